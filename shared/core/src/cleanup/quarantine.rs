@@ -1,0 +1,123 @@
+//! Draining the quarantine: bodies that SQS took out of their queue because their workers never acknowledged them.
+//!
+//! Such a body is raw, so it does not stay in a queue: a release is sent again, what was sent or has moved on is dropped, and
+//! all else becomes a dead letter `poison` that can be looked at and replayed.
+
+use crate::dead_letter::{Kind, LetterBody, LetterKey, Reference, UNPARSED_BODY_KEPT};
+use crate::deliver::Body;
+use crate::identity::Turn;
+use crate::ledger::{Entry, State};
+use crate::message::{Inbound, Message, QueueKind, Travel, parse};
+use crate::metric::Metric;
+use crate::ports::{
+    CleanupEnvironment, Clock, DeadLetterBodies, DeadLetterStore, LedgerReader, Outbox, Outgoing, PortError,
+    Queue, Telemetry,
+};
+use crate::reason::Reason;
+use crate::route::DelaySeconds;
+use crate::time::Timestamp;
+
+/// How long a poison message's description is kept, in days (article 003).
+const RETENTION_DAYS: u16 = 14;
+
+/// Deals with one body, which SQS knows as `message_id` and which was first sent at `sent`.
+pub async fn poisoned<E: CleanupEnvironment>(
+    env: &E,
+    message_id: &str,
+    body: &Body,
+    sent: Timestamp,
+) -> Result<(), PortError> {
+    let now = env.clock().now();
+    // Which of its queues it comes from is not told reliably; the two formats exclude each other.
+    let inbound = parse(body.expose(), QueueKind::Ingest, message_id, sent)
+        .or_else(|_| parse(body.expose(), QueueKind::Retry, message_id, sent));
+    match inbound {
+        Ok(Inbound::Release(release)) => {
+            let again = Outgoing {
+                queue: Queue::Retry(release.bucket().lane()),
+                body: release.to_body(),
+                delay: DelaySeconds::ZERO,
+                tenant: None,
+            };
+            env.outbox().send(vec![again]).await.into_iter().collect()
+        }
+        Ok(Inbound::Message(message, travel)) => {
+            if let Some(entry) = env.ledger().get(&message.key()).await?
+                && has_moved_on(&entry, travel.turn)
+            {
+                env.telemetry().count(Metric::DuplicatesDropped, 1);
+                return Ok(());
+            }
+            let key = LetterKey::of_poison(Some(&message.tenant), Some(&message.id), message_id);
+            let absent_from = message.deadline(travel.first_sent).at();
+            let body = message.expose_travel_body(&travel, now);
+            let reference = of_message(&message, &travel, &key, now);
+            keep(env, LetterBody { key, body, absent_from }, reference, now).await
+        }
+        Err(refusal) => {
+            let key = LetterKey::of_poison(refusal.tenant.as_ref(), None, message_id);
+            let reference = described(&key, 0, 0, "unknown", sent, now);
+            let body = body.expose().to_owned();
+            let absent_from = now.plus(UNPARSED_BODY_KEPT);
+            keep(env, LetterBody { key, body, absent_from }, reference, now).await
+        }
+    }
+}
+
+fn has_moved_on(entry: &Entry, turn: Turn) -> bool {
+    entry.turn > turn || (entry.turn == turn && entry.state == State::Sent)
+}
+
+async fn keep<E: CleanupEnvironment>(
+    env: &E,
+    body: LetterBody,
+    reference: Reference,
+    now: Timestamp,
+) -> Result<(), PortError> {
+    env.dead_letters().put(vec![body]).await.into_iter().collect::<Result<(), _>>()?;
+    env.dead_letters().describe(&reference, now).await?;
+    env.telemetry().reference(&reference);
+    env.telemetry().count(Metric::Poison, 1);
+    env.telemetry().dead_letter(Reason::Poison);
+    Ok(())
+}
+
+fn of_message(message: &Message, travel: &Travel, key: &LetterKey, now: Timestamp) -> Reference {
+    let Turn { lineage, attempt } = travel.turn;
+    described(key, lineage.0, attempt.0, "web_push", travel.first_sent, now).retained(message)
+}
+
+fn described(
+    key: &LetterKey,
+    lineage: u32,
+    attempts: u32,
+    channel: &str,
+    first_sent: Timestamp,
+    now: Timestamp,
+) -> Reference {
+    Reference {
+        v: Reference::VERSION,
+        kind: Kind::Failed,
+        tenant: key.tenant.clone(),
+        id: key.id.clone(),
+        letter: key.letter.clone(),
+        lineage,
+        channel: channel.to_owned(),
+        subscription: None,
+        endpoint_hash: None,
+        reason: Reason::Poison.label().to_owned(),
+        detail: None,
+        status: None,
+        attempts,
+        first_sent: first_sent.as_ms(),
+        at: now.as_ms(),
+        retention_days: RETENTION_DAYS,
+    }
+}
+
+impl Reference {
+    fn retained(mut self, message: &Message) -> Self {
+        self.retention_days = message.policy().dlq_retention_days;
+        self
+    }
+}

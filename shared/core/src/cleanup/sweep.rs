@@ -1,0 +1,180 @@
+//! The scheduled sweeps: nets under what should have happened by itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::Settings;
+use crate::identity::{SubscriptionKey, Tenant};
+use crate::metric::Metric;
+use crate::ports::{
+    CleanupEnvironment, Clock, DeadLetterStore, Outbox, Outgoing, Parking, PortError, PruneCandidate, Queue,
+    RegisteredBucket, SubscriptionHealth, SubscriptionUpdate, Telemetry, WaitRegistry,
+};
+use crate::route::DelaySeconds;
+use crate::time::Timestamp;
+use crate::wait::Release;
+
+/// Bodies deleted in one call of the store.
+const BODIES_AT_A_TIME: u32 = 100;
+
+/// Which sweep to make.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sweep {
+    /// Releases buckets of waits that are late and hold messages, and forgets empty ones.
+    Waits,
+    /// Removes endpoints that are gone, or puts them in quarantine where they are unusually many.
+    Prune,
+    /// Deletes dead letters' bodies whose time is over.
+    Bodies,
+}
+
+/// What a sweep did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Swept {
+    /// Late buckets released.
+    pub released: u32,
+    /// Empty buckets forgotten.
+    pub forgotten: u32,
+    /// Subscriptions removed.
+    pub pruned: u32,
+    /// Subscriptions put in quarantine.
+    pub quarantined: u32,
+    /// Bodies deleted.
+    pub bodies: u32,
+}
+
+/// Makes a sweep, at the longest until `deadline`; what is left is the next one's.
+pub async fn sweep<E: CleanupEnvironment>(
+    env: &E,
+    settings: &Settings,
+    which: Sweep,
+    deadline: Timestamp,
+) -> Result<Swept, PortError> {
+    let swept = match which {
+        Sweep::Waits => waits(env, settings, deadline).await?,
+        Sweep::Prune => prune(env, settings, deadline).await?,
+        Sweep::Bodies => bodies(env, deadline).await?,
+    };
+    env.telemetry().count(Metric::WaitsSwept, u64::from(swept.released));
+    env.telemetry().count(Metric::Pruned, u64::from(swept.pruned));
+    env.telemetry().count(Metric::Quarantined, u64::from(swept.quarantined));
+    Ok(swept)
+}
+
+async fn waits<E: CleanupEnvironment>(
+    env: &E,
+    settings: &Settings,
+    deadline: Timestamp,
+) -> Result<Swept, PortError> {
+    let mut swept = Swept::default();
+    let late = env.wait_registry().begun_before(env.clock().now().minus(settings.late_after)).await?;
+    for RegisteredBucket { bucket, shards } in late {
+        if env.clock().now() >= deadline {
+            break;
+        }
+        let mut holds_messages = false;
+        for shard in bucket.shards(shards) {
+            if !env.parking().page(shard, 1).await?.is_empty() {
+                holds_messages = true;
+                break;
+            }
+        }
+        if holds_messages {
+            let release = Outgoing {
+                queue: Queue::Retry(bucket.lane()),
+                body: Release::Bucket(bucket).to_body(),
+                delay: DelaySeconds::ZERO,
+                tenant: None,
+            };
+            env.outbox().send(vec![release]).await.into_iter().collect::<Result<(), _>>()?;
+            swept.released += 1;
+        } else {
+            env.wait_registry().forget(bucket).await?;
+            swept.forgotten += 1;
+        }
+    }
+    Ok(swept)
+}
+
+/// Decides the windows whose neighbours are over, too: endpoints that turned gone together count together wherever a
+/// window's edge happens to fall.
+async fn prune<E: CleanupEnvironment>(
+    env: &E,
+    settings: &Settings,
+    deadline: Timestamp,
+) -> Result<Swept, PortError> {
+    let mut swept = Swept::default();
+    let current = settings.guard.window_of(env.clock().now());
+    for window in env.health().open_windows(current - 1).await? {
+        let candidates = env.health().candidates(window).await?;
+        let gone = gone_by_tenant(env, window, &candidates).await?;
+        let mut all = BTreeMap::new();
+        for candidate in candidates.iter().filter(|candidate| !candidate.decided) {
+            if env.clock().now() >= deadline {
+                return Ok(swept);
+            }
+            let tenant = &candidate.key.tenant;
+            if !all.contains_key(tenant) {
+                all.insert(tenant.clone(), env.health().count(tenant).await?);
+            }
+            let (gone, all) = (gone.get(tenant).copied().unwrap_or(0), all[tenant]);
+            let unusual = settings.guard.is_unusual(gone, all);
+            if decide(env, settings, candidate, unusual).await? {
+                if unusual {
+                    swept.quarantined += 1;
+                } else {
+                    swept.pruned += 1;
+                }
+            }
+            env.health().decide_candidate(window, candidate).await?;
+        }
+        env.health().close_window(window).await?;
+    }
+    Ok(swept)
+}
+
+async fn gone_by_tenant<E: CleanupEnvironment>(
+    env: &E,
+    window: i64,
+    own: &[PruneCandidate],
+) -> Result<BTreeMap<Tenant, u32>, PortError> {
+    let before = env.health().candidates(window - 1).await?;
+    let after = env.health().candidates(window + 1).await?;
+    let distinct: BTreeSet<&SubscriptionKey> =
+        before.iter().chain(own).chain(&after).map(|candidate| &candidate.key).collect();
+    let mut gone = BTreeMap::new();
+    for key in distinct {
+        *gone.entry(key.tenant.clone()).or_insert(0) += 1;
+    }
+    Ok(gone)
+}
+
+/// Answers whether the subscription was still the one that the candidate is about.
+async fn decide<E: CleanupEnvironment>(
+    env: &E,
+    settings: &Settings,
+    candidate: &PruneCandidate,
+    unusual: bool,
+) -> Result<bool, PortError> {
+    let Some(subscription) = env.health().get(&candidate.key).await? else { return Ok(false) };
+    let endpoint = subscription.target.endpoint;
+    if settings.hash_keys.is_of(&candidate.endpoint_hash, &endpoint) != Some(true) {
+        return Ok(false);
+    }
+    let update = SubscriptionUpdate { key: candidate.key.clone(), endpoint, at: env.clock().now() };
+    if unusual { env.health().quarantine(update).await } else { env.health().remove(update).await }
+}
+
+async fn bodies<E: CleanupEnvironment>(env: &E, deadline: Timestamp) -> Result<Swept, PortError> {
+    let mut swept = Swept::default();
+    while env.clock().now() < deadline {
+        let deleted = env.dead_letters().delete_absent_bodies(env.clock().now(), BODIES_AT_A_TIME).await?;
+        swept.bodies += deleted;
+        if deleted < BODIES_AT_A_TIME {
+            break;
+        }
+    }
+    Ok(swept)
+}

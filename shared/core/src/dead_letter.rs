@@ -1,0 +1,195 @@
+//! Dead letters: the reference that goes through the dead-letter queue, and the body that waits in its store.
+//!
+//! The queue carries references only. A body is stored by whoever gives the message up, before the reference is sent; the
+//! description is stored by cleanup, from the reference. A body counts as absent from the moment its message's TTL ends.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::identity::{DeliveryId, Lineage, Tenant};
+use crate::reason::Reason;
+use crate::time::Timestamp;
+
+/// How long the body of a message that could not be parsed is kept.
+pub const UNPARSED_BODY_KEPT: Duration = Duration::from_secs(24 * 3600);
+
+/// What a dead letter is known by.
+///
+/// A delivery has one dead letter a lineage; a conflict, an unreadable body and a poison message are not the delivery's
+/// own, and are known by their SQS message.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub struct LetterKey {
+    /// The tenant, or [`LetterKey::NO_TENANT`] where none could be read.
+    pub tenant: String,
+    /// The delivery's id, or the SQS MessageId.
+    pub id: String,
+    /// Which of the id's letters: `lineage-N`, `conflict-MESSAGE`, `malformed` or `poison-MESSAGE`.
+    pub letter: String,
+}
+
+impl LetterKey {
+    /// Stands for a tenant that could not be read; no tenant has such a name.
+    pub const NO_TENANT: &str = "_unknown";
+
+    /// The letter of a delivery that failed.
+    pub fn of_delivery(tenant: &Tenant, id: &DeliveryId, lineage: Lineage) -> Self {
+        Self { tenant: tenant.to_string(), id: id.to_string(), letter: format!("lineage-{}", lineage.0) }
+    }
+
+    /// The letter of a message whose id was used for another content.
+    pub fn of_conflict(tenant: &Tenant, id: &DeliveryId, message_id: &str) -> Self {
+        let letter = format!("conflict-{}", DeliveryId::from_sqs_message_id(message_id));
+        Self { tenant: tenant.to_string(), id: id.to_string(), letter }
+    }
+
+    /// The letter of a body that is no message.
+    pub fn of_unparsed(tenant: Option<&Tenant>, message_id: &str) -> Self {
+        Self {
+            tenant: tenant.map_or(Self::NO_TENANT.to_owned(), ToString::to_string),
+            id: DeliveryId::from_sqs_message_id(message_id).to_string(),
+            letter: "malformed".to_owned(),
+        }
+    }
+
+    /// The letter of a body that crashed its workers.
+    pub fn of_poison(tenant: Option<&Tenant>, id: Option<&DeliveryId>, message_id: &str) -> Self {
+        let message = DeliveryId::from_sqs_message_id(message_id);
+        Self {
+            tenant: tenant.map_or(Self::NO_TENANT.to_owned(), ToString::to_string),
+            id: id.map_or(message.to_string(), ToString::to_string),
+            letter: format!("poison-{message}"),
+        }
+    }
+
+    /// The partition key: `tenant#id`.
+    pub fn partition(&self) -> String {
+        format!("{}#{}", self.tenant, self.id)
+    }
+}
+
+/// What kind of end a reference tells of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A delivery failed: there is a body to replay.
+    Failed,
+    /// An endpoint is gone (410).
+    Gone,
+    /// An endpoint is unknown (404): to be confirmed.
+    NotFound,
+}
+
+/// The reference that travels through the dead-letter queue: no payload, no endpoint.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Reference {
+    /// Version of this format: 1.
+    pub v: u32,
+    /// What happened.
+    pub kind: Kind,
+    /// Whose, or `_unknown`.
+    pub tenant: String,
+    /// The delivery's id, or the SQS MessageId.
+    pub id: String,
+    /// Which of the id's letters.
+    pub letter: String,
+    /// Which replay it was.
+    pub lineage: u32,
+    /// The delivery's channel.
+    pub channel: String,
+    /// The stored subscription, if the message named one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subscription: Option<String>,
+    /// The endpoint's hash, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint_hash: Option<String>,
+    /// Why: a [`Reason`]'s label.
+    pub reason: String,
+    /// What exactly: fields that are wrong, or a provider's own word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// The last HTTP status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// How many attempts were made.
+    pub attempts: u32,
+    /// When the first message was sent, epoch ms.
+    pub first_sent: i64,
+    /// When it ended, epoch ms.
+    pub at: i64,
+    /// How long its description is kept, in days.
+    pub retention_days: u16,
+}
+
+impl Reference {
+    /// The version of the format.
+    pub const VERSION: u32 = 1;
+
+    /// The key of the letter that it refers to.
+    pub fn letter_key(&self) -> LetterKey {
+        LetterKey { tenant: self.tenant.clone(), id: self.id.clone(), letter: self.letter.clone() }
+    }
+
+    /// Its reason, if it is one that this version knows.
+    pub fn reason(&self) -> Option<Reason> {
+        Reason::from_label(&self.reason)
+    }
+
+    /// The SQS body.
+    pub fn to_body(&self) -> String {
+        serde_json::to_string(self).expect("a reference is plain strings and numbers")
+    }
+
+    /// Reads a body back; `None` if it is no reference of a known version.
+    pub fn from_body(body: &str) -> Option<Self> {
+        serde_json::from_str::<Self>(body).ok().filter(|reference| reference.v == Self::VERSION)
+    }
+}
+
+/// A dead letter's body, to be stored for a replay.
+#[derive(Clone, PartialEq, Eq)]
+pub struct LetterBody {
+    /// Of which letter.
+    pub key: LetterKey,
+    /// The message as JSON, with what travels with it. Never log it.
+    pub body: String,
+    /// From when on it counts as absent.
+    pub absent_from: Timestamp,
+}
+
+impl std::fmt::Debug for LetterBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LetterBody").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reference_reads_back_and_other_bodies_do_not() {
+        let reference = Reference {
+            v: Reference::VERSION,
+            kind: Kind::Gone,
+            tenant: "acme".to_owned(),
+            id: "d1".to_owned(),
+            letter: "lineage-0".to_owned(),
+            lineage: 0,
+            channel: "web_push".to_owned(),
+            subscription: Some("s1".to_owned()),
+            endpoint_hash: None,
+            reason: Reason::Gone.label().to_owned(),
+            detail: None,
+            status: Some(410),
+            attempts: 1,
+            first_sent: 1,
+            at: 2,
+            retention_days: 14,
+        };
+        assert_eq!(Reference::from_body(&reference.to_body()), Some(reference.clone()));
+        assert_eq!(reference.reason(), Some(Reason::Gone));
+        assert_eq!(Reference::from_body(&reference.to_body().replace("\"v\":1", "\"v\":2")), None);
+        assert_eq!(Reference::from_body("{}"), None);
+    }
+}

@@ -1,0 +1,183 @@
+//! One attempt: wait out the last fraction of a second, send, sign again after a 401, judge, plan.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures_util::future::FutureExt;
+
+use super::Invocation;
+use super::hand_off::Facts;
+use super::inbox::Job;
+use crate::metric::Metric;
+use crate::outcome::{Attempted, Outcome};
+use crate::plan::{self, Plan, Situation};
+use crate::ports::{AttemptEvent, Clock, Environment, Push, PushSender, Randomness, Telemetry};
+use crate::provider::{self, Provider};
+use crate::reason::Reason;
+use crate::retry_after;
+use crate::time::Timestamp;
+use crate::verdict::{self, Verdict};
+
+/// An attempt that is over, in one way or another.
+pub(crate) enum Finished {
+    /// It has an outcome and a plan.
+    Planned {
+        /// Whose attempt.
+        job: Job,
+        /// What follows.
+        plan: Plan,
+        /// What was seen.
+        facts: Facts,
+        /// The token that its claim was made with.
+        lease_token: String,
+    },
+    /// Its handling panicked: the claim is given back.
+    Panicked {
+        /// Whose attempt.
+        job: Job,
+        /// The token that its claim was made with.
+        lease_token: String,
+    },
+}
+
+/// Makes one attempt. A panic in it is this message's alone.
+pub(crate) async fn attempt<E: Environment>(
+    env: &E,
+    invocation: &Invocation,
+    job: Job,
+    was_in_doubt: bool,
+) -> Finished {
+    let lease_token = invocation.lease_token.clone();
+    match AssertUnwindSafe(try_attempt(env, &job, was_in_doubt)).catch_unwind().await {
+        Ok((plan, facts)) => Finished::Planned { job, plan, facts, lease_token },
+        Err(_panic) => {
+            // What it panicked with may quote the message: it is not looked at.
+            env.telemetry().panicked(&job.message.id, &job.message.tenant);
+            Finished::Panicked { job, lease_token }
+        }
+    }
+}
+
+async fn try_attempt<E: Environment>(env: &E, job: &Job, was_in_doubt: bool) -> (Plan, Facts) {
+    let policy = job.message.policy();
+    if was_in_doubt && !policy.retry_in_doubt {
+        let facts = Facts { in_doubt: true, ..Facts::without_attempt() };
+        return (plan::failed(Reason::InDoubtNotRetried, policy), facts);
+    }
+    wait_until(env, job.due()).await;
+    let began = env.clock().now();
+    if job.deadline.is_over(began, job.travel.turn.attempt.0) {
+        return (Plan::Expired, Facts::without_attempt());
+    }
+    if let Some(not_before) = job.travel.not_before {
+        let overhead_ms = began.since(not_before).as_secs_f64() * 1000.0;
+        env.telemetry().measure(Metric::RetryOverhead, overhead_ms);
+    }
+
+    let (outcome, verdict) = send(env, job, began).await;
+    let now = env.clock().now();
+    let situation = Situation {
+        policy,
+        attempt: job.travel.turn.attempt,
+        ttl: job.message.ttl,
+        deadline: job.deadline,
+        now,
+    };
+    let plan = plan::after(&verdict, &situation, &mut env.randomness().rng());
+    let attempted = Attempted { outcome, took: now.since(began) };
+    let facts = Facts::of(&attempted, &verdict, was_in_doubt);
+    report(env, job, &attempted, &verdict, &plan, &facts, now);
+    (plan, facts)
+}
+
+async fn wait_until<E: Environment>(env: &E, due: Timestamp) {
+    let rest = due.since(env.clock().now());
+    if rest > Duration::ZERO {
+        env.clock().sleep(rest).await;
+    }
+}
+
+/// Sends once, and once more with a new signature if the first was refused.
+async fn send<E: Environment>(env: &E, job: &Job, began: Timestamp) -> (Outcome, Verdict) {
+    let overrides = job.message.policy().overrides();
+    let outcome = send_once(env, job, began).await;
+    let verdict = verdict::web_push(&outcome, false, overrides);
+    if verdict != Verdict::SignAgain {
+        return (outcome, verdict);
+    }
+    env.sender().reload_keys().await;
+    let outcome = send_once(env, job, env.clock().now()).await;
+    let verdict = verdict::web_push(&outcome, true, overrides);
+    (outcome, verdict)
+}
+
+async fn send_once<E: Environment>(env: &E, job: &Job, now: Timestamp) -> Outcome {
+    let target = job.target.ready().expect("the gate lets nothing pass that has no target");
+    env.telemetry().count(Metric::Attempts, 1);
+    env.sender()
+        .send(Push {
+            target,
+            payload: &job.message.payload,
+            ttl: job.deadline.remaining_ttl(now),
+            urgency: job.message.urgency,
+            topic: job.message.topic.as_ref(),
+        })
+        .await
+}
+
+fn report<E: Environment>(
+    env: &E,
+    job: &Job,
+    attempted: &Attempted,
+    verdict: &Verdict,
+    plan: &Plan,
+    facts: &Facts,
+    now: Timestamp,
+) {
+    let telemetry = env.telemetry();
+    if facts.status == Some(503) {
+        telemetry.count(Metric::ServiceUnavailable, 1);
+    }
+    if matches!(verdict, Verdict::Retry(retry) if retry.in_doubt) {
+        telemetry.count(Metric::InDoubt, 1);
+    }
+    if matches!(plan, Plan::Sent) && job.travel.turn.attempt.0 > 0 {
+        telemetry.count(Metric::SentOnRetry, 1);
+    }
+    let response = match &attempted.outcome {
+        Outcome::Response(response) => Some(response),
+        Outcome::NotSent(_) | Outcome::InDoubt(_) | Outcome::Impossible(_) => None,
+    };
+    telemetry.attempt(&AttemptEvent {
+        correlation_id: &job.message.id,
+        endpoint_hash: job.endpoint_hash.as_ref().map(|hash| hash.as_str()),
+        tenant: &job.message.tenant,
+        channel: "web_push",
+        provider: job.target.ready().map_or(Provider::Other, |to| Provider::of(&to.endpoint)).label(),
+        attempt: job.travel.turn.attempt.0,
+        status_code: facts.status,
+        retry_after_header: response.and_then(retry_after::from_response).map(|wait| wait.as_secs()),
+        verdict: verdict.label(),
+        plan: plan.label(),
+        reason: plan.reason(),
+        provider_word: facts.provider_word.as_deref(),
+        delay_ms: plan.not_before().map(|at| plan::delay_ms(at, now)),
+        took_ms: u64::try_from(attempted.took.as_millis()).unwrap_or(u64::MAX),
+        timestamp: now.to_rfc3339(),
+    });
+}
+
+impl Facts {
+    fn of(attempted: &Attempted, verdict: &Verdict, was_in_doubt: bool) -> Self {
+        let response = match &attempted.outcome {
+            Outcome::Response(response) => Some(response),
+            Outcome::NotSent(_) | Outcome::InDoubt(_) | Outcome::Impossible(_) => None,
+        };
+        Self {
+            attempted: true,
+            status: response.map(|response| response.status),
+            provider_word: response.and_then(provider::quotable),
+            in_doubt: was_in_doubt || matches!(verdict, Verdict::Retry(retry) if retry.in_doubt),
+        }
+    }
+}

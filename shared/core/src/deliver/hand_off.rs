@@ -1,0 +1,263 @@
+//! Handing off: carrying out a plan whose record is written. Every effect is idempotent by its key, so that a crash in the
+//! middle is mended by doing all of it again.
+
+use super::fate::{Fate, Setback};
+use super::inbox::Job;
+use super::{Settings, parking, settle};
+use crate::dead_letter::{Kind, LetterBody, LetterKey, Reference};
+use crate::ledger::{Entry, State};
+use crate::message::{To, Travel};
+use crate::plan::Plan;
+use crate::ports::{
+    Clock, Environment, Outbox, Outgoing, ParkedItem, ParkedKey, PortError, Queue, SubscriptionUpdate,
+    Subscriptions, Telemetry,
+};
+use crate::reason::Reason;
+use crate::route::{Route, route};
+use crate::time::Timestamp;
+use crate::wait::Bucket;
+
+/// How long descriptions of dead letters are kept that have no policy, in days (article 003).
+pub(crate) const DEFAULT_RETENTION_DAYS: u16 = 14;
+
+/// What an attempt saw, as far as ledger and references hold it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Facts {
+    /// Whether anything was sent.
+    pub(crate) attempted: bool,
+    /// HTTP status.
+    pub(crate) status: Option<u16>,
+    /// The provider's own word.
+    pub(crate) provider_word: Option<String>,
+    /// Whether this or an earlier attempt may have arrived without our knowing.
+    pub(crate) in_doubt: bool,
+}
+
+impl Facts {
+    pub(crate) const fn without_attempt() -> Self {
+        Self { attempted: false, status: None, provider_word: None, in_doubt: false }
+    }
+}
+
+/// A plan to be carried out.
+#[derive(Debug)]
+pub(crate) struct HandOff {
+    pub(crate) job: Job,
+    pub(crate) plan: Plan,
+    pub(crate) facts: Facts,
+}
+
+impl HandOff {
+    /// The hand-off that an entry of the ledger tells of.
+    pub(crate) fn again(job: Job, entry: &Entry) -> Self {
+        let reason = entry.reason.unwrap_or(Reason::Rejected);
+        let plan = match entry.state {
+            State::Sent => Plan::Sent,
+            State::Gone => Plan::Gone { confirmed: reason == Reason::Gone },
+            State::Expired => Plan::Expired,
+            State::FailedNoRetries => Plan::FailedNoRetries(reason),
+            State::Failed => Plan::DeadLetter(reason),
+            State::Retrying | State::Queued | State::Sending | State::Deferred => Plan::Retry {
+                not_before: entry.not_before.unwrap_or(entry.updated_at),
+                reason,
+                in_doubt: entry.in_doubt,
+            },
+        };
+        let facts = Facts {
+            attempted: entry.status.is_some() || entry.in_doubt,
+            status: entry.status,
+            provider_word: entry.provider_word.clone(),
+            in_doubt: entry.in_doubt,
+        };
+        Self { job, plan, facts }
+    }
+}
+
+/// Carries out all of these plans, like with like in one batch.
+pub(crate) async fn hand_off<E: Environment>(
+    env: &E,
+    settings: &Settings,
+    ready: Vec<HandOff>,
+) -> Vec<(usize, Fate)> {
+    let now = env.clock().now();
+    let mut fates = Vec::with_capacity(ready.len());
+    let mut cleared = Vec::new();
+    let mut gone = Vec::new();
+    let mut letters = Vec::new();
+    let mut queued = Vec::new();
+    let mut parked = Vec::new();
+    for HandOff { job, plan, facts } in ready {
+        match plan {
+            Plan::Sent => match update(&job, now).filter(|_| job.flagged) {
+                Some(update) => cleared.push((job.index, update)),
+                None => fates.push((job.index, Fate::Acknowledged)),
+            },
+            Plan::Expired | Plan::FailedNoRetries(_) => fates.push((job.index, Fate::Acknowledged)),
+            Plan::Gone { confirmed } => gone.push((job, confirmed, facts)),
+            Plan::DeadLetter(reason) => {
+                let key =
+                    LetterKey::of_delivery(&job.message.tenant, &job.message.id, job.travel.turn.lineage);
+                let reference = reference(&job, &key, Kind::Failed, reason, &facts, now);
+                letters.push((job.index, letter_body(&job, key, now), reference, reason));
+            }
+            Plan::Retry { not_before, .. } => {
+                let travel = Travel {
+                    turn: job.travel.turn.next_attempt(),
+                    not_before: Some(not_before),
+                    ..job.travel
+                };
+                onward(job, travel, not_before, now, settings, &mut queued, &mut parked);
+            }
+            Plan::Defer { not_before } => {
+                let travel = Travel { not_before: Some(not_before), ..job.travel };
+                onward(job, travel, not_before, now, settings, &mut queued, &mut parked);
+            }
+        }
+    }
+    let (cleared, gone, letters, queued, parked) = futures_util::join!(
+        clear_flags(env, cleared),
+        hand_off_gone(env, gone, now),
+        settle::post_letters(env, letters),
+        send(env, queued),
+        parking::park(env, settings, parked),
+    );
+    for some in [cleared, gone, letters, queued, parked] {
+        fates.extend(some);
+    }
+    fates
+}
+
+fn onward(
+    job: Job,
+    travel: Travel,
+    not_before: Timestamp,
+    now: Timestamp,
+    settings: &Settings,
+    queued: &mut Vec<(usize, Outgoing)>,
+    parked: &mut Vec<(usize, Bucket, ParkedItem)>,
+) {
+    let body = job.message.expose_travel_body(&travel, now);
+    let tenant = job.message.tenant.clone();
+    match route(job.lane, not_before, now, &settings.waits) {
+        Route::Queue(delay) => {
+            let queue = Queue::Retry(job.lane);
+            queued.push((job.index, Outgoing { queue, body, delay, tenant: Some(tenant) }));
+        }
+        Route::Park(bucket) => {
+            let delivery = job.message.key();
+            let shard = bucket.shard_of(&delivery, settings.waits.shards);
+            let key = ParkedKey::new(shard, &delivery, travel.turn);
+            parked.push((job.index, bucket, ParkedItem { key, tenant, not_before, body }));
+        }
+    }
+}
+
+async fn clear_flags<E: Environment>(
+    env: &E,
+    cleared: Vec<(usize, SubscriptionUpdate)>,
+) -> Vec<(usize, Fate)> {
+    if cleared.is_empty() {
+        return Vec::new();
+    }
+    let (indices, updates): (Vec<_>, Vec<_>) = cleared.into_iter().unzip();
+    let done = env.subscriptions().clear_flag(updates).await;
+    indices.into_iter().zip(done).map(|(index, done)| (index, fate_of(env, done))).collect()
+}
+
+/// A 410 switches the subscription off before its message is acknowledged; both kinds send a reference without a body.
+async fn hand_off_gone<E: Environment>(
+    env: &E,
+    gone: Vec<(Job, bool, Facts)>,
+    now: Timestamp,
+) -> Vec<(usize, Fate)> {
+    if gone.is_empty() {
+        return Vec::new();
+    }
+    let mut fates = Vec::new();
+    let (indices, updates): (Vec<_>, Vec<_>) = gone
+        .iter()
+        .filter(|(_, confirmed, _)| *confirmed)
+        .filter_map(|(job, _, _)| Some((job.index, update(job, now)?)))
+        .unzip();
+    if !updates.is_empty() {
+        for (index, done) in indices.into_iter().zip(env.subscriptions().switch_off(updates).await) {
+            if done.is_err() {
+                fates.push((index, fate_of(env, done)));
+            }
+        }
+    }
+    let references = gone
+        .into_iter()
+        .filter(|(job, _, _)| !fates.iter().any(|(index, _)| *index == job.index))
+        .map(|(job, confirmed, facts)| {
+            let (kind, reason) =
+                if confirmed { (Kind::Gone, Reason::Gone) } else { (Kind::NotFound, Reason::NotFound) };
+            let key = LetterKey::of_delivery(&job.message.tenant, &job.message.id, job.travel.turn.lineage);
+            (job.index, settle::outgoing(&reference(&job, &key, kind, reason, &facts, now)))
+        })
+        .collect();
+    fates.extend(send(env, references).await);
+    fates
+}
+
+pub(super) async fn send<E: Environment>(env: &E, messages: Vec<(usize, Outgoing)>) -> Vec<(usize, Fate)> {
+    if messages.is_empty() {
+        return Vec::new();
+    }
+    let (indices, messages): (Vec<_>, Vec<_>) = messages.into_iter().unzip();
+    let done = env.outbox().send(messages).await;
+    indices.into_iter().zip(done).map(|(index, done)| (index, fate_of(env, done))).collect()
+}
+
+pub(super) fn fate_of<E: Environment>(env: &E, done: Result<(), PortError>) -> Fate {
+    match done {
+        Ok(()) => Fate::Acknowledged,
+        Err(error) => {
+            env.telemetry().infrastructure(&error);
+            Fate::ComesBack(Setback::Infrastructure)
+        }
+    }
+}
+
+fn update(job: &Job, at: Timestamp) -> Option<SubscriptionUpdate> {
+    let endpoint = job.target.ready()?.endpoint.clone();
+    Some(SubscriptionUpdate { key: job.subscription_key()?, endpoint, at })
+}
+
+/// The body of a job's dead letter: the message as it travels, absent once its TTL is over.
+pub(super) fn letter_body(job: &Job, key: LetterKey, now: Timestamp) -> LetterBody {
+    let body = job.message.expose_travel_body(&job.travel, now);
+    LetterBody { key, body, absent_from: job.deadline.at() }
+}
+
+/// The reference to what became of a job.
+pub(super) fn reference(
+    job: &Job,
+    key: &LetterKey,
+    kind: Kind,
+    reason: Reason,
+    facts: &Facts,
+    now: Timestamp,
+) -> Reference {
+    Reference {
+        v: Reference::VERSION,
+        kind,
+        tenant: key.tenant.clone(),
+        id: key.id.clone(),
+        letter: key.letter.clone(),
+        lineage: job.travel.turn.lineage.0,
+        channel: "web_push".to_owned(),
+        subscription: match &job.message.to {
+            To::Subscription(id) => Some(id.to_string()),
+            To::WebPush(_) => None,
+        },
+        endpoint_hash: job.endpoint_hash.as_ref().map(|hash| hash.as_str().to_owned()),
+        reason: reason.label().to_owned(),
+        detail: facts.provider_word.clone(),
+        status: facts.status,
+        attempts: job.travel.turn.attempt.0 + u32::from(facts.attempted),
+        first_sent: job.travel.first_sent.as_ms(),
+        at: now.as_ms(),
+        retention_days: job.message.policy().dlq_retention_days,
+    }
+}

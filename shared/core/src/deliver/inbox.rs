@@ -1,0 +1,216 @@
+//! Sorting a batch: what is no message, what is a release, and which messages are one delivery.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::{Invocation, Settings};
+use crate::endpoint::{EndpointHash, HashKeys};
+use crate::identity::SubscriptionKey;
+use crate::lane::Lane;
+use crate::ledger::Ask;
+use crate::message::{Inbound, Message, QueueKind, Refusal, To, Travel, parse};
+use crate::ports::Receipt;
+use crate::push_target::PushTarget;
+use crate::subscription::{State, Subscription};
+use crate::time::{Deadline, Timestamp};
+use crate::wait::Release;
+
+use super::hand_off::{Facts, HandOff};
+use crate::plan::Plan;
+use crate::reason::Reason;
+
+/// A message as SQS delivered it.
+#[derive(Clone, Debug)]
+pub struct Incoming {
+    /// SQS's MessageId.
+    pub message_id: String,
+    /// How to make it come back.
+    pub receipt: Receipt,
+    /// Its body.
+    pub body: Body,
+    /// SQS's SentTimestamp.
+    pub sent: Timestamp,
+    /// SQS's ApproximateReceiveCount: only ever spaces out faults of ours.
+    pub receive_count: u32,
+}
+
+/// A body that cannot be printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Body(String);
+
+impl Body {
+    /// A body of this text.
+    pub fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The text. Never log what this returns.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Body {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Body(redacted, {} bytes)", self.0.len())
+    }
+}
+
+/// Where a job's message goes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Target {
+    /// There.
+    Ready(Box<PushTarget>),
+    /// To a subscription that is not loaded yet.
+    Unresolved,
+    /// Nowhere.
+    Nowhere(Reason),
+}
+
+impl Target {
+    pub(crate) fn ready(&self) -> Option<&PushTarget> {
+        match self {
+            Self::Ready(target) => Some(target),
+            Self::Unresolved | Self::Nowhere(_) => None,
+        }
+    }
+}
+
+/// A message on its way through the pass.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    /// Its place in the batch.
+    pub(crate) index: usize,
+    pub(crate) message: Message,
+    pub(crate) travel: Travel,
+    pub(crate) lane: Lane,
+    pub(crate) source_message: String,
+    pub(crate) deadline: Deadline,
+    pub(crate) fingerprint: EndpointHash,
+    pub(crate) target: Target,
+    pub(crate) endpoint_hash: Option<EndpointHash>,
+    /// Whether its subscription bears the flag of a 404.
+    pub(crate) flagged: bool,
+}
+
+impl Job {
+    fn new(index: usize, message: Message, travel: Travel, incoming: &Incoming, keys: &HashKeys) -> Self {
+        let (target, endpoint_hash) = match &message.to {
+            To::Subscription(_) => (Target::Unresolved, None),
+            To::WebPush(target) => {
+                (Target::Ready(Box::new(target.clone())), Some(keys.endpoint(&target.endpoint)))
+            }
+        };
+        Self {
+            index,
+            lane: incoming.receipt.lane,
+            source_message: incoming.message_id.clone(),
+            deadline: message.deadline(travel.first_sent),
+            fingerprint: message.fingerprint(keys),
+            target,
+            endpoint_hash,
+            flagged: false,
+            message,
+            travel,
+        }
+    }
+
+    pub(crate) fn subscription_key(&self) -> Option<SubscriptionKey> {
+        match &self.message.to {
+            To::Subscription(id) => {
+                Some(SubscriptionKey { tenant: self.message.tenant.clone(), id: id.clone() })
+            }
+            To::WebPush(_) => None,
+        }
+    }
+
+    pub(crate) fn resolve(&mut self, subscription: Option<&Subscription>, keys: &HashKeys) {
+        let Some(subscription) = subscription else {
+            self.target = Target::Nowhere(Reason::SubscriptionUnknown);
+            return;
+        };
+        self.endpoint_hash = Some(keys.endpoint(&subscription.target.endpoint));
+        self.flagged = subscription.flagged_at.is_some();
+        self.target = match subscription.state {
+            State::Active => Target::Ready(Box::new(subscription.target.clone())),
+            State::Gone | State::Quarantined => Target::Nowhere(Reason::SubscriptionOff),
+        };
+    }
+
+    pub(crate) fn ask(&self, invocation: &Invocation, lease_margin: Duration) -> Ask {
+        Ask {
+            key: self.message.key(),
+            turn: self.travel.turn,
+            lease_token: invocation.lease_token.clone(),
+            lease_until: invocation.deadline.plus(lease_margin),
+            source_message: self.source_message.clone(),
+            fingerprint: self.fingerprint.clone(),
+            id_source: self.message.id_source,
+        }
+    }
+
+    /// Held back by a gate: it keeps its turn, and no attempt is used.
+    pub(crate) fn deferred(self, not_before: Timestamp) -> HandOff {
+        HandOff { job: self, plan: Plan::Defer { not_before }, facts: Facts::without_attempt() }
+    }
+}
+
+/// A body that is no message.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) index: usize,
+    pub(crate) refusal: Refusal,
+    pub(crate) message_id: String,
+    pub(crate) body: Body,
+    pub(crate) sent: Timestamp,
+}
+
+/// A sorted batch; every place of the batch is in exactly one of these.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    pub(crate) refused: Vec<Refused>,
+    pub(crate) releases: Vec<(usize, Release)>,
+    /// At most one a delivery.
+    pub(crate) jobs: Vec<Job>,
+    /// The same turn of the same delivery as a job's: (its place, the job's place). They share the job's fate.
+    pub(crate) followers: Vec<(usize, usize)>,
+    /// Another turn or content of the same delivery: they come back, for the store takes one statement an item.
+    pub(crate) held_back: Vec<usize>,
+}
+
+impl Inbox {
+    pub(crate) fn sort(batch: &[Incoming], settings: &Settings) -> Self {
+        let mut inbox = Self::default();
+        let mut leaders = HashMap::new();
+        for (index, incoming) in batch.iter().enumerate() {
+            let kind: QueueKind = incoming.receipt.kind;
+            match parse(incoming.body.expose(), kind, &incoming.message_id, incoming.sent) {
+                Err(refusal) => inbox.refused.push(Refused {
+                    index,
+                    refusal,
+                    message_id: incoming.message_id.clone(),
+                    body: incoming.body.clone(),
+                    sent: incoming.sent,
+                }),
+                Ok(Inbound::Release(release)) => inbox.releases.push((index, release)),
+                Ok(Inbound::Message(message, travel)) => {
+                    let job = Job::new(index, *message, travel, incoming, &settings.hash_keys);
+                    match leaders.get(&job.message.key()) {
+                        None => {
+                            leaders
+                                .insert(job.message.key(), (index, job.travel.turn, job.fingerprint.clone()));
+                            inbox.jobs.push(job);
+                        }
+                        Some((leader, turn, print))
+                            if *turn == job.travel.turn && *print == job.fingerprint =>
+                        {
+                            inbox.followers.push((index, *leader));
+                        }
+                        Some(_) => inbox.held_back.push(index),
+                    }
+                }
+            }
+        }
+        inbox
+    }
+}

@@ -1,0 +1,301 @@
+//! The one pass over the ports: from a batch of SQS messages to the list of those that must come back.
+//!
+//! It carries out what the pure modules decide and decides nothing itself. The order of effects is what keeps the promise
+//! that nothing is lost: an attempt is claimed before it is made, recorded before it is handed off, handed off before its
+//! message is acknowledged. Whatever dies in between, the message comes back, and [`crate::ledger::claim`] tells from the
+//! ledger what is left to do. The one exception cannot be helped: death between the POST and its record may send twice.
+//!
+//! All messages of a batch go through together, so that a batch of ten costs one read of subscriptions, one claim and one
+//! record. Outcomes are recorded in waves: as soon as every attempt is over, or [`LINGER`] after the first one.
+
+mod attempt;
+mod fate;
+mod gate;
+mod hand_off;
+mod inbox;
+mod parking;
+mod release;
+mod settle;
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::time::Duration;
+
+use futures_util::future::{Fuse, FutureExt};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+
+use crate::endpoint::{HashKeys, Origin, PushHosts};
+use crate::identity::SubscriptionKey;
+use crate::message::To;
+use crate::metric::Metric;
+use crate::plan::Plan;
+use crate::ports::{
+    Claim, ClaimAnswer, Clock, Environment, Ledger, Outbox, PortError, PushSender, Randomness, Settlement,
+    Subscriptions, Telemetry,
+};
+use crate::route::WaitSettings;
+use crate::subscription::Subscription;
+use crate::time::Timestamp;
+
+pub use fate::{Fate, Setback};
+pub use inbox::{Body, Incoming};
+pub use parking::release_at_once;
+
+use hand_off::{Facts, HandOff};
+use inbox::{Inbox, Job};
+
+/// How long the first outcome of a batch waits for the others before it is recorded.
+pub const LINGER: Duration = Duration::from_millis(100);
+
+/// The most attempts of one batch that are under way together.
+pub const CONCURRENCY: usize = 64;
+
+/// What an invocation keeps in reserve for recording and handing off after its last attempt.
+pub const RESERVE: Duration = Duration::from_secs(2);
+
+/// What the operator has set.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How waits are divided.
+    pub waits: WaitSettings,
+    /// The hosts that may be pushed to.
+    pub push_hosts: PushHosts,
+    /// Origins that may be pushed to besides: tests' and the local stack's.
+    pub egress_allow: Vec<Origin>,
+    /// What endpoints are hashed with.
+    pub hash_keys: HashKeys,
+    /// How long a lease outlives its invocation.
+    pub lease_margin: Duration,
+}
+
+/// One invocation.
+#[derive(Clone, Debug)]
+pub struct Invocation {
+    /// New for each: what its claims are fenced with.
+    pub lease_token: String,
+    /// When the function is stopped.
+    pub deadline: Timestamp,
+}
+
+/// Deals with a batch; answers the SQS MessageIds of those that must come back.
+pub async fn deliver<E: Environment>(
+    env: &E,
+    settings: &Settings,
+    invocation: &Invocation,
+    batch: Vec<Incoming>,
+) -> Vec<String> {
+    let inbox = Inbox::sort(&batch, settings);
+    env.telemetry().count(Metric::Deliveries, inbox.jobs.len() as u64);
+    let pass = Pass { env, settings, invocation };
+    let (refused, released, delivered) = futures_util::join!(
+        settle::refuse(env, inbox.refused),
+        release::release_all(env, settings, invocation, inbox.releases),
+        pass.deliver_all(inbox.jobs),
+    );
+    let mut fates: Vec<(usize, Fate)> = refused.into_iter().chain(released).chain(delivered).collect();
+    fates.extend(inbox.held_back.iter().map(|index| (*index, Fate::ComesBack(Setback::NotAdmitted))));
+    for (follower, leader) in inbox.followers {
+        if let Some((_, fate)) = fates.iter().find(|(index, _)| *index == leader) {
+            let fate = fate.clone();
+            fates.push((follower, fate));
+        }
+    }
+    send_back(env, &batch, fates).await
+}
+
+/// Changes the visibility of the messages that come back, and names them.
+async fn send_back<E: Environment>(env: &E, batch: &[Incoming], fates: Vec<(usize, Fate)>) -> Vec<String> {
+    let now = env.clock().now();
+    let mut rng = env.randomness().rng();
+    let mut acknowledged = vec![false; batch.len()];
+    let mut receipts = Vec::new();
+    for (index, fate) in &fates {
+        match fate {
+            Fate::Acknowledged => acknowledged[*index] = true,
+            Fate::ComesBack(setback) => {
+                let after = setback.visibility_secs(batch[*index].receive_count, now, &mut rng);
+                receipts.push((batch[*index].receipt.clone(), after));
+            }
+        }
+    }
+    if !receipts.is_empty() {
+        env.outbox().come_back_after(receipts).await;
+    }
+    // A message without a fate was not dealt with: it comes back, too.
+    let back = batch.iter().zip(acknowledged).filter(|(_, acknowledged)| !acknowledged);
+    back.map(|(incoming, _)| incoming.message_id.clone()).collect()
+}
+
+struct Pass<'a, E> {
+    env: &'a E,
+    settings: &'a Settings,
+    invocation: &'a Invocation,
+}
+
+impl<E: Environment> Pass<'_, E> {
+    async fn deliver_all(&self, mut jobs: Vec<Job>) -> Vec<(usize, Fate)> {
+        let mut fates = Vec::with_capacity(jobs.len());
+        while !jobs.is_empty() {
+            let rest = jobs.split_off(jobs.len().min(CONCURRENCY));
+            if self.has_time() {
+                fates.extend(self.deliver_some(jobs).await);
+            } else {
+                let not_admitted = |job: Job| (job.index, Fate::ComesBack(Setback::NotAdmitted));
+                fates.extend(jobs.into_iter().map(not_admitted));
+            }
+            jobs = rest;
+        }
+        fates
+    }
+
+    fn has_time(&self) -> bool {
+        let needed = self.env.sender().attempt_timeout() + gate::WAITED_OUT_INSIDE + RESERVE;
+        self.env.clock().now().plus(needed) <= self.invocation.deadline
+    }
+
+    async fn deliver_some(&self, jobs: Vec<Job>) -> Vec<(usize, Fate)> {
+        let mut fates = Vec::with_capacity(jobs.len());
+        let jobs = self.resolve(jobs, &mut fates).await;
+
+        let now = self.env.clock().now();
+        let mut later = Vec::new();
+        let mut claims = Vec::new();
+        for job in jobs {
+            match gate::gate(&job, self.settings, now) {
+                gate::Gate::Later(not_before) => later.push(job.deferred(not_before)),
+                gate::Gate::Go => claims.push((job, None)),
+                gate::Gate::End(plan) => claims.push((job, Some(plan))),
+            }
+        }
+        self.env.telemetry().count(Metric::Deferred, later.len() as u64);
+        let (deferred, delivered) =
+            futures_util::join!(hand_off::hand_off(self.env, self.settings, later), self.claim(claims));
+        fates.extend(deferred);
+        fates.extend(delivered);
+        fates
+    }
+
+    /// Finds out where each message goes.
+    async fn resolve(&self, mut jobs: Vec<Job>, fates: &mut Vec<(usize, Fate)>) -> Vec<Job> {
+        let mut wanted: Vec<SubscriptionKey> = jobs.iter().filter_map(Job::subscription_key).collect();
+        wanted.sort();
+        wanted.dedup();
+        if wanted.is_empty() {
+            return jobs;
+        }
+        let answers = self.env.subscriptions().load(wanted.clone()).await;
+        let known: HashMap<SubscriptionKey, Result<Option<Subscription>, PortError>> =
+            wanted.into_iter().zip(answers).collect();
+        jobs.retain_mut(|job| {
+            let Some(key) = job.subscription_key() else { return true };
+            match known.get(&key) {
+                Some(Ok(subscription)) => {
+                    job.resolve(subscription.as_ref(), &self.settings.hash_keys);
+                    true
+                }
+                Some(Err(error)) => {
+                    self.env.telemetry().infrastructure(error);
+                    fates.push((job.index, Fate::ComesBack(Setback::Infrastructure)));
+                    false
+                }
+                None => {
+                    fates.push((job.index, Fate::ComesBack(Setback::Infrastructure)));
+                    false
+                }
+            }
+        });
+        jobs
+    }
+
+    async fn claim(&self, wanted: Vec<(Job, Option<Plan>)>) -> Vec<(usize, Fate)> {
+        if wanted.is_empty() {
+            return Vec::new();
+        }
+        let now = self.env.clock().now();
+        let claims = wanted.iter().map(|(job, end)| self.claim_of(job, *end)).collect();
+        let answers = self.env.ledger().claim(claims, now).await;
+
+        let mut fates = Vec::with_capacity(wanted.len());
+        let mut admitted = Vec::new();
+        let mut ready = Vec::new();
+        let mut conflicts = Vec::new();
+        for ((job, end), answer) in wanted.into_iter().zip(answers) {
+            match answer {
+                Ok(ClaimAnswer::Granted { in_doubt }) => match end {
+                    None => admitted.push((job, in_doubt)),
+                    Some(plan) => {
+                        settle::count(self.env, &plan);
+                        ready.push(HandOff { job, plan, facts: Facts::without_attempt() });
+                    }
+                },
+                Ok(ClaimAnswer::HandOffAgain(entry)) => ready.push(HandOff::again(job, &entry)),
+                Ok(ClaimAnswer::Leased { until }) => {
+                    fates.push((job.index, Fate::ComesBack(Setback::Leased { until })));
+                }
+                Ok(ClaimAnswer::Done) => {
+                    self.env.telemetry().count(Metric::DuplicatesDropped, 1);
+                    fates.push((job.index, Fate::Acknowledged));
+                }
+                Ok(ClaimAnswer::Conflict) => conflicts.push(job),
+                Err(error) => {
+                    self.env.telemetry().infrastructure(&error);
+                    fates.push((job.index, Fate::ComesBack(Setback::Infrastructure)));
+                }
+            }
+        }
+        let (ended, conflicted, attempted) = futures_util::join!(
+            hand_off::hand_off(self.env, self.settings, ready),
+            settle::conflict(self.env, conflicts),
+            self.attempt_all(admitted),
+        );
+        fates.extend(ended);
+        fates.extend(conflicted);
+        fates.extend(attempted);
+        fates
+    }
+
+    fn claim_of(&self, job: &Job, end: Option<Plan>) -> Claim {
+        Claim {
+            ask: job.ask(self.invocation, self.settings.lease_margin),
+            endpoint_hash: job.endpoint_hash.clone(),
+            subscription: match &job.message.to {
+                To::Subscription(id) => Some(id.clone()),
+                To::WebPush(_) => None,
+            },
+            settlement: end.map(|plan| Settlement { state: settle::state_of(&plan), reason: plan.reason() }),
+        }
+    }
+
+    /// Makes all attempts at once, and settles their outcomes in waves.
+    async fn attempt_all(&self, admitted: Vec<(Job, bool)>) -> Vec<(usize, Fate)> {
+        let mut attempts: FuturesUnordered<_> = admitted
+            .into_iter()
+            .map(|(job, in_doubt)| attempt::attempt(self.env, self.invocation, job, in_doubt))
+            .collect();
+        let mut settling = FuturesUnordered::new();
+        let mut fates = Vec::new();
+        let mut wave = Vec::new();
+        let mut linger: Fuse<Pin<Box<dyn Future<Output = ()> + Send>>> = Fuse::terminated();
+        loop {
+            futures_util::select_biased! {
+                settled = settling.select_next_some() => fates.extend::<Vec<(usize, Fate)>>(settled),
+                finished = attempts.select_next_some() => {
+                    if wave.is_empty() {
+                        let timer: Pin<Box<dyn Future<Output = ()> + Send>> =
+                            Box::pin(self.env.clock().sleep(LINGER));
+                        linger = timer.fuse();
+                    }
+                    wave.push(finished);
+                    if attempts.is_empty() {
+                        linger = Fuse::terminated();
+                        settling.push(settle::settle(self.env, self.settings, std::mem::take(&mut wave)));
+                    }
+                }
+                () = &mut linger => {
+                    settling.push(settle::settle(self.env, self.settings, std::mem::take(&mut wave)));
+                }
+                complete => return fates,
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! After the attempts: record each outcome under its fence, and only then hand it off.
+
+use super::Settings;
+use super::attempt::Finished;
+use super::fate::{Fate, Setback};
+use super::hand_off::{self, Facts, HandOff};
+use super::inbox::{Job, Refused};
+use crate::dead_letter::{Kind, LetterBody, LetterKey, Reference, UNPARSED_BODY_KEPT};
+use crate::ledger::{Fence, Record, State};
+use crate::metric::Metric;
+use crate::plan::Plan;
+use crate::ports::{Clock, DeadLetterBodies, Environment, Ledger, Outbox, Outgoing, Queue, Telemetry};
+use crate::reason::Reason;
+use crate::route::DelaySeconds;
+
+/// The state in which a plan leaves a delivery.
+pub(crate) const fn state_of(plan: &Plan) -> State {
+    match plan {
+        Plan::Sent => State::Sent,
+        Plan::Gone { .. } => State::Gone,
+        Plan::Expired => State::Expired,
+        Plan::FailedNoRetries(_) => State::FailedNoRetries,
+        Plan::DeadLetter(_) => State::Failed,
+        Plan::Retry { .. } => State::Retrying,
+        Plan::Defer { .. } => State::Deferred,
+    }
+}
+
+/// Records a wave of finished attempts, and hands off those whose record was ours to write.
+pub(crate) async fn settle<E: Environment>(
+    env: &E,
+    settings: &Settings,
+    wave: Vec<Finished>,
+) -> Vec<(usize, Fate)> {
+    let now = env.clock().now();
+    let record = |job: &Job, lease_token: &str, state, reason, facts: &Facts, not_before| Record {
+        key: job.message.key(),
+        turn: job.travel.turn,
+        lease_token: lease_token.to_owned(),
+        state,
+        status: facts.status,
+        reason,
+        provider_word: facts.provider_word.clone(),
+        not_before,
+        in_doubt: facts.in_doubt,
+        now,
+    };
+    let records = wave
+        .iter()
+        .map(|finished| match finished {
+            Finished::Planned { job, plan, facts, lease_token } => {
+                record(job, lease_token, state_of(plan), plan.reason(), facts, plan.not_before())
+            }
+            // Whether it panicked before or after the POST is not known.
+            Finished::Panicked { job, lease_token } => {
+                let facts = Facts { in_doubt: true, ..Facts::without_attempt() };
+                record(job, lease_token, State::Queued, None, &facts, None)
+            }
+        })
+        .collect();
+    let answers = env.ledger().record(records).await;
+
+    let mut fates = Vec::new();
+    let mut ready = Vec::new();
+    for (finished, answer) in wave.into_iter().zip(answers) {
+        let index = match &finished {
+            Finished::Planned { job, .. } | Finished::Panicked { job, .. } => job.index,
+        };
+        match (answer, finished) {
+            (Ok(Fence::Held), Finished::Planned { job, plan, facts, .. }) => {
+                count(env, &plan);
+                ready.push(HandOff { job, plan, facts });
+            }
+            // Someone else owns the attempt. The message is not acknowledged: it may be the very one that the
+            // other worker holds, and that worker's hand-off is not yet made.
+            (Ok(Fence::Held | Fence::Lost), _) => {
+                fates.push((index, Fate::ComesBack(Setback::Infrastructure)));
+            }
+            (Err(error), _) => {
+                env.telemetry().infrastructure(&error);
+                fates.push((index, Fate::ComesBack(Setback::Infrastructure)));
+            }
+        }
+    }
+    fates.extend(hand_off::hand_off(env, settings, ready).await);
+    fates
+}
+
+/// Counts what a plan makes of a delivery.
+pub(crate) fn count<E: Environment>(env: &E, plan: &Plan) {
+    let metric = match plan {
+        Plan::Sent => Metric::Sent,
+        Plan::Gone { .. } => Metric::Gone,
+        Plan::Expired => Metric::Expired,
+        Plan::FailedNoRetries(_) => Metric::FailedNoRetries,
+        Plan::Retry { .. } => Metric::Retried,
+        Plan::Defer { .. } => Metric::Deferred,
+        // Counted by reason, where it is handed off.
+        Plan::DeadLetter(_) => return,
+    };
+    env.telemetry().count(metric, 1);
+}
+
+/// Sends bodies that are no messages to the dead-letter store; the ledger never hears of them.
+pub(crate) async fn refuse<E: Environment>(env: &E, refused: Vec<Refused>) -> Vec<(usize, Fate)> {
+    let now = env.clock().now();
+    let mut letters = Vec::with_capacity(refused.len());
+    for Refused { index, refusal, message_id, body, sent } in refused {
+        let key = LetterKey::of_unparsed(refusal.tenant.as_ref(), &message_id);
+        let mut detail: Vec<String> = refusal.errors.iter().take(8).map(ToString::to_string).collect();
+        if refusal.errors.len() > detail.len() {
+            detail.push(format!("and {} more", refusal.errors.len() - detail.len()));
+        }
+        let reference = Reference {
+            v: Reference::VERSION,
+            kind: Kind::Failed,
+            tenant: key.tenant.clone(),
+            id: key.id.clone(),
+            letter: key.letter.clone(),
+            lineage: 0,
+            channel: "unknown".to_owned(),
+            subscription: None,
+            endpoint_hash: None,
+            reason: refusal.reason.label().to_owned(),
+            detail: Some(detail.join("; ")),
+            status: None,
+            attempts: 0,
+            first_sent: sent.as_ms(),
+            at: now.as_ms(),
+            retention_days: hand_off::DEFAULT_RETENTION_DAYS,
+        };
+        let body =
+            LetterBody { key, body: body.expose().to_owned(), absent_from: now.plus(UNPARSED_BODY_KEPT) };
+        letters.push((index, body, reference, refusal.reason));
+    }
+    post_letters(env, letters).await
+}
+
+/// Makes dead letters of messages whose id was used for another content. The first content's delivery goes on.
+pub(crate) async fn conflict<E: Environment>(env: &E, jobs: Vec<Job>) -> Vec<(usize, Fate)> {
+    let now = env.clock().now();
+    let letters = jobs
+        .into_iter()
+        .map(|job| {
+            let key = LetterKey::of_conflict(&job.message.tenant, &job.message.id, &job.source_message);
+            let reason = Reason::IdConflict;
+            let reference =
+                hand_off::reference(&job, &key, Kind::Failed, reason, &Facts::without_attempt(), now);
+            (job.index, hand_off::letter_body(&job, key, now), reference, reason)
+        })
+        .collect();
+    post_letters(env, letters).await
+}
+
+/// Stores bodies, then sends the references of those that are stored.
+pub(crate) async fn post_letters<E: Environment>(
+    env: &E,
+    letters: Vec<(usize, LetterBody, Reference, Reason)>,
+) -> Vec<(usize, Fate)> {
+    if letters.is_empty() {
+        return Vec::new();
+    }
+    let mut fates = Vec::with_capacity(letters.len());
+    let bodies = letters.iter().map(|(_, body, _, _)| body.clone()).collect();
+    let stored = env.dead_letter_bodies().put(bodies).await;
+    let mut references = Vec::new();
+    let mut waiting = Vec::new();
+    for ((index, _, reference, reason), stored) in letters.into_iter().zip(stored) {
+        match stored {
+            Ok(()) => {
+                references.push(outgoing(&reference));
+                waiting.push((index, reason));
+            }
+            Err(error) => {
+                env.telemetry().infrastructure(&error);
+                fates.push((index, Fate::ComesBack(Setback::Infrastructure)));
+            }
+        }
+    }
+    if references.is_empty() {
+        return fates;
+    }
+    for ((index, reason), sent) in waiting.into_iter().zip(env.outbox().send(references).await) {
+        match sent {
+            Ok(()) => {
+                env.telemetry().dead_letter(reason);
+                fates.push((index, Fate::Acknowledged));
+            }
+            Err(error) => {
+                env.telemetry().infrastructure(&error);
+                fates.push((index, Fate::ComesBack(Setback::Infrastructure)));
+            }
+        }
+    }
+    fates
+}
+
+/// A reference on its way to the dead-letter queue.
+pub(crate) fn outgoing(reference: &Reference) -> Outgoing {
+    Outgoing {
+        queue: Queue::DeadLetters,
+        body: reference.to_body(),
+        delay: DelaySeconds::ZERO,
+        tenant: crate::identity::Tenant::parse(&reference.tenant),
+    }
+}

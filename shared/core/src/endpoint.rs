@@ -1,0 +1,314 @@
+//! Where a message is sent to: an address that cannot be printed, and the hash that stands for it.
+//!
+//! A push endpoint is a capability: who knows it, and the keys, can push to that browser. So the type has a redacting
+//! `Debug`, no `Display`, and one method, [`Endpoint::expose`], that hands out the text to whoever connects or stores it.
+//! In logs, metrics, references and the ledger an endpoint is its [`EndpointHash`]: HMAC-SHA256 under a key that rotates
+//! (article 002), written `hmac:<key id>:<hex>`.
+
+use std::fmt;
+
+use ring::hmac;
+use serde::Serialize;
+use url::{Host, Url};
+
+/// Longest endpoint that is accepted, in bytes. Push services' endpoints are 150 to 700 bytes long.
+pub const MAX_ENDPOINT_BYTES: usize = 2048;
+
+/// A validated https address without userinfo and fragment.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Endpoint(Url);
+
+/// Why a text is not an endpoint. Says what is wrong, never the text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum EndpointError {
+    /// Longer than [`MAX_ENDPOINT_BYTES`].
+    #[error("longer than {MAX_ENDPOINT_BYTES} bytes")]
+    TooLong,
+    /// Not an absolute URL with a host.
+    #[error("not an absolute URL with a host")]
+    NotAUrl,
+    /// A scheme other than https.
+    #[error("not an https URL")]
+    NotHttps,
+    /// A user name or password before the host.
+    #[error("carries a user name or password")]
+    Userinfo,
+}
+
+impl Endpoint {
+    /// Validates `text`: an absolute https URL with a host, without userinfo. A fragment is dropped.
+    pub fn parse(text: &str) -> Result<Self, EndpointError> {
+        if text.len() > MAX_ENDPOINT_BYTES {
+            return Err(EndpointError::TooLong);
+        }
+        let mut url = Url::parse(text).map_err(|_| EndpointError::NotAUrl)?;
+        if url.scheme() != "https" {
+            return Err(EndpointError::NotHttps);
+        }
+        if url.host().is_none() {
+            return Err(EndpointError::NotAUrl);
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(EndpointError::Userinfo);
+        }
+        url.set_fragment(None);
+        Ok(Self(url))
+    }
+
+    /// The address itself, for the one who connects to it or stores it. Never log what this returns.
+    pub fn expose(&self) -> &Url {
+        &self.0
+    }
+
+    /// Scheme, host and port: what a connection, a VAPID audience and a circuit breaker belong to.
+    pub fn origin(&self) -> Origin {
+        Origin(self.0.origin().ascii_serialization())
+    }
+
+    /// The host, lower case, for matching against provider rules and allow-lists.
+    pub fn host(&self) -> Host<&str> {
+        self.0.host().unwrap_or(Host::Domain(""))
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Endpoint(redacted)")
+    }
+}
+
+/// An origin as RFC 6454 writes it: `https://host`, with `:port` only where it is not the scheme's own.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Origin(String);
+
+impl Origin {
+    /// Reads an origin such as `https://localhost:8443`; `None` for anything with a path, query or userinfo.
+    pub fn parse(text: &str) -> Option<Self> {
+        let url = Url::parse(text).ok()?;
+        let bare = url.username().is_empty()
+            && url.password().is_none()
+            && matches!(url.path(), "" | "/")
+            && url.query().is_none()
+            && url.fragment().is_none();
+        (bare && matches!(url.scheme(), "https" | "http") && url.host().is_some())
+            .then(|| Self(url.origin().ascii_serialization()))
+    }
+
+    /// `https://host[:port]`: also the `aud` claim of a VAPID token (RFC 8292, 2).
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The hosts that web push may be sent to.
+///
+/// A pattern is a host name, or `*.` and a suffix, which any name below that suffix matches.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PushHosts(Vec<String>);
+
+impl PushHosts {
+    /// The push services of the browsers: Chrome and its kin, Firefox, Safari, Edge.
+    pub const DEFAULT: &str = "fcm.googleapis.com,jmt17.google.com,updates.push.services.mozilla.com,\
+*.push.services.mozilla.com,*.push.apple.com,*.notify.windows.com";
+
+    /// Reads a comma-separated list of patterns; `Err` names the first one that is none.
+    pub fn parse(list: &str) -> Result<Self, String> {
+        let mut patterns = Vec::new();
+        for pattern in list.split(',').map(str::trim).filter(|p| !p.is_empty()) {
+            let name = pattern.strip_prefix("*.").unwrap_or(pattern);
+            let valid = !name.is_empty()
+                && name.split('.').all(|label| {
+                    !label.is_empty() && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+                });
+            if !valid {
+                return Err(pattern.to_owned());
+            }
+            patterns.push(pattern.to_ascii_lowercase());
+        }
+        Ok(Self(patterns))
+    }
+
+    /// Whether the endpoint's host is one of them. An address literal never is.
+    pub fn allows(&self, endpoint: &Endpoint) -> bool {
+        match endpoint.host() {
+            Host::Domain(host) => self.0.iter().any(|pattern| host_matches(host, pattern)),
+            Host::Ipv4(_) | Host::Ipv6(_) => false,
+        }
+    }
+}
+
+/// Whether `host` is `pattern`, or lies below it where the pattern is `*.suffix`.
+pub fn host_matches(host: &str, pattern: &str) -> bool {
+    match pattern.strip_prefix("*.") {
+        Some(suffix) => host.strip_suffix(suffix).is_some_and(|rest| rest.ends_with('.') && rest.len() > 1),
+        None => host == pattern,
+    }
+}
+
+/// An endpoint's stand-in: `hmac:<key id>:<64 hex digits>`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(transparent)]
+pub struct EndpointHash(String);
+
+impl EndpointHash {
+    /// Reads a stored or received hash; `None` if it does not have the form.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (key_id, hex) = text.strip_prefix("hmac:")?.split_once(':')?;
+        let valid = valid_key_id(key_id)
+            && hex.len() == 64
+            && hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+        valid.then(|| Self(text.to_owned()))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The id of the key that it was made with.
+    pub fn key_id(&self) -> &str {
+        self.0.split(':').nth(1).unwrap_or_default()
+    }
+}
+
+fn valid_key_id(id: &str) -> bool {
+    (1..=32).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+}
+
+/// The keys under which endpoints and contents are hashed: the first is used, the others are still recognised.
+#[derive(Clone)]
+pub struct HashKeys(Vec<(String, hmac::Key)>);
+
+/// Why a text is no set of hash keys. Never holds a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "expected `<key id>:<secret of at least 16 characters>`, several separated by commas, the current one first"
+)]
+pub struct HashKeysError;
+
+impl HashKeys {
+    /// Reads `id:secret[,id:secret…]`, the current key first. Ids are `[A-Za-z0-9_-]{1,32}`, secrets at least 16
+    /// characters without a comma.
+    pub fn parse(text: &str) -> Result<Self, HashKeysError> {
+        let mut keys: Vec<(String, hmac::Key)> = Vec::new();
+        for part in text.split(',') {
+            let (id, secret) = part.trim().split_once(':').ok_or(HashKeysError)?;
+            if !valid_key_id(id) || secret.len() < 16 || keys.iter().any(|(known, _)| known == id) {
+                return Err(HashKeysError);
+            }
+            keys.push((id.to_owned(), hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes())));
+        }
+        if keys.is_empty() { Err(HashKeysError) } else { Ok(Self(keys)) }
+    }
+
+    /// The endpoint's hash under the current key.
+    pub fn endpoint(&self, endpoint: &Endpoint) -> EndpointHash {
+        let (id, key) = &self.0[0];
+        sign(id, key, b"endpoint", endpoint.0.as_str().as_bytes())
+    }
+
+    /// Whether `hash` is this endpoint's; `None` if it was made with a key that is not known any more.
+    pub fn is_of(&self, hash: &EndpointHash, endpoint: &Endpoint) -> Option<bool> {
+        let (id, key) = self.0.iter().find(|(id, _)| id == hash.key_id())?;
+        Some(sign(id, key, b"endpoint", endpoint.0.as_str().as_bytes()) == *hash)
+    }
+
+    /// A fingerprint of some content under the current key, in the form of a hash.
+    pub fn fingerprint(&self, content: &[u8]) -> EndpointHash {
+        let (id, key) = &self.0[0];
+        sign(id, key, b"content", content)
+    }
+}
+
+fn sign(id: &str, key: &hmac::Key, domain: &[u8], bytes: &[u8]) -> EndpointHash {
+    let mut context = hmac::Context::with_key(key);
+    context.update(domain);
+    context.update(&[0]);
+    context.update(bytes);
+    let mut text = format!("hmac:{id}:");
+    for byte in context.sign().as_ref() {
+        text.push_str(&format!("{byte:02x}"));
+    }
+    EndpointHash(text)
+}
+
+impl fmt::Debug for HashKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(id, _)| id)).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys() -> HashKeys {
+        HashKeys::parse("k1:0123456789abcdef").expect("valid")
+    }
+
+    #[test]
+    fn only_https_without_userinfo_is_an_endpoint() {
+        assert!(Endpoint::parse("https://push.example/abc").is_ok());
+        assert_eq!(Endpoint::parse("http://push.example/abc"), Err(EndpointError::NotHttps));
+        assert_eq!(Endpoint::parse("push.example/abc"), Err(EndpointError::NotAUrl));
+        assert_eq!(Endpoint::parse("https://u:p@push.example/abc"), Err(EndpointError::Userinfo));
+        assert_eq!(Endpoint::parse("https:///"), Err(EndpointError::NotAUrl));
+        let long = format!("https://push.example/{}", "a".repeat(MAX_ENDPOINT_BYTES));
+        assert_eq!(Endpoint::parse(&long), Err(EndpointError::TooLong));
+    }
+
+    #[test]
+    fn debug_never_shows_the_address() {
+        let endpoint = Endpoint::parse("https://push.example/secret-token").expect("valid");
+        assert_eq!(format!("{endpoint:?}"), "Endpoint(redacted)");
+        assert!(!format!("{:?}", keys()).contains("0123456789abcdef"));
+    }
+
+    #[test]
+    fn an_origin_keeps_a_port_that_is_not_the_default() {
+        let origin = |text| Endpoint::parse(text).expect("valid").origin();
+        assert_eq!(origin("https://push.example:8443/a").as_str(), "https://push.example:8443");
+        assert_eq!(origin("https://push.example:443/a").as_str(), "https://push.example");
+        assert!(Origin::parse("https://push.example:8443").is_some());
+        assert!(Origin::parse("https://push.example/path").is_none());
+        assert!(Origin::parse("push.example").is_none());
+    }
+
+    #[test]
+    fn the_allow_list_matches_whole_labels_and_no_literal() {
+        let hosts = PushHosts::parse(PushHosts::DEFAULT).expect("valid");
+        let allows = |text| hosts.allows(&Endpoint::parse(text).expect("valid"));
+        assert!(allows("https://fcm.googleapis.com/fcm/send/x"));
+        assert!(allows("https://web.push.apple.com/x"));
+        assert!(allows("https://WNS2-par02p.notify.windows.com/w/?token=x"));
+        assert!(!allows("https://evilpush.apple.com.example/x"));
+        assert!(!allows("https://xpush.apple.com/x"));
+        assert!(!allows("https://fcm.googleapis.com.example/x"));
+        assert!(!allows("https://127.0.0.1/x"));
+        assert_eq!(PushHosts::parse("good.example,*.b*d"), Err("*.b*d".to_owned()));
+    }
+
+    #[test]
+    fn hashes_name_their_key_and_survive_its_rotation() {
+        let endpoint = Endpoint::parse("https://push.example/abc").expect("valid");
+        let old = keys().endpoint(&endpoint);
+        assert!(EndpointHash::parse(old.as_str()).is_some());
+        assert_eq!(old.key_id(), "k1");
+
+        let rotated = HashKeys::parse("k2:fedcba9876543210,k1:0123456789abcdef").expect("valid");
+        assert_ne!(rotated.endpoint(&endpoint), old);
+        assert_eq!(rotated.is_of(&old, &endpoint), Some(true));
+        let other = Endpoint::parse("https://push.example/abd").expect("valid");
+        assert_eq!(rotated.is_of(&old, &other), Some(false));
+
+        let forgotten = HashKeys::parse("k3:fedcba9876543210").expect("valid");
+        assert_eq!(forgotten.is_of(&old, &endpoint), None);
+    }
+
+    #[test]
+    fn weak_or_doubled_hash_keys_are_refused() {
+        for bad in ["", "k1", "k1:short", "k 1:0123456789abcdef", "k1:0123456789abcdef,k1:0123456789abcdef"] {
+            assert!(HashKeys::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

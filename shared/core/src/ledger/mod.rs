@@ -1,0 +1,97 @@
+//! The ledger: what is known of each delivery, and who may make its next attempt.
+//!
+//! One [`Entry`] per delivery, never a second for a retry. An attempt is *claimed* before it is made and *recorded* after it;
+//! both are conditional writes, so that of any number of workers that hold the same message one sends it. What the
+//! conditions are is decided here ([`claim::judge`]); a store only compares and swaps.
+
+pub mod claim;
+mod state;
+
+pub use claim::{Ask, Judgement, judge};
+pub use state::State;
+
+use std::time::Duration;
+
+use crate::endpoint::EndpointHash;
+use crate::identity::{DeliveryKey, SubscriptionId, Turn};
+use crate::reason::Reason;
+use crate::time::Timestamp;
+
+/// How long an entry outlives the message that waits for it: the window in which producers' duplicates are recognised.
+pub const DEDUPE_WINDOW: Duration = Duration::from_secs(15 * 86_400);
+
+/// When an entry that was written at `now` may be forgotten.
+pub fn expires_at(now: Timestamp, not_before: Option<Timestamp>) -> Timestamp {
+    not_before.map_or(now, |at| at.max(now)).plus(DEDUPE_WINDOW)
+}
+
+/// What the ledger holds of a delivery. Never an endpoint, a key or a payload.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// Whose delivery.
+    pub key: DeliveryKey,
+    /// Where it stands.
+    pub state: State,
+    /// Which lineage and attempt that is about.
+    pub turn: Turn,
+    /// What it delivers to whom, as a fingerprint.
+    pub fingerprint: EndpointHash,
+    /// The invocation that made the last claim.
+    pub lease_token: String,
+    /// Until when that invocation is given time.
+    pub lease_until: Timestamp,
+    /// The SQS message that the last claim was made for.
+    pub source_message: String,
+    /// Where it goes.
+    pub endpoint_hash: Option<EndpointHash>,
+    /// The subscription, if it named one.
+    pub subscription: Option<SubscriptionId>,
+    /// HTTP status of the last attempt that was answered.
+    pub status: Option<u16>,
+    /// Why it stands there.
+    pub reason: Option<Reason>,
+    /// The provider's own word, if it was one that may be kept.
+    pub provider_word: Option<String>,
+    /// When the next attempt is due.
+    pub not_before: Option<Timestamp>,
+    /// Whether some attempt may have arrived without our knowing.
+    pub in_doubt: bool,
+    /// When the delivery was first claimed.
+    pub created_at: Timestamp,
+    /// When this was written.
+    pub updated_at: Timestamp,
+}
+
+/// What is written when an attempt is over.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Record {
+    /// Whose delivery.
+    pub key: DeliveryKey,
+    /// Which attempt.
+    pub turn: Turn,
+    /// The token of the claim that the attempt was made under; another's claim fences this record off.
+    pub lease_token: String,
+    /// Where the delivery stands now.
+    pub state: State,
+    /// HTTP status, if there was an answer.
+    pub status: Option<u16>,
+    /// Why.
+    pub reason: Option<Reason>,
+    /// The provider's own word.
+    pub provider_word: Option<String>,
+    /// When the next attempt is due.
+    pub not_before: Option<Timestamp>,
+    /// Whether this or an earlier attempt may have arrived without our knowing.
+    pub in_doubt: bool,
+    /// Now.
+    pub now: Timestamp,
+}
+
+/// Whether a record was still ours to write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fence {
+    /// It was written.
+    Held,
+    /// Someone else owns the attempt now: the outcome is dropped, and nothing is handed off.
+    Lost,
+}

@@ -1,0 +1,41 @@
+//! The pure middle of Redial: what to do with one delivery, decided without I/O.
+//!
+//! Each stage takes the type that the stage before it made, and no stage calls back:
+//!
+//! | stage | decides | where |
+//! |---|---|---|
+//! | parse | is this body a message? | [`message`], [`shape`] |
+//! | admit | may this worker make this attempt now? | [`ledger::claim`], gates in [`deliver`] |
+//! | attempt | (the send, behind [`ports::PushSender`]) reports an [`outcome`] | [`outcome`] |
+//! | classify | what does the outcome mean? | [`verdict`], [`provider`], [`retry_after`] |
+//! | plan | retry, give up, or done? | [`plan`], [`policy`] |
+//! | route | by the queue, or parked? | [`route`], [`wait`] |
+//! | record | where does the delivery stand? | [`ledger`], [`dead_letter`] |
+//!
+//! Nothing here knows AWS, HTTP, a runtime, a clock or global randomness: `now` and the random source are arguments. The
+//! one async pass over the ports is [`deliver`], and it has no decision of its own.
+
+pub mod cleanup;
+pub mod dead_letter;
+pub mod deliver;
+pub mod endpoint;
+pub mod identity;
+pub mod lane;
+pub mod ledger;
+pub mod message;
+pub mod metric;
+pub mod outcome;
+pub mod payload;
+pub mod plan;
+pub mod policy;
+pub mod ports;
+pub mod provider;
+pub mod push_target;
+pub mod reason;
+pub mod retry_after;
+pub mod route;
+pub mod shape;
+pub mod subscription;
+pub mod time;
+pub mod verdict;
+pub mod wait;

@@ -1,0 +1,180 @@
+//! The message: what a producer puts on an ingest queue, parsed.
+//!
+//! A [`Message`] that exists is valid: [`parse`] is the only way to one. It keeps the fields as they were written, so that it
+//! travels on to retry queues, parking and the dead-letter store with its payload byte for byte.
+
+mod delivery_options;
+pub mod parse;
+mod refusal;
+pub mod travel;
+
+use std::fmt;
+
+use serde_json::value::RawValue;
+
+pub use delivery_options::{Class, Topic, Urgency};
+pub use parse::{Inbound, QueueKind, parse};
+pub use refusal::Refusal;
+pub use travel::Travel;
+
+use crate::endpoint::{EndpointHash, HashKeys};
+use crate::identity::{DeliveryId, DeliveryKey, SubscriptionId, Tenant};
+use crate::payload::Payload;
+use crate::policy::Policy;
+use crate::push_target::PushTarget;
+use crate::time::{Deadline, Timestamp, Ttl};
+
+/// The version of the wire format.
+pub const VERSION: u64 = 1;
+
+/// The published JSON Schema of a message.
+pub const SCHEMA: &str = include_str!("../../../../infra/schema/message.v1.json");
+
+/// A valid message.
+#[derive(Clone)]
+pub struct Message {
+    /// Whose it is.
+    pub tenant: Tenant,
+    /// Its correlation id.
+    pub id: DeliveryId,
+    /// Where the id comes from.
+    pub id_source: IdSource,
+    /// Who is to get it.
+    pub to: To,
+    /// What they are to get.
+    pub payload: Payload,
+    /// The producer's own reference.
+    pub producer_ref: Option<ProducerRef>,
+    /// How long it is worth delivering: the message's own, or its class's.
+    pub ttl: Ttl,
+    /// Its class.
+    pub class: Class,
+    /// How urgent it is.
+    pub urgency: Option<Urgency>,
+    /// What it replaces.
+    pub topic: Option<Topic>,
+    /// The policy that it asks for; `None` leaves it to its class.
+    pub retry: Option<Policy>,
+    /// Not to be sent before this.
+    pub deliver_at: Option<Timestamp>,
+    fields: Vec<(String, Box<RawValue>)>,
+}
+
+/// Where a message's id comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IdSource {
+    /// The producer gave it: reusing it for another content is a conflict.
+    Producer,
+    /// A hash of the producer's idempotency key: the same key is the same delivery.
+    IdempotencyKey,
+    /// The SQS MessageId.
+    SqsMessageId,
+}
+
+/// Who is to get a message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum To {
+    /// A subscription stored under this id.
+    Subscription(SubscriptionId),
+    /// A browser's subscription that came with the message.
+    WebPush(PushTarget),
+}
+
+/// A producer's own reference: opaque, handed back in events, never logged.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ProducerRef(String);
+
+impl ProducerRef {
+    /// The text, for events. Never log what this returns.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ProducerRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ProducerRef(redacted)")
+    }
+}
+
+impl Message {
+    /// The key of its delivery.
+    pub fn key(&self) -> DeliveryKey {
+        DeliveryKey { tenant: self.tenant.clone(), id: self.id.clone() }
+    }
+
+    /// The policy that holds for it: its own, else its class's.
+    pub fn policy(&self) -> &Policy {
+        match &self.retry {
+            Some(policy) => policy,
+            None => crate::policy::presets::of_class(self.class),
+        }
+    }
+
+    /// When its TTL is over. The clock starts at the later of its first SentTimestamp and `deliver_at`.
+    pub fn deadline(&self, first_sent: Timestamp) -> Deadline {
+        let start = self.deliver_at.map_or(first_sent, |at| at.max(first_sent));
+        self.ttl.deadline_from(start)
+    }
+
+    /// A fingerprint of what is delivered to whom: two messages with the same id and another fingerprint conflict.
+    pub fn fingerprint(&self, keys: &HashKeys) -> EndpointHash {
+        let mut content = Vec::with_capacity(self.payload.len() + 128);
+        match &self.to {
+            To::Subscription(id) => {
+                content.extend_from_slice(b"subscription\0");
+                content.extend_from_slice(id.as_str().as_bytes());
+            }
+            To::WebPush(target) => {
+                content.extend_from_slice(b"web_push\0");
+                content.extend_from_slice(target.endpoint.expose().as_str().as_bytes());
+            }
+        }
+        content.push(0);
+        content.extend_from_slice(self.payload.expose());
+        keys.fingerprint(&content)
+    }
+
+    /// The message as JSON, its fields as they were written, with its id. Never log what this returns.
+    pub fn expose_body(&self) -> String {
+        self.body_with(&[])
+    }
+
+    /// The message as JSON with these fields added; a field of its own of that name is left out.
+    fn body_with(&self, added: &[(&str, String)]) -> String {
+        let mut body = String::with_capacity(256 + self.payload.len() * 2);
+        body.push('{');
+        let mut push = |name: &str, value: &str| {
+            if body.len() > 1 {
+                body.push(',');
+            }
+            body.push_str(&serde_json::Value::from(name).to_string());
+            body.push(':');
+            body.push_str(value);
+        };
+        for (name, value) in &self.fields {
+            if !added.iter().any(|(known, _)| known == name) {
+                push(name, value.get());
+            }
+        }
+        if self.id_source == IdSource::SqsMessageId {
+            push("id", &serde_json::Value::from(self.id.as_str()).to_string());
+        }
+        for (name, value) in added {
+            push(name, value);
+        }
+        body.push('}');
+        body
+    }
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Message")
+            .field("tenant", &self.tenant)
+            .field("id", &self.id)
+            .field("class", &self.class)
+            .field("payload", &self.payload)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,275 @@
+//! From an SQS body to a [`Message`], or to everything that is wrong with it.
+
+use serde_json::value::RawValue;
+
+use super::{Class, IdSource, Message, ProducerRef, Refusal, To, Topic, Travel, Urgency, VERSION, travel};
+use crate::endpoint::Endpoint;
+use crate::identity::{DeliveryId, SubscriptionId, Tenant, VapidKeyId};
+use crate::payload::Payload;
+use crate::policy::{Policy, parse as parse_policy, presets};
+use crate::push_target::{PushKeys, PushKeysError, PushTarget};
+use crate::reason::Reason;
+use crate::shape::{self, Errors, Object, ShapeError};
+use crate::time::{Timestamp, Ttl};
+use crate::wait::{Release, bucket::MAX_WAIT};
+
+/// Which queue a body came from: what may stand in it depends on that.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum QueueKind {
+    /// Producers write here: messages only.
+    Ingest,
+    /// Redial writes here: travelling messages, and releases of waits.
+    Retry,
+}
+
+/// What a body turned out to be.
+#[derive(Clone, Debug)]
+pub enum Inbound {
+    /// A message and where it is on its way.
+    Message(Box<Message>, Travel),
+    /// The end of a wait.
+    Release(Release),
+}
+
+/// Parses `body`, which SQS delivered as `message_id` and which was sent at `sent`.
+pub fn parse(body: &str, kind: QueueKind, message_id: &str, sent: Timestamp) -> Result<Inbound, Refusal> {
+    let errors = Errors::default();
+    let mut tenant = None;
+    let mut channel_missing = false;
+    let inbound = Object::parse(body, "", &errors).and_then(|mut object| {
+        if kind == QueueKind::Retry
+            && let Some(release) = Release::take(&mut object)
+        {
+            object.finish();
+            return Some(Inbound::Release(release));
+        }
+        tenant = object.required("tenant", "^[a-z0-9][a-z0-9_-]{0,62}$", text(Tenant::parse));
+        let read = Reader { body, message_id, sent, kind };
+        let message = read.message(object, tenant.clone(), &errors, &mut channel_missing);
+        message.map(|(message, travel)| Inbound::Message(Box::new(message), travel))
+    });
+    match (inbound, errors.is_empty()) {
+        (Some(inbound), true) => Ok(inbound),
+        (_, _) => {
+            let reason = if channel_missing { Reason::ChannelNotAvailable } else { Reason::Malformed };
+            Err(Refusal { reason, errors: errors.into_vec(), tenant })
+        }
+    }
+}
+
+struct Reader<'a> {
+    body: &'a str,
+    message_id: &'a str,
+    sent: Timestamp,
+    kind: QueueKind,
+}
+
+impl Reader<'_> {
+    fn message(
+        &self,
+        mut object: Object<'_>,
+        tenant: Option<Tenant>,
+        errors: &Errors,
+        channel_missing: &mut bool,
+    ) -> Option<(Message, Travel)> {
+        object.optional("v", "1, the only version there is", |raw| {
+            shape::unsigned(raw).filter(|version| *version == VERSION)
+        });
+        let (id, id_source) = self.id(&mut object);
+        let to = recipient(&mut object, errors, channel_missing);
+        let payload =
+            object.optional("payload", "any JSON; {\"base64\": …} alone is standard base64", payload);
+        let producer_ref = object.optional("ref", "a string of at most 128 bytes", |raw| {
+            shape::string(raw).filter(|text| text.len() <= 128).map(ProducerRef)
+        });
+        let class = object
+            .optional("class", "\"otp\", \"alert\" or \"campaign\"", |raw| {
+                let label = shape::string(raw)?;
+                Class::ALL.into_iter().find(|class| class.label() == label)
+            })
+            .unwrap_or_default();
+        let ttl = object
+            .optional("ttl", "whole seconds from 0 to 2419200 (28 days)", |raw| {
+                let secs = shape::unsigned(raw)?;
+                (secs <= u64::from(Ttl::MAX_WEB_PUSH.as_secs())).then_some(secs)
+            })
+            .and_then(|secs| u32::try_from(secs).ok())
+            .map_or(class.web_push_ttl(), Ttl::from_secs);
+        let urgency = object.optional("urgency", "\"very-low\", \"low\", \"normal\" or \"high\"", |raw| {
+            let label = shape::string(raw)?;
+            Urgency::ALL.into_iter().find(|urgency| urgency.label() == label)
+        });
+        let a_topic = "1 to 32 base64url characters, their number mod 4 not 1";
+        let topic = object.optional("topic", a_topic, text(Topic::parse));
+        let retry = retry_policy(&mut object, errors);
+        let deliver_at = self.deliver_at(&mut object);
+        object.optional("event_type", "a string", shape::string);
+        let travel = match self.kind {
+            QueueKind::Ingest => Some(Travel::start(self.sent)),
+            QueueKind::Retry => Travel::take(&mut object),
+        };
+        object.finish();
+
+        let fields = shape::raw_fields(self.body)
+            .ok()?
+            .into_iter()
+            .filter(|(name, _)| !travel::FIELDS.contains(&name.as_ref()))
+            .map(|(name, value)| (name.into_owned(), value.to_owned()))
+            .collect();
+        let message = Message {
+            tenant: tenant?,
+            id: id?,
+            id_source,
+            to: to?,
+            payload: payload.unwrap_or_default(),
+            producer_ref,
+            ttl,
+            class,
+            urgency,
+            topic,
+            retry,
+            deliver_at,
+            fields,
+        };
+        Some((message, travel?))
+    }
+
+    /// The idempotency key wins over the id, and both over the SQS MessageId.
+    fn id(&self, object: &mut Object<'_>) -> (Option<DeliveryId>, IdSource) {
+        let had_id = object.raw("id").is_some();
+        let id = object.optional("id", "^[A-Za-z0-9_-]{1,64}$", text(DeliveryId::parse));
+        let had_key = object.raw("idempotency_key").is_some();
+        let key = object.optional("idempotency_key", "a string of 1 to 256 bytes", |raw| {
+            shape::string(raw).filter(|key| (1..=256).contains(&key.len()))
+        });
+        if had_key {
+            (key.map(|key| DeliveryId::from_idempotency_key(&key)), IdSource::IdempotencyKey)
+        } else if had_id {
+            (id, IdSource::Producer)
+        } else {
+            (Some(DeliveryId::from_sqs_message_id(self.message_id)), IdSource::SqsMessageId)
+        }
+    }
+
+    fn deliver_at(&self, object: &mut Object<'_>) -> Option<Timestamp> {
+        let latest = self.sent.plus(MAX_WAIT);
+        object.optional("deliver_at", "an RFC 3339 time at most 360 days ahead", |raw| {
+            Timestamp::parse_rfc3339(&shape::string(raw)?).filter(|at| *at <= latest)
+        })
+    }
+}
+
+fn text<T>(parse: impl Fn(&str) -> Option<T>) -> impl Fn(&RawValue) -> Option<T> {
+    move |raw| parse(&shape::string(raw)?)
+}
+
+fn recipient(object: &mut Object<'_>, errors: &Errors, channel_missing: &mut bool) -> Option<To> {
+    const EXPECTED: &str = r#"one of {"subscription": ID} and {"web_push": {"endpoint", "keys"}}"#;
+    let raw = object.raw("to");
+    let Some(mut to) = object.object("to") else {
+        if raw.is_none() {
+            object.refuse("to", EXPECTED, None);
+        }
+        return None;
+    };
+    let present: Vec<&str> =
+        ["subscription", "web_push", "webhook"].into_iter().filter(|kind| to.raw(kind).is_some()).collect();
+    let found = match present.as_slice() {
+        ["subscription"] => {
+            let an_id = "^[A-Za-z0-9_-]{1,64}$";
+            to.required("subscription", an_id, text(SubscriptionId::parse)).map(To::Subscription)
+        }
+        ["web_push"] => to.object("web_push").and_then(|inner| push_target(inner, errors)).map(To::WebPush),
+        ["webhook"] => {
+            *channel_missing = true;
+            to.refuse("webhook", "a channel that this version delivers on (channel_not_available)", raw);
+            None
+        }
+        _ => {
+            object.refuse("to", EXPECTED, raw);
+            None
+        }
+    };
+    to.finish();
+    found
+}
+
+fn push_target(mut object: Object<'_>, errors: &Errors) -> Option<PushTarget> {
+    let endpoint = object.required("endpoint", "an https URL without userinfo", |raw| {
+        Endpoint::parse(&shape::string(raw)?).ok()
+    });
+    object.optional("expirationTime", "null or epoch milliseconds", |raw| {
+        (raw.get() == "null" || shape::number(raw).is_some()).then_some(())
+    });
+    let vapid_key_id = object.optional("vapid_key_id", "^[A-Za-z0-9_-]{1,64}$", text(VapidKeyId::parse));
+    let keys = if object.raw("keys").is_some() {
+        object.object("keys").and_then(|inner| push_keys(inner, errors))
+    } else {
+        object.refuse("keys", "{\"p256dh\", \"auth\"}", None);
+        None
+    };
+    object.finish();
+    Some(PushTarget { endpoint: endpoint?, keys: keys?, vapid_key_id })
+}
+
+fn push_keys(mut object: Object<'_>, errors: &Errors) -> Option<PushKeys> {
+    let p256dh = object.required("p256dh", "a base64url string", shape::string);
+    let auth = object.required("auth", "a base64url string", shape::string);
+    let paths = (object.path_of("p256dh"), object.path_of("auth"));
+    object.finish();
+    match PushKeys::parse(&p256dh?, &auth?) {
+        Ok(keys) => Some(keys),
+        Err(PushKeysError::P256dh) => {
+            errors.add(&paths.0, "base64url of 65 bytes (an uncompressed P-256 point)", "another string");
+            None
+        }
+        Err(PushKeysError::Auth) => {
+            errors.add(&paths.1, "base64url of 16 bytes", "another string");
+            None
+        }
+    }
+}
+
+fn payload(raw: &RawValue) -> Option<Payload> {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+
+    let written = raw.get();
+    match shape::type_of(raw) {
+        "null" => Some(Payload::default()),
+        "a string" => shape::string(raw).map(|text| Payload::new(text.into_bytes())),
+        "an object" => match shape::raw_fields(written).ok()?.as_slice() {
+            [(name, value)] if name == "base64" => {
+                STANDARD.decode(shape::string(value)?).ok().map(Payload::new)
+            }
+            _ => Some(Payload::new(written.as_bytes().to_vec())),
+        },
+        _ => Some(Payload::new(written.as_bytes().to_vec())),
+    }
+}
+
+fn retry_policy(object: &mut Object<'_>, errors: &Errors) -> Option<Policy> {
+    let raw = object.raw("retry")?;
+    if let Some(name) = shape::string(raw) {
+        let preset = presets::get(&name);
+        if preset.is_none() {
+            let names: Vec<_> = presets::names().collect();
+            let expected = format!("a policy: an object, or one of {}", names.join(", "));
+            errors.add(&object.path_of("retry"), expected, "another string");
+        }
+        return preset.cloned();
+    }
+    match parse_policy::policy(raw.get(), "inline", &object.path_of("retry")) {
+        Ok(policy) => Some(policy),
+        Err(found) => {
+            for ShapeError { path, expected, found } in found {
+                errors.add(&path, expected, found);
+            }
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "parse_tests.rs"]
+mod tests;

@@ -1,0 +1,30 @@
+//! Why a body is not a message.
+
+use std::fmt;
+
+use crate::identity::Tenant;
+use crate::reason::Reason;
+use crate::shape::ShapeError;
+
+/// A body that is no valid message, with everything that is wrong with it. Never holds a value of the body.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// `malformed`, or `channel_not_available`.
+    pub reason: Reason,
+    /// Everything that is wrong, in the order of the fields; at least one.
+    pub errors: Vec<ShapeError>,
+    /// The tenant, if at least that could be read.
+    pub tenant: Option<Tenant>,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.reason)?;
+        for (at, error) in self.errors.iter().enumerate() {
+            write!(f, "{} {error}", if at == 0 { ":" } else { ";" })?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Refusal {}

@@ -1,0 +1,68 @@
+//! What a message carries with it from one attempt to the next.
+//!
+//! On the retry queues, in parking and in the dead-letter store a message keeps its own fields as they were written, and beside
+//! them stand these: `lineage`, `retry_count`, `original_timestamp` (epoch ms), `ttl_remaining` (seconds, when it was
+//! enqueued) and `not_before` (epoch ms).
+
+use super::Message;
+use crate::identity::{Attempt, Lineage, Turn};
+use crate::shape::{self, Object};
+use crate::time::Timestamp;
+
+/// The names of the travelling fields, which a producer may not use.
+pub(super) const FIELDS: [&str; 5] =
+    ["lineage", "retry_count", "original_timestamp", "ttl_remaining", "not_before"];
+
+/// Where a message is on its way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Travel {
+    /// Which replay and which attempt this message is for.
+    pub turn: Turn,
+    /// When the first message of this delivery was sent to an ingest queue.
+    pub first_sent: Timestamp,
+    /// Not to be attempted before this.
+    pub not_before: Option<Timestamp>,
+}
+
+impl Travel {
+    /// The start of the way: a producer's message that was sent at `sent`.
+    pub fn start(sent: Timestamp) -> Self {
+        Self { turn: Turn::default(), first_sent: sent, not_before: None }
+    }
+
+    pub(super) fn take(object: &mut Object<'_>) -> Option<Self> {
+        let whole = "an integer from 0";
+        let small = |raw: &_| shape::unsigned(raw).and_then(|n| u32::try_from(n).ok());
+        let time =
+            |raw: &_| shape::unsigned(raw).and_then(|ms| i64::try_from(ms).ok()).map(Timestamp::from_ms);
+        let lineage = object.optional("lineage", whole, small).unwrap_or(0);
+        let attempt = object.required("retry_count", whole, small);
+        let first_sent = object.required("original_timestamp", "epoch milliseconds", time);
+        let not_before = object.optional("not_before", "epoch milliseconds", time);
+        // Written for whoever looks into the queue; what counts is the deadline, which does not drift.
+        object.optional("ttl_remaining", whole, shape::unsigned);
+        Some(Self {
+            turn: Turn { lineage: Lineage(lineage), attempt: Attempt(attempt?) },
+            first_sent: first_sent?,
+            not_before,
+        })
+    }
+}
+
+impl Message {
+    /// The body with which this message goes on to a retry queue or into parking at `now`. Never log what this
+    /// returns.
+    pub fn expose_travel_body(&self, travel: &Travel, now: Timestamp) -> String {
+        let remaining = self.deadline(travel.first_sent).remaining_ttl(now).as_secs();
+        let mut added = vec![
+            ("lineage", travel.turn.lineage.0.to_string()),
+            ("retry_count", travel.turn.attempt.0.to_string()),
+            ("original_timestamp", travel.first_sent.as_ms().to_string()),
+            ("ttl_remaining", remaining.to_string()),
+        ];
+        if let Some(not_before) = travel.not_before {
+            added.push(("not_before", not_before.as_ms().to_string()));
+        }
+        self.body_with(&added)
+    }
+}

@@ -1,0 +1,144 @@
+//! The names of everything that is counted or measured: a closed list, so that alarms and dashboards can be checked
+//! against it.
+
+/// A metric.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub enum Metric {
+    /// Attempts made.
+    Attempts,
+    /// Deliveries that a push service accepted.
+    Sent,
+    /// Deliveries that were accepted on a retry.
+    SentOnRetry,
+    /// Retries planned.
+    Retried,
+    /// Dead letters; also by [`crate::reason::Reason`].
+    DeadLetters,
+    /// Deliveries that failed under a policy without retries.
+    FailedNoRetries,
+    /// Endpoints found gone or unknown.
+    Gone,
+    /// Deliveries whose TTL was over before they could be sent.
+    Expired,
+    /// Attempts that may have arrived without our knowing.
+    InDoubt,
+    /// Messages dropped because their attempt was already made.
+    DuplicatesDropped,
+    /// Messages held back without an attempt.
+    Deferred,
+    /// Messages parked for a long wait.
+    Parked,
+    /// Attempts that were answered with 503.
+    ServiceUnavailable,
+    /// How long after its due time a retry's attempt began.
+    RetryOverhead,
+    /// Subscriptions that were removed.
+    Pruned,
+    /// Subscriptions that were put in quarantine.
+    Quarantined,
+    /// Bodies that crashed their workers, or were refused too often, and were taken out of their queue.
+    Poison,
+    /// Late buckets of waits that the sweep released.
+    WaitsSwept,
+    /// Calls to AWS.
+    ApiCalls,
+    /// Deliveries that an invocation dealt with.
+    Deliveries,
+}
+
+/// What a metric is measured in, as CloudWatch names it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Unit {
+    /// A number of things.
+    Count,
+    /// Milliseconds.
+    Milliseconds,
+}
+
+impl Unit {
+    /// CloudWatch's name.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Count => "Count",
+            Self::Milliseconds => "Milliseconds",
+        }
+    }
+}
+
+impl Metric {
+    /// All of them.
+    pub const ALL: [Self; 20] = [
+        Self::Attempts,
+        Self::Sent,
+        Self::SentOnRetry,
+        Self::Retried,
+        Self::DeadLetters,
+        Self::FailedNoRetries,
+        Self::Gone,
+        Self::Expired,
+        Self::InDoubt,
+        Self::DuplicatesDropped,
+        Self::Deferred,
+        Self::Parked,
+        Self::ServiceUnavailable,
+        Self::RetryOverhead,
+        Self::Pruned,
+        Self::Quarantined,
+        Self::Poison,
+        Self::WaitsSwept,
+        Self::ApiCalls,
+        Self::Deliveries,
+    ];
+
+    /// CloudWatch's name.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Attempts => "Attempts",
+            Self::Sent => "Sent",
+            Self::SentOnRetry => "SentOnRetry",
+            Self::Retried => "Retried",
+            Self::DeadLetters => "DeadLetters",
+            Self::FailedNoRetries => "FailedNoRetries",
+            Self::Gone => "Gone",
+            Self::Expired => "Expired",
+            Self::InDoubt => "InDoubt",
+            Self::DuplicatesDropped => "DuplicatesDropped",
+            Self::Deferred => "Deferred",
+            Self::Parked => "Parked",
+            Self::ServiceUnavailable => "ServiceUnavailable",
+            Self::RetryOverhead => "RetryOverhead",
+            Self::Pruned => "Pruned",
+            Self::Quarantined => "Quarantined",
+            Self::Poison => "Poison",
+            Self::WaitsSwept => "WaitsSwept",
+            Self::ApiCalls => "ApiCalls",
+            Self::Deliveries => "Deliveries",
+        }
+    }
+
+    /// What it is measured in.
+    pub const fn unit(self) -> Unit {
+        match self {
+            Self::RetryOverhead => Unit::Milliseconds,
+            Self::Attempts
+            | Self::Sent
+            | Self::SentOnRetry
+            | Self::Retried
+            | Self::DeadLetters
+            | Self::FailedNoRetries
+            | Self::Gone
+            | Self::Expired
+            | Self::InDoubt
+            | Self::DuplicatesDropped
+            | Self::Deferred
+            | Self::Parked
+            | Self::ServiceUnavailable
+            | Self::Pruned
+            | Self::Quarantined
+            | Self::Poison
+            | Self::WaitsSwept
+            | Self::ApiCalls
+            | Self::Deliveries => Unit::Count,
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What one attempt saw, before anybody judges it.
+//!
+//! An adapter that sends reports what happened and nothing more: which status and headers came back, or how the
+//! connection failed and whether the request may have reached the other side. What that means is
+//! [`crate::verdict`]'s to say.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::time::Timestamp;
+
+/// How one attempt ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// The other side answered.
+    Response(Response),
+    /// Nothing reached the other side: it may be sent again without any doubt.
+    NotSent(NotSent),
+    /// The request, or a part of it, left, and no answer came: the other side may have acted on it.
+    InDoubt(InDoubt),
+    /// The message cannot be sent to this endpoint at all, and will not be next time.
+    Impossible(Impossible),
+}
+
+/// An answer, as far as a verdict needs it.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Response {
+    /// HTTP status code.
+    pub status: u16,
+    /// The headers of [`Response::KEPT_HEADERS`] that came with it, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The first 4 KiB of the body: the provider's own reason may stand there.
+    pub body: Vec<u8>,
+    /// When the answer arrived, by our clock.
+    pub at: Timestamp,
+}
+
+impl Response {
+    /// The headers that are looked at; no others are kept.
+    pub const KEPT_HEADERS: [&str; 8] = [
+        "date",
+        "retry-after",
+        "ttl",
+        "content-type",
+        "x-wns-status",
+        "x-wns-error-description",
+        "x-wns-notificationstatus",
+        "apns-id",
+    ];
+
+    /// How much of a body is read, in bytes.
+    pub const MAX_BODY: usize = 4096;
+
+    /// The first header of that (lower-case) name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+impl fmt::Debug for Response {
+    /// Without the body and header values: a push service may quote the endpoint there.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Response({}, {} header(s), {} body bytes)",
+            self.status,
+            self.headers.len(),
+            self.body.len()
+        )
+    }
+}
+
+/// Why nothing was sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NotSent {
+    /// The name did not resolve.
+    Dns,
+    /// No connection could be made.
+    Connect,
+    /// The TLS handshake failed.
+    Tls,
+    /// Connecting took longer than its time-out.
+    ConnectTimeout,
+}
+
+/// Why it is not known whether it arrived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InDoubt {
+    /// No answer within the time-out.
+    Timeout,
+    /// The connection broke after the request had begun to leave.
+    Reset,
+}
+
+/// Why an attempt can never succeed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Impossible {
+    /// The endpoint's name or address is one that egress does not reach: private, loopback, reserved and the like.
+    EndpointNotAllowed,
+    /// The subscription's public key is not a point on the curve.
+    BadSubscriptionKey,
+    /// The subscription names a VAPID key that is not configured.
+    UnknownVapidKey,
+}
+
+/// An outcome with the time that it took.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Attempted {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// From the first byte of work to the end of the answer.
+    pub took: Duration,
+}

@@ -1,0 +1,50 @@
+//! What a message carries: bytes that nobody but the sealer and the wire may see.
+
+use std::fmt;
+
+/// Longest plaintext of a web push, in bytes: a body of 4,096 (RFC 8291, 4) less the header of 86, the tag of 16 and
+/// the padding delimiter of 1 (RFC 8188, 2).
+pub const MAX_WEB_PUSH_PLAINTEXT: usize = 4096 - 86 - 16 - 1;
+
+/// The plaintext of a message. Empty means: send no body at all.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Payload(Vec<u8>);
+
+impl Payload {
+    /// A payload of these bytes.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes, for the one who seals them. Never log what this returns.
+    pub fn expose(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// How many bytes.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is nothing to send.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for Payload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Payload(redacted, {} bytes)", self.0.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_shows_the_length_only() {
+        assert_eq!(format!("{:?}", Payload::new(b"secret".to_vec())), "Payload(redacted, 6 bytes)");
+        assert_eq!(MAX_WEB_PUSH_PLAINTEXT, 3993);
+    }
+}

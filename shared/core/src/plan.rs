@@ -1,0 +1,153 @@
+//! What to do next with a delivery: from a verdict, a policy and what is left of the TTL.
+//!
+//! The order of the questions is the contract: is the TTL over, are retries disabled, are they used up, would the next
+//! attempt come too late; only what passes all of them is retried.
+
+use std::time::Duration;
+
+use rand::Rng;
+
+use crate::identity::Attempt;
+use crate::policy::Policy;
+use crate::reason::Reason;
+use crate::time::{Deadline, Timestamp, Ttl};
+use crate::verdict::{Retry, Verdict};
+
+/// What becomes of a delivery after an attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Plan {
+    /// Done: accepted.
+    Sent,
+    /// Done: the endpoint is gone, or unknown and to be confirmed.
+    Gone {
+        /// 410, not 404.
+        confirmed: bool,
+    },
+    /// Done: the TTL was over before the attempt, and nothing was sent.
+    Expired,
+    /// Done, failed, and its policy wants neither retries nor dead letters.
+    FailedNoRetries(Reason),
+    /// Done, failed: a dead letter.
+    DeadLetter(Reason),
+    /// Another attempt.
+    Retry {
+        /// Not before this.
+        not_before: Timestamp,
+        /// Why.
+        reason: Reason,
+        /// Whether this attempt may have arrived all the same.
+        in_doubt: bool,
+    },
+    /// The same attempt, later: a gate held the message back before it was claimed.
+    Defer {
+        /// Not before this.
+        not_before: Timestamp,
+    },
+}
+
+impl Plan {
+    /// Its name in logs.
+    pub const fn label(&self) -> &'static str {
+        match self {
+            Self::Sent => "sent",
+            Self::Gone { .. } => "gone",
+            Self::Expired => "expired",
+            Self::FailedNoRetries(_) => "failed_no_retries",
+            Self::DeadLetter(_) => "dead_letter",
+            Self::Retry { .. } => "retry",
+            Self::Defer { .. } => "defer",
+        }
+    }
+
+    /// Why, where there is something to say.
+    pub const fn reason(&self) -> Option<Reason> {
+        match self {
+            Self::Sent | Self::Defer { .. } => None,
+            Self::Gone { confirmed: true } => Some(Reason::Gone),
+            Self::Gone { confirmed: false } => Some(Reason::NotFound),
+            Self::Expired => Some(Reason::TtlOver),
+            Self::FailedNoRetries(reason) | Self::DeadLetter(reason) | Self::Retry { reason, .. } => {
+                Some(*reason)
+            }
+        }
+    }
+}
+
+impl Plan {
+    /// When the delivery goes on, if it does.
+    pub const fn not_before(&self) -> Option<Timestamp> {
+        match self {
+            Self::Retry { not_before, .. } | Self::Defer { not_before } => Some(*not_before),
+            Self::Sent
+            | Self::Gone { .. }
+            | Self::Expired
+            | Self::FailedNoRetries(_)
+            | Self::DeadLetter(_) => None,
+        }
+    }
+}
+
+/// What is known of a delivery when its next step is planned.
+#[derive(Clone, Copy, Debug)]
+pub struct Situation<'a> {
+    /// Its policy.
+    pub policy: &'a Policy,
+    /// The attempt that was just made.
+    pub attempt: Attempt,
+    /// Its whole TTL.
+    pub ttl: Ttl,
+    /// When that is over.
+    pub deadline: Deadline,
+    /// Now.
+    pub now: Timestamp,
+}
+
+/// Plans what follows a verdict.
+pub fn after(verdict: &Verdict, situation: &Situation<'_>, rng: &mut dyn Rng) -> Plan {
+    match verdict {
+        Verdict::Sent => Plan::Sent,
+        Verdict::Gone { confirmed } => Plan::Gone { confirmed: *confirmed },
+        Verdict::Failed(reason) => failed(*reason, situation.policy),
+        // The attempt has already had its second signature, or could not get one.
+        Verdict::SignAgain => failed(Reason::Unauthorized, situation.policy),
+        Verdict::Retry(retry) => after_retryable(retry, situation, rng),
+    }
+}
+
+/// Plans the end of a delivery that failed for good.
+pub fn failed(reason: Reason, policy: &Policy) -> Plan {
+    match policy.retries {
+        Some(_) => Plan::DeadLetter(reason),
+        None => Plan::FailedNoRetries(reason),
+    }
+}
+
+fn after_retryable(retry: &Retry, situation: &Situation<'_>, rng: &mut dyn Rng) -> Plan {
+    let Situation { policy, attempt, ttl, deadline, now } = *situation;
+    let Some(retries) = &policy.retries else {
+        return Plan::FailedNoRetries(retry.reason);
+    };
+    if retry.in_doubt && !policy.retry_in_doubt {
+        return Plan::DeadLetter(Reason::InDoubtNotRetried);
+    }
+    if attempt.0 >= retries.max_retries {
+        return Plan::DeadLetter(Reason::RetriesExhausted);
+    }
+    let delay = match retry.retry_after {
+        Some(asked) => policy.retry_after_delay(asked, rng),
+        None => policy.backoff_delay(retries, attempt.next().0, ttl, rng),
+    };
+    if delay >= deadline.remaining(now) {
+        return Plan::DeadLetter(Reason::TtlExceeded);
+    }
+    Plan::Retry { not_before: now.plus(delay), reason: retry.reason, in_doubt: retry.in_doubt }
+}
+
+/// How long until `at`, in milliseconds: for log lines.
+pub fn delay_ms(at: Timestamp, now: Timestamp) -> u64 {
+    u64::try_from(at.since(now).min(Duration::from_secs(u64::from(u32::MAX))).as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

@@ -1,0 +1,139 @@
+use proptest::prelude::*;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+use super::*;
+use crate::policy::{Exponential, Jitter, Retries, presets};
+
+const SOME_RETRY: Retry = Retry { reason: Reason::ServerError, in_doubt: false, retry_after: None };
+
+fn situation(policy: &Policy, attempt: u32, ttl_secs: u32, elapsed_secs: u64) -> Situation<'_> {
+    let start = Timestamp::from_secs(1_000_000);
+    let ttl = Ttl::from_secs(ttl_secs);
+    Situation {
+        policy,
+        attempt: Attempt(attempt),
+        ttl,
+        deadline: ttl.deadline_from(start),
+        now: start.plus(Duration::from_secs(elapsed_secs)),
+    }
+}
+
+fn rng() -> StdRng {
+    StdRng::seed_from_u64(7)
+}
+
+#[test]
+fn retries_end_with_the_policy_s_number_and_become_a_dead_letter() {
+    let policy = presets::get("web-push").expect("a preset");
+    for attempt in 0..5 {
+        let plan = after(&Verdict::Retry(SOME_RETRY), &situation(policy, attempt, 14_400, 0), &mut rng());
+        assert!(matches!(plan, Plan::Retry { .. }), "{attempt}: {plan:?}");
+    }
+    let plan = after(&Verdict::Retry(SOME_RETRY), &situation(policy, 5, 14_400, 0), &mut rng());
+    assert_eq!(plan, Plan::DeadLetter(Reason::RetriesExhausted));
+}
+
+#[test]
+fn a_retry_after_beyond_the_ttl_is_a_dead_letter_at_once() {
+    let policy = presets::get("web-push").expect("a preset");
+    let retry = Retry { retry_after: Some(Duration::from_secs(60)), ..SOME_RETRY };
+    let plan = after(&Verdict::Retry(retry), &situation(policy, 0, 60, 0), &mut rng());
+    assert_eq!(plan, Plan::DeadLetter(Reason::TtlExceeded));
+}
+
+#[test]
+fn a_ttl_of_zero_is_never_retried() {
+    let policy = presets::get("web-push").expect("a preset");
+    let plan = after(&Verdict::Retry(SOME_RETRY), &situation(policy, 0, 0, 0), &mut rng());
+    assert_eq!(plan, Plan::DeadLetter(Reason::TtlExceeded));
+}
+
+#[test]
+fn without_retries_every_failure_is_final_and_no_dead_letter() {
+    let policy = presets::get("none").expect("a preset");
+    for verdict in [Verdict::Retry(SOME_RETRY), Verdict::Failed(Reason::Rejected)] {
+        let plan = after(&verdict, &situation(policy, 0, 60, 0), &mut rng());
+        assert!(matches!(plan, Plan::FailedNoRetries(_)), "{plan:?}");
+    }
+    let gone = after(&Verdict::Gone { confirmed: true }, &situation(policy, 0, 60, 0), &mut rng());
+    assert_eq!(gone, Plan::Gone { confirmed: true });
+}
+
+#[test]
+fn what_may_have_arrived_is_not_repeated_where_the_policy_forbids_it() {
+    let mut policy = presets::get("web-push").expect("a preset").clone();
+    policy.retry_in_doubt = false;
+    let retry = Retry { in_doubt: true, reason: Reason::InDoubt, retry_after: None };
+    let plan = after(&Verdict::Retry(retry), &situation(&policy, 0, 60, 0), &mut rng());
+    assert_eq!(plan, Plan::DeadLetter(Reason::InDoubtNotRetried));
+}
+
+fn any_policy() -> impl Strategy<Value = Policy> {
+    let jitter = prop_oneof![
+        Just(Jitter::Full),
+        Just(Jitter::Equal),
+        Just(Jitter::None),
+        (0.0..10.0f64).prop_map(|fraction| Jitter::Additive { fraction }),
+        (0u64..100_000).prop_map(|ms| Jitter::Bounded { ms }),
+    ];
+    let backoff = (0u64..31_536_000_000, 1.0..1000.0f64, 0u64..31_536_000_000);
+    (backoff, jitter, 0u32..=100, prop::option::of(0.0..=1.0f64), 0.0..=1.0f64).prop_map(
+        |((base, multiplier, max), jitter, max_retries, fraction, smear)| {
+            let mut policy = presets::get("web-push").expect("a preset").clone();
+            policy.retries = Some(Retries {
+                max_retries,
+                backoff: Exponential {
+                    base_delay: Duration::from_millis(base),
+                    multiplier,
+                    max_delay: Duration::from_millis(max),
+                },
+                jitter,
+            });
+            policy.max_delay_ttl_fraction = fraction;
+            policy.retry_after_smear = smear;
+            policy
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+    /// Never before Retry-After, never at or past the TTL, never more than `max_retries + 1` attempts, each path ends.
+    #[test]
+    fn every_path_of_every_policy_keeps_its_promises(
+        policy in any_policy(), ttl in 0u32..2_419_200, seed: u64,
+        asked in prop::collection::vec(prop::option::of(0u64..5_000_000), 1..4),
+    ) {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let start = Timestamp::from_secs(1_000_000);
+        let deadline = Ttl::from_secs(ttl).deadline_from(start);
+        let max_retries = policy.retries.expect("enabled").max_retries;
+        let mut now = start;
+        let mut attempts = 0;
+        loop {
+            let situation = Situation { policy: &policy, attempt: Attempt(attempts), ttl: Ttl::from_secs(ttl), deadline, now };
+            let retry_after = asked[attempts as usize % asked.len()].map(Duration::from_secs);
+            let verdict = Verdict::Retry(Retry { reason: Reason::RateLimited, in_doubt: false, retry_after });
+            attempts += 1;
+            prop_assert!(attempts <= max_retries + 1);
+            match after(&verdict, &situation, &mut rng) {
+                Plan::Retry { not_before, .. } => {
+                    prop_assert!(not_before >= now.plus(retry_after.unwrap_or_default()));
+                    prop_assert!(not_before < deadline.at());
+                    now = not_before;
+                }
+                Plan::DeadLetter(reason) => {
+                    prop_assert!(matches!(reason, Reason::RetriesExhausted | Reason::TtlExceeded));
+                    break;
+                }
+                other @ (Plan::Sent
+                | Plan::Gone { .. }
+                | Plan::Expired
+                | Plan::FailedNoRetries(_)
+                | Plan::Defer { .. }) => prop_assert!(false, "{other:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What the middle needs of the world: one narrow trait a capability, each with one adapter and one in-memory twin.
+//!
+//! Ports that touch a store take batches, because a store that is called once a message costs more than the sending. They
+//! answer item by item, in the order of the request: one item's failure is that item's alone.
+
+mod clock;
+mod dead_letters;
+mod ledger;
+mod outbox;
+mod sender;
+mod subscriptions;
+mod telemetry;
+mod waits;
+
+pub use clock::{Clock, Randomness};
+pub use dead_letters::{DeadLetterBodies, DeadLetterStore};
+pub use ledger::{Claim, ClaimAnswer, Ledger, LedgerReader, Settlement};
+pub use outbox::{Outbox, Outgoing, Queue, Receipt};
+pub use sender::{Push, PushSender};
+pub use subscriptions::{PruneCandidate, SubscriptionHealth, SubscriptionUpdate, Subscriptions};
+pub use telemetry::{AttemptEvent, Telemetry};
+pub use waits::{ParkedItem, ParkedKey, Parking, RegisteredBucket, WaitExecutions, WaitRegistry};
+
+/// Our own infrastructure failed: not the delivery's fault, and not the receiver's.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{operation} failed: {code}")]
+pub struct PortError {
+    /// What was tried, such as `BatchExecuteStatement`.
+    pub operation: &'static str,
+    /// The service's error code, or the kind of failure; never a value of a request.
+    pub code: String,
+    /// Whether the service asked for fewer calls.
+    pub throttled: bool,
+}
+
+/// Everything that dispatch works with.
+pub trait Environment: Send + Sync {
+    /// See [`Clock`].
+    type Clock: Clock;
+    /// See [`Randomness`].
+    type Randomness: Randomness;
+    /// See [`Ledger`].
+    type Ledger: Ledger;
+    /// See [`Subscriptions`].
+    type Subscriptions: Subscriptions;
+    /// See [`PushSender`].
+    type Sender: PushSender;
+    /// See [`Outbox`].
+    type Outbox: Outbox;
+    /// See [`Parking`].
+    type Parking: Parking;
+    /// See [`WaitRegistry`].
+    type WaitRegistry: WaitRegistry;
+    /// See [`WaitExecutions`].
+    type WaitExecutions: WaitExecutions;
+    /// See [`DeadLetterBodies`].
+    type DeadLetterBodies: DeadLetterBodies;
+    /// See [`Telemetry`].
+    type Telemetry: Telemetry;
+
+    /// The time.
+    fn clock(&self) -> &Self::Clock;
+    /// Chance.
+    fn randomness(&self) -> &Self::Randomness;
+    /// Who may attempt what, and where each delivery stands.
+    fn ledger(&self) -> &Self::Ledger;
+    /// Stored subscriptions.
+    fn subscriptions(&self) -> &Self::Subscriptions;
+    /// The push services.
+    fn sender(&self) -> &Self::Sender;
+    /// The queues.
+    fn outbox(&self) -> &Self::Outbox;
+    /// Messages that wait.
+    fn parking(&self) -> &Self::Parking;
+    /// Which buckets of waits there are.
+    fn wait_registry(&self) -> &Self::WaitRegistry;
+    /// What ends their waits.
+    fn wait_executions(&self) -> &Self::WaitExecutions;
+    /// Bodies of dead letters.
+    fn dead_letter_bodies(&self) -> &Self::DeadLetterBodies;
+    /// Log lines and metrics.
+    fn telemetry(&self) -> &Self::Telemetry;
+}
+
+/// Everything that cleanup works with.
+pub trait CleanupEnvironment: Send + Sync {
+    /// See [`Clock`].
+    type Clock: Clock;
+    /// See [`LedgerReader`].
+    type LedgerReader: LedgerReader;
+    /// See [`SubscriptionHealth`].
+    type SubscriptionHealth: SubscriptionHealth;
+    /// See [`Outbox`].
+    type Outbox: Outbox;
+    /// See [`Parking`].
+    type Parking: Parking;
+    /// See [`WaitRegistry`].
+    type WaitRegistry: WaitRegistry;
+    /// See [`DeadLetterBodies`] and [`DeadLetterStore`].
+    type DeadLetters: DeadLetterBodies + DeadLetterStore;
+    /// See [`Telemetry`].
+    type Telemetry: Telemetry;
+
+    /// The time.
+    fn clock(&self) -> &Self::Clock;
+    /// Where deliveries stand.
+    fn ledger(&self) -> &Self::LedgerReader;
+    /// Stored subscriptions and their health.
+    fn health(&self) -> &Self::SubscriptionHealth;
+    /// The queues.
+    fn outbox(&self) -> &Self::Outbox;
+    /// Messages that wait.
+    fn parking(&self) -> &Self::Parking;
+    /// Which buckets of waits there are.
+    fn wait_registry(&self) -> &Self::WaitRegistry;
+    /// The dead-letter store.
+    fn dead_letters(&self) -> &Self::DeadLetters;
+    /// Log lines and metrics.
+    fn telemetry(&self) -> &Self::Telemetry;
+}

@@ -1,0 +1,38 @@
+//! The port to the push services.
+
+use std::future::Future;
+use std::time::Duration;
+
+use crate::message::{Topic, Urgency};
+use crate::outcome::Outcome;
+use crate::payload::Payload;
+use crate::push_target::PushTarget;
+use crate::time::Ttl;
+
+/// One push, ready to be sealed, signed and posted.
+#[derive(Clone, Debug)]
+pub struct Push<'a> {
+    /// To whom.
+    pub target: &'a PushTarget,
+    /// What; empty for no body.
+    pub payload: &'a Payload,
+    /// The remaining TTL, for the `TTL` header.
+    pub ttl: Ttl,
+    /// `Urgency` (RFC 8030, 5.3).
+    pub urgency: Option<Urgency>,
+    /// `Topic` (RFC 8030, 5.4).
+    pub topic: Option<&'a Topic>,
+}
+
+/// Sends one push.
+pub trait PushSender: Send + Sync {
+    /// Seals, signs and posts the push once, within the sender's own time-outs, and says what was seen.
+    fn send(&self, push: Push<'_>) -> impl Future<Output = Outcome> + Send;
+
+    /// Loads the VAPID keys again after a 401, at most once in 30 seconds a worker and once for all who ask at the
+    /// same time, and drops cached tokens. Returns when signing again is worth a try.
+    fn reload_keys(&self) -> impl Future<Output = ()> + Send;
+
+    /// The longest that one [`PushSender::send`] takes.
+    fn attempt_timeout(&self) -> Duration;
+}

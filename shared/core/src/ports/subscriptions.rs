@@ -1,0 +1,101 @@
+//! The ports to stored subscriptions: what dispatch asks of them, and what cleanup does to them.
+
+use std::future::Future;
+
+use super::PortError;
+use crate::endpoint::{Endpoint, EndpointHash};
+use crate::identity::{SubscriptionKey, Tenant};
+use crate::subscription::Subscription;
+use crate::time::Timestamp;
+
+/// A change to a subscription's health, made only if it still leads to the endpoint that the change is about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SubscriptionUpdate {
+    /// Which subscription.
+    pub key: SubscriptionKey,
+    /// The endpoint that was seen.
+    pub endpoint: Endpoint,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What dispatch needs.
+pub trait Subscriptions: Send + Sync {
+    /// Loads these subscriptions; `None` for one that is not stored. Keys are distinct.
+    fn load(
+        &self,
+        keys: Vec<SubscriptionKey>,
+    ) -> impl Future<Output = Vec<Result<Option<Subscription>, PortError>>> + Send;
+
+    /// Switches these off: their endpoints answered 410.
+    fn switch_off(
+        &self,
+        updates: Vec<SubscriptionUpdate>,
+    ) -> impl Future<Output = Vec<Result<(), PortError>>> + Send;
+
+    /// Takes the flag of a 404 off these: they were sent to.
+    fn clear_flag(
+        &self,
+        updates: Vec<SubscriptionUpdate>,
+    ) -> impl Future<Output = Vec<Result<(), PortError>>> + Send;
+}
+
+/// An endpoint that is gone, watched until its window is over.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PruneCandidate {
+    /// Which subscription.
+    pub key: SubscriptionKey,
+    /// The hash of the endpoint that is gone.
+    pub endpoint_hash: EndpointHash,
+    /// When it was found gone.
+    pub at: Timestamp,
+    /// Whether its end was already decided; it still counts for others of its window.
+    pub decided: bool,
+}
+
+/// What cleanup needs.
+pub trait SubscriptionHealth: Send + Sync {
+    /// Loads one.
+    fn get(
+        &self,
+        key: &SubscriptionKey,
+    ) -> impl Future<Output = Result<Option<Subscription>, PortError>> + Send;
+
+    /// Flags it for health verification.
+    fn flag(&self, update: SubscriptionUpdate) -> impl Future<Output = Result<(), PortError>> + Send;
+
+    /// Switches it off.
+    fn mark_gone(&self, update: SubscriptionUpdate) -> impl Future<Output = Result<(), PortError>> + Send;
+
+    /// Puts it in quarantine: off, and kept. Answers whether it was the one meant.
+    fn quarantine(&self, update: SubscriptionUpdate) -> impl Future<Output = Result<bool, PortError>> + Send;
+
+    /// Removes it, if it is off and still leads to that endpoint. Answers whether it was removed.
+    fn remove(&self, update: SubscriptionUpdate) -> impl Future<Output = Result<bool, PortError>> + Send;
+
+    /// How many subscriptions a tenant has, those that are gone or in quarantine among them.
+    fn count(&self, tenant: &Tenant) -> impl Future<Output = Result<u64, PortError>> + Send;
+
+    /// Notes a candidate in its window; noting it again changes nothing.
+    fn add_candidate(
+        &self,
+        window: i64,
+        candidate: PruneCandidate,
+    ) -> impl Future<Output = Result<(), PortError>> + Send;
+
+    /// The candidates of a window.
+    fn candidates(&self, window: i64) -> impl Future<Output = Result<Vec<PruneCandidate>, PortError>> + Send;
+
+    /// Notes that a candidate's end is decided.
+    fn decide_candidate(
+        &self,
+        window: i64,
+        candidate: &PruneCandidate,
+    ) -> impl Future<Output = Result<(), PortError>> + Send;
+
+    /// The windows that may hold undecided candidates and are before `window`, the oldest first.
+    fn open_windows(&self, before: i64) -> impl Future<Output = Result<Vec<i64>, PortError>> + Send;
+
+    /// Notes that every candidate of a window is decided.
+    fn close_window(&self, window: i64) -> impl Future<Output = Result<(), PortError>> + Send;
+}

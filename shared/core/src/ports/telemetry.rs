@@ -1,0 +1,66 @@
+//! The port to log lines and metrics.
+
+use serde::Serialize;
+
+use crate::identity::{DeliveryId, Tenant};
+use crate::metric::Metric;
+use crate::reason::Reason;
+
+/// The one log line of an attempt. Holds nothing that may not be logged.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct AttemptEvent<'a> {
+    /// The delivery's id.
+    pub correlation_id: &'a DeliveryId,
+    /// Where it went, as a hash.
+    pub endpoint_hash: Option<&'a str>,
+    /// Whose it is.
+    pub tenant: &'a Tenant,
+    /// `web_push`.
+    pub channel: &'static str,
+    /// The push service, where it is a known one.
+    pub provider: &'static str,
+    /// From 0.
+    pub attempt: u32,
+    /// What was answered, if anything was.
+    pub status_code: Option<u16>,
+    /// The valid Retry-After that came with it, in seconds.
+    pub retry_after_header: Option<u64>,
+    /// What it meant: a label.
+    pub verdict: &'static str,
+    /// What follows: a label.
+    pub plan: &'static str,
+    /// Why.
+    pub reason: Option<Reason>,
+    /// The provider's own word.
+    pub provider_word: Option<&'a str>,
+    /// Until the next attempt.
+    pub delay_ms: Option<u64>,
+    /// How long the attempt took.
+    pub took_ms: u64,
+    /// RFC 3339.
+    pub timestamp: String,
+}
+
+/// Writes log lines, and counts.
+pub trait Telemetry: Send + Sync {
+    /// An attempt was made.
+    fn attempt(&self, event: &AttemptEvent<'_>);
+
+    /// So many of something happened.
+    fn count(&self, metric: Metric, n: u64);
+
+    /// A dead letter was made.
+    fn dead_letter(&self, reason: Reason);
+
+    /// Something was measured, in the metric's unit.
+    fn measure(&self, metric: Metric, value: f64);
+
+    /// A reference came through the dead-letter queue.
+    fn reference(&self, reference: &crate::dead_letter::Reference);
+
+    /// Our own infrastructure failed for one message.
+    fn infrastructure(&self, error: &super::PortError);
+
+    /// A message's own handling panicked.
+    fn panicked(&self, correlation_id: &DeliveryId, tenant: &Tenant);
+}

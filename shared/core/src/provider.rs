@@ -1,0 +1,201 @@
+//! Push services' own words, as data.
+//!
+//! A push service often says more than its status: Mozilla an `errno`, Apple a `reason`, WNS a header. Each
+//! [`Rule`] names what is seen and what it means; [`crate::verdict`] asks here first and falls back to the status. A
+//! new finding about a provider is a new row.
+
+use serde::Deserialize;
+use url::Host;
+
+use crate::endpoint::{Endpoint, host_matches};
+use crate::outcome::Response;
+
+/// A known push service.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Provider {
+    /// Chrome, Edge on Android, Opera, Samsung.
+    Fcm,
+    /// Firefox.
+    Mozilla,
+    /// Safari.
+    Apple,
+    /// Edge on Windows.
+    Wns,
+    /// Any other host.
+    Other,
+}
+
+impl Provider {
+    /// The provider of an endpoint, by its host.
+    pub fn of(endpoint: &Endpoint) -> Self {
+        let Host::Domain(host) = endpoint.host() else { return Self::Other };
+        HOSTS.iter().find(|(pattern, _)| host_matches(host, pattern)).map_or(Self::Other, |(_, it)| *it)
+    }
+
+    /// Its name in logs and metrics.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Fcm => "fcm",
+            Self::Mozilla => "mozilla",
+            Self::Apple => "apple",
+            Self::Wns => "wns",
+            Self::Other => "other",
+        }
+    }
+}
+
+const HOSTS: &[(&str, Provider)] = &[
+    ("fcm.googleapis.com", Provider::Fcm),
+    ("jmt17.google.com", Provider::Fcm),
+    ("updates.push.services.mozilla.com", Provider::Mozilla),
+    ("*.push.services.mozilla.com", Provider::Mozilla),
+    ("*.push.apple.com", Provider::Apple),
+    ("*.notify.windows.com", Provider::Wns),
+];
+
+/// What a provider's own words mean, where they say more than the status.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Meaning {
+    /// The token is bad: a new signature may cure it.
+    BadToken,
+    /// The key is not the one that the subscription was made with.
+    KeyMismatch,
+    /// Slow down.
+    RateLimited,
+}
+
+/// What is looked at.
+#[derive(Clone, Copy, Debug)]
+enum Seen {
+    /// `errno` of a JSON body (autopush).
+    Errno(u32),
+    /// `reason` of a JSON body (Apple).
+    Reason(&'static str),
+    /// A header of that name and value; an empty value stands for any.
+    Header(&'static str, &'static str),
+}
+
+struct Rule {
+    /// Whose word it is. The words are distinct enough to be believed from hosts that are not listed, too: operators
+    /// run push services of their own.
+    status: std::ops::RangeInclusive<u16>,
+    seen: Seen,
+    meaning: Meaning,
+}
+
+const fn rule(status: std::ops::RangeInclusive<u16>, seen: Seen, meaning: Meaning) -> Rule {
+    Rule { status, seen, meaning }
+}
+
+/// Only where the words say more than the status does. Autopush's errno (its `docs/src/errors.md`, and measured), Apple's
+/// reasons ("Sending web push notifications in web apps and browsers", and its users' reports), WNS's headers ("Push
+/// notification service request and response headers").
+const RULES: &[Rule] = &[
+    rule(401..=403, Seen::Errno(109), Meaning::BadToken),
+    rule(400..=403, Seen::Reason("BadJwtToken"), Meaning::BadToken),
+    rule(400..=403, Seen::Reason("VapidPkHashMismatch"), Meaning::KeyMismatch),
+    // Without the header a 406 is about the Accept header, and final.
+    rule(406..=406, Seen::Header("x-wns-status", ""), Meaning::RateLimited),
+];
+
+/// What the provider's own words mean; `None` if it used none that are known.
+pub fn meaning(response: &Response) -> Option<Meaning> {
+    let words = Words::read(&response.body);
+    RULES
+        .iter()
+        .filter(|rule| rule.status.contains(&response.status))
+        .find(|rule| match rule.seen {
+            Seen::Errno(errno) => words.errno == Some(errno),
+            Seen::Reason(reason) => words.reason.as_deref() == Some(reason),
+            Seen::Header(name, value) => {
+                response.header(name).is_some_and(|seen| value.is_empty() || seen.eq_ignore_ascii_case(value))
+            }
+        })
+        .map(|rule| rule.meaning)
+}
+
+/// A word of the provider's that is safe to log and to store: an errno, or a reason or status of letters only. `None`
+/// if there is none of such a form; free text is never kept, it may quote the endpoint.
+pub fn quotable(response: &Response) -> Option<String> {
+    let words = Words::read(&response.body);
+    let word = |text: &str| {
+        ((1..=40).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphabetic()))
+            .then(|| text.to_owned())
+    };
+    words
+        .errno
+        .map(|errno| format!("errno {errno}"))
+        .or_else(|| words.reason.as_deref().and_then(word))
+        .or_else(|| response.header("x-wns-status").and_then(word))
+}
+
+#[derive(Default, Deserialize)]
+struct Words {
+    #[serde(default)]
+    errno: Option<u32>,
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+impl Words {
+    fn read(body: &[u8]) -> Self {
+        serde_json::from_slice(body).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn response(status: u16, headers: &[(&str, &str)], body: &str) -> Response {
+        Response {
+            status,
+            headers: headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect(),
+            body: body.as_bytes().to_vec(),
+            ..Response::default()
+        }
+    }
+
+    #[test]
+    fn hosts_name_their_provider() {
+        let of = |text| Provider::of(&Endpoint::parse(text).expect("valid"));
+        assert_eq!(of("https://fcm.googleapis.com/fcm/send/a"), Provider::Fcm);
+        assert_eq!(of("https://updates.push.services.mozilla.com/wpush/v2/a"), Provider::Mozilla);
+        assert_eq!(of("https://web.push.apple.com/a"), Provider::Apple);
+        assert_eq!(of("https://wns2-db5p.notify.windows.com/w/?token=a"), Provider::Wns);
+        assert_eq!(of("https://push.example/a"), Provider::Other);
+        assert_eq!(of("https://127.0.0.1/a"), Provider::Other);
+    }
+
+    #[test]
+    fn apple_s_reason_counts_whatever_the_status() {
+        for status in [400, 403] {
+            let mismatch = response(status, &[], r#"{"reason":"VapidPkHashMismatch"}"#);
+            assert_eq!(meaning(&mismatch), Some(Meaning::KeyMismatch));
+        }
+        assert_eq!(meaning(&response(403, &[], r#"{"reason":"BadJwtToken"}"#)), Some(Meaning::BadToken));
+    }
+
+    #[test]
+    fn a_wns_406_is_a_limit_only_with_its_header() {
+        let headers = [("x-wns-status", "appthrottled")];
+        assert_eq!(meaning(&response(406, &headers, "")), Some(Meaning::RateLimited));
+        assert_eq!(meaning(&response(406, &[], "")), None);
+    }
+
+    #[test]
+    fn html_and_broken_bodies_mean_nothing() {
+        assert_eq!(meaning(&response(403, &[], "<html>mismatch</html>")), None);
+        assert_eq!(meaning(&response(401, &[], r#"{"errno":"109"}"#)), None);
+    }
+
+    #[test]
+    fn only_plain_words_are_quoted() {
+        assert_eq!(quotable(&response(410, &[], r#"{"errno":106}"#)).as_deref(), Some("errno 106"));
+        assert_eq!(
+            quotable(&response(400, &[], r#"{"reason":"BadJwtToken"}"#)).as_deref(),
+            Some("BadJwtToken")
+        );
+        assert_eq!(quotable(&response(400, &[], r#"{"reason":"https://push.example/token"}"#)), None);
+    }
+}

@@ -1,0 +1,126 @@
+//! Which way a message takes that may not be sent yet.
+//!
+//! Up to what SQS can delay it goes to its lane's retry queue; beyond that it is parked in a bucket of waits. SQS delays in
+//! whole seconds, so the delay is rounded down and dispatch waits out the rest: that keeps the overhead on top of a planned
+//! delay under a second.
+
+use std::time::Duration;
+
+use crate::lane::Lane;
+use crate::time::Timestamp;
+use crate::wait::Bucket;
+
+/// SQS's own limit of DelaySeconds (SendMessage, API reference).
+pub const SQS_MAX_DELAY_SECONDS: u16 = 900;
+
+/// A DelaySeconds that SQS accepts: 0 to 900.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
+pub struct DelaySeconds(u16);
+
+impl DelaySeconds {
+    /// No delay.
+    pub const ZERO: Self = Self(0);
+
+    /// The whole seconds of `delay`, at most `most` and never more than SQS takes.
+    pub fn floor(delay: Duration, most: u16) -> Self {
+        let secs = u16::try_from(delay.as_secs()).unwrap_or(u16::MAX);
+        Self(secs.min(most).min(SQS_MAX_DELAY_SECONDS))
+    }
+
+    /// Seconds.
+    pub fn get(self) -> u16 {
+        self.0
+    }
+}
+
+/// How waits are divided; the same in every function of a stack.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WaitSettings {
+    /// The longest delay that is left to SQS, in seconds; at most [`SQS_MAX_DELAY_SECONDS`].
+    pub sqs_max_delay: u16,
+    /// The span of a bucket of waits, in seconds.
+    pub bucket_secs: u32,
+    /// Partitions of a bucket.
+    pub shards: u16,
+}
+
+impl Default for WaitSettings {
+    fn default() -> Self {
+        Self { sqs_max_delay: SQS_MAX_DELAY_SECONDS, bucket_secs: 60, shards: 128 }
+    }
+}
+
+/// Where a message waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Route {
+    /// On its lane's retry queue.
+    Queue(DelaySeconds),
+    /// Parked, in this bucket.
+    Park(Bucket),
+}
+
+/// The way of a message of `lane` that is not to be sent before `not_before`.
+pub fn route(lane: Lane, not_before: Timestamp, now: Timestamp, settings: &WaitSettings) -> Route {
+    let delay = not_before.since(now);
+    let most = settings.sqs_max_delay.min(SQS_MAX_DELAY_SECONDS);
+    if delay >= Duration::from_secs(u64::from(most) + 1)
+        && let Some(bucket) = Bucket::of(lane, not_before, settings.bucket_secs, now)
+    {
+        return Route::Park(bucket);
+    }
+    // Short enough; or due in a bucket that has begun, which only happens when buckets are longer than what SQS delays:
+    // then the message comes back early, finds that it has to wait, and is routed again.
+    Route::Queue(DelaySeconds::floor(delay, most))
+}
+
+/// The way of a message that should be parked, and cannot be at the moment: as long as SQS delays, then again.
+pub fn hop(not_before: Timestamp, now: Timestamp, settings: &WaitSettings) -> DelaySeconds {
+    DelaySeconds::floor(not_before.since(now), settings.sqs_max_delay)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn now() -> Timestamp {
+        Timestamp::parse_rfc3339("2026-11-21T10:05:00Z").expect("valid")
+    }
+
+    fn of(delay_ms: u64) -> Route {
+        route(Lane::Bulk, now().plus(Duration::from_millis(delay_ms)), now(), &WaitSettings::default())
+    }
+
+    #[test]
+    fn up_to_900_seconds_and_a_fraction_the_queue_delays_and_beyond_that_it_is_parked() {
+        assert_eq!(of(0), Route::Queue(DelaySeconds(0)));
+        assert_eq!(of(999), Route::Queue(DelaySeconds(0)));
+        assert_eq!(of(1_000), Route::Queue(DelaySeconds(1)));
+        assert_eq!(of(900_999), Route::Queue(DelaySeconds(900)));
+        assert!(matches!(of(901_000), Route::Park(_)));
+    }
+
+    #[test]
+    fn a_time_that_has_passed_is_no_delay() {
+        let settings = WaitSettings::default();
+        assert_eq!(route(Lane::Bulk, Timestamp::from_ms(0), now(), &settings), Route::Queue(DelaySeconds(0)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_delay_is_ever_outside_0_to_900_nor_longer_than_asked(
+            delay in 0u64..40_000_000_000, most in 0u16..=u16::MAX, bucket_secs in 0u32..100_000,
+        ) {
+            let settings = WaitSettings { sqs_max_delay: most, bucket_secs, shards: 1 };
+            let due = now().plus(Duration::from_millis(delay));
+            match route(Lane::Transactional, due, now(), &settings) {
+                Route::Queue(secs) => {
+                    prop_assert!(secs.get() <= 900);
+                    prop_assert!(now().plus(Duration::from_secs(secs.get().into())) <= due);
+                }
+                Route::Park(bucket) => prop_assert!(bucket.start() > now() && bucket.start() <= due),
+            }
+        }
+    }
+}

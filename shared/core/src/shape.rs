@@ -1,0 +1,271 @@
+//! Reading JSON objects field by field, with errors that a producer can act on and that reveal nothing.
+//!
+//! serde's own errors quote the value that they dislike, and that value may be a key or an endpoint. An error made here
+//! names the field's path, what was expected and the *type* that was found, and no more. All of an object's errors are
+//! collected, so that one look mends them all. Values stay raw text until they are asked for, so a payload keeps the
+//! very bytes that were written.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::fmt;
+
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// Longest path that an error carries, in characters: an unknown field's name is the producer's own text.
+const MAX_PATH: usize = 64;
+
+/// One thing that is wrong with a JSON text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ShapeError {
+    /// Where: `to.web_push.keys.auth`; empty for the whole text.
+    pub path: String,
+    /// What would do.
+    pub expected: Cow<'static, str>,
+    /// What was found: a type, or `nothing`.
+    pub found: &'static str,
+}
+
+impl fmt::Display for ShapeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = if self.path.is_empty() { "(message)" } else { &self.path };
+        write!(f, "{path}: expected {}, found {}", self.expected, self.found)
+    }
+}
+
+/// Where the errors of one reading are collected.
+#[derive(Debug, Default)]
+pub struct Errors(RefCell<Vec<ShapeError>>);
+
+impl Errors {
+    /// Adds one.
+    pub fn add(&self, path: &str, expected: impl Into<Cow<'static, str>>, found: &'static str) {
+        let path = path.chars().take(MAX_PATH).map(|c| if c.is_control() { '?' } else { c }).collect();
+        self.0.borrow_mut().push(ShapeError { path, expected: expected.into(), found });
+    }
+
+    /// All that were added, in order.
+    pub fn into_vec(self) -> Vec<ShapeError> {
+        self.0.into_inner()
+    }
+
+    /// Whether none was added.
+    pub fn is_empty(&self) -> bool {
+        self.0.borrow().is_empty()
+    }
+}
+
+/// An object's fields as written: names in order, values as raw text.
+pub type RawFields<'a> = Vec<(Cow<'a, str>, &'a RawValue)>;
+
+/// A JSON object whose fields are taken one by one.
+#[derive(Debug)]
+pub struct Object<'a> {
+    path: String,
+    fields: Vec<(Cow<'a, str>, &'a RawValue, bool)>,
+    errors: &'a Errors,
+}
+
+impl<'a> Object<'a> {
+    /// Reads `text` as an object at `path`. A field that stands twice is an error.
+    pub fn parse(text: &'a str, path: &str, errors: &'a Errors) -> Option<Self> {
+        let Ok(fields) = raw_fields(text) else {
+            let found = serde_json::from_str::<&RawValue>(text).map_or("no valid JSON", type_of);
+            errors.add(path, "a JSON object", found);
+            return None;
+        };
+        let mut once: Vec<(Cow<'a, str>, &'a RawValue, bool)> = Vec::with_capacity(fields.len());
+        for (name, value) in fields {
+            if once.iter().any(|(earlier, _, _)| *earlier == name) {
+                errors.add(&join(path, &name), "this field once", "it twice");
+            } else {
+                once.push((name, value, false));
+            }
+        }
+        Some(Self { path: path.to_owned(), fields: once, errors })
+    }
+
+    /// The path of one of its fields.
+    pub fn path_of(&self, name: &str) -> String {
+        join(&self.path, name)
+    }
+
+    /// Takes a field as it is written.
+    pub fn raw(&mut self, name: &str) -> Option<&'a RawValue> {
+        let (_, value, taken) = self.fields.iter_mut().find(|(known, _, _)| known == name)?;
+        *taken = true;
+        Some(value)
+    }
+
+    /// Notes that a field is missing or unfit.
+    pub fn refuse(&self, name: &str, expected: impl Into<Cow<'static, str>>, found: Option<&RawValue>) {
+        self.errors.add(&self.path_of(name), expected, found.map_or("nothing", type_of));
+    }
+
+    /// Takes a field through `read`, which gives `None` for an unfit one; an absent field is `None` without an error.
+    pub fn optional<T>(
+        &mut self,
+        name: &str,
+        expected: impl Into<Cow<'static, str>>,
+        read: impl FnOnce(&'a RawValue) -> Option<T>,
+    ) -> Option<T> {
+        let raw = self.raw(name)?;
+        let value = read(raw);
+        if value.is_none() {
+            self.refuse(name, expected, Some(raw));
+        }
+        value
+    }
+
+    /// Takes a field through `read`; an absent one is an error too.
+    pub fn required<T>(
+        &mut self,
+        name: &str,
+        expected: impl Into<Cow<'static, str>>,
+        read: impl FnOnce(&'a RawValue) -> Option<T>,
+    ) -> Option<T> {
+        let Some(raw) = self.raw(name) else {
+            self.refuse(name, expected, None);
+            return None;
+        };
+        let value = read(raw);
+        if value.is_none() {
+            self.refuse(name, expected, Some(raw));
+        }
+        value
+    }
+
+    /// Takes a field that is an object itself.
+    pub fn object(&mut self, name: &str) -> Option<Self> {
+        let raw = self.raw(name)?;
+        Self::parse(raw.get(), &self.path_of(name), self.errors)
+    }
+
+    /// Ends the reading: every field that nobody took is unknown, and an error.
+    pub fn finish(self) {
+        for (name, value, taken) in &self.fields {
+            if !taken {
+                self.errors.add(&join(&self.path, name), "no such field", type_of(value));
+            }
+        }
+    }
+}
+
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+/// The fields of a JSON object as written; `Err` if `text` is no JSON object.
+pub fn raw_fields(text: &str) -> Result<RawFields<'_>, serde_json::Error> {
+    struct Fields;
+    impl<'de> Visitor<'de> for Fields {
+        type Value = RawFields<'de>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut fields = Vec::new();
+            while let Some(name) = map.next_key::<String>()? {
+                fields.push((Cow::Owned(name), map.next_value()?));
+            }
+            Ok(fields)
+        }
+    }
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let fields = deserializer.deserialize_map(Fields)?;
+    deserializer.end()?;
+    Ok(fields)
+}
+
+/// The JSON type of a value, as an error names it.
+pub fn type_of(value: &RawValue) -> &'static str {
+    let text = value.get();
+    match text.bytes().next() {
+        Some(b'{') => "an object",
+        Some(b'[') => "an array",
+        Some(b'"') => "a string",
+        Some(b't' | b'f') => "a boolean",
+        Some(b'n') => "null",
+        Some(_) if text.bytes().all(|b| b.is_ascii_digit() || b == b'-') => "an integer",
+        Some(_) => "a number",
+        None => "nothing",
+    }
+}
+
+/// A JSON string's text.
+pub fn string(value: &RawValue) -> Option<String> {
+    serde_json::from_str(value.get()).ok()
+}
+
+/// A JSON integer from 0.
+pub fn unsigned(value: &RawValue) -> Option<u64> {
+    serde_json::from_str(value.get()).ok()
+}
+
+/// A finite JSON number.
+pub fn number(value: &RawValue) -> Option<f64> {
+    serde_json::from_str::<f64>(value.get()).ok().filter(|n| n.is_finite())
+}
+
+/// A JSON boolean.
+pub fn boolean(value: &RawValue) -> Option<bool> {
+    serde_json::from_str(value.get()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn errors_of(text: &str) -> Vec<String> {
+        let errors = Errors::default();
+        if let Some(mut object) = Object::parse(text, "", &errors) {
+            object.required("name", "a string", string);
+            object.optional("age", "an integer from 0", unsigned);
+            if let Some(inner) = object.object("inner") {
+                inner.finish();
+            }
+            object.finish();
+        }
+        errors.into_vec().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn every_error_is_told_with_its_path_and_without_a_value() {
+        let text = r#"{"age": "forty-two", "inner": {"secret": "abc"}, "more": [1]}"#;
+        assert_eq!(
+            errors_of(text),
+            [
+                "name: expected a string, found nothing",
+                "age: expected an integer from 0, found a string",
+                "inner.secret: expected no such field, found a string",
+                "more: expected no such field, found an array",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_field_that_stands_twice_is_an_error() {
+        assert_eq!(
+            errors_of(r#"{"name":"a","name":"b"}"#),
+            ["name: expected this field once, found it twice"]
+        );
+    }
+
+    #[test]
+    fn what_is_no_object_is_named_by_its_type() {
+        assert_eq!(errors_of("[1]"), ["(message): expected a JSON object, found an array"]);
+        assert_eq!(errors_of("{\"a\":"), ["(message): expected a JSON object, found no valid JSON"]);
+        assert_eq!(errors_of("{} trailing"), ["(message): expected a JSON object, found no valid JSON"]);
+    }
+
+    #[test]
+    fn a_long_or_strange_field_name_is_cut_and_cleaned() {
+        let errors = Errors::default();
+        errors.add(&format!("a\n{}", "x".repeat(100)), "no such field", "null");
+        let path = errors.into_vec().remove(0).path;
+        assert_eq!(path.chars().count(), 64);
+        assert!(path.starts_with("a?x"));
+    }
+}

@@ -1,0 +1,242 @@
+//! Points in time and lifetimes, as plain numbers.
+//!
+//! Nothing in this crate reads a clock: `now` is always an argument, so that Lambda, the tests and a
+//! simulation on virtual time run the same code. Arithmetic saturates, because a delay comes from
+//! receivers (Retry-After) and from operators (policies), and neither may make time wrap around.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// Milliseconds since the Unix epoch, UTC.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Timestamp(i64);
+
+/// The last millisecond that RFC 3339 can write (9999-12-31T23:59:59.999Z).
+const MAX_MS: i64 = 253_402_300_799_999;
+
+impl Timestamp {
+    /// From milliseconds since the epoch; clamped to years 1970 to 9999.
+    pub fn from_ms(ms: i64) -> Self {
+        Self(ms.clamp(0, MAX_MS))
+    }
+
+    /// From seconds since the epoch; clamped likewise.
+    pub fn from_secs(secs: i64) -> Self {
+        Self::from_ms(secs.saturating_mul(1000))
+    }
+
+    /// From RFC 3339 text such as `2026-11-21T10:05:00Z`; `None` if it is not that or lies before 1970.
+    pub fn parse_rfc3339(text: &str) -> Option<Self> {
+        let at = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+        let ms = i64::try_from(at.unix_timestamp_nanos() / 1_000_000).ok()?;
+        (0..=MAX_MS).contains(&ms).then_some(Self(ms))
+    }
+
+    /// Milliseconds since the epoch.
+    pub fn as_ms(self) -> i64 {
+        self.0
+    }
+
+    /// Whole seconds since the epoch, rounded down.
+    pub fn as_secs(self) -> i64 {
+        self.0.div_euclid(1000)
+    }
+
+    /// This much later; stops at the year 9999.
+    pub fn plus(self, by: Duration) -> Self {
+        let ms = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
+        Self::from_ms(self.0.saturating_add(ms))
+    }
+
+    /// This much earlier; stops at 1970.
+    pub fn minus(self, by: Duration) -> Self {
+        let ms = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
+        Self::from_ms(self.0.saturating_sub(ms))
+    }
+
+    /// How long after `earlier` this is; zero if it is not after it.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
+    /// RFC 3339 with milliseconds: `2026-11-21T10:05:00.250Z`.
+    pub fn to_rfc3339(self) -> String {
+        let at = self.date_time();
+        format!(
+            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
+            at.year(),
+            u8::from(at.month()),
+            at.day(),
+            at.hour(),
+            at.minute(),
+            at.second(),
+            at.millisecond()
+        )
+    }
+
+    /// RFC 3339 in whole seconds, as Step Functions reads it: `2026-11-21T10:05:00Z`.
+    pub fn to_rfc3339_seconds(self) -> String {
+        let mut text = self.to_rfc3339();
+        text.truncate(19);
+        text.push('Z');
+        text
+    }
+
+    /// Basic ISO 8601 without separators, in whole seconds: `20261121T100500Z`.
+    pub fn to_compact(self) -> String {
+        self.to_rfc3339_seconds().replace(['-', ':'], "")
+    }
+
+    /// Reads [`Self::to_compact`] back.
+    pub fn parse_compact(text: &str) -> Option<Self> {
+        if !text.is_ascii() || text.len() != 16 {
+            return None;
+        }
+        Self::parse_rfc3339(&format!(
+            "{}-{}-{}T{}:{}:{}",
+            &text[0..4],
+            &text[4..6],
+            &text[6..8],
+            text[8..].strip_prefix('T')?.get(0..2)?,
+            &text[11..13],
+            &text[13..16],
+        ))
+    }
+
+    /// The UTC day, `2026-11-21`.
+    pub fn day(self) -> String {
+        let mut text = self.to_rfc3339();
+        text.truncate(10);
+        text
+    }
+
+    fn date_time(self) -> OffsetDateTime {
+        OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000_000)
+            .unwrap_or(OffsetDateTime::UNIX_EPOCH)
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_rfc3339())
+    }
+}
+
+/// How long a message is worth delivering, in whole seconds. Zero means: one attempt, now or never.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Ttl(u32);
+
+impl Ttl {
+    /// One attempt and no retry.
+    pub const ZERO: Self = Self(0);
+    /// 28 days: the longest that push services accept (articles 000 and 002).
+    pub const MAX_WEB_PUSH: Self = Self(2_419_200);
+
+    /// A lifetime of so many seconds.
+    pub const fn from_secs(secs: u32) -> Self {
+        Self(secs)
+    }
+
+    /// Whole seconds.
+    pub const fn as_secs(self) -> u32 {
+        self.0
+    }
+
+    /// As a duration.
+    pub const fn duration(self) -> Duration {
+        Duration::from_secs(self.0 as u64)
+    }
+
+    /// When a message that started to count at `start` is over.
+    pub fn deadline_from(self, start: Timestamp) -> Deadline {
+        Deadline { at: start.plus(self.duration()), ttl: self }
+    }
+}
+
+/// The moment at which a message's TTL is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Deadline {
+    at: Timestamp,
+    ttl: Ttl,
+}
+
+impl Deadline {
+    /// The first moment at which the message is no longer worth sending.
+    pub fn at(self) -> Timestamp {
+        self.at
+    }
+
+    /// What is left at `now`; zero once it is over.
+    pub fn remaining(self, now: Timestamp) -> Duration {
+        self.at.since(now)
+    }
+
+    /// Whole seconds left at `now`, rounded down: the value of the `TTL` header (RFC 8030, 5.2).
+    pub fn remaining_ttl(self, now: Timestamp) -> Ttl {
+        let secs = u32::try_from(self.remaining(now).as_secs()).unwrap_or(u32::MAX);
+        Ttl(secs.min(Ttl::MAX_WEB_PUSH.0))
+    }
+
+    /// Whether a message on attempt number `attempt` is too late at `now`. The one attempt of a TTL of zero is
+    /// never too late: the push service itself drops it if the browser is away.
+    pub fn is_over(self, now: Timestamp, attempt: u32) -> bool {
+        if self.ttl == Ttl::ZERO && attempt == 0 { false } else { now >= self.at }
+    }
+
+    /// Whether the message has a TTL of zero, which forbids retries and deferrals.
+    pub fn is_now_or_never(self) -> bool {
+        self.ttl == Ttl::ZERO
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compact_and_rfc3339_read_back() {
+        let at = Timestamp::parse_rfc3339("2026-11-21T10:05:00Z").expect("valid");
+        assert_eq!(at.to_compact(), "20261121T100500Z");
+        assert_eq!(Timestamp::parse_compact("20261121T100500Z"), Some(at));
+        assert_eq!(at.to_rfc3339(), "2026-11-21T10:05:00.000Z");
+        assert_eq!(at.to_rfc3339_seconds(), "2026-11-21T10:05:00Z");
+        assert_eq!(at.day(), "2026-11-21");
+    }
+
+    #[test]
+    fn offsets_are_converted_to_utc() {
+        assert_eq!(
+            Timestamp::parse_rfc3339("2026-11-21T11:05:00+01:00"),
+            Timestamp::parse_rfc3339("2026-11-21T10:05:00Z")
+        );
+    }
+
+    #[test]
+    fn text_that_is_no_compact_time_is_refused() {
+        for text in ["", "20261121T100500", "20261321T100500Z", "20261121X100500Z", "2026112éT10500Z"] {
+            assert_eq!(Timestamp::parse_compact(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn arithmetic_saturates() {
+        assert_eq!(Timestamp::from_ms(i64::MAX).plus(Duration::MAX).as_ms(), MAX_MS);
+        assert_eq!(Timestamp::from_ms(5).minus(Duration::MAX).as_ms(), 0);
+        assert_eq!(Timestamp::from_ms(5).since(Timestamp::from_ms(9)), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_ttl_of_zero_allows_the_first_attempt_only() {
+        let start = Timestamp::from_secs(100);
+        let deadline = Ttl::ZERO.deadline_from(start);
+        assert!(!deadline.is_over(start.plus(Duration::from_secs(3)), 0));
+        assert!(deadline.is_over(start, 1));
+        assert!(Ttl::from_secs(5).deadline_from(start).is_over(start.plus(Duration::from_secs(5)), 0));
+    }
+}

@@ -1,0 +1,237 @@
+//! What an outcome means for the delivery: the only status table in the code base.
+//!
+//! A verdict is not yet a plan: whether a retryable failure is retried depends on the policy, the attempt's number and
+//! the TTL, and is [`crate::plan`]'s to say. A policy's own lists of statuses may override the table for 4xx and 5xx, but not
+//! where the status says whose fault it is: 401, 404, 410 and 413.
+
+use std::time::Duration;
+
+use crate::outcome::{Impossible, Outcome, Response};
+use crate::provider::{self, Meaning};
+use crate::reason::Reason;
+use crate::retry_after;
+
+/// What one attempt means.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// The push service accepted it. Whether the user sees it is another question.
+    Sent,
+    /// Our signature was refused: load the key again, sign again, and try once more within the same attempt.
+    SignAgain,
+    /// Worth another attempt.
+    Retry(Retry),
+    /// The endpoint is gone (410), or at least unknown (404).
+    Gone {
+        /// Whether that is final at once (410), or needs confirmation (404).
+        confirmed: bool,
+    },
+    /// Not worth another attempt.
+    Failed(Reason),
+}
+
+impl Verdict {
+    /// Its name in logs.
+    pub const fn label(&self) -> &'static str {
+        match self {
+            Self::Sent => "sent",
+            Self::SignAgain => "sign_again",
+            Self::Retry(_) => "retry",
+            Self::Gone { .. } => "gone",
+            Self::Failed(_) => "failed",
+        }
+    }
+}
+
+/// Why and how soon another attempt is worth making.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Retry {
+    /// What was seen.
+    pub reason: Reason,
+    /// The other side may have acted on it.
+    pub in_doubt: bool,
+    /// How long the other side asked us to stay away.
+    pub retry_after: Option<Duration>,
+}
+
+/// The statuses that no policy may declare retryable or permanent on web push.
+pub const NOT_OVERRIDABLE_WEB_PUSH: [u16; 4] = [401, 404, 410, 413];
+
+/// A policy's own view of statuses; both lists are of 4xx and 5xx.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Overrides<'a> {
+    /// To be retried, whatever the table says.
+    pub retryable: &'a [u16],
+    /// Final, whatever the table says.
+    pub permanent: &'a [u16],
+}
+
+/// Judges a web push. `signed_again` says that this outcome is that of the second send after a 401.
+pub fn web_push(outcome: &Outcome, signed_again: bool, overrides: Overrides<'_>) -> Verdict {
+    match outcome {
+        Outcome::Response(response) => of_response(response, signed_again, overrides),
+        Outcome::NotSent(_) => {
+            Verdict::Retry(Retry { reason: Reason::NotSent, in_doubt: false, retry_after: None })
+        }
+        Outcome::InDoubt(_) => {
+            Verdict::Retry(Retry { reason: Reason::InDoubt, in_doubt: true, retry_after: None })
+        }
+        Outcome::Impossible(why) => Verdict::Failed(match why {
+            Impossible::EndpointNotAllowed => Reason::EndpointNotAllowed,
+            Impossible::BadSubscriptionKey => Reason::BadSubscriptionKey,
+            Impossible::UnknownVapidKey => Reason::UnknownVapidKey,
+        }),
+    }
+}
+
+fn of_response(response: &Response, signed_again: bool, overrides: Overrides<'_>) -> Verdict {
+    let status = response.status;
+    let retry = |reason| {
+        Verdict::Retry(Retry { reason, in_doubt: false, retry_after: retry_after::from_response(response) })
+    };
+    if (400..=599).contains(&status) && !NOT_OVERRIDABLE_WEB_PUSH.contains(&status) {
+        if overrides.permanent.contains(&status) {
+            return Verdict::Failed(Reason::PermanentByPolicy);
+        }
+        if overrides.retryable.contains(&status) {
+            return retry(Reason::RetryableByPolicy);
+        }
+    }
+    let unauthorized =
+        || if signed_again { Verdict::Failed(Reason::Unauthorized) } else { Verdict::SignAgain };
+    match provider::meaning(response) {
+        Some(Meaning::BadToken) => return unauthorized(),
+        Some(Meaning::KeyMismatch) => return Verdict::Failed(Reason::Forbidden),
+        Some(Meaning::RateLimited) => return retry(Reason::RateLimited),
+        None => {}
+    }
+    match status {
+        200..=299 => Verdict::Sent,
+        300..=399 => Verdict::Failed(Reason::Redirected),
+        401 => unauthorized(),
+        403 => Verdict::Failed(Reason::Forbidden),
+        404 => Verdict::Gone { confirmed: false },
+        408 | 425 => retry(Reason::NotReady),
+        410 => Verdict::Gone { confirmed: true },
+        413 => Verdict::Failed(Reason::PayloadTooLarge),
+        429 => retry(Reason::RateLimited),
+        500..=599 => retry(Reason::ServerError),
+        // 400, every other 4xx, and what is no final HTTP status at all (1xx, 6xx and beyond).
+        _ => Verdict::Failed(Reason::Rejected),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::{InDoubt, NotSent};
+
+    fn judge(status: u16, headers: &[(&str, &str)], body: &str) -> Verdict {
+        web_push(&answer(status, headers, body), false, Overrides::default())
+    }
+
+    fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> Outcome {
+        Outcome::Response(Response {
+            status,
+            headers: headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect(),
+            body: body.as_bytes().to_vec(),
+            ..Response::default()
+        })
+    }
+
+    fn retry(reason: Reason) -> Verdict {
+        Verdict::Retry(Retry { reason, in_doubt: false, retry_after: None })
+    }
+
+    #[test]
+    fn every_status_from_100_to_599_has_its_verdict() {
+        for status in 100..=599 {
+            let expected = match status {
+                100..=199 => Verdict::Failed(Reason::Rejected),
+                200..=299 => Verdict::Sent,
+                300..=399 => Verdict::Failed(Reason::Redirected),
+                401 => Verdict::SignAgain,
+                403 => Verdict::Failed(Reason::Forbidden),
+                404 => Verdict::Gone { confirmed: false },
+                410 => Verdict::Gone { confirmed: true },
+                413 => Verdict::Failed(Reason::PayloadTooLarge),
+                408 | 425 => retry(Reason::NotReady),
+                429 => retry(Reason::RateLimited),
+                400 | 402 | 405..=407 | 409 | 411 | 412 | 414..=424 | 426..=428 | 430..=499 => {
+                    Verdict::Failed(Reason::Rejected)
+                }
+                _ => retry(Reason::ServerError),
+            };
+            assert_eq!(judge(status, &[], ""), expected, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_second_401_is_final() {
+        let verdict = web_push(&answer(401, &[], r#"{"errno":109}"#), true, Overrides::default());
+        assert_eq!(verdict, Verdict::Failed(Reason::Unauthorized));
+    }
+
+    #[test]
+    fn retry_after_travels_with_every_retryable_status() {
+        for status in [408, 425, 429, 500, 503] {
+            let Verdict::Retry(retry) = judge(status, &[("retry-after", "17")], "") else {
+                panic!("{status} is retryable");
+            };
+            assert_eq!(retry.retry_after, Some(Duration::from_secs(17)), "{status}");
+        }
+    }
+
+    #[test]
+    fn a_throttled_wns_406_is_retried_after_its_time() {
+        let verdict = judge(406, &[("x-wns-status", "appthrottled"), ("retry-after", "900")], "");
+        assert_eq!(
+            verdict,
+            Verdict::Retry(Retry {
+                reason: Reason::RateLimited,
+                in_doubt: false,
+                retry_after: Some(Duration::from_secs(900)),
+            })
+        );
+        assert_eq!(judge(406, &[], ""), Verdict::Failed(Reason::Rejected));
+    }
+
+    #[test]
+    fn a_key_mismatch_never_prunes() {
+        for (status, body) in [(403, "<html/>"), (400, r#"{"reason":"VapidPkHashMismatch"}"#)] {
+            assert_eq!(judge(status, &[], body), Verdict::Failed(Reason::Forbidden));
+        }
+    }
+
+    #[test]
+    fn failures_without_an_answer_tell_doubt_from_certainty() {
+        let of = |outcome| web_push(&outcome, false, Overrides::default());
+        assert_eq!(of(Outcome::NotSent(NotSent::Dns)), retry(Reason::NotSent));
+        assert_eq!(
+            of(Outcome::InDoubt(InDoubt::Timeout)),
+            Verdict::Retry(Retry { reason: Reason::InDoubt, in_doubt: true, retry_after: None })
+        );
+        assert_eq!(
+            of(Outcome::Impossible(Impossible::EndpointNotAllowed)),
+            Verdict::Failed(Reason::EndpointNotAllowed)
+        );
+    }
+
+    #[test]
+    fn a_policy_overrides_4xx_and_5xx_but_not_whose_fault_it_is() {
+        let every: Vec<u16> = (100..=599).collect();
+        let retryable = Overrides { retryable: &every, permanent: &[] };
+        let permanent = Overrides { retryable: &[], permanent: &every };
+        for status in 100..=599 {
+            let plain = judge(status, &[], "");
+            let fixed = !(400..=599).contains(&status) || NOT_OVERRIDABLE_WEB_PUSH.contains(&status);
+            let as_retryable = web_push(&answer(status, &[], ""), false, retryable);
+            let as_permanent = web_push(&answer(status, &[], ""), false, permanent);
+            if fixed {
+                assert_eq!((&as_retryable, &as_permanent), (&plain, &plain), "{status}");
+            } else {
+                assert_eq!(as_retryable, retry(Reason::RetryableByPolicy), "{status}");
+                assert_eq!(as_permanent, Verdict::Failed(Reason::PermanentByPolicy), "{status}");
+            }
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Waits that are longer than a queue can delay: buckets of messages that wait together, and the release that ends
+//! a wait.
+
+pub mod bucket;
+mod release;
+
+pub use bucket::{Bucket, Shard};
+pub use release::Release;
