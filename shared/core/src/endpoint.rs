@@ -187,9 +187,18 @@ pub struct HashKeys(Vec<(String, hmac::Key)>);
 pub struct HashKeysError;
 
 impl HashKeys {
-    /// Reads `id:secret[,id:secret…]`, the current key first. Ids are `[A-Za-z0-9_-]{1,32}`, secrets at least 16
-    /// characters without a comma.
+    /// Reads `id:secret[,id:secret…]`, the current key first; or `{"id": …, "key": …}`, as Secrets Manager generates it.
+    /// Ids are `[A-Za-z0-9_-]{1,32}`, secrets at least 16 characters without a comma.
     pub fn parse(text: &str) -> Result<Self, HashKeysError> {
+        #[derive(serde::Deserialize)]
+        struct Generated {
+            id: String,
+            key: String,
+        }
+        if text.trim_start().starts_with('{') {
+            let Generated { id, key } = serde_json::from_str(text).map_err(|_| HashKeysError)?;
+            return Self::parse(&format!("{id}:{key}"));
+        }
         let mut keys: Vec<(String, hmac::Key)> = Vec::new();
         for part in text.split(',') {
             let (id, secret) = part.trim().split_once(':').ok_or(HashKeysError)?;
@@ -303,6 +312,13 @@ mod tests {
 
         let forgotten = HashKeys::parse("k3:fedcba9876543210").expect("valid");
         assert_eq!(forgotten.is_of(&old, &endpoint), None);
+    }
+
+    #[test]
+    fn a_generated_secret_is_read_as_it_is() {
+        let endpoint = Endpoint::parse("https://push.example/abc").expect("valid");
+        let generated = HashKeys::parse(r#"{"id":"k1","key":"0123456789abcdef"}"#).expect("valid");
+        assert_eq!(generated.endpoint(&endpoint), keys().endpoint(&endpoint));
     }
 
     #[test]

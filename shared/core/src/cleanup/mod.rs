@@ -7,14 +7,20 @@ mod quarantine;
 mod references;
 mod sweep;
 
-pub use quarantine::poisoned;
-pub use references::referenced;
 pub use sweep::{Sweep, Swept, sweep};
+
+use std::panic::AssertUnwindSafe;
 
 use std::time::Duration;
 
+use futures_util::future::FutureExt;
+
+use crate::dead_letter::Reference;
+use crate::deliver::Body;
 use crate::endpoint::HashKeys;
+use crate::ports::{CleanupEnvironment, PortError};
 use crate::subscription::SpikeGuard;
+use crate::time::Timestamp;
 
 /// How late a bucket of waits is before the sweep releases it, unless the operator sets it otherwise.
 pub const LATE_AFTER: Duration = Duration::from_secs(120);
@@ -28,4 +34,42 @@ pub struct Settings {
     pub guard: SpikeGuard,
     /// How late a bucket of waits may be before the sweep releases it.
     pub late_after: Duration,
+}
+
+/// A message of one of the two queues that cleanup drains.
+#[derive(Clone, Debug)]
+pub struct Letter {
+    /// SQS's MessageId.
+    pub message_id: String,
+    /// Its body.
+    pub body: Body,
+    /// SQS's SentTimestamp.
+    pub sent: Timestamp,
+    /// Whether it comes from the dead-letter queue, which carries references; the quarantine carries raw bodies.
+    pub is_reference: bool,
+}
+
+/// Deals with one message. A panic over it is its own failure, and no other's.
+pub async fn clean<E: CleanupEnvironment>(
+    env: &E,
+    settings: &Settings,
+    letter: &Letter,
+) -> Result<(), PortError> {
+    let cleaned = AssertUnwindSafe(clean_one(env, settings, letter)).catch_unwind().await;
+    cleaned.unwrap_or_else(|_panic| {
+        Err(PortError { operation: "cleanup", code: "Panic".to_owned(), throttled: false })
+    })
+}
+
+async fn clean_one<E: CleanupEnvironment>(
+    env: &E,
+    settings: &Settings,
+    letter: &Letter,
+) -> Result<(), PortError> {
+    let reference = if letter.is_reference { Reference::from_body(letter.body.expose()) } else { None };
+    match reference {
+        Some(reference) => references::referenced(env, settings, &reference).await,
+        // What is no reference on the queue of references is kept like any other body that nobody can read.
+        None => quarantine::poisoned(env, &letter.message_id, &letter.body, letter.sent).await,
+    }
 }

@@ -21,7 +21,7 @@ use crate::time::Timestamp;
 const RETENTION_DAYS: u16 = 14;
 
 /// Deals with one body, which SQS knows as `message_id` and which was first sent at `sent`.
-pub async fn poisoned<E: CleanupEnvironment>(
+pub(super) async fn poisoned<E: CleanupEnvironment>(
     env: &E,
     message_id: &str,
     body: &Body,

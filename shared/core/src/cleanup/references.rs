@@ -12,7 +12,7 @@ use crate::subscription::{NotFound, State};
 use crate::time::Timestamp;
 
 /// Deals with one reference: logs it, describes it in the store, and looks after the endpoint that is gone.
-pub async fn referenced<E: CleanupEnvironment>(
+pub(super) async fn referenced<E: CleanupEnvironment>(
     env: &E,
     settings: &Settings,
     reference: &Reference,

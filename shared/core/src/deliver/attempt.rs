@@ -163,7 +163,6 @@ fn report<E: Environment>(
         provider_word: facts.provider_word.as_deref(),
         delay_ms: plan.not_before().map(|at| plan::delay_ms(at, now)),
         took_ms: u64::try_from(attempted.took.as_millis()).unwrap_or(u64::MAX),
-        timestamp: now.to_rfc3339(),
     });
 }
 

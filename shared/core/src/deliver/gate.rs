@@ -24,17 +24,21 @@ pub(crate) enum Gate {
     End(Plan),
 }
 
-/// Asks, in this order: is the TTL over, is it time yet, can it be sent there at all?
+/// Asks, in this order: is the TTL over, is it too long for any push, is it time yet, can it be sent there at all?
 pub(crate) fn gate(job: &Job, settings: &Settings, now: Timestamp) -> Gate {
     if job.deadline.is_over(now, job.travel.turn.attempt.0) {
         return Gate::End(Plan::Expired);
+    }
+    let end = |reason| Gate::End(plan::failed(reason, job.message.policy()));
+    if job.message.payload.len() > MAX_WEB_PUSH_PLAINTEXT {
+        return end(Reason::PayloadTooLarge);
     }
     let due = job.due();
     if due.since(now) >= WAITED_OUT_INSIDE {
         return Gate::Later(due);
     }
     match obstacle(job, settings) {
-        Some(reason) => Gate::End(plan::failed(reason, job.message.policy())),
+        Some(reason) => end(reason),
         None => Gate::Go,
     }
 }

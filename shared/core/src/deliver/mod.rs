@@ -149,7 +149,8 @@ impl<E: Environment> Pass<'_, E> {
     }
 
     fn has_time(&self) -> bool {
-        let needed = self.env.sender().attempt_timeout() + gate::WAITED_OUT_INSIDE + RESERVE;
+        // An attempt may send twice: once more with a new signature.
+        let needed = self.env.sender().attempt_timeout() * 2 + gate::WAITED_OUT_INSIDE + RESERVE;
         self.env.clock().now().plus(needed) <= self.invocation.deadline
     }
 

@@ -103,7 +103,9 @@ impl Reader<'_> {
         let topic = object.optional("topic", a_topic, text(Topic::parse));
         let retry = retry_policy(&mut object, errors);
         let deliver_at = self.deliver_at(&mut object);
-        object.optional("event_type", "a string", shape::string);
+        object.optional("event_type", "a string of at most 128 bytes", |raw| {
+            shape::string(raw).filter(|text| text.len() <= 128)
+        });
         let travel = match self.kind {
             QueueKind::Ingest => Some(Travel::start(self.sent)),
             QueueKind::Retry => Travel::take(&mut object),

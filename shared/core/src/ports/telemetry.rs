@@ -1,13 +1,11 @@
 //! The port to log lines and metrics.
 
-use serde::Serialize;
-
 use crate::identity::{DeliveryId, Tenant};
 use crate::metric::Metric;
 use crate::reason::Reason;
 
 /// The one log line of an attempt. Holds nothing that may not be logged.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct AttemptEvent<'a> {
     /// The delivery's id.
     pub correlation_id: &'a DeliveryId,
@@ -37,8 +35,6 @@ pub struct AttemptEvent<'a> {
     pub delay_ms: Option<u64>,
     /// How long the attempt took.
     pub took_ms: u64,
-    /// RFC 3339.
-    pub timestamp: String,
 }
 
 /// Writes log lines, and counts.

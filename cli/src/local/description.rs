@@ -1,0 +1,109 @@
+//! What a stack that is up looks like to whoever uses it: addresses and names.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::LocalError;
+
+/// A stack that is up. Its JSON is what `redial local up --json` prints.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Description {
+    /// Endpoint URL for every service: `http://127.0.0.1:PORT`.
+    pub endpoint: String,
+    /// Region to name in requests.
+    pub region: String,
+    /// URLs of the queues.
+    pub queues: Queues,
+    /// Names of the tables.
+    pub tables: Tables,
+    /// ARN of the state machine of long waits.
+    pub state_machine: String,
+    /// Names of the functions.
+    pub functions: Functions,
+    /// Process id of the embedded emulator; null for a LocalStack, which is not ours.
+    pub pid: Option<u32>,
+    /// Uncompressed public key, base64url: what a browser subscribes with.
+    pub vapid_public_key: String,
+}
+
+/// URLs of the queues.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Queues {
+    /// Transactional messages.
+    pub ingest: String,
+    /// Campaigns.
+    pub bulk: String,
+    /// Retries of transactional messages.
+    pub retry: String,
+    /// Retries of campaigns.
+    pub retry_bulk: String,
+    /// References to dead letters.
+    pub dead_letter: String,
+    /// Messages that were received twenty times.
+    pub quarantine: String,
+}
+
+/// Names of the tables.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Tables {
+    /// The ledger.
+    pub deliveries: String,
+    /// Subscriptions and their health.
+    pub subscriptions: String,
+    /// Messages in a long wait.
+    pub parked: String,
+    /// Dead letters and their bodies.
+    pub dead_letters: String,
+    /// What the workers share.
+    pub control: String,
+}
+
+/// Names of the functions.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Functions {
+    /// Sends.
+    pub dispatch: String,
+    /// Tidies up.
+    pub cleanup: String,
+}
+
+impl Description {
+    /// Reads the outputs of a deployed stack.
+    pub(super) fn from_outputs(
+        endpoint: &str,
+        outputs: &BTreeMap<String, String>,
+        pid: Option<u32>,
+        vapid_public_key: String,
+    ) -> Result<Self, LocalError> {
+        let output = |name: &str| {
+            outputs.get(name).cloned().ok_or_else(|| LocalError::Template(format!("no output named {name}")))
+        };
+        Ok(Self {
+            endpoint: endpoint.to_owned(),
+            region: super::REGION.to_owned(),
+            queues: Queues {
+                ingest: output("IngestQueueUrl")?,
+                bulk: output("BulkQueueUrl")?,
+                retry: output("RetryQueueUrl")?,
+                retry_bulk: output("RetryBulkQueueUrl")?,
+                dead_letter: output("DeadLetterQueueUrl")?,
+                quarantine: output("QuarantineQueueUrl")?,
+            },
+            tables: Tables {
+                deliveries: output("DeliveriesTableName")?,
+                subscriptions: output("SubscriptionsTableName")?,
+                parked: output("ParkedTableName")?,
+                dead_letters: output("DeadLettersTableName")?,
+                control: output("ControlTableName")?,
+            },
+            state_machine: output("WaitStateMachineArn")?,
+            functions: Functions {
+                dispatch: output("DispatchFunctionName")?,
+                cleanup: output("CleanupFunctionName")?,
+            },
+            pid,
+            vapid_public_key,
+        })
+    }
+}

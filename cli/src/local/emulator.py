@@ -1,0 +1,82 @@
+"""Runs the emulator, and ends it when its owner goes away.
+
+Arguments: the folder of this emulator, and the endpoint that functions are to call (empty: the emulator itself).
+
+- The port is chosen here, by binding it, and written to `port`: so two that start at once never meet.
+- `lock` is held for as long as this process lives, and its content is the process id.
+- It leads a session of its own, and the functions it starts stay in its process group, so that ending the group ends
+  them all. That happens as soon as standard input ends, which it does however the owner dies, or on SIGUSR1; the
+  folder goes with it. One byte on standard input sets it free of its owner. Nothing in here is worth a graceful end,
+  but the functions are reaped, because not every process 1 does that.
+"""
+
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import sys
+import threading
+import time
+
+
+def watch_owner(ending):
+    if not os.read(0, 1):
+        ending.set()
+
+
+def end_all(ending, folder):
+    ending.wait()
+    os.killpg(0, signal.SIGUSR1)  # ends the functions, which do not handle it
+    give_up = time.monotonic() + 1
+    while time.monotonic() < give_up:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                time.sleep(0.005)
+        except ChildProcessError:
+            break
+    shutil.rmtree(folder, ignore_errors=True)
+    os.killpg(0, signal.SIGKILL)
+
+
+def main():
+    folder, function_endpoint = sys.argv[1:3]
+    os.setsid()
+    ending = threading.Event()
+    signal.signal(signal.SIGUSR1, lambda *_: ending.set())
+    threading.Thread(target=watch_owner, args=(ending,), daemon=True).start()
+    threading.Thread(target=end_all, args=(ending, folder), daemon=True).start()
+
+    lock = open(os.path.join(folder, "lock"), "w")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    lock.write(str(os.getpid()))
+    lock.flush()
+
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    listener.bind(("127.0.0.1", 0))
+    port = str(listener.getsockname()[1])
+    os.environ["GATEWAY_PORT"] = port
+    os.environ["AWS_ENDPOINT_URL"] = function_endpoint or f"http://127.0.0.1:{port}"
+
+    import hypercorn.asyncio
+
+    serve = hypercorn.asyncio.serve
+
+    async def serve_on_listener(app, config, **arguments):
+        config.bind = [f"fd://{listener.fileno()}"]
+        listener.listen(1024)
+        with open(os.path.join(folder, "port.new"), "w") as file:
+            file.write(port)
+        os.replace(os.path.join(folder, "port.new"), os.path.join(folder, "port"))
+        return await serve(app, config, **arguments)
+
+    hypercorn.asyncio.serve = serve_on_listener
+
+    from ministack.app import main as run
+
+    sys.argv = ["ministack"]
+    run()
+
+
+main()

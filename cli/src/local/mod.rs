@@ -1,0 +1,43 @@
+//! The whole of Redial on one machine: the deployed template, on an emulator, with the functions that run on Lambda.
+//!
+//! ```text
+//! Stack::up ─► emulator_install (once) ─► emulator_process ─┐
+//!          └─► bootstraps (cargo build, zip) ───────────────┴─► package ─► emulator_differences ─► deploy ─► Description
+//! ```
+//!
+//! What is deployed is `infra/template.yaml` itself, so that what works here works there; where the emulator is
+//! not AWS, `emulator_differences` says so and copes. A [`Stack`] ends with the value, or with the process, however that
+//! dies; one that was set free ([`Stack::set_free`]) runs until it is taken down by its name.
+//!
+//! Stacks do not meet: each has an emulator, a port and a folder of its own. Only the build and the installed
+//! emulator are shared, under locks.
+
+mod bootstraps;
+mod deploy;
+mod description;
+mod emulator_differences;
+mod emulator_install;
+mod emulator_process;
+mod error;
+mod options;
+mod package;
+mod registry;
+mod stack;
+mod vapid_key;
+
+pub use description::{Description, Functions, Queues, Tables};
+pub use error::LocalError;
+pub use options::{Emulator, LOCALSTACK_ENDPOINT, Options, Progress};
+pub use registry::{Known, known, take_down};
+pub use stack::{Stack, sdk_config};
+
+/// The region that local stacks are in.
+pub const REGION: &str = "us-east-1";
+
+/// What an emulator takes for both halves of its credentials. No secret: it grants nothing anywhere.
+const ACCESS_KEY: &str = "test";
+
+/// For `map_err` on an AWS call.
+fn call<E: std::error::Error>(call: &'static str) -> impl FnOnce(E) -> LocalError {
+    move |error| LocalError::Call { call, message: deploy::chain(&error) }
+}

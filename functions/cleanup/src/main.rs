@@ -1,0 +1,23 @@
+//! cleanup: drains dead letters and quarantine, and sweeps. This file wires, and nothing else.
+
+mod handler;
+
+use lambda_runtime::{Error, LambdaEvent, service_fn};
+use redial_adapters::config;
+use redial_adapters::environment::CleaningEnvironment;
+use redial_adapters::telemetry::start_logging;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    start_logging();
+    let config = config::cleanup(|name| std::env::var(name).ok())?;
+    let dead_letters_url = config.stack.queues.dead_letters.clone();
+    let (env, settings) = CleaningEnvironment::connect(config).await?;
+    let (env, settings, dead_letters_url) = (&env, &settings, dead_letters_url.as_str());
+    lambda_runtime::run(service_fn(async |event: LambdaEvent<_>| {
+        let response = handler::handle(env, settings, dead_letters_url, event).await;
+        env.flush();
+        response
+    }))
+    .await
+}

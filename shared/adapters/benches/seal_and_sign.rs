@@ -1,0 +1,155 @@
+//! What sealing and signing one push costs, as ratios to the least that it can cost.
+//!
+//! ```sh
+//! cargo bench -p redial-adapters --bench seal_and_sign
+//! cargo bench -p redial-adapters --bench seal_and_sign --features web-push   # with the crate of that name as a peer
+//! ```
+//!
+//! The least is one P-256 key pair and one ECDH on ring: RFC 8291 asks for both on every message, and nothing can be kept
+//! from one to the next. Machines are noisy and differ, so the claim is a ratio of times taken in turns within one run;
+//! of each row's rounds the fastest counts, because noise only adds. Times are wall clock of one thread.
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints")]
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use redial_adapters::seal::{RingSealer, Sealer};
+use redial_adapters::vapid::{LoadVapidKeys, VapidKeys, VapidLoadError, VapidSigner, VapidSubject};
+use redial_core::endpoint::Origin;
+use redial_core::payload::Payload;
+use redial_core::push_target::PushKeys;
+use redial_core::time::Timestamp;
+use ring::agreement::{ECDH_P256, EphemeralPrivateKey, UnparsedPublicKey, agree_ephemeral};
+use ring::rand::SystemRandom;
+
+/// The browser of RFC 8291, Appendix A.
+const P256DH: &str =
+    "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4";
+const AUTH: &str = "BTBZMqHH6r4Tts7J_aSIgg";
+/// The sender's private key of the same example.
+const VAPID: &str = "yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw";
+const SUBJECT: &str = "mailto:bench@shop.example";
+
+const ROUNDS: usize = 30;
+const PUSHES: usize = 200;
+
+struct Row {
+    name: &'static str,
+    push: Box<dyn FnMut(usize)>,
+    best_ns: f64,
+}
+
+fn row(name: &'static str, push: impl FnMut(usize) + 'static) -> Row {
+    Row { name, push: Box::new(push), best_ns: f64::INFINITY }
+}
+
+struct Fixed;
+
+impl LoadVapidKeys for Fixed {
+    async fn load(&self) -> Result<VapidKeys, VapidLoadError> {
+        Ok(VapidKeys::parse(VAPID)?)
+    }
+}
+
+fn signer() -> VapidSigner<Fixed> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let subject = VapidSubject::parse(SUBJECT).expect("a subject");
+    runtime.block_on(VapidSigner::start(Fixed, subject)).expect("a key")
+}
+
+fn main() {
+    let payload: Vec<u8> = (0..1024).map(|n| n as u8).collect();
+    let keys = PushKeys::parse(P256DH, AUTH).expect("keys");
+    let origin = Origin::parse("https://push.example").expect("an origin");
+    let now = Timestamp::from_secs(1_800_000_000);
+
+    let mut rows = vec![row("least: key pair and ECDH", {
+        let (random, keys) = (SystemRandom::new(), keys.clone());
+        move |_| {
+            let ours = EphemeralPrivateKey::generate(&ECDH_P256, &random).expect("a key");
+            black_box(ours.compute_public_key().expect("a point"));
+            let theirs = UnparsedPublicKey::new(&ECDH_P256, keys.expose_p256dh());
+            agree_ephemeral(ours, &theirs, |secret| black_box(secret.len())).expect("a point");
+        }
+    })];
+    rows.push(row("ring: seal 1 KiB", {
+        let (sealer, keys, payload) = (RingSealer::new(), keys.clone(), Payload::new(payload.clone()));
+        move |_| {
+            black_box(sealer.seal(&keys, &payload).expect("sealed"));
+        }
+    }));
+    rows.push(row("ring: seal 1 KiB, token from the cache", {
+        let (sealer, signer, keys, payload) =
+            (RingSealer::new(), signer(), keys.clone(), Payload::new(payload.clone()));
+        let origin = origin.clone();
+        move |_| {
+            black_box(signer.authorization(None, &origin, now).expect("a header"));
+            black_box(sealer.seal(&keys, &payload).expect("sealed"));
+        }
+    }));
+    rows.push(row("ring: seal 1 KiB, token signed each time", {
+        let (sealer, signer, payload) = (RingSealer::new(), signer(), Payload::new(payload.clone()));
+        // The clock jumps a day with each push, so that no token serves twice.
+        move |n| {
+            let now = Timestamp::from_secs(1_800_000_000 + 86_400 * n as i64);
+            black_box(signer.authorization(None, &origin, now).expect("a header"));
+            black_box(sealer.seal(&keys, &payload).expect("sealed"));
+        }
+    }));
+    #[cfg(feature = "web-push")]
+    rows.extend(peer::rows(&payload));
+
+    for _ in 0..ROUNDS {
+        for row in &mut rows {
+            let start = Instant::now();
+            for n in 0..PUSHES {
+                (row.push)(n);
+            }
+            row.best_ns = row.best_ns.min(start.elapsed().as_nanos() as f64 / PUSHES as f64);
+        }
+    }
+
+    println!("{ROUNDS} rounds in turns of {PUSHES} pushes each; the fastest round of each row");
+    println!("{:<52} {:>12} {:>10} {:>12}", "", "µs a push", "ratio", "pushes a s");
+    let least = rows[0].best_ns;
+    for row in &rows {
+        println!(
+            "{:<52} {:>12.1} {:>10.2} {:>12.0}",
+            row.name,
+            row.best_ns / 1e3,
+            row.best_ns / least,
+            1e9 / row.best_ns
+        );
+    }
+}
+
+/// The `web-push` crate: behind our port, and as its own documentation shows it (a signature for every message, from the
+/// private key's text).
+#[cfg(feature = "web-push")]
+mod peer {
+    use redial_adapters::seal::WebPushSealer;
+    use web_push::{ContentEncoding, SubscriptionInfo, VapidSignatureBuilder, WebPushMessageBuilder};
+
+    use super::*;
+
+    pub(super) fn rows(payload: &[u8]) -> Vec<Row> {
+        let keys = PushKeys::parse(P256DH, AUTH).expect("keys");
+        let sealed = Payload::new(payload.to_vec());
+        let payload = payload.to_vec();
+        let subscription = SubscriptionInfo::new("https://push.example/p/token", P256DH, AUTH);
+        vec![
+            row("web-push: seal 1 KiB", move |_| {
+                black_box(WebPushSealer::new().seal(&keys, &sealed).expect("sealed"));
+            }),
+            row("web-push: a message as its documentation builds it", move |_| {
+                let mut signature = VapidSignatureBuilder::from_base64(VAPID, &subscription).expect("a key");
+                signature.add_claim("sub", SUBJECT);
+                let mut message = WebPushMessageBuilder::new(&subscription);
+                message.set_vapid_signature(signature.build().expect("a signature"));
+                message.set_payload(ContentEncoding::Aes128Gcm, &payload);
+                black_box(message.build().expect("a message"));
+            }),
+        ]
+    }
+}

@@ -1,0 +1,39 @@
+//! Counts the calls that are made to AWS: what a delivery costs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use aws_smithy_runtime_api::box_error::BoxError;
+use aws_smithy_runtime_api::client::interceptors::Intercept;
+use aws_smithy_runtime_api::client::interceptors::context::BeforeTransmitInterceptorContextRef;
+use aws_smithy_runtime_api::client::interceptors::dyn_dispatch_hint;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::config_bag::ConfigBag;
+
+/// A counter that an SDK client is given as an interceptor; clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ApiCalls(Arc<AtomicU64>);
+
+impl ApiCalls {
+    /// How many calls were made since this was last asked, retries of the SDK's own among them.
+    pub(crate) fn take(&self) -> u64 {
+        self.0.swap(0, Ordering::Relaxed)
+    }
+}
+
+#[dyn_dispatch_hint]
+impl Intercept for ApiCalls {
+    fn name(&self) -> &'static str {
+        "ApiCalls"
+    }
+
+    fn read_before_transmit(
+        &self,
+        _context: &BeforeTransmitInterceptorContextRef<'_>,
+        _components: &RuntimeComponents,
+        _config: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}

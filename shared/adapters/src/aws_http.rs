@@ -1,0 +1,180 @@
+//! The AWS SDK's HTTP client and settings.
+//!
+//! Two things are unlike the SDK's own defaults. TLS is rustls on ring, because aws-lc takes a cold start's 80 to 135 ms for
+//! its first random number. And the trust store is Amazon's own five roots, because reading the system's store is most of a
+//! cold start; whoever has another authority between (a TLS-inspecting proxy, a private endpoint) names a PEM file in
+//! `AWS_CA_BUNDLE`, the variable that AWS's other tools read, which then takes the roots' place.
+//!
+//! Time-outs are set because the SDK has none: a call that hangs would hold its message until the function's end.
+//! Endpoints that are plain http, such as an emulator's, work as they are.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use aws_config::SdkConfig;
+use aws_config::retry::RetryConfig;
+use aws_config::timeout::TimeoutConfig;
+use aws_smithy_http_client::Builder;
+use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
+use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore};
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+
+/// The environment variable that names a PEM file with the roots to trust instead of Amazon's.
+pub const CA_BUNDLE_VARIABLE: &str = "AWS_CA_BUNDLE";
+
+/// Amazon Trust Services' roots, under which AWS's endpoints are certified.
+const AMAZON_ROOTS: &[u8] = include_bytes!("aws_roots.pem");
+
+/// To connect, TLS included. Within a region it takes a few milliseconds.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// One attempt of a call. DynamoDB and SQS answer within tens of milliseconds; a batch at its bound within a second.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// A call with all its attempts.
+const OPERATION_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Attempts of a call, the first included.
+const MAX_ATTEMPTS: u32 = 3;
+
+/// `AWS_CA_BUNDLE` cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CaBundleError {
+    /// It cannot be read.
+    #[error("{CA_BUNDLE_VARIABLE}: `{}` cannot be read: {error}", path.display())]
+    Unreadable {
+        /// Where it was looked for.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// It holds no certificate, or something that is none.
+    #[error("{CA_BUNDLE_VARIABLE}: expected PEM with at least one certificate, each fit to be a root, in `{}`", path.display())]
+    NotCertificates {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// Region, credentials and endpoint as the environment says, with this module's HTTP client, time-outs and retries.
+pub async fn sdk_config() -> Result<SdkConfig, CaBundleError> {
+    let ca_bundle = std::env::var_os(CA_BUNDLE_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
+    Ok(loader(http_client(ca_bundle.as_deref())?).load().await)
+}
+
+fn loader(http_client: SharedHttpClient) -> aws_config::ConfigLoader {
+    let timeouts = TimeoutConfig::builder()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .operation_attempt_timeout(ATTEMPT_TIMEOUT)
+        .operation_timeout(OPERATION_TIMEOUT)
+        .build();
+    aws_config::defaults(aws_config::BehaviorVersion::latest())
+        .http_client(http_client)
+        .timeout_config(timeouts)
+        .retry_config(RetryConfig::standard().with_max_attempts(MAX_ATTEMPTS))
+}
+
+/// A client on ring that trusts the certificates of that PEM file, or Amazon's roots.
+pub fn http_client(ca_bundle: Option<&Path>) -> Result<SharedHttpClient, CaBundleError> {
+    let pem = match ca_bundle {
+        Some(path) => read_bundle(path)?,
+        None => AMAZON_ROOTS.to_vec(),
+    };
+    let context = TlsContext::builder()
+        .with_trust_store(TrustStore::empty().with_pem_certificate(pem))
+        .build()
+        .expect("invariant: a trust store is all that there is to a TLS context");
+    Ok(Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).tls_context(context).build_https())
+}
+
+/// Reads the file, and makes sure of what the SDK takes for granted: that each certificate parses.
+fn read_bundle(path: &Path) -> Result<Vec<u8>, CaBundleError> {
+    let pem =
+        std::fs::read(path).map_err(|error| CaBundleError::Unreadable { path: path.to_owned(), error })?;
+    match count_roots(&pem) {
+        Some(1..) => Ok(pem),
+        Some(0) | None => Err(CaBundleError::NotCertificates { path: path.to_owned() }),
+    }
+}
+
+/// How many certificates there are; `None` if one of them is not fit to be a root.
+fn count_roots(pem: &[u8]) -> Option<usize> {
+    let mut store = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        store.add(certificate.ok()?).ok()?;
+    }
+    Some(store.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use aws_sdk_secretsmanager::config::{Credentials, Region};
+    use http_body_util::Full;
+    use hyper::body::Bytes;
+
+    use super::*;
+    use crate::receiver::{Identity, Receiver};
+    use crate::secrets::{SecretError, SecretSource, SecretsManager};
+
+    #[test]
+    fn amazon_s_five_roots_parse() {
+        assert_eq!(count_roots(AMAZON_ROOTS), Some(5));
+    }
+
+    #[test]
+    fn a_bundle_that_is_none_is_refused_by_name() {
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        file.write_all(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").expect("written");
+        let empty = tempfile::NamedTempFile::new().expect("a file");
+        for path in [file.path(), empty.path(), Path::new("/nowhere/ca.pem")] {
+            let error = http_client(Some(path)).expect_err("no bundle").to_string();
+            assert!(
+                error.contains(CA_BUNDLE_VARIABLE) && error.contains(&path.display().to_string()),
+                "{error}"
+            );
+        }
+    }
+
+    /// Secrets Manager with one secret.
+    async fn answer(request: http::Request<Bytes>) -> io::Result<http::Response<Full<Bytes>>> {
+        assert_eq!(request.headers()["x-amz-target"], "secretsmanager.GetSecretValue");
+        Ok(http::Response::new(Full::from(r#"{"Name": "vapid", "SecretString": "s3cret"}"#)))
+    }
+
+    async fn fetch(endpoint: String, client: SharedHttpClient) -> Result<String, SecretError> {
+        let config = loader(client)
+            .endpoint_url(endpoint)
+            .region(Region::new("eu-central-1"))
+            .credentials_provider(Credentials::for_tests())
+            .retry_config(RetryConfig::disabled())
+            .load()
+            .await;
+        let secrets = SecretsManager::new(aws_sdk_secretsmanager::Client::new(&config));
+        secrets.fetch("vapid").await.map(|secret| secret.expose().to_owned())
+    }
+
+    #[tokio::test]
+    async fn a_plain_http_endpoint_answers() {
+        let emulator = Receiver::plain_http(answer).await;
+        let endpoint = format!("http://127.0.0.1:{}", emulator.port);
+        assert_eq!(fetch(endpoint, http_client(None).expect("a client")).await, Ok("s3cret".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn a_bundle_takes_the_place_of_amazon_s_roots() {
+        let identity = Identity::new(&["http/1.1"]);
+        let receiver = Receiver::http(&identity, answer).await;
+        let mut bundle = tempfile::NamedTempFile::new().expect("a file");
+        bundle.write_all(identity.ca_pem.as_bytes()).expect("written");
+        let ours = http_client(Some(bundle.path())).expect("a client");
+        assert_eq!(fetch(receiver.origin(), ours).await, Ok("s3cret".to_owned()));
+        let amazon_s = fetch(receiver.origin(), http_client(None).expect("a client")).await;
+        assert!(matches!(amazon_s, Err(SecretError::Unavailable { .. })), "{amazon_s:?}");
+    }
+}

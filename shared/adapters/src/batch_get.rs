@@ -1,0 +1,38 @@
+//! BatchGetItem, asked again for what it left out.
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::types::KeysAndAttributes;
+use futures_util::future::try_join_all;
+use redial_core::ports::PortError;
+
+use crate::attributes::Item;
+use crate::aws_error;
+
+/// BatchGetItem's own limit (API reference).
+const MOST_KEYS: usize = 100;
+
+/// How often keys that were left unprocessed are asked for.
+const ROUNDS: usize = 4;
+
+/// The items of these keys, read consistently; a key without an item is missing from the answer.
+pub(crate) async fn get(client: &Client, table: &str, keys: Vec<Item>) -> Result<Vec<Item>, PortError> {
+    let calls = keys.chunks(MOST_KEYS).map(|chunk| get_chunk(client, table, chunk.to_vec()));
+    Ok(try_join_all(calls).await?.into_iter().flatten().collect())
+}
+
+async fn get_chunk(client: &Client, table: &str, mut wanted: Vec<Item>) -> Result<Vec<Item>, PortError> {
+    let mut found = Vec::with_capacity(wanted.len());
+    for _ in 0..ROUNDS {
+        let keys = KeysAndAttributes::builder().set_keys(Some(wanted)).consistent_read(true).build();
+        let keys = keys.expect("a request has its keys");
+        let answer = client.batch_get_item().request_items(table, keys).send().await;
+        let mut answer = answer.map_err(|error| aws_error::of_call("BatchGetItem", &error))?;
+        found.extend(answer.responses.as_mut().and_then(|tables| tables.remove(table)).unwrap_or_default());
+        let rest = answer.unprocessed_keys.as_mut().and_then(|tables| tables.remove(table));
+        wanted = rest.map(|rest| rest.keys).unwrap_or_default();
+        if wanted.is_empty() {
+            return Ok(found);
+        }
+    }
+    Err(aws_error::of_code("BatchGetItem", "ThrottlingException"))
+}

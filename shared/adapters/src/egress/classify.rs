@@ -1,0 +1,65 @@
+//! What a failed request means: was anything sent?
+//!
+//! The line is drawn where it matters: a failure while the name was resolved, the connection made or TLS agreed on left the
+//! receiver without a request, so sending again cannot double anything. From the moment that a request was handed to a
+//! connection, no answer means in doubt. Where a library does not tell the two apart, it is in doubt.
+//!
+//! reqwest and hyper say what happened in a chain of sources, of which some links are private. What is read here from the
+//! chain's shape is pinned by the tests of this folder, with real listeners.
+
+use std::error::Error;
+use std::io;
+
+use redial_core::outcome::{Impossible, InDoubt, NotSent, Outcome};
+
+use super::resolver::AddressRefused;
+
+/// Judges an error that came in place of response headers.
+pub(super) fn failed_request(error: &reqwest::Error) -> Outcome {
+    if any(error, &|link| link.is::<AddressRefused>()) {
+        return Outcome::Impossible(Impossible::EndpointNotAllowed);
+    }
+    if error.is_builder() {
+        // The address is a URL but no URI that HTTP can carry, and will not be one next time.
+        return Outcome::Impossible(Impossible::EndpointNotAllowed);
+    }
+    if error.is_connect() {
+        return Outcome::NotSent(if error.is_timeout() {
+            NotSent::ConnectTimeout
+        } else if error.is_dns() {
+            NotSent::Dns
+        } else if any(error, &is_of_tls) {
+            NotSent::Tls
+        } else {
+            NotSent::Connect
+        });
+    }
+    if any(error, &never_started) {
+        return Outcome::NotSent(NotSent::Connect);
+    }
+    Outcome::InDoubt(if error.is_timeout() { InDoubt::Timeout } else { InDoubt::Reset })
+}
+
+/// Whether this link of a connect error comes from the handshake: rustls' own error, or any I/O error that hyper-rustls
+/// has wrapped in another, as it does for the handshake and for nothing else.
+fn is_of_tls(link: &(dyn Error + 'static)) -> bool {
+    let inner = link.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    link.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<io::Error>())
+}
+
+/// Whether hyper gave the request back because its connection ended before it was taken up.
+fn never_started(link: &(dyn Error + 'static)) -> bool {
+    link.downcast_ref::<hyper::Error>().is_some_and(|error| error.is_canceled() || error.is_closed())
+}
+
+/// Whether `holds` of an error or of anything beneath it. An I/O error's `source` leaves out what it wraps, so that is
+/// visited by hand.
+fn any(error: &(dyn Error + 'static), holds: &dyn Fn(&(dyn Error + 'static)) -> bool) -> bool {
+    if holds(error) {
+        return true;
+    }
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(inner) => any(inner, holds),
+        None => error.source().is_some_and(|source| any(source, holds)),
+    }
+}

@@ -1,0 +1,84 @@
+//! Whom egress trusts.
+//!
+//! The roots are Mozilla's, compiled in as parsed trust anchors: reading the system's store is most of a cold start, and a
+//! Lambda image need not have one. ring is named explicitly, so that no process-wide default has to be installed first.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+
+/// `EGRESS_CA_FILE` cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ExtraRootError {
+    /// It cannot be read.
+    #[error("`{}` cannot be read: {error}", path.display())]
+    Unreadable {
+        /// Where it was looked for.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// It holds no certificate, or something that is none.
+    #[error("expected PEM with at least one certificate (`BEGIN CERTIFICATE`), each fit to be a root")]
+    NotCertificates,
+}
+
+/// Root certificates beside the public ones: those of test receivers and the local stack.
+#[derive(Clone, Debug, Default)]
+pub struct ExtraRoots(Vec<CertificateDer<'static>>);
+
+impl ExtraRoots {
+    /// Reads all certificates of a PEM file.
+    pub fn from_file(path: &Path) -> Result<Self, ExtraRootError> {
+        let pem = std::fs::read(path)
+            .map_err(|error| ExtraRootError::Unreadable { path: path.to_owned(), error })?;
+        Self::from_pem(&pem)
+    }
+
+    /// Reads all certificates of a PEM text.
+    pub fn from_pem(pem: &[u8]) -> Result<Self, ExtraRootError> {
+        let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem)
+            .collect::<Result<_, _>>()
+            .map_err(|_| ExtraRootError::NotCertificates)?;
+        let mut trial = RootCertStore::empty();
+        let fit = certificates.iter().all(|certificate| trial.add(certificate.clone()).is_ok());
+        if fit && !trial.is_empty() { Ok(Self(certificates)) } else { Err(ExtraRootError::NotCertificates) }
+    }
+}
+
+/// TLS 1.2 and 1.3 on ring, HTTP/2 preferred, Mozilla's roots and these.
+pub(super) fn client_config(extra: &ExtraRoots) -> ClientConfig {
+    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    roots.add_parsable_certificates(extra.0.iter().cloned());
+    let mut config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("invariant: ring has what TLS 1.2 and 1.3 need")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extra_roots_are_certificates_and_at_least_one() {
+        let pem =
+            rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate").cert.pem();
+        assert_eq!(ExtraRoots::from_pem(format!("{pem}{pem}").as_bytes()).expect("certificates").0.len(), 2);
+        for bad in ["", "text", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+            assert!(ExtraRoots::from_pem(bad.as_bytes()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let error = ExtraRoots::from_file(Path::new("/nowhere/ca.pem")).expect_err("no file");
+        assert!(error.to_string().contains("/nowhere/ca.pem"));
+    }
+}

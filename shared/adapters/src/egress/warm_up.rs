@@ -1,0 +1,232 @@
+//! One connection first, then all requests over it.
+//!
+//! A cold client with 64 requests in flight opens 64 connections: while none is open, each request sees no connection and
+//! makes its own, and only then does HTTP/2 turn out to need just one. That is 64 TLS handshakes for the push service and
+//! for a small Lambda's CPU. So the first request to an origin goes alone; the others wait until its answer begins, and
+//! then share its connection. What it keeps true:
+//!
+//! - Nobody waits longer than the bound that it was made with, however long the first one hangs.
+//! - If the first one fails, the next goes first: an origin that is down is not met by all at once.
+//! - Once an answer came, nobody waits, also where the origin speaks only HTTP/1.1 and connections multiply anyway.
+//! - It is an optimisation and decides nothing: whoever has waited is let through in any case.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use redial_core::endpoint::Origin;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+
+/// After so long without a request, the connection counts as closed; a little less than the pool keeps it.
+const FRESH: Duration = Duration::from_secs(25);
+
+/// How many origins are remembered. Beyond it, requests to further ones go without waiting.
+const MAX_ORIGINS: usize = 1024;
+
+/// Who may go, by origin.
+#[derive(Debug)]
+pub(super) struct WarmUp {
+    longest_wait: Duration,
+    origins: Mutex<HashMap<Origin, Place>>,
+}
+
+#[derive(Debug)]
+struct Place {
+    state: State,
+    used: Instant,
+    changed: watch::Sender<()>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// No connection is known to be open.
+    Cold,
+    /// The first request is on its way.
+    Warming,
+    /// An answer has come.
+    Warm,
+}
+
+impl WarmUp {
+    /// Lets followers wait for the first request for at most `longest_wait`.
+    pub(super) fn new(longest_wait: Duration) -> Self {
+        Self { longest_wait, origins: Mutex::default() }
+    }
+
+    /// Returns when a request to `origin` may go.
+    pub(super) async fn enter<'a>(&'a self, origin: &'a Origin) -> Turn<'a> {
+        let until = Instant::now() + self.longest_wait;
+        loop {
+            let (leads, mut changed) = self.look(origin);
+            let Some(changed) = changed.as_mut() else {
+                return Turn { warm_up: self, origin, leads };
+            };
+            // An error says that the origin was forgotten: nobody warms it, so look again.
+            if timeout_at(until, changed.changed()).await.is_err() {
+                return Turn { warm_up: self, origin, leads: false };
+            }
+        }
+    }
+
+    /// Whether the caller goes first, or what to wait for; neither means: go.
+    fn look(&self, origin: &Origin) -> (bool, Option<watch::Receiver<()>>) {
+        let now = Instant::now();
+        let mut origins = self.origins();
+        if let Some(place) = origins.get_mut(origin) {
+            let state = if place.state == State::Warm && now - place.used > FRESH {
+                State::Cold
+            } else {
+                place.state
+            };
+            return match state {
+                State::Cold => {
+                    (place.state, place.used) = (State::Warming, now);
+                    (true, None)
+                }
+                State::Warming => (false, Some(place.changed.subscribe())),
+                State::Warm => {
+                    place.used = now;
+                    (false, None)
+                }
+            };
+        }
+        if origins.len() >= MAX_ORIGINS {
+            origins.retain(|_, place| place.state == State::Warming || now - place.used <= FRESH);
+        }
+        if origins.len() >= MAX_ORIGINS {
+            return (false, None);
+        }
+        let place = Place { state: State::Warming, used: now, changed: watch::Sender::new(()) };
+        origins.insert(origin.clone(), place);
+        (true, None)
+    }
+
+    fn set(&self, origin: &Origin, state: State) {
+        if let Some(place) = self.origins().get_mut(origin) {
+            place.state = state;
+            place.changed.send_replace(());
+        }
+    }
+
+    fn origins(&self) -> MutexGuard<'_, HashMap<Origin, Place>> {
+        // Each change under this lock is whole.
+        self.origins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The right to send one request. Dropped without a word (cancelled, timed out), a first request passes its place on.
+#[derive(Debug)]
+pub(super) struct Turn<'a> {
+    warm_up: &'a WarmUp,
+    origin: &'a Origin,
+    leads: bool,
+}
+
+impl Turn<'_> {
+    /// An answer has begun: the connection serves others.
+    pub(super) fn answered(mut self) {
+        self.leads = false;
+        self.warm_up.set(self.origin, State::Warm);
+    }
+
+    /// The connection broke, or could not be made: the next request goes first again.
+    pub(super) fn broke(mut self) {
+        let leads = std::mem::take(&mut self.leads);
+        let mut origins = self.warm_up.origins();
+        if let Some(place) = origins.get_mut(self.origin)
+            && (leads || place.state == State::Warm)
+        {
+            place.state = State::Cold;
+            place.changed.send_replace(());
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if self.leads {
+            self.warm_up.set(self.origin, State::Cold);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    const WAIT: Duration = Duration::from_secs(1);
+
+    fn origin(name: &str) -> Origin {
+        Origin::parse(&format!("https://{name}.example")).expect("an origin")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn followers_wait_until_the_first_is_answered_and_then_all_go() {
+        let (warm_up, a) = (WarmUp::new(WAIT), origin("a"));
+        let first = warm_up.enter(&a).await;
+        let mut followers: Vec<_> = (0..63).map(|_| Box::pin(warm_up.enter(&a))).collect();
+        for follower in &mut followers {
+            assert!(follower.now_or_never().is_none());
+        }
+        assert!(warm_up.enter(&origin("b")).now_or_never().is_some(), "another origin is another matter");
+        let start = Instant::now();
+        first.answered();
+        futures_util::future::join_all(followers).await;
+        assert_eq!(start.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_first_request_that_hangs_holds_nobody_beyond_the_bound() {
+        let (warm_up, a) = (WarmUp::new(WAIT), origin("a"));
+        let _first = warm_up.enter(&a).await;
+        let start = Instant::now();
+        futures_util::future::join_all((0..63).map(|_| warm_up.enter(&a))).await;
+        assert!(start.elapsed() <= WAIT + Duration::from_millis(2), "{:?}", start.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn if_the_first_fails_or_is_cancelled_one_other_goes_first() {
+        let (warm_up, a) = (WarmUp::new(WAIT), origin("a"));
+        for fail in [|turn: Turn<'_>| turn.broke(), |turn: Turn<'_>| drop(turn)] {
+            let first = warm_up.enter(&a).await;
+            let mut second = Box::pin(warm_up.enter(&a));
+            let mut third = Box::pin(warm_up.enter(&a));
+            assert!((&mut second).now_or_never().is_none() && (&mut third).now_or_never().is_none());
+            fail(first);
+            let second = second.now_or_never().expect("goes first now");
+            assert!((&mut third).now_or_never().is_none());
+            second.broke();
+            third.now_or_never().expect("goes first now").broke();
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_broken_or_long_unused_connection_is_warmed_again() {
+        let (warm_up, a) = (WarmUp::new(WAIT), origin("a"));
+        warm_up.enter(&a).await.answered();
+        let follower = warm_up.enter(&a).await;
+        assert!(!follower.leads);
+        follower.broke();
+        let first = warm_up.enter(&a).await;
+        assert!(first.leads);
+        first.answered();
+        tokio::time::advance(FRESH + Duration::from_secs(1)).await;
+        assert!(warm_up.enter(&a).await.leads);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn origins_beyond_the_bound_go_without_waiting() {
+        let warm_up = WarmUp::new(WAIT);
+        for n in 0..MAX_ORIGINS {
+            warm_up.enter(&origin(&format!("o{n}"))).await.answered();
+        }
+        let extra = origin("extra");
+        assert!(!warm_up.enter(&extra).await.leads);
+        assert_eq!(warm_up.origins().len(), MAX_ORIGINS);
+        tokio::time::advance(FRESH + Duration::from_secs(1)).await;
+        assert!(warm_up.enter(&extra).await.leads, "old ones were forgotten");
+    }
+}

@@ -1,0 +1,270 @@
+//! The ledger on DynamoDB.
+//!
+//! What may be claimed is [`judge`]'s to say; this adapter compares and swaps. The usual claim is tried at once: a first
+//! attempt inserts, a retry swaps the entry that its predecessor left. A statement whose condition fails is followed by a
+//! consistent read of that item, a judgement, and a swap of exactly the version that was judged. All claims of a batch go
+//! together: one call when nothing is in the way.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::types::AttributeValue;
+use redial_core::endpoint::EndpointHash;
+use redial_core::identity::{Attempt, DeliveryId, DeliveryKey, Lineage, SubscriptionId, Tenant, Turn};
+use redial_core::ledger::{Entry, Fence, Judgement, Record, State, expires_at, judge};
+use redial_core::ports::{Claim, ClaimAnswer, Ledger, LedgerReader, PortError};
+use redial_core::reason::Reason;
+use redial_core::time::Timestamp;
+
+use crate::attributes::{Item, Read, expiry, ms, n, or_null, s};
+use crate::partiql::{self, Statement, Written};
+use crate::{aws_error, batch_get};
+
+/// How often a claim is judged anew when others keep changing its item; after that the message comes back.
+const ROUNDS: usize = 4;
+
+/// The `deliveries` table.
+#[derive(Clone, Debug)]
+pub struct DynamoLedger {
+    client: Client,
+    table: String,
+}
+
+/// The version of an entry that a swap expects.
+struct Version {
+    turn: Turn,
+    state: State,
+    /// Not compared where the usual predecessor is expected without having been read.
+    lease_token: Option<String>,
+}
+
+impl DynamoLedger {
+    /// On this table: partition key `pk` (string), TTL attribute `expires_at`.
+    pub fn new(client: Client, table: String) -> Self {
+        Self { client, table }
+    }
+
+    /// The state that a claim writes, and why.
+    fn written_state(claim: &Claim) -> (State, Option<Reason>) {
+        claim.settlement.map_or((State::Sending, None), |end| (end.state, end.reason))
+    }
+
+    fn insert(&self, claim: &Claim, now: Timestamp) -> Statement {
+        let (state, reason) = Self::written_state(claim);
+        let ask = &claim.ask;
+        let mut fields: Vec<(&str, AttributeValue)> = vec![
+            ("pk", s(ask.key.to_string())),
+            ("tenant", s(ask.key.tenant.as_str())),
+            ("id", s(ask.key.id.as_str())),
+            ("channel", s("web_push")),
+            ("state", s(state.label())),
+            ("lineage", n(ask.turn.lineage.0)),
+            ("attempt", n(ask.turn.attempt.0)),
+            ("fingerprint", s(ask.fingerprint.as_str())),
+            ("lease_token", s(&ask.lease_token)),
+            ("lease_until", ms(ask.lease_until)),
+            ("source_message", s(&ask.source_message)),
+            ("created_at", ms(now)),
+            ("updated_at", ms(now)),
+            ("expires_at", expiry(expires_at(now, None))),
+        ];
+        fields.extend(claim.endpoint_hash.as_ref().map(|hash| ("endpoint_hash", s(hash.as_str()))));
+        fields.extend(claim.subscription.as_ref().map(|id| ("subscription", s(id.as_str()))));
+        fields.extend(reason.map(|reason| ("reason", s(reason.label()))));
+        Statement::insert(&self.table, fields)
+    }
+
+    fn swap(&self, claim: &Claim, expected: &Version, in_doubt: bool, now: Timestamp) -> Statement {
+        let (state, reason) = Self::written_state(claim);
+        let ask = &claim.ask;
+        let mut sets = vec![
+            ("state", s(state.label())),
+            ("lineage", n(ask.turn.lineage.0)),
+            ("attempt", n(ask.turn.attempt.0)),
+            ("fingerprint", s(ask.fingerprint.as_str())),
+            ("lease_token", s(&ask.lease_token)),
+            ("lease_until", ms(ask.lease_until)),
+            ("source_message", s(&ask.source_message)),
+            ("updated_at", ms(now)),
+            ("expires_at", expiry(expires_at(now, None))),
+            ("not_before", AttributeValue::Null(true)),
+        ];
+        sets.extend(claim.endpoint_hash.as_ref().map(|hash| ("endpoint_hash", s(hash.as_str()))));
+        sets.extend(reason.map(|reason| ("reason", s(reason.label()))));
+        if in_doubt {
+            sets.push(("in_doubt", AttributeValue::Bool(true)));
+        }
+        let mut conditions = vec![
+            ("pk", s(ask.key.to_string())),
+            ("lineage", n(expected.turn.lineage.0)),
+            ("attempt", n(expected.turn.attempt.0)),
+            ("state", s(expected.state.label())),
+        ];
+        conditions.extend(expected.lease_token.as_ref().map(|token| ("lease_token", s(token))));
+        Statement::update(&self.table, sets, conditions)
+    }
+
+    /// The statement that succeeds when nothing unusual has happened.
+    fn usual(&self, claim: &Claim, now: Timestamp) -> Statement {
+        let Turn { lineage, attempt } = claim.ask.turn;
+        if let Some(previous) = attempt.0.checked_sub(1) {
+            let turn = Turn { lineage, attempt: Attempt(previous) };
+            let expected = Version { turn, state: State::Retrying, lease_token: None };
+            self.swap(claim, &expected, false, now)
+        } else {
+            self.insert(claim, now)
+        }
+    }
+
+    /// Reads these entries consistently; a key without an entry is missing from the answer.
+    async fn read(&self, keys: Vec<DeliveryKey>) -> Result<HashMap<DeliveryKey, Entry>, PortError> {
+        let keys = keys.iter().map(|key| HashMap::from([("pk".to_owned(), s(key.to_string()))])).collect();
+        let items = batch_get::get(&self.client, &self.table, keys).await?;
+        Ok(items.iter().filter_map(entry).map(|entry| (entry.key.clone(), entry)).collect())
+    }
+}
+
+impl Ledger for DynamoLedger {
+    async fn claim(&self, claims: Vec<Claim>, now: Timestamp) -> Vec<Result<ClaimAnswer, PortError>> {
+        let mut answers: Vec<Option<Result<ClaimAnswer, PortError>>> = vec![None; claims.len()];
+        let mut tries: Vec<(usize, Statement, bool)> =
+            claims.iter().enumerate().map(|(at, claim)| (at, self.usual(claim, now), false)).collect();
+        for _ in 0..ROUNDS {
+            let statements = tries.iter().map(|(_, statement, _)| statement.clone()).collect();
+            let mut unusual = Vec::new();
+            for ((at, _, in_doubt), written) in
+                tries.into_iter().zip(partiql::execute(&self.client, statements).await)
+            {
+                match written {
+                    Written::Yes => answers[at] = Some(Ok(ClaimAnswer::Granted { in_doubt })),
+                    Written::Failed(error) => answers[at] = Some(Err(error)),
+                    Written::ConditionFailed => unusual.push(at),
+                }
+            }
+            if unusual.is_empty() {
+                break;
+            }
+            let keys = unusual.iter().map(|at| claims[*at].ask.key.clone()).collect();
+            tries = match self.read(keys).await {
+                Ok(entries) => self.judge_all(&claims, unusual, &entries, now, &mut answers),
+                Err(error) => {
+                    for at in unusual {
+                        answers[at] = Some(Err(error.clone()));
+                    }
+                    Vec::new()
+                }
+            };
+            if tries.is_empty() {
+                break;
+            }
+        }
+        let contended = || Err(aws_error::of_code("BatchExecuteStatement", "Contention"));
+        answers.into_iter().map(|answer| answer.unwrap_or_else(contended)).collect()
+    }
+
+    async fn record(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
+        let statements = records.iter().map(|record| self.fenced(record)).collect();
+        let written = partiql::execute(&self.client, statements).await;
+        written
+            .into_iter()
+            .map(|written| match written {
+                Written::Yes => Ok(Fence::Held),
+                Written::ConditionFailed => Ok(Fence::Lost),
+                Written::Failed(error) => Err(error),
+            })
+            .collect()
+    }
+}
+
+impl DynamoLedger {
+    /// Answers those whose judgement is an answer, and gives back the swaps that the others ask for.
+    fn judge_all(
+        &self,
+        claims: &[Claim],
+        unusual: Vec<usize>,
+        entries: &HashMap<DeliveryKey, Entry>,
+        now: Timestamp,
+        answers: &mut [Option<Result<ClaimAnswer, PortError>>],
+    ) -> Vec<(usize, Statement, bool)> {
+        let mut tries = Vec::new();
+        for at in unusual {
+            let claim = &claims[at];
+            let Some(stored) = entries.get(&claim.ask.key) else {
+                tries.push((at, self.insert(claim, now), false));
+                continue;
+            };
+            let answer = match judge(stored, &claim.ask, now) {
+                Judgement::Claim { in_doubt } => {
+                    let expected = Version {
+                        turn: stored.turn,
+                        state: stored.state,
+                        lease_token: Some(stored.lease_token.clone()),
+                    };
+                    tries.push((at, self.swap(claim, &expected, in_doubt, now), in_doubt));
+                    continue;
+                }
+                Judgement::Mine => ClaimAnswer::Granted { in_doubt: stored.in_doubt },
+                Judgement::HandOffAgain => ClaimAnswer::HandOffAgain(Box::new(stored.clone())),
+                Judgement::Leased { until } => ClaimAnswer::Leased { until },
+                Judgement::Done => ClaimAnswer::Done,
+                Judgement::Conflict => ClaimAnswer::Conflict,
+            };
+            answers[at] = Some(Ok(answer));
+        }
+        tries
+    }
+
+    fn fenced(&self, record: &Record) -> Statement {
+        let mut sets = vec![
+            ("state", s(record.state.label())),
+            ("status", or_null(record.status.map(n))),
+            ("reason", or_null(record.reason.map(|reason| s(reason.label())))),
+            ("provider_word", or_null(record.provider_word.as_ref().map(s))),
+            ("not_before", or_null(record.not_before.map(ms))),
+            ("updated_at", ms(record.now)),
+            ("expires_at", expiry(expires_at(record.now, record.not_before))),
+        ];
+        if record.in_doubt {
+            sets.push(("in_doubt", AttributeValue::Bool(true)));
+        }
+        let conditions = vec![
+            ("pk", s(record.key.to_string())),
+            ("lease_token", s(&record.lease_token)),
+            ("lineage", n(record.turn.lineage.0)),
+            ("attempt", n(record.turn.attempt.0)),
+            ("state", s(State::Sending.label())),
+        ];
+        Statement::update(&self.table, sets, conditions)
+    }
+}
+
+impl LedgerReader for DynamoLedger {
+    async fn get(&self, key: &DeliveryKey) -> Result<Option<Entry>, PortError> {
+        Ok(self.read(vec![key.clone()]).await?.remove(key))
+    }
+}
+
+/// Reads an item; `None` if it is not one that this version wrote.
+fn entry(item: &Item) -> Option<Entry> {
+    Some(Entry {
+        key: DeliveryKey {
+            tenant: Tenant::parse(item.text("tenant")?)?,
+            id: DeliveryId::parse(item.text("id")?)?,
+        },
+        state: State::from_label(item.text("state")?)?,
+        turn: Turn { lineage: Lineage(item.number("lineage")?), attempt: Attempt(item.number("attempt")?) },
+        fingerprint: EndpointHash::parse(item.text("fingerprint")?)?,
+        lease_token: item.text("lease_token")?.to_owned(),
+        lease_until: item.time("lease_until")?,
+        source_message: item.text("source_message")?.to_owned(),
+        endpoint_hash: item.text("endpoint_hash").and_then(EndpointHash::parse),
+        subscription: item.text("subscription").and_then(SubscriptionId::parse),
+        status: item.number("status"),
+        reason: item.text("reason").and_then(Reason::from_label),
+        provider_word: item.text("provider_word").map(str::to_owned),
+        not_before: item.time("not_before"),
+        in_doubt: item.truth("in_doubt"),
+        created_at: item.time("created_at")?,
+        updated_at: item.time("updated_at")?,
+    })
+}

@@ -1,0 +1,36 @@
+//! Redial's ports on the world: AWS, HTTP, cryptography.
+//!
+//! Each module is one adapter: it carries out what [`redial_core`] has decided, and decides nothing about a delivery.
+
+// The push services: sealing, signing, posting.
+pub mod egress;
+pub mod seal;
+pub mod vapid;
+pub mod web_push_sender;
+
+// The process: time, configuration, log lines.
+mod api_calls;
+pub mod config;
+pub mod environment;
+pub mod system;
+pub mod telemetry;
+
+// AWS.
+mod attributes;
+mod aws_error;
+pub mod aws_http;
+mod batch_get;
+mod batch_write;
+pub mod control_dynamo;
+pub mod dead_letters_dynamo;
+pub mod ledger_dynamo;
+pub mod outbox_sqs;
+pub mod parked_dynamo;
+mod partiql;
+mod remembered;
+pub mod secrets;
+pub mod subscriptions_dynamo;
+pub mod waits_sfn;
+
+#[cfg(test)]
+mod receiver;

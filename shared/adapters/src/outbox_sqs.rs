@@ -1,0 +1,229 @@
+//! The queues that Redial writes to, on SQS.
+//!
+//! Messages go in batches of up to ten and 1 MiB. A call that succeeds may have failed entries: each message has an answer of its
+//! own.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::types::{ChangeMessageVisibilityBatchRequestEntry, SendMessageBatchRequestEntry};
+use futures_util::future::join_all;
+use redial_core::lane::Lane;
+use redial_core::message::QueueKind;
+use redial_core::ports::{Outbox, Outgoing, PortError, Queue, Receipt};
+
+use crate::aws_error;
+
+/// SendMessageBatch's own limits (API reference).
+const MOST_ENTRIES: usize = 10;
+const MOST_BYTES: usize = 1_048_576;
+
+/// The URLs of a stack's queues.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct QueueUrls {
+    /// Producers' queue, transactional.
+    pub ingest: String,
+    /// Producers' queue, bulk.
+    pub bulk: String,
+    /// Retry queue, transactional.
+    pub retry: String,
+    /// Retry queue, bulk.
+    pub retry_bulk: String,
+    /// References to dead letters.
+    pub dead_letters: String,
+}
+
+impl QueueUrls {
+    /// A lane's retry queue.
+    pub fn retry_of(&self, lane: Lane) -> &str {
+        match lane {
+            Lane::Transactional => &self.retry,
+            Lane::Bulk => &self.retry_bulk,
+        }
+    }
+
+    fn of(&self, queue: Queue) -> &str {
+        match queue {
+            Queue::Retry(lane) => self.retry_of(lane),
+            Queue::DeadLetters => &self.dead_letters,
+        }
+    }
+
+    fn source(&self, lane: Lane, kind: QueueKind) -> &str {
+        match (kind, lane) {
+            (QueueKind::Ingest, Lane::Transactional) => &self.ingest,
+            (QueueKind::Ingest, Lane::Bulk) => &self.bulk,
+            (QueueKind::Retry, lane) => self.retry_of(lane),
+        }
+    }
+
+    /// Which of dispatch's queues an event source is, by the last part of its ARN.
+    pub fn source_of_arn(&self, arn: &str) -> Option<(Lane, QueueKind)> {
+        let name = arn.rsplit(':').next()?;
+        let is = |url: &str| url.rsplit('/').next() == Some(name);
+        Lane::ALL
+            .into_iter()
+            .flat_map(|lane| [(lane, QueueKind::Ingest), (lane, QueueKind::Retry)])
+            .find(|(lane, kind)| is(self.source(*lane, *kind)))
+    }
+}
+
+/// SQS.
+#[derive(Clone, Debug)]
+pub struct SqsOutbox {
+    client: Client,
+    urls: QueueUrls,
+}
+
+impl SqsOutbox {
+    /// On these queues.
+    pub fn new(client: Client, urls: QueueUrls) -> Self {
+        Self { client, urls }
+    }
+
+    async fn send_batch(
+        &self,
+        url: &str,
+        batch: Vec<(usize, Outgoing)>,
+    ) -> Vec<(usize, Result<(), PortError>)> {
+        const OPERATION: &str = "SendMessageBatch";
+        let entries = batch
+            .iter()
+            .map(|(at, message)| {
+                SendMessageBatchRequestEntry::builder()
+                    .id(at.to_string())
+                    .message_body(&message.body)
+                    .delay_seconds(i32::from(message.delay.get()))
+                    .set_message_group_id(message.tenant.as_ref().map(ToString::to_string))
+                    .build()
+                    .expect("an entry has its id and its body")
+            })
+            .collect();
+        let sent = self.client.send_message_batch().queue_url(url).set_entries(Some(entries)).send().await;
+        let answer = match sent {
+            Ok(answer) => answer,
+            Err(error) => {
+                let error = aws_error::of_call(OPERATION, &error);
+                return batch.into_iter().map(|(at, _)| (at, Err(error.clone()))).collect();
+            }
+        };
+        let is = |id: &str, at: usize| id.parse() == Ok(at);
+        batch
+            .into_iter()
+            .map(|(at, _)| {
+                if answer.successful().iter().any(|entry| is(entry.id(), at)) {
+                    return (at, Ok(()));
+                }
+                let failed = answer.failed().iter().find(|entry| is(entry.id(), at));
+                let code = failed.map_or("NotAnswered", |entry| entry.code());
+                (at, Err(aws_error::of_code(OPERATION, code)))
+            })
+            .collect()
+    }
+}
+
+impl Outbox for SqsOutbox {
+    async fn send(&self, messages: Vec<Outgoing>) -> Vec<Result<(), PortError>> {
+        let mut answers: Vec<Result<(), PortError>> = vec![Ok(()); messages.len()];
+        let calls = batches(messages)
+            .into_iter()
+            .map(|(queue, batch)| async move { self.send_batch(self.urls.of(queue), batch).await });
+        for (at, answer) in join_all(calls).await.into_iter().flatten() {
+            answers[at] = answer;
+        }
+        answers
+    }
+
+    async fn come_back_after(&self, receipts: Vec<(Receipt, u32)>) {
+        let mut by_queue: BTreeMap<&str, Vec<(Receipt, u32)>> = BTreeMap::new();
+        for (receipt, secs) in receipts {
+            by_queue.entry(self.urls.source(receipt.lane, receipt.kind)).or_default().push((receipt, secs));
+        }
+        let calls = by_queue.iter().flat_map(|(url, receipts)| {
+            receipts.chunks(MOST_ENTRIES).map(move |chunk| {
+                let entries = chunk.iter().enumerate().map(|(at, (receipt, secs))| {
+                    ChangeMessageVisibilityBatchRequestEntry::builder()
+                        .id(at.to_string())
+                        .receipt_handle(&receipt.handle)
+                        .visibility_timeout(i32::try_from(*secs).unwrap_or(i32::MAX))
+                        .build()
+                        .expect("an entry has its id and its handle")
+                });
+                self.client
+                    .change_message_visibility_batch()
+                    .queue_url(*url)
+                    .set_entries(Some(entries.collect()))
+                    .send()
+            })
+        });
+        for done in join_all(calls).await {
+            if let Err(error) = done {
+                let error = aws_error::of_call("ChangeMessageVisibilityBatch", &error);
+                tracing::warn!(%error, "messages come back when the queue's visibility time-out is over");
+            }
+        }
+    }
+}
+
+/// Divides messages into batches that SQS takes: one queue, ten entries, 1 MiB.
+fn batches(messages: Vec<Outgoing>) -> Vec<(Queue, Vec<(usize, Outgoing)>)> {
+    let mut open: BTreeMap<Queue, (usize, Vec<(usize, Outgoing)>)> = BTreeMap::new();
+    let mut full = Vec::new();
+    for (at, message) in messages.into_iter().enumerate() {
+        let queue = message.queue;
+        let (bytes, batch) = open.entry(queue).or_default();
+        if !batch.is_empty() && (batch.len() == MOST_ENTRIES || *bytes + message.body.len() > MOST_BYTES) {
+            full.push((queue, std::mem::take(batch)));
+            *bytes = 0;
+        }
+        *bytes += message.body.len();
+        batch.push((at, message));
+    }
+    full.extend(open.into_iter().map(|(queue, (_, batch))| (queue, batch)));
+    full
+}
+
+#[cfg(test)]
+mod tests {
+    use redial_core::route::DelaySeconds;
+
+    use super::*;
+
+    fn outgoing(queue: Queue, bytes: usize) -> Outgoing {
+        Outgoing { queue, body: "x".repeat(bytes), delay: DelaySeconds::ZERO, tenant: None }
+    }
+
+    #[test]
+    fn a_batch_has_one_queue_at_most_ten_entries_and_at_most_a_mebibyte() {
+        let retry = Queue::Retry(Lane::Transactional);
+        let mut messages: Vec<_> = (0..23).map(|_| outgoing(retry, 10)).collect();
+        messages.extend((0..3).map(|_| outgoing(Queue::DeadLetters, 600_000)));
+        let batches = batches(messages);
+        let mut seen: Vec<usize> = Vec::new();
+        for (queue, batch) in &batches {
+            assert!(batch.len() <= 10);
+            assert!(batch.iter().map(|(_, message)| message.body.len()).sum::<usize>() <= MOST_BYTES);
+            assert!(batch.iter().all(|(_, message)| message.queue == *queue));
+            seen.extend(batch.iter().map(|(at, _)| at));
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, (0..26).collect::<Vec<_>>());
+        assert_eq!(batches.len(), 6);
+    }
+
+    #[test]
+    fn an_event_source_is_known_by_its_queue_s_name() {
+        let url = |name: &str| format!("https://sqs.eu-central-1.amazonaws.com/123456789012/{name}");
+        let urls = QueueUrls {
+            ingest: url("ingest"),
+            bulk: url("bulk"),
+            retry: url("retry"),
+            retry_bulk: url("retry-bulk"),
+            dead_letters: url("dlq"),
+        };
+        let of = |name: &str| urls.source_of_arn(&format!("arn:aws:sqs:eu-central-1:123456789012:{name}"));
+        assert_eq!(of("ingest"), Some((Lane::Transactional, QueueKind::Ingest)));
+        assert_eq!(of("retry-bulk"), Some((Lane::Bulk, QueueKind::Retry)));
+        assert_eq!(of("dlq"), None);
+    }
+}

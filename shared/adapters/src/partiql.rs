@@ -1,0 +1,100 @@
+//! Batches of conditional writes: BatchExecuteStatement, which answers statement by statement.
+//!
+//! Of DynamoDB's batch calls it is the only one that takes conditions without tying its items into one transaction.
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::types::{AttributeValue, BatchStatementErrorCodeEnum, BatchStatementRequest};
+use futures_util::future::join_all;
+use redial_core::ports::PortError;
+
+use crate::aws_error;
+
+/// BatchExecuteStatement's own limit (API reference).
+const MOST_STATEMENTS: usize = 25;
+
+const OPERATION: &str = "BatchExecuteStatement";
+
+/// A statement and the values of its `?`.
+#[derive(Clone)]
+pub(crate) struct Statement {
+    pub(crate) text: String,
+    pub(crate) values: Vec<AttributeValue>,
+}
+
+impl Statement {
+    /// `UPDATE … SET … WHERE …`, everything by value; the conditions name the whole key.
+    pub(crate) fn update(
+        table: &str,
+        sets: Vec<(&str, AttributeValue)>,
+        conditions: Vec<(&str, AttributeValue)>,
+    ) -> Self {
+        let set: Vec<String> = sets.iter().map(|(name, _)| format!("SET \"{name}\" = ?")).collect();
+        let all: Vec<String> = conditions.iter().map(|(name, _)| format!("\"{name}\" = ?")).collect();
+        Self {
+            text: format!("UPDATE \"{table}\" {} WHERE {}", set.join(" "), all.join(" AND ")),
+            values: sets.into_iter().chain(conditions).map(|(_, value)| value).collect(),
+        }
+    }
+
+    /// `INSERT INTO … VALUE …`: fails if the item exists.
+    pub(crate) fn insert(table: &str, fields: Vec<(&str, AttributeValue)>) -> Self {
+        let names: Vec<String> = fields.iter().map(|(name, _)| format!("'{name}': ?")).collect();
+        Self {
+            text: format!("INSERT INTO \"{table}\" VALUE {{{}}}", names.join(", ")),
+            values: fields.into_iter().map(|(_, value)| value).collect(),
+        }
+    }
+}
+
+/// What became of a statement.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Written {
+    /// It was carried out.
+    Yes,
+    /// Its condition did not hold, or the item that it was to insert exists.
+    ConditionFailed,
+    /// It failed; whether it was carried out is not known.
+    Failed(PortError),
+}
+
+/// Carries out these statements, each on an item of its own, in as few calls as there can be.
+pub(crate) async fn execute(client: &Client, statements: Vec<Statement>) -> Vec<Written> {
+    let calls = statements.chunks(MOST_STATEMENTS).map(|chunk| call(client, chunk));
+    join_all(calls).await.into_iter().flatten().collect()
+}
+
+async fn call(client: &Client, chunk: &[Statement]) -> Vec<Written> {
+    let requests = chunk
+        .iter()
+        .map(|statement| {
+            BatchStatementRequest::builder()
+                .statement(&statement.text)
+                .set_parameters((!statement.values.is_empty()).then(|| statement.values.clone()))
+                .build()
+                .expect("a statement has its text")
+        })
+        .collect();
+    let answer = match client.batch_execute_statement().set_statements(Some(requests)).send().await {
+        Ok(answer) => answer,
+        Err(error) => {
+            return vec![Written::Failed(aws_error::of_call(OPERATION, &error)); chunk.len()];
+        }
+    };
+    let mut written: Vec<Written> = answer
+        .responses()
+        .iter()
+        .map(|response| match response.error().map(|error| error.code()) {
+            None => Written::Yes,
+            Some(Some(
+                BatchStatementErrorCodeEnum::ConditionalCheckFailed
+                | BatchStatementErrorCodeEnum::DuplicateItem,
+            )) => Written::ConditionFailed,
+            Some(code) => {
+                let code = code.map_or("Unknown", |code| code.as_str());
+                Written::Failed(aws_error::of_code(OPERATION, code))
+            }
+        })
+        .collect();
+    written.resize(chunk.len(), Written::Failed(aws_error::of_code(OPERATION, "AnswerTooShort")));
+    written
+}

@@ -1,0 +1,157 @@
+//! What this crate's tests talk to: listeners on free loopback ports that behave or misbehave in one way each.
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// A self-signed certificate for localhost, and the server's side of it.
+pub(crate) struct Identity {
+    pub(crate) ca_pem: String,
+    acceptor: TlsAcceptor,
+}
+
+impl Identity {
+    /// Speaks what is in `alpn`, the preferred first.
+    pub(crate) fn new(alpn: &[&str]) -> Self {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+        let mut config =
+            rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+                .with_safe_default_protocol_versions()
+                .expect("versions")
+                .with_no_client_auth()
+                .with_single_cert(vec![made.cert.der().clone()], key)
+                .expect("an identity");
+        config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+        Self { ca_pem: made.cert.pem(), acceptor: TlsAcceptor::from(Arc::new(config)) }
+    }
+}
+
+/// A listener and what it has counted. Ends when dropped.
+pub(crate) struct Receiver {
+    pub(crate) port: u16,
+    connections: Arc<AtomicUsize>,
+    task: JoinHandle<()>,
+}
+
+impl Receiver {
+    /// Does `serve` with each connection and its number, from 1.
+    pub(crate) async fn tcp<F, S>(serve: S) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+        S: Fn(TcpStream, usize) -> F + Send + 'static,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let port = listener.local_addr().expect("bound").port();
+        let connections = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&connections);
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let number = counter.fetch_add(1, Ordering::SeqCst) + 1;
+                tokio::spawn(serve(stream, number));
+            }
+        });
+        Self { port, connections, task }
+    }
+
+    /// Does `serve` with each connection after the handshake.
+    pub(crate) async fn tls<F, S>(identity: &Identity, serve: S) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+        S: Fn(TlsStream<TcpStream>) -> F + Clone + Send + Sync + 'static,
+    {
+        let acceptor = identity.acceptor.clone();
+        Self::tcp(move |stream, _| {
+            let (acceptor, serve) = (acceptor.clone(), serve.clone());
+            async move {
+                if let Ok(stream) = acceptor.accept(stream).await {
+                    serve(stream).await;
+                }
+            }
+        })
+        .await
+    }
+
+    /// Answers each request, of HTTP/1.1 or HTTP/2, with what `answer` says to it; an `Err` breaks it off.
+    pub(crate) async fn http<F, A>(identity: &Identity, answer: A) -> Self
+    where
+        F: Future<Output = io::Result<Response<Full<Bytes>>>> + Send + 'static,
+        A: Fn(Request<Bytes>) -> F + Clone + Send + Sync + 'static,
+    {
+        Self::tls(identity, move |stream| serve_http(stream, answer.clone())).await
+    }
+
+    /// The same without TLS.
+    pub(crate) async fn plain_http<F, A>(answer: A) -> Self
+    where
+        F: Future<Output = io::Result<Response<Full<Bytes>>>> + Send + 'static,
+        A: Fn(Request<Bytes>) -> F + Clone + Send + Sync + 'static,
+    {
+        Self::tcp(move |stream, _| serve_http(stream, answer.clone())).await
+    }
+
+    /// Its origin, by name.
+    pub(crate) fn origin(&self) -> String {
+        format!("https://localhost:{}", self.port)
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Answers all requests of one connection.
+pub(crate) async fn serve_http<F, A>(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, answer: A)
+where
+    F: Future<Output = io::Result<Response<Full<Bytes>>>> + Send + 'static,
+    A: Fn(Request<Bytes>) -> F + Clone + Send + Sync + 'static,
+{
+    let service = service_fn(move |request: Request<Incoming>| {
+        let answer = answer.clone();
+        async move {
+            let (parts, body) = request.into_parts();
+            let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+            answer(Request::from_parts(parts, body)).await
+        }
+    });
+    // How a connection ends is the client's affair.
+    let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
+}
+
+/// Reads a whole HTTP/1.1 request whose body is `sealed`.
+pub(crate) async fn read_request(stream: &mut TlsStream<TcpStream>) {
+    let mut seen = Vec::new();
+    let mut buffer = [0; 1024];
+    while !seen.ends_with(b"\r\n\r\nsealed") {
+        match stream.read(&mut buffer).await {
+            Ok(0) | Err(_) => return,
+            Ok(read) => seen.extend_from_slice(&buffer[..read]),
+        }
+    }
+}
+
+/// Writes text, and minds no error: the client may have left.
+pub(crate) async fn write(stream: &mut TlsStream<TcpStream>, text: &str) {
+    let _ = stream.write_all(text.as_bytes()).await;
+    let _ = stream.flush().await;
+}

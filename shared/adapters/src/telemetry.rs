@@ -1,0 +1,224 @@
+//! Log lines and metrics: JSON on standard output, which Lambda takes to CloudWatch.
+//!
+//! Every attempt has one line with everything that is known of it. Metrics are added up over an invocation and written once at
+//! its end, in CloudWatch's embedded metric format: no call is made for them. Nothing here takes a payload, an endpoint or
+//! a key; the types of those cannot be written.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use redial_core::dead_letter::Reference;
+use redial_core::identity::{DeliveryId, Tenant};
+use redial_core::metric::{Metric, Unit};
+use redial_core::ports::{AttemptEvent, PortError, Telemetry};
+use redial_core::reason::Reason;
+use redial_core::time::Timestamp;
+use serde_json::{Value, json};
+
+/// The namespace of all metrics.
+pub const NAMESPACE: &str = "Redial";
+
+/// The most values that one metric may have in one line (embedded metric format specification).
+const MOST_VALUES: usize = 100;
+
+/// Starts logging: JSON lines on standard output, at the level of `RUST_LOG`, else `info` for Redial and `warn` for all else.
+/// Panics are logged by their place alone: a panic's message may quote what it should not.
+pub fn start_logging() {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let logging = tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_current_span(false)
+        .with_span_list(false)
+        .with_env_filter(filter)
+        .with_writer(std::io::stdout)
+        .try_init();
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(|place| format!("{}:{}", place.file(), place.line()));
+        tracing::error!(place, "a panic was caught");
+    }));
+    if logging.is_err() {
+        tracing::warn!("logging was started before");
+    }
+}
+
+/// Writes lines to standard output.
+#[derive(Debug)]
+pub struct JsonTelemetry {
+    stack: String,
+    sums: Mutex<Sums>,
+}
+
+#[derive(Debug, Default)]
+struct Sums {
+    counts: BTreeMap<Metric, u64>,
+    values: BTreeMap<Metric, Vec<f64>>,
+    dead_letters: BTreeMap<Reason, u64>,
+}
+
+impl JsonTelemetry {
+    /// For the stack of that name: the dimension of every metric.
+    pub fn new(stack: String) -> Self {
+        Self { stack, sums: Mutex::default() }
+    }
+
+    /// Writes what was added up since the last time, and starts anew.
+    pub fn flush(&self, now: Timestamp) {
+        let sums = std::mem::take(&mut *self.sums());
+        let mut out = std::io::stdout().lock();
+        for line in lines(&self.stack, &sums, now) {
+            // Standard output is a pipe to Lambda: without it there is nobody to tell.
+            let _ = writeln!(out, "{line}");
+        }
+    }
+
+    fn sums(&self) -> MutexGuard<'_, Sums> {
+        self.sums.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Telemetry for JsonTelemetry {
+    fn attempt(&self, event: &AttemptEvent<'_>) {
+        tracing::info!(
+            event = "attempt",
+            correlation_id = event.correlation_id.as_str(),
+            endpoint_hash = event.endpoint_hash,
+            tenant = event.tenant.as_str(),
+            channel = event.channel,
+            provider = event.provider,
+            attempt = event.attempt,
+            status_code = event.status_code,
+            retry_after_header = event.retry_after_header,
+            verdict = event.verdict,
+            plan = event.plan,
+            reason = event.reason.map(Reason::label),
+            provider_word = event.provider_word,
+            delay_ms = event.delay_ms,
+            took_ms = event.took_ms,
+        );
+    }
+
+    fn count(&self, metric: Metric, n: u64) {
+        if n > 0 {
+            *self.sums().counts.entry(metric).or_default() += n;
+        }
+    }
+
+    fn dead_letter(&self, reason: Reason) {
+        let mut sums = self.sums();
+        *sums.counts.entry(Metric::DeadLetters).or_default() += 1;
+        *sums.dead_letters.entry(reason).or_default() += 1;
+    }
+
+    fn measure(&self, metric: Metric, value: f64) {
+        let mut sums = self.sums();
+        let values = sums.values.entry(metric).or_default();
+        if values.len() < MOST_VALUES {
+            values.push(value);
+        }
+    }
+
+    fn reference(&self, reference: &Reference) {
+        tracing::info!(
+            event = "dead_letter",
+            correlation_id = reference.id,
+            tenant = reference.tenant,
+            endpoint_hash = reference.endpoint_hash,
+            reason = reference.reason,
+            detail = reference.detail,
+            status_code = reference.status,
+            attempts = reference.attempts,
+        );
+    }
+
+    fn infrastructure(&self, error: &PortError) {
+        tracing::error!(event = "infrastructure", operation = error.operation, code = error.code);
+    }
+
+    fn panicked(&self, correlation_id: &DeliveryId, tenant: &Tenant) {
+        tracing::error!(event = "panic", correlation_id = correlation_id.as_str(), tenant = tenant.as_str());
+    }
+}
+
+fn lines(stack: &str, sums: &Sums, now: Timestamp) -> Vec<Value> {
+    let counts = sums.counts.iter().map(|(metric, n)| (*metric, json!(n)));
+    let values = sums.values.iter().map(|(metric, values)| (*metric, json!(values)));
+    let all: Vec<(Metric, Value)> = counts.chain(values).collect();
+    let mut lines = Vec::new();
+    if !all.is_empty() {
+        lines.push(embedded(now, &[("Stack", stack)], &all));
+    }
+    for (reason, n) in &sums.dead_letters {
+        let dimensions = [("Stack", stack), ("Reason", reason.label())];
+        lines.push(embedded(now, &dimensions, &[(Metric::DeadLetters, json!(n))]));
+    }
+    lines
+}
+
+/// One line of the embedded metric format.
+fn embedded(now: Timestamp, dimensions: &[(&str, &str)], metrics: &[(Metric, Value)]) -> Value {
+    let names: Vec<&str> = dimensions.iter().map(|(name, _)| *name).collect();
+    let definitions: Vec<Value> = metrics
+        .iter()
+        .map(|(metric, _)| {
+            let unit: Unit = metric.unit();
+            json!({"Name": metric.label(), "Unit": unit.label()})
+        })
+        .collect();
+    let mut line = json!({
+        "_aws": {
+            "Timestamp": now.as_ms(),
+            "CloudWatchMetrics": [{"Namespace": NAMESPACE, "Dimensions": [names], "Metrics": definitions}],
+        },
+    });
+    for (name, value) in dimensions {
+        line[*name] = json!(value);
+    }
+    for (metric, value) in metrics {
+        line[metric.label()] = value.clone();
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_invocation_s_metrics_are_one_line_and_dead_letters_one_more_a_reason() {
+        let telemetry = JsonTelemetry::new("my-stack".to_owned());
+        telemetry.count(Metric::Attempts, 2);
+        telemetry.count(Metric::Attempts, 1);
+        telemetry.count(Metric::Expired, 0);
+        telemetry.measure(Metric::RetryOverhead, 12.5);
+        telemetry.dead_letter(Reason::Rejected);
+        let lines = lines("my-stack", &telemetry.sums(), Timestamp::from_ms(7));
+        assert_eq!(
+            lines,
+            [
+                json!({
+                    "_aws": {"Timestamp": 7, "CloudWatchMetrics": [{
+                        "Namespace": "Redial",
+                        "Dimensions": [["Stack"]],
+                        "Metrics": [
+                            {"Name": "Attempts", "Unit": "Count"},
+                            {"Name": "DeadLetters", "Unit": "Count"},
+                            {"Name": "RetryOverhead", "Unit": "Milliseconds"},
+                        ],
+                    }]},
+                    "Stack": "my-stack", "Attempts": 3, "DeadLetters": 1, "RetryOverhead": [12.5],
+                }),
+                json!({
+                    "_aws": {"Timestamp": 7, "CloudWatchMetrics": [{
+                        "Namespace": "Redial",
+                        "Dimensions": [["Stack", "Reason"]],
+                        "Metrics": [{"Name": "DeadLetters", "Unit": "Count"}],
+                    }]},
+                    "Stack": "my-stack", "Reason": "rejected", "DeadLetters": 1,
+                }),
+            ]
+        );
+    }
+}

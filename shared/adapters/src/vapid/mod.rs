@@ -1,0 +1,30 @@
+//! VAPID (RFC 8292): how a push service knows that a push comes from the one who made the subscription.
+//!
+//! A browser subscribes with one public key, and its push service refuses every other, so an operator who ever rotates
+//! keys has several, each with an id. They are parsed once, and a signed token is used for every push to an origin until it
+//! is to be renewed: signing each message and parsing the key each time would be half of a push's cost.
+//!
+//! | file | concept |
+//! |---|---|
+//! | `key` | one private key, in the three forms that people have |
+//! | `keys` | all of them by id, with a default |
+//! | `subject` | whom a push service may write to |
+//! | `token` | the signed token, and how long it is used |
+//! | `signer` | tokens from a cache, keys loaded again after a 401 |
+//! | `source` | where the keys come from |
+//!
+//! No type of this module prints a key, and no error holds one.
+
+pub(crate) mod key;
+mod keys;
+mod signer;
+mod source;
+mod subject;
+mod token;
+
+pub use key::{VapidKey, VapidKeyError};
+pub use keys::{VapidKeys, VapidKeysError};
+pub use signer::{Reload, UnknownVapidKey, VapidSigner};
+pub use source::{LoadVapidKeys, VapidKeySource, VapidLoadError};
+pub use subject::{VapidSubject, VapidSubjectError};
+pub use token::{RENEW_BEFORE, TOKEN_LIFETIME};

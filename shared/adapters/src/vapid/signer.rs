@@ -1,0 +1,213 @@
+//! Gives out Authorization headers, and loads the keys again when a push service refuses them.
+//!
+//! A 401 usually means that the operator has rotated the key and this worker still holds the old one. When that happens
+//! every push of a batch gets a 401 at once, so loading is single flight, happens at most once in [`RELOAD_INTERVAL`],
+//! and a load that fails keeps the keys that there are: a secret that cannot be read for a minute must not stop
+//! deliveries to push services that are content.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use http::HeaderValue;
+use redial_core::endpoint::Origin;
+use redial_core::identity::VapidKeyId;
+use redial_core::time::Timestamp;
+use ring::rand::SystemRandom;
+
+use super::token::{Token, TokenCache};
+use super::{LoadVapidKeys, VapidKeys, VapidLoadError, VapidSubject};
+
+/// At most one load in this time (DESIGN 5: once in 30 s a worker).
+const RELOAD_INTERVAL: Duration = Duration::from_secs(30);
+
+/// The subscription names a VAPID key that is not configured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("no VAPID key of that id")]
+pub struct UnknownVapidKey;
+
+/// What became of a wish to load the keys again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reload {
+    /// Loaded, and all tokens will be signed anew.
+    Loaded,
+    /// Someone has asked for it less than [`RELOAD_INTERVAL`] ago; that answer stands.
+    Recent,
+    /// Loading failed: the old keys stay, and all tokens will be signed anew.
+    Failed,
+}
+
+/// Keys, tokens and the way to new keys.
+#[derive(Debug)]
+pub struct VapidSigner<L> {
+    loader: L,
+    subject: VapidSubject,
+    random: SystemRandom,
+    state: Mutex<State>,
+    /// When keys were last asked for after a 401. Held while they load, so that all who ask at the same time wait for one.
+    reloaded: tokio::sync::Mutex<Option<Timestamp>>,
+}
+
+/// Keys and the tokens that they have signed change together: no token outlives its key.
+#[derive(Debug)]
+struct State {
+    keys: VapidKeys,
+    tokens: TokenCache,
+}
+
+impl<L: LoadVapidKeys> VapidSigner<L> {
+    /// Loads the keys for the first time.
+    pub async fn start(loader: L, subject: VapidSubject) -> Result<Self, VapidLoadError> {
+        let keys = loader.load().await?;
+        Ok(Self {
+            loader,
+            subject,
+            random: SystemRandom::new(),
+            state: Mutex::new(State { keys, tokens: TokenCache::default() }),
+            reloaded: tokio::sync::Mutex::new(None),
+        })
+    }
+
+    /// The value of `Authorization` for a push to `origin`, under the key of that id or the default one.
+    pub fn authorization(
+        &self,
+        key_id: Option<&VapidKeyId>,
+        origin: &Origin,
+        now: Timestamp,
+    ) -> Result<HeaderValue, UnknownVapidKey> {
+        let mut state = self.state();
+        let State { keys, tokens } = &mut *state;
+        let (id, key) = keys.get(key_id).ok_or(UnknownVapidKey)?;
+        let token =
+            tokens.get(id, origin, now, || Token::sign(key, origin, &self.subject, now, &self.random));
+        Ok(token.into_header())
+    }
+
+    /// Loads the keys again and drops all tokens, unless that was done within the last 30 seconds. Callers at the same
+    /// time wait for one load. When it returns, signing again is worth a try.
+    pub async fn reload(&self, now: Timestamp) -> Reload {
+        let mut reloaded = self.reloaded.lock().await;
+        if let Some(last) = *reloaded {
+            // Either way round: callers read the clock before they wait, and clocks are set back.
+            let apart = now.since(last).max(last.since(now));
+            if apart < RELOAD_INTERVAL {
+                return Reload::Recent;
+            }
+        }
+        let loaded = self.loader.load().await;
+        *reloaded = Some(now);
+        let mut state = self.state();
+        state.tokens = TokenCache::default();
+        match loaded {
+            Ok(keys) => {
+                state.keys = keys;
+                Reload::Loaded
+            }
+            Err(error) => {
+                tracing::warn!(%error, "loading the VAPID keys again failed; the old ones stay");
+                Reload::Failed
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing that is done under this lock leaves the state half changed.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+
+    use super::super::VapidKeysError;
+    use super::super::key::tests::scalar;
+    use super::*;
+
+    /// Gives the key of the byte that is set, or fails where that is 0; counts loads.
+    #[derive(Clone, Debug, Default)]
+    struct Loader {
+        byte: Arc<AtomicU8>,
+        loads: Arc<AtomicUsize>,
+    }
+
+    impl LoadVapidKeys for Loader {
+        async fn load(&self) -> Result<VapidKeys, VapidLoadError> {
+            self.loads.fetch_add(1, Ordering::SeqCst);
+            tokio::task::yield_now().await;
+            match self.byte.load(Ordering::SeqCst) {
+                0 => Err(VapidLoadError::Keys(VapidKeysError::Default)),
+                byte => Ok(VapidKeys::parse(&scalar(byte))?),
+            }
+        }
+    }
+
+    async fn signer() -> (Loader, VapidSigner<Loader>) {
+        let loader = Loader::default();
+        loader.byte.store(1, Ordering::SeqCst);
+        let subject = VapidSubject::parse("mailto:push@shop.example").expect("a subject");
+        let signer = VapidSigner::start(loader.clone(), subject).await.expect("keys");
+        (loader, signer)
+    }
+
+    fn at(secs: i64) -> Timestamp {
+        Timestamp::from_secs(1_800_000_000 + secs)
+    }
+
+    fn header(signer: &VapidSigner<Loader>, origin: &str, now: Timestamp) -> HeaderValue {
+        signer.authorization(None, &Origin::parse(origin).expect("an origin"), now).expect("a header")
+    }
+
+    #[tokio::test]
+    async fn a_token_is_used_again_for_its_origin_until_it_is_to_be_renewed() {
+        let (_, signer) = signer().await;
+        let first = header(&signer, "https://a.example", at(0));
+        assert_eq!(header(&signer, "https://a.example", at(9 * 3600)), first);
+        assert_ne!(header(&signer, "https://a.example", at(10 * 3600)), first);
+        assert_ne!(header(&signer, "https://a.example:8443", at(0)), first);
+    }
+
+    #[tokio::test]
+    async fn an_unknown_key_id_is_told() {
+        let (_, signer) = signer().await;
+        let origin = Origin::parse("https://a.example").expect("an origin");
+        let unknown = VapidKeyId::parse("other");
+        assert_eq!(signer.authorization(unknown.as_ref(), &origin, at(0)), Err(UnknownVapidKey));
+    }
+
+    #[tokio::test]
+    async fn all_who_ask_at_the_same_time_share_one_load() {
+        let (loader, signer) = signer().await;
+        let before = header(&signer, "https://a.example", at(0));
+        loader.byte.store(2, Ordering::SeqCst);
+        let answers = futures_util::future::join_all((0..50).map(|n| signer.reload(at(n % 2)))).await;
+        assert_eq!(answers.iter().filter(|answer| **answer == Reload::Loaded).count(), 1);
+        assert_eq!(loader.loads.load(Ordering::SeqCst), 2);
+        let after = header(&signer, "https://a.example", at(0));
+        assert_ne!(
+            after.to_str().expect("text").split(", k=").nth(1),
+            before.to_str().expect("text").split(", k=").nth(1)
+        );
+    }
+
+    #[tokio::test]
+    async fn keys_are_loaded_at_most_once_in_30_seconds() {
+        let (loader, signer) = signer().await;
+        assert_eq!(signer.reload(at(0)).await, Reload::Loaded);
+        assert_eq!(signer.reload(at(29)).await, Reload::Recent);
+        assert_eq!(signer.reload(at(30)).await, Reload::Loaded);
+        assert_eq!(signer.reload(at(-30)).await, Reload::Loaded, "the clock was set back");
+        assert_eq!(loader.loads.load(Ordering::SeqCst), 4);
+    }
+
+    #[tokio::test]
+    async fn a_failed_load_keeps_the_old_keys_and_signs_anew() {
+        let (loader, signer) = signer().await;
+        let before = header(&signer, "https://a.example", at(0));
+        loader.byte.store(0, Ordering::SeqCst);
+        assert_eq!(signer.reload(at(1)).await, Reload::Failed);
+        let after = header(&signer, "https://a.example", at(1));
+        assert_ne!(after, before);
+        assert_eq!(signer.reload(at(2)).await, Reload::Recent, "a failure counts as well");
+    }
+}

@@ -1,0 +1,224 @@
+//! The signed token, and how long it is used.
+//!
+//! A token says for which push service (`aud`) and until when (`exp`) it speaks, and nothing about a message, so one
+//! serves every push to an origin. It is renewed long before its end, and also when the clock was set back so far that a
+//! push service would see an `exp` beyond what it allows.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::HeaderValue;
+use redial_core::endpoint::Origin;
+use redial_core::identity::VapidKeyId;
+use redial_core::time::Timestamp;
+use ring::rand::SystemRandom;
+use serde::Serialize;
+
+use super::{VapidKey, VapidSubject};
+
+/// How long a token is valid when it is signed: half of what RFC 8292, 2 allows, so that a clock that is wrong by hours
+/// does not make all tokens invalid.
+pub const TOKEN_LIFETIME: Duration = Duration::from_secs(12 * 3600);
+
+/// A token with less than this left is signed anew: no message waits at a push service for its sender's token to end.
+pub const RENEW_BEFORE: Duration = Duration::from_secs(2 * 3600);
+
+/// How many tokens are kept. Push services are a dozen origins; a hostile set of subscriptions may name any number.
+const MAX_TOKENS: usize = 1024;
+
+#[derive(Serialize)]
+struct Claims<'a> {
+    aud: &'a str,
+    exp: i64,
+    sub: &'a str,
+}
+
+/// An Authorization header and the end of its token.
+#[derive(Clone)]
+pub(super) struct Token {
+    header: HeaderValue,
+    exp: Timestamp,
+}
+
+impl Token {
+    /// Signs a token for `origin` that ends [`TOKEN_LIFETIME`] after `now`.
+    pub(super) fn sign(
+        key: &VapidKey,
+        origin: &Origin,
+        subject: &VapidSubject,
+        now: Timestamp,
+        random: &SystemRandom,
+    ) -> Self {
+        let exp = now.plus(TOKEN_LIFETIME).as_secs();
+        let claims = serde_json::to_string(&Claims { aud: origin.as_str(), exp, sub: subject.as_str() })
+            .expect("invariant: two strings and a number are JSON");
+        let mut jwt = URL_SAFE_NO_PAD.encode(r#"{"typ":"JWT","alg":"ES256"}"#);
+        jwt.push('.');
+        URL_SAFE_NO_PAD.encode_string(claims, &mut jwt);
+        let signature = key.sign(random, jwt.as_bytes());
+        jwt.push('.');
+        URL_SAFE_NO_PAD.encode_string(signature, &mut jwt);
+        let mut header = HeaderValue::try_from(format!("vapid t={jwt}, k={}", key.public_base64url()))
+            .expect("invariant: base64url is fit for a header");
+        header.set_sensitive(true);
+        Self { header, exp: Timestamp::from_secs(exp) }
+    }
+
+    /// Whether it can be used at `now`.
+    fn serves(&self, now: Timestamp) -> bool {
+        now.plus(RENEW_BEFORE) < self.exp && self.exp <= now.plus(TOKEN_LIFETIME)
+    }
+
+    /// The value of `Authorization`.
+    pub(super) fn into_header(self) -> HeaderValue {
+        self.header
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Token(redacted, until {:?})", self.exp)
+    }
+}
+
+/// Tokens by key and origin, at most [`MAX_TOKENS`].
+#[derive(Debug, Default)]
+pub(super) struct TokenCache {
+    tokens: HashMap<VapidKeyId, HashMap<Origin, Token>>,
+    len: usize,
+}
+
+impl TokenCache {
+    /// The token that serves at `now`: the known one, or what `sign` makes.
+    pub(super) fn get(
+        &mut self,
+        key_id: &VapidKeyId,
+        origin: &Origin,
+        now: Timestamp,
+        sign: impl FnOnce() -> Token,
+    ) -> Token {
+        if let Some(token) = self.tokens.get(key_id).and_then(|of_key| of_key.get(origin))
+            && token.serves(now)
+        {
+            return token.clone();
+        }
+        let token = sign();
+        if self.len >= MAX_TOKENS {
+            self.make_room(now);
+        }
+        let of_key = self.tokens.entry(key_id.clone()).or_default();
+        if of_key.insert(origin.clone(), token.clone()).is_none() {
+            self.len += 1;
+        }
+        token
+    }
+
+    /// Drops what is of no use any more, and everything if that was nothing: to sign again costs little, and only who has
+    /// a thousand origins gets here.
+    fn make_room(&mut self, now: Timestamp) {
+        for of_key in self.tokens.values_mut() {
+            of_key.retain(|_, token| token.serves(now));
+        }
+        self.len = self.tokens.values().map(HashMap::len).sum();
+        if self.len >= MAX_TOKENS {
+            *self = Self::default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use p256::ecdsa::signature::Verifier;
+    use p256::ecdsa::{Signature, VerifyingKey};
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::super::key::tests::scalar;
+    use super::*;
+
+    const NOON: i64 = 1_800_000_000;
+
+    fn sign(origin: &str, now: Timestamp) -> Token {
+        Token::sign(
+            &VapidKey::parse(&scalar(7)).expect("a key"),
+            &Origin::parse(origin).expect("an origin"),
+            &VapidSubject::parse("mailto:push@shop.example").expect("a subject"),
+            now,
+            &SystemRandom::new(),
+        )
+    }
+
+    /// The claims, if another implementation finds the signature good.
+    fn verified(header: &HeaderValue) -> Value {
+        let text = header.to_str().expect("text");
+        let (jwt, key) = text.strip_prefix("vapid t=").and_then(|t| t.split_once(", k=")).expect("the form");
+        let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).expect("base64url");
+        let (signed, signature) = jwt.rsplit_once('.').expect("three parts");
+        VerifyingKey::from_sec1_bytes(&decode(key))
+            .expect("a point")
+            .verify(signed.as_bytes(), &Signature::from_slice(&decode(signature)).expect("r and s"))
+            .expect("a good signature");
+        let (head, claims) = signed.split_once('.').expect("three parts");
+        assert_eq!(decode(head), br#"{"typ":"JWT","alg":"ES256"}"#);
+        serde_json::from_slice(&decode(claims)).expect("JSON")
+    }
+
+    #[test]
+    fn a_token_claims_origin_with_port_end_and_subject_under_a_good_signature() {
+        let token = sign("https://push.example:8443", Timestamp::from_secs(NOON));
+        assert!(token.header.is_sensitive());
+        let expected = serde_json::json!({
+            "aud": "https://push.example:8443", "exp": NOON + 12 * 3600, "sub": "mailto:push@shop.example"
+        });
+        assert_eq!(verified(&token.header), expected);
+    }
+
+    #[test]
+    fn a_default_port_is_not_part_of_the_audience() {
+        let token = sign("https://push.example:443", Timestamp::from_secs(NOON));
+        assert_eq!(verified(&token.header)["aud"], "https://push.example");
+    }
+
+    #[test]
+    fn debug_hides_the_token() {
+        let token = sign("https://push.example", Timestamp::from_secs(NOON));
+        assert_eq!(format!("{token:?}"), "Token(redacted, until 2027-01-15T20:00:00.000Z)");
+    }
+
+    #[test]
+    fn the_cache_is_bounded() {
+        let mut cache = TokenCache::default();
+        let id = VapidKeyId::parse("k").expect("an id");
+        let now = Timestamp::from_secs(NOON);
+        let token = sign("https://push.example", now);
+        for n in 0..3 * MAX_TOKENS {
+            let origin = Origin::parse(&format!("https://host-{n}.example")).expect("an origin");
+            cache.get(&id, &origin, now, || token.clone());
+            assert!(cache.len <= MAX_TOKENS);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// However the clock moves, forwards or back.
+        #[test]
+        fn a_token_in_use_has_two_to_twelve_hours_left(steps in prop::collection::vec(-50_000i64..50_000, 1..40)) {
+            let mut cache = TokenCache::default();
+            let id = VapidKeyId::parse("k").expect("an id");
+            let origin = Origin::parse("https://push.example").expect("an origin");
+            let mut at = NOON;
+            for step in steps {
+                at += step;
+                let now = Timestamp::from_secs(at);
+                let token = cache.get(&id, &origin, now, || sign("https://push.example", now));
+                let left = token.exp.as_secs() - at;
+                prop_assert!((2 * 3600 + 1..=12 * 3600).contains(&left), "{left} s left");
+            }
+            prop_assert_eq!(cache.len, 1);
+        }
+    }
+}

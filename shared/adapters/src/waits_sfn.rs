@@ -1,0 +1,89 @@
+//! Executions that end waits, on Step Functions.
+//!
+//! One execution a bucket, named after it: StartExecution with the same name and input is idempotent while it runs. Where
+//! an earlier one of that name has ended (it failed, or was stopped by hand), the next number is started.
+
+use aws_sdk_sfn::Client;
+use aws_sdk_sfn::operation::start_execution::StartExecutionError;
+use aws_sdk_sfn::types::ExecutionStatus;
+use redial_core::ports::{PortError, WaitExecutions};
+use redial_core::wait::Bucket;
+
+use crate::aws_error;
+use crate::outbox_sqs::QueueUrls;
+use crate::remembered::Remembered;
+
+/// How many executions of one bucket may have failed before it is left to the sweep.
+const MOST_EXECUTIONS: u32 = 10;
+
+/// The state machine of `infra/wait.asl.json`.
+#[derive(Debug)]
+pub struct SfnWaits {
+    client: Client,
+    state_machine_arn: String,
+    urls: QueueUrls,
+    started: Remembered<Bucket>,
+}
+
+impl SfnWaits {
+    /// On this state machine.
+    pub fn new(client: Client, state_machine_arn: String, urls: QueueUrls) -> Self {
+        Self { client, state_machine_arn, urls, started: Remembered::default() }
+    }
+
+    /// The input of a bucket's execution: the same for whoever starts it, and no payload.
+    fn input(&self, bucket: Bucket) -> String {
+        serde_json::json!({
+            "release": bucket.name(),
+            "until": bucket.start().to_rfc3339_seconds(),
+            "queue_url": self.urls.retry_of(bucket.lane()),
+        })
+        .to_string()
+    }
+
+    async fn is_running(&self, execution: &str) -> Result<bool, PortError> {
+        let arn = format!("{}:{execution}", self.state_machine_arn.replace(":stateMachine:", ":execution:"));
+        let described = self.client.describe_execution().execution_arn(arn).send().await;
+        let described = described.map_err(|error| aws_error::of_call("DescribeExecution", &error))?;
+        Ok(*described.status() == ExecutionStatus::Running)
+    }
+}
+
+impl WaitExecutions for SfnWaits {
+    async fn ensure_running(&self, bucket: Bucket) -> Result<(), PortError> {
+        if self.started.has(&bucket) {
+            return Ok(());
+        }
+        for n in 1..=MOST_EXECUTIONS {
+            let name = bucket.execution_name(n);
+            let started = self
+                .client
+                .start_execution()
+                .state_machine_arn(&self.state_machine_arn)
+                .name(&name)
+                .input(self.input(bucket))
+                .send()
+                .await;
+            match started {
+                Ok(_) => {
+                    self.started.add(bucket);
+                    return Ok(());
+                }
+                Err(error)
+                    if matches!(
+                        error.as_service_error(),
+                        Some(StartExecutionError::ExecutionAlreadyExists(_))
+                    ) =>
+                {
+                    if self.is_running(&name).await? {
+                        self.started.add(bucket);
+                        return Ok(());
+                    }
+                }
+                Err(error) => return Err(aws_error::of_call("StartExecution", &error)),
+            }
+        }
+        tracing::warn!(bucket = bucket.name(), "its executions keep ending early: it is left to the sweep");
+        Ok(())
+    }
+}

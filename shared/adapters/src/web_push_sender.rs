@@ -1,0 +1,289 @@
+//! The port to the push services: seal, sign, post, and say what was seen.
+//!
+//! Headers are those of RFC 8030 and no others: `TTL` always, because push services refuse a push without it; the content
+//! headers only with a body; `Urgency` and `Topic` as the producer wished.
+
+use std::time::Duration;
+
+use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use redial_core::outcome::{Impossible, Outcome, Response};
+use redial_core::ports::{Clock, Push, PushSender};
+
+use crate::egress::Egress;
+use crate::seal::{SealError, Sealed, Sealer};
+use crate::vapid::{LoadVapidKeys, UnknownVapidKey, VapidSigner};
+
+const TTL: HeaderName = HeaderName::from_static("ttl");
+const URGENCY: HeaderName = HeaderName::from_static("urgency");
+const TOPIC: HeaderName = HeaderName::from_static("topic");
+
+/// Sends pushes with a sealer, a signer and the one way out.
+#[derive(Debug)]
+pub struct WebPushSender<S, L, C> {
+    sealer: S,
+    signer: VapidSigner<L>,
+    egress: Egress,
+    clock: C,
+}
+
+impl<S, L, C> WebPushSender<S, L, C>
+where
+    S: Sealer,
+    L: LoadVapidKeys,
+    C: Clock,
+{
+    /// Puts the parts together.
+    pub fn new(sealer: S, signer: VapidSigner<L>, egress: Egress, clock: C) -> Self {
+        Self { sealer, signer, egress, clock }
+    }
+
+    /// Headers and body, or how the attempt ends without a request.
+    fn request(&self, push: &Push<'_>) -> Result<(HeaderMap, Vec<u8>), Outcome> {
+        let target = push.target;
+        let mut headers = HeaderMap::with_capacity(6);
+        let authorization = self
+            .signer
+            .authorization(target.vapid_key_id.as_ref(), &target.endpoint.origin(), self.clock.now())
+            .map_err(|UnknownVapidKey| Outcome::Impossible(Impossible::UnknownVapidKey))?;
+        headers.insert(AUTHORIZATION, authorization);
+        headers.insert(TTL, HeaderValue::from(push.ttl.as_secs()));
+        if let Some(urgency) = push.urgency {
+            headers.insert(URGENCY, HeaderValue::from_static(urgency.label()));
+        }
+        if let Some(topic) = push.topic {
+            let topic =
+                HeaderValue::from_str(topic.as_str()).expect("invariant: a topic's characters are base64url");
+            headers.insert(TOPIC, topic);
+        }
+        let body = match self.sealer.seal(&target.keys, push.payload) {
+            Ok(Sealed::NoBody) => Vec::new(),
+            Ok(Sealed::Body(body)) => {
+                headers.insert(CONTENT_ENCODING, HeaderValue::from_static(Sealed::CONTENT_ENCODING));
+                headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+                body
+            }
+            Err(SealError::BadPublicKey) => {
+                return Err(Outcome::Impossible(Impossible::BadSubscriptionKey));
+            }
+            Err(SealError::TooLarge { .. }) => return Err(self.too_large()),
+        };
+        Ok((headers, body))
+    }
+
+    /// The answer of RFC 8030, 7.2 to a push that is too large, given here in the push service's place: what is too large
+    /// for every push service is refused before any attempt, so this is a sealer with a limit of its own.
+    fn too_large(&self) -> Outcome {
+        Outcome::Response(Response { status: 413, at: self.clock.now(), ..Response::default() })
+    }
+}
+
+impl<S, L, C> PushSender for WebPushSender<S, L, C>
+where
+    S: Sealer,
+    L: LoadVapidKeys,
+    C: Clock,
+{
+    async fn send(&self, push: Push<'_>) -> Outcome {
+        match self.request(&push) {
+            Ok((headers, body)) => self.egress.post(&push.target.endpoint, headers, body, &self.clock).await,
+            Err(outcome) => outcome,
+        }
+    }
+
+    async fn reload_keys(&self) {
+        // Whether keys were loaded, are recent or could not be had: tokens are signed anew, and that is worth one try.
+        let reload = self.signer.reload(self.clock.now()).await;
+        tracing::debug!(?reload, "VAPID keys after a refused token");
+    }
+
+    fn attempt_timeout(&self) -> Duration {
+        self.egress.total_timeout()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+    use std::sync::atomic::{AtomicU8, Ordering};
+    use std::sync::{Arc, Mutex};
+
+    use http::Request;
+    use http_body_util::Full;
+    use hyper::body::Bytes;
+    use redial_core::endpoint::Endpoint;
+    use redial_core::identity::VapidKeyId;
+    use redial_core::message::{Topic, Urgency};
+    use redial_core::payload::Payload;
+    use redial_core::push_target::{PushKeys, PushTarget};
+    use redial_core::time::{Timestamp, Ttl};
+
+    use super::*;
+    use crate::egress::{EgressAllow, EgressConfig, ExtraRoots};
+    use crate::receiver::{Identity, Receiver};
+    use crate::seal::RingSealer;
+    use crate::seal::contract::Browser;
+    use crate::vapid::key::tests::scalar;
+    use crate::vapid::{VapidKeys, VapidLoadError, VapidSubject};
+
+    struct FixedClock;
+
+    impl Clock for FixedClock {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_secs(1_800_000_000)
+        }
+
+        async fn sleep(&self, duration: Duration) {
+            tokio::time::sleep(duration).await;
+        }
+    }
+
+    /// Gives the key of the byte that is set.
+    struct Loader(Arc<AtomicU8>);
+
+    impl LoadVapidKeys for Loader {
+        async fn load(&self) -> Result<VapidKeys, VapidLoadError> {
+            Ok(VapidKeys::parse(&scalar(self.0.load(Ordering::SeqCst)))?)
+        }
+    }
+
+    /// A push service that keeps what it gets and answers 201.
+    struct Service {
+        receiver: Receiver,
+        requests: Arc<Mutex<Vec<Request<Bytes>>>>,
+        key: Arc<AtomicU8>,
+        sender: WebPushSender<RingSealer, Loader, FixedClock>,
+    }
+
+    async fn service() -> Service {
+        let identity = Identity::new(&["h2"]);
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&requests);
+        let receiver = Receiver::http(&identity, move |request| {
+            kept.lock().expect("no panic").push(request);
+            let mut response = http::Response::new(Full::default());
+            *response.status_mut() = http::StatusCode::CREATED;
+            ready(Ok(response))
+        })
+        .await;
+        let egress = Egress::new(EgressConfig {
+            allow: EgressAllow::parse(&receiver.origin()).expect("an origin"),
+            extra_roots: ExtraRoots::from_pem(identity.ca_pem.as_bytes()).expect("a certificate"),
+            ..EgressConfig::default()
+        });
+        let key = Arc::new(AtomicU8::new(1));
+        let subject = VapidSubject::parse("mailto:push@shop.example").expect("a subject");
+        let signer = VapidSigner::start(Loader(Arc::clone(&key)), subject).await.expect("keys");
+        Service {
+            receiver,
+            requests,
+            key,
+            sender: WebPushSender::new(RingSealer::new(), signer, egress, FixedClock),
+        }
+    }
+
+    impl Service {
+        fn target(&self, keys: &PushKeys) -> PushTarget {
+            let endpoint = format!("{}/p/token?x=1", self.receiver.origin());
+            PushTarget {
+                endpoint: Endpoint::parse(&endpoint).expect("an endpoint"),
+                keys: keys.clone(),
+                vapid_key_id: None,
+            }
+        }
+
+        async fn send(&self, target: &PushTarget, payload: &[u8]) -> (Outcome, Option<Request<Bytes>>) {
+            let payload = Payload::new(payload.to_vec());
+            let topic = Topic::parse("orders");
+            let push = Push {
+                target,
+                payload: &payload,
+                ttl: Ttl::from_secs(60),
+                urgency: Some(Urgency::High),
+                topic: topic.as_ref(),
+            };
+            let outcome = self.sender.send(push).await;
+            (outcome, self.requests.lock().expect("no panic").pop())
+        }
+    }
+
+    fn header(request: &Request<Bytes>, name: &str) -> String {
+        request.headers().get(name).map(|v| v.to_str().expect("text").to_owned()).unwrap_or_default()
+    }
+
+    #[tokio::test]
+    async fn a_push_with_a_body_carries_what_a_push_service_asks_for() {
+        let (service, browser) = (service().await, Browser::new());
+        let (outcome, request) = service.send(&service.target(browser.keys()), b"hello").await;
+        assert!(matches!(&outcome, Outcome::Response(Response { status: 201, .. })), "{outcome:?}");
+        let request = request.expect("one request");
+        assert_eq!(request.method(), "POST");
+        assert_eq!(request.uri().path_and_query().expect("a path").as_str(), "/p/token?x=1");
+        for (name, expected) in [
+            ("ttl", "60"),
+            ("urgency", "high"),
+            ("topic", "orders"),
+            ("content-encoding", "aes128gcm"),
+            ("content-type", "application/octet-stream"),
+        ] {
+            assert_eq!(header(&request, name), expected, "{name}");
+        }
+        assert!(header(&request, "authorization").starts_with("vapid t="));
+        assert_eq!(browser.open(request.body()), Some(b"hello".to_vec()));
+    }
+
+    #[tokio::test]
+    async fn a_push_without_a_body_has_no_content_headers_and_is_signed_all_the_same() {
+        let (service, browser) = (service().await, Browser::new());
+        let (_, request) = service.send(&service.target(browser.keys()), b"").await;
+        let request = request.expect("one request");
+        assert!(request.body().is_empty());
+        assert_eq!(
+            (header(&request, "content-encoding"), header(&request, "content-type")),
+            Default::default()
+        );
+        assert_eq!(header(&request, "ttl"), "60");
+        assert!(header(&request, "authorization").starts_with("vapid t="));
+    }
+
+    #[tokio::test]
+    async fn one_token_and_one_connection_serve_all_pushes_until_keys_are_loaded_again() {
+        let (service, browser) = (service().await, Browser::new());
+        let target = service.target(browser.keys());
+        let mut seen = Vec::new();
+        for _ in 0..3 {
+            let (_, request) = service.send(&target, b"hello").await;
+            seen.push(header(&request.expect("one request"), "authorization"));
+        }
+        assert!(seen[0] == seen[1] && seen[1] == seen[2]);
+        service.key.store(2, Ordering::SeqCst);
+        service.sender.reload_keys().await;
+        let (_, request) = service.send(&target, b"hello").await;
+        let after = header(&request.expect("one request"), "authorization");
+        assert_ne!(after.split(", k=").nth(1), seen[0].split(", k=").nth(1));
+        assert_eq!(service.receiver.connections(), 1);
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_sealed_or_signed_is_impossible_and_no_request_leaves() {
+        let (service, browser) = (service().await, Browser::new());
+        let unknown =
+            PushTarget { vapid_key_id: VapidKeyId::parse("other"), ..service.target(browser.keys()) };
+        let (outcome, _) = service.send(&unknown, b"hello").await;
+        assert_eq!(outcome, Outcome::Impossible(Impossible::UnknownVapidKey));
+
+        let off_curve = PushKeys::parse(&format!("BA{}", "A".repeat(85)), &"A".repeat(22)).expect("the form");
+        let (outcome, _) = service.send(&service.target(&off_curve), b"hello").await;
+        assert_eq!(outcome, Outcome::Impossible(Impossible::BadSubscriptionKey));
+
+        let (outcome, _) = service.send(&service.target(browser.keys()), &[1; 3994]).await;
+        assert!(matches!(&outcome, Outcome::Response(Response { status: 413, .. })), "{outcome:?}");
+        assert_eq!(service.receiver.connections(), 0);
+    }
+
+    #[tokio::test]
+    async fn the_longest_payload_arrives() {
+        let (service, browser) = (service().await, Browser::new());
+        let (_, request) = service.send(&service.target(browser.keys()), &[b'x'; 3993]).await;
+        assert_eq!(browser.open(request.expect("one request").body()), Some(vec![b'x'; 3993]));
+    }
+}

@@ -1,0 +1,20 @@
+//! The world around Redial, for its tests, its demo and its benchmarks.
+//!
+//! Redial is a sender between a cloud and push services, so what has to be played for it is everything at
+//! its edges: who receives ([`push_service`]), who runs it ([`runtime_api`]) and who stands between it and
+//! the cloud's API and breaks things ([`proxy`]).
+//!
+//! The other side knows nothing of Redial's own types and uses another cryptographic library: it can agree with Redial only
+//! where both agree with the standards. Only [`memory`], the twins of Redial's own ports, knows Redial.
+//!
+//! Everything listens on free ports of the loopback interface, stops when it is dropped, and can be waited
+//! on by a condition and a deadline.
+
+mod ambient;
+mod background;
+mod journal;
+
+pub mod memory;
+pub mod proxy;
+pub mod push_service;
+pub mod runtime_api;

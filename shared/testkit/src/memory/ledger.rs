@@ -1,0 +1,78 @@
+//! The ledger in memory: the same judgement, a map to write in.
+
+use redial_core::identity::DeliveryKey;
+use redial_core::ledger::{Entry, Fence, Judgement, Record, State as Standing, judge};
+use redial_core::ports::{Claim, ClaimAnswer, Ledger, LedgerReader, PortError};
+use redial_core::time::Timestamp;
+
+use super::{State, World};
+
+impl Ledger for World {
+    async fn claim(&self, claims: Vec<Claim>, now: Timestamp) -> Vec<Result<ClaimAnswer, PortError>> {
+        self.effect_on_each("claim", claims, |state, claim| claim_one(state, &claim, now)).await
+    }
+
+    async fn record(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
+        self.effect_on_each("record", records, |state, record| {
+            let Some(entry) = state.ledger.get_mut(&record.key) else { return Fence::Lost };
+            let held = entry.lease_token == record.lease_token
+                && entry.turn == record.turn
+                && entry.state == Standing::Sending;
+            if !held {
+                return Fence::Lost;
+            }
+            assert!(entry.state.may_become(record.state), "{:?} to {:?}", entry.state, record.state);
+            entry.state = record.state;
+            entry.status = record.status;
+            entry.reason = record.reason;
+            entry.provider_word = record.provider_word;
+            entry.not_before = record.not_before;
+            entry.in_doubt |= record.in_doubt;
+            entry.updated_at = record.now;
+            Fence::Held
+        })
+        .await
+    }
+}
+
+impl LedgerReader for World {
+    async fn get(&self, key: &DeliveryKey) -> Result<Option<Entry>, PortError> {
+        self.effect("ledger.get", |state| state.ledger.get(key).cloned()).await
+    }
+}
+
+fn claim_one(state: &mut State, claim: &Claim, now: Timestamp) -> ClaimAnswer {
+    let ask = &claim.ask;
+    let stored = state.ledger.get(&ask.key);
+    let in_doubt = match stored.map(|stored| (stored, judge(stored, ask, now))) {
+        None => false,
+        Some((_, Judgement::Claim { in_doubt })) => in_doubt,
+        Some((stored, Judgement::Mine)) => return ClaimAnswer::Granted { in_doubt: stored.in_doubt },
+        Some((stored, Judgement::HandOffAgain)) => {
+            return ClaimAnswer::HandOffAgain(Box::new(stored.clone()));
+        }
+        Some((_, Judgement::Leased { until })) => return ClaimAnswer::Leased { until },
+        Some((_, Judgement::Done)) => return ClaimAnswer::Done,
+        Some((_, Judgement::Conflict)) => return ClaimAnswer::Conflict,
+    };
+    let entry = Entry {
+        key: ask.key.clone(),
+        state: claim.settlement.map_or(Standing::Sending, |end| end.state),
+        turn: ask.turn,
+        fingerprint: ask.fingerprint.clone(),
+        lease_token: ask.lease_token.clone(),
+        lease_until: ask.lease_until,
+        source_message: ask.source_message.clone(),
+        endpoint_hash: claim.endpoint_hash.clone(),
+        subscription: claim.subscription.clone(),
+        status: stored.and_then(|entry| entry.status),
+        reason: claim.settlement.and_then(|end| end.reason),
+        provider_word: None,
+        not_before: None,
+        in_doubt: in_doubt || stored.is_some_and(|entry| entry.in_doubt),
+        created_at: stored.map_or(now, |entry| entry.created_at),
+        updated_at: now,
+    };
+    state.ledger.insert(ask.key.clone(), entry);
+    ClaimAnswer::Granted { in_doubt }
+}

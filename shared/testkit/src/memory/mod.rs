@@ -1,0 +1,276 @@
+//! In-memory twins of the ports: a whole world without AWS, for tests of the pass over them.
+//!
+//! Every call of a port is an *effect* with a number, and the world can be told to die before or after any of them: a call
+//! that dies never answers, like one of a process that was killed. So a test can kill a worker between any two effects, start
+//! another over what the first left, and look at what became of every message.
+
+mod cleanup;
+mod ledger;
+mod queues;
+pub mod sender;
+mod subscriptions;
+mod telemetry;
+mod waits;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use redial_core::dead_letter::{LetterBody, LetterKey, Reference};
+use redial_core::identity::{DeliveryKey, SubscriptionKey, Tenant};
+use redial_core::ledger::Entry;
+use redial_core::metric::Metric;
+use redial_core::outcome::Outcome;
+use redial_core::ports::{
+    Clock, Environment, Outgoing, ParkedItem, ParkedKey, PortError, PruneCandidate, Randomness, Receipt,
+};
+use redial_core::reason::Reason;
+use redial_core::subscription::Subscription;
+use redial_core::time::Timestamp;
+use redial_core::wait::Bucket;
+
+/// When to die.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Death {
+    /// Before the effect of that number (from 1) is made.
+    Before(usize),
+    /// After it was made, before it is answered.
+    After(usize),
+}
+
+/// A push that was made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SentPush {
+    /// The endpoint's text.
+    pub endpoint: String,
+    /// The plaintext.
+    pub payload: Vec<u8>,
+    /// The TTL header, in seconds.
+    pub ttl_secs: u32,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What the world holds.
+#[derive(Debug, Default)]
+pub struct State {
+    /// The time.
+    pub now: Timestamp,
+    /// Effects so far.
+    pub effects: usize,
+    /// Names of the effects so far.
+    pub trace: Vec<&'static str>,
+    /// When to die.
+    pub death: Option<Death>,
+    /// Calls that are to fail: by name, how often.
+    pub failing: HashMap<&'static str, (usize, PortErrorKind)>,
+    /// The ledger.
+    pub ledger: HashMap<DeliveryKey, Entry>,
+    /// Stored subscriptions.
+    pub subscriptions: BTreeMap<SubscriptionKey, Subscription>,
+    /// Queued messages.
+    pub outbox: Vec<Outgoing>,
+    /// Messages that come back, and after how many seconds.
+    pub come_back: Vec<(Receipt, u32)>,
+    /// Waiting messages.
+    pub parked: BTreeMap<ParkedKey, ParkedItem>,
+    /// Registered buckets.
+    pub registered: BTreeMap<Bucket, u16>,
+    /// Running executions.
+    pub executions: BTreeSet<Bucket>,
+    /// Bodies of dead letters.
+    pub bodies: BTreeMap<LetterKey, LetterBody>,
+    /// Descriptions of dead letters.
+    pub described: BTreeMap<LetterKey, Reference>,
+    /// What the sender answers, by endpoint, the first first; then [`State::usual_answer`].
+    pub answers: HashMap<String, Vec<Outcome>>,
+    /// What the sender answers else; a 201 if unset.
+    pub usual_answer: Option<Outcome>,
+    /// Endpoints whose send panics, once each.
+    pub panicking: HashSet<String>,
+    /// Pushes that were made.
+    pub sent: Vec<SentPush>,
+    /// How often keys were loaded again.
+    pub key_reloads: usize,
+    /// Metrics.
+    pub counts: BTreeMap<Metric, u64>,
+    /// Dead letters by reason.
+    pub dead_letters: BTreeMap<Reason, u64>,
+    /// Measured values.
+    pub values: BTreeMap<Metric, Vec<f64>>,
+    /// Plans of the attempts that were logged.
+    pub plans: Vec<&'static str>,
+    /// Candidates for pruning, by window.
+    pub candidates: BTreeMap<i64, BTreeMap<SubscriptionKey, PruneCandidate>>,
+    /// Windows that are not closed.
+    pub open_windows: BTreeSet<i64>,
+    /// Subscriptions that a tenant has, where a test sets it apart from [`State::subscriptions`].
+    pub subscription_counts: HashMap<Tenant, u64>,
+}
+
+/// How a failing call fails.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PortErrorKind {
+    /// The service asks for fewer calls.
+    Throttled,
+    /// Anything else.
+    Broken,
+}
+
+/// The world. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct World(Arc<Mutex<State>>);
+
+impl World {
+    /// A world at this time.
+    pub fn at(now: Timestamp) -> Self {
+        let world = Self::default();
+        world.state().now = now;
+        world
+    }
+
+    /// What it holds.
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets time pass.
+    pub fn pass(&self, time: Duration) {
+        let mut state = self.state();
+        state.now = state.now.plus(time);
+    }
+
+    /// Makes the next `times` calls of that name fail.
+    pub fn fail(&self, name: &'static str, times: usize, kind: PortErrorKind) {
+        self.state().failing.insert(name, (times, kind));
+    }
+
+    /// Starts anew after a death: the effects are counted from one again, and nothing kills.
+    pub fn revive(&self) {
+        let mut state = self.state();
+        state.death = None;
+        state.effects = 0;
+        state.trace.clear();
+    }
+
+    /// One effect: counted, failed if it is to fail, dead if it is to die.
+    async fn effect<T>(
+        &self,
+        name: &'static str,
+        make: impl FnOnce(&mut State) -> T,
+    ) -> Result<T, PortError> {
+        let death = {
+            let mut state = self.state();
+            state.effects += 1;
+            state.trace.push(name);
+            let number = state.effects;
+            state.death.filter(|death| matches!(death, Death::Before(n) | Death::After(n) if *n <= number))
+        };
+        match death {
+            Some(Death::Before(_)) => return std::future::pending().await,
+            Some(Death::After(n)) if n < self.state().effects => return std::future::pending().await,
+            Some(Death::After(_)) | None => {}
+        }
+        let made = {
+            let mut state = self.state();
+            match state.failing.get_mut(name) {
+                Some((times, kind)) if *times > 0 => {
+                    *times -= 1;
+                    let throttled = *kind == PortErrorKind::Throttled;
+                    Err(PortError { operation: name, code: "Planned".to_owned(), throttled })
+                }
+                _ => Ok(make(&mut state)),
+            }
+        };
+        if death.is_some() {
+            return std::future::pending().await;
+        }
+        made
+    }
+
+    /// An effect on many items, each of which gets the failure if there is one.
+    async fn effect_on_each<T: Clone, R>(
+        &self,
+        name: &'static str,
+        items: Vec<T>,
+        mut make: impl FnMut(&mut State, T) -> R,
+    ) -> Vec<Result<R, PortError>> {
+        let n = items.len();
+        let made = self
+            .effect(name, |state| items.into_iter().map(|item| make(state, item)).collect::<Vec<_>>())
+            .await;
+        match made {
+            Ok(made) => made.into_iter().map(Ok).collect(),
+            Err(error) => (0..n).map(|_| Err(error.clone())).collect(),
+        }
+    }
+}
+
+impl Clock for World {
+    fn now(&self) -> Timestamp {
+        self.state().now
+    }
+
+    /// Time passes at once.
+    async fn sleep(&self, duration: Duration) {
+        let until = self.now().plus(duration);
+        let mut state = self.state();
+        state.now = state.now.max(until);
+    }
+}
+
+impl Randomness for World {
+    fn rng(&self) -> StdRng {
+        StdRng::seed_from_u64(self.state().effects as u64)
+    }
+}
+
+impl Environment for World {
+    type Clock = Self;
+    type Randomness = Self;
+    type Ledger = Self;
+    type Subscriptions = Self;
+    type Sender = Self;
+    type Outbox = Self;
+    type Parking = Self;
+    type WaitRegistry = Self;
+    type WaitExecutions = Self;
+    type DeadLetterBodies = Self;
+    type Telemetry = Self;
+
+    fn clock(&self) -> &Self {
+        self
+    }
+    fn randomness(&self) -> &Self {
+        self
+    }
+    fn ledger(&self) -> &Self {
+        self
+    }
+    fn subscriptions(&self) -> &Self {
+        self
+    }
+    fn sender(&self) -> &Self {
+        self
+    }
+    fn outbox(&self) -> &Self {
+        self
+    }
+    fn parking(&self) -> &Self {
+        self
+    }
+    fn wait_registry(&self) -> &Self {
+        self
+    }
+    fn wait_executions(&self) -> &Self {
+        self
+    }
+    fn dead_letter_bodies(&self) -> &Self {
+        self
+    }
+    fn telemetry(&self) -> &Self {
+        self
+    }
+}

@@ -1,0 +1,58 @@
+//! Queues and dead letters in memory.
+
+use redial_core::dead_letter::{LetterBody, Reference};
+use redial_core::ports::{DeadLetterBodies, DeadLetterStore, Outbox, Outgoing, PortError, Receipt};
+use redial_core::time::Timestamp;
+
+use super::World;
+
+impl Outbox for World {
+    async fn send(&self, messages: Vec<Outgoing>) -> Vec<Result<(), PortError>> {
+        assert!(!messages.is_empty(), "an empty batch is an error of SQS's");
+        self.effect_on_each("send", messages, |state, message| {
+            assert!(message.delay.get() <= 900);
+            state.outbox.push(message);
+        })
+        .await
+    }
+
+    async fn come_back_after(&self, receipts: Vec<(Receipt, u32)>) {
+        let _ = self.effect("come_back_after", |state| state.come_back.extend(receipts)).await;
+    }
+}
+
+impl DeadLetterBodies for World {
+    async fn put(&self, bodies: Vec<LetterBody>) -> Vec<Result<(), PortError>> {
+        self.effect_on_each("bodies.put", bodies, |state, body| {
+            state.bodies.insert(body.key.clone(), body);
+        })
+        .await
+    }
+}
+
+impl DeadLetterStore for World {
+    async fn describe(&self, reference: &Reference, _now: Timestamp) -> Result<(), PortError> {
+        let reference = reference.clone();
+        self.effect("describe", |state| {
+            state.described.insert(reference.letter_key(), reference);
+        })
+        .await
+    }
+
+    async fn delete_absent_bodies(&self, now: Timestamp, limit: u32) -> Result<u32, PortError> {
+        self.effect("delete_absent_bodies", |state| {
+            let absent: Vec<_> = state
+                .bodies
+                .values()
+                .filter(|body| body.absent_from <= now)
+                .take(limit as usize)
+                .map(|body| body.key.clone())
+                .collect();
+            for key in &absent {
+                state.bodies.remove(key);
+            }
+            u32::try_from(absent.len()).unwrap_or(u32::MAX)
+        })
+        .await
+    }
+}

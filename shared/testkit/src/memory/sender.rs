@@ -1,0 +1,50 @@
+//! A push service in memory, which answers by script.
+
+use std::time::Duration;
+
+use redial_core::outcome::{Outcome, Response};
+use redial_core::ports::{Push, PushSender};
+
+use super::{SentPush, World};
+
+/// An answer of this status without headers or body.
+pub fn answered(status: u16) -> Outcome {
+    Outcome::Response(Response { status, ..Response::default() })
+}
+
+/// An answer of this status with these headers.
+pub fn answered_with(status: u16, headers: &[(&str, &str)]) -> Outcome {
+    let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Outcome::Response(Response { status, headers, ..Response::default() })
+}
+
+impl PushSender for World {
+    async fn send(&self, push: Push<'_>) -> Outcome {
+        let endpoint = push.target.endpoint.expose().as_str().to_owned();
+        assert!(!self.state().panicking.remove(&endpoint), "a planned panic over {endpoint}");
+        let sent = SentPush {
+            endpoint: endpoint.clone(),
+            payload: push.payload.expose().to_vec(),
+            ttl_secs: push.ttl.as_secs(),
+            at: self.state().now,
+        };
+        self.effect("post", |state| {
+            state.sent.push(sent);
+            let scripted = state.answers.get_mut(&endpoint).filter(|answers| !answers.is_empty());
+            match scripted {
+                Some(answers) => answers.remove(0),
+                None => state.usual_answer.clone().unwrap_or_else(|| answered(201)),
+            }
+        })
+        .await
+        .unwrap_or_else(|_| answered(500))
+    }
+
+    async fn reload_keys(&self) {
+        self.state().key_reloads += 1;
+    }
+
+    fn attempt_timeout(&self) -> Duration {
+        Duration::from_secs(10)
+    }
+}

@@ -1,0 +1,122 @@
+//! Stored subscriptions in memory.
+
+use redial_core::identity::{SubscriptionKey, Tenant};
+use redial_core::ports::{
+    PortError, PruneCandidate, SubscriptionHealth, SubscriptionUpdate, Subscriptions,
+};
+use redial_core::subscription::{State as Standing, Subscription};
+
+use super::{State, World};
+
+/// The subscription that an update is about, if it still leads to the endpoint that the update is about.
+fn meant<'a>(state: &'a mut State, update: &SubscriptionUpdate) -> Option<&'a mut Subscription> {
+    state.subscriptions.get_mut(&update.key).filter(|it| it.target.endpoint == update.endpoint)
+}
+
+fn turn(state: &mut State, update: &SubscriptionUpdate, from: Standing, to: Standing) -> bool {
+    match meant(state, update).filter(|it| it.state == from) {
+        Some(it) => {
+            it.state = to;
+            true
+        }
+        None => false,
+    }
+}
+
+impl Subscriptions for World {
+    async fn load(&self, keys: Vec<SubscriptionKey>) -> Vec<Result<Option<Subscription>, PortError>> {
+        self.effect_on_each("load", keys, |state, key| state.subscriptions.get(&key).cloned()).await
+    }
+
+    async fn switch_off(&self, updates: Vec<SubscriptionUpdate>) -> Vec<Result<(), PortError>> {
+        self.effect_on_each("switch_off", updates, |state, update| {
+            turn(state, &update, Standing::Active, Standing::Gone);
+        })
+        .await
+    }
+
+    async fn clear_flag(&self, updates: Vec<SubscriptionUpdate>) -> Vec<Result<(), PortError>> {
+        self.effect_on_each("clear_flag", updates, |state, update| {
+            if let Some(it) = meant(state, &update) {
+                it.flagged_at = None;
+            }
+        })
+        .await
+    }
+}
+
+impl SubscriptionHealth for World {
+    async fn get(&self, key: &SubscriptionKey) -> Result<Option<Subscription>, PortError> {
+        self.effect("subscription.get", |state| state.subscriptions.get(key).cloned()).await
+    }
+
+    async fn flag(&self, update: SubscriptionUpdate) -> Result<(), PortError> {
+        self.effect("flag", |state| {
+            if let Some(it) = meant(state, &update) {
+                it.flagged_at = Some(update.at);
+            }
+        })
+        .await
+    }
+
+    async fn mark_gone(&self, update: SubscriptionUpdate) -> Result<(), PortError> {
+        self.effect("mark_gone", |state| {
+            turn(state, &update, Standing::Active, Standing::Gone);
+        })
+        .await
+    }
+
+    async fn quarantine(&self, update: SubscriptionUpdate) -> Result<bool, PortError> {
+        self.effect("quarantine", |state| turn(state, &update, Standing::Gone, Standing::Quarantined)).await
+    }
+
+    async fn remove(&self, update: SubscriptionUpdate) -> Result<bool, PortError> {
+        self.effect("remove", |state| {
+            let gone = meant(state, &update).is_some_and(|it| it.state == Standing::Gone);
+            gone && state.subscriptions.remove(&update.key).is_some()
+        })
+        .await
+    }
+
+    async fn count(&self, tenant: &Tenant) -> Result<u64, PortError> {
+        self.effect("count", |state| {
+            let counted = state.subscriptions.keys().filter(|key| key.tenant == *tenant).count() as u64;
+            state.subscription_counts.get(tenant).copied().unwrap_or(counted)
+        })
+        .await
+    }
+
+    async fn add_candidate(&self, window: i64, candidate: PruneCandidate) -> Result<(), PortError> {
+        self.effect("add_candidate", |state| {
+            state.open_windows.insert(window);
+            state.candidates.entry(window).or_default().insert(candidate.key.clone(), candidate);
+        })
+        .await
+    }
+
+    async fn candidates(&self, window: i64) -> Result<Vec<PruneCandidate>, PortError> {
+        self.effect("candidates", |state| {
+            state.candidates.get(&window).into_iter().flat_map(|all| all.values().cloned()).collect()
+        })
+        .await
+    }
+
+    async fn decide_candidate(&self, window: i64, candidate: &PruneCandidate) -> Result<(), PortError> {
+        let decided = PruneCandidate { decided: true, ..candidate.clone() };
+        self.effect("decide_candidate", |state| {
+            state.candidates.entry(window).or_default().insert(decided.key.clone(), decided);
+        })
+        .await
+    }
+
+    async fn open_windows(&self, before: i64) -> Result<Vec<i64>, PortError> {
+        self.effect("open_windows", |state| state.open_windows.range(..before).copied().collect()).await
+    }
+
+    async fn close_window(&self, window: i64) -> Result<(), PortError> {
+        self.effect("close_window", |state| {
+            state.open_windows.remove(&window);
+        })
+        .await
+    }
+}

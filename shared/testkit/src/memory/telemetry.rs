@@ -1,0 +1,33 @@
+//! Log lines and metrics in memory.
+
+use redial_core::dead_letter::Reference;
+use redial_core::identity::{DeliveryId, Tenant};
+use redial_core::metric::Metric;
+use redial_core::ports::{AttemptEvent, PortError, Telemetry};
+use redial_core::reason::Reason;
+
+use super::World;
+
+impl Telemetry for World {
+    fn attempt(&self, event: &AttemptEvent<'_>) {
+        self.state().plans.push(event.plan);
+    }
+
+    fn count(&self, metric: Metric, n: u64) {
+        *self.state().counts.entry(metric).or_default() += n;
+    }
+
+    fn dead_letter(&self, reason: Reason) {
+        *self.state().dead_letters.entry(reason).or_default() += 1;
+    }
+
+    fn measure(&self, metric: Metric, value: f64) {
+        self.state().values.entry(metric).or_default().push(value);
+    }
+
+    fn reference(&self, _reference: &Reference) {}
+
+    fn infrastructure(&self, _error: &PortError) {}
+
+    fn panicked(&self, _correlation_id: &DeliveryId, _tenant: &Tenant) {}
+}

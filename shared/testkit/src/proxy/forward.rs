@@ -1,0 +1,245 @@
+//! The socket side: takes calls in, passes them on, applies their faults.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use http::header::{self, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::uri::{Authority, Scheme, Uri};
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::net::TcpListener;
+
+use super::call::{AwsService, Call, Injected, target};
+use super::fault::{Cut, Fault, Plan};
+use crate::ambient;
+use crate::journal::Journal;
+
+type Answer = Response<Full<Bytes>>;
+
+/// Headers that belong to one connection (RFC 9110 section 7.6.1), and the length, which hyper writes.
+const OF_THE_CONNECTION: [HeaderName; 7] = [
+    header::CONNECTION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    header::CONTENT_LENGTH,
+    HeaderName::from_static("keep-alive"),
+];
+/// DynamoDB's checksum of its answer, wrong once the answer is changed.
+const CHECKSUM: HeaderName = HeaderName::from_static("x-amz-crc32");
+/// A pause after a failed accept (out of descriptors), so that the loop does not spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+
+pub(super) struct Line {
+    upstream: Authority,
+    client: Client<HttpConnector, Full<Bytes>>,
+    plan: Mutex<Plan>,
+    pub(super) journal: Journal<Call>,
+}
+
+impl Line {
+    pub(super) fn new(upstream: Authority) -> Self {
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        Self {
+            upstream,
+            client: Client::builder(TokioExecutor::new()).build(connector),
+            plan: Mutex::default(),
+            journal: Journal::new(),
+        }
+    }
+
+    pub(super) fn plan(&self) -> MutexGuard<'_, Plan> {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes the call down and finds its fault, in one step: the order of the journal is that of the
+    /// numbers.
+    fn admit(&self, parts: &Parts, body: &Bytes) -> (u128, Option<Fault>) {
+        let (service, operation) = target(&parts.headers).unwrap_or_else(|| {
+            let operation = format!("{} {}", parts.method, parts.uri.path());
+            (AwsService::Other(String::new()), operation)
+        });
+        let name = u128::from_be_bytes(ambient::random_bytes());
+        let mut call = Call {
+            number: 0,
+            service,
+            operation,
+            at: ambient::monotonic(),
+            at_ms: ambient::epoch_ms(),
+            body: body.clone(),
+            response_status: None,
+            response_body: None,
+            injected: None,
+            name,
+        };
+        let mut plan = self.plan();
+        let fault = plan.admit(&mut call);
+        call.injected = fault.as_ref().map(Fault::kind);
+        self.journal.push(call);
+        (name, fault)
+    }
+
+    fn note(&self, name: u128, change: impl FnOnce(&mut Call)) {
+        self.journal.amend(|call| call.name == name, change);
+    }
+
+    fn answered(&self, name: u128, status: StatusCode, body: Bytes) {
+        self.note(name, |call| {
+            call.response_status = Some(status.as_u16());
+            call.response_body = Some(body);
+        });
+    }
+
+    /// Passes a call on; an upstream that can't be reached is a 502.
+    async fn forward(&self, parts: &Parts, body: Bytes) -> (StatusCode, HeaderMap, Bytes) {
+        match self.try_forward(parts, body).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                let text = format!("the proxy's upstream: {error}");
+                (StatusCode::BAD_GATEWAY, HeaderMap::new(), Bytes::from(text))
+            }
+        }
+    }
+
+    async fn try_forward(
+        &self,
+        parts: &Parts,
+        body: Bytes,
+    ) -> Result<(StatusCode, HeaderMap, Bytes), Box<dyn std::error::Error + Send + Sync>> {
+        let mut uri = parts.uri.clone().into_parts();
+        uri.scheme = Some(Scheme::HTTP);
+        uri.authority = Some(self.upstream.clone());
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = parts.method.clone();
+        *request.uri_mut() = Uri::from_parts(uri)?;
+        // The Host stays the caller's: its signature covers it.
+        *request.headers_mut() = end_to_end(&parts.headers);
+        let (answer, body) = self.client.request(request).await?.into_parts();
+        let body = body.collect().await?.to_bytes();
+        Ok((answer.status, end_to_end(&answer.headers), body))
+    }
+
+    /// Carries a call out to its end and returns the answer; `None` if the caller gets none.
+    async fn carry_out(&self, parts: Parts, body: Bytes, name: u128, fault: Option<Fault>) -> Option<Answer> {
+        let cut = match fault {
+            None => None,
+            Some(Fault::KillBefore(kill)) => {
+                kill();
+                return None;
+            }
+            Some(Fault::KillAfter(kill)) => {
+                let (status, _, answer) = self.forward(&parts, body).await;
+                self.answered(name, status, answer);
+                kill();
+                return None;
+            }
+            Some(Fault::Status(status, text)) => {
+                let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+                let text = Bytes::from(text);
+                self.answered(name, status, text.clone());
+                let mut headers = HeaderMap::new();
+                headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-amz-json-1.0"));
+                return Some(respond(status, headers, text));
+            }
+            Some(Fault::FailStatement { index, code }) => Some(Cut::statement(&body, index, &code)),
+            Some(Fault::FailEntry { index }) => Some(Cut::entry(&body, index)),
+        };
+        let (status, headers, answer) = match cut {
+            None => self.forward(&parts, body).await,
+            Some(Some(cut)) => self.carry_out_in_part(&parts, cut, name).await,
+            Some(None) => {
+                self.note(name, |call| call.injected = Some(Injected::NotApplicable));
+                self.forward(&parts, body).await
+            }
+        };
+        self.answered(name, status, answer.clone());
+        Some(respond(status, headers, answer))
+    }
+
+    async fn carry_out_in_part(&self, parts: &Parts, cut: Cut, name: u128) -> (StatusCode, HeaderMap, Bytes) {
+        let (status, mut headers, answer) = match &cut.rest {
+            Some(rest) => {
+                let (status, headers, answer) = self.forward(parts, Bytes::from(rest.to_string())).await;
+                (status, headers, Some(answer))
+            }
+            None => {
+                let mut headers = HeaderMap::new();
+                headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-amz-json-1.0"));
+                (StatusCode::OK, headers, None)
+            }
+        };
+        if !status.is_success() {
+            return (status, headers, answer.unwrap_or_default());
+        }
+        headers.remove(CHECKSUM);
+        match cut.mend(answer.as_deref()) {
+            Some(mended) => (status, headers, Bytes::from(mended.to_string())),
+            None => {
+                self.note(name, |call| call.injected = Some(Injected::NotApplicable));
+                (status, headers, answer.unwrap_or_default())
+            }
+        }
+    }
+}
+
+/// Accepts for ever.
+pub(super) async fn serve(listener: TcpListener, line: Arc<Line>) {
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        // Without it a small answer may wait for an acknowledgement.
+        let _ = stream.set_nodelay(true);
+        let line = Arc::clone(&line);
+        tokio::spawn(async move {
+            let service = service_fn(move |request| handle(request, Arc::clone(&line)));
+            // A caller that was killed leaves whole calls behind; hyper must not drop them at its end.
+            let mut builder = http1::Builder::new();
+            builder.half_close(true);
+            // How a connection ends is the caller's affair.
+            let _ = builder.serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}
+
+async fn handle(request: Request<Incoming>, line: Arc<Line>) -> Result<Answer, Infallible> {
+    let (parts, body) = request.into_parts();
+    let Ok(body) = body.collect().await else {
+        // The caller went away in the middle of its call.
+        return Ok(respond(StatusCode::BAD_REQUEST, HeaderMap::new(), Bytes::new()));
+    };
+    let body = body.to_bytes();
+    let (name, fault) = line.admit(&parts, &body);
+    // A task of its own: it goes on when the caller is gone and this future with it.
+    let task = tokio::spawn(async move { line.carry_out(parts, body, name, fault).await });
+    match task.await {
+        Ok(Some(answer)) => Ok(answer),
+        Ok(None) | Err(_) => std::future::pending().await,
+    }
+}
+
+fn respond(status: StatusCode, headers: HeaderMap, body: Bytes) -> Answer {
+    let mut response = Response::new(Full::new(body));
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+fn end_to_end(headers: &HeaderMap) -> HeaderMap {
+    let mut headers = headers.clone();
+    for name in OF_THE_CONNECTION {
+        headers.remove(name);
+    }
+    headers
+}

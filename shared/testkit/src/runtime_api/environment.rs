@@ -1,0 +1,135 @@
+//! One process of a function, from its start to its end.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::process::{Child, Command};
+use tokio::task::JoinSet;
+
+use super::api::Api;
+use super::{LogLine, Stream};
+use crate::ambient;
+use crate::journal::Journal;
+
+/// How long to wait for the last lines and calls of a process that has ended. They are in the kernel's
+/// buffers already; only a grandchild that left its process group could hold them open.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// How to start the function.
+pub(super) struct Recipe {
+    pub(super) bootstrap: PathBuf,
+    pub(super) env: Vec<(OsString, OsString)>,
+    pub(super) logs: Arc<Journal<LogLine>>,
+    pub(super) target: Arc<Target>,
+}
+
+/// The process that a kill would hit, shared with whoever may kill.
+#[derive(Default)]
+pub(super) struct Target(Mutex<Aim>);
+
+#[derive(Default)]
+struct Aim {
+    group: Option<Pid>,
+    hit: bool,
+}
+
+impl Target {
+    fn lock(&self) -> MutexGuard<'_, Aim> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Kills the process and all of its group, at once; nothing if there is none.
+    pub(super) fn kill(&self) {
+        let mut aim = self.lock();
+        if let Some(group) = aim.group {
+            aim.hit = true;
+            // It fails if the process has ended by itself, which is as good.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.lock().group.and_then(|pid| u32::try_from(pid.as_raw_nonzero().get()).ok())
+    }
+}
+
+/// A running process with its own server.
+pub(super) struct Environment {
+    pub(super) api: Api,
+    pub(super) child: Child,
+    target: Arc<Target>,
+    readers: JoinSet<()>,
+}
+
+impl Environment {
+    pub(super) async fn start(recipe: &Recipe) -> io::Result<Self> {
+        let api = Api::start().await?;
+        let mut command = Command::new(&recipe.bootstrap);
+        command
+            .env_clear()
+            .envs(recipe.env.iter().map(|(name, value)| (name, value)))
+            .env("AWS_LAMBDA_RUNTIME_API", api.address.to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true);
+        let mut child = command.spawn()?;
+        let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        *recipe.target.lock() = Aim { group, hit: false };
+
+        let mut readers = JoinSet::new();
+        if let Some(stdout) = child.stdout.take() {
+            readers.spawn(collect(stdout, Stream::Stdout, Arc::clone(&recipe.logs)));
+        }
+        if let Some(stderr) = child.stderr.take() {
+            readers.spawn(collect(stderr, Stream::Stderr, Arc::clone(&recipe.logs)));
+        }
+        Ok(Self { api, child, target: Arc::clone(&recipe.target), readers })
+    }
+
+    /// Whether it still runs and nobody has killed it.
+    pub(super) fn lives(&mut self) -> bool {
+        let hit = self.target.lock().hit;
+        !hit && matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Kills it and waits for its end; its last lines are in the log then.
+    pub(super) async fn end(mut self) {
+        self.target.kill();
+        // An error would mean that it was reaped already.
+        let _ = self.child.wait().await;
+        self.last_words().await;
+    }
+
+    /// The process has ended: takes in what it had printed, and leaves nothing of its group behind.
+    pub(super) async fn last_words(&mut self) {
+        self.target.kill();
+        *self.target.lock() = Aim::default();
+        let read_all = async { while self.readers.join_next().await.is_some() {} };
+        // What is late is lost, as it is in the cloud.
+        let t=std::time::Instant::now();let x = tokio::time::timeout(LAST_WORDS, read_all).await; eprintln!("DBG readers {:?} {:?}", x.is_ok(), t.elapsed());
+        self.api.stop().await; eprintln!("DBG stop {:?}", t.elapsed());
+    }
+
+    /// Waits for the process's end.
+    pub(super) async fn ended(child: &mut Child) -> ExitStatus {
+        child.wait().await.expect("a child of one's own can be waited for")
+    }
+}
+
+async fn collect(stream: impl AsyncRead + Unpin, kind: Stream, logs: Arc<Journal<LogLine>>) {
+    let mut lines = BufReader::new(stream);
+    let mut line = Vec::new();
+    while matches!(lines.read_until(b'\n', &mut line).await, Ok(1..)) {
+        let text = String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned();
+        logs.push(LogLine { stream: kind, text, at_ms: ambient::epoch_ms() });
+        line.clear();
+    }
+}

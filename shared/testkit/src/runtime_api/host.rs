@@ -1,0 +1,166 @@
+//! One execution environment as a test holds it: start, invoke, kill, read the log.
+
+use std::env;
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use super::environment::{Recipe, Target};
+use super::worker::{Order, Worker};
+use super::{InvokeError, LogLine, NoSuchLine};
+use crate::ambient;
+use crate::background::Background;
+use crate::journal::Journal;
+
+const REGION: &str = "us-east-1";
+
+/// The entrance: starts hosts.
+#[derive(Clone, Copy, Debug)]
+pub struct RuntimeApi;
+
+impl RuntimeApi {
+    /// Hosts this bootstrap. It is started at once, with Lambda's own variables, `PATH`, and `env`, which
+    /// wins over them; nothing else is inherited.
+    ///
+    /// # Errors
+    /// If the system gives no thread. A bootstrap that does not start is told by the first invocation.
+    pub fn start<K, V>(bootstrap: &Path, env: impl IntoIterator<Item = (K, V)>) -> io::Result<Host>
+    where
+        K: Into<OsString>,
+        V: Into<OsString>,
+    {
+        let name = bootstrap.file_name().map_or_else(|| "function".into(), |name| name.to_string_lossy());
+        let mut variables = lambdas_own(&name, bootstrap);
+        variables.extend(env.into_iter().map(|(name, value)| (name.into(), value.into())));
+        let logs = Arc::new(Journal::new());
+        let target = Arc::new(Target::default());
+        let starts = Arc::new(AtomicU32::new(0));
+        let (orders, waiting) = mpsc::unbounded_channel();
+        let recipe = Recipe {
+            bootstrap: bootstrap.to_owned(),
+            env: variables,
+            logs: Arc::clone(&logs),
+            target: Arc::clone(&target),
+        };
+        let arn = format!("arn:aws:lambda:{REGION}:000000000000:function:{name}");
+        let worker = Worker::new(arn, recipe, Arc::clone(&starts));
+        let background = Background::start("runtime-api", move || worker.run(waiting))?;
+        Ok(Host { orders: Some(orders), logs, target, starts, background: Some(background) })
+    }
+}
+
+fn lambdas_own(name: &str, bootstrap: &Path) -> Vec<(OsString, OsString)> {
+    let root = bootstrap.parent().unwrap_or(bootstrap);
+    vec![
+        ("PATH".into(), env::var_os("PATH").unwrap_or_default()),
+        ("TZ".into(), ":UTC".into()),
+        ("AWS_REGION".into(), REGION.into()),
+        ("AWS_DEFAULT_REGION".into(), REGION.into()),
+        ("AWS_LAMBDA_FUNCTION_NAME".into(), name.into()),
+        ("AWS_LAMBDA_FUNCTION_VERSION".into(), "$LATEST".into()),
+        ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE".into(), "256".into()),
+        ("AWS_LAMBDA_INITIALIZATION_TYPE".into(), "on-demand".into()),
+        ("AWS_LAMBDA_LOG_GROUP_NAME".into(), format!("/aws/lambda/{name}").into()),
+        ("AWS_LAMBDA_LOG_STREAM_NAME".into(), ambient::unique_name().into()),
+        ("LAMBDA_TASK_ROOT".into(), root.into()),
+        ("_HANDLER".into(), "bootstrap".into()),
+    ]
+}
+
+/// One execution environment. Dropping it kills its process.
+pub struct Host {
+    orders: Option<mpsc::UnboundedSender<Order>>,
+    logs: Arc<Journal<LogLine>>,
+    target: Arc<Target>,
+    starts: Arc<AtomicU32>,
+    background: Option<Background>,
+}
+
+impl Host {
+    /// Invokes the function and waits for its answer. `limit` is the function's time-out, counted from
+    /// when the event is handed out: initialisation has Lambda's ten seconds for itself. Invocations of
+    /// one host take turns.
+    ///
+    /// # Errors
+    /// [`InvokeError`]; after each but `Failed` the next invocation gets a new process.
+    pub async fn invoke(&self, event: Value, limit: Duration) -> Result<Value, InvokeError> {
+        self.order(|reply| Order::Invoke { event, limit, reply }).await
+    }
+
+    /// Waits until the function asks for its first event (in a new process, if the last one ended), and
+    /// returns how long that took from the process's start.
+    ///
+    /// # Errors
+    /// [`InvokeError::InitFailed`].
+    pub async fn init(&self) -> Result<Duration, InvokeError> {
+        self.order(Order::Init).await
+    }
+
+    async fn order<T>(&self, order: impl FnOnce(oneshot::Sender<T>) -> Order) -> T {
+        let (reply, answer) = oneshot::channel();
+        let orders = self.orders.as_ref().expect("only a drop takes it");
+        let sent = orders.send(order(reply)).is_ok();
+        assert!(sent, "the host's thread lives as long as the host");
+        answer.await.expect("the host's thread answers every order")
+    }
+
+    /// Kills the process, at once, as a fault of the machine would.
+    pub fn kill(&self) {
+        self.target.kill();
+    }
+
+    /// The same as a value, for a proxy that is to kill at a certain call.
+    #[must_use]
+    pub fn killer(&self) -> Arc<dyn Fn() + Send + Sync> {
+        let target = Arc::clone(&self.target);
+        Arc::new(move || target.kill())
+    }
+
+    /// The process's id, while there is one.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.target.pid()
+    }
+
+    /// How many processes were started so far.
+    #[must_use]
+    pub fn starts(&self) -> u32 {
+        self.starts.load(Ordering::SeqCst)
+    }
+
+    /// Everything printed so far, by all of its processes.
+    #[must_use]
+    pub fn logs(&self) -> Vec<LogLine> {
+        self.logs.read(<[_]>::to_vec)
+    }
+
+    /// Waits until a line is printed that fits; one that is there already counts.
+    ///
+    /// # Errors
+    /// [`NoSuchLine`], with what was printed, if the time is up first.
+    pub async fn wait_for_log(
+        &self,
+        fits: impl Fn(&LogLine) -> bool,
+        within: Duration,
+    ) -> Result<LogLine, NoSuchLine> {
+        let line = self.logs.wait(within, |lines| lines.iter().find(|line| fits(line)).cloned()).await;
+        line.ok_or_else(|| NoSuchLine { within, seen: self.logs() })
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // Without a sender the worker ends after the order in hand, and the kill cuts that one short.
+        drop(self.orders.take());
+        self.target.kill();
+        if let Some(background) = self.background.take() {
+            background.finish();
+        }
+    }
+}

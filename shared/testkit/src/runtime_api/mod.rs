@@ -1,0 +1,76 @@
+//! The Lambda Runtime API, hosting a real bootstrap as a child process.
+//!
+//! A function is tested as it is deployed: its own binary, its own process, its environment variables, the
+//! same four HTTP calls that it makes in the cloud. So a test can see what only a process shows: that a
+//! missing variable ends initialisation, that a crash between two effects loses nothing, that a time-out
+//! kills it.
+//!
+//! A [`Host`] is one execution environment: one invocation at a time, the process kept warm in between,
+//! killed at a time-out and started again after a crash, as Lambda does. Parallel invocations are several
+//! hosts side by side.
+//!
+//! It is not an emulator of mappings, queues or permissions. Only for Unix: it kills process groups.
+
+mod api;
+mod environment;
+mod event;
+mod host;
+#[cfg(test)]
+mod tests;
+mod worker;
+
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use serde_json::Value;
+use thiserror::Error;
+
+pub use event::{SqsRecord, sqs_event};
+pub use host::{Host, RuntimeApi};
+
+/// Why an invocation has no result.
+#[derive(Clone, Debug, Error, PartialEq)]
+pub enum InvokeError {
+    /// The function answered with an error: `{"errorMessage", "errorType", …}`.
+    #[error("the function failed: {0}")]
+    Failed(Value),
+    /// The process ended without an answer.
+    #[error("the process ended without an answer: {0}")]
+    Crashed(ExitStatus),
+    /// The process ended, or told of an error, before it asked for its first event. With what it printed.
+    #[error("initialisation failed: {0}")]
+    InitFailed(String),
+    /// No answer by the deadline; the process was killed.
+    #[error("no answer by the deadline, and the process was killed")]
+    TimedOut,
+}
+
+/// A line the function printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    /// Where to.
+    pub stream: Stream,
+    /// The text, without its line end; bytes that are not UTF-8 replaced.
+    pub text: String,
+    /// When, in milliseconds since the Unix epoch.
+    pub at_ms: u64,
+}
+
+/// The two streams that Lambda collects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// Not the log line that was waited for, in the time given.
+#[derive(Debug, Error)]
+#[error("no such line within {within:?}; {} lines were printed", seen.len())]
+pub struct NoSuchLine {
+    /// For how long.
+    pub within: Duration,
+    /// What was printed.
+    pub seen: Vec<LogLine>,
+}

@@ -1,0 +1,192 @@
+//! The host with a bootstrap of a few lines of Python: not Redial's, and not even Rust's.
+
+use super::*;
+use serde_json::json;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Does what its event says.
+const BOOTSTRAP: &str = r#"#!/usr/bin/env python3
+import http.client, json, os, sys, time
+api = os.environ["AWS_LAMBDA_RUNTIME_API"]
+base = "/2018-06-01/runtime"
+connection = http.client.HTTPConnection(api)
+def call(method, path, body=None):
+    connection.request(method, base + path, body)
+    answer = connection.getresponse()
+    return answer, answer.read()
+if os.environ.get("INIT") == "exit":
+    print("FIRST is missing", file=sys.stderr)
+    sys.exit(3)
+if os.environ.get("INIT") == "error":
+    call("POST", "/init/error", json.dumps({"errorMessage": "no configuration", "errorType": "Config"}))
+    sys.exit(1)
+print("ready")
+while True:
+    answer, body = call("GET", "/invocation/next")
+    event = json.loads(body)
+    name = answer.headers["Lambda-Runtime-Aws-Request-Id"]
+    step = event.get("do")
+    if step == "exit":
+        sys.exit(7)
+    if step == "hang":
+        print("hanging", flush=True)
+        time.sleep(600)
+    if step == "fail":
+        call("POST", f"/invocation/{name}/error", json.dumps({"errorMessage": "no", "errorType": "E"}))
+        continue
+    if step == "garbage":
+        call("POST", f"/invocation/{name}/response", "no json")
+        continue
+    result = {"event": event, "pid": os.getpid(), "variable": os.environ.get("VARIABLE"),
+              "home": os.environ.get("HOME"), "now_ms": int(time.time() * 1000)}
+    result.update({key.lower(): value for key, value in answer.headers.items()})
+    if step == "twice":
+        wrong, _ = call("POST", "/invocation/other/response", "{}")
+        result["wrong"] = wrong.status
+    call("POST", f"/invocation/{name}/response", json.dumps(result))
+    if step == "answer_and_exit":
+        sys.exit(0)
+"#;
+
+fn bootstrap(folder: &TempDir) -> PathBuf {
+    let path = folder.path().join("bootstrap");
+    fs::write(&path, BOOTSTRAP).expect("a file");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("executable");
+    path
+}
+
+fn start(env: &[(&str, &str)]) -> (Host, TempDir) {
+    let folder = TempDir::new().expect("a folder");
+    let host = RuntimeApi::start(&bootstrap(&folder), env.iter().copied()).expect("it starts");
+    (host, folder)
+}
+
+fn alive(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw).expect("a pid");
+    rustix::process::test_kill_process(pid).is_ok()
+}
+
+#[tokio::test]
+async fn an_event_is_answered_with_lambdas_headers_and_the_given_environment() {
+    let (host, _folder) = start(&[("VARIABLE", "value")]);
+    let answer = host.invoke(json!({"x": 1}), LIMIT).await.expect("an answer");
+    assert_eq!(answer["event"], json!({"x": 1}));
+    assert_eq!(answer["variable"], "value");
+    assert!(answer["home"].is_null(), "nothing else is inherited");
+    let header = |name: &str| answer[name].as_str().expect("a header").to_owned();
+    assert_eq!(header("lambda-runtime-aws-request-id").len(), 36);
+    assert!(header("lambda-runtime-invoked-function-arn").starts_with("arn:aws:lambda:us-east-1:"));
+    assert!(header("lambda-runtime-trace-id").starts_with("Root=1-"));
+    let deadline: u64 = header("lambda-runtime-deadline-ms").parse().expect("a number");
+    let left = deadline - answer["now_ms"].as_u64().expect("a number");
+    assert!((15_000..=20_000).contains(&left), "{left} ms are left");
+}
+
+#[tokio::test]
+async fn a_process_is_kept_warm_also_after_an_error_of_the_function() {
+    let (host, _folder) = start(&[]);
+    let first = host.invoke(json!({}), LIMIT).await.expect("an answer");
+    let failed = host.invoke(json!({"do": "fail"}), LIMIT).await.expect_err("an error");
+    assert_eq!(failed, InvokeError::Failed(json!({"errorMessage": "no", "errorType": "E"})));
+    let malformed = host.invoke(json!({"do": "garbage"}), LIMIT).await.expect_err("an error");
+    assert!(
+        matches!(malformed, InvokeError::Failed(error) if error["errorType"] == "Runtime.MalformedResponse")
+    );
+    let last = host.invoke(json!({"do": "twice"}), LIMIT).await.expect("an answer");
+    assert_eq!(last["wrong"], 400);
+    assert_eq!(first["pid"], last["pid"]);
+    assert_eq!(host.starts(), 1);
+}
+
+#[tokio::test]
+async fn a_crash_is_told_with_its_status_and_the_next_invocation_has_a_new_process() {
+    let (host, _folder) = start(&[]);
+    let crashed = host.invoke(json!({"do": "exit"}), LIMIT).await.expect_err("a crash");
+    assert!(matches!(crashed, InvokeError::Crashed(status) if status.code() == Some(7)));
+    assert!(host.invoke(json!({}), LIMIT).await.is_ok());
+    assert_eq!(host.starts(), 2);
+}
+
+#[tokio::test]
+async fn an_answer_counts_though_the_process_ends_right_after_it() {
+    let (host, _folder) = start(&[]);
+    for starts in 1..=5 {
+        assert!(host.invoke(json!({"do": "answer_and_exit"}), LIMIT).await.is_ok());
+        assert_eq!(host.starts(), starts);
+    }
+}
+
+#[tokio::test]
+async fn a_time_out_kills_the_process() {
+    let (host, _folder) = start(&[]);
+    host.init().await.expect("it starts");
+    let pid = host.pid().expect("a process");
+    let late = host.invoke(json!({"do": "hang"}), Duration::from_millis(300)).await;
+    assert_eq!(late, Err(InvokeError::TimedOut));
+    assert!(!alive(pid));
+    assert!(host.logs().iter().any(|line| line.text == "hanging" && line.stream == Stream::Stdout));
+    assert!(host.invoke(json!({}), LIMIT).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_kill_from_outside_is_a_crash_of_the_running_invocation() {
+    let (host, _folder) = start(&[]);
+    let kill = host.killer();
+    let hanging = host.invoke(json!({"do": "hang"}), LIMIT);
+    let killing = async {
+        host.wait_for_log(|line| line.text == "hanging", LIMIT).await.expect("it hangs");
+        kill();
+    };
+    let (crashed, ()) = tokio::join!(hanging, killing);
+    assert!(matches!(crashed, Err(InvokeError::Crashed(status)) if status.code().is_none()));
+}
+
+#[tokio::test]
+async fn a_kill_between_invocations_is_not_seen_by_the_next_one() {
+    let (host, _folder) = start(&[]);
+    for starts in 1..=5 {
+        assert!(host.invoke(json!({}), LIMIT).await.is_ok());
+        assert_eq!(host.starts(), starts);
+        host.kill();
+    }
+}
+
+#[tokio::test]
+async fn a_failed_initialisation_says_what_was_printed_and_is_tried_again() {
+    let (host, _folder) = start(&[("INIT", "exit")]);
+    for starts in 1..=2 {
+        let failed = host.invoke(json!({}), LIMIT).await.expect_err("no initialisation");
+        assert!(
+            matches!(&failed, InvokeError::InitFailed(text)
+            if text.contains("exit status: 3") && text.contains("FIRST is missing")),
+            "{failed:?}"
+        );
+        assert_eq!(host.starts(), starts);
+    }
+    let (host, _folder) = start(&[("INIT", "error")]);
+    let failed = host.init().await.expect_err("no initialisation");
+    assert!(matches!(failed, InvokeError::InitFailed(text) if text.contains("no configuration")));
+}
+
+#[tokio::test]
+async fn a_bootstrap_that_is_not_there_fails_initialisation() {
+    let nothing: [(&str, &str); 0] = [];
+    let host = RuntimeApi::start(&PathBuf::from("/nowhere/bootstrap"), nothing).expect("the host starts");
+    assert!(matches!(host.invoke(json!({}), LIMIT).await, Err(InvokeError::InitFailed(_))));
+}
+
+#[tokio::test]
+async fn hosts_side_by_side_are_different_processes_and_end_with_their_owners() {
+    let ((first, _a), (second, _b)) = (start(&[]), start(&[]));
+    let (one, two) = tokio::join!(first.invoke(json!({}), LIMIT), second.invoke(json!({}), LIMIT));
+    assert_ne!(one.expect("an answer")["pid"], two.expect("an answer")["pid"]);
+    let pid = first.pid().expect("a process");
+    drop(first);
+    assert!(!alive(pid));
+    assert!(second.invoke(json!({}), LIMIT).await.is_ok());
+}

@@ -1,0 +1,229 @@
+//! The host's own thread: one process at a time, one order at a time, as Lambda runs an environment.
+//!
+//! A process is given an event only when it has asked for one. One that ended, or was killed, in between
+//! is replaced before the next event, and no invocation sees it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use hyper::body::Bytes;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+
+use super::InvokeError;
+use super::api::{Invocation, Report};
+use super::environment::{Environment, Recipe};
+use crate::ambient;
+
+/// Lambda's limit for initialisation.
+const INIT_LIMIT: Duration = Duration::from_secs(10);
+
+/// What a host asks of its worker.
+pub(super) enum Order {
+    Init(oneshot::Sender<Result<Duration, InvokeError>>),
+    Invoke { event: Value, limit: Duration, reply: oneshot::Sender<Result<Value, InvokeError>> },
+}
+
+impl Order {
+    /// Whether nobody waits for it any more.
+    fn is_abandoned(&self) -> bool {
+        match self {
+            Self::Init(reply) => reply.is_closed(),
+            Self::Invoke { reply, .. } => reply.is_closed(),
+        }
+    }
+}
+
+/// Keeps at most one process, and carries orders out in turn.
+pub(super) struct Worker {
+    arn: String,
+    recipe: Recipe,
+    starts: Arc<AtomicU32>,
+    running: Option<Warm>,
+}
+
+struct Warm {
+    environment: Environment,
+    init: Duration,
+    /// Whether it has asked for its next event; until then it may still be ending the last one.
+    waits: bool,
+}
+
+impl Warm {
+    /// Whether the process can be given an event.
+    async fn can_take_an_event(&mut self) -> bool {
+        if !self.environment.lives() {
+            return false;
+        }
+        if !self.waits {
+            self.waits = ready(&mut self.environment, ambient::monotonic()).await.is_ok();
+        }
+        self.waits
+    }
+}
+
+impl Worker {
+    pub(super) fn new(arn: String, recipe: Recipe, starts: Arc<AtomicU32>) -> Self {
+        Self { arn, recipe, starts, running: None }
+    }
+
+    /// Starts a process, and then carries out orders until nobody can give one.
+    pub(super) async fn run(mut self, mut orders: mpsc::UnboundedReceiver<Order>) {
+        let mut first = Some(self.environment().await);
+        while let Some(order) = orders.recv().await {
+            if order.is_abandoned() {
+                continue;
+            }
+            let warm = match first.take() {
+                Some(Err(error)) => Err(error),
+                Some(Ok(())) | None => self.environment().await,
+            };
+            // Whoever ordered may have gone away; the work was done all the same.
+            match order {
+                Order::Init(reply) => {
+                    let init = self.running.as_ref().map(|warm| warm.init);
+                    let _ = reply.send(warm.map(|()| init.unwrap_or_default()));
+                }
+                Order::Invoke { event, limit, reply } => {
+                    let answer = match warm {
+                        Ok(()) => self.invoke(&event, limit).await,
+                        Err(error) => Err(error),
+                    };
+                    let _ = reply.send(answer);
+                }
+            }
+        }
+        if let Some(warm) = self.running.take() {
+            warm.environment.end().await;
+        }
+    }
+
+    /// Sees to it that a process waits for an event.
+    async fn environment(&mut self) -> Result<(), InvokeError> {
+        if let Some(mut warm) = self.running.take() {
+            if warm.can_take_an_event().await {
+                self.running = Some(warm);
+                return Ok(());
+            }
+            warm.environment.end().await;
+        }
+        self.starts.fetch_add(1, Ordering::SeqCst);
+        let began = ambient::monotonic();
+        let printed = self.recipe.logs.read(<[_]>::len);
+        let mut environment = match Environment::start(&self.recipe).await {
+            Ok(environment) => environment,
+            Err(error) => return Err(InvokeError::InitFailed(error.to_string())),
+        };
+        match ready(&mut environment, began).await {
+            Ok(init) => { eprintln!("DBG init {init:?}");
+                self.running = Some(Warm { environment, init, waits: true });
+                Ok(())
+            }
+            Err(reason) => {
+                environment.end().await;
+                let lines = self.recipe.logs.read(|lines| {
+                    lines.iter().skip(printed).map(|line| line.text.clone()).collect::<Vec<_>>()
+                });
+                Err(InvokeError::InitFailed(format!("{reason}\n{}", lines.join("\n"))))
+            }
+        }
+    }
+
+    async fn invoke(&mut self, event: &Value, limit: Duration) -> Result<Value, InvokeError> {
+        let Some(mut warm) = self.running.take() else {
+            return Err(InvokeError::InitFailed("there is no process".to_owned()));
+        };
+        let Environment { api, child, .. } = &mut warm.environment;
+        warm.waits = false;
+        api.hand_out(self.invocation(event, limit));
+        let deadline = tokio::time::sleep(limit);
+        tokio::pin!(deadline);
+        loop {
+            tokio::select! {
+                biased;
+                Some(report) = api.reports.recv() => {
+                    if let Some(answer) = read(report) {
+                        self.running = Some(warm);
+                        return answer;
+                    }
+                }
+                status = Environment::ended(child) => {
+                    // Its answer may lie in the socket's buffer still.
+                    warm.environment.last_words().await;
+                    let mut said = std::iter::from_fn(|| warm.environment.api.reports.try_recv().ok());
+                    return said.find_map(read).unwrap_or(Err(InvokeError::Crashed(status)));
+                }
+                () = &mut deadline => {
+                    warm.environment.end().await;
+                    return Err(InvokeError::TimedOut);
+                }
+            }
+        }
+    }
+
+    fn invocation(&self, event: &Value, limit: Duration) -> Invocation {
+        let request_id = uuid();
+        let now_ms = ambient::epoch_ms();
+        let deadline_ms = now_ms.saturating_add(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
+        let random = ambient::unique_name();
+        let (trace, parent) = (random.get(..24).unwrap_or_default(), random.get(16..).unwrap_or_default());
+        let trace = format!("Root=1-{:08x}-{trace};Parent={parent};Sampled=0", now_ms / 1_000);
+        Invocation {
+            headers: vec![
+                ("lambda-runtime-aws-request-id", request_id.clone()),
+                ("lambda-runtime-deadline-ms", deadline_ms.to_string()),
+                ("lambda-runtime-invoked-function-arn", self.arn.clone()),
+                ("lambda-runtime-trace-id", trace),
+            ],
+            request_id,
+            event: Bytes::from(event.to_string()),
+        }
+    }
+}
+
+/// Waits for a call of `next`; the text says why there was none.
+async fn ready(environment: &mut Environment, began: Instant) -> Result<Duration, String> {
+    let Environment { api, child, .. } = environment;
+    let limit = tokio::time::sleep(INIT_LIMIT);
+    tokio::pin!(limit);
+    loop {
+        tokio::select! {
+            biased;
+            Some(report) = api.reports.recv() => match report {
+                Report::Ready => return Ok(ambient::monotonic() - began),
+                Report::InitError(body) => return Err(String::from_utf8_lossy(&body).into_owned()),
+                Report::Response(_) | Report::Error(_) => {}
+            },
+            status = Environment::ended(child) => return Err(status.to_string()),
+            () = &mut limit => return Err(format!("no call of next within {INIT_LIMIT:?}")),
+        }
+    }
+}
+
+/// What a report means for the open invocation; `None` if nothing.
+fn read(report: Report) -> Option<Result<Value, InvokeError>> {
+    match report {
+        Report::Ready | Report::InitError(_) => None,
+        Report::Response(body) if body.is_empty() => Some(Ok(Value::Null)),
+        Report::Response(body) => Some(serde_json::from_slice(&body).map_err(|error| {
+            InvokeError::Failed(json!({
+                "errorType": "Runtime.MalformedResponse",
+                "errorMessage": format!("the function's answer is no JSON: {error}"),
+            }))
+        })),
+        Report::Error(body) => {
+            let error = serde_json::from_slice(&body);
+            Some(Err(InvokeError::Failed(error.unwrap_or_else(|_| String::from_utf8_lossy(&body).into()))))
+        }
+    }
+}
+
+/// 128 random bits in a UUID's shape.
+fn uuid() -> String {
+    let mut name = ambient::unique_name();
+    for position in [20, 16, 12, 8] {
+        name.insert(position, '-');
+    }
+    name
+}
