@@ -1,4 +1,11 @@
 //! Redial's command line, as a library: tests and the demo bring up the same local stack that a user does.
 
+mod aws_words;
 pub mod commands;
+mod failure;
+mod input;
 pub mod local;
+mod send;
+mod status;
+mod target;
+mod terminal;

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
@@ -21,7 +22,9 @@ use tokio_rustls::server::TlsStream;
 /// A self-signed certificate for localhost, and the server's side of it.
 pub(crate) struct Identity {
     pub(crate) ca_pem: String,
-    acceptor: TlsAcceptor,
+    /// How long the server makes its clients wait for the handshake.
+    pub(crate) handshake_delay: Duration,
+    pub(crate) acceptor: TlsAcceptor,
 }
 
 impl Identity {
@@ -37,7 +40,11 @@ impl Identity {
                 .with_single_cert(vec![made.cert.der().clone()], key)
                 .expect("an identity");
         config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
-        Self { ca_pem: made.cert.pem(), acceptor: TlsAcceptor::from(Arc::new(config)) }
+        Self {
+            ca_pem: made.cert.pem(),
+            handshake_delay: Duration::ZERO,
+            acceptor: TlsAcceptor::from(Arc::new(config)),
+        }
     }
 }
 
@@ -74,10 +81,11 @@ impl Receiver {
         F: Future<Output = ()> + Send + 'static,
         S: Fn(TlsStream<TcpStream>) -> F + Clone + Send + Sync + 'static,
     {
-        let acceptor = identity.acceptor.clone();
+        let (acceptor, delay) = (identity.acceptor.clone(), identity.handshake_delay);
         Self::tcp(move |stream, _| {
             let (acceptor, serve) = (acceptor.clone(), serve.clone());
             async move {
+                tokio::time::sleep(delay).await;
                 if let Ok(stream) = acceptor.accept(stream).await {
                     serve(stream).await;
                 }

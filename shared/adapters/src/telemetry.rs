@@ -15,6 +15,10 @@ use redial_core::ports::{AttemptEvent, PortError, Telemetry};
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
 use serde_json::{Value, json};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// The namespace of all metrics.
 pub const NAMESPACE: &str = "Redial";
@@ -22,19 +26,21 @@ pub const NAMESPACE: &str = "Redial";
 /// The most values that one metric may have in one line (embedded metric format specification).
 const MOST_VALUES: usize = 100;
 
-/// Starts logging: JSON lines on standard output, at the level of `RUST_LOG`, else `info` for Redial and `warn` for all else.
+/// Starts logging: JSON lines on standard output, at the level that `RUST_LOG` names, else `info`. That level is for Redial's
+/// own lines, whose types cannot be printed where they are secret; libraries, which would print them, only ever warn.
 /// Panics are logged by their place alone: a panic's message may quote what it should not.
 pub fn start_logging() {
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    let logging = tracing_subscriber::fmt()
+    let level: LevelFilter =
+        std::env::var("RUST_LOG").ok().and_then(|level| level.parse().ok()).unwrap_or(LevelFilter::INFO);
+    let own = ["redial_core", "redial_adapters", "dispatch", "cleanup"].map(|target| (target, level));
+    let filter = Targets::new().with_default(LevelFilter::WARN.min(level)).with_targets(own);
+    let lines = tracing_subscriber::fmt::layer()
         .json()
         .flatten_event(true)
         .with_current_span(false)
         .with_span_list(false)
-        .with_env_filter(filter)
-        .with_writer(std::io::stdout)
-        .try_init();
+        .with_writer(std::io::stdout);
+    let logging = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(|place| format!("{}:{}", place.file(), place.line()));
         tracing::error!(place, "a panic was caught");

@@ -197,11 +197,15 @@ impl HashKeys {
         }
         if text.trim_start().starts_with('{') {
             let Generated { id, key } = serde_json::from_str(text).map_err(|_| HashKeysError)?;
-            return Self::parse(&format!("{id}:{key}"));
+            return Self::of([(id.as_str(), key.as_str())]);
         }
+        let pairs: Option<Vec<_>> = text.split(',').map(|part| part.trim().split_once(':')).collect();
+        Self::of(pairs.ok_or(HashKeysError)?)
+    }
+
+    fn of<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, HashKeysError> {
         let mut keys: Vec<(String, hmac::Key)> = Vec::new();
-        for part in text.split(',') {
-            let (id, secret) = part.trim().split_once(':').ok_or(HashKeysError)?;
+        for (id, secret) in pairs {
             if !valid_key_id(id) || secret.len() < 16 || keys.iter().any(|(known, _)| known == id) {
                 return Err(HashKeysError);
             }
@@ -319,6 +323,7 @@ mod tests {
         let endpoint = Endpoint::parse("https://push.example/abc").expect("valid");
         let generated = HashKeys::parse(r#"{"id":"k1","key":"0123456789abcdef"}"#).expect("valid");
         assert_eq!(generated.endpoint(&endpoint), keys().endpoint(&endpoint));
+        assert!(HashKeys::parse(r#"{"id":"k1","key":"punctuation: all, of it!"}"#).is_ok());
     }
 
     #[test]

@@ -269,6 +269,9 @@ impl<E: Environment> Pass<'_, E> {
 
     /// Makes all attempts at once, and settles their outcomes in waves.
     async fn attempt_all(&self, admitted: Vec<(Job, bool)>) -> Vec<(usize, Fate)> {
+        if admitted.is_empty() {
+            return Vec::new();
+        }
         let mut attempts: FuturesUnordered<_> = admitted
             .into_iter()
             .map(|(job, in_doubt)| attempt::attempt(self.env, self.invocation, job, in_doubt))

@@ -1,9 +1,7 @@
 //! Stored subscriptions in memory.
 
 use redial_core::identity::{SubscriptionKey, Tenant};
-use redial_core::ports::{
-    PortError, PruneCandidate, SubscriptionHealth, SubscriptionUpdate, Subscriptions,
-};
+use redial_core::ports::{PortError, PruneCandidate, SubscriptionHealth, SubscriptionUpdate, Subscriptions};
 use redial_core::subscription::{State as Standing, Subscription};
 
 use super::{State, World};

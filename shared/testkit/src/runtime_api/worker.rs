@@ -116,7 +116,8 @@ impl Worker {
             Err(error) => return Err(InvokeError::InitFailed(error.to_string())),
         };
         match ready(&mut environment, began).await {
-            Ok(init) => { eprintln!("DBG init {init:?}");
+            Ok(init) => {
+                eprintln!("DBG init {init:?}");
                 self.running = Some(Warm { environment, init, waits: true });
                 Ok(())
             }

@@ -1,0 +1,72 @@
+//! A worker is killed at every effect of every road, before it and after it. Nothing is lost, the delivery ends as it would have,
+//! and nothing is sent twice unless the death fell between the POST and its record.
+
+use redial_testkit::memory::Death;
+
+use crate::roads::{Road, roads};
+use crate::universe::Universe;
+
+fn travelled(road: &Road, death: Option<Death>) -> Universe {
+    let mut universe = Universe::new();
+    universe.subscribe("m");
+    universe.world.state().answers.insert(Universe::endpoint("m"), road.answers.clone());
+    universe.world.state().death = death;
+    universe.produce(&Universe::message("m", road.fields));
+    universe.run();
+    universe
+}
+
+#[test]
+fn killed_at_any_effect_every_road_still_ends_and_sends_twice_only_between_post_and_record() {
+    let mut deaths = 0;
+    for road in roads() {
+        let trace = travelled(&road, None).world.state().trace.clone();
+        for n in 1..=trace.len() {
+            for death in [Death::Before(n), Death::After(n)] {
+                deaths += 1;
+                let universe = travelled(&road, Some(death));
+                let told = format!("{}, {death:?} ({}) of {trace:?}", road.name, trace[n - 1]);
+                let posts = universe.posts_to("m");
+                let may_repeat = match death {
+                    Death::Before(_) => trace[n - 1] == "record",
+                    Death::After(_) => trace[n - 1] == "post",
+                };
+                let entry = universe.entry("m").expect("it is in the ledger");
+                if may_repeat {
+                    assert!(posts >= road.posts, "{told}: {posts} posts");
+                    assert!(posts <= road.posts + 1, "{told}: {posts} posts");
+                } else {
+                    assert_eq!(posts, road.posts, "{told}");
+                    assert_eq!((entry.state, entry.reason), (road.ends, road.reason), "{told}");
+                }
+                let state = universe.world.state();
+                assert!(entry.state.is_terminal(), "{told}: {entry:?}");
+                assert!(state.parked.is_empty(), "{told}");
+                if road.letter && !may_repeat {
+                    assert_eq!((state.bodies.len(), state.described.len()), (1, 1), "{told}");
+                }
+            }
+        }
+    }
+    assert!(deaths > 200, "{deaths} deaths are too few to be all of them");
+}
+
+#[test]
+fn a_repetition_that_cannot_be_excluded_is_recorded_as_in_doubt() {
+    let road = &roads()[0];
+    let trace = travelled(road, None).world.state().trace.clone();
+    let post = trace.iter().position(|name| *name == "post").expect("it posts") + 1;
+    let universe = travelled(road, Some(Death::After(post)));
+    assert_eq!(universe.posts_to("m"), 2);
+    assert!(universe.entry("m").expect("in the ledger").in_doubt);
+}
+
+#[test]
+fn where_the_policy_forbids_a_repetition_a_crash_ends_in_a_dead_letter() {
+    let road = Road { fields: r#","retry":{"retry_in_doubt":false}"#, ..roads().remove(0) };
+    let trace = travelled(&road, None).world.state().trace.clone();
+    let post = trace.iter().position(|name| *name == "post").expect("it posts") + 1;
+    let universe = travelled(&road, Some(Death::After(post)));
+    assert_eq!(universe.posts_to("m"), 1);
+    assert_eq!(universe.world.state().bodies.len(), 1);
+}

@@ -1,0 +1,7 @@
+//! The pass over the ports, in a world without AWS: every road, and every road with a worker killed at every effect.
+
+mod batch;
+mod cleaning;
+mod crashes;
+mod roads;
+mod universe;

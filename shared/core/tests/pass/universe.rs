@@ -1,0 +1,368 @@
+//! A small AWS on virtual time: queues that deliver again what was not acknowledged, executions that end waits, a cleanup that
+//! drains dead letters and sweeps. It runs until nothing is under way.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use redial_core::cleanup::{self, Letter, Sweep, clean, sweep};
+use redial_core::deliver::{Body, Incoming, Invocation, Settings, deliver};
+use redial_core::endpoint::{Endpoint, HashKeys, PushHosts};
+use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionId, SubscriptionKey, Tenant};
+use redial_core::lane::Lane;
+use redial_core::ledger::{Entry, State};
+use redial_core::message::QueueKind;
+use redial_core::ports::{Clock, Queue, Receipt};
+use redial_core::push_target::{PushKeys, PushTarget};
+use redial_core::route::WaitSettings;
+use redial_core::subscription::{SpikeGuard, State as Standing, Subscription};
+use redial_core::time::Timestamp;
+use redial_core::wait::Release;
+use redial_testkit::memory::World;
+
+/// SQS's visibility time-out: six times the function's time-out.
+const VISIBILITY: Duration = Duration::from_secs(180);
+const FUNCTION_TIMEOUT: Duration = Duration::from_secs(30);
+
+const P256DH: &str =
+    "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4";
+const AUTH: &str = "BTBZMqHH6r4Tts7J_aSIgg";
+
+/// A message in a queue.
+#[derive(Clone, Debug)]
+struct Queued {
+    message_id: String,
+    body: String,
+    kind: QueueKind,
+    lane: Lane,
+    sent: Timestamp,
+    visible_at: Timestamp,
+    receives: u32,
+}
+
+/// The whole of it.
+pub(crate) struct Universe {
+    pub(crate) world: World,
+    settings: Settings,
+    cleaning: cleanup::Settings,
+    queued: Vec<Queued>,
+    /// The dead-letter queue: message id and body.
+    letters: Vec<(String, String)>,
+    serial: u32,
+    invocations: u32,
+    next_sweep: Timestamp,
+    executions_run: bool,
+}
+
+impl Universe {
+    pub(crate) fn new() -> Self {
+        let start = Timestamp::parse_rfc3339("2026-11-21T10:00:00Z").expect("valid");
+        let hash_keys = HashKeys::parse("k1:0123456789abcdef").expect("valid");
+        let guard = SpikeGuard::default();
+        Self {
+            world: World::at(start),
+            settings: Settings {
+                waits: WaitSettings { shards: 3, ..WaitSettings::default() },
+                push_hosts: PushHosts::parse("push.example").expect("valid"),
+                egress_allow: Vec::new(),
+                hash_keys: hash_keys.clone(),
+                lease_margin: Duration::from_secs(10),
+            },
+            cleaning: cleanup::Settings { hash_keys, guard, late_after: cleanup::LATE_AFTER },
+            queued: Vec::new(),
+            letters: Vec::new(),
+            serial: 0,
+            invocations: 0,
+            next_sweep: start,
+            executions_run: true,
+        }
+    }
+
+    pub(crate) fn key(id: &str) -> DeliveryKey {
+        DeliveryKey {
+            tenant: Tenant::parse("acme").expect("valid"),
+            id: DeliveryId::parse(id).expect("valid"),
+        }
+    }
+
+    pub(crate) fn subscription_key(id: &str) -> SubscriptionKey {
+        SubscriptionKey {
+            tenant: Tenant::parse("acme").expect("valid"),
+            id: SubscriptionId::parse(id).expect("valid"),
+        }
+    }
+
+    pub(crate) fn endpoint(id: &str) -> String {
+        format!("https://push.example/{id}")
+    }
+
+    /// Stores an active subscription, which leads to [`Self::endpoint`].
+    pub(crate) fn subscribe(&self, id: &str) {
+        let key = Self::subscription_key(id);
+        let target = PushTarget {
+            endpoint: Endpoint::parse(&Self::endpoint(id)).expect("valid"),
+            keys: PushKeys::parse(P256DH, AUTH).expect("valid"),
+            vapid_key_id: None,
+        };
+        let subscription =
+            Subscription { key: key.clone(), target, state: Standing::Active, flagged_at: None };
+        self.world.state().subscriptions.insert(key, subscription);
+    }
+
+    /// A message of tenant `acme` to a subscription of that id, with more fields.
+    pub(crate) fn message(id: &str, more: &str) -> String {
+        format!(
+            r#"{{"tenant":"acme","id":"{id}","to":{{"subscription":"{id}"}},"payload":"hello {id}"{more}}}"#
+        )
+    }
+
+    /// Puts a body on the transactional ingest queue.
+    pub(crate) fn produce(&mut self, body: &str) -> String {
+        let now = self.world.now();
+        self.enqueue(body.to_owned(), QueueKind::Ingest, Lane::Transactional, now)
+    }
+
+    /// Puts a body on the transactional retry queue.
+    pub(crate) fn produce_retry(&mut self, body: &str) -> String {
+        let now = self.world.now();
+        self.enqueue(body.to_owned(), QueueKind::Retry, Lane::Transactional, now)
+    }
+
+    fn enqueue(&mut self, body: String, kind: QueueKind, lane: Lane, visible_at: Timestamp) -> String {
+        self.serial += 1;
+        let message_id = format!("sqs-{}", self.serial);
+        let sent = self.world.now();
+        let queued =
+            Queued { message_id: message_id.clone(), body, kind, lane, sent, visible_at, receives: 0 };
+        self.queued.push(queued);
+        message_id
+    }
+
+    /// Runs until nothing is under way; panics if that never happens.
+    pub(crate) fn run(&mut self) {
+        for _ in 0..5_000 {
+            if !self.step() {
+                return;
+            }
+        }
+        panic!("it never ends: {:?}", self.world.state().ledger);
+    }
+
+    /// The same, while somebody stops every execution by hand.
+    pub(crate) fn run_without_executions(&mut self) {
+        self.executions_run = false;
+        self.run();
+    }
+
+    /// Does what is next; `false` if nothing is left to do.
+    fn step(&mut self) -> bool {
+        self.clean_all();
+        self.collect();
+        let now = self.world.now();
+        if self.next_sweep <= now {
+            self.next_sweep = now.plus(Duration::from_secs(300));
+            self.sweep(Sweep::Waits);
+            return true;
+        }
+        let due: Vec<usize> =
+            (0..self.queued.len()).filter(|at| self.queued[*at].visible_at <= now).collect();
+        if due.is_empty() {
+            return self.advance();
+        }
+        let first = &self.queued[due[0]];
+        let (kind, lane) = (first.kind, first.lane);
+        let batch =
+            due.into_iter().filter(|at| self.queued[*at].kind == kind && self.queued[*at].lane == lane);
+        let batch: Vec<usize> = batch.take(10).collect();
+        self.invoke(&batch);
+        true
+    }
+
+    /// Lets time pass until something happens.
+    fn advance(&mut self) -> bool {
+        if !self.executions_run {
+            self.world.state().executions.clear();
+        }
+        let bucket = self.world.state().executions.iter().map(|bucket| bucket.start()).min();
+        let message = self.queued.iter().map(|message| message.visible_at).min();
+        // Late buckets are the sweep's.
+        let sweep = (!self.world.state().registered.is_empty()).then_some(self.next_sweep);
+        let Some(next) = [bucket, message, sweep].into_iter().flatten().min() else { return false };
+        let now = self.world.now();
+        self.world.pass(next.since(now));
+        let now = self.world.now();
+        let ended: Vec<_> =
+            self.world.state().executions.iter().filter(|bucket| bucket.start() <= now).copied().collect();
+        for bucket in ended {
+            self.world.state().executions.remove(&bucket);
+            self.enqueue(Release::Bucket(bucket).to_body(), QueueKind::Retry, bucket.lane(), now);
+        }
+        true
+    }
+
+    /// Takes what was sent into the queues.
+    fn collect(&mut self) {
+        let sent: Vec<_> = self.world.state().outbox.drain(..).collect();
+        let now = self.world.now();
+        for message in sent {
+            match message.queue {
+                Queue::Retry(lane) => {
+                    let visible_at = now.plus(Duration::from_secs(message.delay.get().into()));
+                    self.enqueue(message.body, QueueKind::Retry, lane, visible_at);
+                }
+                Queue::DeadLetters => {
+                    self.serial += 1;
+                    self.letters.push((format!("sqs-{}", self.serial), message.body));
+                }
+            }
+        }
+    }
+
+    /// One invocation of dispatch, whose worker may die.
+    fn invoke(&mut self, batch: &[usize]) {
+        self.invocations += 1;
+        let now = self.world.now();
+        let incoming: Vec<Incoming> = batch.iter().map(|at| incoming(&mut self.queued[*at])).collect();
+        for at in batch {
+            self.queued[*at].visible_at = now.plus(VISIBILITY);
+        }
+        let invocation = Invocation {
+            lease_token: format!("invocation-{}", self.invocations),
+            deadline: now.plus(FUNCTION_TIMEOUT),
+        };
+        let done = until_stalled(deliver(&self.world, &self.settings, &invocation, incoming.clone()));
+        match done {
+            None => self.world.revive(),
+            Some(back) => {
+                let ids: Vec<_> = batch.iter().map(|at| self.queued[*at].message_id.clone()).collect();
+                let come_back: BTreeMap<String, u32> = {
+                    let mut state = self.world.state();
+                    state.come_back.drain(..).map(|(receipt, secs)| (receipt.handle, secs)).collect()
+                };
+                let now = self.world.now();
+                self.queued.retain(|message| {
+                    !ids.contains(&message.message_id) || back.contains(&message.message_id)
+                });
+                for message in self.queued.iter_mut().filter(|message| back.contains(&message.message_id)) {
+                    if let Some(secs) = come_back.get(&message.message_id) {
+                        message.visible_at = now.plus(Duration::from_secs(u64::from(*secs)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// A queued message as SQS delivers it: once, or again.
+    pub(crate) fn incoming_of(&mut self, message_id: &str) -> Incoming {
+        let queued = self.queued.iter_mut().find(|message| message.message_id == message_id);
+        incoming(queued.expect("it is queued"))
+    }
+
+    /// One invocation with exactly these messages; answers those that come back.
+    pub(crate) fn invoke_with(&mut self, incoming: Vec<Incoming>) -> Vec<String> {
+        self.invoke_until_death(incoming).expect("nothing kills it")
+    }
+
+    /// The same, for an invocation that may never end.
+    pub(crate) fn invoke_until_death(&mut self, incoming: Vec<Incoming>) -> Option<Vec<String>> {
+        self.invocations += 1;
+        let invocation = Invocation {
+            lease_token: format!("invocation-{}", self.invocations),
+            deadline: self.world.now().plus(FUNCTION_TIMEOUT),
+        };
+        until_stalled(deliver(&self.world, &self.settings, &invocation, incoming))
+    }
+
+    fn clean_all(&mut self) {
+        self.collect();
+        for (message_id, body) in std::mem::take(&mut self.letters) {
+            let letter = Letter {
+                message_id: message_id.clone(),
+                body: Body::new(body.clone()),
+                sent: self.world.now(),
+                is_reference: true,
+            };
+            match until_stalled(clean(&self.world, &self.cleaning, &letter)) {
+                None => {
+                    self.world.revive();
+                    self.letters.push((message_id, body));
+                }
+                Some(Err(_)) => self.letters.push((message_id, body)),
+                Some(Ok(())) => {}
+            }
+        }
+    }
+
+    /// A body that SQS moved to the quarantine.
+    pub(crate) fn poison(&mut self, body: &str) {
+        self.serial += 1;
+        let letter = Letter {
+            message_id: format!("sqs-{}", self.serial),
+            body: Body::new(body.to_owned()),
+            sent: self.world.now(),
+            is_reference: false,
+        };
+        let done = until_stalled(clean(&self.world, &self.cleaning, &letter));
+        done.expect("nothing kills it").expect("nothing fails");
+    }
+
+    /// Makes a sweep; if it dies, the next one goes on.
+    pub(crate) fn sweep(&mut self, which: Sweep) -> cleanup::Swept {
+        let deadline = self.world.now().plus(FUNCTION_TIMEOUT);
+        match until_stalled(sweep(&self.world, &self.cleaning, which, deadline)) {
+            Some(swept) => swept.unwrap_or_default(),
+            None => {
+                self.world.revive();
+                cleanup::Swept::default()
+            }
+        }
+    }
+
+    /// A delivery's entry.
+    pub(crate) fn entry(&self, id: &str) -> Option<Entry> {
+        self.world.state().ledger.get(&Self::key(id)).cloned()
+    }
+
+    /// A delivery's state.
+    pub(crate) fn state_of(&self, id: &str) -> Option<State> {
+        self.entry(id).map(|entry| entry.state)
+    }
+
+    /// How often something was posted to a subscription's endpoint.
+    pub(crate) fn posts_to(&self, id: &str) -> usize {
+        self.world.state().sent.iter().filter(|push| push.endpoint == Self::endpoint(id)).count()
+    }
+}
+
+/// Polls a future for as long as it makes progress; `None` if it waits for what never comes, as after a death.
+fn until_stalled<T>(future: impl Future<Output = T>) -> Option<T> {
+    struct Woken(AtomicBool);
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+    let woken = Arc::new(Woken(AtomicBool::new(true)));
+    let waker = Waker::from(Arc::clone(&woken));
+    let mut future = pin!(future);
+    while woken.0.swap(false, Ordering::SeqCst) {
+        if let Poll::Ready(done) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return Some(done);
+        }
+    }
+    None
+}
+
+fn incoming(queued: &mut Queued) -> Incoming {
+    queued.receives += 1;
+    Incoming {
+        message_id: queued.message_id.clone(),
+        receipt: Receipt { lane: queued.lane, kind: queued.kind, handle: queued.message_id.clone() },
+        body: Body::new(queued.body.clone()),
+        sent: queued.sent,
+        receive_count: queued.receives,
+    }
+}
