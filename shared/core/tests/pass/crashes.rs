@@ -27,14 +27,17 @@ fn killed_at_any_effect_every_road_still_ends_and_sends_twice_only_between_post_
                 let universe = travelled(&road, Some(death));
                 let told = format!("{}, {death:?} ({}) of {trace:?}", road.name, trace[n - 1]);
                 let posts = universe.posts_to("m");
-                let may_repeat = match death {
-                    Death::Before(_) => trace[n - 1] == "record",
-                    Death::After(_) => trace[n - 1] == "post",
+                let made = match death {
+                    Death::Before(_) => &trace[..n - 1],
+                    Death::After(_) => &trace[..n],
                 };
+                let last = made.iter().rfind(|name| matches!(**name, "post" | "record"));
+                let may_repeat = last == Some(&"post");
                 let entry = universe.entry("m").expect("it is in the ledger");
                 if may_repeat {
                     assert!(posts >= road.posts, "{told}: {posts} posts");
-                    assert!(posts <= road.posts + 1, "{told}: {posts} posts");
+                    // One attempt more, which a 401 makes two posts.
+                    assert!(posts <= road.posts + 2, "{told}: {posts} posts");
                 } else {
                     assert_eq!(posts, road.posts, "{told}");
                     assert_eq!((entry.state, entry.reason), (road.ends, road.reason), "{told}");

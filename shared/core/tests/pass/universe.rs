@@ -190,7 +190,9 @@ impl Universe {
         let message = self.queued.iter().map(|message| message.visible_at).min();
         // Late buckets are the sweep's.
         let sweep = (!self.world.state().registered.is_empty()).then_some(self.next_sweep);
-        let Some(next) = [bucket, message, sweep].into_iter().flatten().min() else { return false };
+        let Some(next) = [bucket, message, sweep].into_iter().flatten().min() else {
+            return !self.letters.is_empty();
+        };
         let now = self.world.now();
         self.world.pass(next.since(now));
         let now = self.world.now();
