@@ -45,9 +45,7 @@ pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, Failure> {
     match read {
         Ok(bytes) if bytes as u64 > limit => Err(too_long()),
         Ok(_) => Ok(text),
-        Err(source) => {
-            Err(Failure::input(Unreadable { path: path.to_owned(), source }.to_string()))
-        }
+        Err(source) => Err(Failure::input(Unreadable { path: path.to_owned(), source }.to_string())),
     }
 }
 

@@ -124,7 +124,7 @@ impl Up {
         };
         let stack = Stack::up(options).await?.set_free()?;
         if self.json {
-            return print(&serde_json::to_string(&stack)?);
+            return Ok(print(&serde_json::to_string(&stack)?)?);
         }
         show(&self.which.name, &stack)
     }

@@ -1,21 +1,39 @@
 //! The subcommands: one file each, none with more in it than arguments and output.
 //!
-//! Results go to standard output, progress and errors to standard error. The exit status is 0, or 1 with the error's
-//! chain on one line; clap answers bad arguments with 2.
+//! Results go to standard output, progress and errors to standard error. The exit status is 0; 1 where something failed or
+//! is not there; 2 where what was given cannot be used, and then nothing was done.
 
+mod completions;
 pub mod local;
+mod schema;
+mod send;
+mod status;
+mod subscriptions;
+mod vapid;
 
-use std::{
-    error::Error,
-    io::{self, Write as _},
-    process::ExitCode,
-};
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::failure::Failure;
+use crate::terminal::{print, say};
+
 /// Redial delivers web push from your own AWS account; this is its command line.
+///
+/// Commands that work on a stack take the local one that is up, unless --stack names one that is deployed to AWS.
 #[derive(Debug, Parser)]
-#[command(name = "redial", version)]
+#[command(
+    name = "redial",
+    version,
+    after_help = "\
+Examples:
+  redial local up
+  redial subscriptions put --tenant acme --id s1 subscription.json
+  redial send message.json
+  redial status order-17 --tenant acme --wait 60
+
+Exit status: 0 done, 1 failed or not there, 2 what was given cannot be used."
+)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -26,38 +44,34 @@ enum Command {
     /// The whole of it on this machine, without an AWS account
     #[command(subcommand)]
     Local(local::Local),
+    /// Sends messages: every one is checked before the first is sent
+    Send(send::Send),
+    /// Shows where a delivery stands
+    Status(status::Status),
+    /// Stores the subscriptions of browsers, and looks them up
+    #[command(subcommand)]
+    Subscriptions(subscriptions::Subscriptions),
+    /// Makes and reads VAPID keys: what push services know your pushes by
+    #[command(subcommand)]
+    Vapid(vapid::Vapid),
+    /// Prints the JSON Schema of a message
+    Schema(schema::Schema),
+    /// Prints a script that completes redial's commands in a shell
+    Completions(completions::Completions),
 }
 
 impl Cli {
     /// Runs the command.
     pub async fn run(self) -> ExitCode {
         let done = match self.command {
-            Command::Local(command) => command.run().await,
+            Command::Local(command) => command.run().await.map_err(Failure::Failed),
+            Command::Send(command) => command.run().await,
+            Command::Status(command) => command.run().await,
+            Command::Subscriptions(command) => command.run().await,
+            Command::Vapid(command) => command.run(),
+            Command::Schema(command) => command.run(),
+            Command::Completions(command) => command.run(),
         };
-        match done {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                say(&format!("error: {error}"));
-                let mut cause = error.source();
-                while let Some(error) = cause {
-                    say(&format!("  because: {error}"));
-                    cause = error.source();
-                }
-                ExitCode::FAILURE
-            }
-        }
-    }
-}
-
-/// A line of progress, or of an error. A closed standard error is nobody's loss.
-fn say(line: &str) {
-    let _closed = writeln!(io::stderr(), "{line}");
-}
-
-/// A line of the result. A reader that has seen enough and left, as `head` does, is no error.
-fn print(line: &str) -> Result<(), Box<dyn Error>> {
-    match writeln!(io::stdout(), "{line}") {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => Ok(written?),
+        done.map_or_else(|failure| failure.tell(), |()| ExitCode::SUCCESS)
     }
 }

@@ -63,12 +63,18 @@ fn build(
     progress.say("building the functions");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.current_dir(workspace).args(["build", "--message-format", "json-render-diagnostics"]);
+    // The whole workspace's features, as `cargo test --workspace` builds them: so nothing is compiled twice.
+    command.current_dir(workspace).args([
+        "build",
+        "--workspace",
+        "--message-format",
+        "json-render-diagnostics",
+    ]);
     if progress.is_silent() {
         command.arg("--quiet");
     }
     for function in FUNCTIONS {
-        command.args(["--package", function]);
+        command.args(["--bin", function]);
     }
     let failed = |status: String| LocalError::Program {
         what: "cargo build of the functions".to_owned(),

@@ -8,22 +8,25 @@ const MOST_BYTES: usize = MAX_MESSAGE_BYTES;
 
 /// Batches of messages that come one by one, in their order; an error ends them.
 #[derive(Debug)]
-pub(super) struct Batches<I> {
+pub(super) struct Batches<I, E> {
     messages: I,
     /// The message that did not fit any more.
     left_over: Option<Outgoing>,
+    /// What ended the messages, to be told after those before it.
+    error: Option<E>,
+    ended: bool,
 }
 
-impl<I, E> Batches<I>
+impl<I, E> Batches<I, E>
 where
     I: Iterator<Item = Result<Outgoing, E>>,
 {
     pub(super) fn of(messages: I) -> Self {
-        Self { messages, left_over: None }
+        Self { messages, left_over: None, error: None, ended: false }
     }
 }
 
-impl<I, E> Iterator for Batches<I>
+impl<I, E> Iterator for Batches<I, E>
 where
     I: Iterator<Item = Result<Outgoing, E>>,
 {
@@ -32,10 +35,14 @@ where
     fn next(&mut self) -> Option<Self::Item> {
         let mut batch: Vec<Outgoing> = self.left_over.take().into_iter().collect();
         let mut bytes: usize = batch.iter().map(|message| message.body.len()).sum();
-        while batch.len() < MOST_ENTRIES {
+        while batch.len() < MOST_ENTRIES && !self.ended {
             match self.messages.next() {
-                None => break,
-                Some(Err(error)) => return Some(Err(error)),
+                None => self.ended = true,
+                // What was read before it goes out first.
+                Some(Err(error)) => {
+                    self.error = Some(error);
+                    self.ended = true;
+                }
                 Some(Ok(message)) if !batch.is_empty() && bytes + message.body.len() > MOST_BYTES => {
                     self.left_over = Some(message);
                     break;
@@ -46,7 +53,7 @@ where
                 }
             }
         }
-        (!batch.is_empty()).then_some(Ok(batch))
+        if batch.is_empty() { self.error.take().map(Err) } else { Some(Ok(batch)) }
     }
 }
 
@@ -58,10 +65,8 @@ mod tests {
     use crate::send::{documents::Document, outgoing};
 
     fn message(line: u64, bytes: usize) -> Result<Outgoing, Vec<String>> {
-        let text = format!(
-            r#"{{"tenant":"acme","to":{{"subscription":"s1"}},"payload":"{}"}}"#,
-            "x".repeat(bytes)
-        );
+        let text =
+            format!(r#"{{"tenant":"acme","to":{{"subscription":"s1"}},"payload":"{}"}}"#, "x".repeat(bytes));
         outgoing::read(Document { line, text: Ok(text) }, Timestamp::from_secs(1))
     }
 
@@ -82,6 +87,15 @@ mod tests {
     #[test]
     fn a_batch_has_at_most_a_mebibyte() {
         assert_eq!(batches([600_000, 600_000, 100, 400_000, 100_000]), [vec![1], vec![2, 3, 4], vec![5]]);
+    }
+
+    #[test]
+    fn an_error_comes_after_what_was_read_before_it_and_ends_all() {
+        let wrong = outgoing::read(Document { line: 3, text: Ok("{}".to_owned()) }, Timestamp::from_secs(1));
+        let mut batches = Batches::of([message(1, 1), message(2, 1), wrong, message(4, 1)].into_iter());
+        assert_eq!(batches.next().map(|batch| batch.map(|batch| batch.len()).ok()), Some(Some(2)));
+        assert!(batches.next().is_some_and(|batch| batch.is_err()));
+        assert!(batches.next().is_none());
     }
 
     #[test]

@@ -213,8 +213,7 @@ mod tests {
     #[test]
     fn documents_that_span_lines_end_where_their_brackets_do() {
         let found = texts("\n{\n  \"a\": \"}\\\"]\",\n  \"b\": [{}]\n}\n{\n}{\"c\": 1\n} \n");
-        let expected =
-            [(2, "{\n  \"a\": \"}\\\"]\",\n  \"b\": [{}]\n}"), (6, "{\n}"), (7, "{\"c\": 1\n}")];
+        let expected = [(2, "{\n  \"a\": \"}\\\"]\",\n  \"b\": [{}]\n}"), (6, "{\n}"), (7, "{\"c\": 1\n}")];
         assert_eq!(found, expected.map(|(line, text)| (line, text.to_owned())));
     }
 

@@ -12,7 +12,10 @@ mod documents;
 mod outgoing;
 mod queue;
 
-use std::io::{self, BufReader};
+use std::{
+    cell::Cell,
+    io::{self, BufReader},
+};
 
 use futures_util::{StreamExt as _, stream};
 use redial_adapters::system::System;
@@ -30,6 +33,14 @@ const IN_FLIGHT: usize = 8;
 
 /// How many wrong messages are told of; whoever has more mends these first.
 const MOST_TOLD: usize = 50;
+
+/// After so many messages that were all refused, the next one will be, too.
+const MOST_REFUSED_IN_A_ROW: usize = 50;
+
+/// The queue refuses everything.
+#[derive(Debug, thiserror::Error)]
+#[error("{MOST_REFUSED_IN_A_ROW} messages in a row were not sent: the rest is not tried")]
+struct NothingGetsThrough;
 
 /// What checking found.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -69,24 +80,31 @@ pub(crate) fn check(input: &mut dyn Rereadable) -> Result<Checked, Failure> {
     if errors.is_empty() { Ok(checked) } else { Err(Failure::Input(errors)) }
 }
 
-/// Sends every message of `input`, which was checked, and tells each one's answer, in their order.
+/// Sends every message of `input`, which was checked, and tells each one's answer, in their order. Where one message
+/// after the other is refused, no more are tried.
 pub(crate) async fn send(
     input: &mut dyn Rereadable,
     queue: &Queue,
     mut tell: impl FnMut(Answer) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let now = System.now();
+    let refused_in_a_row = Cell::new(0_usize);
+    let gets_through = || refused_in_a_row.get() < MOST_REFUSED_IN_A_ROW;
     let messages = documents(input)?.map(|document| {
-        outgoing::read(document?, now)
-            .map_err(|_| Failure::input("the input changed while it was being sent; the rest of it is not sent"))
+        outgoing::read(document?, now).map_err(|_| {
+            Failure::input("the input changed while it was being sent; the rest of it is not sent")
+        })
     });
-    let mut sent = stream::iter(Batches::of(messages))
+    let mut sent = stream::iter(Batches::of(messages).take_while(|_| gets_through()))
         .map(|batch| async move { Ok::<_, Failure>(queue.send(batch?).await) })
         .buffered(IN_FLIGHT);
     while let Some(answers) = sent.next().await {
-        answers?.into_iter().try_for_each(&mut tell)?;
+        for answer in answers? {
+            refused_in_a_row.set(if answer.sent.is_ok() { 0 } else { refused_in_a_row.get() + 1 });
+            tell(answer)?;
+        }
     }
-    Ok(())
+    if gets_through() { Ok(()) } else { Err(Failure::from(NothingGetsThrough)) }
 }
 
 fn documents(input: &mut dyn Rereadable) -> io::Result<Documents<BufReader<&mut dyn Rereadable>>> {
@@ -112,7 +130,9 @@ mod tests {
 
     #[test]
     fn every_wrong_message_is_told_with_its_line_and_field() {
-        let text = format!("{GOOD}\n{{\"tenant\":\"Acme\",\"to\":{{\"subscription\":\"s1\"}},\"ttl\":-1}}\n\n{{\"a\"\n");
+        let text = format!(
+            "{GOOD}\n{{\"tenant\":\"Acme\",\"to\":{{\"subscription\":\"s1\"}},\"ttl\":-1}}\n\n{{\"a\"\n"
+        );
         assert_eq!(
             checked(&text).expect_err("two are wrong"),
             [
@@ -131,13 +151,18 @@ mod tests {
 
     #[test]
     fn nothing_is_an_error_too() {
-        assert_eq!(checked(" \n\n").expect_err("nothing"), ["no message: expected one JSON message, or one a line"]);
+        assert_eq!(
+            checked(" \n\n").expect_err("nothing"),
+            ["no message: expected one JSON message, or one a line"]
+        );
     }
 
     #[test]
     fn good_messages_are_counted_however_they_are_laid_out() {
         let pretty = "{\n  \"tenant\": \"acme\",\n  \"to\": {\"subscription\": \"s1\"}\n}\n";
-        for (text, messages) in [(GOOD.to_owned(), 1), (format!("{GOOD}\r\n{GOOD}"), 2), (pretty.repeat(3), 3)] {
+        for (text, messages) in
+            [(GOOD.to_owned(), 1), (format!("{GOOD}\r\n{GOOD}"), 2), (pretty.repeat(3), 3)]
+        {
             assert_eq!(checked(&text).expect("good").messages, messages, "{text}");
         }
     }

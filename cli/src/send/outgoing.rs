@@ -55,7 +55,8 @@ pub(super) fn read(document: Document, now: Timestamp) -> Result<Outgoing, Vec<S
     })?;
     if let Some(unfit) = body.chars().find(|c| matches!(c, '\u{FFFE}' | '\u{FFFF}')) {
         let unfit = u32::from(unfit);
-        let error = format!("line {line}: (message): expected characters that SQS takes, found U+{unfit:04X}");
+        let error =
+            format!("line {line}: (message): expected characters that SQS takes, found U+{unfit:04X}");
         return Err(vec![error]);
     }
     // The id is only a placeholder: SQS makes one when the message is sent.
@@ -70,7 +71,9 @@ pub(super) fn read(document: Document, now: Timestamp) -> Result<Outgoing, Vec<S
             payload_bytes: message.payload.len(),
             body,
         }),
-        Ok(Inbound::Release(_)) => Err(vec![format!("line {line}: release: expected no such field, found one")]),
+        Ok(Inbound::Release(_)) => {
+            Err(vec![format!("line {line}: release: expected no such field, found one")])
+        }
         Err(refusal) => {
             let place = place_of_the_mistake(&body);
             let told = |error| format!("line {line}: {error}{place}");

@@ -164,9 +164,15 @@ where
             || error.code().is_some_and(|code| PASSING.contains(&code));
         return Setback { words, again: passing };
     }
-    if has_own_id {
-        return Setback { words, again: true };
+    let never_left = match error {
+        SdkError::ConstructionFailure(_) => true,
+        SdkError::DispatchFailure(failure) => !failure.is_io() && !failure.is_timeout(),
+        _ => false,
+    };
+    if never_left || has_own_id {
+        return Setback { words, again: !never_left };
     }
-    let words = format!("{words}; it may have been sent, and has no id by which a second one would be dropped");
+    let words =
+        format!("{words}; it may have been sent, and has no id by which a second one would be dropped");
     Setback { words, again: false }
 }

@@ -58,7 +58,9 @@ pub(crate) struct Target {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TargetError {
     /// Nothing was named, and nothing is there to be taken.
-    #[error("no local stack is up: bring one up with `redial local up`, or name a deployed one with --stack NAME")]
+    #[error(
+        "no local stack is up: bring one up with `redial local up`, or name a deployed one with --stack NAME"
+    )]
     NoneUp,
     /// Nothing was named, and there is a choice.
     #[error("several local stacks are up: choose one with --local NAME, of {0}")]
@@ -106,25 +108,30 @@ pub(crate) enum TargetError {
     },
 }
 
-impl From<TargetError> for Failure {
-    fn from(error: TargetError) -> Self {
-        match error {
-            TargetError::Several(_) => Self::input(error.to_string()),
-            TargetError::NoneUp
-            | TargetError::NotUp { .. }
-            | TargetError::Local(_)
-            | TargetError::NoRegion
-            | TargetError::CaBundle(_)
-            | TargetError::NoStack { .. }
-            | TargetError::Lookup { .. }
-            | TargetError::NotOurs { .. } => Self::Failed(Box::new(error)),
+impl TargetError {
+    /// A choice that was left open is a matter of what was given; all else failed.
+    fn into_failure(self) -> Failure {
+        match self {
+            Self::Several(_) => Failure::input(self.to_string()),
+            Self::NoneUp
+            | Self::NotUp { .. }
+            | Self::Local(_)
+            | Self::NoRegion
+            | Self::CaBundle(_)
+            | Self::NoStack { .. }
+            | Self::Lookup { .. }
+            | Self::NotOurs { .. } => Failure::from(self),
         }
     }
 }
 
 impl TargetArgs {
     /// Finds the stack.
-    pub(crate) async fn resolve(&self) -> Result<Target, TargetError> {
+    pub(crate) async fn resolve(&self) -> Result<Target, Failure> {
+        self.find().await.map_err(TargetError::into_failure)
+    }
+
+    async fn find(&self) -> Result<Target, TargetError> {
         if let Some(name) = &self.stack {
             return aws::deployed(name, self.region.as_deref(), self.profile.as_deref()).await;
         }
@@ -216,7 +223,7 @@ mod tests {
         assert!(matches!(choose(Vec::new(), None), Err(TargetError::NoneUp)));
         let several = choose(vec![known("a"), known("b")], None).expect_err("a choice");
         assert_eq!(several.to_string(), "several local stacks are up: choose one with --local NAME, of a, b");
-        assert!(matches!(Failure::from(several), Failure::Input(_)));
+        assert!(matches!(several.into_failure(), Failure::Input(_)));
     }
 
     #[test]

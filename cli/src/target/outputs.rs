@@ -54,7 +54,8 @@ mod tests {
 
     fn names() -> Vec<&'static str> {
         let (_, outputs) = TEMPLATE.split_once("\nOutputs:\n").expect("it has outputs");
-        let name = |line: &'static str| line.strip_prefix("  ")?.strip_suffix(':').filter(|n| !n.contains(' '));
+        let name =
+            |line: &'static str| line.strip_prefix("  ")?.strip_suffix(':').filter(|n| !n.contains(' '));
         outputs.lines().filter_map(name).collect()
     }
 

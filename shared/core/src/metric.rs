@@ -16,6 +16,8 @@ pub enum Metric {
     DeadLetters,
     /// Deliveries that failed under a policy without retries.
     FailedNoRetries,
+    /// Attempts that ended a delivery without hope: a high share tells of stale subscriptions, or of a fault of ours.
+    PermanentFailures,
     /// Endpoints found gone or unknown.
     Gone,
     /// Deliveries whose TTL was over before they could be sent.
@@ -67,13 +69,14 @@ impl Unit {
 
 impl Metric {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Attempts,
         Self::Sent,
         Self::SentOnRetry,
         Self::Retried,
         Self::DeadLetters,
         Self::FailedNoRetries,
+        Self::PermanentFailures,
         Self::Gone,
         Self::Expired,
         Self::InDoubt,
@@ -99,6 +102,7 @@ impl Metric {
             Self::Retried => "Retried",
             Self::DeadLetters => "DeadLetters",
             Self::FailedNoRetries => "FailedNoRetries",
+            Self::PermanentFailures => "PermanentFailures",
             Self::Gone => "Gone",
             Self::Expired => "Expired",
             Self::InDoubt => "InDoubt",
@@ -126,6 +130,7 @@ impl Metric {
             | Self::Retried
             | Self::DeadLetters
             | Self::FailedNoRetries
+            | Self::PermanentFailures
             | Self::Gone
             | Self::Expired
             | Self::InDoubt

@@ -177,9 +177,10 @@ impl Deadline {
         self.at.since(now)
     }
 
-    /// Whole seconds left at `now`, rounded down: the value of the `TTL` header (RFC 8030, 5.2).
+    /// Whole seconds left at `now`, a part of one counted as one, and never more than push services take: the value of the
+    /// `TTL` header (RFC 8030, 5.2). Rounded down, a message of one second would be one that nobody keeps.
     pub fn remaining_ttl(self, now: Timestamp) -> Ttl {
-        let secs = u32::try_from(self.remaining(now).as_secs()).unwrap_or(u32::MAX);
+        let secs = u32::try_from(self.remaining(now).as_millis().div_ceil(1000)).unwrap_or(u32::MAX);
         Ttl(secs.min(Ttl::MAX_WEB_PUSH.0))
     }
 

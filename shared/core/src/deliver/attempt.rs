@@ -141,6 +141,9 @@ fn report<E: Environment>(
     if matches!(verdict, Verdict::Retry(retry) if retry.in_doubt) {
         telemetry.count(Metric::InDoubt, 1);
     }
+    if matches!(verdict, Verdict::Gone { .. } | Verdict::Failed(_)) {
+        telemetry.count(Metric::PermanentFailures, 1);
+    }
     if matches!(plan, Plan::Sent) && job.travel.turn.attempt.0 > 0 {
         telemetry.count(Metric::SentOnRetry, 1);
     }

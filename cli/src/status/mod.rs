@@ -1,0 +1,195 @@
+//! Where a delivery stands: what the ledger and the dead-letter store hold of it, put together.
+//!
+//! The ledger knows a delivery from its first claim on. A message that never became one (it could not be read, its id was
+//! used for another content) has only a dead letter, under the same `tenant#id`.
+
+mod letters;
+mod words;
+
+use aws_sdk_dynamodb::Client;
+use redial_adapters::{ledger_dynamo::DynamoLedger, system::System};
+use redial_core::{
+    identity::{DeliveryId, DeliveryKey, Tenant},
+    ledger::{Entry, State},
+    ports::{Clock as _, LedgerReader as _},
+    route::WaitSettings,
+    time::Timestamp,
+};
+use serde_json::{Value, json};
+
+pub(crate) use letters::Letter;
+
+use crate::{failure::Failure, target::Target};
+use letters::Letters;
+
+/// What is known of an id.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Standing {
+    tenant: String,
+    id: DeliveryId,
+    entry: Option<Entry>,
+    letters: Vec<Letter>,
+    place: String,
+}
+
+/// Looks ids up in one stack.
+#[derive(Debug)]
+pub(crate) struct Lookup {
+    ledger: DynamoLedger,
+    letters: Letters,
+    lambda: aws_sdk_lambda::Client,
+    dispatch: String,
+}
+
+impl Lookup {
+    /// In this stack.
+    pub(crate) fn new(target: &Target) -> Self {
+        let client = Client::new(&target.sdk);
+        Self {
+            ledger: DynamoLedger::new(client.clone(), target.tables.deliveries.clone()),
+            letters: Letters::new(client, target.tables.dead_letters.clone()),
+            lambda: aws_sdk_lambda::Client::new(&target.sdk),
+            dispatch: target.dispatch.clone(),
+        }
+    }
+
+    /// All that is known of an id; `None` if nothing is. A tenant that could not be read has letters only.
+    pub(crate) async fn standing(&self, tenant: &str, id: &DeliveryId) -> Result<Option<Standing>, Failure> {
+        let entry = match Tenant::parse(tenant) {
+            Some(tenant) => self.ledger.get(&DeliveryKey { tenant, id: id.clone() }).await?,
+            None => None,
+        };
+        let letters = self.letters.of(tenant, id).await?;
+        let now = System.now();
+        let place = match &entry {
+            Some(entry) => words::of_entry(entry, &letters, &self.settings(entry).await, now),
+            None => match letters.first() {
+                Some(letter) => words::of_letter(letter, now),
+                None => return Ok(None),
+            },
+        };
+        Ok(Some(Standing { tenant: tenant.to_owned(), id: id.clone(), entry, letters, place }))
+    }
+
+    /// How the stack divides waits, where it matters: queue or parking is decided by that. Whoever may not read the
+    /// function's configuration is told by the defaults.
+    async fn settings(&self, entry: &Entry) -> WaitSettings {
+        let default = WaitSettings::default();
+        if entry.state != State::Retrying {
+            return default;
+        }
+        let call = self.lambda.get_function_configuration().function_name(&self.dispatch);
+        let Ok(function) = call.send().await else { return default };
+        let variable = |name: &str| function.environment()?.variables()?.get(name);
+        let number = |name: &str| variable(name).and_then(|text| text.parse().ok());
+        WaitSettings {
+            sqs_max_delay: number("SQS_MAX_DELAY_SECONDS")
+                .and_then(|secs| u16::try_from(secs).ok())
+                .unwrap_or(default.sqs_max_delay),
+            bucket_secs: number("WAIT_BUCKET_SECONDS").unwrap_or(default.bucket_secs),
+            shards: default.shards,
+        }
+    }
+}
+
+impl Standing {
+    /// Whether nothing will follow, short of a replay.
+    pub(crate) fn is_final(&self) -> bool {
+        self.entry.as_ref().is_none_or(|entry| entry.state.is_terminal())
+    }
+
+    /// For a script: every field always there, null where there is nothing to say.
+    pub(crate) fn to_json(&self) -> Value {
+        let time = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
+        let entry = self.entry.as_ref();
+        json!({
+            "tenant": self.tenant,
+            "id": self.id.as_str(),
+            "state": entry.map(|it| it.state.label()),
+            "final": self.is_final(),
+            "where": self.place,
+            "attempt": entry.map(|it| it.turn.attempt.0),
+            "lineage": entry.map(|it| it.turn.lineage.0),
+            "status": entry.and_then(|it| it.status),
+            "reason": entry.and_then(|it| it.reason).map(|reason| reason.label()),
+            "provider_word": entry.and_then(|it| it.provider_word.as_deref()),
+            "in_doubt": entry.map(|it| it.in_doubt),
+            "not_before": time(entry.and_then(|it| it.not_before)),
+            "lease_until": time(entry.map(|it| it.lease_until)),
+            "created_at": time(entry.map(|it| it.created_at)),
+            "updated_at": time(entry.map(|it| it.updated_at)),
+            "endpoint_hash": entry.and_then(|it| it.endpoint_hash.as_ref()).map(|hash| hash.as_str()),
+            "subscription": entry.and_then(|it| it.subscription.as_ref()).map(|id| id.as_str()),
+            "source_message": entry.map(|it| it.source_message.as_str()),
+            "dead_letters": self.letters.iter().map(Letter::to_json).collect::<Vec<_>>(),
+        })
+    }
+
+    /// For a reader: the place in words, then what there is.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let state = self.entry.as_ref().map_or("dead letter", |entry| entry.state.label());
+        let mut lines = vec![format!("{}#{}: {state}", self.tenant, self.id), format!("  {}", self.place)];
+        let mut field = |name: &str, value: Option<String>| {
+            lines.extend(value.map(|value| format!("  {name:<14}{value}")));
+        };
+        if let Some(entry) = &self.entry {
+            field("attempt", Some(words::attempt(entry.turn)));
+            field("last status", entry.status.map(|status| status.to_string()));
+            field("reason", entry.reason.map(|reason| reason.to_string()));
+            field("provider says", entry.provider_word.clone());
+            field(
+                "in doubt",
+                entry.in_doubt.then(|| "an attempt may have arrived without an answer".to_owned()),
+            );
+            field("not before", entry.not_before.map(Timestamp::to_rfc3339));
+            field("first claimed", Some(entry.created_at.to_rfc3339()));
+            field("updated", Some(entry.updated_at.to_rfc3339()));
+            field("subscription", entry.subscription.as_ref().map(ToString::to_string));
+            field("endpoint", entry.endpoint_hash.as_ref().map(|hash| hash.as_str().to_owned()));
+        }
+        for letter in &self.letters {
+            field("dead letter", Some(letter.in_words()));
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_letter_alone_is_final_and_has_every_field() {
+        let letter = letters::tests::letter("malformed", "malformed");
+        let standing = Standing {
+            tenant: "_unknown".to_owned(),
+            id: DeliveryId::parse("m1").expect("valid"),
+            entry: None,
+            place: words::of_letter(&letter, Timestamp::from_secs(1)),
+            letters: vec![letter],
+        };
+        let json = standing.to_json();
+        assert_eq!(json["final"], true);
+        assert_eq!(json["state"], Value::Null);
+        assert_eq!(json["dead_letters"][0]["reason"], "malformed");
+        assert_eq!(standing.lines()[0], "_unknown#m1: dead letter");
+    }
+
+    #[test]
+    fn every_line_of_an_entry_is_there_and_no_more() {
+        let entry = words::tests::entry(State::Retrying);
+        let standing = Standing {
+            tenant: "acme".to_owned(),
+            id: entry.key.id.clone(),
+            place: "somewhere".to_owned(),
+            letters: Vec::new(),
+            entry: Some(entry),
+        };
+        let lines = standing.lines();
+        assert_eq!(lines[..3], ["acme#d1: retrying", "  somewhere", "  attempt       1"]);
+        assert!(lines.contains(&"  last status   503".to_owned()), "{lines:?}");
+        assert!(!lines.iter().any(|line| line.contains("in doubt")), "{lines:?}");
+        assert!(!standing.is_final());
+        assert_eq!(standing.to_json()["attempt"], 1);
+    }
+}

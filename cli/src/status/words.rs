@@ -1,0 +1,211 @@
+//! Where a delivery is now, in a sentence.
+
+use std::time::Duration;
+
+use redial_core::{
+    dead_letter::LetterKey,
+    identity::Turn,
+    lane::Lane,
+    ledger::{Entry, State},
+    reason::Reason,
+    route::{Route, WaitSettings, route},
+    time::Timestamp,
+};
+
+use super::Letter;
+
+/// Of what the ledger holds, with the letters of the same id.
+pub(super) fn of_entry(entry: &Entry, letters: &[Letter], settings: &WaitSettings, now: Timestamp) -> String {
+    match entry.state {
+        State::Queued => "given back after its worker failed: on its queue, about to be attempted again".to_owned(),
+        State::Deferred => match entry.not_before {
+            Some(at) => format!("held back until {}", moment(at, now)),
+            None => "held back, about to be attempted".to_owned(),
+        },
+        State::Sending if now < entry.lease_until => {
+            format!("being sent; its worker has until {}", moment(entry.lease_until, now))
+        }
+        State::Sending => {
+            "its worker ended without recording an outcome: the attempt is made again when SQS brings the message back"
+                .to_owned()
+        }
+        State::Retrying => retrying(entry, settings, now),
+        State::Sent => format!("accepted by the push service {}", moment(entry.updated_at, now)),
+        State::Gone if entry.reason == Some(Reason::NotFound) => {
+            "the push service does not know the endpoint; it is flagged until another 404 confirms it".to_owned()
+        }
+        State::Gone => "the endpoint is gone for good, and its subscription off".to_owned(),
+        State::Expired => "its TTL was over before it could be sent".to_owned(),
+        State::Failed => {
+            let name = LetterKey::of_delivery(&entry.key.tenant, &entry.key.id, entry.turn.lineage).letter;
+            let reason = entry.reason.map_or("failed", Reason::label);
+            let letter = letters.iter().find(|letter| letter.name == name);
+            format!("dead letter: {reason}; {}", body(letter, now))
+        }
+        State::FailedNoRetries => {
+            "failed, under a policy without retries: there is no dead letter".to_owned()
+        }
+    }
+}
+
+/// Of a message that the ledger does not know, and a letter tells of.
+pub(super) fn of_letter(letter: &Letter, now: Timestamp) -> String {
+    let reason = letter.reason.as_deref().unwrap_or("not described yet");
+    format!("dead letter: {reason}; {}", body(Some(letter), now))
+}
+
+/// Which attempt: `0`, or `2 (of replay 1)`.
+pub(super) fn attempt(turn: Turn) -> String {
+    match turn.lineage.0 {
+        0 => turn.attempt.0.to_string(),
+        replay => format!("{} (of replay {replay})", turn.attempt.0),
+    }
+}
+
+fn retrying(entry: &Entry, settings: &WaitSettings, now: Timestamp) -> String {
+    let next = entry.turn.attempt.next().0;
+    let Some(at) = entry.not_before else { return format!("on the retry queue for retry {next}") };
+    if at <= now {
+        return format!("on the retry queue for retry {next}, due since {}", moment(at, now));
+    }
+    // The same question that was asked when the attempt's outcome was handed off; the answer is the same in both lanes.
+    match route(Lane::Transactional, at, entry.updated_at, settings) {
+        Route::Queue(_) => format!("waiting on the retry queue for retry {next} until {}", moment(at, now)),
+        Route::Park(_) => format!("parked for retry {next} until {}", moment(at, now)),
+    }
+}
+
+fn body(letter: Option<&Letter>, now: Timestamp) -> String {
+    match letter.map(|letter| (letter.body_until, letter.described)) {
+        Some((Some(until), _)) if now < until => format!("body kept until {}", moment(until, now)),
+        Some((Some(_), _) | (None, true)) => "no body kept any more".to_owned(),
+        Some((None, false)) | None => "on its way to the dead-letter store".to_owned(),
+    }
+}
+
+/// `2026-11-21T10:05:00.000Z (in 42 s)`.
+fn moment(at: Timestamp, now: Timestamp) -> String {
+    let distance = if now < at { at.since(now) } else { now.since(at) };
+    let distance = rough(distance);
+    let relative = if now < at { format!("in {distance}") } else { format!("{distance} ago") };
+    format!("{} ({relative})", at.to_rfc3339())
+}
+
+/// A length of time in its largest whole unit.
+fn rough(length: Duration) -> String {
+    let secs = length.as_secs();
+    match secs {
+        0..=119 => format!("{secs} s"),
+        120..=7199 => format!("{} min", secs / 60),
+        7200..=172_799 => format!("{} h", secs / 3600),
+        172_800.. => format!("{} days", secs / 86_400),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use redial_core::{
+        endpoint::HashKeys,
+        identity::{Attempt, DeliveryId, DeliveryKey, Lineage, Tenant},
+    };
+
+    use super::*;
+
+    fn now() -> Timestamp {
+        Timestamp::parse_rfc3339("2026-11-21T10:05:00Z").expect("valid")
+    }
+
+    pub(in crate::status) fn entry(state: State) -> Entry {
+        let keys = HashKeys::parse("k1:0123456789abcdef").expect("valid");
+        Entry {
+            key: DeliveryKey {
+                tenant: Tenant::parse("acme").expect("valid"),
+                id: DeliveryId::parse("d1").expect("valid"),
+            },
+            state,
+            turn: Turn { lineage: Lineage(0), attempt: Attempt(1) },
+            fingerprint: keys.fingerprint(b"content"),
+            lease_token: "token".to_owned(),
+            lease_until: now().plus(Duration::from_secs(30)),
+            source_message: "m1".to_owned(),
+            endpoint_hash: None,
+            subscription: None,
+            status: Some(503),
+            reason: Some(Reason::ServerError),
+            provider_word: None,
+            not_before: None,
+            in_doubt: false,
+            created_at: now(),
+            updated_at: now(),
+        }
+    }
+
+    fn said(entry: &Entry, letters: &[Letter]) -> String {
+        of_entry(entry, letters, &WaitSettings::default(), now())
+    }
+
+    #[test]
+    fn every_state_has_its_words() {
+        let expected = |state| match state {
+            State::Queued => "given back",
+            State::Deferred => "held back",
+            State::Sending => "being sent; its worker has until 2026-11-21T10:05:30.000Z (in 30 s)",
+            State::Retrying => "on the retry queue for retry 2",
+            State::Sent => "accepted by the push service 2026-11-21T10:05:00.000Z (0 s ago)",
+            State::Gone => "the endpoint is gone",
+            State::Expired => "its TTL was over",
+            State::Failed => "dead letter: server_error; on its way to the dead-letter store",
+            State::FailedNoRetries => "failed, under a policy without retries",
+        };
+        for state in State::ALL {
+            let words = said(&entry(state), &[]);
+            assert!(words.starts_with(expected(state)), "{words}");
+        }
+    }
+
+    #[test]
+    fn a_retry_waits_on_the_queue_or_parked_as_it_was_routed() {
+        let due_in = |secs| Entry {
+            not_before: Some(now().plus(Duration::from_secs(secs))),
+            ..entry(State::Retrying)
+        };
+        let on_queue = "waiting on the retry queue for retry 2 until 2026-11-21T10:06:30.000Z (in 90 s)";
+        assert_eq!(said(&due_in(90), &[]), on_queue);
+        assert_eq!(said(&due_in(3600), &[]), "parked for retry 2 until 2026-11-21T11:05:00.000Z (in 60 min)");
+        let settings = WaitSettings { sqs_max_delay: 2, bucket_secs: 1, shards: 1 };
+        assert!(of_entry(&due_in(5), &[], &settings, now()).starts_with("parked"));
+        let late = Entry { not_before: Some(now().minus(Duration::from_secs(3))), ..entry(State::Retrying) };
+        assert!(said(&late, &[]).ends_with("due since 2026-11-21T10:04:57.000Z (3 s ago)"));
+    }
+
+    #[test]
+    fn a_lease_that_is_over_says_that_the_worker_ended() {
+        let over = Entry { lease_until: now(), ..entry(State::Sending) };
+        assert!(said(&over, &[]).starts_with("its worker ended"));
+    }
+
+    #[test]
+    fn a_dead_letter_says_until_when_its_body_is_kept() {
+        let mut letter = super::super::letters::tests::letter("lineage-0", "server_error");
+        let failed = entry(State::Failed);
+        letter.body_until = Some(now().plus(Duration::from_secs(4 * 3600)));
+        let kept = "dead letter: server_error; body kept until 2026-11-21T14:05:00.000Z (in 4 h)";
+        assert_eq!(said(&failed, std::slice::from_ref(&letter)), kept);
+        letter.body_until = Some(now());
+        assert!(said(&failed, std::slice::from_ref(&letter)).ends_with("no body kept any more"));
+        letter.name = "lineage-1".to_owned();
+        assert!(said(&failed, &[letter.clone()]).ends_with("on its way to the dead-letter store"));
+        assert_eq!(of_letter(&letter, now()), "dead letter: server_error; no body kept any more");
+    }
+
+    #[test]
+    fn lengths_are_told_in_their_largest_unit() {
+        let seen = [0, 119, 120, 7199, 7200, 172_799, 172_800].map(|secs| rough(Duration::from_secs(secs)));
+        assert_eq!(seen, ["0 s", "119 s", "2 min", "119 min", "2 h", "47 h", "2 days"]);
+    }
+
+    #[test]
+    fn a_replay_is_told() {
+        assert_eq!(attempt(Turn { lineage: Lineage(1), attempt: Attempt(2) }), "2 (of replay 1)");
+    }
+}

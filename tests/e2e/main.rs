@@ -1,0 +1,3 @@
+//! Redial from end to end: messages go into the queues of the deployed template, and a push service decrypts what comes out.
+
+mod roads;
