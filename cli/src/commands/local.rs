@@ -9,6 +9,11 @@ use crate::local::{self, Description, Emulator, LOCALSTACK_ENDPOINT, Options, Pr
 
 /// The whole of it on this machine, without an AWS account
 #[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+  redial local up
+  redial local status
+  redial local down")]
 pub enum Local {
     /// Brings a stack up and leaves it running
     Up(Up),
@@ -31,6 +36,11 @@ struct Which {
 
 /// Brings a stack up and leaves it running
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  redial local up
+  redial local up --json --egress-allow https://localhost:8443 --egress-ca root.pem
+  redial local up --name shop --env WAIT_SHARDS=1")]
 pub struct Up {
     #[command(flatten)]
     which: Which,
@@ -68,6 +78,9 @@ pub struct Up {
 
 /// Ends a stack
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  redial local down --name shop")]
 pub struct Down {
     #[command(flatten)]
     which: Which,
@@ -75,6 +88,9 @@ pub struct Down {
 
 /// Lists the stacks that are up
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  redial local status --json | jq -r .stack.queues.ingest")]
 pub struct Status {
     /// Folder that stacks keep their state in [default: target/redial/stacks]
     #[arg(long, value_name = "DIR")]

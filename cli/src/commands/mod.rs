@@ -4,6 +4,7 @@
 //! is not there; 2 where what was given cannot be used, and then nothing was done.
 
 mod completions;
+mod ids;
 pub mod local;
 mod schema;
 mod send;
@@ -39,24 +40,19 @@ pub struct Cli {
     command: Command,
 }
 
+/// What each command is for stands with its arguments.
 #[derive(Debug, Subcommand)]
 enum Command {
     /// The whole of it on this machine, without an AWS account
     #[command(subcommand)]
     Local(local::Local),
-    /// Sends messages: every one is checked before the first is sent
     Send(send::Send),
-    /// Shows where a delivery stands
     Status(status::Status),
-    /// Stores the subscriptions of browsers, and looks them up
     #[command(subcommand)]
     Subscriptions(subscriptions::Subscriptions),
-    /// Makes and reads VAPID keys: what push services know your pushes by
     #[command(subcommand)]
     Vapid(vapid::Vapid),
-    /// Prints the JSON Schema of a message
     Schema(schema::Schema),
-    /// Prints a script that completes redial's commands in a shell
     Completions(completions::Completions),
 }
 

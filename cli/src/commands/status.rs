@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use clap::Args;
-use redial_core::{dead_letter::LetterKey, identity::DeliveryId};
+use redial_core::identity::DeliveryId;
 
-use super::subscriptions;
+use super::ids;
 use crate::{
     failure::Failure,
     status::{Lookup, Standing},
@@ -32,10 +32,10 @@ Examples:
   redial status 0f3c9a52-5bb2-4d5c-9a53-1a8a1a0c2c11 --tenant _unknown --stack redial")]
 pub(crate) struct Status {
     /// The delivery's id
-    #[arg(value_name = "ID", value_parser = delivery_id)]
+    #[arg(value_name = "ID", value_parser = ids::delivery)]
     id: DeliveryId,
     /// Whose it is; _unknown where a body was so broken that no tenant could be read
-    #[arg(long, value_parser = tenant)]
+    #[arg(long, value_parser = ids::tenant_or_unknown)]
     tenant: String,
     /// Print one line of JSON
     #[arg(long)]
@@ -99,17 +99,5 @@ impl Status {
             "  it was not attempted yet (on its queue, or parked for its deliver_at), never sent, or is forgotten",
         );
         Err(Failure::Told)
-    }
-}
-
-fn delivery_id(text: &str) -> Result<DeliveryId, String> {
-    DeliveryId::parse(text).ok_or_else(|| "1 to 64 letters, digits, _ and -".to_owned())
-}
-
-fn tenant(text: &str) -> Result<String, String> {
-    if text == LetterKey::NO_TENANT {
-        Ok(text.to_owned())
-    } else {
-        Ok(subscriptions::tenant(text)?.to_string())
     }
 }

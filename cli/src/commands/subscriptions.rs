@@ -16,6 +16,7 @@ use redial_core::{
 };
 use serde_json::{Value, json, value::RawValue};
 
+use super::ids;
 use crate::{
     failure::Failure,
     input,
@@ -33,9 +34,7 @@ Examples:
   redial subscriptions put --tenant acme --id s1 subscription.json
   redial subscriptions get --tenant acme --id s1")]
 pub(crate) enum Subscriptions {
-    /// Stores a subscription, in place of one of the same id
     Put(Put),
-    /// Shows a subscription, without its endpoint and keys unless they are asked for
     Get(Get),
 }
 
@@ -43,10 +42,10 @@ pub(crate) enum Subscriptions {
 #[derive(Debug, Args)]
 struct Which {
     /// Whose it is
-    #[arg(long, value_parser = tenant)]
+    #[arg(long, value_parser = ids::tenant)]
     tenant: Tenant,
     /// Its id within the tenant: 1 to 64 letters, digits, _ and -
-    #[arg(long, value_parser = subscription_id)]
+    #[arg(long, value_parser = ids::subscription)]
     id: SubscriptionId,
 }
 
@@ -66,7 +65,7 @@ pub(crate) struct Put {
     #[arg(value_name = "FILE", default_value = input::STDIN)]
     file: PathBuf,
     /// The VAPID key that the browser subscribed with, where there are several [default: the default key]
-    #[arg(long, value_name = "ID", value_parser = vapid_key_id)]
+    #[arg(long, value_name = "ID", value_parser = ids::vapid_key)]
     vapid_key_id: Option<VapidKeyId>,
     /// Print one line of JSON
     #[arg(long)]
@@ -215,20 +214,6 @@ fn push_target(text: &str, tenant: &Tenant) -> Result<PushTarget, Failure> {
                 .collect(),
         )),
     }
-}
-
-pub(super) fn tenant(text: &str) -> Result<Tenant, String> {
-    Tenant::parse(text).ok_or_else(|| {
-        "1 to 63 lower-case letters, digits, _ and -, the first a letter or a digit".to_owned()
-    })
-}
-
-fn subscription_id(text: &str) -> Result<SubscriptionId, String> {
-    SubscriptionId::parse(text).ok_or_else(|| "1 to 64 letters, digits, _ and -".to_owned())
-}
-
-fn vapid_key_id(text: &str) -> Result<VapidKeyId, String> {
-    VapidKeyId::parse(text).ok_or_else(|| "1 to 64 letters, digits, _ and -".to_owned())
 }
 
 #[cfg(test)]

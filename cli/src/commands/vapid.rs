@@ -31,9 +31,7 @@ Examples:
   redial vapid generate
   redial vapid public < private-key.pem")]
 pub(crate) enum Vapid {
-    /// Prints a new private key and its public key
     Generate(Generate),
-    /// Prints the public key of a private key that stands on standard input
     Public(Public),
 }
 
@@ -56,8 +54,9 @@ pub(crate) struct Generate {
 
 /// Prints the public key of a private key that stands on standard input
 ///
-/// Takes every form that a stack takes: base64url of 32 bytes, PKCS#8 or SEC1 PEM, the JSON of `vapid generate --format json`, or
-/// {\"default\": ID, \"keys\": {ID: KEY, …}}, whose public keys are printed with their ids.
+/// Takes every form that a stack takes: base64url of 32 bytes, a PKCS#8 or SEC1 PEM, or several keys as
+/// {"default": ID, "keys": {ID: KEY, …}}, whose public keys are printed with their ids. Takes the JSON of
+/// `redial vapid generate --format json`, too.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -164,7 +163,7 @@ mod tests {
         let json = serde_json::to_string(&pair).expect("JSON");
         assert!(json.contains(r#""publicKey":"#), "{json}");
         for form in [pair.private_key.as_str(), &pem, &json] {
-            assert_eq!(public_keys(form).expect("a key"), [pair.public_key.clone()]);
+            assert_eq!(public_keys(form).expect("a key"), std::slice::from_ref(&pair.public_key));
         }
         assert_ne!(new_key().to_bytes(), key.to_bytes());
     }

@@ -107,13 +107,13 @@ impl<R: BufRead> Documents<R> {
             };
         }
         let text = match self.layout {
-            Layout::Brackets => self.to_closing_bracket(first)?,
+            Layout::Brackets => self.read_to_closing_bracket(first)?,
             Layout::Lines | Layout::Unknown | Layout::Lost => first,
         };
         Ok(Some(Document { line, text: readable(&text) }))
     }
 
-    fn to_closing_bracket(&mut self, first: Vec<u8>) -> io::Result<Vec<u8>> {
+    fn read_to_closing_bracket(&mut self, first: Vec<u8>) -> io::Result<Vec<u8>> {
         let mut brackets = Brackets::default();
         let mut text = Vec::new();
         let mut line = first;

@@ -164,11 +164,8 @@ where
             || error.code().is_some_and(|code| PASSING.contains(&code));
         return Setback { words, again: passing };
     }
-    let never_left = match error {
-        SdkError::ConstructionFailure(_) => true,
-        SdkError::DispatchFailure(failure) => !failure.is_io() && !failure.is_timeout(),
-        _ => false,
-    };
+    let never_left = matches!(error, SdkError::ConstructionFailure(_))
+        || matches!(error, SdkError::DispatchFailure(failure) if !failure.is_io() && !failure.is_timeout());
     if never_left || has_own_id {
         return Setback { words, again: !never_left };
     }

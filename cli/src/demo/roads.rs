@@ -1,0 +1,232 @@
+//! The roads: what is sent on each, what the push service answers, and how it has to end.
+//!
+//! `expected` is in the words of [`super::judge`], which derives the same from what was found. The answers are the ones that
+//! push services are known to give, where the testkit has them.
+
+use std::time::Duration;
+
+use redial_testkit::push_service::{Answer, Fixture};
+use serde_json::{Value, json};
+
+use super::world::SEND_TIMEOUT;
+
+/// How long the refusal of the old key takes: time enough to put the new one in its place.
+const REFUSAL_DELAY: Duration = Duration::from_millis(1500);
+
+/// Retry-After that the queue's own delay can wait out, in seconds.
+const SHORT_WAIT_SECS: u64 = 2;
+
+/// Retry-After that is longer than the queue's own delay (see [`super::world::SQS_MAX_DELAY_SECONDS`]), in seconds.
+const LONG_WAIT_SECS: u64 = 5;
+
+/// How far ahead a scheduled message is: long enough that it is still too far for the queue when dispatch first sees it.
+const SCHEDULED_IN: Duration = Duration::from_secs(8);
+
+/// Who gets the messages of a road.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Recipient {
+    /// By turns a subscription in the table, and one that comes with the message.
+    Either,
+    /// A subscription in the table: the road changes it.
+    Stored,
+    /// One that was made with the new key while the old one still signs.
+    NewKey,
+}
+
+/// How a message is put on the queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Manner {
+    /// Once.
+    Once,
+    /// Again after it was sent, as by a producer that saw no answer.
+    Twice,
+    /// With its end cut off.
+    CutOff,
+}
+
+/// A road.
+#[derive(Debug)]
+pub(super) struct Road {
+    /// Its name in the report.
+    pub(super) name: &'static str,
+    /// What its messages' ids begin with.
+    pub(super) slug: &'static str,
+    /// The most deliveries that it is worth.
+    pub(super) most: usize,
+    /// Who gets them.
+    pub(super) recipient: Recipient,
+    /// How they are sent.
+    pub(super) manner: Manner,
+    /// What the push service answers, before it accepts.
+    pub(super) answers: fn() -> Vec<Answer>,
+    /// Further fields of the message: an object.
+    pub(super) fields: fn() -> Value,
+    /// How far ahead it is scheduled.
+    pub(super) scheduled_in: Option<Duration>,
+    /// How far apart its first two requests are at the least.
+    pub(super) apart: Duration,
+    /// How each of them ends.
+    pub(super) expected: &'static str,
+}
+
+impl Road {
+    /// Whether its messages are refused until the key is changed.
+    pub(super) fn changes_the_key(&self) -> bool {
+        self.recipient == Recipient::NewKey
+    }
+
+    /// Queue messages for one delivery.
+    pub(super) fn messages_each(&self) -> usize {
+        match self.manner {
+            Manner::Once | Manner::CutOff => 1,
+            Manner::Twice => 2,
+        }
+    }
+}
+
+/// What most roads are like.
+const PLAIN: Road = Road {
+    name: "sent",
+    slug: "sent",
+    most: 10,
+    recipient: Recipient::Either,
+    manner: Manner::Once,
+    answers: Vec::new,
+    fields: || json!({}),
+    scheduled_in: None,
+    apart: Duration::ZERO,
+    expected: "sent, 1 post",
+};
+
+/// The roads; the first one takes all the messages that the others leave.
+pub(super) static ROADS: [Road; 15] = [
+    PLAIN,
+    Road {
+        name: "503 then sent",
+        slug: "unavailable",
+        answers: || vec![Answer::status(503)],
+        expected: "sent, 2 posts",
+        ..PLAIN
+    },
+    Road {
+        name: "429 with Retry-After",
+        slug: "throttled",
+        answers: || vec![Answer::status(429).with_header("retry-after", &SHORT_WAIT_SECS.to_string())],
+        apart: Duration::from_secs(SHORT_WAIT_SECS),
+        expected: "sent, 2 posts",
+        ..PLAIN
+    },
+    Road {
+        name: "long wait by Step Functions",
+        slug: "parked",
+        answers: || vec![Answer::status(429).with_header("retry-after", &LONG_WAIT_SECS.to_string())],
+        apart: Duration::from_secs(LONG_WAIT_SECS),
+        expected: "parked, sent, 2 posts",
+        ..PLAIN
+    },
+    Road {
+        name: "scheduled by deliver_at",
+        slug: "scheduled",
+        scheduled_in: Some(SCHEDULED_IN),
+        expected: "parked, sent, 1 post",
+        ..PLAIN
+    },
+    Road {
+        name: "TTL too short",
+        slug: "ttl",
+        // 127 s, as Mozilla's service asks for.
+        answers: || vec![Answer::fixture(Fixture::MozillaThrottled)],
+        fields: || json!({"ttl": 120}),
+        expected: "dead letter ttl_exceeded, 1 post",
+        ..PLAIN
+    },
+    Road {
+        name: "404",
+        slug: "unknown",
+        recipient: Recipient::Stored,
+        answers: || vec![Answer::fixture(Fixture::FcmNotFound)],
+        expected: "gone, subscription flagged, 1 post",
+        ..PLAIN
+    },
+    Road {
+        name: "410",
+        slug: "gone",
+        // Ten in a window would look like a provider's bad day.
+        most: 5,
+        recipient: Recipient::Stored,
+        answers: || vec![Answer::fixture(Fixture::MozillaGone)],
+        expected: "gone, subscription off, 1 post",
+        ..PLAIN
+    },
+    Road {
+        name: "413",
+        slug: "too-large",
+        answers: || vec![Answer::fixture(Fixture::AppleTooLarge)],
+        expected: "dead letter payload_too_large, 1 post",
+        ..PLAIN
+    },
+    Road {
+        name: "400",
+        slug: "rejected",
+        answers: || vec![Answer::fixture(Fixture::FcmBadRequest)],
+        expected: "dead letter rejected, 1 post",
+        ..PLAIN
+    },
+    Road {
+        name: "401 cured by a new key",
+        slug: "new-key",
+        // A worker that has just loaded its keys does not load them again.
+        most: 1,
+        recipient: Recipient::NewKey,
+        answers: || vec![Answer::fixture(Fixture::MozillaUnauthorized).after(REFUSAL_DELAY)],
+        expected: "sent with a new key, 2 posts",
+        ..PLAIN
+    },
+    Road {
+        name: "time-out in doubt",
+        slug: "in-doubt",
+        answers: || vec![Answer::hang(SEND_TIMEOUT * 2)],
+        expected: "sent in doubt, 2 posts",
+        ..PLAIN
+    },
+    Road {
+        name: "malformed JSON",
+        slug: "malformed",
+        manner: Manner::CutOff,
+        expected: "dead letter malformed, 0 posts",
+        ..PLAIN
+    },
+    Road { name: "duplicate", slug: "duplicate", manner: Manner::Twice, expected: "sent, 1 post", ..PLAIN },
+    Road {
+        name: "exhausted retries",
+        slug: "exhausted",
+        answers: || Answer::status(503).times(3),
+        fields: || json!({"retry": {"base_delay_ms": 500, "jitter": "none", "max_retries": 2}}),
+        expected: "dead letter retries_exhausted, 3 posts",
+        ..PLAIN
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_and_slugs_are_distinct() {
+        let names: BTreeSet<&str> = ROADS.iter().map(|road| road.name).collect();
+        let slugs: BTreeSet<&str> = ROADS.iter().map(|road| road.slug).collect();
+        assert_eq!((names.len(), slugs.len()), (ROADS.len(), ROADS.len()));
+    }
+
+    #[test]
+    fn the_waits_are_on_their_side_of_the_queue_s_own_delay() {
+        // Up to a tenth is added to a Retry-After, and the fraction of a second is waited out inside.
+        let limit = Duration::from_secs(u64::from(super::super::world::SQS_MAX_DELAY_SECONDS) + 1);
+        assert!(Duration::from_secs(SHORT_WAIT_SECS).mul_f64(1.1) < limit);
+        assert!(Duration::from_secs(LONG_WAIT_SECS) >= limit + Duration::from_secs(1));
+        assert!(SCHEDULED_IN >= limit + Duration::from_secs(3));
+        assert!(REFUSAL_DELAY < SEND_TIMEOUT);
+    }
+}

@@ -1,0 +1,160 @@
+//! Everything that the messages move in: the stack, the push service beside it, and clients of both.
+
+use std::{io::Write as _, time::Duration};
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use redial_adapters::{
+    control_dynamo::DynamoControl, dead_letters_dynamo::DynamoDeadLetters, ledger_dynamo::DynamoLedger,
+    subscriptions_dynamo::DynamoSubscriptions, system::System,
+};
+use redial_core::{
+    endpoint::Endpoint,
+    identity::VapidKeyId,
+    ports::Clock as _,
+    push_target::{PushKeys, PushTarget},
+    subscription::{State, Subscription},
+};
+use redial_testkit::push_service::{PushService, Subscriber};
+use tempfile::NamedTempFile;
+
+use super::{call, keys::Keys, mix::Delivery};
+use crate::{
+    failure::Failure,
+    local::{Description, Options, Progress, Stack},
+    terminal::say,
+};
+
+/// The longest delay that is left to the queue; everything longer goes through Step Functions.
+pub(super) const SQS_MAX_DELAY_SECONDS: u16 = 2;
+
+/// When the functions give up on a push service that does not answer. A machine that builds something else at the same
+/// time must not make it fire.
+pub(super) const SEND_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// How long the first message may take to the push service. It waits for a function's cold start.
+const FIRST_POST_LIMIT: Duration = Duration::from_secs(30);
+
+/// Calls at the same time.
+pub(super) const IN_FLIGHT: usize = 8;
+
+/// The world; dropping it ends the stack and the push service.
+pub(super) struct World {
+    /// First, so that its functions end before the push service does.
+    stack: Stack,
+    /// What the messages are sent to.
+    pub(super) push: PushService,
+    /// The VAPID keys.
+    pub(super) keys: Keys,
+    pub(super) sqs: aws_sdk_sqs::Client,
+    pub(super) dynamodb: aws_sdk_dynamodb::Client,
+    pub(super) sfn: aws_sdk_sfn::Client,
+    secrets: aws_sdk_secretsmanager::Client,
+    pub(super) ledger: DynamoLedger,
+    pub(super) letters: DynamoDeadLetters,
+    pub(super) subscriptions: DynamoSubscriptions,
+    _certificate: NamedTempFile,
+}
+
+/// The template has no such output.
+#[derive(Debug, thiserror::Error)]
+#[error("the stack has no output {0}")]
+struct NoOutput(&'static str);
+
+impl World {
+    /// Brings everything up.
+    pub(super) async fn up() -> Result<Self, Failure> {
+        let push = PushService::start()?;
+        let mut certificate = NamedTempFile::with_prefix("redial-demo-")?;
+        certificate.write_all(push.ca_pem().as_bytes())?;
+        let keys = Keys::generate();
+        let environment = [
+            ("SQS_MAX_DELAY_SECONDS", SQS_MAX_DELAY_SECONDS.to_string()),
+            ("WAIT_BUCKET_SECONDS", "1".to_owned()),
+            ("WAIT_SHARDS", "1".to_owned()),
+            ("SEND_TIMEOUT_SECONDS", SEND_TIMEOUT.as_secs().to_string()),
+        ];
+        let stack = Stack::up(Options {
+            egress_allow: vec![push.origin().to_owned()],
+            egress_ca: Some(certificate.path().to_owned()),
+            env: environment.map(|(name, value)| (name.to_owned(), value)).into(),
+            vapid_private_key: Some(keys.old.private.clone()),
+            progress: Progress::to(say),
+            ..Options::default()
+        })
+        .await?;
+        let sdk = stack.sdk_config();
+        let dynamodb = aws_sdk_dynamodb::Client::new(&sdk);
+        let tables = stack.description().tables.clone();
+        let control = DynamoControl::new(dynamodb.clone(), tables.control);
+        let world = Self {
+            push,
+            keys,
+            sqs: aws_sdk_sqs::Client::new(&sdk),
+            sfn: aws_sdk_sfn::Client::new(&sdk),
+            secrets: aws_sdk_secretsmanager::Client::new(&sdk),
+            ledger: DynamoLedger::new(dynamodb.clone(), tables.deliveries),
+            letters: DynamoDeadLetters::new(dynamodb.clone(), tables.dead_letters),
+            subscriptions: DynamoSubscriptions::new(dynamodb.clone(), tables.subscriptions, control),
+            dynamodb,
+            stack,
+            _certificate: certificate,
+        };
+        world.set_keys(world.keys.before()).await?;
+        Ok(world)
+    }
+
+    /// Addresses and names.
+    pub(super) fn description(&self) -> &Description {
+        self.stack.description()
+    }
+
+    /// What the emulator and the functions logged.
+    pub(super) fn log(&self) -> String {
+        self.stack.log()
+    }
+
+    /// Whether the emulator stopped delivering messages, in its words.
+    pub(super) fn poller_failure(&self) -> Option<String> {
+        self.stack.poller_failure()
+    }
+
+    /// Stores the subscriptions of those whose message names one.
+    pub(super) async fn store(&self, deliveries: &[Delivery]) -> Result<(), Failure> {
+        let subscriptions: Vec<Subscription> =
+            deliveries.iter().filter_map(stored).collect::<Result<_, _>>()?;
+        stream::iter(subscriptions)
+            .map(|subscription| async move {
+                self.subscriptions.put(&subscription, System.now()).await.map_err(Failure::from)
+            })
+            .buffer_unordered(IN_FLIGHT)
+            .try_for_each(async |_is_new| Ok(()))
+            .await
+    }
+
+    /// Waits until the push service has refused a message to this browser, and changes the key before the refusal arrives.
+    pub(super) async fn change_key_when_refused(&self, subscriber: &Subscriber) -> Result<(), Failure> {
+        self.push.wait_for(&subscriber.endpoint, 1, FIRST_POST_LIMIT).await?;
+        self.set_keys(self.keys.after()).await
+    }
+
+    async fn set_keys(&self, keys: String) -> Result<(), Failure> {
+        const OUTPUT: &str = "VapidSecretArn";
+        let id = self.stack.output(OUTPUT).ok_or(NoOutput(OUTPUT))?;
+        let put = self.secrets.put_secret_value().secret_id(id).secret_string(keys).send().await;
+        put.map_err(call("PutSecretValue"))?;
+        Ok(())
+    }
+}
+
+fn stored(delivery: &Delivery) -> Option<Result<Subscription, Failure>> {
+    let key = delivery.subscription_key()?;
+    let Subscriber { endpoint, p256dh, auth } = &delivery.subscriber;
+    let target = || {
+        Ok(PushTarget {
+            endpoint: Endpoint::parse(endpoint)?,
+            keys: PushKeys::parse(p256dh, auth)?,
+            vapid_key_id: delivery.vapid_key_id().and_then(VapidKeyId::parse),
+        })
+    };
+    Some(target().map(|target| Subscription { key, target, state: State::Active, flagged_at: None }))
+}
