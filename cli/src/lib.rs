@@ -2,6 +2,7 @@
 
 mod aws_words;
 pub mod commands;
+mod demo;
 mod failure;
 mod input;
 pub mod local;

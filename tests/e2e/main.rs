@@ -1,6 +1,9 @@
 //! Redial from end to end: messages go into the queues of the deployed template, and a push service decrypts what comes out.
 
+mod crash;
 mod duplicates;
 mod endpoints;
+mod readme;
 mod roads;
+mod template;
 mod waits;

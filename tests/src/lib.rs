@@ -2,3 +2,6 @@
 //! that decrypts. They are in `e2e/`; this library is what they share.
 
 pub mod deployment;
+pub mod hosted;
+pub mod mapping;
+pub mod scenery;

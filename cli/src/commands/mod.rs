@@ -4,6 +4,7 @@
 //! is not there; 2 where what was given cannot be used, and then nothing was done.
 
 mod completions;
+mod demo;
 mod ids;
 pub mod local;
 mod schema;
@@ -28,6 +29,7 @@ use crate::terminal::{print, say};
     version,
     after_help = "\
 Examples:
+  redial demo
   redial local up
   redial subscriptions put --tenant acme --id s1 subscription.json
   redial send message.json
@@ -43,6 +45,7 @@ pub struct Cli {
 /// What each command is for stands with its arguments.
 #[derive(Debug, Subcommand)]
 enum Command {
+    Demo(demo::Demo),
     /// The whole of it on this machine, without an AWS account
     #[command(subcommand)]
     Local(local::Local),
@@ -60,6 +63,7 @@ impl Cli {
     /// Runs the command.
     pub async fn run(self) -> ExitCode {
         let done = match self.command {
+            Command::Demo(command) => command.run().await,
             Command::Local(command) => command.run().await.map_err(Failure::Failed),
             Command::Send(command) => command.run().await,
             Command::Status(command) => command.run().await,

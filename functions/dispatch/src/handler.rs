@@ -54,3 +54,132 @@ fn failure(message_id: String) -> BatchItemFailure {
     failure.item_identifier = message_id;
     failure
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::time::Duration;
+
+    use redial_core::endpoint::{HashKeys, PushHosts};
+    use redial_core::identity::{DeliveryId, DeliveryKey, Tenant};
+    use redial_core::ledger::State;
+    use redial_core::ports::Clock;
+    use redial_core::reason::Reason;
+    use redial_core::route::WaitSettings;
+    use redial_testkit::memory::World;
+
+    use super::*;
+
+    const KEYS: &str = r#"{"p256dh":"BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4","auth":"BTBZMqHH6r4Tts7J_aSIgg"}"#;
+
+    fn urls() -> QueueUrls {
+        let url = |name: &str| format!("https://sqs.example/1/{name}");
+        QueueUrls {
+            ingest: url("ingest"),
+            bulk: url("bulk"),
+            retry: url("retry"),
+            retry_bulk: url("retry-bulk"),
+            dead_letters: url("dlq"),
+        }
+    }
+
+    fn settings() -> Settings {
+        Settings {
+            waits: WaitSettings::default(),
+            push_hosts: PushHosts::parse("push.example").expect("valid"),
+            egress_allow: Vec::new(),
+            hash_keys: HashKeys::parse("k1:0123456789abcdef").expect("valid"),
+            lease_margin: Duration::from_secs(10),
+        }
+    }
+
+    fn record(n: usize, body: String) -> SqsMessage {
+        let mut record = SqsMessage::default();
+        record.message_id = Some(format!("sqs-{n}"));
+        record.receipt_handle = Some(format!("receipt-{n}"));
+        record.body = Some(body);
+        record.event_source_arn = Some("arn:aws:sqs:eu-central-1:1:ingest".to_owned());
+        let attributes = [("SentTimestamp", "1800000000000"), ("ApproximateReceiveCount", "1")];
+        record.attributes =
+            HashMap::from(attributes.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        record
+    }
+
+    fn message(n: usize) -> String {
+        format!(
+            r#"{{"tenant":"acme","id":"m{n}","to":{{"web_push":{{"endpoint":"https://push.example/m{n}","keys":{KEYS}}}}},"payload":"hello"}}"#
+        )
+    }
+
+    async fn invoke(world: &World, request_id: &str, records: Vec<SqsMessage>) -> Vec<String> {
+        let mut event = SqsEvent::default();
+        event.records = records;
+        let mut context = Context::default();
+        context.request_id = request_id.to_owned();
+        context.deadline = u64::try_from(world.now().as_ms()).expect("after 1970") + 30_000;
+        let response = handle(world, &settings(), &urls(), LambdaEvent::new(event, context)).await;
+        let failures = response.expect("the event makes sense").batch_item_failures;
+        failures.into_iter().map(|failure| failure.item_identifier).collect()
+    }
+
+    fn state(world: &World, n: usize) -> Option<State> {
+        let key = DeliveryKey {
+            tenant: Tenant::parse("acme").expect("valid"),
+            id: DeliveryId::parse(&format!("m{n}")).expect("valid"),
+        };
+        world.state().ledger.get(&key).map(|entry| entry.state)
+    }
+
+    fn world() -> World {
+        World::at(Timestamp::from_secs(1_800_000_000))
+    }
+
+    #[tokio::test]
+    async fn of_ten_a_malformed_one_is_stored_one_that_panics_comes_back_alone_and_is_then_sent() {
+        let world = world();
+        world.state().panicking.insert("https://push.example/m4".to_owned());
+        let mut records: Vec<_> = (0..9).map(|n| record(n, message(n))).collect();
+        records.push(record(9, "{".to_owned()));
+
+        assert_eq!(invoke(&world, "first", records.clone()).await, ["sqs-4"]);
+        let come_back = world.state().come_back.clone();
+        assert!(matches!(come_back.as_slice(), [(receipt, 5..=10)] if receipt.handle == "receipt-4"));
+        assert_eq!(world.state().dead_letters.get(&Reason::Malformed), Some(&1));
+
+        assert!(invoke(&world, "second", vec![records[4].clone()]).await.is_empty());
+        for n in 0..9 {
+            assert_eq!(state(&world, n), Some(State::Sent), "{n}");
+        }
+        assert_eq!(world.state().sent.len(), 9, "nothing twice");
+    }
+
+    #[tokio::test]
+    async fn an_invocation_without_time_for_an_attempt_admits_nothing() {
+        let world = world();
+        let mut event = SqsEvent::default();
+        event.records = vec![record(0, message(0))];
+        let mut context = Context::default();
+        context.request_id = "late".to_owned();
+        context.deadline = u64::try_from(world.now().as_ms()).expect("after 1970") + 5_000;
+        let response = handle(&world, &settings(), &urls(), LambdaEvent::new(event, context)).await;
+        assert_eq!(response.expect("the event makes sense").batch_item_failures.len(), 1);
+        assert!(world.state().ledger.is_empty());
+        assert!(matches!(world.state().come_back.as_slice(), [(_, 0..=5)]));
+    }
+
+    #[tokio::test]
+    async fn a_record_of_an_unknown_queue_or_without_an_id_fails_the_event() {
+        let world = world();
+        let mut strange = record(0, message(0));
+        strange.event_source_arn = Some("arn:aws:sqs:eu-central-1:1:other".to_owned());
+        let mut nameless = record(0, message(0));
+        nameless.message_id = Some(String::new());
+        for bad in [strange, nameless] {
+            let mut event = SqsEvent::default();
+            event.records = vec![bad];
+            let event = LambdaEvent::new(event, Context::default());
+            assert!(handle(&world, &settings(), &urls(), event).await.is_err());
+        }
+        assert!(world.state().sent.is_empty());
+    }
+}

@@ -72,14 +72,12 @@ impl DynamoSubscriptions {
             Ok(_) => Ok(true),
             Err(error) => {
                 let cancelled = error.as_service_error().is_some_and(|error| {
-                    match error {
-                    aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError
-                        ::TransactionCanceledException(cancelled) => cancelled
-                        .cancellation_reasons()
-                        .first()
-                        .is_some_and(|reason| reason.code() == Some("ConditionalCheckFailed")),
-                    _ => false,
-                }
+                    use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
+                    let TransactWriteItemsError::TransactionCanceledException(cancelled) = error else {
+                        return false;
+                    };
+                    let first = cancelled.cancellation_reasons().first();
+                    first.is_some_and(|reason| reason.code() == Some("ConditionalCheckFailed"))
                 });
                 if cancelled { Ok(false) } else { Err(aws_error::of_call("TransactWriteItems", &error)) }
             }

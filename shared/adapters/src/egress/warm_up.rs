@@ -55,6 +55,7 @@ impl WarmUp {
     }
 
     /// Returns when a request to `origin` may go.
+    #[expect(clippy::disallowed_methods, reason = "waiting goes by the runtime's clock, which tests pause")]
     pub(super) async fn enter<'a>(&'a self, origin: &'a Origin) -> Turn<'a> {
         let until = Instant::now() + self.longest_wait;
         loop {
@@ -70,6 +71,7 @@ impl WarmUp {
     }
 
     /// Whether the caller goes first, or what to wait for; neither means: go.
+    #[expect(clippy::disallowed_methods, reason = "waiting goes by the runtime's clock, which tests pause")]
     fn look(&self, origin: &Origin) -> (bool, Option<watch::Receiver<()>>) {
         let now = Instant::now();
         let mut origins = self.origins();
@@ -152,6 +154,7 @@ impl Drop for Turn<'_> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the runtime's clock, paused: what was waited is what is asserted")]
 mod tests {
     use futures_util::FutureExt;
 

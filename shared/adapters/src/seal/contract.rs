@@ -25,6 +25,7 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
+    #[expect(clippy::disallowed_methods, reason = "every browser is another; nothing depends on which")]
     pub(crate) fn new() -> Self {
         let secret =
             SecretKey::from_slice(&rand::random::<[u8; 32]>()).expect("a scalar, but for a chance of 2^-32");

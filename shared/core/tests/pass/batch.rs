@@ -104,7 +104,7 @@ fn the_same_record_in_three_invocations_is_one_post() {
     let second = universe.incoming_of(&id);
     assert_eq!(universe.invoke_until_death(vec![first]), None, "the first invocation is still at it");
     universe.world.revive();
-    assert_eq!(universe.invoke_with(vec![second.clone()]), [id.clone()], "leased by the first");
+    assert_eq!(universe.invoke_with(vec![second.clone()]), std::slice::from_ref(&id), "leased by the first");
     assert_eq!(universe.posts_to("m"), 1);
     assert_eq!(universe.invoke_with(vec![second]), [id], "still leased");
     assert_eq!(universe.posts_to("m"), 1);

@@ -114,11 +114,8 @@ impl Environment {
         *self.target.lock() = Aim::default();
         let read_all = async { while self.readers.join_next().await.is_some() {} };
         // What is late is lost, as it is in the cloud.
-        let t = std::time::Instant::now();
-        let x = tokio::time::timeout(LAST_WORDS, read_all).await;
-        eprintln!("DBG readers {:?} {:?}", x.is_ok(), t.elapsed());
+        let _ = tokio::time::timeout(LAST_WORDS, read_all).await;
         self.api.stop().await;
-        eprintln!("DBG stop {:?}", t.elapsed());
     }
 
     /// Waits for the process's end.

@@ -117,7 +117,6 @@ impl Worker {
         };
         match ready(&mut environment, began).await {
             Ok(init) => {
-                eprintln!("DBG init {init:?}");
                 self.running = Some(Warm { environment, init, waits: true });
                 Ok(())
             }

@@ -1,0 +1,87 @@
+//! `redial demo`.
+
+use std::process;
+
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::{
+    demo::{self, Report},
+    failure::Failure,
+    terminal::{print, say},
+};
+
+/// Sends messages down every road there is, on this machine, and shows where each ended
+///
+/// Brings up a stack of its own (without an AWS account), and a push service over TLS that decrypts what it gets and
+/// checks its signatures. It answers some of the messages with 503, 429, 410 and the like, or not at all. At the end every
+/// message is accounted for, by Redial's tables and by what was received, and all is taken down again.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  redial demo
+  redial demo --messages 300
+  redial demo --json | jq .ok
+
+Exit status: 0 every message is accounted for and every row as expected, 1 if not, 2 too few messages.")]
+pub(crate) struct Demo {
+    /// How many messages; what the roads do not need is simply sent
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    messages: usize,
+    /// Print one line of JSON; the table goes to standard error
+    #[arg(long)]
+    json: bool,
+}
+
+/// The exit status of a shell's command that ended by SIGINT.
+const INTERRUPTED: i32 = 130;
+
+impl Demo {
+    /// Runs the command.
+    pub(crate) async fn run(&self) -> Result<(), Failure> {
+        let least = demo::least_messages();
+        if self.messages < least {
+            return Err(Failure::input(format!(
+                "--messages: at least {least} are needed to take every road, not {}",
+                self.messages
+            )));
+        }
+        let report = tokio::select! {
+            done = demo::run(self.messages) => done?,
+            ended = interruption() => {
+                // The demo's future is dropped by now, and the stack with it. A build may still run on a thread of its own,
+                // and is not worth waiting for.
+                ended?;
+                say("interrupted; everything is taken down");
+                process::exit(INTERRUPTED);
+            }
+        };
+        self.tell(&report)?;
+        if report.ok() { Ok(()) } else { Err(Failure::Told) }
+    }
+
+    fn tell(&self, report: &Report) -> Result<(), Failure> {
+        if self.json {
+            report.lines().iter().for_each(|line| say(line));
+            return Ok(print(&report.to_json())?);
+        }
+        report.lines().iter().try_for_each(|line| print(line))?;
+        say("");
+        say("Next: `redial local up` brings up a stack that stays, `redial send message.json` sends to it, and `redial");
+        say("status ID` shows where a message is. README.md says how to deploy to your own account.");
+        Ok(())
+    }
+}
+
+/// Returns when the process is asked to end.
+async fn interruption() -> Result<(), Failure> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+        _ = hang_up.recv() => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! What is to be seen while it runs: on a terminal a bar for each road and a line with the states, redrawn in place;
+//! elsewhere a plain line now and then.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, IsTerminal as _},
+    time::Duration,
+};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use redial_adapters::system::System;
+use redial_core::{ports::Clock as _, time::Timestamp};
+
+use super::{mix::Mix, roads::ROADS};
+use crate::terminal::say;
+
+/// Plain lines are at least so far apart.
+const LINE_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Where a delivery is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Standing {
+    /// The slug of its road.
+    pub(super) road: &'static str,
+    /// A state of the ledger, or `parked`, or what comes before both.
+    pub(super) place: &'static str,
+    /// Whether nothing will follow.
+    pub(super) has_ended: bool,
+}
+
+/// The view.
+pub(super) struct View {
+    begun: Timestamp,
+    kind: Kind,
+}
+
+enum Kind {
+    Bars { all: MultiProgress, totals: ProgressBar, roads: Vec<(&'static str, ProgressBar)> },
+    Lines { last: Option<Timestamp>, said: String },
+}
+
+impl View {
+    /// A view of these deliveries, which were begun then.
+    pub(super) fn open(mix: &Mix, begun: Timestamp) -> Self {
+        say(&format!("sending {} messages over {} roads", mix.messages(), ROADS.len()));
+        let kind = if io::stderr().is_terminal() {
+            bars(mix)
+        } else {
+            Kind::Lines { last: None, said: String::new() }
+        };
+        Self { begun, kind }
+    }
+
+    /// Shows where all of them are.
+    pub(super) fn show(&mut self, standings: &[Standing]) {
+        let now = System.now();
+        let elapsed = now.since(self.begun);
+        match &mut self.kind {
+            Kind::Bars { totals, roads, .. } => {
+                for (slug, bar) in roads {
+                    let own: Vec<&Standing> = standings.iter().filter(|it| it.road == *slug).collect();
+                    bar.set_message(places(own.iter().copied()));
+                    bar.set_position(own.iter().filter(|it| it.has_ended).count() as u64);
+                }
+                totals.set_message(format!("{:>4.0} s  {}", elapsed.as_secs_f64(), places(standings)));
+            }
+            Kind::Lines { last, said } => {
+                let text = places(standings);
+                let is_due = last.is_none_or(|last| now.since(last) >= LINE_INTERVAL);
+                if is_due && text != *said {
+                    let ended = standings.iter().filter(|it| it.has_ended).count();
+                    say(&format!(
+                        "{:>3.0} s  {ended} of {} have ended: {text}",
+                        elapsed.as_secs_f64(),
+                        standings.len()
+                    ));
+                    *last = Some(now);
+                    *said = text;
+                }
+            }
+        }
+    }
+
+    /// Takes the bars away: what follows is the table.
+    pub(super) fn close(&mut self) {
+        if let Kind::Bars { all, .. } = &self.kind {
+            // A terminal that is gone has nothing to be cleared.
+            let _closed = all.clear();
+        }
+    }
+}
+
+fn bars(mix: &Mix) -> Kind {
+    let all = MultiProgress::new();
+    let style = |template: &str| {
+        ProgressStyle::with_template(template).expect("invariant: the templates are constants that a test reads")
+    };
+    let totals = all.add(ProgressBar::new(0).with_style(style(TOTALS)));
+    let road_style = style(ROAD).progress_chars("█▌ ");
+    let roads = ROADS
+        .iter()
+        .map(|road| {
+            let deliveries = mix.deliveries.iter().filter(|it| it.road.slug == road.slug).count();
+            let bar = ProgressBar::new(deliveries as u64).with_style(road_style.clone());
+            (road.slug, all.add(bar.with_prefix(road.name)))
+        })
+        .collect();
+    Kind::Bars { all, totals, roads }
+}
+
+/// The line of all states.
+const TOTALS: &str = "{msg}";
+
+/// The line of a road.
+const ROAD: &str = "  {prefix:<28}{bar:16.green/dim} {pos:>3}/{len:<3} {msg}";
+
+/// `sent 3, retrying 1`: how many are where, the most first.
+fn places<'a>(standings: impl IntoIterator<Item = &'a Standing>) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for standing in standings {
+        *counts.entry(standing.place).or_default() += 1;
+    }
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    counts.iter().map(|(place, n)| format!("{place} {n}")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_counted_and_the_most_come_first() {
+        let at = |place| Standing { road: "sent", place, has_ended: false };
+        assert_eq!(places(&[at("sent"), at("parked"), at("sent")]), "sent 2, parked 1");
+    }
+
+    #[test]
+    fn the_templates_can_be_read() {
+        for template in [TOTALS, ROAD] {
+            assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The README's producers, run as they stand there.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use redial_testkit::push_service::Subscriber;
+use redial_tests::deployment::{Deployment, PATIENCE};
+use serde_json::json;
+use tokio::process::Command;
+
+/// The code of the README's block that is marked to be run in that language.
+fn snippet(language: &str) -> String {
+    let readme = include_str!("../../README.md");
+    let marked = readme.split(&format!("<!-- run: {language} -->\n```")).nth(1).expect("the README has it");
+    let code = marked.split_once('\n').expect("a fence ends its line").1;
+    code.split("```").next().expect("a block ends").to_owned()
+}
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Sends twelve messages, so that it takes two batches, and sees them arrive.
+async fn run(mut command: Command, it: &Deployment, browser: &Subscriber) {
+    let messages: Vec<_> =
+        (0..12).map(|n| Deployment::message(&format!("m{n}"), browser, format!("hello {n}"))).collect();
+    let done = command
+        .env("AWS_ENDPOINT_URL", &it.description().endpoint)
+        .env("AWS_REGION", &it.description().region)
+        .env("AWS_DEFAULT_REGION", &it.description().region)
+        .env("AWS_ACCESS_KEY_ID", "test")
+        .env("AWS_SECRET_ACCESS_KEY", "test")
+        .env("INGEST_QUEUE_URL", &it.description().queues.ingest)
+        .env("MESSAGES", json!(messages).to_string())
+        .stdin(Stdio::null())
+        .output()
+        .await
+        .expect("the interpreter starts");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let received = it.push.wait_for(&browser.endpoint, 12, PATIENCE).await.expect("all arrive");
+    let mut texts: Vec<_> = received.iter().filter_map(|push| push.text()).collect();
+    texts.sort_unstable();
+    texts.dedup();
+    assert_eq!(texts.len(), 12);
+}
+
+#[tokio::test]
+async fn the_python_producer_sends() {
+    let it = Deployment::up().await;
+    let browser = it.subscriber();
+    // The emulator's own environment has boto3.
+    let mut python = Command::new(workspace().join("target/redial/venv/bin/python"));
+    python.args(["-c", &snippet("python")]);
+    run(python, &it, &browser).await;
+}
+
+#[tokio::test]
+async fn the_node_producer_sends() {
+    let has_node = Command::new("npm").arg("--version").output().await.is_ok_and(|it| it.status.success());
+    if !has_node {
+        assert!(std::env::var_os("CI").is_none(), "npm is missing: CI must run the Node.js producer");
+        println!("not run: there is no npm on this machine");
+        return;
+    }
+    let folder = workspace().join("target/redial/node");
+    std::fs::create_dir_all(&folder).expect("target is writable");
+    let installed = Command::new("npm")
+        .args([
+            "install",
+            "--silent",
+            "--no-audit",
+            "--no-fund",
+            "--no-package-lock",
+            "@aws-sdk/client-sqs@3.1169.0",
+        ])
+        .current_dir(&folder)
+        .stdin(Stdio::null())
+        .output()
+        .await
+        .expect("npm starts");
+    assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
+    std::fs::write(folder.join("producer.mjs"), snippet("node")).expect("target is writable");
+    let it = Deployment::up().await;
+    let browser = it.subscriber();
+    let mut node = Command::new("node");
+    node.arg("producer.mjs").current_dir(&folder);
+    run(node, &it, &browser).await;
+}

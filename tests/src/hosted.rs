@@ -1,0 +1,112 @@
+//! A function that runs outside the stack: its real bootstrap in a process of the test's own, on resources of the test's own,
+//! with a proxy between it and the emulator.
+//!
+//! Its environment is the deployed function's, read back from Lambda, so that what is tested is what the template says; only
+//! the resources' names, the endpoint and what the test asks for are other.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use redial_testkit::proxy::FaultProxy;
+use redial_testkit::runtime_api::{Host, InvokeError, LogLine, RuntimeApi};
+use serde_json::Value;
+
+use crate::deployment::Deployment;
+use crate::scenery::Scenery;
+
+/// Which function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Which {
+    /// Sends.
+    Dispatch,
+    /// Tidies up.
+    Cleanup,
+}
+
+impl Which {
+    /// Its binary, as `cargo build` leaves it beside this one.
+    ///
+    /// # Panics
+    /// If this binary does not lie in a target directory.
+    pub fn bootstrap(self) -> PathBuf {
+        let name = match self {
+            Self::Dispatch => "dispatch",
+            Self::Cleanup => "cleanup",
+        };
+        let own = env::current_exe().expect("a process knows its binary");
+        // <target>/<profile>/deps/<test>; the local stack builds the functions in the development profile.
+        let target = own.ancestors().nth(3).expect("tests lie three folders deep in the target directory");
+        target.join("debug").join(name)
+    }
+}
+
+/// A hosted function.
+pub struct Function {
+    /// Between it and the emulator.
+    pub proxy: FaultProxy,
+    host: Host,
+    limit: Duration,
+}
+
+impl Function {
+    /// Starts the function on these resources, with `changed` variables; each of its invocations ends after `limit`.
+    ///
+    /// # Panics
+    /// If the stack does not answer, or the system gives no socket or thread.
+    pub async fn start(
+        it: &Deployment,
+        which: Which,
+        scenery: &Scenery,
+        changed: &[(&str, &str)],
+        limit: Duration,
+    ) -> Self {
+        let proxy = FaultProxy::start(&it.description().endpoint).expect("a free port");
+        let mut variables = deployed(it, which).await;
+        let own = scenery.variables();
+        variables.extend(own.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let access = [("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test")];
+        let endpoint = [("AWS_ENDPOINT_URL", proxy.url())];
+        for (name, value) in access.iter().chain(&endpoint).chain(changed) {
+            variables.insert((*name).to_owned(), (*value).to_owned());
+        }
+        let host = RuntimeApi::start(&which.bootstrap(), variables).expect("a thread");
+        Self { proxy, host, limit }
+    }
+
+    /// Sees to it that a process waits for an event: its initialisation is over, and none of its calls are to come.
+    ///
+    /// # Panics
+    /// If initialisation fails.
+    pub async fn ready(&self) {
+        self.host.init().await.expect("the function starts");
+    }
+
+    /// Invokes it, in a new process if the last one died.
+    pub async fn invoke(&self, event: Value) -> Result<Value, InvokeError> {
+        self.host.invoke(event, self.limit).await
+    }
+
+    /// Kills its process.
+    pub fn killer(&self) -> std::sync::Arc<dyn Fn() + Send + Sync> {
+        self.host.killer()
+    }
+
+    /// What it has printed.
+    pub fn logs(&self) -> Vec<LogLine> {
+        self.host.logs()
+    }
+}
+
+/// The environment of the deployed function.
+async fn deployed(it: &Deployment, which: Which) -> BTreeMap<String, String> {
+    let functions = &it.description().functions;
+    let name = match which {
+        Which::Dispatch => &functions.dispatch,
+        Which::Cleanup => &functions.cleanup,
+    };
+    let answer = it.lambda.get_function_configuration().function_name(name).send().await;
+    let environment = answer.expect("the function is there").environment;
+    environment.and_then(|it| it.variables).expect("it has variables").into_iter().collect()
+}

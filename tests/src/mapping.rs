@@ -1,0 +1,103 @@
+//! An event source mapping, by hand: receives from a queue, invokes a function, deletes what it has acknowledged.
+//!
+//! What the function asks to come back, or dies over, is left in the queue until its visibility time-out is over.
+
+use std::time::Duration;
+
+use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, Message, MessageSystemAttributeName};
+use redial_testkit::runtime_api::{InvokeError, SqsRecord, sqs_event};
+use serde_json::Value;
+
+use crate::hosted::Function;
+
+/// What one look into the queue came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Poll {
+    /// No message was there.
+    Idle,
+    /// The function has dealt with a batch.
+    Done,
+    /// The function died over it.
+    Died,
+}
+
+/// A queue and the way its messages are handed out.
+pub struct Mapping<'a> {
+    /// The queue's service.
+    pub sqs: &'a aws_sdk_sqs::Client,
+    /// The queue.
+    pub queue_url: &'a str,
+    /// Its visibility time-out, in whole seconds.
+    pub visibility: Duration,
+}
+
+impl Mapping<'_> {
+    /// Waits up to `patience` (whole seconds) for messages, and invokes the function with those that come.
+    ///
+    /// # Panics
+    /// If the queue does not answer; if the function fails otherwise than by dying.
+    pub async fn poll(&self, function: &Function, patience: Duration) -> Poll {
+        let secs = |time: Duration| i32::try_from(time.as_secs()).expect("a time-out is short");
+        let received = self
+            .sqs
+            .receive_message()
+            .queue_url(self.queue_url)
+            .max_number_of_messages(10)
+            .visibility_timeout(secs(self.visibility))
+            .wait_time_seconds(secs(patience))
+            .message_system_attribute_names(MessageSystemAttributeName::All)
+            .send()
+            .await;
+        let messages = received.expect("the queue answers").messages.unwrap_or_default();
+        if messages.is_empty() {
+            return Poll::Idle;
+        }
+        let records = messages.iter().map(|message| self.record(message));
+        match function.invoke(sqs_event(records)).await {
+            Ok(answer) => {
+                self.delete(messages, &answer).await;
+                Poll::Done
+            }
+            Err(InvokeError::Crashed(_)) => Poll::Died,
+            Err(error) => {
+                let logs: Vec<String> = function.logs().into_iter().map(|line| line.text).collect();
+                panic!("{error}; it has printed:\n{}", logs.join("\n"))
+            }
+        }
+    }
+
+    fn record(&self, message: &Message) -> SqsRecord {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let queue = self.queue_url.rsplit('/').next().unwrap_or_default();
+        let record = SqsRecord::new(text(&message.message_id), text(&message.body))
+            .receipt_handle(text(&message.receipt_handle))
+            .queue_arn(format!("arn:aws:sqs:us-east-1:000000000000:{queue}"));
+        let attributes = message.attributes.iter().flatten();
+        attributes.fold(record, |record, (name, value)| record.attribute(name.as_str(), value))
+    }
+
+    /// Deletes what the function's partial batch response does not name.
+    async fn delete(&self, messages: Vec<Message>, answer: &Value) {
+        let failures = answer["batchItemFailures"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let failed = |message: &Message| {
+            failures.iter().any(|failure| failure["itemIdentifier"].as_str() == message.message_id.as_deref())
+        };
+        let entries: Vec<_> = messages
+            .iter()
+            .enumerate()
+            .filter(|(_, message)| !failed(message))
+            .map(|(at, message)| {
+                DeleteMessageBatchRequestEntry::builder()
+                    .id(at.to_string())
+                    .set_receipt_handle(message.receipt_handle.clone())
+                    .build()
+                    .expect("an entry has its id and its handle")
+            })
+            .collect();
+        if !entries.is_empty() {
+            let deleted = self.sqs.delete_message_batch().queue_url(self.queue_url);
+            let deleted = deleted.set_entries(Some(entries)).send().await.expect("the queue answers");
+            assert!(deleted.failed().is_empty(), "{:?}", deleted.failed());
+        }
+    }
+}
