@@ -1,5 +1,6 @@
 //! Redial from end to end: messages go into the queues of the deployed template, and a push service decrypts what comes out.
 
+mod calls;
 mod crash;
 mod duplicates;
 mod endpoints;

@@ -67,7 +67,9 @@ impl Demo {
         }
         report.lines().iter().try_for_each(|line| print(line))?;
         say("");
-        say("Next: `redial local up` brings up a stack that stays, `redial send message.json` sends to it, and `redial");
+        say(
+            "Next: `redial local up` brings up a stack that stays, `redial send message.json` sends to it, and `redial",
+        );
         say("status ID` shows where a message is. README.md says how to deploy to your own account.");
         Ok(())
     }

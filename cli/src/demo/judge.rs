@@ -117,9 +117,8 @@ fn dead_letter(delivery: &Delivery, entry: &Entry, evidence: &Evidence, faults: 
         faults.push(format!("the dead letter says {} attempts", letter.attempts));
     }
     let body = letter.body.as_deref().and_then(|body| serde_json::from_str::<serde_json::Value>(body).ok());
-    let is_kept = body.is_some_and(|body| {
-        body["id"] == delivery.id.as_str() && body["payload"] == delivery.sample.written
-    });
+    let is_kept = body
+        .is_some_and(|body| body["id"] == delivery.id.as_str() && body["payload"] == delivery.sample.written);
     if !is_kept {
         faults.push("its body is not kept".to_owned());
     }
@@ -191,11 +190,7 @@ mod tests {
             road,
             id: format!("{slug}-1"),
             sample: sample(1, slug),
-            subscriber: Subscriber {
-                endpoint: String::new(),
-                p256dh: String::new(),
-                auth: String::new(),
-            },
+            subscriber: Subscriber { endpoint: String::new(), p256dh: String::new(), auth: String::new() },
             is_stored: false,
             lane: Lane::Transactional,
             deliver_at: None,
@@ -261,8 +256,7 @@ mod tests {
             (vec![foreign], "another key"),
             (vec![post(&it, 0, 201), post(&it, 1, 201)], "the ledger counts 1 attempts"),
         ] {
-            let evidence =
-                Evidence { entry: Some(entry(&it, State::Sent, 0)), posts, ..Evidence::default() };
+            let evidence = Evidence { entry: Some(entry(&it, State::Sent, 0)), posts, ..Evidence::default() };
             let found = judge(&it, &evidence);
             assert!(found.words.contains(told), "{}", found.words);
             assert_ne!(found.words, it.road.expected);

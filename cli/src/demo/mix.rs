@@ -106,7 +106,11 @@ impl Delivery {
                 Recipient::NewKey => false,
             },
             // Some of those that are simply sent are a campaign's.
-            lane: if road.slug == ROADS[0].slug && number % 3 == 2 { Lane::Bulk } else { Lane::Transactional },
+            lane: if road.slug == ROADS[0].slug && number % 3 == 2 {
+                Lane::Bulk
+            } else {
+                Lane::Transactional
+            },
             deliver_at: None,
             message_id: None,
             is_repeated: false,

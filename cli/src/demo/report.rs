@@ -135,8 +135,8 @@ impl Report {
                 self.roads.len()
             ),
             format!(
-                "{posts} pushes received, decrypted and their signatures checked; {parked} long waits through Step \
-                 Functions; {letters} dead letters and references described"
+                "{posts} pushes were received and decrypted, and their signatures checked; {parked} waits went through Step \
+                 Functions; the dead-letter store describes {letters} messages"
             ),
         ]
     }
@@ -157,8 +157,7 @@ mod tests {
     use super::*;
 
     fn report(seen: &str) -> Report {
-        let row =
-            Row { road: "sent", messages: 2, expected: "sent, 1 post", seen: seen.to_owned() };
+        let row = Row { road: "sent", messages: 2, expected: "sent, 1 post", seen: seen.to_owned() };
         let figures = Figures::default();
         Report { ok: true, messages: 2, unaccounted: 0, roads: vec![row], figures }
     }

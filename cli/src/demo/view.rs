@@ -17,7 +17,7 @@ use crate::terminal::say;
 /// Plain lines are at least so far apart.
 const LINE_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Where a delivery is.
+/// Where a message is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Standing {
     /// The slug of its road.
@@ -93,7 +93,8 @@ impl View {
 fn bars(mix: &Mix) -> Kind {
     let all = MultiProgress::new();
     let style = |template: &str| {
-        ProgressStyle::with_template(template).expect("invariant: the templates are constants that a test reads")
+        ProgressStyle::with_template(template)
+            .expect("invariant: the templates are constants that a test reads")
     };
     let totals = all.add(ProgressBar::new(0).with_style(style(TOTALS)));
     let road_style = style(ROAD).progress_chars("█▌ ");
@@ -101,7 +102,8 @@ fn bars(mix: &Mix) -> Kind {
         .iter()
         .map(|road| {
             let deliveries = mix.deliveries.iter().filter(|it| it.road.slug == road.slug).count();
-            let bar = ProgressBar::new(deliveries as u64).with_style(road_style.clone());
+            let bar =
+                ProgressBar::new((deliveries * road.messages_each()) as u64).with_style(road_style.clone());
             (road.slug, all.add(bar.with_prefix(road.name)))
         })
         .collect();

@@ -30,6 +30,9 @@ const INTERVAL: Duration = Duration::from_millis(250);
 /// So many looks in a row have to find everything empty.
 const LOOKS: u32 = 2;
 
+/// The place of what is on no queue yet.
+const NOT_SENT: &str = "not sent yet";
+
 type Item = HashMap<String, AttributeValue>;
 
 /// What was seen so far.
@@ -75,7 +78,7 @@ impl<'a> Watch<'a> {
                     && self.states.get(&it.id) == Some(&State::Sent)
             };
             producer.repeat(deliveries.iter_mut().filter(sent)).await?;
-            self.view.show(&deliveries.iter().map(|it| self.standing(it)).collect::<Vec<_>>());
+            self.view.show(&self.standings(deliveries));
             if deliveries.iter().all(|it| self.has_ended(it)) {
                 self.not_empty = self.occupied().await?;
                 still = if self.not_empty.is_empty() { still + 1 } else { 0 };
@@ -100,7 +103,7 @@ impl<'a> Watch<'a> {
         &self,
         deliveries: &'b [Delivery],
     ) -> impl Iterator<Item = (&'b Delivery, &'static str)> {
-        deliveries.iter().filter(|it| !self.has_ended(it)).map(|it| (it, self.standing(it).place))
+        deliveries.iter().filter(|it| !self.has_ended(it)).map(|it| (it, self.place(it)))
     }
 
     /// The queues and tables that should be empty at the end, and were not at the last look.
@@ -151,15 +154,33 @@ impl<'a> Watch<'a> {
         self.states.get(&delivery.id).is_some_and(|state| state.is_terminal())
     }
 
-    fn standing(&self, delivery: &Delivery) -> Standing {
-        let place = match self.states.get(&delivery.id) {
-            _ if !delivery.is_sent() => "not sent yet",
+    /// Where each message is: the second one of a delivery is with the first, once it was sent.
+    fn standings(&self, deliveries: &[Delivery]) -> Vec<Standing> {
+        let standing = |delivery: &Delivery, place| Standing {
+            road: delivery.road.slug,
+            place,
+            has_ended: self.has_ended(delivery),
+        };
+        let of_delivery = |delivery| {
+            let first = standing(delivery, self.place(delivery));
+            let second = match delivery.road.manner {
+                Manner::Once | Manner::CutOff => None,
+                Manner::Twice if delivery.is_repeated => Some(first.clone()),
+                Manner::Twice => Some(standing(delivery, NOT_SENT)),
+            };
+            [Some(first), second]
+        };
+        deliveries.iter().flat_map(of_delivery).flatten().collect()
+    }
+
+    fn place(&self, delivery: &Delivery) -> &'static str {
+        match self.states.get(&delivery.id) {
+            _ if !delivery.is_sent() => NOT_SENT,
             _ if self.described.contains(&delivery.id) => State::Failed.label(),
             _ if self.parked_now.contains(&delivery.id) => "parked",
             Some(state) => state.label(),
             None => State::Queued.label(),
-        };
-        Standing { road: delivery.road.slug, place, has_ended: self.has_ended(delivery) }
+        }
     }
 
     /// Everything that has something in it. The queues come in the order in which messages pass them.

@@ -3,23 +3,14 @@
 //! Region and credentials come from where every AWS tool takes them (environment, profile, single sign-on, instance role);
 //! `AWS_ENDPOINT_URL` works too, and leads to an emulator.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf};
 
-use aws_config::{BehaviorVersion, Region, SdkConfig, timeout::TimeoutConfig};
+use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_cloudformation::error::ProvideErrorMetadata as _;
 use redial_adapters::aws_http::{CA_BUNDLE_VARIABLE, http_client};
 
-use super::{Target, TargetError, outputs};
+use super::{AWS_ATTEMPT, Target, TargetError, outputs, timeouts};
 use crate::aws_words::in_words;
-
-/// To connect: from a desk, not from within the region.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// One attempt of a call: long enough for a mebibyte over a slow line.
-const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// A call with all its attempts.
-const OPERATION_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// The stack of that name.
 pub(super) async fn deployed(
@@ -49,14 +40,9 @@ pub(super) async fn deployed(
 
 async fn sdk_config(region: Option<&str>, profile: Option<&str>) -> Result<SdkConfig, TargetError> {
     let ca_bundle = std::env::var_os(CA_BUNDLE_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let timeouts = TimeoutConfig::builder()
-        .connect_timeout(CONNECT_TIMEOUT)
-        .operation_attempt_timeout(ATTEMPT_TIMEOUT)
-        .operation_timeout(OPERATION_TIMEOUT)
-        .build();
     let mut loader = aws_config::defaults(BehaviorVersion::latest())
         .http_client(http_client(ca_bundle.as_deref())?)
-        .timeout_config(timeouts);
+        .timeout_config(timeouts(AWS_ATTEMPT));
     if let Some(region) = region {
         loader = loader.region(Region::new(region.to_owned()));
     }

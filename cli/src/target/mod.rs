@@ -7,9 +7,9 @@
 mod aws;
 mod outputs;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
-use aws_config::SdkConfig;
+use aws_config::{SdkConfig, timeout::TimeoutConfig};
 use clap::Args;
 use redial_adapters::{aws_http::CaBundleError, config::Tables, outbox_sqs::QueueUrls};
 
@@ -17,6 +17,24 @@ use crate::{
     failure::Failure,
     local::{self, Known, LocalError},
 };
+
+/// To connect: from a desk, not from within the region.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// One attempt of a call to AWS: long enough for a mebibyte over a slow line.
+const AWS_ATTEMPT: Duration = Duration::from_secs(30);
+
+/// One attempt of a call to this machine: long enough for an emulator that is busy.
+const LOCAL_ATTEMPT: Duration = Duration::from_secs(10);
+
+/// The SDK has none of its own, and a command that hangs tells nothing.
+fn timeouts(attempt: Duration) -> TimeoutConfig {
+    TimeoutConfig::builder()
+        .connect_timeout(CONNECT)
+        .operation_attempt_timeout(attempt)
+        .operation_timeout(attempt * 3)
+        .build()
+}
 
 /// Which stack.
 #[derive(Debug, Args)]
@@ -164,7 +182,10 @@ fn on_this_machine(known: Known) -> Target {
     let Known { name, stack } = known;
     Target {
         name,
-        sdk: local::sdk_config(&stack.endpoint),
+        sdk: local::sdk_config(&stack.endpoint)
+            .into_builder()
+            .timeout_config(timeouts(LOCAL_ATTEMPT))
+            .build(),
         queues: QueueUrls {
             ingest: stack.queues.ingest,
             bulk: stack.queues.bulk,

@@ -85,14 +85,7 @@ fn refused(name: &'static str, status: u16, reason: &'static str) -> Road {
 }
 
 fn quarantined(name: &'static str, entrance: Entrance) -> Road {
-    Road {
-        name,
-        enters: vec![entrance],
-        ends: None,
-        posts: 0,
-        letter: Some(("poison", true)),
-        ..sent()
-    }
+    Road { name, enters: vec![entrance], ends: None, posts: 0, letter: Some(("poison", true)), ..sent() }
 }
 
 /// All of them.

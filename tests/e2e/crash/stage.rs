@@ -292,7 +292,8 @@ impl Playing<'_> {
     async fn is_between(&self) -> bool {
         let Some(entry) = self.entry().await else { return false };
         let posts = i64::try_from(self.it.push.received(&self.browser.endpoint).len()).unwrap_or(i64::MAX);
-        text(&entry, "state") == Some("sending") && number(&entry, "attempt").is_some_and(|it| posts == it + 1)
+        text(&entry, "state") == Some("sending")
+            && number(&entry, "attempt").is_some_and(|it| posts == it + 1)
     }
 
     /// Has cleanup make a sweep, again if it dies over it. Answers how often it died.

@@ -32,7 +32,8 @@ pub(crate) fn problems(road: &Road, death: Option<Death>, seen: &Seen) -> Vec<St
         check(apart.as_secs() >= TO_WAIT_SECS, format!("sent again after {apart:?}"));
     }
 
-    let ends = seen.entry.as_ref().map(|entry| (text(entry, "state").unwrap_or("none"), text(entry, "reason")));
+    let ends =
+        seen.entry.as_ref().map(|entry| (text(entry, "state").unwrap_or("none"), text(entry, "reason")));
     check(ends == road.ends, format!("it ends in {ends:?} instead of {:?}", road.ends));
     check(seen.parked == 0, format!("{} messages are parked", seen.parked));
     check_letter(road, seen, &mut check);
@@ -42,7 +43,8 @@ pub(crate) fn problems(road: &Road, death: Option<Death>, seen: &Seen) -> Vec<St
 
 fn check_letter(road: &Road, seen: &Seen, check: &mut impl FnMut(bool, String)) {
     let (described, kept) = (seen.descriptions.len(), seen.bodies.len());
-    let expected = (usize::from(road.letter.is_some()), usize::from(road.letter.is_some_and(|(_, kept)| kept)));
+    let expected =
+        (usize::from(road.letter.is_some()), usize::from(road.letter.is_some_and(|(_, kept)| kept)));
     check((described, kept) == expected, format!("{described} descriptions and {kept} bodies"));
     if let (Some((reason, _)), [description]) = (road.letter, seen.descriptions.as_slice()) {
         let told = text(description, "reason");

@@ -1,0 +1,144 @@
+"""Checks that what SAM would deploy starts.
+
+Each flow of the README has built its functions by now. For each, `sam package` makes the zips, just as `sam deploy` does
+before it hands them to CloudFormation, and uploads them to the S3 of a local stack. Then, for each function:
+
+- The zip holds an executable `bootstrap` and nothing else.
+- Alone behind a Runtime API, with an environment that lacks everything, it ends, and says once what it lacks.
+- As a function of the stack, with the template's environment, it answers an event that has no records.
+
+The emulator's CloudFormation does not take all of the template as it is (see the module about its differences in cli/), so
+the deployment itself is that of `redial local up`.
+
+Arguments: the file that `redial local up --json` wrote, and a folder for the zips.
+"""
+
+import http.server
+import io
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+import zipfile
+
+import boto3
+import yaml
+
+REGION = "us-east-1"
+BUCKET = "redial-packages"
+# What `sam deploy` is told by samconfig.toml, flow by flow: the template that lies ready after the build.
+FLOWS = {
+    "sam build": ".aws-sam/build/template.yaml",
+    "cargo lambda build": "infra/prebuilt/infra/template.yaml",
+}
+FUNCTIONS = {"DispatchFunction": "dispatch", "CleanupFunction": "cleanup"}
+
+
+class Tags(yaml.SafeLoader):
+    """Reads `!Ref` and its like as what they are applied to."""
+
+
+def construct_tag(loader, _suffix, node):
+    if isinstance(node, yaml.ScalarNode):
+        return loader.construct_scalar(node)
+    if isinstance(node, yaml.SequenceNode):
+        return loader.construct_sequence(node)
+    return loader.construct_mapping(node)
+
+
+Tags.add_multi_constructor("!", construct_tag)
+
+
+class RuntimeApi(http.server.BaseHTTPRequestHandler):
+    """Takes what a function says about its start, and gives it no event."""
+
+    said = []
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        self.said.append((self.path, body.decode()))
+        self.send_response(202)
+        self.end_headers()
+
+    def do_GET(self):
+        self.said.append((self.path, ""))
+        self.send_response(410)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def package(flow, template, folder, environment):
+    """The zips of a flow, by function."""
+    output = folder / f"{flow.replace(' ', '-')}.yaml"
+    command = ["sam", "package", "--template-file", template, "--s3-bucket", BUCKET]
+    command += ["--s3-prefix", flow.replace(" ", "-"), "--output-template-file", str(output), "--region", REGION]
+    subprocess.run(command, env=environment, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    resources = yaml.load(output.read_text(), Tags)["Resources"]
+    return {name: resources[name]["Properties"]["CodeUri"] for name in FUNCTIONS}
+
+
+def unpack(content, told):
+    """The zip's bootstrap."""
+    archive = zipfile.ZipFile(io.BytesIO(content))
+    names = archive.namelist()
+    assert names == ["bootstrap"], f"{told}: the zip holds {names}"
+    mode = archive.getinfo("bootstrap").external_attr >> 16
+    assert mode & 0o555 == 0o555, f"{told}: bootstrap has mode {mode:o}"
+    return archive.read("bootstrap")
+
+
+def lacks_configuration(bootstrap, told):
+    """Starts it with an empty environment."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), RuntimeApi)
+    RuntimeApi.said.clear()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    environment = {"AWS_LAMBDA_RUNTIME_API": f"127.0.0.1:{server.server_port}"}
+    done = subprocess.run(
+        [bootstrap], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30
+    )
+    server.shutdown()
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    assert done.returncode > 0, f"{told}: ended with {done.returncode}"
+    assert len(lines) == 1, f"{told}: {len(lines)} messages: {lines}"
+    for variable in ["INGEST_QUEUE_URL", "DELIVERIES_TABLE", "WAIT_STATE_MACHINE_ARN", "ENDPOINT_HASH_KEY"]:
+        if not (variable == "WAIT_STATE_MACHINE_ARN" and "cleanup" in told):
+            assert variable in lines[0], f"{told}: {variable} is not named: {lines[0]}"
+    assert all(not path.endswith("/next") for path, _ in RuntimeApi.said), f"{told}: it asked for work"
+
+
+def answers(lambda_client, function, key, told):
+    """Puts it into the stack and calls it."""
+    lambda_client.update_function_code(FunctionName=function, S3Bucket=BUCKET, S3Key=key)
+    answer = lambda_client.invoke(FunctionName=function, Payload=json.dumps({"Records": []}).encode())
+    payload = json.loads(answer["Payload"].read())
+    assert "FunctionError" not in answer, f"{told}: {payload}"
+    assert payload == {"batchItemFailures": []}, f"{told}: answered {payload}"
+
+
+def main():
+    stack = json.loads(pathlib.Path(sys.argv[1]).read_text().splitlines()[-1])
+    folder = pathlib.Path(sys.argv[2])
+    credentials = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": REGION}
+    os.environ.update(credentials, AWS_ENDPOINT_URL=stack["endpoint"])
+    s3, lambda_client = boto3.client("s3"), boto3.client("lambda")
+    s3.create_bucket(Bucket=BUCKET)
+    for flow, template in FLOWS.items():
+        for resource, uri in package(flow, template, folder, dict(os.environ)).items():
+            told = f"{FUNCTIONS[resource]} of {flow}"
+            key = uri.removeprefix(f"s3://{BUCKET}/")
+            content = s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()
+            bootstrap = folder / f"bootstrap-{FUNCTIONS[resource]}"
+            bootstrap.unlink(missing_ok=True)
+            bootstrap.write_bytes(unpack(content, told))
+            bootstrap.chmod(0o755)
+            lacks_configuration(bootstrap, told)
+            answers(lambda_client, stack["functions"][FUNCTIONS[resource]], key, told)
+            print(f"{told}: {len(content) / 1e6:.1f} MB zipped, {bootstrap.stat().st_size / 1e6:.1f} MB; it starts and answers")
+
+
+if __name__ == "__main__":
+    main()
