@@ -59,8 +59,8 @@ impl View {
             Kind::Bars { totals, roads, .. } => {
                 for (slug, bar) in roads {
                     let own: Vec<&Standing> = standings.iter().filter(|it| it.road == *slug).collect();
-                    bar.set_message(places(own.iter().copied()));
                     bar.set_position(own.iter().filter(|it| it.has_ended).count() as u64);
+                    bar.set_message(places(own.iter().copied()));
                 }
                 totals.set_message(format!("{:>4.0} s  {}", elapsed.as_secs_f64(), places(standings)));
             }

@@ -23,7 +23,7 @@ use roads::{Road, roads};
 use stage::Stage;
 
 /// Cases under way at once. They wait nearly all of their time.
-const STAGES: usize = 20;
+const STAGES: usize = 32;
 
 /// A death.
 #[derive(Clone, Copy, Debug)]
