@@ -42,7 +42,7 @@ fn every_road_ends_as_expected_and_every_message_is_accounted_for() {
         roads.iter().filter_map(|row| Some((row["road"].as_str()?, row["seen"].as_str()?))).collect();
     assert_eq!(ends.len(), 15);
     assert_eq!(ends["410"], "gone, subscription off, 1 post");
-    assert_eq!(ends["long wait by Step Functions"], "parked, sent, 2 posts");
+    assert_eq!(ends["wait in Step Functions"], "parked, sent, 2 posts");
     assert_eq!(stacks_of(pid), Vec::<PathBuf>::new());
 }
 

@@ -4,6 +4,7 @@ mod calls;
 mod crash;
 mod duplicates;
 mod endpoints;
+mod privacy;
 mod readme;
 mod roads;
 mod template;

@@ -117,7 +117,7 @@ pub(super) static ROADS: [Road; 15] = [
         ..PLAIN
     },
     Road {
-        name: "long wait by Step Functions",
+        name: "wait in Step Functions",
         slug: "parked",
         answers: || vec![Answer::status(429).with_header("retry-after", &LONG_WAIT_SECS.to_string())],
         apart: Duration::from_secs(LONG_WAIT_SECS),
@@ -125,7 +125,7 @@ pub(super) static ROADS: [Road; 15] = [
         ..PLAIN
     },
     Road {
-        name: "scheduled by deliver_at",
+        name: "scheduled (deliver_at)",
         slug: "scheduled",
         scheduled_in: Some(SCHEDULED_IN),
         expected: "parked, sent, 1 post",

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use redial_adapters::system::System;
 use redial_core::{ports::Clock as _, time::Timestamp};
 
@@ -16,6 +16,9 @@ use crate::terminal::say;
 
 /// Plain lines are at least so far apart.
 const LINE_INTERVAL: Duration = Duration::from_secs(2);
+
+/// The most redraws a second. All bars change at once, four times a second: each of these changes is to be drawn.
+const REDRAWS_HZ: u8 = 200;
 
 /// Where a message is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -59,8 +62,12 @@ impl View {
             Kind::Bars { totals, roads, .. } => {
                 for (slug, bar) in roads {
                     let own: Vec<&Standing> = standings.iter().filter(|it| it.road == *slug).collect();
-                    bar.set_position(own.iter().filter(|it| it.has_ended).count() as u64);
-                    bar.set_message(places(own.iter().copied()));
+                    let ended = own.iter().filter(|it| it.has_ended).count() as u64;
+                    let places = places(own.iter().copied());
+                    if bar.position() != ended || bar.message() != places {
+                        bar.set_position(ended);
+                        bar.set_message(places);
+                    }
                 }
                 totals.set_message(format!("{:>4.0} s  {}", elapsed.as_secs_f64(), places(standings)));
             }
@@ -91,7 +98,7 @@ impl View {
 }
 
 fn bars(mix: &Mix) -> Kind {
-    let all = MultiProgress::new();
+    let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(REDRAWS_HZ));
     let style = |template: &str| {
         ProgressStyle::with_template(template)
             .expect("invariant: the templates are constants that a test reads")
@@ -114,7 +121,7 @@ fn bars(mix: &Mix) -> Kind {
 const TOTALS: &str = "{msg}";
 
 /// The line of a road.
-const ROAD: &str = "  {prefix:<28}{bar:16.green/dim} {pos:>3}/{len:<3} {msg}";
+const ROAD: &str = "  {prefix:<23}{bar:16.green/dim} {pos:>3}/{len:<3} {msg}";
 
 /// `sent 3, retrying 1`: how many are where, the most first.
 fn places<'a>(standings: impl IntoIterator<Item = &'a Standing>) -> String {

@@ -32,6 +32,10 @@ impl Timestamp {
 
     /// From RFC 3339 text such as `2026-11-21T10:05:00Z`; `None` if it is not that or lies before 1970.
     pub fn parse_rfc3339(text: &str) -> Option<Self> {
+        // The library takes any character here.
+        if !matches!(text.as_bytes().get(10), Some(b'T' | b't')) {
+            return None;
+        }
         let at = OffsetDateTime::parse(text, &Rfc3339).ok()?;
         let ms = i64::try_from(at.unix_timestamp_nanos() / 1_000_000).ok()?;
         (0..=MAX_MS).contains(&ms).then_some(Self(ms))

@@ -46,13 +46,10 @@ struct Case {
 
 #[tokio::test]
 async fn killed_at_any_call_every_road_still_ends_and_sends_twice_only_between_post_and_record() {
-    let t0 = std::time::Instant::now();
     let it = Deployment::up().await;
-    eprintln!("TIME up {:?}", t0.elapsed());
     let numbers: Vec<usize> = (0..STAGES).collect();
     let mut stages = join_all(numbers.iter().map(|number| Stage::set(&it, *number))).await;
 
-    eprintln!("TIME set {:?}", t0.elapsed());
     // First without a death, to see that the road is what it should be, and to count its calls.
     let all = RefCell::new(VecDeque::from(roads()));
     let cases = RefCell::new(Vec::new());
@@ -68,7 +65,6 @@ async fn killed_at_any_call_every_road_still_ends_and_sends_twice_only_between_p
     .await;
     assert_eq!(problems.take(), [String::new(); 0], "without any death");
 
-    eprintln!("TIME alive {:?}", t0.elapsed());
     // The slowest first, so that none of them is what all others wait for in the end.
     let mut cases = cases.into_inner();
     cases.sort_by_key(|case| std::cmp::Reverse(case.road.slowness));
@@ -78,9 +74,7 @@ async fn killed_at_any_call_every_road_still_ends_and_sends_twice_only_between_p
     join_all(stages.iter_mut().map(async |stage| {
         loop {
             let Some(case) = cases.borrow_mut().pop_front() else { break };
-            let t1 = std::time::Instant::now();
             let seen = stage.travel(&it, &case.road, Some(case.death)).await;
-            eprintln!("CASE {:?} {:?} {}", t0.elapsed(), t1.elapsed(), case.told);
             *between.borrow_mut() += usize::from(seen.fell_between);
             let found = verdict::problems(&case.road, Some(case.death), &seen);
             problems

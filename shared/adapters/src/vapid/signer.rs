@@ -30,7 +30,7 @@ pub struct UnknownVapidKey;
 pub enum Reload {
     /// Loaded, and all tokens will be signed anew.
     Loaded,
-    /// Someone has asked for it less than [`RELOAD_INTERVAL`] ago; that answer stands.
+    /// Someone has asked for it less than `RELOAD_INTERVAL` ago; that answer stands.
     Recent,
     /// Loading failed: the old keys stay, and all tokens will be signed anew.
     Failed,

@@ -1,0 +1,176 @@
+//! Canaries: values that must never be written anywhere, and the search for them.
+//!
+//! A value can leak in disguise: in a base64 of the JSON that holds it, percent-encoded in a URL, as hex in a dump. So each is
+//! searched for in all of these, in base64 at each of the three places at which it can begin.
+
+use std::fmt::Write as _;
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+
+/// No shorter value is told from what happens to be there.
+const SHORTEST: usize = 8;
+
+/// A value that must not be found.
+#[derive(Clone, Debug)]
+pub struct Canary {
+    /// What it is, for whoever reads of a leak.
+    pub name: String,
+    needles: Vec<Needle>,
+}
+
+#[derive(Clone, Debug)]
+struct Needle {
+    encoding: &'static str,
+    text: String,
+    /// Hex digits are the same in both cases.
+    any_case: bool,
+}
+
+impl Canary {
+    /// The canary of this text.
+    ///
+    /// # Panics
+    /// If it is too short to be told from chance.
+    pub fn text(name: impl Into<String>, text: &str) -> Self {
+        let mut canary = Self::bytes(name, text.as_bytes());
+        let escaped = text.chars().fold(String::new(), |mut escaped, c| {
+            let mut units = [0; 2];
+            match c {
+                ' '..='~' => escaped.push(c),
+                _ => {
+                    for unit in c.encode_utf16(&mut units) {
+                        write!(escaped, "\\u{unit:04x}").expect("a string takes it");
+                    }
+                }
+            }
+            escaped
+        });
+        canary.needles.push(Needle { encoding: "raw", text: text.to_owned(), any_case: false });
+        canary.needles.push(Needle { encoding: "escaped", text: escaped, any_case: true });
+        canary.needles.push(Needle { encoding: "percent", text: percent(text.as_bytes(), false), any_case: true });
+        canary
+    }
+
+    /// The canary of these bytes, which are no text themselves.
+    ///
+    /// # Panics
+    /// If they are too few to be told from chance.
+    pub fn bytes(name: impl Into<String>, bytes: &[u8]) -> Self {
+        assert!(bytes.len() >= SHORTEST, "too short for a canary");
+        let hex = bytes.iter().fold(String::new(), |mut hex, byte| {
+            write!(hex, "{byte:02x}").expect("a string takes it");
+            hex
+        });
+        let mut needles = vec![
+            Needle { encoding: "hex", text: hex, any_case: true },
+            Needle { encoding: "percent, every byte", text: percent(bytes, true), any_case: true },
+        ];
+        for shift in 0..3 {
+            let (standard, url) = (in_base64(&STANDARD, bytes, shift), in_base64(&URL_SAFE, bytes, shift));
+            needles.push(Needle { encoding: "base64", text: standard, any_case: false });
+            needles.push(Needle { encoding: "base64url", text: url, any_case: false });
+        }
+        Self { name: name.into(), needles }
+    }
+
+    /// The encoding in which it is found in a text, if it is.
+    pub fn found_in(&self, text: &str) -> Option<&'static str> {
+        let lower = text.to_ascii_lowercase();
+        let found = self.needles.iter().find(|needle| {
+            if needle.any_case {
+                lower.contains(&needle.text.to_ascii_lowercase())
+            } else {
+                text.contains(&needle.text)
+            }
+        });
+        found.map(|needle| needle.encoding)
+    }
+}
+
+/// What of a base64 text depends on these bytes alone, when `shift` bytes (mod 3) stand before them and any after.
+fn in_base64(engine: &impl Engine, bytes: &[u8], shift: usize) -> String {
+    let encoded = engine.encode([&vec![0; shift], bytes].concat());
+    let first = [0, 2, 3][shift];
+    let whole = (shift + bytes.len()) * 8 / 6;
+    encoded[first..whole].to_owned()
+}
+
+fn percent(bytes: &[u8], every: bool) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let plain = byte.is_ascii_alphanumeric() || b"-_.~".contains(byte);
+        if plain && !every {
+            text.push(char::from(*byte));
+        } else {
+            write!(text, "%{byte:02X}").expect("a string takes it");
+        }
+        text
+    })
+}
+
+/// All places where a canary is found, told with the canary's name and its encoding, never with the canary.
+pub fn leaks(canaries: &[Canary], places: &[(String, String)]) -> Vec<String> {
+    let mut leaks = Vec::new();
+    for (place, text) in places {
+        for canary in canaries {
+            if let Some(encoding) = canary.found_in(text) {
+                leaks.push(format!("{} ({encoding}) in {place}", canary.name));
+            }
+        }
+    }
+    leaks
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+
+    use super::*;
+
+    const VALUE: &str = "cänary/payload?+~7f3a";
+
+    #[test]
+    fn a_canary_is_found_in_every_encoding_and_at_every_place() {
+        let canary = Canary::text("payload", VALUE);
+        let hex = VALUE.bytes().fold(String::new(), |hex, byte| format!("{hex}{byte:02X}"));
+        let every = VALUE.bytes().fold(String::new(), |text, byte| format!("{text}%{byte:02x}"));
+        let mut leaks = vec![
+            VALUE.to_owned(),
+            "c\\u00E4nary/payload?+~7f3a".to_owned(),
+            "c%C3%A4nary%2Fpayload%3F%2B~7f3a".to_owned(),
+            "c%c3%a4nary%2fpayload%3f%2b~7f3a".to_owned(),
+            every,
+            hex,
+        ];
+        for before in ["", "x", "xy", "xyz", r#"{"payload":""#] {
+            for after in ["", "x", "xy", r#""}"#] {
+                let within = format!("{before}{VALUE}{after}");
+                leaks.extend([
+                    STANDARD.encode(&within),
+                    STANDARD_NO_PAD.encode(&within),
+                    URL_SAFE.encode(&within),
+                    URL_SAFE_NO_PAD.encode(&within),
+                ]);
+            }
+        }
+        for leak in leaks {
+            let line = format!(r#"{{"event":"attempt","detail":"{leak}"}}"#);
+            assert!(canary.found_in(&line).is_some(), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_canary_is_not_found() {
+        let canary = Canary::text("payload", VALUE);
+        for line in ["", r#"{"event":"attempt","detail":"cänary/payload?+~7f3b"}"#, &STANDARD.encode("canary")] {
+            assert_eq!(canary.found_in(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_leak_is_told_without_its_value() {
+        let places = [("a log".to_owned(), format!("x {VALUE}")), ("a table".to_owned(), "x".to_owned())];
+        let leaks = leaks(&[Canary::text("payload", VALUE)], &places);
+        assert_eq!(leaks, ["payload (raw) in a log"]);
+    }
+}
