@@ -76,7 +76,10 @@ def package(flow, template, folder, environment):
     output = folder / f"{flow.replace(' ', '-')}.yaml"
     command = ["sam", "package", "--template-file", template, "--s3-bucket", BUCKET]
     command += ["--s3-prefix", flow.replace(" ", "-"), "--output-template-file", str(output), "--region", REGION]
-    subprocess.run(command, env=environment, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    done = subprocess.run(
+        command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert done.returncode == 0, f"{flow}: sam package ended with {done.returncode}: {done.stdout}"
     resources = yaml.load(output.read_text(), Tags)["Resources"]
     return {name: resources[name]["Properties"]["CodeUri"] for name in FUNCTIONS}
 

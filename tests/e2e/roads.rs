@@ -15,7 +15,9 @@ async fn a_push_is_sent_and_decrypts_up_to_the_last_byte_that_fits() {
         assert_eq!(received[0].problems, [], "{id}");
         assert_eq!(received[0].text().unwrap_or_default(), payload, "{id}");
         assert_eq!(received[0].header("ttl"), Some("14400"));
-        it.until_state(id, "sent").await;
+        let entry = it.until_state(id, "sent").await;
+        let headers = entry["headers"].as_m().expect("what the answer said is kept");
+        assert!(headers.contains_key("ttl") && !headers.contains_key("location"), "{headers:?}");
     }
     it.until_quiet().await;
     assert_eq!(it.stack().poller_failure(), None);

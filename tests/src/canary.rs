@@ -48,7 +48,11 @@ impl Canary {
         });
         canary.needles.push(Needle { encoding: "raw", text: text.to_owned(), any_case: false });
         canary.needles.push(Needle { encoding: "escaped", text: escaped, any_case: true });
-        canary.needles.push(Needle { encoding: "percent", text: percent(text.as_bytes(), false), any_case: true });
+        canary.needles.push(Needle {
+            encoding: "percent",
+            text: percent(text.as_bytes(), false),
+            any_case: true,
+        });
         canary
     }
 
@@ -162,7 +166,9 @@ mod tests {
     #[test]
     fn what_is_no_canary_is_not_found() {
         let canary = Canary::text("payload", VALUE);
-        for line in ["", r#"{"event":"attempt","detail":"cänary/payload?+~7f3b"}"#, &STANDARD.encode("canary")] {
+        for line in
+            ["", r#"{"event":"attempt","detail":"cänary/payload?+~7f3b"}"#, &STANDARD.encode("canary")]
+        {
             assert_eq!(canary.found_in(line), None, "{line}");
         }
     }

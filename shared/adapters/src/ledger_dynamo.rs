@@ -220,6 +220,7 @@ impl DynamoLedger {
             ("status", or_null(record.status.map(n))),
             ("reason", or_null(record.reason.map(|reason| s(reason.label())))),
             ("provider_word", or_null(record.provider_word.as_ref().map(s))),
+            ("headers", headers(&record.headers)),
             ("not_before", or_null(record.not_before.map(ms))),
             ("updated_at", ms(record.now)),
             ("expires_at", expiry(expires_at(record.now, record.not_before))),
@@ -242,6 +243,12 @@ impl LedgerReader for DynamoLedger {
     async fn get(&self, key: &DeliveryKey) -> Result<Option<Entry>, PortError> {
         Ok(self.read(vec![key.clone()]).await?.remove(key))
     }
+}
+
+/// A map, or NULL where there is nothing to keep.
+fn headers(kept: &[(String, String)]) -> AttributeValue {
+    let map: Item = kept.iter().map(|(name, value)| (name.clone(), s(value))).collect();
+    or_null((!map.is_empty()).then_some(AttributeValue::M(map)))
 }
 
 /// Reads an item; `None` if it is not one that this version wrote.

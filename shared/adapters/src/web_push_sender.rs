@@ -65,15 +65,11 @@ where
             Err(SealError::BadPublicKey) => {
                 return Err(Outcome::Impossible(Impossible::BadSubscriptionKey));
             }
-            Err(SealError::TooLarge { .. }) => return Err(self.too_large()),
+            Err(SealError::TooLarge { .. }) => {
+                return Err(Outcome::Impossible(Impossible::PayloadTooLarge));
+            }
         };
         Ok((headers, body))
-    }
-
-    /// The answer of RFC 8030, 7.2 to a push that is too large, given here in the push service's place: what is too large
-    /// for every push service is refused before any attempt, so this is a sealer with a limit of its own.
-    fn too_large(&self) -> Outcome {
-        Outcome::Response(Response { status: 413, at: self.clock.now(), ..Response::default() })
     }
 }
 

@@ -48,8 +48,26 @@ impl Response {
         "apns-id",
     ];
 
+    /// Those of them that the ledger keeps: they tell an operator what the provider thought, and nothing of the endpoint.
+    pub const LEDGER_HEADERS: [&str; 5] =
+        ["retry-after", "ttl", "apns-id", "x-wns-status", "x-wns-notificationstatus"];
+
+    /// The longest value that the ledger keeps, in bytes.
+    const MAX_LEDGER_VALUE: usize = 64;
+
     /// How much of a body is read, in bytes.
     pub const MAX_BODY: usize = 4096;
+
+    /// What the ledger keeps of its headers: short, plain values of [`Self::LEDGER_HEADERS`].
+    pub fn ledger_headers(&self) -> Vec<(String, String)> {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b' ' | b',' | b':' | b'-' | b'.');
+        self.headers
+            .iter()
+            .filter(|(name, _)| Self::LEDGER_HEADERS.contains(&name.as_str()))
+            .filter(|(_, value)| value.len() <= Self::MAX_LEDGER_VALUE && value.bytes().all(plain))
+            .cloned()
+            .collect()
+    }
 
     /// The first header of that (lower-case) name.
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -101,6 +119,8 @@ pub enum Impossible {
     BadSubscriptionKey,
     /// The subscription names a VAPID key that is not configured.
     UnknownVapidKey,
+    /// The payload is longer than the sealer that this was built with takes.
+    PayloadTooLarge,
 }
 
 /// An outcome with the time that it took.
@@ -110,4 +130,26 @@ pub struct Attempted {
     pub outcome: Outcome,
     /// From the first byte of work to the end of the answer.
     pub took: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ledger_keeps_short_plain_values_of_its_allow_list_only() {
+        let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let response = Response {
+            headers: vec![
+                header("retry-after", "Sat, 21 Nov 2026 10:05:00 GMT"),
+                header("ttl", "60"),
+                header("x-wns-error-description", "channel https://push.example/secret"),
+                header("x-wns-status", "https://push.example/secret"),
+                header("apns-id", &"a".repeat(65)),
+            ],
+            ..Response::default()
+        };
+        let kept: Vec<String> = response.ledger_headers().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(kept, ["retry-after", "ttl"]);
+    }
 }

@@ -1,7 +1,7 @@
 //! Push services' own words, as data.
 //!
 //! A push service often says more than its status: Mozilla an `errno`, Apple a `reason`, WNS a header. Each
-//! [`Rule`] names what is seen and what it means; [`crate::verdict`] asks here first and falls back to the status. A
+//! `Rule` names what is seen and what it means; [`crate::verdict`] asks here first and falls back to the status. A
 //! new finding about a provider is a new row.
 
 use serde::Deserialize;

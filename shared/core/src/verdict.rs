@@ -79,6 +79,7 @@ pub fn web_push(outcome: &Outcome, signed_again: bool, overrides: Overrides<'_>)
             Impossible::EndpointNotAllowed => Reason::EndpointNotAllowed,
             Impossible::BadSubscriptionKey => Reason::BadSubscriptionKey,
             Impossible::UnknownVapidKey => Reason::UnknownVapidKey,
+            Impossible::PayloadTooLarge => Reason::PayloadTooLarge,
         }),
     }
 }

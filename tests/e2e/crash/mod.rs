@@ -63,7 +63,8 @@ async fn killed_at_any_call_every_road_still_ends_and_sends_twice_only_between_p
         }
     }))
     .await;
-    assert_eq!(problems.take(), [String::new(); 0], "without any death");
+    let found: Vec<String> = problems.take();
+    assert!(found.is_empty(), "without any death: {}", found.join("\n"));
 
     // The slowest first, so that none of them is what all others wait for in the end.
     let mut cases = cases.into_inner();
@@ -87,7 +88,7 @@ async fn killed_at_any_call_every_road_still_ends_and_sends_twice_only_between_p
     assert!(problems.is_empty(), "{} problems\n{}", problems.len(), problems.join("\n"));
     let posts: usize = roads().iter().map(|road| road.posts).sum();
     assert_eq!(between.take(), posts, "of each POST one death falls between it and its record");
-    assert!(count > 100, "{count} deaths are too few to be all of them");
+    assert!(count > 150, "{count} deaths are too few to be all of them");
 }
 
 /// Every death on a road that this stage has just travelled alive.

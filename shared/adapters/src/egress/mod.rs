@@ -117,7 +117,10 @@ impl Egress {
 
     /// Posts once. An answer counts from its headers on: if its body breaks off or takes too long, the answer stands with
     /// what came of it. `clock` stamps the answer.
-    #[expect(clippy::disallowed_methods, reason = "a time-out ends by the runtime's clock, not by the one that stamps")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a time-out ends by the runtime's clock, not by the one that stamps"
+    )]
     pub async fn post(
         &self,
         endpoint: &Endpoint,

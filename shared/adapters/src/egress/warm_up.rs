@@ -154,7 +154,10 @@ impl Drop for Turn<'_> {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "the runtime's clock, paused: what was waited is what is asserted")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the runtime's clock, paused: what was waited is what is asserted"
+)]
 mod tests {
     use futures_util::FutureExt;
 

@@ -9,7 +9,7 @@ use super::Invocation;
 use super::hand_off::Facts;
 use super::inbox::Job;
 use crate::metric::Metric;
-use crate::outcome::{Attempted, Outcome};
+use crate::outcome::{Attempted, Outcome, Response};
 use crate::plan::{self, Plan, Situation};
 use crate::ports::{AttemptEvent, Clock, Environment, Push, PushSender, Randomness, Telemetry};
 use crate::provider::{self, Provider};
@@ -179,6 +179,7 @@ impl Facts {
             attempted: true,
             status: response.map(|response| response.status),
             provider_word: response.and_then(provider::quotable),
+            headers: response.map(Response::ledger_headers).unwrap_or_default(),
             in_doubt: was_in_doubt || matches!(verdict, Verdict::Retry(retry) if retry.in_doubt),
         }
     }

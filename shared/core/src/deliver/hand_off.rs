@@ -29,13 +29,15 @@ pub(crate) struct Facts {
     pub(crate) status: Option<u16>,
     /// The provider's own word.
     pub(crate) provider_word: Option<String>,
+    /// What the ledger keeps of the answer's headers.
+    pub(crate) headers: Vec<(String, String)>,
     /// Whether this or an earlier attempt may have arrived without our knowing.
     pub(crate) in_doubt: bool,
 }
 
 impl Facts {
     pub(crate) const fn without_attempt() -> Self {
-        Self { attempted: false, status: None, provider_word: None, in_doubt: false }
+        Self { attempted: false, status: None, provider_word: None, headers: Vec::new(), in_doubt: false }
     }
 }
 
@@ -67,6 +69,7 @@ impl HandOff {
             attempted: entry.status.is_some() || entry.in_doubt,
             status: entry.status,
             provider_word: entry.provider_word.clone(),
+            headers: Vec::new(),
             in_doubt: entry.in_doubt,
         };
         Self { job, plan, facts }

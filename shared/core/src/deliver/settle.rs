@@ -41,6 +41,7 @@ pub(crate) async fn settle<E: Environment>(
         status: facts.status,
         reason,
         provider_word: facts.provider_word.clone(),
+        headers: facts.headers.clone(),
         not_before,
         in_doubt: facts.in_doubt,
         now,

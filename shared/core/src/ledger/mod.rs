@@ -79,6 +79,8 @@ pub struct Record {
     pub reason: Option<Reason>,
     /// The provider's own word.
     pub provider_word: Option<String>,
+    /// What is kept of the answer's headers, names in lower case.
+    pub headers: Vec<(String, String)>,
     /// When the next attempt is due.
     pub not_before: Option<Timestamp>,
     /// Whether this or an earlier attempt may have arrived without our knowing.

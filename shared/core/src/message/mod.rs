@@ -1,6 +1,6 @@
 //! The message: what a producer puts on an ingest queue, parsed.
 //!
-//! A [`Message`] that exists is valid: [`parse`] is the only way to one. It keeps the fields as they were written, so that it
+//! A [`Message`] that exists is valid: [`parse()`] is the only way to one. It keeps the fields as they were written, so that it
 //! travels on to retry queues, parking and the dead-letter store with its payload byte for byte.
 
 mod delivery_options;

@@ -3,7 +3,9 @@
 //!
 //! The bodies in `dead_letters` and `parked` are the messages themselves, by design: these attributes alone are left out.
 
-use aws_sdk_dynamodb::types::AttributeValue;
+mod malformed;
+mod written;
+
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use redial_adapters::control_dynamo::DynamoControl;
@@ -19,10 +21,13 @@ use redial_testkit::push_service::{Answer, Fixture, Subscriber};
 use redial_testkit::runtime_api::{SqsRecord, sqs_event};
 use redial_tests::canary::{Canary, leaks};
 use redial_tests::cloud_logs::{self, Line};
-use redial_tests::deployment::{Deployment, Item};
+use redial_tests::deployment::Deployment;
 use redial_tests::hosted::{Function, Which};
 use redial_tests::scenery::Scenery;
 use serde_json::{Value, json};
+
+use malformed::malformed;
+use written::{letters, log_groups, mapping_of_references, switch, told, written};
 
 /// Not a word that could be there by chance, and with characters that each encoding writes otherwise.
 const PAYLOAD: &str = "cänary?payload/+7Qm4xW";
@@ -85,24 +90,32 @@ impl Run {
         }
     }
 
-    fn message(id: &str, to: &Value, more: &Value) -> Value {
-        let mut message = json!({"tenant": "acme", "id": id, "to": to, "payload": PAYLOAD, "ref": REF});
-        for (name, value) in more.as_object().into_iter().flatten() {
-            message[name] = value.clone();
-        }
-        message
-    }
-
     /// Sends a message whose push is answered so, and waits until it is in that state.
-    async fn send(&mut self, id: &str, state: &str, usual: Option<Answer>, script: Vec<Answer>, more: &Value) {
+    async fn send(
+        &mut self,
+        id: &str,
+        state: &str,
+        usual: Option<Answer>,
+        script: Vec<Answer>,
+        more: &Value,
+    ) {
         let browser = self.browser(id);
         self.it.push.script(&browser.endpoint, script);
         if let Some(usual) = usual {
             self.it.push.always(&browser.endpoint, usual);
         }
-        self.it.send(&Self::message(id, &json!({"web_push": browser.json()}), more)).await;
+        self.it.send(&message(id, &json!({"web_push": browser.json()}), more)).await;
         self.it.until_state(id, state).await;
     }
+}
+
+/// A message with canaries in it, and with more fields or others.
+fn message(id: &str, to: &Value, more: &Value) -> Value {
+    let mut message = json!({"tenant": "acme", "id": id, "to": to, "payload": PAYLOAD, "ref": REF});
+    for (name, value) in more.as_object().into_iter().flatten() {
+        message[name] = value.clone();
+    }
+    message
 }
 
 /// What a service might say that quotes what it was sent.
@@ -176,61 +189,22 @@ async fn take_every_road(run: &mut Run) {
     run.it.push.always(&browser.endpoint, Answer::fixture(Fixture::MozillaGone));
     store(&run.it, "gone", &browser).await;
     for (id, to, state) in [("gone", "gone", "gone"), ("unknown", "nobody", "failed")] {
-        run.it.send(&Run::message(id, &json!({"subscription": to}), &none)).await;
+        run.it.send(&message(id, &json!({"subscription": to}), &none)).await;
         run.it.until_state(id, state).await;
     }
     // An endpoint that may not be pushed to; another content under a used id; the same once more.
     let browser = run.browser("the endpoint that is not allowed");
     let mut elsewhere = browser.json();
     elsewhere["endpoint"] = json!(format!("https://push.example/{WRONG}"));
-    run.it.send(&Run::message("elsewhere", &json!({"web_push": elsewhere}), &none)).await;
+    run.it.send(&message("elsewhere", &json!({"web_push": elsewhere}), &none)).await;
     run.it.until_state("elsewhere", "failed").await;
     let here = json!({"web_push": browser.json()});
-    run.it.send(&Run::message("sent", &here, &json!({"payload": format!("{PAYLOAD} other")}))).await;
-    run.it.send(&Run::message("elsewhere", &json!({"web_push": elsewhere}), &none)).await;
+    run.it.send(&message("sent", &here, &json!({"payload": format!("{PAYLOAD} other")}))).await;
+    run.it.send(&message("elsewhere", &json!({"web_push": elsewhere}), &none)).await;
 
     for body in malformed(&here) {
         run.it.send_body(&body).await;
     }
-}
-
-/// Bodies that are no messages, each with a canary where the error is, or beside it.
-fn malformed(to: &Value) -> Vec<String> {
-    let with = |name: &str, value: Value| Run::message("malformed", to, &json!({name: value})).to_string();
-    let mut bodies = vec![
-        format!("{WRONG} {PAYLOAD}"),
-        format!("{{\"tenant\":\"acme\",\"payload\":\"{PAYLOAD}\",\"id\":\"{WRONG}"),
-        json!([WRONG, PAYLOAD]).to_string(),
-        json!(WRONG).to_string(),
-        with("surprise", json!(WRONG)),
-        with("surprise", json!({"deeper": {"still": WRONG}})),
-    ];
-    let fields =
-        ["id", "tenant", "ttl", "class", "urgency", "topic", "retry", "deliver_at", "v", "ref", "idempotency_key"];
-    for field in fields {
-        bodies.push(with(field, json!(format!("{WRONG} no {field} {PAYLOAD}{}", "x".repeat(128)))));
-        bodies.push(with(field, json!({ "of": [WRONG, PAYLOAD] })));
-    }
-    for retry in [json!({"max_retries": WRONG}), json!({"jitter": WRONG}), json!({"retryable": [WRONG]})] {
-        bodies.push(with("retry", retry));
-    }
-    let keys = |p256dh: &str, auth: &str| json!({"p256dh": p256dh, "auth": auth});
-    let good = &to["web_push"];
-    let (p256dh, auth) = (good["keys"]["p256dh"].as_str().expect("text"), good["keys"]["auth"].as_str().expect("text"));
-    for bad in [
-        json!({"web_push": {"endpoint": format!("ftp://user:{WRONG}@push.example/{PAYLOAD}"), "keys": keys(p256dh, auth)}}),
-        json!({"web_push": {"endpoint": WRONG, "keys": keys(p256dh, auth)}}),
-        json!({"web_push": {"endpoint": good["endpoint"], "keys": keys(WRONG, auth)}}),
-        json!({"web_push": {"endpoint": good["endpoint"], "keys": keys(p256dh, WRONG)}}),
-        json!({"web_push": {"endpoint": good["endpoint"], "keys": keys(p256dh, auth), "vapid_key_id": format!("{WRONG} ?")}}),
-        json!({"webhook": {"url": format!("https://hooks.example/{WRONG}")}}),
-        json!({"subscription": format!("{WRONG} {PAYLOAD}")}),
-        json!(WRONG),
-    ] {
-        bodies.push(with("to", bad));
-    }
-    bodies.push(with("payload", json!({"base64": WRONG.repeat(2)})));
-    bodies
 }
 
 /// A message that waits in an execution; answers what was written of it while it waited.
@@ -238,9 +212,10 @@ async fn waiting(run: &mut Run) -> Vec<Place> {
     let browser = run.browser("the one that waits");
     let wait = Answer::status(429).with_header("retry-after", "5");
     run.it.push.script(&browser.endpoint, [wait]);
-    run.it.send(&Run::message("waiting", &json!({"web_push": browser.json()}), &json!({}))).await;
+    run.it.send(&message("waiting", &json!({"web_push": browser.json()}), &json!({}))).await;
     let table = run.it.description().tables.parked.clone();
-    let parked = run.it.until("it is parked", async || Some(run.it.scan(&table).await).filter(|it| !it.is_empty()));
+    let parked =
+        run.it.until("it is parked", async || Some(run.it.scan(&table).await).filter(|it| !it.is_empty()));
     let places = parked.await.iter().map(|item| ("parked".to_owned(), told(item, "body"))).collect();
     run.it.until_state("waiting", "sent").await;
     places
@@ -274,7 +249,7 @@ async fn failing(run: &mut Run) -> Vec<Place> {
             call.operation == operation && count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1 == nth
         };
         dispatch.proxy.once(fits, Fault::Status(400, quote.to_string()));
-        let body = Run::message(&format!("failing-{at}"), &json!({"web_push": browser.json()}), &json!({}));
+        let body = message(&format!("failing-{at}"), &json!({"web_push": browser.json()}), &json!({}));
         let record = SqsRecord::new(format!("failing-{at}"), body.to_string()).queue_arn(&arn);
         let answer = dispatch.invoke(sqs_event([record])).await.expect("it answers");
         assert_eq!(answer["batchItemFailures"][0]["itemIdentifier"], format!("failing-{at}"), "{operation}");
@@ -285,99 +260,6 @@ async fn failing(run: &mut Run) -> Vec<Place> {
         dispatch.logs().into_iter().map(|line| ("a failing worker's log".to_owned(), line.text)).collect();
     assert!(lines.iter().filter(|(_, text)| text.contains("infrastructure")).count() >= 4, "{lines:?}");
     lines
-}
-
-/// Everything that the stack has written by now.
-async fn written(it: &Deployment) -> Vec<Place> {
-    let mut places = vec![("the emulator's log".to_owned(), it.stack().log())];
-    let mut logs = String::new();
-    for group in log_groups(it).await {
-        for line in cloud_logs::lines(&it.description().endpoint, &group).await {
-            logs.push_str(&line.text);
-            logs.push('\n');
-            places.push((format!("the log group {group}"), line.text));
-        }
-    }
-    // So that nothing is found because nothing was looked at.
-    for expected in [r#""event":"attempt""#, r#""event":"dead_letter""#, r#""_aws""#, r#""verdict":"sent""#] {
-        assert!(logs.contains(expected), "no {expected} in the logs");
-    }
-
-    let machine = &it.description().state_machine;
-    let executions = it.sfn.list_executions().state_machine_arn(machine).send().await;
-    let executions = executions.expect("Step Functions answers").executions;
-    assert!(!executions.is_empty(), "nothing has waited");
-    for execution in executions {
-        let mut told = it.history(&execution.execution_arn).await;
-        told.push_str(&execution.name);
-        places.push(("an execution".to_owned(), told));
-    }
-    let tables = &it.description().tables;
-    for (table, without) in [(&tables.deliveries, ""), (&tables.control, ""), (&tables.dead_letters, "body")] {
-        let items = it.scan(table).await;
-        assert!(!items.is_empty(), "{table} is empty");
-        places.extend(items.iter().map(|item| (table.clone(), told(item, without))));
-    }
-    places
-}
-
-/// An item as text, without one of its attributes.
-fn told(item: &Item, without: &str) -> String {
-    let mut told = String::new();
-    for (name, value) in item.iter().filter(|(name, _)| *name != without) {
-        let value = match value {
-            AttributeValue::S(text) | AttributeValue::N(text) => text.clone(),
-            AttributeValue::B(bytes) => String::from_utf8_lossy(bytes.as_ref()).into_owned(),
-            other => format!("{other:?}"),
-        };
-        told.push_str(&format!("{name}={value}\n"));
-    }
-    told
-}
-
-/// Both functions' groups, dispatch's first.
-async fn log_groups(it: &Deployment) -> Vec<String> {
-    let functions = &it.description().functions;
-    let mut groups = Vec::new();
-    for function in [&functions.dispatch, &functions.cleanup] {
-        let answer = it.lambda.get_function_configuration().function_name(function).send().await;
-        let group = answer.expect("the function is there").logging_config.and_then(|it| it.log_group);
-        groups.push(group.unwrap_or_else(|| format!("/aws/lambda/{function}")));
-    }
-    groups
-}
-
-/// The mapping that hands references to cleanup.
-async fn mapping_of_references(it: &Deployment) -> String {
-    let queue = it.description().queues.dead_letter.rsplit('/').next().expect("a URL has a path").to_owned();
-    let mappings = it.lambda.list_event_source_mappings().function_name(&it.description().functions.cleanup);
-    let mappings = mappings.send().await.expect("Lambda answers").event_source_mappings.unwrap_or_default();
-    let of_queue = mappings.into_iter().find(|it| it.event_source_arn.as_ref().is_some_and(|arn| arn.ends_with(&queue)));
-    of_queue.and_then(|it| it.uuid).expect("cleanup drains the dead-letter queue")
-}
-
-async fn switch(it: &Deployment, mapping: &str, on: bool) {
-    it.lambda.update_event_source_mapping().uuid(mapping).enabled(on).send().await.expect("Lambda answers");
-}
-
-/// The references in the dead-letter queue, which stay in it.
-async fn letters(it: &Deployment) -> Vec<Place> {
-    let queues = &it.description().queues;
-    it.until("dispatch has nothing to do", async || {
-        (it.depth(&queues.ingest).await + it.depth(&queues.retry).await == 0).then_some(())
-    })
-    .await;
-    let all = it.depth(&queues.dead_letter).await;
-    let mut places: Vec<Place> = Vec::new();
-    while places.len() < all {
-        let receive = it.sqs.receive_message().queue_url(&queues.dead_letter).max_number_of_messages(10);
-        // Long enough for all of them to be read once.
-        let received = receive.visibility_timeout(20).send().await.expect("the queue answers");
-        let messages = received.messages.unwrap_or_default();
-        assert!(!messages.is_empty(), "{} of {all} references can be read", places.len());
-        places.extend(messages.into_iter().map(|it| ("a reference".to_owned(), it.body.unwrap_or_default())));
-    }
-    places
 }
 
 async fn store(it: &Deployment, id: &str, browser: &Subscriber) {
