@@ -111,8 +111,14 @@ fn build(
 
 /// Whether cargo sets this variable for the package that it runs, rather than a user for cargo.
 fn describes_a_package(name: &str) -> bool {
-    const OF_A_PACKAGE: [&str; 6] =
-        ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_", "CARGO_PRIMARY_", "CARGO_RUSTC_CURRENT_"];
+    const OF_A_PACKAGE: [&str; 6] = [
+        "CARGO_PKG_",
+        "CARGO_MANIFEST_",
+        "CARGO_BIN_",
+        "CARGO_CRATE_",
+        "CARGO_PRIMARY_",
+        "CARGO_RUSTC_CURRENT_",
+    ];
     OF_A_PACKAGE.iter().any(|prefix| name.starts_with(prefix)) || name == "OUT_DIR"
 }
 
