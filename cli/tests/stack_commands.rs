@@ -328,6 +328,7 @@ async fn status_tells_of_deliveries_of_dead_letters_and_of_nothing() {
         status: Some(503),
         reason: Some(reason),
         provider_word: None,
+        headers: Vec::new(),
         not_before: delay.map(|secs| now.plus(Duration::from_secs(secs))),
         in_doubt: false,
         now,

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use redial_core::outcome::{Impossible, Outcome, Response};
+use redial_core::outcome::{Impossible, Outcome};
 use redial_core::ports::{Clock, Push, PushSender};
 
 use crate::egress::Egress;
@@ -112,6 +112,8 @@ mod tests {
     use redial_core::payload::Payload;
     use redial_core::push_target::{PushKeys, PushTarget};
     use redial_core::time::{Timestamp, Ttl};
+
+    use redial_core::outcome::Response;
 
     use super::*;
     use crate::egress::{EgressAllow, EgressConfig, ExtraRoots};
@@ -272,7 +274,7 @@ mod tests {
         assert_eq!(outcome, Outcome::Impossible(Impossible::BadSubscriptionKey));
 
         let (outcome, _) = service.send(&service.target(browser.keys()), &[1; 3994]).await;
-        assert!(matches!(&outcome, Outcome::Response(Response { status: 413, .. })), "{outcome:?}");
+        assert_eq!(outcome, Outcome::Impossible(Impossible::PayloadTooLarge));
         assert_eq!(service.receiver.connections(), 0);
     }
 

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::retry_after;
 use crate::time::Timestamp;
 
 /// How one attempt ended.
@@ -48,25 +49,26 @@ impl Response {
         "apns-id",
     ];
 
-    /// Those of them that the ledger keeps: they tell an operator what the provider thought, and nothing of the endpoint.
-    pub const LEDGER_HEADERS: [&str; 5] =
-        ["retry-after", "ttl", "apns-id", "x-wns-status", "x-wns-notificationstatus"];
-
     /// The longest value that the ledger keeps, in bytes.
     const MAX_LEDGER_VALUE: usize = 64;
 
     /// How much of a body is read, in bytes.
     pub const MAX_BODY: usize = 4096;
 
-    /// What the ledger keeps of its headers: short, plain values of [`Self::LEDGER_HEADERS`].
+    /// What the ledger keeps of its headers: what tells an operator what the provider thought. Each has one form, and no
+    /// value of another form is kept, because a service may write the endpoint's token where nobody expects it.
     pub fn ledger_headers(&self) -> Vec<(String, String)> {
-        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b' ' | b',' | b':' | b'-' | b'.');
-        self.headers
-            .iter()
-            .filter(|(name, _)| Self::LEDGER_HEADERS.contains(&name.as_str()))
-            .filter(|(_, value)| value.len() <= Self::MAX_LEDGER_VALUE && value.bytes().all(plain))
-            .cloned()
-            .collect()
+        let kept = |(name, value): &&(String, String)| {
+            let of_form = match name.as_str() {
+                "retry-after" => retry_after::parse(value, self.at).is_some(),
+                "ttl" => value.bytes().all(|b| b.is_ascii_digit()),
+                "apns-id" => is_uuid(value),
+                "x-wns-status" | "x-wns-notificationstatus" => value.bytes().all(|b| b.is_ascii_alphabetic()),
+                _ => false,
+            };
+            of_form && (1..=Self::MAX_LEDGER_VALUE).contains(&value.len())
+        };
+        self.headers.iter().filter(kept).cloned().collect()
     }
 
     /// The first header of that (lower-case) name.
@@ -132,24 +134,39 @@ pub struct Attempted {
     pub took: Duration,
 }
 
+fn is_uuid(text: &str) -> bool {
+    let hyphen = |at: usize| matches!(at, 8 | 13 | 18 | 23);
+    text.len() == 36
+        && text.bytes().enumerate().all(|(at, b)| if hyphen(at) { b == b'-' } else { b.is_ascii_hexdigit() })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_ledger_keeps_short_plain_values_of_its_allow_list_only() {
-        let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let response = Response {
-            headers: vec![
-                header("retry-after", "Sat, 21 Nov 2026 10:05:00 GMT"),
-                header("ttl", "60"),
-                header("x-wns-error-description", "channel https://push.example/secret"),
-                header("x-wns-status", "https://push.example/secret"),
-                header("apns-id", &"a".repeat(65)),
-            ],
-            ..Response::default()
+    fn the_ledger_keeps_a_few_headers_each_in_its_one_form() {
+        let kept = |headers: &[(&str, &str)]| {
+            let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            Response { headers: headers.collect(), ..Response::default() }.ledger_headers()
         };
-        let kept: Vec<String> = response.ledger_headers().into_iter().map(|(name, _)| name).collect();
-        assert_eq!(kept, ["retry-after", "ttl"]);
+        let good = [
+            ("retry-after", "Sat, 21 Nov 2026 10:05:00 GMT"),
+            ("retry-after", "120"),
+            ("ttl", "60"),
+            ("apns-id", "8d2f9c3a-1b7e-4c5d-9a6f-0e1d2c3b4a59"),
+            ("x-wns-status", "appthrottled"),
+            ("x-wns-notificationstatus", "dropped"),
+        ];
+        assert_eq!(kept(&good).len(), good.len());
+
+        let token = "gAAAAABmQ2-endpoint.token";
+        for name in Response::KEPT_HEADERS {
+            for value in [token, "https://push.example/secret", "", &"1".repeat(65), &format!("120 {token}")]
+            {
+                assert_eq!(kept(&[(name, value)]), [], "{name}: {value}");
+            }
+        }
+        assert_eq!(kept(&[("x-wns-error-description", "dropped"), ("location", "60")]), []);
     }
 }

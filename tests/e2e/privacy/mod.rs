@@ -123,7 +123,11 @@ fn quoting(status: u16) -> Answer {
     let quote = json!({"reason": WRONG, "message": PAYLOAD, "error": REF, "errno": WRONG});
     Answer::status(status)
         .with_body("application/json", quote.to_string())
+        .with_header("retry-after", WRONG)
+        .with_header("ttl", WRONG)
+        .with_header("apns-id", WRONG)
         .with_header("x-wns-status", WRONG)
+        .with_header("x-wns-notificationstatus", WRONG)
         .with_header("x-wns-error-description", REF)
         .with_header("location", &format!("https://push.example/{WRONG}"))
 }
