@@ -90,8 +90,15 @@ pub struct CleanupConfig {
 }
 
 /// Everything that is wrong with the environment.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ConfigError(Vec<String>);
+
+/// As it reads: it is what ends `main`, which prints this form.
+impl fmt::Debug for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -17,7 +17,7 @@ use crate::attributes::{Item, Read, expiry, ms, n, s};
 use crate::{aws_error, batch_write};
 
 /// Over how many partitions a tenant's day is spread.
-pub const DAY_SHARDS: u32 = 4;
+const DAY_SHARDS: u32 = 4;
 
 /// Over how many partitions an hour's bodies are spread.
 const HOUR_SHARDS: u32 = 8;

@@ -193,11 +193,6 @@ impl Deadline {
     pub fn is_over(self, now: Timestamp, attempt: u32) -> bool {
         if self.ttl == Ttl::ZERO && attempt == 0 { false } else { now >= self.at }
     }
-
-    /// Whether the message has a TTL of zero, which forbids retries and deferrals.
-    pub fn is_now_or_never(self) -> bool {
-        self.ttl == Ttl::ZERO
-    }
 }
 
 #[cfg(test)]

@@ -39,7 +39,6 @@ use crate::time::Timestamp;
 
 pub use fate::{Fate, Setback};
 pub use inbox::{Body, Incoming};
-pub use parking::release_at_once;
 
 use hand_off::{Facts, HandOff};
 use inbox::{Inbox, Job};

@@ -94,7 +94,7 @@ async fn instead<E: Environment>(
 }
 
 /// Sends the release of a bucket whose time has come.
-pub async fn release_at_once<E: Environment>(env: &E, bucket: Bucket) -> Result<(), PortError> {
+async fn release_at_once<E: Environment>(env: &E, bucket: Bucket) -> Result<(), PortError> {
     let release = Outgoing {
         queue: Queue::Retry(bucket.lane()),
         body: Release::Bucket(bucket).to_body(),

@@ -135,11 +135,6 @@ impl Message {
         keys.fingerprint(&content)
     }
 
-    /// The message as JSON, its fields as they were written, with its id. Never log what this returns.
-    pub fn expose_body(&self) -> String {
-        self.body_with(&[])
-    }
-
     /// The message as JSON with these fields added; a field of its own of that name is left out.
     fn body_with(&self, added: &[(&str, String)]) -> String {
         let mut body = String::with_capacity(256 + self.payload.len() * 2);
