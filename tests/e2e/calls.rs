@@ -88,6 +88,13 @@ async fn ten_messages_on_the_warm_success_path_make_three_calls_over_one_connect
     assert!(calls.values().sum::<usize>() <= 5, "{counted:?}");
     assert_eq!(counted, [("BatchExecuteStatement", 2), ("BatchGetItem", 1)]);
 
+    // Two write units a delivery: its claim and its record.
+    let lines: Vec<String> = dispatch.logs().into_iter().map(|line| line.text).collect();
+    let metrics = lines.iter().rfind(|line| line.contains("\"Deliveries\"")).expect("metrics are written");
+    let metrics: Value = serde_json::from_str(metrics).expect("they are JSON");
+    assert_eq!((&metrics["Deliveries"], &metrics["ApiCalls"]), (&json!(10), &json!(3)), "{metrics}");
+    assert_eq!(metrics["WriteUnits"], json!(20), "{metrics}");
+
     let counts = it.push.counts();
     assert_eq!((counts.requests, counts.tls_connections, counts.tokens), (20, 1, 1));
 }

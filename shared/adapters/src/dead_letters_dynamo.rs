@@ -14,6 +14,7 @@ use redial_core::ports::{DeadLetterBodies, DeadLetterStore, PortError};
 use redial_core::time::Timestamp;
 
 use crate::attributes::{Item, Read, expiry, ms, n, s};
+use crate::write_units::WriteUnits;
 use crate::{aws_error, batch_write};
 
 /// Over how many partitions a tenant's day is spread.
@@ -35,13 +36,21 @@ const HOUR: Duration = Duration::from_secs(3600);
 pub struct DynamoDeadLetters {
     client: Client,
     table: String,
+    units: WriteUnits,
 }
 
 impl DynamoDeadLetters {
     /// On this table: partition key `pk`, sort key `sk`; index `by_day` on `gsi_pk`, `gsi_sk`; index `bodies_by_hour` on
     /// `body_pk`, `body_sk` (all strings); TTL attribute `expires_at`.
     pub fn new(client: Client, table: String) -> Self {
-        Self { client, table }
+        Self { client, table, units: WriteUnits::default() }
+    }
+
+    /// With this meter of write units.
+    #[must_use]
+    pub fn metered(mut self, units: WriteUnits) -> Self {
+        self.units = units;
+        self
     }
 
     /// A letter's body, unless it counts as absent at `now`.
@@ -93,7 +102,8 @@ impl DeadLetterBodies for DynamoDeadLetters {
         let parts: Vec<Vec<Item>> = bodies.iter().map(body_items).collect();
         let mut counts: Vec<usize> = parts.iter().map(Vec::len).collect();
         let mut written =
-            batch_write::put(&self.client, &self.table, parts.into_iter().flatten().collect()).await;
+            batch_write::put(&self.client, &self.units, &self.table, parts.into_iter().flatten().collect())
+                .await;
         // A body is stored when all of its parts are.
         counts.drain(..).map(|count| written.drain(..count).collect()).collect()
     }
@@ -136,7 +146,7 @@ impl DeadLetterStore for DynamoDeadLetters {
                 let keys = self.absent(&hour, now, limit - deleted).await?;
                 let found = u32::try_from(keys.len()).unwrap_or(u32::MAX);
                 if found > 0 {
-                    batch_write::delete(&self.client, &self.table, keys).await?;
+                    batch_write::delete(&self.client, &self.units, &self.table, keys).await?;
                     deleted += found;
                 }
                 if deleted >= limit {

@@ -25,6 +25,7 @@ use crate::telemetry::JsonTelemetry;
 use crate::vapid::{VapidKeySource, VapidSigner};
 use crate::waits_sfn::SfnWaits;
 use crate::web_push_sender::WebPushSender;
+use crate::write_units::WriteUnits;
 
 /// What initialisation fails with: told once, and the function ends.
 type InitError = Box<dyn Error + Send + Sync>;
@@ -34,6 +35,7 @@ type InitError = Box<dyn Error + Send + Sync>;
 struct Shared {
     sdk: SdkConfig,
     calls: ApiCalls,
+    units: WriteUnits,
     telemetry: JsonTelemetry,
     outbox: SqsOutbox,
     ledger: DynamoLedger,
@@ -47,6 +49,7 @@ impl Shared {
     async fn connect(stack: &StackConfig) -> Result<Self, InitError> {
         let sdk = sdk_config().await?;
         let calls = ApiCalls::default();
+        let units = WriteUnits::default();
         let sqs = aws_sdk_sqs::config::Builder::from(&sdk).interceptor(calls.clone()).build();
         let dynamo = aws_sdk_dynamodb::config::Builder::from(&sdk).interceptor(calls.clone()).build();
         let sqs = aws_sdk_sqs::Client::from_conf(sqs);
@@ -56,16 +59,18 @@ impl Shared {
         Ok(Self {
             telemetry: JsonTelemetry::new(stack.stack.clone()),
             outbox: SqsOutbox::new(sqs, stack.queues.clone()),
-            ledger: DynamoLedger::new(dynamo.clone(), tables.deliveries.clone()),
+            ledger: DynamoLedger::new(dynamo.clone(), tables.deliveries.clone()).metered(units.clone()),
             subscriptions: DynamoSubscriptions::new(
                 dynamo.clone(),
                 tables.subscriptions.clone(),
                 control.clone(),
-            ),
-            parking: DynamoParking::new(dynamo.clone(), tables.parked.clone()),
-            dead_letters: DynamoDeadLetters::new(dynamo, tables.dead_letters.clone()),
+            )
+            .metered(units.clone()),
+            parking: DynamoParking::new(dynamo.clone(), tables.parked.clone()).metered(units.clone()),
+            dead_letters: DynamoDeadLetters::new(dynamo, tables.dead_letters.clone()).metered(units.clone()),
             control,
             calls,
+            units,
             sdk,
         })
     }
@@ -80,6 +85,7 @@ impl Shared {
     /// Writes the invocation's metrics.
     fn flush(&self) {
         self.telemetry.count(Metric::ApiCalls, self.calls.take());
+        self.telemetry.count(Metric::WriteUnits, self.units.take());
         self.telemetry.flush(System.now());
     }
 }

@@ -18,6 +18,7 @@ use redial_core::time::Timestamp;
 
 use crate::attributes::{Item, Read, expiry, ms, n, or_null, s};
 use crate::partiql::{self, Statement, Written};
+use crate::write_units::WriteUnits;
 use crate::{aws_error, batch_get};
 
 /// How often a claim is judged anew when others keep changing its item; after that the message comes back.
@@ -28,6 +29,7 @@ const ROUNDS: usize = 4;
 pub struct DynamoLedger {
     client: Client,
     table: String,
+    units: WriteUnits,
 }
 
 /// The version of an entry that a swap expects.
@@ -41,7 +43,14 @@ struct Version {
 impl DynamoLedger {
     /// On this table: partition key `pk` (string), TTL attribute `expires_at`.
     pub fn new(client: Client, table: String) -> Self {
-        Self { client, table }
+        Self { client, table, units: WriteUnits::default() }
+    }
+
+    /// With this meter of write units.
+    #[must_use]
+    pub fn metered(mut self, units: WriteUnits) -> Self {
+        self.units = units;
+        self
     }
 
     /// The state that a claim writes, and why.
@@ -133,7 +142,7 @@ impl Ledger for DynamoLedger {
             let statements = tries.iter().map(|(_, statement, _)| statement.clone()).collect();
             let mut unusual = Vec::new();
             for ((at, _, in_doubt), written) in
-                tries.into_iter().zip(partiql::execute(&self.client, statements).await)
+                tries.into_iter().zip(partiql::execute(&self.client, &self.units, statements).await)
             {
                 match written {
                     Written::Yes => answers[at] = Some(Ok(ClaimAnswer::Granted { in_doubt })),
@@ -164,7 +173,7 @@ impl Ledger for DynamoLedger {
 
     async fn record(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
         let statements = records.iter().map(|record| self.fenced(record)).collect();
-        let written = partiql::execute(&self.client, statements).await;
+        let written = partiql::execute(&self.client, &self.units, statements).await;
         written
             .into_iter()
             .map(|written| match written {

@@ -34,3 +34,4 @@ pub mod waits_sfn;
 
 #[cfg(test)]
 mod receiver;
+pub mod write_units;

@@ -10,6 +10,7 @@ use redial_core::ports::{ParkedItem, ParkedKey, Parking, PortError};
 use redial_core::wait::Shard;
 
 use crate::attributes::{Item, Read, ms, s};
+use crate::write_units::WriteUnits;
 use crate::{aws_error, batch_write};
 
 /// The `parked` table.
@@ -17,12 +18,20 @@ use crate::{aws_error, batch_write};
 pub struct DynamoParking {
     client: Client,
     table: String,
+    units: WriteUnits,
 }
 
 impl DynamoParking {
     /// On this table: partition key `pk`, sort key `sk` (strings).
     pub fn new(client: Client, table: String) -> Self {
-        Self { client, table }
+        Self { client, table, units: WriteUnits::default() }
+    }
+
+    /// With this meter of write units.
+    #[must_use]
+    pub fn metered(mut self, units: WriteUnits) -> Self {
+        self.units = units;
+        self
     }
 }
 
@@ -38,7 +47,7 @@ impl Parking for DynamoParking {
                 item
             })
             .collect();
-        batch_write::put(&self.client, &self.table, items).await
+        batch_write::put(&self.client, &self.units, &self.table, items).await
     }
 
     async fn page(&self, shard: Shard, limit: u16) -> Result<Vec<ParkedItem>, PortError> {
@@ -66,7 +75,7 @@ impl Parking for DynamoParking {
         if keys.is_empty() {
             return Ok(());
         }
-        batch_write::delete(&self.client, &self.table, keys.iter().map(key).collect()).await
+        batch_write::delete(&self.client, &self.units, &self.table, keys.iter().map(key).collect()).await
     }
 }
 

@@ -3,11 +3,14 @@
 //! Of DynamoDB's batch calls it is the only one that takes conditions without tying its items into one transaction.
 
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::types::{AttributeValue, BatchStatementErrorCodeEnum, BatchStatementRequest};
+use aws_sdk_dynamodb::types::{
+    AttributeValue, BatchStatementErrorCodeEnum, BatchStatementRequest, ReturnConsumedCapacity,
+};
 use futures_util::future::join_all;
 use redial_core::ports::PortError;
 
 use crate::aws_error;
+use crate::write_units::WriteUnits;
 
 /// BatchExecuteStatement's own limit (API reference).
 const MOST_STATEMENTS: usize = 25;
@@ -58,12 +61,12 @@ pub(crate) enum Written {
 }
 
 /// Carries out these statements, each on an item of its own, in as few calls as there can be.
-pub(crate) async fn execute(client: &Client, statements: Vec<Statement>) -> Vec<Written> {
-    let calls = statements.chunks(MOST_STATEMENTS).map(|chunk| call(client, chunk));
+pub(crate) async fn execute(client: &Client, units: &WriteUnits, statements: Vec<Statement>) -> Vec<Written> {
+    let calls = statements.chunks(MOST_STATEMENTS).map(|chunk| call(client, units, chunk));
     join_all(calls).await.into_iter().flatten().collect()
 }
 
-async fn call(client: &Client, chunk: &[Statement]) -> Vec<Written> {
+async fn call(client: &Client, units: &WriteUnits, chunk: &[Statement]) -> Vec<Written> {
     let requests = chunk
         .iter()
         .map(|statement| {
@@ -74,12 +77,17 @@ async fn call(client: &Client, chunk: &[Statement]) -> Vec<Written> {
                 .expect("a statement has its text")
         })
         .collect();
-    let answer = match client.batch_execute_statement().set_statements(Some(requests)).send().await {
+    let request = client
+        .batch_execute_statement()
+        .set_statements(Some(requests))
+        .return_consumed_capacity(ReturnConsumedCapacity::Total);
+    let answer = match request.send().await {
         Ok(answer) => answer,
         Err(error) => {
             return vec![Written::Failed(aws_error::of_call(OPERATION, &error)); chunk.len()];
         }
     };
+    units.add(answer.consumed_capacity());
     let mut written: Vec<Written> = answer
         .responses()
         .iter()

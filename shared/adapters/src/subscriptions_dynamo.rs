@@ -18,6 +18,7 @@ use redial_core::time::Timestamp;
 use crate::attributes::{Item, Read, ms, n, s};
 use crate::control_dynamo::DynamoControl;
 use crate::partiql::{self, Statement, Written};
+use crate::write_units::WriteUnits;
 use crate::{aws_error, batch_get};
 
 /// The `subscriptions` table, and the `control` table beside it.
@@ -26,12 +27,20 @@ pub struct DynamoSubscriptions {
     client: Client,
     table: String,
     control: DynamoControl,
+    units: WriteUnits,
 }
 
 impl DynamoSubscriptions {
     /// On this table: partition key `pk` (string).
     pub fn new(client: Client, table: String, control: DynamoControl) -> Self {
-        Self { client, table, control }
+        Self { client, table, control, units: WriteUnits::default() }
+    }
+
+    /// With this meter of write units.
+    #[must_use]
+    pub fn metered(mut self, units: WriteUnits) -> Self {
+        self.units = units;
+        self
     }
 
     /// Stores a subscription at `now`, in place of one of the same id. Answers whether it is new.
@@ -103,7 +112,7 @@ impl DynamoSubscriptions {
                 Statement::update(&self.table, sets, conditions)
             })
             .collect();
-        let written = partiql::execute(&self.client, statements).await;
+        let written = partiql::execute(&self.client, &self.units, statements).await;
         written
             .into_iter()
             .map(|written| match written {

@@ -44,6 +44,8 @@ pub enum Metric {
     WaitsSwept,
     /// Calls to AWS.
     ApiCalls,
+    /// Write units that DynamoDB charged for ledger, subscriptions, parking and dead letters.
+    WriteUnits,
     /// Deliveries that an invocation dealt with.
     Deliveries,
 }
@@ -69,7 +71,7 @@ impl Unit {
 
 impl Metric {
     /// All of them.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Attempts,
         Self::Sent,
         Self::SentOnRetry,
@@ -90,6 +92,7 @@ impl Metric {
         Self::Poison,
         Self::WaitsSwept,
         Self::ApiCalls,
+        Self::WriteUnits,
         Self::Deliveries,
     ];
 
@@ -116,6 +119,7 @@ impl Metric {
             Self::Poison => "Poison",
             Self::WaitsSwept => "WaitsSwept",
             Self::ApiCalls => "ApiCalls",
+            Self::WriteUnits => "WriteUnits",
             Self::Deliveries => "Deliveries",
         }
     }
@@ -143,6 +147,7 @@ impl Metric {
             | Self::Poison
             | Self::WaitsSwept
             | Self::ApiCalls
+            | Self::WriteUnits
             | Self::Deliveries => Unit::Count,
         }
     }

@@ -33,7 +33,7 @@ impl Timestamp {
     /// From RFC 3339 text such as `2026-11-21T10:05:00Z`; `None` if it is not that or lies before 1970.
     pub fn parse_rfc3339(text: &str) -> Option<Self> {
         // The library takes any character here.
-        if !matches!(text.as_bytes().get(10), Some(b'T' | b't')) {
+        if !matches!(text.as_bytes().get(10), Some(b'T' | b't' | b' ')) {
             return None;
         }
         let at = OffsetDateTime::parse(text, &Rfc3339).ok()?;
