@@ -11,10 +11,9 @@ use crate::message::{Inbound, Message, QueueKind, Travel, parse};
 use crate::metric::Metric;
 use crate::ports::{
     CleanupEnvironment, Clock, DeadLetterBodies, DeadLetterStore, LedgerReader, Outbox, Outgoing, PortError,
-    Queue, Telemetry,
+    Telemetry,
 };
 use crate::reason::Reason;
-use crate::route::DelaySeconds;
 use crate::time::Timestamp;
 
 /// How long a poison message's description is kept, in days (article 003).
@@ -33,13 +32,7 @@ pub(super) async fn poisoned<E: CleanupEnvironment>(
         .or_else(|_| parse(body.expose(), QueueKind::Retry, message_id, sent));
     match inbound {
         Ok(Inbound::Release(release)) => {
-            let again = Outgoing {
-                queue: Queue::Retry(release.bucket().lane()),
-                body: release.to_body(),
-                delay: DelaySeconds::ZERO,
-                tenant: None,
-            };
-            env.outbox().send(vec![again]).await.into_iter().collect()
+            env.outbox().send(vec![Outgoing::release(release)]).await.into_iter().collect()
         }
         Ok(Inbound::Message(message, travel)) => {
             if let Some(entry) = env.ledger().get(&message.key()).await?

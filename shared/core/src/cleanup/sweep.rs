@@ -8,10 +8,9 @@ use super::Settings;
 use crate::identity::{SubscriptionKey, Tenant};
 use crate::metric::Metric;
 use crate::ports::{
-    CleanupEnvironment, Clock, DeadLetterStore, Outbox, Outgoing, Parking, PortError, PruneCandidate, Queue,
+    CleanupEnvironment, Clock, DeadLetterStore, Outbox, Outgoing, Parking, PortError, PruneCandidate,
     RegisteredBucket, SubscriptionHealth, SubscriptionUpdate, Telemetry, WaitRegistry,
 };
-use crate::route::DelaySeconds;
 use crate::time::Timestamp;
 use crate::wait::Release;
 
@@ -82,12 +81,7 @@ async fn waits<E: CleanupEnvironment>(
             }
         }
         if holds_messages {
-            let release = Outgoing {
-                queue: Queue::Retry(bucket.lane()),
-                body: Release::Bucket(bucket).to_body(),
-                delay: DelaySeconds::ZERO,
-                tenant: None,
-            };
+            let release = Outgoing::release(Release::Bucket(bucket));
             env.outbox().send(vec![release]).await.into_iter().collect::<Result<(), _>>()?;
             swept.released += 1;
         } else {

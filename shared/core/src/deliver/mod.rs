@@ -194,8 +194,7 @@ impl<E: Environment> Pass<'_, E> {
                     true
                 }
                 Some(Err(error)) => {
-                    self.env.telemetry().infrastructure(error);
-                    fates.push((job.index, Fate::ComesBack(Setback::Infrastructure)));
+                    fates.push((job.index, hand_off::fate_of(self.env, Err(error.clone()))));
                     false
                 }
                 None => {
@@ -237,10 +236,7 @@ impl<E: Environment> Pass<'_, E> {
                     fates.push((job.index, Fate::Acknowledged));
                 }
                 Ok(ClaimAnswer::Conflict) => conflicts.push(job),
-                Err(error) => {
-                    self.env.telemetry().infrastructure(&error);
-                    fates.push((job.index, Fate::ComesBack(Setback::Infrastructure)));
-                }
+                Err(error) => fates.push((job.index, hand_off::fate_of(self.env, Err(error)))),
             }
         }
         let (ended, conflicted, attempted) = futures_util::join!(

@@ -12,7 +12,7 @@ use crate::ports::{
     Clock, Environment, Outbox, Outgoing, ParkedItem, Parking, PortError, Queue, RegisteredBucket, Telemetry,
     WaitExecutions, WaitRegistry,
 };
-use crate::route::{DelaySeconds, hop};
+use crate::route::hop;
 use crate::wait::{Bucket, Release};
 
 /// Parks these messages.
@@ -95,11 +95,6 @@ async fn instead<E: Environment>(
 
 /// Sends the release of a bucket whose time has come.
 async fn release_at_once<E: Environment>(env: &E, bucket: Bucket) -> Result<(), PortError> {
-    let release = Outgoing {
-        queue: Queue::Retry(bucket.lane()),
-        body: Release::Bucket(bucket).to_body(),
-        delay: DelaySeconds::ZERO,
-        tenant: None,
-    };
+    let release = Outgoing::release(Release::Bucket(bucket));
     env.outbox().send(vec![release]).await.into_iter().collect()
 }

@@ -87,10 +87,5 @@ fn onward(item: &ParkedItem, now: Timestamp, settings: &Settings) -> Outgoing {
 }
 
 fn again(shard: Shard) -> Outgoing {
-    Outgoing {
-        queue: Queue::Retry(shard.bucket.lane()),
-        body: Release::Shard(shard).to_body(),
-        delay: DelaySeconds::ZERO,
-        tenant: None,
-    }
+    Outgoing::release(Release::Shard(shard))
 }

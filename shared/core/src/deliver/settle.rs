@@ -78,8 +78,7 @@ pub(crate) async fn settle<E: Environment>(
                 fates.push((index, Fate::ComesBack(Setback::Infrastructure)));
             }
             (Err(error), _) => {
-                env.telemetry().infrastructure(&error);
-                fates.push((index, Fate::ComesBack(Setback::Infrastructure)));
+                fates.push((index, hand_off::fate_of(env, Err(error))));
             }
         }
     }
@@ -173,8 +172,7 @@ pub(crate) async fn post_letters<E: Environment>(
                 waiting.push((index, reason));
             }
             Err(error) => {
-                env.telemetry().infrastructure(&error);
-                fates.push((index, Fate::ComesBack(Setback::Infrastructure)));
+                fates.push((index, hand_off::fate_of(env, Err(error))));
             }
         }
     }
@@ -182,16 +180,10 @@ pub(crate) async fn post_letters<E: Environment>(
         return fates;
     }
     for ((index, reason), sent) in waiting.into_iter().zip(env.outbox().send(references).await) {
-        match sent {
-            Ok(()) => {
-                env.telemetry().dead_letter(reason);
-                fates.push((index, Fate::Acknowledged));
-            }
-            Err(error) => {
-                env.telemetry().infrastructure(&error);
-                fates.push((index, Fate::ComesBack(Setback::Infrastructure)));
-            }
+        if sent.is_ok() {
+            env.telemetry().dead_letter(reason);
         }
+        fates.push((index, hand_off::fate_of(env, sent)));
     }
     fates
 }

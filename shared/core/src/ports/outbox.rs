@@ -8,6 +8,7 @@ use crate::identity::Tenant;
 use crate::lane::Lane;
 use crate::message::QueueKind;
 use crate::route::DelaySeconds;
+use crate::wait::Release;
 
 /// A queue that Redial writes to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
@@ -29,6 +30,18 @@ pub struct Outgoing {
     pub delay: DelaySeconds,
     /// Whose it is: the MessageGroupId that keeps tenants from starving each other.
     pub tenant: Option<Tenant>,
+}
+
+impl Outgoing {
+    /// A release, on its way to the retry queue of its bucket's lane at once. It is nobody's: it has no tenant.
+    pub fn release(release: Release) -> Self {
+        Self {
+            queue: Queue::Retry(release.bucket().lane()),
+            body: release.to_body(),
+            delay: DelaySeconds::ZERO,
+            tenant: None,
+        }
+    }
 }
 
 impl fmt::Debug for Outgoing {
