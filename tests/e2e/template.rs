@@ -123,6 +123,7 @@ fn what_the_alarms_are_promised_to_watch_is_watched() {
         Metric::ServiceUnavailable,
         Metric::RetryOverhead,
         Metric::Quarantined,
+        Metric::PoliciesIgnored,
     ] {
         assert!(watched.contains(&format!("MetricName: {}", metric.label())), "{metric:?}");
     }

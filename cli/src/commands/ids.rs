@@ -3,6 +3,7 @@
 use redial_core::{
     dead_letter::LetterKey,
     identity::{DeliveryId, SubscriptionId, Tenant, VapidKeyId},
+    message::EventType,
 };
 
 const AN_ID: &str = "1 to 64 letters, digits, _ and -";
@@ -24,6 +25,12 @@ pub(super) fn delivery(text: &str) -> Result<DeliveryId, String> {
 
 pub(super) fn subscription(text: &str) -> Result<SubscriptionId, String> {
     SubscriptionId::parse(text).ok_or_else(|| AN_ID.to_owned())
+}
+
+/// An event type that policies are stored for.
+pub(super) fn topic(text: &str) -> Result<String, String> {
+    let fits = EventType::parse(text).filter(|_| !text.is_empty());
+    fits.map(|it| it.as_str().to_owned()).ok_or_else(|| "an event_type of 1 to 128 bytes".to_owned())
 }
 
 pub(super) fn vapid_key(text: &str) -> Result<VapidKeyId, String> {

@@ -7,8 +7,10 @@ mod completions;
 mod demo;
 mod ids;
 pub mod local;
+mod policy;
 mod schema;
 mod send;
+mod simulate;
 mod status;
 mod subscriptions;
 mod vapid;
@@ -54,6 +56,9 @@ enum Command {
     #[command(subcommand)]
     Subscriptions(subscriptions::Subscriptions),
     #[command(subcommand)]
+    Policy(policy::Policies),
+    Simulate(simulate::Simulate),
+    #[command(subcommand)]
     Vapid(vapid::Vapid),
     Schema(schema::Schema),
     Completions(completions::Completions),
@@ -68,6 +73,8 @@ impl Cli {
             Command::Send(command) => command.run().await,
             Command::Status(command) => command.run().await,
             Command::Subscriptions(command) => command.run().await,
+            Command::Policy(command) => command.run().await,
+            Command::Simulate(command) => command.run(),
             Command::Vapid(command) => command.run(),
             Command::Schema(command) => command.run(),
             Command::Completions(command) => command.run(),

@@ -27,6 +27,7 @@ mod vapid_key;
 
 pub use description::{Description, Functions, Queues, Tables};
 pub use error::LocalError;
+pub(crate) use options::workspace;
 pub use options::{Emulator, LOCALSTACK_ENDPOINT, Options, Progress};
 pub use registry::{Known, known, take_down};
 pub use stack::{Stack, sdk_config};

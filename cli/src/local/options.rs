@@ -116,7 +116,7 @@ impl Default for Options {
 }
 
 /// The checkout that `given`, or the current folder, or this binary belongs to.
-pub(super) fn workspace(given: Option<&Path>) -> Result<PathBuf, LocalError> {
+pub(crate) fn workspace(given: Option<&Path>) -> Result<PathBuf, LocalError> {
     let is_checkout = |folder: &Path| folder.join("infra/template.yaml").is_file();
     if let Some(folder) = given {
         if !is_checkout(folder) {

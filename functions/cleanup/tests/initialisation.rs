@@ -51,6 +51,7 @@ async fn everything_that_is_bad_is_named_in_one_message_and_no_value_is_printed(
         ("DLQ_URL", "v4J9"),
         ("CONTROL_TABLE", " "),
         ("ENDPOINT_HASH_KEY", "v4J9"),
+        ("POLICY_CACHE_SECONDS", "61"),
         ("SPIKE_WINDOW_SECONDS", "0"),
         ("SPIKE_AT_LEAST", "v4J9"),
         ("SPIKE_SHARE", "1.5"),

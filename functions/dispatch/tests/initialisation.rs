@@ -60,6 +60,7 @@ async fn everything_that_is_bad_is_named_in_one_message_and_no_value_is_printed(
         ("VAPID_SUBJECT", "v4J9"),
         ("VAPID_PRIVATE_KEY", "v4J9"),
         ("ENDPOINT_HASH_KEY", "v4J9"),
+        ("POLICY_CACHE_SECONDS", "61"),
         ("EGRESS_ALLOW", "v4J9"),
         ("SEND_TIMEOUT_SECONDS", "v4J9"),
         ("SQS_MAX_DELAY_SECONDS", "901"),

@@ -51,6 +51,8 @@ pub struct StackConfig {
     pub tables: Tables,
     /// The key that endpoints are hashed with.
     pub hash_key: SecretLocation,
+    /// For how long tenants' policies are remembered.
+    pub policy_max_age: Duration,
 }
 
 /// What dispatch needs besides.
@@ -195,6 +197,7 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
             hash_key: self.secret("ENDPOINT_HASH_KEY", "ENDPOINT_HASH_SECRET_ID", |text| {
                 HashKeys::parse(text).map(|_| ()).map_err(|error| error.to_string())
             }),
+            policy_max_age: Duration::from_secs(self.number("POLICY_CACHE_SECONDS", 30, 0, 60)),
         }
     }
 
@@ -325,6 +328,7 @@ mod tests {
         let config = read(&complete()).expect("complete");
         assert_eq!(config.waits, WaitSettings::default());
         assert_eq!(config.lease_margin, Duration::from_secs(10));
+        assert_eq!(config.stack.policy_max_age, Duration::from_secs(30));
         assert!(config.egress_allow.is_empty());
         let vars = complete();
         assert!(cleanup(|name| vars.get(name).map(|value| (*value).to_owned())).is_ok());
@@ -357,6 +361,24 @@ mod tests {
             assert!(told.contains(name), "{name}: {told}");
         }
         assert!(!told.contains("s3cret"), "{told}");
+    }
+
+    #[test]
+    fn a_changed_policy_is_never_overlooked_for_longer_than_a_minute() {
+        let with = |secs| {
+            let mut vars = complete();
+            vars.insert("POLICY_CACHE_SECONDS", secs);
+            let cleanup = cleanup(|name| vars.get(name).map(|value| (*value).to_owned()));
+            let dispatch = read(&vars).map(|config| config.stack.policy_max_age);
+            assert_eq!(cleanup.map(|config| config.stack.policy_max_age), dispatch);
+            dispatch
+        };
+        assert_eq!(with("0"), Ok(Duration::ZERO));
+        assert_eq!(with("60"), Ok(Duration::from_secs(60)));
+        for bad in ["61", "-1", "1.5", "soon"] {
+            let told = with(bad).expect_err("out of its range").to_string();
+            assert!(told.contains("POLICY_CACHE_SECONDS is not a number from 0 to 60"), "{told}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::error::Error;
 use aws_config::SdkConfig;
 use redial_core::endpoint::HashKeys;
 use redial_core::metric::Metric;
+use redial_core::policy::catalogue;
 use redial_core::ports::{CleanupEnvironment, Clock, Environment, Telemetry};
 use redial_core::{cleanup, deliver};
 
@@ -17,6 +18,7 @@ use crate::egress::{Egress, EgressConfig};
 use crate::ledger_dynamo::DynamoLedger;
 use crate::outbox_sqs::SqsOutbox;
 use crate::parked_dynamo::DynamoParking;
+use crate::policies_dynamo::DynamoPolicies;
 use crate::seal::DefaultSealer;
 use crate::secrets::{CachedSecrets, Secret, SecretSource, SecretsManager};
 use crate::subscriptions_dynamo::DynamoSubscriptions;
@@ -42,11 +44,16 @@ struct Shared {
     subscriptions: DynamoSubscriptions,
     parking: DynamoParking,
     control: DynamoControl,
+    policies: DynamoPolicies,
     dead_letters: DynamoDeadLetters,
 }
 
 impl Shared {
     async fn connect(stack: &StackConfig) -> Result<Self, InitError> {
+        let invalid: Vec<String> = catalogue::packaged_invalid().iter().map(ToString::to_string).collect();
+        if !invalid.is_empty() {
+            return Err(format!("built with policies that are not valid: {}", invalid.join("; ")).into());
+        }
         let sdk = sdk_config().await?;
         let calls = ApiCalls::default();
         let units = WriteUnits::default();
@@ -67,7 +74,9 @@ impl Shared {
             )
             .metered(units.clone()),
             parking: DynamoParking::new(dynamo.clone(), tables.parked.clone()).metered(units.clone()),
-            dead_letters: DynamoDeadLetters::new(dynamo, tables.dead_letters.clone()).metered(units.clone()),
+            dead_letters: DynamoDeadLetters::new(dynamo.clone(), tables.dead_letters.clone())
+                .metered(units.clone()),
+            policies: DynamoPolicies::new(dynamo.clone(), tables.control.clone(), stack.policy_max_age),
             control,
             calls,
             units,
@@ -159,6 +168,7 @@ impl Environment for DispatchEnvironment {
     type Clock = System;
     type Randomness = System;
     type Ledger = DynamoLedger;
+    type Policies = DynamoPolicies;
     type Subscriptions = DynamoSubscriptions;
     type Sender = Sender;
     type Outbox = SqsOutbox;
@@ -176,6 +186,9 @@ impl Environment for DispatchEnvironment {
     }
     fn ledger(&self) -> &DynamoLedger {
         &self.shared.ledger
+    }
+    fn policies(&self) -> &DynamoPolicies {
+        &self.shared.policies
     }
     fn subscriptions(&self) -> &DynamoSubscriptions {
         &self.shared.subscriptions
@@ -228,6 +241,7 @@ impl CleaningEnvironment {
 impl CleanupEnvironment for CleaningEnvironment {
     type Clock = System;
     type LedgerReader = DynamoLedger;
+    type Policies = DynamoPolicies;
     type SubscriptionHealth = DynamoSubscriptions;
     type Outbox = SqsOutbox;
     type Parking = DynamoParking;
@@ -240,6 +254,9 @@ impl CleanupEnvironment for CleaningEnvironment {
     }
     fn ledger(&self) -> &DynamoLedger {
         &self.shared.ledger
+    }
+    fn policies(&self) -> &DynamoPolicies {
+        &self.shared.policies
     }
     fn health(&self) -> &DynamoSubscriptions {
         &self.shared.subscriptions

@@ -27,6 +27,7 @@ pub mod ledger_dynamo;
 pub mod outbox_sqs;
 pub mod parked_dynamo;
 mod partiql;
+pub mod policies_dynamo;
 mod remembered;
 pub mod secrets;
 pub mod subscriptions_dynamo;

@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use redial_core::dead_letter::Reference;
 use redial_core::identity::{DeliveryId, Tenant};
 use redial_core::metric::{Metric, Unit};
+use redial_core::policy::stored::Ignored;
 use redial_core::ports::{AttemptEvent, PortError, Telemetry};
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
@@ -100,6 +101,7 @@ impl Telemetry for JsonTelemetry {
             verdict = event.verdict,
             plan = event.plan,
             reason = event.reason.map(Reason::label),
+            policy_source = event.policy_source,
             provider_word = event.provider_word,
             delay_ms = event.delay_ms,
             took_ms = event.took_ms,
@@ -136,6 +138,16 @@ impl Telemetry for JsonTelemetry {
             detail = reference.detail,
             status_code = reference.status,
             attempts = reference.attempts,
+        );
+    }
+
+    fn policy_ignored(&self, tenant: &Tenant, ignored: &Ignored) {
+        let errors: Vec<String> = ignored.errors.iter().map(ToString::to_string).collect();
+        tracing::error!(
+            event = "policy_ignored",
+            tenant = tenant.as_str(),
+            policy = %ignored.slot,
+            errors = errors.join("; "),
         );
     }
 

@@ -38,6 +38,8 @@ pub enum Metric {
     Pruned,
     /// Subscriptions that were put in quarantine.
     Quarantined,
+    /// Tenants' stored policies that were found invalid, and were not followed.
+    PoliciesIgnored,
     /// Bodies that crashed their workers, or were refused too often, and were taken out of their queue.
     Poison,
     /// Late buckets of waits that the sweep released.
@@ -71,7 +73,7 @@ impl Unit {
 
 impl Metric {
     /// All of them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::Attempts,
         Self::Sent,
         Self::SentOnRetry,
@@ -89,6 +91,7 @@ impl Metric {
         Self::RetryOverhead,
         Self::Pruned,
         Self::Quarantined,
+        Self::PoliciesIgnored,
         Self::Poison,
         Self::WaitsSwept,
         Self::ApiCalls,
@@ -116,6 +119,7 @@ impl Metric {
             Self::RetryOverhead => "RetryOverhead",
             Self::Pruned => "Pruned",
             Self::Quarantined => "Quarantined",
+            Self::PoliciesIgnored => "PoliciesIgnored",
             Self::Poison => "Poison",
             Self::WaitsSwept => "WaitsSwept",
             Self::ApiCalls => "ApiCalls",
@@ -144,6 +148,7 @@ impl Metric {
             | Self::ServiceUnavailable
             | Self::Pruned
             | Self::Quarantined
+            | Self::PoliciesIgnored
             | Self::Poison
             | Self::WaitsSwept
             | Self::ApiCalls

@@ -124,18 +124,18 @@ pub fn failed(reason: Reason, policy: &Policy) -> Plan {
 
 fn after_retryable(retry: &Retry, situation: &Situation<'_>, rng: &mut dyn Rng) -> Plan {
     let Situation { policy, attempt, ttl, deadline, now } = *situation;
-    let Some(retries) = &policy.retries else {
+    if policy.retries.is_none() {
         return Plan::FailedNoRetries(retry.reason);
-    };
+    }
     if retry.in_doubt && !policy.retry_in_doubt {
         return Plan::DeadLetter(Reason::InDoubtNotRetried);
     }
-    if attempt.0 >= retries.max_retries {
+    let Some(range) = policy.delay_range(attempt.next().0, ttl) else {
         return Plan::DeadLetter(Reason::RetriesExhausted);
-    }
+    };
     let delay = match retry.retry_after {
         Some(asked) => policy.retry_after_delay(asked, rng),
-        None => policy.backoff_delay(retries, attempt.next().0, ttl, rng),
+        None => range.draw(rng),
     };
     if delay >= deadline.remaining(now) {
         return Plan::DeadLetter(Reason::TtlExceeded);

@@ -3,7 +3,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 
 use super::*;
-use crate::policy::{Exponential, Jitter, Retries, presets};
+use crate::policy::{Backoff, Exponential, Jitter, MAX_DELAY, Retries, Schedule, WaitFactor, catalogue};
 
 const SOME_RETRY: Retry = Retry { reason: Reason::ServerError, in_doubt: false, retry_after: None };
 
@@ -25,7 +25,7 @@ fn rng() -> StdRng {
 
 #[test]
 fn retries_end_with_the_policy_s_number_and_become_a_dead_letter() {
-    let policy = presets::get("web-push").expect("a preset");
+    let policy = catalogue::presets().get("web-push").expect("a preset");
     for attempt in 0..5 {
         let plan = after(&Verdict::Retry(SOME_RETRY), &situation(policy, attempt, 14_400, 0), &mut rng());
         assert!(matches!(plan, Plan::Retry { .. }), "{attempt}: {plan:?}");
@@ -36,7 +36,7 @@ fn retries_end_with_the_policy_s_number_and_become_a_dead_letter() {
 
 #[test]
 fn a_retry_after_beyond_the_ttl_is_a_dead_letter_at_once() {
-    let policy = presets::get("web-push").expect("a preset");
+    let policy = catalogue::presets().get("web-push").expect("a preset");
     let retry = Retry { retry_after: Some(Duration::from_secs(60)), ..SOME_RETRY };
     let plan = after(&Verdict::Retry(retry), &situation(policy, 0, 60, 0), &mut rng());
     assert_eq!(plan, Plan::DeadLetter(Reason::TtlExceeded));
@@ -44,14 +44,14 @@ fn a_retry_after_beyond_the_ttl_is_a_dead_letter_at_once() {
 
 #[test]
 fn a_ttl_of_zero_is_never_retried() {
-    let policy = presets::get("web-push").expect("a preset");
+    let policy = catalogue::presets().get("web-push").expect("a preset");
     let plan = after(&Verdict::Retry(SOME_RETRY), &situation(policy, 0, 0, 0), &mut rng());
     assert_eq!(plan, Plan::DeadLetter(Reason::TtlExceeded));
 }
 
 #[test]
 fn without_retries_every_failure_is_final_and_no_dead_letter() {
-    let policy = presets::get("none").expect("a preset");
+    let policy = catalogue::presets().get("none").expect("a preset");
     for verdict in [Verdict::Retry(SOME_RETRY), Verdict::Failed(Reason::Rejected)] {
         let plan = after(&verdict, &situation(policy, 0, 60, 0), &mut rng());
         assert!(matches!(plan, Plan::FailedNoRetries(_)), "{plan:?}");
@@ -62,11 +62,24 @@ fn without_retries_every_failure_is_final_and_no_dead_letter() {
 
 #[test]
 fn what_may_have_arrived_is_not_repeated_where_the_policy_forbids_it() {
-    let mut policy = presets::get("web-push").expect("a preset").clone();
+    let mut policy = Policy::clone(catalogue::presets().get("web-push").expect("a preset"));
     policy.retry_in_doubt = false;
     let retry = Retry { in_doubt: true, reason: Reason::InDoubt, retry_after: None };
     let plan = after(&Verdict::Retry(retry), &situation(&policy, 0, 60, 0), &mut rng());
     assert_eq!(plan, Plan::DeadLetter(Reason::InDoubtNotRetried));
+}
+
+fn any_backoff() -> impl Strategy<Value = Backoff> {
+    let a_delay = || (0u64..=31_536_000_000).prop_map(Duration::from_millis);
+    prop_oneof![
+        (a_delay(), 1.0..=1000.0f64, a_delay()).prop_map(|(base_delay, multiplier, max_delay)| {
+            Backoff::Exponential(Exponential { base_delay, multiplier, max_delay })
+        }),
+        prop::collection::vec(a_delay(), 1..=Schedule::MOST)
+            .prop_map(|delays| Backoff::Schedule(Schedule::new(delays).expect("a list"))),
+        (WaitFactor::MIN..=WaitFactor::MAX)
+            .prop_map(|f| Backoff::WaitFactor(WaitFactor::new(f).expect("in range"))),
+    ]
 }
 
 fn any_policy() -> impl Strategy<Value = Policy> {
@@ -74,22 +87,14 @@ fn any_policy() -> impl Strategy<Value = Policy> {
         Just(Jitter::Full),
         Just(Jitter::Equal),
         Just(Jitter::None),
-        (0.0..10.0f64).prop_map(|fraction| Jitter::Additive { fraction }),
-        (0u64..100_000).prop_map(|ms| Jitter::Bounded { ms }),
+        (0.0..=10.0f64).prop_map(|fraction| Jitter::Additive { fraction }),
+        (0u64..=31_536_000_000).prop_map(|ms| Jitter::Bounded { ms }),
+        (0u16..=3600).prop_map(|most| Jitter::WholeSeconds { most }),
     ];
-    let backoff = (0u64..31_536_000_000, 1.0..1000.0f64, 0u64..31_536_000_000);
-    (backoff, jitter, 0u32..=100, prop::option::of(0.0..=1.0f64), 0.0..=1.0f64).prop_map(
-        |((base, multiplier, max), jitter, max_retries, fraction, smear)| {
-            let mut policy = presets::get("web-push").expect("a preset").clone();
-            policy.retries = Some(Retries {
-                max_retries,
-                backoff: Exponential {
-                    base_delay: Duration::from_millis(base),
-                    multiplier,
-                    max_delay: Duration::from_millis(max),
-                },
-                jitter,
-            });
+    (any_backoff(), jitter, 0u32..=100, prop::option::of(0.0..=1.0f64), 0.0..=1.0f64).prop_map(
+        |(backoff, jitter, max_retries, fraction, smear)| {
+            let mut policy = Policy::clone(catalogue::presets().get("web-push").expect("a preset"));
+            policy.retries = Some(Retries { max_retries, backoff, jitter });
             policy.max_delay_ttl_fraction = fraction;
             policy.retry_after_smear = smear;
             policy
@@ -97,19 +102,26 @@ fn any_policy() -> impl Strategy<Value = Policy> {
     )
 }
 
+/// One of the presets, or any other policy: two in three.
+fn a_preset_or_any() -> impl Strategy<Value = Policy> {
+    let presets: Vec<Policy> =
+        catalogue::presets().entries().iter().map(|named| Policy::clone(&named.policy)).collect();
+    prop_oneof![1 => prop::sample::select(presets), 2 => any_policy()]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(10_000))]
 
-    /// Never before Retry-After, never at or past the TTL, never more than `max_retries + 1` attempts, each path ends.
+    /// Never before Retry-After, never at or past the TTL, never more than `max_retries + 1` attempts, each path ends once.
     #[test]
     fn every_path_of_every_policy_keeps_its_promises(
-        policy in any_policy(), ttl in 0u32..2_419_200, seed: u64,
+        policy in a_preset_or_any(), ttl in 0u32..2_419_200, seed: u64,
         asked in prop::collection::vec(prop::option::of(0u64..5_000_000), 1..4),
     ) {
         let mut rng = StdRng::seed_from_u64(seed);
         let start = Timestamp::from_secs(1_000_000);
         let deadline = Ttl::from_secs(ttl).deadline_from(start);
-        let max_retries = policy.retries.expect("enabled").max_retries;
+        let max_retries = policy.retries.as_ref().map_or(0, |retries| retries.max_retries);
         let mut now = start;
         let mut attempts = 0;
         loop {
@@ -125,15 +137,39 @@ proptest! {
                     now = not_before;
                 }
                 Plan::DeadLetter(reason) => {
+                    prop_assert!(policy.retries.is_some());
                     prop_assert!(matches!(reason, Reason::RetriesExhausted | Reason::TtlExceeded));
+                    prop_assert!(reason != Reason::RetriesExhausted || attempts == max_retries + 1);
                     break;
                 }
-                other @ (Plan::Sent
-                | Plan::Gone { .. }
-                | Plan::Expired
-                | Plan::FailedNoRetries(_)
-                | Plan::Defer { .. }) => prop_assert!(false, "{other:?}"),
+                Plan::FailedNoRetries(_) => {
+                    prop_assert!(policy.retries.is_none());
+                    break;
+                }
+                other @ (Plan::Sent | Plan::Gone { .. } | Plan::Expired | Plan::Defer { .. }) => {
+                    prop_assert!(false, "{other:?}");
+                }
             }
+        }
+    }
+
+    /// No delay overflows, is negative or outlasts a year, and what is drawn stays in its range.
+    #[test]
+    fn every_delay_of_every_policy_is_from_nothing_to_a_year(
+        policy in any_policy(), retry in prop_oneof![0u32..=101, Just(u32::MAX)], ttl in 0u32..=u32::MAX, seed: u64,
+    ) {
+        let ttl = Ttl::from_secs(ttl);
+        let retries = policy.retries.as_ref().expect("enabled");
+        prop_assert!(retries.range(retry).max <= MAX_DELAY);
+        if let Some(range) = policy.delay_range(retry, ttl) {
+            let drawn = range.draw(&mut StdRng::seed_from_u64(seed));
+            prop_assert!(range.min <= drawn && drawn <= range.max && range.max <= MAX_DELAY);
+            prop_assert!(range.min <= range.mean() && range.mean() <= range.max);
+            if let Some(fraction) = policy.max_delay_ttl_fraction {
+                prop_assert!(range.max.as_secs_f64() <= ttl.duration().as_secs_f64() * fraction + 1e-6);
+            }
+        } else {
+            prop_assert!(retry == 0 || retry > retries.max_retries);
         }
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::lane::Lane;
 use crate::time::Timestamp;
 use crate::wait::Bucket;
+use crate::wait::bucket::MAX_WAIT;
 
 /// SQS's own limit of DelaySeconds (SendMessage, API reference).
 pub const SQS_MAX_DELAY_SECONDS: u16 = 900;
@@ -63,8 +64,10 @@ pub enum Route {
 pub fn route(lane: Lane, not_before: Timestamp, now: Timestamp, settings: &WaitSettings) -> Route {
     let delay = not_before.since(now);
     let most = settings.sqs_max_delay.min(SQS_MAX_DELAY_SECONDS);
+    // What is due later than an execution can wait is parked for as long as one can, and then routed again.
+    let until = not_before.min(now.plus(MAX_WAIT));
     if delay >= Duration::from_secs(u64::from(most) + 1)
-        && let Some(bucket) = Bucket::of(lane, not_before, settings.bucket_secs, now)
+        && let Some(bucket) = Bucket::of(lane, until, settings.bucket_secs, now)
     {
         return Route::Park(bucket);
     }
@@ -99,6 +102,15 @@ mod tests {
         assert_eq!(of(1_000), Route::Queue(DelaySeconds(1)));
         assert_eq!(of(900_999), Route::Queue(DelaySeconds(900)));
         assert!(matches!(of(901_000), Route::Park(_)));
+    }
+
+    #[test]
+    fn a_year_is_parked_twice_and_not_sent_around_in_the_queue() {
+        let year = Duration::from_secs(365 * 86_400);
+        let Route::Park(bucket) = of(u64::try_from(year.as_millis()).expect("small")) else {
+            panic!("parked");
+        };
+        assert!(bucket.start() > now().plus(Duration::from_secs(359 * 86_400)));
     }
 
     #[test]

@@ -15,6 +15,9 @@ use serde_json::value::RawValue;
 /// Longest path that an error carries, in characters: an unknown field's name is the producer's own text.
 const MAX_PATH: usize = 64;
 
+/// Longest value that an error quotes, in characters, where it may quote at all.
+const MAX_QUOTED: usize = 48;
+
 /// One thing that is wrong with a JSON text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShapeError {
@@ -22,37 +25,65 @@ pub struct ShapeError {
     pub path: String,
     /// What would do.
     pub expected: Cow<'static, str>,
-    /// What was found: a type, or `nothing`.
-    pub found: &'static str,
+    /// What was found: a type, or `nothing`; the value too, where [`Errors::quoting`] allowed it.
+    pub found: Cow<'static, str>,
 }
 
 impl fmt::Display for ShapeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = if self.path.is_empty() { "(message)" } else { &self.path };
+        let path = if self.path.is_empty() { "(the whole text)" } else { &self.path };
         write!(f, "{path}: expected {}, found {}", self.expected, self.found)
     }
 }
 
 /// Where the errors of one reading are collected.
 #[derive(Debug, Default)]
-pub struct Errors(RefCell<Vec<ShapeError>>);
+pub struct Errors {
+    all: RefCell<Vec<ShapeError>>,
+    quoting: bool,
+}
 
 impl Errors {
+    /// For a document that holds no secret, an operator's own policy: errors quote the value that was found.
+    pub fn quoting() -> Self {
+        Self { quoting: true, ..Self::default() }
+    }
+
     /// Adds one.
-    pub fn add(&self, path: &str, expected: impl Into<Cow<'static, str>>, found: &'static str) {
-        let path = path.chars().take(MAX_PATH).map(|c| if c.is_control() { '?' } else { c }).collect();
-        self.0.borrow_mut().push(ShapeError { path, expected: expected.into(), found });
+    pub fn add(
+        &self,
+        path: &str,
+        expected: impl Into<Cow<'static, str>>,
+        found: impl Into<Cow<'static, str>>,
+    ) {
+        let path = cut(path, MAX_PATH);
+        self.all.borrow_mut().push(ShapeError { path, expected: expected.into(), found: found.into() });
     }
 
     /// All that were added, in order.
     pub fn into_vec(self) -> Vec<ShapeError> {
-        self.0.into_inner()
+        self.all.into_inner()
     }
 
     /// Whether none was added.
     pub fn is_empty(&self) -> bool {
-        self.0.borrow().is_empty()
+        self.all.borrow().is_empty()
     }
+
+    /// How an error names a value that was found.
+    fn naming(&self, value: &RawValue) -> Cow<'static, str> {
+        let kind = type_of(value);
+        if self.quoting && kind != "null" {
+            format!("{kind}: {}", cut(value.get(), MAX_QUOTED)).into()
+        } else {
+            kind.into()
+        }
+    }
+}
+
+/// The first characters of `text`, none of them one that a terminal obeys.
+fn cut(text: &str, most: usize) -> String {
+    text.chars().take(most).map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 /// An object's fields as written: names in order, values as raw text.
@@ -99,7 +130,8 @@ impl<'a> Object<'a> {
 
     /// Notes that a field is missing or unfit.
     pub fn refuse(&self, name: &str, expected: impl Into<Cow<'static, str>>, found: Option<&RawValue>) {
-        self.errors.add(&self.path_of(name), expected, found.map_or("nothing", type_of));
+        let found = found.map_or(Cow::Borrowed("nothing"), |value| self.errors.naming(value));
+        self.errors.add(&self.path_of(name), expected, found);
     }
 
     /// Takes a field through `read`, which gives `None` for an unfit one; an absent field is `None` without an error.
@@ -135,6 +167,34 @@ impl<'a> Object<'a> {
         value
     }
 
+    /// Takes a field that is an array: every element through `read`, with an error for each unfit one. At most `most`
+    /// elements; `None` if anything was wrong, or there is no such field.
+    pub fn list<T>(
+        &mut self,
+        name: &str,
+        element: &'static str,
+        most: usize,
+        read: impl Fn(&RawValue) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let raw = self.raw(name)?;
+        let Ok(elements) = serde_json::from_str::<Vec<&RawValue>>(raw.get()) else {
+            self.refuse(name, format!("an array, each element {element}"), Some(raw));
+            return None;
+        };
+        if elements.len() > most {
+            let found = format!("{} elements", elements.len());
+            self.errors.add(&self.path_of(name), format!("at most {most} elements"), found);
+            return None;
+        }
+        let values: Vec<Option<T>> = elements.iter().map(|value| read(value)).collect();
+        for (index, (value, raw)) in values.iter().zip(&elements).enumerate() {
+            if value.is_none() {
+                self.refuse(&format!("{name}[{index}]"), element, Some(raw));
+            }
+        }
+        values.into_iter().collect()
+    }
+
     /// Takes a field that is an object itself.
     pub fn object(&mut self, name: &str) -> Option<Self> {
         let raw = self.raw(name)?;
@@ -145,7 +205,7 @@ impl<'a> Object<'a> {
     pub fn finish(self) {
         for (name, value, taken) in &self.fields {
             if !taken {
-                self.errors.add(&join(&self.path, name), "no such field", type_of(value));
+                self.errors.add(&join(&self.path, name), "no such field", self.errors.naming(value));
             }
         }
     }
@@ -254,10 +314,51 @@ mod tests {
     }
 
     #[test]
+    fn a_document_without_secrets_has_its_values_quoted() {
+        let errors = Errors::quoting();
+        let mut object = Object::parse(r#"{"age": "forty-two", "odd": [1, "2"], "n": null}"#, "", &errors)
+            .expect("an object");
+        object.optional("age", "an integer from 0", unsigned);
+        assert_eq!(object.list("odd", "an integer from 0", 9, unsigned), None);
+        object.finish();
+        let told: Vec<String> = errors.into_vec().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                r#"age: expected an integer from 0, found a string: "forty-two""#,
+                r#"odd[1]: expected an integer from 0, found a string: "2""#,
+                "n: expected no such field, found null",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_list_has_its_length_and_every_unfit_element_told() {
+        let read = |text: &str| {
+            let errors = Errors::default();
+            let mut object = Object::parse(text, "p", &errors).expect("an object");
+            let list = object.list("l", "an integer", 2, unsigned);
+            (list, errors.into_vec().iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        assert_eq!(read(r#"{"l": [1, 2]}"#), (Some(vec![1, 2]), vec![]));
+        assert_eq!(read("{}"), (None, vec![]));
+        let told = |text: &str| read(text).1.join("; ");
+        assert_eq!(told(r#"{"l": [1, 2, 3]}"#), "p.l: expected at most 2 elements, found 3 elements");
+        assert_eq!(
+            told(r#"{"l": ["x", -1]}"#),
+            "p.l[0]: expected an integer, found a string; p.l[1]: expected an integer, found an integer"
+        );
+        assert_eq!(told(r#"{"l": 1}"#), "p.l: expected an array, each element an integer, found an integer");
+    }
+
+    #[test]
     fn what_is_no_object_is_named_by_its_type() {
-        assert_eq!(errors_of("[1]"), ["(message): expected a JSON object, found an array"]);
-        assert_eq!(errors_of("{\"a\":"), ["(message): expected a JSON object, found no valid JSON"]);
-        assert_eq!(errors_of("{} trailing"), ["(message): expected a JSON object, found no valid JSON"]);
+        assert_eq!(errors_of("[1]"), ["(the whole text): expected a JSON object, found an array"]);
+        assert_eq!(errors_of("{\"a\":"), ["(the whole text): expected a JSON object, found no valid JSON"]);
+        assert_eq!(
+            errors_of("{} trailing"),
+            ["(the whole text): expected a JSON object, found no valid JSON"]
+        );
     }
 
     #[test]

@@ -3,15 +3,18 @@
 //! Such a body is raw, so it does not stay in a queue: a release is sent again, what was sent or has moved on is dropped, and
 //! all else becomes a dead letter `poison` that can be looked at and replayed.
 
+use std::sync::Arc;
+
 use crate::dead_letter::{Kind, LetterBody, LetterKey, Reference, UNPARSED_BODY_KEPT};
 use crate::deliver::Body;
 use crate::identity::Turn;
 use crate::ledger::{Entry, State};
 use crate::message::{Inbound, Message, QueueKind, Travel, parse};
 use crate::metric::Metric;
+use crate::policy::{Policy, choice};
 use crate::ports::{
-    CleanupEnvironment, Clock, DeadLetterBodies, DeadLetterStore, LedgerReader, Outbox, Outgoing, PortError,
-    Telemetry,
+    CleanupEnvironment, Clock, DeadLetterBodies, DeadLetterStore, LedgerReader, Outbox, Outgoing, Policies,
+    PortError, Telemetry,
 };
 use crate::reason::Reason;
 use crate::time::Timestamp;
@@ -44,7 +47,8 @@ pub(super) async fn poisoned<E: CleanupEnvironment>(
             let key = LetterKey::of_poison(Some(&message.tenant), Some(&message.id), message_id);
             let absent_from = message.deadline(travel.first_sent).at();
             let body = message.expose_travel_body(&travel, now);
-            let reference = of_message(&message, &travel, &key, now);
+            let policy = policy_of(env, &message, now).await?;
+            let reference = of_message(&travel, &key, &policy, now);
             keep(env, LetterBody { key, body, absent_from }, reference, now).await
         }
         Err(refusal) => {
@@ -75,9 +79,21 @@ async fn keep<E: CleanupEnvironment>(
     Ok(())
 }
 
-fn of_message(message: &Message, travel: &Travel, key: &LetterKey, now: Timestamp) -> Reference {
+async fn policy_of<E: CleanupEnvironment>(
+    env: &E,
+    message: &Message,
+    now: Timestamp,
+) -> Result<Arc<Policy>, PortError> {
+    let mut answers = env.policies().of(vec![message.tenant.clone()], now).await;
+    let known = answers.pop().expect("a port answers every item")?;
+    known.tell(&message.tenant, env.telemetry());
+    Ok(choice::choose(message, &known.policies).policy)
+}
+
+fn of_message(travel: &Travel, key: &LetterKey, policy: &Policy, now: Timestamp) -> Reference {
     let Turn { lineage, attempt } = travel.turn;
-    described(key, lineage.0, attempt.0, "web_push", travel.first_sent, now).retained(message)
+    let reference = described(key, lineage.0, attempt.0, "web_push", travel.first_sent, now);
+    Reference { retention_days: policy.dlq_retention_days, ..reference }
 }
 
 fn described(
@@ -105,12 +121,5 @@ fn described(
         first_sent: first_sent.as_ms(),
         at: now.as_ms(),
         retention_days: RETENTION_DAYS,
-    }
-}
-
-impl Reference {
-    fn retained(mut self, message: &Message) -> Self {
-        self.retention_days = message.policy().dlq_retention_days;
-        self
     }
 }

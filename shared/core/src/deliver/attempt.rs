@@ -59,7 +59,7 @@ pub(crate) async fn attempt<E: Environment>(
 }
 
 async fn try_attempt<E: Environment>(env: &E, job: &Job, was_in_doubt: bool) -> (Plan, Facts) {
-    let policy = job.message.policy();
+    let policy = job.policy();
     if was_in_doubt && !policy.retry_in_doubt {
         let facts = Facts { in_doubt: true, ..Facts::without_attempt() };
         return (plan::failed(Reason::InDoubtNotRetried, policy), facts);
@@ -99,7 +99,7 @@ async fn wait_until<E: Environment>(env: &E, due: Timestamp) {
 
 /// Sends once, and once more with a new signature if the first was refused.
 async fn send<E: Environment>(env: &E, job: &Job, began: Timestamp) -> (Outcome, Verdict) {
-    let overrides = job.message.policy().overrides();
+    let overrides = job.policy().overrides();
     let outcome = send_once(env, job, began).await;
     let verdict = verdict::web_push(&outcome, false, overrides);
     if verdict != Verdict::SignAgain {
@@ -163,6 +163,7 @@ fn report<E: Environment>(
         verdict: verdict.label(),
         plan: plan.label(),
         reason: plan.reason(),
+        policy_source: job.chosen.source.label(),
         provider_word: facts.provider_word.as_deref(),
         delay_ms: plan.not_before().map(|at| plan::delay_ms(at, now)),
         took_ms: u64::try_from(attempted.took.as_millis()).unwrap_or(u64::MAX),

@@ -29,7 +29,7 @@ pub(crate) fn gate(job: &Job, settings: &Settings, now: Timestamp) -> Gate {
     if job.deadline.is_over(now, job.travel.turn.attempt.0) {
         return Gate::End(Plan::Expired);
     }
-    let end = |reason| Gate::End(plan::failed(reason, job.message.policy()));
+    let end = |reason| Gate::End(plan::failed(reason, job.policy()));
     if job.message.payload.len() > MAX_WEB_PUSH_PLAINTEXT {
         return end(Reason::PayloadTooLarge);
     }

@@ -261,6 +261,6 @@ pub(super) fn reference(
         attempts: job.travel.turn.attempt.0 + u32::from(facts.attempted),
         first_sent: job.travel.first_sent.as_ms(),
         at: now.as_ms(),
-        retention_days: job.message.policy().dlq_retention_days,
+        retention_days: job.policy().dlq_retention_days,
     }
 }

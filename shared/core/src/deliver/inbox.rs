@@ -9,6 +9,7 @@ use crate::identity::SubscriptionKey;
 use crate::lane::Lane;
 use crate::ledger::Ask;
 use crate::message::{Inbound, Message, QueueKind, Refusal, To, Travel, parse};
+use crate::policy::{Chosen, Policy, Source, TenantPolicies, choice};
 use crate::ports::Receipt;
 use crate::push_target::PushTarget;
 use crate::subscription::{State, Subscription};
@@ -91,6 +92,8 @@ pub(crate) struct Job {
     pub(crate) endpoint_hash: Option<EndpointHash>,
     /// Whether its subscription bears the flag of a 404.
     pub(crate) flagged: bool,
+    /// The retry policy that holds for it.
+    pub(crate) chosen: Chosen,
 }
 
 impl Job {
@@ -110,9 +113,23 @@ impl Job {
             target,
             endpoint_hash,
             flagged: false,
+            chosen: choice::choose(&message, &TenantPolicies::default()),
             message,
             travel,
         }
+    }
+
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.chosen.policy
+    }
+
+    /// Whether what its tenant has stored decides on its policy.
+    pub(crate) fn follows_its_tenant(&self) -> bool {
+        self.chosen.source > Source::Message
+    }
+
+    pub(crate) fn choose_policy(&mut self, policies: &TenantPolicies) {
+        self.chosen = choice::choose(&self.message, policies);
     }
 
     pub(crate) fn subscription_key(&self) -> Option<SubscriptionKey> {

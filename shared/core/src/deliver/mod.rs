@@ -15,9 +15,9 @@ mod hand_off;
 mod inbox;
 mod parking;
 mod release;
+mod resolve;
 mod settle;
 
-use std::collections::HashMap;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -25,16 +25,13 @@ use futures_util::future::{Fuse, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use crate::endpoint::{HashKeys, Origin, PushHosts};
-use crate::identity::SubscriptionKey;
 use crate::message::To;
 use crate::metric::Metric;
 use crate::plan::Plan;
 use crate::ports::{
-    Claim, ClaimAnswer, Clock, Environment, Ledger, Outbox, PortError, PushSender, Randomness, Settlement,
-    Subscriptions, Telemetry,
+    Claim, ClaimAnswer, Clock, Environment, Ledger, Outbox, PushSender, Randomness, Settlement, Telemetry,
 };
 use crate::route::WaitSettings;
-use crate::subscription::Subscription;
 use crate::time::Timestamp;
 
 pub use fate::{Fate, Setback};
@@ -155,7 +152,9 @@ impl<E: Environment> Pass<'_, E> {
 
     async fn deliver_some(&self, jobs: Vec<Job>) -> Vec<(usize, Fate)> {
         let mut fates = Vec::with_capacity(jobs.len());
-        let jobs = self.resolve(jobs, &mut fates).await;
+        let (targets, policies) =
+            futures_util::join!(resolve::targets(self.env, &jobs), resolve::policies(self.env, &jobs),);
+        let jobs = resolve::resolved(self.env, self.settings, jobs, &targets, &policies, &mut fates);
 
         let now = self.env.clock().now();
         let mut later = Vec::new();
@@ -173,37 +172,6 @@ impl<E: Environment> Pass<'_, E> {
         fates.extend(deferred);
         fates.extend(delivered);
         fates
-    }
-
-    /// Finds out where each message goes.
-    async fn resolve(&self, mut jobs: Vec<Job>, fates: &mut Vec<(usize, Fate)>) -> Vec<Job> {
-        let mut wanted: Vec<SubscriptionKey> = jobs.iter().filter_map(Job::subscription_key).collect();
-        wanted.sort();
-        wanted.dedup();
-        if wanted.is_empty() {
-            return jobs;
-        }
-        let answers = self.env.subscriptions().load(wanted.clone()).await;
-        let known: HashMap<SubscriptionKey, Result<Option<Subscription>, PortError>> =
-            wanted.into_iter().zip(answers).collect();
-        jobs.retain_mut(|job| {
-            let Some(key) = job.subscription_key() else { return true };
-            match known.get(&key) {
-                Some(Ok(subscription)) => {
-                    job.resolve(subscription.as_ref(), &self.settings.hash_keys);
-                    true
-                }
-                Some(Err(error)) => {
-                    fates.push((job.index, hand_off::fate_of(self.env, Err(error.clone()))));
-                    false
-                }
-                None => {
-                    fates.push((job.index, Fate::ComesBack(Setback::Infrastructure)));
-                    false
-                }
-            }
-        });
-        jobs
     }
 
     async fn claim(&self, wanted: Vec<(Job, Option<Plan>)>) -> Vec<(usize, Fate)> {

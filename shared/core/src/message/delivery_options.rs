@@ -1,4 +1,4 @@
-//! The producer's wishes about a delivery: class, urgency, topic.
+//! What the producer says about a delivery: class, urgency, topic, event type.
 
 use crate::time::Ttl;
 
@@ -80,6 +80,25 @@ impl Topic {
     }
 
     /// The text, for the header.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What kind of event a message tells of, in the producer's words: `order.created`.
+#[derive(Clone, PartialEq, Eq, Debug, Hash)]
+pub struct EventType(String);
+
+impl EventType {
+    /// The longest, in bytes.
+    pub const MAX_BYTES: usize = 128;
+
+    /// At most 128 bytes.
+    pub fn parse(text: &str) -> Option<Self> {
+        (text.len() <= Self::MAX_BYTES).then(|| Self(text.to_owned()))
+    }
+
+    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

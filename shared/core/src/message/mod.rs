@@ -9,10 +9,11 @@ mod refusal;
 pub mod travel;
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-pub use delivery_options::{Class, Topic, Urgency};
+pub use delivery_options::{Class, EventType, Topic, Urgency};
 pub use parse::{Inbound, QueueKind, parse};
 pub use refusal::Refusal;
 pub use travel::Travel;
@@ -53,8 +54,10 @@ pub struct Message {
     pub urgency: Option<Urgency>,
     /// What it replaces.
     pub topic: Option<Topic>,
-    /// The policy that it asks for; `None` leaves it to its class.
-    pub retry: Option<Policy>,
+    /// The policy that it asks for; without one, [`crate::policy::choice`] finds it.
+    pub retry: Option<Arc<Policy>>,
+    /// What kind of event it tells of.
+    pub event_type: Option<EventType>,
     /// Not to be sent before this.
     pub deliver_at: Option<Timestamp>,
     fields: Vec<(String, Box<RawValue>)>,
@@ -101,14 +104,6 @@ impl Message {
     /// The key of its delivery.
     pub fn key(&self) -> DeliveryKey {
         DeliveryKey { tenant: self.tenant.clone(), id: self.id.clone() }
-    }
-
-    /// The policy that holds for it: its own, else its class's.
-    pub fn policy(&self) -> &Policy {
-        match &self.retry {
-            Some(policy) => policy,
-            None => crate::policy::presets::of_class(self.class),
-        }
     }
 
     /// When its TTL is over. The clock starts at the later of its first SentTimestamp and `deliver_at`.

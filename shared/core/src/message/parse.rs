@@ -1,12 +1,16 @@
 //! From an SQS body to a [`Message`], or to everything that is wrong with it.
 
+use std::sync::Arc;
+
 use serde_json::value::RawValue;
 
-use super::{Class, IdSource, Message, ProducerRef, Refusal, To, Topic, Travel, Urgency, VERSION, travel};
+use super::{
+    Class, EventType, IdSource, Message, ProducerRef, Refusal, To, Topic, Travel, Urgency, VERSION, travel,
+};
 use crate::endpoint::Endpoint;
 use crate::identity::{DeliveryId, SubscriptionId, Tenant, VapidKeyId};
 use crate::payload::Payload;
-use crate::policy::{Policy, parse as parse_policy, presets};
+use crate::policy::{Policy, catalogue, parse as parse_policy, stored};
 use crate::push_target::{PushKeys, PushKeysError, PushTarget};
 use crate::reason::Reason;
 use crate::shape::{self, Errors, Object, ShapeError};
@@ -101,11 +105,10 @@ impl Reader<'_> {
         });
         let a_topic = "1 to 32 base64url characters, their number mod 4 not 1";
         let topic = object.optional("topic", a_topic, text(Topic::parse));
-        let retry = retry_policy(&mut object, errors);
+        let retry = retry_policy(&mut object, self.kind, errors);
         let deliver_at = self.deliver_at(&mut object);
-        object.optional("event_type", "a string of at most 128 bytes", |raw| {
-            shape::string(raw).filter(|text| text.len() <= 128)
-        });
+        let event_type =
+            object.optional("event_type", "a string of at most 128 bytes", text(EventType::parse));
         let travel = match self.kind {
             QueueKind::Ingest => Some(Travel::start(self.sent)),
             QueueKind::Retry => Travel::take(&mut object),
@@ -130,6 +133,7 @@ impl Reader<'_> {
             urgency,
             topic,
             retry,
+            event_type,
             deliver_at,
             fields,
         };
@@ -250,19 +254,18 @@ fn payload(raw: &RawValue) -> Option<Payload> {
     }
 }
 
-fn retry_policy(object: &mut Object<'_>, errors: &Errors) -> Option<Policy> {
+fn retry_policy(object: &mut Object<'_>, kind: QueueKind, errors: &Errors) -> Option<Arc<Policy>> {
     let raw = object.raw("retry")?;
     if let Some(name) = shape::string(raw) {
-        let preset = presets::get(&name);
-        if preset.is_none() {
-            let names: Vec<_> = presets::names().collect();
-            let expected = format!("a policy: an object, or one of {}", names.join(", "));
-            errors.add(&object.path_of("retry"), expected, "another string");
+        let named = catalogue::packaged().get(&name);
+        // A message that is on its way already outlives the deployment that knew its policy: it goes on without.
+        if named.is_none() && kind == QueueKind::Ingest {
+            errors.add(&object.path_of("retry"), stored::expected_name(), "another string");
         }
-        return preset.cloned();
+        return named.cloned();
     }
     match parse_policy::policy(raw.get(), "inline", &object.path_of("retry")) {
-        Ok(policy) => Some(policy),
+        Ok(policy) => Some(Arc::new(policy)),
         Err(found) => {
             for ShapeError { path, expected, found } in found {
                 errors.add(&path, expected, found);

@@ -2,19 +2,28 @@
 //!
 //! A policy is a value that was validated when it was read ([`parse`]): arithmetic on it cannot overflow, and no
 //! delay is negative or without end. It does not know the clock, and draws its jitter from a source that it is given. What
-//! a policy *means* for one failed attempt is [`crate::plan`]'s to say.
+//! a policy *means* for one failed attempt is [`crate::plan`]'s to say; which policy holds for a message is
+//! [`choice`]'s.
 
+pub mod catalogue;
+pub mod choice;
 mod exponential;
 mod jitter;
 pub mod parse;
-pub mod presets;
+mod schedule;
+pub mod stored;
+mod wait_factor;
 
 use std::time::Duration;
 
 use rand::{Rng, RngExt};
 
+pub use choice::{Chosen, Source};
 pub use exponential::Exponential;
-pub use jitter::Jitter;
+pub use jitter::{DelayRange, Jitter};
+pub use schedule::Schedule;
+pub use stored::TenantPolicies;
+pub use wait_factor::WaitFactor;
 
 use crate::time::Ttl;
 use crate::verdict::Overrides;
@@ -30,6 +39,8 @@ pub const MAX_RETRY_AFTER_SMEAR: Duration = Duration::from_secs(30);
 pub struct Policy {
     /// Its name, or `inline` for a message's own.
     pub name: String,
+    /// What it is for, in its author's words.
+    pub description: Option<String>,
     /// How retries are spaced; `None` retries nothing (`retries_enabled: false`).
     pub retries: Option<Retries>,
     /// Statuses that are retried whatever the verdict table says.
@@ -47,14 +58,51 @@ pub struct Policy {
 }
 
 /// How often and how far apart.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Retries {
     /// Retries after the first attempt: `max_retries + 1` attempts in all.
     pub max_retries: u32,
     /// The nominal delays.
-    pub backoff: Exponential,
+    pub backoff: Backoff,
     /// How they are spread.
     pub jitter: Jitter,
+}
+
+/// The families of nominal delays.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Backoff {
+    /// Growing by a factor, up to a cap.
+    Exponential(Exponential),
+    /// A list.
+    Schedule(Schedule),
+    /// Growing by 004's formula.
+    WaitFactor(WaitFactor),
+}
+
+impl Backoff {
+    /// The nominal delay before retry number `retry` (from 1), at most a year.
+    pub fn nominal(&self, retry: u32) -> Duration {
+        match self {
+            Self::Exponential(it) => it.nominal(retry),
+            Self::Schedule(it) => it.nominal(retry),
+            Self::WaitFactor(it) => it.nominal(retry),
+        }
+    }
+
+    /// What no nominal delay exceeds.
+    fn cap(&self) -> Duration {
+        match self {
+            Self::Exponential(it) => it.max_delay,
+            Self::Schedule(_) | Self::WaitFactor(_) => MAX_DELAY,
+        }
+    }
+}
+
+impl Retries {
+    /// The delays before retry number `retry` (from 1) as the formula gives them.
+    pub fn range(&self, retry: u32) -> DelayRange {
+        self.jitter.around(self.backoff.nominal(retry), self.backoff.cap()).below(MAX_DELAY)
+    }
 }
 
 impl Policy {
@@ -63,10 +111,18 @@ impl Policy {
         Overrides { retryable: &self.retryable, permanent: &self.permanent }
     }
 
-    /// The delay before retry `retry` (from 1) of a message of this TTL, when the other side named none.
-    pub fn backoff_delay(&self, retries: &Retries, retry: u32, ttl: Ttl, rng: &mut dyn Rng) -> Duration {
-        let drawn = retries.jitter.spread(retries.backoff.nominal(retry), rng);
-        self.capped(drawn, ttl).min(MAX_DELAY)
+    /// The delays that retry `retry` (from 1) of a message of this TTL may have, when the other side names none; `None`
+    /// if the policy has no such retry.
+    ///
+    /// The share of the TTL cuts the range rather than the delay that was drawn from it: else all that were drawn above the
+    /// cut would come back together.
+    pub fn delay_range(&self, retry: u32, ttl: Ttl) -> Option<DelayRange> {
+        let retries = self.retries.as_ref().filter(|it| (1..=it.max_retries).contains(&retry))?;
+        let range = retries.range(retry);
+        Some(match self.max_delay_ttl_fraction {
+            Some(fraction) => range.below(jitter::scaled(ttl.duration(), fraction)),
+            None => range,
+        })
     }
 
     /// The delay that follows a Retry-After: never less than it, and a little more at random.
@@ -75,11 +131,8 @@ impl Policy {
         let ms = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
         asked.saturating_add(Duration::from_millis(rng.random_range(0..=ms)))
     }
-
-    fn capped(&self, delay: Duration, ttl: Ttl) -> Duration {
-        match self.max_delay_ttl_fraction {
-            Some(fraction) => delay.min(jitter::scaled(ttl.duration(), fraction)),
-            None => delay,
-        }
-    }
 }
+
+#[cfg(test)]
+#[path = "article_tests.rs"]
+mod article_tests;

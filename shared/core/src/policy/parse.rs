@@ -2,24 +2,45 @@
 //!
 //! ```json
 //! {"base_delay_ms": 2000, "multiplier": 2, "max_delay_ms": 120000, "jitter": "full", "max_retries": 5}
+//! {"retry_delays": [60, 1800, 10800], "jitter": {"additive": 0.1}}
+//! {"wait_factor": 150, "max_retries": 15}
+//! {"retries_enabled": false}
 //! ```
 //!
-//! `jitter` is `"full"`, `"equal"`, `"none"`, `{"additive": FRACTION}` or `{"bounded_ms": MS}`. What is left out is as in the
-//! preset `web-push`. `{"retries_enabled": false}` retries nothing.
+//! Delays grow by a factor, stand in a list (`retry_delays`, in seconds), or follow from a `wait_factor`: which of the three
+//! is told by the fields that are there, and fields of two of them are an error. `jitter` is `"full"`, `"equal"`, `"none"`,
+//! `{"additive": FRACTION}`, `{"bounded_ms": MS}` or `{"whole_seconds": MOST}`. What is left out is as in the preset
+//! `web-push`, except that a list has additive jitter of 0.1 and as many retries as delays, and a wait factor 004's 0 to
+//! 59 s.
 
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::{Exponential, Jitter, MAX_DELAY, Policy, Retries};
+use super::{Backoff, Exponential, Jitter, MAX_DELAY, Policy, Retries, Schedule, WaitFactor};
 use crate::shape::{self, Errors, Object, ShapeError};
+use crate::verdict::NOT_OVERRIDABLE_WEB_PUSH;
 
 /// The most retries that a policy may ask for.
 pub const MAX_RETRIES: u64 = 100;
 
-/// Reads a policy named `name` from a JSON object; errors name fields below `path`.
+/// The longest description, in bytes.
+const MAX_DESCRIPTION: usize = 200;
+
+/// The longest list of statuses: there are no more from 400 to 599.
+const MAX_STATUSES: usize = 200;
+
+/// Reads a policy named `name` from a JSON object within a message; errors name fields below `path`, and no value.
 pub fn policy(text: &str, name: &str, path: &str) -> Result<Policy, Vec<ShapeError>> {
-    let errors = Errors::default();
+    collected(text, name, path, Errors::default())
+}
+
+/// Reads a policy named `name` from a document of the operator's; errors quote the values that they dislike.
+pub fn document(text: &str, name: &str) -> Result<Policy, Vec<ShapeError>> {
+    collected(text, name, "", Errors::quoting())
+}
+
+fn collected(text: &str, name: &str, path: &str, errors: Errors) -> Result<Policy, Vec<ShapeError>> {
     let policy = read(text, name, path, &errors);
     match (policy, errors.is_empty()) {
         (Some(policy), true) => Ok(policy),
@@ -29,37 +50,27 @@ pub fn policy(text: &str, name: &str, path: &str) -> Result<Policy, Vec<ShapeErr
 
 fn read(text: &str, name: &str, path: &str, errors: &Errors) -> Option<Policy> {
     let mut object = Object::parse(text, path, errors)?;
-    let max_delay_ms = u64::try_from(MAX_DELAY.as_millis()).unwrap_or(u64::MAX);
-    let delay =
-        |raw: &RawValue| shape::unsigned(raw).filter(|ms| *ms <= max_delay_ms).map(Duration::from_millis);
     let share = |raw: &RawValue| shape::number(raw).filter(|n| (0.0..=1.0).contains(n));
 
+    let description = object.optional("description", "a string of at most 200 bytes", |raw| {
+        shape::string(raw).filter(|text| text.len() <= MAX_DESCRIPTION)
+    });
     let enabled = object.optional("retries_enabled", "true or false", shape::boolean).unwrap_or(true);
-    let a_delay = "milliseconds from 0 to 31536000000 (a year)";
-    let base_delay = object.optional("base_delay_ms", a_delay, delay).unwrap_or(Duration::from_secs(2));
-    let max_delay = object.optional("max_delay_ms", a_delay, delay).unwrap_or(Duration::from_secs(120));
-    let multiplier = object
-        .optional("multiplier", "a number from 1 to 1000", |raw| {
-            shape::number(raw).filter(|n| (1.0..=1000.0).contains(n))
-        })
-        .unwrap_or(2.0);
-    let max_retries = object
-        .optional("max_retries", "an integer from 0 to 100", |raw| {
-            shape::unsigned(raw).filter(|n| *n <= MAX_RETRIES).and_then(|n| u32::try_from(n).ok())
-        })
-        .unwrap_or(5);
-    let jitter = object
-        .optional(
-            "jitter",
-            r#""full", "equal", "none", {"additive": 0 to 10} or {"bounded_ms": MS}"#,
-            read_jitter,
-        )
-        .unwrap_or(Jitter::Full);
-    let a_list = "a list of HTTP statuses from 400 to 599 without 401, 404, 410 and 413";
-    let retryable = object.optional("retryable", a_list, statuses).unwrap_or_default();
-    let permanent = object.optional("permanent", a_list, statuses).unwrap_or_default();
-    if retryable.iter().any(|status| permanent.contains(status)) {
-        errors.add(&object.path_of("permanent"), "no status that is in `retryable` too", "an array");
+    let max_retries = object.optional("max_retries", "an integer from 0 to 100", |raw| {
+        shape::unsigned(raw).filter(|n| *n <= MAX_RETRIES).and_then(|n| u32::try_from(n).ok())
+    });
+    let family = Family::read(&mut object, errors);
+    let jitter = object.optional(
+        "jitter",
+        r#""full", "equal", "none", {"additive": 0 to 10}, {"bounded_ms": 0 to 31536000000} or {"whole_seconds": 0 to 3600}"#,
+        read_jitter,
+    );
+    let retries = family.retries(max_retries, jitter, &object, errors);
+
+    let retryable = statuses(&mut object, "retryable");
+    let permanent = statuses(&mut object, "permanent");
+    for both in retryable.iter().filter(|status| permanent.contains(status)) {
+        errors.add(&object.path_of("permanent"), "no status that is in `retryable` too", both.to_string());
     }
     let retry_in_doubt = object.optional("retry_in_doubt", "true or false", shape::boolean).unwrap_or(true);
     let max_delay_ttl_fraction = object.optional("max_delay_ttl_fraction", "a number from 0 to 1", share);
@@ -72,10 +83,10 @@ fn read(text: &str, name: &str, path: &str, errors: &Errors) -> Option<Policy> {
         .unwrap_or(14);
     object.finish();
 
-    let backoff = Exponential { base_delay, multiplier, max_delay };
     Some(Policy {
         name: name.to_owned(),
-        retries: enabled.then_some(Retries { max_retries, backoff, jitter }),
+        description,
+        retries: enabled.then_some(retries),
         retryable,
         permanent,
         retry_in_doubt,
@@ -83,6 +94,98 @@ fn read(text: &str, name: &str, path: &str, errors: &Errors) -> Option<Policy> {
         retry_after_smear,
         dlq_retention_days,
     })
+}
+
+/// What tells one family of delays from another; `None` where its fields were unfit.
+enum Family {
+    Exponential(Exponential),
+    Schedule(Option<Schedule>),
+    WaitFactor(Option<WaitFactor>),
+}
+
+impl Family {
+    fn read(object: &mut Object<'_>, errors: &Errors) -> Self {
+        const EXPONENTIAL: [&str; 3] = ["base_delay_ms", "multiplier", "max_delay_ms"];
+        let a_list = object.raw("retry_delays").is_some();
+        let a_factor = object.raw("wait_factor").is_some();
+        let strangers = [(a_list && a_factor).then_some("wait_factor")].into_iter().flatten();
+        let strangers = strangers.chain(EXPONENTIAL.into_iter().filter(|_| a_list || a_factor));
+        let named = if a_list { "retry_delays" } else { "wait_factor" };
+        for field in strangers {
+            if object.raw(field).is_some() {
+                errors.add(&object.path_of(field), format!("nothing beside `{named}`"), "it");
+            }
+        }
+        if a_list {
+            let a_delay = "seconds from 0 to 31536000 (a year)";
+            let delays = object.list("retry_delays", a_delay, Schedule::MOST, |raw| {
+                shape::number(raw)
+                    .and_then(|secs| Duration::try_from_secs_f64(secs).ok())
+                    .filter(|delay| *delay <= MAX_DELAY)
+            });
+            if delays.as_ref().is_some_and(Vec::is_empty) {
+                errors.add(&object.path_of("retry_delays"), "at least one delay", "an empty array");
+            }
+            return Self::Schedule(delays.and_then(Schedule::new));
+        }
+        if a_factor {
+            return Self::WaitFactor(object.optional("wait_factor", "an integer from 10 to 200", |raw| {
+                shape::unsigned(raw).and_then(|f| u16::try_from(f).ok()).and_then(WaitFactor::new)
+            }));
+        }
+        Self::Exponential(exponential(object))
+    }
+
+    fn retries(
+        self,
+        max_retries: Option<u32>,
+        jitter: Option<Jitter>,
+        object: &Object<'_>,
+        errors: &Errors,
+    ) -> Retries {
+        match self {
+            Self::Exponential(it) => Retries {
+                max_retries: max_retries.unwrap_or(5),
+                backoff: Backoff::Exponential(it),
+                jitter: jitter.unwrap_or(Jitter::Full),
+            },
+            Self::Schedule(it) => {
+                // An unfit list is an error already: anything will do in its place.
+                let it = it.or_else(|| Schedule::new(vec![Duration::ZERO])).expect("one delay is a schedule");
+                let delays = it.len();
+                if let Some(more) = max_retries.filter(|retries| *retries > delays) {
+                    let expected = format!("at most {delays}, the number of `retry_delays`");
+                    errors.add(&object.path_of("max_retries"), expected, more.to_string());
+                }
+                Retries {
+                    max_retries: max_retries.unwrap_or(delays),
+                    backoff: Backoff::Schedule(it),
+                    jitter: jitter.unwrap_or(Jitter::Additive { fraction: 0.1 }),
+                }
+            }
+            Self::WaitFactor(it) => Retries {
+                max_retries: max_retries.unwrap_or(5),
+                backoff: Backoff::WaitFactor(
+                    it.or_else(|| WaitFactor::new(100)).expect("100 is in the range"),
+                ),
+                jitter: jitter.unwrap_or(Jitter::WholeSeconds { most: 59 }),
+            },
+        }
+    }
+}
+
+fn exponential(object: &mut Object<'_>) -> Exponential {
+    let max_ms = u64::try_from(MAX_DELAY.as_millis()).unwrap_or(u64::MAX);
+    let delay = |raw: &RawValue| shape::unsigned(raw).filter(|ms| *ms <= max_ms).map(Duration::from_millis);
+    let a_delay = "milliseconds from 0 to 31536000000 (a year)";
+    let base_delay = object.optional("base_delay_ms", a_delay, delay).unwrap_or(Duration::from_secs(2));
+    let max_delay = object.optional("max_delay_ms", a_delay, delay).unwrap_or(Duration::from_secs(120));
+    let multiplier = object
+        .optional("multiplier", "a number from 1 to 1000", |raw| {
+            shape::number(raw).filter(|n| (1.0..=1000.0).contains(n))
+        })
+        .unwrap_or(2.0);
+    Exponential { base_delay, multiplier, max_delay }
 }
 
 fn read_jitter(raw: &RawValue) -> Option<Jitter> {
@@ -103,19 +206,27 @@ fn read_jitter(raw: &RawValue) -> Option<Jitter> {
         "bounded_ms" => shape::unsigned(value)
             .filter(|ms| u128::from(*ms) <= MAX_DELAY.as_millis())
             .map(|ms| Jitter::Bounded { ms }),
+        "whole_seconds" => shape::unsigned(value)
+            .and_then(|most| u16::try_from(most).ok())
+            .filter(|most| *most <= 3600)
+            .map(|most| Jitter::WholeSeconds { most }),
         _ => None,
     }
 }
 
-fn statuses(raw: &RawValue) -> Option<Vec<u16>> {
-    let list: Vec<u16> = serde_json::from_str(raw.get()).ok()?;
-    list.iter()
-        .all(|s| (400..=599).contains(s) && !crate::verdict::NOT_OVERRIDABLE_WEB_PUSH.contains(s))
-        .then_some(list)
+fn statuses(object: &mut Object<'_>, name: &str) -> Vec<u16> {
+    let a_status = "an HTTP status from 400 to 599 without 401, 404, 410 and 413";
+    let read = |raw: &RawValue| {
+        shape::unsigned(raw)
+            .and_then(|status| u16::try_from(status).ok())
+            .filter(|status| (400..=599).contains(status) && !NOT_OVERRIDABLE_WEB_PUSH.contains(status))
+    };
+    object.list(name, a_status, MAX_STATUSES, read).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::catalogue;
     use super::*;
 
     #[test]
@@ -127,11 +238,11 @@ mod tests {
         assert_eq!(
             paths,
             [
+                "retry.max_retries",
                 "retry.base_delay_ms",
                 "retry.multiplier",
-                "retry.max_retries",
                 "retry.jitter",
-                "retry.retryable",
+                "retry.retryable[0]",
                 "retry.retry_after_smear",
                 "retry.dlq_retention_days",
                 "retry.retries",
@@ -153,15 +264,83 @@ mod tests {
             (r#""none""#, Jitter::None),
             (r#"{"additive":0.3}"#, Jitter::Additive { fraction: 0.3 }),
             (r#"{"bounded_ms":1000}"#, Jitter::Bounded { ms: 1000 }),
+            (r#"{"whole_seconds":59}"#, Jitter::WholeSeconds { most: 59 }),
         ] {
             let read = policy(&format!(r#"{{"jitter":{text}}}"#), "p", "").expect("valid");
             assert_eq!(read.retries.expect("enabled").jitter, jitter, "{text}");
         }
     }
 
+    fn told(text: &str) -> Vec<String> {
+        document(text, "p").expect_err("unfit").iter().map(ToString::to_string).collect()
+    }
+
     #[test]
-    fn what_is_left_out_is_as_in_the_default_preset() {
+    fn an_operator_s_document_has_its_values_quoted_and_a_message_s_policy_has_not() {
+        assert_eq!(
+            told(r#"{"wait_factor": 9.5, "max_retries": 101, "retryable": [404, 503, "x"]}"#),
+            [
+                "max_retries: expected an integer from 0 to 100, found an integer: 101",
+                "wait_factor: expected an integer from 10 to 200, found a number: 9.5",
+                "retryable[0]: expected an HTTP status from 400 to 599 without 401, 404, 410 and 413, found an integer: 404",
+                r#"retryable[2]: expected an HTTP status from 400 to 599 without 401, 404, 410 and 413, found a string: "x""#,
+            ]
+        );
+        let errors = policy(r#"{"max_retries": 101}"#, "inline", "retry").expect_err("unfit");
+        assert_eq!(
+            errors[0].to_string(),
+            "retry.max_retries: expected an integer from 0 to 100, found an integer"
+        );
+    }
+
+    #[test]
+    fn a_list_s_delays_may_fall_and_each_is_from_0_to_a_year() {
+        let falling = policy(r#"{"retry_delays": [600, 0, 0.25, 31536000]}"#, "p", "").expect("valid");
+        let retries = falling.retries.expect("enabled");
+        let secs: Vec<f64> = (1..=4).map(|retry| retries.backoff.nominal(retry).as_secs_f64()).collect();
+        assert_eq!((retries.max_retries, secs), (4, vec![600.0, 0.0, 0.25, 31_536_000.0]));
+        assert_eq!(
+            told(r#"{"retry_delays": [60, -1, 31536001, "soon"]}"#),
+            [
+                "retry_delays[1]: expected seconds from 0 to 31536000 (a year), found an integer: -1",
+                "retry_delays[2]: expected seconds from 0 to 31536000 (a year), found an integer: 31536001",
+                r#"retry_delays[3]: expected seconds from 0 to 31536000 (a year), found a string: "soon""#,
+            ]
+        );
+        assert_eq!(
+            told(r#"{"retry_delays": []}"#),
+            ["retry_delays: expected at least one delay, found an empty array"]
+        );
+        assert_eq!(
+            told(r#"{"retry_delays": [1, 2], "max_retries": 3}"#),
+            ["max_retries: expected at most 2, the number of `retry_delays`, found 3"]
+        );
+    }
+
+    #[test]
+    fn two_families_in_one_policy_are_an_error() {
+        assert_eq!(
+            told(r#"{"retry_delays": [1], "wait_factor": 100, "multiplier": 2}"#),
+            [
+                "wait_factor: expected nothing beside `retry_delays`, found it",
+                "multiplier: expected nothing beside `retry_delays`, found it",
+            ]
+        );
+        assert_eq!(
+            told(r#"{"wait_factor": 100, "base_delay_ms": 2}"#),
+            ["base_delay_ms: expected nothing beside `wait_factor`, found it"]
+        );
+    }
+
+    #[test]
+    fn what_is_left_out_is_as_in_the_default_preset_or_as_the_family_s_article_has_it() {
+        let default = catalogue::presets().get("web-push").expect("a preset");
         let empty = policy("{}", "web-push", "").expect("valid");
-        assert_eq!(&empty, super::super::presets::get("web-push").expect("a preset"));
+        assert_eq!(Policy { description: default.description.clone(), ..empty }, **default);
+        let retries = |text| policy(text, "p", "").expect("valid").retries.expect("enabled");
+        let list = retries(r#"{"retry_delays": [5]}"#);
+        assert_eq!((list.max_retries, list.jitter), (1, Jitter::Additive { fraction: 0.1 }));
+        let factor = retries(r#"{"wait_factor": 10, "max_retries": 0}"#);
+        assert_eq!((factor.max_retries, factor.jitter), (0, Jitter::WholeSeconds { most: 59 }));
     }
 }

@@ -7,6 +7,7 @@ mod clock;
 mod dead_letters;
 mod ledger;
 mod outbox;
+mod policies;
 mod sender;
 mod subscriptions;
 mod telemetry;
@@ -16,6 +17,7 @@ pub use clock::{Clock, Randomness};
 pub use dead_letters::{DeadLetterBodies, DeadLetterStore};
 pub use ledger::{Claim, ClaimAnswer, Ledger, LedgerReader, Settlement};
 pub use outbox::{Outbox, Outgoing, Queue, Receipt};
+pub use policies::{KnownPolicies, Policies};
 pub use sender::{Push, PushSender};
 pub use subscriptions::{PruneCandidate, SubscriptionHealth, SubscriptionUpdate, Subscriptions};
 pub use telemetry::{AttemptEvent, Telemetry};
@@ -41,6 +43,8 @@ pub trait Environment: Send + Sync {
     type Randomness: Randomness;
     /// See [`Ledger`].
     type Ledger: Ledger;
+    /// See [`Policies`].
+    type Policies: Policies;
     /// See [`Subscriptions`].
     type Subscriptions: Subscriptions;
     /// See [`PushSender`].
@@ -64,6 +68,8 @@ pub trait Environment: Send + Sync {
     fn randomness(&self) -> &Self::Randomness;
     /// Who may attempt what, and where each delivery stands.
     fn ledger(&self) -> &Self::Ledger;
+    /// Tenants' own retry policies.
+    fn policies(&self) -> &Self::Policies;
     /// Stored subscriptions.
     fn subscriptions(&self) -> &Self::Subscriptions;
     /// The push services.
@@ -88,6 +94,8 @@ pub trait CleanupEnvironment: Send + Sync {
     type Clock: Clock;
     /// See [`LedgerReader`].
     type LedgerReader: LedgerReader;
+    /// See [`Policies`].
+    type Policies: Policies;
     /// See [`SubscriptionHealth`].
     type SubscriptionHealth: SubscriptionHealth;
     /// See [`Outbox`].
@@ -105,6 +113,8 @@ pub trait CleanupEnvironment: Send + Sync {
     fn clock(&self) -> &Self::Clock;
     /// Where deliveries stand.
     fn ledger(&self) -> &Self::LedgerReader;
+    /// Tenants' own retry policies.
+    fn policies(&self) -> &Self::Policies;
     /// Stored subscriptions and their health.
     fn health(&self) -> &Self::SubscriptionHealth;
     /// The queues.

@@ -29,6 +29,8 @@ pub struct AttemptEvent<'a> {
     pub plan: &'static str,
     /// Why.
     pub reason: Option<Reason>,
+    /// Where its retry policy comes from: a label.
+    pub policy_source: &'static str,
     /// The provider's own word.
     pub provider_word: Option<&'a str>,
     /// Until the next attempt.
@@ -53,6 +55,9 @@ pub trait Telemetry: Send + Sync {
 
     /// A reference came through the dead-letter queue.
     fn reference(&self, reference: &crate::dead_letter::Reference);
+
+    /// A tenant's stored policy is not valid, and is not followed.
+    fn policy_ignored(&self, tenant: &Tenant, ignored: &crate::policy::stored::Ignored);
 
     /// Our own infrastructure failed for one message.
     fn infrastructure(&self, error: &super::PortError);

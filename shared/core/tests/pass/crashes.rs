@@ -6,8 +6,9 @@ use redial_testkit::memory::Death;
 use crate::roads::{Road, roads};
 use crate::universe::Universe;
 
-fn travelled(road: &Road, death: Option<Death>) -> Universe {
+fn travelled(road: &Road, death: Option<Death>, prepare: fn(&Universe)) -> Universe {
     let mut universe = Universe::new();
+    prepare(&universe);
     universe.subscribe("m");
     universe.world.state().answers.insert(Universe::endpoint("m"), road.answers.clone());
     universe.world.state().death = death;
@@ -16,15 +17,15 @@ fn travelled(road: &Road, death: Option<Death>) -> Universe {
     universe
 }
 
-#[test]
-fn killed_at_any_effect_every_road_still_ends_and_sends_twice_only_between_post_and_record() {
+/// Kills the worker at every effect of these roads, in universes so prepared; answers how often it was killed.
+pub(crate) fn killed_at_every_effect(roads: Vec<Road>, prepare: fn(&Universe)) -> u32 {
     let mut deaths = 0;
-    for road in roads() {
-        let trace = travelled(&road, None).world.state().trace.clone();
+    for road in roads {
+        let trace = travelled(&road, None, prepare).world.state().trace.clone();
         for n in 1..=trace.len() {
             for death in [Death::Before(n), Death::After(n)] {
                 deaths += 1;
-                let universe = travelled(&road, Some(death));
+                let universe = travelled(&road, Some(death), prepare);
                 let told = format!("{}, {death:?} ({}) of {trace:?}", road.name, trace[n - 1]);
                 let posts = universe.posts_to("m");
                 let made = match death {
@@ -51,15 +52,21 @@ fn killed_at_any_effect_every_road_still_ends_and_sends_twice_only_between_post_
             }
         }
     }
+    deaths
+}
+
+#[test]
+fn killed_at_any_effect_every_road_still_ends_and_sends_twice_only_between_post_and_record() {
+    let deaths = killed_at_every_effect(roads(), |_| {});
     assert!(deaths > 200, "{deaths} deaths are too few to be all of them");
 }
 
 #[test]
 fn a_repetition_that_cannot_be_excluded_is_recorded_as_in_doubt() {
     let road = &roads()[0];
-    let trace = travelled(road, None).world.state().trace.clone();
+    let trace = travelled(road, None, |_| {}).world.state().trace.clone();
     let post = trace.iter().position(|name| *name == "post").expect("it posts") + 1;
-    let universe = travelled(road, Some(Death::After(post)));
+    let universe = travelled(road, Some(Death::After(post)), |_| {});
     assert_eq!(universe.posts_to("m"), 2);
     assert!(universe.entry("m").expect("in the ledger").in_doubt);
 }
@@ -67,9 +74,9 @@ fn a_repetition_that_cannot_be_excluded_is_recorded_as_in_doubt() {
 #[test]
 fn where_the_policy_forbids_a_repetition_a_crash_ends_in_a_dead_letter() {
     let road = Road { fields: r#","retry":{"retry_in_doubt":false}"#, ..roads().remove(0) };
-    let trace = travelled(&road, None).world.state().trace.clone();
+    let trace = travelled(&road, None, |_| {}).world.state().trace.clone();
     let post = trace.iter().position(|name| *name == "post").expect("it posts") + 1;
-    let universe = travelled(&road, Some(Death::After(post)));
+    let universe = travelled(&road, Some(Death::After(post)), |_| {});
     assert_eq!(universe.posts_to("m"), 1);
     assert_eq!(universe.world.state().bodies.len(), 1);
 }

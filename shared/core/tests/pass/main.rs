@@ -3,5 +3,6 @@
 mod batch;
 mod cleaning;
 mod crashes;
+mod policies;
 mod roads;
 mod universe;

@@ -15,7 +15,7 @@ use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionId, Subscriptio
 use redial_core::lane::Lane;
 use redial_core::ledger::{Entry, State};
 use redial_core::message::QueueKind;
-use redial_core::ports::{Clock, Queue, Receipt};
+use redial_core::ports::{Clock, PortError, Queue, Receipt};
 use redial_core::push_target::{PushKeys, PushTarget};
 use redial_core::route::WaitSettings;
 use redial_core::subscription::{SpikeGuard, State as Standing, Subscription};
@@ -151,7 +151,18 @@ impl Universe {
         panic!("it never ends: {:?}", self.world.state().ledger);
     }
 
-    /// The same, while somebody stops every execution by hand.
+    /// Runs until something has come about; panics if it never does.
+    pub(crate) fn run_until(&mut self, come_about: impl Fn(&Self) -> bool) {
+        for _ in 0..5_000 {
+            if come_about(self) {
+                return;
+            }
+            assert!(self.step(), "nothing is under way any more: {:?}", self.world.state().ledger);
+        }
+        panic!("it never comes about: {:?}", self.world.state().ledger);
+    }
+
+    /// The same as [`Self::run`], while somebody stops every execution by hand.
     pub(crate) fn run_without_executions(&mut self) {
         self.executions_run = false;
         self.run();
@@ -300,6 +311,11 @@ impl Universe {
 
     /// A body that SQS moved to the quarantine.
     pub(crate) fn poison(&mut self, body: &str) {
+        self.try_poison(body).expect("nothing fails");
+    }
+
+    /// The same, where something may fail.
+    pub(crate) fn try_poison(&mut self, body: &str) -> Result<(), PortError> {
         self.serial += 1;
         let letter = Letter {
             message_id: format!("sqs-{}", self.serial),
@@ -307,8 +323,7 @@ impl Universe {
             sent: self.world.now(),
             is_reference: false,
         };
-        let done = until_stalled(clean(&self.world, &self.cleaning, &letter));
-        done.expect("nothing kills it").expect("nothing fails");
+        until_stalled(clean(&self.world, &self.cleaning, &letter)).expect("nothing kills it")
     }
 
     /// Makes a sweep; if it dies, the next one goes on.

@@ -7,6 +7,7 @@ use super::World;
 impl CleanupEnvironment for World {
     type Clock = Self;
     type LedgerReader = Self;
+    type Policies = Self;
     type SubscriptionHealth = Self;
     type Outbox = Self;
     type Parking = Self;
@@ -18,6 +19,9 @@ impl CleanupEnvironment for World {
         self
     }
     fn ledger(&self) -> &Self {
+        self
+    }
+    fn policies(&self) -> &Self {
         self
     }
     fn health(&self) -> &Self {

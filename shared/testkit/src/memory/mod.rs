@@ -6,6 +6,7 @@
 
 mod cleanup;
 mod ledger;
+mod policies;
 mod queues;
 pub mod sender;
 mod subscriptions;
@@ -23,6 +24,8 @@ use redial_core::identity::{DeliveryKey, SubscriptionKey, Tenant};
 use redial_core::ledger::Entry;
 use redial_core::metric::Metric;
 use redial_core::outcome::Outcome;
+use redial_core::policy::TenantPolicies;
+use redial_core::policy::stored::Stored;
 use redial_core::ports::{
     Clock, Environment, Outgoing, ParkedItem, ParkedKey, PortError, PruneCandidate, Randomness, Receipt,
 };
@@ -68,6 +71,10 @@ pub struct State {
     pub failing: HashMap<&'static str, (usize, PortErrorKind)>,
     /// The ledger.
     pub ledger: HashMap<DeliveryKey, Entry>,
+    /// Tenants' stored policies.
+    pub policies: BTreeMap<Tenant, Vec<Stored>>,
+    /// Tenants' policies as they were last read.
+    pub followed: BTreeMap<Tenant, TenantPolicies>,
     /// Stored subscriptions.
     pub subscriptions: BTreeMap<SubscriptionKey, Subscription>,
     /// Queued messages.
@@ -231,6 +238,7 @@ impl Environment for World {
     type Clock = Self;
     type Randomness = Self;
     type Ledger = Self;
+    type Policies = Self;
     type Subscriptions = Self;
     type Sender = Self;
     type Outbox = Self;
@@ -247,6 +255,9 @@ impl Environment for World {
         self
     }
     fn ledger(&self) -> &Self {
+        self
+    }
+    fn policies(&self) -> &Self {
         self
     }
     fn subscriptions(&self) -> &Self {

@@ -3,6 +3,7 @@
 use redial_core::dead_letter::Reference;
 use redial_core::identity::{DeliveryId, Tenant};
 use redial_core::metric::Metric;
+use redial_core::policy::stored::Ignored;
 use redial_core::ports::{AttemptEvent, PortError, Telemetry};
 use redial_core::reason::Reason;
 
@@ -28,6 +29,8 @@ impl Telemetry for World {
     fn reference(&self, _reference: &Reference) {}
 
     fn infrastructure(&self, _error: &PortError) {}
+
+    fn policy_ignored(&self, _tenant: &Tenant, _ignored: &Ignored) {}
 
     fn panicked(&self, _correlation_id: &DeliveryId, _tenant: &Tenant) {}
 }

@@ -1,0 +1,225 @@
+//! A policy's timetable: when each of its retries happens, and which way its message waits.
+
+use std::time::Duration;
+
+use redial_core::{
+    lane::Lane,
+    policy::Policy,
+    route::{self, Route, WaitSettings},
+    time::{Timestamp, Ttl},
+};
+use serde_json::{Value, json};
+
+/// All retries of a policy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Timetable {
+    pub(crate) rows: Vec<Row>,
+}
+
+/// One retry. Times are counted from the failure of the first attempt, and an attempt takes no time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Row {
+    /// From 1.
+    pub(crate) retry: u32,
+    /// Its own delay: shortest, longest, mean.
+    pub(crate) delay: Span,
+    /// Since the first failure: earliest, latest, mean.
+    pub(crate) elapsed: Span,
+    /// Where its message waits.
+    pub(crate) road: Road,
+    /// Whether it happens, given a TTL.
+    pub(crate) within_ttl: Option<WithinTtl>,
+}
+
+/// A range of times and its mean.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Span {
+    pub(crate) min: Duration,
+    pub(crate) max: Duration,
+    pub(crate) mean: Duration,
+}
+
+impl Span {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            min: self.min.saturating_add(other.min),
+            max: self.max.saturating_add(other.max),
+            mean: self.mean.saturating_add(other.mean),
+        }
+    }
+}
+
+/// Where a delayed message waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Road {
+    /// In its retry queue, as a delay of SQS.
+    Sqs,
+    /// Parked, until an execution of Step Functions ends.
+    StepFunctions,
+    /// The one or the other: the range reaches over what SQS can delay.
+    Either,
+}
+
+impl Road {
+    /// As scripts read it.
+    pub(crate) const fn label(self) -> &'static str {
+        match self {
+            Self::Sqs => "sqs",
+            Self::StepFunctions => "step_functions",
+            Self::Either => "sqs_or_step_functions",
+        }
+    }
+
+    /// As people read it.
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            Self::Sqs => "SQS",
+            Self::StepFunctions => "Step Functions",
+            Self::Either => "SQS or Step Functions",
+        }
+    }
+
+    fn of(min: Duration, max: Duration) -> Self {
+        match (parks(min), parks(max)) {
+            (false, false) => Self::Sqs,
+            (true, true) => Self::StepFunctions,
+            (_, _) => Self::Either,
+        }
+    }
+}
+
+/// What the functions do with such a delay, as they are deployed by default.
+fn parks(delay: Duration) -> bool {
+    let now = Timestamp::default();
+    matches!(
+        route::route(Lane::Transactional, now.plus(delay), now, &WaitSettings::default()),
+        Route::Park(_)
+    )
+}
+
+/// Whether a retry comes before the TTL is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WithinTtl {
+    /// Whatever is drawn.
+    Always,
+    /// If the delays that are drawn are short enough; else the message is a dead letter `ttl_exceeded`.
+    Sometimes,
+    /// The message is a dead letter `ttl_exceeded` before.
+    Never,
+}
+
+impl WithinTtl {
+    const fn label(self) -> &'static str {
+        match self {
+            Self::Always => "always",
+            Self::Sometimes => "sometimes",
+            Self::Never => "never",
+        }
+    }
+
+    /// A retry that is due when the TTL ends is not made: hence not *at* it either.
+    fn of(elapsed: &Span, ttl: Duration) -> Self {
+        if elapsed.max < ttl {
+            Self::Always
+        } else if elapsed.min < ttl {
+            Self::Sometimes
+        } else {
+            Self::Never
+        }
+    }
+}
+
+impl Timetable {
+    /// That of `policy` for messages of this TTL; `cut` says to look where the TTL ends it.
+    pub(crate) fn of(policy: &Policy, ttl: Ttl, cut: bool) -> Self {
+        let max_retries = policy.retries.as_ref().map_or(0, |retries| retries.max_retries);
+        let mut elapsed = Span::default();
+        let rows = (1..=max_retries)
+            .filter_map(|retry| {
+                let range = policy.delay_range(retry, ttl)?;
+                let delay = Span { min: range.min, max: range.max, mean: range.mean() };
+                elapsed = elapsed.plus(delay);
+                Some(Row {
+                    retry,
+                    delay,
+                    elapsed,
+                    road: Road::of(delay.min, delay.max),
+                    within_ttl: cut.then(|| WithinTtl::of(&elapsed, ttl.duration())),
+                })
+            })
+            .collect();
+        Self { rows }
+    }
+
+    /// The whole window: from the first failure to the last retry.
+    pub(crate) fn window(&self) -> Span {
+        self.rows.last().map(|row| row.elapsed).unwrap_or_default()
+    }
+
+    /// As scripts read it, seconds with their fractions.
+    pub(crate) fn to_json(&self, name: &str) -> Value {
+        let retries: Vec<Value> = self
+            .rows
+            .iter()
+            .map(|row| {
+                let mut line = json!({
+                    "retry": row.retry,
+                    "min_s": row.delay.min.as_secs_f64(),
+                    "max_s": row.delay.max.as_secs_f64(),
+                    "mean_s": row.delay.mean.as_secs_f64(),
+                    "cumulative_mean_s": row.elapsed.mean.as_secs_f64(),
+                    "road": row.road.label(),
+                });
+                if let Some(within) = row.within_ttl {
+                    line["within_ttl"] = within.label().into();
+                }
+                line
+            })
+            .collect();
+        json!({"name": name, "max_retries": self.rows.len(), "retries": retries})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redial_core::policy::catalogue;
+
+    use super::*;
+
+    fn of(name: &str, ttl: u32) -> Timetable {
+        Timetable::of(catalogue::presets().get(name).expect("a preset"), Ttl::from_secs(ttl), true)
+    }
+
+    fn roads(name: &str) -> Vec<Road> {
+        of(name, 86_400).rows.iter().map(|row| row.road).collect()
+    }
+
+    #[test]
+    fn delays_beyond_900_seconds_go_through_step_functions() {
+        assert_eq!(roads("web-push"), [Road::Sqs; 5]);
+        assert_eq!(roads("schedule-patient"), [Road::Sqs, Road::StepFunctions, Road::StepFunctions]);
+        assert_eq!(Road::of(Duration::from_secs(890), Duration::from_secs(979)), Road::Either);
+    }
+
+    #[test]
+    fn a_ttl_cuts_where_no_delay_would_be_short_enough() {
+        let within = |ttl| of("schedule-aggressive", ttl).rows.iter().map(|row| row.within_ttl).collect();
+        let all: Vec<Option<WithinTtl>> = within(3_600);
+        assert_eq!(all, [Some(WithinTtl::Always); 3]);
+        let some: Vec<Option<WithinTtl>> = within(72);
+        assert_eq!(some, [Some(WithinTtl::Always), Some(WithinTtl::Sometimes), Some(WithinTtl::Never)]);
+        assert_eq!(of("otp", 4).rows[2].delay.max, Duration::from_secs(2), "half of the TTL");
+    }
+
+    #[test]
+    fn scripts_read_seconds_and_labels() {
+        let json = of("push-gateway", 60).to_json("push-gateway");
+        assert_eq!(json["max_retries"], 3);
+        assert_eq!(
+            json["retries"][1],
+            json!({"retry": 2, "min_s": 2.0, "max_s": 3.0, "mean_s": 2.5, "cumulative_mean_s": 3.75,
+                "road": "sqs", "within_ttl": "always"})
+        );
+        assert_eq!(of("none", 60).to_json("none"), json!({"name": "none", "max_retries": 0, "retries": []}));
+    }
+}

@@ -1,0 +1,117 @@
+//! From when until when the provider answers nothing but 503, in whole seconds from the start: `5..35`, `1m..2m30s`.
+//!
+//! Whole seconds, because load is counted in whole seconds: so the first second after an outage is all after it.
+
+use std::fmt;
+
+use super::scenario::LONGEST_S;
+
+/// How an outage is written, for errors.
+const FORMS: &str = "expected START..END from the start of the simulation: 5..35, 5s..35s, 1m..2m30s, 1h..2h";
+
+/// An outage: `start_s` belongs to it, `end_s` does not, and comes later.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Outage {
+    start_s: u32,
+    end_s: u32,
+}
+
+impl Outage {
+    /// Reads `START..END`; the error says what would do.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let (start, end) = text.split_once("..").ok_or(FORMS)?;
+        let (start_s, end_s) = (seconds(start).ok_or(FORMS)?, seconds(end).ok_or(FORMS)?);
+        if start_s >= end_s {
+            return Err(format!("it starts at {start_s} s and ends at {end_s} s: expected START before END"));
+        }
+        if end_s > LONGEST_S {
+            return Err(format!("it ends after {end_s} s: expected {LONGEST_S} s (a year) at most"));
+        }
+        Ok(Self { start_s, end_s })
+    }
+
+    /// Its first second.
+    pub(crate) fn start_s(self) -> u32 {
+        self.start_s
+    }
+
+    /// The first second after it.
+    pub(crate) fn end_s(self) -> u32 {
+        self.end_s
+    }
+}
+
+impl fmt::Display for Outage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} s to {} s", self.start_s, self.end_s)
+    }
+}
+
+/// `90`, `90s`, `1m30s`, `1h`: numbers with their units, the larger unit first and none twice.
+fn seconds(text: &str) -> Option<u32> {
+    if is_number(text) {
+        return text.parse().ok();
+    }
+    let mut rest = text;
+    let mut sum = 0_u32;
+    for (unit, length) in [("h", 3_600), ("m", 60), ("s", 1)] {
+        if let Some((number, after)) = rest.split_once(unit) {
+            let number = is_number(number).then(|| number.parse::<u32>().ok())??;
+            sum = sum.checked_add(number.checked_mul(length)?)?;
+            rest = after;
+        }
+    }
+    (rest.is_empty() && !text.is_empty()).then_some(sum)
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outage_is_read_with_and_without_units() {
+        for (text, start_s, end_s) in [
+            ("5..35", 5, 35),
+            ("5s..35s", 5, 35),
+            ("0..1", 0, 1),
+            ("1m..2m30s", 60, 150),
+            ("1h..2h", 3_600, 7_200),
+            ("90..1h1m1s", 90, 3_661),
+        ] {
+            assert_eq!(Outage::parse(text), Ok(Outage { start_s, end_s }), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_outage_is_refused_with_what_would_do() {
+        for text in [
+            "",
+            "..",
+            "5",
+            "5..",
+            "..35",
+            "5-35",
+            "-5..35",
+            "+5..35",
+            "5.5..35",
+            "s..35",
+            "1s1m..5m",
+            "1m1m..5m",
+            "5..35..40",
+            "5 .. 35",
+            "5..99999999999",
+        ] {
+            let refused = Outage::parse(text).expect_err(text);
+            assert!(refused.contains("1m..2m30s"), "{text}: {refused}");
+        }
+        for (text, said) in
+            [("35..5", "START before END"), ("5..5", "START before END"), ("5..9000h", "a year")]
+        {
+            assert!(Outage::parse(text).expect_err(text).contains(said), "{text}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What is simulated: how many messages come how fast, what befalls the provider, and under which policies.
+
+use std::time::Duration;
+
+use redial_core::{
+    policy::Policy,
+    time::{Timestamp, Ttl},
+};
+
+use super::{outage::Outage, rate::Rate};
+
+/// No scenario's messages take longer to arrive, and no outage ends later, in seconds: a year.
+pub(super) const LONGEST_S: u32 = 365 * 86_400;
+
+/// The moment at which every simulation begins, in seconds of the epoch: midnight, so that buckets of waits begin where one
+/// expects them.
+const START_S: i64 = 1_798_761_600;
+
+/// What is the same for all policies that are compared.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Scenario {
+    /// How many messages come.
+    pub(crate) messages: u32,
+    /// How fast, evenly.
+    pub(crate) rate: Rate,
+    /// When the provider answers nothing but 503.
+    pub(crate) outage: Option<Outage>,
+    /// What the provider accepts; beyond it, it answers 429.
+    pub(crate) capacity: Rate,
+    /// The Retry-After of its refusals, in seconds.
+    pub(crate) retry_after_s: Option<u32>,
+    /// How long its answers take.
+    pub(crate) latency: Duration,
+    /// What the jitter is drawn from.
+    pub(crate) seed: u64,
+}
+
+/// A policy under test.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Contender {
+    /// What it is called in the results.
+    pub(crate) name: String,
+    /// The policy.
+    pub(crate) policy: Policy,
+    /// The TTL of its messages.
+    pub(crate) ttl: Ttl,
+}
+
+/// The messages would take longer to arrive than is simulated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "{messages} messages at {rate} would take longer than a year to arrive: expected fewer, or a higher rate"
+)]
+pub(crate) struct TooLong {
+    messages: u32,
+    rate: Rate,
+}
+
+impl Scenario {
+    /// Whether it ends within a time that is simulated.
+    pub(crate) fn check(&self) -> Result<(), TooLong> {
+        let Self { messages, rate, .. } = *self;
+        if rate.moment_of(messages) > u64::from(LONGEST_S) * 1000 {
+            return Err(TooLong { messages, rate });
+        }
+        Ok(())
+    }
+
+    /// When message `number` (from 0) comes.
+    pub(super) fn arrival(&self, number: u32) -> Timestamp {
+        start().plus(Duration::from_millis(self.rate.moment_of(number)))
+    }
+
+    /// In a line, for people.
+    pub(super) fn words(&self) -> String {
+        let mut words = format!("{} messages at {}", self.messages, self.rate);
+        match self.outage {
+            Some(outage) => words.push_str(&format!(", outage from {outage}")),
+            None => words.push_str(", no outage"),
+        }
+        words.push_str(&format!(", capacity {}", self.capacity));
+        if let Some(seconds) = self.retry_after_s {
+            words.push_str(&format!(", Retry-After: {seconds}"));
+        }
+        words.push_str(&format!(", answers after {} ms, seed {}", self.latency.as_millis(), self.seed));
+        words
+    }
+}
+
+/// When the simulation starts.
+pub(super) fn start() -> Timestamp {
+    Timestamp::from_secs(START_S)
+}
+
+/// Whole seconds since the start.
+pub(super) fn second_of(at: Timestamp) -> u32 {
+    u32::try_from(at.since(start()).as_secs()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use redial_core::policy::catalogue;
+
+    use super::*;
+
+    /// The acceptance scenario.
+    pub(in super::super) fn scenario() -> Scenario {
+        Scenario {
+            messages: 20_000,
+            rate: Rate::parse("2000/s").expect("a rate"),
+            outage: Some(Outage::parse("5..35").expect("an outage")),
+            capacity: Rate::parse("3000/s").expect("a rate"),
+            retry_after_s: None,
+            latency: Duration::from_millis(100),
+            seed: 1,
+        }
+    }
+
+    /// A preset under its own name, for alerts.
+    pub(in super::super) fn contender(name: &str) -> Contender {
+        let policy = Policy::clone(catalogue::presets().get(name).expect("a preset"));
+        Contender { name: name.to_owned(), policy, ttl: Ttl::from_secs(14_400) }
+    }
+
+    #[test]
+    fn it_begins_at_the_beginning_of_a_day() {
+        assert_eq!(start().to_rfc3339_seconds(), "2027-01-01T00:00:00Z");
+        assert_eq!(second_of(scenario().arrival(3_999)), 1);
+    }
+
+    #[test]
+    fn a_flow_of_more_than_a_year_is_refused() {
+        assert_eq!(scenario().check(), Ok(()));
+        let slow = Scenario { rate: Rate::parse("1/h").expect("a rate"), ..scenario() };
+        assert!(slow.check().expect_err("27 months").to_string().contains("20000 messages at 1/h"));
+    }
+
+    #[test]
+    fn its_words_name_everything_that_was_asked_for() {
+        let scenario = Scenario { retry_after_s: Some(60), ..scenario() };
+        assert_eq!(
+            scenario.words(),
+            "20000 messages at 2000/s, outage from 5 s to 35 s, capacity 3000/s, Retry-After: 60, \
+             answers after 100 ms, seed 1"
+        );
+        assert!(Scenario { outage: None, ..scenario }.words().contains("no outage"));
+    }
+}

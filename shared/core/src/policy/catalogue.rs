@@ -1,0 +1,202 @@
+//! Policies by name: the presets that come with Redial, and the operator's own, which override presets of the same name.
+//!
+//! Both are data in `infra/policies` and become part of the package when it is built. The presets are checked by the tests
+//! here; the operator's own by `redial policy check`, and once more when a function starts: one that is not valid ends
+//! its initialisation instead of being left out in silence.
+
+use std::sync::{Arc, LazyLock};
+
+use super::{Policy, parse};
+use crate::message::Class;
+use crate::shape::ShapeError;
+
+// `PRESETS` and `OWN`: names and texts of the files.
+include!(concat!(env!("OUT_DIR"), "/policies.rs"));
+
+/// Policies by name.
+#[derive(Clone, Debug, Default)]
+pub struct Catalogue {
+    entries: Vec<Named>,
+}
+
+/// A policy of a catalogue.
+#[derive(Clone, Debug)]
+pub struct Named {
+    /// The policy; its name is the file's.
+    pub policy: Arc<Policy>,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// Where a named policy comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// With Redial.
+    Preset,
+    /// From the operator's `infra/policies`.
+    Operator,
+}
+
+impl Origin {
+    /// As lists show it.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Preset => "preset",
+            Self::Operator => "operator",
+        }
+    }
+}
+
+/// A file that holds no policy.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("policy `{name}`: {}", told(errors))]
+pub struct InvalidPolicy {
+    /// The file's name without its ending.
+    pub name: String,
+    /// All that is wrong with it.
+    pub errors: Vec<ShapeError>,
+}
+
+fn told(errors: &[ShapeError]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+impl Catalogue {
+    /// Reads files given by name and text; a later one of the same name takes the earlier one's place.
+    pub fn read(files: &[(Origin, &str, &str)]) -> (Self, Vec<InvalidPolicy>) {
+        let mut catalogue = Self::default();
+        let mut invalid = Vec::new();
+        for (origin, name, text) in files {
+            match named(name, text) {
+                Ok(policy) => catalogue.add(Named { policy: Arc::new(policy), origin: *origin }),
+                Err(errors) => invalid.push(InvalidPolicy { name: (*name).to_owned(), errors }),
+            }
+        }
+        (catalogue, invalid)
+    }
+
+    fn add(&mut self, named: Named) {
+        self.entries.retain(|known| known.policy.name != named.policy.name);
+        self.entries.push(named);
+        self.entries.sort_by(|a, b| a.policy.name.cmp(&b.policy.name));
+    }
+
+    /// The policy of that name.
+    pub fn get(&self, name: &str) -> Option<&Arc<Policy>> {
+        self.entries.iter().find(|named| named.policy.name == name).map(|named| &named.policy)
+    }
+
+    /// All of them, by name.
+    pub fn entries(&self) -> &[Named] {
+        &self.entries
+    }
+
+    /// Their names, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().map(|named| named.policy.name.as_str())
+    }
+
+    /// The policy that a class of messages has of its own.
+    pub fn of_class(&self, class: Class) -> &Arc<Policy> {
+        let name = match class {
+            Class::Otp => "otp",
+            Class::Alert => "web-push",
+            Class::Campaign => "campaign",
+        };
+        self.get(name).expect("every class has a preset, which can be overridden and not removed")
+    }
+}
+
+/// Reads a policy's file: its name has to be one that a message can ask for.
+pub fn named(name: &str, text: &str) -> Result<Policy, Vec<ShapeError>> {
+    let policy = parse::document(text, name);
+    if is_name(name) {
+        return policy;
+    }
+    let mut errors = policy.err().unwrap_or_default();
+    errors.push(ShapeError {
+        path: "the file's name".to_owned(),
+        expected: "^[a-z0-9][a-z0-9-]{0,62}$ before its .json".into(),
+        found: "another name".into(),
+    });
+    Err(errors)
+}
+
+fn is_name(name: &str) -> bool {
+    (1..=63).contains(&name.len())
+        && !name.starts_with('-')
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+}
+
+static PACKAGED: LazyLock<(Catalogue, Vec<InvalidPolicy>)> = LazyLock::new(|| {
+    let presets = PRESETS.iter().map(|(name, text)| (Origin::Preset, *name, *text));
+    let own = OWN.iter().map(|(name, text)| (Origin::Operator, *name, *text));
+    Catalogue::read(&presets.chain(own).collect::<Vec<_>>())
+});
+
+/// What this package was built with.
+pub fn packaged() -> &'static Catalogue {
+    &PACKAGED.0
+}
+
+/// What this package was built with and cannot use: not to be started with.
+pub fn packaged_invalid() -> &'static [InvalidPolicy] {
+    &PACKAGED.1
+}
+
+/// The presets alone, whatever the operator has put over them.
+pub fn presets() -> &'static Catalogue {
+    static ALONE: LazyLock<Catalogue> = LazyLock::new(|| {
+        let files = PRESETS.iter().map(|(name, text)| (Origin::Preset, *name, *text)).collect::<Vec<_>>();
+        Catalogue::read(&files).0
+    });
+    &ALONE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_packaged_policy_is_valid_and_every_class_has_one() {
+        assert_eq!(packaged_invalid(), []);
+        assert_eq!(presets().entries().len(), PRESETS.len());
+        for class in Class::ALL {
+            assert!(packaged().of_class(class).retries.is_some(), "{class:?}");
+        }
+        for named in presets().entries() {
+            assert!(named.policy.description.is_some(), "{}", named.policy.name);
+        }
+    }
+
+    #[test]
+    fn an_operator_s_policy_takes_the_place_of_the_preset_of_its_name() {
+        let (catalogue, invalid) = Catalogue::read(&[
+            (Origin::Preset, "web-push", "{}"),
+            (Origin::Preset, "otp", "{}"),
+            (Origin::Operator, "web-push", r#"{"max_retries": 9}"#),
+            (Origin::Operator, "mine", r#"{"retry_delays": [1, 2]}"#),
+        ]);
+        assert_eq!(invalid, []);
+        assert_eq!(catalogue.names().collect::<Vec<_>>(), ["mine", "otp", "web-push"]);
+        let retries = |name| catalogue.get(name).and_then(|it| it.retries.as_ref()).map(|it| it.max_retries);
+        assert_eq!((retries("web-push"), retries("otp"), retries("mine")), (Some(9), Some(5), Some(2)));
+        let origin = catalogue.entries().iter().find(|it| it.policy.name == "web-push").map(|it| it.origin);
+        assert_eq!(origin, Some(Origin::Operator));
+    }
+
+    #[test]
+    fn a_file_that_is_no_policy_is_told_and_leaves_the_preset_in_place() {
+        let (catalogue, invalid) = Catalogue::read(&[
+            (Origin::Preset, "web-push", "{}"),
+            (Origin::Operator, "web-push", r#"{"max_retries": 101}"#),
+            (Origin::Operator, "My Own", "{}"),
+        ]);
+        assert!(catalogue.get("web-push").is_some());
+        assert_eq!(
+            invalid[0].to_string(),
+            "policy `web-push`: max_retries: expected an integer from 0 to 100, found an integer: 101"
+        );
+        assert!(invalid[1].to_string().contains("the file's name: expected ^[a-z0-9]"), "{}", invalid[1]);
+    }
+}
