@@ -50,7 +50,7 @@ pub(crate) struct Simulate {
     /// When the provider is out, from the start: 5..35, 1m..2m30s, 1h..2h; never if left out
     #[arg(long, value_name = "START..END", value_parser = Outage::parse)]
     outage: Option<Outage>,
-    /// How many requests the provider accepts; it holds back no more than a tenth of a second's worth
+    /// How many requests the provider accepts, in bursts of a tenth of a second's worth at most
     #[arg(long, value_name = "C/s", default_value = "3000/s", value_parser = Rate::parse)]
     capacity: Rate,
     /// Seconds that the provider asks for in the Retry-After of its 503s and 429s; it asks for none if left out

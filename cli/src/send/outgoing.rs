@@ -51,12 +51,12 @@ pub(super) fn read(document: Document, now: Timestamp) -> Result<Outgoing, Vec<S
             Unreadable::TooLong => (format!("at most {MAX_MESSAGE_BYTES} bytes"), "more"),
             Unreadable::NotUtf8 => ("UTF-8".to_owned(), "other bytes"),
         };
-        vec![format!("line {line}: (message): expected {expected}, found {found}")]
+        vec![format!("line {line}: (the whole text): expected {expected}, found {found}")]
     })?;
     if let Some(unfit) = body.chars().find(|c| matches!(c, '\u{FFFE}' | '\u{FFFF}')) {
         let unfit = u32::from(unfit);
         let error =
-            format!("line {line}: (message): expected characters that SQS takes, found U+{unfit:04X}");
+            format!("line {line}: (the whole text): expected characters that SQS takes, found U+{unfit:04X}");
         return Err(vec![error]);
     }
     // The id is only a placeholder: SQS makes one when the message is sent.
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn what_sqs_refuses_is_refused_here() {
         let errors = message(",\"payload\":\"\u{FFFF}\"").expect_err("unfit");
-        assert_eq!(errors, ["line 7: (message): expected characters that SQS takes, found U+FFFF"]);
+        assert_eq!(errors, ["line 7: (the whole text): expected characters that SQS takes, found U+FFFF"]);
         let debug = format!("{:?}", message(r#","payload":"s3cret""#).expect("valid"));
         assert!(!debug.contains("s3cret"), "{debug}");
     }

@@ -1,9 +1,9 @@
 //! Who comes back when: what is put away for a moment comes out at that moment, in the order in which it was put away.
 //!
-//! A heap would compare single messages, and hold a million of them apart: in a build without optimisation that costs twice
-//! the time of all the rest. Here a message costs the same however many there are. The second that the clock is in has a
-//! place for each of its milliseconds, where messages lie in order; those of later seconds lie in one heap each, as they
-//! came, and are laid in order when their second begins.
+//! A heap, or a map of all moments, compares message by message: a build without optimisation spent nearly half its time there.
+//! Here a message costs the same however many there are. The second that the clock is in has a place for each of its
+//! milliseconds, where messages lie in order; those of a later second lie together as they came, and are laid in order when
+//! the clock gets there.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -78,7 +78,8 @@ impl<T> Calendar<T> {
 
 fn split(at: Timestamp) -> (i64, usize) {
     let ms = at.as_ms();
-    let place = usize::try_from(ms.rem_euclid(1_000)).expect("invariant: a remainder by 1000 is from 0 to 999");
+    let place =
+        usize::try_from(ms.rem_euclid(1_000)).expect("invariant: a remainder by 1000 is from 0 to 999");
     (ms.div_euclid(1_000), place)
 }
 

@@ -126,7 +126,7 @@ fn meaning(scenario: &Scenario, figures: &[Figures]) -> Option<String> {
     })
 }
 
-/// A share in whole tenths of a percent; what is not none and not all never looks like it.
+/// A share in tenths of a percent; what is not none and not all never looks like it.
 pub(super) fn percent(part: u32, whole: u32) -> String {
     share(part.into(), whole.into())
 }
@@ -136,7 +136,9 @@ fn share(part: u64, whole: u64) -> String {
     match part {
         0 => "0 %".to_owned(),
         all if all == whole => "100 %".to_owned(),
-        _ => format!("{:.1} %", percent.clamp(0.1, 99.9)),
+        _ if percent < 0.1 => "<0.1 %".to_owned(),
+        _ if percent > 99.9 => ">99.9 %".to_owned(),
+        _ => format!("{percent:.1} %"),
     }
 }
 
@@ -182,9 +184,9 @@ mod tests {
             "\
 20000 messages at 2000/s, outage from 5 s to 35 s, capacity 3000/s, answers after 100 ms, seed 1
 
-policy         attempts each  peak/s  after outage/s  of 3000/s  drained   p50     p99  parked  not sent
-web-push+full           2.35    9000            1500       50 %   1m 6s  0.1s  1m 1s     0 %  -
-b                       2.35    9000            4500      150 %   1m 6s  0.1s  1m 1s     0 %  5.0 % retries_exhausted, 0.1 % expired
+policy         attempts each  peak/s  after outage/s  of 3000/s  drained   p50    p99  parked  not sent
+web-push+full           2.35    9000            1500       50 %    1m 6s  0.1s  1m 1s     0 %  -
+b                       2.35    9000            4500      150 %    1m 6s  0.1s  1m 1s     0 %  5.0 % retries_exhausted, <0.1 % expired
 
 After the outage b brings the provider 4500 requests in its fullest second, 1.5 times its capacity of 3000/s; \
 web-push+full brings the fewest, 1500."
@@ -214,7 +216,7 @@ web-push+full brings the fewest, 1500."
     #[test]
     fn a_share_that_is_not_all_does_not_look_like_all() {
         for (part, shown) in
-            [(0, "0 %"), (1, "0.1 %"), (50_000, "50.0 %"), (99_999, "99.9 %"), (100_000, "100 %")]
+            [(0, "0 %"), (1, "<0.1 %"), (50_000, "50.0 %"), (99_999, ">99.9 %"), (100_000, "100 %")]
         {
             assert_eq!(percent(part, 100_000), shown);
         }

@@ -100,7 +100,8 @@ const RULES: &[Rule] = &[
 
 /// What the provider's own words mean; `None` if it used none that are known.
 pub fn meaning(response: &Response) -> Option<Meaning> {
-    let words = Words::read(&response.body);
+    // Most answers have none; to find that out by parsing costs more than all the rest.
+    let words = if response.body.is_empty() { Words::default() } else { Words::read(&response.body) };
     RULES
         .iter()
         .filter(|rule| rule.status.contains(&response.status))
