@@ -8,7 +8,7 @@
 //! hand and gets it wrong leaves it standing, so that functions which start later know what held before.
 //!
 //! A worker reads a tenant's item at most once in [`DynamoPolicies::new`]'s `max_age`, and all tenants of a batch in one
-//! call. While the table cannot be read, it goes on with what it knows, and asks again every [`PAUSE`].
+//! call. While the table cannot be read, it goes on with what it knows, and asks again every few seconds.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
