@@ -40,19 +40,22 @@ fn every_road_ends_as_expected_and_every_message_is_accounted_for() {
     assert_eq!(messages, 30);
     let ends: BTreeMap<&str, &str> =
         roads.iter().filter_map(|row| Some((row["road"].as_str()?, row["seen"].as_str()?))).collect();
-    assert_eq!(ends.len(), 15);
+    assert_eq!(ends.len(), 19);
     assert_eq!(ends["410"], "gone, subscription off, 1 post");
     assert_eq!(ends["wait in Step Functions"], "parked, sent, 2 posts");
+    for road in ["webhook", "webhook: 500 then sent", "webhook: 410", "webhook: redirected"] {
+        assert!(ends.contains_key(road), "{road}: {ends:?}");
+    }
     assert_eq!(stacks_of(pid), Vec::<PathBuf>::new());
 }
 
 #[test]
 fn too_few_messages_are_told_with_the_least_number_and_nothing_is_started() {
-    let done = demo(&["--messages", "15"]).output().expect("it runs");
+    let done = demo(&["--messages", "19"]).output().expect("it runs");
     assert_eq!(done.status.code(), Some(2));
     let said = String::from_utf8_lossy(&done.stderr);
     assert_eq!(said.lines().count(), 1, "{said}");
-    assert!(said.contains("at least 16"), "{said}");
+    assert!(said.contains("at least 20"), "{said}");
     assert!(done.stdout.is_empty());
 }
 

@@ -65,7 +65,12 @@ fn the_help_of_what_needs_words_has_them() {
         (&["send", "--help"][..], "NDJSON"),
         (&["status", "--help"], "15 days"),
         (&["subscriptions", "put", "--help"], "JSON.stringify(subscription)"),
+        (&["subscriptions", "put", "--help"], "permit_headers"),
         (&["subscriptions", "get", "--help"], "can push to that browser"),
+        (&["subscriptions", "list", "--help"], "five days"),
+        (&["subscriptions", "enable", "--help"], "dead letters"),
+        (&["webhooks", "rotate-secret", "--help"], "verifies with either"),
+        (&["webhooks", "secret", "--help"], "bare urls"),
         (&["vapid", "generate", "--help"], "web page's"),
         (&["vapid", "public", "--help"], "PKCS#8 or SEC1"),
         (&["schema", "--help"], "2020-12"),
@@ -110,7 +115,7 @@ fn what_is_wrong_is_told_with_status_2_and_before_any_stack_is_looked_for() {
     assert_eq!(done.status.code(), Some(2), "{}", stderr(&done));
     assert_eq!(
         stderr(&done),
-        "error: line 2: ttl: expected whole seconds from 0 to 2419200 (28 days), found a string\n"
+        "error: line 2: ttl: expected whole seconds from 0 to 31536000 (a year), found a string\n"
     );
     let done = run(&["subscriptions", "put", "--tenant", "acme", "--id", "s1"], r#"{"endpoint":"s3cret"}"#);
     assert_eq!(done.status.code(), Some(2), "{}", stderr(&done));

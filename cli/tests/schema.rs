@@ -8,6 +8,9 @@ use redial_core::{
 };
 use serde_json::Value;
 
+#[path = "schema/webhooks.rs"]
+mod webhooks;
+
 const P256DH: &str =
     "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4";
 const AUTH: &str = "BTBZMqHH6r4Tts7J_aSIgg";
@@ -91,7 +94,7 @@ fn good() -> Vec<String> {
         with_string("ref", &a(128)),
         with_string("event_type", &a(128)),
         with(r#""ttl":0"#),
-        with(r#""ttl":2419200"#),
+        with(r#""ttl":31536000"#),
         policy(""),
         policy(r#""retries_enabled":false"#),
         policy(r#""max_retries":0"#),
@@ -99,6 +102,7 @@ fn good() -> Vec<String> {
         policy(r#""multiplier":1.5,"retry_in_doubt":false,"max_delay_ttl_fraction":0.5"#),
         policy(r#""retry_after_smear":1,"dlq_retention_days":365"#),
         policy(r#""retryable":[400,403,599],"permanent":[500,500]"#),
+        policy(r#""retryable":[401,404,413]"#),
         policy(r#""retryable":[]"#),
         policy(r#""jitter":{"additive":0.3}"#),
         policy(r#""jitter":{"additive":10}"#),
@@ -110,6 +114,7 @@ fn good() -> Vec<String> {
         policy(r#""wait_factor":10,"max_retries":0"#),
         policy(r#""wait_factor":200,"description":"slow""#),
     ];
+    good.extend(webhooks::good());
     good.extend(["otp", "alert", "campaign"].map(|class| with_string("class", class)));
     good.extend(["very-low", "low", "normal", "high"].map(|urgency| with_string("urgency", urgency)));
     good.extend([2, 3, 4, 6, 7, 31, 32].map(|length| with_string("topic", &a(length))));
@@ -150,7 +155,6 @@ fn bad() -> Vec<String> {
         to("null"),
         to(r#"{"subscription":"s1","web_push":{}}"#),
         to(r#"{"subscription":"s1","colour":"red"}"#),
-        to(r#"{"webhook":{"url":"https://a.example"}}"#),
         to(r#"{"subscription":""}"#),
         to(&format!(r#"{{"subscription":"{}"}}"#, a(65))),
         to(r#"{"web_push":{}}"#),
@@ -181,7 +185,7 @@ fn bad() -> Vec<String> {
         with_string("ref", &a(129)),
         with_string("event_type", &a(129)),
         with(r#""v":2"#),
-        with(r#""ttl":2419201"#),
+        with(r#""ttl":31536001"#),
         with(r#""ttl":"60""#),
         with_string("class", "Alert"),
         with_string("urgency", "very_low"),
@@ -227,7 +231,8 @@ fn bad() -> Vec<String> {
         policy(r#""retryable":429"#),
         policy(r#""retryable":["429"]"#),
     ];
-    bad.extend([401, 404, 410, 413].map(|status| policy(&format!(r#""permanent":[{status}]"#))));
+    bad.extend(["retryable", "permanent"].map(|list| policy(&format!(r#""{list}":[410]"#))));
+    bad.extend(webhooks::bad());
     bad.extend(
         ["", "-a", "_a", "Acme", "a#b", "é", &a(64)]
             .map(|tenant| format!(r#"{{"tenant":"{tenant}","to":{{"subscription":"s1"}}}}"#)),
@@ -305,6 +310,13 @@ fn both_say_the_same_of_every_kind_of_value_in_every_field() {
                 field => with(&format!(r#""{field}":{kind}"#)),
             };
             assert_eq!(schema.accepts(&text), parser_accepts(&text), "{text}");
+            // What some fields may hold depends on the recipient.
+            for to in webhooks::RECIPIENTS {
+                let text = format!(r#"{{"tenant":"acme","to":{to},"{field}":{kind}}}"#);
+                if field != "to" && field != "tenant" {
+                    assert_eq!(schema.accepts(&text), parser_accepts(&text), "{text}");
+                }
+            }
         }
         for field in names("/$defs/policy/properties") {
             let text = policy(&format!(r#""{field}":{kind}"#));
@@ -312,6 +324,10 @@ fn both_say_the_same_of_every_kind_of_value_in_every_field() {
         }
         for field in names("/properties/to/properties") {
             let text = to(&format!(r#"{{"{field}":{kind}}}"#));
+            assert_eq!(schema.accepts(&text), parser_accepts(&text), "{text}");
+        }
+        for field in names("/properties/to/properties/webhook/properties") {
+            let text = to(&format!(r#"{{"webhook":{{"{field}":{kind}}}}}"#));
             assert_eq!(schema.accepts(&text), parser_accepts(&text), "{text}");
         }
     }
@@ -342,6 +358,11 @@ fn what_a_schema_cannot_say_is_exactly_this() {
         ("before 1970 by its offset", with_string("deliver_at", "1970-01-01T00:00:00+00:30")),
         ("a host that is none", endpoint("https://a.example:x/")),
         ("a host that is none", endpoint("https://[1]/")),
+        ("how long a payload is as it travels", webhooks::with_payload(262_145)),
+        ("how long a payload is as it travels", with(&format!(r#""payload":[{}1]"#, " ".repeat(262_142)))),
+        ("a field that stands twice is one to a JSON library", with(r#""headers":{"x-a":"1","x-a":"1"}"#)),
+        ("names that differ in their case alone", with(r#""headers":{"x-a":"1","X-A":"1"}"#)),
+        ("a host that is none", webhooks::url("https://[1]/")),
     ] {
         assert!(schema.accepts(&text), "{why}: the schema refuses {text}");
         assert!(!parser_accepts(&text), "{why}: the parser accepts {text}");
@@ -350,6 +371,7 @@ fn what_a_schema_cannot_say_is_exactly_this() {
         ("URLs are read as browsers do, who mend them", endpoint(" https://a.example/x ")),
         ("URLs are read as browsers do, who mend them", endpoint("https:a.example")),
         ("URLs are read as browsers do, who mend them", endpoint(r"https:\\a.example\x")),
+        ("URLs are read as browsers do, who mend them", webhooks::url(" https://a.example/x ")),
         ("a leap second that was one", with_string("deliver_at", "2016-12-31T23:59:60Z")),
     ] {
         assert!(!schema.accepts(&text), "{why}: the schema accepts {text}");

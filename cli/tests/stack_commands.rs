@@ -16,6 +16,7 @@ use aws_sdk_sqs::types::MessageSystemAttributeName;
 use redial::local::{Description, Known, Options, Stack};
 use redial_adapters::{dead_letters_dynamo::DynamoDeadLetters, ledger_dynamo::DynamoLedger, system::System};
 use redial_core::{
+    channel::Channel,
     dead_letter::{Kind, LetterBody, LetterKey, Reference},
     endpoint::HashKeys,
     identity::{DeliveryId, DeliveryKey, Lineage, Tenant, Turn},
@@ -26,6 +27,9 @@ use redial_core::{
 };
 use redial_testkit::proxy::{Fault, FaultProxy};
 use serde_json::Value;
+
+#[path = "stack_commands/webhooks.rs"]
+mod webhooks;
 
 const SUBSCRIPTION: &str = r#"{"endpoint":"https://push.example/s3cret-endpoint","expirationTime":null,"keys":{"p256dh":"BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4","auth":"BTBZMqHH6r4Tts7J_aSIgg"}}"#;
 
@@ -281,7 +285,10 @@ async fn a_subscription_is_put_and_got_and_its_secrets_are_shown_on_request_only
     assert_eq!(stdout(&world.redial(&put, SUBSCRIPTION)), "acme#s1 stored\n");
     let again = [&put[..], &["--vapid-key-id", "k2", "--json"]].concat();
     let again = json(&stdout(&world.redial(&again, SUBSCRIPTION)));
-    assert_eq!(again, serde_json::json!({"tenant": "acme", "id": "s1", "new": false}));
+    let expected = serde_json::json!(
+        {"tenant": "acme", "id": "s1", "kind": "web_push", "new": false, "secret": null}
+    );
+    assert_eq!(again, expected);
 
     let get = ["subscriptions", "get", "--tenant", "acme", "--id", "s1"];
     let shown = stdout(&world.redial(&get, ""));
@@ -307,6 +314,7 @@ async fn status_tells_of_deliveries_of_dead_letters_and_of_nothing() {
     let ledger = DynamoLedger::new(world.dynamo(), tables.deliveries.clone());
     let keys = HashKeys::parse("k1:0123456789abcdef").expect("valid");
     let claim = |id: &str| Claim {
+        channel: if id == "d5" { Channel::Webhook } else { Channel::WebPush },
         ask: Ask {
             key: key(id),
             turn: Turn::default(),
@@ -333,7 +341,7 @@ async fn status_tells_of_deliveries_of_dead_letters_and_of_nothing() {
         in_doubt: false,
         now,
     };
-    for claimed in ledger.claim(["d1", "d2", "d3", "d4"].map(claim).into(), now).await {
+    for claimed in ledger.claim(["d1", "d2", "d3", "d4", "d5"].map(claim).into(), now).await {
         claimed.expect("nothing is in the way");
     }
     for fence in ledger
@@ -341,6 +349,7 @@ async fn status_tells_of_deliveries_of_dead_letters_and_of_nothing() {
             record("d2", State::Retrying, Reason::ServerError, Some(300)),
             record("d3", State::Retrying, Reason::RateLimited, Some(3600)),
             record("d4", State::Failed, Reason::RetriesExhausted, None),
+            Record { reason: None, ..record("d5", State::Sent, Reason::ServerError, None) },
         ])
         .await
     {
@@ -377,16 +386,17 @@ async fn status_tells_of_deliveries_of_dead_letters_and_of_nothing() {
     let status = |id: &str, more: &[&str]| {
         world.redial(&[&["status", id, "--tenant", "acme", "--json"], more].concat(), "")
     };
-    for (id, state, place) in [
-        ("d1", "sending", "being sent"),
-        ("d2", "retrying", "waiting on the retry queue for retry 1 until"),
-        ("d3", "retrying", "parked for retry 1 until"),
-        ("d4", "failed", "dead letter: retries_exhausted; body kept until"),
+    for (id, channel, state, place) in [
+        ("d1", "web_push", "sending", "being sent"),
+        ("d2", "web_push", "retrying", "waiting on the retry queue for retry 1 until"),
+        ("d3", "web_push", "retrying", "parked for retry 1 until"),
+        ("d4", "web_push", "failed", "dead letter: retries_exhausted; body kept until"),
+        ("d5", "webhook", "sent", "accepted by the webhook's receiver"),
     ] {
         let shown = stdout(&status(id, &[]));
         assert!(!shown.contains("s3cret"), "{shown}");
         let shown = json(&shown);
-        assert_eq!(shown["state"], state);
+        assert_eq!((&shown["state"], &shown["channel"]), (&state.into(), &channel.into()));
         assert!(shown["where"].as_str().is_some_and(|words| words.starts_with(place)), "{shown}");
     }
     let letter_only = json(&stdout(&status("m5", &["--wait", "5"])));

@@ -8,7 +8,8 @@ use redial_adapters::subscriptions_dynamo::DynamoSubscriptions;
 use redial_core::endpoint::Endpoint;
 use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
 use redial_core::push_target::{PushKeys, PushTarget};
-use redial_core::subscription::{State, Subscription};
+use redial_core::recipient::Recipient;
+use redial_core::subscription::Subscription;
 use redial_core::time::Timestamp;
 use redial_testkit::proxy::{AwsService, Fault};
 use redial_testkit::push_service::Subscriber;
@@ -33,7 +34,12 @@ fn record(scenery: &Scenery, id: &str, body: String) -> SqsRecord {
 async fn ten(it: &Deployment, scenery: &Scenery, batch: &str, browser: &Subscriber) -> Vec<SqsRecord> {
     let tables = &scenery.tables;
     let control = DynamoControl::new(it.dynamodb.clone(), tables.control.clone());
-    let store = DynamoSubscriptions::new(it.dynamodb.clone(), tables.subscriptions.clone(), control);
+    let store = DynamoSubscriptions::new(
+        it.dynamodb.clone(),
+        tables.subscriptions.clone(),
+        control,
+        it.webhook_keys().await,
+    );
     let mut records = Vec::new();
     for n in 0..10 {
         let id = format!("{batch}-{n}");
@@ -48,7 +54,7 @@ async fn ten(it: &Deployment, scenery: &Scenery, batch: &str, browser: &Subscrib
                 tenant: Tenant::parse("acme").expect("valid"),
                 id: SubscriptionId::parse(&id).expect("valid"),
             };
-            let subscription = Subscription { key, target, state: State::Active, flagged_at: None };
+            let subscription = Subscription::new(key, Recipient::WebPush(target));
             store.put(&subscription, Timestamp::from_secs(1_800_000_000)).await.expect("it is stored");
             message["to"] = json!({"subscription": id});
         }

@@ -1,11 +1,10 @@
 //! Endpoints that are gone: three of many are pruned, thirty of a hundred are kept.
 
-use redial_adapters::control_dynamo::DynamoControl;
-use redial_adapters::subscriptions_dynamo::DynamoSubscriptions;
 use redial_core::endpoint::Endpoint;
 use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
 use redial_core::push_target::{PushKeys, PushTarget};
-use redial_core::subscription::{State, Subscription};
+use redial_core::recipient::Recipient;
+use redial_core::subscription::Subscription;
 use redial_core::time::Timestamp;
 use redial_testkit::push_service::{Answer, Fixture};
 use redial_tests::deployment::{Deployment, text};
@@ -17,9 +16,7 @@ async fn with_gone(all: usize, gone: usize) -> Deployment {
         options.env.insert("SPIKE_WINDOW_SECONDS".to_owned(), "4".to_owned());
     })
     .await;
-    let tables = &it.description().tables;
-    let control = DynamoControl::new(it.dynamodb.clone(), tables.control.clone());
-    let store = DynamoSubscriptions::new(it.dynamodb.clone(), tables.subscriptions.clone(), control);
+    let store = it.subscriptions().await;
     let keys = it.subscriber();
     let mut subscriptions = Vec::with_capacity(all);
     for n in 0..all {
@@ -39,7 +36,7 @@ async fn with_gone(all: usize, gone: usize) -> Deployment {
             tenant: Tenant::parse("acme").expect("valid"),
             id: SubscriptionId::parse(&format!("s{n}")).expect("valid"),
         };
-        subscriptions.push(Subscription { key, target, state: State::Active, flagged_at: None });
+        subscriptions.push(Subscription::new(key, Recipient::WebPush(target)));
     }
     let stored = subscriptions.iter().map(|it| store.put(it, Timestamp::from_secs(1_800_000_000)));
     for stored in futures_util::future::join_all(stored).await {

@@ -9,3 +9,4 @@ mod readme;
 mod roads;
 mod template;
 mod waits;
+mod webhooks;

@@ -123,6 +123,7 @@ fn what_the_alarms_are_promised_to_watch_is_watched() {
         Metric::ServiceUnavailable,
         Metric::RetryOverhead,
         Metric::Quarantined,
+        Metric::EndpointsDisabled,
         Metric::PoliciesIgnored,
     ] {
         assert!(watched.contains(&format!("MetricName: {}", metric.label())), "{metric:?}");
@@ -151,6 +152,30 @@ fn every_queue_and_table_is_encrypted() {
     }
     for table in resources("AWS::DynamoDB::Table") {
         assert_eq!(table.value("SSESpecification"), Some("{ SSEEnabled: true }"), "{}", table.name);
+    }
+}
+
+#[test]
+fn what_subscriptions_cannot_do_without_outlives_the_stack() {
+    let kept = |of_type: &str| -> Vec<&str> {
+        let blocks = resources(of_type).into_iter();
+        blocks.filter(|it| it.value("DeletionPolicy") == Some("Retain")).map(|it| it.name).collect()
+    };
+    assert_eq!(kept("AWS::DynamoDB::Table"), ["SubscriptionsTable", "DeadLettersTable"]);
+    // What the table's webhooks are sealed with, and what its browsers have subscribed to.
+    assert_eq!(kept("AWS::SecretsManager::Secret"), ["VapidSecret", "WebhookKeySecret"]);
+}
+
+#[test]
+fn every_secret_that_is_made_can_be_given_instead_and_every_function_may_read_the_webhook_key() {
+    for secret in resources("AWS::SecretsManager::Secret") {
+        let chosen = format!("!Ref {}, !Ref {}Id]", secret.name, secret.name);
+        assert!(TEMPLATE.contains(&chosen), "{chosen}");
+    }
+    for role in ["DispatchRole", "CleanupRole"] {
+        let roles = resources("AWS::IAM::Role");
+        let role = roles.iter().find(|it| it.name == role).expect("it is there");
+        assert!(role.lines.iter().any(|line| line.contains("!Ref WebhookKeySecret,")), "{}", role.name);
     }
 }
 

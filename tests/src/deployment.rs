@@ -8,7 +8,11 @@ use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use redial::local::{Description, Options, Stack};
+use redial_adapters::control_dynamo::DynamoControl;
+use redial_adapters::subscriptions_dynamo::DynamoSubscriptions;
+use redial_adapters::webhook_keys::WebhookKeys;
 use redial_testkit::push_service::{PushService, Subscriber};
+use redial_testkit::webhook_receiver::WebhookReceiver;
 use serde_json::{Value, json};
 
 /// An item of a table.
@@ -21,6 +25,8 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Deployment {
     /// The push service.
     pub push: PushService,
+    /// The receiver of webhooks.
+    pub webhooks: WebhookReceiver,
     /// SQS of the stack.
     pub sqs: aws_sdk_sqs::Client,
     /// DynamoDB of the stack.
@@ -43,9 +49,11 @@ impl Deployment {
     pub async fn up_with(change: impl FnOnce(&mut Options)) -> Self {
         let push = PushService::start().expect("a free port");
         let ca = tempfile::NamedTempFile::new().expect("a temporary file");
-        std::fs::write(ca.path(), push.ca_pem()).expect("the file is ours");
+        let webhooks = WebhookReceiver::start().expect("a free port");
+        let roots = format!("{}{}", push.ca_pem(), webhooks.ca_pem());
+        std::fs::write(ca.path(), roots).expect("the file is ours");
         let mut options = Options {
-            egress_allow: vec![push.origin().to_owned()],
+            egress_allow: vec![push.origin().to_owned(), webhooks.origin().to_owned()],
             egress_ca: Some(ca.path().to_owned()),
             ..Options::default()
         };
@@ -62,6 +70,7 @@ impl Deployment {
         let sdk = stack.sdk_config();
         Self {
             push,
+            webhooks,
             sqs: aws_sdk_sqs::Client::new(&sdk),
             dynamodb: aws_sdk_dynamodb::Client::new(&sdk),
             sfn: aws_sdk_sfn::Client::new(&sdk),
@@ -85,6 +94,22 @@ impl Deployment {
     pub fn subscriber(&self) -> Subscriber {
         let key = &self.description().vapid_public_key;
         self.push.subscribe(&URL_SAFE_NO_PAD.decode(key).expect("base64url"))
+    }
+
+    /// What the stack seals webhooks' secrets with, and signs for tenants with.
+    pub async fn webhook_keys(&self) -> WebhookKeys {
+        let id = self.stack.output("WebhookKeySecretId").expect("the template has this output");
+        let client = aws_sdk_secretsmanager::Client::new(&self.stack.sdk_config());
+        let secret = client.get_secret_value().secret_id(id).send().await.expect("the secret is there");
+        WebhookKeys::parse(&secret.secret_string.expect("it is text")).expect("it is a key")
+    }
+
+    /// The stored subscriptions.
+    pub async fn subscriptions(&self) -> DynamoSubscriptions {
+        let tables = &self.description().tables;
+        let control = DynamoControl::new(self.dynamodb.clone(), tables.control.clone());
+        let keys = self.webhook_keys().await;
+        DynamoSubscriptions::new(self.dynamodb.clone(), tables.subscriptions.clone(), control, keys)
     }
 
     /// A message of tenant `acme` to that browser.

@@ -13,9 +13,10 @@ use crate::{
 
 /// Sends messages down every road there is, on this machine, and shows where each ended
 ///
-/// Brings up a stack of its own (without an AWS account), and a push service over TLS that decrypts what it gets and
-/// checks its signatures. It answers some of the messages with 503, 429, 410 and the like, or not at all. At the end every
-/// message is accounted for, by Redial's tables and by what was received, and all is taken down again.
+/// Brings up a stack of its own (without an AWS account), and beside it a push service over TLS that decrypts what it gets
+/// and checks its signatures, and a receiver of webhooks. They answer some of the messages with 503, 429, 410 and the like, or
+/// not at all. At the end every message is accounted for, by Redial's tables and by what was received, and all is taken
+/// down again.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

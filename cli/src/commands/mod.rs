@@ -14,6 +14,7 @@ mod simulate;
 mod status;
 mod subscriptions;
 mod vapid;
+mod webhooks;
 
 use std::process::ExitCode;
 
@@ -22,7 +23,7 @@ use clap::{Parser, Subcommand};
 use crate::failure::Failure;
 use crate::terminal::{print, say};
 
-/// Redial delivers web push from your own AWS account; this is its command line.
+/// Redial delivers web push and webhooks from your own AWS account; this is its command line.
 ///
 /// Commands that work on a stack take the local one that is up, unless --stack names one that is deployed to AWS.
 #[derive(Debug, Parser)]
@@ -59,6 +60,8 @@ enum Command {
     Policy(policy::Policies),
     Simulate(simulate::Simulate),
     #[command(subcommand)]
+    Webhooks(webhooks::Webhooks),
+    #[command(subcommand)]
     Vapid(vapid::Vapid),
     Schema(schema::Schema),
     Completions(completions::Completions),
@@ -75,6 +78,7 @@ impl Cli {
             Command::Subscriptions(command) => command.run().await,
             Command::Policy(command) => command.run().await,
             Command::Simulate(command) => command.run(),
+            Command::Webhooks(command) => command.run().await,
             Command::Vapid(command) => command.run(),
             Command::Schema(command) => command.run(),
             Command::Completions(command) => command.run(),

@@ -16,6 +16,7 @@ use redial_testkit::push_service::{Answered, Received};
 use super::{
     call,
     mix::Delivery,
+    webhooks,
     world::{IN_FLIGHT, World},
 };
 use crate::failure::Failure;
@@ -84,6 +85,7 @@ pub(super) async fn gather(
         let is_of = |name: &String| name == bucket || name.starts_with(&format!("{bucket}-"));
         if executions.iter().any(is_of) { Parked::Released } else { Parked::WithoutExecution }
     };
+    let webhooks = webhooks::posts(world, deliveries).await?;
     stream::iter(deliveries)
         .map(|delivery| async {
             let key = delivery.key();
@@ -92,7 +94,10 @@ pub(super) async fn gather(
                 letter(world, delivery),
                 subscription(world, delivery),
             )?;
-            let posts = world.push.received(&delivery.subscriber.endpoint).iter().map(post).collect();
+            let posts = match webhooks.get(&delivery.id) {
+                Some(posts) => posts.clone(),
+                None => world.push.received(delivery.receiver.endpoint()).iter().map(post).collect(),
+            };
             let parked = parked.get(&delivery.id).map(released);
             Ok(Evidence { entry, posts, letter, subscription, parked })
         })

@@ -94,6 +94,7 @@ fn end_of(delivery: &Delivery, entry: &Entry, evidence: &Evidence, faults: &mut 
                 Some((subscription::State::Active, Some(_))) => (", subscription flagged", true),
                 Some((subscription::State::Gone, _)) => (", subscription off", true),
                 Some((subscription::State::Quarantined, _)) => (", subscription in quarantine", true),
+                Some((subscription::State::Disabled, _)) => (", subscription disabled", true),
             };
             End::new(format!("gone{health}"), told && changed)
         }
@@ -122,7 +123,9 @@ fn dead_letter(delivery: &Delivery, entry: &Entry, evidence: &Evidence, faults: 
     if !is_kept {
         faults.push("its body is not kept".to_owned());
     }
-    End::new(format!("dead letter {}", letter.reason), is_kept)
+    let is_off = evidence.subscription.as_ref().is_some_and(|it| it.state == subscription::State::Disabled);
+    let health = if is_off { ", subscription off" } else { "" };
+    End::new(format!("dead letter {}{health}", letter.reason), is_kept)
 }
 
 fn is_accepted(delivery: &Delivery, post: &Post) -> bool {
@@ -179,6 +182,7 @@ mod tests {
 
     use super::super::{
         evidence::Letter,
+        mix::Receiver,
         payload::sample,
         roads::{ROADS, Road},
     };
@@ -190,7 +194,11 @@ mod tests {
             road,
             id: format!("{slug}-1"),
             sample: sample(1, slug),
-            subscriber: Subscriber { endpoint: String::new(), p256dh: String::new(), auth: String::new() },
+            receiver: Receiver::Browser(Subscriber {
+                endpoint: String::new(),
+                p256dh: String::new(),
+                auth: String::new(),
+            }),
             is_stored: false,
             lane: Lane::Transactional,
             deliver_at: None,

@@ -22,6 +22,7 @@ mod report;
 mod roads;
 mod view;
 mod watch;
+mod webhooks;
 mod world;
 
 use std::{path::PathBuf, time::Duration};
@@ -132,7 +133,7 @@ async fn prepare(world: &World, messages: usize) -> Result<(Mix, Producer), Fail
     for at in 0..mix.deliveries.len() {
         if mix.deliveries[at].road.changes_the_key() {
             producer.send([&mut mix.deliveries[at]]).await?;
-            world.change_key_when_refused(&mix.deliveries[at].subscriber).await?;
+            world.change_key_when_refused(mix.deliveries[at].receiver.endpoint()).await?;
         }
     }
     Ok((mix, producer))

@@ -135,8 +135,8 @@ impl Report {
                 self.roads.len()
             ),
             format!(
-                "{posts} pushes were received and decrypted, and their signatures checked; {parked} waits went through Step \
-                 Functions; the dead-letter store describes {letters} messages"
+                "{posts} pushes and webhooks were received, decrypted, and their signatures checked; {parked} waits went \
+                 through Step Functions; the dead-letter store describes {letters} messages"
             ),
         ]
     }

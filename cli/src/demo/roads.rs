@@ -5,7 +5,10 @@
 
 use std::time::Duration;
 
-use redial_testkit::push_service::{Answer, Fixture};
+use redial_testkit::{
+    push_service::{Answer, Fixture},
+    webhook_receiver,
+};
 use serde_json::{Value, json};
 
 use super::world::SEND_TIMEOUT;
@@ -33,6 +36,15 @@ pub(super) enum Recipient {
     NewKey,
 }
 
+/// What the other side answers, before it accepts.
+#[derive(Debug)]
+pub(super) enum Answers {
+    /// The push service.
+    OfPush(fn() -> Vec<Answer>),
+    /// The receiver of webhooks.
+    OfWebhook(fn() -> Vec<webhook_receiver::Answer>),
+}
+
 /// How a message is put on the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Manner {
@@ -57,8 +69,8 @@ pub(super) struct Road {
     pub(super) recipient: Recipient,
     /// How they are sent.
     pub(super) manner: Manner,
-    /// What the push service answers, before it accepts.
-    pub(super) answers: fn() -> Vec<Answer>,
+    /// Who is asked, and what it answers.
+    pub(super) answers: Answers,
     /// Further fields of the message: an object.
     pub(super) fields: fn() -> Value,
     /// How far ahead it is scheduled.
@@ -91,7 +103,7 @@ const PLAIN: Road = Road {
     most: 10,
     recipient: Recipient::Either,
     manner: Manner::Once,
-    answers: Vec::new,
+    answers: Answers::OfPush(Vec::new),
     fields: || json!({}),
     scheduled_in: None,
     apart: Duration::ZERO,
@@ -99,19 +111,21 @@ const PLAIN: Road = Road {
 };
 
 /// The roads; the first one takes all the messages that the others leave.
-pub(super) static ROADS: [Road; 15] = [
+pub(super) static ROADS: [Road; 19] = [
     PLAIN,
     Road {
         name: "503 then sent",
         slug: "unavailable",
-        answers: || vec![Answer::status(503)],
+        answers: Answers::OfPush(|| vec![Answer::status(503)]),
         expected: "sent, 2 posts",
         ..PLAIN
     },
     Road {
         name: "429 with Retry-After",
         slug: "throttled",
-        answers: || vec![Answer::status(429).with_header("retry-after", &SHORT_WAIT_SECS.to_string())],
+        answers: Answers::OfPush(|| {
+            vec![Answer::status(429).with_header("retry-after", &SHORT_WAIT_SECS.to_string())]
+        }),
         apart: Duration::from_secs(SHORT_WAIT_SECS),
         expected: "sent, 2 posts",
         ..PLAIN
@@ -119,7 +133,9 @@ pub(super) static ROADS: [Road; 15] = [
     Road {
         name: "wait in Step Functions",
         slug: "parked",
-        answers: || vec![Answer::status(429).with_header("retry-after", &LONG_WAIT_SECS.to_string())],
+        answers: Answers::OfPush(|| {
+            vec![Answer::status(429).with_header("retry-after", &LONG_WAIT_SECS.to_string())]
+        }),
         apart: Duration::from_secs(LONG_WAIT_SECS),
         expected: "parked, sent, 2 posts",
         ..PLAIN
@@ -135,7 +151,7 @@ pub(super) static ROADS: [Road; 15] = [
         name: "TTL too short",
         slug: "ttl",
         // 127 s, as Mozilla's service asks for.
-        answers: || vec![Answer::fixture(Fixture::MozillaThrottled)],
+        answers: Answers::OfPush(|| vec![Answer::fixture(Fixture::MozillaThrottled)]),
         fields: || json!({"ttl": 120}),
         expected: "dead letter ttl_exceeded, 1 post",
         ..PLAIN
@@ -144,7 +160,7 @@ pub(super) static ROADS: [Road; 15] = [
         name: "404",
         slug: "unknown",
         recipient: Recipient::Stored,
-        answers: || vec![Answer::fixture(Fixture::FcmNotFound)],
+        answers: Answers::OfPush(|| vec![Answer::fixture(Fixture::FcmNotFound)]),
         expected: "gone, subscription flagged, 1 post",
         ..PLAIN
     },
@@ -154,21 +170,21 @@ pub(super) static ROADS: [Road; 15] = [
         // Ten in a window would look like a provider's bad day.
         most: 5,
         recipient: Recipient::Stored,
-        answers: || vec![Answer::fixture(Fixture::MozillaGone)],
+        answers: Answers::OfPush(|| vec![Answer::fixture(Fixture::MozillaGone)]),
         expected: "gone, subscription off, 1 post",
         ..PLAIN
     },
     Road {
         name: "413",
         slug: "too-large",
-        answers: || vec![Answer::fixture(Fixture::AppleTooLarge)],
+        answers: Answers::OfPush(|| vec![Answer::fixture(Fixture::AppleTooLarge)]),
         expected: "dead letter payload_too_large, 1 post",
         ..PLAIN
     },
     Road {
         name: "400",
         slug: "rejected",
-        answers: || vec![Answer::fixture(Fixture::FcmBadRequest)],
+        answers: Answers::OfPush(|| vec![Answer::fixture(Fixture::FcmBadRequest)]),
         expected: "dead letter rejected, 1 post",
         ..PLAIN
     },
@@ -178,14 +194,14 @@ pub(super) static ROADS: [Road; 15] = [
         // A worker that has just loaded its keys does not load them again.
         most: 1,
         recipient: Recipient::NewKey,
-        answers: || vec![Answer::fixture(Fixture::MozillaUnauthorized).after(REFUSAL_DELAY)],
+        answers: Answers::OfPush(|| vec![Answer::fixture(Fixture::MozillaUnauthorized).after(REFUSAL_DELAY)]),
         expected: "sent with a new key, 2 posts",
         ..PLAIN
     },
     Road {
         name: "time-out in doubt",
         slug: "in-doubt",
-        answers: || vec![Answer::hang(SEND_TIMEOUT * 2)],
+        answers: Answers::OfPush(|| vec![Answer::hang(SEND_TIMEOUT * 2)]),
         expected: "sent in doubt, 2 posts",
         ..PLAIN
     },
@@ -200,12 +216,44 @@ pub(super) static ROADS: [Road; 15] = [
     Road {
         name: "exhausted retries",
         slug: "exhausted",
-        answers: || Answer::status(503).times(3),
+        answers: Answers::OfPush(|| Answer::status(503).times(3)),
         fields: || json!({"retry": {"base_delay_ms": 500, "jitter": "none", "max_retries": 2}}),
         expected: "dead letter retries_exhausted, 3 posts",
         ..PLAIN
     },
+    Road { name: "webhook", slug: "webhook", answers: Answers::OfWebhook(Vec::new), ..PLAIN },
+    Road {
+        name: "webhook: 500 then sent",
+        slug: "webhook-failing",
+        answers: Answers::OfWebhook(|| vec![webhook_receiver::Answer::status(500)]),
+        fields: || one_retry(),
+        apart: Duration::from_secs(1),
+        expected: "sent, 2 posts",
+        ..PLAIN
+    },
+    Road {
+        name: "webhook: 410",
+        slug: "webhook-gone",
+        recipient: Recipient::Stored,
+        answers: Answers::OfWebhook(|| vec![webhook_receiver::Answer::status(410)]),
+        expected: "dead letter gone, subscription off, 1 post",
+        ..PLAIN
+    },
+    Road {
+        name: "webhook: redirected",
+        slug: "webhook-redirected",
+        // Back to where it came from, and as a POST: whoever follows it is seen there.
+        answers: Answers::OfWebhook(|| webhook_receiver::Answer::redirect(307, "?followed").times(2)),
+        fields: || one_retry(),
+        expected: "dead letter retries_exhausted, 2 posts",
+        ..PLAIN
+    },
 ];
+
+/// A second attempt after a second.
+fn one_retry() -> Value {
+    json!({"retry": {"retry_delays": [1], "jitter": "none"}})
+}
 
 #[cfg(test)]
 mod tests {

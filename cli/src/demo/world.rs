@@ -5,19 +5,25 @@ use std::{io::Write as _, time::Duration};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use redial_adapters::{
     control_dynamo::DynamoControl, dead_letters_dynamo::DynamoDeadLetters, ledger_dynamo::DynamoLedger,
-    subscriptions_dynamo::DynamoSubscriptions, system::System,
+    subscriptions_dynamo::DynamoSubscriptions, system::System, webhook_keys::WebhookKeys,
 };
 use redial_core::{
     endpoint::Endpoint,
     identity::VapidKeyId,
     ports::Clock as _,
     push_target::{PushKeys, PushTarget},
-    subscription::{State, Subscription},
+    recipient::Recipient,
+    subscription::Subscription,
+    webhook::{SigningSecrets, WebhookTarget},
 };
-use redial_testkit::push_service::{PushService, Subscriber};
+use redial_testkit::{push_service::PushService, webhook_receiver::WebhookReceiver};
 use tempfile::NamedTempFile;
 
-use super::{call, keys::Keys, mix::Delivery};
+use super::{
+    call,
+    keys::Keys,
+    mix::{Delivery, Receiver},
+};
 use crate::{
     failure::Failure,
     local::{Description, Options, Progress, Stack},
@@ -41,8 +47,10 @@ pub(super) const IN_FLIGHT: usize = 8;
 pub(super) struct World {
     /// First, so that its functions end before the push service does.
     stack: Stack,
-    /// What the messages are sent to.
+    /// What pushes are sent to.
     pub(super) push: PushService,
+    /// What webhooks are sent to.
+    pub(super) webhooks: WebhookReceiver,
     /// The VAPID keys.
     pub(super) keys: Keys,
     pub(super) sqs: aws_sdk_sqs::Client,
@@ -52,6 +60,7 @@ pub(super) struct World {
     pub(super) ledger: DynamoLedger,
     pub(super) letters: DynamoDeadLetters,
     pub(super) subscriptions: DynamoSubscriptions,
+    pub(super) webhook_keys: WebhookKeys,
     _certificate: NamedTempFile,
 }
 
@@ -65,7 +74,8 @@ impl World {
     pub(super) async fn up() -> Result<Self, Failure> {
         let push = PushService::start()?;
         let mut certificate = NamedTempFile::with_prefix("redial-demo-")?;
-        certificate.write_all(push.ca_pem().as_bytes())?;
+        let webhooks = WebhookReceiver::start()?;
+        write!(certificate, "{}{}", push.ca_pem(), webhooks.ca_pem())?;
         let keys = Keys::generate();
         let environment = [
             ("SQS_MAX_DELAY_SECONDS", SQS_MAX_DELAY_SECONDS.to_string()),
@@ -74,7 +84,7 @@ impl World {
             ("SEND_TIMEOUT_SECONDS", SEND_TIMEOUT.as_secs().to_string()),
         ];
         let stack = Stack::up(Options {
-            egress_allow: vec![push.origin().to_owned()],
+            egress_allow: vec![push.origin().to_owned(), webhooks.origin().to_owned()],
             egress_ca: Some(certificate.path().to_owned()),
             env: environment.map(|(name, value)| (name.to_owned(), value)).into(),
             vapid_private_key: Some(keys.old.private.clone()),
@@ -86,15 +96,24 @@ impl World {
         let dynamodb = aws_sdk_dynamodb::Client::new(&sdk);
         let tables = stack.description().tables.clone();
         let control = DynamoControl::new(dynamodb.clone(), tables.control);
+        let secrets = aws_sdk_secretsmanager::Client::new(&sdk);
+        let webhook_keys = webhook_keys(&stack, &secrets).await?;
         let world = Self {
             push,
+            webhooks,
             keys,
             sqs: aws_sdk_sqs::Client::new(&sdk),
             sfn: aws_sdk_sfn::Client::new(&sdk),
-            secrets: aws_sdk_secretsmanager::Client::new(&sdk),
+            secrets,
             ledger: DynamoLedger::new(dynamodb.clone(), tables.deliveries),
             letters: DynamoDeadLetters::new(dynamodb.clone(), tables.dead_letters),
-            subscriptions: DynamoSubscriptions::new(dynamodb.clone(), tables.subscriptions, control),
+            subscriptions: DynamoSubscriptions::new(
+                dynamodb.clone(),
+                tables.subscriptions,
+                control,
+                webhook_keys.clone(),
+            ),
+            webhook_keys,
             dynamodb,
             stack,
             _certificate: certificate,
@@ -132,8 +151,8 @@ impl World {
     }
 
     /// Waits until the push service has refused a message to this browser, and changes the key before the refusal arrives.
-    pub(super) async fn change_key_when_refused(&self, subscriber: &Subscriber) -> Result<(), Failure> {
-        self.push.wait_for(&subscriber.endpoint, 1, FIRST_POST_LIMIT).await?;
+    pub(super) async fn change_key_when_refused(&self, endpoint: &str) -> Result<(), Failure> {
+        self.push.wait_for(endpoint, 1, FIRST_POST_LIMIT).await?;
         self.set_keys(self.keys.after()).await
     }
 
@@ -146,15 +165,32 @@ impl World {
     }
 }
 
+async fn webhook_keys(
+    stack: &Stack,
+    secrets: &aws_sdk_secretsmanager::Client,
+) -> Result<WebhookKeys, Failure> {
+    const OUTPUT: &str = "WebhookKeySecretId";
+    let id = stack.output(OUTPUT).ok_or(NoOutput(OUTPUT))?;
+    let secret = secrets.get_secret_value().secret_id(id).send().await.map_err(call("GetSecretValue"))?;
+    Ok(WebhookKeys::parse(secret.secret_string().unwrap_or_default())?)
+}
+
 fn stored(delivery: &Delivery) -> Option<Result<Subscription, Failure>> {
     let key = delivery.subscription_key()?;
-    let Subscriber { endpoint, p256dh, auth } = &delivery.subscriber;
-    let target = || {
-        Ok(PushTarget {
-            endpoint: Endpoint::parse(endpoint)?,
-            keys: PushKeys::parse(p256dh, auth)?,
+    Some(recipient(delivery).map(|recipient| Subscription::new(key, recipient)))
+}
+
+fn recipient(delivery: &Delivery) -> Result<Recipient, Failure> {
+    Ok(match &delivery.receiver {
+        Receiver::Browser(browser) => Recipient::WebPush(PushTarget {
+            endpoint: Endpoint::parse(&browser.endpoint)?,
+            keys: PushKeys::parse(&browser.p256dh, &browser.auth)?,
             vapid_key_id: delivery.vapid_key_id().and_then(VapidKeyId::parse),
-        })
-    };
-    Some(target().map(|target| Subscription { key, target, state: State::Active, flagged_at: None }))
+        }),
+        Receiver::Webhook { url, secret, .. } => Recipient::Webhook(WebhookTarget {
+            secrets: SigningSecrets::new(vec![(secret.clone(), None)])
+                .expect("invariant: one is not too many"),
+            ..WebhookTarget::at(Endpoint::parse(url)?)
+        }),
+    })
 }

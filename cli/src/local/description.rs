@@ -21,6 +21,8 @@ pub struct Description {
     pub state_machine: String,
     /// Names of the functions.
     pub functions: Functions,
+    /// Name or ARN of the secret with the key that webhooks' secrets are sealed with.
+    pub webhook_key_secret: String,
     /// Process id of the embedded emulator; null for a LocalStack, which is not ours.
     pub pid: Option<u32>,
     /// Uncompressed public key, base64url: what a browser subscribes with.
@@ -102,6 +104,7 @@ impl Description {
                 dispatch: output("DispatchFunctionName")?,
                 cleanup: output("CleanupFunctionName")?,
             },
+            webhook_key_secret: output("WebhookKeySecretId")?,
             pid,
             vapid_public_key,
         })

@@ -9,7 +9,8 @@
 //! | A failing poller is a line in its log and nothing else | [`poller_failure`] finds it |
 //!
 //! Further differences need nothing here: queue and bucket policies and roles are not enforced, generated secrets
-//! hold punctuation though told not to, anomaly detection does not exist, and the mappings poll once a second when idle.
+//! hold punctuation though told not to, a `!Ref` to a secret is its name instead of its ARN, anomaly detection does not
+//! exist, and the mappings poll once a second when idle.
 
 use std::collections::BTreeMap;
 

@@ -32,6 +32,11 @@ pub use options::{Emulator, LOCALSTACK_ENDPOINT, Options, Progress};
 pub use registry::{Known, known, take_down};
 pub use stack::{Stack, sdk_config};
 
+/// A Python that has what `infra/local/requirements.txt` lists, installed if need be. Blocks for as long as that takes.
+pub fn python(progress: &Progress) -> Result<std::path::PathBuf, LocalError> {
+    emulator_install::python_with_emulator(&registry::redial_dir(&workspace(None)?), progress)
+}
+
 /// The region that local stacks are in.
 pub const REGION: &str = "us-east-1";
 

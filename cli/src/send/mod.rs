@@ -61,7 +61,7 @@ pub(crate) fn check(input: &mut dyn Rereadable) -> Result<Checked, Failure> {
         match outgoing::read(document?, now) {
             Ok(message) => {
                 checked.messages += 1;
-                checked.warnings.extend(message.warning().filter(|_| checked.warnings.len() < MOST_TOLD));
+                checked.warnings.extend(message.warning.filter(|_| checked.warnings.len() < MOST_TOLD));
             }
             Err(found) => {
                 wrong += 1;
@@ -137,7 +137,7 @@ mod tests {
             checked(&text).expect_err("two are wrong"),
             [
                 "line 2: tenant: expected ^[a-z0-9][a-z0-9_-]{0,62}$, found a string",
-                "line 2: ttl: expected whole seconds from 0 to 2419200 (28 days), found an integer",
+                "line 2: ttl: expected whole seconds from 0 to 31536000 (a year), found an integer",
                 "line 4: (the whole text): expected a JSON object, found no valid JSON (its line 1, column 4)",
             ]
         );

@@ -1,8 +1,12 @@
 //! One message, checked by the very parser that the functions read it with.
 
+use std::net::IpAddr;
+
+use redial_adapters::egress::is_public;
 use redial_core::{
+    endpoint::Endpoint,
     identity::{DeliveryId, Tenant},
-    message::{IdSource, Inbound, QueueKind, parse},
+    message::{IdSource, Inbound, Message, QueueKind, To, parse},
     payload::MAX_WEB_PUSH_PLAINTEXT,
     time::Timestamp,
 };
@@ -21,7 +25,8 @@ pub(crate) struct Outgoing {
     pub(crate) id: Option<DeliveryId>,
     /// What is sent: the document as it stands in the input. Never print it.
     pub(crate) body: String,
-    payload_bytes: usize,
+    /// What will become of it, if that is clear already and not good.
+    pub(crate) warning: Option<String>,
 }
 
 impl std::fmt::Debug for Outgoing {
@@ -30,17 +35,38 @@ impl std::fmt::Debug for Outgoing {
     }
 }
 
-impl Outgoing {
-    /// What will become of it, if that is clear already and not good.
-    pub(crate) fn warning(&self) -> Option<String> {
-        (self.payload_bytes > MAX_WEB_PUSH_PLAINTEXT).then(|| {
+/// What will become of a message, if that is clear already and not good.
+fn warning(line: u64, message: &Message) -> Option<String> {
+    let bytes = message.payload.len();
+    let too_long = bytes > MAX_WEB_PUSH_PLAINTEXT;
+    let payload = || {
+        format!("line {line}: payload: {bytes} bytes, and web push carries at most {MAX_WEB_PUSH_PLAINTEXT}")
+    };
+    match &message.to {
+        To::WebPush(_) => {
+            too_long.then(|| format!("{}: it will be a dead letter (payload_too_large)", payload()))
+        }
+        To::Subscription(_) => too_long.then(|| {
             format!(
-                "line {}: payload: {} bytes, and web push carries at most {MAX_WEB_PUSH_PLAINTEXT}: it will be a dead \
-                 letter (payload_too_large)",
-                self.line, self.payload_bytes
+                "{}: it will be a dead letter (payload_too_large) if the subscription is a browser's",
+                payload()
             )
-        })
+        }),
+        To::Webhook(endpoint) => may_not_be_posted_to(endpoint).then(|| {
+            format!(
+                "line {line}: to.webhook.url: only public addresses are posted to, on port 443: it will be a dead \
+                 letter (endpoint_not_allowed) unless the stack's EgressAllow names its origin"
+            )
+        }),
     }
+}
+/// Whether egress refuses it without an exception: a port other than that of https, or an address that is not public. Where
+/// a name leads is not asked.
+fn may_not_be_posted_to(endpoint: &Endpoint) -> bool {
+    let url = endpoint.expose();
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    url.port().is_some() || address.is_ok_and(|address| !is_public(address))
 }
 
 /// Checks a document that would be sent at `now`; everything that is wrong, one line each.
@@ -63,12 +89,12 @@ pub(super) fn read(document: Document, now: Timestamp) -> Result<Outgoing, Vec<S
     match parse(&body, QueueKind::Ingest, "", now) {
         Ok(Inbound::Message(message, _)) => Ok(Outgoing {
             line,
+            warning: warning(line, &message),
             tenant: message.tenant,
             id: match message.id_source {
                 IdSource::Producer | IdSource::IdempotencyKey => Some(message.id),
                 IdSource::SqsMessageId => None,
             },
-            payload_bytes: message.payload.len(),
             body,
         }),
         Ok(Inbound::Release(_)) => {
@@ -127,9 +153,34 @@ mod tests {
 
     #[test]
     fn a_payload_that_web_push_does_not_carry_is_warned_of() {
-        let of = |bytes| message(&format!(r#","payload":"{}""#, "x".repeat(bytes))).expect("valid").warning();
+        let of = |bytes| message(&format!(r#","payload":"{}""#, "x".repeat(bytes))).expect("valid").warning;
         assert_eq!(of(MAX_WEB_PUSH_PLAINTEXT), None);
-        assert!(of(MAX_WEB_PUSH_PLAINTEXT + 1).expect("too long").starts_with("line 7: payload: 3994 bytes"));
+        let told = of(MAX_WEB_PUSH_PLAINTEXT + 1).expect("too long");
+        assert!(told.starts_with("line 7: payload: 3994 bytes"), "{told}");
+        assert!(told.ends_with("if the subscription is a browser's"), "{told}");
+    }
+
+    #[test]
+    fn a_webhook_that_is_not_posted_to_is_warned_of_and_a_long_one_is_not() {
+        let to = |url: &str, bytes: usize| {
+            let payload = "x".repeat(bytes);
+            let text =
+                format!(r#"{{"tenant":"acme","to":{{"webhook":{{"url":"{url}"}}}},"payload":"{payload}"}}"#);
+            read(document(&text), Timestamp::from_secs(1)).expect("valid").warning
+        };
+        assert_eq!(to("https://a.example/s3cret", MAX_WEB_PUSH_PLAINTEXT + 1), None);
+        for url in [
+            "https://a.example:8443/s3cret",
+            "https://127.0.0.1/s3cret",
+            "https://0x7f.1/s3cret",
+            "https://[::1]/s3cret",
+        ] {
+            let told = to(url, 1).expect("not posted to");
+            assert!(
+                told.starts_with("line 7: to.webhook.url: only public") && !told.contains("s3cret"),
+                "{told}"
+            );
+        }
     }
 
     #[test]

@@ -3,12 +3,14 @@
 //! The ledger knows a delivery from its first claim on. A message that never became one (it could not be read, its id was
 //! used for another content) has only a dead letter, under the same `tenant#id`.
 
+mod channel;
 mod letters;
 mod words;
 
 use aws_sdk_dynamodb::Client;
 use redial_adapters::{ledger_dynamo::DynamoLedger, system::System};
 use redial_core::{
+    channel::Channel,
     identity::{DeliveryId, DeliveryKey, Tenant},
     ledger::{Entry, State},
     ports::{Clock as _, LedgerReader as _},
@@ -20,6 +22,7 @@ use serde_json::{Value, json};
 pub(crate) use letters::Letter;
 
 use crate::{failure::Failure, target::Target};
+use channel::Channels;
 use letters::Letters;
 
 /// What is known of an id.
@@ -28,6 +31,7 @@ pub(crate) struct Standing {
     tenant: String,
     id: DeliveryId,
     entry: Option<Entry>,
+    channel: Option<Channel>,
     letters: Vec<Letter>,
     place: String,
 }
@@ -36,6 +40,7 @@ pub(crate) struct Standing {
 #[derive(Debug)]
 pub(crate) struct Lookup {
     ledger: DynamoLedger,
+    channels: Channels,
     letters: Letters,
     lambda: aws_sdk_lambda::Client,
     dispatch: String,
@@ -47,6 +52,7 @@ impl Lookup {
         let client = Client::new(&target.sdk);
         Self {
             ledger: DynamoLedger::new(client.clone(), target.tables.deliveries.clone()),
+            channels: Channels::new(client.clone(), target.tables.deliveries.clone()),
             letters: Letters::new(client, target.tables.dead_letters.clone()),
             lambda: aws_sdk_lambda::Client::new(&target.sdk),
             dispatch: target.dispatch.clone(),
@@ -59,16 +65,20 @@ impl Lookup {
             Some(tenant) => self.ledger.get(&DeliveryKey { tenant, id: id.clone() }).await?,
             None => None,
         };
+        let channel = match &entry {
+            Some(entry) => self.channels.of(&entry.key).await?,
+            None => None,
+        };
         let letters = self.letters.of(tenant, id).await?;
         let now = System.now();
         let place = match &entry {
-            Some(entry) => words::of_entry(entry, &letters, &self.settings(entry).await, now),
+            Some(entry) => words::of_entry(entry, channel, &letters, &self.settings(entry).await, now),
             None => match letters.first() {
                 Some(letter) => words::of_letter(letter, now),
                 None => return Ok(None),
             },
         };
-        Ok(Some(Standing { tenant: tenant.to_owned(), id: id.clone(), entry, letters, place }))
+        Ok(Some(Standing { tenant: tenant.to_owned(), id: id.clone(), entry, channel, letters, place }))
     }
 
     /// How the stack divides waits, where it matters: queue or parking is decided by that. Whoever may not read the
@@ -108,6 +118,7 @@ impl Standing {
             "state": entry.map(|it| it.state.label()),
             "final": self.is_final(),
             "where": self.place,
+            "channel": self.channel.map(Channel::label),
             "attempt": entry.map(|it| it.turn.attempt.0),
             "lineage": entry.map(|it| it.turn.lineage.0),
             "status": entry.and_then(|it| it.status),
@@ -133,6 +144,7 @@ impl Standing {
             lines.extend(value.map(|value| format!("  {name:<14}{value}")));
         };
         if let Some(entry) = &self.entry {
+            field("channel", self.channel.map(|channel| words::channel(channel).to_owned()));
             field("attempt", Some(words::attempt(entry.turn)));
             field("last status", entry.status.map(|status| status.to_string()));
             field("reason", entry.reason.map(|reason| reason.to_string()));
@@ -165,6 +177,7 @@ mod tests {
             tenant: "_unknown".to_owned(),
             id: DeliveryId::parse("m1").expect("valid"),
             entry: None,
+            channel: None,
             place: words::of_letter(&letter, Timestamp::from_secs(1)),
             letters: vec![letter],
         };
@@ -184,9 +197,12 @@ mod tests {
             place: "somewhere".to_owned(),
             letters: Vec::new(),
             entry: Some(entry),
+            channel: Some(Channel::Webhook),
         };
         let lines = standing.lines();
-        assert_eq!(lines[..3], ["acme#d1: retrying", "  somewhere", "  attempt       1"]);
+        let expected = ["acme#d1: retrying", "  somewhere", "  channel       webhook", "  attempt       1"];
+        assert_eq!(lines[..4], expected);
+        assert_eq!(standing.to_json()["channel"], "webhook");
         assert!(lines.contains(&"  last status   503".to_owned()), "{lines:?}");
         assert!(!lines.iter().any(|line| line.contains("in doubt")), "{lines:?}");
         assert!(!standing.is_final());

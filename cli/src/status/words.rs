@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use redial_core::{
+    channel::Channel,
     dead_letter::LetterKey,
     identity::Turn,
     lane::Lane,
@@ -15,7 +16,13 @@ use redial_core::{
 use super::Letter;
 
 /// Of what the ledger holds, with the letters of the same id.
-pub(super) fn of_entry(entry: &Entry, letters: &[Letter], settings: &WaitSettings, now: Timestamp) -> String {
+pub(super) fn of_entry(
+    entry: &Entry,
+    channel: Option<Channel>,
+    letters: &[Letter],
+    settings: &WaitSettings,
+    now: Timestamp,
+) -> String {
     match entry.state {
         State::Queued => "given back after its worker failed: on its queue, about to be attempted again".to_owned(),
         State::Deferred => match entry.not_before {
@@ -30,7 +37,7 @@ pub(super) fn of_entry(entry: &Entry, letters: &[Letter], settings: &WaitSetting
                 .to_owned()
         }
         State::Retrying => retrying(entry, settings, now),
-        State::Sent => format!("accepted by the push service {}", moment(entry.updated_at, now)),
+        State::Sent => format!("accepted by {} {}", other_side(channel), moment(entry.updated_at, now)),
         State::Gone if entry.reason == Some(Reason::NotFound) => {
             "the push service does not know the endpoint; it is flagged until another 404 confirms it".to_owned()
         }
@@ -45,6 +52,23 @@ pub(super) fn of_entry(entry: &Entry, letters: &[Letter], settings: &WaitSetting
         State::FailedNoRetries => {
             "failed, under a policy without retries: there is no dead letter".to_owned()
         }
+    }
+}
+
+/// Who answered. Neither of them says that anybody has read it.
+const fn other_side(channel: Option<Channel>) -> &'static str {
+    match channel {
+        Some(Channel::WebPush) => "the push service",
+        Some(Channel::Webhook) => "the webhook's receiver",
+        None => "the other side",
+    }
+}
+
+/// A channel's name.
+pub(super) const fn channel(channel: Channel) -> &'static str {
+    match channel {
+        Channel::WebPush => "web push",
+        Channel::Webhook => "webhook",
     }
 }
 
@@ -141,7 +165,7 @@ pub(super) mod tests {
     }
 
     fn said(entry: &Entry, letters: &[Letter]) -> String {
-        of_entry(entry, letters, &WaitSettings::default(), now())
+        of_entry(entry, Some(Channel::WebPush), letters, &WaitSettings::default(), now())
     }
 
     #[test]
@@ -173,9 +197,17 @@ pub(super) mod tests {
         assert_eq!(said(&due_in(90), &[]), on_queue);
         assert_eq!(said(&due_in(3600), &[]), "parked for retry 2 until 2026-11-21T11:05:00.000Z (in 60 min)");
         let settings = WaitSettings { sqs_max_delay: 2, bucket_secs: 1, shards: 1 };
-        assert!(of_entry(&due_in(5), &[], &settings, now()).starts_with("parked"));
+        assert!(of_entry(&due_in(5), None, &[], &settings, now()).starts_with("parked"));
         let late = Entry { not_before: Some(now().minus(Duration::from_secs(3))), ..entry(State::Retrying) };
         assert!(said(&late, &[]).ends_with("due since 2026-11-21T10:04:57.000Z (3 s ago)"));
+    }
+
+    #[test]
+    fn it_is_told_who_accepted_it() {
+        let sent = |channel| of_entry(&entry(State::Sent), channel, &[], &WaitSettings::default(), now());
+        assert!(sent(Some(Channel::Webhook)).starts_with("accepted by the webhook's receiver 2026-"));
+        assert!(sent(Some(Channel::WebPush)).starts_with("accepted by the push service 2026-"));
+        assert!(sent(None).starts_with("accepted by the other side 2026-"));
     }
 
     #[test]

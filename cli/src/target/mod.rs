@@ -11,7 +11,15 @@ use std::{path::PathBuf, time::Duration};
 
 use aws_config::{SdkConfig, timeout::TimeoutConfig};
 use clap::Args;
-use redial_adapters::{aws_http::CaBundleError, config::Tables, outbox_sqs::QueueUrls};
+use redial_adapters::{
+    aws_http::CaBundleError,
+    config::Tables,
+    control_dynamo::DynamoControl,
+    outbox_sqs::QueueUrls,
+    secrets::{SecretError, SecretSource as _, SecretsManager},
+    subscriptions_dynamo::DynamoSubscriptions,
+    webhook_keys::{WebhookKeys, WebhookKeysError},
+};
 
 use crate::{
     failure::Failure,
@@ -68,6 +76,8 @@ pub(crate) struct Target {
     pub(crate) queues: QueueUrls,
     /// Its tables.
     pub(crate) tables: Tables,
+    /// The secret with the key that webhooks' secrets are sealed with: its name or ARN.
+    pub(crate) webhook_key_secret: String,
     /// The name of the function that sends.
     pub(crate) dispatch: String,
 }
@@ -116,6 +126,12 @@ pub(crate) enum TargetError {
         /// The service's words.
         message: String,
     },
+    /// Its webhook keys cannot be read.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// What stands in their secret is none.
+    #[error("the secret with the key of webhooks cannot be used")]
+    WebhookKeys(#[from] WebhookKeysError),
     /// A stack of something else.
     #[error("the stack {name} is not Redial's, or not complete: it has no output {missing}")]
     NotOurs {
@@ -138,8 +154,27 @@ impl TargetError {
             | Self::CaBundle(_)
             | Self::NoStack { .. }
             | Self::Lookup { .. }
+            | Self::Secret(_)
+            | Self::WebhookKeys(_)
             | Self::NotOurs { .. } => Failure::from(self),
         }
+    }
+}
+
+impl Target {
+    /// The stack's webhook keys, read from its secret.
+    pub(crate) async fn webhook_keys(&self) -> Result<WebhookKeys, TargetError> {
+        let secrets = SecretsManager::new(aws_sdk_secretsmanager::Client::new(&self.sdk));
+        let secret = secrets.fetch(&self.webhook_key_secret).await?;
+        Ok(WebhookKeys::parse(secret.expose())?)
+    }
+
+    /// The stack's stored subscriptions.
+    pub(crate) async fn subscriptions(&self) -> Result<DynamoSubscriptions, TargetError> {
+        let client = aws_sdk_dynamodb::Client::new(&self.sdk);
+        let control = DynamoControl::new(client.clone(), self.tables.control.clone());
+        let (table, keys) = (self.tables.subscriptions.clone(), self.webhook_keys().await?);
+        Ok(DynamoSubscriptions::new(client, table, control, keys))
     }
 }
 
@@ -200,6 +235,7 @@ fn on_this_machine(known: Known) -> Target {
             dead_letters: stack.tables.dead_letters,
             control: stack.tables.control,
         },
+        webhook_key_secret: stack.webhook_key_secret,
         dispatch: stack.functions.dispatch,
     }
 }
@@ -232,6 +268,7 @@ mod tests {
             },
             state_machine: String::new(),
             functions: Functions { dispatch: table("dispatch"), cleanup: table("cleanup") },
+            webhook_key_secret: "arn:aws:secretsmanager:us-east-1:000000000000:secret:webhook-key".to_owned(),
             pid: Some(1),
             vapid_public_key: String::new(),
         };
@@ -260,6 +297,7 @@ mod tests {
         let target = on_this_machine(known("a"));
         assert_eq!(target.queues.retry_bulk, "http://127.0.0.1:1/0/a-retry-bulk");
         assert_eq!(target.tables.dead_letters, "a-dead_letters");
+        assert!(target.webhook_key_secret.ends_with(":webhook-key"));
         assert_eq!(target.dispatch, "a-dispatch");
     }
 }

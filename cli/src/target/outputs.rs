@@ -37,6 +37,7 @@ pub(super) fn target(
             dead_letters: output("DeadLettersTableName"),
             control: output("ControlTableName"),
         },
+        webhook_key_secret: output("WebhookKeySecretId"),
         dispatch: output("DispatchFunctionName"),
     };
     if missing.is_empty() {
@@ -69,6 +70,7 @@ mod tests {
         let target = target("redial", sdk(), &outputs).expect("complete");
         assert_eq!(target.queues.retry_bulk, "RetryBulkQueueUrl");
         assert_eq!(target.tables.control, "ControlTableName");
+        assert_eq!(target.webhook_key_secret, "WebhookKeySecretId");
     }
 
     #[test]

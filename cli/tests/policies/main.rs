@@ -103,7 +103,7 @@ async fn a_changed_policy_holds_from_the_next_attempt_on(world: &World) {
 
 async fn an_invalid_file_is_refused_with_all_its_errors_and_nothing_is_stored(world: &World) {
     let invalid =
-        r#"{"max_retries": 101, "multiplier": 0.5, "jitter": "some", "retryable": [404], "colour": 1}"#;
+        r#"{"max_retries": 101, "multiplier": 0.5, "jitter": "some", "retryable": [410], "colour": 1}"#;
     let named = ["max_retries", "multiplier", "jitter", "retryable[0]", "colour"];
     let refused = async |arguments: &str, stdin: &str, named: &[&str]| {
         let output = world.policy(arguments, stdin).await;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use redial_testkit::runtime_api::{InvokeError, RuntimeApi};
 
-const REQUIRED: [&str; 11] = [
+const REQUIRED: [&str; 12] = [
     "INGEST_QUEUE_URL",
     "BULK_QUEUE_URL",
     "RETRY_QUEUE_URL",
@@ -17,6 +17,7 @@ const REQUIRED: [&str; 11] = [
     "DEAD_LETTERS_TABLE",
     "CONTROL_TABLE",
     "ENDPOINT_HASH_SECRET_ID",
+    "WEBHOOK_KEY_SECRET_ID",
 ];
 
 /// What initialisation ends with: the process's status, and the lines that it prints.
@@ -51,11 +52,13 @@ async fn everything_that_is_bad_is_named_in_one_message_and_no_value_is_printed(
         ("DLQ_URL", "v4J9"),
         ("CONTROL_TABLE", " "),
         ("ENDPOINT_HASH_KEY", "v4J9"),
+        ("WEBHOOK_KEY", "v4J9"),
         ("POLICY_CACHE_SECONDS", "61"),
         ("SPIKE_WINDOW_SECONDS", "0"),
         ("SPIKE_AT_LEAST", "v4J9"),
         ("SPIKE_SHARE", "1.5"),
         ("WAIT_LATE_SECONDS", "v4J9"),
+        ("WEBHOOK_SWITCHED_OFF_AFTER_SECONDS", "0"),
     ];
     let good = tables.map(|name| (name, "table-v4J9"));
     let (status, lines) = failure(&[good.as_slice(), &bad].concat()).await;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use redial_testkit::runtime_api::{InvokeError, RuntimeApi};
 
-const REQUIRED: [&str; 14] = [
+const REQUIRED: [&str; 15] = [
     "INGEST_QUEUE_URL",
     "BULK_QUEUE_URL",
     "RETRY_QUEUE_URL",
@@ -20,6 +20,7 @@ const REQUIRED: [&str; 14] = [
     "VAPID_SUBJECT",
     "VAPID_SECRET_ID",
     "ENDPOINT_HASH_SECRET_ID",
+    "WEBHOOK_KEY_SECRET_ID",
 ];
 
 /// What initialisation ends with: the process's status, and the lines that it prints.
@@ -60,9 +61,11 @@ async fn everything_that_is_bad_is_named_in_one_message_and_no_value_is_printed(
         ("VAPID_SUBJECT", "v4J9"),
         ("VAPID_PRIVATE_KEY", "v4J9"),
         ("ENDPOINT_HASH_KEY", "v4J9"),
+        ("WEBHOOK_KEY", "v4J9"),
         ("POLICY_CACHE_SECONDS", "61"),
         ("EGRESS_ALLOW", "v4J9"),
         ("SEND_TIMEOUT_SECONDS", "v4J9"),
+        ("WEBHOOK_TIMEOUT_SECONDS", "61"),
         ("SQS_MAX_DELAY_SECONDS", "901"),
         ("WAIT_BUCKET_SECONDS", "0"),
         ("WAIT_SHARDS", "-1"),

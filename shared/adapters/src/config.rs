@@ -10,11 +10,13 @@ use redial_core::endpoint::{HashKeys, PushHosts};
 use redial_core::route::{SQS_MAX_DELAY_SECONDS, WaitSettings};
 use redial_core::subscription::SpikeGuard;
 use redial_core::wait::bucket::MAX_SHARDS;
+use redial_core::webhook;
 
 use crate::egress::{EgressAllow, ExtraRoots};
 use crate::outbox_sqs::QueueUrls;
 use crate::secrets::Secret;
 use crate::vapid::{VapidKeys, VapidSubject};
+use crate::webhook_keys::WebhookKeys;
 
 /// A stack's tables.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,6 +53,8 @@ pub struct StackConfig {
     pub tables: Tables,
     /// The key that endpoints are hashed with.
     pub hash_key: SecretLocation,
+    /// The key that webhooks' secrets are sealed with, and follow from.
+    pub webhook_key: SecretLocation,
     /// For how long tenants' policies are remembered.
     pub policy_max_age: Duration,
 }
@@ -72,8 +76,10 @@ pub struct DispatchConfig {
     pub egress_allow: EgressAllow,
     /// Roots that egress trusts besides.
     pub egress_roots: ExtraRoots,
-    /// The longest that one send takes.
+    /// The longest that one push takes.
     pub send_timeout: Duration,
+    /// The longest that one webhook takes.
+    pub webhook_timeout: Duration,
     /// How waits are divided.
     pub waits: WaitSettings,
     /// How long a lease outlives its invocation.
@@ -89,6 +95,8 @@ pub struct CleanupConfig {
     pub guard: SpikeGuard,
     /// How late a bucket of waits may be before the sweep releases it.
     pub late_after: Duration,
+    /// How long a webhook's receiver may fail without one success before it is switched off.
+    pub switched_off_after: Duration,
 }
 
 /// Everything that is wrong with the environment.
@@ -197,6 +205,9 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
             hash_key: self.secret("ENDPOINT_HASH_KEY", "ENDPOINT_HASH_SECRET_ID", |text| {
                 HashKeys::parse(text).map(|_| ()).map_err(|error| error.to_string())
             }),
+            webhook_key: self.secret("WEBHOOK_KEY", "WEBHOOK_KEY_SECRET_ID", |text| {
+                WebhookKeys::parse(text).map(|_| ()).map_err(|error| error.to_string())
+            }),
             policy_max_age: Duration::from_secs(self.number("POLICY_CACHE_SECONDS", 30, 0, 60)),
         }
     }
@@ -246,6 +257,8 @@ pub fn dispatch(lookup: impl Fn(&str) -> Option<String>) -> Result<DispatchConfi
             .ok(),
     };
     let send_timeout = Duration::from_secs(read.number("SEND_TIMEOUT_SECONDS", 10, 1, 60));
+    let webhook_timeout = webhook::TIMEOUT.as_secs();
+    let webhook_timeout = Duration::from_secs(read.number("WEBHOOK_TIMEOUT_SECONDS", webhook_timeout, 1, 60));
     let waits = WaitSettings {
         sqs_max_delay: read.number("SQS_MAX_DELAY_SECONDS", SQS_MAX_DELAY_SECONDS, 0, SQS_MAX_DELAY_SECONDS),
         bucket_secs: read.number("WAIT_BUCKET_SECONDS", 60, 1, 3600),
@@ -262,6 +275,7 @@ pub fn dispatch(lookup: impl Fn(&str) -> Option<String>) -> Result<DispatchConfi
         egress_allow,
         egress_roots,
         send_timeout,
+        webhook_timeout,
         waits,
         lease_margin,
     });
@@ -290,6 +304,12 @@ pub fn cleanup(lookup: impl Fn(&str) -> Option<String>) -> Result<CleanupConfig,
             1,
             86_400,
         )),
+        switched_off_after: Duration::from_secs(read.number(
+            "WEBHOOK_SWITCHED_OFF_AFTER_SECONDS",
+            webhook::SWITCHED_OFF_AFTER.as_secs(),
+            1,
+            365 * 86_400,
+        )),
     };
     read.finish(Some(config))
 }
@@ -316,6 +336,7 @@ mod tests {
             ("VAPID_SUBJECT", "mailto:ops@example.com"),
             ("VAPID_SECRET_ID", "vapid"),
             ("ENDPOINT_HASH_KEY", "k1:0123456789abcdef"),
+            ("WEBHOOK_KEY", "k1:0123456789abcdef"),
         ])
     }
 
@@ -329,9 +350,11 @@ mod tests {
         assert_eq!(config.waits, WaitSettings::default());
         assert_eq!(config.lease_margin, Duration::from_secs(10));
         assert_eq!(config.stack.policy_max_age, Duration::from_secs(30));
+        assert_eq!(config.webhook_timeout, Duration::from_secs(15));
         assert!(config.egress_allow.is_empty());
         let vars = complete();
-        assert!(cleanup(|name| vars.get(name).map(|value| (*value).to_owned())).is_ok());
+        let config = cleanup(|name| vars.get(name).map(|value| (*value).to_owned())).expect("complete");
+        assert_eq!(config.switched_off_after, Duration::from_secs(5 * 86_400));
     }
 
     #[test]
@@ -340,6 +363,8 @@ mod tests {
         for name in ["DLQ_URL", "CONTROL_TABLE", "VAPID_SUBJECT", "VAPID_SECRET_ID", "ENDPOINT_HASH_KEY"] {
             vars.remove(name);
         }
+        vars.insert("WEBHOOK_KEY", "k1:s3cret");
+        vars.insert("WEBHOOK_TIMEOUT_SECONDS", "61");
         vars.insert("WAIT_SHARDS", "s3cret");
         vars.insert("SQS_MAX_DELAY_SECONDS", "901");
         vars.insert("EGRESS_ALLOW", "s3cret");
@@ -352,6 +377,8 @@ mod tests {
             "VAPID_SUBJECT",
             "VAPID_SECRET_ID",
             "ENDPOINT_HASH_SECRET_ID",
+            "WEBHOOK_KEY",
+            "WEBHOOK_TIMEOUT_SECONDS",
             "WAIT_SHARDS",
             "SQS_MAX_DELAY_SECONDS",
             "EGRESS_ALLOW",

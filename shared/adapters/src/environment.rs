@@ -1,6 +1,7 @@
 //! The functions' worlds: clients built once, every port with its adapter.
 
 use std::error::Error;
+use std::time::Duration;
 
 use aws_config::SdkConfig;
 use redial_core::endpoint::HashKeys;
@@ -27,15 +28,43 @@ use crate::telemetry::JsonTelemetry;
 use crate::vapid::{VapidKeySource, VapidSigner};
 use crate::waits_sfn::SfnWaits;
 use crate::web_push_sender::WebPushSender;
+use crate::webhook_keys::WebhookKeys;
+use crate::webhook_sender::StandardWebhookSender;
 use crate::write_units::WriteUnits;
+
+/// How long a webhook may take to connect: its receiver is anywhere, where push services are near.
+const WEBHOOK_CONNECT: Duration = Duration::from_secs(5);
 
 /// What initialisation fails with: told once, and the function ends.
 type InitError = Box<dyn Error + Send + Sync>;
 
+/// Where AWS is found, and how many calls were made to it.
+#[derive(Clone, Debug)]
+struct Aws {
+    sdk: SdkConfig,
+    calls: ApiCalls,
+}
+
+impl Aws {
+    async fn find() -> Result<Self, InitError> {
+        install_crypto();
+        let invalid: Vec<String> = catalogue::packaged_invalid().iter().map(ToString::to_string).collect();
+        if !invalid.is_empty() {
+            return Err(format!("built with policies that are not valid: {}", invalid.join("; ")).into());
+        }
+        Ok(Self { sdk: sdk_config().await?, calls: ApiCalls::default() })
+    }
+
+    fn secrets(&self) -> SecretsManager {
+        let secrets =
+            aws_sdk_secretsmanager::config::Builder::from(&self.sdk).interceptor(self.calls.clone());
+        SecretsManager::new(aws_sdk_secretsmanager::Client::from_conf(secrets.build()))
+    }
+}
+
 /// What both functions have.
 #[derive(Debug)]
 struct Shared {
-    sdk: SdkConfig,
     calls: ApiCalls,
     units: WriteUnits,
     telemetry: JsonTelemetry,
@@ -49,13 +78,8 @@ struct Shared {
 }
 
 impl Shared {
-    async fn connect(stack: &StackConfig) -> Result<Self, InitError> {
-        let invalid: Vec<String> = catalogue::packaged_invalid().iter().map(ToString::to_string).collect();
-        if !invalid.is_empty() {
-            return Err(format!("built with policies that are not valid: {}", invalid.join("; ")).into());
-        }
-        let sdk = sdk_config().await?;
-        let calls = ApiCalls::default();
+    fn connect(aws: Aws, stack: &StackConfig, webhook_keys: WebhookKeys) -> Self {
+        let Aws { sdk, calls } = aws;
         let units = WriteUnits::default();
         let sqs = aws_sdk_sqs::config::Builder::from(&sdk).interceptor(calls.clone()).build();
         let dynamo = aws_sdk_dynamodb::config::Builder::from(&sdk).interceptor(calls.clone()).build();
@@ -63,7 +87,7 @@ impl Shared {
         let dynamo = aws_sdk_dynamodb::Client::from_conf(dynamo);
         let tables = &stack.tables;
         let control = DynamoControl::new(dynamo.clone(), tables.control.clone());
-        Ok(Self {
+        Self {
             telemetry: JsonTelemetry::new(stack.stack.clone()),
             outbox: SqsOutbox::new(sqs, stack.queues.clone()),
             ledger: DynamoLedger::new(dynamo.clone(), tables.deliveries.clone()).metered(units.clone()),
@@ -71,6 +95,7 @@ impl Shared {
                 dynamo.clone(),
                 tables.subscriptions.clone(),
                 control.clone(),
+                webhook_keys,
             )
             .metered(units.clone()),
             parking: DynamoParking::new(dynamo.clone(), tables.parked.clone()).metered(units.clone()),
@@ -80,15 +105,7 @@ impl Shared {
             control,
             calls,
             units,
-            sdk,
-        })
-    }
-
-    fn secrets(&self) -> CachedSecrets<SecretsManager> {
-        let secrets =
-            aws_sdk_secretsmanager::config::Builder::from(&self.sdk).interceptor(self.calls.clone());
-        let client = aws_sdk_secretsmanager::Client::from_conf(secrets.build());
-        CachedSecrets::new(SecretsManager::new(client))
+        }
     }
 
     /// Writes the invocation's metrics.
@@ -99,16 +116,29 @@ impl Shared {
     }
 }
 
-async fn hash_keys<S: SecretSource>(
+/// The keys that stand at `location`; they are `what`.
+async fn keys<K, E: std::fmt::Display>(
     location: &SecretLocation,
-    secrets: &CachedSecrets<S>,
-) -> Result<HashKeys, InitError> {
+    secrets: &SecretsManager,
+    what: &str,
+    parse: impl Fn(&str) -> Result<K, E>,
+) -> Result<K, InitError> {
     let secret: Secret = match location {
         SecretLocation::Value(secret) => secret.clone(),
-        SecretLocation::SecretsManager(id) => secrets.get(id).await?,
+        SecretLocation::SecretsManager(id) => secrets.fetch(id).await?,
     };
-    let keys = HashKeys::parse(secret.expose());
-    keys.map_err(|error| format!("the key that endpoints are hashed with cannot be used: {error}").into())
+    parse(secret.expose()).map_err(|error| format!("the key that {what} cannot be used: {error}").into())
+}
+
+/// What both functions read of secrets.
+async fn stack_keys(
+    stack: &StackConfig,
+    secrets: &SecretsManager,
+) -> Result<(HashKeys, WebhookKeys), InitError> {
+    futures_util::try_join!(
+        keys(&stack.hash_key, secrets, "endpoints are hashed with", HashKeys::parse),
+        keys(&stack.webhook_key, secrets, "webhooks' secrets are sealed with", WebhookKeys::parse),
+    )
 }
 
 type Sender = WebPushSender<DefaultSealer, VapidKeySource<SecretsManager>, System>;
@@ -118,27 +148,34 @@ type Sender = WebPushSender<DefaultSealer, VapidKeySource<SecretsManager>, Syste
 pub struct DispatchEnvironment {
     shared: Shared,
     sender: Sender,
+    webhooks: StandardWebhookSender<System>,
     waits: SfnWaits,
 }
 
 impl DispatchEnvironment {
-    /// Builds the clients and loads the keys.
+    /// Builds the clients and loads the keys, all at once.
     pub async fn connect(config: DispatchConfig) -> Result<(Self, deliver::Settings), InitError> {
-        install_crypto();
-        let shared = Shared::connect(&config.stack).await?;
-        let secrets = shared.secrets();
-        let hash_keys = hash_keys(&config.stack.hash_key, &secrets).await?;
+        let aws = Aws::find().await?;
+        let secrets = aws.secrets();
         let source = match config.vapid_keys {
             SecretLocation::Value(secret) => VapidKeySource::Environment(secret),
-            SecretLocation::SecretsManager(id) => VapidKeySource::SecretsManager { secrets, id },
+            SecretLocation::SecretsManager(id) => {
+                VapidKeySource::SecretsManager { secrets: CachedSecrets::new(secrets.clone()), id }
+            }
         };
-        let signer = VapidSigner::start(source, config.vapid_subject).await?;
-        let egress = Egress::new(EgressConfig {
-            total_timeout: config.send_timeout,
-            allow: config.egress_allow.clone(),
-            extra_roots: config.egress_roots,
-            ..EgressConfig::default()
-        });
+        let signer = async { Ok(VapidSigner::start(source, config.vapid_subject).await?) };
+        let ((hash_keys, webhook_keys), signer) =
+            futures_util::try_join!(stack_keys(&config.stack, &secrets), signer)?;
+        let egress = |connect_timeout, total_timeout| {
+            Egress::new(EgressConfig {
+                connect_timeout,
+                total_timeout,
+                allow: config.egress_allow.clone(),
+                extra_roots: config.egress_roots.clone(),
+            })
+        };
+        let pushes = egress(EgressConfig::default().connect_timeout, config.send_timeout);
+        let webhooks = egress(WEBHOOK_CONNECT, config.webhook_timeout);
         let settings = deliver::Settings {
             waits: config.waits,
             push_hosts: config.push_hosts,
@@ -146,11 +183,15 @@ impl DispatchEnvironment {
             hash_keys,
             lease_margin: config.lease_margin,
         };
-        let sfn = aws_sdk_sfn::config::Builder::from(&shared.sdk).interceptor(shared.calls.clone()).build();
-        let waits =
-            SfnWaits::new(aws_sdk_sfn::Client::from_conf(sfn), config.state_machine_arn, config.stack.queues);
-        let sender = WebPushSender::new(DefaultSealer::new(), signer, egress, System);
-        Ok((Self { shared, sender, waits }, settings))
+        let sfn = aws_sdk_sfn::config::Builder::from(&aws.sdk).interceptor(aws.calls.clone()).build();
+        let sfn = aws_sdk_sfn::Client::from_conf(sfn);
+        let it = Self {
+            shared: Shared::connect(aws, &config.stack, webhook_keys.clone()),
+            sender: WebPushSender::new(DefaultSealer::new(), signer, pushes, System),
+            webhooks: StandardWebhookSender::new(webhook_keys, webhooks, System),
+            waits: SfnWaits::new(sfn, config.state_machine_arn, config.stack.queues),
+        };
+        Ok((it, settings))
     }
 
     /// Writes the invocation's metrics.
@@ -171,6 +212,7 @@ impl Environment for DispatchEnvironment {
     type Policies = DynamoPolicies;
     type Subscriptions = DynamoSubscriptions;
     type Sender = Sender;
+    type Webhooks = StandardWebhookSender<System>;
     type Outbox = SqsOutbox;
     type Parking = DynamoParking;
     type WaitRegistry = DynamoControl;
@@ -195,6 +237,9 @@ impl Environment for DispatchEnvironment {
     }
     fn sender(&self) -> &Sender {
         &self.sender
+    }
+    fn webhooks(&self) -> &StandardWebhookSender<System> {
+        &self.webhooks
     }
     fn outbox(&self) -> &SqsOutbox {
         &self.shared.outbox
@@ -223,13 +268,17 @@ pub struct CleaningEnvironment {
 }
 
 impl CleaningEnvironment {
-    /// Builds the clients and loads the hash key.
+    /// Builds the clients and loads the keys.
     pub async fn connect(config: CleanupConfig) -> Result<(Self, cleanup::Settings), InitError> {
-        install_crypto();
-        let shared = Shared::connect(&config.stack).await?;
-        let hash_keys = hash_keys(&config.stack.hash_key, &shared.secrets()).await?;
-        let settings = cleanup::Settings { hash_keys, guard: config.guard, late_after: config.late_after };
-        Ok((Self { shared }, settings))
+        let aws = Aws::find().await?;
+        let (hash_keys, webhook_keys) = stack_keys(&config.stack, &aws.secrets()).await?;
+        let settings = cleanup::Settings {
+            hash_keys,
+            guard: config.guard,
+            late_after: config.late_after,
+            switched_off_after: config.switched_off_after,
+        };
+        Ok((Self { shared: Shared::connect(aws, &config.stack, webhook_keys) }, settings))
     }
 
     /// Writes the invocation's metrics.

@@ -2,11 +2,13 @@
 //!
 //! Each module is one adapter: it carries out what [`redial_core`] has decided, and decides nothing about a delivery.
 
-// The push services: sealing, signing, posting.
+// The push services and webhooks' receivers: sealing, signing, posting.
 pub mod egress;
 pub mod seal;
 pub mod vapid;
 pub mod web_push_sender;
+pub mod webhook_keys;
+pub mod webhook_sender;
 
 // The process: time, configuration, log lines.
 mod api_calls;

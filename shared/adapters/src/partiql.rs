@@ -31,10 +31,22 @@ impl Statement {
         sets: Vec<(&str, AttributeValue)>,
         conditions: Vec<(&str, AttributeValue)>,
     ) -> Self {
-        let set: Vec<String> = sets.iter().map(|(name, _)| format!("SET \"{name}\" = ?")).collect();
+        Self::update_and_remove(table, sets, &[], conditions)
+    }
+
+    /// The same with `REMOVE …`: an attribute that is part of an index cannot be set to NULL.
+    pub(crate) fn update_and_remove(
+        table: &str,
+        sets: Vec<(&str, AttributeValue)>,
+        removes: &[&str],
+        conditions: Vec<(&str, AttributeValue)>,
+    ) -> Self {
+        let set = sets.iter().map(|(name, _)| format!("SET \"{name}\" = ?"));
+        let changes: Vec<String> =
+            set.chain(removes.iter().map(|name| format!("REMOVE \"{name}\""))).collect();
         let all: Vec<String> = conditions.iter().map(|(name, _)| format!("\"{name}\" = ?")).collect();
         Self {
-            text: format!("UPDATE \"{table}\" {} WHERE {}", set.join(" "), all.join(" AND ")),
+            text: format!("UPDATE \"{table}\" {} WHERE {}", changes.join(" "), all.join(" AND ")),
             values: sets.into_iter().chain(conditions).map(|(_, value)| value).collect(),
         }
     }

@@ -1,4 +1,4 @@
-//! Secrets by id: VAPID keys, and the key that endpoints are hashed with.
+//! Secrets by id: VAPID keys, and the keys that endpoints are hashed and webhooks' secrets are sealed with.
 //!
 //! The port is one method, so that tests need no AWS. A value that was read is kept for the life of the worker, because
 //! Secrets Manager is billed by the call and a cold start should make one a secret; whoever has reason to believe that a

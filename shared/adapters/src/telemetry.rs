@@ -133,6 +133,7 @@ impl Telemetry for JsonTelemetry {
             event = "dead_letter",
             correlation_id = reference.id,
             tenant = reference.tenant,
+            channel = reference.channel,
             endpoint_hash = reference.endpoint_hash,
             reason = reference.reason,
             detail = reference.detail,
@@ -143,12 +144,7 @@ impl Telemetry for JsonTelemetry {
 
     fn policy_ignored(&self, tenant: &Tenant, ignored: &Ignored) {
         let errors: Vec<String> = ignored.errors.iter().map(ToString::to_string).collect();
-        tracing::error!(
-            event = "policy_ignored",
-            tenant = tenant.as_str(),
-            policy = %ignored.slot,
-            errors = errors.join("; "),
-        );
+        policy_ignored(tenant, &ignored.slot.to_string(), &errors.join("; "));
     }
 
     fn infrastructure(&self, error: &PortError) {
@@ -158,6 +154,11 @@ impl Telemetry for JsonTelemetry {
     fn panicked(&self, correlation_id: &DeliveryId, tenant: &Tenant) {
         tracing::error!(event = "panic", correlation_id = correlation_id.as_str(), tenant = tenant.as_str());
     }
+}
+
+/// A stored policy of a tenant's, or of one of its subscriptions, is not valid.
+pub(crate) fn policy_ignored(tenant: &Tenant, policy: &str, errors: &str) {
+    tracing::error!(event = "policy_ignored", tenant = tenant.as_str(), policy, errors);
 }
 
 fn lines(stack: &str, sums: &Sums, now: Timestamp) -> Vec<Value> {

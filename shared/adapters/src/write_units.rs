@@ -11,8 +11,8 @@ pub struct WriteUnits(Arc<AtomicU64>);
 
 impl WriteUnits {
     /// Adds what a call was charged. Units of single writes are whole numbers.
-    pub(crate) fn add(&self, consumed: &[ConsumedCapacity]) {
-        let units: f64 = consumed.iter().filter_map(ConsumedCapacity::capacity_units).sum();
+    pub(crate) fn add<'a>(&self, consumed: impl IntoIterator<Item = &'a ConsumedCapacity>) {
+        let units: f64 = consumed.into_iter().filter_map(ConsumedCapacity::capacity_units).sum();
         self.0.fetch_add(units.round() as u64, Ordering::Relaxed);
     }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::identity::{DeliveryId, Lineage, Tenant};
 use crate::reason::Reason;
-use crate::time::Timestamp;
+use crate::time::{Deadline, Timestamp};
 
 /// How long the body of a message that could not be parsed is kept.
 pub const UNPARSED_BODY_KEPT: Duration = Duration::from_secs(24 * 3600);
@@ -144,6 +144,14 @@ impl Reference {
     pub fn from_body(body: &str) -> Option<Self> {
         serde_json::from_str::<Self>(body).ok().filter(|reference| reference.v == Self::VERSION)
     }
+}
+
+/// From when on the body of a message counts as absent: once its TTL is over, or with its description where it has none.
+pub fn body_absent_from(deadline: Deadline, retention_days: u16, now: Timestamp) -> Timestamp {
+    if deadline.is_limited() {
+        return deadline.at();
+    }
+    now.plus(Duration::from_secs(u64::from(retention_days) * 86_400))
 }
 
 /// A dead letter's body, to be stored for a replay.

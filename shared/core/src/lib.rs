@@ -15,6 +15,7 @@
 //! Nothing here knows AWS, HTTP, a runtime, a clock or global randomness: `now` and the random source are arguments. The
 //! one async pass over the ports is [`deliver`], and it has no decision of its own.
 
+pub mod channel;
 pub mod cleanup;
 pub mod dead_letter;
 pub mod deliver;
@@ -32,6 +33,7 @@ pub mod ports;
 pub mod provider;
 pub mod push_target;
 pub mod reason;
+pub mod recipient;
 pub mod retry_after;
 pub mod route;
 pub mod shape;
@@ -39,3 +41,4 @@ pub mod subscription;
 pub mod time;
 pub mod verdict;
 pub mod wait;
+pub mod webhook;

@@ -40,6 +40,8 @@ pub enum Metric {
     Quarantined,
     /// Tenants' stored policies that were found invalid, and were not followed.
     PoliciesIgnored,
+    /// Webhooks' receivers that were switched off.
+    EndpointsDisabled,
     /// Bodies that crashed their workers, or were refused too often, and were taken out of their queue.
     Poison,
     /// Late buckets of waits that the sweep released.
@@ -73,7 +75,7 @@ impl Unit {
 
 impl Metric {
     /// All of them.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Attempts,
         Self::Sent,
         Self::SentOnRetry,
@@ -92,6 +94,7 @@ impl Metric {
         Self::Pruned,
         Self::Quarantined,
         Self::PoliciesIgnored,
+        Self::EndpointsDisabled,
         Self::Poison,
         Self::WaitsSwept,
         Self::ApiCalls,
@@ -120,6 +123,7 @@ impl Metric {
             Self::Pruned => "Pruned",
             Self::Quarantined => "Quarantined",
             Self::PoliciesIgnored => "PoliciesIgnored",
+            Self::EndpointsDisabled => "EndpointsDisabled",
             Self::Poison => "Poison",
             Self::WaitsSwept => "WaitsSwept",
             Self::ApiCalls => "ApiCalls",
@@ -149,6 +153,7 @@ impl Metric {
             | Self::Pruned
             | Self::Quarantined
             | Self::PoliciesIgnored
+            | Self::EndpointsDisabled
             | Self::Poison
             | Self::WaitsSwept
             | Self::ApiCalls

@@ -8,33 +8,69 @@ pub const MAX_WEB_PUSH_PLAINTEXT: usize = 4096 - 86 - 16 - 1;
 
 /// The plaintext of a message. Empty means: send no body at all.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct Payload(Vec<u8>);
+pub struct Payload {
+    bytes: Vec<u8>,
+    media: Media,
+}
+
+/// What a payload was written as.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+pub enum Media {
+    /// Bytes, in base64.
+    #[default]
+    Bytes,
+    /// A string.
+    Text,
+    /// Any other JSON.
+    Json,
+}
+
+impl Media {
+    /// Its media type, for `content-type`.
+    pub const fn content_type(self) -> &'static str {
+        match self {
+            Self::Bytes => "application/octet-stream",
+            Self::Text => "text/plain; charset=utf-8",
+            Self::Json => "application/json",
+        }
+    }
+}
 
 impl Payload {
     /// A payload of these bytes.
     pub fn new(bytes: Vec<u8>) -> Self {
-        Self(bytes)
+        Self { bytes, media: Media::Bytes }
+    }
+
+    /// A payload of these bytes, which were written as this.
+    pub fn written_as(media: Media, bytes: Vec<u8>) -> Self {
+        Self { bytes, media }
+    }
+
+    /// What it was written as.
+    pub fn media(&self) -> Media {
+        self.media
     }
 
     /// The bytes, for the one who seals them. Never log what this returns.
     pub fn expose(&self) -> &[u8] {
-        &self.0
+        &self.bytes
     }
 
     /// How many bytes.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.bytes.len()
     }
 
     /// Whether there is nothing to send.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.bytes.is_empty()
     }
 }
 
 impl fmt::Debug for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Payload(redacted, {} bytes)", self.0.len())
+        write!(f, "Payload(redacted, {} bytes)", self.bytes.len())
     }
 }
 

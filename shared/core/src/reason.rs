@@ -31,14 +31,16 @@ macro_rules! reasons {
 reasons! {
     /// The body did not parse, or a field is not what it must be.
     Malformed = "malformed",
-    /// The message is for a channel that this version does not deliver on.
-    ChannelNotAvailable = "channel_not_available",
     /// The same id was used before, for another content.
     IdConflict = "id_conflict",
     /// The message names a subscription that is not stored.
     SubscriptionUnknown = "subscription_unknown",
     /// The message names a subscription that is switched off, gone or in quarantine.
     SubscriptionOff = "subscription_off",
+    /// The message names a webhook's receiver that is switched off.
+    EndpointDisabled = "endpoint_disabled",
+    /// The message sets a header that its subscription does not permit.
+    HeaderNotPermitted = "header_not_permitted",
     /// The endpoint is not one that Redial sends to: not on the allow-list, or its address is not a public one.
     EndpointNotAllowed = "endpoint_not_allowed",
     /// The subscription's keys cannot be used.

@@ -5,11 +5,15 @@
 //! endpoints are watched: where an unusual share of them turned gone, all are put in quarantine instead. One bad day at a
 //! provider must not delete an audience.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::identity::SubscriptionKey;
-use crate::push_target::PushTarget;
+use crate::message::EventType;
+use crate::policy::Policy;
+use crate::recipient::Recipient;
 use crate::time::Timestamp;
+use crate::webhook::{Health, Permitted};
 
 /// How far apart two 404s must lie to confirm each other.
 pub const NOT_FOUND_CONFIRMED_AFTER: Duration = Duration::from_secs(3600);
@@ -23,11 +27,14 @@ pub enum State {
     Gone,
     /// Its endpoint went with an unusual number of others: nothing is sent, and an operator decides.
     Quarantined,
+    /// A webhook's receiver that answered 410, or failed for days without one success: nothing is sent until it is
+    /// enabled again.
+    Disabled,
 }
 
 impl State {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Active, Self::Gone, Self::Quarantined];
+    pub const ALL: [Self; 4] = [Self::Active, Self::Gone, Self::Quarantined, Self::Disabled];
 
     /// Its name in the table and on the command line.
     pub const fn label(self) -> &'static str {
@@ -35,6 +42,7 @@ impl State {
             Self::Active => "active",
             Self::Gone => "gone",
             Self::Quarantined => "quarantined",
+            Self::Disabled => "disabled",
         }
     }
 
@@ -45,16 +53,45 @@ impl State {
 }
 
 /// A stored subscription.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Subscription {
     /// Whose, and which.
     pub key: SubscriptionKey,
-    /// Where it leads.
-    pub target: PushTarget,
+    /// Whom it leads to.
+    pub recipient: Recipient,
     /// Whether it is sent to.
     pub state: State,
-    /// When a 404 flagged it, if no success came since.
+    /// When a 404 flagged it, if no success came since; of web push.
     pub flagged_at: Option<Timestamp>,
+    /// How its receiver has answered of late; of webhooks.
+    pub health: Health,
+    /// What was agreed with its receiver; of webhooks.
+    pub terms: Terms,
+}
+
+/// What was agreed with a webhook's receiver.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Terms {
+    /// The event type that it is for: chooses the tenant's policy for messages that name none.
+    pub topic: Option<EventType>,
+    /// A retry policy of its own.
+    pub policy: Option<Arc<Policy>>,
+    /// Headers that its messages may set beside the free ones.
+    pub permitted: Permitted,
+}
+
+impl Subscription {
+    /// An active one that leads there, and of which nothing else is known.
+    pub fn new(key: SubscriptionKey, recipient: Recipient) -> Self {
+        Self {
+            key,
+            recipient,
+            state: State::Active,
+            flagged_at: None,
+            health: Health::default(),
+            terms: Terms::default(),
+        }
+    }
 }
 
 /// What a 404 does to a subscription.
@@ -113,6 +150,7 @@ impl SpikeGuard {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::push_target::PushTarget;
 
     #[test]
     fn thirty_of_a_hundred_are_unusual_and_three_of_a_thousand_are_not() {
@@ -126,23 +164,20 @@ mod tests {
 
     #[test]
     fn a_404_is_confirmed_by_another_an_hour_later() {
-        let mut subscription = Subscription {
-            key: SubscriptionKey {
-                tenant: crate::identity::Tenant::parse("acme").expect("valid"),
-                id: crate::identity::SubscriptionId::parse("s1").expect("valid"),
-            },
-            target: PushTarget {
-                endpoint: crate::endpoint::Endpoint::parse("https://push.example/x").expect("valid"),
-                keys: crate::push_target::PushKeys::parse(
-                    "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
-                    "BTBZMqHH6r4Tts7J_aSIgg",
-                )
-                .expect("valid"),
-                vapid_key_id: None,
-            },
-            state: State::Active,
-            flagged_at: None,
+        let key = SubscriptionKey {
+            tenant: crate::identity::Tenant::parse("acme").expect("valid"),
+            id: crate::identity::SubscriptionId::parse("s1").expect("valid"),
         };
+        let target = PushTarget {
+            endpoint: crate::endpoint::Endpoint::parse("https://push.example/x").expect("valid"),
+            keys: crate::push_target::PushKeys::parse(
+                "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
+                "BTBZMqHH6r4Tts7J_aSIgg",
+            )
+            .expect("valid"),
+            vapid_key_id: None,
+        };
+        let mut subscription = Subscription::new(key, Recipient::WebPush(target));
         let first = Timestamp::from_secs(1_000_000);
         assert_eq!(subscription.not_found(first), NotFound::Flag);
         subscription.flagged_at = Some(first);

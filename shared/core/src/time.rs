@@ -139,6 +139,10 @@ pub struct Ttl(u32);
 impl Ttl {
     /// One attempt and no retry.
     pub const ZERO: Self = Self(0);
+    /// Worth delivering whenever it is: what a webhook has that names no TTL. 136 years are no limit to anyone.
+    pub const UNLIMITED: Self = Self(u32::MAX);
+    /// A year: the longest that a webhook may name.
+    pub const MAX_WEBHOOK: Self = Self(31_536_000);
     /// 28 days: the longest that push services accept (articles 000 and 002).
     pub const MAX_WEB_PUSH: Self = Self(2_419_200);
 
@@ -179,6 +183,11 @@ impl Deadline {
     /// What is left at `now`; zero once it is over.
     pub fn remaining(self, now: Timestamp) -> Duration {
         self.at.since(now)
+    }
+
+    /// Whether there is one at all.
+    pub fn is_limited(self) -> bool {
+        self.ttl != Ttl::UNLIMITED
     }
 
     /// Whole seconds left at `now`, a part of one counted as one, and never more than push services take: the value of the

@@ -69,19 +69,64 @@ pub struct Overrides<'a> {
 pub fn web_push(outcome: &Outcome, signed_again: bool, overrides: Overrides<'_>) -> Verdict {
     match outcome {
         Outcome::Response(response) => of_response(response, signed_again, overrides),
-        Outcome::NotSent(_) => {
-            Verdict::Retry(Retry { reason: Reason::NotSent, in_doubt: false, retry_after: None })
-        }
-        Outcome::InDoubt(_) => {
-            Verdict::Retry(Retry { reason: Reason::InDoubt, in_doubt: true, retry_after: None })
-        }
-        Outcome::Impossible(why) => Verdict::Failed(match why {
-            Impossible::EndpointNotAllowed => Reason::EndpointNotAllowed,
-            Impossible::BadSubscriptionKey => Reason::BadSubscriptionKey,
-            Impossible::UnknownVapidKey => Reason::UnknownVapidKey,
-            Impossible::PayloadTooLarge => Reason::PayloadTooLarge,
-        }),
+        Outcome::NotSent(_) => not_sent(),
+        Outcome::InDoubt(_) => in_doubt(),
+        Outcome::Impossible(why) => impossible(*why),
     }
+}
+
+/// The statuses that no policy may declare retryable or permanent on a webhook.
+pub const NOT_OVERRIDABLE_WEBHOOK: [u16; 1] = [410];
+
+/// Judges a webhook: everything but success is worth another attempt, except that a receiver which says 410 wants no more.
+pub fn webhook(outcome: &Outcome, overrides: Overrides<'_>) -> Verdict {
+    match outcome {
+        Outcome::Response(response) => of_webhook_response(response, overrides),
+        Outcome::NotSent(_) => not_sent(),
+        Outcome::InDoubt(_) => in_doubt(),
+        Outcome::Impossible(why) => impossible(*why),
+    }
+}
+
+fn of_webhook_response(response: &Response, overrides: Overrides<'_>) -> Verdict {
+    let status = response.status;
+    let retry = |reason| {
+        Verdict::Retry(Retry { reason, in_doubt: false, retry_after: retry_after::from_response(response) })
+    };
+    let may_override = (400..=599).contains(&status) && !NOT_OVERRIDABLE_WEBHOOK.contains(&status);
+    if may_override && overrides.permanent.contains(&status) {
+        return Verdict::Failed(Reason::PermanentByPolicy);
+    }
+    match status {
+        200..=299 => Verdict::Sent,
+        300..=399 => retry(Reason::Redirected),
+        401 => retry(Reason::Unauthorized),
+        403 => retry(Reason::Forbidden),
+        404 => retry(Reason::NotFound),
+        408 | 425 => retry(Reason::NotReady),
+        410 => Verdict::Failed(Reason::Gone),
+        413 => retry(Reason::PayloadTooLarge),
+        429 => retry(Reason::RateLimited),
+        500..=599 => retry(Reason::ServerError),
+        _ => retry(Reason::Rejected),
+    }
+}
+
+fn not_sent() -> Verdict {
+    Verdict::Retry(Retry { reason: Reason::NotSent, in_doubt: false, retry_after: None })
+}
+
+fn in_doubt() -> Verdict {
+    Verdict::Retry(Retry { reason: Reason::InDoubt, in_doubt: true, retry_after: None })
+}
+
+fn impossible(why: Impossible) -> Verdict {
+    Verdict::Failed(match why {
+        Impossible::EndpointNotAllowed => Reason::EndpointNotAllowed,
+        Impossible::BadSubscriptionKey => Reason::BadSubscriptionKey,
+        Impossible::UnknownVapidKey => Reason::UnknownVapidKey,
+        Impossible::PayloadTooLarge => Reason::PayloadTooLarge,
+    })
 }
 
 fn of_response(response: &Response, signed_again: bool, overrides: Overrides<'_>) -> Verdict {
@@ -164,6 +209,33 @@ mod tests {
             };
             assert_eq!(judge(status, &[], ""), expected, "{status}");
         }
+    }
+
+    #[test]
+    fn on_a_webhook_everything_but_2xx_and_410_is_retried() {
+        let every: Vec<u16> = (100..=599).collect();
+        for status in 100..=599 {
+            let of = |overrides| webhook(&answer(status, &[("retry-after", "17")], ""), overrides);
+            let permanent = of(Overrides { retryable: &[], permanent: &every });
+            match (status, of(Overrides::default())) {
+                (200..=299, verdict) => assert_eq!(verdict, Verdict::Sent),
+                (410, verdict) => {
+                    assert_eq!((&verdict, &permanent), (&Verdict::Failed(Reason::Gone), &verdict))
+                }
+                (_, Verdict::Retry(retry)) => {
+                    assert_eq!((retry.retry_after, retry.in_doubt), (Some(Duration::from_secs(17)), false));
+                    let by_policy = permanent == Verdict::Failed(Reason::PermanentByPolicy);
+                    assert_eq!(by_policy, (400..=599).contains(&status), "{status}");
+                }
+                (_, other) => panic!("{status}: {other:?}"),
+            }
+        }
+        let of = |outcome| webhook(&outcome, Overrides::default());
+        assert_eq!(of(Outcome::NotSent(NotSent::Dns)), retry(Reason::NotSent));
+        assert!(matches!(
+            of(Outcome::InDoubt(InDoubt::Timeout)),
+            Verdict::Retry(Retry { in_doubt: true, .. })
+        ));
     }
 
     #[test]

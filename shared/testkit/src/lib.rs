@@ -1,7 +1,7 @@
 //! The world around Redial, for its tests, its demo and its benchmarks.
 //!
 //! Redial is a sender between a cloud and push services, so what has to be played for it is everything at
-//! its edges: who receives ([`push_service`]), who runs it ([`runtime_api`]) and who stands between it and
+//! its edges: who receives ([`push_service`], [`webhook_receiver`]), who runs it ([`runtime_api`]) and who stands between it and
 //! the cloud's API and breaks things ([`proxy`]).
 //!
 //! The other side knows nothing of Redial's own types and uses another cryptographic library: it can agree with Redial only
@@ -13,8 +13,11 @@
 mod ambient;
 mod background;
 mod journal;
+mod tls;
 
 pub mod memory;
 pub mod proxy;
 pub mod push_service;
 pub mod runtime_api;
+pub mod standard_webhooks;
+pub mod webhook_receiver;

@@ -12,7 +12,8 @@ use redial_core::endpoint::Endpoint;
 use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
 use redial_core::ports::Clock;
 use redial_core::push_target::{PushKeys, PushTarget};
-use redial_core::subscription::{State, Subscription};
+use redial_core::recipient::Recipient;
+use redial_core::subscription::Subscription;
 use redial_testkit::proxy::{Call, Fault};
 use redial_testkit::push_service::{Received, Subscriber};
 use redial_testkit::runtime_api::InvokeError;
@@ -134,7 +135,7 @@ impl Playing<'_> {
         }
         let subscription = (self.road.to != To::Browser).then(|| self.subscription());
         if let Some(subscription) = &subscription {
-            let stored = self.subscriptions().put(subscription, System.now()).await;
+            let stored = self.subscriptions().await.put(subscription, System.now()).await;
             assert!(stored.expect("the table answers"));
         }
         self.it.push.script(&self.browser.endpoint, self.road.script.clone());
@@ -183,22 +184,21 @@ impl Playing<'_> {
 
     fn subscription(&self) -> Subscription {
         let tenant = Tenant::parse(&self.tenant).expect("valid");
-        Subscription {
-            key: SubscriptionKey { tenant, id: SubscriptionId::parse("s").expect("valid") },
-            target: PushTarget {
-                endpoint: Endpoint::parse(&self.browser.endpoint).expect("valid"),
-                keys: PushKeys::parse(&self.browser.p256dh, &self.browser.auth).expect("valid"),
-                vapid_key_id: None,
-            },
-            state: State::Active,
-            flagged_at: (self.road.to == To::Flagged).then(|| System.now()),
-        }
+        let key = SubscriptionKey { tenant, id: SubscriptionId::parse("s").expect("valid") };
+        let target = PushTarget {
+            endpoint: Endpoint::parse(&self.browser.endpoint).expect("valid"),
+            keys: PushKeys::parse(&self.browser.p256dh, &self.browser.auth).expect("valid"),
+            vapid_key_id: None,
+        };
+        let flagged_at = (self.road.to == To::Flagged).then(|| System.now());
+        Subscription { flagged_at, ..Subscription::new(key, Recipient::WebPush(target)) }
     }
 
-    fn subscriptions(&self) -> DynamoSubscriptions {
+    async fn subscriptions(&self) -> DynamoSubscriptions {
         let tables = &self.stage.scenery.tables;
         let control = DynamoControl::new(self.it.dynamodb.clone(), tables.control.clone());
-        DynamoSubscriptions::new(self.it.dynamodb.clone(), tables.subscriptions.clone(), control)
+        let keys = self.it.webhook_keys().await;
+        DynamoSubscriptions::new(self.it.dynamodb.clone(), tables.subscriptions.clone(), control, keys)
     }
 
     fn message(&self) -> Value {

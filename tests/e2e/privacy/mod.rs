@@ -4,18 +4,18 @@
 //! The bodies in `dead_letters` and `parked` are the messages themselves, by design: these attributes alone are left out.
 
 mod malformed;
+mod webhooks;
 mod written;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use redial_adapters::control_dynamo::DynamoControl;
-use redial_adapters::subscriptions_dynamo::DynamoSubscriptions;
 use redial_adapters::system::System;
 use redial_core::endpoint::Endpoint;
 use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
 use redial_core::ports::Clock;
 use redial_core::push_target::{PushKeys, PushTarget};
-use redial_core::subscription::{State, Subscription};
+use redial_core::recipient::Recipient;
+use redial_core::subscription::Subscription;
 use redial_testkit::proxy::{AwsService, Fault};
 use redial_testkit::push_service::{Answer, Fixture, Subscriber};
 use redial_testkit::runtime_api::{SqsRecord, sqs_event};
@@ -88,6 +88,11 @@ impl Run {
             self.canaries.push(Canary::text("a token", token));
             self.canaries.push(Canary::text("a token's signature", signature));
         }
+        for received in self.it.webhooks.all_requests() {
+            let header = received.header("webhook-signature").expect("every webhook is signed");
+            let signature = header.strip_prefix("v1,").expect("there is one secret");
+            self.canaries.push(Canary::text("a webhook's signature", signature));
+        }
     }
 
     /// Sends a message whose push is answered so, and waits until it is in that state.
@@ -139,6 +144,7 @@ async fn nothing_that_must_not_be_written_is_written_on_any_road() {
     switch(&run.it, &references, false).await;
 
     take_every_road(&mut run).await;
+    webhooks::take_every_road(&mut run).await;
     let mut places = waiting(&mut run).await;
     let letters = letters(&run.it).await;
     assert!(letters.len() >= 12, "{} references are too few", letters.len());
@@ -267,21 +273,15 @@ async fn failing(run: &mut Run) -> Vec<Place> {
 }
 
 async fn store(it: &Deployment, id: &str, browser: &Subscriber) {
-    let tables = &it.description().tables;
-    let control = DynamoControl::new(it.dynamodb.clone(), tables.control.clone());
-    let subscriptions = DynamoSubscriptions::new(it.dynamodb.clone(), tables.subscriptions.clone(), control);
-    let subscription = Subscription {
-        key: SubscriptionKey {
-            tenant: Tenant::parse("acme").expect("valid"),
-            id: SubscriptionId::parse(id).expect("valid"),
-        },
-        target: PushTarget {
-            endpoint: Endpoint::parse(&browser.endpoint).expect("valid"),
-            keys: PushKeys::parse(&browser.p256dh, &browser.auth).expect("valid"),
-            vapid_key_id: None,
-        },
-        state: State::Active,
-        flagged_at: None,
+    let key = SubscriptionKey {
+        tenant: Tenant::parse("acme").expect("valid"),
+        id: SubscriptionId::parse(id).expect("valid"),
     };
-    assert!(subscriptions.put(&subscription, System.now()).await.expect("the table answers"));
+    let target = PushTarget {
+        endpoint: Endpoint::parse(&browser.endpoint).expect("valid"),
+        keys: PushKeys::parse(&browser.p256dh, &browser.auth).expect("valid"),
+        vapid_key_id: None,
+    };
+    let subscription = Subscription::new(key, Recipient::WebPush(target));
+    assert!(it.subscriptions().await.put(&subscription, System.now()).await.expect("the table answers"));
 }

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use clap::Args;
 use redial_adapters::system::System;
 use redial_core::{
+    channel::Channel,
+    identity::SubscriptionKey,
     message::{Inbound, Message, QueueKind, parse},
-    policy::{
-        Chosen, Source, TenantPolicies,
-        choice::{choose, of_source},
-        stored::Ignored,
-    },
-    ports::Clock as _,
+    policy::{Chosen, Circumstances, Source, TenantPolicies, stored::Ignored},
+    ports::{Clock as _, SubscriptionHealth as _},
+    subscription::Terms,
+    time::Ttl,
 };
 
 use super::{show, tenant};
@@ -19,7 +19,7 @@ use crate::{
     failure::Failure,
     input,
     policy::{Timetable, summary},
-    target::TargetArgs,
+    target::{Target, TargetArgs},
     terminal::print,
 };
 
@@ -28,8 +28,8 @@ const MOST_BYTES: u64 = 1_048_576;
 
 /// Says which retry policy holds for a message, and why
 ///
-/// It reads the message as the functions do and looks up what is stored for its tenant, then goes through everything that
-/// could decide, the most particular first: the first that there is holds.
+/// It reads the message as the functions do, looks up the subscription that it names and what is stored for its tenant, then
+/// goes through everything that could decide, the most particular first: the first that there is holds.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -40,7 +40,7 @@ pub(crate) struct Explain {
     /// File with one message; - for standard input
     #[arg(value_name = "MESSAGE")]
     file: PathBuf,
-    /// Ask no stack: as if nothing were stored for the tenant
+    /// Ask no stack: as if nothing were stored, and a subscription were a browser's
     #[arg(long, conflicts_with_all = ["stack", "local", "state"])]
     offline: bool,
     /// Print one line of JSON
@@ -50,28 +50,73 @@ pub(crate) struct Explain {
     target: TargetArgs,
 }
 
+/// Where a message goes, and what was agreed with whoever is there.
+#[derive(Debug)]
+struct Way {
+    channel: Channel,
+    terms: Terms,
+    /// What is not known of it, in words.
+    unknown: Option<String>,
+}
+
+impl Way {
+    /// What the message says of it, or, where it names a subscription, what functions take it for until that is known.
+    fn of(message: &Message) -> Self {
+        let channel = message.to.recipient().map_or(Channel::WebPush, |recipient| recipient.channel());
+        let unknown = message
+            .to
+            .subscription()
+            .map(|id| format!("the subscription {id} was not looked up: it is taken for a browser's here"));
+        Self { channel, terms: Terms::default(), unknown }
+    }
+
+    /// The same, with what is stored of its subscription.
+    async fn looked_up(message: &Message, target: &Target) -> Result<Self, Failure> {
+        let Some(id) = message.to.subscription() else { return Ok(Self::of(message)) };
+        let key = SubscriptionKey { tenant: message.tenant.clone(), id: id.clone() };
+        let found = target.subscriptions().await?.get(&key).await?;
+        Ok(match found {
+            Some(found) => Self { channel: found.recipient.channel(), terms: found.terms, unknown: None },
+            None => Self {
+                unknown: Some(format!(
+                    "the subscription {id} is not stored: the message would be a dead letter, subscription_unknown"
+                )),
+                ..Self::of(message)
+            },
+        })
+    }
+}
+
 impl Explain {
     pub(super) async fn run(self) -> Result<(), Failure> {
         let message = message(&input::read_text(&self.file, MOST_BYTES)?)?;
-        let (stored, ignored) = if self.offline {
-            (TenantPolicies::default(), Vec::new())
+        let (way, stored, ignored) = if self.offline {
+            (Way::of(&message), TenantPolicies::default(), Vec::new())
         } else {
-            let stored = tenant::store(&self.target.resolve().await?).stored(&message.tenant).await?;
-            TenantPolicies::read(stored, &TenantPolicies::default())
+            let target = self.target.resolve().await?;
+            let way = Way::looked_up(&message, &target).await?;
+            let stored = tenant::store(&target).stored(&message.tenant).await?;
+            let (stored, ignored) = TenantPolicies::read(stored, &TenantPolicies::default());
+            (way, stored, ignored)
         };
-        let Chosen { policy, source } = choose(&message, &stored);
-        let table = Timetable::of(&policy, message.ttl, true);
+        let circumstances =
+            Circumstances { message: &message, channel: way.channel, terms: &way.terms, stored: &stored };
+        let Chosen { policy, source } = circumstances.choose();
+        let ttl = message.ttl_on(way.channel);
+        let is_limited = ttl != Ttl::UNLIMITED;
+        let table = Timetable::of(&policy, ttl, is_limited);
         if self.json {
             let mut line = table.to_json(&policy.name);
             line["source"] = source.label().into();
+            line["channel"] = way.channel.label().into();
             line["ignored"] = ignored.iter().map(|it| it.slot.to_string()).collect();
             return Ok(print(&line.to_string())?);
         }
-        for line in decision(&message, &stored, &ignored, source) {
+        for line in decision(&circumstances, &ignored, source).into_iter().chain(way.unknown) {
             print(&line)?;
         }
         print("")?;
-        show::lines(&policy, &table, message.ttl, true).iter().try_for_each(|line| print(line))?;
+        show::lines(&policy, &table, ttl, is_limited).iter().try_for_each(|line| print(line))?;
         Ok(())
     }
 }
@@ -85,22 +130,30 @@ fn message(text: &str) -> Result<Message, Failure> {
 }
 
 /// One line for each source, in their order.
-fn decision(message: &Message, stored: &TenantPolicies, ignored: &[Ignored], holds: Source) -> Vec<String> {
+fn decision(circumstances: &Circumstances<'_>, ignored: &[Ignored], holds: Source) -> Vec<String> {
+    let Circumstances { message, channel, .. } = circumstances;
+    let topic = circumstances.topic();
     let told = |source: Source| {
         let asked = match source {
             Source::Message => "the message's own `retry`".to_owned(),
-            Source::Topic => match &message.event_type {
+            Source::Subscription => match message.to.subscription() {
+                Some(id) => format!("stored with subscription {id}"),
+                None => "stored with its subscription".to_owned(),
+            },
+            Source::Topic => match topic {
                 Some(topic) => format!("stored for {}, topic {}", message.tenant, topic.as_str()),
                 None => "stored for its topic".to_owned(),
             },
             Source::Tenant => format!("stored for {}", message.tenant),
+            Source::Channel => format!("channel {}", channel.label()),
             Source::Class => format!("class {}", message.class.label()),
         };
-        let answer = match of_source(source, message, stored) {
+        let answer = match circumstances.of(source) {
             Some(policy) => format!("{}: {}", policy.name, summary(&policy)),
-            None if source == Source::Topic && message.event_type.is_none() => {
-                "it has no event_type".to_owned()
+            None if source == Source::Subscription && message.to.subscription().is_none() => {
+                "it names none".to_owned()
             }
+            None if source == Source::Topic && topic.is_none() => "it has no event_type".to_owned(),
             None => "none".to_owned(),
         };
         let mark = if source == holds { "holds ->" } else { "" };
@@ -116,7 +169,10 @@ fn decision(message: &Message, stored: &TenantPolicies, ignored: &[Ignored], hol
 
 #[cfg(test)]
 mod tests {
-    use redial_core::policy::{Policy, stored::Stored};
+    use redial_core::{
+        message::EventType,
+        policy::{Policy, catalogue, stored::Stored},
+    };
 
     use super::*;
 
@@ -133,16 +189,54 @@ mod tests {
         };
         let (policies, _) = stored(r#"{"max_retries": 1}"#);
         let message = of(r#","event_type":"order.created","class":"otp""#);
-        let Chosen { policy, source } = choose(&message, &policies);
-        let lines = decision(&message, &policies, &[], source);
-        assert_eq!((Policy::clone(&policy).name, lines.len()), ("topic order.created".to_owned(), 4));
-        assert!(lines[0].ends_with("none") && lines[2].ends_with("none"), "{lines:?}");
-        assert!(lines[1].starts_with("holds -> stored for acme, topic order.created"), "{lines:?}");
-        assert!(lines[3].contains("class otp") && lines[3].contains("otp: 3 retries"), "{lines:?}");
+        let terms = Terms::default();
+        let on = |channel, stored| Circumstances { message: &message, channel, terms: &terms, stored };
+        let circumstances = on(Channel::WebPush, &policies);
+        let Chosen { policy, source } = circumstances.choose();
+        let lines = decision(&circumstances, &[], source);
+        assert_eq!((Policy::clone(&policy).name, lines.len()), ("topic order.created".to_owned(), 6));
+        for none in [0, 1, 3, 4] {
+            assert!(lines[none].ends_with("none"), "{lines:?}");
+        }
+        assert!(lines[1].contains("stored with subscription s1"), "{lines:?}");
+        assert!(lines[2].starts_with("holds -> stored for acme, topic order.created"), "{lines:?}");
+        assert!(lines[5].contains("class otp") && lines[5].contains("otp: 3 retries"), "{lines:?}");
 
         let (policies, ignored) = stored(r#"{"max_retries": -1}"#);
-        let lines = decision(&message, &policies, &ignored, choose(&message, &policies).source);
-        assert!(lines[3].starts_with("holds ->") && lines[5].contains("max_retries: expected"), "{lines:?}");
+        let circumstances = on(Channel::WebPush, &policies);
+        let lines = decision(&circumstances, &ignored, circumstances.choose().source);
+        assert!(lines[5].starts_with("holds ->") && lines[7].contains("max_retries: expected"), "{lines:?}");
+
+        let circumstances = on(Channel::Webhook, &policies);
+        let lines = decision(&circumstances, &[], circumstances.choose().source);
+        assert!(
+            lines[4].starts_with("holds -> channel webhook") && lines[4].contains("schedule-standard: 3")
+        );
+    }
+
+    #[test]
+    fn a_subscription_s_topic_and_policy_are_asked_for_in_their_places() {
+        let stored = Stored {
+            slot: tenant::slot(Some("order.created")),
+            policy: r#"{"max_retries": 1}"#.to_owned(),
+            last_good: None,
+        };
+        let (policies, _) = TenantPolicies::read(vec![stored], &TenantPolicies::default());
+        let message = of("");
+        let topic = Terms { topic: EventType::parse("order.created"), ..Terms::default() };
+        let policy = catalogue::presets().get("wait-factor").cloned();
+        let agreed = Terms { policy, ..topic.clone() };
+        for (terms, holds) in [(topic, 2), (agreed, 1)] {
+            let circumstances = Circumstances {
+                message: &message,
+                channel: Channel::Webhook,
+                terms: &terms,
+                stored: &policies,
+            };
+            let lines = decision(&circumstances, &[], circumstances.choose().source);
+            assert!(lines[holds].starts_with("holds ->"), "{lines:?}");
+            assert!(lines[2].contains("topic order.created"), "{lines:?}");
+        }
     }
 
     #[test]

@@ -13,9 +13,10 @@ use crate::failure::Failure;
 
 /// Shows what retry policies do before they meet an outage, and changes a tenant's without a deployment
 ///
-/// A message is retried by the first of these that there is: its own `retry`, its tenant's policy for its `event_type`, its
-/// tenant's policy, the policy of its class. Policies by name are those that come with Redial and the operator's own in
-/// infra/policies, which override those; a tenant's are stored with `set` and followed within a minute.
+/// A message is retried by the first of these that there is: its own `retry`, the policy of its webhook's subscription, its
+/// tenant's policy for its `event_type`, its tenant's policy, that of its channel (webhooks: schedule-standard), that of its
+/// class. Policies by name are those that come with Redial and the operator's own in infra/policies, which override those; a
+/// tenant's are stored with `set` and followed within a minute.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
 Examples:

@@ -95,7 +95,7 @@ pub(super) fn lines(policy: &Policy, table: &Timetable, ttl: Ttl, cut: bool) -> 
         lines.push(format!("  {description}"));
     }
     lines.push(format!("  {}", summary(policy)));
-    if policy.max_delay_ttl_fraction.is_some() && !cut {
+    if policy.max_delay_ttl_fraction.is_some() && !cut && ttl != Ttl::UNLIMITED {
         lines.push(format!("  shown for a TTL of {}; --ttl shows another", duration(ttl.duration())));
     }
     if table.rows.is_empty() {

@@ -44,7 +44,7 @@ pub(crate) struct Set {
 
 /// Removes the policy that is stored for a tenant, or for one event type of it
 ///
-/// Its messages then follow what is left: the tenant's policy, or that of their class. Exit status 1 if nothing was stored.
+/// Its messages then follow what is left: the tenant's policy, or that of their channel or class. Exit status 1 if nothing was stored.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -1,4 +1,4 @@
-//! The one way out to push services: an HTTP client that never reaches inside.
+//! The one way out, to push services and webhooks' receivers: an HTTP client that never reaches inside.
 //!
 //! An endpoint is a stranger's text, so what is posted to is checked (`allow`, `resolver`, `address`), no redirect is
 //! followed, no proxy is read from the environment, no cookie is kept, and of an answer only what a verdict needs is read:

@@ -32,6 +32,8 @@ pub struct Settings {
     pub hash_keys: HashKeys,
     /// When so many gone endpoints are too many.
     pub guard: SpikeGuard,
+    /// How long a webhook's receiver may fail without one success.
+    pub switched_off_after: Duration,
     /// How late a bucket of waits may be before the sweep releases it.
     pub late_after: Duration,
 }

@@ -5,18 +5,20 @@
 
 use std::sync::Arc;
 
-use crate::dead_letter::{Kind, LetterBody, LetterKey, Reference, UNPARSED_BODY_KEPT};
+use crate::channel::Channel;
+use crate::dead_letter::{self, Kind, LetterBody, LetterKey, Reference, UNPARSED_BODY_KEPT};
 use crate::deliver::Body;
-use crate::identity::Turn;
+use crate::identity::{SubscriptionKey, Turn};
 use crate::ledger::{Entry, State};
 use crate::message::{Inbound, Message, QueueKind, Travel, parse};
 use crate::metric::Metric;
-use crate::policy::{Policy, choice};
+use crate::policy::{Circumstances, Policy};
 use crate::ports::{
     CleanupEnvironment, Clock, DeadLetterBodies, DeadLetterStore, LedgerReader, Outbox, Outgoing, Policies,
-    PortError, Telemetry,
+    PortError, SubscriptionHealth, Telemetry,
 };
 use crate::reason::Reason;
+use crate::subscription::Terms;
 use crate::time::Timestamp;
 
 /// How long a poison message's description is kept, in days (article 003).
@@ -45,10 +47,12 @@ pub(super) async fn poisoned<E: CleanupEnvironment>(
                 return Ok(());
             }
             let key = LetterKey::of_poison(Some(&message.tenant), Some(&message.id), message_id);
-            let absent_from = message.deadline(travel.first_sent).at();
-            let body = message.expose_travel_body(&travel, now);
-            let policy = policy_of(env, &message, now).await?;
-            let reference = of_message(&travel, &key, &policy, now);
+            let (channel, terms) = destination(env, &message).await?;
+            let deadline = message.deadline(channel, travel.first_sent);
+            let body = message.expose_travel_body(&travel, deadline, now);
+            let policy = policy_of(env, &message, channel, &terms, now).await?;
+            let absent_from = dead_letter::body_absent_from(deadline, policy.dlq_retention_days, now);
+            let reference = of_message(&travel, channel, &key, &policy, now);
             keep(env, LetterBody { key, body, absent_from }, reference, now).await
         }
         Err(refusal) => {
@@ -79,20 +83,43 @@ async fn keep<E: CleanupEnvironment>(
     Ok(())
 }
 
+/// The channel and what was agreed with the receiver: whether the body has a TTL and how long it is kept depend on them.
+async fn destination<E: CleanupEnvironment>(
+    env: &E,
+    message: &Message,
+) -> Result<(Channel, Terms), PortError> {
+    let Some(id) = message.to.subscription().cloned() else {
+        let channel = message.to.recipient().map_or(Channel::WebPush, |to| to.channel());
+        return Ok((channel, Terms::default()));
+    };
+    let key = SubscriptionKey { tenant: message.tenant.clone(), id };
+    let subscription = env.health().get(&key).await?;
+    Ok(subscription.map_or((Channel::WebPush, Terms::default()), |it| (it.recipient.channel(), it.terms)))
+}
+
 async fn policy_of<E: CleanupEnvironment>(
     env: &E,
     message: &Message,
+    channel: Channel,
+    terms: &Terms,
     now: Timestamp,
 ) -> Result<Arc<Policy>, PortError> {
     let mut answers = env.policies().of(vec![message.tenant.clone()], now).await;
     let known = answers.pop().expect("a port answers every item")?;
     known.tell(&message.tenant, env.telemetry());
-    Ok(choice::choose(message, &known.policies).policy)
+    let circumstances = Circumstances { message, channel, terms, stored: &known.policies };
+    Ok(circumstances.choose().policy)
 }
 
-fn of_message(travel: &Travel, key: &LetterKey, policy: &Policy, now: Timestamp) -> Reference {
+fn of_message(
+    travel: &Travel,
+    channel: Channel,
+    key: &LetterKey,
+    policy: &Policy,
+    now: Timestamp,
+) -> Reference {
     let Turn { lineage, attempt } = travel.turn;
-    let reference = described(key, lineage.0, attempt.0, "web_push", travel.first_sent, now);
+    let reference = described(key, lineage.0, attempt.0, channel.label(), travel.first_sent, now);
     Reference { retention_days: policy.dlq_retention_days, ..reference }
 }
 

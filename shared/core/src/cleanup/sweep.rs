@@ -153,7 +153,7 @@ async fn decide<E: CleanupEnvironment>(
     unusual: bool,
 ) -> Result<bool, PortError> {
     let Some(subscription) = env.health().get(&candidate.key).await? else { return Ok(false) };
-    let endpoint = subscription.target.endpoint;
+    let endpoint = subscription.recipient.endpoint().clone();
     if settings.hash_keys.is_of(&candidate.endpoint_hash, &endpoint) != Some(true) {
         return Ok(false);
     }

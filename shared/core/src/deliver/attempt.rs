@@ -8,12 +8,18 @@ use futures_util::future::FutureExt;
 use super::Invocation;
 use super::hand_off::Facts;
 use super::inbox::Job;
+use crate::channel::Channel;
+use crate::message::Message;
 use crate::metric::Metric;
 use crate::outcome::{Attempted, Outcome, Response};
 use crate::plan::{self, Plan, Situation};
-use crate::ports::{AttemptEvent, Clock, Environment, Push, PushSender, Randomness, Telemetry};
+use crate::ports::{
+    AttemptEvent, Clock, Environment, Push, PushSender, Randomness, Telemetry, Webhook, WebhookSender,
+};
 use crate::provider::{self, Provider};
+use crate::push_target::PushTarget;
 use crate::reason::Reason;
+use crate::recipient::Recipient;
 use crate::retry_after;
 use crate::time::Timestamp;
 use crate::verdict::{self, Verdict};
@@ -79,13 +85,13 @@ async fn try_attempt<E: Environment>(env: &E, job: &Job, was_in_doubt: bool) -> 
     let situation = Situation {
         policy,
         attempt: job.travel.turn.attempt,
-        ttl: job.message.ttl,
+        ttl: job.message.ttl_on(job.channel),
         deadline: job.deadline,
         now,
     };
     let plan = plan::after(&verdict, &situation, &mut env.randomness().rng());
     let attempted = Attempted { outcome, took: now.since(began) };
-    let facts = Facts::of(&attempted, &verdict, was_in_doubt);
+    let facts = Facts::of(&attempted, job.channel, &verdict, was_in_doubt);
     report(env, job, &attempted, &verdict, &plan, &facts, now);
     (plan, facts)
 }
@@ -97,22 +103,40 @@ async fn wait_until<E: Environment>(env: &E, due: Timestamp) {
     }
 }
 
-/// Sends once, and once more with a new signature if the first was refused.
 async fn send<E: Environment>(env: &E, job: &Job, began: Timestamp) -> (Outcome, Verdict) {
+    match job.target.ready().expect("the gate lets nothing pass that has no target") {
+        Recipient::WebPush(target) => push(env, job, target, began).await,
+        Recipient::Webhook(target) => {
+            env.telemetry().count(Metric::Attempts, 1);
+            let Message { tenant, id, payload, headers, .. } = &job.message;
+            let webhook = Webhook { tenant, target, id, payload, headers, at: began };
+            let outcome = env.webhooks().send(webhook).await;
+            let verdict = verdict::webhook(&outcome, job.policy().overrides());
+            (outcome, verdict)
+        }
+    }
+}
+
+/// Pushes once, and once more with a new signature if the first was refused.
+async fn push<E: Environment>(
+    env: &E,
+    job: &Job,
+    target: &PushTarget,
+    began: Timestamp,
+) -> (Outcome, Verdict) {
     let overrides = job.policy().overrides();
-    let outcome = send_once(env, job, began).await;
+    let outcome = push_once(env, job, target, began).await;
     let verdict = verdict::web_push(&outcome, false, overrides);
     if verdict != Verdict::SignAgain {
         return (outcome, verdict);
     }
     env.sender().reload_keys().await;
-    let outcome = send_once(env, job, env.clock().now()).await;
+    let outcome = push_once(env, job, target, env.clock().now()).await;
     let verdict = verdict::web_push(&outcome, true, overrides);
     (outcome, verdict)
 }
 
-async fn send_once<E: Environment>(env: &E, job: &Job, now: Timestamp) -> Outcome {
-    let target = job.target.ready().expect("the gate lets nothing pass that has no target");
+async fn push_once<E: Environment>(env: &E, job: &Job, target: &PushTarget, now: Timestamp) -> Outcome {
     env.telemetry().count(Metric::Attempts, 1);
     env.sender()
         .send(Push {
@@ -155,8 +179,8 @@ fn report<E: Environment>(
         correlation_id: &job.message.id,
         endpoint_hash: job.endpoint_hash.as_ref().map(|hash| hash.as_str()),
         tenant: &job.message.tenant,
-        channel: "web_push",
-        provider: job.target.ready().map_or(Provider::Other, |to| Provider::of(&to.endpoint)).label(),
+        channel: job.channel.label(),
+        provider: job.target.ready().map_or(Provider::Other, |to| Provider::of(to.endpoint())).label(),
         attempt: job.travel.turn.attempt.0,
         status_code: facts.status,
         retry_after_header: response.and_then(retry_after::from_response).map(|wait| wait.as_secs()),
@@ -171,7 +195,8 @@ fn report<E: Environment>(
 }
 
 impl Facts {
-    fn of(attempted: &Attempted, verdict: &Verdict, was_in_doubt: bool) -> Self {
+    /// A webhook's receiver is anyone: nothing of its own words is kept.
+    fn of(attempted: &Attempted, channel: Channel, verdict: &Verdict, was_in_doubt: bool) -> Self {
         let response = match &attempted.outcome {
             Outcome::Response(response) => Some(response),
             Outcome::NotSent(_) | Outcome::InDoubt(_) | Outcome::Impossible(_) => None,
@@ -179,7 +204,7 @@ impl Facts {
         Self {
             attempted: true,
             status: response.map(|response| response.status),
-            provider_word: response.and_then(provider::quotable),
+            provider_word: response.filter(|_| channel == Channel::WebPush).and_then(provider::quotable),
             headers: response.map(Response::ledger_headers).unwrap_or_default(),
             in_doubt: was_in_doubt || matches!(verdict, Verdict::Retry(retry) if retry.in_doubt),
         }

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use super::Settings;
 use super::inbox::{Job, Target};
+use crate::channel::Channel;
 use crate::endpoint::Endpoint;
 use crate::payload::MAX_WEB_PUSH_PLAINTEXT;
 use crate::plan::{self, Plan};
 use crate::reason::Reason;
+use crate::recipient::Recipient;
 use crate::time::Timestamp;
 
 /// A wait that is shorter than this is waited out inside the invocation: SQS delays in whole seconds.
@@ -30,7 +32,7 @@ pub(crate) fn gate(job: &Job, settings: &Settings, now: Timestamp) -> Gate {
         return Gate::End(Plan::Expired);
     }
     let end = |reason| Gate::End(plan::failed(reason, job.policy()));
-    if job.message.payload.len() > MAX_WEB_PUSH_PLAINTEXT {
+    if job.channel == Channel::WebPush && job.message.payload.len() > MAX_WEB_PUSH_PLAINTEXT {
         return end(Reason::PayloadTooLarge);
     }
     let due = job.due();
@@ -47,11 +49,13 @@ fn obstacle(job: &Job, settings: &Settings) -> Option<Reason> {
     match &job.target {
         Target::Nowhere(reason) => Some(*reason),
         Target::Unresolved => Some(Reason::SubscriptionUnknown),
-        Target::Ready(target) if !may_push_to(&target.endpoint, settings) => Some(Reason::EndpointNotAllowed),
-        Target::Ready(_) if job.message.payload.len() > MAX_WEB_PUSH_PLAINTEXT => {
-            Some(Reason::PayloadTooLarge)
-        }
-        Target::Ready(_) => None,
+        Target::Ready(recipient) => match &**recipient {
+            Recipient::WebPush(target) if !may_push_to(&target.endpoint, settings) => {
+                Some(Reason::EndpointNotAllowed)
+            }
+            // Where webhooks may lead is egress's to say, which checks the address that it connects to.
+            Recipient::WebPush(_) | Recipient::Webhook(_) => None,
+        },
     }
 }
 

@@ -3,17 +3,17 @@
 
 use super::fate::{Fate, Setback};
 use super::inbox::Job;
-use super::{Settings, parking, settle};
-use crate::dead_letter::{Kind, LetterBody, LetterKey, Reference};
+use super::{Settings, health, parking, settle};
+use crate::dead_letter::{self, Kind, LetterBody, LetterKey, Reference};
 use crate::ledger::{Entry, State};
-use crate::message::{To, Travel};
+use crate::message::Travel;
 use crate::plan::Plan;
 use crate::ports::{
-    Clock, Environment, Outbox, Outgoing, ParkedItem, ParkedKey, PortError, Queue, SubscriptionUpdate,
-    Subscriptions, Telemetry,
+    Clock, Environment, Outbox, Outgoing, ParkedItem, ParkedKey, PortError, Queue, Telemetry,
 };
 use crate::reason::Reason;
 use crate::route::{Route, route};
+use crate::subscription::State as SubscriptionState;
 use crate::time::Timestamp;
 use crate::wait::Bucket;
 
@@ -51,7 +51,8 @@ pub(crate) struct HandOff {
 
 impl HandOff {
     /// The hand-off that an entry of the ledger tells of.
-    pub(crate) fn again(job: Job, entry: &Entry) -> Self {
+    pub(crate) fn again(mut job: Job, entry: &Entry) -> Self {
+        job.went_to(entry.endpoint_hash.as_ref());
         let reason = entry.reason.unwrap_or(Reason::Rejected);
         let plan = match entry.state {
             State::Sent => Plan::Sent,
@@ -84,15 +85,17 @@ pub(crate) async fn hand_off<E: Environment>(
 ) -> Vec<(usize, Fate)> {
     let now = env.clock().now();
     let mut fates = Vec::with_capacity(ready.len());
-    let mut cleared = Vec::new();
+    let mut recovered = Vec::new();
     let mut gone = Vec::new();
     let mut letters = Vec::new();
     let mut queued = Vec::new();
     let mut parked = Vec::new();
+    health::failed(env, &ready, now).await;
+    let ready = health::switched_off(env, ready, now, &mut fates).await;
     for HandOff { job, plan, facts } in ready {
         match plan {
-            Plan::Sent => match update(&job, now).filter(|_| job.flagged) {
-                Some(update) => cleared.push((job.index, update)),
+            Plan::Sent => match health::recovery(&job, now) {
+                Some(update) => recovered.push((job.index, update)),
                 None => fates.push((job.index, Fate::Acknowledged)),
             },
             Plan::Expired | Plan::FailedNoRetries(_) => fates.push((job.index, Fate::Acknowledged)),
@@ -117,14 +120,14 @@ pub(crate) async fn hand_off<E: Environment>(
             }
         }
     }
-    let (cleared, gone, letters, queued, parked) = futures_util::join!(
-        clear_flags(env, cleared),
+    let (recovered, gone, letters, queued, parked) = futures_util::join!(
+        health::recovered(env, recovered),
         hand_off_gone(env, gone, now),
         settle::post_letters(env, letters),
         send(env, queued),
         parking::park(env, settings, parked),
     );
-    for some in [cleared, gone, letters, queued, parked] {
+    for some in [recovered, gone, letters, queued, parked] {
         fates.extend(some);
     }
     fates
@@ -139,7 +142,7 @@ fn onward(
     queued: &mut Vec<(usize, Outgoing)>,
     parked: &mut Vec<(usize, Bucket, ParkedItem)>,
 ) {
-    let body = job.message.expose_travel_body(&travel, now);
+    let body = job.message.expose_travel_body(&travel, job.deadline, now);
     let tenant = job.message.tenant.clone();
     match route(job.lane, not_before, now, &settings.waits) {
         Route::Queue(delay) => {
@@ -155,18 +158,6 @@ fn onward(
     }
 }
 
-async fn clear_flags<E: Environment>(
-    env: &E,
-    cleared: Vec<(usize, SubscriptionUpdate)>,
-) -> Vec<(usize, Fate)> {
-    if cleared.is_empty() {
-        return Vec::new();
-    }
-    let (indices, updates): (Vec<_>, Vec<_>) = cleared.into_iter().unzip();
-    let done = env.subscriptions().clear_flag(updates).await;
-    indices.into_iter().zip(done).map(|(index, done)| (index, fate_of(env, done))).collect()
-}
-
 /// A 410 switches the subscription off before its message is acknowledged; both kinds send a reference without a body.
 async fn hand_off_gone<E: Environment>(
     env: &E,
@@ -176,19 +167,14 @@ async fn hand_off_gone<E: Environment>(
     if gone.is_empty() {
         return Vec::new();
     }
-    let mut fates = Vec::new();
-    let (indices, updates): (Vec<_>, Vec<_>) = gone
+    let confirmed = gone
         .iter()
         .filter(|(_, confirmed, _)| *confirmed)
-        .filter_map(|(job, _, _)| Some((job.index, update(job, now)?)))
-        .unzip();
-    if !updates.is_empty() {
-        for (index, done) in indices.into_iter().zip(env.subscriptions().switch_off(updates).await) {
-            if done.is_err() {
-                fates.push((index, fate_of(env, done)));
-            }
-        }
-    }
+        .filter_map(|(job, _, _)| Some((job.index, health::update(job, now)?)))
+        .collect();
+    let done = health::switch_off(env, confirmed, SubscriptionState::Gone).await;
+    let failed = done.into_iter().filter(|(_, _, done)| done.is_err());
+    let mut fates: Vec<_> = failed.map(|(index, _, done)| (index, fate_of(env, done))).collect();
     let references = gone
         .into_iter()
         .filter(|(job, _, _)| !fates.iter().any(|(index, _)| *index == job.index))
@@ -222,15 +208,12 @@ pub(super) fn fate_of<E: Environment>(env: &E, done: Result<(), PortError>) -> F
     }
 }
 
-fn update(job: &Job, at: Timestamp) -> Option<SubscriptionUpdate> {
-    let endpoint = job.target.ready()?.endpoint.clone();
-    Some(SubscriptionUpdate { key: job.subscription_key()?, endpoint, at })
-}
-
-/// The body of a job's dead letter: the message as it travels, absent once its TTL is over.
+/// The body of a job's dead letter: the message as it travels, absent once its TTL is over; without a TTL, once its
+/// description is.
 pub(super) fn letter_body(job: &Job, key: LetterKey, now: Timestamp) -> LetterBody {
-    let body = job.message.expose_travel_body(&job.travel, now);
-    LetterBody { key, body, absent_from: job.deadline.at() }
+    let body = job.message.expose_travel_body(&job.travel, job.deadline, now);
+    let absent_from = dead_letter::body_absent_from(job.deadline, job.policy().dlq_retention_days, now);
+    LetterBody { key, body, absent_from }
 }
 
 /// The reference to what became of a job.
@@ -249,11 +232,8 @@ pub(super) fn reference(
         id: key.id.clone(),
         letter: key.letter.clone(),
         lineage: job.travel.turn.lineage.0,
-        channel: "web_push".to_owned(),
-        subscription: match &job.message.to {
-            To::Subscription(id) => Some(id.to_string()),
-            To::WebPush(_) => None,
-        },
+        channel: job.channel.label().to_owned(),
+        subscription: job.message.to.subscription().map(ToString::to_string),
         endpoint_hash: job.endpoint_hash.as_ref().map(|hash| hash.as_str().to_owned()),
         reason: reason.label().to_owned(),
         detail: facts.provider_word.clone(),

@@ -4,17 +4,19 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::{Invocation, Settings};
+use crate::channel::Channel;
 use crate::endpoint::{EndpointHash, HashKeys};
 use crate::identity::SubscriptionKey;
 use crate::lane::Lane;
 use crate::ledger::Ask;
-use crate::message::{Inbound, Message, QueueKind, Refusal, To, Travel, parse};
-use crate::policy::{Chosen, Policy, Source, TenantPolicies, choice};
+use crate::message::{Inbound, Message, QueueKind, Refusal, Travel, parse};
+use crate::policy::{Chosen, Circumstances, Policy, Source, TenantPolicies};
 use crate::ports::Receipt;
-use crate::push_target::PushTarget;
-use crate::subscription::{State, Subscription};
+use crate::recipient::Recipient;
+use crate::subscription::{State, Subscription, Terms};
 use crate::time::{Deadline, Timestamp};
 use crate::wait::Release;
+use crate::webhook::Health;
 
 use super::hand_off::{Facts, HandOff};
 use crate::plan::Plan;
@@ -61,7 +63,7 @@ impl std::fmt::Debug for Body {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Target {
     /// There.
-    Ready(Box<PushTarget>),
+    Ready(Box<Recipient>),
     /// To a subscription that is not loaded yet.
     Unresolved,
     /// Nowhere.
@@ -69,7 +71,7 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    pub(crate) fn ready(&self) -> Option<&PushTarget> {
+    pub(crate) fn ready(&self) -> Option<&Recipient> {
         match self {
             Self::Ready(target) => Some(target),
             Self::Unresolved | Self::Nowhere(_) => None,
@@ -85,6 +87,8 @@ pub(crate) struct Job {
     pub(crate) message: Message,
     pub(crate) travel: Travel,
     pub(crate) lane: Lane,
+    /// Where it goes, or web push while that is not known.
+    pub(crate) channel: Channel,
     pub(crate) source_message: String,
     pub(crate) deadline: Deadline,
     pub(crate) fingerprint: EndpointHash,
@@ -92,28 +96,40 @@ pub(crate) struct Job {
     pub(crate) endpoint_hash: Option<EndpointHash>,
     /// Whether its subscription bears the flag of a 404.
     pub(crate) flagged: bool,
+    /// How its webhook's receiver has answered of late.
+    pub(crate) health: Health,
+    /// What was agreed with that receiver.
+    pub(crate) terms: Terms,
     /// The retry policy that holds for it.
     pub(crate) chosen: Chosen,
 }
 
 impl Job {
     fn new(index: usize, message: Message, travel: Travel, incoming: &Incoming, keys: &HashKeys) -> Self {
-        let (target, endpoint_hash) = match &message.to {
-            To::Subscription(_) => (Target::Unresolved, None),
-            To::WebPush(target) => {
-                (Target::Ready(Box::new(target.clone())), Some(keys.endpoint(&target.endpoint)))
+        let (target, endpoint_hash) = match message.to.recipient() {
+            None => (Target::Unresolved, None),
+            Some(recipient) => {
+                let hash = keys.endpoint(recipient.endpoint());
+                (Target::Ready(Box::new(recipient)), Some(hash))
             }
         };
+        let channel = target.ready().map_or(Channel::WebPush, Recipient::channel);
+        let terms = Terms::default();
+        let stored = TenantPolicies::default();
+        let chosen = Circumstances { message: &message, channel, terms: &terms, stored: &stored }.choose();
         Self {
             index,
             lane: incoming.receipt.lane,
             source_message: incoming.message_id.clone(),
-            deadline: message.deadline(travel.first_sent),
+            channel,
+            deadline: message.deadline(channel, travel.first_sent),
             fingerprint: message.fingerprint(keys),
             target,
             endpoint_hash,
             flagged: false,
-            chosen: choice::choose(&message, &TenantPolicies::default()),
+            health: Health::default(),
+            terms,
+            chosen,
             message,
             travel,
         }
@@ -129,16 +145,13 @@ impl Job {
     }
 
     pub(crate) fn choose_policy(&mut self, policies: &TenantPolicies) {
-        self.chosen = choice::choose(&self.message, policies);
+        let Self { message, channel, terms, .. } = self;
+        self.chosen = Circumstances { message, channel: *channel, terms, stored: policies }.choose();
     }
 
     pub(crate) fn subscription_key(&self) -> Option<SubscriptionKey> {
-        match &self.message.to {
-            To::Subscription(id) => {
-                Some(SubscriptionKey { tenant: self.message.tenant.clone(), id: id.clone() })
-            }
-            To::WebPush(_) => None,
-        }
+        let id = self.message.to.subscription()?.clone();
+        Some(SubscriptionKey { tenant: self.message.tenant.clone(), id })
     }
 
     pub(crate) fn resolve(&mut self, subscription: Option<&Subscription>, keys: &HashKeys) {
@@ -146,12 +159,28 @@ impl Job {
             self.target = Target::Nowhere(Reason::SubscriptionUnknown);
             return;
         };
-        self.endpoint_hash = Some(keys.endpoint(&subscription.target.endpoint));
+        self.channel = subscription.recipient.channel();
+        self.deadline = self.message.deadline(self.channel, self.travel.first_sent);
+        self.endpoint_hash = Some(keys.endpoint(subscription.recipient.endpoint()));
         self.flagged = subscription.flagged_at.is_some();
+        self.health = subscription.health;
+        self.terms = subscription.terms.clone();
         self.target = match subscription.state {
-            State::Active => Target::Ready(Box::new(subscription.target.clone())),
+            State::Active if !self.message.headers.are_permitted(&self.terms.permitted) => {
+                Target::Nowhere(Reason::HeaderNotPermitted)
+            }
+            State::Active => Target::Ready(Box::new(subscription.recipient.clone())),
             State::Gone | State::Quarantined => Target::Nowhere(Reason::SubscriptionOff),
+            State::Disabled => Target::Nowhere(Reason::EndpointDisabled),
         };
+    }
+
+    /// Its attempt went there. If its subscription leads elsewhere by now, what was answered is not about that.
+    pub(crate) fn went_to(&mut self, endpoint: Option<&EndpointHash>) {
+        if self.endpoint_hash.as_ref() != endpoint {
+            self.endpoint_hash = endpoint.cloned();
+            self.target = Target::Nowhere(Reason::SubscriptionUnknown);
+        }
     }
 
     pub(crate) fn ask(&self, invocation: &Invocation, lease_margin: Duration) -> Ask {

@@ -12,6 +12,7 @@ mod attempt;
 mod fate;
 mod gate;
 mod hand_off;
+mod health;
 mod inbox;
 mod parking;
 mod release;
@@ -25,11 +26,11 @@ use futures_util::future::{Fuse, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use crate::endpoint::{HashKeys, Origin, PushHosts};
-use crate::message::To;
 use crate::metric::Metric;
 use crate::plan::Plan;
 use crate::ports::{
     Claim, ClaimAnswer, Clock, Environment, Ledger, Outbox, PushSender, Randomness, Settlement, Telemetry,
+    WebhookSender,
 };
 use crate::route::WaitSettings;
 use crate::time::Timestamp;
@@ -145,8 +146,10 @@ impl<E: Environment> Pass<'_, E> {
     }
 
     fn has_time(&self) -> bool {
-        // An attempt may send twice: once more with a new signature.
-        let needed = self.env.sender().attempt_timeout() * 2 + gate::WAITED_OUT_INSIDE + RESERVE;
+        // A push may be sent twice: once more with a new signature.
+        let pushed = self.env.sender().attempt_timeout() * 2;
+        let longest = pushed.max(self.env.webhooks().attempt_timeout());
+        let needed = longest + gate::WAITED_OUT_INSIDE + RESERVE;
         self.env.clock().now().plus(needed) <= self.invocation.deadline
     }
 
@@ -222,10 +225,8 @@ impl<E: Environment> Pass<'_, E> {
         Claim {
             ask: job.ask(self.invocation, self.settings.lease_margin),
             endpoint_hash: job.endpoint_hash.clone(),
-            subscription: match &job.message.to {
-                To::Subscription(id) => Some(id.clone()),
-                To::WebPush(_) => None,
-            },
+            channel: job.channel,
+            subscription: job.message.to.subscription().cloned(),
             settlement: end.map(|plan| Settlement { state: settle::state_of(&plan), reason: plan.reason() }),
         }
     }

@@ -18,12 +18,15 @@ pub use parse::{Inbound, QueueKind, parse};
 pub use refusal::Refusal;
 pub use travel::Travel;
 
-use crate::endpoint::{EndpointHash, HashKeys};
+use crate::channel::Channel;
+use crate::endpoint::{Endpoint, EndpointHash, HashKeys};
 use crate::identity::{DeliveryId, DeliveryKey, SubscriptionId, Tenant};
 use crate::payload::Payload;
 use crate::policy::Policy;
 use crate::push_target::PushTarget;
+use crate::recipient::Recipient;
 use crate::time::{Deadline, Timestamp, Ttl};
+use crate::webhook::{CustomHeaders, WebhookTarget};
 
 /// The version of the wire format.
 pub const VERSION: u64 = 1;
@@ -46,8 +49,8 @@ pub struct Message {
     pub payload: Payload,
     /// The producer's own reference.
     pub producer_ref: Option<ProducerRef>,
-    /// How long it is worth delivering: the message's own, or its class's.
-    pub ttl: Ttl,
+    /// How long it is worth delivering, if it says so itself; see [`Message::ttl_on`].
+    pub ttl: Option<Ttl>,
     /// Its class.
     pub class: Class,
     /// How urgent it is.
@@ -56,6 +59,8 @@ pub struct Message {
     pub topic: Option<Topic>,
     /// The policy that it asks for; without one, [`crate::policy::choice`] finds it.
     pub retry: Option<Arc<Policy>>,
+    /// Headers for a webhook, beside Redial's own.
+    pub headers: CustomHeaders,
     /// What kind of event it tells of.
     pub event_type: Option<EventType>,
     /// Not to be sent before this.
@@ -81,6 +86,27 @@ pub enum To {
     Subscription(SubscriptionId),
     /// A browser's subscription that came with the message.
     WebPush(PushTarget),
+    /// An address that came with the message.
+    Webhook(Endpoint),
+}
+
+impl To {
+    /// The subscription that it names.
+    pub const fn subscription(&self) -> Option<&SubscriptionId> {
+        match self {
+            Self::Subscription(id) => Some(id),
+            Self::WebPush(_) | Self::Webhook(_) => None,
+        }
+    }
+
+    /// Who it is, where the message says so itself.
+    pub fn recipient(&self) -> Option<Recipient> {
+        match self {
+            Self::Subscription(_) => None,
+            Self::WebPush(target) => Some(Recipient::WebPush(target.clone())),
+            Self::Webhook(endpoint) => Some(Recipient::Webhook(WebhookTarget::at(endpoint.clone()))),
+        }
+    }
 }
 
 /// A producer's own reference: opaque, handed back in events, never logged.
@@ -106,10 +132,19 @@ impl Message {
         DeliveryKey { tenant: self.tenant.clone(), id: self.id.clone() }
     }
 
-    /// When its TTL is over. The clock starts at the later of its first SentTimestamp and `deliver_at`.
-    pub fn deadline(&self, first_sent: Timestamp) -> Deadline {
+    /// How long it is worth delivering on this channel: as it says itself; else a web push as long as its class's, and a
+    /// webhook whenever it is.
+    pub fn ttl_on(&self, channel: Channel) -> Ttl {
+        self.ttl.unwrap_or(match channel {
+            Channel::WebPush => self.class.web_push_ttl(),
+            Channel::Webhook => Ttl::UNLIMITED,
+        })
+    }
+
+    /// When its TTL on this channel is over. The clock starts at the later of its first SentTimestamp and `deliver_at`.
+    pub fn deadline(&self, channel: Channel, first_sent: Timestamp) -> Deadline {
         let start = self.deliver_at.map_or(first_sent, |at| at.max(first_sent));
-        self.ttl.deadline_from(start)
+        self.ttl_on(channel).deadline_from(start)
     }
 
     /// A fingerprint of what is delivered to whom: two messages with the same id and another fingerprint conflict.
@@ -123,6 +158,10 @@ impl Message {
             To::WebPush(target) => {
                 content.extend_from_slice(b"web_push\0");
                 content.extend_from_slice(target.endpoint.expose().as_str().as_bytes());
+            }
+            To::Webhook(endpoint) => {
+                content.extend_from_slice(b"webhook\0");
+                content.extend_from_slice(endpoint.expose().as_str().as_bytes());
             }
         }
         content.push(0);

@@ -9,13 +9,14 @@ use super::{
 };
 use crate::endpoint::Endpoint;
 use crate::identity::{DeliveryId, SubscriptionId, Tenant, VapidKeyId};
-use crate::payload::Payload;
+use crate::payload::{Media, Payload};
 use crate::policy::{Policy, catalogue, parse as parse_policy, stored};
 use crate::push_target::{PushKeys, PushKeysError, PushTarget};
 use crate::reason::Reason;
 use crate::shape::{self, Errors, Object, ShapeError};
 use crate::time::{Timestamp, Ttl};
 use crate::wait::{Release, bucket::MAX_WAIT};
+use crate::webhook::{self, CustomHeaders, Permitted};
 
 /// Which queue a body came from: what may stand in it depends on that.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -39,7 +40,6 @@ pub enum Inbound {
 pub fn parse(body: &str, kind: QueueKind, message_id: &str, sent: Timestamp) -> Result<Inbound, Refusal> {
     let errors = Errors::default();
     let mut tenant = None;
-    let mut channel_missing = false;
     let inbound = Object::parse(body, "", &errors).and_then(|mut object| {
         if kind == QueueKind::Retry
             && let Some(release) = Release::take(&mut object)
@@ -49,15 +49,12 @@ pub fn parse(body: &str, kind: QueueKind, message_id: &str, sent: Timestamp) -> 
         }
         tenant = object.required("tenant", "^[a-z0-9][a-z0-9_-]{0,62}$", text(Tenant::parse));
         let read = Reader { body, message_id, sent, kind };
-        let message = read.message(object, tenant.clone(), &errors, &mut channel_missing);
+        let message = read.message(object, tenant.clone(), &errors);
         message.map(|(message, travel)| Inbound::Message(Box::new(message), travel))
     });
     match (inbound, errors.is_empty()) {
         (Some(inbound), true) => Ok(inbound),
-        (_, _) => {
-            let reason = if channel_missing { Reason::ChannelNotAvailable } else { Reason::Malformed };
-            Err(Refusal { reason, errors: errors.into_vec(), tenant })
-        }
+        (_, _) => Err(Refusal { reason: Reason::Malformed, errors: errors.into_vec(), tenant }),
     }
 }
 
@@ -74,15 +71,13 @@ impl Reader<'_> {
         mut object: Object<'_>,
         tenant: Option<Tenant>,
         errors: &Errors,
-        channel_missing: &mut bool,
     ) -> Option<(Message, Travel)> {
         object.optional("v", "1, the only version there is", |raw| {
             shape::unsigned(raw).filter(|version| *version == VERSION)
         });
         let (id, id_source) = self.id(&mut object);
-        let to = recipient(&mut object, errors, channel_missing);
-        let payload =
-            object.optional("payload", "any JSON; {\"base64\": …} alone is standard base64", payload);
+        let to = recipient(&mut object, errors);
+        let payload = payload(&mut object, errors);
         let producer_ref = object.optional("ref", "a string of at most 128 bytes", |raw| {
             shape::string(raw).filter(|text| text.len() <= 128).map(ProducerRef)
         });
@@ -92,13 +87,7 @@ impl Reader<'_> {
                 Class::ALL.into_iter().find(|class| class.label() == label)
             })
             .unwrap_or_default();
-        let ttl = object
-            .optional("ttl", "whole seconds from 0 to 2419200 (28 days)", |raw| {
-                let secs = shape::unsigned(raw)?;
-                (secs <= u64::from(Ttl::MAX_WEB_PUSH.as_secs())).then_some(secs)
-            })
-            .and_then(|secs| u32::try_from(secs).ok())
-            .map_or(class.web_push_ttl(), Ttl::from_secs);
+        let ttl = ttl(&mut object, to.as_ref());
         let urgency = object.optional("urgency", "\"very-low\", \"low\", \"normal\" or \"high\"", |raw| {
             let label = shape::string(raw)?;
             Urgency::ALL.into_iter().find(|urgency| urgency.label() == label)
@@ -106,6 +95,7 @@ impl Reader<'_> {
         let a_topic = "1 to 32 base64url characters, their number mod 4 not 1";
         let topic = object.optional("topic", a_topic, text(Topic::parse));
         let retry = retry_policy(&mut object, self.kind, errors);
+        let headers = custom_headers(&mut object, to.as_ref());
         let deliver_at = self.deliver_at(&mut object);
         let event_type =
             object.optional("event_type", "a string of at most 128 bytes", text(EventType::parse));
@@ -133,6 +123,7 @@ impl Reader<'_> {
             urgency,
             topic,
             retry,
+            headers: headers.unwrap_or_default(),
             event_type,
             deliver_at,
             fields,
@@ -169,8 +160,9 @@ fn text<T>(parse: impl Fn(&str) -> Option<T>) -> impl Fn(&RawValue) -> Option<T>
     move |raw| parse(&shape::string(raw)?)
 }
 
-fn recipient(object: &mut Object<'_>, errors: &Errors, channel_missing: &mut bool) -> Option<To> {
-    const EXPECTED: &str = r#"one of {"subscription": ID} and {"web_push": {"endpoint", "keys"}}"#;
+fn recipient(object: &mut Object<'_>, errors: &Errors) -> Option<To> {
+    const EXPECTED: &str =
+        r#"one of {"subscription": ID}, {"web_push": {"endpoint", "keys"}} and {"webhook": {"url"}}"#;
     let raw = object.raw("to");
     let Some(mut to) = object.object("to") else {
         if raw.is_none() {
@@ -186,11 +178,7 @@ fn recipient(object: &mut Object<'_>, errors: &Errors, channel_missing: &mut boo
             to.required("subscription", an_id, text(SubscriptionId::parse)).map(To::Subscription)
         }
         ["web_push"] => to.object("web_push").and_then(|inner| push_target(inner, errors)).map(To::WebPush),
-        ["webhook"] => {
-            *channel_missing = true;
-            to.refuse("webhook", "a channel that this version delivers on (channel_not_available)", raw);
-            None
-        }
+        ["webhook"] => to.object("webhook").and_then(webhook_url).map(To::Webhook),
         _ => {
             object.refuse("to", EXPECTED, raw);
             None
@@ -198,6 +186,68 @@ fn recipient(object: &mut Object<'_>, errors: &Errors, channel_missing: &mut boo
     };
     to.finish();
     found
+}
+
+fn webhook_url(mut object: Object<'_>) -> Option<Endpoint> {
+    let an_url = "an https URL without userinfo, at most 2048 bytes";
+    let url = object.required("url", an_url, |raw| Endpoint::parse(&shape::string(raw)?).ok());
+    object.finish();
+    url
+}
+
+/// 28 days for a web push, a year for whatever may be a webhook.
+fn ttl(object: &mut Object<'_>, to: Option<&To>) -> Option<Ttl> {
+    let (most, expected) = match to {
+        Some(To::WebPush(_)) => (Ttl::MAX_WEB_PUSH, "whole seconds from 0 to 2419200 (28 days)"),
+        Some(To::Webhook(_) | To::Subscription(_)) | None => {
+            (Ttl::MAX_WEBHOOK, "whole seconds from 0 to 31536000 (a year)")
+        }
+    };
+    object.optional("ttl", expected, |raw| {
+        let secs = shape::unsigned(raw).and_then(|secs| u32::try_from(secs).ok())?;
+        (secs <= most.as_secs()).then(|| Ttl::from_secs(secs))
+    })
+}
+
+/// Which headers its subscription permits is not known here: that is asked once it is.
+fn custom_headers(object: &mut Object<'_>, to: Option<&To>) -> Option<CustomHeaders> {
+    let raw = object.raw("headers")?;
+    let fields = match (shape::raw_fields(raw.get()), to) {
+        (Ok(fields), Some(To::Webhook(_) | To::Subscription(_)) | None) => fields,
+        (_, Some(To::WebPush(_))) => {
+            object.refuse("headers", "nothing: a web push has no headers of its sender's", Some(raw));
+            return None;
+        }
+        (Err(_), _) => {
+            object.refuse("headers", "an object of names and values", Some(raw));
+            return None;
+        }
+    };
+    let mut headers = Vec::with_capacity(fields.len());
+    for (name, value) in fields {
+        let Some(text) = shape::string(value) else {
+            object.refuse(&format!("headers.{name}"), "a string", Some(value));
+            return None;
+        };
+        headers.push((name.into_owned(), text));
+    }
+    match CustomHeaders::new(headers) {
+        Ok(headers)
+            if matches!(to, Some(To::Webhook(_))) && !headers.are_permitted(&Permitted::default()) =>
+        {
+            object.refuse(
+                "headers",
+                "names that any message may set: x-…, content-type, traceparent and the like",
+                Some(raw),
+            );
+            None
+        }
+        Ok(headers) => Some(headers),
+        Err((name, error)) => {
+            object.refuse(&format!("headers.{name}"), error.to_string(), Some(raw));
+            None
+        }
+    }
 }
 
 fn push_target(mut object: Object<'_>, errors: &Errors) -> Option<PushTarget> {
@@ -236,21 +286,33 @@ fn push_keys(mut object: Object<'_>, errors: &Errors) -> Option<PushKeys> {
     }
 }
 
-fn payload(raw: &RawValue) -> Option<Payload> {
+/// The longest payload of any channel is checked here; that of web push at its gate, where the channel is known.
+fn payload(object: &mut Object<'_>, errors: &Errors) -> Option<Payload> {
+    let expected = "any JSON; {\"base64\": …} alone is standard base64";
+    let payload = object.optional("payload", expected, payload_of)?;
+    if payload.len() > webhook::MAX_BODY {
+        let expected = format!("at most {} bytes", webhook::MAX_BODY);
+        errors.add(&object.path_of("payload"), expected, format!("{} bytes", payload.len()));
+    }
+    Some(payload)
+}
+
+fn payload_of(raw: &RawValue) -> Option<Payload> {
     use base64::Engine;
     use base64::engine::general_purpose::STANDARD;
 
     let written = raw.get();
+    let json = || Payload::written_as(Media::Json, written.as_bytes().to_vec());
     match shape::type_of(raw) {
         "null" => Some(Payload::default()),
-        "a string" => shape::string(raw).map(|text| Payload::new(text.into_bytes())),
+        "a string" => shape::string(raw).map(|text| Payload::written_as(Media::Text, text.into_bytes())),
         "an object" => match shape::raw_fields(written).ok()?.as_slice() {
             [(name, value)] if name == "base64" => {
                 STANDARD.decode(shape::string(value)?).ok().map(Payload::new)
             }
-            _ => Some(Payload::new(written.as_bytes().to_vec())),
+            _ => Some(json()),
         },
-        _ => Some(Payload::new(written.as_bytes().to_vec())),
+        _ => Some(json()),
     }
 }
 
@@ -278,3 +340,7 @@ fn retry_policy(object: &mut Object<'_>, kind: QueueKind, errors: &Errors) -> Op
 #[cfg(test)]
 #[path = "parse_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "parse_webhook_tests.rs"]
+mod webhook_tests;

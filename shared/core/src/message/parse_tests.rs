@@ -1,4 +1,5 @@
 use super::*;
+use crate::channel::Channel;
 use crate::identity::{Attempt, Lineage, Turn};
 use crate::shape::raw_fields;
 
@@ -6,28 +7,33 @@ const P256DH: &str =
     "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4";
 const AUTH: &str = "BTBZMqHH6r4Tts7J_aSIgg";
 
-fn sent() -> Timestamp {
+pub(super) fn sent() -> Timestamp {
     Timestamp::parse_rfc3339("2026-11-21T10:05:00Z").expect("valid")
 }
 
-fn read(body: &str, kind: QueueKind) -> Result<(Message, Travel), Refusal> {
+pub(super) fn read(body: &str, kind: QueueKind) -> Result<(Message, Travel), Refusal> {
     match parse(body, kind, "0f3c9a52-5bb2-4d5c-9a53-1a8a1a0c2c11", sent())? {
         Inbound::Message(message, travel) => Ok((*message, travel)),
         Inbound::Release(_) => panic!("a message"),
     }
 }
 
-fn message(body: &str) -> Message {
+pub(super) fn message(body: &str) -> Message {
     read(body, QueueKind::Ingest).expect("valid").0
 }
 
-fn errors(body: &str) -> Vec<String> {
+pub(super) fn errors(body: &str) -> Vec<String> {
     let refusal = read(body, QueueKind::Ingest).expect_err("refused");
     refusal.errors.iter().map(ToString::to_string).collect()
 }
 
-fn to_subscription(rest: &str) -> String {
+pub(super) fn to_subscription(rest: &str) -> String {
     format!(r#"{{"tenant":"acme","to":{{"subscription":"s1"}}{rest}}}"#)
+}
+
+/// The body in which a message travels on, if it is for a browser.
+fn travelling(message: &Message, travel: &Travel) -> String {
+    message.expose_travel_body(travel, message.deadline(Channel::WebPush, travel.first_sent), sent())
 }
 
 #[test]
@@ -57,7 +63,7 @@ fn payloads_travel_as_they_are_written() {
         assert_eq!(message.payload.expose(), bytes, "{written}");
 
         let travel = Travel::start(sent());
-        let body = message.expose_travel_body(&travel, sent());
+        let body = travelling(&message, &travel);
         let again = read(&body, QueueKind::Retry).expect("valid").0;
         assert_eq!(again.payload, message.payload, "{written}");
         let fields = raw_fields(&body).expect("an object");
@@ -84,10 +90,10 @@ fn a_travelling_message_keeps_its_id_and_its_turn() {
         first_sent: sent(),
         not_before: Some(Timestamp::from_secs(1_800_000_000)),
     };
-    let body = first.expose_travel_body(&travel, sent());
+    let body = travelling(&first, &travel);
     let (again, seen) = read(&body, QueueKind::Retry).expect("valid");
     assert_eq!((again.id, seen), (first.id, travel));
-    let twice = read(&body, QueueKind::Retry).expect("valid").0.expose_travel_body(&travel, sent());
+    let twice = travelling(&read(&body, QueueKind::Retry).expect("valid").0, &travel);
     assert_eq!(twice, body, "going round again adds nothing");
 }
 
@@ -106,16 +112,22 @@ fn ttl_comes_from_the_class_unless_the_message_has_one() {
         (r#","class":"otp","ttl":0"#, 0),
         (r#","ttl":2419200"#, 2_419_200),
     ] {
-        assert_eq!(message(&to_subscription(rest)).ttl.as_secs(), secs, "{rest}");
+        assert_eq!(message(&to_subscription(rest)).ttl_on(Channel::WebPush).as_secs(), secs, "{rest}");
     }
 }
 
 #[test]
 fn the_ttl_s_clock_starts_at_deliver_at_if_that_is_later() {
     let later = message(&to_subscription(r#","ttl":60,"deliver_at":"2026-11-21T11:00:00Z""#));
-    assert_eq!(later.deadline(sent()).at(), Timestamp::parse_rfc3339("2026-11-21T11:01:00Z").expect("valid"));
+    assert_eq!(
+        later.deadline(Channel::WebPush, sent()).at(),
+        Timestamp::parse_rfc3339("2026-11-21T11:01:00Z").expect("valid")
+    );
     let past = message(&to_subscription(r#","ttl":60,"deliver_at":"2026-11-21T09:00:00Z""#));
-    assert_eq!(past.deadline(sent()).at(), Timestamp::parse_rfc3339("2026-11-21T10:06:00Z").expect("valid"));
+    assert_eq!(
+        past.deadline(Channel::WebPush, sent()).at(),
+        Timestamp::parse_rfc3339("2026-11-21T10:06:00Z").expect("valid")
+    );
 }
 
 #[test]
@@ -155,15 +167,6 @@ fn to_is_exactly_one_recipient() {
 }
 
 #[test]
-fn a_webhook_is_refused_as_a_channel_that_is_not_available() {
-    let refusal =
-        read(r#"{"tenant":"acme","to":{"webhook":{"url":"https://a.example"}}}"#, QueueKind::Ingest)
-            .expect_err("refused");
-    assert_eq!(refusal.reason, Reason::ChannelNotAvailable);
-    assert_eq!(refusal.tenant.expect("read").as_str(), "acme");
-}
-
-#[test]
 fn a_release_is_one_on_a_retry_queue_only() {
     let body = r#"{"release":"w60-transactional-20261121T100500Z"}"#;
     assert!(matches!(parse(body, QueueKind::Retry, "m", sent()), Ok(Inbound::Release(_))));
@@ -185,7 +188,7 @@ fn whatever_comes_in_nothing_panics() {
     });
     proptest::proptest!(|(value in proptest::sample::select(vec!["null", "1", "-1.5", "[]", "{}", "\"\"", "true"]),
         field in proptest::sample::select(vec!["v", "tenant", "to", "payload", "id", "idempotency_key", "ref", "ttl",
-            "class", "urgency", "topic", "retry", "deliver_at", "event_type"]))| {
+            "class", "urgency", "topic", "retry", "headers", "deliver_at", "event_type"]))| {
         let body = format!(r#"{{"tenant":"acme","to":{{"subscription":"s1"}},"{field}":{value}}}"#);
         let _ = parse(&body, QueueKind::Ingest, "m", sent());
     });

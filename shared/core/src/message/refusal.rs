@@ -9,7 +9,7 @@ use crate::shape::ShapeError;
 /// A body that is no valid message, with everything that is wrong with it. Never holds a value of the body.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
-    /// `malformed`, or `channel_not_available`.
+    /// `malformed`.
     pub reason: Reason,
     /// Everything that is wrong, in the order of the fields; at least one.
     pub errors: Vec<ShapeError>,

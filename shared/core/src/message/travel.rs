@@ -2,12 +2,12 @@
 //!
 //! On the retry queues, in parking and in the dead-letter store a message keeps its own fields as they were written, and beside
 //! them stand these: `lineage`, `retry_count`, `original_timestamp` (epoch ms), `ttl_remaining` (seconds, when it was
-//! enqueued) and `not_before` (epoch ms).
+//! enqueued; a message without a TTL has none) and `not_before` (epoch ms).
 
 use super::Message;
 use crate::identity::{Attempt, Lineage, Turn};
 use crate::shape::{self, Object};
-use crate::time::Timestamp;
+use crate::time::{Deadline, Timestamp};
 
 /// The names of the travelling fields, which a producer may not use.
 pub(super) const FIELDS: [&str; 5] =
@@ -52,14 +52,15 @@ impl Travel {
 impl Message {
     /// The body with which this message goes on to a retry queue or into parking at `now`. Never log what this
     /// returns.
-    pub fn expose_travel_body(&self, travel: &Travel, now: Timestamp) -> String {
-        let remaining = self.deadline(travel.first_sent).remaining_ttl(now).as_secs();
+    pub fn expose_travel_body(&self, travel: &Travel, deadline: Deadline, now: Timestamp) -> String {
         let mut added = vec![
             ("lineage", travel.turn.lineage.0.to_string()),
             ("retry_count", travel.turn.attempt.0.to_string()),
             ("original_timestamp", travel.first_sent.as_ms().to_string()),
-            ("ttl_remaining", remaining.to_string()),
         ];
+        if deadline.is_limited() {
+            added.push(("ttl_remaining", deadline.remaining(now).as_millis().div_ceil(1000).to_string()));
+        }
         if let Some(not_before) = travel.not_before {
             added.push(("not_before", not_before.as_ms().to_string()));
         }

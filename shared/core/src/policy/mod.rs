@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use rand::{Rng, RngExt};
 
-pub use choice::{Chosen, Source};
+pub use choice::{Chosen, Circumstances, Source};
 pub use exponential::Exponential;
 pub use jitter::{DelayRange, Jitter};
 pub use schedule::Schedule;
@@ -43,9 +43,9 @@ pub struct Policy {
     pub description: Option<String>,
     /// How retries are spaced; `None` retries nothing (`retries_enabled: false`).
     pub retries: Option<Retries>,
-    /// Statuses that are retried whatever the verdict table says.
+    /// Statuses that are retried whatever the verdict table says; on web push not 401, 404 and 413.
     pub retryable: Vec<u16>,
-    /// Statuses that are final whatever the verdict table says.
+    /// Statuses that are final whatever the verdict table says; on web push not 401, 404 and 413.
     pub permanent: Vec<u16>,
     /// Whether an attempt that may have arrived is repeated.
     pub retry_in_doubt: bool,

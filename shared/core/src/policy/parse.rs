@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 
 use super::{Backoff, Exponential, Jitter, MAX_DELAY, Policy, Retries, Schedule, WaitFactor};
 use crate::shape::{self, Errors, Object, ShapeError};
-use crate::verdict::NOT_OVERRIDABLE_WEB_PUSH;
+use crate::verdict::NOT_OVERRIDABLE_WEBHOOK;
 
 /// The most retries that a policy may ask for.
 pub const MAX_RETRIES: u64 = 100;
@@ -215,11 +215,11 @@ fn read_jitter(raw: &RawValue) -> Option<Jitter> {
 }
 
 fn statuses(object: &mut Object<'_>, name: &str) -> Vec<u16> {
-    let a_status = "an HTTP status from 400 to 599 without 401, 404, 410 and 413";
+    let a_status = "an HTTP status from 400 to 599 without 410";
     let read = |raw: &RawValue| {
         shape::unsigned(raw)
             .and_then(|status| u16::try_from(status).ok())
-            .filter(|status| (400..=599).contains(status) && !NOT_OVERRIDABLE_WEB_PUSH.contains(status))
+            .filter(|status| (400..=599).contains(status) && !NOT_OVERRIDABLE_WEBHOOK.contains(status))
     };
     object.list(name, a_status, MAX_STATUSES, read).unwrap_or_default()
 }
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn all_errors_come_at_once_each_naming_its_field() {
         let text = r#"{"base_delay_ms": -1, "multiplier": 0.5, "max_retries": 101, "jitter": "some",
-            "retryable": [404], "retry_after_smear": 2, "dlq_retention_days": 0, "retries": 3}"#;
+            "retryable": [410], "retry_after_smear": 2, "dlq_retention_days": 0, "retries": 3}"#;
         let errors = policy(text, "inline", "retry").expect_err("everything is wrong");
         let paths: Vec<&str> = errors.iter().map(|error| error.path.as_str()).collect();
         assert_eq!(
@@ -254,6 +254,18 @@ mod tests {
     fn a_status_cannot_be_retryable_and_permanent() {
         let errors = policy(r#"{"retryable":[400],"permanent":[400]}"#, "p", "").expect_err("both");
         assert_eq!(errors[0].path, "permanent");
+    }
+
+    /// On web push 401, 404 and 413 stay what they are (see [`crate::verdict`]); on a webhook the policy decides.
+    #[test]
+    fn every_status_from_400_to_599_may_be_listed_except_410() {
+        for list in ["retryable", "permanent"] {
+            for status in 0..=1000u16 {
+                let read = policy(&format!(r#"{{"{list}":[{status}]}}"#), "p", "");
+                let listed = read.is_ok_and(|it| it.retryable == [status] || it.permanent == [status]);
+                assert_eq!(listed, (400..=599).contains(&status) && status != 410, "{list}: {status}");
+            }
+        }
     }
 
     #[test]
@@ -278,12 +290,12 @@ mod tests {
     #[test]
     fn an_operator_s_document_has_its_values_quoted_and_a_message_s_policy_has_not() {
         assert_eq!(
-            told(r#"{"wait_factor": 9.5, "max_retries": 101, "retryable": [404, 503, "x"]}"#),
+            told(r#"{"wait_factor": 9.5, "max_retries": 101, "retryable": [410, 503, "x"]}"#),
             [
                 "max_retries: expected an integer from 0 to 100, found an integer: 101",
                 "wait_factor: expected an integer from 10 to 200, found a number: 9.5",
-                "retryable[0]: expected an HTTP status from 400 to 599 without 401, 404, 410 and 413, found an integer: 404",
-                r#"retryable[2]: expected an HTTP status from 400 to 599 without 401, 404, 410 and 413, found a string: "x""#,
+                "retryable[0]: expected an HTTP status from 400 to 599 without 410, found an integer: 410",
+                r#"retryable[2]: expected an HTTP status from 400 to 599 without 410, found a string: "x""#,
             ]
         );
         let errors = policy(r#"{"max_retries": 101}"#, "inline", "retry").expect_err("unfit");

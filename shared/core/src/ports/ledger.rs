@@ -3,6 +3,7 @@
 use std::future::Future;
 
 use super::PortError;
+use crate::channel::Channel;
 use crate::endpoint::EndpointHash;
 use crate::identity::{DeliveryKey, SubscriptionId};
 use crate::ledger::{Ask, Entry, Fence, Record, State};
@@ -14,6 +15,8 @@ use crate::time::Timestamp;
 pub struct Claim {
     /// Who asks for what.
     pub ask: Ask,
+    /// Through which channel it goes.
+    pub channel: Channel,
     /// Where the delivery goes, if that is known.
     pub endpoint_hash: Option<EndpointHash>,
     /// The stored subscription that it goes to.

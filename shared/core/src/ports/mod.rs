@@ -12,6 +12,7 @@ mod sender;
 mod subscriptions;
 mod telemetry;
 mod waits;
+mod webhooks;
 
 pub use clock::{Clock, Randomness};
 pub use dead_letters::{DeadLetterBodies, DeadLetterStore};
@@ -22,6 +23,7 @@ pub use sender::{Push, PushSender};
 pub use subscriptions::{PruneCandidate, SubscriptionHealth, SubscriptionUpdate, Subscriptions};
 pub use telemetry::{AttemptEvent, Telemetry};
 pub use waits::{ParkedItem, ParkedKey, Parking, RegisteredBucket, WaitExecutions, WaitRegistry};
+pub use webhooks::{Webhook, WebhookSender};
 
 /// Our own infrastructure failed: not the delivery's fault, and not the receiver's.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -49,6 +51,8 @@ pub trait Environment: Send + Sync {
     type Subscriptions: Subscriptions;
     /// See [`PushSender`].
     type Sender: PushSender;
+    /// See [`WebhookSender`].
+    type Webhooks: WebhookSender;
     /// See [`Outbox`].
     type Outbox: Outbox;
     /// See [`Parking`].
@@ -74,6 +78,8 @@ pub trait Environment: Send + Sync {
     fn subscriptions(&self) -> &Self::Subscriptions;
     /// The push services.
     fn sender(&self) -> &Self::Sender;
+    /// Webhooks' receivers.
+    fn webhooks(&self) -> &Self::Webhooks;
     /// The queues.
     fn outbox(&self) -> &Self::Outbox;
     /// Messages that wait.

@@ -5,8 +5,9 @@ use std::future::Future;
 use super::PortError;
 use crate::endpoint::{Endpoint, EndpointHash};
 use crate::identity::{SubscriptionKey, Tenant};
-use crate::subscription::Subscription;
+use crate::subscription::{State, Subscription};
 use crate::time::Timestamp;
+use crate::webhook::Health;
 
 /// A change to a subscription's health, made only if it still leads to the endpoint that the change is about.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,16 +28,23 @@ pub trait Subscriptions: Send + Sync {
         keys: Vec<SubscriptionKey>,
     ) -> impl Future<Output = Vec<Result<Option<Subscription>, PortError>>> + Send;
 
-    /// Switches these off: their endpoints answered 410.
+    /// Switches these off, because their endpoints answered 410: to [`State::Gone`], or [`State::Disabled`]. One that is
+    /// off already stays as it is. Keys are distinct.
     fn switch_off(
+        &self,
+        updates: Vec<(SubscriptionUpdate, State)>,
+    ) -> impl Future<Output = Vec<Result<(), PortError>>> + Send;
+
+    /// Forgets the flag of a 404 and the failures of these: they were sent to. Keys are distinct.
+    fn recovered(
         &self,
         updates: Vec<SubscriptionUpdate>,
     ) -> impl Future<Output = Vec<Result<(), PortError>>> + Send;
 
-    /// Takes the flag of a 404 off these: they were sent to.
-    fn clear_flag(
+    /// Adds so many failures to the health of these. Keys are distinct.
+    fn failed(
         &self,
-        updates: Vec<SubscriptionUpdate>,
+        updates: Vec<(SubscriptionUpdate, u64)>,
     ) -> impl Future<Output = Vec<Result<(), PortError>>> + Send;
 }
 
@@ -63,6 +71,13 @@ pub trait SubscriptionHealth: Send + Sync {
 
     /// Flags it for health verification.
     fn flag(&self, update: SubscriptionUpdate) -> impl Future<Output = Result<(), PortError>> + Send;
+
+    /// Gives up a webhook's receiver, if its health is still this. Answers whether it was the one meant.
+    fn disable(
+        &self,
+        update: SubscriptionUpdate,
+        health: Health,
+    ) -> impl Future<Output = Result<bool, PortError>> + Send;
 
     /// Switches it off.
     fn mark_gone(&self, update: SubscriptionUpdate) -> impl Future<Output = Result<(), PortError>> + Send;

@@ -13,7 +13,7 @@ pub struct AttemptEvent<'a> {
     pub endpoint_hash: Option<&'a str>,
     /// Whose it is.
     pub tenant: &'a Tenant,
-    /// `web_push`.
+    /// `web_push` or `webhook`.
     pub channel: &'static str,
     /// The push service, where it is a known one.
     pub provider: &'static str,

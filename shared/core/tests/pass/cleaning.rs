@@ -5,6 +5,7 @@ use std::time::Duration;
 use redial_core::cleanup::Sweep;
 use redial_core::endpoint::Endpoint;
 use redial_core::ledger::State;
+use redial_core::recipient::Recipient;
 use redial_core::subscription::State as Standing;
 use redial_testkit::memory::sender::{answered, answered_with};
 
@@ -58,7 +59,8 @@ fn whoever_subscribed_again_is_not_pruned() {
     {
         let mut state = universe.world.state();
         let subscription = state.subscriptions.get_mut(&key).expect("stored");
-        subscription.target.endpoint = Endpoint::parse("https://push.example/new").expect("valid");
+        let Recipient::WebPush(target) = &mut subscription.recipient else { panic!("a browser") };
+        target.endpoint = Endpoint::parse("https://push.example/new").expect("valid");
         subscription.state = Standing::Active;
     }
     universe.world.pass(WINDOWS);

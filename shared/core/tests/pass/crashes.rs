@@ -1,6 +1,8 @@
 //! A worker is killed at every effect of every road, before it and after it. Nothing is lost, the delivery ends as it would have,
 //! and nothing is sent twice unless the death fell between the POST and its record.
 
+use redial_core::reason::Reason;
+use redial_core::subscription::State as Standing;
 use redial_testkit::memory::Death;
 
 use crate::roads::{Road, roads};
@@ -8,11 +10,10 @@ use crate::universe::Universe;
 
 fn travelled(road: &Road, death: Option<Death>, prepare: fn(&Universe)) -> Universe {
     let mut universe = Universe::new();
+    let message = road.to.prepare(&universe, road.answers.clone(), road.fields);
     prepare(&universe);
-    universe.subscribe("m");
-    universe.world.state().answers.insert(Universe::endpoint("m"), road.answers.clone());
     universe.world.state().death = death;
-    universe.produce(&Universe::message("m", road.fields));
+    universe.produce(&message);
     universe.run();
     universe
 }
@@ -44,6 +45,11 @@ pub(crate) fn killed_at_every_effect(roads: Vec<Road>, prepare: fn(&Universe)) -
                     assert_eq!((entry.state, entry.reason), (road.ends, road.reason), "{told}");
                 }
                 let state = universe.world.state();
+                if entry.reason == Some(Reason::Gone) {
+                    let mut subscriptions = state.subscriptions.values();
+                    assert!(subscriptions.all(|it| it.state != Standing::Active), "{told}");
+                }
+                assert!(state.webhooks.iter().all(|it| it.id == "m" && it.body == b"hello m"), "{told}");
                 assert!(entry.state.is_terminal(), "{told}: {entry:?}");
                 assert!(state.parked.is_empty(), "{told}");
                 if road.letter && !may_repeat {

@@ -6,3 +6,6 @@ mod crashes;
 mod policies;
 mod roads;
 mod universe;
+mod webhook_health;
+mod webhook_terms;
+mod webhooks;

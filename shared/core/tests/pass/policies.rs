@@ -10,7 +10,7 @@ use redial_testkit::memory::sender::{answered, answered_with};
 use redial_testkit::memory::{Death, PortErrorKind};
 
 use crate::crashes::killed_at_every_effect;
-use crate::roads::{Road, roads};
+use crate::roads::{Road, Whom, roads};
 use crate::universe::Universe;
 
 const TOPIC: &str = "order.created";
@@ -234,6 +234,7 @@ fn killed_at_any_effect_under_a_tenant_s_policy_nothing_is_lost() {
     let refused = || vec![answered(500); 6];
     let road = |name, answers, ends, reason, posts, letter| Road {
         name,
+        to: Whom::Browser,
         fields: "",
         answers,
         ends,

@@ -10,9 +10,40 @@ use redial_testkit::memory::sender::{answered, answered_with};
 
 use crate::universe::Universe;
 
-/// A road: what the push service answers, and how the delivery ends.
+/// Who a message is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Whom {
+    /// A browser's subscription.
+    Browser,
+    /// A webhook's subscription.
+    Hook,
+    /// A webhook's bare address.
+    Address,
+}
+
+impl Whom {
+    /// Makes `m` one of these, with these answers, and the message to it.
+    pub(crate) fn prepare(self, universe: &Universe, answers: Vec<Outcome>, fields: &str) -> String {
+        let (url, message) = match self {
+            Self::Browser => {
+                universe.subscribe("m");
+                (Universe::endpoint("m"), Universe::message("m", fields))
+            }
+            Self::Hook => {
+                universe.subscribe_hook("m");
+                (Universe::hook("m"), Universe::message("m", fields))
+            }
+            Self::Address => (Universe::hook("m"), Universe::message_to_url("m", fields)),
+        };
+        universe.world.state().answers.insert(url, answers);
+        message
+    }
+}
+
+/// A road: what is answered, and how the delivery ends.
 pub(crate) struct Road {
     pub(crate) name: &'static str,
+    pub(crate) to: Whom,
     pub(crate) fields: &'static str,
     pub(crate) answers: Vec<Outcome>,
     pub(crate) ends: State,
@@ -25,6 +56,7 @@ pub(crate) struct Road {
 pub(crate) fn roads() -> Vec<Road> {
     let road = |name, fields, answers, ends, reason, posts, letter| Road {
         name,
+        to: Whom::Browser,
         fields,
         answers,
         ends,

@@ -17,10 +17,12 @@ use redial_core::ledger::{Entry, State};
 use redial_core::message::QueueKind;
 use redial_core::ports::{Clock, PortError, Queue, Receipt};
 use redial_core::push_target::{PushKeys, PushTarget};
+use redial_core::recipient::Recipient;
 use redial_core::route::WaitSettings;
-use redial_core::subscription::{SpikeGuard, State as Standing, Subscription};
+use redial_core::subscription::{SpikeGuard, Subscription};
 use redial_core::time::Timestamp;
 use redial_core::wait::Release;
+use redial_core::webhook::{SWITCHED_OFF_AFTER, WebhookTarget};
 use redial_testkit::memory::World;
 
 /// SQS's visibility time-out: six times the function's time-out.
@@ -71,7 +73,12 @@ impl Universe {
                 hash_keys: hash_keys.clone(),
                 lease_margin: Duration::from_secs(10),
             },
-            cleaning: cleanup::Settings { hash_keys, guard, late_after: cleanup::LATE_AFTER },
+            cleaning: cleanup::Settings {
+                hash_keys,
+                guard,
+                switched_off_after: SWITCHED_OFF_AFTER,
+                late_after: cleanup::LATE_AFTER,
+            },
             queued: Vec::new(),
             letters: Vec::new(),
             serial: 0,
@@ -107,9 +114,48 @@ impl Universe {
             keys: PushKeys::parse(P256DH, AUTH).expect("valid"),
             vapid_key_id: None,
         };
-        let subscription =
-            Subscription { key: key.clone(), target, state: Standing::Active, flagged_at: None };
+        let subscription = Subscription::new(key.clone(), Recipient::WebPush(target));
         self.world.state().subscriptions.insert(key, subscription);
+    }
+
+    /// Where the webhook of an id leads.
+    pub(crate) fn hook(id: &str) -> String {
+        format!("https://hooks.example/{id}")
+    }
+
+    /// A message of that id to a subscription of another.
+    pub(crate) fn message_to(subscription: &str, id: &str, more: &str) -> String {
+        Self::message(subscription, more).replacen(
+            &format!(r#""id":"{subscription}""#),
+            &format!(r#""id":"{id}""#),
+            1,
+        )
+    }
+
+    /// Stores an active webhook's subscription, which leads to [`Self::hook`].
+    pub(crate) fn subscribe_hook(&self, id: &str) {
+        let key = Self::subscription_key(id);
+        let target = WebhookTarget::at(Endpoint::parse(&Self::hook(id)).expect("valid"));
+        let subscription = Subscription::new(key.clone(), Recipient::Webhook(target));
+        self.world.state().subscriptions.insert(key, subscription);
+    }
+
+    /// Changes a stored subscription.
+    pub(crate) fn amend(&self, id: &str, change: impl FnOnce(&mut Subscription)) {
+        change(self.world.state().subscriptions.get_mut(&Self::subscription_key(id)).expect("stored"));
+    }
+
+    /// A stored subscription.
+    pub(crate) fn subscription(&self, id: &str) -> Subscription {
+        self.world.state().subscriptions[&Self::subscription_key(id)].clone()
+    }
+
+    /// A message of tenant `acme` to the webhook of that id by its bare address, with more fields.
+    pub(crate) fn message_to_url(id: &str, more: &str) -> String {
+        let url = Self::hook(id);
+        format!(
+            r#"{{"tenant":"acme","id":"{id}","to":{{"webhook":{{"url":"{url}"}}}},"payload":"hello {id}"{more}}}"#
+        )
     }
 
     /// A message of tenant `acme` to a subscription of that id, with more fields.
@@ -149,6 +195,11 @@ impl Universe {
             }
         }
         panic!("it never ends: {:?}", self.world.state().ledger);
+    }
+
+    /// How often an effect of that name was made.
+    pub(crate) fn effects(&self, name: &str) -> usize {
+        self.world.state().trace.iter().filter(|made| **made == name).count()
     }
 
     /// Runs until something has come about; panics if it never does.
@@ -348,9 +399,11 @@ impl Universe {
         self.entry(id).map(|entry| entry.state)
     }
 
-    /// How often something was posted to a subscription's endpoint.
+    /// How often something was posted to where the browser or the webhook of an id is.
     pub(crate) fn posts_to(&self, id: &str) -> usize {
-        self.world.state().sent.iter().filter(|push| push.endpoint == Self::endpoint(id)).count()
+        let state = self.world.state();
+        let pushes = state.sent.iter().filter(|push| push.endpoint == Self::endpoint(id)).count();
+        pushes + state.webhooks.iter().filter(|webhook| webhook.url == Self::hook(id)).count()
     }
 }
 

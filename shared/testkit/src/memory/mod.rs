@@ -12,6 +12,7 @@ pub mod sender;
 mod subscriptions;
 mod telemetry;
 mod waits;
+mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -56,6 +57,29 @@ pub struct SentPush {
     pub at: Timestamp,
 }
 
+/// A webhook that was posted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SentWebhook {
+    /// The endpoint's text.
+    pub url: String,
+    /// Whose it is.
+    pub tenant: Tenant,
+    /// `webhook-id`.
+    pub id: String,
+    /// `webhook-timestamp`, in epoch seconds.
+    pub timestamp: i64,
+    /// The body.
+    pub body: Vec<u8>,
+    /// `content-type`, where there is a body: a custom one, or the payload's own.
+    pub content_type: Option<String>,
+    /// The custom headers, the message's over its receiver's.
+    pub headers: Vec<(String, String)>,
+    /// What it is signed with, `whsec_…`; empty for the tenant's own secrets.
+    pub secrets: Vec<String>,
+    /// When.
+    pub at: Timestamp,
+}
+
 /// What the world holds.
 #[derive(Debug, Default)]
 pub struct State {
@@ -91,14 +115,16 @@ pub struct State {
     pub bodies: BTreeMap<LetterKey, LetterBody>,
     /// Descriptions of dead letters.
     pub described: BTreeMap<LetterKey, Reference>,
-    /// What the sender answers, by endpoint, the first first; then [`State::usual_answer`].
+    /// What the senders answer, by endpoint, the first first; then [`State::usual_answer`].
     pub answers: HashMap<String, Vec<Outcome>>,
-    /// What the sender answers else; a 201 if unset.
+    /// What the senders answer else; if unset, a push 201 and a webhook 200.
     pub usual_answer: Option<Outcome>,
     /// Endpoints whose send panics, once each.
     pub panicking: HashSet<String>,
     /// Pushes that were made.
     pub sent: Vec<SentPush>,
+    /// Webhooks that were posted.
+    pub webhooks: Vec<SentWebhook>,
     /// How often keys were loaded again.
     pub key_reloads: usize,
     /// Metrics.
@@ -241,6 +267,7 @@ impl Environment for World {
     type Policies = Self;
     type Subscriptions = Self;
     type Sender = Self;
+    type Webhooks = Self;
     type Outbox = Self;
     type Parking = Self;
     type WaitRegistry = Self;
@@ -264,6 +291,9 @@ impl Environment for World {
         self
     }
     fn sender(&self) -> &Self {
+        self
+    }
+    fn webhooks(&self) -> &Self {
         self
     }
     fn outbox(&self) -> &Self {

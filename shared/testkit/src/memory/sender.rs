@@ -5,7 +5,7 @@ use std::time::Duration;
 use redial_core::outcome::{Outcome, Response};
 use redial_core::ports::{Push, PushSender};
 
-use super::{SentPush, World};
+use super::{SentPush, State, World};
 
 /// An answer of this status without headers or body.
 pub fn answered(status: u16) -> Outcome {
@@ -16,6 +16,14 @@ pub fn answered(status: u16) -> Outcome {
 pub fn answered_with(status: u16, headers: &[(&str, &str)]) -> Outcome {
     let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     Outcome::Response(Response { status, headers, ..Response::default() })
+}
+
+/// What the script has for an endpoint; else the usual answer; else `accepted`.
+pub(super) fn next_answer(state: &mut State, endpoint: &str, accepted: u16) -> Outcome {
+    match state.answers.get_mut(endpoint).filter(|answers| !answers.is_empty()) {
+        Some(answers) => answers.remove(0),
+        None => state.usual_answer.clone().unwrap_or_else(|| answered(accepted)),
+    }
 }
 
 impl PushSender for World {
@@ -30,11 +38,7 @@ impl PushSender for World {
         };
         self.effect("post", |state| {
             state.sent.push(sent);
-            let scripted = state.answers.get_mut(&endpoint).filter(|answers| !answers.is_empty());
-            match scripted {
-                Some(answers) => answers.remove(0),
-                None => state.usual_answer.clone().unwrap_or_else(|| answered(201)),
-            }
+            next_answer(state, &endpoint, 201)
         })
         .await
         .unwrap_or_else(|_| answered(500))

@@ -3,12 +3,13 @@
 use redial_core::identity::{SubscriptionKey, Tenant};
 use redial_core::ports::{PortError, PruneCandidate, SubscriptionHealth, SubscriptionUpdate, Subscriptions};
 use redial_core::subscription::{State as Standing, Subscription};
+use redial_core::webhook::Health;
 
 use super::{State, World};
 
 /// The subscription that an update is about, if it still leads to the endpoint that the update is about.
 fn meant<'a>(state: &'a mut State, update: &SubscriptionUpdate) -> Option<&'a mut Subscription> {
-    state.subscriptions.get_mut(&update.key).filter(|it| it.target.endpoint == update.endpoint)
+    state.subscriptions.get_mut(&update.key).filter(|it| *it.recipient.endpoint() == update.endpoint)
 }
 
 fn turn(state: &mut State, update: &SubscriptionUpdate, from: Standing, to: Standing) -> bool {
@@ -21,22 +22,45 @@ fn turn(state: &mut State, update: &SubscriptionUpdate, from: Standing, to: Stan
     }
 }
 
+/// A store takes one statement an item in a batch.
+fn assert_distinct<'a>(updates: impl Iterator<Item = &'a SubscriptionUpdate>) {
+    let mut keys: Vec<_> = updates.map(|update| &update.key).collect();
+    let n = keys.len();
+    keys.sort();
+    keys.dedup();
+    assert_eq!(keys.len(), n, "two updates of one subscription in a batch");
+}
+
 impl Subscriptions for World {
     async fn load(&self, keys: Vec<SubscriptionKey>) -> Vec<Result<Option<Subscription>, PortError>> {
         self.effect_on_each("load", keys, |state, key| state.subscriptions.get(&key).cloned()).await
     }
 
-    async fn switch_off(&self, updates: Vec<SubscriptionUpdate>) -> Vec<Result<(), PortError>> {
-        self.effect_on_each("switch_off", updates, |state, update| {
-            turn(state, &update, Standing::Active, Standing::Gone);
+    async fn switch_off(&self, updates: Vec<(SubscriptionUpdate, Standing)>) -> Vec<Result<(), PortError>> {
+        assert_distinct(updates.iter().map(|(update, _)| update));
+        self.effect_on_each("switch_off", updates, |state, (update, to)| {
+            turn(state, &update, Standing::Active, to);
         })
         .await
     }
 
-    async fn clear_flag(&self, updates: Vec<SubscriptionUpdate>) -> Vec<Result<(), PortError>> {
-        self.effect_on_each("clear_flag", updates, |state, update| {
+    async fn recovered(&self, updates: Vec<SubscriptionUpdate>) -> Vec<Result<(), PortError>> {
+        assert_distinct(updates.iter());
+        self.effect_on_each("recovered", updates, |state, update| {
             if let Some(it) = meant(state, &update) {
                 it.flagged_at = None;
+                it.health = Health::default();
+            }
+        })
+        .await
+    }
+
+    async fn failed(&self, updates: Vec<(SubscriptionUpdate, u64)>) -> Vec<Result<(), PortError>> {
+        assert_distinct(updates.iter().map(|(update, _)| update));
+        self.effect_on_each("failed", updates, |state, (update, failures)| {
+            if let Some(it) = meant(state, &update) {
+                it.health.failures += failures;
+                it.health.failing_since.get_or_insert(update.at);
             }
         })
         .await
@@ -53,6 +77,14 @@ impl SubscriptionHealth for World {
             if let Some(it) = meant(state, &update) {
                 it.flagged_at = Some(update.at);
             }
+        })
+        .await
+    }
+
+    async fn disable(&self, update: SubscriptionUpdate, health: Health) -> Result<bool, PortError> {
+        self.effect("disable", |state| {
+            let is_meant = meant(state, &update).is_some_and(|it| it.health == health);
+            is_meant && turn(state, &update, Standing::Active, Standing::Disabled)
         })
         .await
     }

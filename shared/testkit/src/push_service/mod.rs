@@ -36,7 +36,6 @@ mod service;
 mod subscriber;
 #[cfg(test)]
 mod tests;
-mod tls;
 mod vapid;
 
 use std::net::{Ipv4Addr, TcpListener};
@@ -44,13 +43,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
-use tokio_rustls::rustls;
 
 use crate::ambient;
 use crate::background::Background;
+use crate::tls;
 use received::Entry;
 use service::{Endpoint, Service};
 
+pub use crate::tls::StartError;
 pub use answer::Answer;
 pub use decrypt::DecryptError;
 pub use fixture::{Basis, Body, Fixture, Provider, Row};
@@ -64,20 +64,6 @@ pub struct PushService {
     service: Arc<Service>,
     ca_pem: String,
     _running: Background,
-}
-
-/// Why a push service did not start.
-#[derive(Debug, Error)]
-pub enum StartError {
-    /// No socket, or no thread.
-    #[error("no socket or thread for the push service")]
-    Io(#[from] std::io::Error),
-    /// No certificate.
-    #[error("no certificate for the push service")]
-    Certificate(#[from] rcgen::Error),
-    /// No TLS with that certificate.
-    #[error("no TLS for the push service")]
-    Tls(#[from] rustls::Error),
 }
 
 /// Not as many requests as waited for, in the time given.

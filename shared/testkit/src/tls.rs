@@ -1,6 +1,6 @@
 //! A certificate authority made for one run, and the server's side of TLS.
 //!
-//! Redial's sender accepts https only, so the test service speaks it, with a root certificate that a
+//! Redial's senders accept https only, so what they send to speaks it, with a root certificate that a
 //! client is told to trust. Nothing is written to a disk.
 
 use std::sync::Arc;
@@ -14,18 +14,33 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
-use super::StartError;
+use thiserror::Error;
+use tokio_rustls::rustls;
 
-/// The names a client may call the service by.
-const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
-
-pub(super) struct Identity {
-    /// The root certificate, PEM.
-    pub(super) ca_pem: String,
-    pub(super) acceptor: TlsAcceptor,
+/// Why a server did not start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// No socket, or no thread.
+    #[error("no socket or thread for the server")]
+    Io(#[from] std::io::Error),
+    /// No certificate.
+    #[error("no certificate for the server")]
+    Certificate(#[from] rcgen::Error),
+    /// No TLS with that certificate.
+    #[error("no TLS for the server")]
+    Tls(#[from] rustls::Error),
 }
 
-pub(super) fn identity() -> Result<Identity, StartError> {
+/// The names a client may call the server by.
+const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+pub(crate) struct Identity {
+    /// The root certificate, PEM.
+    pub(crate) ca_pem: String,
+    pub(crate) acceptor: TlsAcceptor,
+}
+
+pub(crate) fn identity() -> Result<Identity, StartError> {
     let mut root = CertificateParams::default();
     root.distinguished_name.push(DnType::CommonName, "Redial testkit root");
     root.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -33,7 +48,7 @@ pub(super) fn identity() -> Result<Identity, StartError> {
     let root = CertifiedIssuer::self_signed(root, KeyPair::generate()?)?;
 
     let mut leaf = CertificateParams::new(NAMES.map(String::from))?;
-    leaf.distinguished_name.push(DnType::CommonName, "Redial testkit push service");
+    leaf.distinguished_name.push(DnType::CommonName, "Redial testkit server");
     leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     leaf.use_authority_key_identifier_extension = true;
     let leaf_key = KeyPair::generate()?;

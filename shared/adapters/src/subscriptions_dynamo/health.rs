@@ -1,0 +1,222 @@
+//! What attempts tell of receivers, and what cleanup and operators make of it.
+//!
+//! A webhook that fails, or was switched off, has `failing_since` and `failing_tenant`. The index is made of them, so they
+//! are removed and never set to NULL, which an index refuses. Failures are added one item a call, because only UpdateItem
+//! adds to a number and keeps the first of two times.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
+use aws_sdk_dynamodb::types::{AttributeValue, Delete};
+use futures_util::future::join_all;
+use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
+use redial_core::ports::{PortError, PruneCandidate, SubscriptionHealth, SubscriptionUpdate, Subscriptions};
+use redial_core::subscription::{State, Subscription};
+use redial_core::time::Timestamp;
+use redial_core::webhook::Health;
+
+use super::{DynamoSubscriptions, FAILING, item};
+use crate::attributes::{Item, Read, ms, n, s};
+use crate::aws_error;
+
+/// What a success, or an operator, takes away.
+const OF_FAILING: [&str; 4] = ["flagged_at", "failures", "failing_since", "failing_tenant"];
+
+/// `SET` of a failing one: the time of the first failure stays.
+const BEGINS_TO_FAIL: &str = "failing_since = if_not_exists(failing_since, :at), failing_tenant = :tenant";
+
+impl DynamoSubscriptions {
+    /// A tenant's webhooks that fail or are switched off, those that have failed longest first.
+    pub async fn failing(&self, tenant: &Tenant) -> Result<Vec<Subscription>, PortError> {
+        let listed = self
+            .client
+            .query()
+            .table_name(&self.table)
+            .index_name(FAILING)
+            .key_condition_expression("failing_tenant = :tenant")
+            .expression_attribute_values(":tenant", s(tenant.as_str()))
+            .into_paginator()
+            .items()
+            .send()
+            .collect::<Result<Vec<Item>, _>>()
+            .await
+            .map_err(|error| aws_error::of_call("Query", &error))?;
+        let key = |item: &Item| {
+            let (_, id) = item.text("pk")?.split_once('#')?;
+            Some(SubscriptionKey { tenant: tenant.clone(), id: SubscriptionId::parse(id)? })
+        };
+        let keys = listed.iter().filter_map(key).collect();
+        let found = self.load(keys).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+        // The index is read a moment late: who recovered meanwhile is left out.
+        let is_meant = |it: &Subscription| it.health.failing_since.is_some();
+        Ok(found.into_iter().flatten().filter(is_meant).collect())
+    }
+
+    /// Sends to a subscription again, whatever it was switched off for; its receiver's health begins anew. `false` if there is
+    /// none of that key.
+    pub async fn enable(&self, key: &SubscriptionKey, now: Timestamp) -> Result<bool, PortError> {
+        let update = self
+            .updating(key)
+            .update_expression(format!(
+                "SET #state = :active, updated_at = :at REMOVE gone_at, {}",
+                OF_FAILING.join(", ")
+            ))
+            .condition_expression("attribute_exists(pk)")
+            .expression_attribute_names("#state", "state")
+            .expression_attribute_values(":active", s(State::Active.label()))
+            .expression_attribute_values(":at", ms(now));
+        self.updated(update).await
+    }
+
+    /// An UpdateItem on the condition that it still leads there.
+    fn updating_if_it_leads_there(&self, update: &SubscriptionUpdate) -> UpdateItemFluentBuilder {
+        self.updating(&update.key)
+            .condition_expression("endpoint = :endpoint")
+            .expression_attribute_values(":endpoint", s(update.endpoint.expose().as_str()))
+            .expression_attribute_values(":at", ms(update.at))
+            .expression_attribute_values(":tenant", s(update.key.tenant.as_str()))
+    }
+
+    async fn add_failures(&self, update: &SubscriptionUpdate, failures: u64) -> Result<(), PortError> {
+        let update = self
+            .updating_if_it_leads_there(update)
+            .update_expression(format!("ADD failures :failures SET updated_at = :at, {BEGINS_TO_FAIL}"))
+            .expression_attribute_values(":failures", n(failures));
+        self.updated(update).await.map(|_| ())
+    }
+
+    /// It is listed with the failing ones until it is enabled, since when it has failed if it did, else since now.
+    async fn switch_off_webhook(&self, update: &SubscriptionUpdate) -> Result<(), PortError> {
+        let update = self
+            .updating_if_it_leads_there(update)
+            .update_expression(format!("SET #state = :disabled, updated_at = :at, {BEGINS_TO_FAIL}"))
+            .condition_expression("endpoint = :endpoint AND #state = :active")
+            .expression_attribute_names("#state", "state")
+            .expression_attribute_values(":active", s(State::Active.label()))
+            .expression_attribute_values(":disabled", s(State::Disabled.label()));
+        self.updated(update).await.map(|_| ())
+    }
+}
+
+fn turned_off(update: &SubscriptionUpdate) -> Vec<(&'static str, AttributeValue)> {
+    vec![("state", s(State::Gone.label())), ("gone_at", ms(update.at)), ("updated_at", ms(update.at))]
+}
+
+fn active() -> [(&'static str, AttributeValue); 1] {
+    [("state", s(State::Active.label()))]
+}
+
+impl Subscriptions for DynamoSubscriptions {
+    async fn load(&self, keys: Vec<SubscriptionKey>) -> Vec<Result<Option<Subscription>, PortError>> {
+        match self.items(&keys).await {
+            Ok(items) => {
+                let mut found: HashMap<SubscriptionKey, Result<Subscription, PortError>> = items
+                    .iter()
+                    .filter_map(|item| Some((item::key(item)?, item::read(item, &self.keys)?)))
+                    .collect();
+                keys.iter().map(|key| found.remove(key).transpose()).collect()
+            }
+            Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
+        }
+    }
+
+    async fn switch_off(&self, updates: Vec<(SubscriptionUpdate, State)>) -> Vec<Result<(), PortError>> {
+        let gone: Vec<SubscriptionUpdate> = updates
+            .iter()
+            .filter(|(_, state)| *state != State::Disabled)
+            .map(|(update, _)| update.clone())
+            .collect();
+        let disabled = updates.iter().filter(|(_, state)| *state == State::Disabled);
+        let if_active = active();
+        let (gone, disabled) = futures_util::join!(
+            self.update_all(gone, turned_off, &[], &if_active),
+            join_all(disabled.map(|(update, _)| self.switch_off_webhook(update))),
+        );
+        let (mut gone, mut disabled) = (gone.into_iter(), disabled.into_iter());
+        let answer = |(_, state): &(SubscriptionUpdate, State)| match state {
+            State::Disabled => disabled.next(),
+            State::Active | State::Gone | State::Quarantined => gone.next().map(|done| done.map(|_| ())),
+        };
+        updates.iter().map(answer).map(|done| done.expect("every update was made")).collect()
+    }
+
+    async fn recovered(&self, updates: Vec<SubscriptionUpdate>) -> Vec<Result<(), PortError>> {
+        let sets = |update: &SubscriptionUpdate| vec![("updated_at", ms(update.at))];
+        let done = self.update_all(updates, sets, &OF_FAILING, &active()).await;
+        done.into_iter().map(|done| done.map(|_| ())).collect()
+    }
+
+    async fn failed(&self, updates: Vec<(SubscriptionUpdate, u64)>) -> Vec<Result<(), PortError>> {
+        join_all(updates.iter().map(|(update, failures)| self.add_failures(update, *failures))).await
+    }
+}
+
+impl SubscriptionHealth for DynamoSubscriptions {
+    async fn get(&self, key: &SubscriptionKey) -> Result<Option<Subscription>, PortError> {
+        self.load(vec![key.clone()]).await.into_iter().next().unwrap_or(Ok(None))
+    }
+
+    async fn flag(&self, update: SubscriptionUpdate) -> Result<(), PortError> {
+        let sets =
+            |update: &SubscriptionUpdate| vec![("flagged_at", ms(update.at)), ("updated_at", ms(update.at))];
+        self.update_one(update, sets, &[]).await.map(|_| ())
+    }
+
+    async fn disable(&self, update: SubscriptionUpdate, health: Health) -> Result<bool, PortError> {
+        let Some(since) = health.failing_since else { return Ok(false) };
+        let sets = |update: &SubscriptionUpdate| {
+            vec![("state", s(State::Disabled.label())), ("updated_at", ms(update.at))]
+        };
+        let [active] = active();
+        self.update_one(update, sets, &[active, ("failing_since", ms(since))]).await
+    }
+
+    async fn mark_gone(&self, update: SubscriptionUpdate) -> Result<(), PortError> {
+        self.update_one(update, turned_off, &active()).await.map(|_| ())
+    }
+
+    async fn quarantine(&self, update: SubscriptionUpdate) -> Result<bool, PortError> {
+        let sets = |update: &SubscriptionUpdate| {
+            vec![("state", s(State::Quarantined.label())), ("updated_at", ms(update.at))]
+        };
+        self.update_one(update, sets, &[("state", s(State::Gone.label()))]).await
+    }
+
+    async fn remove(&self, update: SubscriptionUpdate) -> Result<bool, PortError> {
+        let delete = Delete::builder()
+            .table_name(&self.table)
+            .key("pk", s(update.key.to_string()))
+            .condition_expression("#endpoint = :endpoint AND #state = :gone")
+            .expression_attribute_names("#endpoint", "endpoint")
+            .expression_attribute_names("#state", "state")
+            .expression_attribute_values(":endpoint", s(update.endpoint.expose().as_str()))
+            .expression_attribute_values(":gone", s(State::Gone.label()))
+            .build()
+            .expect("a delete has its table and its key");
+        self.with_count(&update.key.tenant, -1, |it| it.delete(delete)).await
+    }
+
+    async fn count(&self, tenant: &Tenant) -> Result<u64, PortError> {
+        self.control.subscriptions_of(tenant).await
+    }
+
+    async fn add_candidate(&self, window: i64, candidate: PruneCandidate) -> Result<(), PortError> {
+        self.control.add_candidate(window, candidate).await
+    }
+
+    async fn candidates(&self, window: i64) -> Result<Vec<PruneCandidate>, PortError> {
+        self.control.candidates(window).await
+    }
+
+    async fn decide_candidate(&self, window: i64, candidate: &PruneCandidate) -> Result<(), PortError> {
+        self.control.decide_candidate(window, candidate).await
+    }
+
+    async fn open_windows(&self, before: i64) -> Result<Vec<i64>, PortError> {
+        self.control.open_windows(before).await
+    }
+
+    async fn close_window(&self, window: i64) -> Result<(), PortError> {
+        self.control.close_window(window).await
+    }
+}

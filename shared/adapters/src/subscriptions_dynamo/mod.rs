@@ -1,0 +1,200 @@
+//! Stored subscriptions on DynamoDB.
+//!
+//! One item a subscription, by `tenant#id`. Every change of health is conditional on the endpoint that it is about: the user
+//! may have subscribed again in the meantime. How many a tenant has is counted beside them in `control`, in the same
+//! transaction that adds or removes one.
+//!
+//! | file | concept |
+//! |---|---|
+//! | `item` | what an item holds, of either kind |
+//! | `health` | what attempts tell of receivers, and what cleanup makes of it |
+//! | `rotation` | a webhook's signing secrets, exchanged under way |
+
+mod health;
+mod item;
+mod rotation;
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
+use aws_sdk_dynamodb::types::{AttributeValue, Put, ReturnConsumedCapacity, TransactWriteItem, Update};
+use redial_core::identity::{SubscriptionKey, Tenant};
+use redial_core::ports::{PortError, SubscriptionUpdate};
+use redial_core::subscription::Subscription;
+use redial_core::time::Timestamp;
+
+use crate::attributes::{Item, s};
+use crate::control_dynamo::DynamoControl;
+use crate::partiql::{self, Statement, Written};
+use crate::webhook_keys::WebhookKeys;
+use crate::write_units::WriteUnits;
+use crate::{aws_error, batch_get};
+
+/// The index of the webhooks that fail or are switched off: sparse, by tenant and by when their failing began.
+const FAILING: &str = "failing_by_tenant";
+
+/// The `subscriptions` table, and the `control` table beside it.
+#[derive(Clone, Debug)]
+pub struct DynamoSubscriptions {
+    client: Client,
+    table: String,
+    control: DynamoControl,
+    keys: WebhookKeys,
+    units: WriteUnits,
+}
+
+impl DynamoSubscriptions {
+    /// On this table: partition key `pk` (string); index `failing_by_tenant` on `failing_tenant` (string) and
+    /// `failing_since` (number). Webhooks' secrets and headers are sealed with `keys`.
+    pub fn new(client: Client, table: String, control: DynamoControl, keys: WebhookKeys) -> Self {
+        Self { client, table, control, keys, units: WriteUnits::default() }
+    }
+
+    /// With this meter of write units.
+    #[must_use]
+    pub fn metered(mut self, units: WriteUnits) -> Self {
+        self.units = units;
+        self
+    }
+
+    /// Stores a subscription at `now`, in place of one of the same id; its receiver's health begins anew. Answers whether it
+    /// is new. A retry policy of its own is kept as text: see [`Self::put_with_policy`].
+    pub async fn put(&self, subscription: &Subscription, now: Timestamp) -> Result<bool, PortError> {
+        self.put_item(&subscription.key, item::write(subscription, &self.keys, now)).await
+    }
+
+    /// The same, with a retry policy of its own: the JSON of one, or of the name of one of the package's, which the caller has
+    /// checked.
+    pub async fn put_with_policy(
+        &self,
+        subscription: &Subscription,
+        policy: &str,
+        now: Timestamp,
+    ) -> Result<bool, PortError> {
+        let mut item = item::write(subscription, &self.keys, now);
+        item.insert("policy".to_owned(), s(policy));
+        self.put_item(&subscription.key, item).await
+    }
+
+    async fn put_item(&self, key: &SubscriptionKey, item: Item) -> Result<bool, PortError> {
+        let put = Put::builder()
+            .table_name(&self.table)
+            .set_item(Some(item.clone()))
+            .condition_expression("attribute_not_exists(pk)")
+            .build()
+            .expect("a put has its table and its item");
+        let is_new = self.with_count(&key.tenant, 1, |it| it.put(put)).await?;
+        if !is_new {
+            let put = self.client.put_item().table_name(&self.table).set_item(Some(item)).send().await;
+            put.map_err(|error| aws_error::of_call("PutItem", &error))?;
+        }
+        Ok(is_new)
+    }
+
+    /// A write and its count in one transaction; `false` if the write's condition did not hold.
+    async fn with_count(
+        &self,
+        tenant: &Tenant,
+        step: i8,
+        write: impl FnOnce(
+            aws_sdk_dynamodb::types::builders::TransactWriteItemBuilder,
+        ) -> aws_sdk_dynamodb::types::builders::TransactWriteItemBuilder,
+    ) -> Result<bool, PortError> {
+        let count: Update = self.control.counting(tenant, step);
+        let done = self
+            .client
+            .transact_write_items()
+            .transact_items(write(TransactWriteItem::builder()).build())
+            .transact_items(TransactWriteItem::builder().update(count).build())
+            .send()
+            .await;
+        match done {
+            Ok(_) => Ok(true),
+            Err(error) => {
+                let cancelled = error.as_service_error().is_some_and(|error| {
+                    use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
+                    let TransactWriteItemsError::TransactionCanceledException(cancelled) = error else {
+                        return false;
+                    };
+                    let first = cancelled.cancellation_reasons().first();
+                    first.is_some_and(|reason| reason.code() == Some("ConditionalCheckFailed"))
+                });
+                if cancelled { Ok(false) } else { Err(aws_error::of_call("TransactWriteItems", &error)) }
+            }
+        }
+    }
+
+    /// The items of these keys as they are stored, in no order.
+    async fn items(&self, keys: &[SubscriptionKey]) -> Result<Vec<Item>, PortError> {
+        batch_get::get(&self.client, &self.table, keys.iter().map(item_key).collect()).await
+    }
+
+    /// `UPDATE … SET … REMOVE … WHERE it still leads there`, one statement a subscription.
+    async fn update_all(
+        &self,
+        updates: Vec<SubscriptionUpdate>,
+        sets: impl Fn(&SubscriptionUpdate) -> Vec<(&'static str, AttributeValue)>,
+        removes: &[&str],
+        extra: &[(&'static str, AttributeValue)],
+    ) -> Vec<Result<bool, PortError>> {
+        let statements = updates
+            .iter()
+            .map(|update| {
+                let mut conditions = vec![
+                    ("pk", s(update.key.to_string())),
+                    ("endpoint", s(update.endpoint.expose().as_str())),
+                ];
+                conditions.extend_from_slice(extra);
+                Statement::update_and_remove(&self.table, sets(update), removes, conditions)
+            })
+            .collect();
+        let written = partiql::execute(&self.client, &self.units, statements).await;
+        written
+            .into_iter()
+            .map(|written| match written {
+                Written::Yes => Ok(true),
+                // It is gone, or leads elsewhere now: the news is not about it.
+                Written::ConditionFailed => Ok(false),
+                Written::Failed(error) => Err(error),
+            })
+            .collect()
+    }
+
+    async fn update_one(
+        &self,
+        update: SubscriptionUpdate,
+        sets: impl Fn(&SubscriptionUpdate) -> Vec<(&'static str, AttributeValue)>,
+        extra: &[(&'static str, AttributeValue)],
+    ) -> Result<bool, PortError> {
+        self.update_all(vec![update], sets, &[], extra).await.into_iter().next().unwrap_or(Ok(false))
+    }
+
+    /// An UpdateItem of this subscription; its condition and what it changes are the caller's to add.
+    fn updating(&self, key: &SubscriptionKey) -> UpdateItemFluentBuilder {
+        let update = self.client.update_item().table_name(&self.table).set_key(Some(item_key(key)));
+        update.return_consumed_capacity(ReturnConsumedCapacity::Total)
+    }
+
+    /// Sends it; `false` if its condition did not hold.
+    async fn updated(&self, update: UpdateItemFluentBuilder) -> Result<bool, PortError> {
+        match update.send().await {
+            Ok(answer) => {
+                self.units.add(answer.consumed_capacity());
+                Ok(true)
+            }
+            Err(error)
+                if error
+                    .as_service_error()
+                    .is_some_and(|error| error.is_conditional_check_failed_exception()) =>
+            {
+                Ok(false)
+            }
+            Err(error) => Err(aws_error::of_call("UpdateItem", &error)),
+        }
+    }
+}
+
+fn item_key(key: &SubscriptionKey) -> Item {
+    HashMap::from([("pk".to_owned(), s(key.to_string()))])
+}

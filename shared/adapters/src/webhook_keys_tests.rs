@@ -1,0 +1,136 @@
+use hkdf::Hkdf;
+use proptest::prelude::*;
+use redial_core::identity::SubscriptionId;
+use sha2::Sha256;
+
+use super::*;
+
+const OLD: &str = "k1:0123456789abcdef0123456789abcdef";
+const NEW_AND_OLD: &str = "k2:fedcba9876543210fedcba9876543210, k1:0123456789abcdef0123456789abcdef";
+
+fn keys(text: &str) -> WebhookKeys {
+    WebhookKeys::parse(text).expect("valid")
+}
+
+fn tenant(name: &str) -> Tenant {
+    Tenant::parse(name).expect("valid")
+}
+
+fn subscription(name: &str, id: &str) -> SubscriptionKey {
+    SubscriptionKey { tenant: tenant(name), id: SubscriptionId::parse(id).expect("valid") }
+}
+
+fn one_secret() -> SigningSecrets {
+    let secret = WebhookSecret::new(vec![7; 32]).expect("valid");
+    SigningSecrets::new(vec![(secret, None)]).expect("one")
+}
+
+fn one_header() -> CustomHeaders {
+    CustomHeaders::new(vec![("authorization".to_owned(), "Bearer s3cret".to_owned())]).expect("valid")
+}
+
+prop_compose! {
+    fn secrets()(
+        all in prop::collection::vec((prop::collection::vec(any::<u8>(), 24..=64), any::<Option<i64>>()), 0..=5),
+    ) -> SigningSecrets {
+        let secret = |bytes| WebhookSecret::new(bytes).expect("24 to 64 bytes");
+        let all = all.into_iter().map(|(bytes, end)| (secret(bytes), end.map(Timestamp::from_ms))).collect();
+        SigningSecrets::new(all).expect("at most five")
+    }
+}
+
+prop_compose! {
+    fn headers()(all in prop::collection::btree_map("x-[a-z0-9]{1,20}", "[!-~]{1,40}", 0..=20)) -> CustomHeaders {
+        CustomHeaders::new(all.into_iter().collect()).expect("valid")
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_sealed_opens_for_its_subscription_and_for_no_other(
+        secrets in secrets(), headers in headers(), id in "[A-Za-z0-9_-]{1,63}"
+    ) {
+        let key = subscription("acme", &id);
+        let sealed = keys(OLD).seal(&key, &secrets, &headers);
+        prop_assert_eq!(keys(OLD).open(&key, &sealed), Some((secrets, headers)));
+        prop_assert_eq!(keys(OLD).open(&subscription("globex", &id), &sealed), None);
+        let longer = format!("{id}-");
+        prop_assert_eq!(keys(OLD).open(&subscription("acme", &longer), &sealed), None);
+    }
+
+    #[test]
+    fn a_text_of_which_one_character_was_changed_does_not_open(place in any::<prop::sample::Index>(), with in "[A-Za-z0-9+/:]") {
+        let key = subscription("acme", "s1");
+        let sealed = keys(OLD).seal(&key, &one_secret(), &one_header());
+        let place = place.index(sealed.len());
+        let mut changed = sealed.clone();
+        changed.replace_range(place..=place, &with);
+        prop_assume!(changed != sealed);
+        prop_assert_eq!(keys(NEW_AND_OLD).open(&key, &changed), None);
+    }
+}
+
+#[test]
+fn a_key_that_was_followed_by_a_newer_one_still_opens_and_no_longer_seals() {
+    let key = subscription("acme", "s1");
+    let old = keys(OLD).seal(&key, &one_secret(), &one_header());
+    assert_eq!(keys(NEW_AND_OLD).open(&key, &old), Some((one_secret(), one_header())));
+    let new = keys(NEW_AND_OLD).seal(&key, &one_secret(), &one_header());
+    assert!(old.starts_with("k1:") && new.starts_with("k2:"));
+    assert_eq!(keys(OLD).open(&key, &new), None, "the key is not known");
+    let other = keys("k1:another0another0another0another0");
+    assert_eq!(other.open(&key, &old), None, "another key of the same id");
+}
+
+#[test]
+fn sealing_twice_gives_two_texts_that_show_nothing() {
+    let key = subscription("acme", "s1");
+    let seal = || keys(OLD).seal(&key, &one_secret(), &one_header());
+    assert_ne!(seal(), seal());
+    assert!(!seal().contains("s3cret") && !seal().contains("whsec_"));
+}
+
+#[test]
+fn what_was_never_sealed_does_not_open() {
+    let key = subscription("acme", "s1");
+    for text in ["", "k1", "k1:", "k1:!", "k1:AAAA", "k9:AAAA", ":", &format!("k1:{}", "A".repeat(400))] {
+        assert_eq!(keys(OLD).open(&key, text), None, "{text}");
+    }
+}
+
+/// RustCrypto derives the same: HKDF-SHA256 (RFC 5869) without salt, `redial webhook sign` and the tenant as info.
+#[test]
+fn a_tenant_s_secret_is_hkdf_of_the_key_and_each_tenant_and_key_has_its_own() {
+    let mut expected = [0; 32];
+    let hkdf = Hkdf::<Sha256>::new(None, b"0123456789abcdef0123456789abcdef");
+    hkdf.expand(b"redial webhook signacme", &mut expected).expect("32 bytes");
+    let of = |text: &str, name: &str| keys(text).secrets_of(&tenant(name));
+    assert_eq!(of(OLD, "acme"), [WebhookSecret::new(expected.to_vec()).expect("valid")]);
+
+    let both = of(NEW_AND_OLD, "acme");
+    assert_eq!((both.len(), &both[1..]), (2, of(OLD, "acme").as_slice()));
+    assert_ne!(both[0], both[1]);
+    assert_ne!(of(OLD, "acme"), of(OLD, "globex"));
+}
+
+#[test]
+fn a_generated_secret_is_read_as_it_is() {
+    let generated = keys(r#"{"id":"k1","key":"0123456789abcdef0123456789abcdef"}"#);
+    assert_eq!(generated.secrets_of(&tenant("acme")), keys(OLD).secrets_of(&tenant("acme")));
+    assert!(WebhookKeys::parse(r#"{"id":"k1","key":"punctuation: all, of it!"}"#).is_ok());
+}
+
+#[test]
+fn weak_or_doubled_keys_are_refused() {
+    let long = format!("{}:0123456789abcdef", "k".repeat(33));
+    for bad in
+        ["", "k1", "k1:short", "k 1:0123456789abcdef", "k1:0123456789abcdef,k1:0123456789abcdef", "{}", &long]
+    {
+        assert_eq!(WebhookKeys::parse(bad).err(), Some(WebhookKeysError), "{bad}");
+    }
+}
+
+#[test]
+fn debug_shows_the_ids_alone() {
+    assert_eq!(format!("{:?}", keys(NEW_AND_OLD)), r#"["k2", "k1"]"#);
+}

@@ -1,0 +1,295 @@
+use std::future::ready;
+use std::sync::{Arc, Mutex};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit, Mac};
+use http::{Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Bytes;
+use redial_core::endpoint::Endpoint;
+use redial_core::identity::{DeliveryId, Tenant};
+use redial_core::outcome::{Impossible, InDoubt};
+use redial_core::payload::{Media, Payload};
+use redial_core::time::Timestamp;
+use redial_core::webhook::{CustomHeaders, SigningSecrets, WebhookSecret, WebhookTarget};
+use sha2::Sha256;
+
+use super::*;
+use crate::egress::{EgressAllow, EgressConfig, ExtraRoots};
+use crate::receiver::{Identity, Receiver, read_request};
+
+const NOW: i64 = 1_800_000_000;
+
+const JSON: &[u8] = br#"{"order": 7}"#;
+
+struct FixedClock;
+
+impl Clock for FixedClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_secs(NOW)
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+}
+
+fn keys() -> WebhookKeys {
+    WebhookKeys::parse("k2:fedcba9876543210,k1:0123456789abcdef").expect("valid")
+}
+
+fn tenant() -> Tenant {
+    Tenant::parse("acme").expect("valid")
+}
+
+fn secret(byte: u8) -> WebhookSecret {
+    WebhookSecret::new(vec![byte; 32]).expect("valid")
+}
+
+fn headers(pairs: &[(&str, &str)]) -> CustomHeaders {
+    let pairs = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    CustomHeaders::new(pairs).expect("valid")
+}
+
+fn json(bytes: &[u8]) -> Payload {
+    Payload::written_as(Media::Json, bytes.to_vec())
+}
+
+/// A sender that may reach these origins.
+fn sender(allow: &str, ca_pem: &str) -> StandardWebhookSender<FixedClock> {
+    let egress = Egress::new(EgressConfig {
+        connect_timeout: Duration::from_millis(400),
+        total_timeout: Duration::from_millis(1500),
+        allow: EgressAllow::parse(allow).expect("origins"),
+        extra_roots: ExtraRoots::from_pem(ca_pem.as_bytes()).expect("a certificate"),
+    });
+    StandardWebhookSender::new(keys(), egress, FixedClock)
+}
+
+/// A webhook's receiver that keeps what it gets.
+struct Service {
+    receiver: Receiver,
+    requests: Arc<Mutex<Vec<Request<Bytes>>>>,
+    sender: StandardWebhookSender<FixedClock>,
+}
+
+impl Service {
+    async fn answering(status: u16, location: Option<&str>) -> Self {
+        let identity = Identity::new(&["h2", "http/1.1"]);
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&requests);
+        let location = location.map(str::to_owned);
+        let receiver = Receiver::http(&identity, move |request| {
+            kept.lock().expect("no panic").push(request);
+            let mut response = Response::new(Full::default());
+            *response.status_mut() = StatusCode::from_u16(status).expect("a status");
+            if let Some(location) = &location {
+                response.headers_mut().insert("location", location.parse().expect("a value"));
+            }
+            ready(Ok(response))
+        })
+        .await;
+        let sender = sender(&receiver.origin(), &identity.ca_pem);
+        Self { receiver, requests, sender }
+    }
+
+    fn target(&self) -> WebhookTarget {
+        let url = format!("{}/hooks/s1?x=1", self.receiver.origin());
+        WebhookTarget::at(Endpoint::parse(&url).expect("an endpoint"))
+    }
+
+    async fn send(&self, target: &WebhookTarget, payload: &Payload, own: &CustomHeaders) -> Request<Bytes> {
+        let outcome = send(&self.sender, target, payload, own).await;
+        assert!(matches!(&outcome, Outcome::Response(answer) if answer.status == 200), "{outcome:?}");
+        self.requests.lock().expect("no panic").pop().expect("one request")
+    }
+}
+
+async fn send(
+    sender: &StandardWebhookSender<FixedClock>,
+    target: &WebhookTarget,
+    payload: &Payload,
+    headers: &CustomHeaders,
+) -> Outcome {
+    let id = DeliveryId::parse("order-7").expect("valid");
+    let (tenant, at) = (tenant(), FixedClock.now());
+    sender.send(Webhook { tenant: &tenant, target, id: &id, payload, headers, at }).await
+}
+
+/// A request's headers by name, in their order.
+fn received(request: &Request<Bytes>) -> Vec<(&str, &str)> {
+    let headers = request.headers().iter();
+    let mut headers: Vec<_> =
+        headers.map(|(name, value)| (name.as_str(), value.to_str().expect("text"))).collect();
+    headers.sort_unstable();
+    headers
+}
+
+fn header<'a>(request: &'a Request<Bytes>, name: &str) -> &'a str {
+    request.headers().get(name).map(|value| value.to_str().expect("text")).unwrap_or_default()
+}
+
+/// The signature as a receiver computes it, with another implementation than the sender's.
+fn signature(secret: &WebhookSecret, request: &Request<Bytes>) -> String {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.expose_bytes()).expect("any length will do");
+    for part in
+        [header(request, "webhook-id").as_bytes(), b".", header(request, "webhook-timestamp").as_bytes()]
+    {
+        mac.update(part);
+    }
+    mac.update(b".");
+    mac.update(request.body());
+    format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
+}
+
+#[tokio::test]
+async fn a_webhook_carries_what_standard_webhooks_asks_for_and_nothing_else() {
+    let service = Service::answering(200, None).await;
+    let secrets = SigningSecrets::new(vec![(secret(1), None)]).expect("one");
+    let target = WebhookTarget { secrets, ..service.target() };
+    let request = service.send(&target, &json(JSON), &CustomHeaders::default()).await;
+    assert_eq!(request.method(), "POST");
+    assert_eq!(request.uri().path_and_query().expect("a path").as_str(), "/hooks/s1?x=1");
+    assert_eq!(request.body(), JSON);
+    let signature = signature(&secret(1), &request);
+    let expected = [
+        ("accept", "*/*"),
+        ("content-length", "12"),
+        ("content-type", "application/json"),
+        ("user-agent", concat!("redial/", env!("CARGO_PKG_VERSION"))),
+        ("webhook-id", "order-7"),
+        ("webhook-signature", &signature),
+        ("webhook-timestamp", "1800000000"),
+    ];
+    assert_eq!(received(&request), expected);
+}
+
+#[tokio::test]
+async fn the_specification_s_example_is_signed_as_it_says() {
+    let service = Service::answering(200, None).await;
+    let secret = WebhookSecret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").expect("valid");
+    let secrets = SigningSecrets::new(vec![(secret, None)]).expect("one");
+    let target = WebhookTarget { secrets, ..service.target() };
+    let webhook = Webhook {
+        tenant: &tenant(),
+        target: &target,
+        id: &DeliveryId::parse("msg_p5jXN8AQM9LWM0D4loKWxJek").expect("valid"),
+        payload: &json(br#"{"test": 2432232314}"#),
+        headers: &CustomHeaders::default(),
+        at: Timestamp::from_secs(1_614_265_330),
+    };
+    service.sender.send(webhook).await;
+    let request = service.requests.lock().expect("no panic").pop().expect("one request");
+    assert_eq!(header(&request, "webhook-signature"), "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+}
+
+#[tokio::test]
+async fn every_secret_that_is_valid_signs_and_one_whose_grace_is_over_does_not() {
+    let service = Service::answering(200, None).await;
+    let ends = |secs| Some(Timestamp::from_secs(NOW + secs));
+    let secrets = vec![(secret(3), None), (secret(2), ends(1)), (secret(1), ends(0))];
+    let target = WebhookTarget { secrets: SigningSecrets::new(secrets).expect("three"), ..service.target() };
+    let request = service.send(&target, &json(JSON), &CustomHeaders::default()).await;
+    let expected = [signature(&secret(3), &request), signature(&secret(2), &request)].join(" ");
+    assert_eq!(header(&request, "webhook-signature"), expected);
+}
+
+#[tokio::test]
+async fn where_a_receiver_has_no_secret_its_tenant_s_sign_those_of_both_keys() {
+    let service = Service::answering(200, None).await;
+    let over = SigningSecrets::new(vec![(secret(1), Some(Timestamp::from_secs(NOW)))]).expect("one");
+    for secrets in [SigningSecrets::default(), over] {
+        let target = WebhookTarget { secrets, ..service.target() };
+        let request = service.send(&target, &json(JSON), &CustomHeaders::default()).await;
+        let of_tenant = keys().secrets_of(&tenant());
+        let expected: Vec<String> = of_tenant.iter().map(|secret| signature(secret, &request)).collect();
+        assert_eq!(expected.len(), 2);
+        assert_eq!(header(&request, "webhook-signature"), expected.join(" "));
+    }
+}
+
+#[tokio::test]
+async fn a_message_s_headers_go_before_its_subscription_s_and_before_the_payload_s_type() {
+    let service = Service::answering(200, None).await;
+    let of_subscription = headers(&[("authorization", "Bearer s3cret"), ("x-shop", "subscription")]);
+    let target = WebhookTarget { headers: of_subscription, ..service.target() };
+    let own = headers(&[("X-Shop", "message"), ("Content-Type", "application/cloudevents+json")]);
+    let request = service.send(&target, &json(JSON), &own).await;
+    assert_eq!(header(&request, "authorization"), "Bearer s3cret");
+    assert_eq!(header(&request, "x-shop"), "message");
+    assert_eq!(header(&request, "content-type"), "application/cloudevents+json");
+    assert_eq!(request.headers().get_all("content-type").iter().count(), 1);
+}
+
+#[tokio::test]
+async fn the_content_type_is_what_the_payload_was_written_as_and_an_empty_one_has_none() {
+    let service = Service::answering(200, None).await;
+    for (media, expected) in [
+        (Media::Json, "application/json"),
+        (Media::Text, "text/plain; charset=utf-8"),
+        (Media::Bytes, "application/octet-stream"),
+    ] {
+        let payload = Payload::written_as(media, b"7".to_vec());
+        let request = service.send(&service.target(), &payload, &CustomHeaders::default()).await;
+        assert_eq!(header(&request, "content-type"), expected);
+    }
+    let own = headers(&[("content-type", "text/plain")]);
+    let request = service.send(&service.target(), &Payload::default(), &own).await;
+    assert!(request.body().is_empty());
+    assert_eq!(request.headers().get("content-type"), None);
+    let expected = signature(&keys().secrets_of(&tenant())[0], &request);
+    assert!(header(&request, "webhook-signature").starts_with(&expected));
+}
+
+#[tokio::test]
+async fn the_longest_body_arrives() {
+    let service = Service::answering(200, None).await;
+    let payload = Payload::new(vec![b'x'; redial_core::webhook::MAX_BODY]);
+    let request = service.send(&service.target(), &payload, &CustomHeaders::default()).await;
+    assert_eq!(request.body().len(), 262_144);
+}
+
+#[tokio::test]
+async fn a_receiver_that_does_not_answer_in_time_leaves_it_in_doubt() {
+    let identity = Identity::new(&["http/1.1"]);
+    let receiver = Receiver::tls(&identity, |mut stream| async move {
+        read_request(&mut stream).await;
+        tokio::time::sleep(Duration::from_secs(30)).await;
+    })
+    .await;
+    let sender = sender(&receiver.origin(), &identity.ca_pem);
+    let target = WebhookTarget::at(Endpoint::parse(&receiver.origin()).expect("an endpoint"));
+    let outcome = send(&sender, &target, &Payload::new(b"sealed".to_vec()), &CustomHeaders::default()).await;
+    assert_eq!(outcome, Outcome::InDoubt(InDoubt::Timeout));
+    assert_eq!(sender.attempt_timeout(), Duration::from_millis(1500));
+}
+
+#[tokio::test]
+async fn a_redirect_is_an_answer_and_not_followed() {
+    let service = Service::answering(308, Some("https://169.254.169.254/latest/meta-data")).await;
+    let outcome = send(&service.sender, &service.target(), &json(JSON), &CustomHeaders::default()).await;
+    assert!(matches!(&outcome, Outcome::Response(answer) if answer.status == 308), "{outcome:?}");
+    assert_eq!(service.requests.lock().expect("no panic").len(), 1);
+}
+
+#[tokio::test]
+async fn a_private_address_and_another_port_are_not_allowed_and_nothing_is_connected() {
+    let identity = Identity::new(&["h2"]);
+    let receiver = Receiver::tls(&identity, |_| async {}).await;
+    let sender = sender("", &identity.ca_pem);
+    let port = receiver.port;
+    for url in [
+        "https://10.0.0.1/x".to_owned(),
+        "https://169.254.169.254/latest/meta-data".to_owned(),
+        "https://[::1]/x".to_owned(),
+        "https://localhost/x".to_owned(),
+        format!("https://127.0.0.1:{port}/x"),
+        format!("https://localhost:{port}/x"),
+    ] {
+        let target = WebhookTarget::at(Endpoint::parse(&url).expect("an endpoint"));
+        let outcome = send(&sender, &target, &json(JSON), &CustomHeaders::default()).await;
+        assert_eq!(outcome, Outcome::Impossible(Impossible::EndpointNotAllowed), "{url}");
+    }
+    assert_eq!(receiver.connections(), 0);
+}

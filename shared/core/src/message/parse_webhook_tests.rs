@@ -1,0 +1,215 @@
+//! What a message to a webhook may say, and how everything else is refused.
+
+use super::tests::{errors, message, read, sent, to_subscription};
+use super::*;
+use crate::channel::Channel;
+use crate::recipient::Recipient;
+
+fn to_url(rest: &str) -> String {
+    format!(r#"{{"tenant":"acme","to":{{"webhook":{{"url":"https://hooks.example/a?b=c"}}}}{rest}}}"#)
+}
+
+fn to_browser(rest: &str) -> String {
+    let keys = r#"{"p256dh":"BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4","auth":"BTBZMqHH6r4Tts7J_aSIgg"}"#;
+    let web_push = format!(r#"{{"endpoint":"https://push.example/x","keys":{keys}}}"#);
+    format!(r#"{{"tenant":"acme","to":{{"web_push":{web_push}}}{rest}}}"#)
+}
+
+#[test]
+fn an_address_is_enough_for_a_webhook() {
+    let read = message(&to_url(r#","payload":{"a":1},"event_type":"order.created""#));
+    let Some(Recipient::Webhook(target)) = read.to.recipient() else { panic!("a webhook") };
+    assert_eq!(target.endpoint.expose().as_str(), "https://hooks.example/a?b=c");
+    assert!(target.secrets.at(sent()).is_empty() && target.headers.is_empty());
+    assert_eq!(read.to.subscription(), None);
+}
+
+#[test]
+fn a_url_that_is_none_is_named_and_not_shown() {
+    let long = format!(r#"{{"url":"https://hooks.example/{}"}}"#, "secret".repeat(400));
+    let an_url = "expected an https URL without userinfo, at most 2048 bytes";
+    for (webhook, error) in [
+        (r#"{"url":"http://secret.example/"}"#, format!("to.webhook.url: {an_url}, found a string")),
+        (r#"{"url":"https://secret:x@a.example/"}"#, format!("to.webhook.url: {an_url}, found a string")),
+        (r#"{"url":"secret.example"}"#, format!("to.webhook.url: {an_url}, found a string")),
+        (r#"{"url":"https://"}"#, format!("to.webhook.url: {an_url}, found a string")),
+        (&long, format!("to.webhook.url: {an_url}, found a string")),
+        (r#"{"url":7}"#, format!("to.webhook.url: {an_url}, found an integer")),
+        ("{}", format!("to.webhook.url: {an_url}, found nothing")),
+        (r#""https://secret.example""#, "to.webhook: expected a JSON object, found a string".to_owned()),
+        (
+            r#"{"url":"https://a.example","secret":"secret"}"#,
+            "to.webhook.secret: expected no such field, found a string".to_owned(),
+        ),
+    ] {
+        assert_eq!(errors(&format!(r#"{{"tenant":"acme","to":{{"webhook":{webhook}}}}}"#)), [error]);
+    }
+}
+
+#[test]
+fn a_webhook_and_another_recipient_are_one_too_many() {
+    let found =
+        errors(r#"{"tenant":"acme","to":{"webhook":{"url":"https://a.example"},"subscription":"s1"}}"#);
+    assert!(found[0].starts_with("to: expected one of"), "{found:?}");
+}
+
+#[test]
+fn a_bare_address_takes_free_headers_and_a_subscription_any_lawful_one() {
+    let of = |body: String| message(&body).headers;
+    let free = r#","headers":{"X-Shop":"7","Content-Type":"text/csv","traceparent":"00-1"}"#;
+    let written = [("x-shop", "7"), ("content-type", "text/csv"), ("traceparent", "00-1")];
+    for body in [to_url(free), to_subscription(free)] {
+        let headers = of(body);
+        let read: Vec<_> = headers.expose().iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        assert_eq!(read, written);
+    }
+
+    let token = r#","headers":{"Authorization":"Bearer secret"}"#;
+    assert_eq!(of(to_subscription(token)).get("authorization"), Some("Bearer secret"));
+    assert_eq!(
+        errors(&to_url(token)),
+        ["headers: expected names that any message may set: x-…, content-type, traceparent and the like, \
+          found an object"]
+    );
+    for body in [to_url(r#","headers":{}"#), to_subscription(r#","headers":{}"#), to_url("")] {
+        assert!(of(body).is_empty());
+    }
+}
+
+#[test]
+fn headers_that_nobody_may_set_are_named_and_no_value_is_shown() {
+    for (headers, error) in [
+        (
+            r#"{"Host":"secret"}"#,
+            "headers.Host: expected another name: no part of HTTP itself or of the signature, and each once, \
+             found an object",
+        ),
+        (
+            r#"{"webhook-id":"secret"}"#,
+            "headers.webhook-id: expected another name: no part of HTTP itself or of the signature, and each \
+             once, found an object",
+        ),
+        (
+            r#"{"x-a":"secret","X-A":"secret"}"#,
+            "headers.X-A: expected another name: no part of HTTP itself or of the signature, and each once, \
+             found an object",
+        ),
+        (
+            r#"{"x-a":"secret\r\nx-b: secret"}"#,
+            "headers.x-a: expected 1 to 1024 visible ASCII characters and spaces, found an object",
+        ),
+        (r#"{"x-a":7}"#, "headers.x-a: expected a string, found an integer"),
+        (r#"["x-a"]"#, "headers: expected an object of names and values, found an array"),
+        ("null", "headers: expected an object of names and values, found null"),
+    ] {
+        for to in [to_url, to_subscription] {
+            assert_eq!(errors(&to(&format!(r#","headers":{headers}"#))), [error]);
+        }
+    }
+    let many: Vec<String> = (0..21).map(|n| format!(r#""x-{n}":"v""#)).collect();
+    let found = errors(&to_url(&format!(r#","headers":{{{}}}"#, many.join(","))));
+    assert_eq!(found, ["headers.x-20: expected at most 20 headers, found an object"]);
+}
+
+#[test]
+fn a_web_push_has_no_headers_of_its_sender_s() {
+    for headers in [r#"{"x-a":"1"}"#, "{}", "7"] {
+        let found = errors(&to_browser(&format!(r#","headers":{headers}"#)));
+        assert!(
+            found[0].starts_with("headers: expected nothing: a web push has no headers"),
+            "{headers}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn a_ttl_is_at_most_a_year_and_a_web_push_s_28_days() {
+    for (to, most, told) in [
+        (to_url as fn(&str) -> String, 31_536_000, "31536000 (a year)"),
+        (to_subscription, 31_536_000, "31536000 (a year)"),
+        (to_browser, 2_419_200, "2419200 (28 days)"),
+    ] {
+        let ttl = |secs: i64| to(&format!(r#","ttl":{secs}"#));
+        for secs in [0, 1, most] {
+            assert_eq!(message(&ttl(secs)).ttl.map(|ttl| i64::from(ttl.as_secs())), Some(secs));
+        }
+        for secs in [-1, most + 1, i64::from(u32::MAX), i64::from(u32::MAX) + 1] {
+            let expected = format!("ttl: expected whole seconds from 0 to {told}, found an integer");
+            assert_eq!(errors(&ttl(secs)), [expected]);
+        }
+    }
+}
+
+#[test]
+fn a_webhook_without_a_ttl_has_none_whatever_its_class() {
+    for class in ["otp", "alert", "campaign"] {
+        let read = message(&to_url(&format!(r#","class":"{class}""#)));
+        assert_eq!((read.ttl, read.ttl_on(Channel::Webhook)), (None, Ttl::UNLIMITED));
+        let deadline = read.deadline(Channel::Webhook, sent());
+        assert!(!deadline.is_limited() && !deadline.is_over(sent().plus(MAX_WAIT * 100), 7));
+        let body = read.expose_travel_body(&Travel::start(sent()), deadline, sent());
+        assert!(!body.contains("ttl_remaining"), "{body}");
+    }
+    let given = message(&to_url(r#","ttl":60"#));
+    let deadline = given.deadline(Channel::Webhook, sent());
+    let body = given.expose_travel_body(&Travel::start(sent()), deadline, sent());
+    assert!(body.contains(r#""ttl_remaining":60"#), "{body}");
+}
+
+#[test]
+fn a_payload_is_at_most_256_kib_and_the_limit_is_named() {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+
+    let text = |bytes: usize| format!(r#","payload":"{}""#, "x".repeat(bytes));
+    let base64 = |bytes: usize| format!(r#","payload":{{"base64":"{}"}}"#, STANDARD.encode(vec![7; bytes]));
+    let json = |bytes: usize| format!(r#","payload":["{}"]"#, "x".repeat(bytes - 4));
+    for to in [to_url as fn(&str) -> String, to_subscription, to_browser] {
+        for written in [&text as &dyn Fn(usize) -> String, &base64, &json] {
+            assert_eq!(message(&to(&written(262_144))).payload.len(), 262_144);
+            let found = errors(&to(&written(262_145)));
+            assert_eq!(found, ["payload: expected at most 262144 bytes, found 262145 bytes"]);
+        }
+    }
+}
+
+#[test]
+fn a_payload_s_media_type_follows_from_how_it_is_written() {
+    for (written, media, content_type) in [
+        (r#""text""#, Media::Text, "text/plain; charset=utf-8"),
+        (r#"{"a":1}"#, Media::Json, "application/json"),
+        ("[]", Media::Json, "application/json"),
+        ("7", Media::Json, "application/json"),
+        ("false", Media::Json, "application/json"),
+        (r#"{"base64":"AP8=","more":1}"#, Media::Json, "application/json"),
+        (r#"{"base64":"AP8="}"#, Media::Bytes, "application/octet-stream"),
+    ] {
+        let first = message(&to_url(&format!(r#","payload":{written}"#)));
+        assert_eq!((first.payload.media(), media.content_type()), (media, content_type), "{written}");
+        let deadline = first.deadline(Channel::Webhook, sent());
+        let body = first.expose_travel_body(&Travel::start(sent()), deadline, sent());
+        let again = read(&body, QueueKind::Retry).expect("valid").0;
+        assert_eq!(again.payload, first.payload, "{written}");
+    }
+    assert!(message(&to_url(r#","payload":null"#)).payload.is_empty());
+}
+
+#[test]
+fn headers_travel_and_are_checked_again_on_their_way() {
+    let first = message(&to_subscription(r#","headers":{"X-Shop":"7","Authorization":"Bearer t"}"#));
+    let deadline = first.deadline(Channel::Webhook, sent());
+    let body = first.expose_travel_body(&Travel::start(sent()), deadline, sent());
+    assert_eq!(read(&body, QueueKind::Retry).expect("valid").0.headers, first.headers);
+    let forged = body.replace("X-Shop", "webhook-signature");
+    assert!(read(&forged, QueueKind::Retry).is_err());
+}
+
+#[test]
+fn webhooks_to_different_addresses_have_different_fingerprints() {
+    let keys = crate::endpoint::HashKeys::parse("k1:0123456789abcdef").expect("valid");
+    let print = |body: &str| message(body).fingerprint(&keys);
+    let one = to_url(r#","payload":"a""#);
+    assert_eq!(print(&one), print(&one));
+    assert_ne!(print(&one), print(&one.replace("b=c", "b=d")));
+    assert_ne!(print(&one), print(&to_subscription(r#","payload":"a""#)));
+}

@@ -1,0 +1,217 @@
+//! Headers that a sender may add to a webhook.
+//!
+//! Some belong to HTTP, some to the signature, and some would make Redial the accomplice of whoever writes messages: those are
+//! never taken. A message's own headers are on a short list, because a message comes from any producer; a subscription is
+//! the operator's, may have any other header, and may permit further ones to its messages.
+
+use std::fmt;
+
+/// The most headers that a message or a subscription may have.
+const MOST: usize = 20;
+
+/// The longest name and the longest value, in bytes.
+const MAX_NAME: usize = 64;
+const MAX_VALUE: usize = 1024;
+
+/// What no one sets: HTTP's own, and the signature's.
+const NEVER: [&str; 20] = [
+    "connection",
+    "content-encoding",
+    "content-length",
+    "cookie",
+    "expect",
+    "forwarded",
+    "host",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "user-agent",
+    "via",
+    "webhook-id",
+    "webhook-signature",
+    "webhook-timestamp",
+];
+
+/// What no one sets because it speaks for the network between: by its beginning.
+const NEVER_PREFIXES: [&str; 3] = ["x-forwarded-", "x-real-", "x-amz-"];
+
+/// What any message may set, beside `x-…`.
+const FREE: [&str; 8] = [
+    "accept",
+    "accept-language",
+    "baggage",
+    "content-type",
+    "correlation-id",
+    "request-id",
+    "traceparent",
+    "tracestate",
+];
+
+/// Header names that a subscription permits to its messages beside the free ones, in lower case.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Permitted(Vec<String>);
+
+impl Permitted {
+    /// These names; `None` if one of them is no header's name, or one that is never taken.
+    pub fn new(names: Vec<String>) -> Option<Self> {
+        let names: Vec<String> = names.iter().map(|name| name.to_ascii_lowercase()).collect();
+        (names.len() <= MOST && names.iter().all(|name| is_name(name) && !is_never(name)))
+            .then_some(Self(names))
+    }
+
+    /// The names.
+    pub fn names(&self) -> &[String] {
+        &self.0
+    }
+}
+
+/// Headers, names in lower case and distinct, values of visible ASCII.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct CustomHeaders(Vec<(String, String)>);
+
+/// Why a header is not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum HeaderError {
+    /// Too many of them.
+    #[error("at most 20 headers")]
+    TooMany,
+    /// The name is none, is one that is never taken, or stands twice.
+    #[error("another name: no part of HTTP itself or of the signature, and each once")]
+    Name,
+    /// The value cannot be a header's.
+    #[error("1 to 1024 visible ASCII characters and spaces")]
+    Value,
+}
+
+impl CustomHeaders {
+    /// Checks headers; the error comes with the name of the header that it is about.
+    pub fn new(headers: Vec<(String, String)>) -> Result<Self, (String, HeaderError)> {
+        let mut taken: Vec<(String, String)> = Vec::with_capacity(headers.len());
+        for (written, value) in headers {
+            let name = written.to_ascii_lowercase();
+            if taken.len() >= MOST {
+                return Err((written, HeaderError::TooMany));
+            }
+            if !is_name(&name) || is_never(&name) || taken.iter().any(|(known, _)| *known == name) {
+                return Err((written, HeaderError::Name));
+            }
+            if !is_value(&value) {
+                return Err((written, HeaderError::Value));
+            }
+            taken.push((name, value));
+        }
+        Ok(Self(taken))
+    }
+
+    /// Whether a message may set all of them where its subscription permits these.
+    pub fn are_permitted(&self, permitted: &Permitted) -> bool {
+        self.0.iter().all(|(name, _)| {
+            name.starts_with("x-") || FREE.contains(&name.as_str()) || permitted.0.contains(name)
+        })
+    }
+
+    /// These, and those of `others` that are not among them.
+    #[must_use]
+    pub fn over(&self, others: &Self) -> Self {
+        let mut all = self.0.clone();
+        all.extend(others.0.iter().filter(|(name, _)| self.get(name).is_none()).cloned());
+        Self(all)
+    }
+
+    /// The value of a header, by its name in lower case. Never log what this returns.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// All names and values. Never log what this returns.
+    pub fn expose(&self) -> &[(String, String)] {
+        &self.0
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Values may be tokens, and names tell little.
+impl fmt::Debug for CustomHeaders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CustomHeaders(redacted, {})", self.0.len())
+    }
+}
+
+fn is_never(name: &str) -> bool {
+    NEVER.contains(&name) || NEVER_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// A token (RFC 9110, 5.6.2), in lower case.
+fn is_name(name: &str) -> bool {
+    (1..=MAX_NAME).contains(&name.len())
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"!#$%&'*+-.^_`|~".contains(&b))
+}
+
+fn is_value(value: &str) -> bool {
+    (1..=MAX_VALUE).contains(&value.len())
+        && value.bytes().all(|b| (b' '..=b'~').contains(&b))
+        && value.trim() == value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&str, &str)]) -> Result<CustomHeaders, HeaderError> {
+        let pairs = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        CustomHeaders::new(pairs).map_err(|(_, error)| error)
+    }
+
+    #[test]
+    fn what_belongs_to_http_or_to_the_signature_is_never_taken() {
+        let forged =
+            ["Host", "WEBHOOK-ID", "content-length", "X-Forwarded-For", "transfer-encoding", "cookie"];
+        for name in NEVER.iter().copied().chain(forged) {
+            assert_eq!(headers(&[(name, "x")]), Err(HeaderError::Name), "{name}");
+            assert_eq!(Permitted::new(vec![name.to_owned()]), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_and_values_are_those_of_http() {
+        for name in ["", "a b", "a:b", "é", "a\r\nb", &"a".repeat(65)] {
+            assert_eq!(headers(&[(name, "x")]), Err(HeaderError::Name), "{name:?}");
+        }
+        for value in ["", " x", "x ", "a\r\nb: c", "é", &"a".repeat(1025)] {
+            assert_eq!(headers(&[("x-a", value)]), Err(HeaderError::Value), "{value:?}");
+        }
+        assert_eq!(headers(&[("x-a", "1"), ("X-A", "2")]), Err(HeaderError::Name));
+        let many: Vec<(String, String)> = (0..21).map(|n| (format!("x-{n}"), "x".to_owned())).collect();
+        assert_eq!(CustomHeaders::new(many), Err(("x-20".to_owned(), HeaderError::TooMany)));
+    }
+
+    #[test]
+    fn a_message_may_set_free_ones_and_what_its_subscription_permits() {
+        let none = Permitted::default();
+        let free = headers(&[("X-Shop", "1"), ("Content-Type", "text/plain"), ("traceparent", "00-1")]);
+        assert!(free.expect("valid").are_permitted(&none));
+        let token = headers(&[("Authorization", "Bearer s3cret")]).expect("valid");
+        assert!(!token.are_permitted(&none));
+        assert!(token.are_permitted(&Permitted::new(vec!["Authorization".to_owned()]).expect("valid")));
+        assert_eq!(format!("{token:?}"), "CustomHeaders(redacted, 1)");
+    }
+
+    #[test]
+    fn a_message_s_headers_go_before_its_subscription_s() {
+        let own = headers(&[("x-a", "message")]).expect("valid");
+        let all = own.over(&headers(&[("x-a", "subscription"), ("x-b", "subscription")]).expect("valid"));
+        assert_eq!((all.get("x-a"), all.get("x-b")), (Some("message"), Some("subscription")));
+        assert_eq!(all.expose().len(), 2);
+    }
+}

@@ -1,0 +1,46 @@
+//! Webhooks, as Standard Webhooks (1.0) has them: what is posted to whom, signed how.
+//!
+//! | file | concept |
+//! |---|---|
+//! | `secret` | what they are signed with |
+//! | `signature` | how |
+//! | `headers` | which headers a sender may add |
+//! | `health` | when a receiver that never answers well is given up |
+
+mod headers;
+mod health;
+mod secret;
+mod signature;
+
+use std::time::Duration;
+
+pub use headers::{CustomHeaders, HeaderError, Permitted};
+pub use health::{Health, SWITCHED_OFF_AFTER};
+pub use secret::{SigningSecrets, WebhookSecret};
+pub use signature::signatures;
+
+use crate::endpoint::Endpoint;
+
+/// How long one attempt may take (Standard Webhooks recommends 15 to 30 s).
+pub const TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The longest body, in bytes.
+pub const MAX_BODY: usize = 256 * 1024;
+
+/// Everything that a webhook needs to know of its receiver.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WebhookTarget {
+    /// Where to post to.
+    pub endpoint: Endpoint,
+    /// What to sign with; without any, the sender signs with the tenant's own.
+    pub secrets: SigningSecrets,
+    /// Headers that go with every message.
+    pub headers: CustomHeaders,
+}
+
+impl WebhookTarget {
+    /// A receiver of which only the address is known.
+    pub fn at(endpoint: Endpoint) -> Self {
+        Self { endpoint, secrets: SigningSecrets::default(), headers: CustomHeaders::default() }
+    }
+}
