@@ -4,6 +4,7 @@
 
 mod failures;
 mod limits;
+mod reach;
 mod sharing;
 
 use std::sync::Arc;
