@@ -16,7 +16,7 @@ pub(super) const YEAR: f64 = 365.0 * DAY;
 const UNTOLD_YEARS: f64 = 100_000.0;
 
 /// A span in its two largest units: `250 ms`, `2.6 s`, `1 min 2 s`, `17 h 21 min`, `106 d 7 h`.
-pub(super) fn duration(seconds: f64) -> String {
+pub(crate) fn duration(seconds: f64) -> String {
     if seconds <= 0.0 {
         return "0 s".to_owned();
     }

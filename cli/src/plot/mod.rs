@@ -44,6 +44,7 @@ use resvg::usvg;
 
 use drawing::Drawing;
 
+pub(crate) use human::duration as span;
 pub(crate) use load::{LoadChart, LoadPanel, load};
 pub(crate) use timeline::{RetryWindow, TimelineRow, timeline};
 

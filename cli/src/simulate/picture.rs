@@ -1,11 +1,7 @@
 //! The picture of a simulation: load over time, the outage shaded, policies side by side.
 
-use super::{
-    report::{duration_of, percent},
-    scenario::Scenario,
-    tally::Figures,
-};
-use crate::plot::{Format, LoadChart, LoadPanel, PlotError, load};
+use super::{report::percent, scenario::Scenario, tally::Figures};
+use crate::plot::{Format, LoadChart, LoadPanel, PlotError, load, span};
 
 /// Draws what the policies did to the provider.
 ///
@@ -47,7 +43,7 @@ fn note(scenario: &Scenario, figures: &Figures) -> String {
         ));
     }
     if let Some(drained) = figures.drained_at_s {
-        note.push_str(&format!(", drained after {}", duration_of(drained)));
+        note.push_str(&format!(", drained after {}", span(drained)));
     }
     note
 }
