@@ -38,9 +38,10 @@ const PATIENCE: Duration = Duration::from_secs(100);
 /// The prune sweep decides windows whose neighbours are over.
 const WINDOWS: Duration = Duration::from_millis(3_100);
 
-const VARIABLES: [(&str, &str); 7] = [
+const VARIABLES: [(&str, &str); 8] = [
     ("LEASE_MARGIN_SECONDS", "0"),
     ("SEND_TIMEOUT_SECONDS", "2"),
+    ("WEBHOOK_TIMEOUT_SECONDS", "2"),
     ("SQS_MAX_DELAY_SECONDS", "2"),
     ("WAIT_BUCKET_SECONDS", "1"),
     ("WAIT_SHARDS", "1"),

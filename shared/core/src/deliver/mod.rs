@@ -26,6 +26,7 @@ use futures_util::future::{Fuse, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use crate::endpoint::{HashKeys, Origin, PushHosts};
+use crate::message::To;
 use crate::metric::Metric;
 use crate::plan::Plan;
 use crate::ports::{
@@ -134,7 +135,7 @@ impl<E: Environment> Pass<'_, E> {
         let mut fates = Vec::with_capacity(jobs.len());
         while !jobs.is_empty() {
             let rest = jobs.split_off(jobs.len().min(CONCURRENCY));
-            if self.has_time() {
+            if self.has_time_for(&jobs) {
                 fates.extend(self.deliver_some(jobs).await);
             } else {
                 let not_admitted = |job: Job| (job.index, Fate::ComesBack(Setback::NotAdmitted));
@@ -145,10 +146,18 @@ impl<E: Environment> Pass<'_, E> {
         fates
     }
 
-    fn has_time(&self) -> bool {
+    /// Whether the longest attempt that these may make ends before the invocation does.
+    fn has_time_for(&self, jobs: &[Job]) -> bool {
         // A push may be sent twice: once more with a new signature.
         let pushed = self.env.sender().attempt_timeout() * 2;
-        let longest = pushed.max(self.env.webhooks().attempt_timeout());
+        let posted = self.env.webhooks().attempt_timeout();
+        let of = |job: &Job| match job.message.to {
+            To::WebPush(_) => pushed,
+            To::Webhook(_) => posted,
+            // Where it leads is not read yet.
+            To::Subscription(_) => pushed.max(posted),
+        };
+        let longest = jobs.iter().map(of).max().unwrap_or_default();
         let needed = longest + gate::WAITED_OUT_INSIDE + RESERVE;
         self.env.clock().now().plus(needed) <= self.invocation.deadline
     }
