@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use redial_adapters::system::System;
+use redial_adapters::{system::System, webhook_keys::new_secret};
 use redial_core::{
     identity::Tenant,
     ports::Clock as _,
     time::Timestamp,
     webhook::{SigningSecrets, WebhookSecret},
 };
-use ring::rand::{SecureRandom as _, SystemRandom};
 use serde_json::{Value, json};
 
 use super::{ids, subscriptions::Which};
@@ -19,9 +18,6 @@ use crate::{
     target::TargetArgs,
     terminal::{print, say},
 };
-
-/// A secret that is made here is as long as what HMAC-SHA256 gives.
-const SECRET_BYTES: usize = 32;
 
 /// The longest grace: whoever needs more than a month to exchange a secret has another problem.
 const LONGEST_GRACE: Duration = Duration::from_secs(31 * 86_400);
@@ -81,18 +77,6 @@ pub(crate) struct Secret {
     json: bool,
     #[command(flatten)]
     target: TargetArgs,
-}
-
-/// The system gives no randomness.
-#[derive(Debug, thiserror::Error)]
-#[error("the system gives no randomness to make a secret of")]
-pub(super) struct NoRandomness;
-
-/// A new secret.
-pub(super) fn new_secret() -> Result<WebhookSecret, NoRandomness> {
-    let mut bytes = vec![0; SECRET_BYTES];
-    SystemRandom::new().fill(&mut bytes).map_err(|_| NoRandomness)?;
-    Ok(WebhookSecret::new(bytes).expect("invariant: 32 bytes are a secret"))
 }
 
 impl Webhooks {
@@ -191,13 +175,6 @@ mod tests {
         {
             assert!(grace(text).is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn a_secret_is_long_enough_and_new_each_time() {
-        let (one, other) = (new_secret().expect("random"), new_secret().expect("random"));
-        assert_eq!(one.expose_bytes().len(), SECRET_BYTES);
-        assert_ne!(one, other);
     }
 
     #[test]

@@ -1,9 +1,7 @@
-//! The two VAPID keys of the demo: the one that browsers have subscribed with, and the one that takes its place; and
-//! webhooks' secrets.
+//! The two VAPID keys of the demo: the one that browsers have subscribed with, and the one that takes its place.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use redial_adapters::vapid::VapidKey;
-use redial_core::webhook::WebhookSecret;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use serde_json::json;
 
@@ -40,13 +38,6 @@ impl Key {
             }
         }
     }
-}
-
-/// A secret for a webhook's receiver.
-pub(super) fn webhook_secret() -> WebhookSecret {
-    let mut bytes = vec![0; 32];
-    SystemRandom::new().fill(&mut bytes).expect("invariant: the system has randomness");
-    WebhookSecret::new(bytes).expect("invariant: a secret may have 32 bytes")
 }
 
 impl Keys {

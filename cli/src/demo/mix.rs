@@ -1,5 +1,6 @@
 //! Who gets what: the deliveries of a run, spread over the roads.
 
+use redial_adapters::webhook_keys::new_secret;
 use redial_core::webhook::WebhookSecret;
 use redial_core::{
     dead_letter::LetterKey,
@@ -130,7 +131,8 @@ impl Delivery {
                 let path = format!("/{id}");
                 world.webhooks.script(&path, answers());
                 let url = world.webhooks.url(&path);
-                Receiver::Webhook { path, url, secret: keys::webhook_secret() }
+                let secret = new_secret().expect("invariant: the system has randomness");
+                Receiver::Webhook { path, url, secret }
             }
         };
         let is_webhook = matches!(receiver, Receiver::Webhook { .. });

@@ -25,7 +25,7 @@ const SEAL: &[u8] = b"redial webhook seal";
 /// What a tenant's signing secret is derived for; the tenant follows.
 const SIGN: &[u8] = b"redial webhook sign";
 
-/// The length of a tenant's signing secret, in bytes.
+/// The length of a signing secret that is made here, in bytes: as long as what HMAC-SHA256 gives.
 const SECRET_BYTES: usize = 32;
 
 /// The shortest text that is taken for a key.
@@ -51,6 +51,18 @@ struct WebhookKey {
     "expected `<key id>:<secret of at least {MIN_KEY} characters>`, several separated by commas, the current one first"
 )]
 pub struct WebhookKeysError;
+
+/// The system gives no randomness.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the system gives no randomness to make a secret of")]
+pub struct NoRandomness;
+
+/// A new secret for a receiver.
+pub fn new_secret() -> Result<WebhookSecret, NoRandomness> {
+    let mut bytes = vec![0; SECRET_BYTES];
+    SystemRandom::new().fill(&mut bytes).map_err(|_| NoRandomness)?;
+    Ok(WebhookSecret::new(bytes).expect("32 bytes are a secret"))
+}
 
 /// What is sealed, as JSON.
 #[derive(Serialize, Deserialize)]

@@ -134,3 +134,10 @@ fn weak_or_doubled_keys_are_refused() {
 fn debug_shows_the_ids_alone() {
     assert_eq!(format!("{:?}", keys(NEW_AND_OLD)), r#"["k2", "k1"]"#);
 }
+
+#[test]
+fn a_secret_is_long_enough_and_new_each_time() {
+    let (one, other) = (new_secret().expect("random"), new_secret().expect("random"));
+    assert_eq!(one.expose_bytes().len(), SECRET_BYTES);
+    assert_ne!(one, other);
+}

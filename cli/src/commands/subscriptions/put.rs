@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use redial_adapters::{subscriptions_dynamo::DynamoSubscriptions, system::System};
+use redial_adapters::{subscriptions_dynamo::DynamoSubscriptions, system::System, webhook_keys::new_secret};
 use redial_core::{
     identity::{SubscriptionKey, VapidKeyId},
     ports::{Clock as _, SubscriptionHealth as _},
@@ -15,7 +15,7 @@ use redial_core::{
 use serde_json::json;
 
 use super::{
-    super::{ids, webhooks},
+    super::ids,
     Which,
     document::{self, Document, Webhook},
 };
@@ -153,7 +153,7 @@ async fn secrets_for(
         target.secrets = before.secrets;
         return Ok(Origin::Kept);
     }
-    let secret = webhooks::new_secret()?;
+    let secret = new_secret()?;
     let shown = secret.expose();
     target.secrets = SigningSecrets::new(vec![(secret, None)]).expect("invariant: there may be one");
     Ok(Origin::Made(shown))

@@ -10,7 +10,7 @@ use crate::ports::{
     CleanupEnvironment, Clock, DeadLetterStore, PortError, PruneCandidate, SubscriptionHealth,
     SubscriptionUpdate, Telemetry,
 };
-use crate::subscription::{NotFound, State};
+use crate::subscription::{NotFound, State, Subscription};
 use crate::time::Timestamp;
 
 /// Deals with one reference: logs it, describes it in the store, and looks after the endpoint that is gone.
@@ -32,17 +32,12 @@ async fn look_after<E: CleanupEnvironment>(
     settings: &Settings,
     reference: &Reference,
 ) -> Result<(), PortError> {
-    let Some((key, hash)) = about(reference) else { return Ok(()) };
-    let Some(subscription) = env.health().get(&key).await? else { return Ok(()) };
-    let endpoint = subscription.recipient.endpoint().clone();
-    // The user may have subscribed again: then another endpoint stands there, and this news is not about it.
-    if settings.hash_keys.is_of(&hash, &endpoint) != Some(true)
-        || matches!(subscription.state, State::Quarantined | State::Disabled)
-    {
+    let Some((subscription, hash)) = meant(env, settings, reference).await? else { return Ok(()) };
+    if matches!(subscription.state, State::Quarantined | State::Disabled) {
         return Ok(());
     }
     let seen = Timestamp::from_ms(reference.at);
-    let update = SubscriptionUpdate { key: key.clone(), endpoint, at: seen };
+    let update = update(&subscription, seen);
     let confirmed = match reference.kind {
         Kind::Gone => true,
         Kind::NotFound => match subscription.not_found(seen) {
@@ -60,7 +55,7 @@ async fn look_after<E: CleanupEnvironment>(
     }
     // Counted before it is switched off: what is switched off and not counted would never be removed.
     let window = settings.guard.window_of(env.clock().now());
-    let candidate = PruneCandidate { key, endpoint_hash: hash, at: seen, decided: false };
+    let candidate = PruneCandidate { key: subscription.key, endpoint_hash: hash, at: seen, decided: false };
     env.health().add_candidate(window, candidate).await?;
     env.health().mark_gone(update).await
 }
@@ -74,19 +69,34 @@ async fn give_up<E: CleanupEnvironment>(
     if Channel::from_label(&reference.channel) != Some(Channel::Webhook) {
         return Ok(());
     }
-    let Some((key, hash)) = about(reference) else { return Ok(()) };
-    let Some(subscription) = env.health().get(&key).await? else { return Ok(()) };
-    let endpoint = subscription.recipient.endpoint().clone();
+    let Some((subscription, _)) = meant(env, settings, reference).await? else { return Ok(()) };
     let at = env.clock().now();
-    let is_meant = settings.hash_keys.is_of(&hash, &endpoint) == Some(true);
-    if !is_meant || !subscription.health.is_given_up(at, settings.switched_off_after) {
+    if !subscription.health.is_given_up(at, settings.switched_off_after) {
         return Ok(());
     }
-    let update = SubscriptionUpdate { key, endpoint, at };
-    if env.health().disable(update, subscription.health).await? {
+    if env.health().disable(update(&subscription, at), subscription.health).await? {
         env.telemetry().count(Metric::EndpointsDisabled, 1);
     }
     Ok(())
+}
+
+/// The subscription that a reference is about, and the hash of the endpoint that it was about. The user may have subscribed
+/// again: then another endpoint stands there, and this news is not about it.
+async fn meant<E: CleanupEnvironment>(
+    env: &E,
+    settings: &Settings,
+    reference: &Reference,
+) -> Result<Option<(Subscription, EndpointHash)>, PortError> {
+    let Some((key, hash)) = about(reference) else { return Ok(None) };
+    let subscription = env.health().get(&key).await?;
+    let leads_there =
+        |it: &Subscription| settings.hash_keys.is_of(&hash, it.recipient.endpoint()) == Some(true);
+    Ok(subscription.filter(leads_there).map(|it| (it, hash)))
+}
+
+fn update(subscription: &Subscription, at: Timestamp) -> SubscriptionUpdate {
+    let endpoint = subscription.recipient.endpoint().clone();
+    SubscriptionUpdate { key: subscription.key.clone(), endpoint, at }
 }
 
 fn about(reference: &Reference) -> Option<(SubscriptionKey, EndpointHash)> {

@@ -1,7 +1,7 @@
 //! What attempts tell of their receivers' health, and what is kept of it.
 //!
 //! A webhook's failures are counted on its subscription, all of a batch in one update; the first success forgets them, as it
-//! forgets the flag of a push subscription's 404. Counting is best effort: a message never waits for it.
+//! forgets the flag of a push subscription's 404. Counting is best effort: a fault of it holds no message up.
 
 use std::collections::{BTreeMap, BTreeSet};
 
