@@ -28,6 +28,13 @@ pub(crate) fn print_as_it_is(text: &[u8]) -> io::Result<()> {
     tolerant(stdout.write_all(text).and_then(|()| stdout.flush()))
 }
 
+/// How many characters have room on a line of standard output; `None` where that is no terminal, and any number have.
+pub(crate) fn width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    // A terminal that does not know says 0.
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
 fn tolerant(written: io::Result<()>) -> io::Result<()> {
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

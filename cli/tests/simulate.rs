@@ -135,10 +135,72 @@ fn what_cannot_be_simulated_is_told_with_status_2() {
         (&["--rate", "1/h"], "longer than a year"),
         (&["--ttl", "2419201"], "--ttl"),
         (&["-o", "herd.pdf"], ".svg or .png"),
+        (&["--workers", "0"], "1..=10000"),
+        (&["--workers", "10001"], "1..=10000"),
+        (&["--breaker", "on"], "--workers <N>"),
+        (&["--limit", "50/s"], "--workers <N>"),
+        (&["--counter-lag", "2s"], "--workers <N>"),
+        (&["--workers", "2", "--breaker", "half"], "possible values: on, off, both"),
+        (&["--workers", "2", "--limit", "0/s"], "2000/s, 120/min"),
+        (&["--workers", "2", "--counter-lag", "2ms"], "1m30s"),
+        (&["--tenants", "acme"], "acme:1000,other:10"),
+        (&["--tenants", "acme:1", "--messages", "7"], "cannot be used with"),
     ] {
         let done = simulate(arguments);
         assert_eq!(done.status.code(), Some(2), "{arguments:?}: {}", stderr(&done));
         assert!(stderr(&done).contains(said), "{arguments:?}: {}", stderr(&done));
         assert!(done.stdout.is_empty(), "{arguments:?}");
     }
+}
+
+/// A small outage that 20 workers meet.
+const WORKERS: [&str; 10] =
+    ["--workers", "20", "--messages", "3000", "--rate", "100/s", "--outage", "5..65", "--seed", "3"];
+
+#[test]
+fn workers_are_compared_with_and_without_their_breaker() {
+    let policies = policies(&[&WORKERS[..], &["--breaker", "both", "--counter-lag", "2s"]].concat());
+    let [off, on] = policies.as_slice() else { panic!("{policies:?}") };
+    assert_eq!(
+        (&off["name"], &on["name"]),
+        (&"web-push, breaker off".into(), &"web-push, breaker on".into())
+    );
+    let number = |of: &Value, field: &str| of[field].as_u64().unwrap_or_else(|| panic!("{field}: {of}"));
+    assert!(number(on, "attempts_during_outage") * 4 < number(off, "attempts_during_outage"), "{policies:?}");
+    assert!(number(on, "deferrals") > 0 && number(off, "deferrals") == 0, "{policies:?}");
+    assert_eq!(number(on, "sent"), 3_000);
+
+    let done = simulate(&[&WORKERS[..], &["--breaker", "both"]].concat());
+    let text = stdout(&done);
+    assert!(text.lines().next().is_some_and(|line| line.ends_with(", seed 3, 20 workers")), "{text}");
+    assert!(text.contains("in outage  deferrals") && text.contains("web-push, breaker on leaves "), "{text}");
+}
+
+#[test]
+fn workers_have_their_breaker_unless_it_is_off_and_without_workers_nothing_is_held_back() {
+    let name_and_deferrals = |options: &[&str]| {
+        let policies = policies(&[&WORKERS[2..], options].concat());
+        let [policy] = policies.as_slice() else { panic!("{policies:?}") };
+        assert!(policy["attempts_during_outage"].is_u64(), "{policy}");
+        (policy["name"].as_str().map(str::to_owned), policy["deferrals"].as_u64() > Some(0))
+    };
+    let named = |name: &str| Some(name.to_owned());
+    assert_eq!(name_and_deferrals(&["--workers", "20"]), (named("web-push, breaker on"), true));
+    assert_eq!(
+        name_and_deferrals(&["--workers", "20", "--breaker", "off"]),
+        (named("web-push, breaker off"), false)
+    );
+    assert_eq!(name_and_deferrals(&[]), (named("web-push"), false));
+}
+
+#[test]
+fn tenants_share_a_limit() {
+    let options = ["--workers", "10", "--limit", "20/s", "--tenants", "acme:200,other:5", "--breaker", "off"];
+    let policies = policies(&options);
+    let tenants = policies[0]["tenants"].as_array().expect("two tenants");
+    let last = |at: usize| tenants[at]["last_sent_at_s"].as_f64().expect("all are sent");
+    assert_eq!((tenants[0]["name"].as_str(), tenants[1]["sent"].as_u64()), (Some("acme"), Some(5)));
+    assert!(last(0) > 9.0 && last(1) < 5.0, "{tenants:?}");
+    let text = stdout(&simulate(&options));
+    assert!(text.contains(": 5 of other's 5 messages sent, half of them within "), "{text}");
 }

@@ -5,6 +5,7 @@ mod crash;
 mod duplicates;
 mod endpoints;
 mod privacy;
+mod protection;
 mod readme;
 mod roads;
 mod template;

@@ -6,6 +6,8 @@
 //! be taught CloudFormation's tags first.
 
 use redial_core::metric::Metric;
+use redial_core::protection::Settings;
+use redial_core::provider::Provider;
 
 const TEMPLATE: &str = include_str!("../../infra/template.yaml");
 
@@ -125,6 +127,7 @@ fn what_the_alarms_are_promised_to_watch_is_watched() {
         Metric::Quarantined,
         Metric::EndpointsDisabled,
         Metric::PoliciesIgnored,
+        Metric::BreakersOpened,
     ] {
         assert!(watched.contains(&format!("MetricName: {}", metric.label())), "{metric:?}");
     }
@@ -143,6 +146,38 @@ fn every_alarm_says_what_it_means_keeps_still_without_data_and_reaches_the_topic
         let actions = alarm.value("AlarmActions").unwrap_or_default();
         assert!(actions.contains("!Ref AlarmTopicArn"), "{}", alarm.name);
     }
+}
+
+#[test]
+fn every_class_of_origins_has_an_alarm_of_its_own() {
+    let provider = |alarm: &Block<'_>| {
+        let dimensions = alarm.value("Dimensions")?.split_once("Name: Provider, Value: ")?;
+        assert_eq!(dimensions.0, "[{ Name: Stack, Value: !Ref AWS::StackName }, { ", "{}", alarm.name);
+        Some(dimensions.1.strip_suffix(" }]")?.to_owned())
+    };
+    let mut alarms = resources("AWS::CloudWatch::Alarm");
+    alarms.retain(|alarm| alarm.value("MetricName") == Some(Metric::BreakersOpened.label()));
+    let watched: Vec<_> = alarms.iter().filter_map(provider).collect();
+    let classes = [Provider::Fcm, Provider::Mozilla, Provider::Apple, Provider::Wns, Provider::Other];
+    assert_eq!(watched, classes.map(Provider::label));
+    assert_eq!(alarms.len(), classes.len());
+}
+
+#[test]
+fn the_breaker_s_parameters_are_what_the_function_reads() {
+    let globals = Block { name: "Globals", lines: section("Globals") };
+    assert_eq!(globals.value("BREAKER"), Some("!Ref Breaker"));
+    assert_eq!(globals.value("BREAKER_COOLDOWN_SECONDS"), Some("!Ref BreakerCooldownSeconds"));
+    let (settings, breaker) = (Settings::default(), parameter("Breaker"));
+    // Unquoted, both words are booleans in YAML.
+    assert_eq!(breaker.value("AllowedValues"), Some("[\"on\", \"off\"]"));
+    assert_eq!(breaker.value("Default"), Some(if settings.judges { "\"on\"" } else { "\"off\"" }));
+    let cooldown = parameter("BreakerCooldownSeconds");
+    assert_eq!(cooldown.number("Default"), settings.cooldowns.first.as_secs());
+    assert_eq!(
+        (cooldown.number("MinValue"), cooldown.number("MaxValue")),
+        (1, settings.cooldowns.longest.as_secs())
+    );
 }
 
 #[test]
@@ -219,12 +254,17 @@ fn a_claim_outlives_the_function_and_a_message_stays_hidden_for_six_time_outs() 
 }
 
 #[test]
-fn every_mapping_takes_ten_reports_each_failure_and_is_bounded() {
+fn every_mapping_reports_each_failure_and_is_bounded_and_only_the_bulk_lane_s_batches_may_be_larger_than_ten()
+{
     let mut queues = Vec::new();
     for function in resources("AWS::Serverless::Function") {
         for event in Block::all(&function.lines, 8).iter().filter(|it| it.value("Type") == Some("SQS")) {
             let told = format!("{} of {}", event.name, function.name);
-            assert_eq!(event.number("BatchSize"), 10, "{told}");
+            let bulk = event.name.contains("Bulk");
+            let size = if bulk { "!Ref BulkBatchSize" } else { "10" };
+            let window = bulk.then_some("!Ref BulkBatchWindowSeconds");
+            assert_eq!(event.value("BatchSize"), Some(size), "{told}");
+            assert_eq!(event.value("MaximumBatchingWindowInSeconds"), window, "{told}");
             assert_eq!(event.value("FunctionResponseTypes"), Some("[ReportBatchItemFailures]"), "{told}");
             assert!(
                 event.value("ScalingConfig").unwrap_or_default().contains("MaximumConcurrency"),
@@ -233,6 +273,10 @@ fn every_mapping_takes_ten_reports_each_failure_and_is_bounded() {
             queues.push(event.value("Queue").unwrap_or_default());
         }
     }
+    let bounds = ["Default", "MinValue", "MaxValue"];
+    assert_eq!(bounds.map(|bound| parameter("BulkBatchSize").number(bound)), [10, 1, 100]);
+    // Lambda's own rule for batches of more than ten.
+    assert!(parameter("BulkBatchWindowSeconds").number("Default") >= 1);
     queues.sort_unstable();
     let mut all: Vec<_> =
         resources("AWS::SQS::Queue").iter().map(|queue| format!("!GetAtt {}.Arn", queue.name)).collect();

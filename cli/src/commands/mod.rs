@@ -3,14 +3,18 @@
 //! Results go to standard output, progress and errors to standard error. The exit status is 0; 1 where something failed or
 //! is not there; 2 where what was given cannot be used, and then nothing was done.
 
+mod breakers;
 mod completions;
 mod demo;
 mod ids;
+mod limits;
 pub mod local;
+mod origin;
 mod policy;
 mod schema;
 mod send;
 mod simulate;
+mod span;
 mod status;
 mod subscriptions;
 mod vapid;
@@ -60,6 +64,10 @@ enum Command {
     Policy(policy::Policies),
     Simulate(simulate::Simulate),
     #[command(subcommand)]
+    Breakers(breakers::Breakers),
+    #[command(subcommand)]
+    Limits(limits::Limits),
+    #[command(subcommand)]
     Webhooks(webhooks::Webhooks),
     #[command(subcommand)]
     Vapid(vapid::Vapid),
@@ -78,6 +86,8 @@ impl Cli {
             Command::Subscriptions(command) => command.run().await,
             Command::Policy(command) => command.run().await,
             Command::Simulate(command) => command.run(),
+            Command::Breakers(command) => command.run().await,
+            Command::Limits(command) => command.run().await,
             Command::Webhooks(command) => command.run().await,
             Command::Vapid(command) => command.run(),
             Command::Schema(command) => command.run(),

@@ -2,7 +2,7 @@
 
 use std::{fs, io, path::PathBuf, time::Duration};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use redial_core::{
     policy::{Jitter, MAX_DELAY, Policy},
     time::Ttl,
@@ -12,7 +12,7 @@ use crate::{
     failure::Failure,
     plot::Format,
     policy::{named_or_file, usual_ttl},
-    simulate::{self, Contender, Outage, Rate, Scenario},
+    simulate::{self, Contender, Outage, Rate, Scenario, Tenants, Workers},
     terminal::{bar, print, say},
 };
 
@@ -23,16 +23,22 @@ use crate::{
 /// decided by the code that the functions run; only the clock is virtual, and the same seed has the same result.
 ///
 /// Compare policies by `after outage/s`, the most requests that arrive in any second after the outage: what brings more than
-/// the capacity keeps the provider down. `drained` is when the last message ended that ever failed, `not sent` are
-/// dead letters by reason, `parked` is the share of waits longer than SQS can delay. In the JSON all times are
+/// the capacity keeps the provider down. `drained` is when the last message ended that ever failed or was held back, `not sent`
+/// are dead letters by reason, `parked` is the share of waits longer than SQS can delay. In the JSON all times are
 /// seconds, `drained_at_s` from the start of the simulation, `p50_s` and `p99_s` from a message's arrival to its acceptance.
+///
+/// With --workers, so many workers send, and protect the provider together as the functions do: each knows what it saw itself
+/// and what it last read of the shared state, and no more. `in outage` are the requests that a provider gets that is out,
+/// `deferrals` tells how often a message was held back, which uses no attempt.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   redial simulate --policy web-push --outage 5..35
   redial simulate --outage 5..35 --jitter full equal additive none -o herd.svg
   redial simulate --policy web-push otp ./mine.json --messages 100000 --rate 5000/s --outage 1m..5m --capacity 8000/s
-  redial simulate --outage 10..20 --retry-after 60 --json | jq '.policies[0].peak_after_outage_per_second'")]
+  redial simulate --outage 10..20 --retry-after 60 --json | jq '.policies[0].peak_after_outage_per_second'
+  redial simulate --workers 200 --breaker both --messages 100000 --rate 500/s --outage 0..10m --capacity 2000/s -o breaker.svg
+  redial simulate --workers 50 --limit 50/s --tenants acme:1000,other:10")]
 pub(crate) struct Simulate {
     /// Policies by name, or files: with a / in their path, or ending in .json
     #[arg(long = "policy", value_name = "NAME", num_args = 1.., default_value = "web-push")]
@@ -42,7 +48,7 @@ pub(crate) struct Simulate {
     #[arg(long, value_name = "KIND", num_args = 1.., value_parser = jitter)]
     jitter: Vec<Jitter>,
     /// How many messages arrive
-    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    #[arg(long, value_name = "N", conflicts_with = "tenants", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     messages: u32,
     /// How fast they arrive: 2000/s, 120/min, 90/h
     #[arg(long, value_name = "R/s", default_value = "2000/s", value_parser = Rate::parse)]
@@ -65,12 +71,46 @@ pub(crate) struct Simulate {
     /// What the jitter is drawn from: another seed, another draw
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// How many workers send, and protect the provider together; if left out, nobody protects it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    workers: Option<u32>,
+    /// Whether the workers spare a provider that fails, by circuit breaker, pace and retry budget; both compares [default: on]
+    #[arg(long, requires = "workers", hide_possible_values = true, value_name = "on|off|both")]
+    breaker: Option<Breaker>,
+    /// The operator's limit of the provider, which the workers keep to: 50/s
+    #[arg(long, value_name = "R/s", requires = "workers", value_parser = Rate::parse)]
+    limit: Option<Rate>,
+    /// How late the workers see what others have counted and written: 2, 2s, 1m [default: 0]
+    #[arg(long, value_name = "TIME", requires = "workers", value_parser = simulate::span)]
+    counter_lag: Option<Duration>,
+    /// Whose messages arrive, one tenant's after the other's, instead of --messages: acme:1000,other:10
+    #[arg(long, value_name = "NAME:N,…", value_parser = Tenants::parse)]
+    tenants: Option<Tenants>,
     /// Draw the load over time, policies side by side: a name that ends in .svg or .png
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
+}
+
+/// Whether workers spare a provider that fails.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Breaker {
+    On,
+    Off,
+    Both,
+}
+
+impl Breaker {
+    /// With what it is simulated, in the order of the results.
+    const fn runs(self) -> &'static [bool] {
+        match self {
+            Self::On => &[true],
+            Self::Off => &[false],
+            Self::Both => &[false, true],
+        }
+    }
 }
 
 /// The picture cannot be written.
@@ -89,7 +129,7 @@ impl Simulate {
         let scenario = self.scenario()?;
         let contenders = self.contenders()?;
 
-        let bar = bar(u64::from(scenario.messages) * contenders.len() as u64, "simulating");
+        let bar = bar(u64::from(scenario.messages()) * contenders.len() as u64, "simulating");
         let figures = simulate::simulate(&scenario, &contenders, &|ended| bar.inc(ended));
         bar.finish_and_clear();
 
@@ -108,25 +148,30 @@ impl Simulate {
 
     fn scenario(&self) -> Result<Scenario, Failure> {
         let scenario = Scenario {
-            messages: self.messages,
+            tenants: self.tenants.clone().unwrap_or_else(|| Tenants::one(self.messages)),
             rate: self.rate,
             outage: self.outage,
             capacity: self.capacity,
             retry_after_s: self.retry_after,
             latency: Duration::from_millis(self.latency),
             seed: self.seed,
+            workers: self.workers.map(|number| Workers {
+                number,
+                limit: self.limit,
+                counter_lag: self.counter_lag.unwrap_or_default(),
+            }),
         };
         scenario.check().map_err(|error| Failure::input(error.to_string()))?;
         Ok(scenario)
     }
 
-    /// Every policy as it is, or once with each of the jitters.
+    /// Every policy as it is, or once with each of the jitters; each of these as often as the breaker is to be tried.
     fn contenders(&self) -> Result<Vec<Contender>, Failure> {
         let mut contenders = Vec::new();
         for (name, policy) in policies(&self.policies)? {
             let ttl = self.ttl.map_or_else(|| usual_ttl(&policy), Ttl::from_secs);
             if self.jitter.is_empty() {
-                contenders.push(Contender { name, policy, ttl });
+                contenders.extend(self.with_breakers(name, policy, ttl));
                 continue;
             }
             for jitter in &self.jitter {
@@ -135,10 +180,24 @@ impl Simulate {
                 if let Some(retries) = &mut policy.retries {
                     retries.jitter = *jitter;
                 }
-                contenders.push(Contender { name, policy, ttl });
+                contenders.extend(self.with_breakers(name, policy, ttl));
             }
         }
         Ok(contenders)
+    }
+
+    fn with_breakers(&self, name: String, policy: Policy, ttl: Ttl) -> Vec<Contender> {
+        if self.workers.is_none() {
+            return vec![Contender { name, policy, ttl, breaker: false }];
+        }
+        let runs = self.breaker.unwrap_or(Breaker::On).runs().iter();
+        let contender = |breaker: &bool| Contender {
+            name: format!("{name}, breaker {}", if *breaker { "on" } else { "off" }),
+            policy: policy.clone(),
+            ttl,
+            breaker: *breaker,
+        };
+        runs.map(contender).collect()
     }
 }
 

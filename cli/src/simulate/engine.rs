@@ -1,12 +1,15 @@
 //! The event loop: one policy's messages through the outage, from one moment at which something happens to the next.
 //!
-//! What happens next is the earliest of three things: an answer comes, a message that waited comes back, a new message
-//! comes; at the same moment in this order. Everything that is decided is decided by `redial_core`: what an answer means, what
-//! follows, where a message waits, whether its TTL is over. What is left here is carrying it out on a virtual clock, as
-//! dispatch does on the real one; there are as many workers as it takes, and neither queues nor ledger take any time.
+//! What happens next is the earliest of five things: answers come, an attempt's slot comes, a message that waited comes back,
+//! a new message comes, a batch is handed to a worker; at the same moment in this order. Everything that is decided is
+//! decided by `redial_core`: what an answer means, what follows, where a message waits, whether its TTL is over, whether the
+//! provider is to be spared. What is left here is carrying it out on a virtual clock, as dispatch does on the real one; neither
+//! queues nor ledger take any time. Slots and batches are there only if the scenario has workers; without them every message
+//! is attempted when it is due, and nothing protects the provider.
 //!
 //! A message that comes back early (SQS delays in whole seconds, a bucket begins up to a minute early) is routed again, and
-//! when nothing is left that SQS could delay, it waits inside dispatch: so each attempt is made when it is due.
+//! when nothing is left that SQS could delay, it waits inside dispatch: so each attempt is made when it is due. Who may go
+//! is asked before that last wait, as dispatch asks it.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -15,6 +18,8 @@ use redial_core::{
     identity::Attempt,
     lane::Lane,
     plan::{self, Plan, Situation},
+    protection::Admission,
+    reason::Reason,
     route::{DelaySeconds, Route, WaitSettings, route},
     time::{Deadline, Timestamp},
     verdict::{self, Verdict},
@@ -25,6 +30,7 @@ use super::{
     provider::{Answer, Provider},
     scenario::{Contender, Scenario},
     tally::Tally,
+    workers::{Admitted, Crew, Turn},
 };
 
 /// Waits divide in the same way in both lanes; they only divide apart from each other.
@@ -35,13 +41,15 @@ const LOT: u64 = 1_024;
 
 /// A message on its way.
 #[derive(Clone, Copy, Debug)]
-struct Message {
+pub(super) struct Message {
     /// From 0, in the order of arrival.
-    number: u32,
+    pub(super) number: u32,
     /// The attempt that comes next, or is under way.
-    attempt: Attempt,
+    pub(super) attempt: Attempt,
     /// The earliest moment of that attempt.
     due: Timestamp,
+    /// Whether it was ever held back.
+    held: bool,
 }
 
 /// A request that was made, and when its answer comes.
@@ -50,6 +58,7 @@ struct UnderWay {
     answered_at: Timestamp,
     answer: Answer,
     message: Message,
+    turn: Turn,
 }
 
 /// One policy's simulation.
@@ -64,6 +73,7 @@ pub(super) struct Engine<'a> {
     waiting: Calendar<Message>,
     /// In the order in which they are answered, because every answer takes equally long.
     under_way: VecDeque<UnderWay>,
+    crew: Option<Crew<'a>>,
     tally: Tally,
 }
 
@@ -78,6 +88,7 @@ impl<'a> Engine<'a> {
             arrived: 0,
             waiting: Calendar::new(),
             under_way: VecDeque::new(),
+            crew: scenario.workers.as_ref().map(|workers| Crew::new(workers, scenario, contender)),
             tally: Tally::default(),
         }
     }
@@ -99,41 +110,113 @@ impl<'a> Engine<'a> {
     /// Lets the next thing happen; `false` if nothing is left to happen.
     fn step(&mut self) -> bool {
         let answer = self.under_way.front().map(|it| it.answered_at);
+        let slot = self.crew.as_ref().and_then(Crew::next_slot);
         let back = self.waiting.next_at();
-        let arrival = (self.arrived < self.scenario.messages).then(|| self.scenario.arrival(self.arrived));
-        let Some(now) = [answer, back, arrival].into_iter().flatten().min() else { return false };
-        if answer == Some(now)
-            && let Some(UnderWay { answer, message, .. }) = self.under_way.pop_front()
+        let arrival = (self.arrived < self.scenario.messages()).then(|| self.scenario.arrival(self.arrived));
+        let batch = self.crew.as_ref().and_then(Crew::closes_at);
+        let Some(now) = [answer, slot, back, arrival, batch].into_iter().flatten().min() else {
+            return false;
+        };
+        if answer == Some(now) {
+            self.hear(now);
+        } else if slot == Some(now)
+            && let Some((message, turn)) = self.crew.as_mut().and_then(Crew::take_slot)
         {
-            self.judge(message, answer, now);
+            self.attempt(message, turn, now);
         } else if back == Some(now)
             && let Some(message) = self.waiting.take()
         {
             self.receive(message, now);
-        } else {
-            let message = Message { number: self.arrived, attempt: Attempt::FIRST, due: now };
+        } else if arrival == Some(now) {
+            let message = Message { number: self.arrived, attempt: Attempt::FIRST, due: now, held: false };
             self.arrived += 1;
             self.receive(message, now);
+        } else {
+            self.admit(now);
         }
         true
     }
 
-    /// Dispatch has the message in hand: what its gate asks, and then the attempt.
+    /// Dispatch has the message in hand: what its gate asks.
     fn receive(&mut self, message: Message, now: Timestamp) {
         if self.deadline(message).is_over(now, message.attempt.0) {
             self.end(message, Plan::Expired, false, now);
-        } else if now < message.due {
-            self.wait(message, now);
-        } else {
-            self.tally.arrived(now);
-            let answered_at = now.plus(self.scenario.latency);
-            let answer = self.provider.receive(now);
-            self.under_way.push_back(UnderWay { answered_at, answer, message });
+            return;
+        }
+        let Some(crew) = &mut self.crew else {
+            if now < message.due {
+                self.wait(message, now);
+            } else {
+                self.attempt(message, Turn::default(), now);
+            }
+            return;
+        };
+        match route(LANE, message.due, now, &self.waits) {
+            Route::Queue(DelaySeconds::ZERO) => {
+                crew.gather(message, now);
+                if crew.closes_at() == Some(now) {
+                    self.admit(now);
+                }
+            }
+            Route::Queue(_) | Route::Park(_) => {
+                self.wait(message, now);
+            }
         }
     }
 
-    /// The answer has come.
-    fn judge(&mut self, message: Message, answer: Answer, now: Timestamp) {
+    /// A worker decides on a batch.
+    fn admit(&mut self, now: Timestamp) {
+        let Some(crew) = &mut self.crew else { return };
+        for Admitted { message, admission, turn } in crew.admit(now, &mut self.rng) {
+            match admission {
+                Admission::Go { at, probe: _ } => {
+                    if let Some(crew) = &mut self.crew {
+                        crew.keep_slot(at.max(message.due).max(now), message, turn);
+                    }
+                }
+                Admission::Later { at, held_by: _ } => {
+                    self.tally.deferred();
+                    let road = self.wait(Message { due: at, held: true, ..message }, now);
+                    self.tally.waits(&road);
+                }
+                Admission::TooLate { held_by: _ } => {
+                    let plan = plan::failed(Reason::TtlExceeded, &self.contender.policy);
+                    self.end(Message { held: true, ..message }, plan, false, now);
+                }
+            }
+        }
+    }
+
+    /// The attempt is made.
+    fn attempt(&mut self, message: Message, turn: Turn, now: Timestamp) {
+        if self.deadline(message).is_over(now, message.attempt.0) {
+            self.end(message, Plan::Expired, false, now);
+            return;
+        }
+        self.tally.arrived(now);
+        let answered_at = now.plus(self.scenario.latency);
+        let answer = self.provider.receive(now);
+        self.under_way.push_back(UnderWay { answered_at, answer, message, turn });
+    }
+
+    /// The answers of this moment have come.
+    fn hear(&mut self, now: Timestamp) {
+        let mut seen = Vec::new();
+        while let Some(UnderWay { answer, message, turn, .. }) =
+            self.under_way.pop_front_if(|it| it.answered_at == now)
+        {
+            let verdict = self.judge(message, answer, now);
+            if self.crew.is_some() {
+                seen.push((turn, message.attempt, verdict));
+            }
+        }
+        if let Some(crew) = &mut self.crew {
+            crew.learn(seen, now, &mut self.rng);
+        }
+    }
+
+    /// What an answer means for its message.
+    fn judge(&mut self, message: Message, answer: Answer, now: Timestamp) -> Verdict {
         let Contender { policy, ttl, .. } = self.contender;
         let outcome = self.provider.outcome(answer, now);
         let verdict = verdict::web_push(&outcome, false, policy.overrides());
@@ -156,15 +239,19 @@ impl<'a> Engine<'a> {
             | Plan::FailedNoRetries(_)
             | Plan::DeadLetter(_) => self.end(message, plan, verdict != Verdict::Sent, now),
         }
+        verdict
     }
 
     /// Sends the message where it waits.
     fn wait(&mut self, message: Message, now: Timestamp) -> Route {
         let road = route(LANE, message.due, now, &self.waits);
         let back_at = match &road {
-            // Less than a second: waited out inside dispatch.
-            Route::Queue(DelaySeconds::ZERO) => message.due.max(now),
-            Route::Queue(delay) => now.plus(Duration::from_secs(delay.get().into())),
+            // Less than a second, and nobody to ask: waited out inside dispatch.
+            Route::Queue(DelaySeconds::ZERO) if self.crew.is_none() => message.due.max(now),
+            Route::Queue(delay) => {
+                let handed_out = self.crew.as_ref().map_or(Duration::ZERO, |_| Crew::hand_out(&mut self.rng));
+                now.plus(Duration::from_secs(delay.get().into())).plus(handed_out)
+            }
             Route::Park(bucket) => bucket.start(),
         };
         self.waiting.put(back_at, message);
@@ -173,8 +260,9 @@ impl<'a> Engine<'a> {
 
     fn end(&mut self, message: Message, plan: Plan, failed_now: bool, now: Timestamp) {
         let took = now.since(self.scenario.arrival(message.number));
-        let ever_failed = failed_now || message.attempt > Attempt::FIRST;
-        self.tally.end(plan, took, ever_failed, now);
+        let troubled = failed_now || message.held || message.attempt > Attempt::FIRST;
+        let tenant = self.scenario.tenants.of(message.number);
+        self.tally.end(plan, tenant, took, troubled, now);
     }
 
     fn deadline(&self, message: Message) -> Deadline {

@@ -34,6 +34,12 @@ impl Load {
         self.seconds[from..].iter().copied().rev().max_by_key(|(_, count)| *count)
     }
 
+    /// How many came in the seconds from `start` until `end`, which is not among them.
+    pub(super) fn sum(&self, start: u32, end: u32) -> u64 {
+        let within = self.seconds.iter().filter(|(second, _)| (start..end).contains(second));
+        within.map(|(_, count)| u64::from(*count)).sum()
+    }
+
     /// The count of every second, from the start to the last in which something arrived.
     pub(super) fn every_second(&self) -> Vec<u32> {
         let last = self.seconds.last().map_or(0, |(second, _)| *second as usize + 1);
@@ -68,6 +74,7 @@ mod tests {
         assert_eq!(load.peak_from(1), Some((7, 2)));
         assert_eq!(load.peak_from(8), Some((9, 2)));
         assert_eq!(load.peak_from(10), None);
+        assert_eq!((load.sum(0, 4), load.sum(4, 9), load.sum(10, 99)), (3, 3, 0));
         assert_eq!(load.every_second(), [3, 0, 0, 0, 1, 0, 0, 2, 0, 2]);
     }
 

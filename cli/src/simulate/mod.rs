@@ -14,9 +14,10 @@
 //!
 //! | file | concept |
 //! |---|---|
-//! | `scenario`, `rate`, `outage` | what is simulated, and how it is written |
+//! | `scenario`, `outage`, `tenants`, `span` | what is simulated, and how it is written |
 //! | `provider` | capacity and outage |
 //! | `engine`, `calendar` | the event loop, and who comes back when |
+//! | `workers` | who protects the provider, if the scenario has workers, and what they share |
 //! | `tally`, `load` | counts, and the figures that follow from them |
 //! | `report`, `picture` | the figures for people and for scripts, and drawn |
 
@@ -26,10 +27,12 @@ mod load;
 mod outage;
 mod picture;
 mod provider;
-mod rate;
 mod report;
 mod scenario;
+mod span;
 mod tally;
+mod tenants;
+mod workers;
 
 use std::{
     panic::resume_unwind,
@@ -41,10 +44,13 @@ use engine::Engine;
 
 pub(crate) use outage::Outage;
 pub(crate) use picture::picture;
-pub(crate) use rate::Rate;
+pub(crate) use redial_core::rate::Rate;
 pub(crate) use report::{lines, to_json};
 pub(crate) use scenario::{Contender, Scenario};
+pub(crate) use span::span;
 pub(crate) use tally::Figures;
+pub(crate) use tenants::Tenants;
+pub(crate) use workers::Workers;
 
 /// Simulates each policy on its own, as many at a time as there are processors; the figures come in the contenders' order.
 /// `ended` hears now and then how many more messages have ended.

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use super::scenario::LONGEST_S;
+use super::{scenario::LONGEST_S, span::seconds};
 
 /// How an outage is written, for errors.
 const FORMS: &str = "expected START..END from the start of the simulation: 5..35, 5s..35s, 1m..2m30s, 1h..2h";
@@ -45,27 +45,6 @@ impl fmt::Display for Outage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} s to {} s", self.start_s, self.end_s)
     }
-}
-
-/// `90`, `90s`, `1m30s`, `1h`: numbers with their units, the larger unit first and none twice.
-fn seconds(text: &str) -> Option<u32> {
-    if is_number(text) {
-        return text.parse().ok();
-    }
-    let mut rest = text;
-    let mut sum = 0_u32;
-    for (unit, length) in [("h", 3_600), ("m", 60), ("s", 1)] {
-        if let Some((number, after)) = rest.split_once(unit) {
-            let number = is_number(number).then(|| number.parse::<u32>().ok())??;
-            sum = sum.checked_add(number.checked_mul(length)?)?;
-            rest = after;
-        }
-    }
-    (rest.is_empty() && !text.is_empty()).then_some(sum)
-}
-
-fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 #[cfg(test)]

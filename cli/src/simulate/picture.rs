@@ -35,14 +35,19 @@ fn panel(scenario: &Scenario, figures: &Figures) -> LoadPanel {
 }
 
 fn note(scenario: &Scenario, figures: &Figures) -> String {
-    let mut note = format!("{:.2} attempts a message", figures.attempts_per_message);
-    if figures.sent < scenario.messages {
-        note.push_str(&format!(
-            ", {} not sent",
-            percent(scenario.messages - figures.sent, scenario.messages)
-        ));
+    // Where workers are compared, the outage is what it is about; a line has no room for more.
+    let in_outage = figures.attempts_during_outage.filter(|_| figures.protected.is_some());
+    let mut note = match in_outage {
+        Some(attempts) => format!("{attempts} requests in the outage"),
+        None => format!("{:.2} attempts a message", figures.attempts_per_message),
+    };
+    let not_sent = scenario.messages() - figures.sent;
+    if not_sent > 0 {
+        note.push_str(&format!(", {} not sent", percent(not_sent, scenario.messages())));
     }
-    if let Some(drained) = figures.drained_at_s {
+    if let Some(drained) = figures.drained_at_s
+        && (in_outage.is_none() || not_sent == 0)
+    {
         note.push_str(&format!(", drained after {}", span(drained)));
     }
     note
@@ -70,6 +75,13 @@ mod tests {
         let (second, count) = web_push.peak_after_outage.expect("there was an outage");
         assert!(second >= 35 && web_push.per_second[second] == count, "{second}: {count}");
         assert!(web_push.note.contains("attempts a message") && web_push.note.contains("drained after"));
+        let note_of = |sent| {
+            let of_workers = Figures { protected: Some(true), sent, ..figures[0].clone() };
+            let timed = Figures { attempts_during_outage: Some(7), drained_at_s: Some(60.0), ..of_workers };
+            panel(&scenario, &timed).note
+        };
+        assert_eq!(note_of(20_000), "7 requests in the outage, drained after 1 min");
+        assert_eq!(note_of(18_000), "7 requests in the outage, 10.0 % not sent");
         assert_eq!(chart.panels[1].peak_after_outage, None, "nothing is retried");
         assert!(picture(&scenario, &figures, Format::Svg).expect("drawable").starts_with(b"<svg"));
     }

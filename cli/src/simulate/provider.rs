@@ -11,7 +11,7 @@ use redial_core::{
 };
 
 use super::{
-    rate::Rate,
+    Rate,
     scenario::{Scenario, start},
 };
 

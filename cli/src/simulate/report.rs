@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{scenario::Scenario, tally::Figures};
+use super::{
+    scenario::Scenario,
+    tally::{Figures, TenantFigures},
+};
 use crate::policy::duration;
 
 /// The JSON's form.
@@ -22,12 +25,14 @@ pub(crate) fn to_json(figures: &[Figures]) -> String {
 pub(crate) fn lines(scenario: &Scenario, figures: &[Figures]) -> Vec<String> {
     let mut lines = vec![scenario.words(), String::new()];
     lines.extend(table(scenario, figures));
+    lines.extend(tenants(figures));
     lines.push(String::new());
     lines.extend(meaning(scenario, figures));
+    lines.extend(figures.windows(2).filter_map(|pair| spared(&pair[0], &pair[1])));
     lines
 }
 
-const COLUMNS: usize = 10;
+const COLUMNS: usize = 12;
 
 fn table(scenario: &Scenario, figures: &[Figures]) -> Vec<String> {
     let capacity = format!("of {}", scenario.capacity);
@@ -41,6 +46,8 @@ fn table(scenario: &Scenario, figures: &[Figures]) -> Vec<String> {
         "p50",
         "p99",
         "parked",
+        if scenario.workers.is_some() && scenario.outage.is_some() { "in outage" } else { "" },
+        if scenario.workers.is_some() { "deferrals" } else { "" },
         "not sent",
     ];
     let rows: Vec<[String; COLUMNS]> = [headings.map(str::to_owned)]
@@ -63,7 +70,7 @@ fn table(scenario: &Scenario, figures: &[Figures]) -> Vec<String> {
 }
 
 fn cells(scenario: &Scenario, figures: &Figures) -> [String; COLUMNS] {
-    let or_dash = |seconds: Option<f64>| seconds.map_or_else(|| "-".to_owned(), duration_of);
+    let in_outage = figures.attempts_during_outage.filter(|_| figures.protected.is_some());
     [
         figures.name.clone(),
         format!("{:.2}", figures.attempts_per_message),
@@ -74,8 +81,32 @@ fn cells(scenario: &Scenario, figures: &Figures) -> [String; COLUMNS] {
         or_dash(figures.p50_s),
         or_dash(figures.p99_s),
         share(figures.waits_parked, figures.waits_in_sqs + figures.waits_parked),
+        in_outage.map(|attempts| attempts.to_string()).unwrap_or_default(),
+        figures.protected.map(|_| figures.deferrals.to_string()).unwrap_or_default(),
         not_sent(scenario, figures),
     ]
+}
+
+/// What became of each tenant's messages, where there are several.
+fn tenants(figures: &[Figures]) -> Vec<String> {
+    let of = |figures: &Figures| {
+        let told = |it: &TenantFigures| {
+            let mut line =
+                format!("{}: {} of {}'s {} messages sent", figures.name, it.sent, it.name, it.messages);
+            if let (Some(half), Some(last)) = (it.p50_s, it.last_sent_at_s) {
+                let (half, last) = (duration_of(half), duration_of(last));
+                line.push_str(&format!(", half of them within {half}, the last at {last}"));
+            }
+            line
+        };
+        figures.tenants.iter().map(told).collect::<Vec<_>>()
+    };
+    let lines: Vec<String> = figures.iter().flat_map(of).collect();
+    if lines.is_empty() { lines } else { [vec![String::new()], lines].concat() }
+}
+
+fn or_dash(seconds: Option<f64>) -> String {
+    seconds.map_or_else(|| "-".to_owned(), duration_of)
 }
 
 /// `-`, or each reason with its share of the messages.
@@ -84,7 +115,7 @@ fn not_sent(scenario: &Scenario, figures: &Figures) -> String {
     let other = figures.ended_otherwise.iter().map(|(label, number)| (*label, *number));
     let parts: Vec<String> = dead
         .chain(other)
-        .map(|(label, number)| format!("{} {label}", percent(number, scenario.messages)))
+        .map(|(label, number)| format!("{} {label}", percent(number, scenario.messages())))
         .collect();
     if parts.is_empty() { "-".to_owned() } else { parts.join(", ") }
 }
@@ -126,6 +157,20 @@ fn meaning(scenario: &Scenario, figures: &[Figures]) -> Option<String> {
     })
 }
 
+/// What the breaker does, where the same was simulated without it and with it.
+fn spared(without: &Figures, with: &Figures) -> Option<String> {
+    let name = &with.name;
+    let (without, with) = match (without.protected, with.protected) {
+        (Some(false), Some(true)) => (without.attempts_during_outage?, with.attempts_during_outage?),
+        _ => return None,
+    };
+    let fewer = without.checked_sub(with)?;
+    Some(format!(
+        "{name} leaves {with} of {without} requests during the outage: {} fewer.",
+        share(fewer, without)
+    ))
+}
+
 /// A share in tenths of a percent; what is not none and not all never looks like it.
 pub(super) fn percent(part: u32, whole: u32) -> String {
     share(part.into(), whole.into())
@@ -155,6 +200,7 @@ mod tests {
     use super::super::{
         scenario::tests::{contender, scenario},
         tally::Tally,
+        workers::Workers,
     };
     use super::*;
 
@@ -190,6 +236,50 @@ b                       2.35    9000            4500      150 %    1m 6s  0.1s  
 
 After the outage b brings the provider 4500 requests in its fullest second, 1.5 times its capacity of 3000/s; \
 web-push+full brings the fewest, 1500."
+        );
+    }
+
+    #[test]
+    fn where_workers_are_compared_it_says_what_the_breaker_spares() {
+        let workers = Workers { number: 200, limit: None, counter_lag: Duration::ZERO };
+        let scenario = Scenario { workers: Some(workers), ..scenario() };
+        let of = |name: &str, breaker, in_outage, deferrals| Figures {
+            attempts_during_outage: Some(in_outage),
+            protected: Some(breaker),
+            deferrals,
+            ..figures(name, 1_500)
+        };
+        let two = [of("a, breaker off", false, 60_000, 0), of("a, breaker on", true, 600, 40_000)];
+        let text = lines(&scenario, &two).join("\n");
+        assert!(text.contains("parked  in outage  deferrals  not sent"), "{text}");
+        assert!(text.contains("0 %        600      40000  -"), "{text}");
+        assert!(
+            text.ends_with("a, breaker on leaves 600 of 60000 requests during the outage: 99.0 % fewer."),
+            "{text}"
+        );
+        let [off, on] = two;
+        assert_eq!(spared(&on, &off), None, "another policy's");
+        assert_eq!(spared(&off, &of("b", true, 60_001, 0)), None, "it spares nothing");
+    }
+
+    #[test]
+    fn several_tenants_have_a_line_each() {
+        let tenant = |name: &str, sent| TenantFigures {
+            name: name.to_owned(),
+            messages: 10,
+            sent,
+            last_sent_at_s: (sent > 0).then_some(2.3),
+            p50_s: (sent > 0).then_some(0.1),
+            p99_s: None,
+        };
+        let figures = Figures { tenants: vec![tenant("acme", 9), tenant("other", 0)], ..figures("a", 1) };
+        assert_eq!(
+            tenants(&[figures]),
+            [
+                "",
+                "a: 9 of acme's 10 messages sent, half of them within 0.1s, the last at 2.3s",
+                "a: 0 of other's 10 messages sent",
+            ]
         );
     }
 

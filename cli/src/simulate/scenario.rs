@@ -7,7 +7,7 @@ use redial_core::{
     time::{Timestamp, Ttl},
 };
 
-use super::{outage::Outage, rate::Rate};
+use super::{Rate, outage::Outage, tenants::Tenants, workers::Workers};
 
 /// No scenario's messages take longer to arrive, and no outage ends later, in seconds: a year.
 pub(super) const LONGEST_S: u32 = 365 * 86_400;
@@ -19,8 +19,8 @@ const START_S: i64 = 1_798_761_600;
 /// What is the same for all policies that are compared.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Scenario {
-    /// How many messages come.
-    pub(crate) messages: u32,
+    /// How many messages come, and whose they are.
+    pub(crate) tenants: Tenants,
     /// How fast, evenly.
     pub(crate) rate: Rate,
     /// When the provider answers nothing but 503.
@@ -33,6 +33,8 @@ pub(crate) struct Scenario {
     pub(crate) latency: Duration,
     /// What the jitter is drawn from.
     pub(crate) seed: u64,
+    /// Who protects the provider; none: nobody.
+    pub(crate) workers: Option<Workers>,
 }
 
 /// A policy under test.
@@ -44,6 +46,8 @@ pub(crate) struct Contender {
     pub(crate) policy: Policy,
     /// The TTL of its messages.
     pub(crate) ttl: Ttl,
+    /// Whether the scenario's workers spare a provider that fails; if not, they only keep to the operator's limit.
+    pub(crate) breaker: bool,
 }
 
 /// The messages would take longer to arrive than is simulated.
@@ -59,11 +63,16 @@ pub(crate) struct TooLong {
 impl Scenario {
     /// Whether it ends within a time that is simulated.
     pub(crate) fn check(&self) -> Result<(), TooLong> {
-        let Self { messages, rate, .. } = *self;
+        let (messages, rate) = (self.messages(), self.rate);
         if rate.moment_of(messages) > u64::from(LONGEST_S) * 1000 {
             return Err(TooLong { messages, rate });
         }
         Ok(())
+    }
+
+    /// How many messages come.
+    pub(crate) fn messages(&self) -> u32 {
+        self.tenants.messages()
     }
 
     /// When message `number` (from 0) comes.
@@ -73,7 +82,7 @@ impl Scenario {
 
     /// In a line, for people.
     pub(super) fn words(&self) -> String {
-        let mut words = format!("{} messages at {}", self.messages, self.rate);
+        let mut words = format!("{} messages at {}", self.messages(), self.rate);
         match self.outage {
             Some(outage) => words.push_str(&format!(", outage from {outage}")),
             None => words.push_str(", no outage"),
@@ -83,6 +92,15 @@ impl Scenario {
             words.push_str(&format!(", Retry-After: {seconds}"));
         }
         words.push_str(&format!(", answers after {} ms, seed {}", self.latency.as_millis(), self.seed));
+        if let Some(Workers { number, limit, counter_lag }) = &self.workers {
+            words.push_str(&format!(", {number} workers"));
+            if let Some(limit) = limit {
+                words.push_str(&format!(", limit {limit}"));
+            }
+            if !counter_lag.is_zero() {
+                words.push_str(&format!(", counters {} s late", counter_lag.as_secs_f64()));
+            }
+        }
         words
     }
 }
@@ -106,20 +124,21 @@ pub(super) mod tests {
     /// The acceptance scenario.
     pub(in super::super) fn scenario() -> Scenario {
         Scenario {
-            messages: 20_000,
+            tenants: Tenants::one(20_000),
             rate: Rate::parse("2000/s").expect("a rate"),
             outage: Some(Outage::parse("5..35").expect("an outage")),
             capacity: Rate::parse("3000/s").expect("a rate"),
             retry_after_s: None,
             latency: Duration::from_millis(100),
             seed: 1,
+            workers: None,
         }
     }
 
     /// A preset under its own name, for alerts.
     pub(in super::super) fn contender(name: &str) -> Contender {
         let policy = Policy::clone(catalogue::presets().get(name).expect("a preset"));
-        Contender { name: name.to_owned(), policy, ttl: Ttl::from_secs(14_400) }
+        Contender { name: name.to_owned(), policy, ttl: Ttl::from_secs(14_400), breaker: true }
     }
 
     #[test]
@@ -143,6 +162,12 @@ pub(super) mod tests {
             "20000 messages at 2000/s, outage from 5 s to 35 s, capacity 3000/s, Retry-After: 60, \
              answers after 100 ms, seed 1"
         );
+        let mut workers = Workers { number: 200, limit: None, counter_lag: Duration::ZERO };
+        let with =
+            |workers: &Workers| Scenario { workers: Some(workers.clone()), ..scenario.clone() }.words();
+        assert!(with(&workers).ends_with(", seed 1, 200 workers"));
+        (workers.limit, workers.counter_lag) = (Rate::parse("50/s").ok(), Duration::from_secs(2));
+        assert!(with(&workers).ends_with(", 200 workers, limit 50/s, counters 2 s late"));
         assert!(Scenario { outage: None, ..scenario }.words().contains("no outage"));
     }
 }

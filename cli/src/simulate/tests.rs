@@ -41,7 +41,7 @@ fn without_an_outage_and_within_the_capacity_every_message_is_sent_at_once() {
 fn without_jitter_attempts_are_made_to_the_millisecond() {
     let mut flat = contender("web-push");
     flat.policy.retries.as_mut().expect("enabled").jitter = Jitter::None;
-    let one = Scenario { messages: 1, outage: outage("0..20"), ..scenario() };
+    let one = Scenario { tenants: Tenants::one(1), outage: outage("0..20"), ..scenario() };
     let figures = alone(&one, flat);
     // Answers at 0.1, delays of 2, 4, 8 and 16 s: attempts at 0, 2.1, 6.2, 14.3 and 30.4 s.
     let attempted: Vec<usize> =
@@ -56,7 +56,7 @@ fn a_wait_beyond_what_sqs_delays_is_parked_and_still_ends_when_it_is_due() {
     let mut patient = contender("schedule-patient");
     patient.policy.retries.as_mut().expect("enabled").jitter = Jitter::None;
     patient.ttl = Ttl::from_secs(86_400);
-    let one = Scenario { messages: 1, outage: outage("0..1h"), ..scenario() };
+    let one = Scenario { tenants: Tenants::one(1), outage: outage("0..1h"), ..scenario() };
     let figures = alone(&one, patient);
     // 300 s over SQS, an hour parked, and three answers.
     assert_eq!((figures.waits_in_sqs, figures.waits_parked), (1, 1));
@@ -114,19 +114,27 @@ fn another_seed_is_another_result() {
 fn any_scenario() -> impl Strategy<Value = Scenario> {
     let rates = || prop::sample::select(vec!["1/s", "7/min", "50", "333/s", "2000/s", "100000/s"]);
     let outages = prop::option::of((0u32..100, 1u32..2_000));
-    (1u32..600, rates(), outages, rates(), prop::option::of(0u32..5_000), 0u64..3_000, any::<u64>()).prop_map(
-        |(messages, arrivals, outage, capacity, retry_after_s, latency_ms, seed)| Scenario {
-            messages,
-            rate: rate(arrivals),
-            outage: outage.map(|(start, length)| {
-                Outage::parse(&format!("{start}..{}", start + length)).expect("an outage")
-            }),
-            capacity: rate(capacity),
-            retry_after_s,
-            latency: Duration::from_millis(latency_ms),
-            seed,
-        },
-    )
+    let limits = prop::option::of(prop::sample::select(vec!["20/min", "5/s", "50/s", "2000/s"]));
+    let workers = prop::option::of((1u32..40, limits, 0u64..5));
+    (1u32..600, rates(), outages, rates(), prop::option::of(0u32..5_000), 0u64..3_000, any::<u64>(), workers)
+        .prop_map(|(messages, arrivals, outage, capacity, retry_after_s, latency_ms, seed, workers)| {
+            Scenario {
+                tenants: Tenants::one(messages),
+                rate: rate(arrivals),
+                outage: outage.map(|(start, length)| {
+                    Outage::parse(&format!("{start}..{}", start + length)).expect("an outage")
+                }),
+                capacity: rate(capacity),
+                retry_after_s,
+                latency: Duration::from_millis(latency_ms),
+                seed,
+                workers: workers.map(|(number, limit, lag)| Workers {
+                    number,
+                    limit: limit.map(rate),
+                    counter_lag: Duration::from_secs(lag),
+                }),
+            }
+        })
 }
 
 fn any_contender() -> impl Strategy<Value = Contender> {
@@ -144,10 +152,11 @@ fn any_contender() -> impl Strategy<Value = Contender> {
                 parse::document(&text, "own").expect("a valid policy")
             });
     let preset = prop::sample::select(names).prop_map(|name| contender(name).policy);
-    (prop_oneof![preset, own], 0u32..100_000).prop_map(|(policy, ttl)| Contender {
+    (prop_oneof![preset, own], 0u32..100_000, any::<bool>()).prop_map(|(policy, ttl, breaker)| Contender {
         name: policy.name.clone(),
         policy,
         ttl: Ttl::from_secs(ttl),
+        breaker,
     })
 }
 
@@ -163,12 +172,14 @@ proptest! {
 
         let dead: u32 = figures.dead_lettered.values().sum();
         let other: u32 = figures.ended_otherwise.values().sum();
-        prop_assert_eq!(figures.sent + dead + other, scenario.messages);
+        prop_assert_eq!(figures.sent + dead + other, scenario.messages());
 
         let attempts: u64 = figures.load.every_second().iter().map(|n| u64::from(*n)).sum();
-        prop_assert_eq!(figures.attempts_per_message, attempts as f64 / f64::from(scenario.messages));
-        prop_assert!(attempts <= u64::from(scenario.messages) * u64::from(max_retries(&contender) + 1));
-        prop_assert!(attempts <= u64::from(scenario.messages) + figures.waits_in_sqs + figures.waits_parked);
+        prop_assert_eq!(figures.attempts_per_message, attempts as f64 / f64::from(scenario.messages()));
+        prop_assert!(attempts <= u64::from(scenario.messages()) * u64::from(max_retries(&contender) + 1));
+        prop_assert!(attempts <= u64::from(scenario.messages()) + figures.waits_in_sqs + figures.waits_parked);
+        prop_assert!(scenario.workers.is_some() || figures.deferrals == 0);
+        prop_assert!(figures.attempts_during_outage.unwrap_or(0) <= attempts);
         prop_assert!(figures.peak_after_outage_per_second.unwrap_or(0) <= figures.peak_per_second);
         let most_s = f64::from(contender.ttl.as_secs()) + scenario.latency.as_secs_f64();
         prop_assert!(figures.p99_s.is_none_or(|p99| figures.p50_s <= Some(p99) && p99 <= most_s));

@@ -39,7 +39,10 @@ impl World {
         let options = Options {
             egress_allow: vec![push.origin().to_owned()],
             egress_ca: Some(ca),
-            env: [("POLICY_CACHE_SECONDS".to_owned(), "1".to_owned())].into(),
+            // So many attempts fail here that a breaker would open.
+            env: [("POLICY_CACHE_SECONDS", "1"), ("BREAKER", "off")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
             ..Options::default()
         };
         let stack = Stack::up(options).await.unwrap_or_else(|error| panic!("the stack comes up: {error}"));

@@ -70,6 +70,8 @@ async fn everything_that_is_bad_is_named_in_one_message_and_no_value_is_printed(
         ("WAIT_BUCKET_SECONDS", "0"),
         ("WAIT_SHARDS", "-1"),
         ("LEASE_MARGIN_SECONDS", "v4J9"),
+        ("BREAKER", "v4J9"),
+        ("BREAKER_COOLDOWN_SECONDS", "901"),
         ("EGRESS_CA_FILE", "/nowhere/ca.pem"),
         ("PUSH_HOSTS", "a_b"),
     ];

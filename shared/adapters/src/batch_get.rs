@@ -14,16 +14,41 @@ const MOST_KEYS: usize = 100;
 /// How often keys that were left unprocessed are asked for.
 const ROUNDS: usize = 4;
 
+/// How new what is read has to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reading {
+    /// As new as the last write.
+    Consistent,
+    /// Usually a second old at most, for half the price.
+    Eventual,
+}
+
 /// The items of these keys, read consistently; a key without an item is missing from the answer.
 pub(crate) async fn get(client: &Client, table: &str, keys: Vec<Item>) -> Result<Vec<Item>, PortError> {
-    let calls = keys.chunks(MOST_KEYS).map(|chunk| get_chunk(client, table, chunk.to_vec()));
+    read(client, table, keys, Reading::Consistent).await
+}
+
+/// The items of these keys, each of which is there once; a key without an item is missing from the answer.
+pub(crate) async fn read(
+    client: &Client,
+    table: &str,
+    keys: Vec<Item>,
+    reading: Reading,
+) -> Result<Vec<Item>, PortError> {
+    let calls = keys.chunks(MOST_KEYS).map(|chunk| read_chunk(client, table, chunk.to_vec(), reading));
     Ok(try_join_all(calls).await?.into_iter().flatten().collect())
 }
 
-async fn get_chunk(client: &Client, table: &str, mut wanted: Vec<Item>) -> Result<Vec<Item>, PortError> {
+async fn read_chunk(
+    client: &Client,
+    table: &str,
+    mut wanted: Vec<Item>,
+    reading: Reading,
+) -> Result<Vec<Item>, PortError> {
+    let consistent = reading == Reading::Consistent;
     let mut found = Vec::with_capacity(wanted.len());
     for _ in 0..ROUNDS {
-        let keys = KeysAndAttributes::builder().set_keys(Some(wanted)).consistent_read(true).build();
+        let keys = KeysAndAttributes::builder().set_keys(Some(wanted)).consistent_read(consistent).build();
         let keys = keys.expect("a request has its keys");
         let answer = client.batch_get_item().request_items(table, keys).send().await;
         let mut answer = answer.map_err(|error| aws_error::of_call("BatchGetItem", &error))?;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use redial_core::cleanup;
 use redial_core::endpoint::{HashKeys, PushHosts};
+use redial_core::protection;
 use redial_core::route::{SQS_MAX_DELAY_SECONDS, WaitSettings};
 use redial_core::subscription::SpikeGuard;
 use redial_core::wait::bucket::MAX_SHARDS;
@@ -84,6 +85,8 @@ pub struct DispatchConfig {
     pub waits: WaitSettings,
     /// How long a lease outlives its invocation.
     pub lease_margin: Duration,
+    /// How origins are protected.
+    pub protection: protection::Settings,
 }
 
 /// What cleanup needs besides.
@@ -159,6 +162,31 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
                 self.problems.push(format!("{name} is not a number from {from} to {to}"));
                 default
             }
+        }
+    }
+
+    /// `on` or `off`.
+    fn switch(&mut self, name: &str, default: bool) -> bool {
+        match self.optional(name).as_deref() {
+            None => default,
+            Some("on") => true,
+            Some("off") => false,
+            Some(_) => {
+                self.problems.push(format!("{name} is neither `on` nor `off`"));
+                default
+            }
+        }
+    }
+
+    fn protection(&mut self) -> protection::Settings {
+        let default = protection::Settings::default();
+        let cooldowns = default.cooldowns;
+        let (first, longest) = (cooldowns.first.as_secs(), cooldowns.longest.as_secs());
+        let first = Duration::from_secs(self.number("BREAKER_COOLDOWN_SECONDS", first, 1, longest));
+        protection::Settings {
+            judges: self.switch("BREAKER", default.judges),
+            cooldowns: protection::Cooldowns { first, ..cooldowns },
+            ..default
         }
     }
 
@@ -265,6 +293,7 @@ pub fn dispatch(lookup: impl Fn(&str) -> Option<String>) -> Result<DispatchConfi
         shards: read.number("WAIT_SHARDS", 128, 1, MAX_SHARDS),
     };
     let lease_margin = Duration::from_secs(read.number("LEASE_MARGIN_SECONDS", 10, 0, 900));
+    let protection = read.protection();
     let whole = vapid_subject.zip(push_hosts).zip(egress_allow.zip(egress_roots));
     let config = whole.map(|((vapid_subject, push_hosts), (egress_allow, egress_roots))| DispatchConfig {
         stack,
@@ -278,6 +307,7 @@ pub fn dispatch(lookup: impl Fn(&str) -> Option<String>) -> Result<DispatchConfi
         webhook_timeout,
         waits,
         lease_margin,
+        protection,
     });
     read.finish(config)
 }
@@ -349,6 +379,7 @@ mod tests {
         let config = read(&complete()).expect("complete");
         assert_eq!(config.waits, WaitSettings::default());
         assert_eq!(config.lease_margin, Duration::from_secs(10));
+        assert_eq!(config.protection, protection::Settings::default());
         assert_eq!(config.stack.policy_max_age, Duration::from_secs(30));
         assert_eq!(config.webhook_timeout, Duration::from_secs(15));
         assert!(config.egress_allow.is_empty());
@@ -406,6 +437,32 @@ mod tests {
             let told = with(bad).expect_err("out of its range").to_string();
             assert!(told.contains("POLICY_CACHE_SECONDS is not a number from 0 to 60"), "{told}");
         }
+    }
+
+    #[test]
+    fn the_breaker_can_be_switched_off_and_its_first_cooldown_is_never_longer_than_its_longest() {
+        let with = |name, value| {
+            let mut vars = complete();
+            vars.insert(name, value);
+            read(&vars).map(|config| config.protection)
+        };
+        assert!(
+            !with("BREAKER", "off").expect("valid").judges && with("BREAKER", "on").expect("valid").judges
+        );
+        let secs = |first, longest| protection::Cooldowns {
+            first: Duration::from_secs(first),
+            longest: Duration::from_secs(longest),
+        };
+        for (text, first) in [("1", 1), ("30", 30), ("900", 900)] {
+            let cooldowns = with("BREAKER_COOLDOWN_SECONDS", text).map(|it| it.cooldowns);
+            assert_eq!(cooldowns, Ok(secs(first, 900)));
+        }
+        for bad in ["0", "901", "soon"] {
+            let told = with("BREAKER_COOLDOWN_SECONDS", bad).expect_err("out of its range").to_string();
+            assert!(told.contains("BREAKER_COOLDOWN_SECONDS is not a number from 1 to 900"), "{told}");
+        }
+        let told = with("BREAKER", "s3cret").expect_err("no switch").to_string();
+        assert!(told.contains("BREAKER is neither `on` nor `off`") && !told.contains("s3cret"), "{told}");
     }
 
     #[test]

@@ -6,6 +6,12 @@
 //! | `prune-windows` | number of a window | a window with endpoints that turned gone |
 //! | `prune#<window>` | `tenant#subscription` | such an endpoint |
 //! | `tenant#<tenant>` | `subscriptions` | how many subscriptions the tenant has |
+//! | `tenant#<tenant>` | `policies` | its retry policies: see [`crate::policies_dynamo`] |
+//! | `origin#<origin>` | `state` | an origin's breaker and pace: this and the following see [`crate::protection_dynamo`] |
+//! | `origin#<origin>#<counter>` | `counts` | what attempts to it came to |
+//! | `origins` | origin | an origin that has a state |
+//! | `limits` | `origin#<origin>`, `tenant#<tenant>` | a limit that an operator has set |
+//! | `bucket#<part of a bucket>` | `slots` | from when slots under a limit are free |
 
 use std::time::Duration;
 

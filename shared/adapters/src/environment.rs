@@ -4,10 +4,12 @@ use std::error::Error;
 use std::time::Duration;
 
 use aws_config::SdkConfig;
+use rand::RngExt;
 use redial_core::endpoint::HashKeys;
 use redial_core::metric::Metric;
 use redial_core::policy::catalogue;
-use redial_core::ports::{CleanupEnvironment, Clock, Environment, Telemetry};
+use redial_core::ports::{CleanupEnvironment, Clock, Environment, Randomness, Telemetry};
+use redial_core::protection::Guard;
 use redial_core::{cleanup, deliver};
 
 use crate::api_calls::ApiCalls;
@@ -20,6 +22,7 @@ use crate::ledger_dynamo::DynamoLedger;
 use crate::outbox_sqs::SqsOutbox;
 use crate::parked_dynamo::DynamoParking;
 use crate::policies_dynamo::DynamoPolicies;
+use crate::protection_dynamo::DynamoProtection;
 use crate::seal::DefaultSealer;
 use crate::secrets::{CachedSecrets, Secret, SecretSource, SecretsManager};
 use crate::subscriptions_dynamo::DynamoSubscriptions;
@@ -74,6 +77,7 @@ struct Shared {
     parking: DynamoParking,
     control: DynamoControl,
     policies: DynamoPolicies,
+    protection: DynamoProtection,
     dead_letters: DynamoDeadLetters,
 }
 
@@ -101,7 +105,8 @@ impl Shared {
             parking: DynamoParking::new(dynamo.clone(), tables.parked.clone()).metered(units.clone()),
             dead_letters: DynamoDeadLetters::new(dynamo.clone(), tables.dead_letters.clone())
                 .metered(units.clone()),
-            policies: DynamoPolicies::new(dynamo.clone(), tables.control.clone(), stack.policy_max_age),
+            protection: DynamoProtection::new(dynamo.clone(), tables.control.clone()).metered(units.clone()),
+            policies: DynamoPolicies::new(dynamo, tables.control.clone(), stack.policy_max_age),
             control,
             calls,
             units,
@@ -150,6 +155,8 @@ pub struct DispatchEnvironment {
     sender: Sender,
     webhooks: StandardWebhookSender<System>,
     waits: SfnWaits,
+    /// Lives as long as the process: it remembers.
+    guard: Guard,
 }
 
 impl DispatchEnvironment {
@@ -190,6 +197,8 @@ impl DispatchEnvironment {
             sender: WebPushSender::new(DefaultSealer::new(), signer, pushes, System),
             webhooks: StandardWebhookSender::new(webhook_keys, webhooks, System),
             waits: SfnWaits::new(sfn, config.state_machine_arn, config.stack.queues),
+            // Drawn, so that workers spread evenly over counters and parts of buckets.
+            guard: Guard::new(config.protection, System.rng().random()),
         };
         Ok((it, settings))
     }
@@ -210,6 +219,7 @@ impl Environment for DispatchEnvironment {
     type Randomness = System;
     type Ledger = DynamoLedger;
     type Policies = DynamoPolicies;
+    type Protection = DynamoProtection;
     type Subscriptions = DynamoSubscriptions;
     type Sender = Sender;
     type Webhooks = StandardWebhookSender<System>;
@@ -231,6 +241,12 @@ impl Environment for DispatchEnvironment {
     }
     fn policies(&self) -> &DynamoPolicies {
         &self.shared.policies
+    }
+    fn protection(&self) -> &DynamoProtection {
+        &self.shared.protection
+    }
+    fn guard(&self) -> &Guard {
+        &self.guard
     }
     fn subscriptions(&self) -> &DynamoSubscriptions {
         &self.shared.subscriptions

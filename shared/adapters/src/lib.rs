@@ -30,6 +30,7 @@ pub mod outbox_sqs;
 pub mod parked_dynamo;
 mod partiql;
 pub mod policies_dynamo;
+pub mod protection_dynamo;
 mod remembered;
 pub mod secrets;
 pub mod subscriptions_dynamo;

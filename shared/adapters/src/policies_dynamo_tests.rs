@@ -1,7 +1,5 @@
 use std::io;
 
-use aws_sdk_dynamodb::config::retry::RetryConfig;
-use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use aws_sdk_dynamodb::types::AttributeValue;
 use http_body_util::Full;
 use hyper::body::Bytes;
@@ -9,8 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::attributes::n;
-use crate::aws_http::http_client;
-use crate::receiver::Receiver;
+use crate::receiver::{Receiver, dynamodb_at};
 
 const MAX_AGE: Duration = Duration::from_secs(30);
 
@@ -67,8 +64,7 @@ impl World {
             async move { io::Result::Ok(answer) }
         })
         .await;
-        let client = client(&format!("http://127.0.0.1:{}", receiver.port));
-        let worker = DynamoPolicies::new(client, "control".to_owned(), max_age);
+        let worker = DynamoPolicies::new(dynamodb_at(receiver.port), "control".to_owned(), max_age);
         Self { table, worker, _receiver: receiver }
     }
 
@@ -95,21 +91,9 @@ impl World {
     }
 }
 
-fn client(endpoint: &str) -> Client {
-    let config = aws_sdk_dynamodb::Config::builder()
-        .behavior_version(BehaviorVersion::latest())
-        .region(Region::new("eu-central-1"))
-        .credentials_provider(Credentials::for_tests())
-        .endpoint_url(endpoint)
-        .http_client(http_client(None).expect("a client"))
-        .retry_config(RetryConfig::disabled())
-        .build();
-    Client::from_conf(config)
-}
-
 /// A worker that reads nothing.
 fn idle() -> DynamoPolicies {
-    DynamoPolicies::new(client("http://127.0.0.1:9"), "control".to_owned(), MAX_AGE)
+    DynamoPolicies::new(dynamodb_at(9), "control".to_owned(), MAX_AGE)
 }
 
 fn tenant(name: &str) -> Tenant {
@@ -303,8 +287,7 @@ async fn whoever_writes_or_removes_is_told_what_stood_there_even_if_it_was_no_te
             async move { io::Result::Ok(answer) }
         })
         .await;
-        let client = client(&format!("http://127.0.0.1:{}", receiver.port));
-        let policies = DynamoPolicies::new(client, "control".to_owned(), MAX_AGE);
+        let policies = DynamoPolicies::new(dynamodb_at(receiver.port), "control".to_owned(), MAX_AGE);
         let told = Ok(told.map(str::to_owned));
         assert_eq!(policies.put(&tenant("acme"), &Slot::Tenant, "{}").await, told, "{stood}");
         assert_eq!(policies.remove(&tenant("acme"), &Slot::Tenant).await, told, "{stood}");

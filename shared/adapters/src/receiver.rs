@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use aws_sdk_dynamodb::config::retry::RetryConfig;
+use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
@@ -18,6 +20,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+
+use crate::aws_http::http_client;
 
 /// A self-signed certificate for localhost, and the server's side of it.
 pub(crate) struct Identity {
@@ -126,6 +130,19 @@ impl Drop for Receiver {
     fn drop(&mut self) {
         self.task.abort();
     }
+}
+
+/// A client of a DynamoDB that listens at that port, which tries nothing twice.
+pub(crate) fn dynamodb_at(port: u16) -> aws_sdk_dynamodb::Client {
+    let config = aws_sdk_dynamodb::Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("eu-central-1"))
+        .credentials_provider(Credentials::for_tests())
+        .endpoint_url(format!("http://127.0.0.1:{port}"))
+        .http_client(http_client(None).expect("a client"))
+        .retry_config(RetryConfig::disabled())
+        .build();
+    aws_sdk_dynamodb::Client::from_conf(config)
 }
 
 /// Answers all requests of one connection.

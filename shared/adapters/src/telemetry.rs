@@ -1,8 +1,8 @@
 //! Log lines and metrics: JSON on standard output, which Lambda takes to CloudWatch.
 //!
-//! Every attempt has one line with everything that is known of it. Metrics are added up over an invocation and written once at
-//! its end, in CloudWatch's embedded metric format: no call is made for them. Nothing here takes a payload, an endpoint or
-//! a key; the types of those cannot be written.
+//! Every attempt has one line with everything that is known of it, and so has every move of a breaker. Metrics are added up
+//! over an invocation and written once at its end, in CloudWatch's embedded metric format: no call is made for them. Nothing
+//! here takes a payload, an endpoint or a key; the types of those cannot be written.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -12,13 +12,18 @@ use redial_core::dead_letter::Reference;
 use redial_core::identity::{DeliveryId, Tenant};
 use redial_core::metric::{Metric, Unit};
 use redial_core::policy::stored::Ignored;
-use redial_core::ports::{AttemptEvent, PortError, Telemetry};
+use redial_core::ports::{AttemptEvent, BreakerEvent, PortError, Telemetry};
+use redial_core::protection::Phase;
+use redial_core::provider::Provider;
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
 use serde_json::{Value, json};
+use tracing::Subscriber;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// The namespace of all metrics.
@@ -35,13 +40,8 @@ pub fn start_logging() {
         std::env::var("RUST_LOG").ok().and_then(|level| level.parse().ok()).unwrap_or(LevelFilter::INFO);
     let own = ["redial_core", "redial_adapters", "dispatch", "cleanup"].map(|target| (target, level));
     let filter = Targets::new().with_default(LevelFilter::WARN.min(level)).with_targets(own);
-    let lines = tracing_subscriber::fmt::layer()
-        .json()
-        .flatten_event(true)
-        .with_current_span(false)
-        .with_span_list(false)
-        .with_writer(std::io::stdout);
-    let logging = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
+    let lines = json_lines(std::io::stdout).with_filter(filter);
+    let logging = tracing_subscriber::registry().with(lines).try_init();
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(|place| format!("{}:{}", place.file(), place.line()));
         tracing::error!(place, "a panic was caught");
@@ -49,6 +49,20 @@ pub fn start_logging() {
     if logging.is_err() {
         tracing::warn!("logging was started before");
     }
+}
+
+/// An event a line, as JSON.
+fn json_lines<S, W>(writer: W) -> impl Layer<S>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    tracing_subscriber::fmt::layer()
+        .json()
+        .flatten_event(true)
+        .with_current_span(false)
+        .with_span_list(false)
+        .with_writer(writer)
 }
 
 /// Writes lines to standard output.
@@ -63,6 +77,8 @@ struct Sums {
     counts: BTreeMap<Metric, u64>,
     values: BTreeMap<Metric, Vec<f64>>,
     dead_letters: BTreeMap<Reason, u64>,
+    /// By a provider's label.
+    with_providers: BTreeMap<&'static str, BTreeMap<Metric, u64>>,
 }
 
 impl JsonTelemetry {
@@ -114,6 +130,34 @@ impl Telemetry for JsonTelemetry {
         }
     }
 
+    fn count_with(&self, metric: Metric, provider: Provider, n: u64) {
+        if n > 0 {
+            let mut sums = self.sums();
+            *sums.counts.entry(metric).or_default() += n;
+            let with_provider = sums.with_providers.entry(provider.label()).or_default();
+            *with_provider.entry(metric).or_default() += n;
+        }
+    }
+
+    fn breaker(&self, event: &BreakerEvent<'_>) {
+        let until = match event.to {
+            Phase::Open { until } | Phase::Paused { until } => Some(until.to_rfc3339()),
+            Phase::Closed | Phase::HalfOpen { .. } | Phase::Ramping { .. } => None,
+        };
+        let count = event.count.with_older();
+        tracing::warn!(
+            event = "breaker",
+            provider = event.provider.label(),
+            origin_hash = event.origin_hash,
+            from = event.from.label(),
+            to = event.to.label(),
+            until,
+            attempts = count.attempts,
+            failures = count.failures,
+            limited = count.limited,
+        );
+    }
+
     fn dead_letter(&self, reason: Reason) {
         let mut sums = self.sums();
         *sums.counts.entry(Metric::DeadLetters).or_default() += 1;
@@ -148,7 +192,7 @@ impl Telemetry for JsonTelemetry {
     }
 
     fn infrastructure(&self, error: &PortError) {
-        tracing::error!(event = "infrastructure", operation = error.operation, code = error.code);
+        infrastructure(error);
     }
 
     fn panicked(&self, correlation_id: &DeliveryId, tenant: &Tenant) {
@@ -159,6 +203,16 @@ impl Telemetry for JsonTelemetry {
 /// A stored policy of a tenant's, or of one of its subscriptions, is not valid.
 pub(crate) fn policy_ignored(tenant: &Tenant, policy: &str, errors: &str) {
     tracing::error!(event = "policy_ignored", tenant = tenant.as_str(), policy, errors);
+}
+
+/// A stored limit of a tenant's, of an origin or of a subscription is no rate. An origin is not named: who owns it is told by it.
+pub(crate) fn limit_ignored(tenant: Option<&Tenant>, limit: &str, errors: &str) {
+    tracing::error!(event = "limit_ignored", tenant = tenant.map(Tenant::as_str), limit, errors);
+}
+
+/// Our own infrastructure failed.
+pub(crate) fn infrastructure(error: &PortError) {
+    tracing::error!(event = "infrastructure", operation = error.operation, code = error.code);
 }
 
 fn lines(stack: &str, sums: &Sums, now: Timestamp) -> Vec<Value> {
@@ -172,6 +226,11 @@ fn lines(stack: &str, sums: &Sums, now: Timestamp) -> Vec<Value> {
     for (reason, n) in &sums.dead_letters {
         let dimensions = [("Stack", stack), ("Reason", reason.label())];
         lines.push(embedded(now, &dimensions, &[(Metric::DeadLetters, json!(n))]));
+    }
+    for (provider, counts) in &sums.with_providers {
+        let dimensions = [("Stack", stack), ("Provider", provider)];
+        let counts: Vec<(Metric, Value)> = counts.iter().map(|(metric, n)| (*metric, json!(n))).collect();
+        lines.push(embedded(now, &dimensions, &counts));
     }
     lines
 }
@@ -202,42 +261,5 @@ fn embedded(now: Timestamp, dimensions: &[(&str, &str)], metrics: &[(Metric, Val
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_invocation_s_metrics_are_one_line_and_dead_letters_one_more_a_reason() {
-        let telemetry = JsonTelemetry::new("my-stack".to_owned());
-        telemetry.count(Metric::Attempts, 2);
-        telemetry.count(Metric::Attempts, 1);
-        telemetry.count(Metric::Expired, 0);
-        telemetry.measure(Metric::RetryOverhead, 12.5);
-        telemetry.dead_letter(Reason::Rejected);
-        let lines = lines("my-stack", &telemetry.sums(), Timestamp::from_ms(7));
-        assert_eq!(
-            lines,
-            [
-                json!({
-                    "_aws": {"Timestamp": 7, "CloudWatchMetrics": [{
-                        "Namespace": "Redial",
-                        "Dimensions": [["Stack"]],
-                        "Metrics": [
-                            {"Name": "Attempts", "Unit": "Count"},
-                            {"Name": "DeadLetters", "Unit": "Count"},
-                            {"Name": "RetryOverhead", "Unit": "Milliseconds"},
-                        ],
-                    }]},
-                    "Stack": "my-stack", "Attempts": 3, "DeadLetters": 1, "RetryOverhead": [12.5],
-                }),
-                json!({
-                    "_aws": {"Timestamp": 7, "CloudWatchMetrics": [{
-                        "Namespace": "Redial",
-                        "Dimensions": [["Stack", "Reason"]],
-                        "Metrics": [{"Name": "DeadLetters", "Unit": "Count"}],
-                    }]},
-                    "Stack": "my-stack", "Reason": "rejected", "DeadLetters": 1,
-                }),
-            ]
-        );
-    }
-}
+#[path = "telemetry_tests.rs"]
+mod tests;

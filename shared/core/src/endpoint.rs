@@ -220,6 +220,12 @@ impl HashKeys {
         sign(id, key, b"endpoint", endpoint.0.as_str().as_bytes())
     }
 
+    /// An origin's hash under the current key.
+    pub fn origin(&self, origin: &Origin) -> EndpointHash {
+        let (id, key) = &self.0[0];
+        sign(id, key, b"origin", origin.0.as_bytes())
+    }
+
     /// Whether `hash` is this endpoint's; `None` if it was made with a key that is not known any more.
     pub fn is_of(&self, hash: &EndpointHash, endpoint: &Endpoint) -> Option<bool> {
         let (id, key) = self.0.iter().find(|(id, _)| id == hash.key_id())?;

@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | parse | is this body a message? | [`message`], [`shape`] |
 //! | admit | may this worker make this attempt now? | [`ledger::claim`], gates in [`deliver`] |
+//! | protect | is its origin well, and who has slots left? | [`protection`] |
 //! | attempt | (the send, behind [`ports::PushSender`]) reports an [`outcome`] | [`outcome`] |
 //! | classify | what does the outcome mean? | [`verdict`], [`provider`], [`retry_after`] |
 //! | plan | retry, give up, or done? | [`plan`], [`policy`] |
@@ -30,8 +31,10 @@ pub mod payload;
 pub mod plan;
 pub mod policy;
 pub mod ports;
+pub mod protection;
 pub mod provider;
 pub mod push_target;
+pub mod rate;
 pub mod reason;
 pub mod recipient;
 pub mod retry_after;

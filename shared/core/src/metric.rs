@@ -26,8 +26,10 @@ pub enum Metric {
     InDoubt,
     /// Messages dropped because their attempt was already made.
     DuplicatesDropped,
-    /// Messages held back without an attempt.
+    /// Messages held back without an attempt; also by provider, where an origin's protection held them.
     Deferred,
+    /// Breakers that opened; also by provider.
+    BreakersOpened,
     /// Messages parked for a long wait.
     Parked,
     /// Attempts that were answered with 503.
@@ -48,7 +50,7 @@ pub enum Metric {
     WaitsSwept,
     /// Calls to AWS.
     ApiCalls,
-    /// Write units that DynamoDB charged for ledger, subscriptions, parking and dead letters.
+    /// Write units that DynamoDB charged for ledger, subscriptions, parking, dead letters and the protection of origins.
     WriteUnits,
     /// Deliveries that an invocation dealt with.
     Deliveries,
@@ -75,7 +77,7 @@ impl Unit {
 
 impl Metric {
     /// All of them.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Attempts,
         Self::Sent,
         Self::SentOnRetry,
@@ -88,6 +90,7 @@ impl Metric {
         Self::InDoubt,
         Self::DuplicatesDropped,
         Self::Deferred,
+        Self::BreakersOpened,
         Self::Parked,
         Self::ServiceUnavailable,
         Self::RetryOverhead,
@@ -117,6 +120,7 @@ impl Metric {
             Self::InDoubt => "InDoubt",
             Self::DuplicatesDropped => "DuplicatesDropped",
             Self::Deferred => "Deferred",
+            Self::BreakersOpened => "BreakersOpened",
             Self::Parked => "Parked",
             Self::ServiceUnavailable => "ServiceUnavailable",
             Self::RetryOverhead => "RetryOverhead",
@@ -148,6 +152,7 @@ impl Metric {
             | Self::InDoubt
             | Self::DuplicatesDropped
             | Self::Deferred
+            | Self::BreakersOpened
             | Self::Parked
             | Self::ServiceUnavailable
             | Self::Pruned

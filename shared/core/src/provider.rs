@@ -7,7 +7,7 @@
 use serde::Deserialize;
 use url::Host;
 
-use crate::endpoint::{Endpoint, host_matches};
+use crate::endpoint::{Endpoint, Origin, host_matches};
 use crate::outcome::Response;
 
 /// A known push service.
@@ -30,6 +30,11 @@ impl Provider {
     pub fn of(endpoint: &Endpoint) -> Self {
         let Host::Domain(host) = endpoint.host() else { return Self::Other };
         HOSTS.iter().find(|(pattern, _)| host_matches(host, pattern)).map_or(Self::Other, |(_, it)| *it)
+    }
+
+    /// The provider of an origin.
+    pub fn of_origin(origin: &Origin) -> Self {
+        Endpoint::parse(origin.as_str()).map_or(Self::Other, |endpoint| Self::of(&endpoint))
     }
 
     /// Its name in logs and metrics.

@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::identity::SubscriptionKey;
 use crate::message::EventType;
 use crate::policy::Policy;
+use crate::rate::Rate;
 use crate::recipient::Recipient;
 use crate::time::Timestamp;
 use crate::webhook::{Health, Permitted};
@@ -78,6 +79,8 @@ pub struct Terms {
     pub policy: Option<Arc<Policy>>,
     /// Headers that its messages may set beside the free ones.
     pub permitted: Permitted,
+    /// No more attempts than this.
+    pub rate: Option<Rate>,
 }
 
 impl Subscription {

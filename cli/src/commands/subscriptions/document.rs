@@ -1,8 +1,8 @@
 //! What `redial subscriptions put` reads: a browser's subscription, or a webhook's; every error at once, and none with a value.
 //!
 //! A browser's is read as a message's recipient, for there is one parser for both. A webhook's is
-//! `{"url", "secrets", "topic", "headers", "permit_headers", "policy"}`, of which only `url` is required. Secrets and headers
-//! are values that an error must not show, so an error names the field and the type that was found.
+//! `{"url", "secrets", "topic", "headers", "permit_headers", "policy", "rate"}`, of which only `url` is required. Secrets and
+//! headers are values that an error must not show, so an error names the field and the type that was found.
 
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use redial_core::{
     policy::{Policy, catalogue, parse as parse_policy, stored},
     ports::Clock as _,
     push_target::PushTarget,
+    rate::Rate,
     shape::{self, Errors, Object, ShapeError},
     subscription::Terms,
     webhook::{CustomHeaders, Permitted, SigningSecrets, WebhookSecret},
@@ -27,6 +28,10 @@ pub(super) const MOST_BYTES: u64 = 65_536;
 
 /// What an inline policy is called.
 const POLICY_NAME: &str = "subscription";
+
+/// What does for a rate.
+const A_RATE: &str =
+    r#""50/s", "120/min" or "90/h": a whole number from 1 to 4294967295 a second, minute or hour"#;
 
 /// A subscription as it was written.
 #[derive(Debug)]
@@ -111,12 +116,13 @@ fn webhook(text: &str) -> Result<Webhook, Failure> {
         let headers = headers(&mut object);
         let permitted = permitted(&mut object);
         let (policy, policy_text) = policy(&mut object, &errors).unzip();
+        let rate = object.optional("rate", A_RATE, |raw| Rate::parse(&shape::string(raw)?).ok());
         object.finish();
         Some(Webhook {
             endpoint: endpoint?,
             secrets,
             headers,
-            terms: Terms { topic, policy, permitted: permitted? },
+            terms: Terms { topic, policy, permitted: permitted?, rate },
             policy: policy_text,
         })
     });
@@ -263,7 +269,7 @@ mod tests {
         let webhook = webhook_of(&format!(
             r#"{{"url":"https://a.example/hook","secrets":["{SECRET}"],"topic":"order.created",
                 "headers":{{"Authorization":"Bearer t"}},"permit_headers":["Idempotency-Key"],
-                "policy":{{"retry_delays": [5, 0.5]}}}}"#
+                "policy":{{"retry_delays": [5, 0.5]}},"rate":"120/min"}}"#
         ));
         let secrets = webhook.secrets.expect("one");
         assert_eq!((secrets.all()[0].0.expose().as_str(), secrets.all()[0].1), (SECRET, None));
@@ -272,6 +278,7 @@ mod tests {
         assert_eq!(webhook.terms.topic.expect("one").as_str(), "order.created");
         assert_eq!(webhook.policy.as_deref(), Some(r#"{"retry_delays":[5,0.5]}"#));
         assert_eq!(webhook.terms.policy.expect("one").name, POLICY_NAME);
+        assert_eq!(webhook.terms.rate.expect("one").to_string(), "120/min");
         let named = webhook_of(r#"{"url":"https://a.example","policy":"wait-factor"}"#);
         assert_eq!(named.policy.as_deref(), Some(r#""wait-factor""#));
     }
@@ -322,6 +329,18 @@ mod tests {
     fn what_is_no_policy_is_told_with_those_that_there_are() {
         let errors = read_one(r#"{"url":"https://a.example","policy":"s3cret"}"#).expect_err("unfit");
         assert!(errors[0].contains("schedule-standard") && !errors[0].contains("s3cret"), "{errors:?}");
+    }
+
+    #[test]
+    fn a_rate_is_a_webhook_s_and_refused_with_what_would_do() {
+        for rate in [r#""50 a second""#, r#""0/s""#, r#""-1/s""#, "50", "null", "{}"] {
+            let errors =
+                read_one(&format!(r#"{{"url":"https://a.example","rate":{rate}}}"#)).expect_err("unfit");
+            let told = r#"rate: expected "50/s", "120/min" or "90/h": a whole number from 1 to 4294967295 a second,"#;
+            assert!(errors.len() == 1 && errors[0].starts_with(told), "{errors:?}");
+        }
+        let browser = format!(r#"{{"endpoint":"https://push.example/x","keys":{KEYS},"rate":"50/s"}}"#);
+        assert_eq!(read_one(&browser).expect_err("wrong"), ["rate: expected no such field, found a string"]);
     }
 
     #[test]

@@ -114,6 +114,7 @@ impl Shown {
             "policy": terms.policy.as_ref().map(|policy| policy.name.as_str()),
             "headers": target.headers.expose().iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
             "permit_headers": terms.permitted.names(),
+            "rate": terms.rate.map(|rate| rate.to_string()),
             "valid_secrets": target.secrets.at(self.now).len(),
             "failures": health.failures,
             "failing_since": health.failing_since.map(Timestamp::to_rfc3339),
@@ -177,6 +178,7 @@ mod tests {
         endpoint::Endpoint,
         identity::{SubscriptionId, SubscriptionKey, Tenant},
         message::EventType,
+        rate::Rate,
         subscription::{State, Terms},
         webhook::{CustomHeaders, Health, Permitted, SigningSecrets, WebhookSecret},
     };
@@ -209,6 +211,7 @@ mod tests {
                 topic: EventType::parse("order.created"),
                 policy: None,
                 permitted: Permitted::new(vec!["idempotency-key".to_owned()]).expect("valid"),
+                rate: Some(Rate::parse("50/s").expect("valid")),
             },
             ..Subscription::new(key, Recipient::Webhook(target))
         }
@@ -230,6 +233,7 @@ mod tests {
                 "  kind            webhook",
                 "  origin          https://a.example",
                 "  permit headers  idempotency-key",
+                "  rate            50/s",
                 "  topic           order.created",
                 "  valid secrets   1",
             ]

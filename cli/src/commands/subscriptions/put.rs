@@ -32,9 +32,10 @@ use crate::{
 /// message that names the id in `to.subscription` is then sent there.
 ///
 /// Or it holds a webhook's receiver: {"url"}, and if you like "secrets" (up to five, whsec_…), "topic" (an event_type),
-/// "headers" (sent with every message), "permit_headers" (names that messages may set themselves) and "policy" (a retry
-/// policy, or the name of one). Without secrets it is given one, which is printed: the receiver verifies with it. A receiver
-/// that is stored at the same url already keeps the secrets that it has.
+/// "headers" (sent with every message), "permit_headers" (names that messages may set themselves), "policy" (a retry
+/// policy, or the name of one) and "rate" (at most so many attempts: "50/s", "120/min"). Without secrets it is given one,
+/// which is printed: the receiver verifies with it. A receiver that is stored at the same url already keeps the secrets that
+/// it has.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

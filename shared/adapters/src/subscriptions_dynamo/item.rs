@@ -7,7 +7,7 @@
 //! | `endpoint`, `state`, `updated_at` | both | where it leads, whether it is sent to |
 //! | `p256dh`, `auth`, `vapid_key_id`, `flagged_at` | web push | a browser's keys, and its first 404 |
 //! | `sealed` | webhook | its secrets and headers, under the stack's webhook key |
-//! | `topic`, `policy`, `permitted` | webhook | what was agreed: `policy` is JSON, `permitted` a list of names |
+//! | `topic`, `policy`, `permitted`, `rate` | webhook | what was agreed: `policy` is JSON, `permitted` a list of names |
 //! | `failures`, `failing_since` | webhook | its health |
 //! | `failing_tenant` | webhook | the tenant again, while it fails or is switched off: what puts it into the index |
 
@@ -22,6 +22,7 @@ use redial_core::message::EventType;
 use redial_core::policy::{Policy, catalogue, parse, stored};
 use redial_core::ports::PortError;
 use redial_core::push_target::{PushKeys, PushTarget};
+use redial_core::rate::Rate;
 use redial_core::recipient::Recipient;
 use redial_core::subscription::{State, Subscription, Terms};
 use redial_core::time::Timestamp;
@@ -61,6 +62,7 @@ pub(super) fn write(subscription: &Subscription, keys: &WebhookKeys, now: Timest
             add("sealed", Some(s(keys.seal(key, secrets, headers))));
             add("topic", terms.topic.as_ref().map(|topic| s(topic.as_str())));
             add("permitted", (!permitted.is_empty()).then_some(AttributeValue::L(permitted)));
+            add("rate", terms.rate.map(|rate| s(rate.to_string())));
         }
     }
     item
@@ -113,7 +115,17 @@ fn terms(item: &Item, key: &SubscriptionKey) -> Terms {
         policy: item.text("policy").and_then(|text| policy(text, key)),
         // What was not checked when it was stored permits nothing.
         permitted: Permitted::new(names).unwrap_or_default(),
+        rate: item.contains_key("rate").then(|| rate(item, key)).flatten(),
     }
+}
+
+/// The receiver's own limit. What is no rate is told, and not followed.
+fn rate(item: &Item, key: &SubscriptionKey) -> Option<Rate> {
+    let read = Rate::parse(item.text("rate").unwrap_or_default());
+    read.map_err(|error| {
+        telemetry::limit_ignored(Some(&key.tenant), &format!("subscription {}", key.id), &error)
+    })
+    .ok()
 }
 
 /// A policy's JSON, or that of the name of one of the package's. Whatever else was written there is told, and not followed.

@@ -47,6 +47,7 @@ fn webhook() -> Subscription {
             topic: EventType::parse("order.created"),
             policy: None,
             permitted: Permitted::new(vec!["authorization".to_owned()]).expect("valid"),
+            rate: Rate::parse("120/min").ok(),
         },
         ..Subscription::new(key_of("acme", "h1"), Recipient::Webhook(target))
     }
@@ -91,8 +92,21 @@ fn a_webhook_reads_back_and_its_item_shows_neither_secret_nor_header() {
     let item = write(&webhook(), &keys(), stored_at());
     assert_eq!(
         names(&item),
-        ["endpoint", "id", "kind", "permitted", "pk", "sealed", "state", "tenant", "topic", "updated_at"]
+        [
+            "endpoint",
+            "id",
+            "kind",
+            "permitted",
+            "pk",
+            "rate",
+            "sealed",
+            "state",
+            "tenant",
+            "topic",
+            "updated_at"
+        ]
     );
+    assert_eq!(item.text("rate"), Some("120/min"));
     assert_eq!((item.text("pk"), item.text("kind")), (Some("acme#h1"), Some("webhook")));
     let shown = format!("{item:?}");
     assert!(!shown.contains("whsec_") && !shown.contains("s3cret"), "{shown}");
@@ -133,6 +147,20 @@ fn permitted_headers_that_were_not_checked_permit_nothing() {
     let mut item = write(&webhook(), &keys(), stored_at());
     item.insert("permitted".to_owned(), AttributeValue::L(vec![s("authorization"), s("host")]));
     assert_eq!(reread(&item).expect("a subscription").terms.permitted, Permitted::default());
+}
+
+#[test]
+fn a_receiver_that_asked_for_no_rate_has_none_and_what_is_no_rate_is_not_followed() {
+    let with = |rate: Option<AttributeValue>| {
+        let mut item = write(&webhook(), &keys(), stored_at());
+        item.remove("rate");
+        item.extend(rate.map(|rate| ("rate".to_owned(), rate)));
+        reread(&item).expect("a subscription").terms.rate
+    };
+    assert_eq!(with(Some(s("90/h"))), Rate::parse("90/h").ok());
+    for none in [None, Some(s("")), Some(s("0/s")), Some(s("fast")), Some(n(50))] {
+        assert_eq!(with(none.clone()), None, "{none:?}");
+    }
 }
 
 #[test]

@@ -16,6 +16,7 @@ use crate::plan::{self, Plan, Situation};
 use crate::ports::{
     AttemptEvent, Clock, Environment, Push, PushSender, Randomness, Telemetry, Webhook, WebhookSender,
 };
+use crate::protection::Seen;
 use crate::provider::{self, Provider};
 use crate::push_target::PushTarget;
 use crate::reason::Reason;
@@ -36,6 +37,8 @@ pub(crate) enum Finished {
         facts: Facts,
         /// The token that its claim was made with.
         lease_token: String,
+        /// What it tells of its origin, if anything was sent there.
+        seen: Option<Seen>,
     },
     /// Its handling panicked: the claim is given back.
     Panicked {
@@ -44,6 +47,16 @@ pub(crate) enum Finished {
         /// The token that its claim was made with.
         lease_token: String,
     },
+}
+
+impl Finished {
+    /// What it tells of its origin.
+    pub(crate) fn seen(&self) -> Option<Seen> {
+        match self {
+            Self::Planned { seen, .. } => seen.clone(),
+            Self::Panicked { .. } => None,
+        }
+    }
 }
 
 /// Makes one attempt. A panic in it is this message's alone.
@@ -55,7 +68,7 @@ pub(crate) async fn attempt<E: Environment>(
 ) -> Finished {
     let lease_token = invocation.lease_token.clone();
     match AssertUnwindSafe(try_attempt(env, &job, was_in_doubt)).catch_unwind().await {
-        Ok((plan, facts)) => Finished::Planned { job, plan, facts, lease_token },
+        Ok((plan, facts, seen)) => Finished::Planned { job, plan, facts, lease_token, seen },
         Err(_panic) => {
             // What it panicked with may quote the message: it is not looked at.
             env.telemetry().panicked(&job.message.id, &job.message.tenant);
@@ -64,19 +77,21 @@ pub(crate) async fn attempt<E: Environment>(
     }
 }
 
-async fn try_attempt<E: Environment>(env: &E, job: &Job, was_in_doubt: bool) -> (Plan, Facts) {
+async fn try_attempt<E: Environment>(env: &E, job: &Job, was_in_doubt: bool) -> (Plan, Facts, Option<Seen>) {
     let policy = job.policy();
     if was_in_doubt && !policy.retry_in_doubt {
         let facts = Facts { in_doubt: true, ..Facts::without_attempt() };
-        return (plan::failed(Reason::InDoubtNotRetried, policy), facts);
+        return (plan::failed(Reason::InDoubtNotRetried, policy), facts, None);
     }
     wait_until(env, job.due()).await;
     let began = env.clock().now();
     if job.deadline.is_over(began, job.travel.turn.attempt.0) {
-        return (Plan::Expired, Facts::without_attempt());
+        return (Plan::Expired, Facts::without_attempt(), None);
     }
     if let Some(not_before) = job.travel.not_before {
-        let overhead_ms = began.since(not_before).as_secs_f64() * 1000.0;
+        // A slot under a limit is no overhead.
+        let due = job.slot.map_or(not_before, |slot| slot.at.max(not_before));
+        let overhead_ms = began.since(due).as_secs_f64() * 1000.0;
         env.telemetry().measure(Metric::RetryOverhead, overhead_ms);
     }
 
@@ -93,7 +108,8 @@ async fn try_attempt<E: Environment>(env: &E, job: &Job, was_in_doubt: bool) -> 
     let attempted = Attempted { outcome, took: now.since(began) };
     let facts = Facts::of(&attempted, job.channel, &verdict, was_in_doubt);
     report(env, job, &attempted, &verdict, &plan, &facts, now);
-    (plan, facts)
+    let seen = super::protect::seen(job, &attempted.outcome, &verdict);
+    (plan, facts, seen)
 }
 
 async fn wait_until<E: Environment>(env: &E, due: Timestamp) {

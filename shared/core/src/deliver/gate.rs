@@ -66,7 +66,11 @@ fn may_push_to(endpoint: &Endpoint, settings: &Settings) -> bool {
 impl Job {
     /// The earliest moment of its attempt.
     pub(crate) fn due(&self) -> Timestamp {
-        let not_before = self.travel.not_before.unwrap_or_default();
-        self.message.deliver_at.map_or(not_before, |at| at.max(not_before))
+        let slot = self.slot.map(|slot| slot.at);
+        [self.travel.not_before, self.message.deliver_at, slot]
+            .into_iter()
+            .flatten()
+            .max()
+            .unwrap_or_default()
     }
 }

@@ -109,13 +109,16 @@ pub(crate) async fn hand_off<E: Environment>(
             Plan::Retry { not_before, .. } => {
                 let travel = Travel {
                     turn: job.travel.turn.next_attempt(),
+                    first_sent: job.travel.first_sent,
                     not_before: Some(not_before),
-                    ..job.travel
+                    deferred_from: None,
                 };
                 onward(job, travel, not_before, now, settings, &mut queued, &mut parked);
             }
             Plan::Defer { not_before } => {
-                let travel = Travel { not_before: Some(not_before), ..job.travel };
+                // The ledger may hold an outcome of this very message that a crash kept from being handed off.
+                let deferred_from = Some(job.source_message.clone());
+                let travel = Travel { not_before: Some(not_before), deferred_from, ..job.travel };
                 onward(job, travel, not_before, now, settings, &mut queued, &mut parked);
             }
         }
@@ -211,7 +214,8 @@ pub(super) fn fate_of<E: Environment>(env: &E, done: Result<(), PortError>) -> F
 /// The body of a job's dead letter: the message as it travels, absent once its TTL is over; without a TTL, once its
 /// description is.
 pub(super) fn letter_body(job: &Job, key: LetterKey, now: Timestamp) -> LetterBody {
-    let body = job.message.expose_travel_body(&job.travel, job.deadline, now);
+    let travel = Travel { deferred_from: None, ..job.travel.clone() };
+    let body = job.message.expose_travel_body(&travel, job.deadline, now);
     let absent_from = dead_letter::body_absent_from(job.deadline, job.policy().dlq_retention_days, now);
     LetterBody { key, body, absent_from }
 }

@@ -89,6 +89,7 @@ pub(crate) struct Job {
     pub(crate) lane: Lane,
     /// Where it goes, or web push while that is not known.
     pub(crate) channel: Channel,
+    /// The SQS message that it is, or in whose place it is.
     pub(crate) source_message: String,
     pub(crate) deadline: Deadline,
     pub(crate) fingerprint: EndpointHash,
@@ -102,6 +103,17 @@ pub(crate) struct Job {
     pub(crate) terms: Terms,
     /// The retry policy that holds for it.
     pub(crate) chosen: Chosen,
+    /// When it may be sent, once it was admitted.
+    pub(crate) slot: Option<Slot>,
+}
+
+/// A place among an origin's attempts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Slot {
+    /// Not before this.
+    pub(crate) at: Timestamp,
+    /// Whether what it sees decides on the others.
+    pub(crate) probe: bool,
 }
 
 impl Job {
@@ -120,7 +132,7 @@ impl Job {
         Self {
             index,
             lane: incoming.receipt.lane,
-            source_message: incoming.message_id.clone(),
+            source_message: travel.deferred_from.clone().unwrap_or_else(|| incoming.message_id.clone()),
             channel,
             deadline: message.deadline(channel, travel.first_sent),
             fingerprint: message.fingerprint(keys),
@@ -130,6 +142,7 @@ impl Job {
             health: Health::default(),
             terms,
             chosen,
+            slot: None,
             message,
             travel,
         }

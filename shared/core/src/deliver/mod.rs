@@ -15,6 +15,7 @@ mod hand_off;
 mod health;
 mod inbox;
 mod parking;
+mod protect;
 mod release;
 mod resolve;
 mod settle;
@@ -171,14 +172,22 @@ impl<E: Environment> Pass<'_, E> {
         let now = self.env.clock().now();
         let mut later = Vec::new();
         let mut claims = Vec::new();
+        let mut asking = Vec::new();
         for job in jobs {
             match gate::gate(&job, self.settings, now) {
+                gate::Gate::Later(not_before) => later.push(job.deferred(not_before)),
+                gate::Gate::Go => asking.push(job),
+                gate::Gate::End(plan) => claims.push((job, Some(plan))),
+            }
+        }
+        self.env.telemetry().count(Metric::Deferred, later.len() as u64);
+        for (job, answer) in protect::admit(self.env, self.settings, asking).await {
+            match answer {
                 gate::Gate::Later(not_before) => later.push(job.deferred(not_before)),
                 gate::Gate::Go => claims.push((job, None)),
                 gate::Gate::End(plan) => claims.push((job, Some(plan))),
             }
         }
-        self.env.telemetry().count(Metric::Deferred, later.len() as u64);
         let (deferred, delivered) =
             futures_util::join!(hand_off::hand_off(self.env, self.settings, later), self.claim(claims));
         fates.extend(deferred);
@@ -265,14 +274,24 @@ impl<E: Environment> Pass<'_, E> {
                     wave.push(finished);
                     if attempts.is_empty() {
                         linger = Fuse::terminated();
-                        settling.push(settle::settle(self.env, self.settings, std::mem::take(&mut wave)));
+                        settling.push(self.settle(std::mem::take(&mut wave)));
                     }
                 }
                 () = &mut linger => {
-                    settling.push(settle::settle(self.env, self.settings, std::mem::take(&mut wave)));
+                    settling.push(self.settle(std::mem::take(&mut wave)));
                 }
                 complete => return fates,
             }
         }
+    }
+
+    /// Records and hands off a wave, and meanwhile tells of the origins what it saw.
+    async fn settle(&self, wave: Vec<attempt::Finished>) -> Vec<(usize, Fate)> {
+        let seen = wave.iter().filter_map(attempt::Finished::seen).collect();
+        let (fates, ()) = futures_util::join!(
+            settle::settle(self.env, self.settings, wave),
+            protect::learn(self.env, self.settings, seen),
+        );
+        fates
     }
 }

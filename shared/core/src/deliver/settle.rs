@@ -49,7 +49,7 @@ pub(crate) async fn settle<E: Environment>(
     let records = wave
         .iter()
         .map(|finished| match finished {
-            Finished::Planned { job, plan, facts, lease_token } => {
+            Finished::Planned { job, plan, facts, lease_token, .. } => {
                 record(job, lease_token, state_of(plan), plan.reason(), facts, plan.not_before())
             }
             // Whether it panicked before or after the POST is not known.

@@ -89,10 +89,11 @@ fn a_travelling_message_keeps_its_id_and_its_turn() {
         turn: Turn { lineage: Lineage(2), attempt: Attempt(3) },
         first_sent: sent(),
         not_before: Some(Timestamp::from_secs(1_800_000_000)),
+        deferred_from: Some("0f3c9a52-5bb2-4d5c-9a53-1a8a1a0c2c11".to_owned()),
     };
     let body = travelling(&first, &travel);
     let (again, seen) = read(&body, QueueKind::Retry).expect("valid");
-    assert_eq!((again.id, seen), (first.id, travel));
+    assert_eq!((again.id, seen), (first.id, travel.clone()));
     let twice = travelling(&read(&body, QueueKind::Retry).expect("valid").0, &travel);
     assert_eq!(twice, body, "going round again adds nothing");
 }

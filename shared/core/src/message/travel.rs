@@ -2,7 +2,9 @@
 //!
 //! On the retry queues, in parking and in the dead-letter store a message keeps its own fields as they were written, and beside
 //! them stand these: `lineage`, `retry_count`, `original_timestamp` (epoch ms), `ttl_remaining` (seconds, when it was
-//! enqueued; a message without a TTL has none) and `not_before` (epoch ms).
+//! enqueued; a message without a TTL has none), `not_before` (epoch ms), and `deferred_from`, the MessageId of the SQS message in
+//! whose place this one is, if that was held back. The ledger takes the two for one: what a crash left undone of the first, the
+//! second one does.
 
 use super::Message;
 use crate::identity::{Attempt, Lineage, Turn};
@@ -10,11 +12,11 @@ use crate::shape::{self, Object};
 use crate::time::{Deadline, Timestamp};
 
 /// The names of the travelling fields, which a producer may not use.
-pub(super) const FIELDS: [&str; 5] =
-    ["lineage", "retry_count", "original_timestamp", "ttl_remaining", "not_before"];
+pub(super) const FIELDS: [&str; 6] =
+    ["lineage", "retry_count", "original_timestamp", "ttl_remaining", "not_before", "deferred_from"];
 
 /// Where a message is on its way.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Travel {
     /// Which replay and which attempt this message is for.
     pub turn: Turn,
@@ -22,12 +24,14 @@ pub struct Travel {
     pub first_sent: Timestamp,
     /// Not to be attempted before this.
     pub not_before: Option<Timestamp>,
+    /// The MessageId of the SQS message that was held back for this turn, the first if several were.
+    pub deferred_from: Option<String>,
 }
 
 impl Travel {
     /// The start of the way: a producer's message that was sent at `sent`.
     pub fn start(sent: Timestamp) -> Self {
-        Self { turn: Turn::default(), first_sent: sent, not_before: None }
+        Self { turn: Turn::default(), first_sent: sent, not_before: None, deferred_from: None }
     }
 
     pub(super) fn take(object: &mut Object<'_>) -> Option<Self> {
@@ -39,12 +43,14 @@ impl Travel {
         let attempt = object.required("retry_count", whole, small);
         let first_sent = object.required("original_timestamp", "epoch milliseconds", time);
         let not_before = object.optional("not_before", "epoch milliseconds", time);
+        let deferred_from = object.optional("deferred_from", "a string", shape::string);
         // Written for whoever looks into the queue; what counts is the deadline, which does not drift.
         object.optional("ttl_remaining", whole, shape::unsigned);
         Some(Self {
             turn: Turn { lineage: Lineage(lineage), attempt: Attempt(attempt?) },
             first_sent: first_sent?,
             not_before,
+            deferred_from,
         })
     }
 }
@@ -63,6 +69,9 @@ impl Message {
         }
         if let Some(not_before) = travel.not_before {
             added.push(("not_before", not_before.as_ms().to_string()));
+        }
+        if let Some(from) = &travel.deferred_from {
+            added.push(("deferred_from", serde_json::Value::from(from.as_str()).to_string()));
         }
         self.body_with(&added)
     }

@@ -25,6 +25,7 @@ pub use schedule::Schedule;
 pub use stored::TenantPolicies;
 pub use wait_factor::WaitFactor;
 
+use crate::identity::Attempt;
 use crate::time::Ttl;
 use crate::verdict::Overrides;
 
@@ -123,6 +124,11 @@ impl Policy {
             Some(fraction) => range.below(jitter::scaled(ttl.duration(), fraction)),
             None => range,
         })
+    }
+
+    /// Whether no attempt follows this one.
+    pub fn is_last(&self, attempt: Attempt) -> bool {
+        self.retries.as_ref().is_none_or(|retries| attempt.0 >= retries.max_retries)
     }
 
     /// The delay that follows a Retry-After: never less than it, and a little more at random.

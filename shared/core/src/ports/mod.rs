@@ -8,6 +8,7 @@ mod dead_letters;
 mod ledger;
 mod outbox;
 mod policies;
+mod protection;
 mod sender;
 mod subscriptions;
 mod telemetry;
@@ -19,11 +20,14 @@ pub use dead_letters::{DeadLetterBodies, DeadLetterStore};
 pub use ledger::{Claim, ClaimAnswer, Ledger, LedgerReader, Settlement};
 pub use outbox::{Outbox, Outgoing, Queue, Receipt};
 pub use policies::{KnownPolicies, Policies};
+pub use protection::{Limited, Protection, StoredOrigin};
 pub use sender::{Push, PushSender};
 pub use subscriptions::{PruneCandidate, SubscriptionHealth, SubscriptionUpdate, Subscriptions};
-pub use telemetry::{AttemptEvent, Telemetry};
+pub use telemetry::{AttemptEvent, BreakerEvent, Telemetry};
 pub use waits::{ParkedItem, ParkedKey, Parking, RegisteredBucket, WaitExecutions, WaitRegistry};
 pub use webhooks::{Webhook, WebhookSender};
+
+use crate::protection::Guard;
 
 /// Our own infrastructure failed: not the delivery's fault, and not the receiver's.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -47,6 +51,8 @@ pub trait Environment: Send + Sync {
     type Ledger: Ledger;
     /// See [`Policies`].
     type Policies: Policies;
+    /// See [`Protection`].
+    type Protection: Protection;
     /// See [`Subscriptions`].
     type Subscriptions: Subscriptions;
     /// See [`PushSender`].
@@ -74,6 +80,10 @@ pub trait Environment: Send + Sync {
     fn ledger(&self) -> &Self::Ledger;
     /// Tenants' own retry policies.
     fn policies(&self) -> &Self::Policies;
+    /// What workers share to protect origins.
+    fn protection(&self) -> &Self::Protection;
+    /// This worker's part in it, which lives as long as the worker.
+    fn guard(&self) -> &Guard;
     /// Stored subscriptions.
     fn subscriptions(&self) -> &Self::Subscriptions;
     /// The push services.

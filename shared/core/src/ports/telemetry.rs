@@ -2,6 +2,8 @@
 
 use crate::identity::{DeliveryId, Tenant};
 use crate::metric::Metric;
+use crate::protection::{Count, Phase};
+use crate::provider::Provider;
 use crate::reason::Reason;
 
 /// The one log line of an attempt. Holds nothing that may not be logged.
@@ -39,6 +41,21 @@ pub struct AttemptEvent<'a> {
     pub took_ms: u64,
 }
 
+/// A breaker went from one phase to another.
+#[derive(Clone, PartialEq, Debug)]
+pub struct BreakerEvent<'a> {
+    /// The push service, where it is a known one.
+    pub provider: Provider,
+    /// Whose breaker, as a hash: a webhook's origin names its owner.
+    pub origin_hash: &'a str,
+    /// From.
+    pub from: Phase,
+    /// To.
+    pub to: Phase,
+    /// The attempts of the last five minutes that it was judged by.
+    pub count: Count,
+}
+
 /// Writes log lines, and counts.
 pub trait Telemetry: Send + Sync {
     /// An attempt was made.
@@ -46,6 +63,12 @@ pub trait Telemetry: Send + Sync {
 
     /// So many of something happened.
     fn count(&self, metric: Metric, n: u64);
+
+    /// So many of something happened, with a push service or with any other origin.
+    fn count_with(&self, metric: Metric, provider: Provider, n: u64);
+
+    /// A breaker went from one phase to another.
+    fn breaker(&self, event: &BreakerEvent<'_>);
 
     /// A dead letter was made.
     fn dead_letter(&self, reason: Reason);

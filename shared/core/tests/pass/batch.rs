@@ -9,7 +9,7 @@ use redial_testkit::memory::{Death, PortErrorKind};
 use crate::universe::Universe;
 
 #[test]
-fn ten_messages_are_one_load_one_reading_of_policies_one_claim_and_one_record() {
+fn ten_messages_are_one_reading_of_everything_one_claim_and_one_record() {
     let mut universe = Universe::new();
     for at in 0..10 {
         universe.subscribe(&format!("m{at}"));
@@ -20,7 +20,7 @@ fn ten_messages_are_one_load_one_reading_of_policies_one_claim_and_one_record() 
     assert_eq!(state.sent.len(), 10);
     let trace: Vec<_> =
         state.trace.iter().filter(|name| !matches!(**name, "post" | "begun_before")).collect();
-    assert_eq!(trace, [&"load", &"policies", &"claim", &"record"]);
+    assert_eq!(trace, [&"load", &"policies", &"protection", &"claim", &"record"]);
 }
 
 #[test]
@@ -107,8 +107,8 @@ fn the_same_record_in_three_invocations_is_one_post() {
     let mut universe = Universe::new();
     universe.subscribe("m");
     let id = universe.produce(&Universe::message("m", ""));
-    // The first worker hangs in its POST, after load, policies and claim, while the second comes by.
-    universe.world.state().death = Some(Death::After(4));
+    // The first worker hangs in its POST, after load, policies, protection and claim, while the second comes by.
+    universe.world.state().death = Some(Death::After(5));
     let first = universe.incoming_of(&id);
     let second = universe.incoming_of(&id);
     assert_eq!(universe.invoke_until_death(vec![first]), None, "the first invocation is still at it");

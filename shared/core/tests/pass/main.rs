@@ -4,6 +4,7 @@ mod batch;
 mod cleaning;
 mod crashes;
 mod policies;
+mod protection;
 mod roads;
 mod universe;
 mod webhook_health;

@@ -1,6 +1,8 @@
 //! The policies that tenants have of their own: which one holds, that the next attempt follows a changed one, and that
 //! whatever is wrong with them or their store loses nothing.
 
+use std::time::Duration;
+
 use redial_core::identity::Tenant;
 use redial_core::ledger::State;
 use redial_core::metric::Metric;
@@ -180,6 +182,8 @@ fn an_invalid_text_is_counted_once_a_reading_and_the_policy_that_was_followed_st
     assert_eq!((readings(&universe), ignored(&universe)), (2, 0));
 
     for (n, text) in ["", "\u{0}", "3", "[]", r#""opt""#, r#"{"max_retries": 101}"#].iter().enumerate() {
+        // So many failures at once would make the worker pause.
+        universe.world.pass(Duration::from_secs(10));
         let (read, counted) = (readings(&universe), ignored(&universe));
         store(&universe, vec![stored(Slot::Tenant, text, None)]);
         assert_eq!(posts(&mut universe, &format!("m{n}"), ""), 2, "{text:?}");

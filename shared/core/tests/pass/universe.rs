@@ -16,6 +16,7 @@ use redial_core::lane::Lane;
 use redial_core::ledger::{Entry, State};
 use redial_core::message::QueueKind;
 use redial_core::ports::{Clock, PortError, Queue, Receipt};
+use redial_core::protection::Settings as ProtectionSettings;
 use redial_core::push_target::{PushKeys, PushTarget};
 use redial_core::recipient::Recipient;
 use redial_core::route::WaitSettings;
@@ -299,7 +300,7 @@ impl Universe {
         };
         let done = until_stalled(deliver(&self.world, &self.settings, &invocation, incoming.clone()));
         match done {
-            None => self.world.revive(),
+            None => self.revive(),
             Some(back) => {
                 let ids: Vec<_> = batch.iter().map(|at| self.queued[*at].message_id.clone()).collect();
                 let come_back: BTreeMap<String, u32> = {
@@ -317,6 +318,12 @@ impl Universe {
                 }
             }
         }
+    }
+
+    /// Another worker takes the dead one's place, and remembers nothing.
+    fn revive(&mut self) {
+        self.world.revive();
+        self.world = self.world.with_worker(ProtectionSettings::default(), 1);
     }
 
     /// A queued message as SQS delivers it: once, or again.
@@ -351,7 +358,7 @@ impl Universe {
             };
             match until_stalled(clean(&self.world, &self.cleaning, &letter)) {
                 None => {
-                    self.world.revive();
+                    self.revive();
                     self.letters.push((message_id, body));
                 }
                 Some(Err(_)) => self.letters.push((message_id, body)),
@@ -383,7 +390,7 @@ impl Universe {
         match until_stalled(sweep(&self.world, &self.cleaning, which, deadline)) {
             Some(swept) => swept.unwrap_or_default(),
             None => {
-                self.world.revive();
+                self.revive();
                 cleanup::Swept::default()
             }
         }

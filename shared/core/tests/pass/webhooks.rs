@@ -219,7 +219,7 @@ fn a_410_of_an_address_that_was_replaced_meanwhile_switches_the_new_one_not_off(
         let mut universe = Universe::new();
         let message = whom.prepare(&universe, vec![answered(410)], "");
         let id = universe.produce(&message);
-        universe.world.state().death = Some(Death::After(5));
+        universe.world.state().death = Some(Death::After(6));
         let incoming = universe.incoming_of(&id);
         assert_eq!(universe.invoke_until_death(vec![incoming]), None);
         assert_eq!(universe.world.state().trace.last(), Some(&"record"));

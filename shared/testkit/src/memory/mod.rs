@@ -7,6 +7,7 @@
 mod cleanup;
 mod ledger;
 mod policies;
+mod protection;
 mod queues;
 pub mod sender;
 mod subscriptions;
@@ -21,6 +22,7 @@ use std::time::Duration;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use redial_core::dead_letter::{LetterBody, LetterKey, Reference};
+use redial_core::endpoint::Origin;
 use redial_core::identity::{DeliveryKey, SubscriptionKey, Tenant};
 use redial_core::ledger::Entry;
 use redial_core::metric::Metric;
@@ -28,8 +30,11 @@ use redial_core::outcome::Outcome;
 use redial_core::policy::TenantPolicies;
 use redial_core::policy::stored::Stored;
 use redial_core::ports::{
-    Clock, Environment, Outgoing, ParkedItem, ParkedKey, PortError, PruneCandidate, Randomness, Receipt,
+    Clock, Environment, Limited, Outgoing, ParkedItem, ParkedKey, PortError, PruneCandidate, Randomness,
+    Receipt, StoredOrigin,
 };
+use redial_core::protection::{Count, Guard, Settings};
+use redial_core::rate::Rate;
 use redial_core::reason::Reason;
 use redial_core::subscription::Subscription;
 use redial_core::time::Timestamp;
@@ -95,6 +100,16 @@ pub struct State {
     pub failing: HashMap<&'static str, (usize, PortErrorKind)>,
     /// The ledger.
     pub ledger: HashMap<DeliveryKey, Entry>,
+    /// Origins' shared states.
+    pub origins: BTreeMap<Origin, StoredOrigin>,
+    /// Origins' shared counters.
+    pub counters: BTreeMap<(Origin, u16), Count>,
+    /// Operators' limits.
+    pub limits: BTreeMap<Limited, Rate>,
+    /// From when slots of buckets are free.
+    pub slots: BTreeMap<String, Timestamp>,
+    /// Breakers' transitions that were told: from, to.
+    pub breakers: Vec<(&'static str, &'static str)>,
     /// Tenants' stored policies.
     pub policies: BTreeMap<Tenant, Vec<Stored>>,
     /// Tenants' policies as they were last read.
@@ -152,9 +167,18 @@ pub enum PortErrorKind {
     Broken,
 }
 
-/// The world. Clones share it.
-#[derive(Clone, Debug, Default)]
-pub struct World(Arc<Mutex<State>>);
+/// The world, and one worker in it. Clones share both.
+#[derive(Clone, Debug)]
+pub struct World {
+    state: Arc<Mutex<State>>,
+    guard: Arc<Guard>,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self { state: Arc::default(), guard: Arc::new(Guard::new(Settings::default(), 0)) }
+    }
+}
 
 impl World {
     /// A world at this time.
@@ -166,7 +190,13 @@ impl World {
 
     /// What it holds.
     pub fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same world with another worker in it, which remembers nothing.
+    #[must_use]
+    pub fn with_worker(&self, settings: Settings, number: u32) -> Self {
+        Self { state: self.state.clone(), guard: Arc::new(Guard::new(settings, number)) }
     }
 
     /// Lets time pass.
@@ -265,6 +295,7 @@ impl Environment for World {
     type Randomness = Self;
     type Ledger = Self;
     type Policies = Self;
+    type Protection = Self;
     type Subscriptions = Self;
     type Sender = Self;
     type Webhooks = Self;
@@ -286,6 +317,12 @@ impl Environment for World {
     }
     fn policies(&self) -> &Self {
         self
+    }
+    fn protection(&self) -> &Self {
+        self
+    }
+    fn guard(&self) -> &Guard {
+        &self.guard
     }
     fn subscriptions(&self) -> &Self {
         self

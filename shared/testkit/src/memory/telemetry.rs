@@ -4,7 +4,8 @@ use redial_core::dead_letter::Reference;
 use redial_core::identity::{DeliveryId, Tenant};
 use redial_core::metric::Metric;
 use redial_core::policy::stored::Ignored;
-use redial_core::ports::{AttemptEvent, PortError, Telemetry};
+use redial_core::ports::{AttemptEvent, BreakerEvent, PortError, Telemetry};
+use redial_core::provider::Provider;
 use redial_core::reason::Reason;
 
 use super::World;
@@ -16,6 +17,14 @@ impl Telemetry for World {
 
     fn count(&self, metric: Metric, n: u64) {
         *self.state().counts.entry(metric).or_default() += n;
+    }
+
+    fn count_with(&self, metric: Metric, _provider: Provider, n: u64) {
+        self.count(metric, n);
+    }
+
+    fn breaker(&self, event: &BreakerEvent<'_>) {
+        self.state().breakers.push((event.from.label(), event.to.label()));
     }
 
     fn dead_letter(&self, reason: Reason) {

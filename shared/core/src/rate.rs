@@ -10,7 +10,7 @@ const FORMS: &str =
 
 /// A rate; never zero.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Rate {
+pub struct Rate {
     count: u32,
     span: Span,
 }
@@ -42,7 +42,7 @@ impl Span {
 
 impl Rate {
     /// Reads `2000`, `2000/s`, `120/min` or `90/h`; the error says what would do.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let (count, span) = match text.split_once('/') {
             None => (text, Span::Second),
             Some((count, "s")) => (count, Span::Second),
@@ -61,17 +61,17 @@ impl Rate {
     }
 
     /// When number `n` (from 0) of an even flow comes, in milliseconds from the start, rounded down.
-    pub(super) fn moment_of(self, n: u32) -> u64 {
+    pub fn moment_of(self, n: u32) -> u64 {
         u64::from(n) * self.span.ms() / u64::from(self.count)
     }
 
     /// So many in that many milliseconds: the rate as the ratio of the two.
-    pub(super) fn ratio(self) -> (u64, u64) {
+    pub fn ratio(self) -> (u64, u64) {
         (u64::from(self.count), self.span.ms())
     }
 
     /// In a second.
-    pub(crate) fn per_second(self) -> f64 {
+    pub fn per_second(self) -> f64 {
         f64::from(self.count) * 1000.0 / self.span.ms() as f64
     }
 }

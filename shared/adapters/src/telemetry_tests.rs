@@ -1,0 +1,150 @@
+use std::io;
+use std::sync::Arc;
+
+use redial_core::protection::Count;
+
+use super::*;
+
+#[test]
+fn an_invocation_s_metrics_are_one_line_and_dead_letters_one_more_a_reason() {
+    let telemetry = JsonTelemetry::new("my-stack".to_owned());
+    telemetry.count(Metric::Attempts, 2);
+    telemetry.count(Metric::Attempts, 1);
+    telemetry.count(Metric::Expired, 0);
+    telemetry.measure(Metric::RetryOverhead, 12.5);
+    telemetry.dead_letter(Reason::Rejected);
+    let lines = lines("my-stack", &telemetry.sums(), Timestamp::from_ms(7));
+    assert_eq!(
+        lines,
+        [
+            json!({
+                "_aws": {"Timestamp": 7, "CloudWatchMetrics": [{
+                    "Namespace": "Redial",
+                    "Dimensions": [["Stack"]],
+                    "Metrics": [
+                        {"Name": "Attempts", "Unit": "Count"},
+                        {"Name": "DeadLetters", "Unit": "Count"},
+                        {"Name": "RetryOverhead", "Unit": "Milliseconds"},
+                    ],
+                }]},
+                "Stack": "my-stack", "Attempts": 3, "DeadLetters": 1, "RetryOverhead": [12.5],
+            }),
+            json!({
+                "_aws": {"Timestamp": 7, "CloudWatchMetrics": [{
+                    "Namespace": "Redial",
+                    "Dimensions": [["Stack", "Reason"]],
+                    "Metrics": [{"Name": "DeadLetters", "Unit": "Count"}],
+                }]},
+                "Stack": "my-stack", "Reason": "rejected", "DeadLetters": 1,
+            }),
+        ]
+    );
+}
+
+#[test]
+fn what_is_counted_with_a_provider_is_in_the_stack_s_sum_and_in_one_more_line_a_provider() {
+    let telemetry = JsonTelemetry::new("my-stack".to_owned());
+    telemetry.count(Metric::Deferred, 1);
+    telemetry.count_with(Metric::Deferred, Provider::Fcm, 2);
+    telemetry.count_with(Metric::Deferred, Provider::Other, 4);
+    telemetry.count_with(Metric::BreakersOpened, Provider::Fcm, 1);
+    telemetry.count_with(Metric::BreakersOpened, Provider::Wns, 0);
+    let lines = lines("my-stack", &telemetry.sums(), Timestamp::from_ms(7));
+    let both = json!([{"Name": "Deferred", "Unit": "Count"}, {"Name": "BreakersOpened", "Unit": "Count"}]);
+    let aws = |dimensions: Value, metrics: Value| {
+        json!({"Timestamp": 7, "CloudWatchMetrics": [
+            {"Namespace": "Redial", "Dimensions": [dimensions], "Metrics": metrics},
+        ]})
+    };
+    let with_provider = json!(["Stack", "Provider"]);
+    assert_eq!(
+        lines,
+        [
+            json!({"_aws": aws(json!(["Stack"]), both.clone()), "Stack": "my-stack", "Deferred": 7, "BreakersOpened": 1}),
+            json!({
+                "_aws": aws(with_provider.clone(), both),
+                "Stack": "my-stack", "Provider": "fcm", "Deferred": 2, "BreakersOpened": 1,
+            }),
+            json!({
+                "_aws": aws(with_provider, json!([{"Name": "Deferred", "Unit": "Count"}])),
+                "Stack": "my-stack", "Provider": "other", "Deferred": 4,
+            }),
+        ]
+    );
+}
+
+/// The lines that are written while `what` runs, without their times.
+fn logged(what: impl FnOnce()) -> Vec<Value> {
+    #[derive(Clone, Default)]
+    struct Pipe(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Pipe {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("no panic").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let pipe = Pipe::default();
+    let writer = pipe.clone();
+    let logging = tracing_subscriber::registry().with(json_lines(move || writer.clone()));
+    tracing::subscriber::with_default(logging, what);
+    let text = String::from_utf8(pipe.0.lock().expect("no panic").clone()).expect("text");
+    let line = |line: &str| {
+        let mut line: Value = serde_json::from_str(line).expect("JSON");
+        line.as_object_mut().expect("an object").remove("timestamp").expect("a time");
+        line
+    };
+    text.lines().map(line).collect()
+}
+
+#[test]
+fn a_breaker_s_move_is_a_line_with_what_it_was_judged_by_and_no_origin() {
+    let telemetry = JsonTelemetry::new("my-stack".to_owned());
+    let until = Timestamp::from_ms(1_800_000_030_250);
+    let count = Count { attempts: 50, failures: 31, limited: 2, retries: 9, held: 5, older: 10 };
+    let event =
+        |from, to| BreakerEvent { provider: Provider::Other, origin_hash: "hmac:k1:0a", from, to, count };
+    let since = Timestamp::from_secs(1_800_000_000);
+    let half_open = Phase::HalfOpen { since, sent: 5, succeeded: 4 };
+    let lines = logged(|| {
+        telemetry.breaker(&event(Phase::Closed, Phase::Open { until }));
+        telemetry.breaker(&event(Phase::Ramping { since }, Phase::Paused { until }));
+        telemetry.breaker(&event(half_open, Phase::Ramping { since }));
+    });
+    let line = |from: &str, to: &str, until: Option<&str>| {
+        let mut line = json!({
+            "level": "WARN", "target": "redial_adapters::telemetry", "event": "breaker", "provider": "other",
+            "origin_hash": "hmac:k1:0a", "from": from, "to": to, "attempts": 60, "failures": 31, "limited": 2,
+        });
+        if let Some(until) = until {
+            line["until"] = json!(until);
+        }
+        line
+    };
+    let until = Some("2027-01-15T08:00:30.250Z");
+    assert_eq!(
+        lines,
+        [line("closed", "open", until), line("ramping", "paused", until), line("half_open", "ramping", None),]
+    );
+}
+
+#[test]
+fn a_limit_that_is_not_followed_is_told_and_never_whose_origin_s_it_is() {
+    let tenant = Tenant::parse("acme").expect("valid");
+    let lines = logged(|| {
+        limit_ignored(None, "an origin's", "expected a number");
+        limit_ignored(Some(&tenant), "subscription h1", "expected a number");
+    });
+    let line = json!({
+        "level": "ERROR", "target": "redial_adapters::telemetry", "event": "limit_ignored",
+        "limit": "an origin's", "errors": "expected a number",
+    });
+    let mut of_tenant = line.clone();
+    of_tenant["tenant"] = json!("acme");
+    of_tenant["limit"] = json!("subscription h1");
+    assert_eq!(lines, [line, of_tenant]);
+}

@@ -1,0 +1,300 @@
+//! The circuit breaker of an origin: while a provider is out, nobody asks it but a few.
+//!
+//! ```text
+//!           too many failures                   its cooldown ends
+//!  closed ───────────────────► open (cooldown) ──────────────────► half-open: a few probes
+//!    ▲                          ▲                                    │           │
+//!    │ the ramp is over         └────── a probe fails, cooldown × 2 ─┘           │ all of them succeed
+//!    └───────────────────────── ramping: a pace that grows ◄─────────────────────┘
+//! ```
+//!
+//! It is a value without a clock: `now` and the random source are arguments, so that a thousand workers that share it, a
+//! simulation and a test run the same. How fast attempts go while it ramps is the pace's to say.
+
+use std::time::Duration;
+
+use rand::{Rng, RngExt};
+use serde::{Deserialize, Serialize};
+
+use super::count::Count;
+use crate::time::Timestamp;
+
+/// More than 20 % of at least 20 attempts within five minutes (article 000).
+pub const SLOW: Rule = Rule { percent: 20, at_least: 20, within_secs: 300, grain_secs: 10 };
+
+/// More than 50 % of at least 50 attempts within ten seconds, and be it the last [`FAST_FROM_SECS`] of them.
+pub const FAST: Rule = Rule { percent: 50, at_least: 50, within_secs: 10, grain_secs: 1 };
+
+/// No fewer seconds than these are judged by [`FAST`]: one bad second is no outage.
+pub const FAST_FROM_SECS: u32 = 3;
+
+/// So many of at least so many within a time, counted in buckets of so many seconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rule {
+    /// More than this share of the attempts.
+    pub percent: u64,
+    /// Of no fewer than these.
+    pub at_least: u64,
+    /// Within this time.
+    pub within_secs: u32,
+    /// The width of a bucket.
+    pub grain_secs: u32,
+}
+
+impl Rule {
+    /// Whether these failed too often.
+    pub fn is_broken_by(&self, count: Count) -> bool {
+        count.passes(count.failures, self.percent, self.at_least)
+    }
+}
+
+/// How long breakers stay open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cooldowns {
+    /// The first, which doubles with each that follows (article 001).
+    pub first: Duration,
+    /// The longest.
+    pub longest: Duration,
+}
+
+impl Default for Cooldowns {
+    fn default() -> Self {
+        Self { first: Duration::from_secs(30), longest: Duration::from_secs(900) }
+    }
+}
+
+impl Cooldowns {
+    /// The cooldown of the opening of that number, from 1.
+    fn of(&self, opening: u32) -> Duration {
+        let doublings = opening.saturating_sub(1).min(16);
+        self.first.saturating_mul(1 << doublings).min(self.longest)
+    }
+}
+
+/// Share of a cooldown that is added to it at random, so that origins that went out together are not asked together.
+const COOLDOWN_JITTER: f64 = 0.1;
+
+/// How many probes a half-open breaker lets through, and how many successes close it.
+pub const PROBES: u32 = 5;
+
+/// How long a half-open breaker waits for its probes' answers before it lets others through.
+pub const PROBES_ANSWERED_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long the ramp takes.
+pub const RAMP: Duration = Duration::from_secs(60);
+
+/// Where a breaker stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "phase")]
+pub enum Phase {
+    /// Everything passes.
+    Closed,
+    /// Nothing passes before that.
+    Open {
+        /// The end of the cooldown.
+        until: Timestamp,
+    },
+    /// A few probes pass.
+    HalfOpen {
+        /// When it began to let them pass.
+        since: Timestamp,
+        /// How many it has let pass.
+        sent: u32,
+        /// How many of them succeeded.
+        succeeded: u32,
+    },
+    /// Attempts pass at a pace that grows.
+    Ramping {
+        /// When it began to grow.
+        since: Timestamp,
+    },
+    /// The origin asked everyone to stay away until then.
+    Paused {
+        /// When that is over.
+        until: Timestamp,
+    },
+}
+
+impl Phase {
+    /// Its name in logs and lists.
+    pub const fn label(&self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Open { .. } => "open",
+            Self::HalfOpen { .. } => "half_open",
+            Self::Ramping { .. } => "ramping",
+            Self::Paused { .. } => "paused",
+        }
+    }
+}
+
+/// What a breaker says to an attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Says {
+    /// Go.
+    Go,
+    /// Only so many more may go, and what they see decides whether others may. Who finds none left comes back in the
+    /// `width` after `from`.
+    Probes {
+        /// How many.
+        left: u32,
+        /// Since when.
+        since: Timestamp,
+        /// The earliest moment for the others.
+        from: Timestamp,
+        /// Over which time they are spread.
+        width: Duration,
+    },
+    /// Not before `from`, spread over the `width` after it.
+    Later {
+        /// The earliest moment.
+        from: Timestamp,
+        /// Over which time those who wait are spread.
+        width: Duration,
+    },
+}
+
+/// An origin's breaker.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Breaker {
+    #[serde(flatten)]
+    phase: Phase,
+    /// How often it opened without having closed between.
+    openings: u32,
+}
+
+impl Default for Breaker {
+    fn default() -> Self {
+        Self { phase: Phase::Closed, openings: 0 }
+    }
+}
+
+impl Breaker {
+    /// Where it stands at `now`: what time alone changes is in it.
+    pub fn phase(&self, now: Timestamp) -> Phase {
+        match self.phase {
+            Phase::Open { until } if now >= until => Phase::HalfOpen { since: until, sent: 0, succeeded: 0 },
+            // Its probes were not answered: their workers died, or were slow. Others go in their place.
+            Phase::HalfOpen { since, succeeded, sent }
+                if sent > 0 && now.since(since) >= PROBES_ANSWERED_WITHIN =>
+            {
+                Phase::HalfOpen { since: now, sent: succeeded, succeeded }
+            }
+            Phase::Paused { until } if now >= until => {
+                Self { phase: Phase::Ramping { since: until }, ..*self }.phase(now)
+            }
+            Phase::Ramping { since } if now.since(since) >= RAMP => Phase::Closed,
+            phase @ (Phase::Closed
+            | Phase::Open { .. }
+            | Phase::HalfOpen { .. }
+            | Phase::Ramping { .. }
+            | Phase::Paused { .. }) => phase,
+        }
+    }
+
+    /// Where it stood when it was last changed.
+    pub fn phase_then(&self) -> Phase {
+        self.phase
+    }
+
+    /// What it says to an attempt at `now`.
+    pub fn says(&self, now: Timestamp, cooldowns: &Cooldowns) -> Says {
+        match self.phase(now) {
+            Phase::Closed | Phase::Ramping { .. } => Says::Go,
+            Phase::Open { until } => {
+                let width = (cooldowns.of(self.openings) / 4).max(cooldowns.first);
+                Says::Later { from: until, width }
+            }
+            Phase::Paused { until } => Says::Later { from: until, width: RAMP },
+            Phase::HalfOpen { sent, since, .. } => Says::Probes {
+                since,
+                left: PROBES.saturating_sub(sent),
+                from: now.plus(Duration::from_secs(2)),
+                width: cooldowns.first.min(PROBES_ANSWERED_WITHIN),
+            },
+        }
+    }
+
+    /// Lets up to so many probes go; answers how many.
+    pub fn send_probes(&mut self, wanted: u32, now: Timestamp) -> u32 {
+        self.phase = self.phase(now);
+        let Phase::HalfOpen { since, sent, succeeded } = self.phase else { return 0 };
+        let going = wanted.min(PROBES.saturating_sub(sent));
+        let since = if sent == 0 { now } else { since };
+        self.phase = Phase::HalfOpen { since, sent: sent + going, succeeded };
+        going
+    }
+
+    /// Learns what probes saw. `true` if that closed it: attempts may go again, at a pace that grows.
+    pub fn probed(
+        &mut self,
+        succeeded: u32,
+        failed: bool,
+        now: Timestamp,
+        cooldowns: &Cooldowns,
+        rng: &mut dyn Rng,
+    ) -> bool {
+        let Phase::HalfOpen { since, sent, succeeded: before } = self.phase else { return false };
+        if failed {
+            self.open(None, now, cooldowns, rng);
+            return false;
+        }
+        let succeeded = before.saturating_add(succeeded);
+        let all = succeeded >= PROBES;
+        self.phase =
+            if all { Phase::Ramping { since: now } } else { Phase::HalfOpen { since, sent, succeeded } };
+        all
+    }
+
+    /// Opens it if its attempts fail too often. `true` if that opened it.
+    pub fn judge(&mut self, fails: bool, now: Timestamp, cooldowns: &Cooldowns, rng: &mut dyn Rng) -> bool {
+        self.go_on(now);
+        let opens = fails && matches!(self.phase, Phase::Closed | Phase::Ramping { .. });
+        if opens {
+            self.open(None, now, cooldowns, rng);
+        }
+        opens
+    }
+
+    /// Opens it for its cooldown, or for so long at an operator's word.
+    pub fn open(
+        &mut self,
+        lasting: Option<Duration>,
+        now: Timestamp,
+        cooldowns: &Cooldowns,
+        rng: &mut dyn Rng,
+    ) {
+        self.openings = self.openings.saturating_add(1);
+        let cooldown = cooldowns.of(self.openings);
+        let jittered = cooldown.saturating_add(cooldown.mul_f64(COOLDOWN_JITTER * rng.random::<f64>()));
+        self.phase = Phase::Open { until: now.plus(lasting.unwrap_or(jittered)) };
+    }
+
+    /// Lets nothing pass for as long as the origin asked, if anything passes now.
+    pub fn pause(&mut self, lasting: Duration, now: Timestamp) -> bool {
+        self.go_on(now);
+        let pauses = matches!(self.phase, Phase::Closed | Phase::Ramping { .. });
+        if pauses {
+            self.phase = Phase::Paused { until: now.plus(lasting) };
+        }
+        pauses
+    }
+
+    /// Closes it at an operator's word.
+    pub fn close(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Makes what time has changed its own.
+    fn go_on(&mut self, now: Timestamp) {
+        let phase = self.phase(now);
+        if phase == Phase::Closed && phase != self.phase {
+            self.openings = 0;
+        }
+        self.phase = phase;
+    }
+}
+
+#[cfg(test)]
+#[path = "breaker_tests.rs"]
+mod tests;

@@ -1,0 +1,206 @@
+//! Token buckets, shared: a limit of so many a second is a line of slots in time, and whoever sends takes a block of them.
+//!
+//! All that workers share of a bucket is the moment from which its slots are free. A lease moves that moment on by as many
+//! slots as the block has, in one conditional write, which buys as many sends. What its holder does not use within
+//! [`KEPT`] is void: a worker that dies takes its one block with it, and nothing else. An idle bucket saves nothing up.
+
+use std::time::Duration;
+
+use crate::time::Timestamp;
+
+/// A block may be leased whose first slot is not further away than this: it is waited out inside the invocation.
+pub const AHEAD: Duration = Duration::from_secs(1);
+
+/// How long after its last slot a block is void.
+pub const KEPT: Duration = Duration::from_secs(2);
+
+/// A bucket of more slots a second than this is divided, so that the writes to none of its parts are too many.
+const SLOTS_OF_A_PART: f64 = 500.0;
+
+/// What a bucket is for. Its text is its key in the store.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub enum Bucket {
+    /// All attempts to an origin.
+    Origin(String),
+    /// The retries to an origin.
+    Retries(String),
+    /// All attempts of a tenant.
+    Tenant(String),
+    /// All attempts to a subscription's endpoint: `tenant#subscription`.
+    Endpoint(String),
+    /// The order in which a tenant's messages come back that found a bucket empty.
+    Queue(Box<Bucket>, String),
+}
+
+impl Bucket {
+    /// Its key.
+    pub fn key(&self) -> String {
+        match self {
+            Self::Origin(origin) => format!("origin#{origin}"),
+            Self::Retries(origin) => format!("retries#{origin}"),
+            Self::Tenant(tenant) => format!("tenant#{tenant}"),
+            Self::Endpoint(endpoint) => format!("endpoint#{endpoint}"),
+            Self::Queue(bucket, tenant) => format!("queue#{tenant}#{}", bucket.key()),
+        }
+    }
+
+    /// Why a message that finds it empty is held back, in logs.
+    pub const fn label(&self) -> &'static str {
+        match self {
+            Self::Origin(_) => "origin_limit",
+            Self::Retries(_) => "retry_budget",
+            Self::Tenant(_) => "tenant_limit",
+            Self::Endpoint(_) => "endpoint_limit",
+            Self::Queue(..) => "queue",
+        }
+    }
+}
+
+/// How many parts a bucket of so many slots a second has.
+pub fn parts(per_second: f64) -> u32 {
+    (per_second / SLOTS_OF_A_PART).ceil().clamp(1.0, 64.0) as u32
+}
+
+/// Asks for a block of a bucket's part.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Request {
+    /// The part's key.
+    pub key: String,
+    /// How many slots.
+    pub slots: u32,
+    /// How long they take: slots over slots a second.
+    pub span: Duration,
+    /// Until when the first slot may be; none: however far it is.
+    pub latest: Option<Timestamp>,
+    /// Now.
+    pub now: Timestamp,
+}
+
+impl Request {
+    /// For so many slots of a part that has so many a second.
+    pub fn new(key: String, slots: u32, per_second: f64, latest: Option<Timestamp>, now: Timestamp) -> Self {
+        let ms = (f64::from(slots) * 1000.0 / per_second).ceil().clamp(1.0, 1e12);
+        Self { key, slots, span: Duration::from_millis(ms as u64), latest, now }
+    }
+
+    /// What the store is to make of it, if slots are free from `free_from`: the block's begin, and from when slots are free
+    /// then. This is what a store's conditional write says in its own words.
+    pub fn judge(&self, free_from: Option<Timestamp>) -> Answer {
+        let begin = free_from.map_or(self.now, |at| at.max(self.now));
+        match self.latest {
+            Some(latest) if begin > latest => Answer::Empty { free_from: begin },
+            Some(_) | None => Answer::Leased { begin },
+        }
+    }
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// The block is ours.
+    Leased {
+        /// Its first slot.
+        begin: Timestamp,
+    },
+    /// No slot is free soon enough.
+    Empty {
+        /// The next one that is.
+        free_from: Timestamp,
+    },
+}
+
+/// A block that a worker holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Block {
+    slots: u32,
+    begin: Timestamp,
+    void_from: Timestamp,
+}
+
+impl Block {
+    /// The block that was leased.
+    pub fn of(request: &Request, begin: Timestamp) -> Self {
+        Self { slots: request.slots, begin, void_from: begin.plus(request.span).plus(KEPT) }
+    }
+
+    /// With so many slots more: what was left of the block before it.
+    #[must_use]
+    pub fn with(self, left: u32) -> Self {
+        Self { slots: self.slots.saturating_add(left), ..self }
+    }
+
+    /// How many slots of it may still be used at `now`.
+    pub fn left(&self, now: Timestamp) -> u32 {
+        if now < self.void_from { self.slots } else { 0 }
+    }
+
+    /// Uses one, if one is left; answers from when it may be used.
+    pub fn take(&mut self, now: Timestamp) -> Option<Timestamp> {
+        if self.left(now) == 0 {
+            return None;
+        }
+        self.slots -= 1;
+        Some(self.begin)
+    }
+
+    /// Gives one back.
+    pub fn give_back(&mut self) {
+        self.slots += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(ms: u64) -> Timestamp {
+        Timestamp::from_secs(1_000_000).plus(Duration::from_millis(ms))
+    }
+
+    #[test]
+    fn an_idle_bucket_saves_nothing_up() {
+        let request = Request::new("k".to_owned(), 10, 50.0, Some(at(60_000)), at(59_000));
+        assert_eq!(request.span, Duration::from_millis(200));
+        assert_eq!(request.judge(Some(at(0))), Answer::Leased { begin: at(59_000) });
+        assert_eq!(request.judge(None), Answer::Leased { begin: at(59_000) });
+        assert_eq!(request.judge(Some(at(60_001))), Answer::Empty { free_from: at(60_001) });
+    }
+
+    #[test]
+    fn a_block_is_void_a_while_after_its_last_slot() {
+        let request = Request::new("k".to_owned(), 2, 1.0, None, at(0));
+        let mut block = Block::of(&request, at(0));
+        assert_eq!(block.take(at(3_999)), Some(at(0)));
+        assert_eq!(block.left(at(3_999)), 1);
+        assert_eq!(block.take(at(4_000)), None);
+    }
+
+    #[test]
+    fn a_fast_bucket_has_parts() {
+        assert_eq!((parts(0.01), parts(500.0), parts(501.0), parts(10_000.0)), (1, 1, 2, 20));
+    }
+
+    proptest! {
+        /// Whoever asks when for how many: in no span of time do more slots begin than it has, and one block.
+        #[test]
+        fn no_span_has_more_slots_than_its_share_and_a_block(
+            asks in prop::collection::vec((0u64..300, 1u32..20), 1..200), per_second in 1u32..200, from in 0u64..20_000,
+        ) {
+            let rate = f64::from(per_second);
+            let (mut now, mut free_from, mut leased) = (0, None, Vec::new());
+            for (later, slots) in asks {
+                now += later;
+                let request = Request::new("k".to_owned(), slots, rate, Some(at(now).plus(AHEAD)), at(now));
+                if let Answer::Leased { begin } = request.judge(free_from) {
+                    free_from = Some(begin.plus(request.span));
+                    leased.push((begin, slots));
+                }
+            }
+            let span = |begin: &Timestamp| *begin >= at(from) && *begin < at(from + 5_000);
+            let slots: u32 = leased.iter().filter(|(begin, _)| span(begin)).map(|(_, slots)| slots).sum();
+            prop_assert!(f64::from(slots) <= 5.0 * rate + 20.0, "{slots}");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Protecting the provider: what a thousand workers do together so that an outage is absorbed and not amplified.
+//!
+//! ```text
+//!                    ┌───────────── one worker: guard ─────────────┐          what all share (ports::Protection)
+//!   messages ──► admit: breaker? retry budget? limits? ──► attempts │  reads   ┌──────────────────────────────────┐
+//!                    │        │                                │    │ ◄─────── │ an origin's state:               │
+//!                    │        ▼                                ▼    │          │   breaker, pace, windows         │
+//!                    │  held back: wake        learn: counts ───────┼─ adds ─► │ its counters                     │
+//!                    │  (no attempt is used)   now and then: look ──┼ exchange │ buckets: from when slots are free│
+//!                    └──────────────────────────────────────────────┘          └──────────────────────────────────┘
+//! ```
+//!
+//! | file | decides |
+//! |---|---|
+//! | `count`, `window` | what attempts came to, and of late |
+//! | `breaker` | whether an origin is asked at all |
+//! | `pace` | how fast: additive increase, multiplicative decrease |
+//! | `budget` | how many retries it gets while it fails |
+//! | `origin` | the three together, as they are shared |
+//! | `lease` | token buckets: who may send when under a limit |
+//! | `wake` | when what is held back comes back |
+//! | `guard`, `admit`, `told` | one worker's part in it |
+//!
+//! Everything but the worker's part is values without a clock. A store that fails stops nothing: a worker goes on with what
+//! it knows, for protection must not lose what it protects.
+
+mod admit;
+pub mod breaker;
+pub mod budget;
+mod count;
+mod guard;
+pub mod lease;
+mod origin;
+mod pace;
+mod told;
+pub mod wake;
+mod window;
+
+pub use admit::{Admission, Ask, EndpointLimit};
+pub use breaker::{Cooldowns, Phase};
+pub use count::Count;
+pub use guard::{Guard, Settings, Transition};
+pub use origin::OriginState;
+pub use told::Seen;
+pub use wake::Rank;

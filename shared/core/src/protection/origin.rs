@@ -1,0 +1,244 @@
+//! What all workers share of an origin: its breaker, its pace, and what its attempts came to of late.
+//!
+//! Workers add what they count to a few counters that only ever grow. Now and then one of them reads those, notes what came
+//! since the last look, judges, and writes this state back, if nobody else did so meanwhile. A look that is never written
+//! back is lost without harm: the next one sees the same counters.
+
+use std::time::Duration;
+
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+
+use super::breaker::{Breaker, Cooldowns, FAST, FAST_FROM_SECS, Phase, SLOW};
+use super::budget;
+use super::count::Count;
+use super::pace::Pace;
+use super::window::Window;
+use crate::time::Timestamp;
+
+/// The longest pause that an origin is granted.
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(900);
+
+/// More than this share of 429s, in hundredths, among so many attempts of ten seconds, is a storm: everyone stays away for the
+/// Retry-After that came with them.
+const STORM_PERCENT: u64 = 50;
+const STORM_AT_LEAST: u64 = 20;
+
+/// What is said of a second is the mean of no fewer than these.
+const SHORTEST_REACH: f64 = 3.0;
+
+/// Who finds a state that nobody has looked after for so long follows none of its limits.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(300);
+
+/// An origin's shared state.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct OriginState {
+    breaker: Breaker,
+    pace: Pace,
+    /// Attempts of the last ten seconds.
+    fast: Window,
+    /// Attempts of the last five minutes.
+    slow: Window,
+    /// The counters' sum at the last look; none: whatever they are now is where counting begins.
+    counted: Option<Count>,
+    /// The attempts of five minutes that it was opened or paused for last.
+    judged: Count,
+    /// How often counting has begun anew: what workers counted before is no news then.
+    epoch: u32,
+    /// When the last look was.
+    looked_at: Timestamp,
+}
+
+impl Default for OriginState {
+    fn default() -> Self {
+        Self {
+            breaker: Breaker::default(),
+            pace: Pace::default(),
+            fast: Window::new(FAST.within_secs, FAST.grain_secs),
+            slow: Window::new(SLOW.within_secs, SLOW.grain_secs),
+            counted: Some(Count::default()),
+            judged: Count::default(),
+            epoch: 0,
+            looked_at: Timestamp::default(),
+        }
+    }
+}
+
+impl OriginState {
+    /// Its breaker.
+    pub fn breaker(&self) -> &Breaker {
+        &self.breaker
+    }
+
+    /// Its pace.
+    pub fn pace(&self) -> &Pace {
+        &self.pace
+    }
+
+    /// Attempts of the last ten seconds.
+    pub fn lately(&self, now: Timestamp) -> Count {
+        self.fast.sum(now)
+    }
+
+    /// Attempts of the last five minutes.
+    pub fn five_minutes(&self, now: Timestamp) -> Count {
+        self.slow.sum(now)
+    }
+
+    /// The attempts of five minutes that it was opened or paused for last.
+    pub fn judged(&self) -> Count {
+        self.judged
+    }
+
+    /// When it was last looked after.
+    pub fn looked_at(&self) -> Timestamp {
+        self.looked_at
+    }
+
+    /// Messages that want to be sent a second, as far as is known.
+    pub fn asked_per_second(&self, now: Timestamp) -> f64 {
+        self.measured(now).max(self.pace.took().unwrap_or(0.0))
+    }
+
+    /// Attempts and messages held back that workers tell of a second, as far as is known.
+    pub fn told_per_second(&self, now: Timestamp) -> f64 {
+        let measured = self.measured(now);
+        if measured > 0.0 { measured } else { self.pace.took().unwrap_or(0.0) }
+    }
+
+    /// How often counting has begun anew.
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// The most attempts a second; none: any number.
+    pub fn limit(&self, now: Timestamp) -> Option<f64> {
+        self.pace.limit().filter(|_| now.since(self.looked_at) < FORGOTTEN_AFTER)
+    }
+
+    /// The most retries a second; none: any number.
+    pub fn retry_limit(&self, now: Timestamp) -> Option<f64> {
+        budget::retries_per_second(self.lately(now), FAST.within_secs.into())
+    }
+
+    /// Whether there is something to watch. Of an origin that is well workers tell little.
+    pub fn is_watched(&self, now: Timestamp) -> bool {
+        let of_late = self.five_minutes(now);
+        of_late.failures + of_late.limited > 0
+            || self.limit(now).is_some()
+            || !matches!(self.breaker.phase(now), Phase::Closed)
+    }
+
+    /// Looks at the counters' sum, with the Retry-After that the looking worker saw last.
+    pub fn look(
+        &mut self,
+        sum: Count,
+        retry_after: Option<Duration>,
+        now: Timestamp,
+        cooldowns: &Cooldowns,
+        rng: &mut dyn Rng,
+    ) {
+        let new = self.counted.and_then(|before| sum.since(before)).unwrap_or_default();
+        let span = now.since(self.looked_at).min(Duration::from_secs(FAST.within_secs.into()));
+        self.counted = Some(sum);
+        self.looked_at = now;
+        if matches!(
+            self.breaker.phase(now),
+            Phase::Open { .. } | Phase::HalfOpen { .. } | Phase::Paused { .. }
+        ) {
+            // What was under way when it opened says nothing new; probes speak for themselves.
+            return;
+        }
+        self.slow.note(new, now);
+        self.fast.note(new, now);
+        self.pace.learn(new, span, now);
+        let before = self.took(now);
+        if self.breaker.judge(self.fails(now), now, cooldowns, rng) {
+            self.opened(before, now);
+        } else if let Some(retry_after) = retry_after
+            && let lately = self.lately(now)
+            && lately.passes(lately.limited, STORM_PERCENT, STORM_AT_LEAST)
+            && self.breaker.pause(retry_after.min(LONGEST_PAUSE), now)
+        {
+            self.forget(now);
+        }
+    }
+
+    /// Lets up to so many probes go; answers how many.
+    pub fn send_probes(&mut self, wanted: u32, now: Timestamp) -> u32 {
+        self.breaker.send_probes(wanted, now)
+    }
+
+    /// Learns what probes saw.
+    pub fn probed(
+        &mut self,
+        succeeded: u32,
+        failed: bool,
+        now: Timestamp,
+        cooldowns: &Cooldowns,
+        rng: &mut dyn Rng,
+    ) {
+        if self.breaker.probed(succeeded, failed, now, cooldowns, rng) {
+            self.forget(now);
+            self.pace.ramp(now);
+            self.looked_at = now;
+        }
+    }
+
+    /// Opens its breaker at an operator's word, for so long.
+    pub fn open(&mut self, lasting: Duration, now: Timestamp, cooldowns: &Cooldowns, rng: &mut dyn Rng) {
+        let before = self.took(now);
+        self.breaker.open(Some(lasting), now, cooldowns, rng);
+        self.opened(before, now);
+    }
+
+    /// Closes its breaker at an operator's word: everything passes at once, and counting begins anew.
+    pub fn close(&mut self, now: Timestamp) {
+        self.breaker.close();
+        self.pace = Pace::default();
+        self.forget(now);
+        self.looked_at = now;
+    }
+
+    fn opened(&mut self, took: f64, now: Timestamp) {
+        self.pace.outage(took);
+        self.forget(now);
+    }
+
+    /// Counting begins anew with the next look.
+    fn forget(&mut self, now: Timestamp) {
+        self.fast.take(now);
+        let judged = self.slow.take(now).with_older();
+        if !judged.is_empty() {
+            self.judged = judged;
+        }
+        self.counted = None;
+        self.epoch = self.epoch.wrapping_add(1);
+    }
+
+    /// Attempts and messages held back a second. What was told late lies in few buckets: the longer window knows better then.
+    fn measured(&self, now: Timestamp) -> f64 {
+        let fast = per_second(&self.fast, self.lately(now).asked(), now);
+        fast.min(per_second(&self.slow, self.five_minutes(now).asked(), now))
+    }
+
+    /// Whether its attempts fail too often.
+    fn fails(&self, now: Timestamp) -> bool {
+        SLOW.is_broken_by(self.slow.sum(now).with_older())
+            || (FAST_FROM_SECS..=FAST.within_secs).any(|secs| FAST.is_broken_by(self.fast.sum_of(secs, now)))
+    }
+
+    /// What the origin took a second in the last five minutes.
+    fn took(&self, now: Timestamp) -> f64 {
+        per_second(&self.slow, self.slow.sum(now).accepted(), now)
+    }
+}
+
+/// So many a second, if they are of that window.
+fn per_second(window: &Window, n: u64, now: Timestamp) -> f64 {
+    n as f64 / window.reach(now).as_secs_f64().max(SHORTEST_REACH)
+}
+
+#[cfg(test)]
+#[path = "origin_tests.rs"]
+mod tests;

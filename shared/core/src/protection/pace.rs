@@ -1,0 +1,214 @@
+//! How fast an origin may be asked: additive increase, multiplicative decrease, from what it answers.
+//!
+//! Nothing limits an origin that never said 429 and never was out. A 429 lowers its pace to a part of what it took just before;
+//! success raises it again, until it is well above what is asked for and falls away. After an outage it begins low and grows
+//! to what the origin took before, over a minute: however many messages have waited, they do not come together.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::breaker::RAMP;
+use super::count::Count;
+use crate::time::Timestamp;
+
+/// No pace is lower, in attempts a second.
+pub(super) const SLOWEST: f64 = 10.0;
+
+/// What is left of what an origin took, when it asks to slow down.
+const DECREASE: f64 = 0.7;
+
+/// More than this share of 429s lowers the pace, in hundredths: single ones concern single recipients.
+const LIMITED_PERCENT: u64 = 1;
+
+/// How long a pace is left alone after it was lowered: the answers to what was under way say nothing new.
+const SETTLES_WITHIN: Duration = Duration::from_secs(3);
+
+/// Once an origin has said that it was too much, a pace grows by this share of what it takes a second: it is near it.
+const INCREASE: f64 = 0.01;
+
+/// Before it has, nobody knows what it takes: a pace grows by this share of itself a second, and doubles in 28. What is seen two
+/// seconds late by workers that believe what they know for as long, is not too much by then.
+const DISCOVERY: f64 = 0.025;
+
+/// A pace that is so many times what is asked for limits nothing, and falls away.
+const AMPLE: f64 = 3.0;
+
+/// The longest time for which a pace grows at once: nobody has looked for longer.
+const GROWS_AT_MOST: Duration = Duration::from_secs(5);
+
+/// An origin's pace.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Pace {
+    /// Attempts a second; none: as many as there are.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    limit: Option<f64>,
+    /// What the origin was last seen to take, in attempts a second.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    took: Option<f64>,
+    /// Whether that was too much, and not only what there was.
+    #[serde(default)]
+    at_its_limit: bool,
+    /// When it was last lowered, or grew.
+    at: Timestamp,
+    /// When it began.
+    since: Timestamp,
+}
+
+impl Pace {
+    /// Attempts a second; none: as many as there are.
+    pub fn limit(&self) -> Option<f64> {
+        self.limit
+    }
+
+    /// What the origin was last seen to take, in attempts a second.
+    pub fn took(&self) -> Option<f64> {
+        self.took
+    }
+
+    /// The origin is going out, and took so much a second before.
+    pub fn outage(&mut self, took: f64) {
+        if took > 0.0 {
+            self.took = Some(took);
+        }
+    }
+
+    /// The origin is back: begins low.
+    pub fn ramp(&mut self, now: Timestamp) {
+        let low = self.took.map_or(SLOWEST, |took| took * 0.05);
+        self.limit = Some(low.max(SLOWEST));
+        (self.at, self.since) = (now, now);
+    }
+
+    /// Learns what the `lately` counted attempts of the last `span` saw.
+    pub fn learn(&mut self, lately: Count, span: Duration, now: Timestamp) {
+        if lately.asked() == 0 {
+            return;
+        }
+        let secs = span.as_secs_f64().max(1.0);
+        let per_second = |n: u64| n as f64 / secs;
+        if lately.passes(lately.limited, LIMITED_PERCENT, 1) {
+            if self.limit.is_none() || now.since(self.at) >= SETTLES_WITHIN {
+                let accepted = per_second(lately.accepted());
+                let from = self.limit.map_or(accepted, |limit| limit.min(accepted));
+                if self.limit.is_none() {
+                    self.since = now;
+                }
+                self.limit = Some((from * DECREASE).max(SLOWEST));
+                self.took = Some(accepted.max(SLOWEST));
+                self.at_its_limit = true;
+                self.at = now;
+            }
+            return;
+        }
+        let Some(limit) = self.limit else { return };
+        let grown_for = now.since(self.at).min(GROWS_AT_MOST).as_secs_f64();
+        let grown = match self.took {
+            Some(took) if limit < took => (limit + took / RAMP.as_secs_f64() * grown_for).min(took),
+            Some(took) if self.at_its_limit => limit + took.max(SLOWEST) * INCREASE * grown_for,
+            Some(_) | None => limit * (1.0 + DISCOVERY).powf(grown_for),
+        };
+        if grown >= self.took.unwrap_or(f64::INFINITY) {
+            // It is past what it took, and takes more.
+            self.took = self.took.map(|took| took.max(per_second(lately.accepted()).min(grown)));
+        }
+        let asked = per_second(lately.asked());
+        let settled = now.since(self.since) >= RAMP && self.took.is_none_or(|took| grown >= took);
+        // While messages are held back nobody knows how many more wait.
+        self.limit = (!settled || lately.held > 0 || grown < asked * AMPLE).then_some(grown);
+        self.at_its_limit &= self.limit.is_some();
+        self.at = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(secs: u64) -> Timestamp {
+        Timestamp::from_secs(1_000_000).plus(Duration::from_secs(secs))
+    }
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn counted(attempts: u64, limited: u64, held: u64) -> Count {
+        Count { attempts, limited, held, ..Count::default() }
+    }
+
+    fn limit(pace: &Pace) -> u64 {
+        pace.limit().expect("it is limited") as u64
+    }
+
+    #[test]
+    fn nothing_limits_an_origin_that_never_asked_for_it() {
+        let mut pace = Pace::default();
+        (0..100).for_each(|second| pace.learn(counted(10_000, 0, 0), SECOND, at(second)));
+        assert_eq!(pace.limit(), None);
+    }
+
+    #[test]
+    fn a_429_lowers_it_at_once_and_success_raises_it_bit_by_bit() {
+        let mut pace = Pace::default();
+        pace.learn(counted(1000, 200, 0), SECOND, at(0));
+        assert_eq!(limit(&pace), 560, "70 % of the 800 that were taken");
+        pace.learn(counted(700, 100, 0), SECOND, at(1));
+        assert_eq!(limit(&pace), 560, "what was under way is no news");
+        pace.learn(counted(560, 100, 0), SECOND, at(4));
+        assert_eq!(limit(&pace), 322);
+        let mut before = 322;
+        for second in 5..20 {
+            pace.learn(counted(320, 0, 300), SECOND, at(second));
+            let step = limit(&pace) - before;
+            assert!((4..=8).contains(&step), "{step}");
+            before += step;
+        }
+    }
+
+    #[test]
+    fn a_single_recipient_s_429_concerns_nobody_else() {
+        let mut pace = Pace::default();
+        pace.learn(counted(1000, 10, 0), SECOND, at(0));
+        assert_eq!(pace.limit(), None);
+    }
+
+    #[test]
+    fn it_falls_away_once_it_is_well_above_what_is_asked_for() {
+        let mut pace = Pace::default();
+        pace.learn(counted(100, 50, 0), SECOND, at(0));
+        for second in 1..10 {
+            pace.learn(counted(5, 0, 0), SECOND, at(second));
+        }
+        assert!(pace.limit().is_some(), "not before it is where it came from");
+        (10..120).for_each(|second| pace.learn(counted(5, 0, 0), SECOND, at(second)));
+        assert_eq!(pace.limit(), None);
+    }
+
+    #[test]
+    fn after_an_outage_it_grows_over_a_minute_to_what_the_origin_took_before() {
+        let mut pace = Pace::default();
+        pace.outage(1200.0);
+        pace.ramp(at(0));
+        assert_eq!(limit(&pace), 60);
+        (1..=30).for_each(|second| pace.learn(counted(100, 0, 100), SECOND, at(second)));
+        assert!((600..=700).contains(&limit(&pace)), "{pace:?}");
+        (31..=60).for_each(|second| pace.learn(counted(100, 0, 100), SECOND, at(second)));
+        assert!((1200..=1300).contains(&limit(&pace)), "{pace:?}");
+    }
+
+    #[test]
+    fn where_nothing_is_known_of_the_origin_it_doubles_in_28_seconds() {
+        let mut pace = Pace::default();
+        pace.ramp(at(0));
+        (1..=56).for_each(|second| pace.learn(counted(100, 0, 100), SECOND, at(second)));
+        assert!((38..=41).contains(&limit(&pace)), "{pace:?}");
+    }
+
+    #[test]
+    fn nobody_looking_for_an_hour_does_not_make_it_jump() {
+        let mut pace = Pace::default();
+        pace.outage(1000.0);
+        pace.ramp(at(0));
+        pace.learn(counted(100, 0, 100), SECOND, at(3600));
+        assert!(limit(&pace) < 140, "{pace:?}");
+    }
+}

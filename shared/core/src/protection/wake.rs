@@ -1,0 +1,114 @@
+//! When a message comes back that is held back: those that wait together do not come together, the urgent ones come first,
+//! and none sleeps past its own end.
+
+use std::time::Duration;
+
+use rand::{Rng, RngExt};
+
+use crate::message::{Class, Message, Urgency};
+use crate::time::{Deadline, Timestamp};
+
+/// Who comes first where a choice exists.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub enum Rank {
+    /// One-time codes, and what is of high urgency.
+    First,
+    /// Everything else.
+    Middle,
+    /// Campaigns, and what is of low urgency.
+    Last,
+}
+
+impl Rank {
+    /// A message's: its urgency where it names one, else its class.
+    pub fn of(message: &Message) -> Self {
+        match (message.urgency, message.class) {
+            (Some(Urgency::High), _) | (None, Class::Otp) => Self::First,
+            (Some(Urgency::Normal), _) | (None, Class::Alert) => Self::Middle,
+            (Some(Urgency::Low | Urgency::VeryLow), _) | (None, Class::Campaign) => Self::Last,
+        }
+    }
+
+    /// Its part of a span of time, as shares.
+    const fn part(self) -> (f64, f64) {
+        match self {
+            Self::First => (0.0, 0.25),
+            Self::Middle => (0.0, 1.0),
+            Self::Last => (0.25, 1.0),
+        }
+    }
+}
+
+/// A moment in the `width` after `from`; `None` where the message is over by then.
+pub fn spread(
+    from: Timestamp,
+    width: Duration,
+    rank: Rank,
+    deadline: Deadline,
+    rng: &mut dyn Rng,
+) -> Option<Timestamp> {
+    let left = deadline.at().since(from);
+    if left.is_zero() {
+        return None;
+    }
+    let (begin, end) = rank.part();
+    let width = width.min(left / 2).as_secs_f64();
+    Some(from.plus(Duration::from_secs_f64(width * (begin + (end - begin) * rng.random::<f64>()))))
+}
+
+/// A place in a queue that comes at `at`; where the message is over by then, half-way to its end: others may have given up.
+/// `None` where it is over soon.
+pub fn queued(at: Timestamp, now: Timestamp, deadline: Deadline) -> Option<Timestamp> {
+    if at < deadline.at() {
+        return Some(at);
+    }
+    let half = deadline.remaining(now) / 2;
+    (half >= Duration::from_secs(1)).then(|| now.plus(half))
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand::rngs::StdRng;
+
+    use super::*;
+    use crate::time::Ttl;
+
+    fn at(secs: u64) -> Timestamp {
+        Timestamp::from_secs(1_000_000).plus(Duration::from_secs(secs))
+    }
+
+    fn wakes(rank: Rank, ttl: u32) -> Vec<u64> {
+        let mut rng = StdRng::seed_from_u64(1);
+        let deadline = Ttl::from_secs(ttl).deadline_from(at(0));
+        let wake = |_| spread(at(30), Duration::from_secs(100), rank, deadline, &mut rng);
+        let mut wakes: Vec<u64> =
+            (0..1000).filter_map(wake).map(|wake| wake.since(at(0)).as_secs()).collect();
+        wakes.sort_unstable();
+        wakes
+    }
+
+    #[test]
+    fn the_urgent_come_first_and_all_are_spread() {
+        let (first, middle, last) =
+            (wakes(Rank::First, 86_400), wakes(Rank::Middle, 86_400), wakes(Rank::Last, 86_400));
+        assert!(first[0] == 30 && first[999] < 55 && first[500] > 40);
+        assert!(middle[0] == 30 && middle[999] >= 128 && (75..85).contains(&middle[500]));
+        assert!(last[0] == 55 && last[999] >= 128);
+    }
+
+    #[test]
+    fn none_sleeps_past_its_end_unless_it_is_over_before_anyone_may_go() {
+        let wakes = wakes(Rank::Middle, 40);
+        assert!(wakes.len() == 1000 && wakes[999] < 35);
+        assert!(self::wakes(Rank::First, 30).is_empty());
+    }
+
+    #[test]
+    fn a_place_behind_its_end_is_exchanged_for_one_before() {
+        let deadline = Ttl::from_secs(60).deadline_from(at(0));
+        assert_eq!(queued(at(59), at(0), deadline), Some(at(59)));
+        assert_eq!(queued(at(60), at(0), deadline), Some(at(30)));
+        assert_eq!(queued(at(90), at(59), deadline), None);
+    }
+}

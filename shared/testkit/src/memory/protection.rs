@@ -1,0 +1,78 @@
+//! What workers share to protect origins, in memory.
+
+use redial_core::endpoint::Origin;
+use redial_core::ports::{Limited, PortError, Protection, StoredOrigin};
+use redial_core::protection::{Count, OriginState, lease};
+use redial_core::rate::Rate;
+use redial_core::time::Timestamp;
+
+use super::World;
+
+impl Protection for World {
+    async fn read(
+        &self,
+        origins: Vec<Origin>,
+        limits: Vec<Limited>,
+    ) -> Result<(Vec<StoredOrigin>, Vec<Option<Rate>>), PortError> {
+        self.effect("protection", |state| {
+            let stored = |origin| state.origins.get(origin).cloned().unwrap_or_default();
+            let rate = |limit| state.limits.get(limit).copied();
+            (origins.iter().map(stored).collect(), limits.iter().map(rate).collect())
+        })
+        .await
+    }
+
+    async fn look(&self, origin: &Origin) -> Result<(StoredOrigin, Count), PortError> {
+        self.effect("look", |state| {
+            let counters = state.counters.iter().filter(|((of, _), _)| of == origin);
+            let sum = counters.fold(Count::default(), |sum, (_, count)| sum.plus(*count));
+            (state.origins.get(origin).cloned().unwrap_or_default(), sum)
+        })
+        .await
+    }
+
+    async fn exchange(
+        &self,
+        origin: &Origin,
+        version: u64,
+        new: OriginState,
+        _now: Timestamp,
+    ) -> Result<bool, PortError> {
+        self.effect("exchange", |state| {
+            let stored = state.origins.entry(origin.clone()).or_default();
+            let ours = stored.version == version;
+            if ours {
+                *stored = StoredOrigin { state: new, version: version + 1 };
+            }
+            ours
+        })
+        .await
+    }
+
+    async fn add(
+        &self,
+        counter: u16,
+        counts: Vec<(Origin, Count)>,
+        _now: Timestamp,
+    ) -> Vec<Result<(), PortError>> {
+        if counts.is_empty() {
+            return Vec::new();
+        }
+        self.effect_on_each("add", counts, |state, (origin, count)| {
+            let sum = state.counters.entry((origin, counter)).or_default();
+            *sum = sum.plus(count);
+        })
+        .await
+    }
+
+    async fn lease(&self, request: lease::Request) -> Result<lease::Answer, PortError> {
+        self.effect("lease", |state| {
+            let answer = request.judge(state.slots.get(&request.key).copied());
+            if let lease::Answer::Leased { begin } = answer {
+                state.slots.insert(request.key.clone(), begin.plus(request.span));
+            }
+            answer
+        })
+        .await
+    }
+}
