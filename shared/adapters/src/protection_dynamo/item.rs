@@ -12,9 +12,6 @@ use redial_core::rate::Rate;
 use crate::attributes::{Item, Read, s};
 use crate::telemetry;
 
-/// Over how many counters workers spread what they add.
-pub(super) const COUNTERS: u16 = 16;
-
 /// The partition of the list of origins.
 pub(super) const LIST: &str = "origins";
 

@@ -34,11 +34,11 @@ use futures_util::future::join_all;
 use redial_core::endpoint::Origin;
 use redial_core::ports::{Limited, PortError, Protection, StoredOrigin};
 use redial_core::protection::lease::{Answer, Request};
-use redial_core::protection::{Count, OriginState, Phase};
+use redial_core::protection::{COUNTERS, Count, OriginState, Phase};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 
-use self::item::{COUNTERS, Key};
+use self::item::Key;
 use crate::attributes::{Item, expiry, n, s};
 use crate::batch_get::{self, Reading};
 use crate::write_units::WriteUnits;

@@ -16,7 +16,7 @@ use crate::rate::Rate;
 use crate::time::Timestamp;
 
 /// Over how many counters an origin's counts are spread: a thousand workers a second are 63 writes a second to each.
-pub(super) const COUNTERS: u16 = 16;
+pub const COUNTERS: u16 = 16;
 
 /// Of how many origins, limits and buckets a worker knows something; beyond it, the oldest knowledge goes.
 const MOST: usize = 8192;

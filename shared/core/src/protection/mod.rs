@@ -39,7 +39,7 @@ mod window;
 pub use admit::{Admission, Ask, EndpointLimit};
 pub use breaker::{Cooldowns, Phase};
 pub use count::Count;
-pub use guard::{Guard, Settings, Transition};
+pub use guard::{COUNTERS, Guard, Settings, Transition};
 pub use origin::OriginState;
 pub use told::Seen;
 pub use wake::Rank;

@@ -320,6 +320,14 @@ fn worker() -> World {
     World::at(Timestamp::from_secs(1_800_000_000)).with_worker(Settings::default(), 3)
 }
 
+/// Shared, what one worker sees is no outage yet.
+fn much_goes_well_elsewhere() -> World {
+    let world = worker();
+    let well = Count { attempts: 100_000, ..Count::default() };
+    world.state().counters.insert((origin("https://push.example"), 0), well);
+    world
+}
+
 #[test]
 fn a_worker_that_sees_an_outage_itself_does_not_wait_for_the_others_to_see_it() {
     let world = worker();
@@ -402,4 +410,13 @@ fn a_receiver_s_own_rate_holds_for_it_alone() {
     let Admission::Later { at, .. } = to("a") else { panic!("behind the other") };
     assert_eq!(at.since(now).as_secs(), 120);
     assert!(matches!(to("b"), Admission::Go { .. }));
+}
+
+#[test]
+fn who_cannot_wait_is_sent_into_a_worker_s_own_pause() {
+    let world = much_goes_well_elsewhere();
+    learn(&world, seen(20, 11));
+    let now = world.now();
+    let urgent = Ask { deadline: Ttl::ZERO.deadline_from(now), ..ask("acme", now) };
+    assert!(matches!(asked(&world, urgent), Admission::Go { probe: false, .. }));
 }

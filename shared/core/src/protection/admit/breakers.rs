@@ -1,0 +1,138 @@
+//! What breakers say to a batch, and a worker's own eyes before they do.
+
+use std::time::Duration;
+
+use rand::{Rng, RngExt};
+
+use super::{Admission, Round};
+use crate::endpoint::Origin;
+use crate::ports::Protection;
+use crate::protection::breaker::{FAST_FROM_SECS, PROBES, Rule, Says};
+use crate::protection::wake;
+use crate::time::Timestamp;
+
+/// How many workers a second try for a half-open breaker's probes, together.
+const TRY_FOR_PROBES: f64 = 4.0 * PROBES as f64;
+
+/// A worker that sees this itself does not wait for the others to see it, too: it pauses.
+const OWN: Rule = Rule { percent: 50, at_least: 10, within_secs: FAST_FROM_SECS, grain_secs: 1 };
+
+/// The same, for those who have but one retry left.
+const OWN_LAST: Rule = Rule { at_least: 5, ..OWN };
+
+/// How long it pauses, and over which time those who wait for it are spread.
+const OWN_PAUSE: Duration = Duration::from_secs(2);
+
+/// What holds messages back here, in logs.
+const HELD_BY: &str = "breaker";
+
+/// After so long without another message a last attempt may be a probe, too.
+const LAST_RESORT: Duration = Duration::from_secs(20);
+
+/// What a batch is told of an origin.
+enum Word {
+    /// Go.
+    Go,
+    /// The worker itself has seen too much: whoever can wait, waits a little. Or only who has no retry after this one.
+    Pause { only_last_retries: bool },
+    /// What the breaker says, and how many messages want to be sent there a second.
+    Breaker(Says, f64),
+}
+
+impl<P: Protection> Round<'_, P> {
+    /// Decides on those whose origins are not asked now, and on probes.
+    pub(super) async fn ask_breakers(
+        &mut self,
+        origins: &[Origin],
+        order: &[usize],
+        rng: &mut (dyn Rng + Send),
+    ) {
+        for origin in origins {
+            let mut mine: Vec<usize> =
+                order.iter().copied().filter(|at| self.asks[*at].origin == *origin).collect();
+            match self.word_on(origin) {
+                Word::Go | Word::Breaker(Says::Go, _) => {}
+                Word::Pause { only_last_retries } => {
+                    let last_retry = |at: &usize| self.asks[*at].is_retry && self.asks[*at].is_last;
+                    mine.retain(|at| !only_last_retries || last_retry(at));
+                    for at in mine {
+                        self.decided[at] = self.later(at, self.now.plus(OWN_PAUSE), OWN_PAUSE, rng);
+                    }
+                }
+                Word::Breaker(Says::Later { from, width }, _) => self.hold(mine, from, width, rng),
+                Word::Breaker(Says::Probes { left, since, from, width }, asked_per_second) => {
+                    // Nobody's last attempt is spent on a probe, unless nobody else comes.
+                    mine.sort_by_key(|at| self.asks[*at].is_last);
+                    let nobody_came = self.now.since(since) >= LAST_RESORT;
+                    let wanted = mine.iter().filter(|at| nobody_came || !self.asks[**at].is_last).count();
+                    // Of a thousand workers that would like to, a few try; more, if nobody did for a while.
+                    let share = TRY_FOR_PROBES / asked_per_second.max(1.0) * mine.len() as f64;
+                    let share = share * (1.0 + self.now.since(since).as_secs_f64());
+                    let tries = left > 0 && wanted > 0 && rng.random::<f64>() < share;
+                    let going = if tries { self.send_probes(origin, wanted).await } else { 0 };
+                    let held = mine.split_off(going.min(mine.len()));
+                    for at in mine {
+                        self.decided[at] = Some(Admission::Go { at: self.now, probe: true });
+                    }
+                    self.hold(held, from, width, rng);
+                }
+            }
+        }
+    }
+
+    fn word_on(&self, origin: &Origin) -> Word {
+        let known = self.guard.known();
+        let Some(it) = known.origins.get(origin) else { return Word::Go };
+        let own = it.own.sum(self.now);
+        match it.state.breaker().says(self.now, &self.guard.settings.cooldowns) {
+            Says::Go if OWN.is_broken_by(own) => Word::Pause { only_last_retries: false },
+            Says::Go if OWN_LAST.is_broken_by(own) => Word::Pause { only_last_retries: true },
+            says @ (Says::Go | Says::Probes { .. } | Says::Later { .. }) => {
+                Word::Breaker(says, it.state.asked_per_second(self.now))
+            }
+        }
+    }
+
+    /// Until later, if it is not over by then.
+    fn later(
+        &self,
+        at: usize,
+        from: Timestamp,
+        width: Duration,
+        rng: &mut (dyn Rng + Send),
+    ) -> Option<Admission> {
+        let ask = &self.asks[at];
+        let at = wake::spread(from, width, ask.rank, ask.deadline, rng)?;
+        Some(Admission::Later { at, held_by: HELD_BY })
+    }
+
+    fn hold(&mut self, held: Vec<usize>, from: Timestamp, width: Duration, rng: &mut (dyn Rng + Send)) {
+        for at in held {
+            let later = self.later(at, from, width, rng);
+            self.decided[at] = Some(later.unwrap_or(Admission::TooLate { held_by: HELD_BY }));
+        }
+    }
+
+    /// Takes up to so many of the probes that are left; answers how many it got.
+    async fn send_probes(&mut self, origin: &Origin, wanted: usize) -> usize {
+        let (now, wanted) = (self.now, u32::try_from(wanted).unwrap_or(u32::MAX));
+        let changed = self
+            .guard
+            .change(self.store, origin, now, |state, _| {
+                let going = state.send_probes(wanted, now);
+                (going > 0).then_some(going)
+            })
+            .await;
+        match changed {
+            Ok(Some((going, transition))) => {
+                self.transitions.extend(transition);
+                going as usize
+            }
+            Ok(None) => 0,
+            Err(error) => {
+                self.errors.push(error);
+                0
+            }
+        }
+    }
+}
