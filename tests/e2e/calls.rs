@@ -75,12 +75,12 @@ fn failures(answer: &Value) -> Vec<&str> {
 
 /// Once in `POLICY_CACHE_SECONDS` a worker reads its tenants' policies, once in half a minute its limits, and every second and a
 /// half how its origins are: each is one call more, as the cold batch has them. What the cold batch has read of the first two still
-/// holds for the warm one; what origins are is left out here, because it would depend on the second.
+/// holds for the warm one; how origins are is not asked here, because that would depend on the second.
 #[tokio::test]
 async fn ten_messages_on_the_warm_success_path_make_three_calls_over_one_connection_with_one_token() {
     let it = Deployment::up().await;
     let scenery = Scenery::copy(&it, "calls").await;
-    let policies_last = [("POLICY_CACHE_SECONDS", "60"), ("BREAKER", "off")];
+    let policies_last = [("POLICY_CACHE_SECONDS", "60")];
     let dispatch = Function::start(&it, Which::Dispatch, &scenery, &policies_last, LIMIT).await;
     let browser = it.subscriber();
     let cold = ten(&it, &scenery, "cold", &browser).await;
@@ -116,8 +116,14 @@ async fn ten_messages_on_the_warm_success_path_make_three_calls_over_one_connect
 async fn the_protection_of_an_origin_that_is_well_adds_one_read_to_a_batch() {
     let it = Deployment::up().await;
     let scenery = Scenery::copy(&it, "protected").await;
-    let dispatch =
-        Function::start(&it, Which::Dispatch, &scenery, &[("POLICY_CACHE_SECONDS", "60")], LIMIT).await;
+    let dispatch = Function::start(
+        &it,
+        Which::Dispatch,
+        &scenery,
+        &[("POLICY_CACHE_SECONDS", "60"), ("BREAKER", "on")],
+        LIMIT,
+    )
+    .await;
     let browser = it.subscriber();
     for batch in ["cold", "warm"] {
         dispatch.proxy.reset();
@@ -170,7 +176,7 @@ async fn of_a_batch_of_ten_a_failed_claim_comes_back_alone_and_a_malformed_body_
 async fn entries_that_sqs_refuses_come_back_and_their_hand_off_is_repeated() {
     let it = Deployment::up().await;
     let scenery = Scenery::copy(&it, "entries").await;
-    let dispatch = Function::start(&it, Which::Dispatch, &scenery, &[("BREAKER", "off")], LIMIT).await;
+    let dispatch = Function::start(&it, Which::Dispatch, &scenery, &[], LIMIT).await;
     dispatch.ready().await;
     let browser = it.subscriber();
     it.push.always(&browser.endpoint, redial_testkit::push_service::Answer::status(503));

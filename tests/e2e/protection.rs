@@ -32,6 +32,7 @@ async fn phase(it: &Deployment, protection: &DynamoProtection) -> Phase {
 async fn a_push_service_that_is_out_is_left_alone_and_in_the_end_everything_arrives() {
     const MANY: usize = 100;
     let it = Deployment::up_with(|options| {
+        options.env.insert("BREAKER".to_owned(), "on".to_owned());
         options.env.insert("BREAKER_COOLDOWN_SECONDS".to_owned(), "8".to_owned());
     })
     .await;
@@ -109,7 +110,10 @@ fn record(scenery: &Scenery, id: &str, body: String) -> SqsRecord {
 async fn two_processes_keep_a_limit_of_50_a_second_also_when_one_is_killed() {
     const LASTING: Duration = Duration::from_secs(16);
     const BATCH: usize = 30;
-    let it = Deployment::up().await;
+    let it = Deployment::up_with(|options| {
+        options.env.insert("BREAKER".to_owned(), "on".to_owned());
+    })
+    .await;
     let scenery = Scenery::copy(&it, "limited").await;
     let protection = DynamoProtection::new(it.dynamodb.clone(), scenery.tables.control.clone());
     let limit = Rate::parse("50/s").expect("a rate");

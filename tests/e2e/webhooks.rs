@@ -215,8 +215,6 @@ async fn a_thousand_webhooks_outlast_an_outage_and_do_not_return_as_one() {
     const MESSAGES: usize = 1000;
     let it = Deployment::up_with(|options| {
         options.env.insert("SQS_MAX_DELAY_SECONDS".to_owned(), "900".to_owned());
-        // What the delays do by themselves.
-        options.env.insert("BREAKER".to_owned(), "off".to_owned());
     })
     .await;
     let url = it.webhooks.url("/orders");

@@ -40,7 +40,8 @@ pub struct Deployment {
 }
 
 impl Deployment {
-    /// A stack with short waits: two seconds of delay are SQS's, buckets are of one second, sends end after two.
+    /// A stack with short waits: two seconds of delay are SQS's, buckets are of one second, sends end after two; and without
+    /// breakers.
     pub async fn up() -> Self {
         Self::up_with(|_| {}).await
     }
@@ -62,6 +63,8 @@ impl Deployment {
             ("WAIT_BUCKET_SECONDS", "1"),
             ("WAIT_SHARDS", "1"),
             ("SEND_TIMEOUT_SECONDS", "2"),
+            // The roads that a test takes one after the other to the same origin would look like an outage.
+            ("BREAKER", "off"),
         ] {
             options.env.insert(name.to_owned(), value.to_owned());
         }

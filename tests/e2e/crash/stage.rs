@@ -38,9 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(100);
 /// The prune sweep decides windows whose neighbours are over.
 const WINDOWS: Duration = Duration::from_millis(3_100);
 
-// What workers tell each other depends on the second that it is told in, and cases are compared call by call.
-const VARIABLES: [(&str, &str); 9] = [
-    ("BREAKER", "off"),
+const VARIABLES: [(&str, &str); 8] = [
     ("LEASE_MARGIN_SECONDS", "0"),
     ("SEND_TIMEOUT_SECONDS", "2"),
     ("WEBHOOK_TIMEOUT_SECONDS", "2"),
