@@ -334,6 +334,7 @@ async fn status_tells_of_deliveries_of_dead_letters_and_of_nothing() {
         lease_token: "token".to_owned(),
         state,
         status: Some(503),
+        verdict: Some("retry"),
         reason: Some(reason),
         provider_word: None,
         headers: Vec::new(),

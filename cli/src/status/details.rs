@@ -1,63 +1,96 @@
-//! Through which channel a delivery goes: an attribute of its ledger item that the decisions do not need, and words do.
+//! What a delivery's ledger item holds that no decision needs: through which channel it goes, and what its attempts came to.
 
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::{Client, types::AttributeValue};
-use redial_core::{channel::Channel, identity::DeliveryKey};
+use redial_adapters::ledger_dynamo;
+use redial_core::{
+    channel::Channel,
+    identity::DeliveryKey,
+    ledger::{PastAttempt, history::KEPT},
+};
 
 use crate::{aws_words::in_words, failure::Failure};
 
-const ATTRIBUTE: &str = "channel";
-
 /// The `deliveries` table.
 #[derive(Clone, Debug)]
-pub(super) struct Channels {
+pub(super) struct Items {
     client: Client,
     table: String,
+}
+
+/// What a delivery's item says besides.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Details {
+    /// The channel, if the item names one.
+    pub(super) channel: Option<Channel>,
+    /// Its latest attempts, the first first.
+    pub(super) history: Vec<PastAttempt>,
 }
 
 /// The ledger cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("the delivery cannot be looked up: GetItem: {0}")]
-struct ChannelError(String);
+struct DetailsError(String);
 
-impl Channels {
+impl Items {
     pub(super) fn new(client: Client, table: String) -> Self {
         Self { client, table }
     }
 
-    /// The channel of a delivery; `None` if the ledger does not say.
-    pub(super) async fn of(&self, key: &DeliveryKey) -> Result<Option<Channel>, Failure> {
+    /// The details of a delivery.
+    pub(super) async fn of(&self, key: &DeliveryKey) -> Result<Details, Failure> {
         let got = self
             .client
             .get_item()
             .table_name(&self.table)
             .key("pk", AttributeValue::S(key.to_string()))
             .consistent_read(true)
-            .projection_expression("#channel")
-            .expression_attribute_names("#channel", ATTRIBUTE)
             .send()
             .await;
-        let item = got.map_err(|error| ChannelError(in_words(&error)))?.item.unwrap_or_default();
-        Ok(channel(&item))
+        let item = got.map_err(|error| DetailsError(in_words(&error)))?.item.unwrap_or_default();
+        Ok(details(&item))
     }
 }
 
-fn channel(item: &HashMap<String, AttributeValue>) -> Option<Channel> {
-    Channel::from_label(item.get(ATTRIBUTE)?.as_s().ok()?)
+fn details(item: &HashMap<String, AttributeValue>) -> Details {
+    let text = |name: &str| item.get(name)?.as_s().ok();
+    let past = |place| text(&ledger_dynamo::attribute(place)).and_then(|text| PastAttempt::from_text(text));
+    let mut history: Vec<PastAttempt> = (0..KEPT).filter_map(past).collect();
+    history.sort_by_key(|past| (past.turn(), past.at));
+    Details { channel: text("channel").and_then(|label| Channel::from_label(label)), history }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// An attempt as the ledger has it.
+    pub(in crate::status) fn past(number: u32, status: u16, next_ms: i64) -> PastAttempt {
+        let text = format!(
+            r#"{{"l":0,"n":{number},"at":1000,"s":{status},"v":"retry","w":"server_error","next":{next_ms}}}"#
+        );
+        PastAttempt::from_text(&text).expect("valid")
+    }
 
     #[test]
     fn it_is_what_the_item_says_and_else_nothing() {
-        let of = |label: &str| {
-            channel(&HashMap::from([(ATTRIBUTE.to_owned(), AttributeValue::S(label.to_owned()))]))
-        };
+        let s = |text: &str| AttributeValue::S(text.to_owned());
+        let of = |label: &str| details(&HashMap::from([("channel".to_owned(), s(label))])).channel;
         assert_eq!(of("webhook"), Some(Channel::Webhook));
         assert_eq!(of("web_push"), Some(Channel::WebPush));
-        assert_eq!((of("pigeon"), channel(&HashMap::new())), (None, None));
+        assert_eq!((of("pigeon"), details(&HashMap::new())), (None, Details::default()));
+    }
+
+    #[test]
+    fn attempts_come_in_their_order_and_what_is_none_is_left_out() {
+        let item: HashMap<String, AttributeValue> = [17, 2, 16]
+            .map(|number| past(number, 503, 2_000))
+            .iter()
+            .map(|past| (ledger_dynamo::attribute(past.place()), AttributeValue::S(past.to_text())))
+            .chain([("attempt_09".to_owned(), AttributeValue::S("?".to_owned()))])
+            .collect();
+        let numbers: Vec<u32> = details(&item).history.iter().map(|past| past.turn().attempt.0).collect();
+        assert_eq!(numbers, [2, 16, 17]);
     }
 }

@@ -3,7 +3,7 @@
 //! The ledger knows a delivery from its first claim on. A message that never became one (it could not be read, its id was
 //! used for another content) has only a dead letter, under the same `tenant#id`.
 
-mod channel;
+mod details;
 mod letters;
 mod words;
 
@@ -12,7 +12,7 @@ use redial_adapters::{ledger_dynamo::DynamoLedger, system::System};
 use redial_core::{
     channel::Channel,
     identity::{DeliveryId, DeliveryKey, Tenant},
-    ledger::{Entry, State},
+    ledger::{Entry, PastAttempt, State},
     ports::{Clock as _, LedgerReader as _},
     route::WaitSettings,
     time::Timestamp,
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 pub(crate) use letters::Letter;
 
 use crate::{failure::Failure, target::Target};
-use channel::Channels;
+use details::{Details, Items};
 use letters::Letters;
 
 /// What is known of an id.
@@ -31,7 +31,7 @@ pub(crate) struct Standing {
     tenant: String,
     id: DeliveryId,
     entry: Option<Entry>,
-    channel: Option<Channel>,
+    details: Details,
     letters: Vec<Letter>,
     place: String,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Standing {
 #[derive(Debug)]
 pub(crate) struct Lookup {
     ledger: DynamoLedger,
-    channels: Channels,
+    items: Items,
     letters: Letters,
     lambda: aws_sdk_lambda::Client,
     dispatch: String,
@@ -52,7 +52,7 @@ impl Lookup {
         let client = Client::new(&target.sdk);
         Self {
             ledger: DynamoLedger::new(client.clone(), target.tables.deliveries.clone()),
-            channels: Channels::new(client.clone(), target.tables.deliveries.clone()),
+            items: Items::new(client.clone(), target.tables.deliveries.clone()),
             letters: Letters::new(client, target.tables.dead_letters.clone()),
             lambda: aws_sdk_lambda::Client::new(&target.sdk),
             dispatch: target.dispatch.clone(),
@@ -65,20 +65,22 @@ impl Lookup {
             Some(tenant) => self.ledger.get(&DeliveryKey { tenant, id: id.clone() }).await?,
             None => None,
         };
-        let channel = match &entry {
-            Some(entry) => self.channels.of(&entry.key).await?,
-            None => None,
+        let details = match &entry {
+            Some(entry) => self.items.of(&entry.key).await?,
+            None => Details::default(),
         };
         let letters = self.letters.of(tenant, id).await?;
         let now = System.now();
         let place = match &entry {
-            Some(entry) => words::of_entry(entry, channel, &letters, &self.settings(entry).await, now),
+            Some(entry) => {
+                words::of_entry(entry, details.channel, &letters, &self.settings(entry).await, now)
+            }
             None => match letters.first() {
                 Some(letter) => words::of_letter(letter, now),
                 None => return Ok(None),
             },
         };
-        Ok(Some(Standing { tenant: tenant.to_owned(), id: id.clone(), entry, channel, letters, place }))
+        Ok(Some(Standing { tenant: tenant.to_owned(), id: id.clone(), entry, details, letters, place }))
     }
 
     /// How the stack divides waits, where it matters: queue or parking is decided by that. Whoever may not read the
@@ -118,7 +120,7 @@ impl Standing {
             "state": entry.map(|it| it.state.label()),
             "final": self.is_final(),
             "where": self.place,
-            "channel": self.channel.map(Channel::label),
+            "channel": self.details.channel.map(Channel::label),
             "attempt": entry.map(|it| it.turn.attempt.0),
             "lineage": entry.map(|it| it.turn.lineage.0),
             "status": entry.and_then(|it| it.status),
@@ -133,6 +135,7 @@ impl Standing {
             "subscription": entry.and_then(|it| it.subscription.as_ref()).map(|id| id.as_str()),
             "source_message": entry.map(|it| it.source_message.as_str()),
             "dead_letters": self.letters.iter().map(Letter::to_json).collect::<Vec<_>>(),
+            "attempts": self.details.history.iter().map(attempt_to_json).collect::<Vec<_>>(),
         })
     }
 
@@ -144,7 +147,7 @@ impl Standing {
             lines.extend(value.map(|value| format!("  {name:<14}{value}")));
         };
         if let Some(entry) = &self.entry {
-            field("channel", self.channel.map(|channel| words::channel(channel).to_owned()));
+            field("channel", self.details.channel.map(|channel| words::channel(channel).to_owned()));
             field("attempt", Some(words::attempt(entry.turn)));
             field("last status", entry.status.map(|status| status.to_string()));
             field("reason", entry.reason.map(|reason| reason.to_string()));
@@ -159,11 +162,29 @@ impl Standing {
             field("subscription", entry.subscription.as_ref().map(ToString::to_string));
             field("endpoint", entry.endpoint_hash.as_ref().map(|hash| hash.as_str().to_owned()));
         }
+        for past in &self.details.history {
+            field("made", Some(words::past(past)));
+        }
         for letter in &self.letters {
             field("dead letter", Some(letter.in_words()));
         }
         lines
     }
+}
+
+/// An attempt for a script.
+fn attempt_to_json(past: &PastAttempt) -> Value {
+    let delay = past.next.map(|next| next.since(past.at).as_millis());
+    json!({
+        "lineage": past.turn().lineage.0,
+        "attempt": past.turn().attempt.0,
+        "at": past.at.to_rfc3339(),
+        "status": past.status,
+        "verdict": past.verdict,
+        "reason": past.reason,
+        "delay_ms": delay.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX)),
+        "in_doubt": past.in_doubt,
+    })
 }
 
 #[cfg(test)]
@@ -177,7 +198,7 @@ mod tests {
             tenant: "_unknown".to_owned(),
             id: DeliveryId::parse("m1").expect("valid"),
             entry: None,
-            channel: None,
+            details: Details::default(),
             place: words::of_letter(&letter, Timestamp::from_secs(1)),
             letters: vec![letter],
         };
@@ -197,7 +218,10 @@ mod tests {
             place: "somewhere".to_owned(),
             letters: Vec::new(),
             entry: Some(entry),
-            channel: Some(Channel::Webhook),
+            details: Details {
+                channel: Some(Channel::Webhook),
+                history: vec![details::tests::past(0, 503, 5_200)],
+            },
         };
         let lines = standing.lines();
         let expected = ["acme#d1: retrying", "  somewhere", "  channel       webhook", "  attempt       1"];
@@ -207,5 +231,15 @@ mod tests {
         assert!(!lines.iter().any(|line| line.contains("in doubt")), "{lines:?}");
         assert!(!standing.is_final());
         assert_eq!(standing.to_json()["attempt"], 1);
+        let made =
+            "  made          attempt 0 at 1970-01-01T00:00:01.000Z: 503, retry (server_error) after 4.2 s";
+        assert!(lines.contains(&made.to_owned()), "{lines:?}");
+        assert_eq!(
+            standing.to_json()["attempts"],
+            json!([{
+                "lineage": 0, "attempt": 0, "at": "1970-01-01T00:00:01.000Z", "status": 503, "verdict": "retry",
+                "reason": "server_error", "delay_ms": 4200, "in_doubt": false,
+            }])
+        );
     }
 }

@@ -7,7 +7,7 @@ use redial_core::{
     dead_letter::LetterKey,
     identity::Turn,
     lane::Lane,
-    ledger::{Entry, State},
+    ledger::{Entry, PastAttempt, State},
     reason::Reason,
     route::{Route, WaitSettings, route},
     time::Timestamp,
@@ -84,6 +84,22 @@ pub(super) fn attempt(turn: Turn) -> String {
         0 => turn.attempt.0.to_string(),
         replay => format!("{} (of replay {replay})", turn.attempt.0),
     }
+}
+
+/// What became of an attempt: `attempt 0 at …: 503, retry (server_error) after 4.2 s`.
+pub(super) fn past(past: &PastAttempt) -> String {
+    let mut words = format!("attempt {} at {}: ", attempt(past.turn()), past.at.to_rfc3339());
+    match past.status {
+        Some(status) => words.push_str(&format!("{status}, {}", past.verdict)),
+        None => words.push_str(&format!("no answer, {}", past.verdict)),
+    }
+    words.extend(past.reason.as_ref().map(|reason| format!(" ({reason})")));
+    let delay = past.next.map(|next| next.since(past.at).as_secs_f64());
+    words.extend(delay.map(|secs| format!(" after {secs:.1} s")));
+    if past.in_doubt {
+        words.push_str(", in doubt");
+    }
+    words
 }
 
 fn retrying(entry: &Entry, settings: &WaitSettings, now: Timestamp) -> String {

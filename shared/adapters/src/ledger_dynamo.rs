@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::endpoint::EndpointHash;
 use redial_core::identity::{Attempt, DeliveryId, DeliveryKey, Lineage, SubscriptionId, Tenant, Turn};
-use redial_core::ledger::{Entry, Fence, Judgement, Record, State, expires_at, judge};
+use redial_core::ledger::{Entry, Fence, Judgement, PastAttempt, Record, State, expires_at, judge};
 use redial_core::ports::{Claim, ClaimAnswer, Ledger, LedgerReader, PortError};
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
@@ -238,6 +238,9 @@ impl DynamoLedger {
         if record.in_doubt {
             sets.push(("in_doubt", AttributeValue::Bool(true)));
         }
+        let past = PastAttempt::of(record);
+        let place = past.as_ref().map(|past| attribute(past.place()));
+        sets.extend(place.as_deref().zip(past.as_ref()).map(|(name, past)| (name, s(past.to_text()))));
         let conditions = vec![
             ("pk", s(record.key.to_string())),
             ("lease_token", s(&record.lease_token)),
@@ -253,6 +256,11 @@ impl LedgerReader for DynamoLedger {
     async fn get(&self, key: &DeliveryKey) -> Result<Option<Entry>, PortError> {
         Ok(self.read(vec![key.clone()]).await?.remove(key))
     }
+}
+
+/// The attribute of a place in a delivery's history: `attempt_00` to `attempt_15`.
+pub fn attribute(place: u32) -> String {
+    format!("attempt_{place:02}")
 }
 
 /// A map, or NULL where there is nothing to keep.

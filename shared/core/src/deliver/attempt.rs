@@ -220,6 +220,7 @@ impl Facts {
         Self {
             attempted: true,
             status: response.map(|response| response.status),
+            verdict: Some(verdict.label()),
             provider_word: response.filter(|_| channel == Channel::WebPush).and_then(provider::quotable),
             headers: response.map(Response::ledger_headers).unwrap_or_default(),
             in_doubt: was_in_doubt || matches!(verdict, Verdict::Retry(retry) if retry.in_doubt),

@@ -27,6 +27,8 @@ pub(crate) struct Facts {
     pub(crate) attempted: bool,
     /// HTTP status.
     pub(crate) status: Option<u16>,
+    /// What the outcome meant: a label.
+    pub(crate) verdict: Option<&'static str>,
     /// The provider's own word.
     pub(crate) provider_word: Option<String>,
     /// What the ledger keeps of the answer's headers.
@@ -37,7 +39,14 @@ pub(crate) struct Facts {
 
 impl Facts {
     pub(crate) const fn without_attempt() -> Self {
-        Self { attempted: false, status: None, provider_word: None, headers: Vec::new(), in_doubt: false }
+        Self {
+            attempted: false,
+            status: None,
+            verdict: None,
+            provider_word: None,
+            headers: Vec::new(),
+            in_doubt: false,
+        }
     }
 }
 
@@ -69,6 +78,7 @@ impl HandOff {
         let facts = Facts {
             attempted: entry.status.is_some() || entry.in_doubt,
             status: entry.status,
+            verdict: None,
             provider_word: entry.provider_word.clone(),
             headers: Vec::new(),
             in_doubt: entry.in_doubt,

@@ -39,6 +39,7 @@ pub(crate) async fn settle<E: Environment>(
         lease_token: lease_token.to_owned(),
         state,
         status: facts.status,
+        verdict: facts.verdict,
         reason,
         provider_word: facts.provider_word.clone(),
         headers: facts.headers.clone(),

@@ -5,9 +5,11 @@
 //! conditions are is decided here ([`claim::judge`]); a store only compares and swaps.
 
 pub mod claim;
+pub mod history;
 mod state;
 
 pub use claim::{Ask, Judgement, judge};
+pub use history::PastAttempt;
 pub use state::State;
 
 use std::time::Duration;
@@ -75,6 +77,8 @@ pub struct Record {
     pub state: State,
     /// HTTP status, if there was an answer.
     pub status: Option<u16>,
+    /// What the outcome meant: a verdict's label; none where nothing was attempted.
+    pub verdict: Option<&'static str>,
     /// Why.
     pub reason: Option<Reason>,
     /// The provider's own word.

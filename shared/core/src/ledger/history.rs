@@ -1,0 +1,123 @@
+//! What became of a delivery's attempts, one by one: for whoever looks, and for no decision.
+//!
+//! A delivery keeps as many as [`KEPT`], each in a place of its own that follows from its number, so that a record writes its
+//! attempt without reading the others. Of more, the latest stay.
+
+use serde::{Deserialize, Serialize};
+
+use crate::identity::{Attempt, Lineage, Turn};
+use crate::ledger::Record;
+use crate::reason::Reason;
+use crate::time::Timestamp;
+
+/// How many attempts are kept.
+pub const KEPT: u32 = 16;
+
+/// An attempt that was made. As text, in the ledger, its names are short.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PastAttempt {
+    /// Which replay, from 0.
+    #[serde(rename = "l")]
+    lineage: u32,
+    /// Its number, from 0.
+    #[serde(rename = "n")]
+    attempt: u32,
+    /// When its outcome was recorded.
+    #[serde(rename = "at")]
+    pub at: Timestamp,
+    /// What was answered, if anything was.
+    #[serde(rename = "s", skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// What that meant: a verdict's label.
+    #[serde(rename = "v")]
+    pub verdict: String,
+    /// Why: a [`Reason`]'s label.
+    #[serde(rename = "w", skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// When the next one was due.
+    #[serde(rename = "next", skip_serializing_if = "Option::is_none")]
+    pub next: Option<Timestamp>,
+    /// Whether it may have arrived without our knowing.
+    #[serde(rename = "d", default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_doubt: bool,
+}
+
+impl PastAttempt {
+    /// The attempt that a record is of, if one was made.
+    pub fn of(record: &Record) -> Option<Self> {
+        Some(Self {
+            lineage: record.turn.lineage.0,
+            attempt: record.turn.attempt.0,
+            at: record.now,
+            status: record.status,
+            verdict: record.verdict?.to_owned(),
+            reason: record.reason.map(|reason: Reason| reason.label().to_owned()),
+            next: record.not_before,
+            in_doubt: record.in_doubt,
+        })
+    }
+
+    /// Which one it was.
+    pub fn turn(&self) -> Turn {
+        Turn { lineage: Lineage(self.lineage), attempt: Attempt(self.attempt) }
+    }
+
+    /// Its place among those that are kept, from 0.
+    pub fn place(&self) -> u32 {
+        self.attempt % KEPT
+    }
+
+    /// As text.
+    pub fn to_text(&self) -> String {
+        serde_json::to_string(self).expect("an attempt is plain strings and numbers")
+    }
+
+    /// Reads a text; `None` if it is not one that this version wrote.
+    pub fn from_text(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::{DeliveryId, DeliveryKey, Tenant};
+    use crate::ledger::State;
+
+    fn record(attempt: u32) -> Record {
+        Record {
+            key: DeliveryKey {
+                tenant: Tenant::parse("acme").expect("valid"),
+                id: DeliveryId::parse("d1").expect("valid"),
+            },
+            turn: Turn { lineage: Lineage(0), attempt: Attempt(attempt) },
+            lease_token: "token".to_owned(),
+            state: State::Retrying,
+            status: Some(503),
+            verdict: Some("retry"),
+            reason: Some(Reason::ServerError),
+            provider_word: None,
+            headers: Vec::new(),
+            not_before: Some(Timestamp::from_ms(1_800_000_004_000)),
+            in_doubt: false,
+            now: Timestamp::from_ms(1_800_000_000_000),
+        }
+    }
+
+    #[test]
+    fn it_is_read_back_as_it_was_written_and_is_short() {
+        let past = PastAttempt::of(&record(17)).expect("it was made");
+        let text = past.to_text();
+        assert_eq!(
+            text,
+            r#"{"l":0,"n":17,"at":1800000000000,"s":503,"v":"retry","w":"server_error","next":1800000004000}"#
+        );
+        assert_eq!((PastAttempt::from_text(&text), past.place()), (Some(past), 1));
+        assert_eq!(PastAttempt::from_text("{}"), None);
+    }
+
+    #[test]
+    fn what_was_not_attempted_leaves_nothing() {
+        assert_eq!(PastAttempt::of(&Record { verdict: None, ..record(0) }), None);
+    }
+}
