@@ -2,7 +2,10 @@
 
 mod aws_words;
 pub mod commands;
+pub mod cost;
+mod dead_letters;
 mod demo;
+mod doctor;
 mod failure;
 mod input;
 pub mod local;

@@ -1,6 +1,7 @@
 //! Redial from end to end: messages go into the queues of the deployed template, and a push service decrypts what comes out.
 
 mod calls;
+mod cost;
 mod crash;
 mod duplicates;
 mod endpoints;

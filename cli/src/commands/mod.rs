@@ -5,7 +5,10 @@
 
 mod breakers;
 mod completions;
+mod cost;
+mod dead_letters;
 mod demo;
+mod doctor;
 mod ids;
 mod limits;
 pub mod local;
@@ -58,11 +61,14 @@ enum Command {
     Local(local::Local),
     Send(send::Send),
     Status(status::Status),
+    Doctor(doctor::Doctor),
     #[command(subcommand)]
     Subscriptions(subscriptions::Subscriptions),
     #[command(subcommand)]
     Policy(policy::Policies),
     Simulate(simulate::Simulate),
+    #[command(subcommand)]
+    DeadLetters(dead_letters::DeadLetters),
     #[command(subcommand)]
     Breakers(breakers::Breakers),
     #[command(subcommand)]
@@ -71,6 +77,7 @@ enum Command {
     Webhooks(webhooks::Webhooks),
     #[command(subcommand)]
     Vapid(vapid::Vapid),
+    Cost(cost::Cost),
     Schema(schema::Schema),
     Completions(completions::Completions),
 }
@@ -83,13 +90,16 @@ impl Cli {
             Command::Local(command) => command.run().await.map_err(Failure::Failed),
             Command::Send(command) => command.run().await,
             Command::Status(command) => command.run().await,
+            Command::Doctor(command) => command.run().await,
             Command::Subscriptions(command) => command.run().await,
             Command::Policy(command) => command.run().await,
             Command::Simulate(command) => command.run(),
+            Command::DeadLetters(command) => command.run().await,
             Command::Breakers(command) => command.run().await,
             Command::Limits(command) => command.run().await,
             Command::Webhooks(command) => command.run().await,
             Command::Vapid(command) => command.run(),
+            Command::Cost(command) => command.run(),
             Command::Schema(command) => command.run(),
             Command::Completions(command) => command.run(),
         };

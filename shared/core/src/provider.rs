@@ -26,6 +26,9 @@ pub enum Provider {
 }
 
 impl Provider {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Fcm, Self::Mozilla, Self::Apple, Self::Wns, Self::Other];
+
     /// The provider of an endpoint, by its host.
     pub fn of(endpoint: &Endpoint) -> Self {
         let Host::Domain(host) = endpoint.host() else { return Self::Other };

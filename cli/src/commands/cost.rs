@@ -1,0 +1,140 @@
+//! `redial cost`.
+
+use std::{fs, path::PathBuf};
+
+use clap::Args;
+use serde_json::json;
+
+use crate::{
+    cost::{Bill, Prices, Traffic},
+    failure::Failure,
+    terminal::print,
+};
+
+/// What a number of deliveries costs, service by service
+///
+/// The calls and units are those that Redial's tests count on the real functions; the prices are AWS's list prices of
+/// us-east-1, with their date, without free tiers. Put your own over them with --prices, and your own traffic with the
+/// other options: how many messages come in a batch matters most.
+///
+/// Dead letters are not in it: each is about four write units. Nor is data transfer, and what your producer pays.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  redial cost --messages 1000000 --retry-rate 0.05 --long-wait-rate 0.01
+  redial cost --messages 30000000 --batch 4 --payload-bytes 1500
+  redial cost --prices frankfurt.json --json | jq .traffic_usd
+
+A file of prices names what differs: {\"region\": \"eu-central-1\", \"as_of\": \"2026-11\", \"logs_gb\": 0.63}")]
+pub(crate) struct Cost {
+    /// How many messages
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    messages: u64,
+    /// Retries a message, on average
+    #[arg(long, value_name = "RATE", default_value_t = 0.05, value_parser = rate)]
+    retry_rate: f64,
+    /// Waits of more than 15 minutes a message, on average: long retries and scheduled sends
+    #[arg(long, value_name = "RATE", default_value_t = 0.01, value_parser = rate)]
+    long_wait_rate: f64,
+    /// Messages that come in a batch, 1 to 10
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10))]
+    batch: u32,
+    /// Bytes of a payload
+    #[arg(long, value_name = "BYTES", default_value_t = 200, value_parser = clap::value_parser!(u32).range(0..=262_144))]
+    payload_bytes: u32,
+    /// Memory of the functions, in MB
+    #[arg(long, value_name = "MB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(128..=10_240))]
+    memory_mb: u32,
+    /// How long an invocation takes, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=900_000))]
+    batch_ms: u32,
+    /// Bytes of log that an attempt writes
+    #[arg(long, value_name = "BYTES", default_value_t = 600)]
+    log_bytes: u32,
+    /// Your own prices, in place of those of the list that the file names
+    #[arg(long, value_name = "FILE")]
+    prices: Option<PathBuf>,
+    /// Print one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// From 0 to 100, on average.
+fn rate(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| (0.0..=100.0).contains(number));
+    number.ok_or_else(|| "expected a number from 0 to 100: 0.05 is one in twenty messages".to_owned())
+}
+
+impl Cost {
+    /// Runs the command.
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let prices = match &self.prices {
+            None => Prices::list(),
+            Some(path) => {
+                let wrong = |error: String| Failure::input(format!("{}: {error}", path.display()));
+                let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+                Prices::with(&text).map_err(wrong)?
+            }
+        };
+        let traffic = Traffic {
+            messages: self.messages as f64,
+            retry_rate: self.retry_rate,
+            long_wait_rate: self.long_wait_rate,
+            batch: self.batch.into(),
+            payload_bytes: self.payload_bytes.into(),
+            memory_mb: self.memory_mb.into(),
+            batch_ms: self.batch_ms.into(),
+            log_bytes: self.log_bytes.into(),
+        };
+        let bill = Bill::of(&traffic, &prices);
+        if self.json {
+            let bill = json!({
+                "messages": self.messages,
+                "region": prices.region,
+                "as_of": prices.as_of,
+                "traffic": bill.traffic,
+                "traffic_usd": bill.traffic_usd,
+                "month": bill.month,
+                "month_usd": bill.month_usd,
+            });
+            return Ok(print(&bill.to_string())?);
+        }
+        Ok(self.lines(&bill, &prices).iter().try_for_each(|line| print(line))?)
+    }
+
+    fn lines(&self, bill: &Bill, prices: &Prices) -> Vec<String> {
+        let mut lines = vec![
+            format!(
+                "{} messages, {} retries and {} long waits each, in batches of {}; prices of {}, {}",
+                self.messages, self.retry_rate, self.long_wait_rate, self.batch, prices.region, prices.as_of
+            ),
+            String::new(),
+            format!("{:<16} {:<22} {:>15} {:>18} {:>10}", "service", "of what", "how much", "USD", "USD"),
+        ];
+        let mut add = |all: &[crate::cost::Line], sum: f64, told: &str| {
+            for line in all {
+                let per = match line.per {
+                    per if per >= 1e6 => "/million",
+                    per if per >= 1e3 => "/thousand",
+                    _ => "",
+                };
+                let price = format!("{}{per}", line.price);
+                let amount = if line.amount < 100.0 {
+                    format!("{:.2}", line.amount)
+                } else {
+                    format!("{:.0}", line.amount)
+                };
+                lines.push(format!(
+                    "{:<16} {:<22} {amount:>15} {price:>18} {:>10.2}",
+                    line.service, line.what, line.usd
+                ));
+            }
+            lines.push(format!("{told:<74} {sum:>10.2}"));
+            lines.push(String::new());
+        };
+        add(&bill.traffic, bill.traffic_usd, "this traffic");
+        add(&bill.month, bill.month_usd, "the stack, a month");
+        lines.pop();
+        lines
+    }
+}

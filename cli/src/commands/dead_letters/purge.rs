@@ -1,0 +1,92 @@
+//! `redial dead-letters purge`.
+
+use std::io::{self, IsTerminal as _};
+
+use clap::Args;
+use redial_adapters::system::System;
+use redial_core::ports::Clock as _;
+use serde_json::json;
+
+use super::which::Which;
+use crate::{
+    dead_letters::{self, Tally, count, counts, purge},
+    failure::Failure,
+    target::TargetArgs,
+    terminal::{bar, print, say},
+};
+
+/// Removes dead letters, descriptions and bodies, for good
+///
+/// It shows how many there are of each tenant and reason, and asks. Letters that come while it asks are not removed. Where
+/// nobody can be asked, --yes is required, and without it the exit status is 2.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  redial dead-letters purge --tenant acme --reason malformed
+  redial dead-letters purge --since 7d --until 1d --reason payload_too_large --yes")]
+pub(crate) struct Purge {
+    #[command(flatten)]
+    which: Which,
+    /// Every letter of the last 14 days
+    #[arg(long)]
+    all: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+    /// Print one line of JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+impl Purge {
+    pub(super) async fn run(self) -> Result<(), Failure> {
+        self.which.refuse_everything(self.all)?;
+        let now = System.now();
+        let filter = self.which.filter(now, now)?;
+        if !self.yes && !io::stdin().is_terminal() {
+            return Err(Failure::input("nobody can be asked here: give --yes to remove them all the same"));
+        }
+        let target = self.target.resolve().await?;
+        let store = dead_letters::store(&target);
+        let found = count(&store, &filter).await?;
+        if found.total() == 0 {
+            say("no dead letter is like that");
+            return self.tell(&found);
+        }
+        counts(&found, None).iter().for_each(|line| say(line));
+        if !self.yes && !agreed(found.total(), &target.name)? {
+            say("nothing was removed");
+            return Err(Failure::Told);
+        }
+        let bar = bar(found.total(), "removing");
+        let mut removed = Tally::default();
+        let done = purge(&store, &filter, &mut removed, &bar).await;
+        bar.finish_and_clear();
+        self.tell(&removed)?;
+        Ok(done?)
+    }
+
+    fn tell(&self, removed: &Tally) -> Result<(), Failure> {
+        if self.json {
+            let line = json!({"removed": removed.total(), "removed_by_tenant": removed.to_json()});
+            return Ok(print(&line.to_string())?);
+        }
+        if removed.total() > 0 {
+            print(&format!("{} removed", letters(removed.total())))?;
+        }
+        Ok(())
+    }
+}
+
+fn agreed(number: u64, stack: &str) -> io::Result<bool> {
+    say(&format!("Remove {} from {stack}, with what bodies there are? Type yes to do so:", letters(number)));
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "yes" | "y"))
+}
+
+fn letters(number: u64) -> String {
+    if number == 1 { "1 letter".to_owned() } else { format!("{number} letters") }
+}

@@ -1,0 +1,179 @@
+//! A bill: how much of what, at which price.
+
+use redial_core::{metric::Metric, provider::Provider, reason::Reason};
+use serde::Serialize;
+
+use super::counts::{Counts, FIRST_ATTEMPT, LONG_WAIT, RETRY};
+use super::prices::Prices;
+
+/// The template: what stands in it costs by the month.
+const TEMPLATE: &str = include_str!("../../../infra/template.yaml");
+
+/// What a message that lies in a table has besides its payload, in bytes: the names of its fields, its subscription.
+const ENVELOPE_BYTES: f64 = 600.0;
+
+/// How many transitions an execution makes, and how many executions there are a month at most: one a minute and lane.
+const TRANSITIONS: f64 = 4.0;
+const EXECUTIONS_A_MONTH: f64 = 2.0 * 60.0 * 24.0 * 30.0;
+
+/// The traffic that is paid for.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Traffic {
+    /// Messages.
+    pub(crate) messages: f64,
+    /// Retries a message, on average.
+    pub(crate) retry_rate: f64,
+    /// Waits of more than 15 minutes a message, on average.
+    pub(crate) long_wait_rate: f64,
+    /// Messages in a batch, 1 to 10.
+    pub(crate) batch: f64,
+    /// Bytes of payload.
+    pub(crate) payload_bytes: f64,
+    /// Memory of the function, in MB.
+    pub(crate) memory_mb: f64,
+    /// How long an invocation takes, in ms.
+    pub(crate) batch_ms: f64,
+    /// Bytes of log an attempt.
+    pub(crate) log_bytes: f64,
+}
+
+/// A line of a bill.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(crate) struct Line {
+    /// The service.
+    pub(crate) service: &'static str,
+    /// What is paid for.
+    pub(crate) what: &'static str,
+    /// How much of it.
+    pub(crate) amount: f64,
+    /// What one million, a thousand, or one of it costs: as its name says.
+    pub(crate) price: f64,
+    /// What a price is for: 1,000,000, 1,000 or 1.
+    pub(crate) per: f64,
+    /// Amount times price.
+    pub(crate) usd: f64,
+}
+
+/// A bill.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(crate) struct Bill {
+    /// What the traffic costs.
+    pub(crate) traffic: Vec<Line>,
+    /// Its sum.
+    pub(crate) traffic_usd: f64,
+    /// What the stack costs a month, with and without traffic.
+    pub(crate) month: Vec<Line>,
+    /// Its sum.
+    pub(crate) month_usd: f64,
+}
+
+fn line(service: &'static str, what: &'static str, amount: f64, price: f64, per: f64) -> Line {
+    Line { service, what, amount, price, per, usd: amount / per * price }
+}
+
+const MILLION: f64 = 1_000_000.0;
+
+impl Bill {
+    /// For that traffic, at these prices.
+    pub(crate) fn of(traffic: &Traffic, prices: &Prices) -> Self {
+        let Traffic { messages, batch, .. } = *traffic;
+        let retries = messages * traffic.retry_rate;
+        let waits = messages * traffic.long_wait_rate;
+        let roads = [(FIRST_ATTEMPT, messages), (RETRY, retries), (LONG_WAIT, waits)];
+        let sum = |of: fn(&Counts) -> u32, ten: f64| -> f64 {
+            roads.iter().map(|(counts, n)| f64::from(of(counts)) / ten * n).sum()
+        };
+        // A batch is a call and an invocation however small it is; an item is a unit however large the batch.
+        let requests = sum(|counts| counts.sqs_requests, batch);
+        let invocations = sum(|counts| counts.invocations, batch);
+        let kilobytes = ((traffic.payload_bytes + ENVELOPE_BYTES) / 1024.0).ceil();
+        let parked_more = f64::from(LONG_WAIT.write_units) / 10.0 * waits * (kilobytes - 1.0);
+        let writes = sum(|counts| counts.write_units, 10.0) + parked_more;
+        let reads = sum(|counts| counts.read_units, 10.0);
+        let gb_seconds = invocations * traffic.batch_ms / 1000.0 * traffic.memory_mb / 1024.0;
+        let log_gb = (messages + retries) * traffic.log_bytes / 1e9;
+        let lines = vec![
+            line("SQS", "requests", requests, prices.sqs_million_requests, MILLION),
+            line("DynamoDB", "write units", writes, prices.dynamodb_million_write_units, MILLION),
+            line("DynamoDB", "read units", reads, prices.dynamodb_million_read_units, MILLION),
+            line("Lambda", "invocations", invocations, prices.lambda_million_invocations, MILLION),
+            line("Lambda", "GB-seconds", gb_seconds, prices.lambda_million_gb_seconds, MILLION),
+            line("CloudWatch Logs", "GB", log_gb, prices.logs_gb, 1.0),
+        ];
+        let count = |text: &str| TEMPLATE.matches(text).count() as f64;
+        // An alarm is paid by the metrics that it looks at; a band is two more.
+        let alarm_metrics = count("MetricName: ") + 2.0 * count("ANOMALY_DETECTION_BAND(");
+        let by_provider = 2 * Provider::ALL.len();
+        let metrics = (Metric::ALL.len() + Reason::ALL.len() + by_provider) as f64;
+        let transitions = (waits * TRANSITIONS).min(EXECUTIONS_A_MONTH * TRANSITIONS);
+        let month = vec![
+            line("CloudWatch", "alarms' metrics", alarm_metrics, prices.alarm_month, 1.0),
+            line("CloudWatch", "metrics, at most", metrics, prices.metric_month, 1.0),
+            line(
+                "CloudWatch",
+                "dashboards",
+                count("Type: AWS::CloudWatch::Dashboard"),
+                prices.dashboard_month,
+                1.0,
+            ),
+            line(
+                "Secrets Manager",
+                "secrets",
+                count("Type: AWS::SecretsManager::Secret"),
+                prices.secret_month,
+                1.0,
+            ),
+            line(
+                "Step Functions",
+                "transitions, at most",
+                transitions,
+                prices.states_thousand_transitions,
+                1000.0,
+            ),
+        ];
+        let usd = |lines: &[Line]| lines.iter().map(|line| line.usd).sum();
+        Self { traffic_usd: usd(&lines), month_usd: usd(&month), traffic: lines, month }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn traffic() -> Traffic {
+        Traffic {
+            messages: MILLION,
+            retry_rate: 0.0,
+            long_wait_rate: 0.0,
+            batch: 10.0,
+            payload_bytes: 200.0,
+            memory_mb: 256.0,
+            batch_ms: 300.0,
+            log_bytes: 600.0,
+        }
+    }
+
+    fn usd(traffic: &Traffic) -> f64 {
+        (Bill::of(traffic, &Prices::list()).traffic_usd * 100.0).round() / 100.0
+    }
+
+    #[test]
+    fn a_million_deliveries_in_batches_of_ten() {
+        let bill = Bill::of(&traffic(), &Prices::list());
+        let amounts: Vec<f64> = bill.traffic.iter().map(|line| (line.amount * 10.0).round() / 10.0).collect();
+        assert_eq!(amounts, [300_000.0, 2_000_000.0, 1_000_000.0, 100_000.0, 7_500.0, 0.6]);
+        assert_eq!(usd(&traffic()), 1.94);
+        let retried = Traffic { retry_rate: 1.0, ..traffic() };
+        assert_eq!(usd(&retried), 3.88, "a retry costs what an attempt costs");
+        assert_eq!(usd(&Traffic { long_wait_rate: 1.0, ..traffic() }), 3.32);
+        assert_eq!(usd(&Traffic { batch: 1.0, ..traffic() }), 4.33);
+    }
+
+    #[test]
+    fn what_stands_in_the_template_is_paid_by_the_month() {
+        let bill = Bill::of(&Traffic { messages: 0.0, ..traffic() }, &Prices::list());
+        assert_eq!(bill.traffic_usd, 0.0);
+        let amount = |what: &str| bill.month.iter().find(|line| line.what == what).expect("a line").amount;
+        assert!(amount("alarms' metrics") >= 34.0 && amount("secrets") >= 3.0 && amount("dashboards") >= 1.0);
+    }
+}

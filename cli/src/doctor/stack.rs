@@ -1,0 +1,173 @@
+//! What several checks need of a stack: its outputs and its functions' configurations, read once.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
+
+use aws_sdk_lambda::operation::get_function_configuration::GetFunctionConfigurationOutput;
+
+use super::asked::{Trouble, asked};
+use crate::target::Target;
+
+/// What reads a function's configuration.
+const READ_FUNCTION: &str = "lambda:GetFunctionConfiguration";
+
+/// Names a file inside the function, which is not on this machine.
+const FILE_INSIDE: &str = "EGRESS_CA_FILE";
+
+/// A function as it is deployed.
+pub(super) struct Function {
+    /// `dispatch` or `cleanup`.
+    pub(super) name: &'static str,
+    pub(super) configuration: GetFunctionConfigurationOutput,
+    environment: HashMap<String, String>,
+}
+
+impl Function {
+    fn new(name: &'static str, configuration: GetFunctionConfigurationOutput) -> Self {
+        let environment = configuration.environment.as_ref().and_then(|it| it.variables.clone());
+        Self { name, configuration, environment: environment.unwrap_or_default() }
+    }
+
+    /// A variable of its environment that is set and not empty.
+    pub(super) fn variable(&self, name: &str) -> Option<&str> {
+        self.environment.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
+    }
+
+    /// A variable as the function's own reader of its configuration may look it up from here.
+    pub(super) fn lookup(&self, name: &str) -> Option<String> {
+        self.variable(name).filter(|_| name != FILE_INSIDE).map(str::to_owned)
+    }
+
+    /// For how long an invocation may run.
+    pub(super) fn timeout(&self) -> Option<Duration> {
+        let seconds = u64::try_from(self.configuration.timeout?).ok()?;
+        Some(Duration::from_secs(seconds))
+    }
+}
+
+/// A stack that is examined.
+pub(super) struct Stack {
+    pub(super) target: Target,
+    /// Its name in CloudFormation.
+    name: String,
+    /// The template's outputs.
+    outputs: Result<BTreeMap<String, String>, Trouble>,
+    pub(super) dispatch: Result<Function, Trouble>,
+    pub(super) cleanup: Result<Function, Trouble>,
+}
+
+impl Stack {
+    /// Reads what is common.
+    pub(super) async fn read(target: Target) -> Self {
+        let dispatch = function(&target, "dispatch", &target.dispatch).await;
+        let cloudformation = aws_sdk_cloudformation::Client::new(&target.sdk);
+        // A local stack may be noted under another name than it was deployed under.
+        let deployed_as =
+            dispatch.as_ref().ok().and_then(|it| it.variable("REDIAL_STACK")).map(str::to_owned);
+        let mut name = target.name.clone();
+        let mut outputs = outputs_of(&cloudformation, &name, &target.dispatch).await;
+        if let (Err(Trouble::Absent), Some(deployed_as)) = (&outputs, deployed_as) {
+            outputs = outputs_of(&cloudformation, &deployed_as, &target.dispatch).await;
+            name = deployed_as;
+        }
+        let cleanup = match outputs.as_ref().map(|outputs| outputs.get("CleanupFunctionName")) {
+            Ok(Some(cleanup)) => function(&target, "cleanup", cleanup).await,
+            Ok(None) => Err(Trouble::Absent),
+            Err(trouble) => Err(trouble.clone()),
+        };
+        Self { target, name, outputs, dispatch, cleanup }
+    }
+
+    /// Its name in CloudFormation.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Both functions.
+    pub(super) fn functions(&self) -> [(&'static str, &Result<Function, Trouble>); 2] {
+        [("dispatch", &self.dispatch), ("cleanup", &self.cleanup)]
+    }
+
+    /// The template's outputs.
+    pub(super) fn outputs(&self) -> &Result<BTreeMap<String, String>, Trouble> {
+        &self.outputs
+    }
+
+    /// One of them.
+    pub(super) fn output(&self, name: &str) -> Result<&str, Trouble> {
+        let outputs = self.outputs.as_ref().map_err(Trouble::clone)?;
+        outputs.get(name).map(String::as_str).ok_or(Trouble::Absent)
+    }
+
+    /// Whether it runs on an emulator on this machine, where alarms never fire.
+    pub(super) fn is_emulated(&self) -> bool {
+        let host = |url: &str| {
+            let after = url.split_once("://").map_or(url, |(_, after)| after);
+            after.split(['/', ':']).next().unwrap_or_default().to_owned()
+        };
+        let here = |host: String| host == "localhost" || host.starts_with("127.");
+        self.target.sdk.endpoint_url().is_some_and(|url| here(host(url)))
+    }
+}
+
+async fn function(target: &Target, name: &'static str, deployed_as: &str) -> Result<Function, Trouble> {
+    let lambda = aws_sdk_lambda::Client::new(&target.sdk);
+    let read = lambda.get_function_configuration().function_name(deployed_as).send().await;
+    let configuration = asked(READ_FUNCTION, read)?;
+    // An environment under a key of the account's own is left out for who may not use that key.
+    if let Some(error) = configuration.environment().and_then(|environment| environment.error()) {
+        let words = error.message().unwrap_or_default().to_owned();
+        return Err(Trouble::of("kms:Decrypt", error.error_code(), words));
+    }
+    Ok(Function::new(name, configuration))
+}
+
+/// The outputs of the stack of that name, if it is the one with that function.
+async fn outputs_of(
+    cloudformation: &aws_sdk_cloudformation::Client,
+    name: &str,
+    dispatch: &str,
+) -> Result<BTreeMap<String, String>, Trouble> {
+    let described = cloudformation.describe_stacks().stack_name(name).send().await;
+    let described = asked("cloudformation:DescribeStacks", described).map_err(|trouble| match &trouble {
+        // This is how CloudFormation says that there is none.
+        Trouble::Failed { words } if words.contains("does not exist") => Trouble::Absent,
+        Trouble::Refused { .. } | Trouble::Absent | Trouble::Failed { .. } => trouble,
+    })?;
+    let outputs: BTreeMap<String, String> = described
+        .stacks()
+        .iter()
+        .flat_map(|stack| stack.outputs())
+        .filter_map(|output| Some((output.output_key.clone()?, output.output_value.clone()?)))
+        .collect();
+    if outputs.get("DispatchFunctionName").is_some_and(|it| it == dispatch) {
+        Ok(outputs)
+    } else {
+        Err(Trouble::Absent)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use aws_sdk_lambda::types::EnvironmentResponse;
+
+    use super::*;
+
+    /// A function of this time-out and environment.
+    pub(crate) fn deployed(name: &'static str, timeout: i32, variables: &[(&str, &str)]) -> Function {
+        let pairs = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let environment = EnvironmentResponse::builder().set_variables(Some(pairs.collect())).build();
+        let configuration =
+            GetFunctionConfigurationOutput::builder().timeout(timeout).environment(environment).build();
+        Function::new(name, configuration)
+    }
+
+    #[test]
+    fn an_empty_variable_is_none() {
+        let function = deployed("dispatch", 30, &[("A", " "), ("B", " b ")]);
+        assert_eq!((function.variable("A"), function.variable("B")), (None, Some("b")));
+        assert_eq!(function.timeout(), Some(Duration::from_secs(30)));
+    }
+}

@@ -1,0 +1,24 @@
+//! What the README shows of `redial cost` is what it prints.
+
+use std::process::Command;
+
+#[test]
+fn the_readme_shows_what_it_prints() {
+    let arguments = ["cost", "--messages", "1000000", "--retry-rate", "0.05", "--long-wait-rate", "0.01"];
+    let done = Command::new(env!("CARGO_BIN_EXE_redial")).args(arguments).output().expect("it was built");
+    let printed = String::from_utf8(done.stdout).expect("text");
+    let readme = include_str!("../../README.md");
+    assert!(done.status.success());
+    assert!(readme.contains(&format!("cargo redial {}\n", arguments.join(" "))));
+    assert!(readme.contains(printed.trim_end()), "{printed}");
+}
+
+#[test]
+fn prices_that_are_none_are_refused() {
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), r#"{"log_gb": 1}"#).expect("the file is ours");
+    let done = Command::new(env!("CARGO_BIN_EXE_redial")).arg("cost").arg("--prices").arg(file.path()).output();
+    let done = done.expect("it was built");
+    assert_eq!(done.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&done.stderr).contains("log_gb: there is no such price"));
+}

@@ -1,0 +1,160 @@
+//! The letters of one id, and what an operator does with a letter: mark it as sent again, remove it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use futures_util::future::try_join_all;
+use redial_core::dead_letter::LetterKey;
+use redial_core::ports::PortError;
+use redial_core::time::Timestamp;
+
+use super::bodies::PART;
+use super::{Described, DynamoDeadLetters, described};
+use crate::attributes::{Item, Read as _, ms, s};
+use crate::{aws_error, batch_write};
+
+/// A letter as far as it lies in the table: its body is stored before its description.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Letter {
+    /// What it is known by.
+    pub key: LetterKey,
+    /// Its description, once that is stored.
+    pub described: Option<Described>,
+    /// From when on its body counts as absent; `None` if none is stored.
+    pub body_until: Option<Timestamp>,
+}
+
+impl DynamoDeadLetters {
+    /// All letters of an id, by name. Bodies are not handed out, though reading them costs as much.
+    pub async fn letters_of(&self, tenant: &str, id: &str) -> Result<Vec<Letter>, PortError> {
+        let key = |letter: &str| LetterKey {
+            tenant: tenant.to_owned(),
+            id: id.to_owned(),
+            letter: letter.to_owned(),
+        };
+        let items = self.items_of(&key("")).await?;
+        let mut letters: BTreeMap<String, Letter> = BTreeMap::new();
+        for item in &items {
+            let Some(sort) = item.text("sk") else { continue };
+            let (name, is_body) = sort.split_once(PART).map_or((sort, false), |(name, _)| (name, true));
+            let letter = letters.entry(name.to_owned());
+            let letter =
+                letter.or_insert_with(|| Letter { key: key(name), described: None, body_until: None });
+            if is_body {
+                letter.body_until = item.time("absent_from");
+            } else {
+                letter.described = described::read(item);
+            }
+        }
+        Ok(letters.into_values().collect())
+    }
+
+    /// Marks descriptions as sent again at `now`. One that is not there any more stays away.
+    pub async fn mark_replayed(&self, keys: &[LetterKey], now: Timestamp) -> Result<(), PortError> {
+        let marks = keys.iter().map(|key| async {
+            let marked = self
+                .client
+                .update_item()
+                .table_name(&self.table)
+                .key("pk", s(key.partition()))
+                .key("sk", s(&key.letter))
+                .update_expression("SET replayed_at = :now")
+                .condition_expression("attribute_exists(pk)")
+                .expression_attribute_values(":now", ms(now))
+                .send()
+                .await;
+            match marked {
+                Ok(_) => Ok(()),
+                Err(error) => match error.as_service_error() {
+                    Some(answer) if answer.is_conditional_check_failed_exception() => Ok(()),
+                    Some(_) | None => Err(aws_error::of_call("UpdateItem", &error)),
+                },
+            }
+        });
+        try_join_all(marks).await.map(|_| ())
+    }
+
+    /// Removes letters, their bodies before their descriptions: what was begun is listed until it is done.
+    pub async fn remove(&self, keys: &[LetterKey]) -> Result<(), PortError> {
+        let found = try_join_all(keys.iter().map(|key| async {
+            let items = self.items_of(key).await?;
+            let prefix = format!("{}{PART}", key.letter);
+            let own = |item: &&Item| item.text("sk").is_some_and(|sort| sort.starts_with(&prefix));
+            Ok::<_, PortError>(items.iter().filter(own).map(key_of).collect::<Vec<Item>>())
+        }));
+        let bodies: Vec<Item> = found.await?.into_iter().flatten().collect();
+        let descriptions = keys.iter().map(|key| {
+            HashMap::from([("pk".to_owned(), s(key.partition())), ("sk".to_owned(), s(&key.letter))])
+        });
+        batch_write::delete(&self.client, &self.units, &self.table, bodies).await?;
+        batch_write::delete(&self.client, &self.units, &self.table, descriptions.collect()).await
+    }
+
+    /// The items of a letter, or of all of an id's letters where the letter has no name; without the bodies' text.
+    async fn items_of(&self, key: &LetterKey) -> Result<Vec<Item>, PortError> {
+        let query = self.client.query().table_name(&self.table).consistent_read(true);
+        let query = query.expression_attribute_values(":pk", s(key.partition()));
+        // A key value may not be empty, not even one to begin with.
+        let mut query = if key.letter.is_empty() {
+            query.key_condition_expression("pk = :pk")
+        } else {
+            query
+                .key_condition_expression("pk = :pk AND begins_with(sk, :letter)")
+                .expression_attribute_values(":letter", s(&key.letter))
+        };
+        let names = PROJECTED.map(|name| format!("#{name}")).join(", ");
+        query = query.projection_expression(names);
+        for name in PROJECTED {
+            query = query.expression_attribute_names(format!("#{name}"), name);
+        }
+        let items = query.into_paginator().items().send().collect::<Result<Vec<Item>, _>>().await;
+        items.map_err(|error| aws_error::of_call("Query", &error))
+    }
+}
+
+/// All attributes but a body's text.
+const PROJECTED: [&str; 21] = [
+    "pk",
+    "sk",
+    "expires_at",
+    "absent_from",
+    "replayed_at",
+    "v",
+    "kind",
+    "tenant",
+    "id",
+    "letter",
+    "lineage",
+    "channel",
+    "subscription",
+    "endpoint_hash",
+    "reason",
+    "detail",
+    "status",
+    "attempts",
+    "first_sent",
+    "at",
+    "retention_days",
+];
+
+fn key_of(item: &Item) -> Item {
+    ["pk", "sk"].into_iter().filter_map(|name| Some((name.to_owned(), item.get(name)?.clone()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dead_letters_dynamo::described::tests::reference;
+
+    #[test]
+    fn everything_of_a_description_is_asked_for() {
+        let whole = redial_core::dead_letter::Reference {
+            endpoint_hash: Some("k1.abc".to_owned()),
+            detail: Some("a word".to_owned()),
+            ..reference("acme", "d1", 5)
+        };
+        let item = described::item(&whole, Timestamp::from_ms(7));
+        for name in item.keys().filter(|name| !name.starts_with("gsi_")) {
+            assert!(PROJECTED.contains(&name.as_str()), "{name}");
+        }
+    }
+}

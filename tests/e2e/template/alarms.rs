@@ -1,0 +1,199 @@
+//! The alarms: that each watches something that there is, says what it means, and reaches somebody.
+
+use std::collections::BTreeSet;
+
+use redial_core::metric::Metric;
+use redial_core::provider::Provider;
+
+use super::metrics::{Dimensions, Known, Series};
+use super::{Block, TEMPLATE, parameter, resources};
+
+/// The longest description that CloudWatch takes, in characters (PutMetricAlarm).
+const LONGEST_DESCRIPTION: usize = 1024;
+
+pub(super) fn alarms() -> Vec<Block<'static>> {
+    resources("AWS::CloudWatch::Alarm")
+}
+
+/// What an alarm watches: its one metric, or those that its expression is made of.
+fn series(alarm: &Block<'_>) -> Vec<Series> {
+    let text = alarm.lines.join("\n");
+    let up_to = |text: &str, ends: &[char]| text.split(ends).next().unwrap_or_default().trim().to_owned();
+    let after = |text: &str, key: &str| {
+        let (_, rest) = text.split_once(key).unwrap_or_else(|| panic!("{}: no {key}", alarm.name));
+        rest.to_owned()
+    };
+    let one = |text: &str| {
+        let dimensions = up_to(&after(text, "Dimensions: ["), &[']']);
+        let dimensions = dimensions.split("Name: ").skip(1).map(|dimension| {
+            let (name, value) = dimension.split_once(", Value: ").expect("a name and a value");
+            (name.to_owned(), resolved(&up_to(value, &['}'])))
+        });
+        Series {
+            namespace: up_to(text, &[',', '\n']),
+            name: up_to(&after(text, "MetricName: "), &[',', '\n']),
+            dimensions: dimensions.collect(),
+        }
+    };
+    text.split("Namespace: ").skip(1).map(one).collect()
+}
+
+/// `!Ref X` and `!GetAtt X.Y`, as they are written within a text.
+fn resolved(value: &str) -> String {
+    match value.strip_prefix("!Ref ").or_else(|| value.strip_prefix("!GetAtt ")) {
+        Some(name) => format!("${{{name}}}"),
+        None => value.to_owned(),
+    }
+}
+
+/// The alarms that would never go off, and on what.
+fn deaf(known: &Known) -> Vec<(&'static str, Series)> {
+    let all = alarms().into_iter();
+    let series = all.flat_map(|alarm| series(&alarm).into_iter().map(move |series| (alarm.name, series)));
+    series.filter(|(_, series)| !known.has(series)).collect()
+}
+
+#[test]
+fn every_alarm_watches_metrics_that_the_code_or_aws_writes_with_those_dimensions() {
+    assert_eq!(deaf(&Known::all()), []);
+    for alarm in alarms() {
+        let names = alarm.lines.iter().filter(|line| line.contains("MetricName: ")).count();
+        assert!(names > 0 && series(&alarm).len() == names, "{} was not understood", alarm.name);
+    }
+}
+
+#[test]
+fn a_metric_that_is_renamed_in_the_code_leaves_its_alarms_deaf() {
+    let known = Known::all();
+    let mut renamed = 0;
+    for metric in Metric::ALL.map(Metric::label) {
+        let expected: Vec<_> = alarms()
+            .iter()
+            .flat_map(|alarm| series(alarm).into_iter().map(|series| (alarm.name, series)))
+            .filter(|(_, series)| series.namespace == "Redial" && series.name == metric)
+            .collect();
+        renamed += usize::from(!expected.is_empty());
+        assert_eq!(deaf(&known.with_renamed(metric)), expected, "{metric}");
+    }
+    assert!(renamed > 10, "{renamed}");
+    let without = known.without(Metric::BreakersOpened.label(), "Provider");
+    assert_eq!(deaf(&without).len(), 5, "one a class of origins");
+}
+
+#[test]
+fn what_the_alarms_are_promised_to_watch_is_watched() {
+    let watched: BTreeSet<String> = alarms().iter().flat_map(series).map(|series| series.name).collect();
+    for metric in [
+        Metric::Retried,
+        Metric::SentOnRetry,
+        Metric::PermanentFailures,
+        Metric::ServiceUnavailable,
+        Metric::InDoubt,
+        Metric::RetryOverhead,
+        Metric::DeadLetters,
+        Metric::Poison,
+        Metric::Quarantined,
+        Metric::EndpointsDisabled,
+        Metric::PoliciesIgnored,
+        Metric::BreakersOpened,
+        Metric::WaitsSwept,
+    ] {
+        assert!(watched.contains(metric.label()), "{metric:?}");
+    }
+    for metric in [
+        "ApproximateNumberOfMessagesVisible",
+        "ApproximateAgeOfOldestMessage",
+        "ExecutionsFailed",
+        "Errors",
+        "Throttles",
+    ] {
+        assert!(watched.contains(metric), "{metric}");
+    }
+}
+
+#[test]
+fn every_queue_s_oldest_message_and_depth_and_both_functions_are_watched() {
+    let watched: BTreeSet<(String, Dimensions)> =
+        alarms().iter().flat_map(series).map(|series| (series.name, series.dimensions)).collect();
+    let of = |metric: &str, name: &str, value: String| {
+        assert!(
+            watched.contains(&(metric.to_owned(), Dimensions::from([(name.to_owned(), value.clone())]))),
+            "{metric} of {value}"
+        );
+    };
+    for queue in resources("AWS::SQS::Queue") {
+        let name = format!("${{{}.QueueName}}", queue.name);
+        of("ApproximateNumberOfMessagesVisible", "QueueName", name.clone());
+        // What is in quarantine is twenty receives old: there it is the depth that counts.
+        if queue.name != "QuarantineQueue" {
+            of("ApproximateAgeOfOldestMessage", "QueueName", name);
+        }
+    }
+    for function in resources("AWS::Serverless::Function") {
+        for metric in ["Errors", "Throttles"] {
+            of(metric, "FunctionName", format!("${{{}}}", function.name));
+        }
+    }
+}
+
+#[test]
+fn every_alarm_says_what_it_means_keeps_still_without_data_and_reaches_the_topic() {
+    let address = parameter("RunbookUrl").number("MaxLength");
+    for alarm in alarms() {
+        let description = alarm.value("AlarmDescription").unwrap_or_default();
+        let said = description
+            .strip_prefix("!Sub \"")
+            .and_then(|text| text.split_once(". What to do: ${RunbookUrl}#"));
+        let (means, _) = said.unwrap_or_else(|| panic!("{}: {description}", alarm.name));
+        assert!(means.len() > 20, "{}: {means}", alarm.name);
+        assert!(
+            description.len() + usize::try_from(address).expect("small") < LONGEST_DESCRIPTION,
+            "{}",
+            alarm.name
+        );
+        assert_eq!(alarm.value("TreatMissingData"), Some("notBreaching"), "{}", alarm.name);
+        let actions = alarm.value("AlarmActions");
+        assert_eq!(
+            actions,
+            Some("!If [HasAlarmTopic, [!Ref AlarmTopicArn], !Ref \"AWS::NoValue\"]"),
+            "{}",
+            alarm.name
+        );
+    }
+    assert!(TEMPLATE.contains("  HasAlarmTopic: !Not [!Equals [!Ref AlarmTopicArn, \"\"]]\n"));
+}
+
+#[test]
+fn an_expression_is_made_of_metrics_that_its_alarm_declares_and_has_one_result() {
+    for alarm in alarms() {
+        let Some(expression) = alarm.value("Expression") else { continue };
+        let after = |key: &'static str| {
+            alarm.lines.iter().filter_map(move |line| line.split_once(key)).map(|(_, it)| it)
+        };
+        let declared: BTreeSet<&str> = after("- Id: ").collect();
+        let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        // Functions are in capitals.
+        let used: BTreeSet<&str> =
+            words.filter(|word| word.starts_with(|c: char| c.is_ascii_lowercase())).collect();
+        let (result, of): (BTreeSet<&str>, _) =
+            declared.iter().partition(|id| ["share", "band"].contains(*id));
+        assert_eq!((used, result.len()), (of, 1), "{}: {expression}", alarm.name);
+        assert_eq!(after("Period: ").collect::<BTreeSet<_>>().len(), 1, "{}", alarm.name);
+        // A band is returned together with what it is about.
+        let returned = if declared.contains("band") { 2 } else { 1 };
+        assert_eq!(after("ReturnData: ").filter(|it| *it == "true").count(), returned, "{}", alarm.name);
+    }
+}
+
+#[test]
+fn every_class_of_origins_has_an_alarm_of_its_own() {
+    let opened = Metric::BreakersOpened.label();
+    let watched: Vec<String> = alarms()
+        .iter()
+        .flat_map(series)
+        .filter(|series| series.name == opened)
+        .map(|mut series| series.dimensions.remove("Provider").unwrap_or_default())
+        .collect();
+    let classes = Provider::ALL;
+    assert_eq!(watched, classes.map(Provider::label));
+}

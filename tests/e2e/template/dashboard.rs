@@ -1,0 +1,164 @@
+//! The dashboard: JSON within the template, of whose metrics CloudWatch, too, draws nothing where there is none.
+
+use std::collections::BTreeSet;
+
+use redial_core::metric::Metric;
+use serde_json::Value;
+
+use super::alarms::alarms;
+use super::metrics::{Dimensions, Known, Series};
+use super::{resources, section};
+
+/// Its widgets. What CloudFormation fills in stands in texts, so that it is JSON before that, too.
+fn widgets() -> Vec<Value> {
+    let dashboards = resources("AWS::CloudWatch::Dashboard");
+    let [dashboard] = dashboards.as_slice() else { panic!("there is one dashboard") };
+    let lines = dashboard.lines.iter().skip_while(|line| line.trim() != "DashboardBody: !Sub |").skip(1);
+    let body: String = lines.copied().collect();
+    let body: Value = serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}"));
+    body["widgets"].as_array().expect("a list of widgets").clone()
+}
+
+/// What a widget shows, but for expressions; and its expressions.
+fn shown(widget: &Value) -> (Vec<Series>, Vec<String>) {
+    let (mut series, mut expressions) = (Vec::new(), Vec::new());
+    for row in widget["properties"]["metrics"].as_array().into_iter().flatten() {
+        let row = row.as_array().expect("a row is a list");
+        let mut texts = row.iter().map_while(Value::as_str).map(str::to_owned);
+        match (texts.next(), texts.next()) {
+            (Some(namespace), Some(name)) => {
+                let mut dimensions = Dimensions::new();
+                while let Some(name) = texts.next() {
+                    dimensions.insert(name, texts.next().expect("a dimension has a value"));
+                }
+                series.push(Series { namespace, name, dimensions });
+            }
+            _ => expressions.push(row[0]["expression"].as_str().expect("an expression").to_owned()),
+        }
+    }
+    (series, expressions)
+}
+
+/// A search's namespace and names of dimensions, its metric, and the values that it asks for.
+fn search(expression: &str) -> Option<(Vec<&str>, &str, Dimensions)> {
+    let within = expression.strip_prefix("SEARCH('{")?;
+    let (schema, rest) = within.split_once("} ").expect("a schema ends");
+    let (terms, _) = rest.split_once('\'').expect("a search ends");
+    let mut name = None;
+    let mut values = Dimensions::new();
+    for term in terms.split(' ') {
+        let (key, value) = term.split_once('=').expect("a term has a value");
+        let value = value.trim_matches('"');
+        if key == "MetricName" {
+            name = Some(value);
+        } else {
+            values.insert(key.to_owned(), value.to_owned());
+        }
+    }
+    Some((schema.split(',').collect(), name.expect("a search names its metric"), values))
+}
+
+/// What would be drawn empty, with the widget's title.
+fn empty(known: &Known) -> Vec<(String, String)> {
+    let mut empty = Vec::new();
+    for widget in widgets() {
+        let title = widget["properties"]["title"].as_str().expect("a widget has a title").to_owned();
+        let (series, expressions) = shown(&widget);
+        for series in series.iter().filter(|series| !known.has(series)) {
+            empty.push((title.clone(), series.name.clone()));
+        }
+        for expression in &expressions {
+            if let Some((schema, name, values)) = search(expression)
+                && !known.finds(schema[0], name, &schema[1..], &values)
+            {
+                empty.push((title.clone(), name.to_owned()));
+            }
+        }
+    }
+    empty
+}
+
+#[test]
+fn every_widget_shows_metrics_that_the_code_or_aws_writes_with_those_dimensions() {
+    assert_eq!(empty(&Known::all()), []);
+    // Nothing that names a metric of ours went unread.
+    let text = section("Resources").join("\n");
+    let read: usize = widgets()
+        .iter()
+        .map(|widget| {
+            let (series, expressions) = shown(widget);
+            series.iter().filter(|it| it.namespace == "Redial").count()
+                + expressions.iter().filter(|it| search(it).is_some()).count()
+        })
+        .sum();
+    assert_eq!(read, text.matches("[\"Redial\",").count() + text.matches("'{Redial,").count());
+}
+
+#[test]
+fn a_metric_that_is_renamed_in_the_code_leaves_its_widgets_empty() {
+    let known = Known::all();
+    let all = section("Resources").join("\n");
+    let mut renamed = 0;
+    for metric in Metric::ALL.map(Metric::label) {
+        let shown = all.contains(&format!("[\"Redial\",\"{metric}\","))
+            || all.contains(&format!("MetricName=\\\"{metric}\\\""));
+        let empty = empty(&known.with_renamed(metric));
+        assert_eq!(!empty.is_empty(), shown, "{metric}: {empty:?}");
+        assert!(empty.iter().all(|(_, name)| name == metric), "{empty:?}");
+        renamed += usize::from(shown);
+    }
+    assert!(renamed > 15, "{renamed}");
+    for (metric, dimension) in [
+        (Metric::DeadLetters, "Reason"),
+        (Metric::BreakersOpened, "Provider"),
+        (Metric::Deferred, "Provider"),
+    ] {
+        assert_eq!(empty(&known.without(metric.label(), dimension)).len(), 1, "{metric:?}");
+    }
+}
+
+#[test]
+fn the_first_widget_shows_every_alarm_s_state() {
+    let first = &widgets()[0];
+    assert_eq!((first["type"].as_str(), first["y"].as_u64()), (Some("alarm"), Some(0)));
+    let shown: Vec<&str> =
+        first["properties"]["alarms"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+    let all: Vec<String> = alarms().iter().map(|alarm| format!("${{{}.Arn}}", alarm.name)).collect();
+    assert_eq!(shown, all);
+    // https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/CloudWatch-Dashboard-Body-Structure.html
+    assert!(all.len() <= 100);
+}
+
+#[test]
+fn the_widgets_lie_side_by_side_on_a_grid_of_24_columns() {
+    let mut taken = BTreeSet::new();
+    for widget in widgets() {
+        let number = |key: &str| widget[key].as_u64().unwrap_or_else(|| panic!("{key} of {widget}"));
+        assert!(number("x") + number("width") <= 24, "{widget}");
+        for x in number("x")..number("x") + number("width") {
+            for y in number("y")..number("y") + number("height") {
+                assert!(taken.insert((x, y)), "column {x}, row {y} is taken twice: {widget}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_widget_with_metrics_has_a_region_a_period_and_a_statistic_and_its_expressions_use_what_it_declares()
+{
+    for widget in widgets().iter().filter(|widget| widget["type"] == "metric") {
+        let properties = &widget["properties"];
+        assert_eq!(properties["region"], "${AWS::Region}", "{widget}");
+        assert!(properties["period"].as_u64().is_some_and(|period| period % 60 == 0), "{widget}");
+        assert!(properties["stat"].is_string(), "{widget}");
+        let rows = properties["metrics"].as_array().expect("rows");
+        let ids: BTreeSet<&str> =
+            rows.iter().filter_map(|row| row.as_array()?.last()?["id"].as_str()).collect();
+        for expression in shown(widget).1.iter().filter(|expression| search(expression).is_none()) {
+            let words = expression.split(|c: char| !c.is_ascii_alphanumeric());
+            for id in words.filter(|word| word.starts_with(|c: char| c.is_ascii_lowercase())) {
+                assert!(ids.contains(id), "{id} in {expression}");
+            }
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! The metrics that there are: those that the code writes, and AWS's own.
+//!
+//! What the code writes is asked of the code, not copied from it. The real telemetry, in a process of its own, says which
+//! metrics, dimensions and values each way of counting writes; and the sources say which metric is counted in which of those
+//! ways. So a metric that is renamed, or that loses a dimension, leaves the alarms and widgets on it without a metric, and the
+//! tests beside this file name them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use redial_adapters::telemetry::JsonTelemetry;
+use redial_core::metric::Metric;
+use redial_core::ports::Telemetry;
+use redial_core::provider::Provider;
+use redial_core::reason::Reason;
+use redial_core::time::Timestamp;
+use serde_json::Value;
+
+use super::{resources, section};
+
+/// The stack's name, as CloudFormation puts it into a text.
+pub(super) const STACK: &str = "${AWS::StackName}";
+
+/// A metric's dimensions: names and values. What CloudFormation has to look up is written `${…}`.
+pub(super) type Dimensions = BTreeMap<String, String>;
+
+/// A metric as CloudWatch knows it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Series {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) dimensions: Dimensions,
+}
+
+/// AWS's metrics that the template uses: namespace, dimension, what that dimension names, metrics.
+const OF_AWS: [(&str, &str, &str, &[&str]); 3] = [
+    // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+    (
+        "AWS/SQS",
+        "QueueName",
+        "AWS::SQS::Queue",
+        &["ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"],
+    ),
+    // https://docs.aws.amazon.com/step-functions/latest/dg/procedure-cw-metrics.html
+    (
+        "AWS/States",
+        "StateMachineArn",
+        "AWS::Serverless::StateMachine",
+        &["ExecutionsStarted", "ExecutionsSucceeded", "ExecutionsFailed"],
+    ),
+    // https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
+    (
+        "AWS/Lambda",
+        "FunctionName",
+        "AWS::Serverless::Function",
+        &["Invocations", "Errors", "Throttles", "Duration"],
+    ),
+];
+
+/// Everything that may be watched.
+#[derive(Clone, Debug)]
+pub(super) struct Known(pub(super) BTreeSet<Series>);
+
+impl Known {
+    /// What this code and this template's resources write.
+    pub(super) fn all() -> Self {
+        let mut known = written();
+        for (namespace, dimension, of_type, names) in OF_AWS {
+            for resource in resources(of_type) {
+                // A queue's `Ref` is its URL; a function's is its name, and a state machine's its ARN.
+                let attribute = if of_type == "AWS::SQS::Queue" { ".QueueName" } else { "" };
+                let value = format!("${{{}{attribute}}}", resource.name);
+                known.extend(names.iter().map(|name| Series {
+                    namespace: namespace.to_owned(),
+                    name: (*name).to_owned(),
+                    dimensions: Dimensions::from([(dimension.to_owned(), value.clone())]),
+                }));
+            }
+        }
+        Self(known)
+    }
+
+    pub(super) fn has(&self, series: &Series) -> bool {
+        self.0.contains(series)
+    }
+
+    /// Whether a search for exactly these dimensions' names, with these values of some of them, finds anything.
+    pub(super) fn finds(&self, namespace: &str, name: &str, names: &[&str], values: &Dimensions) -> bool {
+        self.0.iter().any(|series| {
+            series.namespace == namespace
+                && series.name == name
+                && series.dimensions.keys().eq(names.iter().copied().collect::<BTreeSet<_>>())
+                && values.iter().all(|(name, value)| series.dimensions.get(name) == Some(value))
+        })
+    }
+
+    /// The same, as if the code named a metric otherwise.
+    pub(super) fn with_renamed(&self, name: &str) -> Self {
+        let renamed = |mut series: Series| {
+            if series.name == name {
+                series.name = format!("Renamed{name}");
+            }
+            series
+        };
+        Self(self.0.iter().cloned().map(renamed).collect())
+    }
+
+    /// The same, as if the code no longer gave a metric that dimension.
+    pub(super) fn without(&self, name: &str, dimension: &str) -> Self {
+        let keeps = |series: &&Series| series.name != name || !series.dimensions.contains_key(dimension);
+        Self(self.0.iter().filter(keeps).cloned().collect())
+    }
+}
+
+/// The ways in which code counts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Way {
+    Count,
+    CountWith,
+    Measure,
+    DeadLetter,
+}
+
+impl Way {
+    const ALL: [Self; 4] = [Self::Count, Self::CountWith, Self::Measure, Self::DeadLetter];
+
+    /// Counts everything that can be counted in this way.
+    fn take(self, telemetry: &JsonTelemetry) {
+        match self {
+            Self::Count => Metric::ALL.into_iter().for_each(|metric| telemetry.count(metric, 1)),
+            Self::Measure => Metric::ALL.into_iter().for_each(|metric| telemetry.measure(metric, 1.0)),
+            Self::DeadLetter => Reason::ALL.iter().for_each(|reason| telemetry.dead_letter(*reason)),
+            Self::CountWith => {
+                for provider in
+                    Provider::ALL
+                {
+                    Metric::ALL.into_iter().for_each(|metric| telemetry.count_with(metric, provider, 1));
+                }
+            }
+        }
+    }
+}
+
+/// What this process is to write, if it is the one that is asked.
+const ASKED: &str = "REDIAL_TESTS_WAY_OF_COUNTING";
+
+/// What the real telemetry writes when everything is counted in that way. It writes to standard output, so that it takes a
+/// process of its own: this very test.
+fn written_by(way: Way) -> BTreeSet<Series> {
+    let this = std::env::current_exe().expect("this program has a path");
+    let output = Command::new(this)
+        .args([
+            "template::metrics::each_way_of_counting_is_written_with_its_dimensions",
+            "--exact",
+            "--nocapture",
+        ])
+        .env(ASKED, format!("{way:?}"))
+        .output()
+        .expect("this program starts");
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).expect("lines of text");
+    let lines: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    lines.iter().flat_map(series_of).collect()
+}
+
+/// The metrics of one line in CloudWatch's embedded format.
+fn series_of(line: &Value) -> Vec<Series> {
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let mut found = Vec::new();
+    for directive in line["_aws"]["CloudWatchMetrics"].as_array().into_iter().flatten() {
+        for names in directive["Dimensions"].as_array().expect("sets of dimensions") {
+            let names = names.as_array().expect("a set of dimensions").iter().map(text);
+            let dimensions: Dimensions = names.map(|name| (name.clone(), text(&line[&name]))).collect();
+            for metric in directive["Metrics"].as_array().expect("metrics") {
+                let (namespace, name) = (text(&directive["Namespace"]), text(&metric["Name"]));
+                found.push(Series { namespace, name, dimensions: dimensions.clone() });
+            }
+        }
+    }
+    found
+}
+
+/// Every metric that the code writes.
+fn written() -> BTreeSet<Series> {
+    let ways = ways_by_metric();
+    let of_way = |way: Way| {
+        let mut series = written_by(way);
+        let counted = |series: &Series| {
+            let metric = Metric::ALL.into_iter().find(|metric| metric.label() == series.name);
+            metric.is_some_and(|metric| ways.contains(&(metric, way)))
+        };
+        series.retain(counted);
+        series
+    };
+    Way::ALL.into_iter().flat_map(of_way).collect()
+}
+
+/// Which metric is counted in which way, as the sources have it.
+fn ways_by_metric() -> BTreeSet<(Metric, Way)> {
+    let mut ways = BTreeSet::new();
+    for (path, source) in sources() {
+        if source.contains(".dead_letter(") {
+            ways.insert((Metric::DeadLetters, Way::DeadLetter));
+        }
+        for (at, mention) in source.match_indices("Metric::") {
+            let name: String =
+                source[at + mention.len()..].chars().take_while(char::is_ascii_alphanumeric).collect();
+            let Some(metric) = Metric::ALL.into_iter().find(|metric| format!("{metric:?}") == name) else {
+                continue;
+            };
+            let before = source[..at].trim_end();
+            let way = if before.ends_with(".count(") || before.ends_with("=>") {
+                // Chosen in a `match`, and counted after it.
+                Way::Count
+            } else if before.ends_with(".count_with(") {
+                Way::CountWith
+            } else if before.ends_with(".measure(") {
+                Way::Measure
+            } else if metric == Metric::DeadLetters {
+                // By reason, in the telemetry itself.
+                continue;
+            } else {
+                panic!("how is {name} counted in {}?", path.display())
+            };
+            ways.insert((metric, way));
+        }
+    }
+    ways
+}
+
+/// What runs in the functions, but for the list of the metrics itself and for tests.
+fn sources() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package is in the workspace");
+    let mut folders =
+        ["shared/core/src", "shared/adapters/src", "functions"].map(|it| root.join(it)).to_vec();
+    let mut sources = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder of sources") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if path.is_dir() {
+                if !name.contains("tests") {
+                    folders.push(path);
+                }
+            } else if name.ends_with(".rs") && !name.ends_with("tests.rs") && name != "metric.rs" {
+                let source = std::fs::read_to_string(&path).expect("text");
+                let production = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+                sources.push((path, production.to_owned()));
+            }
+        }
+    }
+    sources
+}
+
+#[test]
+fn each_way_of_counting_is_written_with_its_dimensions() {
+    if let Ok(asked) = std::env::var(ASKED) {
+        let way = Way::ALL.into_iter().find(|way| format!("{way:?}") == asked).expect("a way of counting");
+        let telemetry = JsonTelemetry::new(STACK.to_owned());
+        way.take(&telemetry);
+        return telemetry.flush(Timestamp::from_ms(0));
+    }
+    let names = |way: Way| -> BTreeSet<Vec<String>> {
+        written_by(way).into_iter().map(|series| series.dimensions.into_keys().collect()).collect()
+    };
+    let set = |names: &[&[&str]]| -> BTreeSet<Vec<String>> {
+        names.iter().map(|it| it.iter().map(|name| (*name).to_owned()).collect()).collect()
+    };
+    assert_eq!(names(Way::Count), set(&[&["Stack"]]));
+    assert_eq!(names(Way::Measure), set(&[&["Stack"]]));
+    assert_eq!(names(Way::CountWith), set(&[&["Stack"], &["Provider", "Stack"]]));
+    assert_eq!(names(Way::DeadLetter), set(&[&["Stack"], &["Reason", "Stack"]]));
+}
+
+#[test]
+fn every_metric_on_the_list_is_one_that_something_counts() {
+    let counted: BTreeSet<Metric> = ways_by_metric().into_iter().map(|(metric, _)| metric).collect();
+    assert_eq!(counted, Metric::ALL.into_iter().collect());
+}
+
+#[test]
+fn the_functions_write_the_stack_s_name_as_the_dimension_that_the_template_watches() {
+    let globals = section("Globals");
+    assert!(globals.iter().any(|line| line.trim() == "REDIAL_STACK: !Ref AWS::StackName"));
+}

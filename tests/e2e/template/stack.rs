@@ -1,0 +1,126 @@
+//! Queues, tables, secrets, functions and parameters: what depends on more than one line of the template, or on the code.
+
+use redial_core::protection::Settings;
+
+use super::{Block, TEMPLATE, parameter, resources, section};
+
+#[test]
+fn the_breaker_s_parameters_are_what_the_function_reads() {
+    let globals = Block { name: "Globals", lines: section("Globals") };
+    assert_eq!(globals.value("BREAKER"), Some("!Ref Breaker"));
+    assert_eq!(globals.value("BREAKER_COOLDOWN_SECONDS"), Some("!Ref BreakerCooldownSeconds"));
+    let (settings, breaker) = (Settings::default(), parameter("Breaker"));
+    // Unquoted, both words are booleans in YAML.
+    assert_eq!(breaker.value("AllowedValues"), Some("[\"on\", \"off\"]"));
+    assert_eq!(breaker.value("Default"), Some(if settings.judges { "\"on\"" } else { "\"off\"" }));
+    let cooldown = parameter("BreakerCooldownSeconds");
+    assert_eq!(cooldown.number("Default"), settings.cooldowns.first.as_secs());
+    assert_eq!(
+        (cooldown.number("MinValue"), cooldown.number("MaxValue")),
+        (1, settings.cooldowns.longest.as_secs())
+    );
+}
+
+#[test]
+fn every_queue_and_table_is_encrypted() {
+    for queue in resources("AWS::SQS::Queue") {
+        assert_eq!(queue.value("SqsManagedSseEnabled"), Some("true"), "{}", queue.name);
+    }
+    for table in resources("AWS::DynamoDB::Table") {
+        assert_eq!(table.value("SSESpecification"), Some("{ SSEEnabled: true }"), "{}", table.name);
+    }
+}
+
+#[test]
+fn what_subscriptions_cannot_do_without_outlives_the_stack() {
+    let kept = |of_type: &str| -> Vec<&str> {
+        let blocks = resources(of_type).into_iter();
+        blocks.filter(|it| it.value("DeletionPolicy") == Some("Retain")).map(|it| it.name).collect()
+    };
+    assert_eq!(kept("AWS::DynamoDB::Table"), ["SubscriptionsTable", "DeadLettersTable"]);
+    // What the table's webhooks are sealed with, and what its browsers have subscribed to.
+    assert_eq!(kept("AWS::SecretsManager::Secret"), ["VapidSecret", "WebhookKeySecret"]);
+}
+
+#[test]
+fn every_secret_that_is_made_can_be_given_instead_and_every_function_may_read_the_webhook_key() {
+    for secret in resources("AWS::SecretsManager::Secret") {
+        let chosen = format!("!Ref {}, !Ref {}Id]", secret.name, secret.name);
+        assert!(TEMPLATE.contains(&chosen), "{chosen}");
+    }
+    for role in ["DispatchRole", "CleanupRole"] {
+        let roles = resources("AWS::IAM::Role");
+        let role = roles.iter().find(|it| it.name == role).expect("it is there");
+        assert!(role.lines.iter().any(|line| line.contains("!Ref WebhookKeySecret,")), "{}", role.name);
+    }
+}
+
+#[test]
+fn every_source_queue_redrives_to_quarantine_after_twenty_and_expires_before_it() {
+    let (ends, sources): (Vec<_>, Vec<_>) =
+        resources("AWS::SQS::Queue").into_iter().partition(|it| it.value("RedrivePolicy").is_none());
+    let names = |queues: &[Block<'static>]| queues.iter().map(|it| it.name).collect::<Vec<_>>();
+    assert_eq!(names(&sources), ["IngestQueue", "BulkQueue", "RetryQueue", "RetryBulkQueue"]);
+    assert_eq!(names(&ends), ["DeadLetterQueue", "QuarantineQueue"]);
+    for source in &sources {
+        let redrive = source.value("RedrivePolicy").unwrap_or_default();
+        assert!(redrive.contains("!GetAtt QuarantineQueue.Arn"), "{}: {redrive}", source.name);
+        assert!(redrive.contains("maxReceiveCount: 20 "), "{}: {redrive}", source.name);
+        for end in &ends {
+            // A redriven message keeps the age that it has.
+            assert!(source.number("MessageRetentionPeriod") < end.number("MessageRetentionPeriod"));
+        }
+    }
+}
+
+#[test]
+fn a_claim_outlives_the_function_and_a_message_stays_hidden_for_six_time_outs() {
+    let (timeout, margin, visibility) =
+        (parameter("FunctionTimeout"), parameter("LeaseMarginSeconds"), parameter("VisibilityTimeout"));
+    for bound in ["Default", "MinValue", "MaxValue"] {
+        assert_eq!(visibility.number(bound), 6 * timeout.number(bound), "{bound}");
+    }
+    let lease = timeout.number("Default") + margin.number("Default");
+    assert!(timeout.number("Default") < lease && lease < visibility.number("Default"));
+
+    let globals = Block { name: "Globals", lines: section("Globals") };
+    assert_eq!(globals.value("Timeout"), Some("!Ref FunctionTimeout"));
+    assert_eq!(globals.value("LEASE_MARGIN_SECONDS"), Some("!Ref LeaseMarginSeconds"));
+    for queue in resources("AWS::SQS::Queue") {
+        assert_eq!(queue.value("VisibilityTimeout"), Some("!Ref VisibilityTimeout"), "{}", queue.name);
+    }
+    for function in resources("AWS::Serverless::Function") {
+        assert_eq!(function.value("Timeout"), None, "{} would leave the relation", function.name);
+    }
+}
+
+#[test]
+fn every_mapping_reports_each_failure_and_is_bounded_and_only_the_bulk_lane_s_batches_may_be_larger_than_ten()
+{
+    let mut queues = Vec::new();
+    for function in resources("AWS::Serverless::Function") {
+        for event in Block::all(&function.lines, 8).iter().filter(|it| it.value("Type") == Some("SQS")) {
+            let told = format!("{} of {}", event.name, function.name);
+            let bulk = event.name.contains("Bulk");
+            let size = if bulk { "!Ref BulkBatchSize" } else { "10" };
+            let window = bulk.then_some("!Ref BulkBatchWindowSeconds");
+            assert_eq!(event.value("BatchSize"), Some(size), "{told}");
+            assert_eq!(event.value("MaximumBatchingWindowInSeconds"), window, "{told}");
+            assert_eq!(event.value("FunctionResponseTypes"), Some("[ReportBatchItemFailures]"), "{told}");
+            assert!(
+                event.value("ScalingConfig").unwrap_or_default().contains("MaximumConcurrency"),
+                "{told}"
+            );
+            queues.push(event.value("Queue").unwrap_or_default());
+        }
+    }
+    let bounds = ["Default", "MinValue", "MaxValue"];
+    assert_eq!(bounds.map(|bound| parameter("BulkBatchSize").number(bound)), [10, 1, 100]);
+    // Lambda's own rule for batches of more than ten.
+    assert!(parameter("BulkBatchWindowSeconds").number("Default") >= 1);
+    queues.sort_unstable();
+    let mut all: Vec<_> =
+        resources("AWS::SQS::Queue").iter().map(|queue| format!("!GetAtt {}.Arn", queue.name)).collect();
+    all.sort_unstable();
+    assert_eq!(queues, all, "each queue is read, by one mapping");
+}
