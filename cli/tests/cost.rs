@@ -17,7 +17,8 @@ fn the_readme_shows_what_it_prints() {
 fn prices_that_are_none_are_refused() {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     std::fs::write(file.path(), r#"{"log_gb": 1}"#).expect("the file is ours");
-    let done = Command::new(env!("CARGO_BIN_EXE_redial")).arg("cost").arg("--prices").arg(file.path()).output();
+    let done =
+        Command::new(env!("CARGO_BIN_EXE_redial")).arg("cost").arg("--prices").arg(file.path()).output();
     let done = done.expect("it was built");
     assert_eq!(done.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&done.stderr).contains("log_gb: there is no such price"));

@@ -164,7 +164,8 @@ impl Playing<'_> {
         let tables = &self.stage.scenery.tables;
         let letters = self.it.scan(&tables.dead_letters).await;
         // The list of a day's tenants is no letter.
-        let letters = letters.into_iter().filter(|item| item.contains_key("body") || item.contains_key("reason"));
+        let letters =
+            letters.into_iter().filter(|item| item.contains_key("body") || item.contains_key("reason"));
         let new = letters.filter(|item| !self.stage.old_letters.contains(&key(item)));
         let (bodies, descriptions) = new.partition(|item: &Item| item.contains_key("body"));
         let stored = match &subscription {

@@ -132,9 +132,7 @@ impl Way {
             Self::Measure => Metric::ALL.into_iter().for_each(|metric| telemetry.measure(metric, 1.0)),
             Self::DeadLetter => Reason::ALL.iter().for_each(|reason| telemetry.dead_letter(*reason)),
             Self::CountWith => {
-                for provider in
-                    Provider::ALL
-                {
+                for provider in Provider::ALL {
                     Metric::ALL.into_iter().for_each(|metric| telemetry.count_with(metric, provider, 1));
                 }
             }
