@@ -14,10 +14,6 @@ use super::{
     stack::{Function, Stack},
 };
 
-/// The longest that a message that was admitted waits for its turn inside an invocation (`WAITED_OUT_INSIDE` of
-/// `redial_core::deliver`).
-const WAITED_OUT_INSIDE: Duration = Duration::from_secs(1);
-
 pub(super) fn check(stack: &Stack) -> Report {
     let mut report = Report::new("functions");
     // What cannot be read is told by the check of the configuration.
@@ -76,7 +72,7 @@ fn room(dispatch: &Function, report: &mut Report) {
         report.unchecked("whether an attempt fits", "dispatch's environment is not valid");
         return;
     };
-    let needed = longest(&config) + WAITED_OUT_INSIDE + deliver::RESERVE;
+    let needed = deliver::time_for(longest(&config));
     if needed >= timeout {
         report.fault(
             format!(

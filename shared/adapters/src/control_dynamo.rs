@@ -25,6 +25,7 @@ use redial_core::wait::Bucket;
 
 use crate::attributes::{Item, Read, expiry, ms, n, s};
 use crate::aws_error;
+use crate::query;
 use crate::remembered::Remembered;
 
 /// How long a decided window is kept, for whoever looks.
@@ -59,22 +60,15 @@ impl DynamoControl {
 
     /// All items of a partition whose sort key is below `before`, in order.
     async fn below(&self, pk: &str, before: &str) -> Result<Vec<Item>, PortError> {
-        let mut pages = self
+        let query = self
             .client
             .query()
             .table_name(&self.table)
             .key_condition_expression("pk = :pk AND sk < :before")
             .expression_attribute_values(":pk", s(pk))
             .expression_attribute_values(":before", s(before))
-            .consistent_read(true)
-            .into_paginator()
-            .items()
-            .send();
-        let mut found = Vec::new();
-        while let Some(item) = pages.next().await {
-            found.push(item.map_err(|error| aws_error::of_call("Query", &error))?);
-        }
-        Ok(found)
+            .consistent_read(true);
+        query::all(query).await
     }
 
     async fn delete(&self, pk: &str, sk: &str) -> Result<(), PortError> {

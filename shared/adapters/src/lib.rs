@@ -31,6 +31,7 @@ pub mod parked_dynamo;
 mod partiql;
 pub mod policies_dynamo;
 pub mod protection_dynamo;
+mod query;
 mod remembered;
 pub mod secrets;
 pub mod subscriptions_dynamo;

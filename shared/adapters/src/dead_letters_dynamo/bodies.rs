@@ -10,7 +10,7 @@ use redial_core::time::Timestamp;
 
 use super::{DynamoDeadLetters, moment, shard};
 use crate::attributes::{Item, Read, expiry, ms, s};
-use crate::{aws_error, batch_write};
+use crate::{aws_error, batch_write, query};
 
 /// Over how many partitions an hour's bodies are spread.
 const HOUR_SHARDS: u32 = 8;
@@ -48,20 +48,15 @@ impl DynamoDeadLetters {
     /// A letter's body as long as it lies in the store, also when it counts as absent already. For an operator who says so
     /// and for nobody else.
     pub async fn stored_body(&self, key: &LetterKey) -> Result<Option<StoredBody>, PortError> {
-        let parts = self
+        let query = self
             .client
             .query()
             .table_name(&self.table)
             .key_condition_expression("pk = :pk AND begins_with(sk, :body)")
             .expression_attribute_values(":pk", s(key.partition()))
             .expression_attribute_values(":body", s(part_prefix(key)))
-            .consistent_read(true)
-            .into_paginator()
-            .items()
-            .send()
-            .collect::<Result<Vec<Item>, _>>()
-            .await
-            .map_err(|error| aws_error::of_call("Query", &error))?;
+            .consistent_read(true);
+        let parts = query::all(query).await?;
         // The first part whose time is over takes the others with it.
         let absent_from = parts.iter().map(|item| item.time("absent_from")).min().flatten();
         let body = || parts.iter().filter_map(|item| item.text("body")).collect();

@@ -10,7 +10,7 @@ use redial_core::time::Timestamp;
 use super::bodies::PART;
 use super::{Described, DynamoDeadLetters, described};
 use crate::attributes::{Item, Read as _, ms, s};
-use crate::{aws_error, batch_write};
+use crate::{aws_error, batch_write, query};
 
 /// A letter as far as it lies in the table: its body is stored before its description.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -106,8 +106,7 @@ impl DynamoDeadLetters {
         for name in PROJECTED {
             query = query.expression_attribute_names(format!("#{name}"), name);
         }
-        let items = query.into_paginator().items().send().collect::<Result<Vec<Item>, _>>().await;
-        items.map_err(|error| aws_error::of_call("Query", &error))
+        query::all(query).await
     }
 }
 

@@ -12,8 +12,9 @@ use redial_core::ports::PortError;
 use redial_core::time::Timestamp;
 
 use super::DynamoDeadLetters;
-use crate::attributes::{Item, Read as _, expiry, s};
+use crate::attributes::{Read as _, expiry, s};
 use crate::aws_error;
+use crate::query;
 
 /// A year, which is the longest that a policy keeps descriptions, and the 14 days that a reference may wait on its queue.
 const KEPT: Duration = Duration::from_secs((365 + 15) * 86_400);
@@ -42,19 +43,14 @@ impl DynamoDeadLetters {
 
     /// The tenants that have, or had, letters on a UTC day, `2026-11-21`; `_unknown` may be one of them.
     pub async fn tenants_on(&self, day: &str) -> Result<Vec<String>, PortError> {
-        let items = self
+        let query = self
             .client
             .query()
             .table_name(&self.table)
             .key_condition_expression("pk = :day")
             .expression_attribute_values(":day", s(partition(day)))
-            .consistent_read(true)
-            .into_paginator()
-            .items()
-            .send()
-            .collect::<Result<Vec<Item>, _>>()
-            .await
-            .map_err(|error| aws_error::of_call("Query", &error))?;
+            .consistent_read(true);
+        let items = query::all(query).await?;
         Ok(items.iter().filter_map(|item| item.text("sk").map(str::to_owned)).collect())
     }
 }

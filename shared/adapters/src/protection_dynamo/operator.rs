@@ -10,6 +10,7 @@ use super::item::{self, Key, LIMITS, LIST};
 use crate::attributes::{Item, Read, s};
 use crate::aws_error;
 use crate::batch_get::Reading;
+use crate::query;
 
 impl DynamoProtection {
     /// The origins that have a state, with it, in the order of their texts. One whose breaker has been closed for a week may
@@ -70,17 +71,14 @@ impl DynamoProtection {
 
     /// All items of a partition, in the order of their sort keys.
     async fn partition(&self, pk: &str) -> Result<Vec<Item>, PortError> {
-        let items = self
+        let query = self
             .client
             .query()
             .table_name(&self.table)
             .key_condition_expression("pk = :pk")
             .expression_attribute_values(":pk", s(pk))
-            .consistent_read(true)
-            .into_paginator()
-            .items()
-            .send();
-        items.collect::<Result<Vec<Item>, _>>().await.map_err(|error| aws_error::of_call("Query", &error))
+            .consistent_read(true);
+        query::all(query).await
     }
 }
 

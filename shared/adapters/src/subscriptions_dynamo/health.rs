@@ -17,7 +17,7 @@ use redial_core::webhook::Health;
 
 use super::{DynamoSubscriptions, FAILING, item};
 use crate::attributes::{Item, Read, ms, n, s};
-use crate::aws_error;
+use crate::query;
 
 /// What a success, or an operator, takes away.
 const OF_FAILING: [&str; 4] = ["flagged_at", "failures", "failing_since", "failing_tenant"];
@@ -28,19 +28,14 @@ const BEGINS_TO_FAIL: &str = "failing_since = if_not_exists(failing_since, :at),
 impl DynamoSubscriptions {
     /// A tenant's webhooks that fail or are switched off, those that have failed longest first.
     pub async fn failing(&self, tenant: &Tenant) -> Result<Vec<Subscription>, PortError> {
-        let listed = self
+        let query = self
             .client
             .query()
             .table_name(&self.table)
             .index_name(FAILING)
             .key_condition_expression("failing_tenant = :tenant")
-            .expression_attribute_values(":tenant", s(tenant.as_str()))
-            .into_paginator()
-            .items()
-            .send()
-            .collect::<Result<Vec<Item>, _>>()
-            .await
-            .map_err(|error| aws_error::of_call("Query", &error))?;
+            .expression_attribute_values(":tenant", s(tenant.as_str()));
+        let listed = query::all(query).await?;
         let key = |item: &Item| {
             let (_, id) = item.text("pk")?.split_once('#')?;
             Some(SubscriptionKey { tenant: tenant.clone(), id: SubscriptionId::parse(id)? })

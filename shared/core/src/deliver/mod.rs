@@ -52,6 +52,11 @@ pub const CONCURRENCY: usize = 64;
 /// What an invocation keeps in reserve for recording and handing off after its last attempt.
 pub const RESERVE: Duration = Duration::from_secs(2);
 
+/// The time that an invocation needs for an attempt that takes so long: the wait before it, and what follows it.
+pub fn time_for(attempt: Duration) -> Duration {
+    attempt + gate::WAITED_OUT_INSIDE + RESERVE
+}
+
 /// What the operator has set.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -159,8 +164,7 @@ impl<E: Environment> Pass<'_, E> {
             To::Subscription(_) => pushed.max(posted),
         };
         let longest = jobs.iter().map(of).max().unwrap_or_default();
-        let needed = longest + gate::WAITED_OUT_INSIDE + RESERVE;
-        self.env.clock().now().plus(needed) <= self.invocation.deadline
+        self.env.clock().now().plus(time_for(longest)) <= self.invocation.deadline
     }
 
     async fn deliver_some(&self, jobs: Vec<Job>) -> Vec<(usize, Fate)> {
@@ -170,18 +174,19 @@ impl<E: Environment> Pass<'_, E> {
         let jobs = resolve::resolved(self.env, self.settings, jobs, &targets, &policies, &mut fates);
 
         let now = self.env.clock().now();
+        let gated = jobs.into_iter().map(|job| {
+            let answer = gate::gate(&job, self.settings, now);
+            (job, answer)
+        });
+        let (asking, mut answers): (Vec<_>, Vec<_>) =
+            gated.partition(|(_, answer)| *answer == gate::Gate::Go);
+        let early = answers.iter().filter(|(_, answer)| matches!(answer, gate::Gate::Later(_))).count();
+        self.env.telemetry().count(Metric::Deferred, early as u64);
+        let asking = asking.into_iter().map(|(job, _)| job).collect();
+        answers.extend(protect::admit(self.env, self.settings, asking).await);
         let mut later = Vec::new();
         let mut claims = Vec::new();
-        let mut asking = Vec::new();
-        for job in jobs {
-            match gate::gate(&job, self.settings, now) {
-                gate::Gate::Later(not_before) => later.push(job.deferred(not_before)),
-                gate::Gate::Go => asking.push(job),
-                gate::Gate::End(plan) => claims.push((job, Some(plan))),
-            }
-        }
-        self.env.telemetry().count(Metric::Deferred, later.len() as u64);
-        for (job, answer) in protect::admit(self.env, self.settings, asking).await {
+        for (job, answer) in answers {
             match answer {
                 gate::Gate::Later(not_before) => later.push(job.deferred(not_before)),
                 gate::Gate::Go => claims.push((job, None)),

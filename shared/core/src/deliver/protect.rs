@@ -6,8 +6,8 @@ use super::inbox::{Job, Slot};
 use crate::metric::Metric;
 use crate::outcome::Outcome;
 use crate::plan;
-use crate::ports::{BreakerEvent, Clock, Environment, PortError, Randomness, Telemetry};
-use crate::protection::{Admission, Ask, Count, EndpointLimit, Phase, Rank, Seen, Transition};
+use crate::ports::{BreakerEvent, Clock, Environment, Randomness, Telemetry};
+use crate::protection::{Admission, Ask, Count, EndpointLimit, Phase, Rank, Seen, Told, Transition};
 use crate::provider::Provider;
 use crate::reason::Reason;
 use crate::verdict::{Retry, Verdict};
@@ -17,7 +17,7 @@ pub(super) async fn admit<E: Environment>(env: &E, settings: &Settings, jobs: Ve
     let asks: Vec<Ask> = jobs.iter().map(ask).collect();
     let now = env.clock().now();
     let admitted = env.guard().admit(env.protection(), &asks, now, &mut env.randomness().rng()).await;
-    tell(env, settings, &admitted.transitions, &admitted.errors);
+    tell(env, settings, &admitted.told);
     let mut answers = Vec::with_capacity(jobs.len());
     for ((mut job, ask), admission) in jobs.into_iter().zip(asks).zip(admitted.admissions) {
         let gate = match admission {
@@ -40,7 +40,7 @@ pub(super) async fn admit<E: Environment>(env: &E, settings: &Settings, jobs: Ve
 pub(super) async fn learn<E: Environment>(env: &E, settings: &Settings, seen: Vec<Seen>) {
     let now = env.clock().now();
     let told = env.guard().learn(env.protection(), seen, now, &mut env.randomness().rng()).await;
-    tell(env, settings, &told.transitions, &told.errors);
+    tell(env, settings, &told);
 }
 
 /// What an attempt tells of its origin. What could not be sent at all tells nothing.
@@ -74,11 +74,11 @@ fn ask(job: &Job) -> Ask {
     }
 }
 
-fn tell<E: Environment>(env: &E, settings: &Settings, transitions: &[Transition], errors: &[PortError]) {
-    for error in errors {
+fn tell<E: Environment>(env: &E, settings: &Settings, told: &Told) {
+    for error in &told.errors {
         env.telemetry().infrastructure(error);
     }
-    for Transition { origin, from, to, count } in transitions {
+    for Transition { origin, from, to, count } in &told.transitions {
         let provider = Provider::of_origin(origin);
         if matches!(to, Phase::Open { .. } | Phase::Paused { .. }) {
             env.telemetry().count_with(Metric::BreakersOpened, provider, 1);

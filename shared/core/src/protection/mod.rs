@@ -41,5 +41,5 @@ pub use breaker::{Cooldowns, Phase};
 pub use count::Count;
 pub use guard::{COUNTERS, Guard, Settings, Transition};
 pub use origin::OriginState;
-pub use told::Seen;
+pub use told::{Seen, Told};
 pub use wake::Rank;

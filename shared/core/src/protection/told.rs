@@ -192,7 +192,7 @@ impl Guard {
 }
 
 impl Told {
-    fn take(&mut self, transition: Result<Option<Transition>, PortError>) {
+    pub(super) fn take(&mut self, transition: Result<Option<Transition>, PortError>) {
         match transition {
             Ok(transition) => self.transitions.extend(transition),
             Err(error) => self.errors.push(error),

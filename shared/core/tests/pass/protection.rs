@@ -253,7 +253,7 @@ fn admitted(world: &World, workers: &[World], seconds: u64, dies: Option<u64>) -
             let asks: Vec<Ask> = (0..10).map(|_| ask("acme", now)).collect();
             let admit = worker.guard().admit(worker, &asks, now, &mut rng);
             let admitted = admit.now_or_never().expect("the store answers at once");
-            assert!(admitted.errors.is_empty());
+            assert!(admitted.told.errors.is_empty());
             went.extend(admitted.admissions.iter().filter_map(|admission| match admission {
                 Admission::Go { at, .. } => u64::try_from(at.since(start).as_millis()).ok(),
                 Admission::Later { .. } | Admission::TooLate { .. } => None,

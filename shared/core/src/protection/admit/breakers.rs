@@ -123,16 +123,11 @@ impl<P: Protection> Round<'_, P> {
                 (going > 0).then_some(going)
             })
             .await;
-        match changed {
-            Ok(Some((going, transition))) => {
-                self.transitions.extend(transition);
-                going as usize
-            }
-            Ok(None) => 0,
-            Err(error) => {
-                self.errors.push(error);
-                0
-            }
-        }
+        let (going, moved) = match changed {
+            Ok(changed) => changed.map_or((0, Ok(None)), |(going, transition)| (going, Ok(transition))),
+            Err(error) => (0, Err(error)),
+        };
+        self.told.take(moved);
+        going as usize
     }
 }

@@ -62,7 +62,7 @@ impl<P: Protection> Round<'_, P> {
         let mut unlimited: Vec<&Bucket> = Vec::new();
         for (bucket, error) in wanted.keys().zip(errors) {
             if let Some(error) = error {
-                self.errors.push(error);
+                self.told.errors.push(error);
                 unlimited.push(bucket);
             }
         }
@@ -222,7 +222,7 @@ impl<P: Protection> Round<'_, P> {
             Ok(Answer::Leased { begin }) => (begin, false),
             Ok(Answer::Empty { .. }) => (now, true),
             Err(error) => {
-                self.errors.push(error);
+                self.told.errors.push(error);
                 (now, true)
             }
         };

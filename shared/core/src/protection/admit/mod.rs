@@ -10,12 +10,12 @@ use std::collections::HashMap;
 
 use rand::Rng;
 
-use super::guard::{Guard, Transition};
+use super::guard::Guard;
 use super::told::Told;
 use super::wake::Rank;
 use crate::endpoint::Origin;
 use crate::identity::{SubscriptionKey, Tenant};
-use crate::ports::{Limited, PortError, Protection};
+use crate::ports::{Limited, Protection};
 use crate::rate::Rate;
 use crate::time::{Deadline, Timestamp};
 
@@ -76,10 +76,8 @@ pub enum Admission {
 pub struct Admitted {
     /// In the order of the asks.
     pub admissions: Vec<Admission>,
-    /// Breakers that this worker moved.
-    pub transitions: Vec<Transition>,
-    /// What failed; nothing depends on it.
-    pub errors: Vec<PortError>,
+    /// What came of asking and telling the others.
+    pub told: Told,
 }
 
 /// A batch that is being decided on.
@@ -89,8 +87,7 @@ struct Round<'a, P> {
     asks: &'a [Ask],
     now: Timestamp,
     decided: Vec<Option<Admission>>,
-    transitions: Vec<Transition>,
-    errors: Vec<PortError>,
+    told: Told,
 }
 
 impl Guard {
@@ -111,21 +108,19 @@ impl Guard {
         let limits: Vec<Limited> = limits.chain(tenants.into_iter().map(Limited::Tenant)).collect();
         let errors = self.refresh(store, &origins, &limits, now).await.into_iter().collect();
         let decided = vec![None; asks.len()];
-        let mut round = Round { guard: self, store, asks, now, decided, transitions: Vec::new(), errors };
+        let told = Told { errors, ..Told::default() };
+        let mut round = Round { guard: self, store, asks, now, decided, told };
         let order = in_order(asks);
         if self.settings.judges {
             round.ask_breakers(&origins, &order, rng).await;
         }
         let held = round.ask_buckets(&order, rng).await;
-        let Round { decided, mut transitions, mut errors, .. } = round;
+        let Round { decided, mut told, .. } = round;
         if self.settings.judges && !held.is_empty() {
-            let mut told = Told::default();
             self.tell(store, &held, now, rng, &mut told).await;
-            transitions.extend(told.transitions);
-            errors.extend(told.errors);
         }
         let go = Admission::Go { at: now, probe: false };
-        Admitted { admissions: decided.into_iter().map(|it| it.unwrap_or(go)).collect(), transitions, errors }
+        Admitted { admissions: decided.into_iter().map(|it| it.unwrap_or(go)).collect(), told }
     }
 }
 
