@@ -1,18 +1,30 @@
 //! Redial's command line, as a library: tests and the demo bring up the same local stack that a user does.
 
+mod asked;
 mod aws_words;
+pub mod browser_demo;
+mod checkpoint;
+mod cloudwatch;
 pub mod commands;
 pub mod cost;
 mod dead_letters;
 mod demo;
 mod doctor;
 mod failure;
+mod import;
 mod input;
+mod interrupt;
 pub mod local;
+mod origins;
+mod pace;
 mod plot;
 mod policy;
+mod rotation;
 mod send;
 mod simulate;
+mod span;
 mod status;
+mod summary;
+mod tail;
 mod target;
 mod terminal;

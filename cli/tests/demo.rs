@@ -2,7 +2,8 @@
 
 use std::{
     collections::BTreeMap,
-    io::{BufRead as _, BufReader, Read as _},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::TcpStream,
     path::PathBuf,
     process::{Command, Stdio},
 };
@@ -78,4 +79,92 @@ fn an_interrupted_demo_takes_its_stack_along() {
     assert_eq!(status.code(), Some(130), "{rest}");
     assert!(rest.contains("interrupted"), "{rest}");
     assert_eq!(stacks_of(pid), Vec::<PathBuf>::new());
+}
+
+/// What the page's server answers to a request: the head in small letters, and the body.
+fn asked(host: &str, line: &str, more: &str) -> (String, String) {
+    asked_as(host, host, line, more)
+}
+
+/// The same, by somebody who takes it for another host.
+fn asked_as(name: &str, host: &str, line: &str, more: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(host.replace("localhost", "127.0.0.1")).expect("it listens");
+    write!(stream, "{line} HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n{more}").expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("text");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head ends");
+    (head.to_ascii_lowercase(), body.to_owned())
+}
+
+fn got(host: &str, path: &str) -> (String, String) {
+    asked(host, &format!("GET {path}"), "\r\n")
+}
+
+#[test]
+fn the_page_for_a_browser_is_served_with_its_session_until_it_is_interrupted() {
+    let mut running = demo(&["--browser"]).spawn().expect("it starts");
+    let pid = running.id();
+    let mut page = String::new();
+    BufReader::new(running.stdout.take().expect("piped")).read_line(&mut page).expect("text");
+    let host = page.trim().strip_prefix("http://").and_then(|page| page.strip_suffix('/'));
+    let Some(host) = host.filter(|host| host.starts_with("localhost:")) else {
+        let mut said = String::new();
+        running.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
+        panic!("{page:?} is no address: {said}");
+    };
+
+    let (head, body) = got(host, "/");
+    assert!(head.starts_with("http/1.1 200") && body.contains("<title>Redial"), "{head}");
+    for header in [
+        "content-security-policy: default-src 'none'; script-src 'self'",
+        "x-content-type-options: nosniff",
+        "referrer-policy: no-referrer",
+    ] {
+        assert!(head.contains(header), "{header}: {head}");
+    }
+    for path in ["/app.js", "/redial.js", "/redial-sw.js", "/style.css", "/icon.svg", "/manifest.webmanifest"]
+    {
+        assert!(got(host, path).0.starts_with("http/1.1 200"), "{path}");
+    }
+
+    let (head, session) = got(host, "/demo/session");
+    assert!(head.starts_with("http/1.1 200"), "{head} {session}");
+    let session: Value = serde_json::from_str(&session).expect("JSON");
+    let text = |name: &str| session[name].as_str().expect("text");
+    assert!(text("token").starts_with("rds_"), "{session}");
+    assert!(text("subscription").starts_with("s_"), "{session}");
+    assert!(!text("public_key").is_empty() && !text("vapid_key_id").is_empty(), "{session}");
+    assert_eq!((text("tenant"), text("send"), text("status")), ("demo", "/demo/send", "/demo/status/"));
+    assert!(!session.to_string().contains("rdk_"), "the API key is not the page's");
+    let api = text("api").split("/_").next().expect("an origin");
+    assert!(got(host, "/").0.contains(&format!("connect-src 'self' {api};")));
+
+    let send = r#"{"subscription":"s_nobody","payload":{"title":"x"},"ttl":60,"urgency":"normal"}"#;
+    let typed = |media_type: &str| {
+        format!("Content-Type: {media_type}\r\nContent-Length: {}\r\n\r\n{send}", send.len())
+    };
+    let (head, sent) = asked(host, "POST /demo/send", &typed("application/json"));
+    assert!(head.starts_with("http/1.1 202"), "{head} {sent}");
+    let sent: Value = serde_json::from_str(&sent).expect("JSON");
+    let (head, known) = got(host, &format!("/demo/status/{}", sent["id"].as_str().expect("an id")));
+    assert!(head.starts_with("http/1.1 200") && known.contains("\"state\""), "{head} {known}");
+
+    // What another site's page could try.
+    assert!(asked(host, "POST /demo/send", &typed("text/plain")).0.starts_with("http/1.1 415"));
+    let (head, told) =
+        asked_as(&host.replace("localhost", "evil.example"), host, "GET /demo/session", "\r\n");
+    assert!(head.starts_with("http/1.1 421") && !told.contains("rds_"), "{head} {told}");
+    for path in ["/../Cargo.toml", "/demo/status/..%2fkeys", "/demo/status/", "/nothing"] {
+        assert!(got(host, path).0.starts_with("http/1.1 404"), "{path}");
+    }
+
+    assert_eq!(stacks_of(pid).len(), 1);
+    let interrupt = Command::new("kill").args(["-INT", &pid.to_string()]).status();
+    assert!(interrupt.expect("kill is there").success());
+    let done = running.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(0), "{said}");
+    assert!(said.contains("Ctrl-C") && said.contains("taken down"), "{said}");
+    assert_eq!(stacks_of(pid), Vec::<PathBuf>::new());
+    assert!(TcpStream::connect(host.replace("localhost", "127.0.0.1")).is_err());
 }

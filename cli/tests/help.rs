@@ -63,6 +63,7 @@ fn every_command_s_help_says_what_it_is_for_and_has_an_example_of_itself() {
 fn the_help_of_what_needs_words_has_them() {
     for (arguments, words) in [
         (&["send", "--help"][..], "NDJSON"),
+        (&["demo", "--help"], "until Ctrl-C"),
         (&["status", "--help"], "15 days"),
         (&["subscriptions", "put", "--help"], "JSON.stringify(subscription)"),
         (&["subscriptions", "put", "--help"], "permit_headers"),
@@ -78,6 +79,7 @@ fn the_help_of_what_needs_words_has_them() {
         (&["vapid", "generate", "--help"], "web page's"),
         (&["vapid", "public", "--help"], "PKCS#8 or SEC1"),
         (&["schema", "--help"], "2020-12"),
+        (&["openapi", "--help"], "OpenAPI 3.1"),
     ] {
         let help = stdout(&run(arguments, ""));
         assert!(help.contains(words), "{help}");
@@ -93,6 +95,7 @@ fn the_options_of_a_definition_are_sound() {
 fn a_reader_that_leaves_is_no_error() {
     for arguments in [
         &["schema"][..],
+        &["openapi"],
         &["completions", "bash"],
         &["vapid", "generate"],
         &["vapid", "generate", "--format", "pem"],

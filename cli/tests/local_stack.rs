@@ -17,7 +17,7 @@ use redial::local::{LocalError, Options, Stack};
 const OWNER_BOOTSTRAPS: &str = "REDIAL_TEST_OWNER_BOOTSTRAPS";
 
 fn placeholder_functions(folder: &Path) -> PathBuf {
-    for function in ["dispatch", "cleanup"] {
+    for function in ["dispatch", "cleanup", "ingest"] {
         let path = folder.join(function);
         fs::write(&path, "#!/bin/sh\nexec sleep 600\n").expect("the folder is writable");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("the file is ours");

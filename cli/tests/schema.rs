@@ -65,6 +65,14 @@ fn endpoint(endpoint: &str) -> String {
     push(endpoint, P256DH, AUTH, "")
 }
 
+fn to_news(rest: &str) -> String {
+    format!(r#"{{"tenant":"acme","to":{{"audience":{{"tag":"news"}}}},{rest}}}"#)
+}
+
+fn rate(rate: &str) -> String {
+    to(&format!(r#"{{"audience":{{"tag":"news","rate":"{rate}"}}}}"#))
+}
+
 fn policy(rest: &str) -> String {
     with(&format!(r#""retry":{{{rest}}}"#))
 }
@@ -79,6 +87,8 @@ fn good() -> Vec<String> {
         with(r#""v":1"#),
         format!(r#"{{"tenant":"{}","to":{{"subscription":"{}"}}}}"#, a(63), a(64)),
         r#"{"tenant":"9-a_","to":{"subscription":"A-_9"}}"#.to_owned(),
+        to(r#"{"audience":{"tag":"news"}}"#),
+        to(&format!(r#"{{"audience":{{"tag":"{}","rate":"90/h"}}}}"#, a(32))),
         endpoint("https://push.example"),
         endpoint("HTTPS://push.example:8443/a?b=c#d"),
         endpoint(&format!("https://push.example/{}", a(2048 - 21))),
@@ -93,6 +103,7 @@ fn good() -> Vec<String> {
         with_string("ref", ""),
         with_string("ref", &a(128)),
         with_string("event_type", &a(128)),
+        with(r#""acks":true"#),
         with(r#""ttl":0"#),
         with(r#""ttl":31536000"#),
         policy(""),
@@ -115,6 +126,8 @@ fn good() -> Vec<String> {
         policy(r#""wait_factor":200,"description":"slow""#),
     ];
     good.extend(webhooks::good());
+    good.extend(["1", "007", "500/s", "120/min", "4294967295/h"].map(rate));
+    good.extend([r#""ttl":2419200"#, r#""acks":true"#].map(to_news));
     good.extend(["otp", "alert", "campaign"].map(|class| with_string("class", class)));
     good.extend(["very-low", "low", "normal", "high"].map(|urgency| with_string("urgency", urgency)));
     good.extend([2, 3, 4, 6, 7, 31, 32].map(|length| with_string("topic", &a(length))));
@@ -157,6 +170,15 @@ fn bad() -> Vec<String> {
         to(r#"{"subscription":"s1","colour":"red"}"#),
         to(r#"{"subscription":""}"#),
         to(&format!(r#"{{"subscription":"{}"}}"#, a(65))),
+        to(r#"{"audience":{}}"#),
+        to(r#"{"audience":"news"}"#),
+        to(r#"{"audience":{"tag":"news","colour":"red"}}"#),
+        to(r#"{"audience":{"tag":"news"},"subscription":"s1"}"#),
+        to(r#"{"audience":{"rate":"500/s"}}"#),
+        to(r#"{"audience":{"tag":"news","rate":500}}"#),
+        to(&format!(r#"{{"audience":{{"tag":"{}"}}}}"#, a(33))),
+        to_news(r#""ttl":2419201"#),
+        to_news(r#""headers":{"x-a":"1"}"#),
         to(r#"{"web_push":{}}"#),
         to(r#"{"web_push":[]}"#),
         to(r#"{"web_push":{"endpoint":"https://a.example"}}"#),
@@ -233,6 +255,10 @@ fn bad() -> Vec<String> {
     ];
     bad.extend(["retryable", "permanent"].map(|list| policy(&format!(r#""{list}":[410]"#))));
     bad.extend(webhooks::bad());
+    bad.extend(["", "0", "-1/s", "+1/s", "1.5/s", "1/d", "1/", "/s", "1 /s", "12345678901"].map(rate));
+    bad.extend(
+        ["", "-a", "_a", "News", "a b", "é"].map(|tag| to(&format!(r#"{{"audience":{{"tag":"{tag}"}}}}"#))),
+    );
     bad.extend(
         ["", "-a", "_a", "Acme", "a#b", "é", &a(64)]
             .map(|tenant| format!(r#"{{"tenant":"{tenant}","to":{{"subscription":"s1"}}}}"#)),
@@ -330,6 +356,10 @@ fn both_say_the_same_of_every_kind_of_value_in_every_field() {
             let text = to(&format!(r#"{{"webhook":{{"{field}":{kind}}}}}"#));
             assert_eq!(schema.accepts(&text), parser_accepts(&text), "{text}");
         }
+        for audience in [format!(r#"{{"tag":{kind}}}"#), format!(r#"{{"tag":"news","rate":{kind}}}"#)] {
+            let text = to(&format!(r#"{{"audience":{audience}}}"#));
+            assert_eq!(schema.accepts(&text), parser_accepts(&text), "{text}");
+        }
     }
 }
 
@@ -352,6 +382,7 @@ fn what_a_schema_cannot_say_is_exactly_this() {
         ("1.0 and 1e1 are integers to a schema, not to the parser", policy(r#""retryable":[429.0]"#)),
         ("one list against the other", policy(r#""retryable":[400],"permanent":[400]"#)),
         ("a number against a list's length", policy(r#""retry_delays":[1,2],"max_retries":3"#)),
+        ("a number that 32 bits do not hold", rate("4294967296/s")),
         ("which policies the operator has", with_string("retry", "web-pushes")),
         ("a date that is in no calendar", with_string("deliver_at", "2026-02-30T10:05:00Z")),
         ("at most 360 days ahead of now", with_string("deliver_at", "2027-11-16T10:05:01Z")),

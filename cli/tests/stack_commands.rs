@@ -28,6 +28,10 @@ use redial_core::{
 use redial_testkit::proxy::{Fault, FaultProxy};
 use serde_json::Value;
 
+#[path = "stack_commands/acks.rs"]
+mod acks;
+#[path = "stack_commands/audiences.rs"]
+mod audiences;
 #[path = "stack_commands/webhooks.rs"]
 mod webhooks;
 
@@ -42,7 +46,7 @@ struct World {
 impl World {
     async fn up() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        for function in ["dispatch", "cleanup"] {
+        for function in ["dispatch", "cleanup", "ingest"] {
             let path = folder.path().join(function);
             fs::write(&path, "#!/bin/sh\nexec sleep 600\n").expect("the folder is writable");
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("the file is ours");
@@ -340,6 +344,7 @@ async fn status_tells_of_deliveries_of_dead_letters_and_of_nothing() {
         headers: Vec::new(),
         not_before: delay.map(|secs| now.plus(Duration::from_secs(secs))),
         in_doubt: false,
+        kept_until: None,
         now,
     };
     for claimed in ledger.claim(["d1", "d2", "d3", "d4", "d5"].map(claim).into(), now).await {
@@ -380,6 +385,7 @@ async fn status_tells_of_deliveries_of_dead_letters_and_of_nothing() {
     let body = LetterBody {
         key: LetterKey::of_delivery(&key("d4").tenant, &key("d4").id, Lineage(0)),
         body: "s3cret".to_owned(),
+        lane: None,
         absent_from: now.plus(Duration::from_secs(7000)),
     };
     store.put(vec![body]).await.into_iter().for_each(|put| put.expect("stored"));

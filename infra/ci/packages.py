@@ -5,7 +5,7 @@ before it hands them to CloudFormation, and uploads them to the S3 of a local st
 
 - The zip holds an executable `bootstrap` and nothing else.
 - Alone behind a Runtime API, with an environment that lacks everything, it ends, and says once what it lacks.
-- As a function of the stack, with the template's environment, it answers an event that has no records.
+- As a function of the stack, with the template's environment, it answers an event that has no records, or says that it is well.
 
 The emulator's CloudFormation does not take all of the template as it is (see the module about its differences in cli/), so
 the deployment itself is that of `redial local up`.
@@ -33,7 +33,22 @@ FLOWS = {
     "sam build": ".aws-sam/build/template.yaml",
     "cargo lambda build": "infra/prebuilt/infra/template.yaml",
 }
-FUNCTIONS = {"DispatchFunction": "dispatch", "CleanupFunction": "cleanup"}
+FUNCTIONS = {"DispatchFunction": "dispatch", "CleanupFunction": "cleanup", "IngestFunction": "ingest"}
+# What a function URL sends.
+HEALTH = {
+    "version": "2.0",
+    "routeKey": "$default",
+    "rawPath": "/v1/health",
+    "rawQueryString": "",
+    "headers": {"host": "localhost"},
+    "requestContext": {
+        "http": {"method": "GET", "path": "/v1/health", "protocol": "HTTP/1.1", "sourceIp": "127.0.0.1", "userAgent": "ci"},
+        "requestId": "1",
+        "stage": "$default",
+        "timeEpoch": 1800000000000,
+    },
+    "isBase64Encoded": False,
+}
 
 
 class Tags(yaml.SafeLoader):
@@ -108,7 +123,7 @@ def lacks_configuration(bootstrap, told):
     assert done.returncode > 0, f"{told}: ended with {done.returncode}"
     assert len(lines) == 1, f"{told}: {len(lines)} messages: {lines}"
     for variable in ["INGEST_QUEUE_URL", "DELIVERIES_TABLE", "WAIT_STATE_MACHINE_ARN", "ENDPOINT_HASH_KEY"]:
-        if not (variable == "WAIT_STATE_MACHINE_ARN" and "cleanup" in told):
+        if variable != "WAIT_STATE_MACHINE_ARN" or "dispatch" in told:
             assert variable in lines[0], f"{told}: {variable} is not named: {lines[0]}"
     assert all(not path.endswith("/next") for path, _ in RuntimeApi.said), f"{told}: it asked for work"
 
@@ -116,10 +131,14 @@ def lacks_configuration(bootstrap, told):
 def answers(lambda_client, function, key, told):
     """Puts it into the stack and calls it."""
     lambda_client.update_function_code(FunctionName=function, S3Bucket=BUCKET, S3Key=key)
-    answer = lambda_client.invoke(FunctionName=function, Payload=json.dumps({"Records": []}).encode())
+    event = HEALTH if "ingest" in told else {"Records": []}
+    answer = lambda_client.invoke(FunctionName=function, Payload=json.dumps(event).encode())
     payload = json.loads(answer["Payload"].read())
     assert "FunctionError" not in answer, f"{told}: {payload}"
-    assert payload == {"batchItemFailures": []}, f"{told}: answered {payload}"
+    if "ingest" in told:
+        assert (payload["statusCode"], json.loads(payload["body"])["status"]) == (200, "ok"), f"{told}: answered {payload}"
+    else:
+        assert payload == {"batchItemFailures": []}, f"{told}: answered {payload}"
 
 
 def main():

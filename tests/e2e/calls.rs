@@ -37,6 +37,7 @@ async fn ten(it: &Deployment, scenery: &Scenery, batch: &str, browser: &Subscrib
     let store = DynamoSubscriptions::new(
         it.dynamodb.clone(),
         tables.subscriptions.clone(),
+        tables.audiences.clone(),
         control,
         it.webhook_keys().await,
     );

@@ -2,22 +2,51 @@
 
 use std::time::Duration;
 
-use redial::cost::counts::{Counts, FIRST_ATTEMPT, LONG_WAIT, RETRY};
+use redial::cost::counts::{Counts, DEAD_LETTER, FIRST_ATTEMPT, LONG_WAIT, RETRY};
 use redial_adapters::system::System;
 use redial_core::ports::Clock as _;
 use redial_testkit::proxy::AwsService;
-use redial_testkit::push_service::Answer;
+use redial_testkit::push_service::{Answer, Subscriber};
 use redial_testkit::runtime_api::{SqsRecord, sqs_event};
-use redial_tests::deployment::Deployment;
+use redial_tests::deployment::{Deployment, Item, text};
 use redial_tests::hosted::{Function, Which};
 use redial_tests::mapping::{Mapping, Poll};
 use redial_tests::scenery::Scenery;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
+/// How long the bodies of dead letters are kept that a test waits for.
+const TTL: Duration = Duration::from_secs(15);
+
+/// Of the table, and of the one index that an item of a dead letter stands in.
+const UNITS_OF_AN_ITEM: u32 = 2;
+
+/// The partition keys of the indexes of dead letters.
+const INDEXES: [&str; 2] = ["gsi_pk", "body_pk"];
+
 /// What a receive and a delete of ten messages are.
 const RECEIVED_AND_DELETED: u32 = 2;
+
+/// How many calls of an operation a function has made, in the type of counts.
+fn calls(of: &Function, service: &AwsService, operation: &str) -> u32 {
+    u32::try_from(of.proxy.count(service, operation)).expect("small")
+}
+
+/// Ten messages of that batch, as the ingest queue hands them out, to ten browsers.
+fn ten(it: &Deployment, scenery: &Scenery, name: &str, more: &Value) -> (Vec<Subscriber>, Vec<SqsRecord>) {
+    let queue = scenery.queues.ingest.rsplit('/').next().unwrap_or_default();
+    let one = |n| {
+        let browser = it.subscriber();
+        let mut message = Deployment::message(&format!("{name}-{n}"), &browser, "hello");
+        message.as_object_mut().expect("an object").extend(more.as_object().expect("fields").clone());
+        let record = SqsRecord::new(format!("sqs-{n}"), message.to_string())
+            .sent_timestamp_ms(u64::try_from(System.now().as_ms()).expect("after 1970"))
+            .queue_arn(format!("arn:aws:sqs:us-east-1:000000000000:{queue}"));
+        (browser, record)
+    };
+    (0..10).map(one).unzip()
+}
 
 /// Write units, by the function's own metric.
 fn write_units(dispatch: &Function) -> u32 {
@@ -34,19 +63,10 @@ async fn ten_until_sent(name: &str, first: Option<Answer>) -> (u32, u32) {
     let dispatch = Function::start(&it, Which::Dispatch, &scenery, &[], LIMIT).await;
     dispatch.ready().await;
     dispatch.proxy.reset();
-    let queue = scenery.queues.ingest.rsplit('/').next().unwrap_or_default();
-    let mut browsers = Vec::new();
-    let records: Vec<SqsRecord> = (0..10)
-        .map(|n| {
-            let browser = it.subscriber();
-            it.push.script(&browser.endpoint, first.clone());
-            let body = Deployment::message(&format!("{name}-{n}"), &browser, "hello").to_string();
-            browsers.push(browser);
-            SqsRecord::new(format!("sqs-{n}"), body)
-                .sent_timestamp_ms(u64::try_from(System.now().as_ms()).expect("after 1970"))
-                .queue_arn(format!("arn:aws:sqs:us-east-1:000000000000:{queue}"))
-        })
-        .collect();
+    let (browsers, records) = ten(&it, &scenery, name, &json!({}));
+    for browser in &browsers {
+        it.push.script(&browser.endpoint, first.clone());
+    }
     dispatch.invoke(sqs_event(records)).await.expect("it answers");
     let mapping =
         Mapping { sqs: &it.sqs, queue_url: &scenery.queues.retry, visibility: Duration::from_secs(30) };
@@ -81,4 +101,58 @@ async fn a_long_wait_needs_its_retry_and_a_place_to_wait() {
     let requests = 1 + sends + 2 * RECEIVED_AND_DELETED;
     let expected = all(|counts| counts.sqs_requests);
     assert!((expected..=expected + 1).contains(&requests), "{requests}, {expected}");
+}
+
+/// Each item of a dead letter stands in one index, which is looked up, and what is written in the table is written there as
+/// well, which dispatch's own figure shows. Of cleanup the items are counted that it writes and deletes.
+#[tokio::test]
+async fn a_dead_letter_needs_what_the_cost_is_calculated_with() {
+    let it = Deployment::up().await;
+    let scenery = Scenery::copy(&it, "letters").await;
+    let dispatch = Function::start(&it, Which::Dispatch, &scenery, &[], LIMIT).await;
+    let cleanup = Function::start(&it, Which::Cleanup, &scenery, &[], LIMIT).await;
+    for function in [&dispatch, &cleanup] {
+        function.ready().await;
+        function.proxy.reset();
+    }
+    let (browsers, records) = ten(&it, &scenery, "letters", &json!({"ttl": TTL.as_secs()}));
+    for browser in &browsers {
+        it.push.always(&browser.endpoint, Answer::status(400));
+    }
+    dispatch.invoke(sqs_event(records)).await.expect("it answers");
+    let sends = calls(&dispatch, &AwsService::Sqs, "SendMessageBatch");
+    assert_eq!(calls(&dispatch, &AwsService::DynamoDb, "BatchWriteItem"), 1, "the bodies");
+    let letters = async || it.scan(&scenery.tables.dead_letters).await;
+    let indexed = |items: &[Item], key: &str| {
+        let in_one = |item: &&Item| INDEXES.into_iter().filter(|key| text(item, key).is_some()).eq([key]);
+        u32::try_from(items.iter().filter(in_one).count()).expect("small")
+    };
+    let bodies = letters().await;
+    assert_eq!(u32::try_from(bodies.len()), Ok(indexed(&bodies, "body_pk")));
+    assert_eq!(
+        write_units(&dispatch),
+        FIRST_ATTEMPT.write_units + UNITS_OF_AN_ITEM * indexed(&bodies, "body_pk")
+    );
+
+    let queue_url = &scenery.queues.dead_letter;
+    let mapping = Mapping { sqs: &it.sqs, queue_url, visibility: Duration::from_secs(30) };
+    assert_eq!(mapping.poll(&cleanup, Duration::from_secs(5)).await, Poll::Done);
+    assert_eq!(mapping.poll(&cleanup, Duration::ZERO).await, Poll::Idle, "all ten came at once");
+    let described = indexed(&letters().await, "gsi_pk");
+    // One more says that the tenant has letters on that day, once a worker.
+    assert_eq!(calls(&cleanup, &AwsService::DynamoDb, "PutItem"), described + 1);
+    let reads = ["GetItem", "BatchGetItem", "Query"].map(|read| calls(&cleanup, &AwsService::DynamoDb, read));
+    assert_eq!(reads, [DEAD_LETTER.read_units; 3]);
+    assert_eq!(u32::try_from(cleanup.proxy.calls().len()), Ok(described + 1), "and nothing else");
+    assert_eq!(DEAD_LETTER.sqs_requests, sends + RECEIVED_AND_DELETED);
+    assert_eq!(DEAD_LETTER.invocations, 1);
+
+    cleanup.proxy.reset();
+    tokio::time::sleep(TTL).await;
+    let swept = cleanup.invoke(json!({"sweep": "bodies"})).await.expect("it answers");
+    assert_eq!(swept["bodies"], indexed(&bodies, "body_pk"), "{swept}");
+    let left = letters().await;
+    assert_eq!((indexed(&left, "body_pk"), indexed(&left, "gsi_pk")), (0, described));
+    let items = indexed(&bodies, "body_pk") * 2 + described;
+    assert_eq!(DEAD_LETTER.write_units, UNITS_OF_AN_ITEM * items);
 }

@@ -1,10 +1,14 @@
 //! Redial from end to end: messages go into the queues of the deployed template, and a push service decrypts what comes out.
 
+mod acks;
+mod audiences;
 mod calls;
 mod cost;
 mod crash;
 mod duplicates;
 mod endpoints;
+mod events;
+mod front_door;
 mod privacy;
 mod protection;
 mod readme;

@@ -5,15 +5,22 @@ use std::process::Stdio;
 
 use redial_testkit::push_service::Subscriber;
 use redial_tests::deployment::{Deployment, PATIENCE};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::process::Command;
 
+use crate::front_door;
+
 /// The code of the README's block that is marked to be run in that language.
-fn snippet(language: &str) -> String {
+pub(crate) fn snippet(language: &str) -> String {
     let readme = include_str!("../../README.md");
     let marked = readme.split(&format!("<!-- run: {language} -->\n```")).nth(1).expect("the README has it");
     let code = marked.split_once('\n').expect("a fence ends its line").1;
     code.split("```").next().expect("a block ends").to_owned()
+}
+
+/// A Python with boto3: the emulator's own.
+pub(crate) fn python() -> PathBuf {
+    workspace().join("target/redial/venv/bin/python")
 }
 
 fn workspace() -> PathBuf {
@@ -48,10 +55,46 @@ async fn run(mut command: Command, it: &Deployment, browser: &Subscriber) {
 async fn the_python_producer_sends() {
     let it = Deployment::up().await;
     let browser = it.subscriber();
-    // The emulator's own environment has boto3.
-    let mut python = Command::new(workspace().join("target/redial/venv/bin/python"));
+    let mut python = Command::new(python());
     python.args(["-c", &snippet("python")]);
     run(python, &it, &browser).await;
+}
+
+#[tokio::test]
+async fn the_curl_commands_subscribe_send_and_read_the_state() {
+    let it = Deployment::up().await;
+    let browser = it.subscriber();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut document = browser.json();
+    document["tags"] = json!(["news"]);
+    document["consent"] = json!({
+        "at": "2026-11-21T10:00:00Z", "prompt_version": "1", "action": "granted", "origin": "https://shop.example",
+    });
+    std::fs::write(folder.path().join("subscription.json"), document.to_string()).expect("it is ours");
+    let done = Command::new("bash")
+        .args(["-euo", "pipefail", "-c", &snippet("curl")])
+        .current_dir(folder.path())
+        .env("API", it.description().api_url.as_deref().expect("the stack has an API"))
+        .env("KEY", front_door::key(&it).await)
+        .env("no_proxy", "*")
+        .stdin(Stdio::null())
+        .output()
+        .await
+        .expect("bash starts");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let answers: Vec<Value> = std::str::from_utf8(&done.stdout)
+        .expect("text")
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("each line is JSON"))
+        .collect();
+    let [subscribed, taken, known] = answers.as_slice() else { panic!("{answers:?}") };
+    assert_eq!((&subscribed["subscription"], &subscribed["state"]), (&json!("me"), &json!("active")));
+    assert_eq!((&taken["id"], &taken["state"]), (&json!("order-17"), &json!("queued")));
+    // Two seconds are enough, unless the machine is busy.
+    let state = known["state"].as_str().expect("a state");
+    assert!(["queued", "sending", "sent"].contains(&state), "{known}");
+    let received = it.push.wait_for(&browser.endpoint, 1, PATIENCE).await.expect("it arrives");
+    assert_eq!(received[0].text(), Some(r#"{"title": "Your parcel is here"}"#));
 }
 
 #[tokio::test]

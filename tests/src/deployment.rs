@@ -112,7 +112,8 @@ impl Deployment {
         let tables = &self.description().tables;
         let control = DynamoControl::new(self.dynamodb.clone(), tables.control.clone());
         let keys = self.webhook_keys().await;
-        DynamoSubscriptions::new(self.dynamodb.clone(), tables.subscriptions.clone(), control, keys)
+        let (table, audiences) = (tables.subscriptions.clone(), tables.audiences.clone());
+        DynamoSubscriptions::new(self.dynamodb.clone(), table, audiences, control, keys)
     }
 
     /// A message of tenant `acme` to that browser.
@@ -235,6 +236,26 @@ impl Deployment {
         let answer = asked.send().await.expect("the queue answers");
         let counts = answer.attributes.unwrap_or_default();
         counts.values().filter_map(|count| count.parse::<usize>().ok()).sum()
+    }
+
+    /// Takes what lies in the queue of events.
+    pub async fn take_events(&self) -> Vec<Value> {
+        let url = self.description().queues.events.as_deref().expect("it tells events");
+        let mut events = Vec::new();
+        loop {
+            let answer = self.sqs.receive_message().queue_url(url).max_number_of_messages(10).send().await;
+            let messages = answer.expect("SQS answers").messages.unwrap_or_default();
+            if messages.is_empty() {
+                return events;
+            }
+            for message in messages {
+                events
+                    .push(serde_json::from_str(message.body().expect("it has a body")).expect("it is JSON"));
+                let handle = message.receipt_handle().expect("it has a handle");
+                let deleted = self.sqs.delete_message().queue_url(url).receipt_handle(handle).send().await;
+                deleted.expect("it is deleted");
+            }
+        }
     }
 
     /// Waits until no source queue holds a message.

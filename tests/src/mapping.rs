@@ -37,6 +37,15 @@ impl Mapping<'_> {
     /// # Panics
     /// If the queue does not answer; if the function fails otherwise than by dying.
     pub async fn poll(&self, function: &Function, patience: Duration) -> Poll {
+        let messages = self.receive(patience).await;
+        self.hand_out(function, messages).await
+    }
+
+    /// Waits up to `patience` (whole seconds) for messages: ten at most.
+    ///
+    /// # Panics
+    /// If the queue does not answer.
+    pub async fn receive(&self, patience: Duration) -> Vec<Message> {
         let secs = |time: Duration| i32::try_from(time.as_secs()).expect("a time-out is short");
         let received = self
             .sqs
@@ -48,7 +57,14 @@ impl Mapping<'_> {
             .message_system_attribute_names(MessageSystemAttributeName::All)
             .send()
             .await;
-        let messages = received.expect("the queue answers").messages.unwrap_or_default();
+        received.expect("the queue answers").messages.unwrap_or_default()
+    }
+
+    /// Invokes the function with these.
+    ///
+    /// # Panics
+    /// If the queue does not answer; if the function fails otherwise than by dying.
+    pub async fn hand_out(&self, function: &Function, messages: Vec<Message>) -> Poll {
         if messages.is_empty() {
             return Poll::Idle;
         }
@@ -63,6 +79,15 @@ impl Mapping<'_> {
                 let logs: Vec<String> = function.logs().into_iter().map(|line| line.text).collect();
                 panic!("{error}; it has printed:\n{}", logs.join("\n"))
             }
+        }
+    }
+
+    /// Has those of these come back at once that are still there.
+    pub async fn give_back(&self, messages: &[Message]) {
+        for message in messages {
+            let change = self.sqs.change_message_visibility().queue_url(self.queue_url).visibility_timeout(0);
+            // One that is deleted has no visibility any more.
+            let _gone = change.set_receipt_handle(message.receipt_handle.clone()).send().await;
         }
     }
 
@@ -94,9 +119,9 @@ impl Mapping<'_> {
                     .expect("an entry has its id and its handle")
             })
             .collect();
-        if !entries.is_empty() {
+        for ten in entries.chunks(10) {
             let deleted = self.sqs.delete_message_batch().queue_url(self.queue_url);
-            let deleted = deleted.set_entries(Some(entries)).send().await.expect("the queue answers");
+            let deleted = deleted.set_entries(Some(ten.to_vec())).send().await.expect("the queue answers");
             assert!(deleted.failed().is_empty(), "{:?}", deleted.failed());
         }
     }

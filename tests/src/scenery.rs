@@ -39,10 +39,12 @@ impl Scenery {
                 retry_bulk: queue("retry-bulk").await,
                 dead_letter: queue("dead-letter").await,
                 quarantine: queue("quarantine").await,
+                events: None,
             },
             tables: Tables {
                 deliveries: table(&tables.deliveries, "deliveries").await,
                 subscriptions: table(&tables.subscriptions, "subscriptions").await,
+                audiences: table(&tables.audiences, "audiences").await,
                 parked: table(&tables.parked, "parked").await,
                 dead_letters: table(&tables.dead_letters, "dead-letters").await,
                 control: table(&tables.control, "control").await,
@@ -52,7 +54,7 @@ impl Scenery {
     }
 
     /// The functions' variables that name them.
-    pub fn variables(&self) -> [(&'static str, &str); 12] {
+    pub fn variables(&self) -> [(&'static str, &str); 13] {
         let Self { queues, tables, state_machine } = self;
         [
             ("INGEST_QUEUE_URL", &queues.ingest),
@@ -63,6 +65,7 @@ impl Scenery {
             ("QUARANTINE_URL", &queues.quarantine),
             ("DELIVERIES_TABLE", &tables.deliveries),
             ("SUBSCRIPTIONS_TABLE", &tables.subscriptions),
+            ("AUDIENCES_TABLE", &tables.audiences),
             ("PARKED_TABLE", &tables.parked),
             ("DEAD_LETTERS_TABLE", &tables.dead_letters),
             ("CONTROL_TABLE", &tables.control),

@@ -17,12 +17,13 @@ use crate::{
 /// us-east-1, with their date, without free tiers. Put your own over them with --prices, and your own traffic with the
 /// other options: how many messages come in a batch matters most.
 ///
-/// Dead letters are not in it: each is about four write units. Nor is data transfer, and what your producer pays.
+/// Dead letters are in it with --dead-letter-rate; looking at them and replaying them is not. Nor is data transfer, and what
+/// your producer pays.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   redial cost --messages 1000000 --retry-rate 0.05 --long-wait-rate 0.01
-  redial cost --messages 30000000 --batch 4 --payload-bytes 1500
+  redial cost --messages 30000000 --batch 4 --payload-bytes 1500 --dead-letter-rate 0.002
   redial cost --prices frankfurt.json --json | jq .traffic_usd
 
 A file of prices names what differs: {\"region\": \"eu-central-1\", \"as_of\": \"2026-11\", \"logs_gb\": 0.63}")]
@@ -36,6 +37,9 @@ pub(crate) struct Cost {
     /// Waits of more than 15 minutes a message, on average: long retries and scheduled sends
     #[arg(long, value_name = "RATE", default_value_t = 0.01, value_parser = rate)]
     long_wait_rate: f64,
+    /// Dead letters a message, on average; the attempts before them are messages and retries
+    #[arg(long, value_name = "RATE", default_value_t = 0.0, value_parser = rate)]
+    dead_letter_rate: f64,
     /// Messages that come in a batch, 1 to 10
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10))]
     batch: u32,
@@ -80,6 +84,7 @@ impl Cost {
             messages: self.messages as f64,
             retry_rate: self.retry_rate,
             long_wait_rate: self.long_wait_rate,
+            dead_letter_rate: self.dead_letter_rate,
             batch: self.batch.into(),
             payload_bytes: self.payload_bytes.into(),
             memory_mb: self.memory_mb.into(),
@@ -102,11 +107,24 @@ impl Cost {
         Ok(self.lines(&bill, &prices).iter().try_for_each(|line| print(line))?)
     }
 
+    /// What each message has besides its first attempt.
+    fn each(&self) -> String {
+        let (retries, waits) = (self.retry_rate, self.long_wait_rate);
+        if self.dead_letter_rate == 0.0 {
+            return format!("{retries} retries and {waits} long waits each");
+        }
+        format!("{retries} retries, {waits} long waits and {} dead letters each", self.dead_letter_rate)
+    }
+
     fn lines(&self, bill: &Bill, prices: &Prices) -> Vec<String> {
         let mut lines = vec![
             format!(
-                "{} messages, {} retries and {} long waits each, in batches of {}; prices of {}, {}",
-                self.messages, self.retry_rate, self.long_wait_rate, self.batch, prices.region, prices.as_of
+                "{} messages, {}, in batches of {}; prices of {}, {}",
+                self.messages,
+                self.each(),
+                self.batch,
+                prices.region,
+                prices.as_of
             ),
             String::new(),
             format!("{:<16} {:<22} {:>15} {:>18} {:>10}", "service", "of what", "how much", "USD", "USD"),

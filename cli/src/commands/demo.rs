@@ -6,6 +6,7 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
+    browser_demo,
     demo::{self, Report},
     failure::Failure,
     terminal::{print, say},
@@ -17,14 +18,20 @@ use crate::{
 /// and checks its signatures, and a receiver of webhooks. They answer some of the messages with 503, 429, 410 and the like, or
 /// not at all. At the end every message is accounted for, by Redial's tables and by what was received, and all is taken
 /// down again.
+///
+/// With --browser nothing is played: it serves a page on this machine that subscribes your own browser, sends it pushes through the
+/// stack and shows whether they were displayed, clicked and closed, until Ctrl-C.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   redial demo
   redial demo --messages 300
   redial demo --json | jq .ok
+  redial demo --browser
+  redial demo --browser --port 8740
 
-Exit status: 0 every message is accounted for and every row as expected, 1 if not, 2 too few messages.")]
+Exit status: 0 every message is accounted for and every row as expected, 1 if not, 2 too few messages. With --browser: 0 when
+it is interrupted, 1 if it cannot be served.")]
 pub(crate) struct Demo {
     /// How many messages; what the roads do not need is simply sent
     #[arg(long, value_name = "N", default_value_t = 60)]
@@ -32,6 +39,15 @@ pub(crate) struct Demo {
     /// Print one line of JSON; the table goes to standard error
     #[arg(long)]
     json: bool,
+    /// Serve a page to subscribe your own browser with, and send it pushes
+    #[arg(long, conflicts_with_all = ["messages", "json"])]
+    browser: bool,
+    /// The page's port on this machine, with --browser [default: a free one]
+    #[arg(long, value_name = "PORT", requires = "browser")]
+    port: Option<u16>,
+    /// A mailto or https address of yours for the push service, with --browser: Apple's takes no invented one
+    #[arg(long, value_name = "SUBJECT", env = "VAPID_SUBJECT", hide_env_values = true)]
+    vapid_subject: Option<String>,
 }
 
 /// The exit status of a shell's command that ended by SIGINT.
@@ -39,7 +55,10 @@ const INTERRUPTED: i32 = 130;
 
 impl Demo {
     /// Runs the command.
-    pub(crate) async fn run(&self) -> Result<(), Failure> {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        if self.browser {
+            return self.serve().await;
+        }
         let least = demo::least_messages();
         if self.messages < least {
             return Err(Failure::input(format!(
@@ -59,6 +78,18 @@ impl Demo {
         };
         self.tell(&report)?;
         if report.ok() { Ok(()) } else { Err(Failure::Told) }
+    }
+
+    async fn serve(self) -> Result<(), Failure> {
+        tokio::select! {
+            served = browser_demo::serve(self.port.unwrap_or(0), self.vapid_subject) => match served? {},
+            ended = interruption() => {
+                ended?;
+                say("interrupted; everything is taken down");
+                // For the same reason as below: not by returning.
+                process::exit(0);
+            }
+        }
     }
 
     fn tell(&self, report: &Report) -> Result<(), Failure> {

@@ -71,7 +71,7 @@ pub struct Up {
     /// VAPID subject: a mailto or https address
     #[arg(long, env = "VAPID_SUBJECT", hide = true)]
     vapid_subject: Option<String>,
-    /// Folder with binaries named dispatch and cleanup, instead of building them
+    /// Folder with binaries named as the functions, instead of building them
     #[arg(long, value_name = "DIR", hide = true)]
     bootstraps: Option<PathBuf>,
 }
@@ -135,6 +135,7 @@ impl Up {
             bootstraps: self.bootstraps,
             vapid_private_key: self.vapid_private_key,
             vapid_subject: self.vapid_subject,
+            events: true,
             progress: Progress::to(say),
             ..Options::default()
         };
@@ -175,13 +176,16 @@ fn show(name: &str, stack: &Description) -> Result<(), Box<dyn Error>> {
     let process = stack.pid.map(|pid| format!(", process {pid}")).unwrap_or_default();
     print(&format!("{name} is up at {} in {}{process}", stack.endpoint, stack.region))?;
     for (label, value) in [
-        ("ingest queue", &stack.queues.ingest),
-        ("bulk queue", &stack.queues.bulk),
-        ("deliveries table", &stack.tables.deliveries),
-        ("dead-letter table", &stack.tables.dead_letters),
-        ("VAPID public key", &stack.vapid_public_key),
+        ("HTTP API", stack.api_url.as_ref()),
+        ("ingest queue", Some(&stack.queues.ingest)),
+        ("bulk queue", Some(&stack.queues.bulk)),
+        ("events queue", stack.queues.events.as_ref()),
+        ("deliveries table", Some(&stack.tables.deliveries)),
+        ("dead-letter table", Some(&stack.tables.dead_letters)),
+        ("VAPID public key", Some(&stack.vapid_public_key)),
     ] {
-        print(&format!("  {label:<18}{value}"))?;
+        let line = value.map(|value| format!("  {label:<18}{value}"));
+        line.map_or(Ok(()), |line| print(&line))?;
     }
     Ok(())
 }

@@ -3,23 +3,27 @@
 //! Results go to standard output, progress and errors to standard error. The exit status is 0; 1 where something failed or
 //! is not there; 2 where what was given cannot be used, and then nothing was done.
 
+mod api_keys;
+mod audience;
 mod breakers;
 mod completions;
 mod cost;
 mod dead_letters;
 mod demo;
 mod doctor;
+mod hash_key;
 mod ids;
 mod limits;
 pub mod local;
+mod openapi;
 mod origin;
 mod policy;
 mod schema;
 mod send;
 mod simulate;
-mod span;
 mod status;
 mod subscriptions;
+mod tail;
 mod vapid;
 mod webhooks;
 
@@ -28,6 +32,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::failure::Failure;
+use crate::span;
 use crate::terminal::{print, say};
 
 /// Redial delivers web push and webhooks from your own AWS account; this is its command line.
@@ -61,9 +66,14 @@ enum Command {
     Local(local::Local),
     Send(send::Send),
     Status(status::Status),
+    #[command(subcommand, name = "audience")]
+    Audiences(audience::Audiences),
+    Tail(tail::Tail),
     Doctor(doctor::Doctor),
     #[command(subcommand)]
     Subscriptions(subscriptions::Subscriptions),
+    #[command(subcommand)]
+    ApiKeys(api_keys::ApiKeys),
     #[command(subcommand)]
     Policy(policy::Policies),
     Simulate(simulate::Simulate),
@@ -77,8 +87,11 @@ enum Command {
     Webhooks(webhooks::Webhooks),
     #[command(subcommand)]
     Vapid(vapid::Vapid),
+    #[command(subcommand)]
+    HashKey(hash_key::HashKey),
     Cost(cost::Cost),
     Schema(schema::Schema),
+    Openapi(openapi::Openapi),
     Completions(completions::Completions),
 }
 
@@ -90,17 +103,22 @@ impl Cli {
             Command::Local(command) => command.run().await.map_err(Failure::Failed),
             Command::Send(command) => command.run().await,
             Command::Status(command) => command.run().await,
+            Command::Audiences(command) => command.run().await,
+            Command::Tail(command) => command.run().await,
             Command::Doctor(command) => command.run().await,
             Command::Subscriptions(command) => command.run().await,
+            Command::ApiKeys(command) => command.run().await,
             Command::Policy(command) => command.run().await,
             Command::Simulate(command) => command.run(),
             Command::DeadLetters(command) => command.run().await,
             Command::Breakers(command) => command.run().await,
             Command::Limits(command) => command.run().await,
             Command::Webhooks(command) => command.run().await,
-            Command::Vapid(command) => command.run(),
+            Command::Vapid(command) => command.run().await,
+            Command::HashKey(command) => command.run().await,
             Command::Cost(command) => command.run(),
             Command::Schema(command) => command.run(),
+            Command::Openapi(command) => command.run(),
             Command::Completions(command) => command.run(),
         };
         done.map_or_else(|failure| failure.tell(), |()| ExitCode::SUCCESS)

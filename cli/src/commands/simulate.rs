@@ -81,7 +81,7 @@ pub(crate) struct Simulate {
     #[arg(long, value_name = "R/s", requires = "workers", value_parser = Rate::parse)]
     limit: Option<Rate>,
     /// How late the workers see what others have counted and written: 2, 2s, 1m [default: 0]
-    #[arg(long, value_name = "TIME", requires = "workers", value_parser = simulate::span)]
+    #[arg(long, value_name = "TIME", requires = "workers", value_parser = simulate::lag)]
     counter_lag: Option<Duration>,
     /// Whose messages arrive, one tenant's after the other's, instead of --messages: acme:1000,other:10
     #[arg(long, value_name = "NAME:N,…", value_parser = Tenants::parse)]

@@ -3,7 +3,7 @@
 use redial_core::{metric::Metric, provider::Provider, reason::Reason};
 use serde::Serialize;
 
-use super::counts::{Counts, FIRST_ATTEMPT, LONG_WAIT, RETRY};
+use super::counts::{Counts, DEAD_LETTER, FIRST_ATTEMPT, LONG_WAIT, RETRY};
 use super::prices::Prices;
 
 /// The template: what stands in it costs by the month.
@@ -11,6 +11,10 @@ const TEMPLATE: &str = include_str!("../../../infra/template.yaml");
 
 /// What a message that lies in a table has besides its payload, in bytes: the names of its fields, its subscription.
 const ENVELOPE_BYTES: f64 = 600.0;
+
+/// How many times the units of a dead letter are those of its body as a whole: stored and deleted. Its description and all rows
+/// of indexes stay small.
+const BODY_WRITES: f64 = 2.0;
 
 /// How many transitions an execution makes, and how many executions there are a month at most: one a minute and lane.
 const TRANSITIONS: f64 = 4.0;
@@ -25,6 +29,8 @@ pub(crate) struct Traffic {
     pub(crate) retry_rate: f64,
     /// Waits of more than 15 minutes a message, on average.
     pub(crate) long_wait_rate: f64,
+    /// Dead letters a message, on average.
+    pub(crate) dead_letter_rate: f64,
     /// Messages in a batch, 1 to 10.
     pub(crate) batch: f64,
     /// Bytes of payload.
@@ -79,7 +85,8 @@ impl Bill {
         let Traffic { messages, batch, .. } = *traffic;
         let retries = messages * traffic.retry_rate;
         let waits = messages * traffic.long_wait_rate;
-        let roads = [(FIRST_ATTEMPT, messages), (RETRY, retries), (LONG_WAIT, waits)];
+        let letters = messages * traffic.dead_letter_rate;
+        let roads = [(FIRST_ATTEMPT, messages), (RETRY, retries), (LONG_WAIT, waits), (DEAD_LETTER, letters)];
         let sum = |of: fn(&Counts) -> u32, ten: f64| -> f64 {
             roads.iter().map(|(counts, n)| f64::from(of(counts)) / ten * n).sum()
         };
@@ -87,11 +94,12 @@ impl Bill {
         let requests = sum(|counts| counts.sqs_requests, batch);
         let invocations = sum(|counts| counts.invocations, batch);
         let kilobytes = ((traffic.payload_bytes + ENVELOPE_BYTES) / 1024.0).ceil();
-        let parked_more = f64::from(LONG_WAIT.write_units) / 10.0 * waits * (kilobytes - 1.0);
-        let writes = sum(|counts| counts.write_units, 10.0) + parked_more;
+        let whole_messages = f64::from(LONG_WAIT.write_units) / 10.0 * waits + BODY_WRITES * letters;
+        let writes = sum(|counts| counts.write_units, 10.0) + whole_messages * (kilobytes - 1.0);
         let reads = sum(|counts| counts.read_units, 10.0);
         let gb_seconds = invocations * traffic.batch_ms / 1000.0 * traffic.memory_mb / 1024.0;
-        let log_gb = (messages + retries) * traffic.log_bytes / 1e9;
+        // A dead letter is a line of its own.
+        let log_gb = (messages + retries + letters) * traffic.log_bytes / 1e9;
         let lines = vec![
             line("SQS", "requests", requests, prices.sqs_million_requests, MILLION),
             line("DynamoDB", "write units", writes, prices.dynamodb_million_write_units, MILLION),
@@ -145,6 +153,7 @@ mod tests {
             messages: MILLION,
             retry_rate: 0.0,
             long_wait_rate: 0.0,
+            dead_letter_rate: 0.0,
             batch: 10.0,
             payload_bytes: 200.0,
             memory_mb: 256.0,
@@ -167,6 +176,22 @@ mod tests {
         assert_eq!(usd(&retried), 3.88, "a retry costs what an attempt costs");
         assert_eq!(usd(&Traffic { long_wait_rate: 1.0, ..traffic() }), 3.32);
         assert_eq!(usd(&Traffic { batch: 1.0, ..traffic() }), 4.33);
+    }
+
+    #[test]
+    fn a_dead_letter_is_paid_besides_the_attempts_that_it_ends() {
+        let more = |traffic: Traffic| {
+            let without = Bill::of(&Traffic { dead_letter_rate: 0.0, ..traffic }, &Prices::list()).traffic;
+            let with = Bill::of(&traffic, &Prices::list()).traffic;
+            let more: Vec<f64> =
+                with.iter().zip(&without).map(|(a, b)| (a.amount - b.amount).round()).collect();
+            more
+        };
+        let each = Traffic { dead_letter_rate: 1.0, ..traffic() };
+        assert_eq!(more(each), [300_000.0, 6_000_000.0, 0.0, 100_000.0, 7_500.0, 1.0]);
+        let of_three_kilobytes = Traffic { payload_bytes: 2_400.0, ..each };
+        assert_eq!(more(of_three_kilobytes)[1], 10_000_000.0, "the body is stored and deleted whole");
+        assert_eq!(more(traffic()), [0.0; 6]);
     }
 
     #[test]

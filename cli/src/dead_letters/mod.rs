@@ -27,7 +27,7 @@ mod tally;
 
 use redial_adapters::dead_letters_dynamo::DynamoDeadLetters;
 
-pub(crate) use checkpoint::{Checkpoint, Identity, default_path};
+pub(crate) use checkpoint::Checkpoint;
 pub(crate) use filter::Filter;
 pub(crate) use letters::{Letters, count};
 pub(crate) use purge::purge;

@@ -4,17 +4,15 @@
 //! leaves undone of that is done again or lost without harm: a batch that is sent twice is dropped once by the ledger, and
 //! a mark only spares a later replay the way.
 
-use std::{future::Future, path::Path, pin::Pin, time::Duration};
+use std::{future::Future, path::Path};
 
-use futures_util::future::{Either, join_all, select, try_join_all};
+use futures_util::future::{join_all, try_join_all};
 use indicatif::ProgressBar;
 use redial_adapters::{
     dead_letters_dynamo::{Described, DynamoDeadLetters, Position},
     system::System,
 };
-use redial_core::{
-    dead_letter::LetterKey, lane::Lane, ports::Clock as _, ports::PortError, rate::Rate, time::Timestamp,
-};
+use redial_core::{dead_letter::LetterKey, lane::Lane, ports::Clock as _, ports::PortError, rate::Rate};
 
 use super::{
     Checkpoint, Filter, Letters, Tally,
@@ -22,7 +20,10 @@ use super::{
     resend::{Permissions, Resend, Skip, resend, worth_reading},
 };
 use crate::{
+    checkpoint::Resumable as _,
     failure::Failure,
+    interrupt::ends,
+    pace::Pace,
     send::{Outgoing, Queue},
     terminal::say,
 };
@@ -35,9 +36,6 @@ const MOST_BYTES: usize = 1_048_576;
 
 /// How many letters a preview looks at together.
 const LOOKED_AT: usize = 32;
-
-/// So many batches a second where the rate is high enough: a flow rather than gusts.
-const BATCHES_A_SECOND: f64 = 5.0;
 
 /// The two retry queues.
 #[derive(Clone, Debug)]
@@ -113,7 +111,7 @@ pub(crate) async fn replay(
 ) -> Result<Ended, Failure> {
     let mut interrupted = std::pin::pin!(interrupted);
     let mut letters = Letters::open(store, &plan.filter, checkpoint.after(), LARGE_PAGE).await?;
-    let mut pace = Pace::new(plan.rate);
+    let mut pace = Pace::new(plan.rate, MOST);
     loop {
         let some = letters.some(pace.batch).await?;
         let Some(last) = some.last().map(Position::of) else { return Ok(Ended::Done) };
@@ -158,7 +156,7 @@ async fn prepared<'a>(
             return Ok((described, Err(skip)));
         }
         let stored = store.stored_body(&described.reference.letter_key()).await?;
-        Ok((described, resend(&described.reference, stored, may, System.now())))
+        Ok((described, resend(described, stored, may, System.now())))
     });
     try_join_all(read).await
 }
@@ -211,74 +209,11 @@ fn batches(ready: Batch) -> Vec<(Lane, Batch)> {
     batches
 }
 
-/// Waits so long; says whether it was interrupted meanwhile.
-async fn ends(interrupted: Pin<&mut impl Future<Output = ()>>, pause: Duration) -> bool {
-    let pause = std::pin::pin!(tokio::time::sleep(pause));
-    matches!(select(interrupted, pause).await, Either::Left(_))
-}
-
-/// A rate, kept from one batch to the next. Time that was lost is not made up for: after a pause the flow is what it was.
-#[derive(Debug)]
-struct Pace {
-    rate: Rate,
-    /// How many letters a batch is of.
-    batch: usize,
-    next: Option<Timestamp>,
-}
-
-impl Pace {
-    fn new(rate: Rate) -> Self {
-        let batch = (1..MOST).find(|size| rate.per_second() <= BATCHES_A_SECOND * *size as f64);
-        Self { rate, batch: batch.unwrap_or(MOST), next: None }
-    }
-
-    /// How long to wait before the next batch.
-    fn pause(&self, now: Timestamp) -> Duration {
-        self.next.map_or(Duration::ZERO, |next| next.since(now))
-    }
-
-    /// So many go out at `now`.
-    fn goes(&mut self, number: usize, now: Timestamp) {
-        let (count, ms) = self.rate.ratio();
-        let takes = Duration::from_millis((number as u64 * ms).div_ceil(count));
-        self.next = Some(self.next.map_or(now, |next| next.max(now)).plus(takes));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use redial_core::identity::{DeliveryId, Tenant};
 
     use super::*;
-
-    fn rate(text: &str) -> Rate {
-        Rate::parse(text).expect("a rate")
-    }
-
-    #[test]
-    fn a_batch_is_a_fifth_of_a_second_s_letters_and_at_most_ten() {
-        for (text, size) in [("50/s", 10), ("2000/s", 10), ("20/s", 4), ("5/s", 1), ("1/h", 1), ("6/s", 2)] {
-            assert_eq!(Pace::new(rate(text)).batch, size, "{text}");
-        }
-    }
-
-    #[test]
-    fn the_flow_keeps_its_rate_and_makes_up_for_nothing() {
-        let mut pace = Pace::new(rate("50/s"));
-        let at = Timestamp::from_ms;
-        assert_eq!(pace.pause(at(0)), Duration::ZERO);
-        pace.goes(10, at(0));
-        assert_eq!(pace.pause(at(50)), Duration::from_millis(150));
-        pace.goes(10, at(200));
-        assert_eq!(pace.pause(at(200)), Duration::from_millis(200));
-        // It stood still for a while; what it might have sent then is not sent now.
-        assert_eq!(pace.pause(at(9_000)), Duration::ZERO);
-        pace.goes(5, at(9_000));
-        assert_eq!(pace.pause(at(9_000)), Duration::from_millis(100));
-        // What was skipped takes no time.
-        pace.goes(0, at(9_100));
-        assert_eq!(pace.pause(at(9_100)), Duration::ZERO);
-    }
 
     #[test]
     fn batches_are_of_one_lane_and_of_what_sqs_takes() {

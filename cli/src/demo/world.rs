@@ -112,6 +112,7 @@ impl World {
             subscriptions: DynamoSubscriptions::new(
                 dynamodb.clone(),
                 tables.subscriptions,
+                tables.audiences,
                 control,
                 webhook_keys.clone(),
             ),

@@ -11,7 +11,7 @@ use super::{
 };
 
 /// The variables that name parts of the stack, with the template's outputs that name them too.
-const PARTS: [(&str, &str); 15] = [
+const PARTS: [(&str, &str); 16] = [
     ("INGEST_QUEUE_URL", "IngestQueueUrl"),
     ("BULK_QUEUE_URL", "BulkQueueUrl"),
     ("RETRY_QUEUE_URL", "RetryQueueUrl"),
@@ -20,6 +20,7 @@ const PARTS: [(&str, &str); 15] = [
     ("QUARANTINE_URL", "QuarantineQueueUrl"),
     ("DELIVERIES_TABLE", "DeliveriesTableName"),
     ("SUBSCRIPTIONS_TABLE", "SubscriptionsTableName"),
+    ("AUDIENCES_TABLE", "AudiencesTableName"),
     ("PARKED_TABLE", "ParkedTableName"),
     ("DEAD_LETTERS_TABLE", "DeadLettersTableName"),
     ("CONTROL_TABLE", "ControlTableName"),
@@ -30,12 +31,11 @@ const PARTS: [(&str, &str); 15] = [
 ];
 
 const DEPLOY_AGAIN: &str =
-    "deploy the template again with the values that you want; it sets both functions' environments";
+    "deploy the template again with the values that you want; it sets all functions' environments";
 
 pub(super) fn check(stack: &Stack) -> Report {
     let mut report = Report::new("configuration");
-    report
-        .well("both functions' environments are complete, and name the stack's own queues, tables and keys");
+    report.well("all functions' environments are complete, and name the stack's own queues, tables and keys");
     for (name, function) in stack.functions() {
         match function {
             Ok(function) => {
@@ -58,6 +58,7 @@ fn valid(function: &Function, report: &mut Report) {
     let lookup = |name: &str| function.lookup(name);
     let read = match function.name {
         "dispatch" => config::dispatch(lookup).map(|_| ()),
+        "ingest" => config::ingest(lookup).map(|_| ()),
         _ => config::cleanup(lookup).map(|_| ()),
     };
     if let Err(error) = read {

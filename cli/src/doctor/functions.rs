@@ -18,7 +18,7 @@ pub(super) fn check(stack: &Stack) -> Report {
     let mut report = Report::new("functions");
     // What cannot be read is told by the check of the configuration.
     for function in stack.functions().into_iter().filter_map(|(_, function)| function.as_ref().ok()) {
-        report.well("both are active, and dispatch's time-out leaves room for the longest attempt");
+        report.well("all are active, and dispatch's time-out leaves room for the longest attempt");
         state(function, &mut report);
     }
     match &stack.dispatch {
@@ -99,7 +99,7 @@ mod tests {
 
     use super::{super::stack::tests::deployed, *};
 
-    const COMPLETE: [(&str, &str); 16] = [
+    const COMPLETE: [(&str, &str); 17] = [
         ("INGEST_QUEUE_URL", "https://sqs.example/1/ingest"),
         ("BULK_QUEUE_URL", "https://sqs.example/1/bulk"),
         ("RETRY_QUEUE_URL", "https://sqs.example/1/retry"),
@@ -107,6 +107,7 @@ mod tests {
         ("DLQ_URL", "https://sqs.example/1/dlq"),
         ("DELIVERIES_TABLE", "deliveries"),
         ("SUBSCRIPTIONS_TABLE", "subscriptions"),
+        ("AUDIENCES_TABLE", "audiences"),
         ("PARKED_TABLE", "parked"),
         ("DEAD_LETTERS_TABLE", "dead_letters"),
         ("CONTROL_TABLE", "control"),

@@ -14,19 +14,16 @@
 //! | `clock` | this machine's against the service's |
 //! | `tables` | state, indexes, expiry |
 //! | `waits` | the state machine, and executions that should have ended |
-//! | `alarms`, `cloudwatch` | the template's alarms: there, telling someone, quiet |
+//! | `alarms` | the template's alarms: there, telling someone, quiet |
 //! | `origins` | breakers and limits |
 //!
 //! | file | what it is for |
 //! |---|---|
 //! | `stack` | what several checks need, read once |
-//! | `asked` | an AWS call that gave no answer: refused, nothing there, or failed |
 //! | `report` | findings, and how they read |
 
 mod alarms;
-mod asked;
 mod clock;
-mod cloudwatch;
 mod configuration;
 mod functions;
 mod keys;
@@ -41,7 +38,7 @@ mod waits;
 use futures_util::join;
 
 use self::{report::Report, stack::Stack};
-use crate::target::Target;
+use crate::{asked, cloudwatch, target::Target};
 
 pub(crate) use self::report::Diagnosis;
 

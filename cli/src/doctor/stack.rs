@@ -56,6 +56,7 @@ pub(super) struct Stack {
     outputs: Result<BTreeMap<String, String>, Trouble>,
     pub(super) dispatch: Result<Function, Trouble>,
     pub(super) cleanup: Result<Function, Trouble>,
+    ingest: Result<Function, Trouble>,
 }
 
 impl Stack {
@@ -72,12 +73,14 @@ impl Stack {
             outputs = outputs_of(&cloudformation, &deployed_as, &target.dispatch).await;
             name = deployed_as;
         }
-        let cleanup = match outputs.as_ref().map(|outputs| outputs.get("CleanupFunctionName")) {
-            Ok(Some(cleanup)) => function(&target, "cleanup", cleanup).await,
+        let of_output = async |name, output| match outputs.as_ref().map(|outputs| outputs.get(output)) {
+            Ok(Some(deployed_as)) => function(&target, name, deployed_as).await,
             Ok(None) => Err(Trouble::Absent),
             Err(trouble) => Err(trouble.clone()),
         };
-        Self { target, name, outputs, dispatch, cleanup }
+        let cleanup = of_output("cleanup", "CleanupFunctionName").await;
+        let ingest = of_output("ingest", "IngestFunctionName").await;
+        Self { target, name, outputs, dispatch, cleanup, ingest }
     }
 
     /// Its name in CloudFormation.
@@ -85,9 +88,9 @@ impl Stack {
         &self.name
     }
 
-    /// Both functions.
-    pub(super) fn functions(&self) -> [(&'static str, &Result<Function, Trouble>); 2] {
-        [("dispatch", &self.dispatch), ("cleanup", &self.cleanup)]
+    /// All functions.
+    pub(super) fn functions(&self) -> [(&'static str, &Result<Function, Trouble>); 3] {
+        [("dispatch", &self.dispatch), ("cleanup", &self.cleanup), ("ingest", &self.ingest)]
     }
 
     /// The template's outputs.
@@ -103,12 +106,7 @@ impl Stack {
 
     /// Whether it runs on an emulator on this machine, where alarms never fire.
     pub(super) fn is_emulated(&self) -> bool {
-        let host = |url: &str| {
-            let after = url.split_once("://").map_or(url, |(_, after)| after);
-            after.split(['/', ':']).next().unwrap_or_default().to_owned()
-        };
-        let here = |host: String| host == "localhost" || host.starts_with("127.");
-        self.target.sdk.endpoint_url().is_some_and(|url| here(host(url)))
+        self.target.is_emulated()
     }
 }
 

@@ -20,9 +20,10 @@ struct Table {
     expires: bool,
 }
 
-const TABLES: [Table; 5] = [
+const TABLES: [Table; 6] = [
     Table { name: "deliveries", indexes: &[], expires: true },
     Table { name: "subscriptions", indexes: &["failing_by_tenant"], expires: false },
+    Table { name: "audiences", indexes: &[], expires: true },
     Table { name: "parked", indexes: &[], expires: false },
     Table { name: "dead letters", indexes: &["by_day", "bodies_by_hour"], expires: true },
     Table { name: "control", indexes: &[], expires: true },
@@ -37,8 +38,14 @@ struct Described {
 pub(super) async fn check(stack: &Stack) -> Report {
     let mut report = Report::new("tables");
     let tables = &stack.target.tables;
-    let names =
-        [&tables.deliveries, &tables.subscriptions, &tables.parked, &tables.dead_letters, &tables.control];
+    let names = [
+        &tables.deliveries,
+        &tables.subscriptions,
+        &tables.audiences,
+        &tables.parked,
+        &tables.dead_letters,
+        &tables.control,
+    ];
     let client = aws_sdk_dynamodb::Client::new(&stack.target.sdk);
     let described = join_all(names.map(|name| described(&client, name))).await;
     let expiries = join_all(names.map(|name| expiry(&client, name))).await;
@@ -46,7 +53,7 @@ pub(super) async fn check(stack: &Stack) -> Report {
         match described {
             Ok(described) => {
                 report.well(
-                    "the five tables are active, with their indexes, and items expire where they are to",
+                    "the six tables are active, with their indexes, and items expire where they are to",
                 );
                 judge(table, &described, &mut report);
             }
@@ -139,12 +146,12 @@ mod tests {
 
     fn found(described: &Described, expiry: Option<TimeToLiveStatus>, attribute: &str) -> Vec<String> {
         let mut report = Report::new("tables");
-        judge(&TABLES[3], described, &mut report);
+        judge(&TABLES[4], described, &mut report);
         let expiry = TimeToLiveDescription::builder()
             .set_time_to_live_status(expiry)
             .attribute_name(attribute)
             .build();
-        judge_expiry(&TABLES[3], Some(&expiry), &mut report);
+        judge_expiry(&TABLES[4], Some(&expiry), &mut report);
         report.findings.into_iter().map(|finding| finding.found).collect()
     }
 

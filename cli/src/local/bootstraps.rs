@@ -13,7 +13,7 @@ use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 use super::{LocalError, Progress};
 
 /// Package, binary and folder of every function.
-pub(super) const FUNCTIONS: [&str; 2] = ["dispatch", "cleanup"];
+pub(super) const FUNCTIONS: [&str; 3] = ["dispatch", "cleanup", "ingest"];
 
 /// One function's deployment package.
 pub(super) struct Bundle {

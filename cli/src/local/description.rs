@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::LocalError;
+use super::{LocalError, emulator_differences};
 
 /// A stack that is up. Its JSON is what `redial local up --json` prints.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -21,6 +21,8 @@ pub struct Description {
     pub state_machine: String,
     /// Names of the functions.
     pub functions: Functions,
+    /// Address of the HTTP API, without a slash at its end; null if the stack has none.
+    pub api_url: Option<String>,
     /// Name or ARN of the secret with the key that webhooks' secrets are sealed with.
     pub webhook_key_secret: String,
     /// Process id of the embedded emulator; null for a LocalStack, which is not ours.
@@ -44,6 +46,9 @@ pub struct Queues {
     pub dead_letter: String,
     /// Messages that were received twenty times.
     pub quarantine: String,
+    /// Events for producers, where there are any.
+    #[serde(default)]
+    pub events: Option<String>,
 }
 
 /// Names of the tables.
@@ -53,6 +58,8 @@ pub struct Tables {
     pub deliveries: String,
     /// Subscriptions and their health.
     pub subscriptions: String,
+    /// Which of them a tag gathers.
+    pub audiences: String,
     /// Messages in a long wait.
     pub parked: String,
     /// Dead letters and their bodies.
@@ -68,6 +75,8 @@ pub struct Functions {
     pub dispatch: String,
     /// Tidies up.
     pub cleanup: String,
+    /// Takes messages over HTTP.
+    pub ingest: String,
 }
 
 impl Description {
@@ -75,6 +84,7 @@ impl Description {
     pub(super) fn from_outputs(
         endpoint: &str,
         outputs: &BTreeMap<String, String>,
+        events: Option<String>,
         pid: Option<u32>,
         vapid_public_key: String,
     ) -> Result<Self, LocalError> {
@@ -91,10 +101,12 @@ impl Description {
                 retry_bulk: output("RetryBulkQueueUrl")?,
                 dead_letter: output("DeadLetterQueueUrl")?,
                 quarantine: output("QuarantineQueueUrl")?,
+                events,
             },
             tables: Tables {
                 deliveries: output("DeliveriesTableName")?,
                 subscriptions: output("SubscriptionsTableName")?,
+                audiences: output("AudiencesTableName")?,
                 parked: output("ParkedTableName")?,
                 dead_letters: output("DeadLettersTableName")?,
                 control: output("ControlTableName")?,
@@ -103,7 +115,9 @@ impl Description {
             functions: Functions {
                 dispatch: output("DispatchFunctionName")?,
                 cleanup: output("CleanupFunctionName")?,
+                ingest: output("IngestFunctionName")?,
             },
+            api_url: outputs.get("ApiUrl").map(|url| emulator_differences::api_url(endpoint, url)),
             webhook_key_secret: output("WebhookKeySecretId")?,
             pid,
             vapid_public_key,

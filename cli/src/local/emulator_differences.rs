@@ -6,6 +6,7 @@
 //! | Its CloudFormation refuses alarms over metric math | those alarms are left out; none would ever fire, since embedded metrics are not read |
 //! | `TimeToLiveSpecification` is ignored | `UpdateTimeToLive` after the deployment |
 //! | Its process's `AWS_ENDPOINT_URL` overrides a function's own | functions are pointed elsewhere through the process ([`super::emulator_process`]) |
+//! | A function's URL is one of AWS's, which leads nowhere | the emulator's own path to it is taken ([`api_url`]) |
 //! | A failing poller is a line in its log and nothing else | [`poller_failure`] finds it |
 //!
 //! Further differences need nothing here: queue and bucket policies and roles are not enforced, generated secrets
@@ -72,7 +73,7 @@ pub(super) async fn switch_on_expiry(
         .enabled(true)
         .build()
         .expect("both of its fields are set");
-    for table in [&tables.deliveries, &tables.dead_letters, &tables.control] {
+    for table in [&tables.deliveries, &tables.audiences, &tables.dead_letters, &tables.control] {
         dynamodb
             .update_time_to_live()
             .table_name(table)
@@ -82,6 +83,18 @@ pub(super) async fn switch_on_expiry(
             .map_err(call("UpdateTimeToLive"))?;
     }
     Ok(())
+}
+
+/// Where the HTTP API is, whose address the stack says is `url`. LocalStack's leads to it; the embedded emulator gives one of
+/// AWS's, and has a path for its first label.
+pub(super) fn api_url(endpoint: &str, url: &str) -> String {
+    let label = url.strip_prefix("https://").and_then(|rest| rest.split_once(".lambda-url."));
+    match label {
+        Some((id, rest)) if rest.trim_end_matches('/').ends_with(".on.aws") => {
+            format!("{endpoint}/_aws/lambda-url/{id}")
+        }
+        Some(_) | None => url.trim_end_matches('/').to_owned(),
+    }
 }
 
 /// The line that says a mapping's poller failed, if the emulator's log has one: messages may then never have been
@@ -116,6 +129,19 @@ mod tests {
     }
 
     #[test]
+    fn a_url_of_aws_s_becomes_the_emulator_s_path_and_others_stay() {
+        let of = |url: &str| api_url("http://127.0.0.1:4566", url);
+        assert_eq!(
+            of("https://abc.lambda-url.us-east-1.on.aws/"),
+            "http://127.0.0.1:4566/_aws/lambda-url/abc"
+        );
+        for url in ["http://abc.lambda-url.us-east-1.localhost.localstack.cloud:4566", "https://x.example"] {
+            let told = format!("{url}/");
+            assert_eq!(of(&told), url);
+        }
+    }
+
+    #[test]
     fn the_tables_switched_on_are_those_of_the_template() {
         let expiring: Vec<String> = template()
             .entries()
@@ -126,6 +152,6 @@ mod tests {
             })
             .filter_map(|entry| entry.trim_start().split(':').next().map(str::to_owned))
             .collect();
-        assert_eq!(expiring, ["DeliveriesTable", "DeadLettersTable", "ControlTable"]);
+        assert_eq!(expiring, ["DeliveriesTable", "AudiencesTable", "DeadLettersTable", "ControlTable"]);
     }
 }

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use redial_adapters::vapid::VapidKeysError;
+
 /// What went wrong, in words for whoever typed the command. None of it is transient: nothing is retried.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalError {
@@ -62,7 +64,7 @@ pub enum LocalError {
     },
     /// The VAPID key in the environment cannot be read.
     #[error("VAPID_PRIVATE_KEY: {0}")]
-    VapidKey(&'static str),
+    VapidKey(VapidKeysError),
     /// A stack of this name runs already.
     #[error("a stack named {0} is already up: take it down first, or give another --name")]
     AlreadyUp(String),

@@ -19,6 +19,7 @@ mod emulator_differences;
 mod emulator_install;
 mod emulator_process;
 mod error;
+mod events;
 mod options;
 mod package;
 mod registry;
@@ -30,6 +31,7 @@ pub use error::LocalError;
 pub(crate) use options::workspace;
 pub use options::{Emulator, LOCALSTACK_ENDPOINT, Options, Progress};
 pub use registry::{Known, known, take_down};
+pub(crate) use stack::http_client;
 pub use stack::{Stack, sdk_config};
 
 /// A Python that has what `infra/local/requirements.txt` lists, installed if need be. Blocks for as long as that takes.

@@ -89,6 +89,8 @@ pub struct Options {
     pub vapid_private_key: Option<String>,
     /// VAPID subject. `None` is an address that reaches nobody.
     pub vapid_subject: Option<String>,
+    /// Whether there is a queue of events, and ends are told there.
+    pub events: bool,
     /// Who hears what takes long.
     pub progress: Progress,
 }
@@ -110,6 +112,7 @@ impl Default for Options {
             bootstraps: None,
             vapid_private_key: None,
             vapid_subject: None,
+            events: false,
             progress: Progress::silent(),
         }
     }

@@ -14,7 +14,7 @@ use super::{
     deploy::{self, Deployment},
     emulator_differences, emulator_install,
     emulator_process::{self, EmulatorProcess},
-    options,
+    events, options,
     package::{self, Template},
     registry,
     vapid_key::VapidKey,
@@ -65,6 +65,7 @@ impl Stack {
 
         progress.say("deploying the template");
         let sdk = sdk_config(&endpoint);
+        let events = if options.events { Some(events::create(&sdk, &options.name).await?) } else { None };
         let deployment = Deployment {
             name: &options.name,
             template: &template,
@@ -84,7 +85,7 @@ impl Stack {
             }
         };
         let pid = emulator.as_ref().map(EmulatorProcess::pid);
-        let description = Description::from_outputs(&endpoint, &outputs, pid, vapid.public)?;
+        let description = Description::from_outputs(&endpoint, &outputs, events, pid, vapid.public)?;
         if emulator.is_some() {
             let dynamodb = aws_sdk_dynamodb::Client::new(&sdk);
             emulator_differences::switch_on_expiry(&dynamodb, &description.tables).await?;
@@ -200,12 +201,15 @@ fn parameters(options: &Options, vapid: &VapidKey) -> Result<BTreeMap<String, St
         let file = file.canonicalize().map_err(LocalError::file(file))?;
         parameters.insert("EgressCaFile".to_owned(), file.to_string_lossy().into_owned());
     }
+    if options.events {
+        parameters.insert("EventsQueueArn".to_owned(), events::arn(&options.name));
+    }
     parameters.extend(options.parameters.clone());
     Ok(parameters)
 }
 
 /// A client for plain HTTP on this machine: no proxy and no root certificates, neither of which it could use.
-fn http_client() -> Result<reqwest::Client, LocalError> {
+pub(crate) fn http_client() -> Result<reqwest::Client, LocalError> {
     let _installed_before = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
         .no_proxy()

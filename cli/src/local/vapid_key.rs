@@ -1,14 +1,13 @@
-//! The VAPID key pair that a local stack signs with: the one in the environment, or a new one.
+//! The VAPID keys that a local stack signs with: those in the environment, or a new one.
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use p256::{SecretKey, elliptic_curve::sec1::ToEncodedPoint as _, pkcs8::DecodePrivateKey as _};
-use ring::{rand::SystemRandom, signature::ECDSA_P256_SHA256_FIXED_SIGNING, signature::EcdsaKeyPair};
+use redial_adapters::vapid::VapidKeys;
 
 use super::LocalError;
+use crate::rotation::new_key::NewKey;
 
-/// A private key as text and the public key that belongs to it.
+/// Private keys as text and the public key that new subscribers are given.
 pub(super) struct VapidKey {
-    /// As given (base64url scalar or PEM), or a new base64url scalar.
+    /// As given (base64url scalar, PEM, or several as JSON), or a new base64url scalar.
     pub(super) private: String,
     /// The uncompressed point, base64url: what a browser takes as `applicationServerKey`.
     pub(super) public: String,
@@ -17,32 +16,17 @@ pub(super) struct VapidKey {
 impl VapidKey {
     /// A new pair.
     pub(super) fn generate() -> Self {
-        let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
-            .expect("the system has randomness");
-        let key = SecretKey::from_pkcs8_der(pkcs8.as_ref()).expect("ring writes PKCS#8 that can be read");
-        Self { private: URL_SAFE_NO_PAD.encode(key.to_bytes()), public: public_of(&key) }
+        let key = NewKey::generate();
+        Self { private: key.private().expose().to_owned(), public: key.public() }
     }
 
-    /// Reads a base64url scalar as node web-push makes it, or a PKCS#8 or SEC1 PEM.
+    /// Reads whatever a stack takes.
     pub(super) fn parse(text: &str) -> Result<Self, LocalError> {
-        let trimmed = text.trim();
-        let key = if trimmed.starts_with("-----BEGIN") {
-            SecretKey::from_pkcs8_pem(trimmed).ok().or_else(|| SecretKey::from_sec1_pem(trimmed).ok())
-        } else {
-            URL_SAFE_NO_PAD
-                .decode(trimmed.trim_end_matches('='))
-                .ok()
-                .and_then(|scalar| SecretKey::from_slice(&scalar).ok())
-        };
-        let key = key.ok_or(LocalError::VapidKey(
-            "neither 32 bytes of base64url nor a PKCS#8 or SEC1 PEM of a P-256 private key",
-        ))?;
-        Ok(Self { private: trimmed.to_owned(), public: public_of(&key) })
+        let keys = VapidKeys::parse(text).map_err(LocalError::VapidKey)?;
+        let (_, current) =
+            keys.get(Some(keys.current_id())).expect("invariant: the current key is one of the keys");
+        Ok(Self { private: text.trim().to_owned(), public: current.public_base64url().to_owned() })
     }
-}
-
-fn public_of(key: &SecretKey) -> String {
-    URL_SAFE_NO_PAD.encode(key.public_key().to_encoded_point(false).as_bytes())
 }
 
 #[cfg(test)]
@@ -53,8 +37,17 @@ mod tests {
     fn a_made_key_is_read_back_with_the_same_public_key() {
         let made = VapidKey::generate();
         let read = VapidKey::parse(&format!("  {}\n", made.private)).expect("it was just written");
-        assert_eq!(read.public, made.public);
-        assert_eq!(URL_SAFE_NO_PAD.decode(&made.public).expect("base64url").len(), 65);
+        assert_eq!((&read.public, &read.private), (&made.public, &made.private));
+    }
+
+    #[test]
+    fn of_several_the_current_one_is_what_browsers_are_given() {
+        let [old, new] = [VapidKey::generate(), VapidKey::generate()];
+        let set = format!(
+            r#"{{"default":"a","current":"b","keys":{{"a":"{}","b":"{}"}}}}"#,
+            old.private, new.private
+        );
+        assert_eq!(VapidKey::parse(&set).expect("a set").public, new.public);
     }
 
     #[test]

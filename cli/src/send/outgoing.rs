@@ -4,15 +4,20 @@ use std::net::IpAddr;
 
 use redial_adapters::egress::is_public;
 use redial_core::{
+    access::TokenKeys,
+    channel::Channel,
     endpoint::Endpoint,
     identity::{DeliveryId, Tenant},
     message::{IdSource, Inbound, Message, QueueKind, To, parse},
-    payload::MAX_WEB_PUSH_PLAINTEXT,
+    plaintext::{Plaintext, TooLong},
     time::Timestamp,
 };
 use serde::de::IgnoredAny;
 
 use super::documents::{Document, MAX_MESSAGE_BYTES, Unreadable};
+
+/// What SQS's ids look like.
+const SQS_MESSAGE_ID: &str = "00000000-0000-0000-0000-000000000000";
 
 /// A message that may be sent.
 #[derive(Clone, PartialEq, Eq)]
@@ -36,21 +41,18 @@ impl std::fmt::Debug for Outgoing {
 }
 
 /// What will become of a message, if that is clear already and not good.
-fn warning(line: u64, message: &Message) -> Option<String> {
-    let bytes = message.payload.len();
-    let too_long = bytes > MAX_WEB_PUSH_PLAINTEXT;
-    let payload = || {
-        format!("line {line}: payload: {bytes} bytes, and web push carries at most {MAX_WEB_PUSH_PLAINTEXT}")
-    };
+fn warning(line: u64, message: &Message, now: Timestamp) -> Option<String> {
     match &message.to {
-        To::WebPush(_) => {
-            too_long.then(|| format!("{}: it will be a dead letter (payload_too_large)", payload()))
-        }
-        To::Subscription(_) => too_long.then(|| {
+        To::WebPush(_) => of_a_push(message, line, now),
+        To::Subscription(_) => too_long(message, now).map(|it| {
             format!(
-                "{}: it will be a dead letter (payload_too_large) if the subscription is a browser's",
-                payload()
+                "line {line}: {it}: it will be a dead letter (payload_too_large) if the subscription is a browser's"
             )
+        }),
+        // What is sealed is each recipient's own message, whose id is longer than most.
+        To::Audience(_) => of_a_push(message, line, now).or_else(|| {
+            let too_long = too_long(&message.as_long_as_a_recipient_s(), now)?;
+            Some(format!("line {line}: {too_long}: each recipient's will be a dead letter (payload_too_large)"))
         }),
         To::Webhook(endpoint) => may_not_be_posted_to(endpoint).then(|| {
             format!(
@@ -60,6 +62,20 @@ fn warning(line: u64, message: &Message) -> Option<String> {
         }),
     }
 }
+
+fn of_a_push(message: &Message, line: u64, now: Timestamp) -> Option<String> {
+    too_long(message, now)
+        .map(|it| format!("line {line}: {it}: it will be a dead letter (payload_too_large)"))
+}
+
+/// Whether no push carries it. The token in an envelope is as long with this key as with the one that a stack makes for itself; one
+/// with a longer id takes a little more.
+fn too_long(message: &Message, now: Timestamp) -> Option<TooLong> {
+    let keys = TokenKeys::new([("k1".to_owned(), [0; TokenKeys::KEY_BYTES])])
+        .expect("invariant: one key with an id");
+    Plaintext::of(message, message.deadline(Channel::WebPush, now), &keys).too_long()
+}
+
 /// Whether egress refuses it without an exception: a port other than that of https, or an address that is not public. Where
 /// a name leads is not asked.
 fn may_not_be_posted_to(endpoint: &Endpoint) -> bool {
@@ -85,11 +101,11 @@ pub(super) fn read(document: Document, now: Timestamp) -> Result<Outgoing, Vec<S
             format!("line {line}: (the whole text): expected characters that SQS takes, found U+{unfit:04X}");
         return Err(vec![error]);
     }
-    // The id is only a placeholder: SQS makes one when the message is sent.
-    match parse(&body, QueueKind::Ingest, "", now) {
+    // The id is only a placeholder as long as that which SQS makes when the message is sent.
+    match parse(&body, QueueKind::Ingest, SQS_MESSAGE_ID, now) {
         Ok(Inbound::Message(message, _)) => Ok(Outgoing {
             line,
-            warning: warning(line, &message),
+            warning: warning(line, &message, now),
             tenant: message.tenant,
             id: match message.id_source {
                 IdSource::Producer | IdSource::IdempotencyKey => Some(message.id),
@@ -97,7 +113,7 @@ pub(super) fn read(document: Document, now: Timestamp) -> Result<Outgoing, Vec<S
             },
             body,
         }),
-        Ok(Inbound::Release(_)) => {
+        Ok(Inbound::Release(_) | Inbound::Expand(_) | Inbound::Recipient(..)) => {
             Err(vec![format!("line {line}: release: expected no such field, found one")])
         }
         Err(refusal) => {
@@ -119,6 +135,8 @@ fn place_of_the_mistake(body: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use redial_core::payload::MAX_WEB_PUSH_PLAINTEXT;
+
     use super::*;
 
     fn document(text: &str) -> Document {
@@ -158,6 +176,39 @@ mod tests {
         let told = of(MAX_WEB_PUSH_PLAINTEXT + 1).expect("too long");
         assert!(told.starts_with("line 7: payload: 3994 bytes"), "{told}");
         assert!(told.ends_with("if the subscription is a browser's"), "{told}");
+
+        let with_acks = |bytes| {
+            message(&format!(r#","payload":"{}","acks":true"#, "x".repeat(bytes))).expect("valid").warning
+        };
+        let told = with_acks(MAX_WEB_PUSH_PLAINTEXT - 100).expect("too long with its envelope");
+        assert!(
+            told.starts_with(
+                "line 7: payload: 3895 bytes in an envelope for acknowledgements that takes 151 more"
+            ),
+            "{told}"
+        );
+        assert_eq!(with_acks(MAX_WEB_PUSH_PLAINTEXT - 151 - 2), None);
+    }
+
+    #[test]
+    fn a_message_to_an_audience_is_read_and_warned_of_where_no_recipient_s_push_carries_it() {
+        let to = |audience: &str, bytes: usize| {
+            let payload = "x".repeat(bytes);
+            let text = format!(
+                r#"{{"tenant":"acme","id":"n","to":{{"audience":{audience}}},"acks":true,"payload":"{payload}"}}"#
+            );
+            read(document(&text), Timestamp::from_secs(1))
+        };
+        let news = r#"{"tag":"news","rate":"500/s"}"#;
+        let known = to(news, 1).expect("valid");
+        assert_eq!((known.id.as_ref().map(DeliveryId::as_str), known.warning), (Some("n"), None));
+        // Of the message's own id the envelope would take 84 bytes less.
+        assert_eq!(to(news, MAX_WEB_PUSH_PLAINTEXT - 250).expect("valid").warning, None);
+        let told = to(news, MAX_WEB_PUSH_PLAINTEXT - 150).expect("valid").warning.expect("too long");
+        assert!(told.ends_with(": each recipient's will be a dead letter (payload_too_large)"), "{told}");
+        let told = to(news, MAX_WEB_PUSH_PLAINTEXT).expect("valid").warning.expect("too long");
+        assert!(told.ends_with(": it will be a dead letter (payload_too_large)"), "{told}");
+        assert!(to(r#"{"tag":"s3cret!"}"#, 1).expect_err("no tag").iter().all(|it| !it.contains("s3cret")));
     }
 
     #[test]

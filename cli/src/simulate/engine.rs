@@ -234,6 +234,7 @@ impl<'a> Engine<'a> {
                 self.tally.waits(&road);
             }
             Plan::Sent
+            | Plan::Expand
             | Plan::Gone { .. }
             | Plan::Expired
             | Plan::FailedNoRetries(_)

@@ -14,7 +14,7 @@
 //!
 //! | file | concept |
 //! |---|---|
-//! | `scenario`, `outage`, `tenants`, `span` | what is simulated, and how it is written |
+//! | `scenario`, `outage`, `tenants` | what is simulated, and how it is written |
 //! | `provider` | capacity and outage |
 //! | `engine`, `calendar` | the event loop, and who comes back when |
 //! | `workers` | who protects the provider, if the scenario has workers, and what they share |
@@ -29,7 +29,6 @@ mod picture;
 mod provider;
 mod report;
 mod scenario;
-mod span;
 mod tally;
 mod tenants;
 mod workers;
@@ -46,8 +45,7 @@ pub(crate) use outage::Outage;
 pub(crate) use picture::picture;
 pub(crate) use redial_core::rate::Rate;
 pub(crate) use report::{lines, to_json};
-pub(crate) use scenario::{Contender, Scenario};
-pub(crate) use span::span;
+pub(crate) use scenario::{Contender, Scenario, lag};
 pub(crate) use tally::Figures;
 pub(crate) use tenants::Tenants;
 pub(crate) use workers::Workers;

@@ -4,7 +4,8 @@
 
 use std::fmt;
 
-use super::{scenario::LONGEST_S, span::seconds};
+use super::scenario::LONGEST_S;
+use crate::span;
 
 /// How an outage is written, for errors.
 const FORMS: &str = "expected START..END from the start of the simulation: 5..35, 5s..35s, 1m..2m30s, 1h..2h";
@@ -20,7 +21,11 @@ impl Outage {
     /// Reads `START..END`; the error says what would do.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (start, end) = text.split_once("..").ok_or(FORMS)?;
-        let (start_s, end_s) = (seconds(start).ok_or(FORMS)?, seconds(end).ok_or(FORMS)?);
+        let seconds = |text: &str| {
+            let span = span::parse_or_seconds(text);
+            span.and_then(|span| u32::try_from(span.as_secs()).ok()).ok_or(FORMS)
+        };
+        let (start_s, end_s) = (seconds(start)?, seconds(end)?);
         if start_s >= end_s {
             return Err(format!("it starts at {start_s} s and ends at {end_s} s: expected START before END"));
         }
@@ -59,6 +64,7 @@ mod tests {
             ("0..1", 0, 1),
             ("1m..2m30s", 60, 150),
             ("1h..2h", 3_600, 7_200),
+            ("1d..1d1h", 86_400, 90_000),
             ("90..1h1m1s", 90, 3_661),
         ] {
             assert_eq!(Outage::parse(text), Ok(Outage { start_s, end_s }), "{text}");

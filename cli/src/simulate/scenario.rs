@@ -8,6 +8,7 @@ use redial_core::{
 };
 
 use super::{Rate, outage::Outage, tenants::Tenants, workers::Workers};
+use crate::span;
 
 /// No scenario's messages take longer to arrive, and no outage ends later, in seconds: a year.
 pub(super) const LONGEST_S: u32 = 365 * 86_400;
@@ -15,6 +16,16 @@ pub(super) const LONGEST_S: u32 = 365 * 86_400;
 /// The moment at which every simulation begins, in seconds of the epoch: midnight, so that buckets of waits begin where one
 /// expects them.
 const START_S: i64 = 1_798_761_600;
+
+/// Reads how late somebody is, a year at most; the error says what would do.
+pub(crate) fn lag(text: &str) -> Result<Duration, String> {
+    let lag = span::parse_or_seconds(text)
+        .ok_or("expected whole seconds, or days, hours, minutes and seconds: 2, 2s, 1m30s, 1h")?;
+    if lag > Duration::from_secs(LONGEST_S.into()) {
+        return Err(format!("it lasts {} s: expected {LONGEST_S} s (a year) at most", lag.as_secs()));
+    }
+    Ok(lag)
+}
 
 /// What is the same for all policies that are compared.
 #[derive(Clone, PartialEq, Debug)]
@@ -152,6 +163,16 @@ pub(super) mod tests {
         assert_eq!(scenario().check(), Ok(()));
         let slow = Scenario { rate: Rate::parse("1/h").expect("a rate"), ..scenario() };
         assert!(slow.check().expect_err("27 months").to_string().contains("20000 messages at 1/h"));
+    }
+
+    #[test]
+    fn a_lag_is_a_year_at_most() {
+        for (text, seconds) in [("0", 0), ("2", 2), ("2s", 2), ("1m30s", 90), ("365d", 31_536_000)] {
+            assert_eq!(lag(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for (text, said) in [("2.5s", "1m30s"), ("", "1m30s"), ("9000h", "a year"), ("31536001", "a year")] {
+            assert!(lag(text).expect_err(text).contains(said), "{text}");
+        }
     }
 
     #[test]

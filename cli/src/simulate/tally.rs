@@ -69,6 +69,7 @@ impl Tally {
             }
             Plan::DeadLetter(reason) => *self.dead_lettered.entry(reason).or_default() += 1,
             Plan::Gone { .. }
+            | Plan::Expand
             | Plan::Expired
             | Plan::FailedNoRetries(_)
             | Plan::Retry { .. }

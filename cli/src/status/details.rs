@@ -1,13 +1,16 @@
-//! What a delivery's ledger item holds that no decision needs: through which channel it goes, and what its attempts came to.
+//! A delivery's ledger item, read once: the entry, and what no decision needs: through which channel it goes, and what its
+//! attempts came to.
 
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::{Client, types::AttributeValue};
-use redial_adapters::ledger_dynamo;
+use redial_adapters::{acks_dynamo, ledger_dynamo};
 use redial_core::{
+    ack::AckEvent,
     channel::Channel,
     identity::DeliveryKey,
-    ledger::{PastAttempt, history::KEPT},
+    ledger::{Entry, PastAttempt, history::KEPT},
+    time::Timestamp,
 };
 
 use crate::{aws_words::in_words, failure::Failure};
@@ -26,20 +29,29 @@ pub(super) struct Details {
     pub(super) channel: Option<Channel>,
     /// Its latest attempts, the first first.
     pub(super) history: Vec<PastAttempt>,
+    /// What its user's browser told first, and when, in the order of [`AckEvent::ALL`].
+    pub(super) acknowledged: Vec<(AckEvent, Timestamp)>,
+}
+
+impl Details {
+    /// When its user's browser first told that.
+    pub(super) fn told(&self, event: AckEvent) -> Option<Timestamp> {
+        self.acknowledged.iter().find(|(of, _)| *of == event).map(|(_, at)| *at)
+    }
 }
 
 /// The ledger cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("the delivery cannot be looked up: GetItem: {0}")]
-struct DetailsError(String);
+struct LookupError(String);
 
 impl Items {
     pub(super) fn new(client: Client, table: String) -> Self {
         Self { client, table }
     }
 
-    /// The details of a delivery.
-    pub(super) async fn of(&self, key: &DeliveryKey) -> Result<Details, Failure> {
+    /// What the ledger holds of a delivery; `None` if nothing.
+    pub(super) async fn of(&self, key: &DeliveryKey) -> Result<Option<(Entry, Details)>, Failure> {
         let got = self
             .client
             .get_item()
@@ -48,8 +60,8 @@ impl Items {
             .consistent_read(true)
             .send()
             .await;
-        let item = got.map_err(|error| DetailsError(in_words(&error)))?.item.unwrap_or_default();
-        Ok(details(&item))
+        let item = got.map_err(|error| LookupError(in_words(&error)))?.item;
+        Ok(item.and_then(|item| Some((ledger_dynamo::entry(&item)?, details(&item)))))
     }
 }
 
@@ -58,7 +70,15 @@ fn details(item: &HashMap<String, AttributeValue>) -> Details {
     let past = |place| text(&ledger_dynamo::attribute(place)).and_then(|text| PastAttempt::from_text(text));
     let mut history: Vec<PastAttempt> = (0..KEPT).filter_map(past).collect();
     history.sort_by_key(|past| (past.turn(), past.at));
-    Details { channel: text("channel").and_then(|label| Channel::from_label(label)), history }
+    let told_at = |event| {
+        let at = item.get(acks_dynamo::attribute(event))?.as_n().ok()?.parse().ok()?;
+        Some((event, Timestamp::from_ms(at)))
+    };
+    Details {
+        channel: text("channel").and_then(|label| Channel::from_label(label)),
+        history,
+        acknowledged: AckEvent::ALL.into_iter().filter_map(told_at).collect(),
+    }
 }
 
 #[cfg(test)]
@@ -80,6 +100,14 @@ pub(super) mod tests {
         assert_eq!(of("webhook"), Some(Channel::Webhook));
         assert_eq!(of("web_push"), Some(Channel::WebPush));
         assert_eq!((of("pigeon"), details(&HashMap::new())), (None, Details::default()));
+    }
+
+    #[test]
+    fn acknowledgements_are_read_with_their_times() {
+        let item = HashMap::from([("clicked_at".to_owned(), AttributeValue::N("2000".to_owned()))]);
+        let details = details(&item);
+        assert_eq!(details.told(AckEvent::Clicked), Some(Timestamp::from_ms(2_000)));
+        assert_eq!((details.told(AckEvent::Displayed), details.acknowledged.len()), (None, 1));
     }
 
     #[test]

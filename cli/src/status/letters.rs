@@ -1,178 +1,107 @@
-//! The dead letters of an id: their descriptions, and until when their bodies are kept. The bodies themselves stay where
-//! they are.
+//! A dead letter as it is told. Its body stays where it is.
 
-use std::collections::{BTreeMap, HashMap};
-
-use aws_sdk_dynamodb::{Client, types::AttributeValue};
-use redial_core::{identity::DeliveryId, time::Timestamp};
+use redial_adapters::dead_letters_dynamo::Letter;
+use redial_core::time::Timestamp;
 use serde_json::{Value, json};
 
-use crate::{aws_words::in_words, failure::Failure};
-
-/// What is read of an item. A body is not, however long its text.
-const READ: [&str; 8] = ["sk", "kind", "reason", "detail", "status", "attempts", "at", "absent_from"];
-
-/// Between a letter's name and the parts of its body, in the sort key.
-const BODY: &str = "#body.";
-
-/// The `dead_letters` table.
-#[derive(Clone, Debug)]
-pub(super) struct Letters {
-    client: Client,
-    table: String,
+/// For a script.
+pub(super) fn to_json(letter: &Letter) -> Value {
+    let of_it = letter.described.as_ref().map(|described| &described.reference);
+    json!({
+        "letter": letter.key.letter,
+        "described": of_it.is_some(),
+        "kind": of_it.map(|it| it.kind),
+        "reason": of_it.map(|it| it.reason.as_str()),
+        "detail": of_it.and_then(|it| it.detail.as_deref()),
+        "status": of_it.and_then(|it| it.status),
+        "attempts": of_it.map(|it| it.attempts),
+        "at": of_it.map(|it| Timestamp::from_ms(it.at).to_rfc3339()),
+        "body_until": letter.body_until.map(Timestamp::to_rfc3339),
+    })
 }
 
-/// The store cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("the dead letters cannot be looked up: Query: {0}")]
-struct LettersError(String);
-
-/// A dead letter, as far as it is there: body and description are stored one after the other.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Letter {
-    /// Which of the id's letters: `lineage-0`, `malformed`, …
-    pub(super) name: String,
-    /// Whether its description is stored yet.
-    pub(super) described: bool,
-    /// `failed`, `gone` or `not_found`.
-    pub(super) kind: Option<String>,
-    /// Why.
-    pub(super) reason: Option<String>,
-    /// What exactly.
-    pub(super) detail: Option<String>,
-    /// The last HTTP status.
-    pub(super) status: Option<u16>,
-    /// Attempts made.
-    pub(super) attempts: Option<u32>,
-    /// When it ended.
-    pub(super) at: Option<Timestamp>,
-    /// From when on its body counts as absent; `None` if none is stored.
-    pub(super) body_until: Option<Timestamp>,
-}
-
-type Item = HashMap<String, AttributeValue>;
-
-impl Letters {
-    pub(super) fn new(client: Client, table: String) -> Self {
-        Self { client, table }
-    }
-
-    /// The letters of an id, by name.
-    pub(super) async fn of(&self, tenant: &str, id: &DeliveryId) -> Result<Vec<Letter>, Failure> {
-        let mut query = self
-            .client
-            .query()
-            .table_name(&self.table)
-            .consistent_read(true)
-            .key_condition_expression("pk = :pk")
-            .expression_attribute_values(":pk", AttributeValue::S(format!("{tenant}#{id}")))
-            .projection_expression(READ.map(|name| format!("#{name}")).join(", "));
-        for name in READ {
-            query = query.expression_attribute_names(format!("#{name}"), name);
-        }
-        let items: Result<Vec<Item>, _> = query.into_paginator().items().send().collect().await;
-        Ok(letters(&items.map_err(|error| LettersError(in_words(&error)))?))
-    }
-}
-
-fn letters(items: &[Item]) -> Vec<Letter> {
-    let mut letters: BTreeMap<&str, Letter> = BTreeMap::new();
-    for item in items {
-        let text = |name: &str| item.get(name)?.as_s().ok().cloned();
-        let Some(sort) = item.get("sk").and_then(|sort| sort.as_s().ok()) else { continue };
-        let (name, is_body) = sort.split_once(BODY).map_or((sort.as_str(), false), |(name, _)| (name, true));
-        let letter = letters.entry(name).or_default();
-        letter.name = name.to_owned();
-        if is_body {
-            letter.body_until = number(item, "absent_from").map(Timestamp::from_ms);
-            continue;
-        }
-        letter.described = true;
-        letter.kind = text("kind");
-        letter.reason = text("reason");
-        letter.detail = text("detail");
-        letter.status = number(item, "status");
-        letter.attempts = number(item, "attempts");
-        letter.at = number(item, "at").map(Timestamp::from_ms);
-    }
-    letters.into_values().collect()
-}
-
-fn number<T: std::str::FromStr>(item: &Item, name: &str) -> Option<T> {
-    item.get(name)?.as_n().ok()?.parse().ok()
-}
-
-impl Letter {
-    pub(super) fn to_json(&self) -> Value {
-        json!({
-            "letter": self.name,
-            "described": self.described,
-            "kind": self.kind,
-            "reason": self.reason,
-            "detail": self.detail,
-            "status": self.status,
-            "attempts": self.attempts,
-            "at": self.at.map(Timestamp::to_rfc3339),
-            "body_until": self.body_until.map(Timestamp::to_rfc3339),
-        })
-    }
-
-    /// One line: `lineage-0: retries_exhausted (…), 6 attempts, last status 503, at …`.
-    pub(super) fn in_words(&self) -> String {
-        let mut words = self.name.clone();
-        let mut add = |separator: &str, text: Option<String>| {
-            words.extend(text.map(|text| format!("{separator}{text}")));
-        };
-        add(": ", self.reason.clone());
-        add(" (", self.detail.as_ref().map(|detail| format!("{detail})")));
-        add(
-            ", ",
-            self.attempts.map(|n| if n == 1 { "1 attempt".to_owned() } else { format!("{n} attempts") }),
-        );
-        add(", last status ", self.status.map(|status| status.to_string()));
-        add(", at ", self.at.map(Timestamp::to_rfc3339));
-        words
-    }
+/// One line: `lineage-0: retries_exhausted (…), 6 attempts, last status 503, at …`.
+pub(super) fn in_words(letter: &Letter) -> String {
+    let name = letter.key.letter.clone();
+    let Some(described) = &letter.described else { return name };
+    let it = &described.reference;
+    let mut words = format!("{name}: {}", it.reason);
+    words.extend(it.detail.as_ref().map(|detail| format!(" ({detail})")));
+    let plural = if it.attempts == 1 { "" } else { "s" };
+    words.push_str(&format!(", {} attempt{plural}", it.attempts));
+    words.extend(it.status.map(|status| format!(", last status {status}")));
+    words.push_str(&format!(", at {}", Timestamp::from_ms(it.at).to_rfc3339()));
+    words
 }
 
 #[cfg(test)]
 pub(super) mod tests {
+    use redial_adapters::dead_letters_dynamo::Described;
+    use redial_core::dead_letter::{Kind, LetterKey, Reference};
+
     use super::*;
 
+    /// A letter of one attempt, described and without a body.
     pub(in crate::status) fn letter(name: &str, reason: &str) -> Letter {
+        let text = |text: &str| text.to_owned();
+        let reference = Reference {
+            v: Reference::VERSION,
+            kind: Kind::Failed,
+            tenant: text("acme"),
+            id: text("d1"),
+            letter: text(name),
+            lineage: 0,
+            channel: text("web_push"),
+            subscription: None,
+            endpoint_hash: None,
+            reason: text(reason),
+            detail: None,
+            status: None,
+            attempts: 1,
+            first_sent: 0,
+            at: 5_000,
+            retention_days: 14,
+        };
         Letter {
-            name: name.to_owned(),
-            described: true,
-            reason: Some(reason.to_owned()),
-            ..Letter::default()
+            key: LetterKey { tenant: text("acme"), id: text("d1"), letter: text(name) },
+            described: Some(Described { reference, replayed_at: None, kept_until: None }),
+            body_until: None,
+            lane: None,
         }
     }
 
-    fn item(fields: &[(&str, &str)]) -> Item {
-        let value = |text: &str| match text.parse::<i64>() {
-            Ok(_) => AttributeValue::N(text.to_owned()),
-            Err(_) => AttributeValue::S(text.to_owned()),
-        };
-        fields.iter().map(|(name, text)| ((*name).to_owned(), value(text))).collect()
+    #[test]
+    fn a_letter_is_told_with_what_is_known_of_it() {
+        let mut letter = letter("lineage-0", "retries_exhausted");
+        assert_eq!(in_words(&letter), "lineage-0: retries_exhausted, 1 attempt, at 1970-01-01T00:00:05.000Z");
+        let it = &mut letter.described.as_mut().expect("described").reference;
+        (it.attempts, it.status, it.detail) = (6, Some(503), Some("busy".to_owned()));
+        assert_eq!(
+            in_words(&letter),
+            "lineage-0: retries_exhausted (busy), 6 attempts, last status 503, at 1970-01-01T00:00:05.000Z"
+        );
+        letter.described = None;
+        assert_eq!(in_words(&letter), "lineage-0");
     }
 
     #[test]
-    fn a_description_and_the_parts_of_its_body_are_one_letter() {
-        let items = [
-            item(&[
-                ("sk", "lineage-0"),
-                ("reason", "retries_exhausted"),
-                ("attempts", "6"),
-                ("status", "503"),
-            ]),
-            item(&[("sk", "lineage-0#body.000"), ("absent_from", "5000")]),
-            item(&[("sk", "lineage-0#body.001"), ("absent_from", "5000")]),
-            item(&[("sk", "conflict-m2#body.000"), ("absent_from", "7000")]),
-        ];
-        let found = letters(&items);
-        assert_eq!(found.len(), 2);
-        assert_eq!((found[0].name.as_str(), found[0].described), ("conflict-m2", false));
-        assert_eq!(found[1].body_until, Some(Timestamp::from_ms(5000)));
-        assert_eq!(found[1].in_words(), "lineage-0: retries_exhausted, 6 attempts, last status 503");
+    fn a_script_gets_every_field_also_of_a_letter_that_is_not_described_yet() {
+        let mut letter = letter("lineage-0", "retries_exhausted");
+        letter.body_until = Some(Timestamp::from_ms(7_000));
+        assert_eq!(
+            to_json(&letter),
+            json!({
+                "letter": "lineage-0", "described": true, "kind": "failed", "reason": "retries_exhausted",
+                "detail": null, "status": null, "attempts": 1, "at": "1970-01-01T00:00:05.000Z",
+                "body_until": "1970-01-01T00:00:07.000Z",
+            })
+        );
+        letter.described = None;
+        let shown = to_json(&letter);
+        assert_eq!(
+            (&shown["described"], &shown["kind"], &shown["at"]),
+            (&json!(false), &json!(null), &json!(null))
+        );
+        assert_eq!(shown["body_until"], "1970-01-01T00:00:07.000Z");
     }
 }

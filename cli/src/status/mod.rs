@@ -8,22 +8,23 @@ mod letters;
 mod words;
 
 use aws_sdk_dynamodb::Client;
-use redial_adapters::{ledger_dynamo::DynamoLedger, system::System};
+use redial_adapters::{
+    dead_letters_dynamo::{DynamoDeadLetters, Letter},
+    system::System,
+};
 use redial_core::{
+    ack::AckEvent,
     channel::Channel,
     identity::{DeliveryId, DeliveryKey, Tenant},
     ledger::{Entry, PastAttempt, State},
-    ports::{Clock as _, LedgerReader as _},
+    ports::Clock as _,
     route::WaitSettings,
     time::Timestamp,
 };
 use serde_json::{Value, json};
 
-pub(crate) use letters::Letter;
-
 use crate::{failure::Failure, target::Target};
 use details::{Details, Items};
-use letters::Letters;
 
 /// What is known of an id.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,9 +40,8 @@ pub(crate) struct Standing {
 /// Looks ids up in one stack.
 #[derive(Debug)]
 pub(crate) struct Lookup {
-    ledger: DynamoLedger,
     items: Items,
-    letters: Letters,
+    letters: DynamoDeadLetters,
     lambda: aws_sdk_lambda::Client,
     dispatch: String,
 }
@@ -51,9 +51,8 @@ impl Lookup {
     pub(crate) fn new(target: &Target) -> Self {
         let client = Client::new(&target.sdk);
         Self {
-            ledger: DynamoLedger::new(client.clone(), target.tables.deliveries.clone()),
             items: Items::new(client.clone(), target.tables.deliveries.clone()),
-            letters: Letters::new(client, target.tables.dead_letters.clone()),
+            letters: DynamoDeadLetters::new(client, target.tables.dead_letters.clone()),
             lambda: aws_sdk_lambda::Client::new(&target.sdk),
             dispatch: target.dispatch.clone(),
         }
@@ -61,15 +60,12 @@ impl Lookup {
 
     /// All that is known of an id; `None` if nothing is. A tenant that could not be read has letters only.
     pub(crate) async fn standing(&self, tenant: &str, id: &DeliveryId) -> Result<Option<Standing>, Failure> {
-        let entry = match Tenant::parse(tenant) {
-            Some(tenant) => self.ledger.get(&DeliveryKey { tenant, id: id.clone() }).await?,
+        let found = match Tenant::parse(tenant) {
+            Some(tenant) => self.items.of(&DeliveryKey { tenant, id: id.clone() }).await?,
             None => None,
         };
-        let details = match &entry {
-            Some(entry) => self.items.of(&entry.key).await?,
-            None => Details::default(),
-        };
-        let letters = self.letters.of(tenant, id).await?;
+        let (entry, details) = found.map_or((None, Details::default()), |(entry, it)| (Some(entry), it));
+        let letters = self.letters.letters_of(tenant, id.as_str()).await?;
         let now = System.now();
         let place = match &entry {
             Some(entry) => {
@@ -131,10 +127,13 @@ impl Standing {
             "lease_until": time(entry.map(|it| it.lease_until)),
             "created_at": time(entry.map(|it| it.created_at)),
             "updated_at": time(entry.map(|it| it.updated_at)),
+            "displayed_at": time(self.details.told(AckEvent::Displayed)),
+            "clicked_at": time(self.details.told(AckEvent::Clicked)),
+            "closed_at": time(self.details.told(AckEvent::Closed)),
             "endpoint_hash": entry.and_then(|it| it.endpoint_hash.as_ref()).map(|hash| hash.as_str()),
             "subscription": entry.and_then(|it| it.subscription.as_ref()).map(|id| id.as_str()),
             "source_message": entry.map(|it| it.source_message.as_str()),
-            "dead_letters": self.letters.iter().map(Letter::to_json).collect::<Vec<_>>(),
+            "dead_letters": self.letters.iter().map(letters::to_json).collect::<Vec<_>>(),
             "attempts": self.details.history.iter().map(attempt_to_json).collect::<Vec<_>>(),
         })
     }
@@ -162,11 +161,14 @@ impl Standing {
             field("subscription", entry.subscription.as_ref().map(ToString::to_string));
             field("endpoint", entry.endpoint_hash.as_ref().map(|hash| hash.as_str().to_owned()));
         }
+        for (event, at) in &self.details.acknowledged {
+            field(event.label(), Some(at.to_rfc3339()));
+        }
         for past in &self.details.history {
             field("made", Some(words::past(past)));
         }
         for letter in &self.letters {
-            field("dead letter", Some(letter.in_words()));
+            field("dead letter", Some(letters::in_words(letter)));
         }
         lines
     }
@@ -205,6 +207,9 @@ mod tests {
         let json = standing.to_json();
         assert_eq!(json["final"], true);
         assert_eq!(json["state"], Value::Null);
+        for field in ["displayed_at", "clicked_at", "closed_at"] {
+            assert_eq!(json.get(field), Some(&Value::Null));
+        }
         assert_eq!(json["dead_letters"][0]["reason"], "malformed");
         assert_eq!(standing.lines()[0], "_unknown#m1: dead letter");
     }
@@ -221,6 +226,7 @@ mod tests {
             details: Details {
                 channel: Some(Channel::Webhook),
                 history: vec![details::tests::past(0, 503, 5_200)],
+                acknowledged: vec![(AckEvent::Clicked, Timestamp::from_ms(2_000))],
             },
         };
         let lines = standing.lines();
@@ -231,6 +237,10 @@ mod tests {
         assert!(!lines.iter().any(|line| line.contains("in doubt")), "{lines:?}");
         assert!(!standing.is_final());
         assert_eq!(standing.to_json()["attempt"], 1);
+        assert!(lines.contains(&"  clicked       1970-01-01T00:00:02.000Z".to_owned()), "{lines:?}");
+        assert!(!lines.iter().any(|line| line.starts_with("  displayed")), "{lines:?}");
+        assert_eq!(standing.to_json()["clicked_at"], "1970-01-01T00:00:02.000Z");
+        assert_eq!(standing.to_json()["displayed_at"], Value::Null);
         let made =
             "  made          attempt 0 at 1970-01-01T00:00:01.000Z: 503, retry (server_error) after 4.2 s";
         assert!(lines.contains(&made.to_owned()), "{lines:?}");

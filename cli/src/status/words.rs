@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use redial_adapters::dead_letters_dynamo::Letter;
 use redial_core::{
     channel::Channel,
     dead_letter::LetterKey,
@@ -12,8 +13,6 @@ use redial_core::{
     route::{Route, WaitSettings, route},
     time::Timestamp,
 };
-
-use super::Letter;
 
 /// Of what the ledger holds, with the letters of the same id.
 pub(super) fn of_entry(
@@ -46,12 +45,13 @@ pub(super) fn of_entry(
         State::Failed => {
             let name = LetterKey::of_delivery(&entry.key.tenant, &entry.key.id, entry.turn.lineage).letter;
             let reason = entry.reason.map_or("failed", Reason::label);
-            let letter = letters.iter().find(|letter| letter.name == name);
+            let letter = letters.iter().find(|letter| letter.key.letter == name);
             format!("dead letter: {reason}; {}", body(letter, now))
         }
         State::FailedNoRetries => {
             "failed, under a policy without retries: there is no dead letter".to_owned()
         }
+        State::Expanded => "handed on to its audience: see `redial audience status`".to_owned(),
     }
 }
 
@@ -74,7 +74,7 @@ pub(super) const fn channel(channel: Channel) -> &'static str {
 
 /// Of a message that the ledger does not know, and a letter tells of.
 pub(super) fn of_letter(letter: &Letter, now: Timestamp) -> String {
-    let reason = letter.reason.as_deref().unwrap_or("not described yet");
+    let reason = letter.described.as_ref().map_or("not described yet", |it| it.reference.reason.as_str());
     format!("dead letter: {reason}; {}", body(Some(letter), now))
 }
 
@@ -116,7 +116,7 @@ fn retrying(entry: &Entry, settings: &WaitSettings, now: Timestamp) -> String {
 }
 
 fn body(letter: Option<&Letter>, now: Timestamp) -> String {
-    match letter.map(|letter| (letter.body_until, letter.described)) {
+    match letter.map(|letter| (letter.body_until, letter.described.is_some())) {
         Some((Some(until), _)) if now < until => format!("body kept until {}", moment(until, now)),
         Some((Some(_), _) | (None, true)) => "no body kept any more".to_owned(),
         Some((None, false)) | None => "on its way to the dead-letter store".to_owned(),
@@ -196,6 +196,7 @@ pub(super) mod tests {
             State::Expired => "its TTL was over",
             State::Failed => "dead letter: server_error; on its way to the dead-letter store",
             State::FailedNoRetries => "failed, under a policy without retries",
+            State::Expanded => "handed on to its audience",
         };
         for state in State::ALL {
             let words = said(&entry(state), &[]);
@@ -241,7 +242,7 @@ pub(super) mod tests {
         assert_eq!(said(&failed, std::slice::from_ref(&letter)), kept);
         letter.body_until = Some(now());
         assert!(said(&failed, std::slice::from_ref(&letter)).ends_with("no body kept any more"));
-        letter.name = "lineage-1".to_owned();
+        letter.key.letter = "lineage-1".to_owned();
         assert!(said(&failed, &[letter.clone()]).ends_with("on its way to the dead-letter store"));
         assert_eq!(of_letter(&letter, now()), "dead letter: server_error; no body kept any more");
     }

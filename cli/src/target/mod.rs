@@ -12,6 +12,7 @@ use std::{path::PathBuf, time::Duration};
 use aws_config::{SdkConfig, timeout::TimeoutConfig};
 use clap::Args;
 use redial_adapters::{
+    audiences_dynamo::DynamoAudiences,
     aws_http::CaBundleError,
     config::Tables,
     control_dynamo::DynamoControl,
@@ -74,12 +75,16 @@ pub(crate) struct Target {
     pub(crate) sdk: SdkConfig,
     /// Its queues.
     pub(crate) queues: QueueUrls,
+    /// The queue of messages that were received too often: its URL.
+    pub(crate) quarantine: String,
     /// Its tables.
     pub(crate) tables: Tables,
     /// The secret with the key that webhooks' secrets are sealed with: its name or ARN.
     pub(crate) webhook_key_secret: String,
     /// The name of the function that sends.
     pub(crate) dispatch: String,
+    /// The name of the function that stores dead letters.
+    pub(crate) cleanup: String,
 }
 
 /// Why there is no stack to work on.
@@ -162,6 +167,16 @@ impl TargetError {
 }
 
 impl Target {
+    /// Whether it runs on an emulator on this machine.
+    pub(crate) fn is_emulated(&self) -> bool {
+        let host = |url: &str| {
+            let after = url.split_once("://").map_or(url, |(_, after)| after);
+            after.split(['/', ':']).next().unwrap_or_default().to_owned()
+        };
+        let here = |host: String| host == "localhost" || host.starts_with("127.");
+        self.sdk.endpoint_url().is_some_and(|url| here(host(url)))
+    }
+
     /// The stack's webhook keys, read from its secret.
     pub(crate) async fn webhook_keys(&self) -> Result<WebhookKeys, TargetError> {
         let secrets = SecretsManager::new(aws_sdk_secretsmanager::Client::new(&self.sdk));
@@ -169,12 +184,18 @@ impl Target {
         Ok(WebhookKeys::parse(secret.expose())?)
     }
 
+    /// The stack's audiences.
+    pub(crate) fn audiences(&self) -> DynamoAudiences {
+        DynamoAudiences::new(aws_sdk_dynamodb::Client::new(&self.sdk), self.tables.audiences.clone())
+    }
+
     /// The stack's stored subscriptions.
     pub(crate) async fn subscriptions(&self) -> Result<DynamoSubscriptions, TargetError> {
         let client = aws_sdk_dynamodb::Client::new(&self.sdk);
         let control = DynamoControl::new(client.clone(), self.tables.control.clone());
-        let (table, keys) = (self.tables.subscriptions.clone(), self.webhook_keys().await?);
-        Ok(DynamoSubscriptions::new(client, table, control, keys))
+        let (table, audiences) = (self.tables.subscriptions.clone(), self.tables.audiences.clone());
+        let keys = self.webhook_keys().await?;
+        Ok(DynamoSubscriptions::new(client, table, audiences, control, keys))
     }
 }
 
@@ -228,15 +249,18 @@ fn on_this_machine(known: Known) -> Target {
             retry_bulk: stack.queues.retry_bulk,
             dead_letters: stack.queues.dead_letter,
         },
+        quarantine: stack.queues.quarantine,
         tables: Tables {
             deliveries: stack.tables.deliveries,
             subscriptions: stack.tables.subscriptions,
+            audiences: stack.tables.audiences,
             parked: stack.tables.parked,
             dead_letters: stack.tables.dead_letters,
             control: stack.tables.control,
         },
         webhook_key_secret: stack.webhook_key_secret,
         dispatch: stack.functions.dispatch,
+        cleanup: stack.functions.cleanup,
     }
 }
 
@@ -258,16 +282,23 @@ mod tests {
                 retry_bulk: url("retry-bulk"),
                 dead_letter: url("dlq"),
                 quarantine: url("quarantine"),
+                events: None,
             },
             tables: local::Tables {
                 deliveries: table("deliveries"),
                 subscriptions: table("subscriptions"),
+                audiences: table("audiences"),
                 parked: table("parked"),
                 dead_letters: table("dead_letters"),
                 control: table("control"),
             },
             state_machine: String::new(),
-            functions: Functions { dispatch: table("dispatch"), cleanup: table("cleanup") },
+            functions: Functions {
+                dispatch: table("dispatch"),
+                cleanup: table("cleanup"),
+                ingest: table("ingest"),
+            },
+            api_url: None,
             webhook_key_secret: "arn:aws:secretsmanager:us-east-1:000000000000:secret:webhook-key".to_owned(),
             pid: Some(1),
             vapid_public_key: String::new(),
@@ -296,8 +327,10 @@ mod tests {
     fn a_local_stack_s_queues_and_tables_keep_their_parts() {
         let target = on_this_machine(known("a"));
         assert_eq!(target.queues.retry_bulk, "http://127.0.0.1:1/0/a-retry-bulk");
+        assert_eq!(target.quarantine, "http://127.0.0.1:1/0/a-quarantine");
+        assert!(target.is_emulated());
         assert_eq!(target.tables.dead_letters, "a-dead_letters");
         assert!(target.webhook_key_secret.ends_with(":webhook-key"));
-        assert_eq!(target.dispatch, "a-dispatch");
+        assert_eq!((&*target.dispatch, &*target.cleanup), ("a-dispatch", "a-cleanup"));
     }
 }

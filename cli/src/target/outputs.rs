@@ -30,15 +30,18 @@ pub(super) fn target(
             retry_bulk: output("RetryBulkQueueUrl"),
             dead_letters: output("DeadLetterQueueUrl"),
         },
+        quarantine: output("QuarantineQueueUrl"),
         tables: Tables {
             deliveries: output("DeliveriesTableName"),
             subscriptions: output("SubscriptionsTableName"),
+            audiences: output("AudiencesTableName"),
             parked: output("ParkedTableName"),
             dead_letters: output("DeadLettersTableName"),
             control: output("ControlTableName"),
         },
         webhook_key_secret: output("WebhookKeySecretId"),
         dispatch: output("DispatchFunctionName"),
+        cleanup: output("CleanupFunctionName"),
     };
     if missing.is_empty() {
         return Ok(target);
@@ -69,6 +72,8 @@ mod tests {
         let outputs = names().into_iter().map(|name| (name, name)).collect();
         let target = target("redial", sdk(), &outputs).expect("complete");
         assert_eq!(target.queues.retry_bulk, "RetryBulkQueueUrl");
+        assert_eq!(target.quarantine, "QuarantineQueueUrl");
+        assert!(!target.is_emulated());
         assert_eq!(target.tables.control, "ControlTableName");
         assert_eq!(target.webhook_key_secret, "WebhookKeySecretId");
     }

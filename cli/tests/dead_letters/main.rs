@@ -1,5 +1,6 @@
 //! Dead letters are listed, shown, sent again and removed by the command, on a stack whose functions are the real ones.
 
+mod asked;
 mod broken;
 mod refused;
 mod world;
@@ -23,16 +24,18 @@ async fn dead_letters_are_listed_sent_again_and_removed() {
     a_letter_goes_its_whole_way(&world).await;
     what_cannot_be_sent_is_counted_with_its_reason(&world).await;
     broken::a_replay_that_is_killed_or_refused_goes_on_and_sends_once(&world).await;
+    asked::purge_asks_at_a_terminal_and_removes_only_after_a_yes(&world).await;
     five_hundred(&world).await;
     assert_eq!(world.stack.poller_failure(), None);
 }
 
-/// From a message that fails to its letter, found without naming its tenant, and back to its browser.
+/// From a message that fails to its letter, found without naming its tenant, and back to its browser; on the lane that it
+/// came by, though its class is not that of campaigns.
 async fn a_letter_goes_its_whole_way(world: &World) {
     let browser = world.browser();
     world.push.always(&browser.endpoint, Answer::status(500));
     world
-        .send(&json!({
+        .send_in_bulk(&json!({
             "tenant": "dune", "id": "d1", "to": {"web_push": browser.json()}, "payload": "s3cret",
             "retry": {"max_retries": 0},
         }))
@@ -45,6 +48,7 @@ async fn a_letter_goes_its_whole_way(world: &World) {
     assert_eq!((&listed["reason"], &listed["replayed_at"]), (&json!("retries_exhausted"), &Value::Null));
     let shown = world.shown("show d1 --tenant dune").await;
     assert!(shown.starts_with("dune#d1 lineage-0\n") && shown.contains("kept until 20"), "{shown}");
+    assert!(shown.contains("  lane          bulk\n"), "{shown}");
     assert!(!shown.contains("s3cret") && !shown.contains(&browser.endpoint), "{shown}");
 
     // Its cause is not mended yet: it comes back as the letter of the next lineage.
@@ -58,6 +62,8 @@ async fn a_letter_goes_its_whole_way(world: &World) {
     assert_eq!((&letters[0]["letter"], &letters[1]["letter"]), (&json!("lineage-1"), &json!("lineage-0")));
     assert!(letters[0]["replayed_at"].is_null() && letters[1]["replayed_at"].is_string(), "{letters:?}");
 
+    // By the lane that its replay came on.
+    assert_eq!(world.answers("show d1 --tenant dune --letter lineage-1").await[0]["lane"], "bulk");
     let several = world.run("show d1 --tenant dune --body").await;
     assert_eq!(several.status.code(), Some(2), "{}", stderr(&several));
     assert!(stderr(&several).contains("lineage-0, lineage-1"), "{}", stderr(&several));

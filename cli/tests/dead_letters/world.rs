@@ -107,10 +107,11 @@ impl World {
         self.push.subscribe(&URL_SAFE_NO_PAD.decode(key).expect("base64url"))
     }
 
-    pub(crate) async fn send(&self, message: &Value) {
+    /// Sends a message to the queue of campaigns.
+    pub(crate) async fn send_in_bulk(&self, message: &Value) {
         let sqs = aws_sdk_sqs::Client::new(&self.stack.sdk_config());
         let tenant = message["tenant"].as_str().expect("a tenant");
-        let sent = sqs.send_message().queue_url(&self.stack.description().queues.ingest);
+        let sent = sqs.send_message().queue_url(&self.stack.description().queues.bulk);
         let sent = sent.message_group_id(tenant).message_body(message.to_string());
         sent.send().await.expect("the queue takes it");
     }
@@ -216,7 +217,7 @@ pub(crate) fn body(of: &Reference, to: &Subscriber, more: &Value) -> LetterBody 
     let more = more.as_object().expect("fields").clone();
     body.as_object_mut().expect("an object").extend(more);
     let absent_from = Timestamp::from_ms(of.first_sent).plus(Duration::from_secs(TTL));
-    LetterBody { key: of.letter_key(), body: body.to_string(), absent_from }
+    LetterBody { key: of.letter_key(), body: body.to_string(), lane: None, absent_from }
 }
 
 pub(crate) fn stdout(output: &Output) -> String {

@@ -20,7 +20,7 @@ impl World {
     /// Brings one up. Its functions are placeholders: nothing is sent, and the code is not what is examined.
     pub(crate) async fn up() -> Self {
         let bootstraps = tempfile::tempdir().expect("a temporary folder");
-        for function in ["dispatch", "cleanup"] {
+        for function in ["dispatch", "cleanup", "ingest"] {
             let path = bootstraps.path().join(function);
             fs::write(&path, "#!/bin/sh\nexec sleep 600\n").expect("the folder is writable");
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("the file is ours");

@@ -23,7 +23,7 @@ impl World {
     /// Brings one up whose functions are placeholders, so that what is sent stays where it was put.
     pub(crate) async fn up() -> Self {
         let bootstraps = tempfile::tempdir().expect("a temporary folder");
-        for function in ["dispatch", "cleanup"] {
+        for function in ["dispatch", "cleanup", "ingest"] {
             executable(&bootstraps.path().join(function), "#!/bin/sh\nexec sleep 600\n");
         }
         let options = Options { bootstraps: Some(bootstraps.path().to_owned()), ..Options::default() };

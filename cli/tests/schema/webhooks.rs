@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 use super::{Schema, parser_accepts, policy, with};
 
 /// One of each kind.
-pub(super) const RECIPIENTS: [&str; 3] = [
+pub(super) const RECIPIENTS: [&str; 4] = [
     r#"{"subscription":"s1"}"#,
     r#"{"web_push":{"endpoint":"https://push.example/x","keys":{"p256dh":"BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4","auth":"BTBZMqHH6r4Tts7J_aSIgg"}}}"#,
     r#"{"webhook":{"url":"https://a.example/hook"}}"#,
+    r#"{"audience":{"tag":"news"}}"#,
 ];
 
 /// What no one sets.
@@ -78,13 +79,15 @@ fn many(count: usize) -> Value {
 }
 
 pub(super) fn good() -> Vec<String> {
-    let [subscription, web_push, webhook] = RECIPIENTS;
+    let [subscription, web_push, webhook, _audience] = RECIPIENTS;
     let mut good = vec![
         url("https://a.example"),
         url("HTTPS://a.example:8443/a?b=c#d"),
         url("https://10.0.0.1/"),
         url(&format!("https://a.example/{}", "a".repeat(2048 - 18))),
         message(web_push, r#""ttl":2419200"#),
+        message(web_push, r#""acks":true"#),
+        message(webhook, r#""acks":false"#),
         message(webhook, r#""ttl":31536000"#),
         message(subscription, r#""ttl":2419201"#),
         with_payload(MAX_BODY),
@@ -104,7 +107,7 @@ pub(super) fn good() -> Vec<String> {
 }
 
 pub(super) fn bad() -> Vec<String> {
-    let [subscription, web_push, webhook] = RECIPIENTS;
+    let [subscription, web_push, webhook, _audience] = RECIPIENTS;
     let to = |to: &str| format!(r#"{{"tenant":"acme","to":{to}}}"#);
     let mut bad = vec![
         to(r#"{"webhook":"https://a.example"}"#),
@@ -113,6 +116,9 @@ pub(super) fn bad() -> Vec<String> {
         to(r#"{"webhook":{"url":"https://a.example"},"web_push":{}}"#),
         message(web_push, r#""ttl":2419201"#),
         message(webhook, r#""ttl":31536001"#),
+        message(webhook, r#""acks":true"#),
+        message(subscription, r#""acks":null"#),
+        message(subscription, r#""acks":"true""#),
         headers(webhook, &many(21)),
         headers(subscription, &many(21)),
         headers(webhook, &json!({"x-a": "v".repeat(1025)})),

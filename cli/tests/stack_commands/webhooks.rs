@@ -60,7 +60,8 @@ impl World {
     async fn store(&self) -> DynamoSubscriptions {
         let tables = &self.stack.description().tables;
         let control = DynamoControl::new(self.dynamo(), tables.control.clone());
-        DynamoSubscriptions::new(self.dynamo(), tables.subscriptions.clone(), control, self.keys().await)
+        let (table, audiences) = (tables.subscriptions.clone(), tables.audiences.clone());
+        DynamoSubscriptions::new(self.dynamo(), table, audiences, control, self.keys().await)
     }
 
     /// Everything that the table of subscriptions holds, as text.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use redial_testkit::runtime_api::{InvokeError, RuntimeApi};
 
-const REQUIRED: [&str; 12] = [
+const REQUIRED: [&str; 13] = [
     "INGEST_QUEUE_URL",
     "BULK_QUEUE_URL",
     "RETRY_QUEUE_URL",
@@ -13,6 +13,7 @@ const REQUIRED: [&str; 12] = [
     "DLQ_URL",
     "DELIVERIES_TABLE",
     "SUBSCRIPTIONS_TABLE",
+    "AUDIENCES_TABLE",
     "PARKED_TABLE",
     "DEAD_LETTERS_TABLE",
     "CONTROL_TABLE",
@@ -43,7 +44,8 @@ async fn everything_that_is_missing_is_named_in_one_message() {
 
 #[tokio::test]
 async fn everything_that_is_bad_is_named_in_one_message_and_no_value_is_printed() {
-    let tables = ["DELIVERIES_TABLE", "SUBSCRIPTIONS_TABLE", "PARKED_TABLE", "DEAD_LETTERS_TABLE"];
+    let tables =
+        ["DELIVERIES_TABLE", "SUBSCRIPTIONS_TABLE", "AUDIENCES_TABLE", "PARKED_TABLE", "DEAD_LETTERS_TABLE"];
     let bad = [
         ("INGEST_QUEUE_URL", "v4J9"),
         ("BULK_QUEUE_URL", "v4J9"),

@@ -60,6 +60,7 @@ mod tests {
     use std::collections::HashMap;
     use std::time::Duration;
 
+    use redial_core::access::TokenKeys;
     use redial_core::endpoint::{HashKeys, PushHosts};
     use redial_core::identity::{DeliveryId, DeliveryKey, Tenant};
     use redial_core::ledger::State;
@@ -90,6 +91,7 @@ mod tests {
             egress_allow: Vec::new(),
             hash_keys: HashKeys::parse("k1:0123456789abcdef").expect("valid"),
             lease_margin: Duration::from_secs(10),
+            token_keys: TokenKeys::new([("k1".to_owned(), [7; TokenKeys::KEY_BYTES])]).expect("valid"),
         }
     }
 

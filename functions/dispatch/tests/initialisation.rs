@@ -5,7 +5,7 @@ use std::path::Path;
 
 use redial_testkit::runtime_api::{InvokeError, RuntimeApi};
 
-const REQUIRED: [&str; 15] = [
+const REQUIRED: [&str; 16] = [
     "INGEST_QUEUE_URL",
     "BULK_QUEUE_URL",
     "RETRY_QUEUE_URL",
@@ -13,6 +13,7 @@ const REQUIRED: [&str; 15] = [
     "DLQ_URL",
     "DELIVERIES_TABLE",
     "SUBSCRIPTIONS_TABLE",
+    "AUDIENCES_TABLE",
     "PARKED_TABLE",
     "DEAD_LETTERS_TABLE",
     "CONTROL_TABLE",
@@ -47,6 +48,7 @@ async fn everything_that_is_bad_is_named_in_one_message_and_no_value_is_printed(
     let good = [
         ("DELIVERIES_TABLE", "table-v4J9"),
         ("SUBSCRIPTIONS_TABLE", "table-v4J9"),
+        ("AUDIENCES_TABLE", "table-v4J9"),
         ("PARKED_TABLE", "table-v4J9"),
         ("DEAD_LETTERS_TABLE", "table-v4J9"),
     ];

@@ -6,18 +6,23 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use redial_core::cleanup;
-use redial_core::endpoint::{HashKeys, PushHosts};
+use redial_core::endpoint::{HashKeys, Origin, PushHosts};
 use redial_core::protection;
+use redial_core::rate::Rate;
 use redial_core::route::{SQS_MAX_DELAY_SECONDS, WaitSettings};
 use redial_core::subscription::SpikeGuard;
 use redial_core::wait::bucket::MAX_SHARDS;
 use redial_core::webhook;
 
 use crate::egress::{EgressAllow, ExtraRoots};
-use crate::outbox_sqs::QueueUrls;
+use crate::outbox_sqs::{QueueArn, QueueUrls};
 use crate::secrets::Secret;
 use crate::vapid::{VapidKeys, VapidSubject};
 use crate::webhook_keys::WebhookKeys;
+
+/// How many messages and other requests of an API key are let in unless the operator says otherwise: what a bucket takes in one
+/// part.
+pub const DEFAULT_API_RATE: &str = "500/s";
 
 /// A stack's tables.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,6 +31,8 @@ pub struct Tables {
     pub deliveries: String,
     /// Stored subscriptions.
     pub subscriptions: String,
+    /// Which of them a tag gathers.
+    pub audiences: String,
     /// Waiting messages.
     pub parked: String,
     /// Dead letters.
@@ -43,13 +50,15 @@ pub enum SecretLocation {
     SecretsManager(String),
 }
 
-/// What both functions need.
+/// What all functions need.
 #[derive(Clone, Debug)]
 pub struct StackConfig {
     /// The stack's name: the dimension of its metrics.
     pub stack: String,
     /// Its queues.
     pub queues: QueueUrls,
+    /// Where producers are told of ends, if they want to be.
+    pub events: Option<QueueArn>,
     /// Its tables.
     pub tables: Tables,
     /// The key that endpoints are hashed with.
@@ -87,6 +96,23 @@ pub struct DispatchConfig {
     pub lease_margin: Duration,
     /// How origins are protected.
     pub protection: protection::Settings,
+}
+
+/// What the front door needs besides.
+#[derive(Clone, Debug)]
+pub struct IngestConfig {
+    /// What all need.
+    pub stack: StackConfig,
+    /// The VAPID keys, whose public halves are listed.
+    pub vapid_keys: SecretLocation,
+    /// The hosts that may be pushed to.
+    pub push_hosts: PushHosts,
+    /// Origins that may be pushed to besides.
+    pub egress_allow: EgressAllow,
+    /// The sites whose pages may call.
+    pub cors_origins: Vec<Origin>,
+    /// How many requests of an API key are let in; `None`: any number.
+    pub rate: Option<Rate>,
 }
 
 /// What cleanup needs besides.
@@ -212,6 +238,15 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         }
     }
 
+    fn events(&mut self) -> Option<QueueArn> {
+        let arn = self.optional("EVENTS_QUEUE_ARN")?;
+        let queue = QueueArn::parse(&arn);
+        if queue.is_none() {
+            self.problems.push("EVENTS_QUEUE_ARN is not the ARN of a standard SQS queue".to_owned());
+        }
+        queue
+    }
+
     fn stack(&mut self) -> StackConfig {
         const A_TABLE: &str = "the name of a DynamoDB table";
         StackConfig {
@@ -223,9 +258,11 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
                 retry_bulk: self.queue("RETRY_BULK_QUEUE_URL"),
                 dead_letters: self.queue("DLQ_URL"),
             },
+            events: self.events(),
             tables: Tables {
                 deliveries: self.required("DELIVERIES_TABLE", A_TABLE),
                 subscriptions: self.required("SUBSCRIPTIONS_TABLE", A_TABLE),
+                audiences: self.required("AUDIENCES_TABLE", A_TABLE),
                 parked: self.required("PARKED_TABLE", A_TABLE),
                 dead_letters: self.required("DEAD_LETTERS_TABLE", A_TABLE),
                 control: self.required("CONTROL_TABLE", A_TABLE),
@@ -238,6 +275,56 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
             }),
             policy_max_age: Duration::from_secs(self.number("POLICY_CACHE_SECONDS", 30, 0, 60)),
         }
+    }
+
+    fn vapid_keys(&mut self) -> SecretLocation {
+        self.secret("VAPID_PRIVATE_KEY", "VAPID_SECRET_ID", |text| {
+            VapidKeys::parse(text).map(|_| ()).map_err(|error| error.to_string())
+        })
+    }
+
+    fn push_hosts(&mut self) -> Option<PushHosts> {
+        let hosts = self.optional("PUSH_HOSTS").unwrap_or_else(|| PushHosts::DEFAULT.to_owned());
+        PushHosts::parse(&hosts)
+            .map_err(|pattern| {
+                self.problems
+                    .push(format!("PUSH_HOSTS has `{pattern}`, which is no host and no `*.` pattern"));
+            })
+            .ok()
+    }
+
+    fn egress_allow(&mut self) -> Option<EgressAllow> {
+        EgressAllow::parse(&self.optional("EGRESS_ALLOW").unwrap_or_default())
+            .map_err(|_| {
+                self.problems
+                    .push("EGRESS_ALLOW has what is no origin (expected https://HOST[:PORT],…)".into());
+            })
+            .ok()
+    }
+
+    /// Sites: origins as a browser writes them.
+    fn cors_origins(&mut self) -> Vec<Origin> {
+        let listed = self.optional("API_CORS_ORIGINS").unwrap_or_default();
+        let texts = listed.split(',').map(str::trim).filter(|text| !text.is_empty());
+        let origins: Vec<Option<Origin>> = texts.map(Origin::parse).collect();
+        if origins.contains(&None) {
+            self.problems
+                .push("API_CORS_ORIGINS has what is no origin (expected https://HOST[:PORT],…)".to_owned());
+        }
+        origins.into_iter().flatten().collect()
+    }
+
+    /// A rate, or `off`.
+    fn rate(&mut self, name: &str, default: &str) -> Option<Rate> {
+        let text = self.optional(name).unwrap_or_else(|| default.to_owned());
+        if text == "off" {
+            return None;
+        }
+        let rate = Rate::parse(&text);
+        if let Err(expected) = &rate {
+            self.problems.push(format!("{name} is neither a rate nor `off` ({expected})"));
+        }
+        rate.ok()
     }
 
     fn finish<T>(self, config: Option<T>) -> Result<T, ConfigError> {
@@ -264,20 +351,9 @@ pub fn dispatch(lookup: impl Fn(&str) -> Option<String>) -> Result<DispatchConfi
             }
         })
         .ok();
-    let vapid_keys = read.secret("VAPID_PRIVATE_KEY", "VAPID_SECRET_ID", |text| {
-        VapidKeys::parse(text).map(|_| ()).map_err(|error| error.to_string())
-    });
-    let hosts = read.optional("PUSH_HOSTS").unwrap_or_else(|| PushHosts::DEFAULT.to_owned());
-    let push_hosts = PushHosts::parse(&hosts)
-        .map_err(|pattern| {
-            read.problems.push(format!("PUSH_HOSTS has `{pattern}`, which is no host and no `*.` pattern"));
-        })
-        .ok();
-    let egress_allow = EgressAllow::parse(&read.optional("EGRESS_ALLOW").unwrap_or_default())
-        .map_err(|_| {
-            read.problems.push("EGRESS_ALLOW has what is no origin (expected https://HOST[:PORT],…)".into());
-        })
-        .ok();
+    let vapid_keys = read.vapid_keys();
+    let push_hosts = read.push_hosts();
+    let egress_allow = read.egress_allow();
     let egress_roots = match read.optional("EGRESS_CA_FILE") {
         None => Some(ExtraRoots::default()),
         Some(file) => ExtraRoots::from_file(Path::new(&file))
@@ -308,6 +384,25 @@ pub fn dispatch(lookup: impl Fn(&str) -> Option<String>) -> Result<DispatchConfi
         waits,
         lease_margin,
         protection,
+    });
+    read.finish(config)
+}
+
+/// Reads the front door's configuration through `lookup`, usually the environment.
+pub fn ingest(lookup: impl Fn(&str) -> Option<String>) -> Result<IngestConfig, ConfigError> {
+    let mut read = Reader { lookup, problems: Vec::new() };
+    let stack = read.stack();
+    let vapid_keys = read.vapid_keys();
+    let hosts = read.push_hosts().zip(read.egress_allow());
+    let cors_origins = read.cors_origins();
+    let rate = read.rate("API_RATE_LIMIT", DEFAULT_API_RATE);
+    let config = hosts.map(|(push_hosts, egress_allow)| IngestConfig {
+        stack,
+        vapid_keys,
+        push_hosts,
+        egress_allow,
+        cors_origins,
+        rate,
     });
     read.finish(config)
 }
@@ -359,6 +454,7 @@ mod tests {
             ("DLQ_URL", "https://sqs.example/1/dlq"),
             ("DELIVERIES_TABLE", "deliveries"),
             ("SUBSCRIPTIONS_TABLE", "subscriptions"),
+            ("AUDIENCES_TABLE", "audiences"),
             ("PARKED_TABLE", "parked"),
             ("DEAD_LETTERS_TABLE", "dead_letters"),
             ("CONTROL_TABLE", "control"),
@@ -401,6 +497,7 @@ mod tests {
         vars.insert("EGRESS_ALLOW", "s3cret");
         vars.insert("EGRESS_CA_FILE", "/nowhere/ca.pem");
         vars.insert("PUSH_HOSTS", "a_b");
+        vars.insert("EVENTS_QUEUE_ARN", "s3cret");
         let told = read(&vars).expect_err("incomplete").to_string();
         for name in [
             "DLQ_URL",
@@ -415,6 +512,7 @@ mod tests {
             "EGRESS_ALLOW",
             "EGRESS_CA_FILE",
             "PUSH_HOSTS",
+            "EVENTS_QUEUE_ARN",
         ] {
             assert!(told.contains(name), "{name}: {told}");
         }
@@ -463,6 +561,31 @@ mod tests {
         }
         let told = with("BREAKER", "s3cret").expect_err("no switch").to_string();
         assert!(told.contains("BREAKER is neither `on` nor `off`") && !told.contains("s3cret"), "{told}");
+    }
+
+    #[test]
+    fn the_front_door_is_told_whose_pages_may_call_and_how_much_it_lets_in() {
+        let with = |vars: &[(&'static str, &'static str)]| {
+            let mut all = complete();
+            all.extend(vars.iter().copied());
+            ingest(|name| all.get(name).map(|value| (*value).to_owned()))
+        };
+        let config = with(&[]).expect("complete");
+        assert_eq!(config.rate.map(|rate| rate.to_string()).as_deref(), Some(DEFAULT_API_RATE));
+        assert!(config.cors_origins.is_empty());
+        let config = with(&[
+            ("API_RATE_LIMIT", "off"),
+            ("API_CORS_ORIGINS", "https://a.example, http://localhost:3000"),
+        ]);
+        let config = config.expect("complete");
+        let origins: Vec<_> = config.cors_origins.iter().map(Origin::as_str).collect();
+        assert_eq!((config.rate, origins), (None, vec!["https://a.example", "http://localhost:3000"]));
+        let told = with(&[("API_RATE_LIMIT", "s3cret"), ("API_CORS_ORIGINS", "*"), ("DLQ_URL", "")]);
+        let told = told.expect_err("no rate, and no origin").to_string();
+        for name in ["API_RATE_LIMIT", "API_CORS_ORIGINS", "DLQ_URL"] {
+            assert!(told.contains(name), "{name}: {told}");
+        }
+        assert!(!told.contains("s3cret"), "{told}");
     }
 
     #[test]

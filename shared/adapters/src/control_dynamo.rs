@@ -5,13 +5,15 @@
 //! | `waits` | begin and name of a bucket | a bucket that messages were parked in, and its number of shards |
 //! | `prune-windows` | number of a window | a window with endpoints that turned gone |
 //! | `prune#<window>` | `tenant#subscription` | such an endpoint |
-//! | `tenant#<tenant>` | `subscriptions` | how many subscriptions the tenant has |
+//! | `tenant#<tenant>` | `subscriptions#<shard>` | a part of how many subscriptions the tenant has |
+//! | `tenant#<tenant>` | `subscriptions` | the part that earlier releases have counted |
 //! | `tenant#<tenant>` | `policies` | its retry policies: see [`crate::policies_dynamo`] |
 //! | `origin#<origin>` | `state` | an origin's breaker and pace: this and the following see [`crate::protection_dynamo`] |
 //! | `origin#<origin>#<counter>` | `counts` | what attempts to it came to |
 //! | `origins` | origin | an origin that has a state |
 //! | `limits` | `origin#<origin>`, `tenant#<tenant>` | a limit that an operator has set |
 //! | `bucket#<part of a bucket>` | `slots` | from when slots under a limit are free |
+//! | `access#…`, `access-of#<tenant>`, `access-tenants` | | API keys: see [`crate::access_dynamo`] |
 
 use std::time::Duration;
 
@@ -24,12 +26,16 @@ use redial_core::time::Timestamp;
 use redial_core::wait::Bucket;
 
 use crate::attributes::{Item, Read, expiry, ms, n, s};
+use crate::audiences_dynamo;
 use crate::aws_error;
 use crate::query;
 use crate::remembered::Remembered;
 
 /// How long a decided window is kept, for whoever looks.
 const WINDOW_KEPT: Duration = Duration::from_secs(7 * 86_400);
+
+/// What the sort keys of a tenant's count begin with.
+const COUNT: &str = "subscriptions";
 
 /// The `control` table.
 #[derive(Clone, Debug)]
@@ -83,12 +89,13 @@ impl DynamoControl {
         put.map(|_| ()).map_err(|error| aws_error::of_call("PutItem", &error))
     }
 
-    /// The part of a transaction that counts a tenant's subscriptions up or down.
-    pub(crate) fn counting(&self, tenant: &Tenant, step: i8) -> Update {
+    /// The part of a transaction that counts a tenant's subscriptions up or down by this one. It is counted in the shard
+    /// that it lies in: over one item for all, every two that come at a time would meet.
+    pub(crate) fn counting(&self, key: &SubscriptionKey, step: i8) -> Update {
         Update::builder()
             .table_name(&self.table)
-            .key("pk", s(format!("tenant#{tenant}")))
-            .key("sk", s("subscriptions"))
+            .key("pk", s(format!("tenant#{}", key.tenant)))
+            .key("sk", s(format!("{COUNT}#{:02}", audiences_dynamo::shard_of(&key.id))))
             .update_expression("ADD #count :step")
             .expression_attribute_names("#count", "count")
             .expression_attribute_values(":step", n(step))
@@ -97,8 +104,18 @@ impl DynamoControl {
     }
 
     pub(crate) async fn subscriptions_of(&self, tenant: &Tenant) -> Result<u64, PortError> {
-        let item = self.get(&format!("tenant#{tenant}"), "subscriptions").await?;
-        Ok(item.and_then(|item| item.number("count")).unwrap_or(0))
+        let query = self
+            .client
+            .query()
+            .table_name(&self.table)
+            .key_condition_expression("pk = :pk AND begins_with(sk, :count)")
+            .expression_attribute_values(":pk", s(format!("tenant#{tenant}")))
+            .expression_attribute_values(":count", s(COUNT))
+            .consistent_read(true);
+        let parts = query::all(query).await?;
+        // A part may be below zero: what an earlier release counted up elsewhere is counted down here.
+        let count: i64 = parts.iter().filter_map(|part| part.number::<i64>("count")).sum();
+        Ok(u64::try_from(count).unwrap_or(0))
     }
 
     pub(crate) async fn add_candidate(

@@ -1,5 +1,7 @@
 //! The functions' worlds: clients built once, every port with its adapter.
 
+mod front_door;
+
 use std::error::Error;
 use std::time::Duration;
 
@@ -13,6 +15,7 @@ use redial_core::protection::Guard;
 use redial_core::{cleanup, deliver};
 
 use crate::api_calls::ApiCalls;
+use crate::audiences_dynamo::DynamoAudiences;
 use crate::aws_http::sdk_config;
 use crate::config::{CleanupConfig, DispatchConfig, SecretLocation, StackConfig};
 use crate::control_dynamo::DynamoControl;
@@ -34,6 +37,8 @@ use crate::web_push_sender::WebPushSender;
 use crate::webhook_keys::WebhookKeys;
 use crate::webhook_sender::StandardWebhookSender;
 use crate::write_units::WriteUnits;
+
+pub use front_door::FrontDoorEnvironment;
 
 /// How long a webhook may take to connect: its receiver is anywhere, where push services are near.
 const WEBHOOK_CONNECT: Duration = Duration::from_secs(5);
@@ -65,7 +70,7 @@ impl Aws {
     }
 }
 
-/// What both functions have.
+/// What all functions have.
 #[derive(Debug)]
 struct Shared {
     calls: ApiCalls,
@@ -74,6 +79,7 @@ struct Shared {
     outbox: SqsOutbox,
     ledger: DynamoLedger,
     subscriptions: DynamoSubscriptions,
+    audiences: DynamoAudiences,
     parking: DynamoParking,
     control: DynamoControl,
     policies: DynamoPolicies,
@@ -93,15 +99,17 @@ impl Shared {
         let control = DynamoControl::new(dynamo.clone(), tables.control.clone());
         Self {
             telemetry: JsonTelemetry::new(stack.stack.clone()),
-            outbox: SqsOutbox::new(sqs, stack.queues.clone()),
+            outbox: SqsOutbox::new(sqs, stack.queues.clone()).telling(stack.events.clone()),
             ledger: DynamoLedger::new(dynamo.clone(), tables.deliveries.clone()).metered(units.clone()),
             subscriptions: DynamoSubscriptions::new(
                 dynamo.clone(),
                 tables.subscriptions.clone(),
+                tables.audiences.clone(),
                 control.clone(),
                 webhook_keys,
             )
             .metered(units.clone()),
+            audiences: DynamoAudiences::new(dynamo.clone(), tables.audiences.clone()).metered(units.clone()),
             parking: DynamoParking::new(dynamo.clone(), tables.parked.clone()).metered(units.clone()),
             dead_letters: DynamoDeadLetters::new(dynamo.clone(), tables.dead_letters.clone())
                 .metered(units.clone()),
@@ -135,7 +143,7 @@ async fn keys<K, E: std::fmt::Display>(
     parse(secret.expose()).map_err(|error| format!("the key that {what} cannot be used: {error}").into())
 }
 
-/// What both functions read of secrets.
+/// What all functions read of secrets.
 async fn stack_keys(
     stack: &StackConfig,
     secrets: &SecretsManager,
@@ -189,6 +197,7 @@ impl DispatchEnvironment {
             egress_allow: config.egress_allow.origins().cloned().collect(),
             hash_keys,
             lease_margin: config.lease_margin,
+            token_keys: webhook_keys.token_keys(),
         };
         let sfn = aws_sdk_sfn::config::Builder::from(&aws.sdk).interceptor(aws.calls.clone()).build();
         let sfn = aws_sdk_sfn::Client::from_conf(sfn);
@@ -221,6 +230,7 @@ impl Environment for DispatchEnvironment {
     type Policies = DynamoPolicies;
     type Protection = DynamoProtection;
     type Subscriptions = DynamoSubscriptions;
+    type Audiences = DynamoAudiences;
     type Sender = Sender;
     type Webhooks = StandardWebhookSender<System>;
     type Outbox = SqsOutbox;
@@ -250,6 +260,9 @@ impl Environment for DispatchEnvironment {
     }
     fn subscriptions(&self) -> &DynamoSubscriptions {
         &self.shared.subscriptions
+    }
+    fn audiences(&self) -> &DynamoAudiences {
+        &self.shared.audiences
     }
     fn sender(&self) -> &Sender {
         &self.sender
@@ -308,6 +321,7 @@ impl CleanupEnvironment for CleaningEnvironment {
     type LedgerReader = DynamoLedger;
     type Policies = DynamoPolicies;
     type SubscriptionHealth = DynamoSubscriptions;
+    type Audiences = DynamoAudiences;
     type Outbox = SqsOutbox;
     type Parking = DynamoParking;
     type WaitRegistry = DynamoControl;
@@ -322,6 +336,9 @@ impl CleanupEnvironment for CleaningEnvironment {
     }
     fn policies(&self) -> &DynamoPolicies {
         &self.shared.policies
+    }
+    fn audiences(&self) -> &DynamoAudiences {
+        &self.shared.audiences
     }
     fn health(&self) -> &DynamoSubscriptions {
         &self.shared.subscriptions

@@ -233,7 +233,7 @@ impl DynamoLedger {
             ("headers", headers(&record.headers)),
             ("not_before", or_null(record.not_before.map(ms))),
             ("updated_at", ms(record.now)),
-            ("expires_at", expiry(expires_at(record.now, record.not_before))),
+            ("expires_at", expiry(record.expires_at())),
         ];
         if record.in_doubt {
             sets.push(("in_doubt", AttributeValue::Bool(true)));
@@ -269,8 +269,8 @@ fn headers(kept: &[(String, String)]) -> AttributeValue {
     or_null((!map.is_empty()).then_some(AttributeValue::M(map)))
 }
 
-/// Reads an item; `None` if it is not one that this version wrote.
-fn entry(item: &Item) -> Option<Entry> {
+/// Reads an item of the `deliveries` table; `None` if it is not one that this version wrote.
+pub fn entry(item: &HashMap<String, AttributeValue>) -> Option<Entry> {
     Some(Entry {
         key: DeliveryKey {
             tenant: Tenant::parse(item.text("tenant")?)?,

@@ -18,13 +18,17 @@ pub mod system;
 pub mod telemetry;
 
 // AWS.
+pub mod access_dynamo;
+pub mod acks_dynamo;
 mod attributes;
+pub mod audiences_dynamo;
 mod aws_error;
 pub mod aws_http;
 mod batch_get;
 mod batch_write;
 pub mod control_dynamo;
 pub mod dead_letters_dynamo;
+pub mod intake_dynamo;
 pub mod ledger_dynamo;
 pub mod outbox_sqs;
 pub mod parked_dynamo;

@@ -4,6 +4,7 @@
 //! own.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{ChangeMessageVisibilityBatchRequestEntry, SendMessageBatchRequestEntry};
@@ -11,6 +12,7 @@ use futures_util::future::join_all;
 use redial_core::lane::Lane;
 use redial_core::message::QueueKind;
 use redial_core::ports::{Outbox, Outgoing, PortError, Queue, Receipt};
+use tokio::sync::OnceCell;
 
 use crate::aws_error;
 
@@ -42,13 +44,6 @@ impl QueueUrls {
         }
     }
 
-    fn of(&self, queue: Queue) -> &str {
-        match queue {
-            Queue::Retry(lane) => self.retry_of(lane),
-            Queue::DeadLetters => &self.dead_letters,
-        }
-    }
-
     fn source(&self, lane: Lane, kind: QueueKind) -> &str {
         match (kind, lane) {
             (QueueKind::Ingest, Lane::Transactional) => &self.ingest,
@@ -68,25 +63,87 @@ impl QueueUrls {
     }
 }
 
+/// A queue that is not the stack's own, as its ARN names it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct QueueArn {
+    name: String,
+    account: String,
+}
+
+impl QueueArn {
+    /// Reads `arn:<partition>:sqs:<region>:<account>:<name>`; `None` if it is no such thing, or a FIFO queue's.
+    pub fn parse(arn: &str) -> Option<Self> {
+        let parts: Vec<&str> = arn.split(':').collect();
+        let ["arn", _, "sqs", region, account, name] = parts.as_slice() else { return None };
+        let is_account = account.len() == 12 && account.bytes().all(|b| b.is_ascii_digit());
+        let is_name = (1..=80).contains(&name.len())
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+        let whole = !region.is_empty() && is_account && is_name;
+        whole.then(|| Self { name: (*name).to_owned(), account: (*account).to_owned() })
+    }
+}
+
 /// SQS.
 #[derive(Clone, Debug)]
 pub struct SqsOutbox {
     client: Client,
     urls: QueueUrls,
+    events: Option<Events>,
+}
+
+/// The producers' queue of events. Its URL is asked for when the first event is sent.
+#[derive(Clone, Debug)]
+struct Events {
+    queue: QueueArn,
+    url: Arc<OnceCell<String>>,
 }
 
 impl SqsOutbox {
     /// On these queues.
     pub fn new(client: Client, urls: QueueUrls) -> Self {
-        Self { client, urls }
+        Self { client, urls, events: None }
+    }
+
+    /// With this queue of events.
+    #[must_use]
+    pub fn telling(mut self, events: Option<QueueArn>) -> Self {
+        self.events = events.map(|queue| Events { queue, url: Arc::default() });
+        self
+    }
+
+    async fn url_of(&self, queue: Queue) -> Result<&str, PortError> {
+        match queue {
+            Queue::Ingest(lane) => Ok(self.urls.source(lane, QueueKind::Ingest)),
+            Queue::Retry(lane) => Ok(self.urls.retry_of(lane)),
+            Queue::DeadLetters => Ok(&self.urls.dead_letters),
+            Queue::Events => self.url_of_events().await,
+        }
+    }
+
+    async fn url_of_events(&self) -> Result<&str, PortError> {
+        const OPERATION: &str = "GetQueueUrl";
+        let Some(Events { queue, url }) = &self.events else {
+            return Err(aws_error::of_code(OPERATION, "NoQueueOfEvents"));
+        };
+        let ask = || async {
+            let call = self.client.get_queue_url().queue_name(&queue.name);
+            let answer = call.queue_owner_aws_account_id(&queue.account).send().await;
+            let answer = answer.map_err(|error| aws_error::of_call(OPERATION, &error))?;
+            answer.queue_url.ok_or_else(|| aws_error::of_code(OPERATION, "NoUrl"))
+        };
+        url.get_or_try_init(ask).await.map(String::as_str)
     }
 
     async fn send_batch(
         &self,
-        url: &str,
+        queue: Queue,
         batch: Vec<(usize, Outgoing)>,
     ) -> Vec<(usize, Result<(), PortError>)> {
         const OPERATION: &str = "SendMessageBatch";
+        let url = match self.url_of(queue).await {
+            Ok(url) => url,
+            Err(error) => return batch.into_iter().map(|(at, _)| (at, Err(error.clone()))).collect(),
+        };
         let entries = batch
             .iter()
             .map(|(at, message)| {
@@ -123,11 +180,15 @@ impl SqsOutbox {
 }
 
 impl Outbox for SqsOutbox {
+    fn has_events(&self) -> bool {
+        self.events.is_some()
+    }
+
     async fn send(&self, messages: Vec<Outgoing>) -> Vec<Result<(), PortError>> {
         let mut answers: Vec<Result<(), PortError>> = vec![Ok(()); messages.len()];
         let calls = batches(messages)
             .into_iter()
-            .map(|(queue, batch)| async move { self.send_batch(self.urls.of(queue), batch).await });
+            .map(|(queue, batch)| async move { self.send_batch(queue, batch).await });
         for (at, answer) in join_all(calls).await.into_iter().flatten() {
             answers[at] = answer;
         }
@@ -225,5 +286,22 @@ mod tests {
         assert_eq!(of("ingest"), Some((Lane::Transactional, QueueKind::Ingest)));
         assert_eq!(of("retry-bulk"), Some((Lane::Bulk, QueueKind::Retry)));
         assert_eq!(of("dlq"), None);
+    }
+
+    #[test]
+    fn the_queue_of_events_is_a_standard_queue_s_arn() {
+        let read = QueueArn::parse("arn:aws-cn:sqs:cn-north-1:123456789012:app-events");
+        let whole = QueueArn { name: "app-events".to_owned(), account: "123456789012".to_owned() };
+        assert_eq!(read, Some(whole));
+        for bad in [
+            "",
+            "https://sqs.eu-central-1.amazonaws.com/123456789012/app-events",
+            "arn:aws:sns:eu-central-1:123456789012:app-events",
+            "arn:aws:sqs:eu-central-1:12:app-events",
+            "arn:aws:sqs::123456789012:app-events",
+            "arn:aws:sqs:eu-central-1:123456789012:app-events.fifo",
+        ] {
+            assert_eq!(QueueArn::parse(bad), None, "{bad}");
+        }
     }
 }

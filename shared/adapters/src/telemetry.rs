@@ -1,6 +1,7 @@
 //! Log lines and metrics: JSON on standard output, which Lambda takes to CloudWatch.
 //!
-//! Every attempt has one line with everything that is known of it, and so has every move of a breaker. Metrics are added up
+//! Every attempt has one line with everything that is known of it, and so has every move of a breaker and every
+//! subscription that is put in quarantine. Metrics are added up
 //! over an invocation and written once at its end, in CloudWatch's embedded metric format: no call is made for them. Nothing
 //! here takes a payload, an endpoint or a key; the types of those cannot be written.
 
@@ -12,7 +13,7 @@ use redial_core::dead_letter::Reference;
 use redial_core::identity::{DeliveryId, Tenant};
 use redial_core::metric::{Metric, Unit};
 use redial_core::policy::stored::Ignored;
-use redial_core::ports::{AttemptEvent, BreakerEvent, PortError, Telemetry};
+use redial_core::ports::{AttemptEvent, BreakerEvent, PortError, QuarantineEvent, Telemetry};
 use redial_core::protection::Phase;
 use redial_core::provider::Provider;
 use redial_core::reason::Reason;
@@ -38,7 +39,8 @@ const MOST_VALUES: usize = 100;
 pub fn start_logging() {
     let level: LevelFilter =
         std::env::var("RUST_LOG").ok().and_then(|level| level.parse().ok()).unwrap_or(LevelFilter::INFO);
-    let own = ["redial_core", "redial_adapters", "dispatch", "cleanup"].map(|target| (target, level));
+    let own =
+        ["redial_core", "redial_adapters", "dispatch", "cleanup", "ingest"].map(|target| (target, level));
     let filter = Targets::new().with_default(LevelFilter::WARN.min(level)).with_targets(own);
     let lines = json_lines(std::io::stdout).with_filter(filter);
     let logging = tracing_subscriber::registry().with(lines).try_init();
@@ -183,6 +185,18 @@ impl Telemetry for JsonTelemetry {
             detail = reference.detail,
             status_code = reference.status,
             attempts = reference.attempts,
+        );
+    }
+
+    fn quarantined(&self, event: &QuarantineEvent<'_>) {
+        tracing::warn!(
+            event = "quarantined",
+            tenant = event.subscription.tenant.as_str(),
+            subscription = event.subscription.id.as_str(),
+            endpoint_hash = event.endpoint_hash,
+            reason = event.reason.label(),
+            together = event.together,
+            of = event.of,
         );
     }
 

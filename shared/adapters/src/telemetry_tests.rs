@@ -133,6 +133,22 @@ fn a_breaker_s_move_is_a_line_with_what_it_was_judged_by_and_no_origin() {
 }
 
 #[test]
+fn a_subscription_in_quarantine_is_a_line_that_tells_whose_it_is_and_not_where_it_leads() {
+    let subscription = redial_core::identity::SubscriptionKey {
+        tenant: Tenant::parse("acme").expect("valid"),
+        id: redial_core::identity::SubscriptionId::parse("s1").expect("valid"),
+    };
+    let (endpoint_hash, reason) = ("hmac:k1:0a", Reason::Gone);
+    let event = QuarantineEvent { subscription: &subscription, endpoint_hash, reason, together: 30, of: 100 };
+    let lines = logged(|| JsonTelemetry::new("my-stack".to_owned()).quarantined(&event));
+    let line = json!({
+        "level": "WARN", "target": "redial_adapters::telemetry", "event": "quarantined", "tenant": "acme",
+        "subscription": "s1", "endpoint_hash": "hmac:k1:0a", "reason": "gone", "together": 30, "of": 100,
+    });
+    assert_eq!(lines, [line]);
+}
+
+#[test]
 fn a_limit_that_is_not_followed_is_told_and_never_whose_origin_s_it_is() {
     let tenant = Tenant::parse("acme").expect("valid");
     let lines = logged(|| {

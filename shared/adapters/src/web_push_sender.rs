@@ -80,7 +80,14 @@ where
     C: Clock,
 {
     async fn send(&self, push: Push<'_>) -> Outcome {
-        match self.request(&push) {
+        let mut request = self.request(&push);
+        if matches!(request, Err(Outcome::Impossible(Impossible::UnknownVapidKey))) {
+            // It may have been added since the keys were read.
+            let reload = self.signer.reload(self.clock.now()).await;
+            tracing::debug!(?reload, "VAPID keys for an id that is not known");
+            request = self.request(&push);
+        }
+        match request {
             Ok((headers, body)) => self.egress.post(&push.target.endpoint, headers, body, &self.clock).await,
             Err(outcome) => outcome,
         }
@@ -100,7 +107,7 @@ where
 #[cfg(test)]
 mod tests {
     use std::future::ready;
-    use std::sync::atomic::{AtomicU8, Ordering};
+    use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
     use std::sync::{Arc, Mutex};
 
     use http::Request;
@@ -120,8 +127,9 @@ mod tests {
     use crate::receiver::{Identity, Receiver};
     use crate::seal::RingSealer;
     use crate::seal::contract::Browser;
+    use crate::secrets::Secret;
     use crate::vapid::key::tests::scalar;
-    use crate::vapid::{VapidKeys, VapidLoadError, VapidSubject};
+    use crate::vapid::{VapidDocument, VapidKeys, VapidLoadError, VapidSubject};
 
     struct FixedClock;
 
@@ -135,12 +143,29 @@ mod tests {
         }
     }
 
-    /// Gives the key of the byte that is set.
-    struct Loader(Arc<AtomicU8>);
+    /// Gives the key of the byte that is set, or, from [`Loader::BESIDE`] on, the first key's and one that was added; counts
+    /// loads.
+    struct Loader {
+        key: Arc<AtomicU8>,
+        loads: Arc<AtomicUsize>,
+    }
+
+    impl Loader {
+        const BESIDE: u8 = 100;
+        const ADDED: &str = "added";
+    }
 
     impl LoadVapidKeys for Loader {
         async fn load(&self) -> Result<VapidKeys, VapidLoadError> {
-            Ok(VapidKeys::parse(&scalar(self.0.load(Ordering::SeqCst)))?)
+            self.loads.fetch_add(1, Ordering::SeqCst);
+            tokio::task::yield_now().await;
+            let key = self.key.load(Ordering::SeqCst);
+            if key < Self::BESIDE {
+                return Ok(VapidKeys::parse(&scalar(key))?);
+            }
+            let added = VapidKeyId::parse(Self::ADDED).expect("an id");
+            let document = VapidDocument::parse(&scalar(1))?.with_current(added, Secret::new(scalar(key)));
+            Ok(document.expect("it is new").keys()?)
         }
     }
 
@@ -149,6 +174,7 @@ mod tests {
         receiver: Receiver,
         requests: Arc<Mutex<Vec<Request<Bytes>>>>,
         key: Arc<AtomicU8>,
+        loads: Arc<AtomicUsize>,
         sender: WebPushSender<RingSealer, Loader, FixedClock>,
     }
 
@@ -168,13 +194,15 @@ mod tests {
             extra_roots: ExtraRoots::from_pem(identity.ca_pem.as_bytes()).expect("a certificate"),
             ..EgressConfig::default()
         });
-        let key = Arc::new(AtomicU8::new(1));
+        let (key, loads) = (Arc::new(AtomicU8::new(1)), Arc::new(AtomicUsize::new(0)));
+        let loader = Loader { key: Arc::clone(&key), loads: Arc::clone(&loads) };
         let subject = VapidSubject::parse("mailto:push@shop.example").expect("a subject");
-        let signer = VapidSigner::start(Loader(Arc::clone(&key)), subject).await.expect("keys");
+        let signer = VapidSigner::start(loader, subject).await.expect("keys");
         Service {
             receiver,
             requests,
             key,
+            loads,
             sender: WebPushSender::new(RingSealer::new(), signer, egress, FixedClock),
         }
     }
@@ -259,6 +287,36 @@ mod tests {
         let after = header(&request.expect("one request"), "authorization");
         assert_ne!(after.split(", k=").nth(1), seen[0].split(", k=").nth(1));
         assert_eq!(service.receiver.connections(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_key_that_was_added_is_learnt_from_the_first_subscriptions_that_name_it() {
+        let (service, browser) = (service().await, Browser::new());
+        let target =
+            PushTarget { vapid_key_id: VapidKeyId::parse(Loader::ADDED), ..service.target(browser.keys()) };
+        let before = PushTarget { vapid_key_id: None, ..target.clone() };
+        let (_, request) = service.send(&before, b"hello").await;
+        let key = |request: Option<Request<Bytes>>| {
+            let header = header(&request.expect("one request"), "authorization");
+            header.split(", k=").nth(1).map(str::to_owned)
+        };
+        let old = key(request);
+        service.key.store(Loader::BESIDE, Ordering::SeqCst);
+        service.loads.store(0, Ordering::SeqCst);
+        let sent = futures_util::future::join_all((0..20).map(|_| service.send(&target, b"hello"))).await;
+        for (outcome, _) in sent {
+            assert!(matches!(&outcome, Outcome::Response(Response { status: 201, .. })), "{outcome:?}");
+        }
+        assert_eq!(service.loads.load(Ordering::SeqCst), 1, "they share one load");
+        let (_, request) = service.send(&target, b"hello").await;
+        assert_ne!(key(request), old);
+        let (_, request) = service.send(&before, b"hello").await;
+        assert_eq!(key(request), old, "what names none belongs to the default");
+        // Nobody added this one, and to look for it once in a while is enough.
+        let unknown = PushTarget { vapid_key_id: VapidKeyId::parse("nobody-s"), ..target };
+        let (outcome, _) = service.send(&unknown, b"hello").await;
+        assert_eq!(outcome, Outcome::Impossible(Impossible::UnknownVapidKey));
+        assert_eq!(service.loads.load(Ordering::SeqCst), 1);
     }
 
     #[tokio::test]

@@ -1,8 +1,9 @@
 //! The one secret that a stack keeps for its webhooks, and what follows from it.
 //!
-//! From it come, by HKDF-SHA256, the key that subscriptions' own secrets and headers are sealed with on their items, and
-//! for each tenant the secret that signs what goes to receivers without secrets of their own. So a stack that serves ten
-//! thousand receivers keeps one secret in Secrets Manager, and whoever reads the table learns no receiver's.
+//! From it come, by HKDF-SHA256, the key that subscriptions' own secrets and headers are sealed with on their items, for
+//! each tenant the secret that signs what goes to receivers without secrets of their own, and the key that browsers' tokens
+//! are made with. So a stack that serves ten thousand receivers keeps one secret in Secrets Manager, and whoever reads the
+//! table learns no receiver's.
 //!
 //! A sealed text names its key, and is bound to its subscription: it opens after that key was followed by a newer one, and
 //! never on another item. While a key and its predecessor are both known, messages are signed with the secrets of both.
@@ -11,6 +12,7 @@ use std::fmt;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use redial_core::access::TokenKeys;
 use redial_core::identity::{SubscriptionKey, Tenant};
 use redial_core::time::Timestamp;
 use redial_core::webhook::{CustomHeaders, SigningSecrets, WebhookSecret};
@@ -24,6 +26,9 @@ const SEAL: &[u8] = b"redial webhook seal";
 
 /// What a tenant's signing secret is derived for; the tenant follows.
 const SIGN: &[u8] = b"redial webhook sign";
+
+/// What the key of browsers' tokens is derived for.
+const TOKEN: &[u8] = b"redial access token";
 
 /// The length of a signing secret that is made here, in bytes: as long as what HMAC-SHA256 gives.
 const SECRET_BYTES: usize = 32;
@@ -152,6 +157,12 @@ impl WebhookKeys {
     pub fn secrets_of(&self, tenant: &Tenant) -> Vec<WebhookSecret> {
         self.0.iter().map(|key| key.secret_of(tenant)).collect()
     }
+
+    /// What browsers' tokens are made and read with: one key for each of these, under the same id, the current first.
+    pub fn token_keys(&self) -> TokenKeys {
+        let keys = self.0.iter().map(|key| (key.id.clone(), key.derived(&[TOKEN])));
+        TokenKeys::new(keys).expect("invariant: there is a key, and ids are distinct and short")
+    }
 }
 
 impl WebhookKey {
@@ -163,13 +174,18 @@ impl WebhookKey {
     }
 
     fn secret_of(&self, tenant: &Tenant) -> WebhookSecret {
-        let info = [SIGN, tenant.as_str().as_bytes()];
-        let mut bytes = vec![0; SECRET_BYTES];
+        let bytes = self.derived(&[SIGN, tenant.as_str().as_bytes()]);
+        WebhookSecret::new(bytes.to_vec()).expect("invariant: 32 bytes are a secret")
+    }
+
+    /// The bytes that follow from this key for what `info` names.
+    fn derived(&self, info: &[&[u8]]) -> [u8; SECRET_BYTES] {
+        let mut bytes = [0; SECRET_BYTES];
         self.root
-            .expand(&info, SecretLength)
+            .expand(info, SecretLength)
             .and_then(|okm| okm.fill(&mut bytes))
             .expect("invariant: HKDF-SHA256 gives 32 bytes");
-        WebhookSecret::new(bytes).expect("invariant: 32 bytes are a secret")
+        bytes
     }
 }
 

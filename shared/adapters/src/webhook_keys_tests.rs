@@ -1,6 +1,7 @@
 use hkdf::Hkdf;
 use proptest::prelude::*;
-use redial_core::identity::SubscriptionId;
+use redial_core::access::AckToken;
+use redial_core::identity::{DeliveryId, SubscriptionId};
 use sha2::Sha256;
 
 use super::*;
@@ -111,6 +112,26 @@ fn a_tenant_s_secret_is_hkdf_of_the_key_and_each_tenant_and_key_has_its_own() {
     assert_eq!((both.len(), &both[1..]), (2, of(OLD, "acme").as_slice()));
     assert_ne!(both[0], both[1]);
     assert_ne!(of(OLD, "acme"), of(OLD, "globex"));
+}
+
+/// RustCrypto derives the same, with a label of its own: no tenant's signing secret is a token's key.
+#[test]
+fn tokens_are_made_with_hkdf_of_the_current_key_and_read_with_each() {
+    let mut expected = [0; 32];
+    let hkdf = Hkdf::<Sha256>::new(None, b"0123456789abcdef0123456789abcdef");
+    hkdf.expand(b"redial access token", &mut expected).expect("32 bytes");
+    let expected = TokenKeys::new([("k1".to_owned(), expected)]).expect("a key");
+
+    let expires_at = Timestamp::from_secs(200);
+    let delivery = DeliveryId::parse("order-17").expect("valid");
+    let token = AckToken { tenant: tenant("acme"), delivery, expires_at };
+    let text = keys(OLD).token_keys().ack(&token);
+    assert_eq!(text, expected.ack(&token));
+    let now = Timestamp::from_secs(100);
+    assert_eq!(keys(NEW_AND_OLD).token_keys().read_ack(&text, now), Some(token.clone()));
+    let newer = keys(NEW_AND_OLD).token_keys().ack(&token);
+    assert!(newer.starts_with("k2."), "{newer}");
+    assert_eq!(keys(OLD).token_keys().read_ack(&newer, now), None);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::identity::{DeliveryId, Lineage, Tenant};
+use crate::lane::Lane;
 use crate::reason::Reason;
 use crate::time::{Deadline, Timestamp};
 
@@ -161,6 +162,9 @@ pub struct LetterBody {
     pub key: LetterKey,
     /// The message as JSON, with what travels with it. Never log it.
     pub body: String,
+    /// The lane that the message travelled on, where its queue told: a replay goes there again. It stands here and not in
+    /// the reference, because without a body nothing can be sent anywhere.
+    pub lane: Option<Lane>,
     /// From when on it counts as absent.
     pub absent_from: Timestamp,
 }

@@ -175,7 +175,10 @@ fn valid_key_id(id: &str) -> bool {
     (1..=32).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }
 
-/// The keys under which endpoints and contents are hashed: the first is used, the others are still recognised.
+/// The keys under which endpoints and contents are hashed: the first is used, the others are recognised.
+///
+/// Others are those that were used before, and one that is about to be: while keys are rotated, workers that read them at
+/// different times work side by side, and each must know the hashes of the others.
 #[derive(Clone)]
 pub struct HashKeys(Vec<(String, hmac::Key)>);
 
@@ -187,17 +190,27 @@ pub struct HashKeys(Vec<(String, hmac::Key)>);
 pub struct HashKeysError;
 
 impl HashKeys {
-    /// Reads `id:secret[,id:secret…]`, the current key first; or `{"id": …, "key": …}`, as Secrets Manager generates it.
-    /// Ids are `[A-Za-z0-9_-]{1,32}`, secrets at least 16 characters without a comma.
+    /// Reads `id:secret[,id:secret…]`, the current key first; or `{"id": …, "key": …}`, as Secrets Manager generates it, with
+    /// `"next": {"id", "key"}` beside it, and `"former": [{"id", "key"}, …]`, as a rotation writes them. Ids are
+    /// `[A-Za-z0-9_-]{1,32}`, secrets at least 16 characters without a comma.
     pub fn parse(text: &str) -> Result<Self, HashKeysError> {
         #[derive(serde::Deserialize)]
-        struct Generated {
+        struct Named {
             id: String,
             key: String,
         }
+        #[derive(serde::Deserialize)]
+        struct Several {
+            #[serde(flatten)]
+            current: Named,
+            next: Option<Named>,
+            #[serde(default)]
+            former: Vec<Named>,
+        }
         if text.trim_start().starts_with('{') {
-            let Generated { id, key } = serde_json::from_str(text).map_err(|_| HashKeysError)?;
-            return Self::of([(id.as_str(), key.as_str())]);
+            let Several { current, next, former } = serde_json::from_str(text).map_err(|_| HashKeysError)?;
+            let all = std::iter::once(&current).chain(&next).chain(&former);
+            return Self::of(all.map(|it| (it.id.as_str(), it.key.as_str())));
         }
         let pairs: Option<Vec<_>> = text.split(',').map(|part| part.trim().split_once(':')).collect();
         Self::of(pairs.ok_or(HashKeysError)?)
@@ -330,6 +343,26 @@ mod tests {
         let generated = HashKeys::parse(r#"{"id":"k1","key":"0123456789abcdef"}"#).expect("valid");
         assert_eq!(generated.endpoint(&endpoint), keys().endpoint(&endpoint));
         assert!(HashKeys::parse(r#"{"id":"k1","key":"punctuation: all, of it!"}"#).is_ok());
+    }
+
+    #[test]
+    fn keys_before_and_after_the_current_one_are_recognised_and_not_used() {
+        let endpoint = Endpoint::parse("https://push.example/abc").expect("valid");
+        let (k1, k2) = (r#""id":"k1","key":"0123456789abcdef""#, r#""id":"k2","key":"fedcba9876543210""#);
+        let before = HashKeys::parse(&format!("{{{k1}}}")).expect("valid");
+        let announced = HashKeys::parse(&format!(r#"{{{k1},"next":{{{k2}}}}}"#)).expect("valid");
+        let after =
+            HashKeys::parse(&format!(r#"{{{k2},"former":[{{{k1},"until":"2026-11-21T10:05:00Z"}}]}}"#));
+        let after = after.expect("what else is written of a key is not read here");
+        let (old, new) = (before.endpoint(&endpoint), after.endpoint(&endpoint));
+        assert_eq!(announced.endpoint(&endpoint), old);
+        assert_eq!((old.key_id(), new.key_id()), ("k1", "k2"));
+        for keys in [&announced, &after] {
+            assert_eq!([&old, &new].map(|hash| keys.is_of(hash, &endpoint)), [Some(true); 2]);
+        }
+        assert_eq!(before.is_of(&new, &endpoint), None);
+        assert!(HashKeys::parse(&format!(r#"{{{k1},"next":{{{k1}}}}}"#)).is_err(), "an id is one key's");
+        assert!(HashKeys::parse(&format!(r#"{{{k1},"former":[{{"id":"k0","key":"short"}}]}}"#)).is_err());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //!
 //! | stage | decides | where |
 //! |---|---|---|
+//! | take in | is this request a message, and new? | [`access`], [`intake`] |
 //! | parse | is this body a message? | [`message`], [`shape`] |
 //! | admit | may this worker make this attempt now? | [`ledger::claim`], gates in [`deliver`] |
 //! | protect | is its origin well, and who has slots left? | [`protection`] |
@@ -16,18 +17,24 @@
 //! Nothing here knows AWS, HTTP, a runtime, a clock or global randomness: `now` and the random source are arguments. The
 //! one async pass over the ports is [`deliver`], and it has no decision of its own.
 
+pub mod access;
+pub mod ack;
+pub mod audience;
 pub mod channel;
 pub mod cleanup;
 pub mod dead_letter;
 pub mod deliver;
 pub mod endpoint;
+pub mod event;
 pub mod identity;
+pub mod intake;
 pub mod lane;
 pub mod ledger;
 pub mod message;
 pub mod metric;
 pub mod outcome;
 pub mod payload;
+pub mod plaintext;
 pub mod plan;
 pub mod policy;
 pub mod ports;

@@ -30,6 +30,8 @@ pub enum Metric {
     Deferred,
     /// Breakers that opened; also by provider.
     BreakersOpened,
+    /// Recipients of audiences that messages were handed on to.
+    Recipients,
     /// Messages parked for a long wait.
     Parked,
     /// Attempts that were answered with 503.
@@ -44,6 +46,18 @@ pub enum Metric {
     PoliciesIgnored,
     /// Webhooks' receivers that were switched off.
     EndpointsDisabled,
+    /// Deliveries that their users' browsers have shown.
+    Displayed,
+    /// Deliveries that their users clicked.
+    Clicked,
+    /// Deliveries that their users closed without a click.
+    Closed,
+    /// Requests of the front door, or parts of them, that something of ours could not serve.
+    RequestsFailed,
+    /// Acknowledgements that had been told before.
+    AcksRepeated,
+    /// Acknowledgements of deliveries that the ledger has forgotten.
+    AcksUnknown,
     /// Bodies that crashed their workers, or were refused too often, and were taken out of their queue.
     Poison,
     /// Late buckets of waits that the sweep released.
@@ -77,7 +91,7 @@ impl Unit {
 
 impl Metric {
     /// All of them.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 32] = [
         Self::Attempts,
         Self::Sent,
         Self::SentOnRetry,
@@ -91,6 +105,7 @@ impl Metric {
         Self::DuplicatesDropped,
         Self::Deferred,
         Self::BreakersOpened,
+        Self::Recipients,
         Self::Parked,
         Self::ServiceUnavailable,
         Self::RetryOverhead,
@@ -98,6 +113,12 @@ impl Metric {
         Self::Quarantined,
         Self::PoliciesIgnored,
         Self::EndpointsDisabled,
+        Self::Displayed,
+        Self::Clicked,
+        Self::Closed,
+        Self::RequestsFailed,
+        Self::AcksRepeated,
+        Self::AcksUnknown,
         Self::Poison,
         Self::WaitsSwept,
         Self::ApiCalls,
@@ -121,6 +142,7 @@ impl Metric {
             Self::DuplicatesDropped => "DuplicatesDropped",
             Self::Deferred => "Deferred",
             Self::BreakersOpened => "BreakersOpened",
+            Self::Recipients => "Recipients",
             Self::Parked => "Parked",
             Self::ServiceUnavailable => "ServiceUnavailable",
             Self::RetryOverhead => "RetryOverhead",
@@ -128,6 +150,12 @@ impl Metric {
             Self::Quarantined => "Quarantined",
             Self::PoliciesIgnored => "PoliciesIgnored",
             Self::EndpointsDisabled => "EndpointsDisabled",
+            Self::Displayed => "Displayed",
+            Self::Clicked => "Clicked",
+            Self::Closed => "Closed",
+            Self::RequestsFailed => "RequestsFailed",
+            Self::AcksRepeated => "AcksRepeated",
+            Self::AcksUnknown => "AcksUnknown",
             Self::Poison => "Poison",
             Self::WaitsSwept => "WaitsSwept",
             Self::ApiCalls => "ApiCalls",
@@ -153,12 +181,19 @@ impl Metric {
             | Self::DuplicatesDropped
             | Self::Deferred
             | Self::BreakersOpened
+            | Self::Recipients
             | Self::Parked
             | Self::ServiceUnavailable
             | Self::Pruned
             | Self::Quarantined
             | Self::PoliciesIgnored
             | Self::EndpointsDisabled
+            | Self::Displayed
+            | Self::Clicked
+            | Self::Closed
+            | Self::RequestsFailed
+            | Self::AcksRepeated
+            | Self::AcksUnknown
             | Self::Poison
             | Self::WaitsSwept
             | Self::ApiCalls

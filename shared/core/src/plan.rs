@@ -38,6 +38,8 @@ pub enum Plan {
         /// Whether this attempt may have arrived all the same.
         in_doubt: bool,
     },
+    /// Done: a message to an audience, handed on to its recipients.
+    Expand,
     /// The same attempt, later: a gate held the message back before it was claimed.
     Defer {
         /// Not before this.
@@ -56,13 +58,14 @@ impl Plan {
             Self::DeadLetter(_) => "dead_letter",
             Self::Retry { .. } => "retry",
             Self::Defer { .. } => "defer",
+            Self::Expand => "expand",
         }
     }
 
     /// Why, where there is something to say.
     pub const fn reason(&self) -> Option<Reason> {
         match self {
-            Self::Sent | Self::Defer { .. } => None,
+            Self::Sent | Self::Expand | Self::Defer { .. } => None,
             Self::Gone { confirmed: true } => Some(Reason::Gone),
             Self::Gone { confirmed: false } => Some(Reason::NotFound),
             Self::Expired => Some(Reason::TtlOver),
@@ -79,6 +82,7 @@ impl Plan {
         match self {
             Self::Retry { not_before, .. } | Self::Defer { not_before } => Some(*not_before),
             Self::Sent
+            | Self::Expand
             | Self::Gone { .. }
             | Self::Expired
             | Self::FailedNoRetries(_)

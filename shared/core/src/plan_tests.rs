@@ -142,6 +142,7 @@ proptest! {
                     prop_assert!(reason != Reason::RetriesExhausted || attempts == max_retries + 1);
                     break;
                 }
+                Plan::Expand => panic!("an attempt is not handed on"),
                 Plan::FailedNoRetries(_) => {
                     prop_assert!(policy.retries.is_none());
                     break;

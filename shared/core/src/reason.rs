@@ -85,6 +85,8 @@ reasons! {
     TtlOver = "ttl_over",
     /// The policy does not retry at all.
     RetriesDisabled = "retries_disabled",
+    /// The message to the audience that it belongs to was called off.
+    Cancelled = "cancelled",
     /// The message crashed its worker again and again, and was taken out of its queue.
     Poison = "poison",
 }

@@ -1,7 +1,8 @@
 //! The world around Redial, for its tests, its demo and its benchmarks.
 //!
 //! Redial is a sender between a cloud and push services, so what has to be played for it is everything at
-//! its edges: who receives ([`push_service`], [`webhook_receiver`]), who runs it ([`runtime_api`]) and who stands between it and
+//! its edges: who receives ([`push_service`], [`webhook_receiver`], and with a real browser at the end [`autopush`] and
+//! [`firefox`]), who runs it ([`runtime_api`]) and who stands between it and
 //! the cloud's API and breaks things ([`proxy`]).
 //!
 //! The other side knows nothing of Redial's own types and uses another cryptographic library: it can agree with Redial only
@@ -15,6 +16,8 @@ mod background;
 mod journal;
 mod tls;
 
+pub mod autopush;
+pub mod firefox;
 pub mod memory;
 pub mod proxy;
 pub mod push_service;

@@ -202,7 +202,8 @@ impl Playing<'_> {
         let tables = &self.stage.scenery.tables;
         let control = DynamoControl::new(self.it.dynamodb.clone(), tables.control.clone());
         let keys = self.it.webhook_keys().await;
-        DynamoSubscriptions::new(self.it.dynamodb.clone(), tables.subscriptions.clone(), control, keys)
+        let (table, audiences) = (tables.subscriptions.clone(), tables.audiences.clone());
+        DynamoSubscriptions::new(self.it.dynamodb.clone(), table, audiences, control, keys)
     }
 
     fn message(&self) -> Value {
@@ -325,8 +326,8 @@ impl Playing<'_> {
     async fn count(&self) -> i64 {
         let of = format!("tenant#{}", self.tenant);
         let control = self.it.scan(&self.stage.scenery.tables.control).await;
-        let own = control.iter().find(|item| text(item, "pk") == Some(&of));
-        own.and_then(|item| number(item, "count")).unwrap_or(0)
+        let own = control.iter().filter(|item| text(item, "pk") == Some(&of));
+        own.filter_map(|item| number(item, "count")).sum()
     }
 }
 

@@ -87,6 +87,10 @@ impl Run {
             let signature = token.rsplit('.').next().expect("a token has three parts");
             self.canaries.push(Canary::text("a token", token));
             self.canaries.push(Canary::text("a token's signature", signature));
+            let envelope: Option<Value> = received.text().and_then(|text| serde_json::from_str(text).ok());
+            if let Some(token) = envelope.as_ref().and_then(|it| it["ack"].as_str()) {
+                self.canaries.push(Canary::text("an acknowledgement's token", token));
+            }
         }
         for received in self.it.webhooks.all_requests() {
             let header = received.header("webhook-signature").expect("every webhook is signed");
@@ -154,6 +158,8 @@ async fn nothing_that_must_not_be_written_is_written_on_any_road() {
 
     places.extend(failing(&mut run).await);
     run.add_tokens();
+    let of_acks = run.canaries.iter().filter(|canary| canary.name == "an acknowledgement's token");
+    assert!(of_acks.count() >= 8);
     places.extend(written(&run.it).await);
     let found = leaks(&run.canaries, &places);
     assert!(found.is_empty(), "{} leaks:\n{}", found.len(), found.join("\n"));
@@ -177,11 +183,12 @@ async fn nothing_that_must_not_be_written_is_written_on_any_road() {
 async fn take_every_road(run: &mut Run) {
     let none = json!({});
     let a_retry = json!({"retry": {"max_retries": 1, "base_delay_ms": 100, "jitter": "none"}});
-    run.send("sent", "sent", None, vec![], &none).await;
+    let acks = json!({"acks": true});
+    run.send("sent", "sent", None, vec![], &acks).await;
     run.send("scheduled-topic", "sent", None, vec![], &json!({"topic": "news", "urgency": "high"})).await;
-    run.send("retried", "sent", None, vec![quoting(503)], &none).await;
+    run.send("retried", "sent", None, vec![quoting(503)], &acks).await;
     run.send("in-doubt", "sent", None, vec![Answer::reset()], &none).await;
-    run.send("rejected", "failed", Some(quoting(400)), vec![], &none).await;
+    run.send("rejected", "failed", Some(quoting(400)), vec![], &acks).await;
     run.send("forbidden", "failed", Some(quoting(403)), vec![], &none).await;
     run.send("too-large", "failed", Some(quoting(413)), vec![], &none).await;
     run.send("redirected", "failed", Some(quoting(307)), vec![], &none).await;
@@ -222,7 +229,7 @@ async fn waiting(run: &mut Run) -> Vec<Place> {
     let browser = run.browser("the one that waits");
     let wait = Answer::status(429).with_header("retry-after", "5");
     run.it.push.script(&browser.endpoint, [wait]);
-    run.it.send(&message("waiting", &json!({"web_push": browser.json()}), &json!({}))).await;
+    run.it.send(&message("waiting", &json!({"web_push": browser.json()}), &json!({"acks": true}))).await;
     let table = run.it.description().tables.parked.clone();
     let parked =
         run.it.until("it is parked", async || Some(run.it.scan(&table).await).filter(|it| !it.is_empty()));
@@ -259,7 +266,8 @@ async fn failing(run: &mut Run) -> Vec<Place> {
             call.operation == operation && count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1 == nth
         };
         dispatch.proxy.once(fits, Fault::Status(400, quote.to_string()));
-        let body = message(&format!("failing-{at}"), &json!({"web_push": browser.json()}), &json!({}));
+        let acks = json!({"acks": true});
+        let body = message(&format!("failing-{at}"), &json!({"web_push": browser.json()}), &acks);
         let record = SqsRecord::new(format!("failing-{at}"), body.to_string()).queue_arn(&arn);
         let answer = dispatch.invoke(sqs_event([record])).await.expect("it answers");
         assert_eq!(answer["batchItemFailures"][0]["itemIdentifier"], format!("failing-{at}"), "{operation}");

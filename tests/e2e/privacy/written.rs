@@ -57,11 +57,11 @@ pub(super) fn told(item: &Item, without: &str) -> String {
     told
 }
 
-/// Both functions' groups, dispatch's first.
+/// All functions' groups, dispatch's first.
 pub(super) async fn log_groups(it: &Deployment) -> Vec<String> {
     let functions = &it.description().functions;
     let mut groups = Vec::new();
-    for function in [&functions.dispatch, &functions.cleanup] {
+    for function in [&functions.dispatch, &functions.cleanup, &functions.ingest] {
         let answer = it.lambda.get_function_configuration().function_name(function).send().await;
         let group = answer.expect("the function is there").logging_config.and_then(|it| it.log_group);
         groups.push(group.unwrap_or_else(|| format!("/aws/lambda/{function}")));

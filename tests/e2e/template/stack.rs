@@ -37,7 +37,7 @@ fn what_subscriptions_cannot_do_without_outlives_the_stack() {
         let blocks = resources(of_type).into_iter();
         blocks.filter(|it| it.value("DeletionPolicy") == Some("Retain")).map(|it| it.name).collect()
     };
-    assert_eq!(kept("AWS::DynamoDB::Table"), ["SubscriptionsTable", "DeadLettersTable"]);
+    assert_eq!(kept("AWS::DynamoDB::Table"), ["SubscriptionsTable", "AudiencesTable", "DeadLettersTable"]);
     // What the table's webhooks are sealed with, and what its browsers have subscribed to.
     assert_eq!(kept("AWS::SecretsManager::Secret"), ["VapidSecret", "WebhookKeySecret"]);
 }
@@ -48,7 +48,7 @@ fn every_secret_that_is_made_can_be_given_instead_and_every_function_may_read_th
         let chosen = format!("!Ref {}, !Ref {}Id]", secret.name, secret.name);
         assert!(TEMPLATE.contains(&chosen), "{chosen}");
     }
-    for role in ["DispatchRole", "CleanupRole"] {
+    for role in ["DispatchRole", "CleanupRole", "IngestRole"] {
         let roles = resources("AWS::IAM::Role");
         let role = roles.iter().find(|it| it.name == role).expect("it is there");
         assert!(role.lines.iter().any(|line| line.contains("!Ref WebhookKeySecret,")), "{}", role.name);

@@ -3,17 +3,15 @@
 //! | file | concept |
 //! |---|---|
 //! | `list` | which origins are shown |
-//! | `row` | one of them, as a line of a table, as words and as JSON |
 //! | `turn` | opens and closes by hand |
 
 mod list;
-mod row;
 mod turn;
 
 use clap::Subcommand;
 use redial_adapters::protection_dynamo::DynamoProtection;
 
-use crate::{failure::Failure, target::Target};
+use crate::{failure::Failure, origins as row, target::Target};
 
 /// Shows which push services and receivers are out or slowed down, and opens or closes their breakers by hand
 ///

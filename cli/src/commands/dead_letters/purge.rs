@@ -17,8 +17,9 @@ use crate::{
 
 /// Removes dead letters, descriptions and bodies, for good
 ///
-/// It shows how many there are of each tenant and reason, and asks. Letters that come while it asks are not removed. Where
-/// nobody can be asked, --yes is required, and without it the exit status is 2.
+/// It shows how many there are of each tenant and reason, and asks. Letters that come while it asks are not removed. Any
+/// answer but yes removes nothing, with exit status 1. Where nobody can be asked, --yes is required, and without it the exit
+/// status is 2.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -12,11 +12,12 @@ use serde_json::{Value, json};
 
 use super::which::Which;
 use crate::{
+    checkpoint::{Identity, Resumable as _, default_path, goes_on},
     dead_letters::{
-        self, Checkpoint, Ended, Identity, Outcome, Permissions, Plan, Queues, Skip, count, counts,
-        default_path, preview, replay,
+        self, Checkpoint, Ended, Outcome, Permissions, Plan, Queues, Skip, count, counts, preview, replay,
     },
     failure::Failure,
+    interrupt::interrupted,
     send::Queue,
     target::{Target, TargetArgs},
     terminal::{bar, print, say},
@@ -28,8 +29,9 @@ use crate::{
 /// it was first sent. Sending the same letter twice delivers it once. Those that cannot be sent are counted, with the reason.
 /// Ctrl-C ends it after the batch under way, and the same command goes on from there.
 ///
-/// A letter does not know by which lane its message came: campaigns go out on the bulk lane, all else on the
-/// transactional one. Exit status 1 says that something could not be sent, or that it was interrupted.
+/// A message goes out on the lane that it came by. Letters of earlier releases, and poison messages, do not say which: of
+/// those, campaigns go out on the bulk lane, all else on the transactional one. Exit status 1 says that something could not
+/// be sent, or that it was interrupted.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -48,7 +50,8 @@ pub(crate) struct Replay {
     /// At most so many a second, minute or hour: 50/s, 120/min, 90/h
     #[arg(long, default_value = "50/s", value_parser = Rate::parse)]
     rate: Rate,
-    /// Let each message's TTL begin anew, also where it is over and the body still lies in the store
+    /// Let each message's TTL begin anew, also where it is over already and the body, which counts as absent from then on, still
+    /// lies in the store: until the next hourly sweep, as a rule
     #[arg(long)]
     refresh_ttl: bool,
     /// Send also what was sent again before; what has arrived is dropped
@@ -80,7 +83,7 @@ impl Replay {
         let path = self.checkpoint_path(&target, &identity)?;
         let mut checkpoint = match Checkpoint::read(&path)? {
             Some(checkpoint) => {
-                resumable(&checkpoint, &identity, &path)?;
+                checkpoint.is_of(&identity, &path)?;
                 plan.filter.since = Timestamp::from_ms(checkpoint.since);
                 plan.filter.until = Timestamp::from_ms(checkpoint.until);
                 say(&going_on(&checkpoint, &path));
@@ -137,10 +140,10 @@ impl Replay {
     }
 
     fn checkpoint_path(&self, target: &Target, identity: &Identity) -> Result<PathBuf, Failure> {
-        let given = self.checkpoint.clone().or_else(|| default_path(&target.name, identity));
-        given.ok_or_else(|| {
-            Failure::input("neither XDG_STATE_HOME nor HOME names a folder: give --checkpoint FILE")
-        })
+        match &self.checkpoint {
+            Some(given) => Ok(given.clone()),
+            None => default_path("replays", &target.name, identity),
+        }
     }
 
     fn tell_preview(&self, outcome: &Outcome) -> Result<(), Failure> {
@@ -165,28 +168,6 @@ impl Replay {
         summary(checkpoint, stack).iter().try_for_each(|line| print(line))?;
         Ok(())
     }
-}
-
-/// Comes when somebody wants it to end. Where that cannot be heard, nobody ever does.
-async fn interrupted() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
-    }
-}
-
-fn resumable(checkpoint: &Checkpoint, identity: &Identity, path: &Path) -> Result<(), Failure> {
-    if checkpoint.of == *identity {
-        return Ok(());
-    }
-    let Identity { stack, options } = &checkpoint.of;
-    Err(Failure::input(format!(
-        "{} is of another replay: of {stack} with {options}. Finish that one, or name another file",
-        path.display()
-    )))
-}
-
-fn goes_on(what: &str, path: &Path) -> String {
-    format!("{what}: the same command goes on from here ({})", path.display())
 }
 
 fn going_on(checkpoint: &Checkpoint, path: &Path) -> String {
@@ -251,18 +232,6 @@ mod tests {
         let found = serde_json::from_str(r#"{"acme":{"retries_exhausted":12}}"#).expect("a tally");
         let bounds = (Timestamp::from_secs(1), Timestamp::from_secs(2));
         Checkpoint::start(identity("--tenant acme"), Timestamp::from_secs(3), bounds, found)
-    }
-
-    #[test]
-    fn a_checkpoint_of_another_replay_is_refused_by_name() {
-        let path = Path::new("a.json");
-        assert!(resumable(&checkpoint(), &identity("--tenant acme"), path).is_ok());
-        let refused = resumable(&checkpoint(), &identity("--tenant bolt"), path);
-        let words = match refused.expect_err("another one") {
-            Failure::Input(lines) => lines.concat(),
-            Failure::Failed(_) | Failure::Told => panic!("it is a matter of what was given"),
-        };
-        assert!(words.contains("a.json") && words.contains("with --tenant acme"), "{words}");
     }
 
     #[test]

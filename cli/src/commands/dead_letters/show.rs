@@ -2,7 +2,7 @@
 
 use clap::Args;
 use redial_adapters::{dead_letters_dynamo::Letter, system::System};
-use redial_core::{identity::DeliveryId, ports::Clock as _, time::Timestamp};
+use redial_core::{identity::DeliveryId, lane::Lane, ports::Clock as _, time::Timestamp};
 use serde_json::{Value, json};
 
 use super::super::ids;
@@ -97,6 +97,7 @@ fn letter_json(letter: &Letter, now: Timestamp) -> Value {
         Some(described) => json_of(described),
         None => json!({"tenant": letter.key.tenant, "id": letter.key.id, "letter": letter.key.letter}),
     };
+    shown["lane"] = json!(letter.lane.map(Lane::label));
     shown["described"] = json!(letter.described.is_some());
     shown["body_until"] = json!(kept(letter, now).map(Timestamp::to_rfc3339));
     shown
@@ -124,8 +125,13 @@ fn lines(letter: &Letter, now: Timestamp) -> Vec<String> {
     } else {
         add("described", Some("not yet: its reference is on the dead-letter queue".to_owned()));
     }
-    let body = kept(letter, now).map(|until| format!("kept until {}", until.to_rfc3339()));
-    add("body", Some(body.unwrap_or("none is kept".to_owned())));
+    add("lane", letter.lane.map(|lane| lane.label().to_owned()));
+    let body = match letter.body_until {
+        Some(until) if now < until => format!("kept until {}", until.to_rfc3339()),
+        Some(since) => format!("counts as absent since {}: the hourly sweep removes it", since.to_rfc3339()),
+        None => "none is kept".to_owned(),
+    };
+    add("body", Some(body));
     lines
 }
 
@@ -139,17 +145,28 @@ mod tests {
     fn a_letter_of_which_only_the_body_is_there_says_so() {
         let key =
             LetterKey { tenant: "acme".to_owned(), id: "d1".to_owned(), letter: "lineage-0".to_owned() };
-        let letter = Letter { key, described: None, body_until: Some(Timestamp::from_secs(60)) };
+        let letter = Letter {
+            key,
+            described: None,
+            body_until: Some(Timestamp::from_secs(60)),
+            lane: Some(Lane::Bulk),
+        };
         let shown = lines(&letter, Timestamp::from_secs(1));
         assert_eq!(
             shown,
             [
                 "acme#d1 lineage-0",
                 "  described     not yet: its reference is on the dead-letter queue",
+                "  lane          bulk",
                 "  body          kept until 1970-01-01T00:01:00.000Z",
             ]
         );
+        let late = lines(&letter, Timestamp::from_secs(60));
+        let absent =
+            "  body          counts as absent since 1970-01-01T00:01:00.000Z: the hourly sweep removes it";
+        assert_eq!(late.last().map(String::as_str), Some(absent));
         let json = letter_json(&letter, Timestamp::from_secs(60));
         assert_eq!((&json["described"], &json["body_until"]), (&json!(false), &Value::Null));
+        assert_eq!(json["lane"], "bulk");
     }
 }

@@ -85,9 +85,13 @@ fn browser(text: &str, tenant: &Tenant) -> Result<PushTarget, Failure> {
     match parse(&message, QueueKind::Ingest, "", System.now()) {
         Ok(Inbound::Message(message, _)) => match message.to {
             To::WebPush(target) => Ok(target),
-            To::Subscription(_) | To::Webhook(_) => Err(Failure::input("expected a browser's subscription")),
+            To::Subscription(_) | To::Webhook(_) | To::Audience(_) => {
+                Err(Failure::input("expected a browser's subscription"))
+            }
         },
-        Ok(Inbound::Release(_)) => Err(Failure::input("expected a browser's subscription")),
+        Ok(Inbound::Release(_) | Inbound::Expand(_) | Inbound::Recipient(..)) => {
+            Err(Failure::input("expected a browser's subscription"))
+        }
         Err(refusal) => Err(Failure::Input(
             refusal
                 .errors

@@ -95,6 +95,15 @@ impl Shown {
             "push_service": endpoint.origin().as_str(),
             "vapid_key_id": vapid_key_id.as_ref().map(VapidKeyId::as_str),
             "flagged_at": found.flagged_at.map(Timestamp::to_rfc3339),
+            "tags": found.tags,
+            "created_at": found.created_at.map(Timestamp::to_rfc3339),
+            "last_seen_at": found.last_seen_at.map(Timestamp::to_rfc3339),
+            "consent": found.consent.as_ref().map(|consent| json!({
+                "at": consent.at.to_rfc3339(),
+                "prompt_version": consent.prompt_version,
+                "action": consent.action,
+                "origin": consent.origin.as_str(),
+            })),
         });
         if self.endpoint {
             shown["endpoint"] = endpoint.expose().as_str().into();

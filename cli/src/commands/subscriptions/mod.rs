@@ -1,15 +1,17 @@
-//! `redial subscriptions put | get | list | enable`.
+//! `redial subscriptions put | import | get | list | enable`.
 //!
 //! | file | concept |
 //! |---|---|
 //! | `document` | a subscription as it is written, of either kind |
 //! | `put` | stores one |
+//! | `import` | stores browsers' by the file |
 //! | `get` | shows one |
 //! | `failing` | lists the webhooks that fail, and has them sent to again |
 
 mod document;
 mod failing;
 mod get;
+mod import;
 mod put;
 
 use clap::{Args, Subcommand};
@@ -23,11 +25,13 @@ use crate::failure::Failure;
 #[command(after_help = "\
 Examples:
   redial subscriptions put --tenant acme --id s1 subscription.json
+  redial subscriptions import --tenant acme subscriptions.ndjson
   redial subscriptions get --tenant acme --id s1
   redial subscriptions list --failing --tenant acme
   redial subscriptions enable hooks --tenant acme")]
 pub(crate) enum Subscriptions {
     Put(put::Put),
+    Import(Box<import::Import>),
     Get(get::Get),
     List(failing::List),
     Enable(failing::Enable),
@@ -55,6 +59,7 @@ impl Subscriptions {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         match self {
             Self::Put(put) => put.run().await,
+            Self::Import(import) => import.run().await,
             Self::Get(get) => get.run().await,
             Self::List(list) => list.run().await,
             Self::Enable(enable) => enable.run().await,

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use redial_core::dead_letter::{LetterBody, LetterKey};
+use redial_core::lane::Lane;
 use redial_core::ports::{DeadLetterBodies, PortError};
 use redial_core::time::Timestamp;
 
@@ -28,6 +29,8 @@ const HOUR: Duration = Duration::from_secs(3600);
 pub struct StoredBody {
     /// As it was stored. Never log it.
     pub body: String,
+    /// The lane that its message travelled on; `None` where that is not known, as in bodies that earlier releases stored.
+    pub lane: Option<Lane>,
     /// From when on it counts as absent, though it may lie there until the next sweep.
     pub absent_from: Timestamp,
 }
@@ -60,7 +63,8 @@ impl DynamoDeadLetters {
         // The first part whose time is over takes the others with it.
         let absent_from = parts.iter().map(|item| item.time("absent_from")).min().flatten();
         let body = || parts.iter().filter_map(|item| item.text("body")).collect();
-        Ok(absent_from.map(|absent_from| StoredBody { body: body(), absent_from }))
+        let lane = parts.first().and_then(lane_of);
+        Ok(absent_from.map(|absent_from| StoredBody { body: body(), lane, absent_from }))
     }
 
     /// Deletes up to `limit` items of bodies that count as absent at `now`, and says how many.
@@ -119,16 +123,21 @@ impl DeadLetterBodies for DynamoDeadLetters {
 /// Between a letter's name and the number of a part of its body, in the sort key.
 pub(super) const PART: &str = "#body.";
 
+/// The lane that stands with a part of a body. One that this version does not know is none.
+pub(super) fn lane_of(part: &Item) -> Option<Lane> {
+    Lane::from_label(part.text("lane")?)
+}
+
 fn part_prefix(key: &LetterKey) -> String {
     format!("{}{PART}", key.letter)
 }
 
 fn body_items(letter: &LetterBody) -> Vec<Item> {
-    let LetterBody { key, body, absent_from } = letter;
+    let LetterBody { key, body, lane, absent_from } = letter;
     let hour = hour_key(*absent_from, shard(key, HOUR_SHARDS));
     let item = |(at, part): (usize, &str)| {
         let part_sort = format!("{}{at:03}", part_prefix(key));
-        HashMap::from([
+        let mut item = HashMap::from([
             ("pk".to_owned(), s(key.partition())),
             ("sk".to_owned(), s(&part_sort)),
             ("body".to_owned(), s(part)),
@@ -136,7 +145,9 @@ fn body_items(letter: &LetterBody) -> Vec<Item> {
             ("body_pk".to_owned(), s(&hour)),
             ("body_sk".to_owned(), s(format!("{}#{}#{part_sort}", moment(*absent_from), key.partition()))),
             ("expires_at".to_owned(), expiry(*absent_from)),
-        ])
+        ]);
+        item.extend(lane.map(|lane| ("lane".to_owned(), s(lane.label()))));
+        item
     };
     parts(body).into_iter().enumerate().map(item).collect()
 }
@@ -162,6 +173,20 @@ fn hour_key(at: Timestamp, shard: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_lane_stands_with_every_part_and_may_be_missing() {
+        let key =
+            LetterKey { tenant: "acme".to_owned(), id: "d1".to_owned(), letter: "lineage-0".to_owned() };
+        let body = "a".repeat(PART_BYTES + 1);
+        for lane in [Some(Lane::Transactional), Some(Lane::Bulk), None] {
+            let (key, body) = (key.clone(), body.clone());
+            let letter = LetterBody { key, body, lane, absent_from: Timestamp::from_ms(5) };
+            let items = body_items(&letter);
+            assert_eq!(items.iter().map(lane_of).collect::<Vec<_>>(), [lane, lane]);
+        }
+        assert_eq!(lane_of(&HashMap::from([("lane".to_owned(), s("express"))])), None);
+    }
 
     #[test]
     fn a_body_is_cut_between_characters_and_whole_again() {

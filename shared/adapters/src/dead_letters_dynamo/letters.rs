@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use futures_util::future::try_join_all;
 use redial_core::dead_letter::LetterKey;
+use redial_core::lane::Lane;
 use redial_core::ports::PortError;
 use redial_core::time::Timestamp;
 
-use super::bodies::PART;
+use super::bodies::{PART, lane_of};
 use super::{Described, DynamoDeadLetters, described};
 use crate::attributes::{Item, Read as _, ms, s};
 use crate::{aws_error, batch_write, query};
@@ -21,31 +22,15 @@ pub struct Letter {
     pub described: Option<Described>,
     /// From when on its body counts as absent; `None` if none is stored.
     pub body_until: Option<Timestamp>,
+    /// The lane that its message travelled on, if that stands with its body.
+    pub lane: Option<Lane>,
 }
 
 impl DynamoDeadLetters {
     /// All letters of an id, by name. Bodies are not handed out, though reading them costs as much.
     pub async fn letters_of(&self, tenant: &str, id: &str) -> Result<Vec<Letter>, PortError> {
-        let key = |letter: &str| LetterKey {
-            tenant: tenant.to_owned(),
-            id: id.to_owned(),
-            letter: letter.to_owned(),
-        };
-        let items = self.items_of(&key("")).await?;
-        let mut letters: BTreeMap<String, Letter> = BTreeMap::new();
-        for item in &items {
-            let Some(sort) = item.text("sk") else { continue };
-            let (name, is_body) = sort.split_once(PART).map_or((sort, false), |(name, _)| (name, true));
-            let letter = letters.entry(name.to_owned());
-            let letter =
-                letter.or_insert_with(|| Letter { key: key(name), described: None, body_until: None });
-            if is_body {
-                letter.body_until = item.time("absent_from");
-            } else {
-                letter.described = described::read(item);
-            }
-        }
-        Ok(letters.into_values().collect())
+        let all = LetterKey { tenant: tenant.to_owned(), id: id.to_owned(), letter: String::new() };
+        Ok(letters(&all, &self.items_of(&all).await?))
     }
 
     /// Marks descriptions as sent again at `now`. One that is not there any more stays away.
@@ -111,11 +96,12 @@ impl DynamoDeadLetters {
 }
 
 /// All attributes but a body's text.
-const PROJECTED: [&str; 21] = [
+const PROJECTED: [&str; 22] = [
     "pk",
     "sk",
     "expires_at",
     "absent_from",
+    "lane",
     "replayed_at",
     "v",
     "kind",
@@ -135,6 +121,28 @@ const PROJECTED: [&str; 21] = [
     "retention_days",
 ];
 
+/// The letters that these items of an id are parts of, by name.
+fn letters(of: &LetterKey, items: &[Item]) -> Vec<Letter> {
+    let mut letters: BTreeMap<&str, Letter> = BTreeMap::new();
+    for item in items {
+        let Some(sort) = item.text("sk") else { continue };
+        let (name, is_body) = sort.split_once(PART).map_or((sort, false), |(name, _)| (name, true));
+        let letter = letters.entry(name).or_insert_with(|| Letter {
+            key: LetterKey { letter: name.to_owned(), ..of.clone() },
+            described: None,
+            body_until: None,
+            lane: None,
+        });
+        if is_body {
+            letter.body_until = item.time("absent_from");
+            letter.lane = lane_of(item);
+        } else {
+            letter.described = described::read(item);
+        }
+    }
+    letters.into_values().collect()
+}
+
 fn key_of(item: &Item) -> Item {
     ["pk", "sk"].into_iter().filter_map(|name| Some((name.to_owned(), item.get(name)?.clone()))).collect()
 }
@@ -143,6 +151,30 @@ fn key_of(item: &Item) -> Item {
 mod tests {
     use super::*;
     use crate::dead_letters_dynamo::described::tests::reference;
+
+    #[test]
+    fn a_description_and_the_parts_of_its_body_are_one_letter() {
+        let part = |sort: &str, until: i64| {
+            HashMap::from([
+                ("sk".to_owned(), s(sort)),
+                ("absent_from".to_owned(), ms(Timestamp::from_ms(until))),
+            ])
+        };
+        let items = [
+            part("conflict-m2#body.000", 7_000),
+            described::item(&reference("acme", "d1", 5), Timestamp::from_ms(7)),
+            part("lineage-0#body.000", 5_000),
+            part("lineage-0#body.001", 5_000),
+        ];
+        let found = letters(&reference("acme", "d1", 5).letter_key(), &items);
+        let told = |letter: &Letter| {
+            (letter.key.letter.clone(), letter.described.is_some(), letter.body_until.map(Timestamp::as_ms))
+        };
+        assert_eq!(
+            found.iter().map(told).collect::<Vec<_>>(),
+            [("conflict-m2".to_owned(), false, Some(7_000)), ("lineage-0".to_owned(), true, Some(5_000))]
+        );
+    }
 
     #[test]
     fn everything_of_a_description_is_asked_for() {

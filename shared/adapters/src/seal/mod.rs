@@ -11,6 +11,7 @@
 //! key and a new salt for every message; no body at all for an empty plaintext, because browsers disagree about an
 //! encrypted empty text. Signing is not sealing: see [`crate::vapid`].
 
+mod point;
 mod ring;
 #[cfg(feature = "web-push")]
 mod web_push;
@@ -23,6 +24,7 @@ use std::fmt;
 use redial_core::payload::Payload;
 use redial_core::push_target::PushKeys;
 
+pub use self::point::is_on_curve;
 pub use self::ring::RingSealer;
 #[cfg(feature = "web-push")]
 pub use self::web_push::WebPushSealer;

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
-use aws_sdk_dynamodb::types::{AttributeValue, Delete};
+use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::join_all;
 use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
 use redial_core::ports::{PortError, PruneCandidate, SubscriptionHealth, SubscriptionUpdate, Subscriptions};
@@ -15,6 +15,7 @@ use redial_core::subscription::{State, Subscription};
 use redial_core::time::Timestamp;
 use redial_core::webhook::Health;
 
+use super::transaction::After;
 use super::{DynamoSubscriptions, FAILING, item};
 use crate::attributes::{Item, Read, ms, n, s};
 use crate::query;
@@ -56,7 +57,7 @@ impl DynamoSubscriptions {
                 "SET #state = :active, updated_at = :at REMOVE gone_at, {}",
                 OF_FAILING.join(", ")
             ))
-            .condition_expression("attribute_exists(pk)")
+            .condition_expression("attribute_exists(endpoint)")
             .expression_attribute_names("#state", "state")
             .expression_attribute_values(":active", s(State::Active.label()))
             .expression_attribute_values(":at", ms(now));
@@ -178,17 +179,17 @@ impl SubscriptionHealth for DynamoSubscriptions {
     }
 
     async fn remove(&self, update: SubscriptionUpdate) -> Result<bool, PortError> {
-        let delete = Delete::builder()
-            .table_name(&self.table)
-            .key("pk", s(update.key.to_string()))
-            .condition_expression("#endpoint = :endpoint AND #state = :gone")
-            .expression_attribute_names("#endpoint", "endpoint")
-            .expression_attribute_names("#state", "state")
-            .expression_attribute_values(":endpoint", s(update.endpoint.expose().as_str()))
-            .expression_attribute_values(":gone", s(State::Gone.label()))
-            .build()
-            .expect("a delete has its table and its key");
-        self.with_count(&update.key.tenant, -1, |it| it.delete(delete)).await
+        let SubscriptionUpdate { key, endpoint, at: _ } = &update;
+        self.change(key, |before| {
+            let is_meant = |item: &&Item| {
+                item.text("endpoint") == Some(endpoint.expose().as_str())
+                    && item.text("state") == Some(State::Gone.label())
+            };
+            let removed = before.filter(is_meant).map(|_| After::Nothing);
+            let is_removed = removed.is_some();
+            Ok((removed, is_removed))
+        })
+        .await
     }
 
     async fn count(&self, tenant: &Tenant) -> Result<u64, PortError> {

@@ -4,8 +4,10 @@
 //! |---|---|---|
 //! | `pk`, `tenant`, `id` | both | `tenant#id`, and its parts |
 //! | `kind` | both | `web_push` or `webhook` |
-//! | `endpoint`, `state`, `updated_at` | both | where it leads, whether it is sent to |
+//! | `endpoint`, `state`, `created_at`, `updated_at` | both | where it leads, whether it is sent to |
 //! | `p256dh`, `auth`, `vapid_key_id`, `flagged_at` | web push | a browser's keys, and its first 404 |
+//! | `consent_at`, `consent_prompt`, `consent_action`, `consent_origin` | web push | what its user agreed to |
+//! | `tags`, `last_seen_at` | web push | a list of tags; when the browser last handed it in itself |
 //! | `sealed` | webhook | its secrets and headers, under the stack's webhook key |
 //! | `topic`, `policy`, `permitted`, `rate` | webhook | what was agreed: `policy` is JSON, `permitted` a list of names |
 //! | `failures`, `failing_since` | webhook | its health |
@@ -16,7 +18,7 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::channel::Channel;
-use redial_core::endpoint::Endpoint;
+use redial_core::endpoint::{Endpoint, Origin};
 use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant, VapidKeyId};
 use redial_core::message::EventType;
 use redial_core::policy::{Policy, catalogue, parse, stored};
@@ -24,7 +26,7 @@ use redial_core::ports::PortError;
 use redial_core::push_target::{PushKeys, PushTarget};
 use redial_core::rate::Rate;
 use redial_core::recipient::Recipient;
-use redial_core::subscription::{State, Subscription, Terms};
+use redial_core::subscription::{Consent, State, Subscription, Tag, Tags, Terms};
 use redial_core::time::Timestamp;
 use redial_core::webhook::{Health, Permitted, WebhookTarget};
 
@@ -34,7 +36,7 @@ use crate::{aws_error, telemetry};
 
 /// The item of a subscription, without what its receiver's answers have told.
 pub(super) fn write(subscription: &Subscription, keys: &WebhookKeys, now: Timestamp) -> Item {
-    let Subscription { key, recipient, state, flagged_at, terms, health: _ } = subscription;
+    let Subscription { key, recipient, state, flagged_at, terms, created_at, .. } = subscription;
     let mut item = HashMap::from([
         ("pk".to_owned(), s(key.to_string())),
         ("tenant".to_owned(), s(key.tenant.as_str())),
@@ -49,6 +51,7 @@ pub(super) fn write(subscription: &Subscription, keys: &WebhookKeys, now: Timest
             item.insert(name.to_owned(), value);
         }
     };
+    add("created_at", created_at.map(ms));
     match recipient {
         Recipient::WebPush(PushTarget { endpoint: _, keys, vapid_key_id }) => {
             let (p256dh, auth) = keys.expose_base64url();
@@ -56,6 +59,15 @@ pub(super) fn write(subscription: &Subscription, keys: &WebhookKeys, now: Timest
             add("auth", Some(s(auth)));
             add("vapid_key_id", vapid_key_id.as_ref().map(|id| s(id.as_str())));
             add("flagged_at", flagged_at.map(ms));
+            add("last_seen_at", subscription.last_seen_at.map(ms));
+            let tags: Vec<AttributeValue> = subscription.tags.iter().map(|tag| s(tag.as_str())).collect();
+            add("tags", (!tags.is_empty()).then_some(AttributeValue::L(tags)));
+            if let Some(Consent { at, prompt_version, action, origin }) = &subscription.consent {
+                add("consent_at", Some(ms(*at)));
+                add("consent_prompt", Some(s(prompt_version)));
+                add("consent_action", Some(s(action)));
+                add("consent_origin", Some(s(origin.as_str())));
+            }
         }
         Recipient::Webhook(WebhookTarget { endpoint: _, secrets, headers }) => {
             let permitted: Vec<AttributeValue> = terms.permitted.names().iter().map(s).collect();
@@ -104,7 +116,32 @@ pub(super) fn read(item: &Item, keys: &WebhookKeys) -> Option<Result<Subscriptio
             failing_since: item.time("failing_since"),
         },
         terms,
+        consent: consent(item),
+        tags: tags(item),
+        last_seen_at: item.time("last_seen_at"),
+        created_at: item.time("created_at"),
     }))
+}
+
+/// Whether an item is a subscription, and no tombstone: whether it counts.
+pub(super) fn is_stored(item: &Item) -> bool {
+    item.contains_key("endpoint")
+}
+
+/// The tags of an item: those rows there are.
+pub(super) fn tags(item: &Item) -> Tags {
+    let tags = item.get("tags").and_then(|tags| tags.as_l().ok()).into_iter().flatten();
+    let tags = tags.filter_map(|tag| Tag::parse(tag.as_s().ok()?)).collect();
+    Tags::new(tags).unwrap_or_default()
+}
+
+fn consent(item: &Item) -> Option<Consent> {
+    Some(Consent {
+        at: item.time("consent_at")?,
+        prompt_version: item.text("consent_prompt")?.to_owned(),
+        action: item.text("consent_action")?.to_owned(),
+        origin: Origin::parse(item.text("consent_origin")?)?,
+    })
 }
 
 fn terms(item: &Item, key: &SubscriptionKey) -> Terms {

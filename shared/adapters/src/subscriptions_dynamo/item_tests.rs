@@ -155,7 +155,12 @@ fn a_receiver_that_asked_for_no_rate_has_none_and_what_is_no_rate_is_not_followe
         let mut item = write(&webhook(), &keys(), stored_at());
         item.remove("rate");
         item.extend(rate.map(|rate| ("rate".to_owned(), rate)));
-        reread(&item).expect("a subscription").terms.rate
+        let read = reread(&item).expect("a subscription");
+        let rate = read.terms.rate;
+        // Nothing else of it is worse for that: it is sent to as before.
+        let terms = Terms { rate: webhook().terms.rate, ..read.terms.clone() };
+        assert_eq!(Subscription { terms, ..read }, webhook());
+        rate
     };
     assert_eq!(with(Some(s("90/h"))), Rate::parse("90/h").ok());
     for none in [None, Some(s("")), Some(s("0/s")), Some(s("fast")), Some(n(50))] {
@@ -186,4 +191,28 @@ fn what_this_version_did_not_write_is_no_subscription() {
     let mut item = write(&webhook(), &keys(), stored_at());
     item.insert("kind".to_owned(), s("pigeon"));
     assert_eq!(read(&item, &keys()), None);
+}
+
+#[test]
+fn consent_tags_and_times_read_back() {
+    let tags = ["sport", "news"].map(|tag| Tag::parse(tag).expect("valid"));
+    let consent = Consent {
+        at: stored_at(),
+        prompt_version: "v3".to_owned(),
+        action: "granted".to_owned(),
+        origin: Origin::parse("https://shop.example").expect("valid"),
+    };
+    let full = Subscription {
+        consent: Some(consent),
+        tags: Tags::new(tags.to_vec()).expect("two"),
+        last_seen_at: Some(stored_at()),
+        created_at: Some(stored_at()),
+        ..browser()
+    };
+    let mut item = write(&full, &keys(), stored_at());
+    assert_eq!(reread(&item), Some(full.clone()));
+    assert_eq!(item["tags"], AttributeValue::L(vec![s("news"), s("sport")]));
+    // A consent of which a part is missing is none.
+    item.remove("consent_action");
+    assert_eq!(reread(&item), Some(Subscription { consent: None, ..full }));
 }

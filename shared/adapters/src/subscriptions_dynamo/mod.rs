@@ -1,30 +1,37 @@
 //! Stored subscriptions on DynamoDB.
 //!
 //! One item a subscription, by `tenant#id`. Every change of health is conditional on the endpoint that it is about: the user
-//! may have subscribed again in the meantime. How many a tenant has is counted beside them in `control`, in the same
-//! transaction that adds or removes one.
+//! may have subscribed again in the meantime. How many a tenant has is counted beside them in `control`, and what its tags
+//! gather is listed in `audiences`, both in the same transaction that adds or removes one.
 //!
 //! | file | concept |
 //! |---|---|
 //! | `item` | what an item holds, of either kind |
+//! | `tombstone` | what is left of one that was deleted |
+//! | `transaction` | how one is added, replaced or removed |
+//! | `book` | what the front door keeps |
 //! | `health` | what attempts tell of receivers, and what cleanup makes of it |
 //! | `rotation` | a webhook's signing secrets, exchanged under way |
 
+mod book;
 mod health;
 mod item;
 mod rotation;
+mod tombstone;
+mod transaction;
 
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
-use aws_sdk_dynamodb::types::{AttributeValue, Put, ReturnConsumedCapacity, TransactWriteItem, Update};
-use redial_core::identity::{SubscriptionKey, Tenant};
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
+use redial_core::identity::SubscriptionKey;
 use redial_core::ports::{PortError, SubscriptionUpdate};
 use redial_core::subscription::Subscription;
 use redial_core::time::Timestamp;
 
-use crate::attributes::{Item, s};
+use self::transaction::After;
+use crate::attributes::{Item, Read as _, ms, s};
 use crate::control_dynamo::DynamoControl;
 use crate::partiql::{self, Statement, Written};
 use crate::webhook_keys::WebhookKeys;
@@ -34,11 +41,12 @@ use crate::{aws_error, batch_get};
 /// The index of the webhooks that fail or are switched off: sparse, by tenant and by when their failing began.
 const FAILING: &str = "failing_by_tenant";
 
-/// The `subscriptions` table, and the `control` table beside it.
+/// The `subscriptions` table, and the `audiences` and `control` tables beside it.
 #[derive(Clone, Debug)]
 pub struct DynamoSubscriptions {
     client: Client,
     table: String,
+    audiences: String,
     control: DynamoControl,
     keys: WebhookKeys,
     units: WriteUnits,
@@ -46,9 +54,16 @@ pub struct DynamoSubscriptions {
 
 impl DynamoSubscriptions {
     /// On this table: partition key `pk` (string); index `failing_by_tenant` on `failing_tenant` (string) and
-    /// `failing_since` (number). Webhooks' secrets and headers are sealed with `keys`.
-    pub fn new(client: Client, table: String, control: DynamoControl, keys: WebhookKeys) -> Self {
-        Self { client, table, control, keys, units: WriteUnits::default() }
+    /// `failing_since` (number). And on `audiences`: partition key `pk`, sort key `sk` (strings). Webhooks' secrets and
+    /// headers are sealed with `keys`.
+    pub fn new(
+        client: Client,
+        table: String,
+        audiences: String,
+        control: DynamoControl,
+        keys: WebhookKeys,
+    ) -> Self {
+        Self { client, table, audiences, control, keys, units: WriteUnits::default() }
     }
 
     /// With this meter of write units.
@@ -61,7 +76,7 @@ impl DynamoSubscriptions {
     /// Stores a subscription at `now`, in place of one of the same id; its receiver's health begins anew. Answers whether it
     /// is new. A retry policy of its own is kept as text: see [`Self::put_with_policy`].
     pub async fn put(&self, subscription: &Subscription, now: Timestamp) -> Result<bool, PortError> {
-        self.put_item(&subscription.key, item::write(subscription, &self.keys, now)).await
+        self.put_item(&subscription.key, item::write(subscription, &self.keys, now), now).await
     }
 
     /// The same, with a retry policy of its own: the JSON of one, or of the name of one of the package's, which the caller has
@@ -74,55 +89,19 @@ impl DynamoSubscriptions {
     ) -> Result<bool, PortError> {
         let mut item = item::write(subscription, &self.keys, now);
         item.insert("policy".to_owned(), s(policy));
-        self.put_item(&subscription.key, item).await
+        self.put_item(&subscription.key, item, now).await
     }
 
-    async fn put_item(&self, key: &SubscriptionKey, item: Item) -> Result<bool, PortError> {
-        let put = Put::builder()
-            .table_name(&self.table)
-            .set_item(Some(item.clone()))
-            .condition_expression("attribute_not_exists(pk)")
-            .build()
-            .expect("a put has its table and its item");
-        let is_new = self.with_count(&key.tenant, 1, |it| it.put(put)).await?;
-        if !is_new {
-            let put = self.client.put_item().table_name(&self.table).set_item(Some(item)).send().await;
-            put.map_err(|error| aws_error::of_call("PutItem", &error))?;
-        }
-        Ok(is_new)
-    }
-
-    /// A write and its count in one transaction; `false` if the write's condition did not hold.
-    async fn with_count(
-        &self,
-        tenant: &Tenant,
-        step: i8,
-        write: impl FnOnce(
-            aws_sdk_dynamodb::types::builders::TransactWriteItemBuilder,
-        ) -> aws_sdk_dynamodb::types::builders::TransactWriteItemBuilder,
-    ) -> Result<bool, PortError> {
-        let count: Update = self.control.counting(tenant, step);
-        let done = self
-            .client
-            .transact_write_items()
-            .transact_items(write(TransactWriteItem::builder()).build())
-            .transact_items(TransactWriteItem::builder().update(count).build())
-            .send()
-            .await;
-        match done {
-            Ok(_) => Ok(true),
-            Err(error) => {
-                let cancelled = error.as_service_error().is_some_and(|error| {
-                    use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
-                    let TransactWriteItemsError::TransactionCanceledException(cancelled) = error else {
-                        return false;
-                    };
-                    let first = cancelled.cancellation_reasons().first();
-                    first.is_some_and(|reason| reason.code() == Some("ConditionalCheckFailed"))
-                });
-                if cancelled { Ok(false) } else { Err(aws_error::of_call("TransactWriteItems", &error)) }
-            }
-        }
+    /// When it was first stored stays.
+    async fn put_item(&self, key: &SubscriptionKey, item: Item, now: Timestamp) -> Result<bool, PortError> {
+        self.change(key, |before| {
+            let before = before.filter(|item| item::is_stored(item));
+            let created_at = before.map_or(Some(now), |before| before.time("created_at"));
+            let mut item = item.clone();
+            item.extend(created_at.map(|at| ("created_at".to_owned(), ms(at))));
+            Ok((Some(After::Whole(item)), before.is_none()))
+        })
+        .await
     }
 
     /// The items of these keys as they are stored, in no order.

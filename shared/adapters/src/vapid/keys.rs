@@ -1,17 +1,34 @@
-//! All VAPID keys of a deployment: by id, with one that is used where a subscription names none.
+//! All VAPID keys of a deployment: by id, with one that is used where a subscription names none, and one that new
+//! subscribers are given.
+//!
+//! Those two are the same until the keys are rotated. A rotation leaves the default as it is, because subscriptions without
+//! a key's id were made with it.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use redial_core::identity::VapidKeyId;
-use serde::Deserialize;
 
-use super::{VapidKey, VapidKeyError};
+use super::{VapidDocument, VapidKey, VapidKeyError};
 
-/// At least one key, and a default among them.
+/// At least one key, and a default and a current one among them.
 pub struct VapidKeys {
     default: VapidKeyId,
+    current: VapidKeyId,
     keys: BTreeMap<VapidKeyId, VapidKey>,
+}
+
+/// What may be known of a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PublishedKey<'a> {
+    /// What a subscription made with it is to carry as `vapid_key_id`.
+    pub id: &'a VapidKeyId,
+    /// base64url of the uncompressed point: a browser's `applicationServerKey`.
+    pub public_base64url: &'a str,
+    /// Whether new subscribers are given it.
+    pub is_current: bool,
+    /// Whether subscriptions without an id were made with it.
+    pub is_default: bool,
 }
 
 /// Why a text is no set of VAPID keys. Names the place and what would do, never a key.
@@ -19,8 +36,8 @@ pub struct VapidKeys {
 pub enum VapidKeysError {
     /// Starts like JSON and is not of the form.
     #[error(
-        "expected a private key, or JSON of the form {{\"default\": ID, \"keys\": {{ID: KEY, …}}}} with the ids of all \
-         subscriptions' keys (error in line {line}, column {column})"
+        "expected a private key, or JSON of the form {{\"default\": ID, \"keys\": {{ID: KEY, …}}}}, \"current\": ID beside \
+         them if you like, with the ids of all subscriptions' keys (error in line {line}, column {column})"
     )]
     Json {
         /// Line, from 1.
@@ -34,6 +51,9 @@ pub enum VapidKeysError {
     /// `default` names no key.
     #[error("`default` is not the id of one of the keys")]
     Default,
+    /// `current` names no key.
+    #[error("`current` is not the id of one of the keys")]
+    Current,
     /// One key cannot be read.
     #[error("the key cannot be read: {0}")]
     OnlyKey(VapidKeyError),
@@ -47,41 +67,28 @@ pub enum VapidKeysError {
     },
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    default: String,
-    keys: BTreeMap<String, String>,
-}
-
 impl VapidKeys {
     /// The id of a key that comes without one.
     pub const ONLY_KEY_ID: &str = "default";
 
-    /// Reads a bare private key (its id is [`Self::ONLY_KEY_ID`]), or the JSON `{"default": ID, "keys": {ID: KEY, …}}`. A
-    /// key is written in any form that [`VapidKey::parse`] reads.
+    /// Reads what [`VapidDocument::parse`] reads.
     pub fn parse(text: &str) -> Result<Self, VapidKeysError> {
-        if !text.trim_start().starts_with('{') {
-            let id = VapidKeyId::parse(Self::ONLY_KEY_ID).expect("invariant: the constant is an id");
-            let key = VapidKey::parse(text).map_err(VapidKeysError::OnlyKey)?;
-            return Ok(Self { default: id.clone(), keys: BTreeMap::from([(id, key)]) });
-        }
-        // serde_json's own message may quote what it found, which may be a key.
-        let written: Written = serde_json::from_str(text)
-            .map_err(|e| VapidKeysError::Json { line: e.line(), column: e.column() })?;
-        let default = VapidKeyId::parse(&written.default).ok_or(VapidKeysError::KeyId)?;
-        let mut keys = BTreeMap::new();
-        for (id, key) in written.keys {
-            let id = VapidKeyId::parse(&id).ok_or(VapidKeysError::KeyId)?;
-            match VapidKey::parse(&key) {
-                Ok(key) => keys.insert(id, key),
-                Err(error) => return Err(VapidKeysError::Key { id, error }),
-            };
-        }
+        VapidDocument::parse(text)?.keys()
+    }
+
+    /// These keys. The default and the current one are among them.
+    pub(super) fn new(
+        default: VapidKeyId,
+        current: VapidKeyId,
+        keys: BTreeMap<VapidKeyId, VapidKey>,
+    ) -> Result<Self, VapidKeysError> {
         if !keys.contains_key(&default) {
             return Err(VapidKeysError::Default);
         }
-        Ok(Self { default, keys })
+        if !keys.contains_key(&current) {
+            return Err(VapidKeysError::Current);
+        }
+        Ok(Self { default, current, keys })
     }
 
     /// The key of that id, or the default one; `None` if there is no such id.
@@ -94,6 +101,21 @@ impl VapidKeys {
         &self.default
     }
 
+    /// The id of the key that new subscribers are given.
+    pub fn current_id(&self) -> &VapidKeyId {
+        &self.current
+    }
+
+    /// What may be known of every key, in the order of their ids.
+    pub fn published(&self) -> impl Iterator<Item = PublishedKey<'_>> {
+        self.keys.iter().map(|(id, key)| PublishedKey {
+            id,
+            public_base64url: key.public_base64url(),
+            is_current: *id == self.current,
+            is_default: *id == self.default,
+        })
+    }
+
     /// The ids of all keys.
     pub fn ids(&self) -> impl Iterator<Item = &VapidKeyId> {
         self.keys.keys()
@@ -102,7 +124,11 @@ impl VapidKeys {
 
 impl fmt::Debug for VapidKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("VapidKeys").field("default", &self.default).field("ids", &self.keys.keys()).finish()
+        f.debug_struct("VapidKeys")
+            .field("default", &self.default)
+            .field("current", &self.current)
+            .field("ids", &self.keys.keys())
+            .finish()
     }
 }
 
@@ -134,6 +160,26 @@ mod tests {
         assert_eq!(public(None), public(Some("b")));
         assert_ne!(public(Some("a")), public(Some("b")));
         assert_eq!(keys.ids().count(), 2);
+    }
+
+    #[test]
+    fn the_default_is_the_current_one_unless_another_is_named() {
+        let id = |text| VapidKeyId::parse(text).expect("an id");
+        let keys = VapidKeys::parse(&two_keys()).expect("keys");
+        assert_eq!((keys.default_id(), keys.current_id()), (&id("b"), &id("b")));
+        let named = two_keys().replacen('{', r#"{"current": "a", "#, 1);
+        let keys = VapidKeys::parse(&named).expect("keys");
+        assert_eq!((keys.default_id(), keys.current_id()), (&id("b"), &id("a")));
+        let published: Vec<_> = keys.published().collect();
+        let expected = [("a", true, false), ("b", false, true)];
+        assert_eq!(published.len(), expected.len());
+        for (key, (of, is_current, is_default)) in published.into_iter().zip(expected) {
+            assert_eq!((key.id, key.is_current, key.is_default), (&id(of), is_current, is_default));
+            let (_, known) = keys.get(Some(&id(of))).expect("it is there");
+            assert_eq!(key.public_base64url, known.public_base64url());
+        }
+        let elsewhere = two_keys().replacen('{', r#"{"current": "c", "#, 1);
+        assert_eq!(VapidKeys::parse(&elsewhere).expect_err("no such key"), VapidKeysError::Current);
     }
 
     #[test]

@@ -7,24 +7,30 @@
 //! | file | concept |
 //! |---|---|
 //! | `key` | one private key, in the three forms that people have |
-//! | `keys` | all of them by id, with a default |
+//! | `document` | several as they are written in a secret, and rotated there |
+//! | `keys` | all of them by id, with a default and a current one |
 //! | `subject` | whom a push service may write to |
 //! | `token` | the signed token, and how long it is used |
-//! | `signer` | tokens from a cache, keys loaded again after a 401 |
+//! | `signer` | tokens from a cache, keys loaded again after a 401 or for an id that is not known |
 //! | `source` | where the keys come from |
+//! | `listing` | their public halves, for whoever subscribes browsers |
 //!
 //! No type of this module prints a key, and no error holds one.
 
+mod document;
 pub(crate) mod key;
 mod keys;
+mod listing;
 mod signer;
 mod source;
 mod subject;
 mod token;
 
+pub use document::{NotRetired, VapidDocument, VapidIdTaken};
 pub use key::{VapidKey, VapidKeyError};
-pub use keys::{VapidKeys, VapidKeysError};
-pub use signer::{Reload, UnknownVapidKey, VapidSigner};
+pub use keys::{PublishedKey, VapidKeys, VapidKeysError};
+pub use listing::VapidListing;
+pub use signer::{RELOAD_INTERVAL, Reload, UnknownVapidKey, VapidSigner};
 pub use source::{LoadVapidKeys, VapidKeySource, VapidLoadError};
 pub use subject::{VapidSubject, VapidSubjectError};
 pub use token::{RENEW_BEFORE, TOKEN_LIFETIME};

@@ -1,9 +1,13 @@
-//! Gives out Authorization headers, and loads the keys again when a push service refuses them.
+//! Gives out Authorization headers, and loads the keys again when a push service refuses them, or a subscription names one
+//! that is not known here.
 //!
-//! A 401 usually means that the operator has rotated the key and this worker still holds the old one. When that happens
-//! every push of a batch gets a 401 at once, so loading is single flight, happens at most once in [`RELOAD_INTERVAL`],
-//! and a load that fails keeps the keys that there are: a secret that cannot be read for a minute must not stop
-//! deliveries to push services that are content.
+//! A 401 usually means that the operator has exchanged the key and this worker still holds the old one; an unknown id, that
+//! a key was added and browsers have subscribed with it. When that happens it happens to many pushes of a batch at once, so
+//! loading is single flight, happens at most once in [`RELOAD_INTERVAL`], and a load that fails keeps the keys that there
+//! are: a secret that cannot be read for a minute must not stop deliveries to push services that are content.
+//!
+//! Who gives a new key to browsers no sooner than [`RELOAD_INTERVAL`] after it was added is never met by a worker that
+//! does not know it: what such a worker has loaded within the interval has the key, and what is older it loads again.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,8 +21,8 @@ use ring::rand::SystemRandom;
 use super::token::{Token, TokenCache};
 use super::{LoadVapidKeys, VapidKeys, VapidLoadError, VapidSubject};
 
-/// At most one load in this time (DESIGN 5: once in 30 s a worker).
-const RELOAD_INTERVAL: Duration = Duration::from_secs(30);
+/// At most one load in this time, a worker.
+pub const RELOAD_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The subscription names a VAPID key that is not configured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -43,7 +47,7 @@ pub struct VapidSigner<L> {
     subject: VapidSubject,
     random: SystemRandom,
     state: Mutex<State>,
-    /// When keys were last asked for after a 401. Held while they load, so that all who ask at the same time wait for one.
+    /// When keys were last loaded again. Held while they load, so that all who ask at the same time wait for one.
     reloaded: tokio::sync::Mutex<Option<Timestamp>>,
 }
 

@@ -18,7 +18,10 @@ use futures_util::future::FutureExt;
 use crate::dead_letter::Reference;
 use crate::deliver::Body;
 use crate::endpoint::HashKeys;
-use crate::ports::{CleanupEnvironment, PortError};
+use crate::event::{self, Event};
+use crate::identity::SubscriptionKey;
+use crate::ports::{CleanupEnvironment, Outbox, PortError};
+use crate::reason::Reason;
 use crate::subscription::SpikeGuard;
 use crate::time::Timestamp;
 
@@ -61,6 +64,21 @@ pub async fn clean<E: CleanupEnvironment>(
     cleaned.unwrap_or_else(|_panic| {
         Err(PortError { operation: "cleanup", code: "Panic".to_owned(), throttled: false })
     })
+}
+
+/// Tells the producer what became of a subscription, where somebody listens.
+async fn announce<E: CleanupEnvironment>(
+    env: &E,
+    key: &SubscriptionKey,
+    state: event::State,
+    reason: Option<Reason>,
+    at: Timestamp,
+) -> Result<(), PortError> {
+    if !env.outbox().has_events() {
+        return Ok(());
+    }
+    let event = Event::of_subscription(key, state, reason, at);
+    env.outbox().send(vec![event.outgoing()]).await.into_iter().collect()
 }
 
 async fn clean_one<E: CleanupEnvironment>(

@@ -5,19 +5,22 @@
 
 use std::sync::Arc;
 
+use crate::audience::Run;
 use crate::channel::Channel;
 use crate::dead_letter::{self, Kind, LetterBody, LetterKey, Reference, UNPARSED_BODY_KEPT};
 use crate::deliver::Body;
-use crate::identity::{SubscriptionKey, Turn};
+use crate::event::{self, Event};
+use crate::identity::{DeliveryKey, SubscriptionKey, Turn};
 use crate::ledger::{Entry, State};
 use crate::message::{Inbound, Message, QueueKind, Travel, parse};
 use crate::metric::Metric;
 use crate::policy::{Circumstances, Policy};
 use crate::ports::{
-    CleanupEnvironment, Clock, DeadLetterBodies, DeadLetterStore, LedgerReader, Outbox, Outgoing, Policies,
-    PortError, SubscriptionHealth, Telemetry,
+    Audiences, CleanupEnvironment, Clock, DeadLetterBodies, DeadLetterStore, LedgerReader, Outbox, Outgoing,
+    Policies, PortError, SubscriptionHealth, Telemetry,
 };
 use crate::reason::Reason;
+use crate::route::DelaySeconds;
 use crate::subscription::Terms;
 use crate::time::Timestamp;
 
@@ -32,37 +35,78 @@ pub(super) async fn poisoned<E: CleanupEnvironment>(
     sent: Timestamp,
 ) -> Result<(), PortError> {
     let now = env.clock().now();
-    // Which of its queues it comes from is not told reliably; the two formats exclude each other.
+    // Which of its queues it comes from is not told reliably: the two formats exclude each other, and the lane is not known.
     let inbound = parse(body.expose(), QueueKind::Ingest, message_id, sent)
         .or_else(|_| parse(body.expose(), QueueKind::Retry, message_id, sent));
     match inbound {
         Ok(Inbound::Release(release)) => {
             env.outbox().send(vec![Outgoing::release(release)]).await.into_iter().collect()
         }
-        Ok(Inbound::Message(message, travel)) => {
-            if let Some(entry) = env.ledger().get(&message.key()).await?
-                && has_moved_on(&entry, travel.turn)
-            {
-                env.telemetry().count(Metric::DuplicatesDropped, 1);
-                return Ok(());
-            }
-            let key = LetterKey::of_poison(Some(&message.tenant), Some(&message.id), message_id);
-            let (channel, terms) = destination(env, &message).await?;
-            let deadline = message.deadline(channel, travel.first_sent);
-            let body = message.expose_travel_body(&travel, deadline, now);
-            let policy = policy_of(env, &message, channel, &terms, now).await?;
-            let absent_from = dead_letter::body_absent_from(deadline, policy.dlq_retention_days, now);
-            let reference = of_message(&travel, channel, &key, &policy, now);
-            keep(env, LetterBody { key, body, absent_from }, reference, now).await
+        Ok(Inbound::Message(message, travel)) => message_kept(env, message_id, &message, &travel, now).await,
+        Ok(Inbound::Expand(expansion)) => {
+            let Some(run) = run_of(env, &expansion.run).await? else { return Ok(()) };
+            let again = expansion.outgoing(run.lane, DelaySeconds::ZERO);
+            env.outbox().send(vec![again]).await.into_iter().collect()
+        }
+        Ok(Inbound::Recipient(recipient, travel)) => {
+            let run = run_of(env, &recipient.run).await?;
+            let Some((message, _, _)) = run.and_then(|run| run.read()) else { return Ok(()) };
+            message_kept(env, message_id, &message.to_recipient(&recipient), &travel, now).await
         }
         Err(refusal) => {
             let key = LetterKey::of_poison(refusal.tenant.as_ref(), None, message_id);
             let reference = described(&key, 0, 0, "unknown", sent, now);
             let body = body.expose().to_owned();
             let absent_from = now.plus(UNPARSED_BODY_KEPT);
-            keep(env, LetterBody { key, body, absent_from }, reference, now).await
+            keep(env, LetterBody { key, body, lane: None, absent_from }, reference, now).await
         }
     }
+}
+
+/// Keeps a message as a dead letter, unless its delivery went on without it.
+async fn message_kept<E: CleanupEnvironment>(
+    env: &E,
+    message_id: &str,
+    message: &Message,
+    travel: &Travel,
+    now: Timestamp,
+) -> Result<(), PortError> {
+    if let Some(entry) = env.ledger().get(&message.key()).await?
+        && has_moved_on(&entry, travel.turn)
+    {
+        env.telemetry().count(Metric::DuplicatesDropped, 1);
+        return Ok(());
+    }
+    let key = LetterKey::of_poison(Some(&message.tenant), Some(&message.id), message_id);
+    let (channel, terms) = destination(env, message).await?;
+    let deadline = message.deadline(channel, travel.first_sent);
+    let body = message.expose_stored_body(travel, deadline, now);
+    let policy = policy_of(env, message, channel, &terms, now).await?;
+    let absent_from = dead_letter::body_absent_from(deadline, policy.dlq_retention_days, now);
+    let reference = of_message(travel, channel, &key, &policy, now);
+    keep(env, LetterBody { key, body, lane: None, absent_from }, reference, now).await?;
+    announce(env, message, now).await
+}
+
+/// A message to an audience, if it is not forgotten: what belonged to a forgotten one has outlived its TTL.
+async fn run_of<E: CleanupEnvironment>(env: &E, key: &DeliveryKey) -> Result<Option<Run>, PortError> {
+    env.audiences().load(vec![key.clone()]).await.pop().expect("a port answers every item")
+}
+
+/// Tells the producer that the delivery goes no further by itself.
+async fn announce<E: CleanupEnvironment>(
+    env: &E,
+    message: &Message,
+    now: Timestamp,
+) -> Result<(), PortError> {
+    if !env.outbox().has_events() {
+        return Ok(());
+    }
+    let event = Event::of_delivery(&message.key(), event::State::Delivery(State::Failed), now)
+        .with_ref(message.producer_ref.clone())
+        .to(message.to.subscription().cloned())
+        .because(Some(Reason::Poison), None);
+    env.outbox().send(vec![event.outgoing()]).await.into_iter().collect()
 }
 
 fn has_moved_on(entry: &Entry, turn: Turn) -> bool {

@@ -1,15 +1,17 @@
 //! Draining the dead-letter queue.
 
-use super::Settings;
+use super::{Settings, announce};
 use crate::channel::Channel;
 use crate::dead_letter::{Kind, Reference};
 use crate::endpoint::EndpointHash;
+use crate::event::State as Announced;
 use crate::identity::{SubscriptionId, SubscriptionKey, Tenant};
 use crate::metric::Metric;
 use crate::ports::{
     CleanupEnvironment, Clock, DeadLetterStore, PortError, PruneCandidate, SubscriptionHealth,
     SubscriptionUpdate, Telemetry,
 };
+use crate::reason::Reason;
 use crate::subscription::{NotFound, State, Subscription};
 use crate::time::Timestamp;
 
@@ -74,8 +76,15 @@ async fn give_up<E: CleanupEnvironment>(
     if !subscription.health.is_given_up(at, settings.switched_off_after) {
         return Ok(());
     }
-    if env.health().disable(update(&subscription, at), subscription.health).await? {
+    let disabled = env.health().disable(update(&subscription, at), subscription.health).await?;
+    if disabled {
         env.telemetry().count(Metric::EndpointsDisabled, 1);
+    }
+    // A worker may have died between switching off and telling. What failed because it was off already tells nothing new.
+    let is_off =
+        subscription.state == State::Disabled && reference.reason != Reason::EndpointDisabled.label();
+    if disabled || is_off {
+        announce(env, &subscription.key, Announced::Disabled, None, at).await?;
     }
     Ok(())
 }

@@ -4,13 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::Settings;
+use super::{Settings, announce};
+use crate::event::State as Announced;
 use crate::identity::{SubscriptionKey, Tenant};
 use crate::metric::Metric;
 use crate::ports::{
     CleanupEnvironment, Clock, DeadLetterStore, Outbox, Outgoing, Parking, PortError, PruneCandidate,
-    RegisteredBucket, SubscriptionHealth, SubscriptionUpdate, Telemetry, WaitRegistry,
+    QuarantineEvent, RegisteredBucket, SubscriptionHealth, SubscriptionUpdate, Telemetry, WaitRegistry,
 };
+use crate::reason::Reason;
+use crate::subscription::State;
 use crate::time::Timestamp;
 use crate::wait::Release;
 
@@ -115,12 +118,23 @@ async fn prune<E: CleanupEnvironment>(
             }
             let (gone, all) = (gone.get(tenant).copied().unwrap_or(0), all[tenant]);
             let unusual = settings.guard.is_unusual(gone, all);
-            if decide(env, settings, candidate, unusual).await? {
-                if unusual {
-                    swept.quarantined += 1;
-                } else {
-                    swept.pruned += 1;
-                }
+            let decided = decide(env, settings, candidate, unusual).await?;
+            match decided {
+                Decided::Removed => swept.pruned += 1,
+                Decided::Quarantined => swept.quarantined += 1,
+                Decided::QuarantinedBefore | Decided::RemovedBefore | Decided::SubscribedAgain => {}
+            }
+            if decided.is_in_quarantine() {
+                env.telemetry().quarantined(&QuarantineEvent {
+                    subscription: &candidate.key,
+                    endpoint_hash: candidate.endpoint_hash.as_str(),
+                    reason: Reason::Gone,
+                    together: gone,
+                    of: all,
+                });
+            }
+            if let Some(state) = decided.announced() {
+                announce(env, &candidate.key, state, Some(Reason::Gone), env.clock().now()).await?;
             }
             env.health().decide_candidate(window, candidate).await?;
         }
@@ -145,20 +159,63 @@ async fn gone_by_tenant<E: CleanupEnvironment>(
     Ok(gone)
 }
 
-/// Answers whether the subscription was still the one that the candidate is about.
+/// What became of a candidate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Decided {
+    /// Its subscription was removed.
+    Removed,
+    /// It was put in quarantine.
+    Quarantined,
+    /// It is in quarantine already: a sweep that died may have put it there, and told nobody.
+    QuarantinedBefore,
+    /// It is not there: a sweep that died may have removed it, and told nobody.
+    RemovedBefore,
+    /// It leads elsewhere by now.
+    SubscribedAgain,
+}
+
+impl Decided {
+    /// What producers are told.
+    const fn announced(self) -> Option<Announced> {
+        match self {
+            Self::Removed | Self::RemovedBefore => Some(Announced::Pruned),
+            Self::Quarantined | Self::QuarantinedBefore => Some(Announced::Quarantined),
+            Self::SubscribedAgain => None,
+        }
+    }
+
+    /// Whether operators are told.
+    const fn is_in_quarantine(self) -> bool {
+        match self {
+            Self::Quarantined | Self::QuarantinedBefore => true,
+            Self::Removed | Self::RemovedBefore | Self::SubscribedAgain => false,
+        }
+    }
+}
+
 async fn decide<E: CleanupEnvironment>(
     env: &E,
     settings: &Settings,
     candidate: &PruneCandidate,
     unusual: bool,
-) -> Result<bool, PortError> {
-    let Some(subscription) = env.health().get(&candidate.key).await? else { return Ok(false) };
+) -> Result<Decided, PortError> {
+    let Some(subscription) = env.health().get(&candidate.key).await? else {
+        return Ok(Decided::RemovedBefore);
+    };
     let endpoint = subscription.recipient.endpoint().clone();
     if settings.hash_keys.is_of(&candidate.endpoint_hash, &endpoint) != Some(true) {
-        return Ok(false);
+        return Ok(Decided::SubscribedAgain);
+    }
+    if subscription.state == State::Quarantined {
+        return Ok(Decided::QuarantinedBefore);
     }
     let update = SubscriptionUpdate { key: candidate.key.clone(), endpoint, at: env.clock().now() };
-    if unusual { env.health().quarantine(update).await } else { env.health().remove(update).await }
+    let (done, decided) = if unusual {
+        (env.health().quarantine(update).await?, Decided::Quarantined)
+    } else {
+        (env.health().remove(update).await?, Decided::Removed)
+    };
+    Ok(if done { decided } else { Decided::SubscribedAgain })
 }
 
 async fn bodies<E: CleanupEnvironment>(env: &E, deadline: Timestamp) -> Result<Swept, PortError> {

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use futures_util::future::FutureExt;
 
-use super::Invocation;
 use super::hand_off::Facts;
 use super::inbox::Job;
+use super::{Invocation, Settings};
 use crate::channel::Channel;
 use crate::message::Message;
 use crate::metric::Metric;
 use crate::outcome::{Attempted, Outcome, Response};
+use crate::plaintext::Plaintext;
 use crate::plan::{self, Plan, Situation};
 use crate::ports::{
     AttemptEvent, Clock, Environment, Push, PushSender, Randomness, Telemetry, Webhook, WebhookSender,
@@ -62,12 +63,13 @@ impl Finished {
 /// Makes one attempt. A panic in it is this message's alone.
 pub(crate) async fn attempt<E: Environment>(
     env: &E,
+    settings: &Settings,
     invocation: &Invocation,
     job: Job,
     was_in_doubt: bool,
 ) -> Finished {
     let lease_token = invocation.lease_token.clone();
-    match AssertUnwindSafe(try_attempt(env, &job, was_in_doubt)).catch_unwind().await {
+    match AssertUnwindSafe(try_attempt(env, settings, &job, was_in_doubt)).catch_unwind().await {
         Ok((plan, facts, seen)) => Finished::Planned { job, plan, facts, lease_token, seen },
         Err(_panic) => {
             // What it panicked with may quote the message: it is not looked at.
@@ -77,7 +79,12 @@ pub(crate) async fn attempt<E: Environment>(
     }
 }
 
-async fn try_attempt<E: Environment>(env: &E, job: &Job, was_in_doubt: bool) -> (Plan, Facts, Option<Seen>) {
+async fn try_attempt<E: Environment>(
+    env: &E,
+    settings: &Settings,
+    job: &Job,
+    was_in_doubt: bool,
+) -> (Plan, Facts, Option<Seen>) {
     let policy = job.policy();
     if was_in_doubt && !policy.retry_in_doubt {
         let facts = Facts { in_doubt: true, ..Facts::without_attempt() };
@@ -95,7 +102,7 @@ async fn try_attempt<E: Environment>(env: &E, job: &Job, was_in_doubt: bool) -> 
         env.telemetry().measure(Metric::RetryOverhead, overhead_ms);
     }
 
-    let (outcome, verdict) = send(env, job, began).await;
+    let (outcome, verdict) = send(env, settings, job, began).await;
     let now = env.clock().now();
     let situation = Situation {
         policy,
@@ -119,9 +126,17 @@ async fn wait_until<E: Environment>(env: &E, due: Timestamp) {
     }
 }
 
-async fn send<E: Environment>(env: &E, job: &Job, began: Timestamp) -> (Outcome, Verdict) {
+async fn send<E: Environment>(
+    env: &E,
+    settings: &Settings,
+    job: &Job,
+    began: Timestamp,
+) -> (Outcome, Verdict) {
     match job.target.ready().expect("the gate lets nothing pass that has no target") {
-        Recipient::WebPush(target) => push(env, job, target, began).await,
+        Recipient::WebPush(target) => {
+            let plaintext = job.plaintext(&settings.token_keys);
+            push(env, job, target, &plaintext, began).await
+        }
         Recipient::Webhook(target) => {
             env.telemetry().count(Metric::Attempts, 1);
             let Message { tenant, id, payload, headers, .. } = &job.message;
@@ -138,26 +153,33 @@ async fn push<E: Environment>(
     env: &E,
     job: &Job,
     target: &PushTarget,
+    plaintext: &Plaintext<'_>,
     began: Timestamp,
 ) -> (Outcome, Verdict) {
     let overrides = job.policy().overrides();
-    let outcome = push_once(env, job, target, began).await;
+    let outcome = push_once(env, job, target, plaintext, began).await;
     let verdict = verdict::web_push(&outcome, false, overrides);
     if verdict != Verdict::SignAgain {
         return (outcome, verdict);
     }
     env.sender().reload_keys().await;
-    let outcome = push_once(env, job, target, env.clock().now()).await;
+    let outcome = push_once(env, job, target, plaintext, env.clock().now()).await;
     let verdict = verdict::web_push(&outcome, true, overrides);
     (outcome, verdict)
 }
 
-async fn push_once<E: Environment>(env: &E, job: &Job, target: &PushTarget, now: Timestamp) -> Outcome {
+async fn push_once<E: Environment>(
+    env: &E,
+    job: &Job,
+    target: &PushTarget,
+    plaintext: &Plaintext<'_>,
+    now: Timestamp,
+) -> Outcome {
     env.telemetry().count(Metric::Attempts, 1);
     env.sender()
         .send(Push {
             target,
-            payload: &job.message.payload,
+            payload: plaintext.as_payload(),
             ttl: job.deadline.remaining_ttl(now),
             urgency: job.message.urgency,
             topic: job.message.topic.as_ref(),

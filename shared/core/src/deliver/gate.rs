@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use super::Settings;
 use super::inbox::{Job, Target};
+use crate::access::TokenKeys;
+use crate::ack::Envelope;
 use crate::channel::Channel;
 use crate::endpoint::Endpoint;
-use crate::payload::MAX_WEB_PUSH_PLAINTEXT;
+use crate::message::To;
+use crate::plaintext::{Plaintext, TooLong};
 use crate::plan::{self, Plan};
 use crate::reason::Reason;
 use crate::recipient::Recipient;
@@ -26,18 +29,24 @@ pub(crate) enum Gate {
     End(Plan),
 }
 
-/// Asks, in this order: is the TTL over, is it too long for any push, is it time yet, can it be sent there at all?
+/// Asks, in this order: is the TTL over, is it too long for any push, is it time yet, was it called off, is it for an audience, can it be sent there at all?
 pub(crate) fn gate(job: &Job, settings: &Settings, now: Timestamp) -> Gate {
     if job.deadline.is_over(now, job.travel.turn.attempt.0) {
         return Gate::End(Plan::Expired);
     }
     let end = |reason| Gate::End(plan::failed(reason, job.policy()));
-    if job.channel == Channel::WebPush && job.message.payload.len() > MAX_WEB_PUSH_PLAINTEXT {
+    if job.too_long(settings).is_some() {
         return end(Reason::PayloadTooLarge);
     }
     let due = job.due();
     if due.since(now) >= WAITED_OUT_INSIDE {
         return Gate::Later(due);
+    }
+    if job.is_cancelled {
+        return Gate::End(Plan::FailedNoRetries(Reason::Cancelled));
+    }
+    if matches!(job.message.to, To::Audience(_)) {
+        return Gate::End(Plan::Expand);
     }
     match obstacle(job, settings) {
         Some(reason) => end(reason),
@@ -64,6 +73,24 @@ fn may_push_to(endpoint: &Endpoint, settings: &Settings) -> bool {
 }
 
 impl Job {
+    /// What is sealed for its browser.
+    pub(crate) fn plaintext(&self, keys: &TokenKeys) -> Plaintext<'_> {
+        Plaintext::of(&self.message, self.deadline, keys)
+    }
+
+    /// Whether it is longer than any push can be.
+    pub(crate) fn too_long(&self, settings: &Settings) -> Option<TooLong> {
+        let message = self.message.as_long_as_a_recipient_s();
+        let too_long = || Plaintext::of(&message, self.deadline, &settings.token_keys).too_long();
+        (self.channel == Channel::WebPush).then(too_long).flatten()
+    }
+
+    /// Until when its browser may acknowledge it, if it was asked to.
+    pub(crate) fn acknowledged_until(&self) -> Option<Timestamp> {
+        let is_asked = self.message.acks && self.channel == Channel::WebPush;
+        is_asked.then(|| Envelope::acknowledged_until(self.deadline))
+    }
+
     /// The earliest moment of its attempt.
     pub(crate) fn due(&self) -> Timestamp {
         let slot = self.slot.map(|slot| slot.at);

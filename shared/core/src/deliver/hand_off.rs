@@ -3,8 +3,10 @@
 
 use super::fate::{Fate, Setback};
 use super::inbox::Job;
-use super::{Settings, health, parking, settle};
+use super::{Settings, announce, expand, health, parking, settle};
+use crate::channel::Channel;
 use crate::dead_letter::{self, Kind, LetterBody, LetterKey, Reference};
+use crate::endpoint::HashKeys;
 use crate::ledger::{Entry, State};
 use crate::message::Travel;
 use crate::plan::Plan;
@@ -56,18 +58,27 @@ pub(crate) struct HandOff {
     pub(crate) job: Job,
     pub(crate) plan: Plan,
     pub(crate) facts: Facts,
+    /// When the ledger was told of it.
+    pub(crate) at: Timestamp,
 }
 
 impl HandOff {
+    /// Whether a webhook's receiver has answered that it wants no more.
+    pub(crate) fn wants_no_more(&self) -> bool {
+        self.job.channel == Channel::Webhook
+            && matches!(self.plan, Plan::DeadLetter(Reason::Gone) | Plan::FailedNoRetries(Reason::Gone))
+    }
+
     /// The hand-off that an entry of the ledger tells of.
-    pub(crate) fn again(mut job: Job, entry: &Entry) -> Self {
-        job.went_to(entry.endpoint_hash.as_ref());
+    pub(crate) fn again(mut job: Job, entry: &Entry, keys: &HashKeys) -> Self {
+        job.went_to(entry.endpoint_hash.as_ref(), keys);
         let reason = entry.reason.unwrap_or(Reason::Rejected);
         let plan = match entry.state {
             State::Sent => Plan::Sent,
             State::Gone => Plan::Gone { confirmed: reason == Reason::Gone },
             State::Expired => Plan::Expired,
             State::FailedNoRetries => Plan::FailedNoRetries(reason),
+            State::Expanded => Plan::Expand,
             State::Failed => Plan::DeadLetter(reason),
             State::Retrying | State::Queued | State::Sending | State::Deferred => Plan::Retry {
                 not_before: entry.not_before.unwrap_or(entry.updated_at),
@@ -83,26 +94,34 @@ impl HandOff {
             headers: Vec::new(),
             in_doubt: entry.in_doubt,
         };
-        Self { job, plan, facts }
+        Self { job, plan, facts, at: entry.updated_at }
     }
 }
 
-/// Carries out all of these plans, like with like in one batch.
+/// Carries out all of these plans, and then tells of those that are ends.
 pub(crate) async fn hand_off<E: Environment>(
     env: &E,
     settings: &Settings,
     ready: Vec<HandOff>,
 ) -> Vec<(usize, Fate)> {
+    let ends = if env.outbox().has_events() { announce::ends(&ready) } else { Vec::new() };
+    let fates = carry_out(env, settings, ready).await;
+    announce::announce(env, ends, fates).await
+}
+
+/// Carries out all of these plans, like with like in one batch.
+async fn carry_out<E: Environment>(env: &E, settings: &Settings, ready: Vec<HandOff>) -> Vec<(usize, Fate)> {
     let now = env.clock().now();
     let mut fates = Vec::with_capacity(ready.len());
     let mut recovered = Vec::new();
     let mut gone = Vec::new();
+    let mut opened = Vec::new();
     let mut letters = Vec::new();
     let mut queued = Vec::new();
     let mut parked = Vec::new();
     health::failed(env, &ready, now).await;
     let ready = health::switched_off(env, ready, now, &mut fates).await;
-    for HandOff { job, plan, facts } in ready {
+    for HandOff { job, plan, facts, at: _ } in ready {
         match plan {
             Plan::Sent => match health::recovery(&job, now) {
                 Some(update) => recovered.push((job.index, update)),
@@ -110,10 +129,14 @@ pub(crate) async fn hand_off<E: Environment>(
             },
             Plan::Expired | Plan::FailedNoRetries(_) => fates.push((job.index, Fate::Acknowledged)),
             Plan::Gone { confirmed } => gone.push((job, confirmed, facts)),
+            Plan::Expand => opened.push(job),
             Plan::DeadLetter(reason) => {
                 let key =
                     LetterKey::of_delivery(&job.message.tenant, &job.message.id, job.travel.turn.lineage);
-                let reference = reference(&job, &key, Kind::Failed, reason, &facts, now);
+                let mut reference = reference(&job, &key, Kind::Failed, reason, &facts, now);
+                if reason == Reason::PayloadTooLarge && reference.detail.is_none() {
+                    reference.detail = job.too_long(settings).map(|too_long| too_long.to_string());
+                }
                 letters.push((job.index, letter_body(&job, key, now), reference, reason));
             }
             Plan::Retry { not_before, .. } => {
@@ -133,14 +156,15 @@ pub(crate) async fn hand_off<E: Environment>(
             }
         }
     }
-    let (recovered, gone, letters, queued, parked) = futures_util::join!(
+    let (recovered, gone, opened, letters, queued, parked) = futures_util::join!(
         health::recovered(env, recovered),
         hand_off_gone(env, gone, now),
+        expand::open(env, opened),
         settle::post_letters(env, letters),
         send(env, queued),
         parking::park(env, settings, parked),
     );
-    for some in [recovered, gone, letters, queued, parked] {
+    for some in [recovered, gone, opened, letters, queued, parked] {
         fates.extend(some);
     }
     fates
@@ -221,13 +245,13 @@ pub(super) fn fate_of<E: Environment>(env: &E, done: Result<(), PortError>) -> F
     }
 }
 
-/// The body of a job's dead letter: the message as it travels, absent once its TTL is over; without a TTL, once its
-/// description is.
+/// The body of a job's dead letter: the message as it travels, with its lane; absent once its TTL is over, and without a
+/// TTL once its description is.
 pub(super) fn letter_body(job: &Job, key: LetterKey, now: Timestamp) -> LetterBody {
     let travel = Travel { deferred_from: None, ..job.travel.clone() };
-    let body = job.message.expose_travel_body(&travel, job.deadline, now);
+    let body = job.message.expose_stored_body(&travel, job.deadline, now);
     let absent_from = dead_letter::body_absent_from(job.deadline, job.policy().dlq_retention_days, now);
-    LetterBody { key, body, absent_from }
+    LetterBody { key, body, lane: Some(job.lane), absent_from }
 }
 
 /// The reference to what became of a job.

@@ -13,14 +13,13 @@ use crate::identity::SubscriptionKey;
 use crate::metric::Metric;
 use crate::plan::Plan;
 use crate::ports::{Environment, PortError, SubscriptionUpdate, Subscriptions, Telemetry};
-use crate::reason::Reason;
 use crate::subscription::State;
 use crate::time::Timestamp;
 
 /// Counts the failed attempts of webhooks.
 pub(super) async fn failed<E: Environment>(env: &E, ready: &[HandOff], now: Timestamp) {
     let mut counted: BTreeMap<SubscriptionKey, (SubscriptionUpdate, u64)> = BTreeMap::new();
-    for HandOff { job, plan, facts } in ready {
+    for HandOff { job, plan, facts, .. } in ready {
         if job.channel != Channel::Webhook || !facts.attempted || matches!(plan, Plan::Sent) {
             continue;
         }
@@ -45,13 +44,9 @@ pub(super) async fn switched_off<E: Environment>(
     now: Timestamp,
     fates: &mut Vec<(usize, Fate)>,
 ) -> Vec<HandOff> {
-    let wants_no_more = |it: &HandOff| {
-        it.job.channel == Channel::Webhook
-            && matches!(it.plan, Plan::DeadLetter(Reason::Gone) | Plan::FailedNoRetries(Reason::Gone))
-    };
     let wanted = ready
         .iter()
-        .filter(|it| wants_no_more(it))
+        .filter(|it| it.wants_no_more())
         .filter_map(|it| Some((it.job.index, update(&it.job, now)?)))
         .collect();
     let done = switch_off(env, wanted, State::Disabled).await;

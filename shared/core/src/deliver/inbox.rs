@@ -3,15 +3,17 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use super::expand::Runs;
 use super::{Invocation, Settings};
+use crate::audience::{Expansion, RecipientRef};
 use crate::channel::Channel;
 use crate::endpoint::{EndpointHash, HashKeys};
-use crate::identity::SubscriptionKey;
+use crate::identity::{DeliveryKey, SubscriptionKey, Turn};
 use crate::lane::Lane;
 use crate::ledger::Ask;
-use crate::message::{Inbound, Message, QueueKind, Refusal, Travel, parse};
+use crate::message::{Inbound, Message, Refusal, Travel, parse};
 use crate::policy::{Chosen, Circumstances, Policy, Source, TenantPolicies};
-use crate::ports::Receipt;
+use crate::ports::{PortError, Receipt};
 use crate::recipient::Recipient;
 use crate::subscription::{State, Subscription, Terms};
 use crate::time::{Deadline, Timestamp};
@@ -105,6 +107,8 @@ pub(crate) struct Job {
     pub(crate) chosen: Chosen,
     /// When it may be sent, once it was admitted.
     pub(crate) slot: Option<Slot>,
+    /// Whether the message to the audience that it belongs to was called off.
+    pub(crate) is_cancelled: bool,
 }
 
 /// A place among an origin's attempts.
@@ -143,6 +147,7 @@ impl Job {
             terms,
             chosen,
             slot: None,
+            is_cancelled: false,
             message,
             travel,
         }
@@ -188,12 +193,17 @@ impl Job {
         };
     }
 
-    /// Its attempt went there. If its subscription leads elsewhere by now, what was answered is not about that.
-    pub(crate) fn went_to(&mut self, endpoint: Option<&EndpointHash>) {
-        if self.endpoint_hash.as_ref() != endpoint {
-            self.endpoint_hash = endpoint.cloned();
+    /// Its attempt went where an entry says. If its subscription leads elsewhere by now, what was answered is not about that. The
+    /// entry may be older than the key that endpoints are hashed with.
+    pub(crate) fn went_to(&mut self, endpoint: Option<&EndpointHash>, keys: &HashKeys) {
+        let target = self.target.ready().map(Recipient::endpoint).zip(endpoint);
+        let leads_there = target.map_or(self.endpoint_hash.as_ref() == endpoint, |(target, hash)| {
+            keys.is_of(hash, target) == Some(true)
+        });
+        if !leads_there {
             self.target = Target::Nowhere(Reason::SubscriptionUnknown);
         }
+        self.endpoint_hash = endpoint.cloned();
     }
 
     pub(crate) fn ask(&self, invocation: &Invocation, lease_margin: Duration) -> Ask {
@@ -209,8 +219,8 @@ impl Job {
     }
 
     /// Held back by a gate: it keeps its turn, and no attempt is used.
-    pub(crate) fn deferred(self, not_before: Timestamp) -> HandOff {
-        HandOff { job: self, plan: Plan::Defer { not_before }, facts: Facts::without_attempt() }
+    pub(crate) fn deferred(self, not_before: Timestamp, now: Timestamp) -> HandOff {
+        HandOff { job: self, plan: Plan::Defer { not_before }, facts: Facts::without_attempt(), at: now }
     }
 }
 
@@ -220,6 +230,7 @@ pub(crate) struct Refused {
     pub(crate) index: usize,
     pub(crate) refusal: Refusal,
     pub(crate) message_id: String,
+    pub(crate) lane: Lane,
     pub(crate) body: Body,
     pub(crate) sent: Timestamp,
 }
@@ -229,6 +240,9 @@ pub(crate) struct Refused {
 pub(crate) struct Inbox {
     pub(crate) refused: Vec<Refused>,
     pub(crate) releases: Vec<(usize, Release)>,
+    pub(crate) expansions: Vec<(usize, Expansion)>,
+    /// Recipients' whose message to the audience could not be read: what that says of them.
+    pub(crate) unread: Vec<(usize, Unread)>,
     /// At most one a delivery.
     pub(crate) jobs: Vec<Job>,
     /// The same turn of the same delivery as a job's: (its place, the job's place). They share the job's fate.
@@ -237,39 +251,79 @@ pub(crate) struct Inbox {
     pub(crate) held_back: Vec<usize>,
 }
 
+/// Why a recipient's message could not be put together.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Unread {
+    /// The message to the audience is forgotten: its time is over.
+    Forgotten,
+    /// It could not be read.
+    Failed(PortError),
+}
+
+/// What the bodies of a batch turn out to be, in its order.
+pub(crate) fn read(batch: &[Incoming]) -> Vec<Result<Inbound, Refusal>> {
+    let read = |it: &Incoming| parse(it.body.expose(), it.receipt.kind, &it.message_id, it.sent);
+    batch.iter().map(read).collect()
+}
+
 impl Inbox {
-    pub(crate) fn sort(batch: &[Incoming], settings: &Settings) -> Self {
+    /// Sorts a batch that was [`read`], with the messages to audiences that it refers to.
+    pub(crate) fn sort(
+        batch: &[Incoming],
+        read: Vec<Result<Inbound, Refusal>>,
+        runs: &Runs,
+        settings: &Settings,
+    ) -> Self {
         let mut inbox = Self::default();
         let mut leaders = HashMap::new();
-        for (index, incoming) in batch.iter().enumerate() {
-            let kind: QueueKind = incoming.receipt.kind;
-            match parse(incoming.body.expose(), kind, &incoming.message_id, incoming.sent) {
+        for (index, (incoming, read)) in batch.iter().zip(read).enumerate() {
+            match read {
                 Err(refusal) => inbox.refused.push(Refused {
                     index,
                     refusal,
                     message_id: incoming.message_id.clone(),
+                    lane: incoming.receipt.lane,
                     body: incoming.body.clone(),
                     sent: incoming.sent,
                 }),
                 Ok(Inbound::Release(release)) => inbox.releases.push((index, release)),
+                Ok(Inbound::Expand(expansion)) => inbox.expansions.push((index, expansion)),
                 Ok(Inbound::Message(message, travel)) => {
                     let job = Job::new(index, *message, travel, incoming, &settings.hash_keys);
-                    match leaders.get(&job.message.key()) {
-                        None => {
-                            leaders
-                                .insert(job.message.key(), (index, job.travel.turn, job.fingerprint.clone()));
-                            inbox.jobs.push(job);
-                        }
-                        Some((leader, turn, print))
-                            if *turn == job.travel.turn && *print == job.fingerprint =>
-                        {
-                            inbox.followers.push((index, *leader));
-                        }
-                        Some(_) => inbox.held_back.push(index),
-                    }
+                    inbox.add(job, &mut leaders);
                 }
+                Ok(Inbound::Recipient(recipient, travel)) => match of_run(&recipient, runs) {
+                    Ok((message, is_cancelled)) => {
+                        let job = Job::new(index, message, travel, incoming, &settings.hash_keys);
+                        inbox.add(Job { is_cancelled, ..job }, &mut leaders);
+                    }
+                    Err(why) => inbox.unread.push((index, why)),
+                },
             }
         }
         inbox
     }
+
+    fn add(&mut self, job: Job, leaders: &mut HashMap<DeliveryKey, (usize, Turn, EndpointHash)>) {
+        match leaders.get(&job.message.key()) {
+            None => {
+                let leader = (job.index, job.travel.turn, job.fingerprint.clone());
+                leaders.insert(job.message.key(), leader);
+                self.jobs.push(job);
+            }
+            Some((leader, turn, print)) if *turn == job.travel.turn && *print == job.fingerprint => {
+                self.followers.push((job.index, *leader));
+            }
+            Some(_) => self.held_back.push(job.index),
+        }
+    }
+}
+
+/// A recipient's message, and whether it was called off.
+fn of_run(recipient: &RecipientRef, runs: &Runs) -> Result<(Message, bool), Unread> {
+    let run = runs.get(&recipient.run).expect("every message to an audience was asked for");
+    let run = run.as_ref().map_err(|error| Unread::Failed(error.clone()))?;
+    let run = run.as_ref().ok_or(Unread::Forgotten)?;
+    let (message, _, _) = run.read().ok_or(Unread::Forgotten)?;
+    Ok((message.to_recipient(recipient), run.cancelled_at.is_some()))
 }

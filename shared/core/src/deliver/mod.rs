@@ -8,7 +8,9 @@
 //! All messages of a batch go through together, so that a batch of ten costs one read of subscriptions, one claim and one
 //! record. Outcomes are recorded in waves: as soon as every attempt is over, or [`LINGER`] after the first one.
 
+mod announce;
 mod attempt;
+mod expand;
 mod fate;
 mod gate;
 mod hand_off;
@@ -26,6 +28,7 @@ use std::time::Duration;
 use futures_util::future::{Fuse, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
+use crate::access::TokenKeys;
 use crate::endpoint::{HashKeys, Origin, PushHosts};
 use crate::message::To;
 use crate::metric::Metric;
@@ -70,6 +73,8 @@ pub struct Settings {
     pub hash_keys: HashKeys,
     /// How long a lease outlives its invocation.
     pub lease_margin: Duration,
+    /// What the tokens are made with by which browsers acknowledge.
+    pub token_keys: TokenKeys,
 }
 
 /// One invocation.
@@ -88,15 +93,20 @@ pub async fn deliver<E: Environment>(
     invocation: &Invocation,
     batch: Vec<Incoming>,
 ) -> Vec<String> {
-    let inbox = Inbox::sort(&batch, settings);
+    let read = inbox::read(&batch);
+    let runs = expand::runs(env, &read).await;
+    let inbox = Inbox::sort(&batch, read, &runs, settings);
     env.telemetry().count(Metric::Deliveries, inbox.jobs.len() as u64);
     let pass = Pass { env, settings, invocation };
-    let (refused, released, delivered) = futures_util::join!(
+    let (refused, released, expanded, delivered) = futures_util::join!(
         settle::refuse(env, inbox.refused),
         release::release_all(env, settings, invocation, inbox.releases),
+        expand::expand_all(env, settings, invocation, inbox.expansions),
         pass.deliver_all(inbox.jobs),
     );
-    let mut fates: Vec<(usize, Fate)> = refused.into_iter().chain(released).chain(delivered).collect();
+    let mut fates: Vec<(usize, Fate)> =
+        refused.into_iter().chain(released).chain(expanded).chain(delivered).collect();
+    fates.extend(inbox.unread.into_iter().map(|(index, why)| (index, expand::fate_of_unread(env, why))));
     fates.extend(inbox.held_back.iter().map(|index| (*index, Fate::ComesBack(Setback::NotAdmitted))));
     for (follower, leader) in inbox.followers {
         if let Some((_, fate)) = fates.iter().find(|(index, _)| *index == leader) {
@@ -160,6 +170,8 @@ impl<E: Environment> Pass<'_, E> {
         let of = |job: &Job| match job.message.to {
             To::WebPush(_) => pushed,
             To::Webhook(_) => posted,
+            // Only handed on.
+            To::Audience(_) => Duration::ZERO,
             // Where it leads is not read yet.
             To::Subscription(_) => pushed.max(posted),
         };
@@ -188,7 +200,7 @@ impl<E: Environment> Pass<'_, E> {
         let mut claims = Vec::new();
         for (job, answer) in answers {
             match answer {
-                gate::Gate::Later(not_before) => later.push(job.deferred(not_before)),
+                gate::Gate::Later(not_before) => later.push(job.deferred(not_before, now)),
                 gate::Gate::Go => claims.push((job, None)),
                 gate::Gate::End(plan) => claims.push((job, Some(plan))),
             }
@@ -218,10 +230,12 @@ impl<E: Environment> Pass<'_, E> {
                     None => admitted.push((job, in_doubt)),
                     Some(plan) => {
                         settle::count(self.env, &plan);
-                        ready.push(HandOff { job, plan, facts: Facts::without_attempt() });
+                        ready.push(HandOff { job, plan, facts: Facts::without_attempt(), at: now });
                     }
                 },
-                Ok(ClaimAnswer::HandOffAgain(entry)) => ready.push(HandOff::again(job, &entry)),
+                Ok(ClaimAnswer::HandOffAgain(entry)) => {
+                    ready.push(HandOff::again(job, &entry, &self.settings.hash_keys))
+                }
                 Ok(ClaimAnswer::Leased { until }) => {
                     fates.push((job.index, Fate::ComesBack(Setback::Leased { until })));
                 }
@@ -261,7 +275,7 @@ impl<E: Environment> Pass<'_, E> {
         }
         let mut attempts: FuturesUnordered<_> = admitted
             .into_iter()
-            .map(|(job, in_doubt)| attempt::attempt(self.env, self.invocation, job, in_doubt))
+            .map(|(job, in_doubt)| attempt::attempt(self.env, self.settings, self.invocation, job, in_doubt))
             .collect();
         let mut settling = FuturesUnordered::new();
         let mut fates = Vec::new();

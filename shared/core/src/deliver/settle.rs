@@ -21,6 +21,7 @@ pub(crate) const fn state_of(plan: &Plan) -> State {
         Plan::Expired => State::Expired,
         Plan::FailedNoRetries(_) => State::FailedNoRetries,
         Plan::DeadLetter(_) => State::Failed,
+        Plan::Expand => State::Expanded,
         Plan::Retry { .. } => State::Retrying,
         Plan::Defer { .. } => State::Deferred,
     }
@@ -45,6 +46,7 @@ pub(crate) async fn settle<E: Environment>(
         headers: facts.headers.clone(),
         not_before,
         in_doubt: facts.in_doubt,
+        kept_until: job.acknowledged_until(),
         now,
     };
     let records = wave
@@ -71,7 +73,7 @@ pub(crate) async fn settle<E: Environment>(
         match (answer, finished) {
             (Ok(Fence::Held), Finished::Planned { job, plan, facts, .. }) => {
                 count(env, &plan);
-                ready.push(HandOff { job, plan, facts });
+                ready.push(HandOff { job, plan, facts, at: now });
             }
             // Someone else owns the attempt. The message is not acknowledged: it may be the very one that the
             // other worker holds, and that worker's hand-off is not yet made.
@@ -96,8 +98,8 @@ pub(crate) fn count<E: Environment>(env: &E, plan: &Plan) {
         Plan::FailedNoRetries(_) => Metric::FailedNoRetries,
         Plan::Retry { .. } => Metric::Retried,
         Plan::Defer { .. } => Metric::Deferred,
-        // Counted by reason, where it is handed off.
-        Plan::DeadLetter(_) => return,
+        // Counted by reason, or by recipients, where it is handed off.
+        Plan::DeadLetter(_) | Plan::Expand => return,
     };
     env.telemetry().count(metric, 1);
 }
@@ -106,7 +108,7 @@ pub(crate) fn count<E: Environment>(env: &E, plan: &Plan) {
 pub(crate) async fn refuse<E: Environment>(env: &E, refused: Vec<Refused>) -> Vec<(usize, Fate)> {
     let now = env.clock().now();
     let mut letters = Vec::with_capacity(refused.len());
-    for Refused { index, refusal, message_id, body, sent } in refused {
+    for Refused { index, refusal, message_id, lane, body, sent } in refused {
         let key = LetterKey::of_unparsed(refusal.tenant.as_ref(), &message_id);
         let mut detail: Vec<String> = refusal.errors.iter().take(8).map(ToString::to_string).collect();
         if refusal.errors.len() > detail.len() {
@@ -130,8 +132,8 @@ pub(crate) async fn refuse<E: Environment>(env: &E, refused: Vec<Refused>) -> Ve
             at: now.as_ms(),
             retention_days: hand_off::DEFAULT_RETENTION_DAYS,
         };
-        let body =
-            LetterBody { key, body: body.expose().to_owned(), absent_from: now.plus(UNPARSED_BODY_KEPT) };
+        let absent_from = now.plus(UNPARSED_BODY_KEPT);
+        let body = LetterBody { key, body: body.expose().to_owned(), lane: Some(lane), absent_from };
         letters.push((index, body, reference, refusal.reason));
     }
     post_letters(env, letters).await

@@ -70,8 +70,17 @@ pub fn judge(stored: &Entry, ask: &Ask, now: Timestamp) -> Judgement {
     let same_attempt = stored.turn.attempt == ask.turn.attempt;
     let same_message = stored.source_message == ask.source_message;
     match stored.state {
-        State::Sent | State::Gone | State::Expired | State::Failed | State::FailedNoRetries => {
-            if same_attempt && same_message { Judgement::HandOffAgain } else { Judgement::Done }
+        State::Sent
+        | State::Gone
+        | State::Expired
+        | State::Failed
+        | State::FailedNoRetries
+        | State::Expanded => {
+            if same_attempt && same_message {
+                Judgement::HandOffAgain
+            } else {
+                Judgement::Done
+            }
         }
         // Given back by a worker whose handling of it panicked: it may have been sent before.
         State::Queued | State::Deferred => Judgement::Claim { in_doubt: same_attempt && stored.in_doubt },

@@ -79,12 +79,13 @@ impl PastAttempt {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::identity::{DeliveryId, DeliveryKey, Tenant};
     use crate::ledger::State;
 
-    fn record(attempt: u32) -> Record {
+    /// What an attempt came to that is made again.
+    pub(in crate::ledger) fn record(attempt: u32) -> Record {
         Record {
             key: DeliveryKey {
                 tenant: Tenant::parse("acme").expect("valid"),
@@ -100,6 +101,7 @@ mod tests {
             headers: Vec::new(),
             not_before: Some(Timestamp::from_ms(1_800_000_004_000)),
             in_doubt: false,
+            kept_until: None,
             now: Timestamp::from_ms(1_800_000_000_000),
         }
     }

@@ -89,8 +89,18 @@ pub struct Record {
     pub not_before: Option<Timestamp>,
     /// Whether this or an earlier attempt may have arrived without our knowing.
     pub in_doubt: bool,
+    /// The entry is not to be forgotten before this: its browser may still acknowledge it.
+    pub kept_until: Option<Timestamp>,
     /// Now.
     pub now: Timestamp,
+}
+
+impl Record {
+    /// When the entry may be forgotten, as far as this record says.
+    pub fn expires_at(&self) -> Timestamp {
+        let usual = expires_at(self.now, self.not_before);
+        self.kept_until.map_or(usual, |until| until.max(usual))
+    }
 }
 
 /// Whether a record was still ours to write.
@@ -100,4 +110,20 @@ pub enum Fence {
     Held,
     /// Someone else owns the attempt now: the outcome is dropped, and nothing is handed off.
     Lost,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_outlives_what_waits_for_it_and_what_may_still_be_told() {
+        let now = Timestamp::from_secs(1_800_000_000);
+        let day = |days: u64| Duration::from_secs(days * 86_400);
+        assert_eq!(expires_at(now, Some(now.minus(day(1)))), now.plus(DEDUPE_WINDOW));
+        assert_eq!(expires_at(now, Some(now.plus(day(3)))), now.plus(day(18)));
+        let record = |kept_until| Record { kept_until, now, not_before: None, ..history::tests::record(0) };
+        assert_eq!(record(Some(now.plus(day(7)))).expires_at(), now.plus(day(15)));
+        assert_eq!(record(Some(now.plus(day(35)))).expires_at(), now.plus(day(35)));
+    }
 }

@@ -21,11 +21,13 @@ pub enum State {
     Failed,
     /// Failed for good under a policy without retries: no dead letter.
     FailedNoRetries,
+    /// A message to an audience: handed on to the deliveries of its recipients.
+    Expanded,
 }
 
 impl State {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Queued,
         Self::Sending,
         Self::Sent,
@@ -35,6 +37,7 @@ impl State {
         Self::Expired,
         Self::Failed,
         Self::FailedNoRetries,
+        Self::Expanded,
     ];
 
     /// Its name in the ledger, in logs and on the command line.
@@ -49,6 +52,7 @@ impl State {
             Self::Expired => "expired",
             Self::Failed => "failed",
             Self::FailedNoRetries => "failed_no_retries",
+            Self::Expanded => "expanded",
         }
     }
 
@@ -60,7 +64,12 @@ impl State {
     /// Whether nothing follows within the same lineage.
     pub const fn is_terminal(self) -> bool {
         match self {
-            Self::Sent | Self::Gone | Self::Expired | Self::Failed | Self::FailedNoRetries => true,
+            Self::Sent
+            | Self::Gone
+            | Self::Expired
+            | Self::Failed
+            | Self::FailedNoRetries
+            | Self::Expanded => true,
             Self::Queued | Self::Sending | Self::Retrying | Self::Deferred => false,
         }
     }
@@ -72,7 +81,12 @@ impl State {
             Self::Queued | Self::Retrying | Self::Deferred => !matches!(next, Self::Queued | Self::Retrying),
             // Sending again: the lease of the first worker ran out. Queued: its worker gave the claim back.
             Self::Sending => true,
-            Self::Sent | Self::Gone | Self::Expired | Self::Failed | Self::FailedNoRetries => false,
+            Self::Sent
+            | Self::Gone
+            | Self::Expired
+            | Self::Failed
+            | Self::FailedNoRetries
+            | Self::Expanded => false,
         }
     }
 }

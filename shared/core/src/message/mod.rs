@@ -8,6 +8,7 @@ pub mod parse;
 mod refusal;
 pub mod travel;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ pub use parse::{Inbound, QueueKind, parse};
 pub use refusal::Refusal;
 pub use travel::Travel;
 
+use crate::audience::{Audience, RecipientRef};
 use crate::channel::Channel;
 use crate::endpoint::{Endpoint, EndpointHash, HashKeys};
 use crate::identity::{DeliveryId, DeliveryKey, SubscriptionId, Tenant};
@@ -65,6 +67,10 @@ pub struct Message {
     pub event_type: Option<EventType>,
     /// Not to be sent before this.
     pub deliver_at: Option<Timestamp>,
+    /// Whether a browser is to acknowledge it: it gets an [`crate::ack::Envelope`]. Of no consequence to a webhook.
+    pub acks: bool,
+    /// The recipient of an audience that it is for: then it travels as a reference.
+    recipient: Option<RecipientRef>,
     fields: Vec<(String, Box<RawValue>)>,
 }
 
@@ -88,6 +94,8 @@ pub enum To {
     WebPush(PushTarget),
     /// An address that came with the message.
     Webhook(Endpoint),
+    /// All of the tenant's subscriptions that bear a tag.
+    Audience(Audience),
 }
 
 impl To {
@@ -95,14 +103,14 @@ impl To {
     pub const fn subscription(&self) -> Option<&SubscriptionId> {
         match self {
             Self::Subscription(id) => Some(id),
-            Self::WebPush(_) | Self::Webhook(_) => None,
+            Self::WebPush(_) | Self::Webhook(_) | Self::Audience(_) => None,
         }
     }
 
     /// Who it is, where the message says so itself.
     pub fn recipient(&self) -> Option<Recipient> {
         match self {
-            Self::Subscription(_) => None,
+            Self::Subscription(_) | Self::Audience(_) => None,
             Self::WebPush(target) => Some(Recipient::WebPush(target.clone())),
             Self::Webhook(endpoint) => Some(Recipient::Webhook(WebhookTarget::at(endpoint.clone()))),
         }
@@ -163,10 +171,45 @@ impl Message {
                 content.extend_from_slice(b"webhook\0");
                 content.extend_from_slice(endpoint.expose().as_str().as_bytes());
             }
+            To::Audience(audience) => {
+                content.extend_from_slice(b"audience\0");
+                content.extend_from_slice(audience.tag.as_str().as_bytes());
+            }
         }
         content.push(0);
         content.extend_from_slice(self.payload.expose());
         keys.fingerprint(&content)
+    }
+
+    /// The same message, for one recipient of its audience.
+    #[must_use]
+    pub fn to_recipient(&self, recipient: &RecipientRef) -> Self {
+        let json = |value: serde_json::Value| {
+            RawValue::from_string(value.to_string()).expect("invariant: serde_json writes JSON")
+        };
+        let own = ["id", "idempotency_key", "to"];
+        let mut message = self.clone();
+        message.fields.retain(|(name, _)| !own.contains(&name.as_str()));
+        message.fields.push(("id".to_owned(), json(recipient.id.as_str().into())));
+        let to = serde_json::json!({ "subscription": recipient.subscription.as_str() });
+        message.fields.push(("to".to_owned(), json(to)));
+        message.id = recipient.id.clone();
+        message.id_source = IdSource::Producer;
+        message.to = To::Subscription(recipient.subscription.clone());
+        message.recipient = Some(recipient.clone());
+        message
+    }
+
+    /// The same message, as long as any recipient's of its audience; itself where it is for none.
+    #[must_use]
+    pub fn as_long_as_a_recipient_s(&self) -> Cow<'_, Self> {
+        match &self.to {
+            To::Audience(_) => {
+                let anybody = SubscriptionId::parse("anybody").expect("invariant: the constant is an id");
+                Cow::Owned(self.to_recipient(&RecipientRef::new(&self.key(), anybody)))
+            }
+            To::Subscription(_) | To::WebPush(_) | To::Webhook(_) => Cow::Borrowed(self),
+        }
     }
 
     /// The message as JSON with these fields added; a field of its own of that name is left out.

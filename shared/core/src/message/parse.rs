@@ -7,13 +7,16 @@ use serde_json::value::RawValue;
 use super::{
     Class, EventType, IdSource, Message, ProducerRef, Refusal, To, Topic, Travel, Urgency, VERSION, travel,
 };
+use crate::audience::{Audience, Expansion, RecipientRef};
 use crate::endpoint::Endpoint;
 use crate::identity::{DeliveryId, SubscriptionId, Tenant, VapidKeyId};
 use crate::payload::{Media, Payload};
 use crate::policy::{Policy, catalogue, parse as parse_policy, stored};
 use crate::push_target::{PushKeys, PushKeysError, PushTarget};
+use crate::rate::Rate;
 use crate::reason::Reason;
 use crate::shape::{self, Errors, Object, ShapeError};
+use crate::subscription::Tag;
 use crate::time::{Timestamp, Ttl};
 use crate::wait::{Release, bucket::MAX_WAIT};
 use crate::webhook::{self, CustomHeaders, Permitted};
@@ -34,6 +37,10 @@ pub enum Inbound {
     Message(Box<Message>, Travel),
     /// The end of a wait.
     Release(Release),
+    /// A part of an audience is to go on.
+    Expand(Expansion),
+    /// One recipient's of a message to an audience, and where it is on its way.
+    Recipient(RecipientRef, Travel),
 }
 
 /// Parses `body`, which SQS delivered as `message_id` and which was sent at `sent`.
@@ -46,6 +53,18 @@ pub fn parse(body: &str, kind: QueueKind, message_id: &str, sent: Timestamp) -> 
         {
             object.finish();
             return Some(Inbound::Release(release));
+        }
+        if kind == QueueKind::Retry
+            && let Some(expansion) = Expansion::take(&mut object)
+        {
+            object.finish();
+            return Some(Inbound::Expand(expansion));
+        }
+        if kind == QueueKind::Retry
+            && let Some((recipient, travel)) = RecipientRef::take(&mut object)
+        {
+            object.finish();
+            return Some(Inbound::Recipient(recipient, travel));
         }
         tenant = object.required("tenant", "^[a-z0-9][a-z0-9_-]{0,62}$", text(Tenant::parse));
         let read = Reader { body, message_id, sent, kind };
@@ -97,6 +116,7 @@ impl Reader<'_> {
         let retry = retry_policy(&mut object, self.kind, errors);
         let headers = custom_headers(&mut object, to.as_ref());
         let deliver_at = self.deliver_at(&mut object);
+        let acks = acks(&mut object, to.as_ref());
         let event_type =
             object.optional("event_type", "a string of at most 128 bytes", text(EventType::parse));
         let travel = match self.kind {
@@ -126,6 +146,8 @@ impl Reader<'_> {
             headers: headers.unwrap_or_default(),
             event_type,
             deliver_at,
+            acks,
+            recipient: None,
             fields,
         };
         Some((message, travel?))
@@ -161,8 +183,7 @@ fn text<T>(parse: impl Fn(&str) -> Option<T>) -> impl Fn(&RawValue) -> Option<T>
 }
 
 fn recipient(object: &mut Object<'_>, errors: &Errors) -> Option<To> {
-    const EXPECTED: &str =
-        r#"one of {"subscription": ID}, {"web_push": {"endpoint", "keys"}} and {"webhook": {"url"}}"#;
+    const EXPECTED: &str = r#"one of {"subscription": ID}, {"web_push": {"endpoint", "keys"}}, {"webhook": {"url"}} and {"audience": {"tag"}}"#;
     let raw = object.raw("to");
     let Some(mut to) = object.object("to") else {
         if raw.is_none() {
@@ -170,8 +191,8 @@ fn recipient(object: &mut Object<'_>, errors: &Errors) -> Option<To> {
         }
         return None;
     };
-    let present: Vec<&str> =
-        ["subscription", "web_push", "webhook"].into_iter().filter(|kind| to.raw(kind).is_some()).collect();
+    let kinds = ["subscription", "web_push", "webhook", "audience"];
+    let present: Vec<&str> = kinds.into_iter().filter(|kind| to.raw(kind).is_some()).collect();
     let found = match present.as_slice() {
         ["subscription"] => {
             let an_id = "^[A-Za-z0-9_-]{1,64}$";
@@ -179,6 +200,7 @@ fn recipient(object: &mut Object<'_>, errors: &Errors) -> Option<To> {
         }
         ["web_push"] => to.object("web_push").and_then(|inner| push_target(inner, errors)).map(To::WebPush),
         ["webhook"] => to.object("webhook").and_then(webhook_url).map(To::Webhook),
+        ["audience"] => to.object("audience").and_then(audience).map(To::Audience),
         _ => {
             object.refuse("to", EXPECTED, raw);
             None
@@ -186,6 +208,15 @@ fn recipient(object: &mut Object<'_>, errors: &Errors) -> Option<To> {
     };
     to.finish();
     found
+}
+
+fn audience(mut object: Object<'_>) -> Option<Audience> {
+    let tag = object.required("tag", Tag::FORM, text(Tag::parse));
+    let rate = object.optional("rate", "a rate such as \"500/s\", \"120/min\" or \"90/h\"", |raw| {
+        Rate::parse(&shape::string(raw)?).ok()
+    });
+    object.finish();
+    Some(Audience { tag: tag?, rate })
 }
 
 fn webhook_url(mut object: Object<'_>) -> Option<Endpoint> {
@@ -198,7 +229,9 @@ fn webhook_url(mut object: Object<'_>) -> Option<Endpoint> {
 /// 28 days for a web push, a year for whatever may be a webhook.
 fn ttl(object: &mut Object<'_>, to: Option<&To>) -> Option<Ttl> {
     let (most, expected) = match to {
-        Some(To::WebPush(_)) => (Ttl::MAX_WEB_PUSH, "whole seconds from 0 to 2419200 (28 days)"),
+        Some(To::WebPush(_) | To::Audience(_)) => {
+            (Ttl::MAX_WEB_PUSH, "whole seconds from 0 to 2419200 (28 days)")
+        }
         Some(To::Webhook(_) | To::Subscription(_)) | None => {
             (Ttl::MAX_WEBHOOK, "whole seconds from 0 to 31536000 (a year)")
         }
@@ -214,7 +247,7 @@ fn custom_headers(object: &mut Object<'_>, to: Option<&To>) -> Option<CustomHead
     let raw = object.raw("headers")?;
     let fields = match (shape::raw_fields(raw.get()), to) {
         (Ok(fields), Some(To::Webhook(_) | To::Subscription(_)) | None) => fields,
-        (_, Some(To::WebPush(_))) => {
+        (_, Some(To::WebPush(_) | To::Audience(_))) => {
             object.refuse("headers", "nothing: a web push has no headers of its sender's", Some(raw));
             return None;
         }
@@ -250,22 +283,54 @@ fn custom_headers(object: &mut Object<'_>, to: Option<&To>) -> Option<CustomHead
     }
 }
 
-fn push_target(mut object: Object<'_>, errors: &Errors) -> Option<PushTarget> {
-    let endpoint = object.required("endpoint", "an https URL without userinfo", |raw| {
-        Endpoint::parse(&shape::string(raw)?).ok()
-    });
-    object.optional("expirationTime", "null or epoch milliseconds", |raw| {
-        (raw.get() == "null" || shape::number(raw).is_some()).then_some(())
-    });
-    let vapid_key_id = object.optional("vapid_key_id", "^[A-Za-z0-9_-]{1,64}$", text(VapidKeyId::parse));
-    let keys = if object.raw("keys").is_some() {
-        object.object("keys").and_then(|inner| push_keys(inner, errors))
-    } else {
-        object.refuse("keys", "{\"p256dh\", \"auth\"}", None);
-        None
+/// A stored subscription may be a webhook's, which is not known here: there it has no consequence, so that one message fits all
+/// of a tenant's recipients.
+fn acks(object: &mut Object<'_>, to: Option<&To>) -> bool {
+    let (may_be_true, expected) = match to {
+        Some(To::Webhook(_)) => (false, "false or nothing: a webhook's receiver acknowledges by its answer"),
+        Some(To::WebPush(_) | To::Subscription(_) | To::Audience(_)) | None => (true, "true or false"),
     };
+    let asked = |raw: &_| shape::boolean(raw).filter(|asked| may_be_true || !asked);
+    object.optional("acks", expected, asked).unwrap_or_default()
+}
+
+fn push_target(mut object: Object<'_>, errors: &Errors) -> Option<PushTarget> {
+    let fields = PushFields::take(&mut object, errors);
     object.finish();
-    Some(PushTarget { endpoint: endpoint?, keys: keys?, vapid_key_id })
+    fields.target()
+}
+
+/// What a browser's subscription is made of, as far as it is fit.
+#[derive(Clone, Debug)]
+pub(crate) struct PushFields {
+    pub(crate) endpoint: Option<Endpoint>,
+    pub(crate) keys: Option<PushKeys>,
+    vapid_key_id: Option<VapidKeyId>,
+}
+
+impl PushFields {
+    /// Takes what `PushSubscription.toJSON()` gives, and the id of the VAPID key, from an object that may have more fields.
+    pub(crate) fn take(object: &mut Object<'_>, errors: &Errors) -> Self {
+        let endpoint = object.required("endpoint", "an https URL without userinfo", |raw| {
+            Endpoint::parse(&shape::string(raw)?).ok()
+        });
+        object.optional("expirationTime", "null or epoch milliseconds", |raw| {
+            (raw.get() == "null" || shape::number(raw).is_some()).then_some(())
+        });
+        let vapid_key_id = object.optional("vapid_key_id", "^[A-Za-z0-9_-]{1,64}$", text(VapidKeyId::parse));
+        let keys = if object.raw("keys").is_some() {
+            object.object("keys").and_then(|inner| push_keys(inner, errors))
+        } else {
+            object.refuse("keys", "{\"p256dh\", \"auth\"}", None);
+            None
+        };
+        Self { endpoint, keys, vapid_key_id }
+    }
+
+    /// The whole, if nothing is missing.
+    pub(crate) fn target(self) -> Option<PushTarget> {
+        Some(PushTarget { endpoint: self.endpoint?, keys: self.keys?, vapid_key_id: self.vapid_key_id })
+    }
 }
 
 fn push_keys(mut object: Object<'_>, errors: &Errors) -> Option<PushKeys> {

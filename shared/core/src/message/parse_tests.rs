@@ -14,7 +14,7 @@ pub(super) fn sent() -> Timestamp {
 pub(super) fn read(body: &str, kind: QueueKind) -> Result<(Message, Travel), Refusal> {
     match parse(body, kind, "0f3c9a52-5bb2-4d5c-9a53-1a8a1a0c2c11", sent())? {
         Inbound::Message(message, travel) => Ok((*message, travel)),
-        Inbound::Release(_) => panic!("a message"),
+        Inbound::Release(_) | Inbound::Expand(_) | Inbound::Recipient(..) => panic!("a message"),
     }
 }
 

@@ -213,3 +213,21 @@ fn webhooks_to_different_addresses_have_different_fingerprints() {
     assert_ne!(print(&one), print(&one.replace("b=c", "b=d")));
     assert_ne!(print(&one), print(&to_subscription(r#","payload":"a""#)));
 }
+
+#[test]
+fn only_what_may_be_a_browser_is_asked_to_acknowledge() {
+    let acks = |body: String| message(&body).acks;
+    let (yes, no) = (r#","acks":true"#, r#","acks":false"#);
+    assert!(acks(to_browser(yes)) && acks(to_subscription(yes)));
+    for body in [to_browser(no), to_subscription(no), to_url(no), to_browser(""), to_url("")] {
+        assert!(!acks(body));
+    }
+    assert_eq!(
+        errors(&to_url(yes)),
+        ["acks: expected false or nothing: a webhook's receiver acknowledges by its answer, found a boolean"]
+    );
+    for value in ["null", "1", "\"true\""] {
+        let found = errors(&to_subscription(&format!(r#","acks":{value}"#)));
+        assert!(found[0].starts_with("acks: expected true or false, found "), "{found:?}");
+    }
+}

@@ -34,7 +34,26 @@ impl Travel {
         Self { turn: Turn::default(), first_sent: sent, not_before: None, deferred_from: None }
     }
 
-    pub(super) fn take(object: &mut Object<'_>) -> Option<Self> {
+    /// Its fields as JSON, by their names.
+    fn fields(&self, deadline: Deadline, now: Timestamp) -> Vec<(&'static str, String)> {
+        let mut fields = vec![
+            ("lineage", self.turn.lineage.0.to_string()),
+            ("retry_count", self.turn.attempt.0.to_string()),
+            ("original_timestamp", self.first_sent.as_ms().to_string()),
+        ];
+        if deadline.is_limited() {
+            fields.push(("ttl_remaining", deadline.remaining(now).as_millis().div_ceil(1000).to_string()));
+        }
+        if let Some(not_before) = self.not_before {
+            fields.push(("not_before", not_before.as_ms().to_string()));
+        }
+        if let Some(from) = &self.deferred_from {
+            fields.push(("deferred_from", serde_json::Value::from(from.as_str()).to_string()));
+        }
+        fields
+    }
+
+    pub(crate) fn take(object: &mut Object<'_>) -> Option<Self> {
         let whole = "an integer from 0";
         let small = |raw: &_| shape::unsigned(raw).and_then(|n| u32::try_from(n).ok());
         let time =
@@ -56,23 +75,30 @@ impl Travel {
 }
 
 impl Message {
-    /// The body with which this message goes on to a retry queue or into parking at `now`. Never log what this
-    /// returns.
+    /// The body with which this message goes to an ingest queue: its own fields as they were written, and the id that it was
+    /// given if it had none. Never log what this returns.
+    pub fn expose_ingest_body(&self) -> String {
+        self.body_with(&[])
+    }
+
+    /// The body with which this message goes on to a retry queue or into parking at `now`: the whole of it, or, for a recipient of
+    /// an audience, a reference to what all of them get. Never log what this returns.
     pub fn expose_travel_body(&self, travel: &Travel, deadline: Deadline, now: Timestamp) -> String {
-        let mut added = vec![
-            ("lineage", travel.turn.lineage.0.to_string()),
-            ("retry_count", travel.turn.attempt.0.to_string()),
-            ("original_timestamp", travel.first_sent.as_ms().to_string()),
-        ];
-        if deadline.is_limited() {
-            added.push(("ttl_remaining", deadline.remaining(now).as_millis().div_ceil(1000).to_string()));
+        match &self.recipient {
+            None => self.expose_stored_body(travel, deadline, now),
+            Some(recipient) => {
+                let mut fields = recipient.fields().to_vec();
+                fields.extend(travel.fields(deadline, now));
+                let fields: Vec<String> =
+                    fields.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
+                format!("{{{}}}", fields.join(","))
+            }
         }
-        if let Some(not_before) = travel.not_before {
-            added.push(("not_before", not_before.as_ms().to_string()));
-        }
-        if let Some(from) = &travel.deferred_from {
-            added.push(("deferred_from", serde_json::Value::from(from.as_str()).to_string()));
-        }
-        self.body_with(&added)
+    }
+
+    /// The body with which this message is stored at `now`, whole: what is kept of it must not need anything else. Never log what
+    /// this returns.
+    pub fn expose_stored_body(&self, travel: &Travel, deadline: Deadline, now: Timestamp) -> String {
+        self.body_with(&travel.fields(deadline, now))
     }
 }

@@ -112,7 +112,7 @@ mod tests {
         let body = format!(r#"{{"tenant":"acme","to":{{"subscription":"s1"}}{rest}}}"#);
         match parse(&body, QueueKind::Ingest, "m-1", Timestamp::from_secs(1)).expect("valid") {
             Inbound::Message(message, _) => *message,
-            Inbound::Release(_) => panic!("a message"),
+            Inbound::Release(_) | Inbound::Expand(_) | Inbound::Recipient(..) => panic!("a message"),
         }
     }
 

@@ -3,27 +3,41 @@
 //! Ports that touch a store take batches, because a store that is called once a message costs more than the sending. They
 //! answer item by item, in the order of the request: one item's failure is that item's alone.
 
+mod access;
+mod acks;
+mod audiences;
 mod clock;
 mod dead_letters;
+mod front_door;
+mod intake;
 mod ledger;
 mod outbox;
 mod policies;
 mod protection;
+mod public_keys;
 mod sender;
 mod subscriptions;
 mod telemetry;
 mod waits;
 mod webhooks;
 
+pub use access::AccessKeys;
+pub use acks::{Acknowledged, Acks};
+pub use audiences::Audiences;
 pub use clock::{Clock, Randomness};
 pub use dead_letters::{DeadLetterBodies, DeadLetterStore};
+pub use front_door::FrontDoor;
+pub use intake::{Deliveries, Entered, Entrance, Intake, Known};
 pub use ledger::{Claim, ClaimAnswer, Ledger, LedgerReader, Settlement};
 pub use outbox::{Outbox, Outgoing, Queue, Receipt};
 pub use policies::{KnownPolicies, Policies};
 pub use protection::{Limited, Protection, StoredOrigin};
+pub use public_keys::{PublicKey, PublicKeys};
 pub use sender::{Push, PushSender};
-pub use subscriptions::{PruneCandidate, SubscriptionHealth, SubscriptionUpdate, Subscriptions};
-pub use telemetry::{AttemptEvent, BreakerEvent, Telemetry};
+pub use subscriptions::{
+    Found, PruneCandidate, Renewed, SubscriptionBook, SubscriptionHealth, SubscriptionUpdate, Subscriptions,
+};
+pub use telemetry::{AttemptEvent, BreakerEvent, QuarantineEvent, Telemetry};
 pub use waits::{ParkedItem, ParkedKey, Parking, RegisteredBucket, WaitExecutions, WaitRegistry};
 pub use webhooks::{Webhook, WebhookSender};
 
@@ -55,6 +69,8 @@ pub trait Environment: Send + Sync {
     type Protection: Protection;
     /// See [`Subscriptions`].
     type Subscriptions: Subscriptions;
+    /// See [`Audiences`].
+    type Audiences: Audiences;
     /// See [`PushSender`].
     type Sender: PushSender;
     /// See [`WebhookSender`].
@@ -86,6 +102,8 @@ pub trait Environment: Send + Sync {
     fn guard(&self) -> &Guard;
     /// Stored subscriptions.
     fn subscriptions(&self) -> &Self::Subscriptions;
+    /// Messages to audiences.
+    fn audiences(&self) -> &Self::Audiences;
     /// The push services.
     fn sender(&self) -> &Self::Sender;
     /// Webhooks' receivers.
@@ -114,6 +132,8 @@ pub trait CleanupEnvironment: Send + Sync {
     type Policies: Policies;
     /// See [`SubscriptionHealth`].
     type SubscriptionHealth: SubscriptionHealth;
+    /// See [`Audiences`].
+    type Audiences: Audiences;
     /// See [`Outbox`].
     type Outbox: Outbox;
     /// See [`Parking`].
@@ -133,6 +153,8 @@ pub trait CleanupEnvironment: Send + Sync {
     fn policies(&self) -> &Self::Policies;
     /// Stored subscriptions and their health.
     fn health(&self) -> &Self::SubscriptionHealth;
+    /// Messages to audiences.
+    fn audiences(&self) -> &Self::Audiences;
     /// The queues.
     fn outbox(&self) -> &Self::Outbox;
     /// Messages that wait.

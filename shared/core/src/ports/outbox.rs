@@ -13,10 +13,14 @@ use crate::wait::Release;
 /// A queue that Redial writes to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Queue {
+    /// A lane's queue of producers' messages: the front door writes there.
+    Ingest(Lane),
     /// A lane's retry queue.
     Retry(Lane),
     /// The queue of dead letters' references.
     DeadLetters,
+    /// The producers' own queue of events, where they have one.
+    Events,
 }
 
 /// A message to be put on a queue.
@@ -72,6 +76,9 @@ impl fmt::Debug for Receipt {
 
 /// Sends messages, and says when received ones come back.
 pub trait Outbox: Send + Sync {
+    /// Whether there is a queue of events: without one, nobody is told.
+    fn has_events(&self) -> bool;
+
     /// Puts these messages on their queues; an `Ok` is durable.
     fn send(&self, messages: Vec<Outgoing>) -> impl Future<Output = Vec<Result<(), PortError>>> + Send;
 

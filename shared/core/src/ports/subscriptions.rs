@@ -1,11 +1,11 @@
-//! The ports to stored subscriptions: what dispatch asks of them, and what cleanup does to them.
+//! The ports to stored subscriptions: what dispatch asks of them, what cleanup does to them, and what the front door keeps.
 
 use std::future::Future;
 
 use super::PortError;
-use crate::endpoint::{Endpoint, EndpointHash};
+use crate::endpoint::{Endpoint, EndpointHash, HashKeys};
 use crate::identity::{SubscriptionKey, Tenant};
-use crate::subscription::{State, Subscription};
+use crate::subscription::{Renewal, State, Subscription};
 use crate::time::Timestamp;
 use crate::webhook::Health;
 
@@ -113,4 +113,57 @@ pub trait SubscriptionHealth: Send + Sync {
 
     /// Notes that every candidate of a window is decided.
     fn close_window(&self, window: i64) -> impl Future<Output = Result<(), PortError>> + Send;
+}
+
+/// What became of a renewal.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Renewed {
+    /// There was none of that key, or only a tombstone; this is stored now.
+    New(Box<Subscription>),
+    /// There was one; this is stored now.
+    Renewed(Box<Subscription>),
+    /// There was none, and no consent came with it: nothing was written.
+    NeedsConsent,
+    /// A webhook's receiver has that key: nothing was written.
+    IsAWebhook,
+}
+
+/// What is stored under a key.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Found {
+    /// Nothing.
+    Unknown,
+    /// A tombstone: there was one.
+    Deleted {
+        /// The hash of the endpoint that it led to.
+        endpoint_hash: EndpointHash,
+        /// When it was deleted.
+        at: Timestamp,
+    },
+    /// A subscription, of a browser or of a webhook's receiver.
+    Stored(Box<Subscription>),
+}
+
+/// What the front door needs. Each call is one decision over what is stored at that moment: of two that meet, the second
+/// decides over what the first left. The tenant's count and the rows of its audiences change with the subscription, or not at all.
+pub trait SubscriptionBook: Send + Sync {
+    /// Stores what a browser handed in, as [`Renewal::decide`] says.
+    fn renew(
+        &self,
+        renewal: Renewal,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Renewed, PortError>> + Send;
+
+    /// What is stored under that key.
+    fn find(&self, key: &SubscriptionKey) -> impl Future<Output = Result<Found, PortError>> + Send;
+
+    /// Erases a browser's subscription: endpoint, keys, tags, consent and the id of its VAPID key. What is left is a tombstone
+    /// with the hash of the endpoint under the current one of `hash_keys`, and the time. Answers whether there was one to
+    /// erase; a webhook's is left alone, and a tombstone stays as it is.
+    fn erase(
+        &self,
+        key: &SubscriptionKey,
+        hash_keys: &HashKeys,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<bool, PortError>> + Send;
 }

@@ -1,6 +1,6 @@
 //! The port to log lines and metrics.
 
-use crate::identity::{DeliveryId, Tenant};
+use crate::identity::{DeliveryId, SubscriptionKey, Tenant};
 use crate::metric::Metric;
 use crate::protection::{Count, Phase};
 use crate::provider::Provider;
@@ -56,6 +56,21 @@ pub struct BreakerEvent<'a> {
     pub count: Count,
 }
 
+/// A subscription was put in quarantine instead of being removed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct QuarantineEvent<'a> {
+    /// Which.
+    pub subscription: &'a SubscriptionKey,
+    /// Where it leads, as a hash.
+    pub endpoint_hash: &'a str,
+    /// What its endpoint had been found to be.
+    pub reason: Reason,
+    /// How many of the tenant's endpoints were found so together with it.
+    pub together: u32,
+    /// How many subscriptions the tenant has.
+    pub of: u64,
+}
+
 /// Writes log lines, and counts.
 pub trait Telemetry: Send + Sync {
     /// An attempt was made.
@@ -78,6 +93,9 @@ pub trait Telemetry: Send + Sync {
 
     /// A reference came through the dead-letter queue.
     fn reference(&self, reference: &crate::dead_letter::Reference);
+
+    /// A subscription was put in quarantine; told once more if it is not certain that it was told.
+    fn quarantined(&self, event: &QuarantineEvent<'_>);
 
     /// A tenant's stored policy is not valid, and is not followed.
     fn policy_ignored(&self, tenant: &Tenant, ignored: &crate::policy::stored::Ignored);

@@ -28,6 +28,8 @@ pub enum Bucket {
     Tenant(String),
     /// All attempts to a subscription's endpoint: `tenant#subscription`.
     Endpoint(String),
+    /// All requests of an API key.
+    ApiKey(String),
     /// The order in which a tenant's messages come back that found a bucket empty.
     Queue(Box<Bucket>, String),
 }
@@ -40,6 +42,7 @@ impl Bucket {
             Self::Retries(origin) => format!("retries#{origin}"),
             Self::Tenant(tenant) => format!("tenant#{tenant}"),
             Self::Endpoint(endpoint) => format!("endpoint#{endpoint}"),
+            Self::ApiKey(id) => format!("api-key#{id}"),
             Self::Queue(bucket, tenant) => format!("queue#{tenant}#{}", bucket.key()),
         }
     }
@@ -51,6 +54,7 @@ impl Bucket {
             Self::Retries(_) => "retry_budget",
             Self::Tenant(_) => "tenant_limit",
             Self::Endpoint(_) => "endpoint_limit",
+            Self::ApiKey(_) => "api_limit",
             Self::Queue(..) => "queue",
         }
     }

@@ -1,5 +1,6 @@
 //! After the end: endpoints that are gone, poison, waits that were forgotten, bodies whose time is over.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use redial_core::cleanup::Sweep;
@@ -7,6 +8,7 @@ use redial_core::endpoint::Endpoint;
 use redial_core::ledger::State;
 use redial_core::recipient::Recipient;
 use redial_core::subscription::State as Standing;
+use redial_testkit::memory::Death;
 use redial_testkit::memory::sender::{answered, answered_with};
 
 use crate::universe::Universe;
@@ -39,6 +41,33 @@ fn thirty_of_a_hundred_endpoints_are_quarantined_and_none_is_deleted() {
     assert_eq!(state.subscriptions.len(), 100);
     let quarantined = state.subscriptions.values().filter(|it| it.state == Standing::Quarantined).count();
     assert_eq!(quarantined, 30);
+    // It is told whose they are, each once.
+    let told: BTreeSet<_> = state.quarantined.iter().map(|(key, _)| key.clone()).collect();
+    let aside = state.subscriptions.values().filter(|it| it.state == Standing::Quarantined);
+    assert_eq!(told, aside.map(|it| it.key.clone()).collect());
+    assert_eq!(state.quarantined.len(), 30);
+    assert!(state.quarantined.iter().all(|(_, hash)| hash.starts_with("hmac:")));
+}
+
+#[test]
+fn who_is_quarantined_is_told_though_the_sweep_dies_at_any_moment() {
+    for effect in 1.. {
+        let mut universe = with_gone(20, 12);
+        universe.world.pass(WINDOWS);
+        universe.world.revive();
+        universe.world.state().death = Some(Death::After(effect));
+        universe.sweep(Sweep::Prune);
+        let died = universe.world.state().death.is_none();
+        universe.world.revive();
+        universe.sweep(Sweep::Prune);
+        let state = universe.world.state();
+        let told: BTreeSet<_> = state.quarantined.iter().map(|(key, _)| &key.id).collect();
+        assert_eq!(told.len(), 12, "died after {effect} effects");
+        if !died {
+            assert!(effect > 24, "{effect}");
+            return;
+        }
+    }
 }
 
 #[test]
@@ -124,7 +153,8 @@ fn poison_is_kept_unless_its_delivery_has_moved_on() {
     universe.subscribe("m");
     universe.poison(&Universe::message("m", ""));
     universe.poison("\u{0}garbage");
-    assert_eq!(universe.world.state().bodies.len(), 2);
+    let lanes: Vec<_> = universe.world.state().bodies.values().map(|body| body.lane).collect();
+    assert_eq!(lanes, [None, None], "the quarantine does not tell where a message came from");
 
     let mut universe = Universe::new();
     universe.subscribe("m");

@@ -4,6 +4,7 @@
 use redial_core::reason::Reason;
 use redial_core::subscription::State as Standing;
 use redial_testkit::memory::Death;
+use redial_testkit::memory::sender::answered;
 
 use crate::roads::{Road, roads};
 use crate::universe::Universe;
@@ -75,6 +76,30 @@ fn a_repetition_that_cannot_be_excluded_is_recorded_as_in_doubt() {
     let universe = travelled(road, Some(Death::After(post)), |_| {});
     assert_eq!(universe.posts_to("m"), 2);
     assert!(universe.entry("m").expect("in the ledger").in_doubt);
+}
+
+#[test]
+fn what_was_recorded_before_the_hash_key_was_rotated_is_still_carried_out_after_it() {
+    let mut universe = Universe::new();
+    universe.subscribe_hook("m");
+    universe.world.state().answers.insert(Universe::hook("m"), vec![answered(410)]);
+    universe.produce(&Universe::message("m", ""));
+    let trace = {
+        let mut rehearsal = Universe::new();
+        rehearsal.subscribe_hook("m");
+        rehearsal.world.state().answers.insert(Universe::hook("m"), vec![answered(410)]);
+        rehearsal.produce(&Universe::message("m", ""));
+        rehearsal.run();
+        rehearsal.world.state().trace.clone()
+    };
+    let record = trace.iter().position(|name| *name == "record").expect("it records") + 1;
+    universe.world.state().death = Some(Death::After(record));
+    universe.run_until(|it| it.entry("m").is_some_and(|entry| entry.state.is_terminal()));
+    assert_eq!(universe.subscription("m").state, Standing::Active, "its worker died before it told");
+    universe.rotate_hash_key();
+    universe.run();
+    assert_eq!(universe.subscription("m").state, Standing::Disabled);
+    assert_eq!(universe.posts_to("m"), 1);
 }
 
 #[test]

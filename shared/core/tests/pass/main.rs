@@ -1,8 +1,12 @@
 //! The pass over the ports, in a world without AWS: every road, and every road with a worker killed at every effect.
 
+mod acks;
+mod audiences;
 mod batch;
 mod cleaning;
 mod crashes;
+mod events;
+mod front_door;
 mod policies;
 mod protection;
 mod roads;

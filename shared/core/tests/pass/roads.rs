@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use redial_core::lane::Lane;
 use redial_core::ledger::State;
 use redial_core::outcome::{InDoubt, Outcome};
 use redial_core::ports::Clock;
@@ -229,4 +230,20 @@ fn a_body_that_is_no_message_is_kept_for_a_day_and_never_loops() {
     assert!(state.ledger.is_empty());
     let tenants: Vec<&str> = state.described.keys().map(|key| key.tenant.as_str()).collect();
     assert_eq!(tenants, ["_unknown", "acme"]);
+}
+
+#[test]
+fn a_dead_letter_s_body_tells_the_lane_that_its_message_came_by() {
+    let lanes = |produce: fn(&mut Universe, &str) -> String| {
+        let mut universe = Universe::new();
+        universe.subscribe("m");
+        universe.world.state().answers.insert(Universe::endpoint("m"), vec![answered(503), answered(400)]);
+        produce(&mut universe, &Universe::message("m", ""));
+        produce(&mut universe, r#"{"tenant":"acme","id":"broken"}"#);
+        universe.run();
+        let state = universe.world.state();
+        state.bodies.values().map(|body| body.lane).collect::<Vec<_>>()
+    };
+    assert_eq!(lanes(Universe::produce), [Some(Lane::Transactional), Some(Lane::Transactional)]);
+    assert_eq!(lanes(Universe::produce_in_bulk), [Some(Lane::Bulk), Some(Lane::Bulk)]);
 }

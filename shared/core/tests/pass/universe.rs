@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
+use redial_core::access::TokenKeys;
 use redial_core::cleanup::{self, Letter, Sweep, clean, sweep};
 use redial_core::deliver::{Body, Incoming, Invocation, Settings, deliver};
 use redial_core::endpoint::{Endpoint, HashKeys, PushHosts};
@@ -54,6 +55,10 @@ pub(crate) struct Universe {
     queued: Vec<Queued>,
     /// The dead-letter queue: message id and body.
     letters: Vec<(String, String)>,
+    /// Messages to recipients of audiences that were set aside, if they are.
+    recipients: Option<Vec<String>>,
+    /// What producers were told.
+    pub(crate) events: Vec<serde_json::Value>,
     serial: u32,
     invocations: u32,
     next_sweep: Timestamp,
@@ -73,6 +78,7 @@ impl Universe {
                 egress_allow: Vec::new(),
                 hash_keys: hash_keys.clone(),
                 lease_margin: Duration::from_secs(10),
+                token_keys: Self::token_keys(),
             },
             cleaning: cleanup::Settings {
                 hash_keys,
@@ -82,11 +88,25 @@ impl Universe {
             },
             queued: Vec::new(),
             letters: Vec::new(),
+            recipients: None,
+            events: Vec::new(),
             serial: 0,
             invocations: 0,
             next_sweep: start,
             executions_run: true,
         }
+    }
+
+    /// Endpoints are hashed with a new key from now on; the former one is still known.
+    pub(crate) fn rotate_hash_key(&mut self) {
+        let keys = HashKeys::parse("k2:fedcba9876543210,k1:0123456789abcdef").expect("valid");
+        self.settings.hash_keys = keys.clone();
+        self.cleaning.hash_keys = keys;
+    }
+
+    /// What browsers' tokens are made with.
+    pub(crate) fn token_keys() -> TokenKeys {
+        TokenKeys::new([("k1".to_owned(), [7; TokenKeys::KEY_BYTES])]).expect("valid")
     }
 
     pub(crate) fn key(id: &str) -> DeliveryKey {
@@ -170,6 +190,12 @@ impl Universe {
     pub(crate) fn produce(&mut self, body: &str) -> String {
         let now = self.world.now();
         self.enqueue(body.to_owned(), QueueKind::Ingest, Lane::Transactional, now)
+    }
+
+    /// Puts a body on the bulk lane's ingest queue.
+    pub(crate) fn produce_in_bulk(&mut self, body: &str) -> String {
+        let now = self.world.now();
+        self.enqueue(body.to_owned(), QueueKind::Ingest, Lane::Bulk, now)
     }
 
     /// Puts a body on the transactional retry queue.
@@ -274,9 +300,19 @@ impl Universe {
         let now = self.world.now();
         for message in sent {
             match message.queue {
+                Queue::Retry(_) if self.recipients.is_some() && message.body.contains("\"recipient\":") => {
+                    self.recipients.get_or_insert_default().push(message.body);
+                }
                 Queue::Retry(lane) => {
                     let visible_at = now.plus(Duration::from_secs(message.delay.get().into()));
                     self.enqueue(message.body, QueueKind::Retry, lane, visible_at);
+                }
+                Queue::Ingest(lane) => {
+                    self.enqueue(message.body, QueueKind::Ingest, lane, now);
+                }
+                Queue::Events => {
+                    let event = serde_json::from_str(&message.body).expect("an event is JSON");
+                    self.events.push(event);
                 }
                 Queue::DeadLetters => {
                     self.serial += 1;
@@ -365,6 +401,48 @@ impl Universe {
                 Some(Ok(())) => {}
             }
         }
+    }
+
+    /// The bodies that travel on retry queues.
+    pub(crate) fn travelling(&self) -> Vec<String> {
+        let on_retry = self.queued.iter().filter(|it| it.kind == QueueKind::Retry);
+        let in_outbox = self.world.state();
+        let on_their_way = in_outbox.outbox.iter().filter(|it| matches!(it.queue, Queue::Retry(_)));
+        on_retry.map(|it| it.body.clone()).chain(on_their_way.map(|it| it.body.clone())).collect()
+    }
+
+    /// Takes everything from the queues.
+    pub(crate) fn drop_travelling(&mut self) {
+        self.collect();
+        self.queued.clear();
+    }
+
+    /// From now on what goes to recipients of audiences is set aside, for [`Self::deliver_held_back`].
+    pub(crate) fn hold_recipients_back(&mut self) {
+        self.recipients = Some(Vec::new());
+    }
+
+    /// How many messages to recipients were set aside.
+    pub(crate) fn held_back(&self) -> usize {
+        self.recipients.as_ref().map_or(0, Vec::len)
+    }
+
+    /// Delivers what was set aside, in large batches; answers the endpoints that were posted to, once for each post.
+    pub(crate) fn deliver_held_back(&mut self) -> Vec<String> {
+        let held_back = self.recipients.take().unwrap_or_default();
+        let before = self.world.state().sent.len();
+        for bodies in held_back.chunks(1_000) {
+            let now = self.world.now();
+            let ids: Vec<String> = bodies
+                .iter()
+                .map(|body| self.enqueue(body.clone(), QueueKind::Retry, Lane::Bulk, now))
+                .collect();
+            let incoming = ids.iter().map(|id| self.incoming_of(id)).collect();
+            let back = self.invoke_with(incoming);
+            assert!(back.is_empty(), "nothing comes back");
+            self.queued.clear();
+        }
+        self.world.state().sent[before..].iter().map(|push| push.endpoint.clone()).collect()
     }
 
     /// A body that SQS moved to the quarantine.

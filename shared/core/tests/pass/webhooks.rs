@@ -345,8 +345,8 @@ fn one_webhook_that_panics_leaves_the_other_nine_alone() {
     }
 }
 
-#[test]
-fn killed_at_any_effect_every_road_of_a_webhook_ends_and_posts_twice_only_between_post_and_record() {
+/// Every road of a webhook, to a subscription and to a bare address.
+pub(crate) fn roads() -> Vec<Road> {
     let sent = |name, answers: Vec<Outcome>| {
         let posts = answers.len() + 1;
         (name, "", answers, State::Sent, None, posts, false)
@@ -367,13 +367,26 @@ fn killed_at_any_effect_every_road_of_a_webhook_ends_and_posts_twice_only_betwee
         failed("exhausted", "", vec![answered(500); 4], Reason::RetriesExhausted),
         failed("one attempt", once, vec![answered(401)], Reason::RetriesExhausted),
     ];
-    let mut deaths = 0;
-    for to in [Whom::Hook, Whom::Address] {
-        let roads = all.clone().into_iter().map(|(name, fields, answers, ends, reason, posts, letter)| {
-            Road { name, to, fields, answers, ends, reason, posts, letter }
-        });
-        deaths += killed_at_every_effect(roads.collect(), |_| {});
-    }
+    [Whom::Hook, Whom::Address]
+        .into_iter()
+        .flat_map(|to| {
+            all.clone().into_iter().map(move |(name, fields, answers, ends, reason, posts, letter)| Road {
+                name,
+                to,
+                fields,
+                answers,
+                ends,
+                reason,
+                posts,
+                letter,
+            })
+        })
+        .collect()
+}
+
+#[test]
+fn killed_at_any_effect_every_road_of_a_webhook_ends_and_posts_twice_only_between_post_and_record() {
+    let mut deaths = killed_at_every_effect(roads(), |_| {});
     let road = |name, fields, reason| Road {
         name,
         to: Whom::Hook,

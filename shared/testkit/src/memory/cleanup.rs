@@ -9,6 +9,7 @@ impl CleanupEnvironment for World {
     type LedgerReader = Self;
     type Policies = Self;
     type SubscriptionHealth = Self;
+    type Audiences = Self;
     type Outbox = Self;
     type Parking = Self;
     type WaitRegistry = Self;
@@ -22,6 +23,9 @@ impl CleanupEnvironment for World {
         self
     }
     fn policies(&self) -> &Self {
+        self
+    }
+    fn audiences(&self) -> &Self {
         self
     }
     fn health(&self) -> &Self {

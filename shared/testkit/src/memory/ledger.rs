@@ -1,7 +1,7 @@
 //! The ledger in memory: the same judgement, a map to write in.
 
 use redial_core::identity::DeliveryKey;
-use redial_core::ledger::{Entry, Fence, Judgement, Record, State as Standing, judge};
+use redial_core::ledger::{Entry, Fence, Judgement, PastAttempt, Record, State as Standing, judge};
 use redial_core::ports::{Claim, ClaimAnswer, Ledger, LedgerReader, PortError};
 use redial_core::time::Timestamp;
 
@@ -22,6 +22,8 @@ impl Ledger for World {
                 return Fence::Lost;
             }
             assert!(entry.state.may_become(record.state), "{:?} to {:?}", entry.state, record.state);
+            let past = PastAttempt::of(&record);
+            state.attempts.entry(record.key.clone()).or_default().extend(past);
             entry.state = record.state;
             entry.status = record.status;
             entry.reason = record.reason;

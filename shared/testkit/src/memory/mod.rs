@@ -4,7 +4,10 @@
 //! that dies never answers, like one of a process that was killed. So a test can kill a worker between any two effects, start
 //! another over what the first left, and look at what became of every message.
 
+mod access;
+mod audiences;
 mod cleanup;
+mod front_door;
 mod ledger;
 mod policies;
 mod protection;
@@ -21,17 +24,20 @@ use std::time::Duration;
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
+use redial_core::access::{ApiKeyId, StoredKey};
+use redial_core::ack::AckEvent;
+use redial_core::audience::{Progress, Run};
 use redial_core::dead_letter::{LetterBody, LetterKey, Reference};
-use redial_core::endpoint::Origin;
+use redial_core::endpoint::{EndpointHash, Origin};
 use redial_core::identity::{DeliveryKey, SubscriptionKey, Tenant};
-use redial_core::ledger::Entry;
+use redial_core::ledger::{Entry, PastAttempt};
 use redial_core::metric::Metric;
 use redial_core::outcome::Outcome;
 use redial_core::policy::TenantPolicies;
 use redial_core::policy::stored::Stored;
 use redial_core::ports::{
-    Clock, Environment, Limited, Outgoing, ParkedItem, ParkedKey, PortError, PruneCandidate, Randomness,
-    Receipt, StoredOrigin,
+    Clock, Environment, Limited, Outgoing, ParkedItem, ParkedKey, PortError, PruneCandidate, PublicKey,
+    Randomness, Receipt, StoredOrigin,
 };
 use redial_core::protection::{Count, Guard, Settings};
 use redial_core::rate::Rate;
@@ -100,6 +106,12 @@ pub struct State {
     pub failing: HashMap<&'static str, (usize, PortErrorKind)>,
     /// The ledger.
     pub ledger: HashMap<DeliveryKey, Entry>,
+    /// Attempts that were recorded, in order.
+    pub attempts: HashMap<DeliveryKey, Vec<PastAttempt>>,
+    /// What browsers told of deliveries first, and when.
+    pub acknowledged: BTreeMap<(DeliveryKey, AckEvent), Timestamp>,
+    /// What browsers subscribe with.
+    pub public_keys: Vec<PublicKey>,
     /// Origins' shared states.
     pub origins: BTreeMap<Origin, StoredOrigin>,
     /// Origins' shared counters.
@@ -110,12 +122,26 @@ pub struct State {
     pub slots: BTreeMap<String, Timestamp>,
     /// Breakers' transitions that were told: from, to.
     pub breakers: Vec<(&'static str, &'static str)>,
+    /// Subscriptions of which was told that they were put in quarantine, with their endpoints' hashes.
+    pub quarantined: Vec<(SubscriptionKey, String)>,
     /// Tenants' stored policies.
     pub policies: BTreeMap<Tenant, Vec<Stored>>,
     /// Tenants' policies as they were last read.
     pub followed: BTreeMap<Tenant, TenantPolicies>,
+    /// Stored API keys and principals' rights.
+    pub access_keys: BTreeMap<ApiKeyId, StoredKey>,
     /// Stored subscriptions.
     pub subscriptions: BTreeMap<SubscriptionKey, Subscription>,
+    /// What is left of erased ones: the hash of the endpoint, and when.
+    pub tombstones: BTreeMap<SubscriptionKey, (EndpointHash, Timestamp)>,
+    /// Messages to audiences.
+    pub runs: BTreeMap<DeliveryKey, Run>,
+    /// A part that another worker moves there just before it is moved.
+    pub crossing: Option<((DeliveryKey, u8), Progress)>,
+    /// How far their parts are.
+    pub progress: BTreeMap<(DeliveryKey, u8), Progress>,
+    /// Whether producers listen to events.
+    pub has_events: bool,
     /// Queued messages.
     pub outbox: Vec<Outgoing>,
     /// Messages that come back, and after how many seconds.
@@ -297,6 +323,7 @@ impl Environment for World {
     type Policies = Self;
     type Protection = Self;
     type Subscriptions = Self;
+    type Audiences = Self;
     type Sender = Self;
     type Webhooks = Self;
     type Outbox = Self;
@@ -325,6 +352,9 @@ impl Environment for World {
         &self.guard
     }
     fn subscriptions(&self) -> &Self {
+        self
+    }
+    fn audiences(&self) -> &Self {
         self
     }
     fn sender(&self) -> &Self {

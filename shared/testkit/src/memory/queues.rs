@@ -7,6 +7,10 @@ use redial_core::time::Timestamp;
 use super::World;
 
 impl Outbox for World {
+    fn has_events(&self) -> bool {
+        self.state().has_events
+    }
+
     async fn send(&self, messages: Vec<Outgoing>) -> Vec<Result<(), PortError>> {
         assert!(!messages.is_empty(), "an empty batch is an error of SQS's");
         self.effect_on_each("send", messages, |state, message| {

@@ -1,8 +1,14 @@
 //! Stored subscriptions in memory.
 
+use redial_core::endpoint::HashKeys;
 use redial_core::identity::{SubscriptionKey, Tenant};
-use redial_core::ports::{PortError, PruneCandidate, SubscriptionHealth, SubscriptionUpdate, Subscriptions};
-use redial_core::subscription::{State as Standing, Subscription};
+use redial_core::ports::{
+    Found, PortError, PruneCandidate, Renewed, SubscriptionBook, SubscriptionHealth, SubscriptionUpdate,
+    Subscriptions,
+};
+use redial_core::recipient::Recipient;
+use redial_core::subscription::{Decision, Renewal, State as Standing, Subscription};
+use redial_core::time::Timestamp;
 use redial_core::webhook::Health;
 
 use super::{State, World};
@@ -146,6 +152,51 @@ impl SubscriptionHealth for World {
     async fn close_window(&self, window: i64) -> Result<(), PortError> {
         self.effect("close_window", |state| {
             state.open_windows.remove(&window);
+        })
+        .await
+    }
+}
+
+impl SubscriptionBook for World {
+    async fn renew(&self, renewal: Renewal, now: Timestamp) -> Result<Renewed, PortError> {
+        self.effect("renew", |state| {
+            let (stored, is_new) = match renewal.decide(state.subscriptions.get(&renewal.key), now) {
+                Decision::Begins(stored) => (stored, true),
+                Decision::Moves(stored) | Decision::Stays(stored) => (stored, false),
+                Decision::NeedsConsent => return Renewed::NeedsConsent,
+                Decision::IsAWebhook => return Renewed::IsAWebhook,
+            };
+            state.tombstones.remove(&renewal.key);
+            state.subscriptions.insert(renewal.key, stored.clone());
+            if is_new { Renewed::New(Box::new(stored)) } else { Renewed::Renewed(Box::new(stored)) }
+        })
+        .await
+    }
+
+    async fn find(&self, key: &SubscriptionKey) -> Result<Found, PortError> {
+        self.effect("find", |state| match (state.subscriptions.get(key), state.tombstones.get(key)) {
+            (Some(stored), _) => Found::Stored(Box::new(stored.clone())),
+            (None, Some((endpoint_hash, at))) => {
+                Found::Deleted { endpoint_hash: endpoint_hash.clone(), at: *at }
+            }
+            (None, None) => Found::Unknown,
+        })
+        .await
+    }
+
+    async fn erase(
+        &self,
+        key: &SubscriptionKey,
+        hash_keys: &HashKeys,
+        now: Timestamp,
+    ) -> Result<bool, PortError> {
+        self.effect("erase", |state| {
+            let Some(stored) = state.subscriptions.get(key) else { return false };
+            let Recipient::WebPush(target) = &stored.recipient else { return false };
+            let hash = hash_keys.endpoint(&target.endpoint);
+            state.subscriptions.remove(key);
+            state.tombstones.insert(key.clone(), (hash, now));
+            true
         })
         .await
     }

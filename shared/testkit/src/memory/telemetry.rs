@@ -4,7 +4,7 @@ use redial_core::dead_letter::Reference;
 use redial_core::identity::{DeliveryId, Tenant};
 use redial_core::metric::Metric;
 use redial_core::policy::stored::Ignored;
-use redial_core::ports::{AttemptEvent, BreakerEvent, PortError, Telemetry};
+use redial_core::ports::{AttemptEvent, BreakerEvent, PortError, QuarantineEvent, Telemetry};
 use redial_core::provider::Provider;
 use redial_core::reason::Reason;
 
@@ -36,6 +36,10 @@ impl Telemetry for World {
     }
 
     fn reference(&self, _reference: &Reference) {}
+
+    fn quarantined(&self, event: &QuarantineEvent<'_>) {
+        self.state().quarantined.push((event.subscription.clone(), event.endpoint_hash.to_owned()));
+    }
 
     fn infrastructure(&self, _error: &PortError) {}
 

@@ -30,7 +30,7 @@ mod fixture;
 mod problem;
 mod received;
 #[cfg(test)]
-mod sender;
+pub(crate) mod sender;
 mod serve;
 mod service;
 mod subscriber;
@@ -48,7 +48,7 @@ use crate::ambient;
 use crate::background::Background;
 use crate::tls;
 use received::Entry;
-use service::{Endpoint, Service};
+use service::{Browser, Endpoint, Service};
 
 pub use crate::tls::StartError;
 pub use answer::Answer;
@@ -56,6 +56,7 @@ pub use decrypt::DecryptError;
 pub use fixture::{Basis, Body, Fixture, Provider, Row};
 pub use problem::Problem;
 pub use received::{Answered, Received};
+pub(crate) use service::{Accepted, Mailbox};
 pub use subscriber::Subscriber;
 pub use vapid::Claims;
 
@@ -131,15 +132,20 @@ impl PushService {
         let receiver = subscriber::new_receiver();
         let subscriber = Subscriber::new(format!("{}{path}", self.origin()), &receiver);
         self.with_endpoint(&path, |endpoint| {
-            endpoint.receiver = Some(Arc::new(receiver));
+            endpoint.browser = Some(Browser::Played(Arc::new(receiver)));
             endpoint.key = vapid_public_key.to_vec();
         });
         subscriber
     }
 
+    /// The subscriptions alone, for those who speak with real browsers.
+    pub(crate) fn subscriptions(&self) -> Subscriptions {
+        Subscriptions(Arc::clone(&self.service))
+    }
+
     /// The browser unsubscribes: from now on the strict answer is 410.
     pub fn unsubscribe(&self, endpoint: &str) {
-        self.with_endpoint(self.path(endpoint), |endpoint| endpoint.cancelled = true);
+        self.subscriptions().cancel(endpoint);
     }
 
     /// Adds answers to an endpoint's script. Each is used for one request, before the usual answer.
@@ -218,11 +224,32 @@ impl PushService {
     }
 
     fn path<'a>(&self, endpoint: &'a str) -> &'a str {
-        endpoint.strip_prefix(self.origin()).unwrap_or(endpoint)
+        self.service.path(endpoint)
     }
 
     fn with_endpoint(&self, path: &str, change: impl FnOnce(&mut Endpoint)) {
-        change(self.service.endpoints().entry(path.to_owned()).or_default());
+        self.service.with_endpoint(path, change);
+    }
+}
+
+/// The subscriptions of a service, which may be changed while it runs. Keeping this does not keep the service running.
+pub(crate) struct Subscriptions(Arc<Service>);
+
+impl Subscriptions {
+    /// A real browser subscribes for the sender with this VAPID key: returns its endpoint. What is accepted there goes into
+    /// the mailbox. Only the browser can open it, so [`Received::plaintext`] stays absent.
+    pub(crate) fn add(&self, vapid_public_key: &[u8], mailbox: Arc<dyn Mailbox>) -> String {
+        let path = format!("{}{}", service::ENDPOINTS, ambient::unique_name());
+        self.0.with_endpoint(&path, |endpoint| {
+            endpoint.browser = Some(Browser::Real(mailbox));
+            endpoint.key = vapid_public_key.to_vec();
+        });
+        format!("{}{path}", self.0.origin)
+    }
+
+    /// The browser unsubscribes: from now on the strict answer is 410.
+    pub(crate) fn cancel(&self, endpoint: &str) {
+        self.0.with_endpoint(self.0.path(endpoint), |endpoint| endpoint.cancelled = true);
     }
 }
 

@@ -15,7 +15,7 @@ use super::subscriber::new_secret;
 use crate::ambient;
 
 /// Seals text that already has its delimiter and padding, as one record.
-pub(super) fn seal(p256dh: &[u8], auth: &[u8], padded: &[u8], record_size: u32) -> Vec<u8> {
+pub(crate) fn seal(p256dh: &[u8], auth: &[u8], padded: &[u8], record_size: u32) -> Vec<u8> {
     let ephemeral: SecretKey = new_secret();
     let receiver = PublicKey::from_sec1_bytes(p256dh).expect("a point");
     let own = ephemeral.public_key().to_sec1_bytes();
@@ -30,24 +30,24 @@ pub(super) fn seal(p256dh: &[u8], auth: &[u8], padded: &[u8], record_size: u32) 
     [salt.as_slice(), &record_size.to_be_bytes(), &[65], &own, &record].concat()
 }
 
-pub(super) struct Sender {
+pub(crate) struct Sender {
     key: SigningKey,
 }
 
 impl Sender {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { key: SigningKey::from(new_secret()) }
     }
 
-    pub(super) fn public_key(&self) -> Vec<u8> {
+    pub(crate) fn public_key(&self) -> Vec<u8> {
         self.key.verifying_key().to_encoded_point(false).as_bytes().to_vec()
     }
 
-    pub(super) fn authorization(&self, claims: &Value) -> String {
+    pub(crate) fn authorization(&self, claims: &Value) -> String {
         self.authorization_by("ES256", claims)
     }
 
-    pub(super) fn authorization_by(&self, algorithm: &str, claims: &Value) -> String {
+    pub(crate) fn authorization_by(&self, algorithm: &str, claims: &Value) -> String {
         let header = json!({"typ": "JWT", "alg": algorithm});
         let signed = format!("{}.{}", B64.encode(header.to_string()), B64.encode(claims.to_string()));
         let signature: Signature = self.key.sign(signed.as_bytes());

@@ -29,18 +29,49 @@ pub(super) struct Service {
     pub(super) journal: Journal<Arc<Entry>>,
     verifier: Verifier8292,
     endpoints: Mutex<HashMap<String, Endpoint>>,
-    messages: Mutex<HashSet<String>>,
+    messages: Mutex<HashMap<String, Option<Arc<dyn Mailbox>>>>,
     counts: Mutex<Tally>,
 }
 
 /// One endpoint, by its path. A script may come before a subscription.
 #[derive(Default)]
 pub(super) struct Endpoint {
-    pub(super) receiver: Option<Arc<Receiver>>,
+    pub(super) browser: Option<Browser>,
     pub(super) key: Vec<u8>,
     pub(super) cancelled: bool,
     pub(super) script: VecDeque<Answer>,
     pub(super) usual: Option<Answer>,
+}
+
+/// Who is behind an endpoint.
+#[derive(Clone)]
+pub(super) enum Browser {
+    /// One that is played here: its keys are known, and what is sent can be opened.
+    Played(Arc<Receiver>),
+    /// A real one, which is reached through this.
+    Real(Arc<dyn Mailbox>),
+}
+
+/// The way on to a real browser, for messages that were accepted.
+pub(crate) trait Mailbox: Send + Sync {
+    /// Delivers or stores it.
+    fn put(&self, message: Accepted);
+    /// The sender has withdrawn a message (a DELETE of its Location).
+    fn withdraw(&self, message: &str);
+}
+
+/// A message that was answered with 201.
+pub(crate) struct Accepted {
+    /// The last part of its Location.
+    pub(crate) message: String,
+    /// How long it may be kept, in seconds; 0 is not at all.
+    pub(crate) ttl_s: u64,
+    /// What it takes the place of, if that was not delivered yet.
+    pub(crate) topic: Option<String>,
+    /// `Content-Encoding`, as sent.
+    pub(crate) encoding: Option<String>,
+    /// The sealed body.
+    pub(crate) body: Bytes,
 }
 
 #[derive(Default)]
@@ -49,6 +80,13 @@ pub(super) struct Tally {
     pub(super) tls: u64,
     pub(super) requests: u64,
     pub(super) tokens: HashSet<String>,
+}
+
+/// An outcome, how the journal puts it, and whether the message is now the service's to deliver.
+struct Answering {
+    outcome: Outcome,
+    answered: Answered,
+    accepted: bool,
 }
 
 /// What to do with a request, decided before anything is sent.
@@ -74,11 +112,19 @@ impl Service {
         self.endpoints.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(super) fn with_endpoint(&self, path: &str, change: impl FnOnce(&mut Endpoint)) {
+        change(self.endpoints().entry(path.to_owned()).or_default());
+    }
+
+    pub(super) fn path<'a>(&self, endpoint: &'a str) -> &'a str {
+        endpoint.strip_prefix(&self.origin).unwrap_or(endpoint)
+    }
+
     pub(super) fn counts(&self) -> MutexGuard<'_, Tally> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn messages(&self) -> MutexGuard<'_, HashSet<String>> {
+    fn messages(&self) -> MutexGuard<'_, HashMap<String, Option<Arc<dyn Mailbox>>>> {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -86,8 +132,12 @@ impl Service {
     pub(super) fn handle(&self, request: &Parts, body: Bytes, connection: u64) -> Outcome {
         let path = request.uri.path();
         if let Some(message) = path.strip_prefix(MESSAGES) {
-            let withdrawn = request.method == Method::DELETE && self.messages().remove(message);
-            let status = if withdrawn { StatusCode::NO_CONTENT } else { StatusCode::NOT_FOUND };
+            let withdrawn =
+                if request.method == Method::DELETE { self.messages().remove(message) } else { None };
+            if let Some(Some(mailbox)) = &withdrawn {
+                mailbox.withdraw(message);
+            }
+            let status = if withdrawn.is_some() { StatusCode::NO_CONTENT } else { StatusCode::NOT_FOUND };
             return Outcome::Respond(empty(status), Duration::ZERO);
         }
         if request.method != Method::POST {
@@ -105,11 +155,11 @@ impl Service {
         if let Some(key) = &answer.subscription_key {
             endpoint.key.clone_from(key);
         }
-        let receiver = endpoint.receiver.clone();
+        let browser = endpoint.browser.clone();
         let (key, cancelled) = (endpoint.key.clone(), endpoint.cancelled);
         drop(endpoints);
 
-        let subscription = match (&receiver, cancelled) {
+        let subscription = match (&browser, cancelled) {
             (None, _) => Subscription::Unknown,
             (Some(_), true) => Subscription::Cancelled { key: &key },
             (Some(_), false) => Subscription::Live { key: &key },
@@ -118,7 +168,22 @@ impl Service {
         if let Some(token) = &findings.presented.token {
             self.counts().tokens.insert(token.clone());
         }
-        let (outcome, answered) = self.outcome(&answer, &findings);
+        let message = ambient::unique_name();
+        let Answering { outcome, answered, accepted } = self.outcome(&answer, &findings, &message);
+        let (receiver, mailbox) = match browser {
+            Some(Browser::Played(receiver)) => (Some(receiver), None),
+            Some(Browser::Real(mailbox)) => (None, Some(mailbox)),
+            None => (None, None),
+        };
+        if accepted {
+            self.messages().insert(message.clone(), mailbox.clone());
+        }
+        let onward = mailbox.filter(|_| accepted).map(|mailbox| {
+            let text = |name: &str| request.headers.get(name)?.to_str().ok().map(str::to_owned);
+            let ttl_s = findings.ttl.and_then(|ttl| u64::try_from(ttl).ok()).unwrap_or(0);
+            let (topic, encoding) = (text("topic"), text("content-encoding"));
+            (mailbox, Accepted { message, ttl_s, topic, encoding, body: body.clone() })
+        });
         let raw = Received {
             endpoint: format!("{}{path}", self.origin),
             at: ambient::monotonic(),
@@ -134,19 +199,26 @@ impl Service {
             answered,
         };
         self.journal.push(Arc::new(Entry { raw, path: path.to_owned(), receiver, opened: OnceLock::new() }));
+        // After it was written down: who waits for the browser to act finds the request in the journal.
+        if let Some((mailbox, accepted)) = onward {
+            mailbox.put(accepted);
+        }
         outcome
     }
 
-    fn outcome(&self, answer: &Answer, findings: &Findings) -> (Outcome, Answered) {
+    fn outcome(&self, answer: &Answer, findings: &Findings, message: &str) -> Answering {
         let delay = answer.delay;
-        let mut response = match &answer.reply {
-            Reply::Strict => findings.refusal().map_or_else(|| self.created(findings), from_fixture),
-            Reply::Created => self.created(findings),
-            Reply::Status(status) => empty(*status),
-            Reply::Fixture(fixture) => from_fixture(*fixture),
-            Reply::Reset => return (Outcome::Reset(delay), Answered::Reset),
-            Reply::Disconnect => return (Outcome::Disconnect(delay), Answered::Reset),
+        let cut = |outcome| Answering { outcome, answered: Answered::Reset, accepted: false };
+        let refusal = match &answer.reply {
+            Reply::Strict => findings.refusal().map(from_fixture),
+            Reply::Created => None,
+            Reply::Status(status) => Some(empty(*status)),
+            Reply::Fixture(fixture) => Some(from_fixture(*fixture)),
+            Reply::Reset => return cut(Outcome::Reset(delay)),
+            Reply::Disconnect => return cut(Outcome::Disconnect(delay)),
         };
+        let accepted = refusal.is_none();
+        let mut response = refusal.unwrap_or_else(|| self.created(findings, message));
         merge(response.headers_mut(), &answer.headers);
         if let Some(body) = &answer.body {
             *response.body_mut() = Full::new(body.clone());
@@ -154,18 +226,16 @@ impl Service {
         let status = response.status().as_u16();
         let answered =
             if delay.is_zero() { Answered::Status(status) } else { Answered::Late { status, after: delay } };
-        (Outcome::Respond(response, delay), answered)
+        Answering { outcome: Outcome::Respond(response, delay), answered, accepted }
     }
 
-    fn created(&self, findings: &Findings) -> Response<Full<Bytes>> {
-        let message = ambient::unique_name();
+    fn created(&self, findings: &Findings, message: &str) -> Response<Full<Bytes>> {
         let mut response = empty(StatusCode::CREATED);
         let location = format!("{}{MESSAGES}{message}", self.origin);
         let location = HeaderValue::try_from(location).expect("an origin and hex digits are ASCII");
         response.headers_mut().insert(LOCATION, location);
         let ttl = HeaderValue::from(findings.ttl.unwrap_or(0));
         response.headers_mut().insert(HeaderName::from_static("ttl"), ttl);
-        self.messages().insert(message);
         response
     }
 }

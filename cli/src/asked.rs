@@ -1,0 +1,104 @@
+//! AWS calls that gave no answer: it matters whether one may not ask, whether there is nothing, or whether it failed.
+
+use std::error::Error;
+
+use aws_sdk_lambda::error::{ProvideErrorMetadata, SdkError};
+use redial_core::ports::PortError;
+
+use crate::aws_words::in_words;
+
+/// Codes of services that refuse a caller.
+const REFUSED: [&str; 6] = [
+    "AccessDenied",
+    "AccessDeniedException",
+    "AccessDeniedFault",
+    "AuthorizationError",
+    "KmsAccessDeniedException",
+    "UnauthorizedOperation",
+];
+
+/// Codes of services that have no such thing.
+const ABSENT: [&str; 5] = [
+    "AWS.SimpleQueueService.NonExistentQueue",
+    "QueueDoesNotExist",
+    "ResourceNotFound",
+    "ResourceNotFoundException",
+    "StateMachineDoesNotExist",
+];
+
+/// Why there is no answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Trouble {
+    /// The caller may not ask.
+    Refused {
+        /// What would allow it, such as `sqs:GetQueueAttributes`.
+        permission: String,
+    },
+    /// There is nothing of that name.
+    Absent,
+    /// Something else went wrong on the way.
+    Failed {
+        /// The service's words.
+        words: String,
+    },
+}
+
+impl Trouble {
+    /// From a code and the words that came with it.
+    pub(crate) fn of(permission: &str, code: Option<&str>, words: String) -> Self {
+        match code {
+            Some(code) if REFUSED.contains(&code) => Self::Refused { permission: permission.to_owned() },
+            Some(code) if ABSENT.contains(&code) => Self::Absent,
+            Some(_) | None => Self::Failed { words },
+        }
+    }
+
+    /// As it is told after a colon.
+    pub(crate) fn in_words(&self) -> String {
+        match self {
+            Self::Refused { permission } => format!("you have no permission {permission}"),
+            Self::Absent => "there is none".to_owned(),
+            Self::Failed { words } => format!("AWS gave no answer: {words}"),
+        }
+    }
+
+    /// From an adapter's error; all of them are DynamoDB's here.
+    pub(crate) fn of_port(error: &PortError) -> Self {
+        let permission = format!("dynamodb:{}", error.operation);
+        Self::of(&permission, Some(&error.code), error.to_string())
+    }
+}
+
+/// The answer to a call that takes this permission.
+pub(crate) fn asked<T, E, R>(permission: &str, answer: Result<T, SdkError<E, R>>) -> Result<T, Trouble>
+where
+    E: Error + ProvideErrorMetadata + 'static,
+    R: std::fmt::Debug,
+{
+    answer.map_err(|error| Trouble::of(permission, error.code(), in_words(&error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_the_permission_and_the_rest_is_told_apart() {
+        let of = |code| Trouble::of("sqs:GetQueueAttributes", code, "words".to_owned());
+        let refused = Trouble::Refused { permission: "sqs:GetQueueAttributes".to_owned() };
+        assert_eq!(of(Some("AccessDenied")), refused);
+        assert_eq!(refused.in_words(), "you have no permission sqs:GetQueueAttributes");
+        assert_eq!(of(Some("AccessDeniedException")), refused);
+        assert_eq!(of(Some("QueueDoesNotExist")), Trouble::Absent);
+        let failed = Trouble::Failed { words: "words".to_owned() };
+        assert_eq!(of(Some("ExpiredTokenException")), failed);
+        assert_eq!(of(None), failed);
+    }
+
+    #[test]
+    fn an_adapter_s_refusal_names_its_operation() {
+        let code = "AccessDeniedException".to_owned();
+        let error = PortError { operation: "Query", code, throttled: false };
+        assert_eq!(Trouble::of_port(&error), Trouble::Refused { permission: "dynamodb:Query".to_owned() });
+    }
+}

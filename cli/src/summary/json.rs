@@ -1,0 +1,101 @@
+//! The one document for scripts. Every field is always there; what is not known is null.
+
+use std::time::Duration;
+
+use redial_core::lane::Lane;
+use serde_json::{Map, Value, json};
+
+use super::{
+    AgesFrom, Summary, findings,
+    metrics::{FLOW, FLOW_OF, in_words},
+    queues::{Depth, Place},
+    waits::{Due, Waits},
+};
+use crate::asked::Trouble;
+
+impl Summary {
+    /// For a script.
+    pub(crate) fn to_json(&self) -> Value {
+        let (found, untold) = (findings::findings(self), findings::untold(self));
+        json!({
+            "stack": self.stack,
+            "at": self.at.to_rfc3339(),
+            "ok": found.is_empty() && untold.is_empty(),
+            "summary": findings::in_a_sentence(&found, untold.len()),
+            "findings": found,
+            "untold": untold,
+            "queues": self.queues_json(),
+            "oldest_from": self.ages_from.map(|from| match from {
+                AgesFrom::CloudWatch => "cloudwatch",
+                AgesFrom::Emulator => "emulator",
+            }),
+            "parked": self.parked_json(),
+            "last_minutes": self.flow_json(),
+            "origins": self.shown_origins().iter().map(|row| row.json(self.at)).collect::<Vec<_>>(),
+            "origins_known": self.origins.as_ref().ok().map(Vec::len),
+            "origins_trouble": trouble(self.origins.as_ref().err()),
+        })
+    }
+
+    fn queues_json(&self) -> Vec<Value> {
+        let queues = Place::ALL.into_iter().zip(&self.depths).zip(self.ages);
+        let queue = |((place, depth), age): ((Place, &Result<Depth, Trouble>), Option<Duration>)| {
+            let known = depth.as_ref().ok();
+            json!({
+                "lane": place.lane().map(Lane::label),
+                "queue": place.label(),
+                "waiting": known.map(|it| it.waiting),
+                "in_flight": known.map(|it| it.in_flight),
+                "delayed": known.map(|it| it.delayed),
+                "oldest_seconds": age.map(|age| age.as_secs()),
+                "trouble": trouble(depth.as_ref().err()),
+            })
+        };
+        queues.map(queue).collect()
+    }
+
+    fn parked_json(&self) -> Value {
+        let waits = self.waits.as_ref().ok();
+        let failed = self.waits.as_ref().err().or_else(|| waits?.trouble.as_ref());
+        let lane = |lane: Lane| {
+            json!({
+                "lane": lane.label(),
+                "messages": waits.map(|waits| waits.of_lane(lane).messages),
+                "at_least": waits.map(|waits| waits.of_lane(lane).at_least),
+                "due": Due::ALL.map(|due| due_json(waits, lane, due)),
+            })
+        };
+        json!({
+            "lanes": Lane::ALL.map(lane),
+            "late_for_seconds": waits.and_then(|waits| waits.late_for).map(|late| late.as_secs()),
+            "shards_not_counted": waits.map(|waits| waits.not_counted),
+            "shards_counted_in_part": waits.map(|waits| waits.in_part),
+            "trouble": trouble(failed),
+        })
+    }
+
+    fn flow_json(&self) -> Value {
+        let counts = FLOW.iter().enumerate().map(|(at, metric)| {
+            (in_words(*metric).replace(' ', "_"), json!(self.flow.map(|counts| counts[at])))
+        });
+        let mut shown: Map<String, Value> = counts.collect();
+        shown.insert("seconds".to_owned(), json!(FLOW_OF.as_secs()));
+        shown.insert("since".to_owned(), json!(self.at.minus(FLOW_OF).to_rfc3339()));
+        shown.insert("trouble".to_owned(), trouble(self.metrics.as_ref()));
+        Value::Object(shown)
+    }
+}
+
+fn due_json(waits: Option<&Waits>, lane: Lane, due: Due) -> Value {
+    let parked = waits.map(|waits| waits.of(lane, due));
+    json!({
+        "within": due.label(),
+        "buckets": parked.map(|it| it.buckets),
+        "messages": parked.map(|it| it.messages),
+        "at_least": parked.map(|it| it.at_least),
+    })
+}
+
+fn trouble(trouble: Option<&Trouble>) -> Value {
+    json!(trouble.map(Trouble::in_words))
+}

@@ -1,0 +1,175 @@
+//! What is said of stacks that were read, and of those that could not be.
+
+use std::time::Duration;
+
+use rand::{SeedableRng as _, rngs::StdRng};
+use redial_core::{
+    endpoint::Origin,
+    protection::{Cooldowns, OriginState},
+};
+use serde_json::{Value, json};
+
+use super::{queues::Place, *};
+
+fn now() -> Timestamp {
+    Timestamp::parse_rfc3339("2026-11-21T10:00:30Z").expect("a time")
+}
+
+fn well() -> Summary {
+    Summary {
+        stack: "shop".to_owned(),
+        at: now(),
+        all: false,
+        is_emulated: false,
+        depths: vec![Ok(Depth::default()); Place::ALL.len()],
+        ages: Ages::default(),
+        ages_from: Some(AgesFrom::CloudWatch),
+        flow: Some([1_204, 1_180, 20, 0, 1, 0, 2, 1]),
+        metrics: None,
+        waits: Ok(Waits::default()),
+        origins: Ok(Vec::new()),
+    }
+}
+
+fn row(host: &str, is_open: bool) -> Row {
+    let mut state = OriginState::default();
+    if is_open {
+        state.open(Duration::from_secs(60), now(), &Cooldowns::default(), &mut StdRng::seed_from_u64(1));
+    }
+    Row::of(Origin::parse(&format!("https://{host}")).expect("an origin"), &state, now())
+}
+
+/// With everything wrong that can be.
+fn bad() -> Summary {
+    let mut bad = Summary {
+        waits: Ok(waits::tests::some()),
+        origins: Ok(vec![row("updates.push.services.mozilla.com", true), row("fcm.googleapis.com", false)]),
+        ..well()
+    };
+    bad.depths[0] = Ok(Depth { waiting: 123_456, in_flight: 2_000, delayed: 0 });
+    bad.depths[5] = Ok(Depth { waiting: 1, ..Depth::default() });
+    bad.ages[0] = Some(Duration::from_secs(1_204));
+    bad
+}
+
+/// Of which nothing could be read.
+fn unread() -> Summary {
+    let refused = |permission: &str| Trouble::Refused { permission: permission.to_owned() };
+    Summary {
+        depths: vec![Err(refused("sqs:GetQueueAttributes")); Place::ALL.len()],
+        ages_from: None,
+        flow: None,
+        metrics: Some(refused("cloudwatch:GetMetricData")),
+        waits: Err(refused("dynamodb:Query")),
+        origins: Err(Trouble::Failed { words: "Timeout".to_owned() }),
+        ..well()
+    }
+}
+
+#[test]
+fn a_stack_that_is_well_says_so_in_its_first_line() {
+    assert_eq!(
+        well().lines(None),
+        [
+            "shop at 2026-11-21T10:00:30Z: ok: nothing is late, no breaker is open",
+            "",
+            "LANE           QUEUE         WAITING  IN FLIGHT  DELAYED  OLDEST",
+            "transactional  ingest              0          0        0       -",
+            "transactional  retry               0          0        0       -",
+            "bulk           ingest              0          0        0       -",
+            "bulk           retry               0          0        0       -",
+            "-              dead letters        0          0        0       -",
+            "-              quarantine          0          0        0       -",
+            "",
+            "PARKED, DUE    LATE  <1m  <15m  <1h  <6h  <24h  LATER  ALL",
+            "transactional     0    0     0    0    0     0      0    0",
+            "bulk              0    0     0    0    0     0      0    0",
+            "",
+            "LAST 5 MINUTES attempts 1204, sent 1180, retried 20, deferred 0, dead letters 1,",
+            "  failed no retries 0, expired 2, gone 1",
+            "",
+            "no origin is known: nothing was told of any within a week",
+        ]
+    );
+}
+
+#[test]
+fn what_is_wrong_is_told_first_and_nothing_is_wider_than_eighty_columns() {
+    let lines = bad().lines(None);
+    assert_eq!(
+        lines[..6],
+        [
+            "shop at 2026-11-21T10:00:30Z: look: 2 parked messages are past the time, the",
+            "  first for 5m 30s; the breaker of https://updates.push.services.mozilla.com is",
+            "  open; 123456 messages wait on the transactional ingest queue; the oldest",
+            "  message of the transactional ingest queue is 20m 4s old; 1 message waits on",
+            "  the quarantine queue",
+            "",
+        ]
+    );
+    for line in [
+        "transactional  ingest           123k       2000        0  20m 4s",
+        "transactional     0    0     0    3    0     0     ≥4   ≥7",
+        "bulk              2    0     0    0    0     0      0    2",
+        "parked: 1 shard was counted to the first mebibyte: --all counts the rest",
+    ] {
+        assert!(lines.contains(&line.to_owned()), "{line}: {lines:#?}");
+    }
+    assert!(lines.iter().all(|line| line.chars().count() <= 80), "{lines:#?}");
+    let narrow = bad().lines(Some(64));
+    assert!(narrow.iter().all(|line| line.chars().count() <= 64), "{narrow:#?}");
+}
+
+#[test]
+fn what_could_not_be_read_is_told_and_every_field_is_there_all_the_same() {
+    let (unread, well) = (unread(), well());
+    assert!(unread.is_unread() && !well.is_unread());
+    let told = unread.lines(None).join("\n");
+    assert!(
+        told.starts_with("shop at 2026-11-21T10:00:30Z: nothing found, but 9 things could not be read\n")
+    );
+    for words in [
+        "transactional  ingest              ?          ?        ?       ?",
+        "LAST 5 MINUTES not known",
+        "could not be read: what is parked: you have no permission dynamodb:Query",
+        "could not be read: the origins: AWS gave no answer: Timeout",
+    ] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    let (unread, well) = (unread.to_json(), well.to_json());
+    assert_eq!(fields(&unread), fields(&well));
+    assert_eq!((&unread["parked"]["lanes"][0]["messages"], &unread["ok"]), (&Value::Null, &json!(false)));
+    assert_eq!((&well["parked"]["lanes"][0]["messages"], &well["ok"]), (&json!(0), &json!(true)));
+    assert_eq!(well["last_minutes"]["dead_letters"], 1);
+}
+
+/// The names of all fields, with their places.
+fn fields(of: &Value) -> Vec<String> {
+    let below = |name: String, value: &Value| {
+        let below = fields(value).into_iter().map(|it| format!("{name}.{it}")).collect::<Vec<_>>();
+        std::iter::once(name).chain(below).collect::<Vec<_>>()
+    };
+    match of {
+        Value::Object(object) => object.iter().flat_map(|(name, value)| below(name.clone(), value)).collect(),
+        Value::Array(list) => {
+            list.iter().enumerate().flat_map(|(at, it)| below(at.to_string(), it)).collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
+    }
+    .into_iter()
+    .filter(|name| !name.starts_with("untold."))
+    .collect()
+}
+
+#[test]
+fn those_that_stand_out_are_shown_and_with_all_every_origin() {
+    let rows: Vec<Row> = (0..30).map(|n| row(&format!("host-{n}.example"), n == 0)).collect();
+    let some = Summary { origins: Ok(rows), ..well() };
+    assert_eq!(
+        (some.to_json()["origins"].as_array().map(Vec::len), some.shown_origins().len()),
+        (Some(20), 20)
+    );
+    assert!(some.lines(None).contains(&"10 more origins are known: --all shows them".to_owned()));
+    assert_eq!(Summary { all: true, ..some.clone() }.shown_origins().len(), 30);
+    assert_eq!(some.to_json()["origins_known"], 30);
+}

@@ -1,0 +1,290 @@
+//! What is parked, by when it is due.
+//!
+//! Messages that wait for longer than a queue can delay lie in buckets, each in a number of shards. The registry in the control
+//! table names every bucket; how many messages a shard holds is counted by a query that gives back nothing but the number.
+//! Its cost is that of reading the messages (half a read unit for each 4 KB, and for each empty shard), so what is counted is
+//! bounded: buckets that are due first come first, and the rest is told as not counted.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use aws_sdk_dynamodb::{
+    Client,
+    types::{AttributeValue, Select},
+};
+use futures_util::{StreamExt as _, stream};
+use redial_adapters::control_dynamo::DynamoControl;
+use redial_core::{
+    lane::Lane,
+    ports::{RegisteredBucket, WaitRegistry as _},
+    time::Timestamp,
+    wait::{Bucket, Shard, bucket::MAX_WAIT},
+};
+
+use crate::{
+    asked::{Trouble, asked},
+    target::Target,
+};
+
+/// So many shards are counted unless all are to be: eight buckets of the template's 128.
+pub(super) const MOST_SHARDS: usize = 1_024;
+
+/// How many are counted side by side.
+const SIDE_BY_SIDE: usize = 32;
+
+/// How long after its time a bucket may still hold messages: cleanup's own measure, after which it releases them once more.
+pub(super) const LATE_AFTER: Duration = redial_core::cleanup::LATE_AFTER;
+
+/// When messages are due.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Due {
+    Late,
+    InAMinute,
+    InAQuarter,
+    InAnHour,
+    InSixHours,
+    InADay,
+    Later,
+}
+
+impl Due {
+    pub(super) const ALL: [Self; 7] = [
+        Self::Late,
+        Self::InAMinute,
+        Self::InAQuarter,
+        Self::InAnHour,
+        Self::InSixHours,
+        Self::InADay,
+        Self::Later,
+    ];
+
+    /// Its name for a script.
+    pub(super) const fn label(self) -> &'static str {
+        match self {
+            Self::Late => "late",
+            Self::InAMinute => "1m",
+            Self::InAQuarter => "15m",
+            Self::InAnHour => "1h",
+            Self::InSixHours => "6h",
+            Self::InADay => "24h",
+            Self::Later => "later",
+        }
+    }
+
+    /// Of a bucket.
+    fn of(bucket: Bucket, now: Timestamp) -> Self {
+        if now.since(bucket.start()) > LATE_AFTER {
+            return Self::Late;
+        }
+        // What has begun of late is being released.
+        match bucket.start().since(now).as_secs() {
+            0..=60 => Self::InAMinute,
+            61..=900 => Self::InAQuarter,
+            901..=3_600 => Self::InAnHour,
+            3_601..=21_600 => Self::InSixHours,
+            21_601..=86_400 => Self::InADay,
+            86_401.. => Self::Later,
+        }
+    }
+}
+
+/// How many wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Parked {
+    pub(super) buckets: u64,
+    pub(super) messages: u64,
+    /// Whether there may be more messages: not all were counted.
+    pub(super) at_least: bool,
+}
+
+impl Parked {
+    /// Both together.
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self {
+            buckets: self.buckets + other.buckets,
+            messages: self.messages + other.messages,
+            at_least: self.at_least || other.at_least,
+        }
+    }
+}
+
+/// All that is parked.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Waits {
+    parked: BTreeMap<(Lane, Due), Parked>,
+    /// How long the longest has been due that is late.
+    pub(super) late_for: Option<Duration>,
+    /// Shards of which nothing was counted.
+    pub(super) not_counted: usize,
+    /// Shards of which the first mebibyte was counted.
+    pub(super) in_part: usize,
+    /// Why counting ended early.
+    pub(super) trouble: Option<Trouble>,
+}
+
+impl Waits {
+    pub(super) fn of(&self, lane: Lane, due: Due) -> Parked {
+        self.parked.get(&(lane, due)).copied().unwrap_or_default()
+    }
+
+    /// Of a lane, whenever it is due.
+    pub(super) fn of_lane(&self, lane: Lane) -> Parked {
+        Due::ALL.map(|due| self.of(lane, due)).into_iter().fold(Parked::default(), Parked::plus)
+    }
+
+    /// Of both lanes, past its time.
+    pub(super) fn late(&self) -> Parked {
+        Lane::ALL.map(|lane| self.of(lane, Due::Late)).into_iter().fold(Parked::default(), Parked::plus)
+    }
+}
+
+/// What was counted of a shard.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Counted {
+    messages: u64,
+    is_whole: bool,
+}
+
+/// Counts what is parked: all of it, or what is due first.
+pub(super) async fn waits(target: &Target, all: bool, now: Timestamp) -> Result<Waits, Trouble> {
+    let client = Client::new(&target.sdk);
+    let registry = DynamoControl::new(client.clone(), target.tables.control.clone());
+    // No bucket begins later.
+    let buckets = registry.begun_before(now.plus(MAX_WAIT * 2)).await;
+    let buckets = buckets.map_err(|error| Trouble::of_port(&error))?;
+    let most = if all { usize::MAX } else { MOST_SHARDS };
+    let shards = buckets.iter().flat_map(|it| it.bucket.shards(it.shards)).take(most);
+    let table = target.tables.parked.as_str();
+    let counting = shards.map(|shard| {
+        let client = client.clone();
+        async move { (shard, count(&client, table, shard, all).await) }
+    });
+    let mut counting = stream::iter(counting).buffered(SIDE_BY_SIDE);
+    let (mut counted, mut trouble) = (BTreeMap::new(), None);
+    while let Some((shard, count)) = counting.next().await {
+        match count {
+            Ok(count) => {
+                counted.insert(shard, count);
+            }
+            Err(error) => {
+                trouble = Some(error);
+                break;
+            }
+        }
+    }
+    Ok(Waits { trouble, ..tally(&buckets, &counted, now) })
+}
+
+/// How many messages a shard holds. Not `all` of them: those of its first mebibyte.
+async fn count(client: &Client, table: &str, shard: Shard, all: bool) -> Result<Counted, Trouble> {
+    let mut counted = Counted { messages: 0, is_whole: true };
+    let mut after = None;
+    loop {
+        let answer = client
+            .query()
+            .table_name(table)
+            .select(Select::Count)
+            .key_condition_expression("pk = :pk")
+            .expression_attribute_values(":pk", AttributeValue::S(shard.to_string()))
+            .set_exclusive_start_key(after)
+            .send()
+            .await;
+        let answer = asked("dynamodb:Query", answer)?;
+        counted.messages += u64::try_from(answer.count).unwrap_or(0);
+        after = answer.last_evaluated_key;
+        counted.is_whole = after.is_none();
+        if counted.is_whole || !all {
+            return Ok(counted);
+        }
+    }
+}
+
+fn tally(buckets: &[RegisteredBucket], counted: &BTreeMap<Shard, Counted>, now: Timestamp) -> Waits {
+    let mut waits = Waits::default();
+    for registered in buckets {
+        let bucket = registered.bucket;
+        let due = Due::of(bucket, now);
+        let mut of_it = Parked { buckets: 1, ..Parked::default() };
+        for shard in bucket.shards(registered.shards) {
+            let Some(counted) = counted.get(&shard) else {
+                waits.not_counted += 1;
+                of_it.at_least = true;
+                continue;
+            };
+            of_it.messages += counted.messages;
+            if !counted.is_whole {
+                waits.in_part += 1;
+                of_it.at_least = true;
+            }
+        }
+        if due == Due::Late && of_it.messages > 0 {
+            waits.late_for = waits.late_for.max(Some(now.since(bucket.start())));
+        }
+        let parked = waits.parked.entry((bucket.lane(), due)).or_default();
+        *parked = parked.plus(of_it);
+    }
+    waits
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    fn now() -> Timestamp {
+        Timestamp::parse_rfc3339("2026-11-21T10:00:30Z").expect("a time")
+    }
+
+    fn registered(lane: &str, start: &str, shards: u16) -> RegisteredBucket {
+        let bucket = Bucket::parse(&format!("w60-{lane}-{start}")).expect("a bucket");
+        RegisteredBucket { bucket, shards }
+    }
+
+    /// Two late messages in a bulk bucket, three transactional ones that are due in an hour, and a shard not counted.
+    pub(in crate::summary) fn some() -> Waits {
+        let buckets = [
+            registered("bulk", "20261121T095500Z", 2),
+            registered("transactional", "20261121T104500Z", 2),
+            registered("transactional", "20261122T104500Z", 2),
+        ];
+        let shards: Vec<Shard> = buckets.iter().flat_map(|it| it.bucket.shards(it.shards)).collect();
+        let whole = |messages| Counted { messages, is_whole: true };
+        let counts = [whole(0), whole(2), whole(1), whole(2), Counted { messages: 4, is_whole: false }];
+        tally(&buckets, &shards.into_iter().zip(counts).collect(), now())
+    }
+
+    #[test]
+    fn messages_are_grouped_by_lane_and_by_when_they_are_due() {
+        let waits = some();
+        let parked = |buckets, messages, at_least| Parked { buckets, messages, at_least };
+        assert_eq!(waits.of(Lane::Bulk, Due::Late), parked(1, 2, false));
+        assert_eq!(waits.of(Lane::Transactional, Due::InAnHour), parked(1, 3, false));
+        assert_eq!(waits.of(Lane::Transactional, Due::Later), parked(1, 4, true));
+        assert_eq!(waits.of_lane(Lane::Transactional), parked(2, 7, true));
+        assert_eq!((waits.late(), waits.late_for), (parked(1, 2, false), Some(Duration::from_secs(330))));
+        assert_eq!((waits.not_counted, waits.in_part), (1, 1));
+    }
+
+    #[test]
+    fn a_late_bucket_that_holds_nothing_is_not_late() {
+        let buckets = [registered("bulk", "20261121T095500Z", 1)];
+        let counted = buckets[0].bucket.shards(1).map(|it| (it, Counted { messages: 0, is_whole: true }));
+        let waits = tally(&buckets, &counted.collect(), now());
+        assert_eq!((waits.late().messages, waits.late_for), (0, None));
+    }
+
+    #[test]
+    fn a_bucket_is_late_two_minutes_after_its_time() {
+        for (start, due) in [
+            ("20261121T095800Z", Due::Late),
+            ("20261121T095900Z", Due::InAMinute),
+            ("20261121T100100Z", Due::InAMinute),
+            ("20261121T100200Z", Due::InAQuarter),
+            ("20261121T101500Z", Due::InAQuarter),
+            ("20261121T101600Z", Due::InAnHour),
+            ("20261121T160000Z", Due::InSixHours),
+            ("20261122T100000Z", Due::InADay),
+            ("20261122T100100Z", Due::Later),
+        ] {
+            assert_eq!(Due::of(registered("bulk", start, 1).bucket, now()), due, "{start}");
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! An event as a line for people: columns where most lines have the same, then words.
+//!
+//! What stands in a log was written by functions of ours, but a provider's own word and the like come from elsewhere: no
+//! control character of theirs reaches a terminal.
+
+use std::time::Duration;
+
+use redial_core::{channel::Channel, endpoint::EndpointHash, reason::Reason};
+
+use super::event::{Event, Kind};
+use crate::policy::duration;
+
+/// Widths of columns; what is longer moves the rest of its line.
+const WHOSE: usize = 24;
+const CHANNEL: usize = 16;
+const OUTCOME: usize = 20;
+
+/// So much of a hash tells endpoints apart by eye.
+const SHORT_HASH: usize = 8;
+
+/// The line.
+pub(crate) fn line(event: &Event) -> String {
+    let words = match event.kind {
+        Kind::Attempt => attempt(event),
+        Kind::Breaker => breaker(event),
+        Kind::DeadLetter => dead_letter(event),
+        Kind::Quarantined => quarantined(event),
+        Kind::Panic => {
+            format!("{:WHOSE$}  {} panicked; SQS brings the message again", whose(event), event.function)
+        }
+        Kind::PolicyIgnored => ignored(event, "policy"),
+        Kind::LimitIgnored => ignored(event, "limit"),
+        Kind::Infrastructure => {
+            format!("{}: {} failed: {}", event.function, word(event, "operation"), word(event, "code"))
+        }
+    };
+    let line = format!("{}  {words}", event.at.to_rfc3339());
+    line.trim_end().chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+fn attempt(event: &Event) -> String {
+    let number = event.number("attempt").map_or("-".to_owned(), |number| number.to_string());
+    let status = event.number("status_code").map_or("-".to_owned(), |status| status.to_string());
+    let mut more: Vec<String> = ["reason", "provider_word"]
+        .into_iter()
+        .filter_map(|field| event.text_of(field).map(str::to_owned))
+        .collect();
+    let asked = event.number("retry_after_header");
+    more.extend(asked.map(|secs| format!("asked to wait {}", duration(Duration::from_secs(secs)))));
+    more.extend(event.text_of("endpoint_hash").map(|hash| format!("endpoint {}", short(hash))));
+    more.extend(event.number("took_ms").map(|ms| format!("took {ms} ms")));
+    format!(
+        "{:WHOSE$}  {:CHANNEL$}  attempt {number:<2}  {status:>3}  {:OUTCOME$}  {}",
+        whose(event),
+        channel(event),
+        outcome(event),
+        more.join(", ")
+    )
+}
+
+/// Verdict and plan, which often have the same name, and when it goes on.
+fn outcome(event: &Event) -> String {
+    let (verdict, plan) = (word(event, "verdict"), word(event, "plan"));
+    let outcome = if verdict == plan { plan.to_owned() } else { format!("{verdict} → {plan}") };
+    match event.number("delay_ms") {
+        Some(ms) => format!("{outcome} in {}", duration(Duration::from_millis(ms))),
+        None => outcome,
+    }
+}
+
+fn breaker(event: &Event) -> String {
+    let until = event.text_of("until").map_or(String::new(), |until| format!(" until {until}"));
+    let number = |field| event.number(field).unwrap_or_default();
+    format!(
+        "breaker of {}, origin {}: {} → {}{until}  ({} attempts, {} failures, {} limited)",
+        word(event, "provider"),
+        short(word(event, "origin_hash")),
+        word(event, "from"),
+        word(event, "to"),
+        number("attempts"),
+        number("failures"),
+        number("limited"),
+    )
+}
+
+fn dead_letter(event: &Event) -> String {
+    let mut more = vec![word(event, "reason").to_owned()];
+    more.extend(event.text_of("detail").map(str::to_owned));
+    more.extend(event.number("status_code").map(|status| format!("status {status}")));
+    more.extend(event.number("attempts").map(|number| match number {
+        1 => "1 attempt".to_owned(),
+        _ => format!("{number} attempts"),
+    }));
+    more.extend(event.text_of("endpoint_hash").map(|hash| format!("endpoint {}", short(hash))));
+    // A browser's endpoint that is gone is reported in the same way, and leaves no letter.
+    let is_gone = [Reason::Gone, Reason::NotFound].map(Reason::label).contains(&word(event, "reason"));
+    let is_endpoint = is_gone && event.text_of("channel") == Some(Channel::WebPush.label());
+    let what = if is_endpoint { "endpoint reported" } else { "dead letter" };
+    format!("{:WHOSE$}  {:CHANNEL$}  {what}: {}", whose(event), channel(event), more.join(", "))
+}
+
+/// Many endpoints of a tenant's that are found gone together look like a fault of somebody else's.
+fn quarantined(event: &Event) -> String {
+    let number = |field| event.number(field).unwrap_or_default();
+    format!(
+        "{}  {}: subscription {} is in quarantine: {}, {} of the tenant's {} turned so together, endpoint {}",
+        word(event, "tenant"),
+        event.function,
+        word(event, "subscription"),
+        word(event, "reason"),
+        number("together"),
+        number("of"),
+        short(word(event, "endpoint_hash")),
+    )
+}
+
+fn ignored(event: &Event, what: &str) -> String {
+    let whose = event.text_of("tenant").map_or(String::new(), |tenant| format!("{tenant}  "));
+    format!(
+        "{whose}{}: a stored {what} is ignored: {}: {}",
+        event.function,
+        word(event, what),
+        word(event, "errors")
+    )
+}
+
+fn whose(event: &Event) -> String {
+    format!("{}#{}", word(event, "tenant"), word(event, "correlation_id"))
+}
+
+/// The channel, and the push service where it is a known one.
+fn channel(event: &Event) -> String {
+    let channel = word(event, "channel");
+    match event.text_of("provider") {
+        None | Some("other") => channel.to_owned(),
+        Some(provider) => format!("{channel}/{provider}"),
+    }
+}
+
+fn word<'a>(event: &'a Event, field: &str) -> &'a str {
+    event.text_of(field).filter(|text| !text.is_empty()).unwrap_or("-")
+}
+
+/// The first digits of a hash; what is none stays as it is.
+fn short(hash: &str) -> &str {
+    let digits = EndpointHash::parse(hash).and_then(|_| hash.rsplit(':').next()?.get(..SHORT_HASH));
+    digits.unwrap_or(hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::event::tests::event, *};
+
+    fn shown(fields: &str) -> String {
+        line(&event(&format!(r#"{{"timestamp":"2026-11-21T10:05:00.250999Z",{fields}}}"#)))
+    }
+
+    fn hash() -> String {
+        format!("hmac:k1:{}", "0a3fc1d2".repeat(8))
+    }
+
+    #[test]
+    fn an_attempt_s_outcome_and_what_follows_are_on_its_line() {
+        let attempt = format!(
+            r#""event":"attempt","tenant":"acme","correlation_id":"order-17","channel":"web_push","endpoint_hash":"{}""#,
+            hash()
+        );
+        for (fields, line) in [
+            (
+                r#""provider":"fcm","attempt":0,"status_code":201,"verdict":"sent","plan":"sent","took_ms":84"#,
+                "2026-11-21T10:05:00.250Z  acme#order-17             web_push/fcm      attempt 0   201  sent                  endpoint 0a3fc1d2, took 84 ms",
+            ),
+            (
+                r#""provider":"mozilla","attempt":1,"status_code":429,"retry_after_header":30,"verdict":"retry","plan":"retry","delay_ms":31400,"reason":"rate_limited","took_ms":7"#,
+                "2026-11-21T10:05:00.250Z  acme#order-17             web_push/mozilla  attempt 1   429  retry in 31.4s        rate_limited, asked to wait 30s, endpoint 0a3fc1d2, took 7 ms",
+            ),
+            (
+                r#""provider":"other","attempt":11,"verdict":"failed","plan":"dead_letter","reason":"endpoint_not_allowed","took_ms":0"#,
+                "2026-11-21T10:05:00.250Z  acme#order-17             web_push          attempt 11    -  failed → dead_letter  endpoint_not_allowed, endpoint 0a3fc1d2, took 0 ms",
+            ),
+        ] {
+            assert_eq!(shown(&format!("{attempt},{fields}")), line);
+        }
+    }
+
+    #[test]
+    fn every_kind_of_event_has_its_words() {
+        let hash = hash();
+        for (fields, words) in [
+            (
+                format!(
+                    r#""event":"breaker","provider":"fcm","origin_hash":"{hash}","from":"closed","to":"open","until":"2026-11-21T10:05:30.250Z","attempts":60,"failures":31,"limited":2"#
+                ),
+                "breaker of fcm, origin 0a3fc1d2: closed → open until 2026-11-21T10:05:30.250Z  (60 attempts, 31 failures, 2 limited)",
+            ),
+            (
+                r#""event":"dead_letter","tenant":"acme","correlation_id":"d1","channel":"webhook","reason":"retries_exhausted","status_code":503,"attempts":6"#.to_owned(),
+                "acme#d1                   webhook           dead letter: retries_exhausted, status 503, 6 attempts",
+            ),
+            (
+                format!(
+                    r#""event":"quarantined","tenant":"acme","subscription":"s1","endpoint_hash":"{hash}","reason":"gone","together":21,"of":40"#
+                ),
+                "acme  dispatch: subscription s1 is in quarantine: gone, 21 of the tenant's 40 turned so together, endpoint 0a3fc1d2",
+            ),
+            (
+                r#""event":"panic","tenant":"acme","correlation_id":"d1""#.to_owned(),
+                "acme#d1                   dispatch panicked; SQS brings the message again",
+            ),
+            (
+                r#""event":"policy_ignored","tenant":"acme","policy":"the tenant's","errors":"backoff: missing""#.to_owned(),
+                "acme  dispatch: a stored policy is ignored: the tenant's: backoff: missing",
+            ),
+            (
+                r#""event":"limit_ignored","limit":"an origin's","errors":"expected a number""#.to_owned(),
+                "dispatch: a stored limit is ignored: an origin's: expected a number",
+            ),
+            (
+                r#""event":"infrastructure","operation":"UpdateItem","code":"ThrottlingException""#.to_owned(),
+                "dispatch: UpdateItem failed: ThrottlingException",
+            ),
+        ] {
+            assert_eq!(shown(&fields), format!("2026-11-21T10:05:00.250Z  {words}"));
+        }
+    }
+
+    #[test]
+    fn nothing_in_a_line_steers_a_terminal() {
+        let shown =
+            shown(r#""event":"attempt","provider_word":"\u001b[2J\r\nspoof\u009b1m","status_code":400"#);
+        assert!(!shown.chars().any(char::is_control), "{shown:?}");
+        assert!(shown.contains("spoof"), "{shown}");
+    }
+}

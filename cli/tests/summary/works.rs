@@ -1,0 +1,58 @@
+//! What the real functions leave: a message that waits for its time, and an origin that fails.
+
+use std::{fs, time::Duration};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use redial::local::Options;
+use redial_adapters::system::System;
+use redial_core::{ports::Clock as _, time::Timestamp};
+use redial_testkit::push_service::{Answer, PushService, Subscriber};
+use serde_json::{Value, json};
+
+use super::world::{World, parked, queue};
+
+#[tokio::test]
+async fn what_the_functions_do_is_seen() {
+    let push = PushService::start().expect("a free port");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let ca = folder.path().join("ca.pem");
+    fs::write(&ca, push.ca_pem()).expect("the folder is writable");
+    let options =
+        Options { egress_allow: vec![push.origin().to_owned()], egress_ca: Some(ca), ..Options::default() };
+    let world = World::with(options).await;
+    let key = URL_SAFE_NO_PAD.decode(&world.stack.description().vapid_public_key).expect("base64url");
+    let browser = push.subscribe(&key);
+    push.always(&browser.endpoint, Answer::status(503).with_header("retry-after", "300"));
+
+    send(&world, &browser, "later", Some(System.now().plus(Duration::from_secs(3_000)))).await;
+    for n in 0..4 {
+        send(&world, &browser, &format!("now-{n}"), None).await;
+    }
+    let document = world
+        .until("it is parked, delayed and counted", |document| {
+            parked(document, "transactional", "1h")["messages"] == 1
+                && queue(document, Some("transactional"), "retry")["delayed"] == 4
+                && failures(document).is_some_and(|failures| failures > 0)
+        })
+        .await;
+    assert_eq!(document["parked"]["lanes"][0]["at_least"], false, "{document:#}");
+    assert_eq!(document["origins"][0]["origin"], push.origin());
+    assert_eq!(queue(&document, Some("transactional"), "ingest")["waiting"], 0);
+    assert_eq!(document["parked"]["late_for_seconds"], Value::Null);
+    assert_eq!(world.stack.poller_failure(), None);
+}
+
+fn failures(document: &Value) -> Option<u64> {
+    document["origins"][0]["failures"].as_u64()
+}
+
+async fn send(world: &World, to: &Subscriber, id: &str, at: Option<Timestamp>) {
+    let mut message =
+        json!({"tenant": "acme", "id": id, "to": {"web_push": to.json()}, "payload": "hello", "ttl": 86_400});
+    if let Some(at) = at {
+        message["deliver_at"] = at.to_rfc3339().into();
+    }
+    let sending = world.sqs().send_message().queue_url(&world.stack.description().queues.ingest);
+    let sending = sending.message_group_id("acme").message_body(message.to_string());
+    sending.send().await.expect("the queue takes it");
+}

@@ -1,0 +1,69 @@
+//! Events that are there already.
+
+use redial_adapters::system::System;
+use redial_core::ports::Clock as _;
+
+use super::world::{World, json, stderr};
+
+fn lines(world: &World, arguments: &[&str]) -> Vec<String> {
+    let done = world.there_is(arguments);
+    assert_eq!(done.status.code(), Some(0), "{arguments:?}: {}", stderr(&done));
+    assert_eq!(stderr(&done), "", "{arguments:?}");
+    String::from_utf8(done.stdout).expect("text").lines().map(str::to_owned).collect()
+}
+
+pub(crate) fn filters_leave_what_was_asked_for(world: &World) {
+    let number = |arguments: &[&str]| lines(world, arguments).len();
+    assert_eq!(number(&[]), 7);
+    assert_eq!(number(&["--tenant", "beta"]), 2);
+    assert_eq!(number(&["--tenant", "acme"]), 5);
+    assert_eq!(number(&["--id", "refused"]), 2);
+    assert_eq!(number(&["--verdict", "sent"]), 2);
+    assert_eq!(number(&["--verdict", "gone", "--verdict", "failed"]), 2);
+    assert_eq!(number(&["--tenant", "acme", "--id", "busy", "--verdict", "retry"]), 1);
+}
+
+pub(crate) fn people_read_a_line_for_each_event(world: &World) {
+    let shown = lines(world, &[]);
+    let one = |words: &[&str]| {
+        let found = shown.iter().filter(|line| words.iter().all(|word| line.contains(word))).count();
+        assert_eq!(found, 1, "{words:?} in {shown:#?}");
+    };
+    one(&["acme#well ", "web_push", "attempt 0 ", " 201  sent ", "endpoint ", " ms"]);
+    one(&["acme#busy ", "attempt 0 ", " 429  retry in ", "rate_limited, asked to wait 1s"]);
+    one(&["acme#busy ", "attempt 1 ", " 201  sent "]);
+    one(&["acme#refused ", "attempt 0 ", " 400  failed → dead_letter", "rejected"]);
+    one(&["acme#refused ", "dead letter: rejected", "status 400, 1 attempt"]);
+    one(&["beta#left ", " 410  gone "]);
+    let times: Vec<&str> = shown.iter().map(|line| &line[..24]).collect();
+    assert!(times.is_sorted(), "{times:?}");
+}
+
+pub(crate) fn json_is_what_was_logged(world: &World) {
+    let shown = lines(world, &["--json", "--id", "busy"]);
+    let attempts: Vec<_> = shown.iter().map(|line| json(line)["attempt"].as_u64()).collect();
+    assert_eq!(attempts, [Some(0), Some(1)]);
+    for field in ["timestamp", "level", "target", "endpoint_hash", "policy_source", "took_ms"] {
+        assert!(!json(&shown[0])[field].is_null(), "{field}: {}", shown[0]);
+    }
+}
+
+pub(crate) fn nothing_found_is_told_by_the_exit_status(world: &World) {
+    let done = world.there_is(&["--tenant", "nobody", "--json"]);
+    assert_eq!((done.status.code(), done.stdout.len()), (Some(1), 0));
+    assert!(stderr(&done).contains("nothing of that was logged"), "{}", stderr(&done));
+}
+
+/// More of them than fit into a page, so that what comes after them is not lost.
+pub(crate) async fn other_lines_of_a_log_are_not_shown(world: &World) {
+    let now = System.now().as_ms() - 60_000;
+    let warning = r#"{"level":"WARN","message":"the \"event\" of a library","target":"hyper"}"#;
+    world.log(&vec![warning; 10_050], now).await;
+    world
+        .log(&["START RequestId: 1", r#"{"event":"panic","tenant":"acme","correlation_id":"odd"}"#], now + 7)
+        .await;
+    let shown = lines(world, &["--id", "odd"]);
+    assert_eq!(shown.len(), 1, "{shown:#?}");
+    assert!(shown[0].ends_with("acme#odd                  dispatch panicked; SQS brings the message again"));
+    assert!(!lines(world, &[]).concat().contains("a library"));
+}

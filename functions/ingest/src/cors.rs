@@ -1,0 +1,63 @@
+//! Which sites' pages may call: cross-origin requests (WHATWG Fetch, 3.2), answered here and not by what stands before Lambda, so
+//! that a function URL, an HTTP API and a test answer alike.
+//!
+//! No cookie plays any part in this API, so that credentials are never allowed; a page's right is its token. A site that is not
+//! listed is answered like any caller that is no browser: its page is then kept from the answer by its own browser.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
+};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+
+use crate::app::App;
+
+const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, DELETE");
+const HEADERS: HeaderValue = HeaderValue::from_static("authorization, content-type");
+const EXPOSED: HeaderValue = HeaderValue::from_static("retry-after");
+/// Two hours: no browser keeps it for longer than that but Firefox.
+const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
+
+/// Answers preflights of sites that are listed, and lets their pages read what they are answered.
+pub async fn layer<E: Send + Sync + 'static>(
+    State(app): State<Arc<App<E>>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if app.settings().cors_origins.is_empty() {
+        return next.run(request).await;
+    }
+    let origin = request.headers().get(ORIGIN).filter(|origin| is_listed(&app, origin)).cloned();
+    let asks = request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+    let is_preflight = *request.method() == Method::OPTIONS && asks && origin.is_some();
+    let mut response = if is_preflight {
+        let mut response = StatusCode::NO_CONTENT.into_response();
+        let headers = response.headers_mut();
+        headers.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HEADERS);
+        headers.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE);
+        response
+    } else {
+        next.run(request).await
+    };
+    allow(response.headers_mut(), origin);
+    response
+}
+
+/// What is answered depends on who asks, whoever it is: caches must know.
+fn allow(headers: &mut HeaderMap, origin: Option<HeaderValue>) {
+    headers.append(VARY, HeaderValue::from_static("origin"));
+    if let Some(origin) = origin {
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+    }
+}
+
+fn is_listed<E>(app: &App<E>, origin: &HeaderValue) -> bool {
+    app.settings().cors_origins.iter().any(|listed| listed.as_str().as_bytes() == origin.as_bytes())
+}

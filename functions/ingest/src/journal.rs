@@ -1,0 +1,86 @@
+//! The one log line of a request, and what stands between a handler's panic and its caller.
+//!
+//! The line names the route's pattern, never the path: a path holds ids, and whatever a caller puts into it.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, OnceLock};
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+use http::header::CACHE_CONTROL;
+use http::{Extensions, HeaderValue, Method};
+use redial_core::access::{Grant, Principal};
+use redial_core::metric::Metric;
+use redial_core::ports::{Clock, FrontDoor, Telemetry};
+
+use crate::app::App;
+use crate::problem::Problem;
+
+/// Who was found to ask, for the line.
+#[derive(Clone, Default)]
+struct Caller(Arc<OnceLock<(String, &'static str, Option<String>)>>);
+
+/// Notes whose request it is.
+pub(crate) fn note(extensions: &Extensions, grant: &Grant) {
+    let Some(Caller(caller)) = extensions.get() else { return };
+    let (kind, key) = match &grant.principal {
+        Principal::Key(id) => ("key", Some(id.to_string())),
+        Principal::Iam(arn) => ("iam", Some(arn.to_string())),
+        Principal::SubscriptionToken => ("token", None),
+    };
+    // Once a request.
+    let _ = caller.set((grant.tenant.to_string(), kind, key));
+}
+
+/// Runs a request, and writes its line.
+pub(crate) async fn layer<E: FrontDoor + 'static>(
+    State(app): State<Arc<App<E>>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let caller = Caller::default();
+    request.extensions_mut().insert(caller.clone());
+    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let method = known(request.method());
+    let began = app.env().clock().now();
+    let run = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    let mut response = run.unwrap_or_else(|_| {
+        // The panic hook has told where.
+        app.env().telemetry().count(Metric::RequestsFailed, 1);
+        Problem::panicked().into_response()
+    });
+    // Answers hold tokens, and states that change.
+    response.headers_mut().entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    let (tenant, credential, key) = match caller.0.get() {
+        Some((tenant, kind, key)) => (Some(tenant.as_str()), Some(*kind), key.as_deref()),
+        None => (None, None, None),
+    };
+    tracing::info!(
+        event = "request",
+        method,
+        route,
+        status = response.status().as_u16(),
+        tenant,
+        credential,
+        key,
+        took_ms = u64::try_from(app.env().clock().now().since(began).as_millis()).unwrap_or(u64::MAX),
+    );
+    response
+}
+
+/// A method's name, if it is one that there is: others are whatever a caller writes.
+fn known(method: &Method) -> &'static str {
+    const KNOWN: [(&Method, &str); 8] = [
+        (&Method::GET, "GET"),
+        (&Method::HEAD, "HEAD"),
+        (&Method::POST, "POST"),
+        (&Method::PUT, "PUT"),
+        (&Method::PATCH, "PATCH"),
+        (&Method::DELETE, "DELETE"),
+        (&Method::OPTIONS, "OPTIONS"),
+        (&Method::TRACE, "TRACE"),
+    ];
+    KNOWN.iter().find(|(known, _)| *known == method).map_or("other", |(_, name)| name)
+}

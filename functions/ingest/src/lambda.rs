@@ -1,0 +1,154 @@
+//! From Lambda's event to a request of the router, and back.
+//!
+//! Function URLs and HTTP APIs send the same event. Both can be told to check AWS's signature of a request; then its context
+//! says whose it is. The context is Lambda's, and no caller can write into it.
+//!
+//! Callers write all the rest, and what makes a request of an event takes some of it for well-formed: it panics over a `Host`
+//! that is no host, and over a query that is none. So an event is made anew first, of what the API reads: method, path,
+//! headers that can be read, body, and the caller's ARN.
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use http::uri::PathAndQuery;
+use http::{HeaderName, HeaderValue, Method};
+use ingest::authorize::IamCaller;
+use ingest::problem::Problem;
+use lambda_http::request::RequestContext;
+use lambda_http::{Request, RequestExt};
+use redial_core::access::IamArn;
+use serde_json::{Map, Value, json};
+use tower::ServiceExt;
+
+/// The longest path that may be one of the API's.
+const LONGEST_PATH: usize = 2048;
+
+/// Headers that say how a request came here, and not what it asks for.
+const OF_THE_WAY: [&str; 5] =
+    ["host", "forwarded", "x-forwarded-proto", "x-forwarded-host", "x-forwarded-port"];
+
+/// Answers one request.
+pub(crate) async fn answer(router: &Router, mut request: Request) -> Response {
+    if let Some(caller) = iam_caller(&request) {
+        request.extensions_mut().insert(caller);
+    }
+    let answered = router.clone().oneshot(request.map(Body::new)).await;
+    answered.unwrap_or_else(|_| Problem::panicked().into_response())
+}
+
+/// An event of which every part can be read. A path or a method that cannot leads to a route that there is not.
+pub(crate) fn tamed(event: &Value) -> Value {
+    let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str);
+    let headers: Map<String, Value> =
+        event["headers"].as_object().into_iter().flatten().filter_map(header).collect();
+    let path = text("/rawPath").filter(|path| {
+        path.starts_with('/') && path.len() <= LONGEST_PATH && PathAndQuery::try_from(*path).is_ok()
+    });
+    let method =
+        text("/requestContext/http/method").filter(|method| Method::from_bytes(method.as_bytes()).is_ok());
+    let (path, method) = path.zip(method).unwrap_or(("/", "GET"));
+    let iam = text("/requestContext/authorizer/iam/userArn").map(|arn| json!({"iam": {"userArn": arn}}));
+    json!({
+        "version": "2.0",
+        "rawPath": path,
+        "rawQueryString": "",
+        "headers": headers,
+        "requestContext": {
+            "stage": "$default",
+            "timeEpoch": 0,
+            "http": {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "", "userAgent": ""},
+            "authorizer": iam,
+        },
+        "body": text("/body"),
+        "isBase64Encoded": event["isBase64Encoded"] == true,
+    })
+}
+
+/// A header that can be read and says what is asked for.
+fn header((name, value): (&String, &Value)) -> Option<(String, Value)> {
+    let is_of_the_way = OF_THE_WAY.iter().any(|it| it.eq_ignore_ascii_case(name));
+    let can_be_read =
+        HeaderName::try_from(name.as_str()).is_ok() && HeaderValue::from_str(value.as_str()?).is_ok();
+    (can_be_read && !is_of_the_way).then(|| (name.clone(), value.clone()))
+}
+
+fn iam_caller(request: &Request) -> Option<IamCaller> {
+    match request.request_context_ref()? {
+        RequestContext::ApiGatewayV2(context) => {
+            let iam = context.authorizer.as_ref()?.iam.as_ref()?;
+            IamArn::parse(iam.user_arn.as_deref()?).map(IamCaller)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lambda_http::request::from_str;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What a function URL, or an HTTP API, sends.
+    fn event(path: &str, query: &str, method: &str, headers: &Value, authorizer: &Value) -> Value {
+        json!({
+            "version": "2.0", "routeKey": "$default", "rawPath": path, "rawQueryString": query, "headers": headers,
+            "cookies": ["a=b"], "queryStringParameters": {"a": "b"},
+            "requestContext": {
+                "accountId": "111122223333", "apiId": "x", "domainName": "h", "stage": "$default", "requestId": "1",
+                "time": "21/Nov/2026:10:00:00 +0000", "timeEpoch": 1_800_000_000_000_i64, "routeKey": "$default",
+                "http": {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "192.0.2.1", "userAgent": "x"},
+                "authorizer": authorizer,
+            },
+            "body": "{}",
+            "isBase64Encoded": false,
+        })
+    }
+
+    fn request(event: &Value) -> Request {
+        from_str(&tamed(event).to_string()).expect("an event")
+    }
+
+    fn signed(authorizer: &Value) -> Request {
+        let headers = json!({"authorization": "AWS4-HMAC-SHA256 x", "host": "h"});
+        request(&event("/v1/messages/m%201", "a=b", "GET", &headers, authorizer))
+    }
+
+    #[test]
+    fn whose_signature_was_checked_is_told_by_the_context_alone() {
+        let arn = "arn:aws:sts::111122223333:assumed-role/Sender/session";
+        let caller = iam_caller(&signed(&json!({"iam": {"userArn": arn, "accountId": "111122223333"}})));
+        assert_eq!(caller, IamArn::parse(arn).map(IamCaller));
+        for authorizer in
+            [Value::Null, json!({}), json!({"iam": {"userArn": "x"}}), json!({"jwt": {"claims": {}}})]
+        {
+            assert_eq!(iam_caller(&signed(&authorizer)), None, "{authorizer}");
+        }
+    }
+
+    #[test]
+    fn what_the_api_reads_comes_as_it_was_written() {
+        let headers = json!({"Content-Type": "application/json", "x-a": "b", "x-b": "a\nb", "Host": "::1"});
+        let request = request(&event("/v1/messages/m%201", "a={}", "PUT", &headers, &Value::Null));
+        assert_eq!((request.uri().path(), request.uri().query()), ("/v1/messages/m%201", None));
+        assert_eq!((request.method(), request.body().as_ref()), (&Method::PUT, &b"{}"[..]));
+        assert_eq!(
+            (&request.headers()["content-type"], &request.headers()["x-a"]),
+            (&HeaderValue::from_static("application/json"), &HeaderValue::from_static("b"))
+        );
+        assert!(!request.headers().contains_key("x-b") && !request.headers().contains_key("host"));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn whatever_a_caller_writes_becomes_a_request(
+            path in "(/[^#]{0,30}|.{0,30})", query in ".{0,30}", method in "([A-Z]{1,9}|.{0,9})",
+            names in prop::collection::vec("(host|x-forwarded-proto|cookie|[a-z-]{1,9}|.{0,9})", 0..5), value in ".{0,30}",
+        ) {
+            let headers: Value = names.into_iter().map(|name| (name, Value::from(value.as_str()))).collect();
+            let request = request(&event(&path, &query, &method, &headers, &Value::Null));
+            prop_assert!(request.uri().path().starts_with('/'));
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Bodies, in and out.
+
+use std::fmt;
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use redial_core::metric::Metric;
+use redial_core::ports::{FrontDoor, PortError, Telemetry};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::app::App;
+use crate::problem::{Kind, Problem};
+
+/// An answer in JSON.
+pub(crate) fn json(status: StatusCode, body: &Value) -> Response {
+    let mut response = (status, body.to_string()).into_response();
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// What became of one of several: `{"status", …}` with what it is answered, or with its problem.
+pub(crate) fn item(done: Result<(StatusCode, Value), Problem>) -> Value {
+    match done {
+        Ok((status, mut answer)) => {
+            answer["status"] = status.as_u16().into();
+            answer
+        }
+        Err(problem) => {
+            serde_json::json!({"status": problem.status().as_u16(), "problem": problem.to_json()})
+        }
+    }
+}
+
+/// The body's text, if it is said to be JSON and no longer than `most` bytes.
+pub(crate) async fn read_json(headers: &HeaderMap, body: Body, most: usize) -> Result<Text, Problem> {
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    match (types.next().map(HeaderValue::as_bytes), types.next()) {
+        (Some(said), None) if is_json(said) => read(headers, body, most).await,
+        (_, _) => Err(Kind::UnsupportedMediaType.into()),
+    }
+}
+
+/// The body's text, whatever it is said to be, if it is no longer than `most` bytes.
+pub(crate) async fn read(headers: &HeaderMap, body: Body, most: usize) -> Result<Text, Problem> {
+    let said = headers.get(CONTENT_LENGTH).and_then(|said| said.to_str().ok()?.parse::<usize>().ok());
+    if said.is_some_and(|said| said > most) {
+        return Err(Kind::TooLarge.into());
+    }
+    let bytes = match Limited::new(body, most).collect().await {
+        Ok(collected) => collected.to_bytes(),
+        Err(error) if error.is::<LengthLimitError>() => return Err(Kind::TooLarge.into()),
+        Err(_) => {
+            return Err(Problem::field("", "a body of the length that it is said to have", "a shorter one"));
+        }
+    };
+    match String::from_utf8(bytes.into()) {
+        Ok(text) => Ok(Text(text)),
+        Err(_) => Err(Problem::field("", "JSON in UTF-8", "other bytes")),
+    }
+}
+
+/// `application/json`, with or without parameters.
+fn is_json(said: &[u8]) -> bool {
+    let essence = said.split(|byte| *byte == b';').next().unwrap_or_default();
+    essence.trim_ascii().eq_ignore_ascii_case(b"application/json")
+}
+
+/// A body. It cannot be printed.
+pub(crate) struct Text(pub(crate) String);
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Text(redacted, {} bytes)", self.0.len())
+    }
+}
+
+/// One, or several.
+pub(crate) enum Load<'a> {
+    One(&'a str),
+    Several(Vec<&'a RawValue>),
+}
+
+impl Text {
+    /// Reads an array of 1 to `most`, and takes all else for one.
+    pub(crate) fn load(&self, most: usize) -> Result<Load<'_>, Problem> {
+        if !self.0.trim_ascii_start().starts_with('[') {
+            return Ok(Load::One(&self.0));
+        }
+        let Ok(several) = serde_json::from_str::<Vec<&RawValue>>(&self.0) else {
+            return Err(Problem::field("", "a JSON object, or an array of them", "no valid JSON"));
+        };
+        if (1..=most).contains(&several.len()) {
+            return Ok(Load::Several(several));
+        }
+        Err(Problem::invalid(vec![redial_core::shape::ShapeError {
+            path: String::new(),
+            expected: format!("an array of 1 to {most}").into(),
+            found: format!("{} elements", several.len()).into(),
+        }]))
+    }
+}
+
+impl<E: FrontDoor> App<E> {
+    /// Tells that our own infrastructure failed, and gives what the caller is told.
+    pub(crate) fn failed(&self, error: &PortError) -> Problem {
+        self.env().telemetry().infrastructure(error);
+        self.env().telemetry().count(Metric::RequestsFailed, 1);
+        Problem::unavailable(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_known_by_its_media_type_alone() {
+        for good in ["application/json", "Application/JSON; charset=utf-8", " application/json ;x"] {
+            assert!(is_json(good.as_bytes()), "{good}");
+        }
+        for bad in ["", "text/plain", "application/jsonp", "text/json", "application/json, text/plain"] {
+            assert!(!is_json(bad.as_bytes()), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! `POST /v1/acks`: what a service worker tells of the messages that it was pushed.
+//!
+//! A message carries its token, which is the only credential here. `navigator.sendBeacon` and a `fetch` that outlives its page
+//! can set no content type but `text/plain` without asking first, so that none is insisted on.
+
+use axum::extract::{Request, State};
+use axum::response::Response;
+use http::StatusCode;
+use redial_core::access::AckToken;
+use redial_core::ack::{self, AckEvent};
+use redial_core::identity::DeliveryKey;
+use redial_core::ports::{Acknowledged, Clock, FrontDoor};
+use redial_core::shape::{self, Errors, Object};
+use redial_core::time::Timestamp;
+use serde_json::{Value, json};
+
+use super::Worker;
+use crate::app::App;
+use crate::limits::{MOST_ACKS, OTHERS, Who};
+use crate::problem::{Kind, Problem};
+use crate::respond::{self, Load};
+
+/// What is told of a message.
+struct Told {
+    token: String,
+    event: AckEvent,
+}
+
+/// Takes one acknowledgement, or several.
+pub async fn acknowledge<E: FrontDoor + 'static>(
+    State(app): Worker<E>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (parts, body) = request.into_parts();
+    let text = respond::read(&parts.headers, body, OTHERS).await?;
+    match text.load(MOST_ACKS)? {
+        Load::One(told) => {
+            let (status, answer) = take(&app, told).await?;
+            Ok(respond::json(status, &answer))
+        }
+        Load::Several(all) => {
+            let mut items = Vec::with_capacity(all.len());
+            for told in all {
+                items.push(respond::item(take(&app, told.get()).await));
+            }
+            Ok(respond::json(StatusCode::MULTI_STATUS, &json!({"items": items})))
+        }
+    }
+}
+
+async fn take<E: FrontDoor>(app: &App<E>, text: &str) -> Result<(StatusCode, Value), Problem> {
+    let told = read(text)?;
+    let now = app.env().clock().now();
+    let token = app.settings().token_keys.read_ack(&told.token, now).ok_or(Kind::Unauthorized)?;
+    let AckToken { tenant, delivery, expires_at: _ } = token;
+    let key = DeliveryKey { tenant, id: delivery };
+    app.limits().admit(app.env(), Who::Browser(format!("ack#{key}")), 1).await?;
+    let noted = ack::take(app.env(), &key, told.event, now).await.map_err(|error| app.failed(&error))?;
+    let duplicate = match noted {
+        Acknowledged::First | Acknowledged::Unknown => false,
+        Acknowledged::Again => true,
+    };
+    let answer = json!({"id": key.id.as_str(), "event": told.event.label(), "duplicate": duplicate});
+    Ok((StatusCode::ACCEPTED, answer))
+}
+
+fn read(text: &str) -> Result<Told, Problem> {
+    let errors = Errors::default();
+    let told = Object::parse(text, "", &errors).and_then(|mut object| {
+        let token = object.required("token", "the token that came with the message", shape::string);
+        let event = object.required("event", "\"displayed\", \"clicked\" or \"closed\"", |raw| {
+            AckEvent::from_label(&shape::string(raw)?)
+        });
+        // The client's clock: whoever looks at the request may want it, and nothing else depends on it.
+        object.optional("at", "an RFC 3339 time", |raw| Timestamp::parse_rfc3339(&shape::string(raw)?));
+        object.finish();
+        Some(Told { token: token?, event: event? })
+    });
+    match told {
+        Some(told) if errors.is_empty() => Ok(told),
+        Some(_) | None => Err(Problem::invalid(errors.into_vec())),
+    }
+}

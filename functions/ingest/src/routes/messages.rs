@@ -1,0 +1,199 @@
+//! `POST /v1/messages` and `GET /v1/messages/{id}`.
+//!
+//! The order of effects is [`redial_core::intake`]'s: entries first, then the queues, then the answer.
+
+use axum::extract::{Request, State};
+use axum::response::Response;
+use http::StatusCode;
+use rand::RngExt;
+use rand::rngs::StdRng;
+use redial_core::access::Scope;
+use redial_core::ack::AckEvent;
+use redial_core::channel::Channel;
+use redial_core::identity::{DeliveryId, DeliveryKey, Tenant};
+use redial_core::intake::{self, Accepted, Answer};
+use redial_core::ledger::PastAttempt;
+use redial_core::ports::{Clock, Deliveries, FrontDoor, Intake, Known, Outbox, Randomness};
+use redial_core::reason::Reason;
+use redial_core::time::Timestamp;
+use serde_json::{Value, json};
+
+use super::{Id, Worker, parsed};
+use crate::app::App;
+use crate::authorize::Need;
+use crate::limits::{MESSAGES, MOST_MESSAGES};
+use crate::problem::{Kind, Problem};
+use crate::respond::{self, Load};
+
+/// Characters of an id that is made here.
+const MADE: usize = 32;
+
+/// What a message is answered.
+type Done = Result<(StatusCode, Value), Problem>;
+
+/// Takes one message, or several.
+pub async fn send<E: FrontDoor + 'static>(
+    State(app): Worker<E>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (parts, body) = request.into_parts();
+    let grant = app.grant_for(&parts, Need::Tenant(Scope::Send)).await?;
+    let text = respond::read_json(&parts.headers, body, MESSAGES).await?;
+    match text.load(MOST_MESSAGES)? {
+        Load::One(message) => {
+            app.admit(&grant, 1).await?;
+            let mut done = take(&app, &grant.tenant, vec![message]).await;
+            let (status, answer) = done.pop().unwrap_or_else(|| Err(Problem::panicked()))?;
+            Ok(respond::json(status, &answer))
+        }
+        Load::Several(messages) => {
+            app.admit(&grant, messages.len()).await?;
+            let texts = messages.iter().map(|raw| raw.get()).collect();
+            let done = take(&app, &grant.tenant, texts).await;
+            let items: Vec<Value> = done.into_iter().map(respond::item).collect();
+            Ok(respond::json(StatusCode::MULTI_STATUS, &json!({"items": items})))
+        }
+    }
+}
+
+/// Takes these messages; each is answered for itself.
+async fn take<E: FrontDoor>(app: &App<E>, tenant: &Tenant, texts: Vec<&str>) -> Vec<Done> {
+    let now = app.env().clock().now();
+    let read: Vec<Result<Accepted, Problem>> = {
+        let mut rng = app.env().randomness().rng();
+        let keys = &app.settings().hash_keys;
+        let texts = texts.into_iter();
+        texts
+            .map(|text| intake::accept(text, tenant, &made(&mut rng), keys, now).map_err(Problem::invalid))
+            .collect()
+    };
+    let (accepted, places): (Vec<Accepted>, Vec<usize>) =
+        read.iter().enumerate().filter_map(|(at, read)| Some((read.as_ref().ok()?.clone(), at))).unzip();
+    let mut done: Vec<Option<Done>> = read.into_iter().map(|read| read.err().map(Err)).collect();
+    for (at, answer) in places.into_iter().zip(enter(app, &accepted).await) {
+        done[at] = Some(answer);
+    }
+    done.into_iter().map(|done| done.unwrap_or_else(|| Err(Problem::panicked()))).collect()
+}
+
+/// Enters what was accepted into the ledger, and puts it on its queues.
+async fn enter<E: FrontDoor>(app: &App<E>, accepted: &[Accepted]) -> Vec<Done> {
+    if accepted.is_empty() {
+        return Vec::new();
+    }
+    let plan = intake::plan(accepted);
+    let entered = app.env().ledger().enter(plan.entrances.clone(), app.env().clock().now()).await;
+    let answers = plan.judge(accepted, &entered);
+    let to_send: Vec<usize> = answers
+        .iter()
+        .enumerate()
+        .filter(|(_, answer)| matches!(answer, Answer::Taken { send: true, .. }))
+        .map(|(at, _)| at)
+        .collect();
+    let mut done: Vec<Done> =
+        accepted.iter().zip(answers).map(|(it, answer)| answered(app, it.id(), answer)).collect();
+    if !to_send.is_empty() {
+        let outgoing = to_send.iter().map(|at| accepted[*at].outgoing()).collect();
+        for (at, sent) in to_send.into_iter().zip(app.env().outbox().send(outgoing).await) {
+            if let Err(error) = sent {
+                let problem = app.failed(&error);
+                for other in plan.share_with(at) {
+                    // A conflict stays one: it would not have been sent.
+                    if done[other].is_ok() {
+                        done[other] = Err(problem.clone());
+                    }
+                }
+            }
+        }
+    }
+    done
+}
+
+fn answered<E: FrontDoor>(app: &App<E>, id: &DeliveryId, answer: Answer) -> Done {
+    match answer {
+        Answer::Taken { state, duplicate, send: _ } => {
+            let told = json!({"id": id.as_str(), "state": state.label(), "duplicate": duplicate});
+            Ok((StatusCode::ACCEPTED, told))
+        }
+        Answer::Conflict => Err(Kind::IdConflict.into()),
+        Answer::Failed(error) => Err(app.failed(&error)),
+    }
+}
+
+/// A new id: 32 letters and digits, of which none two look alike (Crockford's base 32).
+fn made(rng: &mut StdRng) -> DeliveryId {
+    const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    let id: String = (0..MADE).map(|_| char::from(DIGITS[rng.random_range(0..DIGITS.len())])).collect();
+    DeliveryId::parse(&id).expect("invariant: letters and digits are an id")
+}
+
+/// Tells where a delivery stands.
+pub async fn get<E: FrontDoor + 'static>(
+    State(app): Worker<E>,
+    id: Id,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (parts, _) = request.into_parts();
+    let grant = app.grant_for(&parts, Need::Tenant(Scope::Read)).await?;
+    app.admit(&grant, 1).await?;
+    let id = parsed(id, DeliveryId::parse).ok_or(Kind::NotFound)?;
+    let found = app.env().ledger().find(&DeliveryKey { tenant: grant.tenant, id }).await;
+    let known = found.map_err(|error| app.failed(&error))?.ok_or(Kind::NotFound)?;
+    Ok(respond::json(StatusCode::OK, &told(&known)))
+}
+
+/// Every field is always there, null where there is nothing to say.
+fn told(known: &Known) -> Value {
+    let Known { entry, channel, attempts, acknowledged } = known;
+    let time = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
+    let first = |event: AckEvent| time(acknowledged.iter().find(|(of, _)| *of == event).map(|(_, at)| *at));
+    json!({
+        "id": entry.key.id.as_str(),
+        "state": entry.state.label(),
+        "final": entry.state.is_terminal(),
+        "channel": channel.map(Channel::label),
+        "subscription": entry.subscription.as_ref().map(|id| id.as_str()),
+        "attempt": entry.turn.attempt.0,
+        "replay": entry.turn.lineage.0,
+        "status": entry.status,
+        "reason": entry.reason.map(Reason::label),
+        "not_before": time(entry.not_before),
+        "in_doubt": entry.in_doubt,
+        "created_at": entry.created_at.to_rfc3339(),
+        "updated_at": entry.updated_at.to_rfc3339(),
+        "displayed_at": first(AckEvent::Displayed),
+        "clicked_at": first(AckEvent::Clicked),
+        "closed_at": first(AckEvent::Closed),
+        "attempts": attempts.iter().map(attempt).collect::<Vec<_>>(),
+    })
+}
+
+fn attempt(past: &PastAttempt) -> Value {
+    json!({
+        "attempt": past.turn().attempt.0,
+        "replay": past.turn().lineage.0,
+        "at": past.at.to_rfc3339(),
+        "status": past.status,
+        "verdict": past.verdict,
+        "reason": past.reason,
+        "next": past.next.map(Timestamp::to_rfc3339),
+        "in_doubt": past.in_doubt,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use rand::SeedableRng;
+
+    use super::*;
+
+    #[test]
+    fn made_ids_are_ids_and_differ() {
+        let mut rng = StdRng::seed_from_u64(7);
+        let ids: BTreeSet<_> = (0..1000).map(|_| made(&mut rng)).collect();
+        assert_eq!(ids.len(), 1000);
+        assert!(ids.iter().all(|id| id.as_str().len() == MADE));
+    }
+}

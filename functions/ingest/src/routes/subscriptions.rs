@@ -1,0 +1,195 @@
+//! `/v1/subscriptions`: browsers' subscriptions, handed in, told of, and erased.
+//!
+//! What is answered never holds an endpoint or a key: whoever stored them has them, and nobody else is to have them from here.
+
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use http::request::Parts;
+use rand::RngExt;
+use rand::rngs::StdRng;
+use redial_core::access::{Grant, Scope, SubscriptionToken};
+use redial_core::identity::{SubscriptionId, SubscriptionKey, VapidKeyId};
+use redial_core::ports::{Clock, Found, FrontDoor, Randomness, Renewed, SubscriptionBook};
+use redial_core::provider::Provider;
+use redial_core::recipient::Recipient;
+use redial_core::subscription::document::{self, Rules};
+use redial_core::subscription::{Consent, Renewal, Subscription, Tag};
+use redial_core::time::Timestamp;
+use serde_json::{Value, json};
+
+use super::{Id, Worker, parsed};
+use crate::app::App;
+use crate::authorize::Need;
+use crate::limits::OTHERS;
+use crate::problem::{Kind, Problem};
+use crate::respond;
+
+/// Characters of an id that is made here, after its `s_`: 131 bits.
+const MADE: usize = 22;
+
+/// Who may look after a subscription.
+const KEEPS: &[Scope] = &[Scope::Subscribe];
+
+/// Who may know of it.
+const KNOWS: &[Scope] = &[Scope::Read, Scope::Subscribe];
+
+/// Stores a subscription under an id that is made for it.
+pub async fn create<E: FrontDoor + 'static>(
+    State(app): Worker<E>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (parts, body) = request.into_parts();
+    let grant = app.grant_for(&parts, Need::Tenant(Scope::Subscribe)).await?;
+    let id = made(&mut app.env().randomness().rng());
+    keep(&app, grant, id, &parts, body).await
+}
+
+/// Stores or renews a subscription.
+pub async fn put<E: FrontDoor + 'static>(
+    State(app): Worker<E>,
+    id: Id,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (parts, body) = request.into_parts();
+    let Some(id) = parsed(id, SubscriptionId::parse) else {
+        app.grant(&parts).await?;
+        return Err(Problem::field("id", "^[A-Za-z0-9_-]{1,64}$ in the path", "another text"));
+    };
+    let grant = app.grant_for(&parts, Need::Subscription(KEEPS, &id)).await?;
+    keep(&app, grant, id, &parts, body).await
+}
+
+/// Tells of a subscription.
+pub async fn get<E: FrontDoor + 'static>(
+    State(app): Worker<E>,
+    id: Id,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (key, _) = named(&app, id, &request.into_parts().0, KNOWS).await?;
+    let found = app.env().subscriptions().find(&key).await.map_err(|error| app.failed(&error))?;
+    match found {
+        Found::Stored(stored) => match told(&app, &stored) {
+            Some(told) => Ok(respond::json(StatusCode::OK, &told)),
+            None => Err(Kind::IsAWebhook.into()),
+        },
+        Found::Deleted { at, endpoint_hash: _ } => Err(Problem::deleted(at)),
+        Found::Unknown => Err(Kind::NotFound.into()),
+    }
+}
+
+/// Erases a subscription. One that was erased before is so still.
+pub async fn delete<E: FrontDoor + 'static>(
+    State(app): Worker<E>,
+    id: Id,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (key, _) = named(&app, id, &request.into_parts().0, KEEPS).await?;
+    let book = app.env().subscriptions();
+    let erased = book.erase(&key, &app.settings().hash_keys, app.env().clock().now()).await;
+    if erased.map_err(|error| app.failed(&error))? {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    match book.find(&key).await.map_err(|error| app.failed(&error))? {
+        Found::Deleted { .. } => Ok(StatusCode::NO_CONTENT.into_response()),
+        Found::Stored(_) => Err(Kind::IsAWebhook.into()),
+        Found::Unknown => Err(Kind::NotFound.into()),
+    }
+}
+
+/// The subscription that the path names, for one who has one of these scopes on it.
+async fn named<E: FrontDoor>(
+    app: &App<E>,
+    id: Id,
+    parts: &Parts,
+    scopes: &[Scope],
+) -> Result<(SubscriptionKey, Grant), Problem> {
+    let Some(id) = parsed(id, SubscriptionId::parse) else {
+        app.grant(parts).await?;
+        return Err(Kind::NotFound.into());
+    };
+    let grant = app.grant_for(parts, Need::Subscription(scopes, &id)).await?;
+    app.admit(&grant, 1).await?;
+    Ok((SubscriptionKey { tenant: grant.tenant.clone(), id }, grant))
+}
+
+async fn keep<E: FrontDoor>(
+    app: &App<E>,
+    grant: Grant,
+    id: SubscriptionId,
+    parts: &Parts,
+    body: axum::body::Body,
+) -> Result<Response, Problem> {
+    let text = respond::read_json(&parts.headers, body, OTHERS).await?;
+    app.admit(&grant, 1).await?;
+    let (settings, now) = (app.settings(), app.env().clock().now());
+    let rules = Rules {
+        push_hosts: &settings.push_hosts,
+        egress_allow: &settings.egress_allow,
+        is_on_curve: settings.is_on_curve,
+        now,
+    };
+    let document = document::parse(&text.0, &rules).map_err(Problem::invalid)?;
+    if document.tags.as_ref().is_some_and(|tags| !grant.allows_tags(tags)) {
+        return Err(Kind::Forbidden.into());
+    }
+    let key = SubscriptionKey { tenant: grant.tenant.clone(), id };
+    let renewal = Renewal { key, document, seen_at: Some(now) };
+    let renewed = app.env().subscriptions().renew(renewal, now).await.map_err(|error| app.failed(&error))?;
+    let (status, stored) = match renewed {
+        Renewed::New(stored) => (StatusCode::CREATED, stored),
+        Renewed::Renewed(stored) => (StatusCode::OK, stored),
+        Renewed::NeedsConsent => return Err(Problem::invalid(vec![document::consent_is_missing()])),
+        Renewed::IsAWebhook => return Err(Kind::IsAWebhook.into()),
+    };
+    let mut told = told(app, &stored).ok_or(Kind::IsAWebhook)?;
+    told["renewal"] = renewal_token(app, grant, &stored, now);
+    Ok(respond::json(status, &told))
+}
+
+/// What the browser renews its subscription with. Its holder may set the tags that whoever handed it in might, and no more: those
+/// of the token that was shown, or those that the sender's key has set.
+fn renewal_token<E>(app: &App<E>, grant: Grant, stored: &Subscription, now: Timestamp) -> Value {
+    let token = SubscriptionToken {
+        tenant: grant.tenant,
+        subscription: stored.key.id.clone(),
+        tags: grant.tags.unwrap_or_else(|| stored.tags.clone()),
+        expires_at: now.plus(SubscriptionToken::RENEWAL),
+    };
+    let text = app.settings().token_keys.subscription(&token);
+    json!({"token": text, "expires_at": token.expires_at.to_rfc3339()})
+}
+
+/// What may be told of a browser's subscription; `None` of a webhook's.
+fn told<E>(app: &App<E>, stored: &Subscription) -> Option<Value> {
+    let Recipient::WebPush(target) = &stored.recipient else { return None };
+    let time = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
+    Some(json!({
+        "subscription": stored.key.id.as_str(),
+        "state": stored.state.label(),
+        "vapid_key_id": target.vapid_key_id.as_ref().map(VapidKeyId::as_str),
+        "endpoint_hash": app.settings().hash_keys.endpoint(&target.endpoint).as_str(),
+        "endpoint_origin_class": Provider::of(&target.endpoint).label(),
+        "consent": stored.consent.as_ref().map(consent),
+        "tags": stored.tags.iter().map(Tag::as_str).collect::<Vec<_>>(),
+        "created_at": time(stored.created_at),
+        "last_seen_at": time(stored.last_seen_at),
+    }))
+}
+
+fn consent(consent: &Consent) -> Value {
+    json!({
+        "at": consent.at.to_rfc3339(),
+        "prompt_version": consent.prompt_version,
+        "action": consent.action,
+        "origin": consent.origin.as_str(),
+    })
+}
+
+/// A new id.
+pub(super) fn made(rng: &mut StdRng) -> SubscriptionId {
+    const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let digits = (0..MADE).map(|_| char::from(DIGITS[rng.random_range(0..DIGITS.len())]));
+    let id: String = "s_".chars().chain(digits).collect();
+    SubscriptionId::parse(&id).expect("invariant: letters, digits and an underline are an id")
+}

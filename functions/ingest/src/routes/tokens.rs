@@ -1,0 +1,79 @@
+//! `POST /v1/subscription-tokens`: what a sender's server gives its page, so that the page stores its own subscription, and no
+//! other.
+
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::response::Response;
+use http::StatusCode;
+use redial_core::access::{Scope, SubscriptionToken};
+use redial_core::identity::SubscriptionId;
+use redial_core::ports::{Clock, FrontDoor, Randomness};
+use redial_core::shape::{self, Errors, Object};
+use redial_core::subscription::{Tag, Tags};
+use serde_json::json;
+
+use super::{Worker, subscriptions};
+use crate::authorize::Need;
+use crate::limits::OTHERS;
+use crate::problem::Problem;
+use crate::respond;
+
+/// How long a token is good, in seconds: at least, at most, and where nothing is said.
+const EXPIRES_IN: (u64, u64, u64) = (60, 3600, 600);
+
+/// What a token is asked for with.
+struct Wish {
+    subscription: Option<SubscriptionId>,
+    tags: Tags,
+    expires_in: u64,
+}
+
+/// Makes a token.
+pub async fn create<E: FrontDoor + 'static>(
+    State(app): Worker<E>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (parts, body) = request.into_parts();
+    let grant = app.grant_for(&parts, Need::Tenant(Scope::Subscribe)).await?;
+    let text = respond::read_json(&parts.headers, body, OTHERS).await?;
+    app.admit(&grant, 1).await?;
+    let wish = read(&text.0)?;
+    let made = || subscriptions::made(&mut app.env().randomness().rng());
+    let token = SubscriptionToken {
+        tenant: grant.tenant,
+        subscription: wish.subscription.unwrap_or_else(made),
+        tags: wish.tags,
+        expires_at: app.env().clock().now().plus(Duration::from_secs(wish.expires_in)),
+    };
+    let answer = json!({
+        "token": app.settings().token_keys.subscription(&token),
+        "subscription": token.subscription.as_str(),
+        "expires_at": token.expires_at.to_rfc3339(),
+    });
+    Ok(respond::json(StatusCode::CREATED, &answer))
+}
+
+fn read(text: &str) -> Result<Wish, Problem> {
+    let (least, most, usual) = EXPIRES_IN;
+    let errors = Errors::default();
+    let wish = Object::parse(text, "", &errors).map(|mut object| {
+        let subscription = object.optional("subscription", "^[A-Za-z0-9_-]{1,64}$", |raw| {
+            SubscriptionId::parse(&shape::string(raw)?)
+        });
+        let tags = object.list("tags", Tag::FORM, Tags::MOST, |raw| Tag::parse(&shape::string(raw)?));
+        let tags = Tags::new(tags.unwrap_or_default()).unwrap_or_else(|_| {
+            errors.add("tags", "every tag once", "one twice");
+            Tags::default()
+        });
+        let expires_in = object.optional("expires_in", "whole seconds from 60 to 3600", |raw| {
+            shape::unsigned(raw).filter(|secs| (least..=most).contains(secs))
+        });
+        object.finish();
+        Wish { subscription, tags, expires_in: expires_in.unwrap_or(usual) }
+    });
+    match wish {
+        Some(wish) if errors.is_empty() => Ok(wish),
+        Some(_) | None => Err(Problem::invalid(errors.into_vec())),
+    }
+}

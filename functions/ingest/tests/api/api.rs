@@ -1,0 +1,283 @@
+//! The API, with two tenants who have keys, and what it answers.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Body;
+use futures_util::FutureExt;
+use http::{HeaderMap, Request, StatusCode};
+use http_body_util::BodyExt;
+use ingest::app::App;
+use ingest::router::router;
+use redial_core::access::{
+    AckToken, ApiKey, Credential, IamArn, Scope, SecretDigest, StoredKey, SubscriptionToken, TokenKeys,
+};
+use redial_core::endpoint::{HashKeys, Origin, PushHosts};
+use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionId, Tenant, VapidKeyId};
+use redial_core::intake::Settings;
+use redial_core::ports::PublicKey;
+use redial_core::subscription::{Tag, Tags};
+use redial_core::time::Timestamp;
+use redial_testkit::memory::World;
+use serde_json::{Value, json};
+use tower::ServiceExt;
+use tracing_subscriber::fmt::MakeWriter;
+
+/// The time at which the world begins.
+pub(crate) const NOW: i64 = 1_800_000_000;
+
+/// RFC 8291, Appendix A.
+pub(crate) const P256DH: &str =
+    "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4";
+pub(crate) const AUTH: &str = "BTBZMqHH6r4Tts7J_aSIgg";
+
+/// The API and its world.
+pub(crate) struct Api {
+    pub(crate) world: World,
+    pub(crate) tokens: TokenKeys,
+    pub(crate) settings: Settings,
+    router: Router,
+    logs: Logs,
+}
+
+/// What was answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("no JSON: {}", self.text))
+    }
+
+    /// The slug of a problem that is written as it should be.
+    pub(crate) fn problem(&self) -> String {
+        assert_eq!(self.headers["content-type"], "application/problem+json", "{self:?}");
+        let problem = self.json();
+        assert_eq!(problem["status"], self.status.as_u16());
+        let slug = problem["type"].as_str().and_then(|text| text.strip_prefix("urn:redial:problem:"));
+        slug.expect("a slug").to_owned()
+    }
+
+    /// The fields that a problem names.
+    pub(crate) fn fields(&self) -> Vec<String> {
+        let problem = self.json();
+        let errors = problem["errors"].as_array().cloned().unwrap_or_default();
+        errors.iter().map(|error| error["field"].as_str().expect("a field").to_owned()).collect()
+    }
+}
+
+pub(crate) fn tenant(name: &str) -> Tenant {
+    Tenant::parse(name).expect("a tenant")
+}
+
+pub(crate) fn id(text: &str) -> SubscriptionId {
+    SubscriptionId::parse(text).expect("an id")
+}
+
+pub(crate) fn delivery(tenant: &str, id: &str) -> DeliveryKey {
+    DeliveryKey { tenant: self::tenant(tenant), id: DeliveryId::parse(id).expect("an id") }
+}
+
+/// A key: one for each byte.
+pub(crate) fn key(byte: u8) -> ApiKey {
+    ApiKey::generate(&[byte; ApiKey::RANDOM_BYTES])
+}
+
+/// `Authorization` of a bearer.
+pub(crate) fn bearer(shown: &str) -> Vec<(&'static str, String)> {
+    vec![("authorization", format!("Bearer {shown}"))]
+}
+
+/// A browser's subscription, as it is handed in.
+pub(crate) fn document(endpoint: &str) -> Value {
+    json!({
+        "endpoint": format!("https://push.example/{endpoint}"),
+        "expirationTime": null,
+        "keys": {"p256dh": P256DH, "auth": AUTH},
+        "consent": {
+            "at": "2027-01-15T07:00:00Z", "prompt_version": "v3", "action": "granted",
+            "origin": "https://shop.example",
+        },
+    })
+}
+
+impl Api {
+    pub(crate) fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    pub(crate) fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        let world = World::at(Timestamp::from_secs(NOW));
+        let tokens = TokenKeys::new([("k1".to_owned(), [7; 32])]).expect("a key");
+        let mut settings = Settings {
+            token_keys: tokens.clone(),
+            hash_keys: HashKeys::parse("k1:0123456789abcdef").expect("a key"),
+            push_hosts: PushHosts::parse("push.example").expect("a host"),
+            egress_allow: Vec::new(),
+            is_on_curve: redial_adapters::seal::is_on_curve,
+            cors_origins: vec![Origin::parse("https://shop.example").expect("an origin")],
+            rate: None,
+        };
+        change(&mut settings);
+        let router = router(Arc::new(App::new(world.clone(), settings.clone())));
+        let vapid = |id, is_current| PublicKey {
+            id: VapidKeyId::parse(id).expect("an id"),
+            public_base64url: P256DH.to_owned(),
+            is_current,
+        };
+        world.state().public_keys = vec![vapid("default", false), vapid("v2", true)];
+        let api = Self { world, tokens, settings, router, logs: Logs::default() };
+        api.store(key(1), "acme", &Scope::ALL, |_| {});
+        api.store(key(2), "other", &Scope::ALL, |_| {});
+        api
+    }
+
+    /// The same world behind another worker.
+    pub(crate) fn again(&self) -> Self {
+        Self {
+            world: self.world.clone(),
+            tokens: self.tokens.clone(),
+            settings: self.settings.clone(),
+            router: router(Arc::new(App::new(self.world.clone(), self.settings.clone()))),
+            logs: Logs::default(),
+        }
+    }
+
+    /// `Authorization` of acme's key for everything.
+    pub(crate) fn acme() -> Vec<(&'static str, String)> {
+        bearer(&key(1).expose())
+    }
+
+    /// `Authorization` of another tenant's key for everything.
+    pub(crate) fn other() -> Vec<(&'static str, String)> {
+        bearer(&key(2).expose())
+    }
+
+    /// Stores a key.
+    pub(crate) fn store(&self, key: ApiKey, of: &str, scopes: &[Scope], change: impl FnOnce(&mut StoredKey)) {
+        let mut stored = StoredKey {
+            id: key.id().clone(),
+            tenant: tenant(of),
+            scopes: scopes.iter().copied().collect(),
+            credential: Credential::Key(SecretDigest::of(&key)),
+            label: None,
+            created_at: Timestamp::from_secs(NOW - 1000),
+            expires_at: None,
+            revoked_at: None,
+        };
+        change(&mut stored);
+        self.world.state().access_keys.insert(stored.id.clone(), stored);
+    }
+
+    /// Stores a principal's right.
+    pub(crate) fn store_iam(&self, byte: u8, arn: &str, of: &str, scopes: &[Scope]) {
+        let arn = IamArn::parse(arn).expect("an ARN");
+        self.store(key(byte), of, scopes, |stored| stored.credential = Credential::Iam(arn));
+    }
+
+    /// A browser's token.
+    pub(crate) fn token(&self, of: &str, subscription: &str, tags: &[&str], secs: i64) -> String {
+        let tags = tags.iter().map(|tag| Tag::parse(tag).expect("a tag")).collect();
+        self.tokens.subscription(&SubscriptionToken {
+            tenant: tenant(of),
+            subscription: id(subscription),
+            tags: Tags::new(tags).expect("few"),
+            expires_at: Timestamp::from_secs(NOW + secs),
+        })
+    }
+
+    /// A message's token.
+    pub(crate) fn ack_token(&self, of: &str, delivery: &str, secs: i64) -> String {
+        self.tokens.ack(&AckToken {
+            tenant: tenant(of),
+            delivery: DeliveryId::parse(delivery).expect("an id"),
+            expires_at: Timestamp::from_secs(NOW + secs),
+        })
+    }
+
+    /// What is answered; `None` if the worker died.
+    pub(crate) fn try_send(&self, request: Request<Body>) -> Option<Answer> {
+        let subscriber = tracing_subscriber::fmt().json().with_writer(self.logs.clone()).finish();
+        let _guard = tracing::subscriber::set_default(subscriber);
+        let response = self.router.clone().oneshot(request).now_or_never()?.expect("it never fails");
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().now_or_never()?.expect("a body").to_bytes();
+        let text = String::from_utf8(bytes.into()).expect("text");
+        Some(Answer { status: parts.status, headers: parts.headers, text })
+    }
+
+    pub(crate) fn request(
+        method: &str,
+        path: &str,
+        headers: &[(&str, String)],
+        body: impl Into<Body>,
+    ) -> Request<Body> {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, value);
+        }
+        request.body(body.into()).expect("a request")
+    }
+
+    /// Sends a body that is said to be JSON.
+    pub(crate) fn send(&self, method: &str, path: &str, headers: &[(&str, String)], body: &str) -> Answer {
+        let json = [headers, &[("content-type", "application/json".to_owned())]].concat();
+        self.try_send(Self::request(method, path, &json, body.to_owned())).expect("nobody dies")
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {
+        self.send("POST", path, &Self::acme(), &body.to_string())
+    }
+
+    pub(crate) fn put(&self, path: &str, body: &Value) -> Answer {
+        self.send("PUT", path, &Self::acme(), &body.to_string())
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        self.try_send(Self::request("GET", path, &Self::acme(), "")).expect("nobody dies")
+    }
+
+    /// All that was logged so far.
+    pub(crate) fn logged(&self) -> String {
+        String::from_utf8(self.logs.0.lock().expect("not poisoned").clone()).expect("text")
+    }
+
+    /// All that the world holds of tenants.
+    pub(crate) fn snapshot(&self) -> String {
+        let state = self.world.state();
+        let queued: Vec<_> = state.outbox.iter().map(|it| (it, &it.body)).collect();
+        let deliveries: std::collections::BTreeMap<_, _> = state.ledger.iter().collect();
+        format!(
+            "{deliveries:?} {:?} {:?} {queued:?} {:?} {:?}",
+            state.subscriptions, state.tombstones, state.acknowledged, state.access_keys,
+        )
+    }
+}
+
+/// Where log lines go.
+#[derive(Clone, Default)]
+struct Logs(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Logs {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("not poisoned").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Logs {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}

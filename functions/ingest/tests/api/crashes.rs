@@ -1,0 +1,99 @@
+//! The front door's worker is killed at every effect, and its caller sends again: the message is delivered once.
+
+use std::time::Duration;
+
+use redial_core::deliver::{self, Body, Incoming, Invocation, deliver};
+use redial_core::lane::Lane;
+use redial_core::ledger::State;
+use redial_core::message::QueueKind;
+use redial_core::ports::{Clock, Queue, Receipt};
+use redial_core::route::WaitSettings;
+use redial_testkit::memory::Death;
+use serde_json::{Value, json};
+
+use crate::api::{Api, delivery, document};
+
+/// Lets dispatch deal with all that lies in the queues.
+fn dispatch(api: &Api) {
+    let settings = deliver::Settings {
+        waits: WaitSettings::default(),
+        push_hosts: api.settings.push_hosts.clone(),
+        egress_allow: Vec::new(),
+        hash_keys: api.settings.hash_keys.clone(),
+        lease_margin: Duration::from_secs(10),
+        token_keys: api.settings.token_keys.clone(),
+    };
+    let queued = std::mem::take(&mut api.world.state().outbox);
+    for (n, message) in queued.into_iter().enumerate() {
+        assert_eq!(message.queue, Queue::Ingest(Lane::Transactional));
+        let receipt = Receipt { lane: Lane::Transactional, kind: QueueKind::Ingest, handle: String::new() };
+        let incoming = Incoming {
+            receipt,
+            body: Body::new(message.body),
+            sent: Clock::now(&api.world),
+            receive_count: 1,
+            message_id: format!("sqs-{n}"),
+        };
+        let deadline = Clock::now(&api.world).plus(Duration::from_secs(30));
+        let invocation = Invocation { lease_token: format!("invocation-{n}"), deadline };
+        let back = deliver(&api.world, &settings, &invocation, vec![incoming]);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        assert_eq!(runtime.block_on(back), [""; 0]);
+    }
+}
+
+fn killed(requests: &[Value], death: fn(usize) -> Death) -> usize {
+    let mut deaths = 0;
+    for n in 1.. {
+        let api = Api::new();
+        let stored = api.put("/v1/subscriptions/s1", &document("a"));
+        assert_eq!(stored.status.as_u16(), 201);
+        api.world.revive();
+        api.world.state().death = Some(death(n));
+        let mut died = false;
+        for body in requests {
+            let headers = [Api::acme(), vec![("content-type", "application/json".to_owned())]].concat();
+            let send =
+                |api: &Api| api.try_send(Api::request("POST", "/v1/messages", &headers, body.to_string()));
+            if send(&api).is_none() {
+                died = true;
+                api.world.revive();
+                let answer = send(&api.again()).expect("nobody dies twice");
+                assert!(answer.status.is_success(), "{n}: {answer:?}");
+            }
+        }
+        api.world.revive();
+        let queued = api.world.state().outbox.len();
+        dispatch(&api);
+        let state = api.world.state();
+        for id in ["m1", "m2"] {
+            assert_eq!(state.ledger[&delivery("acme", id)].state, State::Sent, "{n}: {id}");
+        }
+        assert_eq!(state.sent.len(), 2, "{n}: {queued} were queued");
+        assert!(!state.ledger.values().any(|entry| entry.in_doubt), "{n}");
+        if !died {
+            return deaths;
+        }
+        deaths += 1;
+    }
+    deaths
+}
+
+#[test]
+fn one_by_one() {
+    let message = |id: &str| json!({"id": id, "to": {"subscription": "s1"}, "payload": id});
+    let requests = [message("m1"), message("m2")];
+    for death in [Death::Before, Death::After] {
+        // Key, entry, queue; twice.
+        assert_eq!(killed(&requests, death), 6);
+    }
+}
+
+#[test]
+fn in_a_batch() {
+    let message = |id: &str| json!({"id": id, "to": {"subscription": "s1"}, "payload": id});
+    let requests = [json!([message("m1"), message("m2"), message("m1")])];
+    for death in [Death::Before, Death::After] {
+        assert_eq!(killed(&requests, death), 3);
+    }
+}

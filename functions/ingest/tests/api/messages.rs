@@ -1,0 +1,267 @@
+//! Messages: taken once, known again, and told of.
+
+use redial_core::access::Scope;
+use redial_core::endpoint::HashKeys;
+use redial_core::identity::Turn;
+use redial_core::lane::Lane;
+use redial_core::ledger::{Ask, Judgement, State, judge};
+use redial_core::message::IdSource;
+use redial_core::ports::Queue;
+use redial_core::time::Timestamp;
+use redial_testkit::memory::PortErrorKind;
+use serde_json::{Value, json};
+
+use crate::api::{Api, NOW, bearer, delivery, key};
+
+fn message(id: &str) -> Value {
+    json!({"id": id, "to": {"subscription": "s1"}, "payload": {"n": 1}})
+}
+
+#[test]
+fn a_message_is_entered_and_queued_and_then_answered() {
+    let api = Api::new();
+    let answer = api.post("/v1/messages", &message("m1"));
+    assert_eq!(
+        (answer.status.as_u16(), answer.json()),
+        (202, json!({"id": "m1", "state": "queued", "duplicate": false}))
+    );
+    assert_eq!(answer.headers["cache-control"], "no-store");
+    let state = api.world.state();
+    assert_eq!(state.trace, ["find_key", "enter", "send"]);
+    let [queued] = state.outbox.as_slice() else { panic!("{:?}", state.outbox) };
+    assert_eq!(queued.queue, Queue::Ingest(Lane::Transactional));
+    assert_eq!(queued.tenant.as_ref().map(|it| it.as_str()), Some("acme"));
+    let body: Value = serde_json::from_str(&queued.body).expect("JSON");
+    assert_eq!(
+        body,
+        json!({"tenant": "acme", "id": "m1", "to": {"subscription": "s1"}, "payload": {"n": 1}})
+    );
+}
+
+#[test]
+fn what_is_entered_a_worker_claims_without_doubt() {
+    let api = Api::new();
+    api.post("/v1/messages", &message("m1"));
+    let state = api.world.state();
+    let stored = &state.ledger[&delivery("acme", "m1")];
+    let now = Timestamp::from_secs(NOW);
+    let ask = Ask {
+        key: stored.key.clone(),
+        turn: Turn::default(),
+        lease_token: "invocation".to_owned(),
+        lease_until: now,
+        source_message: "sqs".to_owned(),
+        fingerprint: stored.fingerprint.clone(),
+        id_source: IdSource::Producer,
+    };
+    assert_eq!(judge(stored, &ask, now), Judgement::Claim { in_doubt: false });
+    assert_eq!((stored.state, stored.turn), (State::Queued, Turn::default()));
+}
+
+#[test]
+fn a_campaign_goes_to_the_bulk_lane_and_an_id_is_made_where_there_is_none() {
+    let api = Api::new();
+    let answer = api.post("/v1/messages", &json!({"to": {"subscription": "s1"}, "class": "campaign"}));
+    let id = answer.json()["id"].as_str().expect("an id").to_owned();
+    assert_eq!(id.len(), 32);
+    let state = api.world.state();
+    assert_eq!(state.outbox[0].queue, Queue::Ingest(Lane::Bulk));
+    let body: Value = serde_json::from_str(&state.outbox[0].body).expect("JSON");
+    assert_eq!(body["id"], id.as_str());
+    assert!(state.ledger.contains_key(&delivery("acme", &id)));
+}
+
+#[test]
+fn a_repetition_is_known_and_sent_again_only_while_it_is_queued() {
+    let api = Api::new();
+    let message = json!({"idempotency_key": "order 17", "to": {"subscription": "s1"}, "payload": "x"});
+    let first = api.post("/v1/messages", &message).json();
+    let again = api.post("/v1/messages", &message).json();
+    assert_eq!(again, json!({"id": first["id"], "state": "queued", "duplicate": true}));
+    assert_eq!(api.world.state().outbox.len(), 2, "the queue may not have had it");
+    let key = delivery("acme", first["id"].as_str().expect("an id"));
+    for state in State::ALL.into_iter().filter(|state| *state != State::Queued) {
+        api.world.state().ledger.get_mut(&key).expect("entered").state = state;
+        let again = api.post("/v1/messages", &message).json();
+        assert_eq!(again, json!({"id": first["id"], "state": state.label(), "duplicate": true}));
+        assert_eq!(api.world.state().outbox.len(), 2);
+    }
+}
+
+#[test]
+fn another_content_under_the_same_id_conflicts_and_nothing_is_sent() {
+    let api = Api::new();
+    api.post("/v1/messages", &message("m1"));
+    let before = api.snapshot();
+    let mut other = message("m1");
+    other["payload"] = json!("another");
+    let answer = api.post("/v1/messages", &other);
+    assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (409, "id_conflict"));
+    assert_eq!(api.snapshot(), before);
+    // Under another hash key nobody can tell: the benefit of the doubt is the producer's.
+    let print = HashKeys::parse("k0:fedcba9876543210").expect("a key").fingerprint(b"x");
+    api.world.state().ledger.get_mut(&delivery("acme", "m1")).expect("entered").fingerprint = print;
+    assert_eq!(api.post("/v1/messages", &other).status.as_u16(), 202);
+}
+
+#[test]
+fn the_same_id_of_another_tenant_is_another_delivery() {
+    let api = Api::new();
+    api.post("/v1/messages", &message("m1"));
+    let answer = api.send(
+        "POST",
+        "/v1/messages",
+        &Api::other(),
+        &json!({"id": "m1", "to": {"subscription": "x"}}).to_string(),
+    );
+    assert_eq!(answer.json()["duplicate"], false);
+    assert_eq!(api.world.state().ledger.len(), 2);
+}
+
+#[test]
+fn a_batch_is_answered_item_by_item_in_order() {
+    let api = Api::new();
+    api.post("/v1/messages", &message("known"));
+    let mut conflict = message("known");
+    conflict["payload"] = json!("another");
+    let batch = json!([message("a"), {"to": {}}, message("known"), message("a"), conflict, 7]);
+    let answer = api.post("/v1/messages", &batch);
+    assert_eq!(answer.status.as_u16(), 207);
+    let items = answer.json()["items"].as_array().expect("items").clone();
+    let told: Vec<(u64, &Value)> = items
+        .iter()
+        .map(|item| {
+            let told = if item["problem"].is_null() { &item["duplicate"] } else { &item["problem"]["type"] };
+            (item["status"].as_u64().expect("a status"), told)
+        })
+        .collect();
+    let problem = |slug: &str| json!(format!("urn:redial:problem:{slug}"));
+    assert_eq!(
+        told,
+        [
+            (202, &json!(false)),
+            (422, &problem("invalid")),
+            (202, &json!(true)),
+            (202, &json!(true)),
+            (409, &problem("id_conflict")),
+            (422, &problem("invalid")),
+        ]
+    );
+    let ids: Vec<_> = api
+        .world
+        .state()
+        .outbox
+        .iter()
+        .map(|it| {
+            let body: Value = serde_json::from_str(&it.body).expect("JSON");
+            body["id"].as_str().expect("an id").to_owned()
+        })
+        .collect();
+    assert_eq!(ids, ["known", "a", "known"]);
+    assert_eq!(items[1]["problem"]["errors"][0]["field"], "to");
+}
+
+#[test]
+fn a_batch_has_one_to_a_hundred() {
+    let api = Api::new();
+    let of = |n: usize| Value::from_iter((0..n).map(|n| message(&format!("m{n}"))));
+    assert_eq!(api.post("/v1/messages", &of(100)).status.as_u16(), 207);
+    let before = api.snapshot();
+    for n in [0, 101] {
+        let answer = api.post("/v1/messages", &of(n));
+        assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (422, "invalid"), "{n}");
+    }
+    assert_eq!(api.snapshot(), before);
+}
+
+#[test]
+fn what_fails_behind_the_door_is_told_and_cured_by_sending_again() {
+    let api = Api::new();
+    for (name, kind, wait) in [
+        ("find_key", PortErrorKind::Broken, "1"),
+        ("enter", PortErrorKind::Throttled, "5"),
+        ("send", PortErrorKind::Broken, "1"),
+    ] {
+        api.world.fail(name, 1, kind);
+        let answer = api.post("/v1/messages", &message(name));
+        assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (503, "unavailable"), "{name}");
+        assert_eq!(answer.headers["retry-after"], wait);
+        let again = api.post("/v1/messages", &message(name));
+        assert_eq!((again.status.as_u16(), &again.json()["duplicate"]), (202, &json!(name == "send")));
+        assert_eq!(api.world.state().outbox.len(), 1, "{name}");
+        api.world.state().outbox.clear();
+    }
+    api.world.fail("send", 1, PortErrorKind::Broken);
+    let batch = api.post("/v1/messages", &json!([message("x"), message("x"), {"to": 1}])).json();
+    let statuses: Vec<_> =
+        batch["items"].as_array().expect("items").iter().map(|it| it["status"].clone()).collect();
+    assert_eq!(statuses, [json!(503), json!(503), json!(422)]);
+}
+
+#[test]
+fn a_delivery_is_told_of_in_every_field() {
+    let api = Api::new();
+    let at = "2027-01-16T00:00:00Z";
+    api.post("/v1/messages", &json!({"id": "m1", "to": {"subscription": "s1"}, "deliver_at": at}));
+    let answer = api.get("/v1/messages/m1");
+    assert_eq!(
+        (answer.status.as_u16(), answer.json()),
+        (
+            200,
+            json!({
+                "id": "m1", "state": "queued", "final": false, "channel": null, "subscription": "s1", "attempt": 0, "replay": 0,
+                "status": null, "reason": null, "not_before": "2027-01-16T00:00:00.000Z", "in_doubt": false,
+                "created_at": "2027-01-15T08:00:00.000Z", "updated_at": "2027-01-15T08:00:00.000Z",
+                "displayed_at": null, "clicked_at": null, "closed_at": null, "attempts": [],
+            })
+        )
+    );
+    api.world.state().ledger.get_mut(&delivery("acme", "m1")).expect("entered").state = State::Sent;
+    assert_eq!(api.get("/v1/messages/m1").json()["final"], true);
+    for unknown in ["/v1/messages/m2", "/v1/messages/a%20b", "/v1/messages/%ff"] {
+        let answer = api.get(unknown);
+        assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (404, "not_found"), "{unknown}");
+    }
+}
+
+#[test]
+fn an_aws_principal_sends_as_its_tenant_and_nobody_by_naming_one() {
+    let api = Api::new();
+    let arn = "arn:aws:iam::111122223333:role/Sender";
+    api.store_iam(3, arn, "acme", &[Scope::Send]);
+    let mut request = Api::request(
+        "POST",
+        "/v1/messages",
+        &[
+            ("content-type", "application/json".to_owned()),
+            ("authorization", "AWS4-HMAC-SHA256 Credential=x".to_owned()),
+        ],
+        message("m1").to_string(),
+    );
+    let caller =
+        |arn: &str| ingest::authorize::IamCaller(redial_core::access::IamArn::parse(arn).expect("an ARN"));
+    request.extensions_mut().insert(caller("arn:aws:sts::111122223333:assumed-role/Sender/session"));
+    assert_eq!(api.try_send(request).expect("nobody dies").status.as_u16(), 202);
+    let mut request = Api::request("GET", "/v1/messages/m1", &[], "");
+    request.extensions_mut().insert(caller("arn:aws:iam::111122223333:role/Stranger"));
+    assert_eq!(api.try_send(request).expect("nobody dies").status.as_u16(), 401);
+    // The key that has the right's id opens nothing.
+    assert_eq!(api.send("GET", "/v1/messages/m1", &bearer(&key(3).expose()), "").status.as_u16(), 401);
+    assert_eq!(api.send("GET", "/v1/messages/m1", &bearer(arn), "").status.as_u16(), 401);
+}
+
+#[test]
+fn a_key_s_rate_is_kept_and_who_waits_is_told_how_long() {
+    let api =
+        Api::with(|settings| settings.rate = Some(redial_core::rate::Rate::parse("10/s").expect("a rate")));
+    let batch = Value::from_iter((0..100).map(|n| message(&format!("m{n}"))));
+    assert_eq!(api.post("/v1/messages", &batch).status.as_u16(), 207);
+    let before = api.snapshot();
+    let answer = api.post("/v1/messages", &batch);
+    assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (429, "rate_limited"));
+    assert_eq!(answer.headers["retry-after"], "9");
+    assert_eq!(api.snapshot(), before);
+    // Another tenant is not the one who waits.
+    let other = api.send("POST", "/v1/messages", &Api::other(), &message("m1").to_string());
+    assert_eq!(other.status.as_u16(), 202);
+}

@@ -1,0 +1,194 @@
+//! Subscriptions: handed in with consent, renewed, told of without their secrets, erased; and the tokens for it.
+
+use std::time::Duration;
+
+use redial_core::identity::SubscriptionKey;
+use redial_core::recipient::Recipient;
+use redial_core::time::Timestamp;
+use serde_json::{Value, json};
+
+use crate::api::{AUTH, Api, NOW, P256DH, bearer, document, id, tenant};
+
+fn without_consent(endpoint: &str) -> Value {
+    let mut document = document(endpoint);
+    document.as_object_mut().expect("an object").remove("consent");
+    document
+}
+
+#[test]
+fn a_new_one_needs_consent_and_is_told_of_without_its_secrets() {
+    let api = Api::new();
+    let answer = api.put("/v1/subscriptions/s1", &without_consent("a"));
+    assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (422, "invalid"));
+    assert_eq!(answer.fields(), ["consent"]);
+    assert!(api.world.state().subscriptions.is_empty());
+
+    let mut handed_in = document("a");
+    handed_in["tags"] = json!(["sport", "news"]);
+    let answer = api.put("/v1/subscriptions/s1", &handed_in);
+    assert_eq!(answer.status.as_u16(), 201);
+    let told = answer.json();
+    let renewal = told["renewal"].clone();
+    assert_eq!(renewal["expires_at"], "2027-07-14T08:00:00.000Z");
+    let expected = json!({
+        "subscription": "s1", "state": "active", "vapid_key_id": null, "endpoint_hash": told["endpoint_hash"],
+        "endpoint_origin_class": "other", "tags": ["news", "sport"], "last_seen_at": "2027-01-15T08:00:00.000Z",
+        "created_at": "2027-01-15T08:00:00.000Z", "renewal": renewal,
+        "consent": {"at": "2027-01-15T07:00:00.000Z", "prompt_version": "v3", "action": "granted", "origin": "https://shop.example"},
+    });
+    assert_eq!(told, expected);
+    let got = api.get("/v1/subscriptions/s1");
+    let mut expected = expected;
+    expected.as_object_mut().expect("an object").remove("renewal");
+    assert_eq!((got.status.as_u16(), got.json()), (200, expected));
+    for secret in ["push.example", P256DH, AUTH] {
+        assert!(
+            !got.text.contains(secret) && !answer.text.contains(secret) && !api.logged().contains(secret)
+        );
+    }
+}
+
+#[test]
+fn a_renewal_keeps_the_consent_and_moves_to_a_new_endpoint() {
+    let api = Api::new();
+    let first = api.put("/v1/subscriptions/s1", &document("a")).json();
+    api.world.pass(Duration::from_secs(60));
+    let renewed = api.put("/v1/subscriptions/s1", &without_consent("b"));
+    assert_eq!(renewed.status.as_u16(), 200);
+    let renewed = renewed.json();
+    assert_eq!(renewed["consent"], first["consent"]);
+    assert_ne!(renewed["endpoint_hash"], first["endpoint_hash"]);
+    assert_eq!(renewed["last_seen_at"], "2027-01-15T08:01:00.000Z");
+}
+
+#[test]
+fn an_id_is_made_where_none_is_named() {
+    let api = Api::new();
+    let answer = api.put("/v1/subscriptions", &document("a"));
+    assert_eq!(answer.status.as_u16(), 201);
+    let made = answer.json()["subscription"].as_str().expect("an id").to_owned();
+    assert!(made.starts_with("s_") && made.len() == 24, "{made}");
+    let key = SubscriptionKey { tenant: tenant("acme"), id: id(&made) };
+    assert!(api.world.state().subscriptions.contains_key(&key));
+}
+
+#[test]
+fn deleting_leaves_a_tombstone_and_may_be_repeated() {
+    let api = Api::new();
+    api.put("/v1/subscriptions/s1", &document("a"));
+    let delete = |path| api.send("DELETE", path, &Api::acme(), "");
+    for _ in 0..2 {
+        let answer = delete("/v1/subscriptions/s1");
+        assert_eq!((answer.status.as_u16(), answer.text.as_str()), (204, ""));
+    }
+    assert!(api.world.state().subscriptions.is_empty());
+    let gone = api.get("/v1/subscriptions/s1");
+    assert_eq!((gone.status.as_u16(), gone.problem().as_str()), (410, "subscription_deleted"));
+    assert_eq!(gone.json()["deleted_at"], "2027-01-15T08:00:00.000Z");
+    assert_eq!(delete("/v1/subscriptions/s2").status.as_u16(), 404);
+    assert_eq!(api.put("/v1/subscriptions/s1", &without_consent("a")).status.as_u16(), 422);
+    assert_eq!(api.put("/v1/subscriptions/s1", &document("a")).status.as_u16(), 201);
+    assert_eq!(api.get("/v1/subscriptions/s1").status.as_u16(), 200);
+}
+
+#[test]
+fn a_webhook_s_receiver_is_neither_shown_nor_replaced_nor_erased() {
+    use redial_core::endpoint::Endpoint;
+    use redial_core::subscription::Subscription;
+    use redial_core::webhook::WebhookTarget;
+
+    let api = Api::new();
+    let key = SubscriptionKey { tenant: tenant("acme"), id: id("w1") };
+    let endpoint = Endpoint::parse("https://hooks.example/secret-path").expect("valid");
+    let webhook = Subscription::new(key.clone(), Recipient::Webhook(WebhookTarget::at(endpoint)));
+    api.world.state().subscriptions.insert(key, webhook);
+    let before = api.snapshot();
+    for (method, body) in [("GET", ""), ("DELETE", ""), ("PUT", document("a").to_string().as_str())] {
+        let answer = api.send(method, "/v1/subscriptions/w1", &Api::acme(), body);
+        assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (409, "is_a_webhook"), "{method}");
+        assert!(!answer.text.contains("hooks.example"));
+    }
+    assert_eq!(api.snapshot(), before);
+}
+
+#[test]
+fn a_browser_subscribes_renews_and_leaves_with_its_tokens_alone() {
+    let api = Api::new();
+    let wish = json!({"subscription": "s1", "tags": ["news", "sport"], "expires_in": 60});
+    let answer = api.post("/v1/subscription-tokens", &wish);
+    assert_eq!(answer.status.as_u16(), 201);
+    let token = answer.json();
+    assert_eq!(
+        (&token["subscription"], &token["expires_at"]),
+        (&json!("s1"), &json!("2027-01-15T08:01:00.000Z"))
+    );
+    let shown = bearer(token["token"].as_str().expect("a token"));
+
+    let mut handed_in = document("a");
+    handed_in["tags"] = json!(["news"]);
+    let stored = api.send("PUT", "/v1/subscriptions/s1", &shown, &handed_in.to_string());
+    assert_eq!(stored.status.as_u16(), 201);
+    assert_eq!(api.send("GET", "/v1/subscriptions/s1", &shown, "").status.as_u16(), 200);
+    handed_in["tags"] = json!(["news", "vip"]);
+    let refused = api.send("PUT", "/v1/subscriptions/s1", &shown, &handed_in.to_string());
+    assert_eq!((refused.status.as_u16(), refused.problem().as_str()), (403, "forbidden"));
+
+    // The first token is over; the one that came with the subscription is not, and carries the same tags.
+    api.world.pass(Duration::from_secs(61));
+    assert_eq!(api.send("GET", "/v1/subscriptions/s1", &shown, "").status.as_u16(), 401);
+    let renewal = bearer(stored.json()["renewal"]["token"].as_str().expect("a token"));
+    api.world.pass(Duration::from_secs(179 * 86_400));
+    handed_in = without_consent("b");
+    handed_in["tags"] = json!(["sport"]);
+    let renewed = api.send("PUT", "/v1/subscriptions/s1", &renewal, &handed_in.to_string());
+    assert_eq!((renewed.status.as_u16(), &renewed.json()["tags"]), (200, &json!(["sport"])));
+    assert_eq!(api.send("DELETE", "/v1/subscriptions/s1", &renewal, "").status.as_u16(), 204);
+    assert_eq!(api.send("GET", "/v1/subscriptions/s1", &renewal, "").status.as_u16(), 410);
+}
+
+#[test]
+fn a_token_is_made_for_an_id_of_its_own_where_none_is_named() {
+    let api = Api::new();
+    let token = api.post("/v1/subscription-tokens", &json!({})).json();
+    assert_eq!(token["expires_at"], "2027-01-15T08:10:00.000Z");
+    let read =
+        api.tokens.read_subscription(token["token"].as_str().expect("a token"), Timestamp::from_secs(NOW));
+    let read = read.expect("a token");
+    assert_eq!(read.subscription.as_str(), token["subscription"].as_str().expect("an id"));
+    assert_eq!(read.tenant.as_str(), "acme");
+    for (wish, field) in [
+        (json!({"expires_in": 59}), "expires_in"),
+        (json!({"expires_in": 3601}), "expires_in"),
+        (json!({"tags": ["A"]}), "tags[0]"),
+        (json!({"tags": ["a", "a"]}), "tags"),
+        (json!({"subscription": "a b"}), "subscription"),
+        (json!({"tenant": "other"}), "tenant"),
+    ] {
+        let answer = api.post("/v1/subscription-tokens", &wish);
+        assert_eq!((answer.status.as_u16(), answer.fields()), (422, vec![field.to_owned()]), "{wish}");
+    }
+}
+
+#[test]
+fn what_no_message_could_be_sent_to_is_refused_by_its_fields() {
+    let api = Api::new();
+    let beside = "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw8";
+    let change = |pointer: &str, value: Value| {
+        let mut document = document("a");
+        *document.pointer_mut(pointer).expect("a field") = value;
+        document
+    };
+    for (handed_in, field) in [
+        (change("/endpoint", json!("https://elsewhere.example/x")), "endpoint"),
+        (change("/endpoint", json!("http://push.example/x")), "endpoint"),
+        (change("/keys/p256dh", json!(beside)), "keys.p256dh"),
+        (change("/keys/auth", json!("x")), "keys.auth"),
+        (change("/consent/origin", json!("http://shop.example")), "consent.origin"),
+    ] {
+        let answer = api.put("/v1/subscriptions/s1", &handed_in);
+        assert_eq!((answer.status.as_u16(), answer.fields()), (422, vec![field.to_owned()]), "{handed_in}");
+    }
+    let answer = api.put("/v1/subscriptions/a%20b", &document("a"));
+    assert_eq!((answer.status.as_u16(), answer.fields()), (422, vec!["id".to_owned()]));
+    assert!(api.world.state().subscriptions.is_empty());
+}

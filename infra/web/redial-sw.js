@@ -1,0 +1,472 @@
+// Redial's service worker: shows what is pushed, once, and says what became of it.
+//
+// Register it as it is, or take it into a service worker of your own with `importScripts("/redial-sw.js")`.
+// A classic script and not a module, because not every browser starts a module as a service worker.
+//
+// What it keeps true:
+// - A push is never swallowed: whatever cannot be read or remembered is shown all the same, because a browser takes the
+//   subscription from a page that shows nothing.
+// - A message that Redial delivers twice is shown once. Deliveries are remembered by id, the latest 500.
+// - `displayed`, `clicked` and `closed` are written down before they are sent, and sent again until the API took them.
+// - A subscription that the browser replaces is made known to the API under the same id.
+//
+// Pages never touch its database: they ask by messages (see `redial.js`).
+"use strict";
+
+(() => {
+  const DATABASE = "redial";
+  // What is remembered at most: deliveries, and reports that could not be sent.
+  const MOST_SEEN = 500;
+  const MOST_REPORTS = 200;
+  // The API takes so many reports at once.
+  const BATCH = 20;
+  // Its tokens end a week after the message; a report that is older is of no use.
+  const REPORT_LIFE_MS = 8 * 24 * 3600 * 1000;
+  // Who began to show a message and has not said that it did within this time was ended in between: it is shown again.
+  const SHOWING_MS = 30 * 1000;
+  const REQUEST_MS = 10 * 1000;
+  const RETRY_AFTER_MS = 2 * 1000;
+  // A browser without a connection to its push service lets `subscribe()` wait for ever.
+  const SUBSCRIBE_MS = 60 * 1000;
+
+  // What a service worker of your own may change, before or after this script has run:
+  // - `api`: where reports go, if no page of this origin subscribed with `redial.js`.
+  // - `notification(payload, about)`: returns `{title, options}` for a payload; see `notificationFrom` for what it does now.
+  const own = (self.redial = { api: null, notification: notificationFrom, ...self.redial });
+
+  // ---- Database ---------------------------------------------------------------------------------------------------
+
+  let opening = null;
+
+  function database() {
+    opening ??= new Promise((resolve, reject) => {
+      const request = indexedDB.open(DATABASE, 1);
+      request.onupgradeneeded = () => {
+        request.result.createObjectStore("settings");
+        request.result.createObjectStore("seen", { keyPath: "id" }).createIndex("at", "at");
+        request.result.createObjectStore("reports", { keyPath: "number", autoIncrement: true });
+      };
+      request.onsuccess = () => {
+        request.result.onversionchange = () => {
+          request.result.close();
+          opening = null;
+        };
+        resolve(request.result);
+      };
+      request.onerror = () => reject(request.error);
+      request.onblocked = () => reject(new Error("the database is held by an older page"));
+    }).catch((error) => {
+      opening = null;
+      throw error;
+    });
+    return opening;
+  }
+
+  // Runs `work(store)` in one transaction. `work` returns a function that gives the result once the transaction is done.
+  async function withStore(name, mode, work) {
+    const transaction = (await database()).transaction(name, mode);
+    const done = new Promise((resolve, reject) => {
+      transaction.oncomplete = resolve;
+      transaction.onabort = () => reject(transaction.error);
+      transaction.onerror = () => reject(transaction.error);
+    });
+    const result = work(transaction.objectStore(name));
+    await done;
+    return result?.();
+  }
+
+  async function settings() {
+    return withStore("settings", "readonly", (store) => {
+      const request = store.get("subscription");
+      return () => request.result ?? null;
+    });
+  }
+
+  async function keepSettings(value) {
+    return withStore("settings", "readwrite", (store) => {
+      store.put(value, "subscription");
+    });
+  }
+
+  async function forgetSettings() {
+    await withStore("settings", "readwrite", (store) => {
+      store.delete("subscription");
+    });
+    await withStore("reports", "readwrite", (store) => {
+      store.clear();
+    });
+  }
+
+  // Lets the oldest go until no more than `most` are left. `source` is a store or an index, oldest first.
+  function trim(store, source, most) {
+    const count = store.count();
+    count.onsuccess = () => {
+      let surplus = count.result - most;
+      if (surplus <= 0) {
+        return;
+      }
+      const cursor = source.openCursor();
+      cursor.onsuccess = () => {
+        if (cursor.result && surplus > 0) {
+          surplus -= 1;
+          cursor.result.delete();
+          cursor.result.continue();
+        }
+      };
+    };
+  }
+
+  // ---- Duplicates ---------------------------------------------------------------------------------------------------
+
+  // Whether this delivery is to be shown. Of two pushes at the same time one is told yes.
+  async function claim(id) {
+    return withStore("seen", "readwrite", (store) => {
+      let mine = false;
+      const earlier = store.get(id);
+      earlier.onsuccess = () => {
+        const seen = earlier.result;
+        const now = Date.now();
+        if (!seen || (!seen.shown && now - seen.at > SHOWING_MS)) {
+          mine = true;
+          store.put({ id, at: now, shown: false, clicked: false });
+          trim(store, store.index("at"), MOST_SEEN);
+        }
+      };
+      return () => mine;
+    });
+  }
+
+  async function remember(id, change) {
+    return withStore("seen", "readwrite", (store) => {
+      const earlier = store.get(id);
+      earlier.onsuccess = () => {
+        store.put({ id, at: Date.now(), shown: true, clicked: false, ...earlier.result, ...change });
+      };
+    });
+  }
+
+  async function forget(id) {
+    return withStore("seen", "readwrite", (store) => {
+      store.delete(id);
+    });
+  }
+
+  async function wasClicked(id) {
+    return withStore("seen", "readonly", (store) => {
+      const seen = store.get(id);
+      return () => seen.result?.clicked === true;
+    });
+  }
+
+  // ---- Pushes -------------------------------------------------------------------------------------------------------
+
+  // `{id, ack, payload}` of an envelope; of anything else only the payload, which is JSON, or else text, or absent.
+  function read(data) {
+    if (!data) {
+      return { id: null, ack: null, payload: undefined };
+    }
+    let payload;
+    try {
+      payload = data.json();
+    } catch {
+      payload = data.text();
+    }
+    const enveloped = payload !== null && typeof payload === "object" && typeof payload.redial === "number";
+    if (enveloped && typeof payload.id === "string") {
+      const ack = typeof payload.ack === "string" ? payload.ack : null;
+      return { id: payload.id, ack, payload: payload.payload };
+    }
+    return { id: null, ack: null, payload };
+  }
+
+  // A notification from a payload: a text is its body; an object is taken by the names that `showNotification` knows, with
+  // `title`, `url` (where a click leads) and `data` (your own).
+  function notificationFrom(payload) {
+    const plain = { title: self.location.host, options: {} };
+    if (typeof payload === "string") {
+      return { ...plain, options: { body: payload } };
+    }
+    if (payload === null || typeof payload !== "object" || Array.isArray(payload)) {
+      return plain;
+    }
+    const options = {};
+    for (const name of ["body", "icon", "badge", "image", "tag", "lang", "dir"]) {
+      if (typeof payload[name] === "string") {
+        options[name] = payload[name];
+      }
+    }
+    for (const name of ["requireInteraction", "renotify", "silent"]) {
+      if (typeof payload[name] === "boolean") {
+        options[name] = payload[name];
+      }
+    }
+    if (Array.isArray(payload.actions)) {
+      options.actions = payload.actions;
+    }
+    if (typeof payload.timestamp === "number") {
+      options.timestamp = payload.timestamp;
+    }
+    options.data = { url: payload.url, own: payload.data };
+    return { title: typeof payload.title === "string" ? payload.title : plain.title, options };
+  }
+
+  async function show(message) {
+    const { title, options } = own.notification(message.payload, { id: message.id });
+    const data = { ...options.data, redial: { id: message.id, ack: message.ack } };
+    // With a tag of its own, a notification that is shown again replaces itself.
+    const tag = options.tag ?? (message.id ? `redial-${message.id}` : undefined);
+    try {
+      await self.registration.showNotification(title, { ...options, ...(tag && { tag }), data });
+    } catch {
+      // An option that this browser does not take must not hide the message.
+      await self.registration.showNotification(title, { body: options.body ?? "", data });
+    }
+  }
+
+  async function pushed(data) {
+    const message = read(data);
+    const { id } = message;
+    // Without a memory it is better shown twice than not at all.
+    if (id && !(await claim(id).catch(() => true))) {
+      return;
+    }
+    try {
+      await show(message);
+    } catch (error) {
+      await (id && forget(id).catch(() => {}));
+      throw error;
+    }
+    if (id) {
+      await remember(id, { shown: true }).catch(() => {});
+    }
+    await report(message, "displayed");
+    await renewIfPending();
+  }
+
+  // ---- Reports ------------------------------------------------------------------------------------------------------
+
+  async function report({ id, ack }, event) {
+    if (!id) {
+      return;
+    }
+    const at = new Date();
+    const open = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
+    for (const page of open) {
+      page.postMessage({ redial: event, id, at: at.toISOString() });
+    }
+    if (!ack) {
+      return;
+    }
+    const entry = { body: { token: ack, event, at: at.toISOString() }, since: at.getTime() };
+    const kept = await withStore("reports", "readwrite", (store) => {
+      store.add(entry);
+      trim(store, store, MOST_REPORTS);
+      return () => true;
+    }).catch(() => false);
+    if (kept) {
+      await flush();
+    } else {
+      await post([entry]).catch(() => {});
+    }
+  }
+
+  let flushing = Promise.resolve();
+
+  // Sends what waits, oldest first. One at a time, so that nothing is sent twice without need.
+  function flush() {
+    flushing = flushing.then(flushNow).catch(() => {});
+    return flushing;
+  }
+
+  async function flushNow() {
+    for (;;) {
+      const waiting = await withStore("reports", "readonly", (store) => {
+        const request = store.getAll(null, BATCH);
+        return () => request.result;
+      });
+      const young = waiting.filter((entry) => Date.now() - entry.since < REPORT_LIFE_MS);
+      const old = waiting.filter((entry) => !young.includes(entry));
+      const settled = young.length > 0 ? await post(young) : [];
+      await withStore("reports", "readwrite", (store) => {
+        for (const entry of [...old, ...settled]) {
+          store.delete(entry.number);
+        }
+      });
+      if (waiting.length < BATCH || settled.length < young.length) {
+        return;
+      }
+    }
+  }
+
+  // Whether an answer is the last word, good or bad. The other ones are worth another time.
+  function isFinal(status) {
+    return status >= 200 && status < 500 && status !== 408 && status !== 429;
+  }
+
+  // Posts entries, and returns those that are settled.
+  async function post(entries) {
+    const api = own.api ?? (await settings())?.api;
+    if (!api) {
+      return entries;
+    }
+    const request = () =>
+      fetch(`${api}/v1/acks`, {
+        method: "POST",
+        // A simple request across origins: it needs no question beforehand.
+        headers: { "Content-Type": "text/plain;charset=UTF-8" },
+        body: JSON.stringify(entries.map((entry) => entry.body)),
+        credentials: "omit",
+        keepalive: true,
+        signal: AbortSignal.timeout(REQUEST_MS),
+      });
+    let answer;
+    try {
+      answer = await request();
+    } catch {
+      // Offline for a moment, as after waking up: once more, and then with the next report.
+      await pause(RETRY_AFTER_MS);
+      answer = await request();
+    }
+    if (answer.status === 207) {
+      const { items } = await answer.json();
+      return entries.filter((_, index) => isFinal(items[index]?.status ?? 500));
+    }
+    return isFinal(answer.status) ? entries : [];
+  }
+
+  function pause(time) {
+    return new Promise((resolve) => setTimeout(resolve, time));
+  }
+
+  // ---- Clicks -------------------------------------------------------------------------------------------------------
+
+  // A browser closes a notification that was clicked, and some say so: that is not the user's closing it.
+  const clickedNow = new Set();
+
+  async function clicked(notification) {
+    const about = notification.data?.redial ?? {};
+    // First of all: the right to open a window ends soon.
+    await lead(notification.data?.url).catch(() => {});
+    if (about.id) {
+      await remember(about.id, { clicked: true }).catch(() => {});
+      await report(about, "clicked");
+    }
+  }
+
+  async function lead(url) {
+    let target = new URL(self.registration.scope);
+    try {
+      target = new URL(url ?? "", self.registration.scope);
+    } catch {
+      // Not a URL: the page that subscribed is where it leads.
+    }
+    if (target.protocol !== "https:" && target.origin !== self.location.origin) {
+      target = new URL(self.registration.scope);
+    }
+    const open = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
+    const there = open.find((page) => page.url.split("#")[0] === target.href.split("#")[0]);
+    return there ? there.focus() : self.clients.openWindow(target.href);
+  }
+
+  async function closed(notification) {
+    const about = notification.data?.redial ?? {};
+    if (!about.id || clickedNow.has(about.id) || (await wasClicked(about.id).catch(() => false))) {
+      return;
+    }
+    await report(about, "closed");
+  }
+
+  // ---- The subscription ---------------------------------------------------------------------------------------------
+
+  function bytes(base64url) {
+    const text = atob(base64url.replaceAll("-", "+").replaceAll("_", "/"));
+    return Uint8Array.from(text, (character) => character.charCodeAt(0));
+  }
+
+  // The browser has replaced or dropped the subscription: sees to it that there is one, and that the API knows it.
+  async function changed(given) {
+    const kept = await settings();
+    if (!kept) {
+      return;
+    }
+    await keepSettings({ ...kept, pending: true });
+    const found = given ?? (await self.registration.pushManager.getSubscription());
+    await put(found ?? (await subscribe(kept.public_key)));
+  }
+
+  async function subscribe(publicKey) {
+    const wanted = { userVisibleOnly: true, applicationServerKey: bytes(publicKey) };
+    const late = pause(SUBSCRIBE_MS).then(() => {
+      throw new Error("the browser's push service does not answer");
+    });
+    return Promise.race([self.registration.pushManager.subscribe(wanted), late]);
+  }
+
+  // A change that could not be told to the API is told with the next push.
+  async function renewIfPending() {
+    try {
+      if ((await settings())?.pending) {
+        await changed(null);
+      }
+    } catch {
+      // The page will see to it when it is next open.
+    }
+  }
+
+  async function put(subscription) {
+    const kept = await settings();
+    const answer = await fetch(`${kept.api}/v1/subscriptions/${encodeURIComponent(kept.subscription)}`, {
+      method: "PUT",
+      headers: { "Content-Type": "application/json", Authorization: `Bearer ${kept.renewal.token}` },
+      body: JSON.stringify({ ...subscription.toJSON(), vapid_key_id: kept.vapid_key_id }),
+      credentials: "omit",
+      signal: AbortSignal.timeout(REQUEST_MS),
+    });
+    if (answer.ok) {
+      const { renewal } = await answer.json();
+      await keepSettings({ ...kept, renewal: renewal ?? kept.renewal, pending: false });
+    } else if (isFinal(answer.status)) {
+      // The token has ended, or the subscription is deleted: only the page can do something, with a new token.
+      await keepSettings({ ...kept, pending: false, refused: answer.status });
+    }
+    return answer.status;
+  }
+
+  // ---- Events -------------------------------------------------------------------------------------------------------
+
+  self.addEventListener("push", (event) => event.waitUntil(pushed(event.data)));
+
+  self.addEventListener("notificationclick", (event) => {
+    const id = event.notification.data?.redial?.id;
+    if (id) {
+      clickedNow.add(id);
+    }
+    event.notification.close();
+    event.waitUntil(clicked(event.notification));
+  });
+
+  self.addEventListener("notificationclose", (event) => event.waitUntil(closed(event.notification)));
+
+  self.addEventListener("pushsubscriptionchange", (event) => event.waitUntil(changed(event.newSubscription)));
+
+  // What a page may ask, each answered over the port that came along: `{ok: value}` or `{error: text}`.
+  const ASKED = {
+    settings,
+    keep: ({ value }) => keepSettings(value),
+    forget: forgetSettings,
+    flush,
+  };
+
+  self.addEventListener("message", (event) => {
+    const port = event.ports[0];
+    const name = event.data?.redial;
+    if (!port || !Object.hasOwn(ASKED, name)) {
+      return;
+    }
+    const answering = Promise.resolve(ASKED[name](event.data)).then(
+      (value) => port.postMessage({ ok: value }),
+      (error) => port.postMessage({ error: String(error) }),
+    );
+    event.waitUntil(answering);
+  });
+})();

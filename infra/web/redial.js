@@ -1,0 +1,316 @@
+// Redial in a page: subscribe this browser with the user's consent on record, renew, unsubscribe.
+//
+//     import { subscribe, RedialError } from "/redial.js";
+//     button.onclick = async () => {
+//       try {
+//         await subscribe(async () => {
+//           const { api, subscription, token, publicKey, vapidKeyId } = await askYourServer();
+//           return { api, subscription, token, publicKey, vapidKeyId, promptVersion: "2026-01" };
+//         });
+//       } catch (error) {
+//         if (!(error instanceof RedialError)) throw error;
+//         show(error.message);
+//       }
+//     };
+//
+// `token` is a subscription token, which your own server gets from the API with its key; the key itself never comes here.
+// Everything that can go wrong is a `RedialError` with a `code` that stays and a `message` for the user.
+
+const WORKER = "/redial-sw.js";
+// Browsers let `subscribe()` wait for ever while they have no connection to their push service.
+const SUBSCRIBE_MS = 30 * 1000;
+const WORKER_MS = 20 * 1000;
+const REQUEST_MS = 15 * 1000;
+
+const MESSAGES = {
+  insecure_context: "Notifications need a secure page: open it over https, or on localhost.",
+  ios_home_screen: "On an iPhone or iPad, add this page to the Home Screen first and open it from there.",
+  no_service_worker: "This browser has no service workers, or does not offer them in a private window.",
+  no_push: "This browser cannot receive pushes.",
+  permission_denied: "Notifications are blocked for this page. Allow them in the browser's settings for this site.",
+  permission_dismissed: "The question about notifications was closed without an answer. Try again.",
+  worker_failed: "The service worker could not be started.",
+  push_service_unreachable: "The browser does not reach its push service. Check the connection and try again.",
+  push_service_refused: "The browser's push service refused the subscription.",
+  api_unreachable: "The server cannot be reached.",
+  api_refused: "The server refused the subscription.",
+  not_subscribed: "This browser is not subscribed.",
+};
+
+/** What went wrong: `code` is one of the names above, `message` a sentence for the user, `cause` the browser's error. */
+export class RedialError extends Error {
+  constructor(code, { detail, status, cause } = {}) {
+    super(detail ? `${MESSAGES[code]} (${detail})` : MESSAGES[code], { cause });
+    this.name = "RedialError";
+    this.code = code;
+    this.status = status;
+  }
+}
+
+/** What keeps this browser from subscribing, as a `RedialError`; `null` if nothing is known to. Asks nobody. */
+export function obstacle() {
+  if (!globalThis.isSecureContext) {
+    return new RedialError("insecure_context");
+  }
+  const missing = !("serviceWorker" in navigator)
+    ? "no_service_worker"
+    : !("PushManager" in globalThis) || !("Notification" in globalThis)
+      ? "no_push"
+      : null;
+  if (missing) {
+    return new RedialError(isApplePortable() && !isInstalled() ? "ios_home_screen" : missing);
+  }
+  return Notification.permission === "denied" ? new RedialError("permission_denied") : null;
+}
+
+// An iPad says that it is a Mac, with a screen that is touched.
+function isApplePortable() {
+  return /iPhone|iPad|iPod/.test(navigator.userAgent) || (/Macintosh/.test(navigator.userAgent) && navigator.maxTouchPoints > 1);
+}
+
+function isInstalled() {
+  return navigator.standalone === true || matchMedia("(display-mode: standalone)").matches;
+}
+
+/**
+ * Subscribes this browser, and makes it known to the API. Call it from a click, before anything that takes time: browsers
+ * ask for permission only then.
+ *
+ * `options` is an object, or a function that gives one once the user has agreed, so that no token is made before. `api` is the API's origin, `subscription` the id to use, `token` a subscription token for it, `publicKey` the VAPID public
+ * key (base64url) and `vapidKeyId` its id, `promptVersion` which wording the user agreed to. `worker` is the path of the
+ * service worker, `tags` those that the token allows.
+ *
+ * Resolves to what the API answered. A subscription under another VAPID key is replaced.
+ */
+export async function subscribe(options) {
+  const hindrance = obstacle();
+  if (hindrance) {
+    throw hindrance;
+  }
+  const permission = await Notification.requestPermission();
+  if (permission !== "granted") {
+    throw new RedialError(permission === "denied" ? "permission_denied" : "permission_dismissed");
+  }
+  const at = new Date().toISOString();
+  const given = typeof options === "function" ? await options() : options;
+  const { api, subscription: id, token, publicKey, vapidKeyId, promptVersion, worker = WORKER, tags } = given;
+  const consent = {
+    at,
+    prompt_version: promptVersion,
+    action: "granted",
+    origin: location.origin,
+  };
+  const registration = await register(worker);
+  const subscribed = await subscribeBrowser(registration, publicKey);
+  const document = await call(`${api}/v1/subscriptions/${encodeURIComponent(id)}`, "PUT", token, {
+    ...subscribed.toJSON(),
+    vapid_key_id: vapidKeyId,
+    consent,
+    ...(tags && { tags }),
+  });
+  await ask(registration, "keep", {
+    value: {
+      api,
+      subscription: document.subscription ?? id,
+      renewal: document.renewal ?? { token },
+      public_key: publicKey,
+      vapid_key_id: vapidKeyId,
+      pending: false,
+    },
+  });
+  return document;
+}
+
+/** What is known of this browser's subscription: `{subscription, api, vapid_key_id, host}`; `null` if it has none. */
+export async function current({ worker = WORKER } = {}) {
+  const found = await existing(worker);
+  if (!found) {
+    return null;
+  }
+  const { settings, subscribed } = found;
+  return {
+    subscription: settings.subscription,
+    api: settings.api,
+    vapid_key_id: settings.vapid_key_id,
+    host: new URL(subscribed.endpoint).host,
+  };
+}
+
+/**
+ * Tells the API that the subscription lives, and replaces it if the browser has dropped it; also sends reports that wait.
+ * For each visit. Resolves to what the API answered, or to `null` if this browser never subscribed.
+ */
+export async function renew({ worker = WORKER } = {}) {
+  if (obstacle()) {
+    return null;
+  }
+  const registration = await navigator.serviceWorker.getRegistration(worker);
+  const settings = registration?.active ? await ask(registration, "settings") : null;
+  if (!settings || Notification.permission !== "granted") {
+    return null;
+  }
+  const subscribed = await subscribeBrowser(registration, settings.public_key);
+  const url = `${settings.api}/v1/subscriptions/${encodeURIComponent(settings.subscription)}`;
+  const body = { ...subscribed.toJSON(), vapid_key_id: settings.vapid_key_id };
+  const document = await call(url, "PUT", settings.renewal.token, body);
+  const renewal = document.renewal ?? settings.renewal;
+  await ask(registration, "keep", { value: { ...settings, renewal, pending: false } });
+  // Not waited for: what cannot be sent now goes with the next.
+  ask(registration, "flush").catch(() => {});
+  return document;
+}
+
+/**
+ * Ends the subscription: first at the API, so that nothing more is sent, then in the browser. The browser's is ended even if
+ * the API cannot be reached; then a `RedialError` says so, and the API learns of it from the push service (410).
+ */
+export async function unsubscribe({ worker = WORKER } = {}) {
+  const found = await existing(worker);
+  if (!found) {
+    throw new RedialError("not_subscribed");
+  }
+  const { registration, settings, subscribed } = found;
+  const url = `${settings.api}/v1/subscriptions/${encodeURIComponent(settings.subscription)}`;
+  let failure = null;
+  try {
+    await ask(registration, "flush");
+    await call(url, "DELETE", settings.renewal.token);
+  } catch (error) {
+    failure = error;
+  }
+  await subscribed.unsubscribe();
+  await ask(registration, "forget");
+  if (failure) {
+    throw failure;
+  }
+}
+
+/**
+ * Calls `listener({event, id, at})` for each notification that the service worker shows, or that the user clicks or closes,
+ * while the page is open. Returns a function that ends it.
+ */
+export function listen(listener) {
+  if (!("serviceWorker" in navigator)) {
+    return () => {};
+  }
+  const heard = ({ data }) => {
+    if (typeof data?.redial === "string") {
+      listener({ event: data.redial, id: data.id, at: data.at });
+    }
+  };
+  navigator.serviceWorker.addEventListener("message", heard);
+  navigator.serviceWorker.startMessages();
+  return () => navigator.serviceWorker.removeEventListener("message", heard);
+}
+
+async function existing(worker) {
+  if (obstacle()?.code && obstacle().code !== "permission_denied") {
+    return null;
+  }
+  const registration = await navigator.serviceWorker.getRegistration(worker);
+  if (!registration?.active) {
+    return null;
+  }
+  const subscribed = await registration.pushManager.getSubscription();
+  const settings = subscribed && (await ask(registration, "settings"));
+  return settings ? { registration, settings, subscribed } : null;
+}
+
+async function register(worker) {
+  let registration;
+  try {
+    registration = await navigator.serviceWorker.register(worker);
+  } catch (cause) {
+    throw new RedialError("worker_failed", { cause });
+  }
+  await within(WORKER_MS, "worker_failed", isActive(registration));
+  return registration;
+}
+
+// `navigator.serviceWorker.ready` would wait for any worker of the page, and for ever if this one fails.
+function isActive(registration) {
+  return new Promise((resolve, reject) => {
+    const worker = registration.active ?? registration.waiting ?? registration.installing;
+    const look = () => {
+      if (registration.active) {
+        resolve();
+      } else if (worker.state === "redundant") {
+        reject(new RedialError("worker_failed"));
+      }
+    };
+    worker.addEventListener("statechange", look);
+    look();
+  });
+}
+
+async function subscribeBrowser(registration, publicKey) {
+  const wanted = { userVisibleOnly: true, applicationServerKey: bytes(publicKey) };
+  const former = await registration.pushManager.getSubscription();
+  if (former) {
+    if (sameBytes(former.options.applicationServerKey, wanted.applicationServerKey)) {
+      return former;
+    }
+    await former.unsubscribe();
+  }
+  try {
+    return await within(SUBSCRIBE_MS, "push_service_unreachable", registration.pushManager.subscribe(wanted));
+  } catch (cause) {
+    if (cause instanceof RedialError) {
+      throw cause;
+    }
+    const denied = cause.name === "NotAllowedError" ? "permission_denied" : "push_service_refused";
+    throw new RedialError(denied, { cause });
+  }
+}
+
+function bytes(base64url) {
+  const text = atob(base64url.replaceAll("-", "+").replaceAll("_", "/"));
+  return Uint8Array.from(text, (character) => character.charCodeAt(0));
+}
+
+function sameBytes(buffer, other) {
+  const one = new Uint8Array(buffer ?? new ArrayBuffer(0));
+  return one.length === other.length && one.every((byte, index) => byte === other[index]);
+}
+
+function within(time, code, promise) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new RedialError(code)), time);
+  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+// Asks the service worker, which alone touches the database.
+async function ask(registration, what, more = {}) {
+  const { port1, port2 } = new MessageChannel();
+  const answered = new Promise((resolve, reject) => {
+    port1.onmessage = ({ data }) => ("error" in data ? reject(new Error(data.error)) : resolve(data.ok));
+  });
+  registration.active.postMessage({ redial: what, ...more }, [port2]);
+  try {
+    return await within(WORKER_MS, "worker_failed", answered);
+  } finally {
+    port1.close();
+  }
+}
+
+async function call(url, method, token, body) {
+  let answer;
+  try {
+    answer = await fetch(url, {
+      method,
+      headers: { Authorization: `Bearer ${token}`, ...(body && { "Content-Type": "application/json" }) },
+      body: body && JSON.stringify(body),
+      credentials: "omit",
+      signal: AbortSignal.timeout(REQUEST_MS),
+    });
+  } catch (cause) {
+    throw new RedialError("api_unreachable", { cause });
+  }
+  if (!answer.ok) {
+    const problem = await answer.json().catch(() => ({}));
+    throw new RedialError("api_refused", { status: answer.status, detail: problem.title ?? `status ${answer.status}` });
+  }
+  return answer.status === 204 ? {} : answer.json();
+}

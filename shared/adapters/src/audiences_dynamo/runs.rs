@@ -1,0 +1,195 @@
+//! Messages to audiences, under way.
+
+use aws_sdk_dynamodb::operation::put_item::PutItemError;
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use aws_sdk_dynamodb::primitives::Blob;
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure};
+use futures_util::future::join_all;
+use rand::RngExt as _;
+use redial_core::audience::{Progress, Run};
+use redial_core::deliver::Body;
+use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionId, Tenant};
+use redial_core::lane::Lane;
+use redial_core::ports::{Audiences, PortError, Randomness as _};
+use redial_core::subscription::Tag;
+use redial_core::time::Timestamp;
+
+use super::{DynamoAudiences, part_key, partition, run_key};
+use crate::attributes::{Item, Read, expiry, ms, n, s};
+use crate::system::System;
+use crate::{aws_error, batch_get};
+
+impl DynamoAudiences {
+    async fn open_one(&self, run: Run) -> Result<(), PortError> {
+        let mut item = run_key(&run.key);
+        let fields = [
+            ("tenant", s(run.key.tenant.as_str())),
+            ("id", s(run.key.id.as_str())),
+            ("lane", s(run.lane.label())),
+            ("body", AttributeValue::B(Blob::new(run.body.expose()))),
+            ("opened_at", ms(run.opened_at)),
+            ("expires_at", expiry(run.kept_until)),
+        ];
+        item.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+        let put = self.client.put_item().table_name(&self.table).set_item(Some(item));
+        let put = put.condition_expression("attribute_not_exists(pk)");
+        match put.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await {
+            Ok(answer) => {
+                self.units.add(answer.consumed_capacity());
+                Ok(())
+            }
+            Err(error) => match error.as_service_error() {
+                Some(PutItemError::ConditionalCheckFailedException(_)) => Ok(()),
+                Some(_) | None => Err(aws_error::of_call("PutItem", &error)),
+            },
+        }
+    }
+}
+
+impl Audiences for DynamoAudiences {
+    async fn open(&self, runs: Vec<Run>) -> Vec<Result<(), PortError>> {
+        join_all(runs.into_iter().map(|run| self.open_one(run))).await
+    }
+
+    async fn load(&self, keys: Vec<DeliveryKey>) -> Vec<Result<Option<Run>, PortError>> {
+        let wanted = keys.iter().map(run_key).collect();
+        match batch_get::get(&self.client, &self.table, wanted).await {
+            Ok(items) => {
+                let found: Vec<Run> = items.iter().filter_map(read).collect();
+                let of = |key: &DeliveryKey| found.iter().find(|run| run.key == *key).cloned();
+                keys.iter().map(|key| Ok(of(key))).collect()
+            }
+            Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
+        }
+    }
+
+    async fn members(
+        &self,
+        tenant: &Tenant,
+        tag: &Tag,
+        shard: u8,
+        after: Option<&SubscriptionId>,
+        most: u16,
+    ) -> Result<Vec<SubscriptionId>, PortError> {
+        let query = self
+            .client
+            .query()
+            .table_name(&self.table)
+            .expression_attribute_values(":pk", s(partition(tenant, tag, shard)))
+            .projection_expression("sk")
+            .limit(i32::from(most));
+        let query = match after {
+            None => query.key_condition_expression("pk = :pk"),
+            Some(after) => query
+                .key_condition_expression("pk = :pk AND sk > :after")
+                .expression_attribute_values(":after", s(after.as_str())),
+        };
+        let page = query.send().await.map_err(|error| aws_error::of_call("Query", &error))?;
+        Ok(page.items().iter().filter_map(|item| SubscriptionId::parse(item.text("sk")?)).collect())
+    }
+
+    async fn progress(&self, run: &DeliveryKey, shard: u8) -> Result<Progress, PortError> {
+        let get = self.client.get_item().table_name(&self.table).set_key(Some(part_key(run, shard)));
+        let answer = get.consistent_read(true).send().await;
+        let answer = answer.map_err(|error| aws_error::of_call("GetItem", &error))?;
+        Ok(answer.item.as_ref().map(progress).unwrap_or_default())
+    }
+
+    async fn advance(&self, run: &Run, shard: u8, from: &Progress, to: &Progress) -> Result<bool, PortError> {
+        // A call that was carried out and not answered is made again, and then the part is not where it was: by this it knows its own
+        // hand, and the part goes on.
+        let hand = format!("{:032x}", System.rng().random::<u128>());
+        let after = to.after.as_ref().map_or(AttributeValue::Null(true), |id| s(id.as_str()));
+        let update = self
+            .client
+            .update_item()
+            .table_name(&self.table)
+            .set_key(Some(part_key(&run.key, shard)))
+            .update_expression(
+                "SET #after = :after, recipients = :recipients, done = :done, expires_at = :end, moved_by = :hand",
+            )
+            .expression_attribute_names("#after", "after")
+            .expression_attribute_values(":after", after)
+            .expression_attribute_values(":recipients", n(to.recipients))
+            .expression_attribute_values(":done", AttributeValue::Bool(to.done))
+            .expression_attribute_values(":end", expiry(run.kept_until))
+            .expression_attribute_values(":hand", s(hand.as_str()))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let update = match &from.after {
+            None => update.condition_expression("attribute_not_exists(pk)"),
+            Some(from) => update
+                .condition_expression("#after = :from AND done = :not_done")
+                .expression_attribute_values(":from", s(from.as_str()))
+                .expression_attribute_values(":not_done", AttributeValue::Bool(false)),
+        };
+        match update.send().await {
+            Ok(answer) => {
+                self.units.add(answer.consumed_capacity());
+                Ok(true)
+            }
+            Err(error) => match error.as_service_error() {
+                Some(UpdateItemError::ConditionalCheckFailedException(found)) => {
+                    Ok(found.item().and_then(|item| item.text("moved_by")) == Some(hand.as_str()))
+                }
+                Some(_) | None => Err(aws_error::of_call("UpdateItem", &error)),
+            },
+        }
+    }
+}
+
+/// Reads an item; `None` if it is not one that this version wrote.
+pub(super) fn read(item: &Item) -> Option<Run> {
+    let body = item.get("body")?.as_b().ok()?.clone().into_inner();
+    Some(Run {
+        key: DeliveryKey {
+            tenant: Tenant::parse(item.text("tenant")?)?,
+            id: DeliveryId::parse(item.text("id")?)?,
+        },
+        lane: Lane::from_label(item.text("lane")?)?,
+        body: Body::new(String::from_utf8(body).ok()?),
+        opened_at: item.time("opened_at")?,
+        kept_until: Timestamp::from_secs(item.number("expires_at")?),
+        cancelled_at: item.time("cancelled_at"),
+    })
+}
+
+pub(super) fn progress(item: &Item) -> Progress {
+    Progress {
+        after: item.text("after").and_then(SubscriptionId::parse),
+        recipients: item.number("recipients").unwrap_or_default(),
+        done: item.truth("done"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run() -> Run {
+        Run {
+            key: DeliveryKey {
+                tenant: Tenant::parse("acme").expect("valid"),
+                id: DeliveryId::parse("news").expect("valid"),
+            },
+            lane: Lane::Bulk,
+            body: Body::new("{}".to_owned()),
+            opened_at: Timestamp::from_secs(1_800_000_000),
+            kept_until: Timestamp::from_secs(1_801_000_000),
+            cancelled_at: None,
+        }
+    }
+
+    #[test]
+    fn an_item_of_another_form_is_none() {
+        let mut item = run_key(&run().key);
+        assert_eq!(read(&item), None);
+        item.insert("body".to_owned(), AttributeValue::B(Blob::new([0xff])));
+        assert_eq!(read(&item), None);
+    }
+
+    #[test]
+    fn a_part_that_nobody_walked_is_at_its_beginning() {
+        assert_eq!(progress(&Item::new()), Progress::default());
+    }
+}

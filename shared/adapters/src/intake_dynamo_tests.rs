@@ -1,0 +1,89 @@
+//! What is inserted, held against what a claim reads.
+
+use redial_core::endpoint::{EndpointHash, HashKeys};
+use redial_core::identity::{Attempt, DeliveryId, Lineage, SubscriptionId, Tenant};
+use redial_core::ledger::{Ask, Judgement, judge};
+use redial_core::message::IdSource;
+
+use super::*;
+
+fn print(content: &str) -> EndpointHash {
+    HashKeys::parse("k1:0123456789abcdef").expect("valid").fingerprint(content.as_bytes())
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_secs(1_800_000_000)
+}
+
+fn entrance() -> Entrance {
+    Entrance {
+        key: DeliveryKey {
+            tenant: Tenant::parse("acme").expect("valid"),
+            id: DeliveryId::parse("m1").expect("valid"),
+        },
+        fingerprint: print("content"),
+        channel: None,
+        endpoint_hash: None,
+        subscription: SubscriptionId::parse("s1"),
+        not_before: None,
+    }
+}
+
+/// What an insertion leaves in the table.
+fn written(entrance: &Entrance) -> Item {
+    let config = aws_sdk_dynamodb::Config::builder()
+        .behavior_version(aws_sdk_dynamodb::config::BehaviorVersion::latest())
+        .build();
+    let intake = DynamoIntake::new(Client::from_conf(config), "deliveries".to_owned());
+    let Statement { text, values } = intake.insert(entrance, now());
+    let names = text.split('\'').skip(1).step_by(2).map(str::to_owned);
+    names.zip(values).collect()
+}
+
+fn ask(attempt: u32, fingerprint: EndpointHash) -> Ask {
+    Ask {
+        key: entrance().key,
+        turn: Turn { lineage: Lineage(0), attempt: Attempt(attempt) },
+        lease_token: "invocation".to_owned(),
+        lease_until: now().plus(std::time::Duration::from_secs(40)),
+        source_message: "sqs-1".to_owned(),
+        fingerprint,
+        id_source: IdSource::Producer,
+    }
+}
+
+#[test]
+fn what_is_entered_anybody_may_claim_without_doubt() {
+    let stored = entry(&written(&entrance())).expect("an entry");
+    assert_eq!(judge(&stored, &ask(0, print("content")), now()), Judgement::Claim { in_doubt: false });
+    assert_eq!(judge(&stored, &ask(1, print("content")), now()), Judgement::Claim { in_doubt: false });
+    assert_eq!(judge(&stored, &ask(0, print("another")), now()), Judgement::Conflict);
+    assert_eq!((stored.state, stored.turn), (State::Queued, Turn::default()));
+    assert_eq!(stored.subscription, SubscriptionId::parse("s1"));
+}
+
+#[test]
+fn an_entry_outlives_the_message_that_waits_for_it() {
+    let at = now().plus(std::time::Duration::from_secs(86_400 * 300));
+    let item = written(&Entrance { not_before: Some(at), ..entrance() });
+    let expires: i64 = item.number("expires_at").expect("a number");
+    assert_eq!(expires, at.as_secs() + 15 * 86_400);
+    assert_eq!(item.time("not_before"), Some(at));
+}
+
+#[test]
+fn what_is_stored_of_a_delivery_is_found_with_its_attempts_in_order_and_what_was_acknowledged() {
+    let mut item = written(&entrance());
+    assert_eq!(known(&item).expect("known").channel, None);
+    let attempt = |n: u32| format!(r#"{{"l":0,"n":{n},"at":1,"v":"retry"}}"#);
+    // More than there are places: the seventeenth lies in the first one's.
+    item.insert(attribute(0), s(attempt(16)));
+    item.insert(attribute(1), s(attempt(1)));
+    item.insert("channel".to_owned(), s("web_push"));
+    item.insert("clicked_at".to_owned(), ms(now()));
+    let known = known(&item).expect("known");
+    let order: Vec<u32> = known.attempts.iter().map(|it| it.turn().attempt.0).collect();
+    assert_eq!(order, [1, 16]);
+    assert_eq!(known.channel, Some(Channel::WebPush));
+    assert_eq!(known.acknowledged, [(AckEvent::Clicked, now())]);
+}

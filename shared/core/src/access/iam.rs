@@ -1,0 +1,117 @@
+//! AWS principals that call the API with their own credentials.
+//!
+//! API Gateway and function URLs in IAM mode name the caller by its ARN. Whoever has assumed a role comes under another ARN each
+//! time, `arn:aws:sts::111122223333:assumed-role/NAME/SESSION`, in which the role's path is missing; so a role is known here by
+//! its account and its name, which is unique in the account whatever its path (IAM API reference, CreateRole). Users keep
+//! their path, which is part of what they call with.
+
+use std::fmt;
+
+/// The longest ARN that is taken: AWS's own limit (IAM API reference, `arnType`).
+const MAX: usize = 2048;
+
+/// A principal: `arn:…:iam::<account>:user/…`, `arn:…:iam::<account>:role/<name>` for all sessions of a role,
+/// `arn:…:iam::<account>:root`, or `arn:…:sts::<account>:federated-user/…`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct IamArn(String);
+
+impl IamArn {
+    /// Reads the ARN of a principal, or of a session of a role; `None` if it is neither.
+    pub fn parse(text: &str) -> Option<Self> {
+        if text.len() > MAX || !text.bytes().all(|b| b.is_ascii_graphic()) || text.contains('*') {
+            return None;
+        }
+        let (partition, rest) = text.strip_prefix("arn:")?.split_once(':')?;
+        let (service, rest) = rest.split_once("::")?;
+        let (account, resource) = rest.split_once(':')?;
+        let is_partition = partition == "aws" || partition.starts_with("aws-");
+        if !is_partition || account.len() != 12 || !account.bytes().all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        let (kind, name) = resource.split_once('/').unwrap_or((resource, ""));
+        let known = match (service, kind) {
+            ("iam", "role") => return Self::role(partition, account, name.rsplit('/').next()?),
+            ("sts", "assumed-role") => {
+                let (role, session) = name.split_once('/')?;
+                let is_one = !session.is_empty() && !session.contains('/');
+                return is_one.then(|| Self::role(partition, account, role))?;
+            }
+            ("iam", "root") => resource == "root",
+            ("iam", "user") | ("sts", "federated-user") => name.split('/').all(|part| !part.is_empty()),
+            (_, _) => false,
+        };
+        known.then(|| Self(text.to_owned()))
+    }
+
+    fn role(partition: &str, account: &str, name: &str) -> Option<Self> {
+        (!name.is_empty()).then(|| Self(format!("arn:{partition}:iam::{account}:role/{name}")))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for IamArn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_sessions_of_a_role_are_the_role() {
+        let role = "arn:aws:iam::111122223333:role/Sender";
+        for text in [
+            role,
+            "arn:aws:iam::111122223333:role/teams/shop/Sender",
+            "arn:aws:sts::111122223333:assumed-role/Sender/i-0abc",
+            "arn:aws:sts::111122223333:assumed-role/Sender/anna@example.org",
+        ] {
+            assert_eq!(IamArn::parse(text).expect("a role").as_str(), role, "{text}");
+        }
+        let other = IamArn::parse("arn:aws:sts::444455556666:assumed-role/Sender/i-0abc");
+        assert_ne!(other, IamArn::parse(role), "another account's");
+    }
+
+    #[test]
+    fn other_principals_are_as_they_are() {
+        for text in [
+            "arn:aws:iam::111122223333:user/anna",
+            "arn:aws-cn:iam::111122223333:user/teams/anna",
+            "arn:aws:iam::111122223333:root",
+            "arn:aws:sts::111122223333:federated-user/anna",
+        ] {
+            assert_eq!(IamArn::parse(text).map(|arn| arn.to_string()), Some(text.to_owned()));
+        }
+    }
+
+    #[test]
+    fn what_is_no_principal_is_refused() {
+        for text in [
+            "",
+            "anna",
+            "arn:aws:iam::111122223333:role/",
+            "arn:aws:iam::111122223333:role/*",
+            "arn:aws:iam::1111:user/anna",
+            "arn:aws:iam::111122223333:user/",
+            "arn:aws:iam::111122223333:user",
+            "arn:aws:iam::111122223333:group/all",
+            "arn:aws:iam::111122223333:root/",
+            "arn:aws:sts::111122223333:assumed-role/Sender",
+            "arn:aws:sts::111122223333:assumed-role/Sender/",
+            "arn:aws:sts::111122223333:assumed-role/Sender/a/b",
+            "arn:aws:sts::111122223333:assumed-role//a",
+            "arn:aws:s3:::bucket",
+            "arn:gcp:iam::111122223333:user/anna",
+            "arn:aws:iam::111122223333:user/an na",
+            &format!("arn:aws:iam::111122223333:user/{}", "a".repeat(2048)),
+        ] {
+            assert_eq!(IamArn::parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! What is stored of an API key, or of the right of an AWS principal.
+
+use std::collections::BTreeSet;
+
+use super::{ApiKey, ApiKeyId, Grant, IamArn, Principal, Scope, SecretDigest};
+use crate::identity::Tenant;
+use crate::time::Timestamp;
+
+/// What has to be shown.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Credential {
+    /// The key of this digest.
+    Key(SecretDigest),
+    /// The AWS credentials of this principal.
+    Iam(IamArn),
+}
+
+/// A key, or a principal's right, as it is stored: for one tenant and some scopes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StoredKey {
+    /// Its name.
+    pub id: ApiKeyId,
+    /// For whom it speaks.
+    pub tenant: Tenant,
+    /// For what.
+    pub scopes: BTreeSet<Scope>,
+    /// What has to be shown.
+    pub credential: Credential,
+    /// What its operator calls it.
+    pub label: Option<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// The first moment at which it is no longer good; `None` for never.
+    pub expires_at: Option<Timestamp>,
+    /// When it was revoked. It is no longer good from then on, whatever any clock says.
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// Whether a key is good.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// It is.
+    Active,
+    /// Its time is over.
+    Expired,
+    /// An operator has ended it.
+    Revoked,
+}
+
+impl Standing {
+    /// The stable label.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Expired => "expired",
+            Self::Revoked => "revoked",
+        }
+    }
+}
+
+impl StoredKey {
+    /// The longest label, in bytes.
+    pub const MAX_LABEL: usize = 64;
+
+    /// Whether it is good at `now`.
+    pub fn standing(&self, now: Timestamp) -> Standing {
+        if self.revoked_at.is_some() {
+            Standing::Revoked
+        } else if self.expires_at.is_some_and(|end| now >= end) {
+            Standing::Expired
+        } else {
+            Standing::Active
+        }
+    }
+
+    /// Whether it is good at `now`, and this is the key that it is stored of. Takes as long for a wrong secret as for the right.
+    pub fn admits(&self, key: &ApiKey, now: Timestamp) -> bool {
+        let is_it = match &self.credential {
+            Credential::Key(digest) => digest.is_of(key),
+            Credential::Iam(_) => false,
+        };
+        is_it & (self.standing(now) == Standing::Active)
+    }
+
+    /// What whoever shows this key may do at `now`; `None` unless [`Self::admits`].
+    pub fn grant_to(&self, key: &ApiKey, now: Timestamp) -> Option<Grant> {
+        self.admits(key, now).then(|| self.grant(Principal::Key(self.id.clone())))
+    }
+
+    /// What this principal may do at `now`, whom AWS has authenticated; `None` if it is another's right, or no longer good.
+    pub fn grant_to_iam(&self, caller: &IamArn, now: Timestamp) -> Option<Grant> {
+        let is_it = match &self.credential {
+            Credential::Key(_) => false,
+            Credential::Iam(arn) => arn == caller,
+        };
+        let admitted = is_it && self.standing(now) == Standing::Active;
+        admitted.then(|| self.grant(Principal::Iam(caller.clone())))
+    }
+
+    fn grant(&self, principal: Principal) -> Grant {
+        let (tenant, scopes) = (self.tenant.clone(), self.scopes.clone());
+        Grant { tenant, scopes, subscription: None, tags: None, principal }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(byte: u8) -> ApiKey {
+        ApiKey::generate(&[byte; 64])
+    }
+
+    fn stored(credential: Credential) -> StoredKey {
+        StoredKey {
+            id: key(7).id().clone(),
+            tenant: Tenant::parse("acme").expect("valid"),
+            scopes: [Scope::Send].into(),
+            credential,
+            label: None,
+            created_at: Timestamp::from_secs(100),
+            expires_at: None,
+            revoked_at: None,
+        }
+    }
+
+    fn of_key() -> StoredKey {
+        stored(Credential::Key(SecretDigest::of(&key(7))))
+    }
+
+    fn arn(name: &str) -> IamArn {
+        IamArn::parse(&format!("arn:aws:iam::111122223333:role/{name}")).expect("a role")
+    }
+
+    #[test]
+    fn the_right_key_is_granted_what_is_stored_and_no_other_key_anything() {
+        let now = Timestamp::from_secs(200);
+        let grant = of_key().grant_to(&key(7), now).expect("it is the key");
+        assert_eq!(grant.principal, Principal::Key(key(7).id().clone()));
+        assert_eq!((grant.tenant.as_str(), grant.scopes), ("acme", [Scope::Send].into()));
+        assert_eq!((grant.subscription, grant.tags), (None, None));
+        assert!(of_key().admits(&key(7), now));
+        assert_eq!(of_key().grant_to(&key(8), now), None);
+        assert_eq!(of_key().grant_to_iam(&arn("Sender"), now), None);
+    }
+
+    /// Two keys of one id: whoever knows an id and makes up a secret.
+    #[test]
+    fn another_secret_under_the_same_id_is_not_admitted() {
+        let mut random = [7; ApiKey::RANDOM_BYTES];
+        random[63] = 8;
+        let forged = ApiKey::generate(&random);
+        assert_eq!(forged.id(), key(7).id());
+        assert!(!of_key().admits(&forged, Timestamp::from_secs(200)));
+    }
+
+    #[test]
+    fn a_key_is_good_until_the_millisecond_before_it_expires() {
+        let end = Timestamp::from_secs(300);
+        let stored = StoredKey { expires_at: Some(end), ..of_key() };
+        let before = Timestamp::from_ms(end.as_ms() - 1);
+        assert!(stored.admits(&key(7), before) && !stored.admits(&key(7), end));
+        assert_eq!((stored.standing(before), stored.standing(end)), (Standing::Active, Standing::Expired));
+        let principal = StoredKey { expires_at: Some(end), ..self::stored(Credential::Iam(arn("Sender"))) };
+        assert!(principal.grant_to_iam(&arn("Sender"), before).is_some());
+        assert_eq!(principal.grant_to_iam(&arn("Sender"), end), None);
+    }
+
+    #[test]
+    fn a_revoked_key_is_not_admitted_even_by_a_clock_that_is_behind() {
+        let stored = StoredKey { revoked_at: Some(Timestamp::from_secs(300)), ..of_key() };
+        for secs in [200, 300, 400] {
+            assert_eq!(stored.grant_to(&key(7), Timestamp::from_secs(secs)), None);
+        }
+        assert_eq!(stored.standing(Timestamp::from_secs(200)).label(), "revoked");
+    }
+
+    #[test]
+    fn a_principal_is_granted_what_is_stored_for_it_and_no_key_opens_its_right() {
+        let now = Timestamp::from_secs(200);
+        let stored = stored(Credential::Iam(arn("Sender")));
+        let grant = stored.grant_to_iam(&arn("Sender"), now).expect("its right");
+        assert_eq!(grant.principal, Principal::Iam(arn("Sender")));
+        assert_eq!(stored.grant_to_iam(&arn("Other"), now), None);
+        assert!(!stored.admits(&key(7), now), "a key of the same id");
+    }
+
+    #[test]
+    fn debug_shows_neither_secret_nor_digest() {
+        let shown = format!("{:?}", of_key());
+        assert!(shown.contains("SecretDigest(redacted)"), "{shown}");
+        assert!(!shown.contains(&SecretDigest::of(&key(7)).to_text()), "{shown}");
+    }
+}

@@ -1,0 +1,45 @@
+//! The message that moves a part of an audience on: `{"expand": "news-17", "tenant": "acme", "shard": 3}`.
+
+use super::SHARDS;
+use crate::identity::{DeliveryId, DeliveryKey, Tenant};
+use crate::lane::Lane;
+use crate::ports::{Outgoing, Queue};
+use crate::route::DelaySeconds;
+use crate::shape::{self, Object};
+
+/// Which part of which message to an audience is to go on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Expansion {
+    /// The message.
+    pub run: DeliveryKey,
+    /// The part, from 0.
+    pub shard: u8,
+}
+
+impl Expansion {
+    /// Those of all parts.
+    pub fn all(run: DeliveryKey) -> impl Iterator<Item = Self> {
+        (0..SHARDS).map(move |shard| Self { run: run.clone(), shard })
+    }
+
+    /// Takes its fields out of a body; `None` if it has no `expand`.
+    pub(crate) fn take(object: &mut Object<'_>) -> Option<Self> {
+        object.raw("expand")?;
+        let id = object.required("expand", "the id of a message to an audience", |raw| {
+            DeliveryId::parse(&shape::string(raw)?)
+        });
+        let tenant = object.required("tenant", "a tenant", |raw| Tenant::parse(&shape::string(raw)?));
+        let shard = object.required("shard", "an integer from 0 to 15", |raw| {
+            shape::unsigned(raw).and_then(|n| u8::try_from(n).ok()).filter(|n| *n < SHARDS)
+        });
+        Some(Self { run: DeliveryKey { tenant: tenant?, id: id? }, shard: shard? })
+    }
+
+    /// It, on its way to the retry queue of that lane.
+    pub fn outgoing(&self, lane: Lane, delay: DelaySeconds) -> Outgoing {
+        let Self { run, shard } = self;
+        let body = serde_json::json!({ "expand": run.id, "tenant": run.tenant, "shard": shard });
+        let tenant = Some(run.tenant.clone());
+        Outgoing { queue: Queue::Retry(lane), body: body.to_string(), delay, tenant }
+    }
+}

@@ -1,0 +1,51 @@
+//! The guard against a provider's bad day: how many endpoints may turn gone together before nothing is deleted any more.
+
+use std::time::Duration;
+
+use crate::time::Timestamp;
+
+/// The guard that keeps a provider's bad day from deleting an audience.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct SpikeGuard {
+    /// The time in which endpoints that turn gone are counted together.
+    pub window: Duration,
+    /// So many are never unusual.
+    pub at_least: u32,
+    /// The share of a tenant's subscriptions, 0 to 1, that is unusual.
+    pub share: f64,
+}
+
+impl Default for SpikeGuard {
+    /// Five minutes; more than 5 % and at least 10. A push service loses about 0.1 % of its endpoints a day.
+    fn default() -> Self {
+        Self { window: Duration::from_secs(300), at_least: 10, share: 0.05 }
+    }
+}
+
+impl SpikeGuard {
+    /// Whether `gone` of a tenant's `all` subscriptions within a window are so many that nothing may be deleted.
+    /// `all` counts those that are gone, too.
+    pub fn is_unusual(&self, gone: u32, all: u64) -> bool {
+        gone >= self.at_least && f64::from(gone) > self.share * all as f64
+    }
+
+    /// The number of the window that `at` lies in.
+    pub fn window_of(&self, at: Timestamp) -> i64 {
+        at.as_secs() / i64::try_from(self.window.as_secs().max(1)).unwrap_or(i64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thirty_of_a_hundred_are_unusual_and_three_of_a_thousand_are_not() {
+        let guard = SpikeGuard::default();
+        assert!(guard.is_unusual(30, 100));
+        assert!(!guard.is_unusual(3, 1000));
+        assert!(!guard.is_unusual(3, 3), "a handful is never unusual");
+        assert!(!guard.is_unusual(50, 1000), "5 % is the most that is usual");
+        assert!(guard.is_unusual(51, 1000));
+    }
+}

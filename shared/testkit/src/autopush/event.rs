@@ -1,0 +1,116 @@
+//! What a push server saw and did, one entry each, in order.
+
+/// An entry of the server's journal. `message` is the last part of the Location that the sender was given; `endpoint` is the
+/// URL that it posted to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A browser connected. From now on its pages can subscribe.
+    Hello {
+        /// Its name, from now on.
+        uaid: String,
+        /// Whether it came back under a name that the server knew.
+        known: bool,
+    },
+    /// A page subscribed.
+    Registered {
+        /// The browser.
+        uaid: String,
+        /// Its name of the subscription.
+        channel: String,
+        /// Where to post to.
+        endpoint: String,
+    },
+    /// A page unsubscribed. A post to the endpoint is answered 410 from now on.
+    Unregistered {
+        /// The browser.
+        uaid: String,
+        /// Its name of the subscription.
+        channel: String,
+        /// Where it was posted to; `None` if the server knew no such channel.
+        endpoint: Option<String>,
+    },
+    /// A message went over the websocket.
+    Notified {
+        /// Where it was posted to.
+        endpoint: String,
+        /// Which one.
+        message: String,
+    },
+    /// The browser was away: the message waits for it.
+    Kept {
+        /// Where it was posted to.
+        endpoint: String,
+        /// Which one.
+        message: String,
+    },
+    /// A message will not be delivered.
+    Dropped {
+        /// Where it was posted to.
+        endpoint: String,
+        /// Which one.
+        message: String,
+        /// Why not.
+        why: Why,
+    },
+    /// The browser says what became of a message.
+    Acked {
+        /// Where it was posted to; `None` if the server knew no such channel.
+        endpoint: Option<String>,
+        /// Which one.
+        message: String,
+        /// What became of it.
+        code: Code,
+    },
+    /// The service worker failed with a message that it had been given: 301 for an exception, 302 for a promise that was
+    /// rejected, 303 for the browser's own error.
+    Nacked {
+        /// Which one.
+        message: String,
+        /// The browser's number for it.
+        code: u64,
+    },
+    /// A browser's websocket ended.
+    Left {
+        /// The browser.
+        uaid: String,
+    },
+}
+
+/// Why a message was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Its TTL is 0, and the browser was away.
+    NotToBeKept,
+    /// Its TTL had passed when the browser came back.
+    Expired,
+    /// A newer one with the same Topic took its place.
+    Replaced,
+    /// Its sender withdrew it.
+    Withdrawn,
+    /// The browser came back under another name, or unsubscribed.
+    Unsubscribed,
+}
+
+/// What a browser says of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// 100: decrypted, and given to the service worker.
+    Decrypted,
+    /// 101: not decrypted.
+    NotDecrypted,
+    /// 102: not delivered for another reason.
+    NotDelivered,
+    /// Another number.
+    Other(u64),
+}
+
+impl Code {
+    pub(super) fn from_number(number: u64) -> Self {
+        match number {
+            100 => Self::Decrypted,
+            101 => Self::NotDecrypted,
+            102 => Self::NotDelivered,
+            other => Self::Other(other),
+        }
+    }
+}

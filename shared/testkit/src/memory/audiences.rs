@@ -1,0 +1,62 @@
+//! Audiences in memory: who belongs to one follows from the subscriptions' tags.
+
+use redial_core::audience::{Progress, Run, shard_of};
+use redial_core::identity::{DeliveryKey, SubscriptionId, Tenant};
+use redial_core::ports::{Audiences, PortError};
+use redial_core::subscription::Tag;
+
+use super::World;
+
+impl Audiences for World {
+    async fn open(&self, runs: Vec<Run>) -> Vec<Result<(), PortError>> {
+        self.effect_on_each("audiences.open", runs, |state, run| {
+            state.runs.entry(run.key.clone()).or_insert(run);
+        })
+        .await
+    }
+
+    async fn load(&self, keys: Vec<DeliveryKey>) -> Vec<Result<Option<Run>, PortError>> {
+        self.effect_on_each("audiences.load", keys, |state, key| state.runs.get(&key).cloned()).await
+    }
+
+    async fn members(
+        &self,
+        tenant: &Tenant,
+        tag: &Tag,
+        shard: u8,
+        after: Option<&SubscriptionId>,
+        most: u16,
+    ) -> Result<Vec<SubscriptionId>, PortError> {
+        self.effect("audiences.members", |state| {
+            let of_tenant = state.subscriptions.iter().filter(|(key, _)| key.tenant == *tenant);
+            let bears = of_tenant.filter(|(_, it)| it.tags.contains(tag)).map(|(key, _)| &key.id);
+            let ids = bears.filter(|id| shard_of(id) == shard && after.is_none_or(|after| *id > after));
+            ids.take(usize::from(most)).cloned().collect()
+        })
+        .await
+    }
+
+    async fn progress(&self, run: &DeliveryKey, shard: u8) -> Result<Progress, PortError> {
+        self.effect("audiences.progress", |state| {
+            state.progress.get(&(run.clone(), shard)).cloned().unwrap_or_default()
+        })
+        .await
+    }
+
+    async fn advance(&self, run: &Run, shard: u8, from: &Progress, to: &Progress) -> Result<bool, PortError> {
+        self.effect("audiences.advance", |state| {
+            if let Some((part, progress)) =
+                state.crossing.take_if(|(part, _)| *part == (run.key.clone(), shard))
+            {
+                state.progress.insert(part, progress);
+            }
+            let at = state.progress.entry((run.key.clone(), shard)).or_default();
+            let is_there = at == from;
+            if is_there {
+                *at = to.clone();
+            }
+            is_there
+        })
+        .await
+    }
+}

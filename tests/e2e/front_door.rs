@@ -1,0 +1,173 @@
+//! The HTTP API of the deployed template, through its function URL: a browser subscribes with a token, a sender sends to it and
+//! reads what became of it.
+
+use redial_adapters::access_dynamo::{Created, DynamoAccess, new_key};
+use redial_core::access::{Credential, Scope, SecretDigest, StoredKey};
+use redial_core::identity::Tenant;
+use redial_core::time::Timestamp;
+use redial_tests::cloud_logs;
+use redial_tests::deployment::Deployment;
+use reqwest::{Client, Method, RequestBuilder, Response};
+use serde_json::{Value, json};
+
+/// The API, and somebody who calls it.
+struct Caller {
+    client: Client,
+    api: String,
+    shown: Option<String>,
+}
+
+impl Caller {
+    fn of(it: &Deployment) -> Self {
+        let client = Client::builder().no_proxy().tls_certs_only([]).build().expect("a client");
+        Self { client, api: it.description().api_url.clone().expect("the stack has an API"), shown: None }
+    }
+
+    /// The same, who shows this.
+    fn showing(&self, shown: &str) -> Self {
+        let (client, api) = (self.client.clone(), self.api.clone());
+        Self { client, api, shown: Some(shown.to_owned()) }
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let request = self.client.request(method, format!("{}{path}", self.api));
+        match &self.shown {
+            Some(shown) => request.bearer_auth(shown),
+            None => request,
+        }
+    }
+
+    async fn send(&self, method: Method, path: &str, body: &Value) -> (u16, Value) {
+        let request = self.request(method, path).header("content-type", "application/json");
+        told(request.body(body.to_string()).send().await.expect("it answers")).await
+    }
+
+    async fn get(&self, path: &str) -> (u16, Value) {
+        told(self.request(Method::GET, path).send().await.expect("it answers")).await
+    }
+}
+
+async fn told(answer: Response) -> (u16, Value) {
+    let status = answer.status().as_u16();
+    let text = answer.text().await.expect("text");
+    (status, serde_json::from_str(&text).unwrap_or(Value::Null))
+}
+
+/// A key of acme's for everything.
+pub(crate) async fn key(it: &Deployment) -> String {
+    let access = DynamoAccess::new(it.dynamodb.clone(), it.description().tables.control.clone());
+    let key = new_key().expect("randomness");
+    let now = Timestamp::from_secs(1_700_000_000);
+    let stored = StoredKey {
+        id: key.id().clone(),
+        tenant: Tenant::parse("acme").expect("valid"),
+        scopes: Scope::ALL.into(),
+        credential: Credential::Key(SecretDigest::of(&key)),
+        label: None,
+        created_at: now,
+        expires_at: None,
+        revoked_at: None,
+    };
+    assert!(matches!(access.create(&stored, now).await, Ok(Created::Yes)));
+    key.expose()
+}
+
+#[tokio::test]
+async fn a_browser_subscribes_and_is_sent_to_once_and_leaves() {
+    let it = Deployment::up_with(|options| {
+        let origins = ("ApiCorsOrigins".to_owned(), "https://shop.example".to_owned());
+        options.parameters.extend([origins]);
+    })
+    .await;
+    let (anybody, browser) = (Caller::of(&it), it.subscriber());
+    let sender = anybody.showing(&key(&it).await);
+
+    assert_eq!(anybody.get("/v1/health").await.1["status"], "ok");
+    let (_, keys) = anybody.get("/v1/keys").await;
+    assert_eq!(keys["keys"][0]["public_key"], it.description().vapid_public_key.as_str());
+
+    // The sender's server gives its page a token, and the page subscribes with it.
+    let wish = json!({"subscription": "s1", "tags": ["news"]});
+    let (status, token) = sender.send(Method::POST, "/v1/subscription-tokens", &wish).await;
+    assert_eq!(status, 201, "{token}");
+    let page = anybody.showing(token["token"].as_str().expect("a token"));
+    let mut document = browser.json();
+    document["tags"] = json!(["news"]);
+    document["consent"] = json!({"at": "2026-01-01T10:00:00Z", "prompt_version": "v1", "action": "granted", "origin": "https://shop.example"});
+    let (status, stored) = page.send(Method::PUT, "/v1/subscriptions/s1", &document).await;
+    assert_eq!((status, &stored["tags"]), (201, &json!(["news"])), "{stored}");
+    assert_eq!(page.send(Method::PUT, "/v1/subscriptions/s1", &document).await.0, 200);
+
+    // Twice the same is one delivery, and the same id with another content is none.
+    let message = json!({"idempotency_key": "order 17", "to": {"subscription": "s1"}, "payload": {"n": 17}});
+    let (status, sent) = sender.send(Method::POST, "/v1/messages", &message).await;
+    assert_eq!((status, &sent["duplicate"]), (202, &json!(false)), "{sent}");
+    let path = format!("/v1/messages/{}", sent["id"].as_str().expect("an id"));
+    let known = it
+        .until("it is sent", async || Some(sender.get(&path).await.1).filter(|it| it["state"] == "sent"))
+        .await;
+    assert_eq!(
+        (&known["channel"], &known["final"], &known["status"]),
+        (&json!("web_push"), &json!(true), &json!(201))
+    );
+    assert_eq!(known["attempts"].as_array().map(Vec::len), Some(1));
+    let (status, again) = sender.send(Method::POST, "/v1/messages", &message).await;
+    assert_eq!((status, &again["state"], &again["duplicate"]), (202, &json!("sent"), &json!(true)));
+    let mut other = message.clone();
+    other["payload"] = json!({"n": 18});
+    let (status, conflict) = sender.send(Method::POST, "/v1/messages", &other).await;
+    assert_eq!((status, &conflict["type"]), (409, &json!("urn:redial:problem:id_conflict")));
+    it.until_quiet().await;
+    let received = it.push.received(&browser.endpoint);
+    assert_eq!(received.len(), 1);
+
+    // A batch, in both lanes, with one that is no message.
+    let batch = json!([{"id": "a", "to": {"subscription": "s1"}}, {"id": "b", "to": {"subscription": "s1"}, "class": "campaign"}, {}]);
+    let (status, items) = sender.send(Method::POST, "/v1/messages", &batch).await;
+    let statuses: Vec<_> =
+        items["items"].as_array().expect("items").iter().map(|item| item["status"].clone()).collect();
+    assert_eq!((status, statuses), (207, vec![json!(202), json!(202), json!(422)]));
+    it.until_state("a", "sent").await;
+    it.until_state("b", "sent").await;
+
+    // Its user leaves.
+    let gone = page.request(Method::DELETE, "/v1/subscriptions/s1").send().await.expect("it answers");
+    assert_eq!(gone.status().as_u16(), 204);
+    assert_eq!(sender.get("/v1/subscriptions/s1").await.0, 410);
+
+    for (caller, path, status) in [
+        (&anybody, "/v1/messages/a", 401),
+        (&page, "/v1/messages/a", 403),
+        (&sender, "/v1/messages/x", 404),
+        (&sender, "/v1/x", 404),
+    ] {
+        let answer = caller.request(Method::GET, path).send().await.expect("it answers");
+        assert_eq!(answer.headers()["content-type"], "application/problem+json");
+        assert_eq!(answer.status().as_u16(), status, "{path}");
+    }
+    let preflight = anybody.request(Method::OPTIONS, "/v1/subscriptions/s1");
+    let preflight =
+        preflight.header("origin", "https://shop.example").header("access-control-request-method", "PUT");
+    let preflight = preflight.send().await.expect("it answers");
+    assert_eq!(preflight.headers()["access-control-allow-origin"], "https://shop.example");
+
+    let function = &it.description().functions.ingest;
+    let answer = it.lambda.get_function_configuration().function_name(function).send().await;
+    let group = answer.expect("the function is there").logging_config.and_then(|it| it.log_group);
+    let lines = cloud_logs::lines(&it.description().endpoint, &group.expect("it has a group")).await;
+    assert!(lines.iter().any(|line| line.text.contains("/v1/messages/{id}")), "{lines:?}");
+    let log = lines.iter().map(|line| line.text.as_str()).collect::<String>() + &it.stack().log();
+    let (key, token) = (sender.shown.as_ref().expect("a key"), page.shown.as_ref().expect("a token"));
+    for secret in [&browser.endpoint, &browser.p256dh, &browser.auth, key, token] {
+        assert!(!log.contains(secret.as_str()));
+    }
+}
+
+#[tokio::test]
+async fn a_stack_without_the_api_has_no_address() {
+    let it = Deployment::up_with(|options| {
+        options.parameters.insert("ApiKind".to_owned(), "None".to_owned());
+    })
+    .await;
+    assert_eq!(it.description().api_url, None);
+}
