@@ -6,6 +6,7 @@
 mod delivery_options;
 pub mod parse;
 mod refusal;
+mod to;
 pub mod travel;
 
 use std::borrow::Cow;
@@ -17,18 +18,18 @@ use serde_json::value::RawValue;
 pub use delivery_options::{Class, EventType, Topic, Urgency};
 pub use parse::{Inbound, QueueKind, parse};
 pub use refusal::Refusal;
+pub(crate) use to::PushFields;
+pub use to::To;
 pub use travel::Travel;
 
-use crate::audience::{Audience, RecipientRef};
+use crate::audience::RecipientRef;
 use crate::channel::Channel;
-use crate::endpoint::{Endpoint, EndpointHash, HashKeys};
+use crate::endpoint::{EndpointHash, HashKeys};
 use crate::identity::{DeliveryId, DeliveryKey, SubscriptionId, Tenant};
 use crate::payload::Payload;
 use crate::policy::Policy;
-use crate::push_target::PushTarget;
-use crate::recipient::Recipient;
 use crate::time::{Deadline, Timestamp, Ttl};
-use crate::webhook::{CustomHeaders, WebhookTarget};
+use crate::webhook::CustomHeaders;
 
 /// The version of the wire format.
 pub const VERSION: u64 = 1;
@@ -83,38 +84,6 @@ pub enum IdSource {
     IdempotencyKey,
     /// The SQS MessageId.
     SqsMessageId,
-}
-
-/// Who is to get a message.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum To {
-    /// A subscription stored under this id.
-    Subscription(SubscriptionId),
-    /// A browser's subscription that came with the message.
-    WebPush(PushTarget),
-    /// An address that came with the message.
-    Webhook(Endpoint),
-    /// All of the tenant's subscriptions that bear a tag.
-    Audience(Audience),
-}
-
-impl To {
-    /// The subscription that it names.
-    pub const fn subscription(&self) -> Option<&SubscriptionId> {
-        match self {
-            Self::Subscription(id) => Some(id),
-            Self::WebPush(_) | Self::Webhook(_) | Self::Audience(_) => None,
-        }
-    }
-
-    /// Who it is, where the message says so itself.
-    pub fn recipient(&self) -> Option<Recipient> {
-        match self {
-            Self::Subscription(_) | Self::Audience(_) => None,
-            Self::WebPush(target) => Some(Recipient::WebPush(target.clone())),
-            Self::Webhook(endpoint) => Some(Recipient::Webhook(WebhookTarget::at(endpoint.clone()))),
-        }
-    }
 }
 
 /// A producer's own reference: opaque, handed back in events, never logged.

@@ -7,16 +7,12 @@ use serde_json::value::RawValue;
 use super::{
     Class, EventType, IdSource, Message, ProducerRef, Refusal, To, Topic, Travel, Urgency, VERSION, travel,
 };
-use crate::audience::{Audience, Expansion, RecipientRef};
-use crate::endpoint::Endpoint;
-use crate::identity::{DeliveryId, SubscriptionId, Tenant, VapidKeyId};
+use crate::audience::{Expansion, RecipientRef};
+use crate::identity::{DeliveryId, Tenant};
 use crate::payload::{Media, Payload};
 use crate::policy::{Policy, catalogue, parse as parse_policy, stored};
-use crate::push_target::{PushKeys, PushKeysError, PushTarget};
-use crate::rate::Rate;
 use crate::reason::Reason;
 use crate::shape::{self, Errors, Object, ShapeError};
-use crate::subscription::Tag;
 use crate::time::{Timestamp, Ttl};
 use crate::wait::{Release, bucket::MAX_WAIT};
 use crate::webhook::{self, CustomHeaders, Permitted};
@@ -95,7 +91,7 @@ impl Reader<'_> {
             shape::unsigned(raw).filter(|version| *version == VERSION)
         });
         let (id, id_source) = self.id(&mut object);
-        let to = recipient(&mut object, errors);
+        let to = To::take(&mut object, errors);
         let payload = payload(&mut object, errors);
         let producer_ref = object.optional("ref", "a string of at most 128 bytes", |raw| {
             shape::string(raw).filter(|text| text.len() <= 128).map(ProducerRef)
@@ -178,52 +174,8 @@ impl Reader<'_> {
     }
 }
 
-fn text<T>(parse: impl Fn(&str) -> Option<T>) -> impl Fn(&RawValue) -> Option<T> {
+pub(super) fn text<T>(parse: impl Fn(&str) -> Option<T>) -> impl Fn(&RawValue) -> Option<T> {
     move |raw| parse(&shape::string(raw)?)
-}
-
-fn recipient(object: &mut Object<'_>, errors: &Errors) -> Option<To> {
-    const EXPECTED: &str = r#"one of {"subscription": ID}, {"web_push": {"endpoint", "keys"}}, {"webhook": {"url"}} and {"audience": {"tag"}}"#;
-    let raw = object.raw("to");
-    let Some(mut to) = object.object("to") else {
-        if raw.is_none() {
-            object.refuse("to", EXPECTED, None);
-        }
-        return None;
-    };
-    let kinds = ["subscription", "web_push", "webhook", "audience"];
-    let present: Vec<&str> = kinds.into_iter().filter(|kind| to.raw(kind).is_some()).collect();
-    let found = match present.as_slice() {
-        ["subscription"] => {
-            let an_id = "^[A-Za-z0-9_-]{1,64}$";
-            to.required("subscription", an_id, text(SubscriptionId::parse)).map(To::Subscription)
-        }
-        ["web_push"] => to.object("web_push").and_then(|inner| push_target(inner, errors)).map(To::WebPush),
-        ["webhook"] => to.object("webhook").and_then(webhook_url).map(To::Webhook),
-        ["audience"] => to.object("audience").and_then(audience).map(To::Audience),
-        _ => {
-            object.refuse("to", EXPECTED, raw);
-            None
-        }
-    };
-    to.finish();
-    found
-}
-
-fn audience(mut object: Object<'_>) -> Option<Audience> {
-    let tag = object.required("tag", Tag::FORM, text(Tag::parse));
-    let rate = object.optional("rate", "a rate such as \"500/s\", \"120/min\" or \"90/h\"", |raw| {
-        Rate::parse(&shape::string(raw)?).ok()
-    });
-    object.finish();
-    Some(Audience { tag: tag?, rate })
-}
-
-fn webhook_url(mut object: Object<'_>) -> Option<Endpoint> {
-    let an_url = "an https URL without userinfo, at most 2048 bytes";
-    let url = object.required("url", an_url, |raw| Endpoint::parse(&shape::string(raw)?).ok());
-    object.finish();
-    url
 }
 
 /// 28 days for a web push, a year for whatever may be a webhook.
@@ -292,63 +244,6 @@ fn acks(object: &mut Object<'_>, to: Option<&To>) -> bool {
     };
     let asked = |raw: &_| shape::boolean(raw).filter(|asked| may_be_true || !asked);
     object.optional("acks", expected, asked).unwrap_or_default()
-}
-
-fn push_target(mut object: Object<'_>, errors: &Errors) -> Option<PushTarget> {
-    let fields = PushFields::take(&mut object, errors);
-    object.finish();
-    fields.target()
-}
-
-/// What a browser's subscription is made of, as far as it is fit.
-#[derive(Clone, Debug)]
-pub(crate) struct PushFields {
-    pub(crate) endpoint: Option<Endpoint>,
-    pub(crate) keys: Option<PushKeys>,
-    vapid_key_id: Option<VapidKeyId>,
-}
-
-impl PushFields {
-    /// Takes what `PushSubscription.toJSON()` gives, and the id of the VAPID key, from an object that may have more fields.
-    pub(crate) fn take(object: &mut Object<'_>, errors: &Errors) -> Self {
-        let endpoint = object.required("endpoint", "an https URL without userinfo", |raw| {
-            Endpoint::parse(&shape::string(raw)?).ok()
-        });
-        object.optional("expirationTime", "null or epoch milliseconds", |raw| {
-            (raw.get() == "null" || shape::number(raw).is_some()).then_some(())
-        });
-        let vapid_key_id = object.optional("vapid_key_id", "^[A-Za-z0-9_-]{1,64}$", text(VapidKeyId::parse));
-        let keys = if object.raw("keys").is_some() {
-            object.object("keys").and_then(|inner| push_keys(inner, errors))
-        } else {
-            object.refuse("keys", "{\"p256dh\", \"auth\"}", None);
-            None
-        };
-        Self { endpoint, keys, vapid_key_id }
-    }
-
-    /// The whole, if nothing is missing.
-    pub(crate) fn target(self) -> Option<PushTarget> {
-        Some(PushTarget { endpoint: self.endpoint?, keys: self.keys?, vapid_key_id: self.vapid_key_id })
-    }
-}
-
-fn push_keys(mut object: Object<'_>, errors: &Errors) -> Option<PushKeys> {
-    let p256dh = object.required("p256dh", "a base64url string", shape::string);
-    let auth = object.required("auth", "a base64url string", shape::string);
-    let paths = (object.path_of("p256dh"), object.path_of("auth"));
-    object.finish();
-    match PushKeys::parse(&p256dh?, &auth?) {
-        Ok(keys) => Some(keys),
-        Err(PushKeysError::P256dh) => {
-            errors.add(&paths.0, "base64url of 65 bytes (an uncompressed P-256 point)", "another string");
-            None
-        }
-        Err(PushKeysError::Auth) => {
-            errors.add(&paths.1, "base64url of 16 bytes", "another string");
-            None
-        }
-    }
 }
 
 /// The longest payload of any channel is checked here; that of web push at its gate, where the channel is known.

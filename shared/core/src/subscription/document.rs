@@ -6,7 +6,7 @@
 
 use crate::endpoint::{Endpoint, Origin, PushHosts};
 use crate::identity::SubscriptionId;
-use crate::message::parse::PushFields;
+use crate::message::PushFields;
 use crate::push_target::{PushKeys, PushTarget};
 use crate::shape::{self, Errors, Object, ShapeError};
 use crate::time::Timestamp;
