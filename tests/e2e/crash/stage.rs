@@ -224,7 +224,10 @@ impl Playing<'_> {
             Entrance::Ingest => (&queues.ingest, self.message()),
             Entrance::Malformed => (&queues.ingest, json!({"tenant": self.tenant, "surprise": 1})),
             Entrance::Quarantine => (&queues.quarantine, self.message()),
-            Entrance::QuarantinedGarbage => (&queues.quarantine, json!("garbage")),
+            // Of a tenant of its own: a process that has stored a letter of a tenant's remembers that, and makes a call less.
+            Entrance::QuarantinedGarbage => {
+                (&queues.quarantine, json!({"tenant": self.tenant, "garbage": true}))
+            }
             Entrance::QuarantinedRelease => {
                 (&queues.quarantine, json!({"release": "w1-transactional-20261121T100500Z"}))
             }
