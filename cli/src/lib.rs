@@ -1,5 +1,6 @@
 //! Redial's command line, as a library: tests and the demo bring up the same local stack that a user does.
 
+mod agreement;
 mod asked;
 mod aws_words;
 pub mod browser_demo;

@@ -2,14 +2,19 @@
 //!
 //! The functions are placeholders: none of them knows keys yet when the first one is made.
 
+#[path = "shared/noted.rs"]
+mod noted;
+#[path = "shared/placeholders.rs"]
+mod placeholders;
+
 use std::{
-    fs,
-    os::unix::fs::PermissionsExt as _,
     path::Path,
     process::{Command, Output, Stdio},
 };
 
-use redial::local::{Description, Known, Options, Stack};
+use noted::note;
+use placeholders::placeholders;
+use redial::local::{Options, Stack};
 use redial_adapters::{access_dynamo::DynamoAccess, system::System};
 use redial_core::{
     access::{ApiKey, ApiKeyId, IamArn, Principal, Scope},
@@ -28,19 +33,10 @@ struct World {
 impl World {
     async fn up() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        for function in FUNCTIONS {
-            let path = folder.path().join(function);
-            fs::write(&path, "#!/bin/sh\nexec sleep 600\n").expect("the folder is writable");
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("the file is ours");
-        }
+        placeholders(folder.path());
         let options = Options { bootstraps: Some(folder.path().to_owned()), ..Options::default() };
         let stack = Stack::up(options).await.unwrap_or_else(|error| panic!("the stack comes up: {error}"));
-        // Without a process, as a stack that someone else runs is noted.
-        let description = Description { pid: None, ..stack.description().clone() };
-        let known = Known { name: "here".to_owned(), stack: description };
-        let noted = folder.path().join("state/here");
-        fs::create_dir_all(&noted).expect("the folder is writable");
-        fs::write(noted.join("stack.json"), serde_json::to_string(&known).expect("JSON")).expect("writable");
+        note(folder.path(), stack.description());
         Self { stack, folder }
     }
 
@@ -70,9 +66,6 @@ impl World {
         format!("{:?}", items.expect("it is there"))
     }
 }
-
-/// Which the template deploys.
-const FUNCTIONS: [&str; 3] = ["dispatch", "cleanup", "ingest"];
 
 fn run(arguments: &[&str], state: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_redial"));

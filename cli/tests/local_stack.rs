@@ -2,31 +2,26 @@
 //!
 //! The functions are placeholders here, which no message reaches; what they do is tested where they are.
 
+#[path = "shared/placeholders.rs"]
+mod placeholders;
+
 use std::{
     fs,
     io::{BufRead as _, BufReader},
-    os::unix::fs::PermissionsExt as _,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, Stdio},
     time::Duration,
 };
 
+use placeholders::placeholders;
 use redial::local::{LocalError, Options, Stack};
 
 /// Set in a process that a test starts only to kill it: where its stack's functions are.
 const OWNER_BOOTSTRAPS: &str = "REDIAL_TEST_OWNER_BOOTSTRAPS";
 
-fn placeholder_functions(folder: &Path) -> PathBuf {
-    for function in ["dispatch", "cleanup", "ingest"] {
-        let path = folder.join(function);
-        fs::write(&path, "#!/bin/sh\nexec sleep 600\n").expect("the folder is writable");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("the file is ours");
-    }
-    folder.to_owned()
-}
-
 fn options(functions: &Path) -> Options {
-    Options { bootstraps: Some(placeholder_functions(functions)), ..Options::default() }
+    placeholders(functions);
+    Options { bootstraps: Some(functions.to_owned()), ..Options::default() }
 }
 
 async fn ends(endpoint: &str) -> bool {

@@ -2,18 +2,24 @@
 //!
 //! The functions are placeholders and their mappings off, so that what is sent stays where it was put.
 
+#[path = "shared/noted.rs"]
+mod noted;
+#[path = "shared/placeholders.rs"]
+mod placeholders;
+
 use std::{
     collections::BTreeMap,
     fs,
     io::Write as _,
-    os::unix::fs::PermissionsExt as _,
     process::{Command, Output, Stdio},
     sync::Arc,
     time::Duration,
 };
 
 use aws_sdk_sqs::types::MessageSystemAttributeName;
-use redial::local::{Description, Known, Options, Stack};
+use noted::note;
+use placeholders::placeholders;
+use redial::local::{Description, Options, Stack};
 use redial_adapters::{dead_letters_dynamo::DynamoDeadLetters, ledger_dynamo::DynamoLedger, system::System};
 use redial_core::{
     channel::Channel,
@@ -46,11 +52,7 @@ struct World {
 impl World {
     async fn up() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        for function in ["dispatch", "cleanup", "ingest"] {
-            let path = folder.path().join(function);
-            fs::write(&path, "#!/bin/sh\nexec sleep 600\n").expect("the folder is writable");
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("the file is ours");
-        }
+        placeholders(folder.path());
         let options = Options { bootstraps: Some(folder.path().to_owned()), ..Options::default() };
         let stack = Stack::up(options).await.expect("it comes up");
         let lambda = aws_sdk_lambda::Client::new(&stack.sdk_config());
@@ -66,13 +68,8 @@ impl World {
 
     /// Has the command line find the stack at this endpoint.
     fn note_endpoint(&self, endpoint: &str) {
-        // Without a process, as a stack that someone else runs is noted.
-        let stack =
-            Description { endpoint: endpoint.to_owned(), pid: None, ..self.stack.description().clone() };
-        let known = Known { name: "here".to_owned(), stack };
-        let folder = self.folder.path().join("state/here");
-        fs::create_dir_all(&folder).expect("the folder is writable");
-        fs::write(folder.join("stack.json"), serde_json::to_string(&known).expect("JSON")).expect("writable");
+        let description = Description { endpoint: endpoint.to_owned(), ..self.stack.description().clone() };
+        note(self.folder.path(), &description);
     }
 
     fn state(&self) -> String {

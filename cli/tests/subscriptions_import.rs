@@ -2,9 +2,13 @@
 //!
 //! The functions are placeholders and their mappings off: nothing is sent.
 
+#[path = "shared/noted.rs"]
+mod noted;
+#[path = "shared/placeholders.rs"]
+mod placeholders;
+
 use std::{
     fs,
-    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
     thread,
@@ -12,7 +16,9 @@ use std::{
 };
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use redial::local::{Description, Known, Options, Stack};
+use noted::note;
+use placeholders::placeholders;
+use redial::local::{Options, Stack};
 use redial_adapters::{
     control_dynamo::DynamoControl, subscriptions_dynamo::DynamoSubscriptions, webhook_keys::WebhookKeys,
 };
@@ -45,19 +51,10 @@ struct World {
 impl World {
     async fn up() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        for function in ["dispatch", "cleanup", "ingest"] {
-            let path = folder.path().join(function);
-            fs::write(&path, "#!/bin/sh\nexec sleep 600\n").expect("the folder is writable");
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("the file is ours");
-        }
+        placeholders(folder.path());
         let options = Options { bootstraps: Some(folder.path().to_owned()), ..Options::default() };
         let stack = Stack::up(options).await.expect("it comes up");
-        // Without a process, as a stack that someone else runs is noted.
-        let described = Description { pid: None, ..stack.description().clone() };
-        let known = Known { name: "here".to_owned(), stack: described };
-        let noted = folder.path().join("state/here");
-        fs::create_dir_all(&noted).expect("the folder is writable");
-        fs::write(noted.join("stack.json"), serde_json::to_string(&known).expect("JSON")).expect("writable");
+        note(folder.path(), stack.description());
 
         let dynamo = aws_sdk_dynamodb::Client::new(&stack.sdk_config());
         let secrets = aws_sdk_secretsmanager::Client::new(&stack.sdk_config());

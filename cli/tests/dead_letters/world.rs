@@ -1,6 +1,9 @@
 //! A stack with the real functions, a push service beside it, dead letters in its table, and the command that works on all
 //! of it.
 
+#[path = "../shared/noted.rs"]
+mod noted;
+
 use std::{
     collections::HashMap,
     fs,
@@ -13,7 +16,8 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_sqs::types::QueueAttributeName;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use futures_util::{StreamExt as _, stream};
-use redial::local::{Description, Known, Options, Stack};
+use noted::note;
+use redial::local::{Description, Options, Stack};
 use redial_adapters::dead_letters_dynamo::DynamoDeadLetters;
 use redial_core::{
     dead_letter::{Kind, LetterBody, Reference},
@@ -58,13 +62,8 @@ impl World {
 
     /// Has the command find the stack at this endpoint.
     pub(crate) fn note_endpoint(&self, endpoint: &str) {
-        // Without a process, as a stack that someone else runs is noted.
-        let stack =
-            Description { endpoint: endpoint.to_owned(), pid: None, ..self.stack.description().clone() };
-        let known = Known { name: "here".to_owned(), stack };
-        let noted = self.folder.path().join("state/here");
-        fs::create_dir_all(&noted).expect("the folder is writable");
-        fs::write(noted.join("stack.json"), serde_json::to_string(&known).expect("JSON")).expect("writable");
+        let description = Description { endpoint: endpoint.to_owned(), ..self.stack.description().clone() };
+        note(self.folder.path(), &description);
     }
 
     /// A command that was not started: `redial dead-letters …`.

@@ -1,5 +1,8 @@
 //! A stack with the real functions, a push service beside it, and the command that works on both.
 
+#[path = "../shared/noted.rs"]
+mod noted;
+
 use std::{
     collections::HashMap,
     fs,
@@ -10,7 +13,8 @@ use std::{
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use redial::local::{Description, Known, Options, Stack};
+use noted::note;
+use redial::local::{Options, Stack};
 use redial_testkit::push_service::{Answer, PushService, Subscriber};
 use serde_json::{Value, json};
 
@@ -46,12 +50,7 @@ impl World {
             ..Options::default()
         };
         let stack = Stack::up(options).await.unwrap_or_else(|error| panic!("the stack comes up: {error}"));
-        // Without a process, as a stack that someone else runs is noted.
-        let description = Description { pid: None, ..stack.description().clone() };
-        let known = Known { name: "here".to_owned(), stack: description };
-        let noted = folder.path().join("state/here");
-        fs::create_dir_all(&noted).expect("the folder is writable");
-        fs::write(noted.join("stack.json"), serde_json::to_string(&known).expect("JSON")).expect("writable");
+        note(folder.path(), stack.description());
         let lambda = aws_sdk_lambda::Client::new(&stack.sdk_config());
         let dispatch = &stack.description().functions.dispatch;
         let dispatch = lambda.get_function_configuration().function_name(dispatch).send().await;

@@ -1,5 +1,10 @@
 //! A stack, and the command that works on it.
 
+#[path = "../shared/noted.rs"]
+mod noted;
+#[path = "../shared/placeholders.rs"]
+mod placeholders;
+
 use std::{
     fs,
     io::Write as _,
@@ -8,7 +13,9 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use redial::local::{Description, Known, Options, Stack};
+use noted::note;
+use placeholders::placeholders;
+use redial::local::{Options, Stack};
 use redial_adapters::protection_dynamo::DynamoProtection;
 use redial_core::endpoint::Origin;
 use serde_json::Value;
@@ -23,9 +30,7 @@ impl World {
     /// Brings one up whose functions are placeholders, so that what is sent stays where it was put.
     pub(crate) async fn up() -> Self {
         let bootstraps = tempfile::tempdir().expect("a temporary folder");
-        for function in ["dispatch", "cleanup", "ingest"] {
-            executable(&bootstraps.path().join(function), "#!/bin/sh\nexec sleep 600\n");
-        }
+        placeholders(bootstraps.path());
         let options = Options { bootstraps: Some(bootstraps.path().to_owned()), ..Options::default() };
         let world = Self::with(options).await;
         let lambda = aws_sdk_lambda::Client::new(&world.stack.sdk_config());
@@ -41,12 +46,7 @@ impl World {
     pub(crate) async fn with(options: Options) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let stack = Stack::up(options).await.unwrap_or_else(|error| panic!("the stack comes up: {error}"));
-        // Without a process, as a stack that someone else runs is noted.
-        let description = Description { pid: None, ..stack.description().clone() };
-        let known = Known { name: "here".to_owned(), stack: description };
-        let noted = folder.path().join("state/here");
-        fs::create_dir_all(&noted).expect("the folder is writable");
-        fs::write(noted.join("stack.json"), serde_json::to_string(&known).expect("JSON")).expect("writable");
+        note(folder.path(), stack.description());
         Self { stack, folder }
     }
 

@@ -1,5 +1,8 @@
 //! A stack with the real functions, a push service beside it, and the command that rotates its keys.
 
+#[path = "../shared/noted.rs"]
+mod noted;
+
 use std::{
     cell::RefCell,
     fs,
@@ -11,7 +14,8 @@ use std::{
 use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_sqs::types::QueueAttributeName;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use redial::local::{Description, Known, Options, Stack};
+use noted::note;
+use redial::local::{Options, Stack};
 use redial_testkit::push_service::{PushService, Received, Subscriber};
 use serde_json::{Value, json};
 
@@ -40,12 +44,7 @@ impl World {
             ..Options::default()
         };
         let stack = Stack::up(options).await.unwrap_or_else(|error| panic!("the stack comes up: {error}"));
-        // Without a process, as a stack that someone else runs is noted.
-        let description = Description { pid: None, ..stack.description().clone() };
-        let known = Known { name: "here".to_owned(), stack: description };
-        let noted = folder.path().join("state/here");
-        fs::create_dir_all(&noted).expect("the folder is writable");
-        fs::write(noted.join("stack.json"), serde_json::to_string(&known).expect("JSON")).expect("writable");
+        note(folder.path(), stack.description());
         Self { stack, push, folder, printed: RefCell::default() }
     }
 

@@ -1,14 +1,19 @@
 //! A stack, and the command that works on it.
 
+#[path = "../shared/noted.rs"]
+mod noted;
+#[path = "../shared/placeholders.rs"]
+mod placeholders;
+
 use std::{
-    fs,
-    os::unix::fs::PermissionsExt as _,
     path::Path,
     process::{Command, Output, Stdio},
     time::Duration,
 };
 
-use redial::local::{Description, Known, Options, Stack};
+pub(crate) use noted::note;
+use placeholders::placeholders;
+use redial::local::{Options, Stack};
 use serde_json::Value;
 
 /// A stack, and a folder in which the command line finds it.
@@ -21,11 +26,7 @@ impl World {
     /// Brings one up whose functions are placeholders and whose queues nobody reads.
     pub(crate) async fn up() -> Self {
         let bootstraps = tempfile::tempdir().expect("a temporary folder");
-        for function in ["dispatch", "cleanup", "ingest"] {
-            let path = bootstraps.path().join(function);
-            fs::write(&path, "#!/bin/sh\nexec sleep 600\n").expect("the folder is writable");
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("the file is ours");
-        }
+        placeholders(bootstraps.path());
         let options = Options { bootstraps: Some(bootstraps.path().to_owned()), ..Options::default() };
         let world = Self::with(options).await;
         let lambda = aws_sdk_lambda::Client::new(&world.stack.sdk_config());
@@ -80,15 +81,6 @@ impl World {
     pub(crate) fn sqs(&self) -> aws_sdk_sqs::Client {
         aws_sdk_sqs::Client::new(&self.stack.sdk_config())
     }
-}
-
-/// Notes a stack where the command line finds it: without a process, as one that someone else runs.
-pub(crate) fn note(folder: &Path, description: &Description) {
-    let description = Description { pid: None, ..description.clone() };
-    let known = Known { name: "here".to_owned(), stack: description };
-    let noted = folder.join("state/here");
-    fs::create_dir_all(&noted).expect("the folder is writable");
-    fs::write(noted.join("stack.json"), serde_json::to_string(&known).expect("JSON")).expect("writable");
 }
 
 pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {

@@ -1,5 +1,8 @@
 //! A stack with the real functions, a push service, and the command that follows it.
 
+#[path = "../shared/noted.rs"]
+mod noted;
+
 use std::{
     fs,
     io::{BufRead as _, BufReader},
@@ -11,7 +14,8 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use redial::local::{Description, Known, Options, Stack};
+use noted::note;
+use redial::local::{Options, Stack};
 use redial_testkit::push_service::{Answer, PushService, Subscriber};
 use serde_json::{Value, json};
 
@@ -36,12 +40,7 @@ impl World {
             ..Options::default()
         };
         let stack = Stack::up(options).await.unwrap_or_else(|error| panic!("the stack comes up: {error}"));
-        // Without a process, as a stack that someone else runs is noted.
-        let description = Description { pid: None, ..stack.description().clone() };
-        let known = Known { name: "here".to_owned(), stack: description };
-        let noted = folder.path().join("state/here");
-        fs::create_dir_all(&noted).expect("the folder is writable");
-        fs::write(noted.join("stack.json"), serde_json::to_string(&known).expect("JSON")).expect("writable");
+        note(folder.path(), stack.description());
         Self { stack, push, folder }
     }
 

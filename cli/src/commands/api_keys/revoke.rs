@@ -1,7 +1,5 @@
 //! `redial api-keys revoke`.
 
-use std::io::{self, IsTerminal as _};
-
 use clap::Args;
 use redial_adapters::{access_dynamo::Revoked, system::System};
 use redial_core::{
@@ -12,6 +10,7 @@ use redial_core::{
 
 use super::{json_of, keys, scopes};
 use crate::{
+    agreement,
     failure::Failure,
     target::TargetArgs,
     terminal::{print, say},
@@ -49,9 +48,7 @@ impl Revoke {
                 "ID: expected 12 letters and digits, as `redial api-keys list` shows them, or a whole key",
             )
         })?;
-        if !self.yes && !io::stdin().is_terminal() {
-            return Err(Failure::input("nobody can be asked here: give --yes to revoke it all the same"));
-        }
+        agreement::can_be_had(self.yes, "revoke it")?;
         let target = self.target.resolve().await?;
         let store = keys(&target);
         let unknown = || {
@@ -60,7 +57,7 @@ impl Revoke {
         };
         if !self.yes {
             let key = store.stored(&id).await?.ok_or_else(unknown)?;
-            if key.revoked_at.is_none() && !agreed(&key, &target.name)? {
+            if key.revoked_at.is_none() && !agreement::is_given(self.yes, &question(&key, &target.name))? {
                 say("nothing was revoked");
                 return Err(Failure::Told);
             }
@@ -89,13 +86,10 @@ fn id(text: &str) -> Option<ApiKeyId> {
     ApiKeyId::parse(text).or_else(|| ApiKey::parse(text).map(|key| key.id().clone()))
 }
 
-fn agreed(key: &StoredKey, stack: &str) -> io::Result<bool> {
+fn question(key: &StoredKey, stack: &str) -> String {
     let label = key.label.as_ref().map_or(String::new(), |label| format!(" ({label})"));
     let (id, tenant, scopes) = (&key.id, &key.tenant, scopes(key));
-    say(&format!("Revoke {id}{label}, {scopes} for {tenant}, on {stack}? Type yes to do so:"));
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "yes" | "y"))
+    format!("Revoke {id}{label}, {scopes} for {tenant}, on {stack}?")
 }
 
 #[cfg(test)]

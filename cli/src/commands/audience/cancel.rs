@@ -1,13 +1,12 @@
 //! `redial audience cancel`.
 
-use std::io::{self, IsTerminal as _};
-
 use clap::Args;
 use redial_adapters::system::System;
 use redial_core::ports::Clock as _;
 
 use super::{Shown, Which, counted};
 use crate::{
+    agreement,
     failure::Failure,
     target::TargetArgs,
     terminal::{print, say},
@@ -38,9 +37,7 @@ pub(crate) struct Cancel {
 
 impl Cancel {
     pub(super) async fn run(self) -> Result<(), Failure> {
-        if !self.yes && !io::stdin().is_terminal() {
-            return Err(Failure::input("nobody can be asked here: give --yes to call it off all the same"));
-        }
+        agreement::can_be_had(self.yes, "call it off")?;
         let target = self.target.resolve().await?;
         let (audiences, key) = (target.audiences(), self.which.key());
         let Some(standing) = audiences.standing(&key).await? else { return Err(self.which.unknown()) };
@@ -49,7 +46,9 @@ impl Cancel {
             return Ok(print(&format!("it was called off already, at {}", at.to_rfc3339_seconds()))?);
         }
         say(&format!("{}: {}", before.state.words(), before.progress()));
-        if !self.yes && !self.agreed(&target.name)? {
+        let Which { id, tenant } = &self.which;
+        let question = format!("Call {id} of {tenant} off, on {}?", target.name);
+        if !agreement::is_given(self.yes, &question)? {
             say("nothing was called off");
             return Err(Failure::Told);
         }
@@ -59,13 +58,5 @@ impl Cancel {
         // A page that was being sent meanwhile is counted, and its recipients do not get it.
         let after = audiences.standing(&key).await?.map_or(0, |it| it.recipients());
         Ok(print(&format!("called off; it was handed on to {}", counted(after)))?)
-    }
-
-    fn agreed(&self, stack: &str) -> io::Result<bool> {
-        let Which { id, tenant } = &self.which;
-        say(&format!("Call {id} of {tenant} off, on {stack}? Type yes to do so:"));
-        let mut answer = String::new();
-        io::stdin().read_line(&mut answer)?;
-        Ok(matches!(answer.trim(), "yes" | "y"))
     }
 }

@@ -1,7 +1,5 @@
 //! `redial dead-letters purge`.
 
-use std::io::{self, IsTerminal as _};
-
 use clap::Args;
 use redial_adapters::system::System;
 use redial_core::ports::Clock as _;
@@ -9,6 +7,7 @@ use serde_json::json;
 
 use super::which::Which;
 use crate::{
+    agreement,
     dead_letters::{self, Tally, count, counts, purge},
     failure::Failure,
     target::TargetArgs,
@@ -46,9 +45,7 @@ impl Purge {
         self.which.refuse_everything(self.all)?;
         let now = System.now();
         let filter = self.which.filter(now, now)?;
-        if !self.yes && !io::stdin().is_terminal() {
-            return Err(Failure::input("nobody can be asked here: give --yes to remove them all the same"));
-        }
+        agreement::can_be_had(self.yes, "remove them")?;
         let target = self.target.resolve().await?;
         let store = dead_letters::store(&target);
         let found = count(&store, &filter).await?;
@@ -57,7 +54,9 @@ impl Purge {
             return self.tell(&found);
         }
         counts(&found, None).iter().for_each(|line| say(line));
-        if !self.yes && !agreed(found.total(), &target.name)? {
+        let number = letters(found.total());
+        let question = format!("Remove {number} from {}, with what bodies there are?", target.name);
+        if !agreement::is_given(self.yes, &question)? {
             say("nothing was removed");
             return Err(Failure::Told);
         }
@@ -79,13 +78,6 @@ impl Purge {
         }
         Ok(())
     }
-}
-
-fn agreed(number: u64, stack: &str) -> io::Result<bool> {
-    say(&format!("Remove {} from {stack}, with what bodies there are? Type yes to do so:", letters(number)));
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "yes" | "y"))
 }
 
 fn letters(number: u64) -> String {

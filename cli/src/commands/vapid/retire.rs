@@ -1,7 +1,5 @@
 //! `redial vapid retire`.
 
-use std::io::{self, IsTerminal as _};
-
 use clap::Args;
 use redial_adapters::vapid::{NotRetired, VapidKeys};
 use redial_core::identity::VapidKeyId;
@@ -9,6 +7,7 @@ use serde_json::json;
 
 use super::super::ids;
 use crate::{
+    agreement,
     failure::Failure,
     rotation::{
         standing::{Count, Standing},
@@ -58,9 +57,7 @@ enum Needed {
 
 impl Retire {
     pub(super) async fn run(self) -> Result<(), Failure> {
-        if !self.yes && !io::stdin().is_terminal() {
-            return Err(Failure::input("nobody can be asked here: give --yes to take it away all the same"));
-        }
+        agreement::can_be_had(self.yes, "take it away")?;
         let target = self.target.resolve().await?;
         let secret = VapidSecret::of(&target).await?;
         let keys = secret.keys().await?;
@@ -70,7 +67,8 @@ impl Retire {
         if count.off > 0 {
             say(&format!("{} subscriptions that are off need it, and could not be sent to again", count.off));
         }
-        if !self.yes && !agreed(&self.id, &target.name)? {
+        let question = format!("Take the VAPID key {} away from {}?", self.id, target.name);
+        if !agreement::is_given(self.yes, &question)? {
             say("nothing was changed");
             return Err(Failure::Told);
         }
@@ -115,13 +113,6 @@ fn unneeded(id: &VapidKeyId, keys: &VapidKeys, standing: &Standing) -> Result<Co
         }
         (active, _) => Err(Needed::Named { id: id.clone(), active }),
     }
-}
-
-fn agreed(id: &VapidKeyId, stack: &str) -> io::Result<bool> {
-    say(&format!("Take the VAPID key {id} away from {stack}? Type yes to do so:"));
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "yes" | "y"))
 }
 
 #[cfg(test)]

@@ -18,10 +18,8 @@ use futures_util::future::FutureExt;
 use crate::dead_letter::Reference;
 use crate::deliver::Body;
 use crate::endpoint::HashKeys;
-use crate::event::{self, Event};
-use crate::identity::SubscriptionKey;
+use crate::event::Event;
 use crate::ports::{CleanupEnvironment, Outbox, PortError};
-use crate::reason::Reason;
 use crate::subscription::SpikeGuard;
 use crate::time::Timestamp;
 
@@ -66,18 +64,11 @@ pub async fn clean<E: CleanupEnvironment>(
     })
 }
 
-/// Tells the producer what became of a subscription, where somebody listens.
-async fn announce<E: CleanupEnvironment>(
-    env: &E,
-    key: &SubscriptionKey,
-    state: event::State,
-    reason: Option<Reason>,
-    at: Timestamp,
-) -> Result<(), PortError> {
+/// Tells the producer, where somebody listens.
+async fn announce<E: CleanupEnvironment>(env: &E, event: Event) -> Result<(), PortError> {
     if !env.outbox().has_events() {
         return Ok(());
     }
-    let event = Event::of_subscription(key, state, reason, at);
     env.outbox().send(vec![event.outgoing()]).await.into_iter().collect()
 }
 

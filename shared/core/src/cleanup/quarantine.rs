@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::announce;
 use crate::audience::Run;
 use crate::channel::Channel;
 use crate::dead_letter::{self, Kind, LetterBody, LetterKey, Reference, UNPARSED_BODY_KEPT};
@@ -85,28 +86,16 @@ async fn message_kept<E: CleanupEnvironment>(
     let absent_from = dead_letter::body_absent_from(deadline, policy.dlq_retention_days, now);
     let reference = of_message(travel, channel, &key, &policy, now);
     keep(env, LetterBody { key, body, lane: None, absent_from }, reference, now).await?;
-    announce(env, message, now).await
+    let event = Event::of_delivery(&message.key(), event::State::Delivery(State::Failed), now)
+        .with_ref(message.producer_ref.clone())
+        .to(message.to.subscription().cloned())
+        .because(Some(Reason::Poison), None);
+    announce(env, event).await
 }
 
 /// A message to an audience, if it is not forgotten: what belonged to a forgotten one has outlived its TTL.
 async fn run_of<E: CleanupEnvironment>(env: &E, key: &DeliveryKey) -> Result<Option<Run>, PortError> {
     env.audiences().load(vec![key.clone()]).await.pop().expect("a port answers every item")
-}
-
-/// Tells the producer that the delivery goes no further by itself.
-async fn announce<E: CleanupEnvironment>(
-    env: &E,
-    message: &Message,
-    now: Timestamp,
-) -> Result<(), PortError> {
-    if !env.outbox().has_events() {
-        return Ok(());
-    }
-    let event = Event::of_delivery(&message.key(), event::State::Delivery(State::Failed), now)
-        .with_ref(message.producer_ref.clone())
-        .to(message.to.subscription().cloned())
-        .because(Some(Reason::Poison), None);
-    env.outbox().send(vec![event.outgoing()]).await.into_iter().collect()
 }
 
 fn has_moved_on(entry: &Entry, turn: Turn) -> bool {

@@ -4,7 +4,7 @@ use super::{Settings, announce};
 use crate::channel::Channel;
 use crate::dead_letter::{Kind, Reference};
 use crate::endpoint::EndpointHash;
-use crate::event::State as Announced;
+use crate::event::{Event, State as Announced};
 use crate::identity::{SubscriptionId, SubscriptionKey, Tenant};
 use crate::metric::Metric;
 use crate::ports::{
@@ -84,7 +84,8 @@ async fn give_up<E: CleanupEnvironment>(
     let is_off =
         subscription.state == State::Disabled && reference.reason != Reason::EndpointDisabled.label();
     if disabled || is_off {
-        announce(env, &subscription.key, Announced::Disabled, None, at).await?;
+        let event = Event::of_subscription(&subscription.key, Announced::Disabled, None, at);
+        announce(env, event).await?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::{Settings, announce};
-use crate::event::State as Announced;
+use crate::event::{Event, State as Announced};
 use crate::identity::{SubscriptionKey, Tenant};
 use crate::metric::Metric;
 use crate::ports::{
@@ -134,7 +134,9 @@ async fn prune<E: CleanupEnvironment>(
                 });
             }
             if let Some(state) = decided.announced() {
-                announce(env, &candidate.key, state, Some(Reason::Gone), env.clock().now()).await?;
+                let now = env.clock().now();
+                let event = Event::of_subscription(&candidate.key, state, Some(Reason::Gone), now);
+                announce(env, event).await?;
             }
             env.health().decide_candidate(window, candidate).await?;
         }

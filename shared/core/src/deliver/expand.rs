@@ -21,7 +21,22 @@ use crate::ports::{Audiences, Clock, Environment, Outbox, Outgoing, PortError, Q
 use crate::route::DelaySeconds;
 
 /// What was read of the messages to audiences that recipients in a batch refer to.
-pub(super) type Runs = HashMap<DeliveryKey, Result<Option<Run>, PortError>>;
+pub(super) type Runs = HashMap<DeliveryKey, Result<Option<Told>, PortError>>;
+
+/// What recipients of a message to an audience get.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) message: Message,
+    /// Whether it was called off.
+    pub(super) is_cancelled: bool,
+}
+
+impl Told {
+    fn by(run: &Run) -> Option<Self> {
+        let (message, _, _) = run.read()?;
+        Some(Self { message, is_cancelled: run.cancelled_at.is_some() })
+    }
+}
 
 /// Reads them, each once.
 pub(super) async fn runs<E: Environment>(env: &E, read: &[Result<Inbound, Refusal>]) -> Runs {
@@ -38,7 +53,8 @@ pub(super) async fn runs<E: Environment>(env: &E, read: &[Result<Inbound, Refusa
         return Runs::new();
     }
     let answers = env.audiences().load(wanted.clone()).await;
-    wanted.into_iter().zip(answers).collect()
+    let told = answers.into_iter().map(|run| run.map(|run| run.as_ref().and_then(Told::by)));
+    wanted.into_iter().zip(told).collect()
 }
 
 /// What becomes of a recipient's message that could not be put together. What it belongs to is kept for longer than its TTL: if

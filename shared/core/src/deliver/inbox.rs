@@ -322,8 +322,7 @@ impl Inbox {
 /// A recipient's message, and whether it was called off.
 fn of_run(recipient: &RecipientRef, runs: &Runs) -> Result<(Message, bool), Unread> {
     let run = runs.get(&recipient.run).expect("every message to an audience was asked for");
-    let run = run.as_ref().map_err(|error| Unread::Failed(error.clone()))?;
-    let run = run.as_ref().ok_or(Unread::Forgotten)?;
-    let (message, _, _) = run.read().ok_or(Unread::Forgotten)?;
-    Ok((message.to_recipient(recipient), run.cancelled_at.is_some()))
+    let told = run.as_ref().map_err(|error| Unread::Failed(error.clone()))?;
+    let told = told.as_ref().ok_or(Unread::Forgotten)?;
+    Ok((told.message.to_recipient(recipient), told.is_cancelled))
 }
