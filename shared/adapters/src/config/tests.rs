@@ -1,0 +1,151 @@
+use std::collections::HashMap;
+
+use super::*;
+
+fn complete() -> HashMap<&'static str, &'static str> {
+    HashMap::from([
+        ("INGEST_QUEUE_URL", "https://sqs.example/1/ingest"),
+        ("BULK_QUEUE_URL", "https://sqs.example/1/bulk"),
+        ("RETRY_QUEUE_URL", "https://sqs.example/1/retry"),
+        ("RETRY_BULK_QUEUE_URL", "https://sqs.example/1/retry-bulk"),
+        ("DLQ_URL", "https://sqs.example/1/dlq"),
+        ("DELIVERIES_TABLE", "deliveries"),
+        ("SUBSCRIPTIONS_TABLE", "subscriptions"),
+        ("AUDIENCES_TABLE", "audiences"),
+        ("PARKED_TABLE", "parked"),
+        ("DEAD_LETTERS_TABLE", "dead_letters"),
+        ("CONTROL_TABLE", "control"),
+        ("WAIT_STATE_MACHINE_ARN", "arn:aws:states:eu-central-1:1:stateMachine:wait"),
+        ("VAPID_SUBJECT", "mailto:ops@example.com"),
+        ("VAPID_SECRET_ID", "vapid"),
+        ("ENDPOINT_HASH_KEY", "k1:0123456789abcdef"),
+        ("WEBHOOK_KEY", "k1:0123456789abcdef"),
+    ])
+}
+
+fn read(vars: &HashMap<&str, &str>) -> Result<DispatchConfig, ConfigError> {
+    dispatch(|name| vars.get(name).map(|value| (*value).to_owned()))
+}
+
+#[test]
+fn the_defaults_are_the_contract_s() {
+    let config = read(&complete()).expect("complete");
+    assert_eq!(config.waits, WaitSettings::default());
+    assert_eq!(config.lease_margin, Duration::from_secs(10));
+    assert_eq!(config.protection, protection::Settings::default());
+    assert_eq!(config.stack.policy_max_age, Duration::from_secs(30));
+    assert_eq!(config.webhook_timeout, Duration::from_secs(15));
+    assert!(config.egress_allow.is_empty());
+    let vars = complete();
+    let config = cleanup(|name| vars.get(name).map(|value| (*value).to_owned())).expect("complete");
+    assert_eq!(config.switched_off_after, Duration::from_secs(5 * 86_400));
+}
+
+#[test]
+fn everything_that_is_missing_or_bad_is_told_at_once_and_no_value() {
+    let mut vars = complete();
+    for name in ["DLQ_URL", "CONTROL_TABLE", "VAPID_SUBJECT", "VAPID_SECRET_ID", "ENDPOINT_HASH_KEY"] {
+        vars.remove(name);
+    }
+    vars.insert("WEBHOOK_KEY", "k1:s3cret");
+    vars.insert("WEBHOOK_TIMEOUT_SECONDS", "61");
+    vars.insert("WAIT_SHARDS", "s3cret");
+    vars.insert("SQS_MAX_DELAY_SECONDS", "901");
+    vars.insert("EGRESS_ALLOW", "s3cret");
+    vars.insert("EGRESS_CA_FILE", "/nowhere/ca.pem");
+    vars.insert("PUSH_HOSTS", "a_b");
+    vars.insert("EVENTS_QUEUE_ARN", "s3cret");
+    let told = read(&vars).expect_err("incomplete").to_string();
+    for name in [
+        "DLQ_URL",
+        "CONTROL_TABLE",
+        "VAPID_SUBJECT",
+        "VAPID_SECRET_ID",
+        "ENDPOINT_HASH_SECRET_ID",
+        "WEBHOOK_KEY",
+        "WEBHOOK_TIMEOUT_SECONDS",
+        "WAIT_SHARDS",
+        "SQS_MAX_DELAY_SECONDS",
+        "EGRESS_ALLOW",
+        "EGRESS_CA_FILE",
+        "PUSH_HOSTS",
+        "EVENTS_QUEUE_ARN",
+    ] {
+        assert!(told.contains(name), "{name}: {told}");
+    }
+    assert!(!told.contains("s3cret"), "{told}");
+}
+
+#[test]
+fn a_changed_policy_is_never_overlooked_for_longer_than_a_minute() {
+    let with = |secs| {
+        let mut vars = complete();
+        vars.insert("POLICY_CACHE_SECONDS", secs);
+        let cleanup = cleanup(|name| vars.get(name).map(|value| (*value).to_owned()));
+        let dispatch = read(&vars).map(|config| config.stack.policy_max_age);
+        assert_eq!(cleanup.map(|config| config.stack.policy_max_age), dispatch);
+        dispatch
+    };
+    assert_eq!(with("0"), Ok(Duration::ZERO));
+    assert_eq!(with("60"), Ok(Duration::from_secs(60)));
+    for bad in ["61", "-1", "1.5", "soon"] {
+        let told = with(bad).expect_err("out of its range").to_string();
+        assert!(told.contains("POLICY_CACHE_SECONDS is not a number from 0 to 60"), "{told}");
+    }
+}
+
+#[test]
+fn the_breaker_can_be_switched_off_and_its_first_cooldown_is_never_longer_than_its_longest() {
+    let with = |name, value| {
+        let mut vars = complete();
+        vars.insert(name, value);
+        read(&vars).map(|config| config.protection)
+    };
+    assert!(!with("BREAKER", "off").expect("valid").judges && with("BREAKER", "on").expect("valid").judges);
+    let secs = |first, longest| protection::Cooldowns {
+        first: Duration::from_secs(first),
+        longest: Duration::from_secs(longest),
+    };
+    for (text, first) in [("1", 1), ("30", 30), ("900", 900)] {
+        let cooldowns = with("BREAKER_COOLDOWN_SECONDS", text).map(|it| it.cooldowns);
+        assert_eq!(cooldowns, Ok(secs(first, 900)));
+    }
+    for bad in ["0", "901", "soon"] {
+        let told = with("BREAKER_COOLDOWN_SECONDS", bad).expect_err("out of its range").to_string();
+        assert!(told.contains("BREAKER_COOLDOWN_SECONDS is not a number from 1 to 900"), "{told}");
+    }
+    let told = with("BREAKER", "s3cret").expect_err("no switch").to_string();
+    assert!(told.contains("BREAKER is neither `on` nor `off`") && !told.contains("s3cret"), "{told}");
+}
+
+#[test]
+fn the_front_door_is_told_whose_pages_may_call_and_how_much_it_lets_in() {
+    let with = |vars: &[(&'static str, &'static str)]| {
+        let mut all = complete();
+        all.extend(vars.iter().copied());
+        ingest(|name| all.get(name).map(|value| (*value).to_owned()))
+    };
+    let config = with(&[]).expect("complete");
+    assert_eq!(config.rate.map(|rate| rate.to_string()).as_deref(), Some(DEFAULT_API_RATE));
+    assert!(config.cors_origins.is_empty());
+    let config =
+        with(&[("API_RATE_LIMIT", "off"), ("API_CORS_ORIGINS", "https://a.example, http://localhost:3000")]);
+    let config = config.expect("complete");
+    let origins: Vec<_> = config.cors_origins.iter().map(Origin::as_str).collect();
+    assert_eq!((config.rate, origins), (None, vec!["https://a.example", "http://localhost:3000"]));
+    let told = with(&[("API_RATE_LIMIT", "s3cret"), ("API_CORS_ORIGINS", "*"), ("DLQ_URL", "")]);
+    let told = told.expect_err("no rate, and no origin").to_string();
+    for name in ["API_RATE_LIMIT", "API_CORS_ORIGINS", "DLQ_URL"] {
+        assert!(told.contains(name), "{name}: {told}");
+    }
+    assert!(!told.contains("s3cret"), "{told}");
+}
+
+#[test]
+fn an_empty_variable_is_a_missing_one() {
+    let mut vars = complete();
+    vars.insert("DLQ_URL", " ");
+    vars.insert("EGRESS_ALLOW", "");
+    let told = read(&vars).expect_err("incomplete").to_string();
+    assert!(told.contains("DLQ_URL is missing") && !told.contains("EGRESS_ALLOW"), "{told}");
+}
