@@ -33,6 +33,7 @@ Examples:
   redial tail
   redial tail --stack redial --tenant acme --verdict failed --verdict gone
   redial tail --id order-17 --since 2h --no-follow
+  redial tail --tenant acme --requests
   redial tail --json | jq -r 'select(.event == \"attempt\") | [.correlation_id, .took_ms] | @tsv'
 
 Exit status: 0 ended by Ctrl-C or by a reader that left; with --no-follow 0 found, 1 nothing found; 1 failed.")]
@@ -46,6 +47,9 @@ pub(crate) struct Tail {
     /// Attempts of this verdict; may be given several times
     #[arg(long, value_parser = PossibleValuesParser::new(VERDICTS))]
     verdict: Vec<String>,
+    /// The HTTP API's requests too: method, route, status, whose credential
+    #[arg(long, conflicts_with_all = ["id", "verdict"])]
+    requests: bool,
     /// From so long ago on: 90s, 30m, 2h, 7d
     #[arg(long, value_name = "SPAN", default_value = "1m", value_parser = since)]
     since: Duration,
@@ -88,7 +92,8 @@ impl Tail {
 
     async fn tail(&self) -> Result<Ended, Failure> {
         let filter = Filter::new(self.tenant.as_deref(), self.id.clone(), &self.verdict)
-            .expect("invariant: the options are read by parsers of their own");
+            .expect("invariant: the options are read by parsers of their own")
+            .with_requests(self.requests);
         let target = self.target.resolve().await?;
         let groups = groups(&target).await?;
         let now = System.now();

@@ -25,6 +25,8 @@ pub(crate) enum Kind {
     LimitIgnored,
     /// Our own infrastructure failed.
     Infrastructure,
+    /// The HTTP API answered a request.
+    Request,
 }
 
 /// A field that events are asked for by.
@@ -47,7 +49,7 @@ impl Field {
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Attempt,
         Self::Breaker,
         Self::DeadLetter,
@@ -56,6 +58,7 @@ impl Kind {
         Self::PolicyIgnored,
         Self::LimitIgnored,
         Self::Infrastructure,
+        Self::Request,
     ];
 
     /// What stands in the field `event`.
@@ -69,6 +72,7 @@ impl Kind {
             Self::PolicyIgnored => "policy_ignored",
             Self::LimitIgnored => "limit_ignored",
             Self::Infrastructure => "infrastructure",
+            Self::Request => "request",
         }
     }
 
@@ -85,7 +89,8 @@ impl Kind {
                 | Self::Quarantined
                 | Self::Panic
                 | Self::PolicyIgnored
-                | Self::LimitIgnored => true,
+                | Self::LimitIgnored
+                | Self::Request => true,
                 Self::Breaker | Self::Infrastructure => false,
             },
             Field::Id => match self {
@@ -94,7 +99,8 @@ impl Kind {
                 | Self::Quarantined
                 | Self::PolicyIgnored
                 | Self::LimitIgnored
-                | Self::Infrastructure => false,
+                | Self::Infrastructure
+                | Self::Request => false,
             },
             Field::Verdict => match self {
                 Self::Attempt => true,
@@ -104,7 +110,8 @@ impl Kind {
                 | Self::Panic
                 | Self::PolicyIgnored
                 | Self::LimitIgnored
-                | Self::Infrastructure => false,
+                | Self::Infrastructure
+                | Self::Request => false,
             },
         }
     }
@@ -116,7 +123,7 @@ pub(crate) struct Event {
     pub(super) kind: Kind,
     /// When it was written, by the function's clock.
     pub(super) at: Timestamp,
-    /// The function that wrote it: `dispatch` or `cleanup`.
+    /// The function that wrote it: `dispatch`, `cleanup` or `ingest`.
     pub(super) function: &'static str,
     /// The line as it was written, without a line feed.
     pub(crate) text: String,
@@ -153,7 +160,10 @@ pub(super) mod tests {
     use super::*;
 
     /// What writes the lines: a kind that is added or renamed there and not here fails the test below.
-    const WRITER: &str = include_str!("../../../shared/adapters/src/telemetry.rs");
+    const WRITERS: [&str; 2] = [
+        include_str!("../../../shared/adapters/src/telemetry.rs"),
+        include_str!("../../../functions/ingest/src/journal.rs"),
+    ];
 
     /// An event of these fields, as dispatch writes it.
     pub(crate) fn event(text: &str) -> Event {
@@ -162,9 +172,9 @@ pub(super) mod tests {
 
     #[test]
     fn every_kind_that_functions_write_is_known_and_no_other() {
-        let written: Vec<&str> = WRITER
-            .split("event = \"")
-            .skip(1)
+        let written: Vec<&str> = WRITERS
+            .into_iter()
+            .flat_map(|writer| writer.split("event = \"").skip(1))
             .map(|rest| rest.split('"').next().expect("a text ends"))
             .collect();
         assert_eq!(written.len(), Kind::ALL.len(), "{written:?}");

@@ -22,12 +22,13 @@ pub(crate) const VERDICTS: [&str; 5] = [
     Verdict::Failed(Reason::NotSent).label(),
 ];
 
-/// What is asked for; without any of it, every event is.
+/// What is asked for; without any of it, every event is but the HTTP API's requests.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Filter {
     tenant: Option<String>,
     id: Option<DeliveryId>,
     verdicts: Vec<&'static str>,
+    requests: bool,
 }
 
 impl Filter {
@@ -40,14 +41,20 @@ impl Filter {
         }
         let label = |given: &String| VERDICTS.into_iter().find(|label| label == given);
         let verdicts = verdicts.iter().map(label).collect::<Option<Vec<_>>>()?;
-        Some(Self { tenant: tenant.map(str::to_owned), id, verdicts })
+        Some(Self { tenant: tenant.map(str::to_owned), id, verdicts, requests: false })
+    }
+
+    /// And the requests that the HTTP API answered: they are many, and only some are news.
+    pub(crate) fn with_requests(self, requests: bool) -> Self {
+        Self { requests, ..self }
     }
 
     /// Whether the event is one of them.
     pub(super) fn matches(&self, event: &Event) -> bool {
-        self.asked()
-            .iter()
-            .all(|(field, values)| event.text_of(field.name()).is_some_and(|value| values.contains(&value)))
+        self.has(event.kind)
+            && self.asked().iter().all(|(field, values)| {
+                event.text_of(field.name()).is_some_and(|value| values.contains(&value))
+            })
     }
 
     /// As a filter pattern of CloudWatch Logs.
@@ -55,12 +62,16 @@ impl Filter {
         let asked = self.asked();
         let kinds: Vec<&str> = Kind::ALL
             .into_iter()
-            .filter(|kind| asked.iter().all(|(field, _)| kind.has(*field)))
+            .filter(|kind| self.has(*kind) && asked.iter().all(|(field, _)| kind.has(*field)))
             .map(Kind::label)
             .collect();
         let mut terms = vec![one_of("event", &kinds)];
         terms.extend(asked.iter().map(|(field, values)| one_of(field.name(), values)));
         format!("{{ {} }}", terms.join(" && "))
+    }
+
+    fn has(&self, kind: Kind) -> bool {
+        self.requests || kind != Kind::Request
     }
 
     fn asked(&self) -> Vec<(Field, Vec<&str>)> {
@@ -104,15 +115,18 @@ mod tests {
     }
 
     #[test]
-    fn without_anything_asked_every_kind_of_event_is() {
+    fn without_anything_asked_every_kind_of_event_is_but_requests() {
         let all = Filter::default();
         assert_eq!(
             all.pattern(),
             "{ ($.event = \"attempt\" || $.event = \"breaker\" || $.event = \"dead_letter\" || \
              $.event = \"quarantined\" || $.event = \"panic\" || $.event = \"policy_ignored\" || $.event = \"limit_ignored\" || $.event = \"infrastructure\") }"
         );
+        let with = Filter::default().with_requests(true);
+        assert!(with.pattern().contains("|| $.event = \"request\")"));
         for kind in Kind::ALL {
-            assert!(all.matches(&event(&format!(r#"{{"event":"{}"}}"#, kind.label()))));
+            let event = event(&format!(r#"{{"event":"{}"}}"#, kind.label()));
+            assert_eq!((all.matches(&event), with.matches(&event)), (kind != Kind::Request, true));
         }
     }
 

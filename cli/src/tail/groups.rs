@@ -8,7 +8,7 @@ use crate::{aws_words::in_words, target::Target};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct LogGroup {
     pub(super) name: String,
-    /// `dispatch` or `cleanup`.
+    /// `dispatch`, `cleanup` or `ingest`.
     pub(super) function: &'static str,
 }
 
@@ -24,12 +24,13 @@ pub(crate) struct NoConfiguration {
 pub(crate) async fn groups(target: &Target) -> Result<Vec<LogGroup>, NoConfiguration> {
     let lambda = aws_sdk_lambda::Client::new(&target.sdk);
     let mut groups: Vec<LogGroup> = Vec::new();
-    for (function, deployed_as) in [("dispatch", &target.dispatch), ("cleanup", &target.cleanup)] {
+    let deployed = [("dispatch", &target.dispatch), ("cleanup", &target.cleanup), ("ingest", &target.ingest)];
+    for (function, deployed_as) in deployed {
         let read = lambda.get_function_configuration().function_name(deployed_as).send().await;
         let configuration =
             read.map_err(|error| NoConfiguration { function: deployed_as.clone(), words: in_words(&error) })?;
         let name = group(&configuration, deployed_as);
-        // Who gives both the same group reads it once.
+        // Who gives them the same group reads it once.
         if groups.iter().all(|known| known.name != name) {
             groups.push(LogGroup { name, function });
         }

@@ -33,6 +33,7 @@ pub(crate) fn line(event: &Event) -> String {
         Kind::Infrastructure => {
             format!("{}: {} failed: {}", event.function, word(event, "operation"), word(event, "code"))
         }
+        Kind::Request => request(event),
     };
     let line = format!("{}  {words}", event.at.to_rfc3339());
     line.trim_end().chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
@@ -121,6 +122,22 @@ fn ignored(event: &Event, what: &str) -> String {
         event.function,
         word(event, what),
         word(event, "errors")
+    )
+}
+
+/// By its route's pattern: the path is not logged.
+fn request(event: &Event) -> String {
+    let status = event.number("status").map_or("-".to_owned(), |status| status.to_string());
+    let mut more: Vec<String> = event.text_of("credential").map(str::to_owned).into_iter().collect();
+    more.extend(event.text_of("key").map(str::to_owned));
+    more.extend(event.number("took_ms").map(|ms| format!("took {ms} ms")));
+    format!(
+        "{:WHOSE$}  {:CHANNEL$}  {} {}  {status}  {}",
+        word(event, "tenant"),
+        "api",
+        word(event, "method"),
+        word(event, "route"),
+        more.join(", ")
     )
 }
 
@@ -218,6 +235,14 @@ mod tests {
             (
                 r#""event":"infrastructure","operation":"UpdateItem","code":"ThrottlingException""#.to_owned(),
                 "dispatch: UpdateItem failed: ThrottlingException",
+            ),
+            (
+                r#""event":"request","method":"POST","route":"/v1/messages","status":202,"tenant":"acme","credential":"key","key":"k7","took_ms":12"#.to_owned(),
+                "acme                      api               POST /v1/messages  202  key, k7, took 12 ms",
+            ),
+            (
+                r#""event":"request","method":"GET","status":404,"took_ms":0"#.to_owned(),
+                "-                         api               GET -  404  took 0 ms",
             ),
         ] {
             assert_eq!(shown(&fields), format!("2026-11-21T10:05:00.250Z  {words}"));

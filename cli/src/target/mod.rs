@@ -85,6 +85,8 @@ pub(crate) struct Target {
     pub(crate) dispatch: String,
     /// The name of the function that stores dead letters.
     pub(crate) cleanup: String,
+    /// The name of the function behind the HTTP API.
+    pub(crate) ingest: String,
 }
 
 /// Why there is no stack to work on.
@@ -261,6 +263,7 @@ fn on_this_machine(known: Known) -> Target {
         webhook_key_secret: stack.webhook_key_secret,
         dispatch: stack.functions.dispatch,
         cleanup: stack.functions.cleanup,
+        ingest: stack.functions.ingest,
     }
 }
 
@@ -331,6 +334,7 @@ mod tests {
         assert!(target.is_emulated());
         assert_eq!(target.tables.dead_letters, "a-dead_letters");
         assert!(target.webhook_key_secret.ends_with(":webhook-key"));
-        assert_eq!((&*target.dispatch, &*target.cleanup), ("a-dispatch", "a-cleanup"));
+        let functions = [&target.dispatch, &target.cleanup, &target.ingest];
+        assert_eq!(functions, ["a-dispatch", "a-cleanup", "a-ingest"]);
     }
 }

@@ -42,6 +42,7 @@ pub(super) fn target(
         webhook_key_secret: output("WebhookKeySecretId"),
         dispatch: output("DispatchFunctionName"),
         cleanup: output("CleanupFunctionName"),
+        ingest: output("IngestFunctionName"),
     };
     if missing.is_empty() {
         return Ok(target);

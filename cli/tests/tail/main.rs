@@ -23,6 +23,7 @@ async fn an_operator_follows_what_functions_log() {
     found::people_read_a_line_for_each_event(&world);
     found::json_is_what_was_logged(&world);
     found::nothing_found_is_told_by_the_exit_status(&world);
+    found::requests_are_shown_when_they_are_asked_for(&world).await;
     found::other_lines_of_a_log_are_not_shown(&world).await;
     followed::a_line_that_comes_late_is_shown_once(&world).await;
     followed::a_reader_that_left_ends_it(&world);
