@@ -13,6 +13,7 @@ mod privacy;
 mod protection;
 mod readme;
 mod roads;
+mod subscriptions;
 mod template;
 mod waits;
 mod webhooks;

@@ -109,11 +109,16 @@ impl Deployment {
 
     /// The stored subscriptions.
     pub async fn subscriptions(&self) -> DynamoSubscriptions {
+        self.subscriptions_through(self.dynamodb.clone()).await
+    }
+
+    /// The same, as that client sees them.
+    pub async fn subscriptions_through(&self, dynamodb: aws_sdk_dynamodb::Client) -> DynamoSubscriptions {
         let tables = &self.description().tables;
-        let control = DynamoControl::new(self.dynamodb.clone(), tables.control.clone());
+        let control = DynamoControl::new(dynamodb.clone(), tables.control.clone());
         let keys = self.webhook_keys().await;
         let (table, audiences) = (tables.subscriptions.clone(), tables.audiences.clone());
-        DynamoSubscriptions::new(self.dynamodb.clone(), table, audiences, control, keys)
+        DynamoSubscriptions::new(dynamodb, table, audiences, control, keys)
     }
 
     /// A message of tenant `acme` to that browser.

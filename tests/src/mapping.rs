@@ -4,7 +4,10 @@
 
 use std::time::Duration;
 
-use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, Message, MessageSystemAttributeName};
+use aws_sdk_sqs::types::{
+    ChangeMessageVisibilityBatchRequestEntry, DeleteMessageBatchRequestEntry, Message,
+    MessageSystemAttributeName,
+};
 use redial_testkit::runtime_api::{InvokeError, SqsRecord, sqs_event};
 use serde_json::Value;
 
@@ -84,10 +87,18 @@ impl Mapping<'_> {
 
     /// Has those of these come back at once that are still there.
     pub async fn give_back(&self, messages: &[Message]) {
-        for message in messages {
-            let change = self.sqs.change_message_visibility().queue_url(self.queue_url).visibility_timeout(0);
+        for ten in messages.chunks(10) {
+            let entries = ten.iter().enumerate().map(|(at, message)| {
+                ChangeMessageVisibilityBatchRequestEntry::builder()
+                    .id(at.to_string())
+                    .set_receipt_handle(message.receipt_handle.clone())
+                    .visibility_timeout(0)
+                    .build()
+                    .expect("an entry has its id and its handle")
+            });
+            let change = self.sqs.change_message_visibility_batch().queue_url(self.queue_url);
             // One that is deleted has no visibility any more.
-            let _gone = change.set_receipt_handle(message.receipt_handle.clone()).send().await;
+            let _gone = change.set_entries(Some(entries.collect())).send().await;
         }
     }
 

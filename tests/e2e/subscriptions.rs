@@ -1,0 +1,97 @@
+//! Changes of subscriptions that meet other transactions, over the tenant's count or an audience: the emulator carries out one after
+//! the other and never has two meet, so a proxy answers in its place as DynamoDB does.
+
+use redial_adapters::subscriptions_dynamo::DynamoSubscriptions;
+use redial_adapters::system::System;
+use redial_core::ports::{Clock as _, Renewed, SubscriptionBook as _};
+use redial_core::subscription::Renewal;
+use redial_testkit::proxy::{AwsService, Call, Fault, FaultProxy};
+use redial_testkit::push_service::Subscriber;
+use redial_tests::deployment::Deployment;
+use serde_json::json;
+
+/// As often as a change is sent that goes on meeting others.
+const MOST: usize = 8;
+
+fn is_change(call: &Call) -> bool {
+    ["TransactWriteItems", "UpdateItem"].contains(&call.operation.as_str())
+}
+
+/// What DynamoDB answers to the one of the two calls.
+fn transaction_conflict(of: &str) -> Fault {
+    let answer = match of {
+        "TransactWriteItems" => json!({
+            "__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
+            "Message": "Transaction cancelled, please refer cancellation reasons for specific reasons [None, TransactionConflict]",
+            "CancellationReasons": [{"Code": "None"}, {"Code": "TransactionConflict", "Message": "Transaction is ongoing for the item"}],
+        }),
+        _ => json!({
+            "__type": "com.amazonaws.dynamodb.v20120810#TransactionConflictException",
+            "message": "Transaction is ongoing for the item",
+        }),
+    };
+    Fault::Status(400, answer.to_string())
+}
+
+/// The stored subscriptions of a stack, and what stands before them.
+struct Met {
+    it: Deployment,
+    proxy: FaultProxy,
+    book: DynamoSubscriptions,
+}
+
+impl Met {
+    async fn up() -> Self {
+        let it = Deployment::up().await;
+        let proxy = FaultProxy::start(&it.description().endpoint).expect("a free port");
+        let sdk = it.stack().sdk_config().into_builder().endpoint_url(proxy.url()).build();
+        let book = it.subscriptions_through(aws_sdk_dynamodb::Client::new(&sdk)).await;
+        Self { it, proxy, book }
+    }
+
+    /// Subscribes, or renews what there is.
+    async fn renew(&self, browser: &Subscriber, tag: &str) -> Result<Renewed, String> {
+        let renewal: Renewal = super::audiences::renewal("acme", "s1", tag, browser);
+        self.book.renew(renewal, System.now()).await.map_err(|error| error.code)
+    }
+
+    fn calls(&self, operation: &str) -> usize {
+        self.proxy.count(&AwsService::DynamoDb, operation)
+    }
+
+    /// How many subscriptions are stored.
+    async fn stored(&self) -> usize {
+        self.it.scan(&self.it.description().tables.subscriptions).await.len()
+    }
+}
+
+#[tokio::test]
+async fn a_subscription_that_meets_others_is_stored_once_they_are_over_and_else_nothing_of_it_is() {
+    let met = Met::up().await;
+    let browser = met.it.subscriber();
+
+    met.proxy.when(is_change, transaction_conflict("TransactWriteItems"));
+    assert_eq!(met.renew(&browser, "news").await.expect_err("it never ends"), "ThrottlingException");
+    assert_eq!((met.calls("TransactWriteItems"), met.stored().await), (MOST, 0));
+
+    met.proxy.reset();
+    for _ in 0..3 {
+        met.proxy.once(is_change, transaction_conflict("TransactWriteItems"));
+    }
+    assert!(matches!(met.renew(&browser, "news").await, Ok(Renewed::New(_))));
+    assert_eq!((met.calls("TransactWriteItems"), met.stored().await), (4, 1));
+
+    // A renewal of the same endpoint with the same tags is a call of its own.
+    met.proxy.reset();
+    for _ in 0..3 {
+        met.proxy.once(is_change, transaction_conflict("UpdateItem"));
+    }
+    assert!(matches!(met.renew(&browser, "news").await, Ok(Renewed::Renewed(_))));
+    assert_eq!((met.calls("TransactWriteItems"), met.calls("UpdateItem"), met.stored().await), (0, 4, 1));
+
+    met.proxy.reset();
+    met.proxy.when(is_change, transaction_conflict("UpdateItem"));
+    let renewed = met.renew(&browser, "news").await;
+    assert_eq!(renewed.expect_err("it never ends"), "ThrottlingException");
+    assert_eq!(met.calls("UpdateItem"), MOST);
+}
