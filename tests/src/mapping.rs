@@ -1,6 +1,7 @@
 //! An event source mapping, by hand: receives from a queue, invokes a function, deletes what it has acknowledged.
 //!
-//! What the function asks to come back, or dies over, is left in the queue until its visibility time-out is over.
+//! What the function asks to come back, or dies over, is left in the queue until its visibility time-out is over, unless a test has it
+//! come back at once.
 
 use std::time::Duration;
 
@@ -41,7 +42,8 @@ impl Mapping<'_> {
     /// If the queue does not answer; if the function fails otherwise than by dying.
     pub async fn poll(&self, function: &Function, patience: Duration) -> Poll {
         let messages = self.receive(patience).await;
-        self.hand_out(function, messages).await
+        let (poll, _left) = self.invoke(function, messages).await;
+        poll
     }
 
     /// Waits up to `patience` (whole seconds) for messages: ten at most.
@@ -63,21 +65,25 @@ impl Mapping<'_> {
         received.expect("the queue answers").messages.unwrap_or_default()
     }
 
-    /// Invokes the function with these.
+    /// Invokes the function with these, and has those come back at once that it has not acknowledged.
     ///
     /// # Panics
     /// If the queue does not answer; if the function fails otherwise than by dying.
     pub async fn hand_out(&self, function: &Function, messages: Vec<Message>) -> Poll {
+        let (poll, left) = self.invoke(function, messages).await;
+        self.give_back(&left).await;
+        poll
+    }
+
+    /// What it came to, and what is left in the queue.
+    async fn invoke(&self, function: &Function, messages: Vec<Message>) -> (Poll, Vec<Message>) {
         if messages.is_empty() {
-            return Poll::Idle;
+            return (Poll::Idle, messages);
         }
         let records = messages.iter().map(|message| self.record(message));
         match function.invoke(sqs_event(records)).await {
-            Ok(answer) => {
-                self.delete(messages, &answer).await;
-                Poll::Done
-            }
-            Err(InvokeError::Crashed(_)) => Poll::Died,
+            Ok(answer) => (Poll::Done, self.delete(messages, &answer).await),
+            Err(InvokeError::Crashed(_)) => (Poll::Died, messages),
             Err(error) => {
                 let logs: Vec<String> = function.logs().into_iter().map(|line| line.text).collect();
                 panic!("{error}; it has printed:\n{}", logs.join("\n"))
@@ -85,8 +91,7 @@ impl Mapping<'_> {
         }
     }
 
-    /// Has those of these come back at once that are still there.
-    pub async fn give_back(&self, messages: &[Message]) {
+    async fn give_back(&self, messages: &[Message]) {
         for ten in messages.chunks(10) {
             let entries = ten.iter().enumerate().map(|(at, message)| {
                 ChangeMessageVisibilityBatchRequestEntry::builder()
@@ -97,8 +102,9 @@ impl Mapping<'_> {
                     .expect("an entry has its id and its handle")
             });
             let change = self.sqs.change_message_visibility_batch().queue_url(self.queue_url);
-            // One that is deleted has no visibility any more.
-            let _gone = change.set_entries(Some(entries.collect())).send().await;
+            let changed =
+                change.set_entries(Some(entries.collect())).send().await.expect("the queue answers");
+            assert!(changed.failed().is_empty(), "{:?}", changed.failed());
         }
     }
 
@@ -112,16 +118,16 @@ impl Mapping<'_> {
         attributes.fold(record, |record, (name, value)| record.attribute(name.as_str(), value))
     }
 
-    /// Deletes what the function's partial batch response does not name.
-    async fn delete(&self, messages: Vec<Message>, answer: &Value) {
+    /// Deletes what the function's partial batch response does not name, and answers with what it does.
+    async fn delete(&self, messages: Vec<Message>, answer: &Value) -> Vec<Message> {
         let failures = answer["batchItemFailures"].as_array().map(Vec::as_slice).unwrap_or_default();
         let failed = |message: &Message| {
             failures.iter().any(|failure| failure["itemIdentifier"].as_str() == message.message_id.as_deref())
         };
-        let entries: Vec<_> = messages
+        let (left, acknowledged): (Vec<_>, Vec<_>) = messages.into_iter().partition(failed);
+        let entries: Vec<_> = acknowledged
             .iter()
             .enumerate()
-            .filter(|(_, message)| !failed(message))
             .map(|(at, message)| {
                 DeleteMessageBatchRequestEntry::builder()
                     .id(at.to_string())
@@ -135,5 +141,6 @@ impl Mapping<'_> {
             let deleted = deleted.set_entries(Some(ten.to_vec())).send().await.expect("the queue answers");
             assert!(deleted.failed().is_empty(), "{:?}", deleted.failed());
         }
+        left
     }
 }
