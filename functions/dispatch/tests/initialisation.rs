@@ -1,90 +1,36 @@
-//! The binary, started as Lambda starts it: an environment that will not do ends its initialisation with one message that names
-//! everything that is missing or wrong, and prints no value.
+//! The binary, started as Lambda starts it, in an environment that will not do.
 
-use std::path::Path;
+use redial_testkit::initialisation::{VALUE, names_what_is_bad, names_what_is_missing};
 
-use redial_testkit::runtime_api::{InvokeError, RuntimeApi};
-
-const REQUIRED: [&str; 16] = [
-    "INGEST_QUEUE_URL",
-    "BULK_QUEUE_URL",
-    "RETRY_QUEUE_URL",
-    "RETRY_BULK_QUEUE_URL",
-    "DLQ_URL",
-    "DELIVERIES_TABLE",
-    "SUBSCRIPTIONS_TABLE",
-    "AUDIENCES_TABLE",
-    "PARKED_TABLE",
-    "DEAD_LETTERS_TABLE",
-    "CONTROL_TABLE",
-    "WAIT_STATE_MACHINE_ARN",
-    "VAPID_SUBJECT",
-    "VAPID_SECRET_ID",
-    "ENDPOINT_HASH_SECRET_ID",
-    "WEBHOOK_KEY_SECRET_ID",
-];
-
-/// What initialisation ends with: the process's status, and the lines that it prints.
-async fn failure(env: &[(&str, &str)]) -> (String, Vec<String>) {
-    let host = RuntimeApi::start(Path::new(env!("CARGO_BIN_EXE_dispatch")), env.iter().copied());
-    let host = host.expect("it starts");
-    let Err(InvokeError::InitFailed(reason)) = host.init().await else { panic!("it is ready") };
-    let status = reason.lines().next().unwrap_or_default().to_owned();
-    (status, host.logs().into_iter().map(|line| line.text).collect())
-}
+const BOOTSTRAP: &str = env!("CARGO_BIN_EXE_dispatch");
 
 #[tokio::test]
 async fn everything_that_is_missing_is_named_in_one_message() {
-    let (status, lines) = failure(&[]).await;
-    assert_eq!(status, "exit status: 1");
-    assert_eq!(lines.len(), 1, "{lines:?}");
-    for name in REQUIRED {
-        assert!(lines[0].contains(name), "{name}: {}", lines[0]);
-    }
+    names_what_is_missing(
+        BOOTSTRAP,
+        &["WAIT_STATE_MACHINE_ARN", "VAPID_SUBJECT", "VAPID_SECRET_ID"],
+        &["SPIKE", "API_"],
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn everything_that_is_bad_is_named_in_one_message_and_no_value_is_printed() {
-    let good = [
-        ("DELIVERIES_TABLE", "table-v4J9"),
-        ("SUBSCRIPTIONS_TABLE", "table-v4J9"),
-        ("AUDIENCES_TABLE", "table-v4J9"),
-        ("PARKED_TABLE", "table-v4J9"),
-        ("DEAD_LETTERS_TABLE", "table-v4J9"),
-    ];
-    let bad = [
-        ("INGEST_QUEUE_URL", "v4J9"),
-        ("BULK_QUEUE_URL", "v4J9"),
-        ("RETRY_QUEUE_URL", "v4J9"),
-        ("RETRY_BULK_QUEUE_URL", "v4J9"),
-        ("DLQ_URL", "v4J9"),
-        ("CONTROL_TABLE", " "),
-        ("WAIT_STATE_MACHINE_ARN", "v4J9"),
-        ("VAPID_SUBJECT", "v4J9"),
-        ("VAPID_PRIVATE_KEY", "v4J9"),
-        ("ENDPOINT_HASH_KEY", "v4J9"),
-        ("WEBHOOK_KEY", "v4J9"),
-        ("POLICY_CACHE_SECONDS", "61"),
-        ("EGRESS_ALLOW", "v4J9"),
-        ("SEND_TIMEOUT_SECONDS", "v4J9"),
+    let own = [
+        ("WAIT_STATE_MACHINE_ARN", VALUE),
+        ("VAPID_SUBJECT", VALUE),
+        ("VAPID_PRIVATE_KEY", VALUE),
+        ("EGRESS_ALLOW", VALUE),
+        ("SEND_TIMEOUT_SECONDS", VALUE),
         ("WEBHOOK_TIMEOUT_SECONDS", "61"),
         ("SQS_MAX_DELAY_SECONDS", "901"),
         ("WAIT_BUCKET_SECONDS", "0"),
         ("WAIT_SHARDS", "-1"),
-        ("LEASE_MARGIN_SECONDS", "v4J9"),
-        ("BREAKER", "v4J9"),
+        ("LEASE_MARGIN_SECONDS", VALUE),
+        ("BREAKER", VALUE),
         ("BREAKER_COOLDOWN_SECONDS", "901"),
         ("EGRESS_CA_FILE", "/nowhere/ca.pem"),
         ("PUSH_HOSTS", "a_b"),
     ];
-    let (status, lines) = failure(&[good.as_slice(), &bad].concat()).await;
-    assert_eq!(status, "exit status: 1");
-    assert_eq!(lines.len(), 1, "{lines:?}");
-    for (name, _) in bad {
-        assert!(lines[0].contains(name), "{name}: {}", lines[0]);
-    }
-    for (name, _) in good {
-        assert!(!lines[0].contains(name), "{name}: {}", lines[0]);
-    }
-    assert!(!lines[0].contains("v4J9"), "{}", lines[0]);
+    names_what_is_bad(BOOTSTRAP, &own).await;
 }

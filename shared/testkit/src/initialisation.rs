@@ -1,0 +1,89 @@
+//! A function's start in an environment that will not do: it ends with one message that names everything that is missing or wrong,
+//! and prints no value.
+
+use std::path::Path;
+
+use crate::runtime_api::{InvokeError, RuntimeApi};
+
+/// What no message may hold. A variable of that value is bad, but for those that may have any.
+pub const VALUE: &str = "v4J9";
+
+/// The variables that no function can do without.
+const OF_EVERY_FUNCTION: [&str; 13] = [
+    "INGEST_QUEUE_URL",
+    "BULK_QUEUE_URL",
+    "RETRY_QUEUE_URL",
+    "RETRY_BULK_QUEUE_URL",
+    "DLQ_URL",
+    "DELIVERIES_TABLE",
+    "SUBSCRIPTIONS_TABLE",
+    "AUDIENCES_TABLE",
+    "PARKED_TABLE",
+    "DEAD_LETTERS_TABLE",
+    "CONTROL_TABLE",
+    "ENDPOINT_HASH_SECRET_ID",
+    "WEBHOOK_KEY_SECRET_ID",
+];
+
+/// What is bad for every function.
+const BAD: [(&str, &str); 9] = [
+    ("INGEST_QUEUE_URL", VALUE),
+    ("BULK_QUEUE_URL", VALUE),
+    ("RETRY_QUEUE_URL", VALUE),
+    ("RETRY_BULK_QUEUE_URL", VALUE),
+    ("DLQ_URL", VALUE),
+    ("CONTROL_TABLE", " "),
+    ("ENDPOINT_HASH_KEY", VALUE),
+    ("WEBHOOK_KEY", VALUE),
+    ("POLICY_CACHE_SECONDS", "61"),
+];
+
+/// What is good for every function: a table may have any name.
+const GOOD: [(&str, &str); 5] = [
+    ("DELIVERIES_TABLE", VALUE),
+    ("SUBSCRIPTIONS_TABLE", VALUE),
+    ("AUDIENCES_TABLE", VALUE),
+    ("PARKED_TABLE", VALUE),
+    ("DEAD_LETTERS_TABLE", VALUE),
+];
+
+/// Starts this bootstrap, as Lambda does, without a variable: it names those of every function and its own, and none that only others
+/// need.
+///
+/// # Panics
+/// If it does not.
+pub async fn names_what_is_missing(bootstrap: &str, own: &[&str], of_others: &[&str]) {
+    let told = told(bootstrap, &[]).await;
+    for name in OF_EVERY_FUNCTION.iter().chain(own) {
+        assert!(told.contains(name), "{name}: {told}");
+    }
+    for name in of_others {
+        assert!(!told.contains(name), "{name}: {told}");
+    }
+}
+
+/// Starts this bootstrap, as Lambda does, with what is bad for every function and for this one: it names each of them, and prints no
+/// value.
+///
+/// # Panics
+/// If it does not.
+pub async fn names_what_is_bad(bootstrap: &str, own: &[(&str, &str)]) {
+    let told = told(bootstrap, &[BAD.as_slice(), &GOOD, own].concat()).await;
+    for (name, _) in BAD.iter().chain(own) {
+        assert!(told.contains(name), "{name}: {told}");
+    }
+    for (name, _) in GOOD {
+        assert!(!told.contains(name), "{name}: {told}");
+    }
+    assert!(!told.contains(VALUE), "{told}");
+}
+
+/// The one line that initialisation ends with.
+async fn told(bootstrap: &str, env: &[(&str, &str)]) -> String {
+    let host = RuntimeApi::start(Path::new(bootstrap), env.iter().copied()).expect("it starts");
+    let Err(InvokeError::InitFailed(reason)) = host.init().await else { panic!("it is ready") };
+    assert_eq!(reason.lines().next(), Some("exit status: 1"));
+    let mut lines: Vec<String> = host.logs().into_iter().map(|line| line.text).collect();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    lines.remove(0)
+}
