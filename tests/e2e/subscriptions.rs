@@ -1,6 +1,8 @@
 //! Changes of subscriptions that meet other transactions, over the tenant's count or an audience: the emulator carries out one after
 //! the other and never has two meet, so a proxy answers in its place as DynamoDB does.
 
+use std::collections::BTreeSet;
+
 use redial_adapters::subscriptions_dynamo::DynamoSubscriptions;
 use redial_adapters::system::System;
 use redial_core::ports::{Clock as _, Renewed, SubscriptionBook as _};
@@ -59,6 +61,12 @@ impl Met {
         self.proxy.count(&AwsService::DynamoDb, operation)
     }
 
+    /// The tokens of the transactions, each once.
+    fn request_tokens(&self) -> BTreeSet<String> {
+        let token = |call: Call| Some(call.json()?.get("ClientRequestToken")?.as_str()?.to_owned());
+        self.proxy.calls().into_iter().filter_map(token).collect()
+    }
+
     /// How many subscriptions are stored.
     async fn stored(&self) -> usize {
         self.it.scan(&self.it.description().tables.subscriptions).await.len()
@@ -73,6 +81,8 @@ async fn a_subscription_that_meets_others_is_stored_once_they_are_over_and_else_
     met.proxy.when(is_change, transaction_conflict("TransactWriteItems"));
     assert_eq!(met.renew(&browser, "news").await.expect_err("it never ends"), "ThrottlingException");
     assert_eq!((met.calls("TransactWriteItems"), met.stored().await), (MOST, 0));
+    // To DynamoDB each of them is another transaction.
+    assert_eq!(met.request_tokens().len(), MOST);
 
     met.proxy.reset();
     for _ in 0..3 {

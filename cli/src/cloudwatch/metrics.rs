@@ -16,13 +16,13 @@ const AT_ONCE: usize = 500;
 /// The smallest period that these metrics have, in seconds.
 const PERIOD_SECS: u32 = 60;
 
-/// A metric with one dimension.
+/// A metric with its dimensions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Asked {
     pub(crate) namespace: &'static str,
     pub(crate) metric: &'static str,
-    /// Name and value.
-    pub(crate) dimension: (&'static str, String),
+    /// Names and values.
+    pub(crate) dimensions: Vec<(&'static str, String)>,
     /// `Sum`, `Maximum`, …
     pub(crate) statistic: &'static str,
 }
@@ -98,9 +98,10 @@ pub(crate) async fn metrics(
 }
 
 fn query(asked: &Asked, at: usize) -> Value {
-    let Asked { namespace, metric, dimension: (name, value), statistic } = asked;
-    let metric =
-        json!({"Namespace": namespace, "MetricName": metric, "Dimensions": [{"Name": name, "Value": value}]});
+    let Asked { namespace, metric, dimensions, statistic } = asked;
+    let dimensions: Vec<Value> =
+        dimensions.iter().map(|(name, value)| json!({"Name": name, "Value": value})).collect();
+    let metric = json!({"Namespace": namespace, "MetricName": metric, "Dimensions": dimensions});
     json!({
         // An id begins with a small letter.
         "Id": format!("m{at}"),
@@ -165,11 +166,11 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_is_asked_for_with_its_dimension() {
+    fn a_metric_is_asked_for_with_its_dimensions() {
         let asked = Asked {
             namespace: "AWS/SQS",
             metric: "ApproximateAgeOfOldestMessage",
-            dimension: ("QueueName", "ingest".to_owned()),
+            dimensions: vec![("QueueName", "ingest".to_owned())],
             statistic: "Maximum",
         };
         assert_eq!(

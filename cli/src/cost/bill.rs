@@ -1,6 +1,6 @@
 //! A bill: how much of what, at which price.
 
-use redial_core::{metric::Metric, provider::Provider, reason::Reason};
+use redial_core::{lane::Lane, metric::Metric, provider::Provider, reason::Reason};
 use serde::Serialize;
 
 use super::counts::{Counts, DEAD_LETTER, FIRST_ATTEMPT, LONG_WAIT, RETRY};
@@ -112,7 +112,8 @@ impl Bill {
         // An alarm is paid by the metrics that it looks at; a band is two more.
         let alarm_metrics = count("MetricName: ") + 2.0 * count("ANOMALY_DETECTION_BAND(");
         let by_provider = 2 * Provider::ALL.len();
-        let metrics = (Metric::ALL.len() + Reason::ALL.len() + by_provider) as f64;
+        let by_lane = 3 * Lane::ALL.len();
+        let metrics = (Metric::ALL.len() + Reason::ALL.len() + by_provider + by_lane) as f64;
         let transitions = (waits * TRANSITIONS).min(EXECUTIONS_A_MONTH * TRANSITIONS);
         let month = vec![
             line("CloudWatch", "alarms' metrics", alarm_metrics, prices.alarm_month, 1.0),

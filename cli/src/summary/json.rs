@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     AgesFrom, Summary, findings,
-    metrics::{FLOW, FLOW_OF, in_words},
+    flow::{self, COUNTED, Flow, in_words},
     queues::{Depth, Place},
     waits::{Due, Waits},
 };
@@ -75,15 +75,24 @@ impl Summary {
     }
 
     fn flow_json(&self) -> Value {
-        let counts = FLOW.iter().enumerate().map(|(at, metric)| {
-            (in_words(*metric).replace(' ', "_"), json!(self.flow.map(|counts| counts[at])))
+        let counts = COUNTED.iter().enumerate().map(|(at, metric)| {
+            (in_words(*metric).replace(' ', "_"), json!(self.flow.map(|flow| flow.counted[at])))
         });
         let mut shown: Map<String, Value> = counts.collect();
-        shown.insert("seconds".to_owned(), json!(FLOW_OF.as_secs()));
-        shown.insert("since".to_owned(), json!(self.at.minus(FLOW_OF).to_rfc3339()));
+        shown.insert("lanes".to_owned(), json!(Lane::ALL.map(|lane| ends_json(self.flow, lane))));
+        shown.insert("seconds".to_owned(), json!(flow::OF.as_secs()));
+        shown.insert("since".to_owned(), json!(self.at.minus(flow::OF).to_rfc3339()));
         shown.insert("trouble".to_owned(), trouble(self.metrics.as_ref()));
         Value::Object(shown)
     }
+}
+
+fn ends_json(flow: Option<Flow>, lane: Lane) -> Value {
+    json!({
+        "lane": lane.label(),
+        "sent": flow.map(|flow| flow.sent(lane)),
+        "failed": flow.map(|flow| flow.failed(lane)),
+    })
 }
 
 fn due_json(waits: Option<&Waits>, lane: Lane, due: Due) -> Value {

@@ -7,8 +7,10 @@
 //! | file | concept |
 //! |---|---|
 //! | `queues` | what lies on each queue |
-//! | `metrics` | what CloudWatch was told: ages, and what was sent and failed in the last minutes |
+//! | `flow` | what the stack and its lanes did in the last minutes |
+//! | `metrics` | what CloudWatch was told: ages, and the flow |
 //! | `emulator` | ages where there are no such metrics |
+//! | `logged` | the flow where there are no such metrics |
 //! | `waits` | what is parked, by when it is due |
 //! | `findings` | what is wrong, and the line that says it all |
 //! | `shown` | all of it as lines of 80 columns |
@@ -17,7 +19,9 @@
 
 mod emulator;
 mod findings;
+mod flow;
 mod json;
+mod logged;
 mod metrics;
 mod queues;
 mod shown;
@@ -31,7 +35,8 @@ use redial_adapters::protection_dynamo::DynamoProtection;
 use redial_core::time::Timestamp;
 
 use self::{
-    metrics::{Ages, FLOW, Told},
+    flow::Flow,
+    metrics::{Ages, Told},
     queues::Depth,
     waits::Waits,
 };
@@ -60,7 +65,7 @@ pub(crate) struct Summary {
     ages: Ages,
     ages_from: Option<AgesFrom>,
     /// What the stack did in the last minutes.
-    flow: Option<[u64; FLOW.len()]>,
+    flow: Option<Flow>,
     /// Why CloudWatch did not say anything.
     metrics: Option<Trouble>,
     waits: Result<Waits, Trouble>,
@@ -71,10 +76,11 @@ pub(crate) struct Summary {
 impl Summary {
     /// Reads all parts side by side; `all` of what is parked and of the origins, or what is due first and stands out.
     pub(crate) async fn read(target: &Target, all: bool, now: Timestamp) -> Self {
-        let (depths, told, peeked, waits, origins) = join!(
+        let (depths, told, peeked, logged, waits, origins) = join!(
             queues::depths(target),
             metrics::told(target, now),
             emulator::ages(target, now),
+            logged::flow(target, now),
             waits::waits(target, all, now),
             origins(target, now),
         );
@@ -94,7 +100,7 @@ impl Summary {
             depths,
             ages,
             ages_from,
-            flow: told.flow,
+            flow: told.flow.or(logged),
             metrics,
             waits,
             origins,

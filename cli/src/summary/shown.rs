@@ -4,7 +4,7 @@ use redial_core::lane::Lane;
 
 use super::{
     AgesFrom, Summary, findings,
-    metrics::{FLOW, in_words},
+    flow::{COUNTED, in_words},
     queues::{Depth, Place},
     table::{COLUMNS, lines, short, wrapped},
     waits::{Due, MOST_SHARDS, Parked, Waits},
@@ -31,7 +31,7 @@ impl Summary {
             wrapped(&head, room),
             self.queue_lines(room),
             self.parked_lines(room),
-            wrapped(&self.flow_line(), room),
+            self.flow_lines(room),
             self.origin_lines(room),
             notes.iter().flat_map(|note| wrapped(note, room)).collect(),
         ];
@@ -84,17 +84,23 @@ impl Summary {
         lines(headings, &rows, 1, room)
     }
 
-    fn flow_line(&self) -> String {
-        let Some(counts) = self.flow else {
+    fn flow_lines(&self, room: usize) -> Vec<String> {
+        let Some(flow) = self.flow else {
             let why = match (&self.metrics, self.is_emulated) {
                 (Some(_), _) => "not known",
-                (None, true) => "not known: an emulator keeps no such metrics",
+                (None, true) => "nothing was logged",
                 (None, false) => "CloudWatch was told nothing",
             };
-            return format!("LAST 5 MINUTES  {why}");
+            return wrapped(&format!("LAST 5 MINUTES {why}"), room);
         };
-        let told = FLOW.iter().zip(counts).map(|(metric, count)| format!("{} {count}", in_words(*metric)));
-        format!("LAST 5 MINUTES  {}", told.collect::<Vec<_>>().join(", "))
+        let counted = COUNTED.iter().zip(flow.counted);
+        let told: Vec<String> =
+            counted.map(|(metric, count)| format!("{} {count}", in_words(*metric))).collect();
+        let mut lines = wrapped(&format!("LAST 5 MINUTES {}", told.join(", ")), room);
+        let of_lane =
+            |lane: Lane| format!("{}: sent {}, failed {}", lane.label(), flow.sent(lane), flow.failed(lane));
+        lines.extend(wrapped(&format!("BY LANE {}", Lane::ALL.map(of_lane).join("; ")), room));
+        lines
     }
 
     fn origin_lines(&self, room: usize) -> Vec<String> {

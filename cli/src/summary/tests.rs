@@ -24,7 +24,7 @@ fn well() -> Summary {
         depths: vec![Ok(Depth::default()); Place::ALL.len()],
         ages: Ages::default(),
         ages_from: Some(AgesFrom::CloudWatch),
-        flow: Some([1_204, 1_180, 20, 0, 1, 0, 2, 1]),
+        flow: Some(Flow { counted: [1_204, 1_180, 20, 0, 1, 0, 2, 1], ends: [[1_100, 0, 0], [80, 1, 0]] }),
         metrics: None,
         waits: Ok(Waits::default()),
         origins: Ok(Vec::new()),
@@ -87,6 +87,7 @@ fn a_stack_that_is_well_says_so_in_its_first_line() {
             "",
             "LAST 5 MINUTES attempts 1204, sent 1180, retried 20, deferred 0, dead letters 1,",
             "  failed no retries 0, expired 2, gone 1",
+            "BY LANE transactional: sent 1100, failed 0; bulk: sent 80, failed 1",
             "",
             "no origin is known: nothing was told of any within a week",
         ]
@@ -141,6 +142,8 @@ fn what_could_not_be_read_is_told_and_every_field_is_there_all_the_same() {
     assert_eq!((&unread["parked"]["lanes"][0]["messages"], &unread["ok"]), (&Value::Null, &json!(false)));
     assert_eq!((&well["parked"]["lanes"][0]["messages"], &well["ok"]), (&json!(0), &json!(true)));
     assert_eq!(well["last_minutes"]["dead_letters"], 1);
+    assert_eq!(well["last_minutes"]["lanes"][1], json!({"lane": "bulk", "sent": 80, "failed": 1}));
+    assert_eq!(unread["last_minutes"]["lanes"][1], json!({"lane": "bulk", "sent": null, "failed": null}));
 }
 
 /// The names of all fields, with their places.

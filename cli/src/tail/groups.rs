@@ -7,7 +7,7 @@ use crate::{aws_words::in_words, target::Target};
 /// A log group, and the function that writes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct LogGroup {
-    pub(super) name: String,
+    pub(crate) name: String,
     /// `dispatch`, `cleanup` or `ingest`.
     pub(super) function: &'static str,
 }

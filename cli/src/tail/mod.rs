@@ -28,5 +28,5 @@ pub(crate) use self::{
     groups::groups,
     line::line,
     pace::{POLL, Pace},
-    source::{CloudWatchLogs, Trouble},
+    source::{Asked, CloudWatchLogs, Logs, Trouble},
 };

@@ -52,28 +52,28 @@ pub(crate) enum Trouble {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct LogLine {
     /// No other line has it.
-    pub(super) id: String,
+    pub(crate) id: String,
     /// When it was written, as CloudWatch has it.
-    pub(super) at: Timestamp,
-    pub(super) text: String,
+    pub(crate) at: Timestamp,
+    pub(crate) text: String,
 }
 
 /// Lines in order of time, and where the next ones are.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Page {
-    pub(super) lines: Vec<LogLine>,
-    pub(super) next: Option<String>,
+    pub(crate) lines: Vec<LogLine>,
+    pub(crate) next: Option<String>,
 }
 
 /// Which page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Asked<'a> {
-    pub(super) group: &'a str,
+    pub(crate) group: &'a str,
     /// Lines from then on.
-    pub(super) since: Timestamp,
-    pub(super) pattern: &'a str,
+    pub(crate) since: Timestamp,
+    pub(crate) pattern: &'a str,
     /// The page after the one that named it.
-    pub(super) token: Option<&'a str>,
+    pub(crate) token: Option<&'a str>,
 }
 
 /// Where pages come from.

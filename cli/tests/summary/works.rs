@@ -1,4 +1,4 @@
-//! What the real functions leave: a message that waits for its time, and an origin that fails.
+//! What the real functions leave: a message that waits for its time, an origin that fails, and what came through on which lane.
 
 use std::{fs, time::Duration};
 
@@ -35,11 +35,42 @@ async fn what_the_functions_do_is_seen() {
                 && failures(document).is_some_and(|failures| failures > 0)
         })
         .await;
+    what_came_through_is_told_by_lane(&world, &push).await;
     assert_eq!(document["parked"]["lanes"][0]["at_least"], false, "{document:#}");
     assert_eq!(document["origins"][0]["origin"], push.origin());
     assert_eq!(queue(&document, Some("transactional"), "ingest")["waiting"], 0);
     assert_eq!(document["parked"]["late_for_seconds"], Value::Null);
     assert_eq!(world.stack.poller_failure(), None);
+}
+
+/// One that is sent on the transactional lane, and of two on the bulk lane one that is refused.
+async fn what_came_through_is_told_by_lane(world: &World, push: &PushService) {
+    let key = URL_SAFE_NO_PAD.decode(&world.stack.description().vapid_public_key).expect("base64url");
+    let browser = |answer| {
+        let browser = push.subscribe(&key);
+        push.always(&browser.endpoint, answer);
+        browser
+    };
+    let (well, refusing) = (browser(Answer::created()), browser(Answer::status(400)));
+    let queues = &world.stack.description().queues;
+    for (queue, to, id) in
+        [(&queues.ingest, &well, "code"), (&queues.bulk, &well, "news"), (&queues.bulk, &refusing, "refused")]
+    {
+        put(
+            world,
+            queue,
+            &json!({"tenant": "acme", "id": id, "to": {"web_push": to.json()}, "payload": "hello"}),
+        )
+        .await;
+    }
+    let lanes = |document: &Value| document["last_minutes"]["lanes"].clone();
+    let expected = json!([
+        {"lane": "transactional", "sent": 1, "failed": 0},
+        {"lane": "bulk", "sent": 1, "failed": 1},
+    ]);
+    let document = world.until("it is told by lane", |document| lanes(document) == expected).await;
+    let last = &document["last_minutes"];
+    assert_eq!((&last["sent"], &last["dead_letters"]), (&json!(2), &json!(1)), "{last}");
 }
 
 fn failures(document: &Value) -> Option<u64> {
@@ -52,7 +83,11 @@ async fn send(world: &World, to: &Subscriber, id: &str, at: Option<Timestamp>) {
     if let Some(at) = at {
         message["deliver_at"] = at.to_rfc3339().into();
     }
-    let sending = world.sqs().send_message().queue_url(&world.stack.description().queues.ingest);
+    put(world, &world.stack.description().queues.ingest, &message).await;
+}
+
+async fn put(world: &World, queue: &str, message: &Value) {
+    let sending = world.sqs().send_message().queue_url(queue);
     let sending = sending.message_group_id("acme").message_body(message.to_string());
     sending.send().await.expect("the queue takes it");
 }

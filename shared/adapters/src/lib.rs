@@ -37,6 +37,7 @@ pub mod policies_dynamo;
 pub mod protection_dynamo;
 mod query;
 mod remembered;
+mod request_token;
 pub mod secrets;
 pub mod subscriptions_dynamo;
 pub mod waits_sfn;

@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use redial_core::dead_letter::Reference;
 use redial_core::identity::{DeliveryId, Tenant};
+use redial_core::lane::Lane;
 use redial_core::metric::{Metric, Unit};
 use redial_core::policy::stored::Ignored;
 use redial_core::ports::{AttemptEvent, BreakerEvent, PortError, QuarantineEvent, Telemetry};
@@ -29,6 +30,12 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 /// The namespace of all metrics.
 pub const NAMESPACE: &str = "Redial";
+
+/// The dimension of every metric: the stack's name.
+pub const STACK: &str = "Stack";
+
+/// A dimension that what came through and what failed has besides: the lane's label.
+pub const LANE: &str = "Lane";
 
 /// The most values that one metric may have in one line (embedded metric format specification).
 const MOST_VALUES: usize = 100;
@@ -78,9 +85,20 @@ pub struct JsonTelemetry {
 struct Sums {
     counts: BTreeMap<Metric, u64>,
     values: BTreeMap<Metric, Vec<f64>>,
-    dead_letters: BTreeMap<Reason, u64>,
-    /// By a provider's label.
-    with_providers: BTreeMap<&'static str, BTreeMap<Metric, u64>>,
+    /// By one more dimension: its name and its value.
+    by: BTreeMap<(&'static str, &'static str), BTreeMap<Metric, u64>>,
+}
+
+impl Sums {
+    /// Adds to what the stack has and, for each of these dimensions, to what stands beside it.
+    fn add(&mut self, metric: Metric, n: u64, by: &[(&'static str, &'static str)]) {
+        if n > 0 {
+            *self.counts.entry(metric).or_default() += n;
+            for dimension in by {
+                *self.by.entry(*dimension).or_default().entry(metric).or_default() += n;
+            }
+        }
+    }
 }
 
 impl JsonTelemetry {
@@ -127,18 +145,15 @@ impl Telemetry for JsonTelemetry {
     }
 
     fn count(&self, metric: Metric, n: u64) {
-        if n > 0 {
-            *self.sums().counts.entry(metric).or_default() += n;
-        }
+        self.sums().add(metric, n, &[]);
     }
 
     fn count_with(&self, metric: Metric, provider: Provider, n: u64) {
-        if n > 0 {
-            let mut sums = self.sums();
-            *sums.counts.entry(metric).or_default() += n;
-            let with_provider = sums.with_providers.entry(provider.label()).or_default();
-            *with_provider.entry(metric).or_default() += n;
-        }
+        self.sums().add(metric, n, &[("Provider", provider.label())]);
+    }
+
+    fn count_on(&self, metric: Metric, lane: Lane, n: u64) {
+        self.sums().add(metric, n, &[(LANE, lane.label())]);
     }
 
     fn breaker(&self, event: &BreakerEvent<'_>) {
@@ -160,10 +175,9 @@ impl Telemetry for JsonTelemetry {
         );
     }
 
-    fn dead_letter(&self, reason: Reason) {
-        let mut sums = self.sums();
-        *sums.counts.entry(Metric::DeadLetters).or_default() += 1;
-        *sums.dead_letters.entry(reason).or_default() += 1;
+    fn dead_letter(&self, reason: Reason, lane: Option<Lane>) {
+        let by = std::iter::once(("Reason", reason.label())).chain(lane.map(|lane| (LANE, lane.label())));
+        self.sums().add(Metric::DeadLetters, 1, &by.collect::<Vec<_>>());
     }
 
     fn measure(&self, metric: Metric, value: f64) {
@@ -235,14 +249,10 @@ fn lines(stack: &str, sums: &Sums, now: Timestamp) -> Vec<Value> {
     let all: Vec<(Metric, Value)> = counts.chain(values).collect();
     let mut lines = Vec::new();
     if !all.is_empty() {
-        lines.push(embedded(now, &[("Stack", stack)], &all));
+        lines.push(embedded(now, &[(STACK, stack)], &all));
     }
-    for (reason, n) in &sums.dead_letters {
-        let dimensions = [("Stack", stack), ("Reason", reason.label())];
-        lines.push(embedded(now, &dimensions, &[(Metric::DeadLetters, json!(n))]));
-    }
-    for (provider, counts) in &sums.with_providers {
-        let dimensions = [("Stack", stack), ("Provider", provider)];
+    for ((name, value), counts) in &sums.by {
+        let dimensions = [(STACK, stack), (*name, *value)];
         let counts: Vec<(Metric, Value)> = counts.iter().map(|(metric, n)| (*metric, json!(n))).collect();
         lines.push(embedded(now, &dimensions, &counts));
     }

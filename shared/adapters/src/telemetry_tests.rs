@@ -6,36 +6,38 @@ use redial_core::protection::Count;
 use super::*;
 
 #[test]
-fn an_invocation_s_metrics_are_one_line_and_dead_letters_one_more_a_reason() {
+fn an_invocation_s_metrics_are_one_line_and_dead_letters_one_more_a_reason_and_a_lane() {
     let telemetry = JsonTelemetry::new("my-stack".to_owned());
     telemetry.count(Metric::Attempts, 2);
     telemetry.count(Metric::Attempts, 1);
     telemetry.count(Metric::Expired, 0);
     telemetry.measure(Metric::RetryOverhead, 12.5);
-    telemetry.dead_letter(Reason::Rejected);
+    telemetry.dead_letter(Reason::Rejected, Some(Lane::Bulk));
+    telemetry.dead_letter(Reason::Rejected, None);
+    telemetry.count_on(Metric::Sent, Lane::Bulk, 5);
     let lines = lines("my-stack", &telemetry.sums(), Timestamp::from_ms(7));
+    let aws = |dimensions: Value, metrics: Value| {
+        json!({"Timestamp": 7, "CloudWatchMetrics": [
+            {"Namespace": "Redial", "Dimensions": [dimensions], "Metrics": metrics},
+        ]})
+    };
+    let metric = |name: &str| json!({"Name": name, "Unit": "Count"});
+    let overhead = json!({"Name": "RetryOverhead", "Unit": "Milliseconds"});
+    let all = json!([metric("Attempts"), metric("Sent"), metric("DeadLetters"), overhead]);
     assert_eq!(
         lines,
         [
             json!({
-                "_aws": {"Timestamp": 7, "CloudWatchMetrics": [{
-                    "Namespace": "Redial",
-                    "Dimensions": [["Stack"]],
-                    "Metrics": [
-                        {"Name": "Attempts", "Unit": "Count"},
-                        {"Name": "DeadLetters", "Unit": "Count"},
-                        {"Name": "RetryOverhead", "Unit": "Milliseconds"},
-                    ],
-                }]},
-                "Stack": "my-stack", "Attempts": 3, "DeadLetters": 1, "RetryOverhead": [12.5],
+                "_aws": aws(json!(["Stack"]), all),
+                "Stack": "my-stack", "Attempts": 3, "Sent": 5, "DeadLetters": 2, "RetryOverhead": [12.5],
             }),
             json!({
-                "_aws": {"Timestamp": 7, "CloudWatchMetrics": [{
-                    "Namespace": "Redial",
-                    "Dimensions": [["Stack", "Reason"]],
-                    "Metrics": [{"Name": "DeadLetters", "Unit": "Count"}],
-                }]},
-                "Stack": "my-stack", "Reason": "rejected", "DeadLetters": 1,
+                "_aws": aws(json!(["Stack", "Lane"]), json!([metric("Sent"), metric("DeadLetters")])),
+                "Stack": "my-stack", "Lane": "bulk", "Sent": 5, "DeadLetters": 1,
+            }),
+            json!({
+                "_aws": aws(json!(["Stack", "Reason"]), json!([metric("DeadLetters")])),
+                "Stack": "my-stack", "Reason": "rejected", "DeadLetters": 2,
             }),
         ]
     );

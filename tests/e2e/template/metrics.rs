@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use redial_adapters::telemetry::JsonTelemetry;
+use redial_core::lane::Lane;
 use redial_core::metric::Metric;
 use redial_core::ports::Telemetry;
 use redial_core::provider::Provider;
@@ -118,19 +119,28 @@ impl Known {
 enum Way {
     Count,
     CountWith,
+    CountOn,
     Measure,
     DeadLetter,
 }
 
 impl Way {
-    const ALL: [Self; 4] = [Self::Count, Self::CountWith, Self::Measure, Self::DeadLetter];
+    const ALL: [Self; 5] = [Self::Count, Self::CountWith, Self::CountOn, Self::Measure, Self::DeadLetter];
 
     /// Counts everything that can be counted in this way.
     fn take(self, telemetry: &JsonTelemetry) {
         match self {
             Self::Count => Metric::ALL.into_iter().for_each(|metric| telemetry.count(metric, 1)),
             Self::Measure => Metric::ALL.into_iter().for_each(|metric| telemetry.measure(metric, 1.0)),
-            Self::DeadLetter => Reason::ALL.iter().for_each(|reason| telemetry.dead_letter(*reason)),
+            Self::DeadLetter => {
+                let letter = |reason: &Reason| telemetry.dead_letter(*reason, Some(Lane::Bulk));
+                Reason::ALL.iter().for_each(letter);
+            }
+            Self::CountOn => {
+                for lane in Lane::ALL {
+                    Metric::ALL.into_iter().for_each(|metric| telemetry.count_on(metric, lane, 1));
+                }
+            }
             Self::CountWith => {
                 for provider in Provider::ALL {
                     Metric::ALL.into_iter().for_each(|metric| telemetry.count_with(metric, provider, 1));
@@ -213,6 +223,8 @@ fn ways_by_metric() -> BTreeSet<(Metric, Way)> {
                 Way::Count
             } else if before.ends_with(".count_with(") {
                 Way::CountWith
+            } else if before.ends_with(".count_on(") {
+                Way::CountOn
             } else if before.ends_with(".measure(") {
                 Way::Measure
             } else if metric == Metric::DeadLetters {
@@ -268,7 +280,9 @@ fn each_way_of_counting_is_written_with_its_dimensions() {
     assert_eq!(names(Way::Count), set(&[&["Stack"]]));
     assert_eq!(names(Way::Measure), set(&[&["Stack"]]));
     assert_eq!(names(Way::CountWith), set(&[&["Stack"], &["Provider", "Stack"]]));
-    assert_eq!(names(Way::DeadLetter), set(&[&["Stack"], &["Reason", "Stack"]]));
+    assert_eq!(names(Way::CountOn), set(&[&["Stack"], &["Lane", "Stack"]]));
+    let letters = set(&[&["Stack"], &["Reason", "Stack"], &["Lane", "Stack"]]);
+    assert_eq!(names(Way::DeadLetter), letters);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use redial_core::time::Timestamp;
 use super::item::{TENANTS, iam_key, id_key, partition_of, read, row, write};
 use super::{DynamoAccess, Store};
 use crate::attributes::{Item, Read, ms, s};
+use crate::request_token::request_token;
 use crate::{aws_error, batch_get, query};
 
 /// What came of storing a key.
@@ -137,7 +138,8 @@ impl Store {
             TransactWriteItem::builder().put(put).build()
         };
         let items = puts.into_iter().map(item).collect();
-        let written = self.client.transact_write_items().set_transact_items(Some(items)).send().await;
+        let transaction = self.client.transact_write_items().client_request_token(request_token());
+        let written = transaction.set_transact_items(Some(items)).send().await;
         let Err(error) = written else { return Ok(true) };
         let refused = error.as_service_error().is_some_and(|error| {
             let TransactWriteItemsError::TransactionCanceledException(cancelled) = error else {

@@ -17,6 +17,7 @@ use redial_core::subscription::Tag;
 
 use super::{DynamoSubscriptions, item, item_key};
 use crate::attributes::Item;
+use crate::request_token::request_token;
 use crate::system::System;
 use crate::{audiences_dynamo, aws_error};
 
@@ -123,7 +124,8 @@ impl DynamoSubscriptions {
     }
 
     async fn transact_once(&self, writes: &[TransactWriteItem]) -> Result<Ended, PortError> {
-        let sent = self.client.transact_write_items().set_transact_items(Some(writes.to_vec())).send().await;
+        let transaction = self.client.transact_write_items().client_request_token(request_token());
+        let sent = transaction.set_transact_items(Some(writes.to_vec())).send().await;
         let Err(error) = sent else { return Ok(Ended::Done) };
         let failed = || aws_error::of_call("TransactWriteItems", &error);
         let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) = error.as_service_error()

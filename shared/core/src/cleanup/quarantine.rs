@@ -112,7 +112,7 @@ async fn keep<E: CleanupEnvironment>(
     env.dead_letters().describe(&reference, now).await?;
     env.telemetry().reference(&reference);
     env.telemetry().count(Metric::Poison, 1);
-    env.telemetry().dead_letter(Reason::Poison);
+    env.telemetry().dead_letter(Reason::Poison, None);
     Ok(())
 }
 

@@ -229,7 +229,7 @@ impl<E: Environment> Pass<'_, E> {
                 Ok(ClaimAnswer::Granted { in_doubt }) => match end {
                     None => admitted.push((job, in_doubt)),
                     Some(plan) => {
-                        settle::count(self.env, &plan);
+                        settle::count(self.env, &plan, job.lane);
                         ready.push(HandOff { job, plan, facts: Facts::without_attempt(), at: now });
                     }
                 },

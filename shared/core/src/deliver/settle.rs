@@ -6,6 +6,7 @@ use super::fate::{Fate, Setback};
 use super::hand_off::{self, Facts, HandOff};
 use super::inbox::{Job, Refused};
 use crate::dead_letter::{Kind, LetterBody, LetterKey, Reference, UNPARSED_BODY_KEPT};
+use crate::lane::Lane;
 use crate::ledger::{Fence, Record, State};
 use crate::metric::Metric;
 use crate::plan::Plan;
@@ -72,7 +73,7 @@ pub(crate) async fn settle<E: Environment>(
         };
         match (answer, finished) {
             (Ok(Fence::Held), Finished::Planned { job, plan, facts, .. }) => {
-                count(env, &plan);
+                count(env, &plan, job.lane);
                 ready.push(HandOff { job, plan, facts, at: now });
             }
             // Someone else owns the attempt. The message is not acknowledged: it may be the very one that the
@@ -89,19 +90,19 @@ pub(crate) async fn settle<E: Environment>(
     fates
 }
 
-/// Counts what a plan makes of a delivery.
-pub(crate) fn count<E: Environment>(env: &E, plan: &Plan) {
-    let metric = match plan {
-        Plan::Sent => Metric::Sent,
-        Plan::Gone { .. } => Metric::Gone,
-        Plan::Expired => Metric::Expired,
-        Plan::FailedNoRetries(_) => Metric::FailedNoRetries,
-        Plan::Retry { .. } => Metric::Retried,
-        Plan::Defer { .. } => Metric::Deferred,
+/// Counts what a plan makes of a delivery: by lane, whether it came through.
+pub(crate) fn count<E: Environment>(env: &E, plan: &Plan, lane: Lane) {
+    let telemetry = env.telemetry();
+    match plan {
+        Plan::Sent => telemetry.count_on(Metric::Sent, lane, 1),
+        Plan::FailedNoRetries(_) => telemetry.count_on(Metric::FailedNoRetries, lane, 1),
+        Plan::Gone { .. } => telemetry.count(Metric::Gone, 1),
+        Plan::Expired => telemetry.count(Metric::Expired, 1),
+        Plan::Retry { .. } => telemetry.count(Metric::Retried, 1),
+        Plan::Defer { .. } => telemetry.count(Metric::Deferred, 1),
         // Counted by reason, or by recipients, where it is handed off.
-        Plan::DeadLetter(_) | Plan::Expand => return,
-    };
-    env.telemetry().count(metric, 1);
+        Plan::DeadLetter(_) | Plan::Expand => {}
+    }
 }
 
 /// Sends bodies that are no messages to the dead-letter store; the ledger never hears of them.
@@ -164,15 +165,16 @@ pub(crate) async fn post_letters<E: Environment>(
         return Vec::new();
     }
     let mut fates = Vec::with_capacity(letters.len());
+    let lanes: Vec<_> = letters.iter().map(|(_, body, _, _)| body.lane).collect();
     let bodies = letters.iter().map(|(_, body, _, _)| body.clone()).collect();
     let stored = env.dead_letter_bodies().put(bodies).await;
     let mut references = Vec::new();
     let mut waiting = Vec::new();
-    for ((index, _, reference, reason), stored) in letters.into_iter().zip(stored) {
+    for (((index, _, reference, reason), lane), stored) in letters.into_iter().zip(lanes).zip(stored) {
         match stored {
             Ok(()) => {
                 references.push(outgoing(&reference));
-                waiting.push((index, reason));
+                waiting.push((index, reason, lane));
             }
             Err(error) => {
                 fates.push((index, hand_off::fate_of(env, Err(error))));
@@ -182,9 +184,9 @@ pub(crate) async fn post_letters<E: Environment>(
     if references.is_empty() {
         return fates;
     }
-    for ((index, reason), sent) in waiting.into_iter().zip(env.outbox().send(references).await) {
+    for ((index, reason, lane), sent) in waiting.into_iter().zip(env.outbox().send(references).await) {
         if sent.is_ok() {
-            env.telemetry().dead_letter(reason);
+            env.telemetry().dead_letter(reason, lane);
         }
         fates.push((index, hand_off::fate_of(env, sent)));
     }

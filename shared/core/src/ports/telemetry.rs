@@ -1,6 +1,7 @@
 //! The port to log lines and metrics.
 
 use crate::identity::{DeliveryId, SubscriptionKey, Tenant};
+use crate::lane::Lane;
 use crate::metric::Metric;
 use crate::protection::{Count, Phase};
 use crate::provider::Provider;
@@ -82,11 +83,14 @@ pub trait Telemetry: Send + Sync {
     /// So many of something happened, with a push service or with any other origin.
     fn count_with(&self, metric: Metric, provider: Provider, n: u64);
 
+    /// So many of something happened to messages of a lane.
+    fn count_on(&self, metric: Metric, lane: Lane, n: u64);
+
     /// A breaker went from one phase to another.
     fn breaker(&self, event: &BreakerEvent<'_>);
 
-    /// A dead letter was made.
-    fn dead_letter(&self, reason: Reason);
+    /// A dead letter was made, of a message of that lane if it is known.
+    fn dead_letter(&self, reason: Reason, lane: Option<Lane>);
 
     /// Something was measured, in the metric's unit.
     fn measure(&self, metric: Metric, value: f64);

@@ -2,6 +2,7 @@
 
 use redial_core::dead_letter::Reference;
 use redial_core::identity::{DeliveryId, Tenant};
+use redial_core::lane::Lane;
 use redial_core::metric::Metric;
 use redial_core::policy::stored::Ignored;
 use redial_core::ports::{AttemptEvent, BreakerEvent, PortError, QuarantineEvent, Telemetry};
@@ -23,11 +24,15 @@ impl Telemetry for World {
         self.count(metric, n);
     }
 
+    fn count_on(&self, metric: Metric, _lane: Lane, n: u64) {
+        self.count(metric, n);
+    }
+
     fn breaker(&self, event: &BreakerEvent<'_>) {
         self.state().breakers.push((event.from.label(), event.to.label()));
     }
 
-    fn dead_letter(&self, reason: Reason) {
+    fn dead_letter(&self, reason: Reason, _lane: Option<Lane>) {
         *self.state().dead_letters.entry(reason).or_default() += 1;
     }
 
