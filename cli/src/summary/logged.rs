@@ -1,5 +1,6 @@
 //! What a stack did in the last minutes, on an emulator: none makes metrics of what functions write for CloudWatch in their logs
-//! (embedded metric format), but the lines are there.
+//! (embedded metric format), but the lines are there. The embedded emulator may have those that a function writes last only with
+//! its next invocation, so the numbers may lag.
 
 use redial_adapters::telemetry::{LANE, NAMESPACE, STACK};
 use redial_core::{lane::Lane, metric::Metric, time::Timestamp};
