@@ -55,7 +55,7 @@ enum Ended {
     Done,
     /// The item is not as it was read.
     Changed,
-    /// Another transaction was under way over one of its items.
+    /// Another transaction was under way over one of its items, or has its token.
     Met,
 }
 
@@ -128,9 +128,11 @@ impl DynamoSubscriptions {
         let sent = transaction.set_transact_items(Some(writes.to_vec())).send().await;
         let Err(error) = sent else { return Ok(Ended::Done) };
         let failed = || aws_error::of_call("TransactWriteItems", &error);
-        let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) = error.as_service_error()
-        else {
-            return Err(failed());
+        let cancelled = match error.as_service_error() {
+            Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => cancelled,
+            // Its token is another's: nothing was written for it, and the next has another token.
+            Some(TransactWriteItemsError::IdempotentParameterMismatchException(_)) => return Ok(Ended::Met),
+            _ => return Err(failed()),
         };
         let codes: Vec<&str> =
             cancelled.cancellation_reasons().iter().filter_map(|reason| reason.code()).collect();
