@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use redial_adapters::config::Tables;
 use serde::{Deserialize, Serialize};
 
 use super::{LocalError, emulator_differences};
@@ -49,23 +50,6 @@ pub struct Queues {
     /// Events for producers, where there are any.
     #[serde(default)]
     pub events: Option<String>,
-}
-
-/// Names of the tables.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Tables {
-    /// The ledger.
-    pub deliveries: String,
-    /// Subscriptions and their health.
-    pub subscriptions: String,
-    /// Which of them a tag gathers.
-    pub audiences: String,
-    /// Messages in a long wait.
-    pub parked: String,
-    /// Dead letters and their bodies.
-    pub dead_letters: String,
-    /// What the workers share.
-    pub control: String,
 }
 
 /// Names of the functions.

@@ -26,10 +26,11 @@ mod registry;
 mod stack;
 mod vapid_key;
 
-pub use description::{Description, Functions, Queues, Tables};
+pub use description::{Description, Functions, Queues};
 pub use error::LocalError;
 pub(crate) use options::workspace;
 pub use options::{Emulator, LOCALSTACK_ENDPOINT, Options, Progress};
+pub use redial_adapters::config::Tables;
 pub use registry::{Known, known, take_down};
 pub(crate) use stack::http_client;
 pub use stack::{Stack, sdk_config};

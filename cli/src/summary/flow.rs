@@ -36,7 +36,9 @@ impl Flow {
     pub(super) fn add(&mut self, metric: Metric, lane: Option<Lane>, n: u64) {
         let place = match lane {
             None => COUNTED.iter().position(|it| *it == metric).map(|at| &mut self.counted[at]),
-            Some(lane) => ENDS.iter().position(|it| *it == metric).map(|at| &mut self.of(lane)[at]),
+            Some(lane) => {
+                ENDS.iter().position(|it| *it == metric).map(|at| &mut self.ends[lane as usize][at])
+            }
         };
         if let Some(place) = place {
             *place += n;
@@ -51,10 +53,6 @@ impl Flow {
     /// How many of a lane's messages failed.
     pub(super) fn failed(&self, lane: Lane) -> u64 {
         self.ends[lane as usize].iter().skip(1).sum()
-    }
-
-    fn of(&mut self, lane: Lane) -> &mut [u64; ENDS.len()] {
-        &mut self.ends[lane as usize]
     }
 }
 

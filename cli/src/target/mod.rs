@@ -252,14 +252,7 @@ fn on_this_machine(known: Known) -> Target {
             dead_letters: stack.queues.dead_letter,
         },
         quarantine: stack.queues.quarantine,
-        tables: Tables {
-            deliveries: stack.tables.deliveries,
-            subscriptions: stack.tables.subscriptions,
-            audiences: stack.tables.audiences,
-            parked: stack.tables.parked,
-            dead_letters: stack.tables.dead_letters,
-            control: stack.tables.control,
-        },
+        tables: stack.tables,
         webhook_key_secret: stack.webhook_key_secret,
         dispatch: stack.functions.dispatch,
         cleanup: stack.functions.cleanup,
@@ -287,7 +280,7 @@ mod tests {
                 quarantine: url("quarantine"),
                 events: None,
             },
-            tables: local::Tables {
+            tables: Tables {
                 deliveries: table("deliveries"),
                 subscriptions: table("subscriptions"),
                 audiences: table("audiences"),

@@ -31,16 +31,16 @@ const WATCH_SECONDS: RangeInclusive<u64> = 1..=3_600;
 ///
 /// --summary shows at a glance: what waits, is in flight and is delayed on each queue of both lanes, and how old the oldest is;
 /// what is parked, by when it is due, and LATE what should have gone on more than two minutes ago; what was sent and failed in
-/// the last five minutes, and of that what on which lane; and of each origin its breaker, its pace and what workers told of it in the last five minutes: of an
-/// origin that is well they tell little, and counting begins anew when a breaker opens or closes. The first line says what
-/// stands out. It reads only, and what you may not read is told with the permission that is missing.
+/// the last five minutes, and of that what on which lane; and of each origin its breaker, its pace and what workers told of it
+/// in the last five minutes: of an origin that is well they tell little, and counting begins anew when a breaker opens or
+/// closes. The first line says what stands out. It reads only, and what you may not read is told with the permission that is
+/// missing.
 ///
 /// Queues: SQS's own approximate numbers. Ages and the last minutes: CloudWatch, which hears of them a minute or more later;
-/// an emulator makes no metrics of what functions log for them, so there it is read in their logs. Numbers that are not known are
-/// null, or "-" and "?". What is parked is
-/// counted by one query a shard, each of which costs half a read unit for every 4 KB that it holds, and half a unit where it is
-/// empty: 1,024 shards at most, those that are due first, and a mebibyte of each; "≥" where there may be more. --all counts all
-/// of it, and shows all origins instead of the twenty that stand out.
+/// an emulator makes no metrics of what functions log for them, so there it is read in their logs. Numbers that are not known
+/// are null, or "-" and "?". What is parked is counted by one query a shard, each of which costs half a read unit for every
+/// 4 KB that it holds, and half a unit where it is empty: 1,024 shards at most, those that are due first, and a mebibyte of
+/// each; "≥" where there may be more. --all counts all of it, and shows all origins instead of the twenty that stand out.
 ///
 /// Exit status 1: nothing is known of that id, --wait was over before the delivery had ended, or nothing of the summary could be
 /// read. That something is wrong is no failure of --summary: `redial doctor` judges.

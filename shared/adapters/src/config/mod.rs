@@ -15,6 +15,7 @@ use redial_core::route::{SQS_MAX_DELAY_SECONDS, WaitSettings};
 use redial_core::subscription::SpikeGuard;
 use redial_core::wait::bucket::MAX_SHARDS;
 use redial_core::webhook;
+use serde::{Deserialize, Serialize};
 
 use self::reader::Reader;
 use crate::egress::{EgressAllow, ExtraRoots};
@@ -26,8 +27,8 @@ use crate::vapid::VapidSubject;
 /// part.
 pub const DEFAULT_API_RATE: &str = "500/s";
 
-/// A stack's tables.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// Names of a stack's tables.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Tables {
     /// The ledger.
     pub deliveries: String,

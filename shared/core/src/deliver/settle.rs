@@ -165,16 +165,15 @@ pub(crate) async fn post_letters<E: Environment>(
         return Vec::new();
     }
     let mut fates = Vec::with_capacity(letters.len());
-    let lanes: Vec<_> = letters.iter().map(|(_, body, _, _)| body.lane).collect();
     let bodies = letters.iter().map(|(_, body, _, _)| body.clone()).collect();
     let stored = env.dead_letter_bodies().put(bodies).await;
     let mut references = Vec::new();
     let mut waiting = Vec::new();
-    for (((index, _, reference, reason), lane), stored) in letters.into_iter().zip(lanes).zip(stored) {
+    for ((index, body, reference, reason), stored) in letters.into_iter().zip(stored) {
         match stored {
             Ok(()) => {
                 references.push(outgoing(&reference));
-                waiting.push((index, reason, lane));
+                waiting.push((index, reason, body.lane));
             }
             Err(error) => {
                 fates.push((index, hand_off::fate_of(env, Err(error))));

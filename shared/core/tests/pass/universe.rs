@@ -1,6 +1,8 @@
 //! A small AWS on virtual time: queues that deliver again what was not acknowledged, executions that end waits, a cleanup that
 //! drains dead letters and sweeps. It runs until nothing is under way.
 
+mod scenery;
+
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
@@ -8,32 +10,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use redial_core::access::TokenKeys;
 use redial_core::cleanup::{self, Letter, Sweep, clean, sweep};
 use redial_core::deliver::{Body, Incoming, Invocation, Settings, deliver};
-use redial_core::endpoint::{Endpoint, HashKeys, PushHosts};
-use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionId, SubscriptionKey, Tenant};
+use redial_core::endpoint::{HashKeys, PushHosts};
 use redial_core::lane::Lane;
 use redial_core::ledger::{Entry, State};
 use redial_core::message::QueueKind;
 use redial_core::ports::{Clock, PortError, Queue, Receipt};
 use redial_core::protection::Settings as ProtectionSettings;
-use redial_core::push_target::{PushKeys, PushTarget};
-use redial_core::recipient::Recipient;
 use redial_core::route::WaitSettings;
-use redial_core::subscription::{SpikeGuard, Subscription};
+use redial_core::subscription::SpikeGuard;
 use redial_core::time::Timestamp;
 use redial_core::wait::Release;
-use redial_core::webhook::{SWITCHED_OFF_AFTER, WebhookTarget};
+use redial_core::webhook::SWITCHED_OFF_AFTER;
 use redial_testkit::memory::World;
 
 /// SQS's visibility time-out: six times the function's time-out.
 const VISIBILITY: Duration = Duration::from_secs(180);
 const FUNCTION_TIMEOUT: Duration = Duration::from_secs(30);
-
-const P256DH: &str =
-    "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4";
-const AUTH: &str = "BTBZMqHH6r4Tts7J_aSIgg";
 
 /// A message in a queue.
 #[derive(Clone, Debug)]
@@ -102,88 +96,6 @@ impl Universe {
         let keys = HashKeys::parse("k2:fedcba9876543210,k1:0123456789abcdef").expect("valid");
         self.settings.hash_keys = keys.clone();
         self.cleaning.hash_keys = keys;
-    }
-
-    /// What browsers' tokens are made with.
-    pub(crate) fn token_keys() -> TokenKeys {
-        TokenKeys::new([("k1".to_owned(), [7; TokenKeys::KEY_BYTES])]).expect("valid")
-    }
-
-    pub(crate) fn key(id: &str) -> DeliveryKey {
-        DeliveryKey {
-            tenant: Tenant::parse("acme").expect("valid"),
-            id: DeliveryId::parse(id).expect("valid"),
-        }
-    }
-
-    pub(crate) fn subscription_key(id: &str) -> SubscriptionKey {
-        SubscriptionKey {
-            tenant: Tenant::parse("acme").expect("valid"),
-            id: SubscriptionId::parse(id).expect("valid"),
-        }
-    }
-
-    pub(crate) fn endpoint(id: &str) -> String {
-        format!("https://push.example/{id}")
-    }
-
-    /// Stores an active subscription, which leads to [`Self::endpoint`].
-    pub(crate) fn subscribe(&self, id: &str) {
-        let key = Self::subscription_key(id);
-        let target = PushTarget {
-            endpoint: Endpoint::parse(&Self::endpoint(id)).expect("valid"),
-            keys: PushKeys::parse(P256DH, AUTH).expect("valid"),
-            vapid_key_id: None,
-        };
-        let subscription = Subscription::new(key.clone(), Recipient::WebPush(target));
-        self.world.state().subscriptions.insert(key, subscription);
-    }
-
-    /// Where the webhook of an id leads.
-    pub(crate) fn hook(id: &str) -> String {
-        format!("https://hooks.example/{id}")
-    }
-
-    /// A message of that id to a subscription of another.
-    pub(crate) fn message_to(subscription: &str, id: &str, more: &str) -> String {
-        Self::message(subscription, more).replacen(
-            &format!(r#""id":"{subscription}""#),
-            &format!(r#""id":"{id}""#),
-            1,
-        )
-    }
-
-    /// Stores an active webhook's subscription, which leads to [`Self::hook`].
-    pub(crate) fn subscribe_hook(&self, id: &str) {
-        let key = Self::subscription_key(id);
-        let target = WebhookTarget::at(Endpoint::parse(&Self::hook(id)).expect("valid"));
-        let subscription = Subscription::new(key.clone(), Recipient::Webhook(target));
-        self.world.state().subscriptions.insert(key, subscription);
-    }
-
-    /// Changes a stored subscription.
-    pub(crate) fn amend(&self, id: &str, change: impl FnOnce(&mut Subscription)) {
-        change(self.world.state().subscriptions.get_mut(&Self::subscription_key(id)).expect("stored"));
-    }
-
-    /// A stored subscription.
-    pub(crate) fn subscription(&self, id: &str) -> Subscription {
-        self.world.state().subscriptions[&Self::subscription_key(id)].clone()
-    }
-
-    /// A message of tenant `acme` to the webhook of that id by its bare address, with more fields.
-    pub(crate) fn message_to_url(id: &str, more: &str) -> String {
-        let url = Self::hook(id);
-        format!(
-            r#"{{"tenant":"acme","id":"{id}","to":{{"webhook":{{"url":"{url}"}}}},"payload":"hello {id}"{more}}}"#
-        )
-    }
-
-    /// A message of tenant `acme` to a subscription of that id, with more fields.
-    pub(crate) fn message(id: &str, more: &str) -> String {
-        format!(
-            r#"{{"tenant":"acme","id":"{id}","to":{{"subscription":"{id}"}},"payload":"hello {id}"{more}}}"#
-        )
     }
 
     /// Puts a body on the transactional ingest queue.
