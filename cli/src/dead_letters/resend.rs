@@ -129,7 +129,7 @@ pub(super) fn resend(
         return Err(Skip::TtlOver);
     }
     let turn = Turn { lineage: travel.turn.lineage.next(), attempt: Attempt::FIRST };
-    let travel = Travel { turn, first_sent, not_before: None, deferred_from: None };
+    let travel = Travel::to(turn, first_sent);
     Ok(Resend {
         lane: stored.lane.unwrap_or(usual_lane(message.class)),
         body: message.expose_travel_body(&travel, deadline, now),

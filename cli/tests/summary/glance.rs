@@ -78,7 +78,7 @@ async fn park(world: &World, lane: Lane, at: Timestamp, messages: u32) {
         let id = DeliveryId::parse(&format!("{}-{n}", bucket.name())).expect("an id");
         let key = DeliveryKey { tenant: tenant.clone(), id };
         let turn = Turn { lineage: Lineage(0), attempt: Attempt(1) };
-        let key = ParkedKey::new(bucket.shard_of(&key, 4), &key, turn);
+        let key = ParkedKey::new(bucket.shard_of(&key, 4), &key, turn, None);
         ParkedItem { key, tenant: tenant.clone(), not_before: at, body: "s3cret".to_owned() }
     });
     for put in DynamoParking::new(world.dynamo(), tables.parked.clone()).put(items.collect()).await {

@@ -49,6 +49,7 @@ fn ask(attempt: u32, fingerprint: EndpointHash) -> Ask {
         source_message: "sqs-1".to_owned(),
         fingerprint,
         id_source: IdSource::Producer,
+        state: State::Sending,
     }
 }
 

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use redial_core::outcome::{Impossible, Outcome};
-use redial_core::ports::{Clock, Push, PushSender};
+use redial_core::ports::{Clock, Keys, Push, PushSender};
 
 use crate::egress::Egress;
 use crate::seal::{SealError, Sealed, Sealer};
-use crate::vapid::{LoadVapidKeys, UnknownVapidKey, VapidSigner};
+use crate::vapid::{LoadVapidKeys, Reload, UnknownVapidKey, VapidSigner};
 
 const TTL: HeaderName = HeaderName::from_static("ttl");
 const URGENCY: HeaderName = HeaderName::from_static("urgency");
@@ -80,23 +80,19 @@ where
     C: Clock,
 {
     async fn send(&self, push: Push<'_>) -> Outcome {
-        let mut request = self.request(&push);
-        if matches!(request, Err(Outcome::Impossible(Impossible::UnknownVapidKey))) {
-            // It may have been added since the keys were read.
-            let reload = self.signer.reload(self.clock.now()).await;
-            tracing::debug!(?reload, "VAPID keys for an id that is not known");
-            request = self.request(&push);
-        }
-        match request {
+        match self.request(&push) {
             Ok((headers, body)) => self.egress.post(&push.target.endpoint, headers, body, &self.clock).await,
             Err(outcome) => outcome,
         }
     }
 
-    async fn reload_keys(&self) {
-        // Whether keys were loaded, are recent or could not be had: tokens are signed anew, and that is worth one try.
+    async fn reload_keys(&self) -> Keys {
         let reload = self.signer.reload(self.clock.now()).await;
-        tracing::debug!(?reload, "VAPID keys after a refused token");
+        tracing::debug!(?reload, "VAPID keys loaded again");
+        match reload {
+            Reload::Loaded | Reload::Recent => Keys::Current,
+            Reload::Failed => Keys::Unavailable,
+        }
     }
 
     fn attempt_timeout(&self) -> Duration {
@@ -303,6 +299,10 @@ mod tests {
         let old = key(request);
         service.key.store(Loader::BESIDE, Ordering::SeqCst);
         service.loads.store(0, Ordering::SeqCst);
+        let (outcome, _) = service.send(&target, b"hello").await;
+        assert_eq!(outcome, Outcome::Impossible(Impossible::UnknownVapidKey));
+        let loaded = futures_util::future::join_all((0..20).map(|_| service.sender.reload_keys())).await;
+        assert!(loaded.iter().all(|keys| *keys == Keys::Current));
         let sent = futures_util::future::join_all((0..20).map(|_| service.send(&target, b"hello"))).await;
         for (outcome, _) in sent {
             assert!(matches!(&outcome, Outcome::Response(Response { status: 201, .. })), "{outcome:?}");
@@ -314,6 +314,7 @@ mod tests {
         assert_eq!(key(request), old, "what names none belongs to the default");
         // Nobody added this one, and to look for it once in a while is enough.
         let unknown = PushTarget { vapid_key_id: VapidKeyId::parse("nobody-s"), ..target };
+        assert_eq!(service.sender.reload_keys().await, Keys::Current);
         let (outcome, _) = service.send(&unknown, b"hello").await;
         assert_eq!(outcome, Outcome::Impossible(Impossible::UnknownVapidKey));
         assert_eq!(service.loads.load(Ordering::SeqCst), 1);

@@ -60,6 +60,8 @@ pub enum Metric {
     AcksUnknown,
     /// Bodies that crashed their workers, or were refused too often, and were taken out of their queue.
     Poison,
+    /// Buckets of waits whose execution could not be started: the sweep releases them, late.
+    WaitsNotStarted,
     /// Late buckets of waits that the sweep released.
     WaitsSwept,
     /// Calls to AWS.
@@ -91,7 +93,7 @@ impl Unit {
 
 impl Metric {
     /// All of them.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::Attempts,
         Self::Sent,
         Self::SentOnRetry,
@@ -120,6 +122,7 @@ impl Metric {
         Self::AcksRepeated,
         Self::AcksUnknown,
         Self::Poison,
+        Self::WaitsNotStarted,
         Self::WaitsSwept,
         Self::ApiCalls,
         Self::WriteUnits,
@@ -157,6 +160,7 @@ impl Metric {
             Self::AcksRepeated => "AcksRepeated",
             Self::AcksUnknown => "AcksUnknown",
             Self::Poison => "Poison",
+            Self::WaitsNotStarted => "WaitsNotStarted",
             Self::WaitsSwept => "WaitsSwept",
             Self::ApiCalls => "ApiCalls",
             Self::WriteUnits => "WriteUnits",
@@ -195,6 +199,7 @@ impl Metric {
             | Self::AcksRepeated
             | Self::AcksUnknown
             | Self::Poison
+            | Self::WaitsNotStarted
             | Self::WaitsSwept
             | Self::ApiCalls
             | Self::WriteUnits

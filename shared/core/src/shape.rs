@@ -18,6 +18,9 @@ const MAX_PATH: usize = 64;
 /// Longest value that an error quotes, in characters, where it may quote at all.
 const MAX_QUOTED: usize = 48;
 
+/// What an error expects at a field that this release does not know.
+pub const NO_SUCH_FIELD: &str = "no such field";
+
 /// One thing that is wrong with a JSON text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShapeError {
@@ -205,7 +208,7 @@ impl<'a> Object<'a> {
     pub fn finish(self) {
         for (name, value, taken) in &self.fields {
             if !taken {
-                self.errors.add(&join(&self.path, name), "no such field", self.errors.naming(value));
+                self.errors.add(&join(&self.path, name), NO_SUCH_FIELD, self.errors.naming(value));
             }
         }
     }

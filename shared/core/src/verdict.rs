@@ -42,6 +42,11 @@ impl Verdict {
     }
 }
 
+/// The label of that text, if it is one of [`Verdict::label`]'s.
+pub fn label_of(text: &str) -> Option<&'static str> {
+    ["sent", "sign_again", "retry", "gone", "failed"].into_iter().find(|label| *label == text)
+}
+
 /// Why and how soon another attempt is worth making.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Retry {
@@ -65,9 +70,11 @@ pub struct Overrides<'a> {
     pub permanent: &'a [u16],
 }
 
-/// Judges a web push. `signed_again` says that this outcome is that of the second send after a 401.
+/// Judges a web push. `signed_again` says that this outcome is that of the second send, after the keys were loaded again.
 pub fn web_push(outcome: &Outcome, signed_again: bool, overrides: Overrides<'_>) -> Verdict {
     match outcome {
+        // It may have been added since the keys were loaded.
+        Outcome::Impossible(Impossible::UnknownVapidKey) if !signed_again => Verdict::SignAgain,
         Outcome::Response(response) => of_response(response, signed_again, overrides),
         Outcome::NotSent(_) => not_sent(),
         Outcome::InDoubt(_) => in_doubt(),

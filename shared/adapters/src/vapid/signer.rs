@@ -36,7 +36,7 @@ pub enum Reload {
     Loaded,
     /// Someone has asked for it less than `RELOAD_INTERVAL` ago; that answer stands.
     Recent,
-    /// Loading failed: the old keys stay, and all tokens will be signed anew.
+    /// Loading failed, now or less than `RELOAD_INTERVAL` ago: the old keys stay. What failed now has all tokens signed again.
     Failed,
 }
 
@@ -47,8 +47,9 @@ pub struct VapidSigner<L> {
     subject: VapidSubject,
     random: SystemRandom,
     state: Mutex<State>,
-    /// When keys were last loaded again. Held while they load, so that all who ask at the same time wait for one.
-    reloaded: tokio::sync::Mutex<Option<Timestamp>>,
+    /// When keys were last loaded again, and whether that went well. Held while they load, so that callers at the same time
+    /// wait for one load.
+    reloaded: tokio::sync::Mutex<Option<(Timestamp, bool)>>,
 }
 
 /// Keys and the tokens that they have signed change together: no token outlives its key.
@@ -90,15 +91,15 @@ impl<L: LoadVapidKeys> VapidSigner<L> {
     /// time wait for one load. When it returns, signing again is worth a try.
     pub async fn reload(&self, now: Timestamp) -> Reload {
         let mut reloaded = self.reloaded.lock().await;
-        if let Some(last) = *reloaded {
+        if let Some((last, went_well)) = *reloaded {
             // Either way round: callers read the clock before they wait, and clocks are set back.
             let apart = now.since(last).max(last.since(now));
             if apart < RELOAD_INTERVAL {
-                return Reload::Recent;
+                return if went_well { Reload::Recent } else { Reload::Failed };
             }
         }
         let loaded = self.loader.load().await;
-        *reloaded = Some(now);
+        *reloaded = Some((now, loaded.is_ok()));
         let mut state = self.state();
         state.tokens = TokenCache::default();
         match loaded {
@@ -202,6 +203,17 @@ mod tests {
         assert_eq!(signer.reload(at(30)).await, Reload::Loaded);
         assert_eq!(signer.reload(at(-30)).await, Reload::Loaded, "the clock was set back");
         assert_eq!(loader.loads.load(Ordering::SeqCst), 4);
+    }
+
+    #[tokio::test]
+    async fn a_load_that_failed_recently_is_no_reason_to_trust_the_old_keys() {
+        let (loader, signer) = signer().await;
+        loader.byte.store(0, Ordering::SeqCst);
+        assert_eq!(signer.reload(at(1)).await, Reload::Failed);
+        loader.byte.store(2, Ordering::SeqCst);
+        assert_eq!(signer.reload(at(2)).await, Reload::Failed);
+        assert_eq!(signer.reload(at(31)).await, Reload::Loaded);
+        assert_eq!(signer.reload(at(32)).await, Reload::Recent);
     }
 
     #[tokio::test]

@@ -37,7 +37,8 @@ impl RecipientRef {
         let id = object.required("id", an_id, delivery);
         let subscription =
             object.required("recipient", an_id, |raw| SubscriptionId::parse(&shape::string(raw)?));
-        let travel = Travel::take(object);
+        let key = tenant.clone().zip(id.clone()).map(|(tenant, id)| DeliveryKey { tenant, id });
+        let travel = Travel::take(object, key);
         let run = DeliveryKey { tenant: tenant?, id: run? };
         Some((Self { run, id: id?, subscription: subscription? }, travel?))
     }

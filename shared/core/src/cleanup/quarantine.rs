@@ -1,7 +1,8 @@
 //! Draining the quarantine: bodies that SQS took out of their queue because their workers never acknowledged them.
 //!
-//! Such a body is raw, so it does not stay in a queue: a release is sent again, what was sent or has moved on is dropped, and
-//! all else becomes a dead letter `poison` that can be looked at and replayed.
+//! Such a body is raw, so it does not stay in a queue: a release is sent again, what has ended or has moved on is dropped, and
+//! all else becomes a dead letter `poison` that can be looked at and replayed. The end of what is dropped is announced as the ledger
+//! has it: its worker may have died before it did so.
 
 use std::sync::Arc;
 
@@ -72,10 +73,12 @@ async fn message_kept<E: CleanupEnvironment>(
     travel: &Travel,
     now: Timestamp,
 ) -> Result<(), PortError> {
-    if let Some(entry) = env.ledger().get(&message.key()).await?
-        && has_moved_on(&entry, travel.turn)
-    {
+    let entry = env.ledger().get(&message.key()).await?;
+    if let Some(entry) = entry.as_ref().filter(|entry| has_moved_on(entry, travel.turn)) {
         env.telemetry().count(Metric::DuplicatesDropped, 1);
+        if entry.state.is_terminal() {
+            announce(env, end_of(message, entry.state, entry.reason, entry.status, entry.updated_at)).await?;
+        }
         return Ok(());
     }
     let key = LetterKey::of_poison(Some(&message.tenant), Some(&message.id), message_id);
@@ -86,11 +89,25 @@ async fn message_kept<E: CleanupEnvironment>(
     let absent_from = dead_letter::body_absent_from(deadline, policy.dlq_retention_days, now);
     let reference = of_message(travel, channel, &key, &policy, now);
     keep(env, LetterBody { key, body, lane: None, absent_from }, reference, now).await?;
-    let event = Event::of_delivery(&message.key(), event::State::Delivery(State::Failed), now)
+    let recorded = entry.filter(|entry| entry.turn == travel.turn);
+    let event = match recorded.filter(|entry| matches!(entry.state, State::Failed | State::Gone)) {
+        Some(entry) => end_of(message, entry.state, entry.reason, entry.status, entry.updated_at),
+        None => end_of(message, State::Failed, Some(Reason::Poison), None, now),
+    };
+    announce(env, event).await
+}
+
+fn end_of(
+    message: &Message,
+    state: State,
+    reason: Option<Reason>,
+    status: Option<u16>,
+    at: Timestamp,
+) -> Event {
+    Event::of_delivery(&message.key(), event::State::Delivery(state), at)
         .with_ref(message.producer_ref.clone())
         .to(message.to.subscription().cloned())
-        .because(Some(Reason::Poison), None);
-    announce(env, event).await
+        .because(reason, status)
 }
 
 /// A message to an audience, if it is not forgotten: what belonged to a forgotten one has outlived its TTL.
@@ -98,8 +115,12 @@ async fn run_of<E: CleanupEnvironment>(env: &E, key: &DeliveryKey) -> Result<Opt
     env.audiences().load(vec![key.clone()]).await.pop().expect("a port answers every item")
 }
 
+/// Whether the delivery needs this message no more: it has gone on to another turn, or has ended in this one with nothing left to do
+/// but to announce it. The other ends have a dead letter or recipients to hand off.
 fn has_moved_on(entry: &Entry, turn: Turn) -> bool {
-    entry.turn > turn || (entry.turn == turn && entry.state == State::Sent)
+    entry.turn > turn
+        || (entry.turn == turn
+            && matches!(entry.state, State::Sent | State::Expired | State::FailedNoRetries))
 }
 
 async fn keep<E: CleanupEnvironment>(

@@ -1,13 +1,15 @@
 //! One attempt: wait out the last fraction of a second, send, sign again after a 401, judge, plan.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::future::FutureExt;
 
+use super::fate::Setback;
 use super::hand_off::Facts;
 use super::inbox::Job;
-use super::{Invocation, Settings};
+use super::{Invocation, RESERVE, Settings};
 use crate::channel::Channel;
 use crate::message::Message;
 use crate::metric::Metric;
@@ -15,7 +17,7 @@ use crate::outcome::{Attempted, Outcome, Response};
 use crate::plaintext::Plaintext;
 use crate::plan::{self, Plan, Situation};
 use crate::ports::{
-    AttemptEvent, Clock, Environment, Push, PushSender, Randomness, Telemetry, Webhook, WebhookSender,
+    AttemptEvent, Clock, Environment, Keys, Push, PushSender, Randomness, Telemetry, Webhook, WebhookSender,
 };
 use crate::protection::Seen;
 use crate::provider::{self, Provider};
@@ -41,6 +43,15 @@ pub(crate) enum Finished {
         /// What it tells of its origin, if anything was sent there.
         seen: Option<Seen>,
     },
+    /// There was no attempt, or none that can have arrived: the claim is given back, and the message comes back.
+    NotAttempted {
+        /// Whose attempt.
+        job: Job,
+        /// The token that its claim was made with.
+        lease_token: String,
+        /// Why.
+        setback: Setback,
+    },
     /// Its handling panicked: the claim is given back.
     Panicked {
         /// Whose attempt.
@@ -55,7 +66,7 @@ impl Finished {
     pub(crate) fn seen(&self) -> Option<Seen> {
         match self {
             Self::Planned { seen, .. } => seen.clone(),
-            Self::Panicked { .. } => None,
+            Self::NotAttempted { .. } | Self::Panicked { .. } => None,
         }
     }
 }
@@ -69,8 +80,10 @@ pub(crate) async fn attempt<E: Environment>(
     was_in_doubt: bool,
 ) -> Finished {
     let lease_token = invocation.lease_token.clone();
-    match AssertUnwindSafe(try_attempt(env, settings, &job, was_in_doubt)).catch_unwind().await {
-        Ok((plan, facts, seen)) => Finished::Planned { job, plan, facts, lease_token, seen },
+    let attempted = try_attempt(env, settings, invocation, &job, was_in_doubt);
+    match AssertUnwindSafe(attempted).catch_unwind().await {
+        Ok(Ok((plan, facts, seen))) => Finished::Planned { job, plan, facts, lease_token, seen },
+        Ok(Err(setback)) => Finished::NotAttempted { job, lease_token, setback },
         Err(_panic) => {
             // What it panicked with may quote the message: it is not looked at.
             env.telemetry().panicked(&job.message.id, &job.message.tenant);
@@ -82,18 +95,24 @@ pub(crate) async fn attempt<E: Environment>(
 async fn try_attempt<E: Environment>(
     env: &E,
     settings: &Settings,
+    invocation: &Invocation,
     job: &Job,
     was_in_doubt: bool,
-) -> (Plan, Facts, Option<Seen>) {
+) -> Result<(Plan, Facts, Option<Seen>), Setback> {
     let policy = job.policy();
     if was_in_doubt && !policy.retry_in_doubt {
         let facts = Facts { in_doubt: true, ..Facts::without_attempt() };
-        return (plan::failed(Reason::InDoubtNotRetried, policy), facts, None);
+        return Ok((plan::failed(Reason::InDoubtNotRetried, policy), facts, None));
     }
     wait_until(env, job.due()).await;
     let began = env.clock().now();
     if job.deadline.is_over(began, job.travel.turn.attempt.0) {
-        return (Plan::Expired, Facts::without_attempt(), None);
+        return Ok((Plan::Expired, Facts::without_attempt(), None));
+    }
+    // The calls before this one may have been slow. An attempt that outlives its invocation would never be recorded.
+    let last_start = last_start(env, invocation, job);
+    if began > last_start {
+        return Err(Setback::NotAdmitted);
     }
     if let Some(not_before) = job.travel.not_before {
         // A slot under a limit is no overhead.
@@ -102,7 +121,7 @@ async fn try_attempt<E: Environment>(
         env.telemetry().measure(Metric::RetryOverhead, overhead_ms);
     }
 
-    let (outcome, verdict) = send(env, settings, job, began).await;
+    let (outcome, verdict) = send(env, settings, job, began, last_start).await?;
     let now = env.clock().now();
     let situation = Situation {
         policy,
@@ -116,7 +135,16 @@ async fn try_attempt<E: Environment>(
     let facts = Facts::of(&attempted, job.channel, &verdict, was_in_doubt);
     report(env, job, &attempted, &verdict, &plan, &facts, now);
     let seen = super::protect::seen(job, &attempted.outcome, &verdict);
-    (plan, facts, seen)
+    Ok((plan, facts, seen))
+}
+
+/// The latest moment at which a send may start, so that it ends, is recorded and handed off before its worker is stopped.
+fn last_start<E: Environment>(env: &E, invocation: &Invocation, job: &Job) -> Timestamp {
+    let longest = match job.channel {
+        Channel::WebPush => env.sender().attempt_timeout(),
+        Channel::Webhook => env.webhooks().attempt_timeout(),
+    };
+    invocation.deadline.minus(longest + RESERVE)
 }
 
 async fn wait_until<E: Environment>(env: &E, due: Timestamp) {
@@ -131,11 +159,12 @@ async fn send<E: Environment>(
     settings: &Settings,
     job: &Job,
     began: Timestamp,
-) -> (Outcome, Verdict) {
+    last_start: Timestamp,
+) -> Result<(Outcome, Verdict), Setback> {
     match job.target.ready().expect("the gate lets nothing pass that has no target") {
         Recipient::WebPush(target) => {
             let plaintext = job.plaintext(&settings.token_keys);
-            push(env, job, target, &plaintext, began).await
+            push(env, job, target, &plaintext, began, last_start).await
         }
         Recipient::Webhook(target) => {
             env.telemetry().count(Metric::Attempts, 1);
@@ -143,29 +172,49 @@ async fn send<E: Environment>(
             let webhook = Webhook { tenant, target, id, payload, headers, at: began };
             let outcome = env.webhooks().send(webhook).await;
             let verdict = verdict::webhook(&outcome, job.policy().overrides());
-            (outcome, verdict)
+            Ok((outcome, verdict))
         }
     }
 }
 
-/// Pushes once, and once more with a new signature if the first was refused.
+/// Pushes once; and once more with the keys loaded again, if the signature was refused or its key is not known here.
 async fn push<E: Environment>(
     env: &E,
     job: &Job,
     target: &PushTarget,
     plaintext: &Plaintext<'_>,
     began: Timestamp,
-) -> (Outcome, Verdict) {
+    last_start: Timestamp,
+) -> Result<(Outcome, Verdict), Setback> {
     let overrides = job.policy().overrides();
     let outcome = push_once(env, job, target, plaintext, began).await;
     let verdict = verdict::web_push(&outcome, false, overrides);
     if verdict != Verdict::SignAgain {
-        return (outcome, verdict);
+        return Ok((outcome, verdict));
     }
-    env.sender().reload_keys().await;
-    let outcome = push_once(env, job, target, plaintext, env.clock().now()).await;
+    let keys = reload(env, last_start).await;
+    if keys == Keys::Unavailable && matches!(outcome, Outcome::Impossible(_)) {
+        // Whether there is such a key cannot be known now.
+        return Err(Setback::Infrastructure);
+    }
+    let now = env.clock().now();
+    if now > last_start {
+        return Err(Setback::NotAdmitted);
+    }
+    let outcome = push_once(env, job, target, plaintext, now).await;
     let verdict = verdict::web_push(&outcome, true, overrides);
-    (outcome, verdict)
+    Ok((outcome, verdict))
+}
+
+/// Loads the keys again, for no longer than there is time for a send after it.
+async fn reload<E: Environment>(env: &E, last_start: Timestamp) -> Keys {
+    let budget = last_start.since(env.clock().now());
+    let mut loaded = pin!(env.sender().reload_keys().fuse());
+    let mut too_late = pin!(env.clock().sleep(budget).fuse());
+    futures_util::select_biased! {
+        keys = loaded => keys,
+        () = too_late => Keys::Unavailable,
+    }
 }
 
 async fn push_once<E: Environment>(

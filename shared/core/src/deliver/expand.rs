@@ -80,7 +80,7 @@ pub(super) async fn open<E: Environment>(env: &E, jobs: Vec<Job>) -> Vec<(usize,
         .map(|job| Run {
             key: job.message.key(),
             lane: job.lane,
-            body: Body::new(job.message.expose_stored_body(&job.travel, job.deadline, now)),
+            body: Body::new(job.message.expose_stored_body(&job.travel.for_the_store(), job.deadline, now)),
             opened_at: now,
             kept_until: ledger::expires_at(now.plus(job.deadline.remaining(now)), None),
             cancelled_at: None,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Settings;
+use super::fate::SENT_AGAIN_FROM;
 use super::inbox::{Job, Target};
 use crate::access::TokenKeys;
 use crate::ack::Envelope;
@@ -13,7 +14,7 @@ use crate::plaintext::{Plaintext, TooLong};
 use crate::plan::{self, Plan};
 use crate::reason::Reason;
 use crate::recipient::Recipient;
-use crate::time::Timestamp;
+use crate::time::{Timestamp, Ttl};
 
 /// A wait that is shorter than this is waited out inside the invocation: SQS delays in whole seconds.
 pub(crate) const WAITED_OUT_INSIDE: Duration = Duration::from_secs(1);
@@ -31,7 +32,7 @@ pub(crate) enum Gate {
 
 /// Asks, in this order: is the TTL over, is it too long for any push, is it time yet, was it called off, is it for an audience, can it be sent there at all?
 pub(crate) fn gate(job: &Job, settings: &Settings, now: Timestamp) -> Gate {
-    if job.deadline.is_over(now, job.travel.turn.attempt.0) {
+    if job.deadline.is_over(now, job.travel.turn.attempt.0) || is_now_or_never_and_late(job) {
         return Gate::End(Plan::Expired);
     }
     let end = |reason| Gate::End(plan::failed(reason, job.policy()));
@@ -52,6 +53,11 @@ pub(crate) fn gate(job: &Job, settings: &Settings, now: Timestamp) -> Gate {
         Some(reason) => end(reason),
         None => Gate::Go,
     }
+}
+
+/// A message with a TTL of 0 has one attempt and no successor: where another would be sent again, it ends.
+fn is_now_or_never_and_late(job: &Job) -> bool {
+    job.message.ttl == Some(Ttl::ZERO) && job.receives >= SENT_AGAIN_FROM
 }
 
 fn obstacle(job: &Job, settings: &Settings) -> Option<Reason> {

@@ -7,7 +7,7 @@ use super::{Settings, announce, expand, health, parking, settle};
 use crate::channel::Channel;
 use crate::dead_letter::{self, Kind, LetterBody, LetterKey, Reference};
 use crate::endpoint::HashKeys;
-use crate::ledger::{Entry, State};
+use crate::ledger::{Entry, State, Unrecorded};
 use crate::message::Travel;
 use crate::plan::Plan;
 use crate::ports::{
@@ -72,20 +72,8 @@ impl HandOff {
     /// The hand-off that an entry of the ledger tells of.
     pub(crate) fn again(mut job: Job, entry: &Entry, keys: &HashKeys) -> Self {
         job.went_to(entry.endpoint_hash.as_ref(), keys);
-        let reason = entry.reason.unwrap_or(Reason::Rejected);
-        let plan = match entry.state {
-            State::Sent => Plan::Sent,
-            State::Gone => Plan::Gone { confirmed: reason == Reason::Gone },
-            State::Expired => Plan::Expired,
-            State::FailedNoRetries => Plan::FailedNoRetries(reason),
-            State::Expanded => Plan::Expand,
-            State::Failed => Plan::DeadLetter(reason),
-            State::Retrying | State::Queued | State::Sending | State::Deferred => Plan::Retry {
-                not_before: entry.not_before.unwrap_or(entry.updated_at),
-                reason,
-                in_doubt: entry.in_doubt,
-            },
-        };
+        let plan =
+            plan_of(entry.state, entry.reason, entry.not_before.unwrap_or(entry.updated_at), entry.in_doubt);
         let facts = Facts {
             attempted: entry.status.is_some() || entry.in_doubt,
             status: entry.status,
@@ -95,6 +83,39 @@ impl HandOff {
             in_doubt: entry.in_doubt,
         };
         Self { job, plan, facts, at: entry.updated_at }
+    }
+
+    /// The hand-off of an attempt whose outcome travelled with its message, and is recorded by now.
+    pub(crate) fn of_unrecorded(mut job: Job, unrecorded: Unrecorded, keys: &HashKeys) -> Self {
+        job.went_to(unrecorded.endpoint_hash.as_ref(), keys);
+        let record = unrecorded.record;
+        let plan =
+            plan_of(record.state, record.reason, record.not_before.unwrap_or(record.now), record.in_doubt);
+        let facts = Facts {
+            attempted: record.verdict.is_some(),
+            status: record.status,
+            verdict: record.verdict,
+            provider_word: record.provider_word,
+            headers: record.headers,
+            in_doubt: record.in_doubt,
+        };
+        Self { job, plan, facts, at: record.now }
+    }
+}
+
+/// The plan that left a delivery in this state.
+fn plan_of(state: State, reason: Option<Reason>, not_before: Timestamp, in_doubt: bool) -> Plan {
+    let reason = reason.unwrap_or(Reason::Rejected);
+    match state {
+        State::Sent => Plan::Sent,
+        State::Gone => Plan::Gone { confirmed: reason == Reason::Gone },
+        State::Expired => Plan::Expired,
+        State::FailedNoRetries => Plan::FailedNoRetries(reason),
+        State::Expanded => Plan::Expand,
+        State::Failed => Plan::DeadLetter(reason),
+        State::Retrying | State::Queued | State::Sending | State::Deferred => {
+            Plan::Retry { not_before, reason, in_doubt }
+        }
     }
 }
 
@@ -140,18 +161,15 @@ async fn carry_out<E: Environment>(env: &E, settings: &Settings, ready: Vec<Hand
                 letters.push((job.index, letter_body(&job, key, now), reference, reason));
             }
             Plan::Retry { not_before, .. } => {
-                let travel = Travel {
-                    turn: job.travel.turn.next_attempt(),
-                    first_sent: job.travel.first_sent,
-                    not_before: Some(not_before),
-                    deferred_from: None,
-                };
+                let next = Travel::to(job.travel.turn.next_attempt(), job.travel.first_sent);
+                let travel = Travel { not_before: Some(not_before), ..next };
                 onward(job, travel, not_before, now, settings, &mut queued, &mut parked);
             }
             Plan::Defer { not_before } => {
                 // The ledger may hold an outcome of this very message that a crash kept from being handed off.
                 let deferred_from = Some(job.source_message.clone());
-                let travel = Travel { not_before: Some(not_before), deferred_from, ..job.travel };
+                let same = Travel::to(job.travel.turn, job.travel.first_sent);
+                let travel = Travel { not_before: Some(not_before), deferred_from, ..same };
                 onward(job, travel, not_before, now, settings, &mut queued, &mut parked);
             }
         }
@@ -189,7 +207,7 @@ fn onward(
         Route::Park(bucket) => {
             let delivery = job.message.key();
             let shard = bucket.shard_of(&delivery, settings.waits.shards);
-            let key = ParkedKey::new(shard, &delivery, travel.turn);
+            let key = ParkedKey::new(shard, &delivery, travel.turn, travel.deferred_from.as_deref());
             parked.push((job.index, bucket, ParkedItem { key, tenant, not_before, body }));
         }
     }
@@ -248,7 +266,7 @@ pub(super) fn fate_of<E: Environment>(env: &E, done: Result<(), PortError>) -> F
 /// The body of a job's dead letter: the message as it travels, with its lane; absent once its TTL is over, and without a
 /// TTL once its description is.
 pub(super) fn letter_body(job: &Job, key: LetterKey, now: Timestamp) -> LetterBody {
-    let travel = Travel { deferred_from: None, ..job.travel.clone() };
+    let travel = job.travel.for_the_store();
     let body = job.message.expose_stored_body(&travel, job.deadline, now);
     let absent_from = dead_letter::body_absent_from(job.deadline, job.policy().dlq_retention_days, now);
     LetterBody { key, body, lane: Some(job.lane), absent_from }

@@ -10,8 +10,8 @@ use crate::channel::Channel;
 use crate::endpoint::{EndpointHash, HashKeys};
 use crate::identity::{DeliveryKey, SubscriptionKey, Turn};
 use crate::lane::Lane;
-use crate::ledger::Ask;
-use crate::message::{Inbound, Message, Refusal, Travel, parse};
+use crate::ledger::{Ask, State as Standing};
+use crate::message::{Inbound, Message, QueueKind, Refusal, Travel, parse};
 use crate::policy::{Chosen, Circumstances, Policy, Source, TenantPolicies};
 use crate::ports::{PortError, Receipt};
 use crate::recipient::Recipient;
@@ -35,7 +35,7 @@ pub struct Incoming {
     pub body: Body,
     /// SQS's SentTimestamp.
     pub sent: Timestamp,
-    /// SQS's ApproximateReceiveCount: only ever spaces out faults of ours.
+    /// SQS's ApproximateReceiveCount: only ever spaces out errors of ours.
     pub receive_count: u32,
 }
 
@@ -109,6 +109,8 @@ pub(crate) struct Job {
     pub(crate) slot: Option<Slot>,
     /// Whether the message to the audience that it belongs to was called off.
     pub(crate) is_cancelled: bool,
+    /// How often it was received, by its former SQS messages too.
+    pub(crate) receives: u32,
 }
 
 /// A place among an origin's attempts.
@@ -148,6 +150,7 @@ impl Job {
             chosen,
             slot: None,
             is_cancelled: false,
+            receives: travel.receives.saturating_add(incoming.receive_count),
             message,
             travel,
         }
@@ -206,8 +209,10 @@ impl Job {
         self.endpoint_hash = endpoint.cloned();
     }
 
-    pub(crate) fn ask(&self, invocation: &Invocation, lease_margin: Duration) -> Ask {
+    /// What its claim asks for; `end` is how it ends without an attempt, if it does.
+    pub(crate) fn ask(&self, invocation: &Invocation, lease_margin: Duration, end: Option<Plan>) -> Ask {
         Ask {
+            state: end.map_or(Standing::Sending, |plan| super::settle::state_of(&plan)),
             key: self.message.key(),
             turn: self.travel.turn,
             lease_token: invocation.lease_token.clone(),
@@ -243,9 +248,11 @@ pub(crate) struct Inbox {
     pub(crate) expansions: Vec<(usize, Expansion)>,
     /// Recipients' whose message to the audience could not be read: what that says of them.
     pub(crate) unread: Vec<(usize, Unread)>,
+    /// Written by another release, which can read them.
+    pub(crate) unreadable: Vec<usize>,
     /// At most one a delivery.
     pub(crate) jobs: Vec<Job>,
-    /// The same turn of the same delivery as a job's: (its place, the job's place). They share the job's fate.
+    /// The same turn of the same delivery as a job's: (its place, the job's place). None of them is judged beside the job.
     pub(crate) followers: Vec<(usize, usize)>,
     /// Another turn or content of the same delivery: they come back, for the store takes one statement an item.
     pub(crate) held_back: Vec<usize>,
@@ -278,6 +285,11 @@ impl Inbox {
         let mut leaders = HashMap::new();
         for (index, (incoming, read)) in batch.iter().zip(read).enumerate() {
             match read {
+                Err(refusal)
+                    if incoming.receipt.kind == QueueKind::Retry && refusal.is_of_another_release() =>
+                {
+                    inbox.unreadable.push(index);
+                }
                 Err(refusal) => inbox.refused.push(Refused {
                     index,
                     refusal,

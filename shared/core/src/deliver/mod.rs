@@ -10,6 +10,7 @@
 
 mod announce;
 mod attempt;
+mod come_back;
 mod expand;
 mod fate;
 mod gate;
@@ -21,6 +22,7 @@ mod protect;
 mod release;
 mod resolve;
 mod settle;
+mod unrecorded;
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -34,13 +36,14 @@ use crate::message::To;
 use crate::metric::Metric;
 use crate::plan::Plan;
 use crate::ports::{
-    Claim, ClaimAnswer, Clock, Environment, Ledger, Outbox, PushSender, Randomness, Settlement, Telemetry,
+    Claim, ClaimAnswer, Clock, Environment, Ledger, PushSender, Randomness, Settlement, Telemetry,
     WebhookSender,
 };
 use crate::route::WaitSettings;
 use crate::time::Timestamp;
 
-pub use fate::{Fate, Setback};
+pub use come_back::all_come_back;
+pub use fate::{Fate, SENT_AGAIN_FROM, Setback, backoff_secs};
 pub use inbox::{Body, Incoming};
 
 use hand_off::{Facts, HandOff};
@@ -107,37 +110,14 @@ pub async fn deliver<E: Environment>(
     let mut fates: Vec<(usize, Fate)> =
         refused.into_iter().chain(released).chain(expanded).chain(delivered).collect();
     fates.extend(inbox.unread.into_iter().map(|(index, why)| (index, expand::fate_of_unread(env, why))));
+    fates.extend(inbox.unreadable.into_iter().map(|index| (index, Fate::ComesBack(Setback::Unreadable))));
     fates.extend(inbox.held_back.iter().map(|index| (*index, Fate::ComesBack(Setback::NotAdmitted))));
     for (follower, leader) in inbox.followers {
-        if let Some((_, fate)) = fates.iter().find(|(index, _)| *index == leader) {
-            let fate = fate.clone();
-            fates.push((follower, fate));
-        }
+        let leaders = fates.iter().find(|(index, _)| *index == leader).map(|(_, fate)| fate);
+        fates.push((follower, leaders.map_or(Fate::ComesBack(Setback::NotAdmitted), Fate::of_follower)));
     }
-    send_back(env, &batch, fates).await
-}
-
-/// Changes the visibility of the messages that come back, and names them.
-async fn send_back<E: Environment>(env: &E, batch: &[Incoming], fates: Vec<(usize, Fate)>) -> Vec<String> {
-    let now = env.clock().now();
-    let mut rng = env.randomness().rng();
-    let mut acknowledged = vec![false; batch.len()];
-    let mut receipts = Vec::new();
-    for (index, fate) in &fates {
-        match fate {
-            Fate::Acknowledged => acknowledged[*index] = true,
-            Fate::ComesBack(setback) => {
-                let after = setback.visibility_secs(batch[*index].receive_count, now, &mut rng);
-                receipts.push((batch[*index].receipt.clone(), after));
-            }
-        }
-    }
-    if !receipts.is_empty() {
-        env.outbox().come_back_after(receipts).await;
-    }
-    // A message without a fate was not dealt with: it comes back, too.
-    let back = batch.iter().zip(acknowledged).filter(|(_, acknowledged)| !acknowledged);
-    back.map(|(incoming, _)| incoming.message_id.clone()).collect()
+    let (now, rng) = (env.clock().now(), env.randomness().rng());
+    come_back::send_back(env.outbox(), env.telemetry(), &batch, fates, now, rng).await
 }
 
 struct Pass<'a, E> {
@@ -184,6 +164,8 @@ impl<E: Environment> Pass<'_, E> {
         let (targets, policies) =
             futures_util::join!(resolve::targets(self.env, &jobs), resolve::policies(self.env, &jobs),);
         let jobs = resolve::resolved(self.env, self.settings, jobs, &targets, &policies, &mut fates);
+        let unrecorded::Recorded { jobs, ready } =
+            unrecorded::record(self.env, self.settings, jobs, &mut fates).await;
 
         let now = self.env.clock().now();
         let gated = jobs.into_iter().map(|job| {
@@ -205,9 +187,13 @@ impl<E: Environment> Pass<'_, E> {
                 gate::Gate::End(plan) => claims.push((job, Some(plan))),
             }
         }
-        let (deferred, delivered) =
-            futures_util::join!(hand_off::hand_off(self.env, self.settings, later), self.claim(claims));
-        fates.extend(deferred);
+        let (deferred, recorded, delivered) = futures_util::join!(
+            hand_off::hand_off(self.env, self.settings, later),
+            hand_off::hand_off(self.env, self.settings, ready),
+            self.claim(claims),
+        );
+        fates.extend(deferred.into_iter().map(|(index, fate)| (index, fate.alone())));
+        fates.extend(recorded);
         fates.extend(delivered);
         fates
     }
@@ -241,10 +227,19 @@ impl<E: Environment> Pass<'_, E> {
                 }
                 Ok(ClaimAnswer::Done) => {
                     self.env.telemetry().count(Metric::DuplicatesDropped, 1);
-                    fates.push((job.index, Fate::Acknowledged));
+                    fates.push((job.index, Fate::AcknowledgedAlone));
                 }
                 Ok(ClaimAnswer::Conflict) => conflicts.push(job),
-                Err(error) => fates.push((job.index, hand_off::fate_of(self.env, Err(error)))),
+                Err(error) => {
+                    self.env.telemetry().infrastructure(&error);
+                    // The claim may have been written, its answer lost: what is sent again says that nothing was attempted.
+                    let not_attempted = || settle::given_back(&job, &self.invocation.lease_token, now);
+                    let setback = end.map_or_else(
+                        || Setback::unrecorded(not_attempted(), job.endpoint_hash.as_ref()),
+                        |_| Setback::Infrastructure,
+                    );
+                    fates.push((job.index, Fate::ComesBack(setback)));
+                }
             }
         }
         let (ended, conflicted, attempted) = futures_util::join!(
@@ -253,14 +248,14 @@ impl<E: Environment> Pass<'_, E> {
             self.attempt_all(admitted),
         );
         fates.extend(ended);
-        fates.extend(conflicted);
+        fates.extend(conflicted.into_iter().map(|(index, fate)| (index, fate.alone())));
         fates.extend(attempted);
         fates
     }
 
     fn claim_of(&self, job: &Job, end: Option<Plan>) -> Claim {
         Claim {
-            ask: job.ask(self.invocation, self.settings.lease_margin),
+            ask: job.ask(self.invocation, self.settings.lease_margin, end),
             endpoint_hash: job.endpoint_hash.clone(),
             channel: job.channel,
             subscription: job.message.to.subscription().cloned(),

@@ -1,7 +1,7 @@
 //! Parking: a message that waits longer than a queue can delay lies in its bucket until a release.
 //!
 //! The order makes sure that no message is forgotten: the bucket is registered before anything lies in it, and the execution is
-//! started after. Where the put ended too late for the bucket's own release, the message is released here and now; where
+//! started after; if it cannot be, the sweep releases the bucket. Where the put ended too late for the bucket's own release, the message is released here and now; where
 //! the store has no room at the moment, the message hops through the queue until it has.
 
 use super::Settings;
@@ -60,7 +60,8 @@ async fn park_in<E: Environment>(
         return fates;
     }
     let released = if env.clock().now() < bucket.start() {
-        env.wait_executions().ensure_running(bucket).await
+        start(env, bucket).await;
+        Ok(())
     } else {
         release_at_once(env, bucket).await
     };
@@ -69,6 +70,15 @@ async fn park_in<E: Environment>(
     }
     fates.extend(parked.into_iter().map(|(index, _)| (index, fate_of(env, released.clone()))));
     fates
+}
+
+/// Starts the execution that ends the bucket's wait. Its messages lie in a registered bucket by now, so that the sweep releases
+/// them if it cannot be started: that makes them late, and is no reason to hold up what brought them here.
+async fn start<E: Environment>(env: &E, bucket: Bucket) {
+    if let Err(error) = env.wait_executions().ensure_running(bucket).await {
+        env.telemetry().infrastructure(&error);
+        env.telemetry().count(Metric::WaitsNotStarted, 1);
+    }
 }
 
 /// What is done with messages that cannot be parked: throttled, they hop; else they come back.

@@ -13,6 +13,7 @@ use crate::plan::Plan;
 use crate::ports::{Clock, DeadLetterBodies, Environment, Ledger, Outbox, Outgoing, Queue, Telemetry};
 use crate::reason::Reason;
 use crate::route::DelaySeconds;
+use crate::time::Timestamp;
 
 /// The state in which a plan leaves a delivery.
 pub(crate) const fn state_of(plan: &Plan) -> State {
@@ -35,59 +36,77 @@ pub(crate) async fn settle<E: Environment>(
     wave: Vec<Finished>,
 ) -> Vec<(usize, Fate)> {
     let now = env.clock().now();
-    let record = |job: &Job, lease_token: &str, state, reason, facts: &Facts, not_before| Record {
-        key: job.message.key(),
-        turn: job.travel.turn,
-        lease_token: lease_token.to_owned(),
-        state,
-        status: facts.status,
-        verdict: facts.verdict,
-        reason,
-        provider_word: facts.provider_word.clone(),
-        headers: facts.headers.clone(),
-        not_before,
-        in_doubt: facts.in_doubt,
-        kept_until: job.acknowledged_until(),
-        now,
-    };
-    let records = wave
-        .iter()
-        .map(|finished| match finished {
-            Finished::Planned { job, plan, facts, lease_token, .. } => {
-                record(job, lease_token, state_of(plan), plan.reason(), facts, plan.not_before())
-            }
-            // Whether it panicked before or after the POST is not known.
-            Finished::Panicked { job, lease_token } => {
-                let facts = Facts { in_doubt: true, ..Facts::without_attempt() };
-                record(job, lease_token, State::Queued, None, &facts, None)
-            }
-        })
-        .collect();
-    let answers = env.ledger().record(records).await;
+    let records: Vec<Record> = wave.iter().map(|finished| record_of(finished, now)).collect();
+    let answers = env.ledger().record(records.clone()).await;
 
     let mut fates = Vec::new();
     let mut ready = Vec::new();
-    for (finished, answer) in wave.into_iter().zip(answers) {
-        let index = match &finished {
-            Finished::Planned { job, .. } | Finished::Panicked { job, .. } => job.index,
-        };
-        match (answer, finished) {
+    for ((finished, record), answer) in wave.into_iter().zip(records).zip(answers) {
+        if let Err(error) = &answer {
+            env.telemetry().infrastructure(error);
+        }
+        let (index, setback) = match (answer, finished) {
             (Ok(Fence::Held), Finished::Planned { job, plan, facts, .. }) => {
                 count(env, &plan, job.lane);
                 ready.push(HandOff { job, plan, facts, at: now });
+                continue;
             }
+            (Ok(Fence::Held), Finished::NotAttempted { job, setback, .. }) => (job.index, setback),
+            (_, Finished::Panicked { job, .. }) => (job.index, Setback::Panicked),
             // Someone else owns the attempt. The message is not acknowledged: it may be the very one that the
             // other worker holds, and that worker's hand-off is not yet made.
-            (Ok(Fence::Held | Fence::Lost), _) => {
-                fates.push((index, Fate::ComesBack(Setback::Infrastructure)));
+            (Ok(Fence::Lost), Finished::Planned { job, .. } | Finished::NotAttempted { job, .. }) => {
+                (job.index, Setback::Infrastructure)
             }
-            (Err(error), _) => {
-                fates.push((index, hand_off::fate_of(env, Err(error))));
+            (Err(_), Finished::Planned { job, .. } | Finished::NotAttempted { job, .. }) => {
+                (job.index, Setback::unrecorded(record, job.endpoint_hash.as_ref()))
             }
-        }
+        };
+        fates.push((index, Fate::ComesBack(setback)));
     }
     fates.extend(hand_off::hand_off(env, settings, ready).await);
     fates
+}
+
+/// What the ledger is to learn of an attempt that is over.
+fn record_of(finished: &Finished, now: Timestamp) -> Record {
+    match finished {
+        Finished::Planned { job, plan, facts, lease_token, .. } => Record {
+            state: state_of(plan),
+            status: facts.status,
+            verdict: facts.verdict,
+            reason: plan.reason(),
+            provider_word: facts.provider_word.clone(),
+            headers: facts.headers.clone(),
+            not_before: plan.not_before(),
+            in_doubt: facts.in_doubt,
+            ..given_back(job, lease_token, now)
+        },
+        Finished::NotAttempted { job, lease_token, .. } => given_back(job, lease_token, now),
+        // Whether it panicked before or after the POST is not known.
+        Finished::Panicked { job, lease_token } => {
+            Record { in_doubt: true, ..given_back(job, lease_token, now) }
+        }
+    }
+}
+
+/// A claim that is given back without an attempt. Whether an earlier attempt is in doubt stays as it is.
+pub(crate) fn given_back(job: &Job, lease_token: &str, now: Timestamp) -> Record {
+    Record {
+        key: job.message.key(),
+        turn: job.travel.turn,
+        lease_token: lease_token.to_owned(),
+        state: State::Queued,
+        status: None,
+        verdict: None,
+        reason: None,
+        provider_word: None,
+        headers: Vec::new(),
+        not_before: None,
+        in_doubt: false,
+        kept_until: job.acknowledged_until(),
+        now,
+    }
 }
 
 /// Counts what a plan makes of a delivery: by lane, whether it came through.

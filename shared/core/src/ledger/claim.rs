@@ -28,6 +28,8 @@ pub struct Ask {
     pub fingerprint: EndpointHash,
     /// Where the id comes from: only a producer's own id can conflict.
     pub id_source: IdSource,
+    /// The state that the claim writes: `sending`, or the end of a delivery that ends without an attempt.
+    pub state: State,
 }
 
 /// What an entry says to an ask.
@@ -55,7 +57,7 @@ pub enum Judgement {
 
 /// Judges an ask against the entry that is stored.
 pub fn judge(stored: &Entry, ask: &Ask, now: Timestamp) -> Judgement {
-    if stored.lease_token == ask.lease_token && stored.turn == ask.turn {
+    if is_mine(stored, ask) {
         return Judgement::Mine;
     }
     if conflicts(stored, ask) {
@@ -91,6 +93,15 @@ pub fn judge(stored: &Entry, ask: &Ask, now: Timestamp) -> Judgement {
         State::Retrying if same_message => Judgement::HandOffAgain,
         State::Retrying => Judgement::Done,
     }
+}
+
+/// Whether the entry is exactly what the claim writes. Another message of the same invocation has the same token, and what was recorded
+/// since has another state: neither may send.
+fn is_mine(stored: &Entry, ask: &Ask) -> bool {
+    stored.lease_token == ask.lease_token
+        && stored.turn == ask.turn
+        && stored.source_message == ask.source_message
+        && stored.state == ask.state
 }
 
 /// Fingerprints under different keys cannot be compared: then the benefit of the doubt is the producer's.
@@ -134,6 +145,7 @@ mod tests {
             source_message: source.to_owned(),
             fingerprint: print("content"),
             id_source: IdSource::Producer,
+            state: State::Sending,
         }
     }
 
@@ -191,6 +203,22 @@ mod tests {
         let mut stored = entry(State::Sending, turn(0, 0), "a", 40);
         stored.lease_token = "mine".to_owned();
         assert_eq!(judge(&stored, &ask(turn(0, 0), "a"), now()), Judgement::Mine);
+    }
+
+    #[test]
+    fn a_token_does_not_grant_what_another_message_or_record_left() {
+        let mut stored = entry(State::Sending, turn(0, 0), "a", 40);
+        stored.lease_token = "mine".to_owned();
+        let until = stored.lease_until;
+        assert_eq!(judge(&stored, &ask(turn(0, 0), "b"), now()), Judgement::Leased { until });
+
+        stored.state = State::Sent;
+        assert_eq!(judge(&stored, &ask(turn(0, 0), "a"), now()), Judgement::HandOffAgain);
+        assert_eq!(judge(&stored, &ask(turn(0, 0), "b"), now()), Judgement::Done);
+
+        stored.state = State::Expired;
+        let ends = Ask { state: State::Expired, ..ask(turn(0, 0), "a") };
+        assert_eq!(judge(&stored, &ends, now()), Judgement::Mine);
     }
 
     #[test]

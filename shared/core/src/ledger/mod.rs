@@ -7,10 +7,12 @@
 pub mod claim;
 pub mod history;
 mod state;
+mod unrecorded;
 
 pub use claim::{Ask, Judgement, judge};
 pub use history::PastAttempt;
 pub use state::State;
+pub use unrecorded::Unrecorded;
 
 use std::time::Duration;
 

@@ -8,7 +8,7 @@ use super::{
     Class, EventType, IdSource, Message, ProducerRef, Refusal, To, Topic, Travel, Urgency, VERSION, travel,
 };
 use crate::audience::{Expansion, RecipientRef};
-use crate::identity::{DeliveryId, Tenant};
+use crate::identity::{DeliveryId, DeliveryKey, Tenant};
 use crate::payload::{Media, Payload};
 use crate::policy::{Policy, catalogue, parse as parse_policy, stored};
 use crate::reason::Reason;
@@ -16,6 +16,9 @@ use crate::shape::{self, Errors, Object, ShapeError};
 use crate::time::{Timestamp, Ttl};
 use crate::wait::{Release, bucket::MAX_WAIT};
 use crate::webhook::{self, CustomHeaders, Permitted};
+
+/// What an error expects at `v`.
+pub(super) const A_VERSION: &str = "1, the only version there is";
 
 /// Which queue a body came from: what may stand in it depends on that.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -87,9 +90,7 @@ impl Reader<'_> {
         tenant: Option<Tenant>,
         errors: &Errors,
     ) -> Option<(Message, Travel)> {
-        object.optional("v", "1, the only version there is", |raw| {
-            shape::unsigned(raw).filter(|version| *version == VERSION)
-        });
+        object.optional("v", A_VERSION, |raw| shape::unsigned(raw).filter(|version| *version == VERSION));
         let (id, id_source) = self.id(&mut object);
         let to = To::take(&mut object, errors);
         let payload = payload(&mut object, errors);
@@ -117,7 +118,10 @@ impl Reader<'_> {
             object.optional("event_type", "a string of at most 128 bytes", text(EventType::parse));
         let travel = match self.kind {
             QueueKind::Ingest => Some(Travel::start(self.sent)),
-            QueueKind::Retry => Travel::take(&mut object),
+            QueueKind::Retry => {
+                let key = tenant.clone().zip(id.clone()).map(|(tenant, id)| DeliveryKey { tenant, id });
+                Travel::take(&mut object, key)
+            }
         };
         object.finish();
 

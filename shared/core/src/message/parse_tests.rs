@@ -86,10 +86,10 @@ fn the_idempotency_key_wins_over_the_id_and_both_over_the_message_id() {
 fn a_travelling_message_keeps_its_id_and_its_turn() {
     let first = message(&to_subscription(""));
     let travel = Travel {
-        turn: Turn { lineage: Lineage(2), attempt: Attempt(3) },
-        first_sent: sent(),
         not_before: Some(Timestamp::from_secs(1_800_000_000)),
         deferred_from: Some("0f3c9a52-5bb2-4d5c-9a53-1a8a1a0c2c11".to_owned()),
+        receives: 15,
+        ..Travel::to(Turn { lineage: Lineage(2), attempt: Attempt(3) }, sent())
     };
     let body = travelling(&first, &travel);
     let (again, seen) = read(&body, QueueKind::Retry).expect("valid");

@@ -4,16 +4,27 @@
 //! them stand these: `lineage`, `retry_count`, `original_timestamp` (epoch ms), `ttl_remaining` (seconds, when it was
 //! enqueued; a message without a TTL has none), `not_before` (epoch ms), and `deferred_from`, the MessageId of the SQS message in
 //! whose place this one is, if that was held back. The ledger takes the two for one: what a crash left undone of the first, the
-//! second one does.
+//! second one does. A message that errors of our own held up for long is sent again with `receives`, the number of receives
+//! that ended so, and with `unrecorded`, what its ledger entry still has to learn ([`Unrecorded`]).
 
 use super::Message;
-use crate::identity::{Attempt, Lineage, Turn};
+use crate::audience::RecipientRef;
+use crate::identity::{Attempt, DeliveryKey, Lineage, Turn};
+use crate::ledger::Unrecorded;
 use crate::shape::{self, Object};
 use crate::time::{Deadline, Timestamp};
 
 /// The names of the travelling fields, which a producer may not use.
-pub(super) const FIELDS: [&str; 6] =
-    ["lineage", "retry_count", "original_timestamp", "ttl_remaining", "not_before", "deferred_from"];
+pub(super) const FIELDS: [&str; 8] = [
+    "lineage",
+    "retry_count",
+    "original_timestamp",
+    "ttl_remaining",
+    "not_before",
+    "deferred_from",
+    "receives",
+    "unrecorded",
+];
 
 /// Where a message is on its way.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,12 +37,27 @@ pub struct Travel {
     pub not_before: Option<Timestamp>,
     /// The MessageId of the SQS message that was held back for this turn, the first if several were.
     pub deferred_from: Option<String>,
+    /// How many receives of the SQS messages before this one ended in an error of our own: where the back-off goes on.
+    pub receives: u32,
+    /// What the ledger has still to learn of this turn, before anything else is done.
+    pub unrecorded: Option<Box<Unrecorded>>,
 }
 
 impl Travel {
     /// The start of the way: a producer's message that was sent at `sent`.
     pub fn start(sent: Timestamp) -> Self {
-        Self { turn: Turn::default(), first_sent: sent, not_before: None, deferred_from: None }
+        Self::to(Turn::default(), sent)
+    }
+
+    /// The way to this turn of a message that was first sent at `first_sent`.
+    pub fn to(turn: Turn, first_sent: Timestamp) -> Self {
+        Self { turn, first_sent, not_before: None, deferred_from: None, receives: 0, unrecorded: None }
+    }
+
+    /// The same for a store: without what only concerns the SQS message that it came by.
+    #[must_use]
+    pub fn for_the_store(&self) -> Self {
+        Self { not_before: self.not_before, ..Self::to(self.turn, self.first_sent) }
     }
 
     /// Its fields as JSON, by their names.
@@ -50,10 +76,15 @@ impl Travel {
         if let Some(from) = &self.deferred_from {
             fields.push(("deferred_from", serde_json::Value::from(from.as_str()).to_string()));
         }
+        if self.receives > 0 {
+            fields.push(("receives", self.receives.to_string()));
+        }
+        fields.extend(self.unrecorded.as_ref().map(|unrecorded| ("unrecorded", unrecorded.to_json())));
         fields
     }
 
-    pub(crate) fn take(object: &mut Object<'_>) -> Option<Self> {
+    /// Takes the fields of the delivery of that `key`.
+    pub(crate) fn take(object: &mut Object<'_>, key: Option<DeliveryKey>) -> Option<Self> {
         let whole = "an integer from 0";
         let small = |raw: &_| shape::unsigned(raw).and_then(|n| u32::try_from(n).ok());
         let time =
@@ -65,12 +96,22 @@ impl Travel {
         let deferred_from = object.optional("deferred_from", "a string", shape::string);
         // Written for whoever looks into the queue; what counts is the deadline, which does not drift.
         object.optional("ttl_remaining", whole, shape::unsigned);
-        Some(Self {
-            turn: Turn { lineage: Lineage(lineage), attempt: Attempt(attempt?) },
-            first_sent: first_sent?,
-            not_before,
-            deferred_from,
-        })
+        let receives = object.optional("receives", whole, small).unwrap_or(0);
+        let turn = Turn { lineage: Lineage(lineage), attempt: Attempt(attempt?) };
+        let unrecorded = object.optional("unrecorded", shape::NO_SUCH_FIELD, |raw| {
+            Some(Box::new(Unrecorded::from_json(raw.get(), key?, turn)?))
+        });
+        Some(Self { turn, first_sent: first_sent?, not_before, deferred_from, receives, unrecorded })
+    }
+}
+
+impl RecipientRef {
+    /// The body with which this reference goes on to a retry queue or into parking at `now`.
+    pub fn travel_body(&self, travel: &Travel, deadline: Deadline, now: Timestamp) -> String {
+        let mut fields = self.fields().to_vec();
+        fields.extend(travel.fields(deadline, now));
+        let fields: Vec<String> = fields.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
+        format!("{{{}}}", fields.join(","))
     }
 }
 
@@ -86,13 +127,7 @@ impl Message {
     pub fn expose_travel_body(&self, travel: &Travel, deadline: Deadline, now: Timestamp) -> String {
         match &self.recipient {
             None => self.expose_stored_body(travel, deadline, now),
-            Some(recipient) => {
-                let mut fields = recipient.fields().to_vec();
-                fields.extend(travel.fields(deadline, now));
-                let fields: Vec<String> =
-                    fields.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
-                format!("{{{}}}", fields.join(","))
-            }
+            Some(recipient) => recipient.travel_body(travel, deadline, now),
         }
     }
 

@@ -33,7 +33,7 @@ pub use outbox::{Outbox, Outgoing, Queue, Receipt};
 pub use policies::{KnownPolicies, Policies};
 pub use protection::{Limited, Protection, StoredOrigin};
 pub use public_keys::{PublicKey, PublicKeys};
-pub use sender::{Push, PushSender};
+pub use sender::{Keys, Push, PushSender};
 pub use subscriptions::{
     Found, PruneCandidate, Renewed, SubscriptionBook, SubscriptionHealth, SubscriptionUpdate, Subscriptions,
 };

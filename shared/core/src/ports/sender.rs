@@ -24,14 +24,23 @@ pub struct Push<'a> {
     pub topic: Option<&'a Topic>,
 }
 
+/// How the keys stand after a wish to load them again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keys {
+    /// They are those that are stored, as of at most 30 seconds ago.
+    Current,
+    /// They could not be loaded: those that were loaded before stay.
+    Unavailable,
+}
+
 /// Sends one push.
 pub trait PushSender: Send + Sync {
     /// Seals, signs and posts the push once, within the sender's own time-outs, and says what was seen.
     fn send(&self, push: Push<'_>) -> impl Future<Output = Outcome> + Send;
 
-    /// Loads the VAPID keys again after a 401, at most once in 30 seconds a worker and once for all who ask at the
-    /// same time, and drops cached tokens. Returns when signing again is worth a try.
-    fn reload_keys(&self) -> impl Future<Output = ()> + Send;
+    /// Loads the VAPID keys again after a 401, or where a key is not known, at most once in 30 seconds a worker and once for all
+    /// who ask at the same time, and drops cached tokens. Returns when signing again is worth a try.
+    fn reload_keys(&self) -> impl Future<Output = Keys> + Send;
 
     /// The longest that one [`PushSender::send`] takes.
     fn attempt_timeout(&self) -> Duration;

@@ -13,14 +13,20 @@ use crate::wait::{Bucket, Shard};
 pub struct ParkedKey {
     /// Where it lies.
     pub shard: Shard,
-    /// `tenant#id#lineage#r`.
+    /// `tenant#id#lineage#r`, and `#` with the MessageId in whose place it waits, if it was deferred.
     pub sort: String,
 }
 
 impl ParkedKey {
-    /// The key of a message of this delivery that waits for this turn.
-    pub fn new(shard: Shard, key: &DeliveryKey, turn: Turn) -> Self {
-        Self { shard, sort: format!("{key}#{}#{}", turn.lineage.0, turn.attempt.0) }
+    /// The key of a message of this delivery that waits for this turn. Two copies that were deferred are two messages, because
+    /// only the one that the ledger names may repeat a hand-off.
+    pub fn new(shard: Shard, key: &DeliveryKey, turn: Turn, deferred_from: Option<&str>) -> Self {
+        let mut sort = format!("{key}#{}#{}", turn.lineage.0, turn.attempt.0);
+        if let Some(message_id) = deferred_from {
+            sort.push('#');
+            sort.push_str(message_id);
+        }
+        Self { shard, sort }
     }
 }
 

@@ -11,12 +11,12 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use redial_core::cleanup::{self, Letter, Sweep, clean, sweep};
-use redial_core::deliver::{Body, Incoming, Invocation, Settings, deliver};
+use redial_core::deliver::{Body, Incoming, Invocation, Settings, all_come_back, deliver};
 use redial_core::endpoint::{HashKeys, PushHosts};
 use redial_core::lane::Lane;
 use redial_core::ledger::{Entry, State};
 use redial_core::message::QueueKind;
-use redial_core::ports::{Clock, PortError, Queue, Receipt};
+use redial_core::ports::{Clock, PortError, Queue, Randomness, Receipt};
 use redial_core::protection::Settings as ProtectionSettings;
 use redial_core::route::WaitSettings;
 use redial_core::subscription::SpikeGuard;
@@ -28,6 +28,8 @@ use redial_testkit::memory::World;
 /// SQS's visibility time-out: six times the function's time-out.
 const VISIBILITY: Duration = Duration::from_secs(180);
 const FUNCTION_TIMEOUT: Duration = Duration::from_secs(30);
+/// `maxReceiveCount` of every source queue.
+const MAX_RECEIVE_COUNT: u32 = 20;
 
 /// A message in a queue.
 #[derive(Clone, Debug)]
@@ -57,6 +59,14 @@ pub(crate) struct Universe {
     invocations: u32,
     next_sweep: Timestamp,
     executions_run: bool,
+    /// Whether SQS delivers first what came last.
+    pub(crate) newest_first: bool,
+    /// Whether each message that is put on a queue is there twice, under two MessageIds.
+    pub(crate) copies: bool,
+    /// Bodies that redrive took out of their queues.
+    pub(crate) redriven: Vec<String>,
+    /// Those of them that cleanup has not dealt with.
+    quarantined: Vec<String>,
 }
 
 impl Universe {
@@ -88,6 +98,10 @@ impl Universe {
             invocations: 0,
             next_sweep: start,
             executions_run: true,
+            newest_first: false,
+            copies: false,
+            redriven: Vec::new(),
+            quarantined: Vec::new(),
         }
     }
 
@@ -122,8 +136,33 @@ impl Universe {
         let sent = self.world.now();
         let queued =
             Queued { message_id: message_id.clone(), body, kind, lane, sent, visible_at, receives: 0 };
-        self.queued.push(queued);
+        self.queued.push(queued.clone());
+        if self.copies {
+            self.serial += 1;
+            self.queued.push(Queued { message_id: format!("sqs-{}", self.serial), ..queued });
+        }
         message_id
+    }
+
+    /// All that waits in queues becomes visible at the same moment.
+    pub(crate) fn deliver_together(&mut self) {
+        let last = self.queued.iter().map(|message| message.visible_at).max();
+        for message in &mut self.queued {
+            message.visible_at = last.unwrap_or(message.visible_at);
+        }
+    }
+
+    /// Hides all messages but this one for as long as a visibility time-out.
+    pub(crate) fn hide_all_but(&mut self, message_id: &str) {
+        let until = self.world.now().plus(VISIBILITY);
+        for message in self.queued.iter_mut().filter(|message| message.message_id != message_id) {
+            message.visible_at = until;
+        }
+    }
+
+    /// Messages that are queued.
+    pub(crate) fn queued(&self) -> Vec<String> {
+        self.queued.iter().map(|message| message.message_id.clone()).collect()
     }
 
     /// Runs until nothing is under way; panics if that never happens.
@@ -168,8 +207,12 @@ impl Universe {
             self.sweep(Sweep::Waits);
             return true;
         }
-        let due: Vec<usize> =
+        self.redrive();
+        let mut due: Vec<usize> =
             (0..self.queued.len()).filter(|at| self.queued[*at].visible_at <= now).collect();
+        if self.newest_first {
+            due.reverse();
+        }
         if due.is_empty() {
             return self.advance();
         }
@@ -191,9 +234,10 @@ impl Universe {
         let message = self.queued.iter().map(|message| message.visible_at).min();
         // Late buckets are the sweep's.
         let sweep = (!self.world.state().registered.is_empty()).then_some(self.next_sweep);
-        let Some(next) = [bucket, message, sweep].into_iter().flatten().min() else {
-            return !self.letters.is_empty();
-        };
+        // What cleanup could not deal with waits for its queue's visibility time-out.
+        let is_left = !self.letters.is_empty() || !self.quarantined.is_empty();
+        let letters = is_left.then(|| self.world.now().plus(Duration::from_secs(60)));
+        let Some(next) = [bucket, message, sweep, letters].into_iter().flatten().min() else { return false };
         let now = self.world.now();
         self.world.pass(next.since(now));
         let now = self.world.now();
@@ -236,36 +280,94 @@ impl Universe {
 
     /// One invocation of dispatch, whose worker may die.
     fn invoke(&mut self, batch: &[usize]) {
-        self.invocations += 1;
         let now = self.world.now();
         let incoming: Vec<Incoming> = batch.iter().map(|at| incoming(&mut self.queued[*at])).collect();
         for at in batch {
             self.queued[*at].visible_at = now.plus(VISIBILITY);
         }
-        let invocation = Invocation {
-            lease_token: format!("invocation-{}", self.invocations),
-            deadline: now.plus(FUNCTION_TIMEOUT),
+        let invocation = self.invocation();
+        let ids: Vec<_> = batch.iter().map(|at| self.queued[*at].message_id.clone()).collect();
+        let is_out = self.world.state().is_out("start");
+        let done = if is_out {
+            // No worker can start: it holds nothing that it would need.
+            let world = self.world.clone();
+            until_stalled(all_come_back(&world, &world, &incoming, now, world.rng()))
+        } else {
+            until_stalled(deliver(&self.world, &self.settings, &invocation, incoming))
         };
-        let done = until_stalled(deliver(&self.world, &self.settings, &invocation, incoming.clone()));
         match done {
-            None => self.revive(),
-            Some(back) => {
-                let ids: Vec<_> = batch.iter().map(|at| self.queued[*at].message_id.clone()).collect();
-                let come_back: BTreeMap<String, u32> = {
-                    let mut state = self.world.state();
-                    state.come_back.drain(..).map(|(receipt, secs)| (receipt.handle, secs)).collect()
-                };
-                let now = self.world.now();
-                self.queued.retain(|message| {
-                    !ids.contains(&message.message_id) || back.contains(&message.message_id)
-                });
-                for message in self.queued.iter_mut().filter(|message| back.contains(&message.message_id)) {
-                    if let Some(secs) = come_back.get(&message.message_id) {
-                        message.visible_at = now.plus(Duration::from_secs(u64::from(*secs)));
-                    }
+            None => {
+                self.revive();
+                if self.copies {
+                    self.deliver_together();
                 }
             }
+            Some(back) => self.acknowledge(&ids, &back),
         }
+    }
+
+    pub(crate) fn invocation(&mut self) -> Invocation {
+        self.invocations += 1;
+        Invocation {
+            lease_token: format!("invocation-{}", self.invocations),
+            deadline: self.world.now().plus(FUNCTION_TIMEOUT),
+        }
+    }
+
+    /// Deletes these messages, but for those that come back.
+    pub(crate) fn acknowledge(&mut self, ids: &[String], back: &[String]) {
+        let come_back: BTreeMap<String, u32> = {
+            let mut state = self.world.state();
+            state.come_back.drain(..).map(|(receipt, secs)| (receipt.handle, secs)).collect()
+        };
+        let now = self.world.now();
+        self.queued
+            .retain(|message| !ids.contains(&message.message_id) || back.contains(&message.message_id));
+        for message in self.queued.iter_mut().filter(|message| back.contains(&message.message_id)) {
+            if let Some(secs) = come_back.get(&message.message_id) {
+                message.visible_at = now.plus(Duration::from_secs(u64::from(*secs)));
+            }
+        }
+    }
+
+    /// Moves to the quarantine what was received too often.
+    fn redrive(&mut self) {
+        let now = self.world.now();
+        let (redriven, left): (Vec<_>, Vec<_>) = std::mem::take(&mut self.queued)
+            .into_iter()
+            .partition(|message| message.receives >= MAX_RECEIVE_COUNT && message.visible_at <= now);
+        self.queued = left;
+        let redriven: Vec<String> = redriven.into_iter().map(|message| message.body).collect();
+        self.redriven.extend(redriven.iter().cloned());
+        self.quarantined.extend(redriven);
+        for body in std::mem::take(&mut self.quarantined) {
+            if self.try_poison(&body).is_err() {
+                self.quarantined.push(body);
+            }
+        }
+    }
+
+    /// A queued message has been received so many times.
+    pub(crate) fn has_been_received(&mut self, message_id: &str, receives: u32) {
+        let queued = self.queued.iter_mut().find(|message| message.message_id == message_id);
+        queued.expect("it is queued").receives = receives;
+    }
+
+    /// Lets these be delivered to a worker, and marks them as under way.
+    pub(crate) fn receive(&mut self, ids: &[String]) -> Vec<Incoming> {
+        let until = self.world.now().plus(VISIBILITY);
+        let of = |id: &String| {
+            let queued = self.queued.iter_mut().find(|message| message.message_id == *id);
+            let queued = queued.expect("it is queued");
+            queued.visible_at = until;
+            incoming(queued)
+        };
+        ids.iter().map(of).collect()
+    }
+
+    /// What dispatch is set to.
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// Another worker takes the dead one's place, and remembers nothing.
@@ -287,11 +389,7 @@ impl Universe {
 
     /// The same, for an invocation that may never end.
     pub(crate) fn invoke_until_death(&mut self, incoming: Vec<Incoming>) -> Option<Vec<String>> {
-        self.invocations += 1;
-        let invocation = Invocation {
-            lease_token: format!("invocation-{}", self.invocations),
-            deadline: self.world.now().plus(FUNCTION_TIMEOUT),
-        };
+        let invocation = self.invocation();
         until_stalled(deliver(&self.world, &self.settings, &invocation, incoming))
     }
 
@@ -321,6 +419,12 @@ impl Universe {
         let in_outbox = self.world.state();
         let on_their_way = in_outbox.outbox.iter().filter(|it| matches!(it.queue, Queue::Retry(_)));
         on_retry.map(|it| it.body.clone()).chain(on_their_way.map(|it| it.body.clone())).collect()
+    }
+
+    /// Takes everything from the queues, and what was announced out of theirs.
+    pub(crate) fn drop_travelling_and_collect(&mut self) {
+        self.drop_travelling();
+        self.letters.clear();
     }
 
     /// Takes everything from the queues.
@@ -405,7 +509,7 @@ impl Universe {
 }
 
 /// Polls a future for as long as it makes progress; `None` if it waits for what never comes, as after a death.
-fn until_stalled<T>(future: impl Future<Output = T>) -> Option<T> {
+pub(crate) fn until_stalled<T>(future: impl Future<Output = T>) -> Option<T> {
     struct Woken(AtomicBool);
     impl Wake for Woken {
         fn wake(self: Arc<Self>) {

@@ -19,7 +19,9 @@ mod waits;
 mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use rand::SeedableRng;
@@ -102,6 +104,14 @@ pub struct State {
     pub trace: Vec<&'static str>,
     /// When to die.
     pub death: Option<Death>,
+    /// The effect before which the worker is held up, until [`World::resume`].
+    pub held_up_at: Option<usize>,
+    /// What wakes it then.
+    held_up: Vec<Waker>,
+    /// The outage of a dependency, if there is one.
+    pub outage: Option<Outage>,
+    /// How long each call of that name takes.
+    pub slow: HashMap<&'static str, Duration>,
     /// Calls that are to fail: by name, how often.
     pub failing: HashMap<&'static str, (usize, PortErrorKind)>,
     /// The ledger.
@@ -162,6 +172,10 @@ pub struct State {
     pub usual_answer: Option<Outcome>,
     /// Endpoints whose send panics, once each.
     pub panicking: HashSet<String>,
+    /// Endpoints whose every send panics.
+    pub always_panicking: HashSet<String>,
+    /// Whether pushes are signed with a key that is not known until the keys were loaded again.
+    pub key_is_unknown: bool,
     /// Pushes that were made.
     pub sent: Vec<SentPush>,
     /// Webhooks that were posted.
@@ -184,6 +198,33 @@ pub struct State {
     pub subscription_counts: HashMap<Tenant, u64>,
 }
 
+/// Calls that fail for a while.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outage {
+    /// Names of calls; and `events` for what is sent to the queue of events alone.
+    pub calls: &'static [&'static str],
+    /// It begins with the effect of this number (from 1).
+    pub from_effect: usize,
+    /// It is over then.
+    pub until: Timestamp,
+}
+
+impl Outage {
+    /// What a call of that name fails with.
+    fn error(name: &'static str) -> PortError {
+        PortError { operation: name, code: "Outage".to_owned(), throttled: false }
+    }
+}
+
+impl State {
+    /// Whether calls of that name fail now.
+    pub fn is_out(&self, name: &str) -> bool {
+        self.outage.is_some_and(|it| {
+            it.calls.contains(&name) && self.effects >= it.from_effect && self.now < it.until
+        })
+    }
+}
+
 /// How a failing call fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PortErrorKind {
@@ -191,6 +232,8 @@ pub enum PortErrorKind {
     Throttled,
     /// Anything else.
     Broken,
+    /// What it asks for is done, and the answer is lost.
+    Lost,
 }
 
 /// The world, and one worker in it. Clones share both.
@@ -198,11 +241,17 @@ pub enum PortErrorKind {
 pub struct World {
     state: Arc<Mutex<State>>,
     guard: Arc<Guard>,
+    /// This worker's, and no other's.
+    is_dead: Arc<AtomicBool>,
 }
 
 impl Default for World {
     fn default() -> Self {
-        Self { state: Arc::default(), guard: Arc::new(Guard::new(Settings::default(), 0)) }
+        Self {
+            state: Arc::default(),
+            guard: Arc::new(Guard::new(Settings::default(), 0)),
+            is_dead: Arc::default(),
+        }
     }
 }
 
@@ -222,7 +271,11 @@ impl World {
     /// The same world with another worker in it, which remembers nothing.
     #[must_use]
     pub fn with_worker(&self, settings: Settings, number: u32) -> Self {
-        Self { state: self.state.clone(), guard: Arc::new(Guard::new(settings, number)) }
+        Self {
+            state: self.state.clone(),
+            guard: Arc::new(Guard::new(settings, number)),
+            is_dead: Arc::default(),
+        }
     }
 
     /// Lets time pass.
@@ -236,8 +289,19 @@ impl World {
         self.state().failing.insert(name, (times, kind));
     }
 
+    /// Lets a worker go on that was held up.
+    pub fn resume(&self) {
+        let held_up = {
+            let mut state = self.state();
+            state.held_up_at = None;
+            std::mem::take(&mut state.held_up)
+        };
+        held_up.into_iter().for_each(Waker::wake);
+    }
+
     /// Starts anew after a death: the effects are counted from one again, and nothing kills.
     pub fn revive(&self) {
+        self.is_dead.store(false, Ordering::SeqCst);
         let mut state = self.state();
         state.death = None;
         state.effects = 0;
@@ -250,21 +314,53 @@ impl World {
         name: &'static str,
         make: impl FnOnce(&mut State) -> T,
     ) -> Result<T, PortError> {
-        let death = {
+        if self.is_dead.load(Ordering::SeqCst) {
+            return std::future::pending().await;
+        }
+        let (death, held_up) = {
             let mut state = self.state();
             state.effects += 1;
             state.trace.push(name);
             let number = state.effects;
-            state.death.filter(|death| matches!(death, Death::Before(n) | Death::After(n) if *n <= number))
+            let took = state.slow.get(name).copied().unwrap_or_default();
+            state.now = state.now.plus(took);
+            let death = match state.death {
+                Some(Death::Before(n)) if n <= number => Some(Death::Before(n)),
+                Some(Death::After(n)) if n < number => Some(Death::Before(n)),
+                Some(Death::After(n)) if n == number => Some(Death::After(n)),
+                Some(Death::Before(_) | Death::After(_)) | None => None,
+            };
+            if death.is_some() {
+                // Only this worker dies.
+                state.death = None;
+                self.is_dead.store(true, Ordering::SeqCst);
+            }
+            (death, state.held_up_at == Some(number))
         };
-        match death {
-            Some(Death::Before(_)) => return std::future::pending().await,
-            Some(Death::After(n)) if n < self.state().effects => return std::future::pending().await,
-            Some(Death::After(_)) | None => {}
+        if matches!(death, Some(Death::Before(_))) {
+            return std::future::pending().await;
+        }
+        if held_up {
+            std::future::poll_fn(|context| {
+                let mut state = self.state();
+                if state.held_up_at.is_none() {
+                    return Poll::Ready(());
+                }
+                state.held_up.push(context.waker().clone());
+                Poll::Pending
+            })
+            .await;
         }
         let made = {
             let mut state = self.state();
+            let is_out = state.is_out(name);
             match state.failing.get_mut(name) {
+                _ if is_out => Err(Outage::error(name)),
+                Some((times, PortErrorKind::Lost)) if *times > 0 => {
+                    *times -= 1;
+                    make(&mut state);
+                    Err(PortError { operation: name, code: "TimedOut".to_owned(), throttled: false })
+                }
                 Some((times, kind)) if *times > 0 => {
                     *times -= 1;
                     let throttled = *kind == PortErrorKind::Throttled;
@@ -302,8 +398,11 @@ impl Clock for World {
         self.state().now
     }
 
-    /// Time passes at once.
+    /// Time passes at once; for a worker that is dead, never.
     async fn sleep(&self, duration: Duration) {
+        if self.is_dead.load(Ordering::SeqCst) {
+            return std::future::pending().await;
+        }
         let until = self.now().plus(duration);
         let mut state = self.state();
         state.now = state.now.max(until);

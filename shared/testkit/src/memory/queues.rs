@@ -1,10 +1,10 @@
 //! Queues and dead letters in memory.
 
 use redial_core::dead_letter::{LetterBody, Reference};
-use redial_core::ports::{DeadLetterBodies, DeadLetterStore, Outbox, Outgoing, PortError, Receipt};
+use redial_core::ports::{DeadLetterBodies, DeadLetterStore, Outbox, Outgoing, PortError, Queue, Receipt};
 use redial_core::time::Timestamp;
 
-use super::World;
+use super::{Outage, World};
 
 impl Outbox for World {
     fn has_events(&self) -> bool {
@@ -13,11 +13,15 @@ impl Outbox for World {
 
     async fn send(&self, messages: Vec<Outgoing>) -> Vec<Result<(), PortError>> {
         assert!(!messages.is_empty(), "an empty batch is an error of SQS's");
-        self.effect_on_each("send", messages, |state, message| {
+        let sent = self.effect_on_each("send", messages, |state, message| {
             assert!(message.delay.get() <= 900);
+            if message.queue == Queue::Events && state.is_out("events") {
+                return Err(Outage::error("events"));
+            }
             state.outbox.push(message);
-        })
-        .await
+            Ok(())
+        });
+        sent.await.into_iter().map(|sent| sent.and_then(|sent| sent)).collect()
     }
 
     async fn come_back_after(&self, receipts: Vec<(Receipt, u32)>) {

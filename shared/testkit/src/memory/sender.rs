@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use redial_core::outcome::{Outcome, Response};
-use redial_core::ports::{Push, PushSender};
+use redial_core::outcome::{Impossible, Outcome, Response};
+use redial_core::ports::{Keys, Push, PushSender};
 
 use super::{SentPush, State, World};
 
@@ -29,7 +29,15 @@ pub(super) fn next_answer(state: &mut State, endpoint: &str, accepted: u16) -> O
 impl PushSender for World {
     async fn send(&self, push: Push<'_>) -> Outcome {
         let endpoint = push.target.endpoint.expose().as_str().to_owned();
-        assert!(!self.state().panicking.remove(&endpoint), "a planned panic over {endpoint}");
+        let (panics, key_is_unknown) = {
+            let mut state = self.state();
+            let panics = state.panicking.remove(&endpoint) || state.always_panicking.contains(&endpoint);
+            (panics, state.key_is_unknown && state.key_reloads == 0)
+        };
+        assert!(!panics, "a planned panic over {endpoint}");
+        if key_is_unknown {
+            return Outcome::Impossible(Impossible::UnknownVapidKey);
+        }
         let sent = SentPush {
             endpoint: endpoint.clone(),
             payload: push.payload.expose().to_vec(),
@@ -44,8 +52,9 @@ impl PushSender for World {
         .unwrap_or_else(|_| answered(500))
     }
 
-    async fn reload_keys(&self) {
-        self.state().key_reloads += 1;
+    async fn reload_keys(&self) -> Keys {
+        let loaded = self.effect("reload_keys", |state| state.key_reloads += 1).await;
+        loaded.map_or(Keys::Unavailable, |()| Keys::Current)
     }
 
     fn attempt_timeout(&self) -> Duration {
