@@ -2,6 +2,7 @@
 
 use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 use lambda_runtime::{Context, Error, LambdaEvent};
+use redial_adapters::environment::{DispatchStart, InitError};
 use redial_adapters::outbox_sqs::QueueUrls;
 use redial_core::deliver::{Body, Incoming, Invocation, Settings, deliver};
 use redial_core::ports::{Environment, Receipt};
@@ -15,16 +16,29 @@ pub(crate) async fn handle<E: Environment>(
     event: LambdaEvent<SqsEvent>,
 ) -> Result<SqsBatchResponse, Error> {
     let invocation = invocation(&event.context);
-    let batch = event
-        .payload
-        .records
-        .into_iter()
-        .map(|record| incoming(record, urls))
-        .collect::<Result<Vec<_>, _>>()?;
-    let back = deliver(env, settings, &invocation, batch).await;
+    let batch = batch(event.payload, urls)?;
+    Ok(partial(deliver(env, settings, &invocation, batch).await))
+}
+
+/// Deals with one event of a worker whose keys are out of reach: all of it comes back, later each time.
+pub(crate) async fn set_back(
+    start: &DispatchStart,
+    urls: &QueueUrls,
+    event: LambdaEvent<SqsEvent>,
+    error: &InitError,
+) -> Result<SqsBatchResponse, Error> {
+    let batch = batch(event.payload, urls)?;
+    Ok(partial(start.set_back(&batch, error).await))
+}
+
+fn batch(event: SqsEvent, urls: &QueueUrls) -> Result<Vec<Incoming>, Error> {
+    event.records.into_iter().map(|record| incoming(record, urls)).collect()
+}
+
+fn partial(back: Vec<String>) -> SqsBatchResponse {
     let mut response = SqsBatchResponse::default();
     response.batch_item_failures = back.into_iter().map(failure).collect();
-    Ok(response)
+    response
 }
 
 /// The request id is new for each invocation: what makes a lease token.

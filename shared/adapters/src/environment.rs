@@ -1,6 +1,7 @@
 //! The functions' worlds: clients built once, every port with its adapter.
 
 mod front_door;
+mod start;
 
 use std::error::Error;
 use std::time::Duration;
@@ -39,12 +40,13 @@ use crate::webhook_sender::StandardWebhookSender;
 use crate::write_units::WriteUnits;
 
 pub use front_door::FrontDoorEnvironment;
+pub use start::DispatchStart;
 
 /// How long a webhook may take to connect: its receiver is anywhere, where push services are near.
 const WEBHOOK_CONNECT: Duration = Duration::from_secs(5);
 
-/// What initialisation fails with: told once, and the function ends.
-type InitError = Box<dyn Error + Send + Sync>;
+/// What initialisation fails with.
+pub type InitError = Box<dyn Error + Send + Sync>;
 
 /// Where AWS is found, and how many calls were made to it.
 #[derive(Clone, Debug)]
@@ -169,8 +171,7 @@ pub struct DispatchEnvironment {
 
 impl DispatchEnvironment {
     /// Builds the clients and loads the keys, all at once.
-    pub async fn connect(config: DispatchConfig) -> Result<(Self, deliver::Settings), InitError> {
-        let aws = Aws::find().await?;
+    async fn connect(aws: Aws, config: DispatchConfig) -> Result<(Self, deliver::Settings), InitError> {
         let secrets = aws.secrets();
         let source = match config.vapid_keys {
             SecretLocation::Value(secret) => VapidKeySource::Environment(secret),

@@ -51,6 +51,28 @@ pub enum SecretError {
     },
 }
 
+/// Secrets Manager's and the SDK's codes for what passes by itself.
+const PASSING: [&str; 6] = [
+    "Timeout",
+    "DispatchFailure",
+    "ResponseError",
+    "ServiceError",
+    "InternalServiceError",
+    "ServiceUnavailable",
+];
+
+impl SecretError {
+    /// Whether another try can succeed without a change by the operator: not where the secret is missing or may not be read.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Unavailable { code, .. } => {
+                PASSING.contains(&code.as_str()) || aws_error::of_code("GetSecretValue", code).throttled
+            }
+            Self::NotText { .. } => false,
+        }
+    }
+}
+
 /// Reads secrets.
 pub trait SecretSource: Send + Sync {
     /// The current value of the secret of that name or ARN.
@@ -165,6 +187,18 @@ mod tests {
         let secrets = CachedSecrets::new(Numbered { fails_on: Some(1), ..Numbered::default() });
         assert!(secrets.get("a").await.is_err());
         assert!(secrets.get("a").await.is_ok());
+    }
+
+    #[test]
+    fn an_outage_passes_and_a_missing_secret_does_not() {
+        let error = |code: &str| SecretError::Unavailable { id: "a".to_owned(), code: code.to_owned() };
+        for code in ["Timeout", "InternalServiceError", "ThrottlingException"] {
+            assert!(error(code).is_passing(), "{code}");
+        }
+        for code in ["ResourceNotFoundException", "AccessDeniedException", "DecryptionFailure"] {
+            assert!(!error(code).is_passing(), "{code}");
+        }
+        assert!(!SecretError::NotText { id: "a".to_owned() }.is_passing());
     }
 
     #[test]

@@ -53,6 +53,7 @@ fn what_is_entered_a_worker_claims_without_doubt() {
         source_message: "sqs".to_owned(),
         fingerprint: stored.fingerprint.clone(),
         id_source: IdSource::Producer,
+        state: State::Sending,
     };
     assert_eq!(judge(stored, &ask, now), Judgement::Claim { in_doubt: false });
     assert_eq!((stored.state, stored.turn), (State::Queued, Turn::default()));
