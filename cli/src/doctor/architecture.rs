@@ -56,7 +56,8 @@ async fn last_error(
     let changed = function.configuration.last_modified().and_then(changed_at);
     let since = changed.unwrap_or_else(|| now.minus(DAY));
     for words in [WRONG_FORMAT, NO_PROGRAM] {
-        let lines = logs::lines(stack, function, &format!("\"{words}\""), since).await?;
+        // A function that cannot start logs nothing else, so that the first pages show it however long the log is.
+        let lines = logs::lines(stack, function, &format!("\"{words}\""), since).await?.lines;
         if let Some(last) = lines.into_iter().rev().find(|(_, line)| line.contains(words)) {
             return Ok(Some(last));
         }
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_for_another_architecture_is_told_apart_from_a_missing_one() {
+    fn a_program_for_another_architecture_differs_from_a_missing_one() {
         assert_eq!(found(None), [""; 0]);
         let wrong = found(Some(
             "RequestId: 1 Error: fork/exec /var/task/bootstrap: exec format error\nRuntime.InvalidEntrypoint",

@@ -14,13 +14,13 @@ use serde::Deserialize;
 
 use super::{
     asked::{Trouble, asked},
-    logs,
+    logs::{self, Lines},
     queues::{QUEUES, unfound},
     report::Report,
     stack::{Function, Stack},
 };
 
-/// Keys of AWS's own: whoever may use the service may use them.
+/// Keys of AWS's own: every caller of the service may use them.
 const OF_AWS: &str = "alias/aws/";
 
 /// How far back refused calls are looked for.
@@ -58,12 +58,23 @@ pub(super) async fn check(stack: &Stack) -> Report {
         judge_key(key, &encrypted.join(", "), stack.parameters(), &mut report);
     }
     let now = System.now();
+    for (name, _) in stack.functions().into_iter().filter(|(_, function)| function.is_err()) {
+        report.unchecked(format!("the log of {name}"), "its configuration is not known");
+    }
     let functions = stack.functions().into_iter().filter_map(|(_, function)| function.as_ref().ok());
     let logged =
         join_all(functions.map(async |function| (function, failed_calls(stack, function, now).await)));
     for (function, lines) in logged.await {
         match lines {
-            Ok(lines) => judge_calls(function.name, &lines, &mut report),
+            Ok(Lines { lines, all }) => {
+                judge_calls(function.name, &lines, &mut report);
+                if !all {
+                    report.unchecked(
+                        format!("the whole log of {} of the last hour", function.name),
+                        "it is too long",
+                    );
+                }
+            }
             Err(trouble) => report.trouble(&format!("the log of {}", function.name), &trouble),
         }
     }
@@ -124,9 +135,8 @@ fn own(key: String) -> Option<String> {
     Some(key).filter(|key| !key.is_empty() && !key.contains(OF_AWS))
 }
 
-async fn failed_calls(stack: &Stack, function: &Function, now: Timestamp) -> Result<Vec<String>, Trouble> {
-    let lines = logs::lines(stack, function, FAILED_CALLS, now.minus(HOUR)).await?;
-    Ok(lines.into_iter().map(|(_, line)| line).collect())
+async fn failed_calls(stack: &Stack, function: &Function, now: Timestamp) -> Result<Lines, Trouble> {
+    logs::lines(stack, function, FAILED_CALLS, now.minus(HOUR)).await
 }
 
 /// Keys come as an id, an alias or an ARN: all three end in the same word.
@@ -157,12 +167,12 @@ struct FailedCall {
 }
 
 /// How often each operation was refused for its key, by operation and code. A throttled one passes.
-fn refusals(lines: &[String]) -> BTreeMap<(String, String), usize> {
+fn refusals(lines: &[(Timestamp, String)]) -> BTreeMap<(String, String), usize> {
     let is_of_a_key = |code: &str| {
         let begins = |prefix| code.starts_with(prefix);
         (begins("KMS") || begins("Kms") || begins("DecryptionFailure")) && !code.contains("Throttl")
     };
-    let calls = lines.iter().filter_map(|line| serde_json::from_str::<FailedCall>(line).ok());
+    let calls = lines.iter().filter_map(|(_, line)| serde_json::from_str::<FailedCall>(line).ok());
     let mut counts = BTreeMap::new();
     for call in calls.filter(|call| call.event == "infrastructure" && is_of_a_key(&call.code)) {
         *counts.entry((call.operation, call.code)).or_default() += 1;
@@ -170,10 +180,10 @@ fn refusals(lines: &[String]) -> BTreeMap<(String, String), usize> {
     counts
 }
 
-fn judge_calls(function: &str, lines: &[String], report: &mut Report) {
+fn judge_calls(function: &str, lines: &[(Timestamp, String)], report: &mut Report) {
     for ((operation, code), count) in refusals(lines) {
         report.fault(
-            format!("{function} could not use a KMS key {count} times within the last hour: {operation}: {code}"),
+            format!("{function} could not use a KMS key: {operation}: {code} ({count} within the last hour)"),
             "see in KMS that the key is enabled, and that its policy and the function's role allow kms:Decrypt and, for \
              a queue, kms:GenerateDataKey",
         );
@@ -241,11 +251,12 @@ mod tests {
             "START RequestId: KMS.AccessDeniedException".to_owned(),
         ];
         let mut report = Report::new("encryption");
-        judge_calls("dispatch", &lines, &mut report);
+        judge_calls("dispatch", &lines.map(|line| (Timestamp::from_secs(0), line)), &mut report);
         assert_eq!(
             found(&report),
-            ["dispatch could not use a KMS key 2 times within the last hour: SendMessageBatch: \
-              KMS.AccessDeniedException"]
+            [
+                "dispatch could not use a KMS key: SendMessageBatch: KMS.AccessDeniedException (2 within the last hour)"
+            ]
         );
         assert!(report.has_faults());
     }

@@ -60,7 +60,7 @@ pub(crate) use self::report::Diagnosis;
 pub(crate) async fn examine(target: Target) -> Diagnosis {
     let stack = Stack::read(target).await;
     let (configuration, functions) = (configuration::check(&stack), functions::check(&stack));
-    let about_aws = async {
+    let of_the_account = async {
         join!(
             template::check(&stack),
             concurrency::check(&stack),
@@ -80,10 +80,10 @@ pub(crate) async fn examine(target: Target) -> Diagnosis {
         alarms::check(&stack),
         origins::breakers(&stack),
         origins::limits(&stack),
-        about_aws,
+        of_the_account,
     );
-    let (queues, mappings, keys, clock, tables, waits, alarms, breakers, limits, about_aws) = checks;
-    let (template, concurrency, recursion, architecture, encryption, throttling) = about_aws;
+    let (queues, mappings, keys, clock, tables, waits, alarms, breakers, limits, of_the_account) = checks;
+    let (template, concurrency, recursion, architecture, encryption, throttling) = of_the_account;
     let reports = vec![
         configuration,
         template,

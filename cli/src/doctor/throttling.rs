@@ -19,7 +19,7 @@ use crate::cloudwatch::{Asked, Points, metrics};
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// Throttled calls of this time mean that it goes on. CloudWatch is some minutes late.
-const NOW: Duration = Duration::from_secs(10 * 60);
+const RECENTLY: Duration = Duration::from_secs(10 * 60);
 
 const READS: &str = "ReadThrottleEvents";
 const WRITES: &str = "WriteThrottleEvents";
@@ -35,7 +35,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    fn asked(&self, metric: &'static str) -> Asked {
+    fn query(&self, metric: &'static str) -> Asked {
         let index = self.index.map(|index| ("GlobalSecondaryIndexName", index.to_owned()));
         Asked {
             namespace: "AWS/DynamoDB",
@@ -56,10 +56,10 @@ impl Place<'_> {
 pub(super) async fn check(stack: &Stack) -> Report {
     let mut report = Report::new("throttling");
     let places = places(tables::names(stack));
-    let asked: Vec<Asked> =
-        places.iter().flat_map(|place| [READS, WRITES].map(|it| place.asked(it))).collect();
+    let queries: Vec<Asked> =
+        places.iter().flat_map(|place| [READS, WRITES].map(|it| place.query(it))).collect();
     let now = System.now();
-    match metrics(&stack.target.sdk, &asked, HOUR, now).await {
+    match metrics(&stack.target.sdk, &queries, HOUR, now).await {
         // CloudWatch has no points where nothing was throttled. An emulator has none either way.
         Ok(points) if stack.is_emulated() && points.iter().all(|points| points.latest().is_none()) => {
             report.unchecked("whether tables are throttled", "this emulator has no metrics of tables");
@@ -87,7 +87,7 @@ fn judge(places: &[Place<'_>], points: &[Points], now: Timestamp, report: &mut R
                 points.iter().map(|points| points.sum_since(now.minus(time)).unwrap_or_default());
             (counts.next().unwrap_or_default(), counts.next().unwrap_or_default())
         };
-        let ((reads, writes), (reads_now, writes_now)) = (since(HOUR), since(NOW));
+        let ((reads, writes), (recent_reads, recent_writes)) = (since(HOUR), since(RECENTLY));
         if reads + writes == 0.0 {
             continue;
         }
@@ -97,7 +97,7 @@ fn judge(places: &[Place<'_>], points: &[Points], now: Timestamp, report: &mut R
         );
         let advice = "look in DynamoDB's console for a maximum throughput, a hot key or a quota of the account; before a \
                       campaign raise the table's warm throughput, or start slowly";
-        if reads_now + writes_now > 0.0 {
+        if recent_reads + recent_writes > 0.0 {
             report.fault(format!("{found}, some of them within ten minutes: messages are late"), advice);
         } else {
             report.warning(found, advice);
@@ -152,8 +152,8 @@ mod tests {
     #[test]
     fn an_index_has_a_dimension_of_its_own() {
         let places = places(NAMES);
-        assert_eq!(places[0].asked(READS).dimensions, [("TableName", "t-deliveries".to_owned())]);
-        let of_index = places[2].asked(WRITES).dimensions;
+        assert_eq!(places[0].query(READS).dimensions, [("TableName", "t-deliveries".to_owned())]);
+        let of_index = places[2].query(WRITES).dimensions;
         let index = ("GlobalSecondaryIndexName", "failing_by_tenant".to_owned());
         assert_eq!(of_index, [("TableName", "t-subs".to_owned()), index]);
     }

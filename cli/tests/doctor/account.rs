@@ -20,7 +20,7 @@ const PLANTED: [&str; 6] = [
     "the mappings may run 49 batches at once, and 10 of the account's 10 concurrent executions are not reserved",
     "the recursion setting of dispatch is Terminate",
     "dispatch cannot start: it runs on x86_64, and its program was built for another architecture",
-    "dispatch could not use a KMS key 1 times within the last hour: SendMessageBatch: KMS.AccessDeniedException",
+    "dispatch could not use a KMS key: SendMessageBatch: KMS.AccessDeniedException (1 within the last hour)",
     "DynamoDB throttled 120 reads and 0 writes of the table of deliveries within the last hour, some of them within",
 ];
 
@@ -35,9 +35,9 @@ pub(crate) fn an_operation_that_is_not_available_is_neither_a_fault_nor_well(wor
         400,
         &json!({"__type": "InvalidAction", "message": "Unknown action: GetMetricData"}),
     );
-    let told = world.redial(&["doctor"]);
-    let lines = stdout(&told);
-    assert_eq!(told.status.code(), Some(0), "{lines}{}", stderr(&told));
+    let output = world.redial(&["doctor"]);
+    let lines = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{lines}{}", stderr(&output));
     for (check, what) in [
         ("concurrency", "the account's concurrent executions"),
         ("recursion", "the recursion setting of dispatch"),
@@ -48,19 +48,19 @@ pub(crate) fn an_operation_that_is_not_available_is_neither_a_fault_nor_well(wor
         assert!(lines.contains(&line), "{line}: {lines}");
         assert!(!lines.contains(&format!("ok       {check}")), "{lines}");
     }
-    assert!(stderr(&told).contains("has no fault; 4 things could not be checked"), "{}", stderr(&told));
+    assert!(stderr(&output).contains("has no fault; 4 things could not be checked"), "{}", stderr(&output));
     world.proxy.reset();
     // The emulator's own answer: no metrics of tables, which is not the same as no throttling.
-    let told = world.redial(&["doctor", "--json"]);
-    let unchecked = &json(&told)["checks"][12]["unchecked"];
-    assert_eq!(unchecked[0]["why"], "this emulator has no metrics of tables", "{}", stdout(&told));
+    let output = world.redial(&["doctor", "--json"]);
+    let unchecked = &json(&output)["checks"][12]["unchecked"];
+    assert_eq!(unchecked[0]["why"], "this emulator has no metrics of tables", "{}", stdout(&output));
 }
 
 pub(crate) async fn each_planted_fault_is_named_alone(world: &World) {
     plant(world).await;
-    let told = world.redial(&["doctor", "--json"]);
-    assert_eq!(told.status.code(), Some(1));
-    let shown = json(&told);
+    let output = world.redial(&["doctor", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let shown = json(&output);
     let faults = found(&shown, "fault");
     assert_eq!(faults.len(), PLANTED.len(), "{shown}");
     for (fault, planted) in faults.iter().zip(PLANTED) {
