@@ -26,6 +26,21 @@ const ABSENT: [&str; 5] = [
     "StateMachineDoesNotExist",
 ];
 
+/// Codes of services and emulators that do not have an operation.
+const UNKNOWN_OPERATION: [&str; 5] = [
+    "InvalidAction",
+    "NotImplemented",
+    "NotImplementedException",
+    "UnknownOperation",
+    "UnknownOperationException",
+];
+
+/// What LocalStack answers to such a call, with the code `InternalFailure`.
+const NOT_IMPLEMENTED: &str = "not yet implemented";
+
+/// How Secrets Manager says that the caller may not use a secret's KMS key.
+const KEY_REFUSED: &str = "Access to KMS is not allowed";
+
 /// Why there is no answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Trouble {
@@ -47,9 +62,23 @@ impl Trouble {
     /// From a code and the words that came with it.
     pub(crate) fn of(permission: &str, code: Option<&str>, words: String) -> Self {
         match code {
+            Some(code) if REFUSED.contains(&code) && words.contains(KEY_REFUSED) => {
+                Self::Refused { permission: "kms:Decrypt".to_owned() }
+            }
             Some(code) if REFUSED.contains(&code) => Self::Refused { permission: permission.to_owned() },
             Some(code) if ABSENT.contains(&code) => Self::Absent,
             Some(_) | None => Self::Failed { words },
+        }
+    }
+
+    /// Whether the service does not have the operation, as emulators and some regions do not.
+    pub(crate) fn is_unknown_operation(&self) -> bool {
+        match self {
+            Self::Failed { words } => {
+                let code = words.split(':').next().unwrap_or_default();
+                UNKNOWN_OPERATION.contains(&code) || words.contains(NOT_IMPLEMENTED)
+            }
+            Self::Refused { .. } | Self::Absent => false,
         }
     }
 
@@ -93,6 +122,25 @@ mod tests {
         let failed = Trouble::Failed { words: "words".to_owned() };
         assert_eq!(of(Some("ExpiredTokenException")), failed);
         assert_eq!(of(None), failed);
+    }
+
+    #[test]
+    fn an_unknown_operation_is_not_a_failure_of_the_service() {
+        let unknown = |words: &str| Trouble::Failed { words: words.to_owned() }.is_unknown_operation();
+        assert!(unknown("InvalidAction: Unknown action: DescribeKey"));
+        assert!(unknown("UnknownOperationException"));
+        assert!(unknown(
+            "InternalFailure: API action 'X' for service 'lambda' not yet implemented or pro feature"
+        ));
+        assert!(!unknown("InternalFailure: try again"));
+        assert!(!Trouble::Absent.is_unknown_operation());
+    }
+
+    #[test]
+    fn a_refused_key_of_a_secret_is_a_permission_of_kms() {
+        let words = "AccessDeniedException: Access to KMS is not allowed".to_owned();
+        let refused = Trouble::of("secretsmanager:GetSecretValue", Some("AccessDeniedException"), words);
+        assert_eq!(refused, Trouble::Refused { permission: "kms:Decrypt".to_owned() });
     }
 
     #[test]

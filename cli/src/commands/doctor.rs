@@ -14,8 +14,13 @@ use crate::{
 /// It reads and changes nothing: the functions' environments, time-outs and states; the queues' attributes; the event source
 /// mappings; the keys, which it never shows; the tables; the waits; the alarms; breakers and limits; and this machine's clock.
 ///
+/// Of the account it reads the concurrent executions that the mappings need, the functions' recursion setting, tables that
+/// DynamoDB throttled in the last hour, functions that cannot start on their processor architecture, KMS keys of queues and
+/// secrets, and the template's size against CloudFormation's quotas.
+///
 /// A fault is what loses, delays or refuses messages, now or when something else goes wrong. A warning is worth a look. What
-/// you may not read is told with the permission that is missing, and is neither.
+/// you may not read is told with the permission that is missing, and is neither. The same goes for an operation that an emulator
+/// or a region does not have.
 ///
 /// Exit status 1: there is a fault.
 #[derive(Debug, Args)]

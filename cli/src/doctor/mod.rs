@@ -7,12 +7,18 @@
 //! | file | what it examines |
 //! |---|---|
 //! | `configuration` | the functions' environments, and whether both work on the stack's own parts |
+//! | `template` | its size against CloudFormation's quotas |
 //! | `queues` | visibility time-outs, redrive, retention |
 //! | `mappings` | what leads from each queue to its function |
+//! | `concurrency` | the mappings' maxima against what the account has |
 //! | `functions` | state, and time-out against what an attempt takes |
+//! | `recursion` | whether Lambda would stop a long chain of retries |
+//! | `architecture` | the functions' processor against what failed to start |
 //! | `keys` | the three secrets, and the VAPID keys that subscriptions ask for |
+//! | `encryption` | KMS keys that queues and secrets are encrypted with |
 //! | `clock` | this machine's against the service's |
 //! | `tables` | state, indexes, expiry |
+//! | `throttling` | tables that DynamoDB throttled in the last hour |
 //! | `waits` | the state machine, and executions that should have ended |
 //! | `alarms` | the template's alarms: there, telling someone, quiet |
 //! | `origins` | breakers and limits |
@@ -20,24 +26,32 @@
 //! | file | what it is for |
 //! |---|---|
 //! | `stack` | what several checks need, read once |
+//! | `logs` | lines of the functions' logs |
 //! | `report` | findings, and how they read |
 
 mod alarms;
+mod architecture;
 mod clock;
+mod concurrency;
 mod configuration;
+mod encryption;
 mod functions;
 mod keys;
+mod logs;
 mod mappings;
 mod origins;
 mod queues;
+mod recursion;
 mod report;
 mod stack;
 mod tables;
+mod template;
+mod throttling;
 mod waits;
 
 use futures_util::join;
 
-use self::{report::Report, stack::Stack};
+use self::stack::Stack;
 use crate::{asked, cloudwatch, target::Target};
 
 pub(crate) use self::report::Diagnosis;
@@ -45,7 +59,18 @@ pub(crate) use self::report::Diagnosis;
 /// Makes all checks, side by side.
 pub(crate) async fn examine(target: Target) -> Diagnosis {
     let stack = Stack::read(target).await;
-    let checks: (Report, Report, Report, Report, Report, Report, Report, Report, Report) = join!(
+    let (configuration, functions) = (configuration::check(&stack), functions::check(&stack));
+    let of_the_account = async {
+        join!(
+            template::check(&stack),
+            concurrency::check(&stack),
+            recursion::check(&stack),
+            architecture::check(&stack),
+            encryption::check(&stack),
+            throttling::check(&stack),
+        )
+    };
+    let checks = join!(
         queues::check(&stack),
         mappings::check(&stack),
         keys::check(&stack),
@@ -55,17 +80,24 @@ pub(crate) async fn examine(target: Target) -> Diagnosis {
         alarms::check(&stack),
         origins::breakers(&stack),
         origins::limits(&stack),
+        of_the_account,
     );
-    let (queues, mappings, keys, clock, tables, waits, alarms, breakers, limits) = checks;
-    let (configuration, functions) = (configuration::check(&stack), functions::check(&stack));
+    let (queues, mappings, keys, clock, tables, waits, alarms, breakers, limits, of_the_account) = checks;
+    let (template, concurrency, recursion, architecture, encryption, throttling) = of_the_account;
     let reports = vec![
         configuration,
+        template,
         queues,
         mappings,
+        concurrency,
         functions,
+        recursion,
+        architecture,
         keys,
+        encryption,
         clock,
         tables,
+        throttling,
         waits,
         alarms,
         breakers,

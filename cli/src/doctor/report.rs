@@ -81,7 +81,7 @@ impl Report {
         self.unchecked.push(Unchecked { what: what.into(), why: why.into() });
     }
 
-    /// `what` gave no answer. Only that it is refused is no fault.
+    /// `what` gave no answer. A refusal is no fault, and neither is an operation that is not available there.
     pub(super) fn trouble(&mut self, what: &str, trouble: &Trouble) {
         match trouble {
             Trouble::Refused { permission } => {
@@ -91,6 +91,9 @@ impl Report {
                 format!("{what}: there is none"),
                 "see in CloudFormation what became of it, and deploy the template again",
             ),
+            Trouble::Failed { words } if trouble.is_unknown_operation() => {
+                self.unchecked(what, format!("this is not available here: {words}"));
+            }
             Trouble::Failed { words } => self.fault(
                 format!("{what}: AWS gave no answer: {words}"),
                 "try again; if it stays so, look at your network, and at AWS's health dashboard",
@@ -99,8 +102,13 @@ impl Report {
     }
 
     /// Whether nothing was found, and all was looked at.
-    fn is_ok(&self) -> bool {
+    pub(super) fn is_ok(&self) -> bool {
         self.findings.is_empty() && self.unchecked.is_empty()
+    }
+
+    #[cfg(test)]
+    pub(super) fn has_faults(&self) -> bool {
+        self.count(Severity::Fault) > 0
     }
 
     fn count(&self, severity: Severity) -> usize {
@@ -262,6 +270,7 @@ mod tests {
         assert_eq!(faults(&Trouble::Refused { permission: "p".to_owned() }), 0);
         assert_eq!(faults(&Trouble::Absent), 1);
         assert_eq!(faults(&Trouble::Failed { words: "w".to_owned() }), 1);
+        assert_eq!(faults(&Trouble::Failed { words: "InvalidAction: unknown".to_owned() }), 0);
     }
 
     #[test]

@@ -18,7 +18,7 @@ const FILE_INSIDE: &str = "EGRESS_CA_FILE";
 
 /// A function as it is deployed.
 pub(super) struct Function {
-    /// `dispatch` or `cleanup`.
+    /// `dispatch`, `cleanup` or `ingest`.
     pub(super) name: &'static str,
     pub(super) configuration: GetFunctionConfigurationOutput,
     environment: HashMap<String, String>,
@@ -54,6 +54,8 @@ pub(super) struct Stack {
     name: String,
     /// The template's outputs.
     outputs: Result<BTreeMap<String, String>, Trouble>,
+    /// The values of its parameters; empty where the outputs are not known.
+    parameters: Vec<String>,
     pub(super) dispatch: Result<Function, Trouble>,
     pub(super) cleanup: Result<Function, Trouble>,
     ingest: Result<Function, Trouble>,
@@ -68,11 +70,15 @@ impl Stack {
         let deployed_as =
             dispatch.as_ref().ok().and_then(|it| it.variable("REDIAL_STACK")).map(str::to_owned);
         let mut name = target.name.clone();
-        let mut outputs = outputs_of(&cloudformation, &name, &target.dispatch).await;
-        if let (Err(Trouble::Absent), Some(deployed_as)) = (&outputs, deployed_as) {
-            outputs = outputs_of(&cloudformation, &deployed_as, &target.dispatch).await;
+        let mut described = described(&cloudformation, &name, &target.dispatch).await;
+        if let (Err(Trouble::Absent), Some(deployed_as)) = (&described, deployed_as) {
+            described = self::described(&cloudformation, &deployed_as, &target.dispatch).await;
             name = deployed_as;
         }
+        let (outputs, parameters) = match described {
+            Ok(Described { outputs, parameters }) => (Ok(outputs), parameters),
+            Err(trouble) => (Err(trouble), Vec::new()),
+        };
         let of_output = async |name, output| match outputs.as_ref().map(|outputs| outputs.get(output)) {
             Ok(Some(deployed_as)) => function(&target, name, deployed_as).await,
             Ok(None) => Err(Trouble::Absent),
@@ -80,7 +86,7 @@ impl Stack {
         };
         let cleanup = of_output("cleanup", "CleanupFunctionName").await;
         let ingest = of_output("ingest", "IngestFunctionName").await;
-        Self { target, name, outputs, dispatch, cleanup, ingest }
+        Self { target, name, outputs, parameters, dispatch, cleanup, ingest }
     }
 
     /// Its name in CloudFormation.
@@ -104,6 +110,11 @@ impl Stack {
         outputs.get(name).map(String::as_str).ok_or(Trouble::Absent)
     }
 
+    /// The values of its parameters.
+    pub(super) fn parameters(&self) -> &[String] {
+        &self.parameters
+    }
+
     /// Whether it runs on an emulator on this machine, where alarms never fire.
     pub(super) fn is_emulated(&self) -> bool {
         self.target.is_emulated()
@@ -122,12 +133,18 @@ async fn function(target: &Target, name: &'static str, deployed_as: &str) -> Res
     Ok(Function::new(name, configuration))
 }
 
-/// The outputs of the stack of that name, if it is the one with that function.
-async fn outputs_of(
+/// What CloudFormation has of a stack.
+struct Described {
+    outputs: BTreeMap<String, String>,
+    parameters: Vec<String>,
+}
+
+/// The stack of that name, if it is the one with that function.
+async fn described(
     cloudformation: &aws_sdk_cloudformation::Client,
     name: &str,
     dispatch: &str,
-) -> Result<BTreeMap<String, String>, Trouble> {
+) -> Result<Described, Trouble> {
     let described = cloudformation.describe_stacks().stack_name(name).send().await;
     let described = asked("cloudformation:DescribeStacks", described).map_err(|trouble| match &trouble {
         // This is how CloudFormation says that there is none.
@@ -140,8 +157,10 @@ async fn outputs_of(
         .flat_map(|stack| stack.outputs())
         .filter_map(|output| Some((output.output_key.clone()?, output.output_value.clone()?)))
         .collect();
+    let parameters = described.stacks().iter().flat_map(|stack| stack.parameters());
+    let parameters = parameters.filter_map(|parameter| parameter.parameter_value.clone()).collect();
     if outputs.get("DispatchFunctionName").is_some_and(|it| it == dispatch) {
-        Ok(outputs)
+        Ok(Described { outputs, parameters })
     } else {
         Err(Trouble::Absent)
     }

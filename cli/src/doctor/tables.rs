@@ -13,14 +13,15 @@ use super::{
 const EXPIRY: &str = "expires_at";
 
 /// A table of the template.
-struct Table {
+pub(super) struct Table {
     /// In words.
-    name: &'static str,
-    indexes: &'static [&'static str],
+    pub(super) name: &'static str,
+    pub(super) indexes: &'static [&'static str],
     expires: bool,
 }
 
-const TABLES: [Table; 6] = [
+/// All of them.
+pub(super) const TABLES: [Table; 6] = [
     Table { name: "deliveries", indexes: &[], expires: true },
     Table { name: "subscriptions", indexes: &["failing_by_tenant"], expires: false },
     Table { name: "audiences", indexes: &[], expires: true },
@@ -37,15 +38,7 @@ struct Described {
 
 pub(super) async fn check(stack: &Stack) -> Report {
     let mut report = Report::new("tables");
-    let tables = &stack.target.tables;
-    let names = [
-        &tables.deliveries,
-        &tables.subscriptions,
-        &tables.audiences,
-        &tables.parked,
-        &tables.dead_letters,
-        &tables.control,
-    ];
+    let names = names(stack);
     let client = aws_sdk_dynamodb::Client::new(&stack.target.sdk);
     let described = join_all(names.map(|name| described(&client, name))).await;
     let expiries = join_all(names.map(|name| expiry(&client, name))).await;
@@ -71,6 +64,19 @@ pub(super) async fn check(stack: &Stack) -> Report {
         }
     }
     report
+}
+
+/// The tables' names, in the order of [`TABLES`].
+pub(super) fn names(stack: &Stack) -> [&str; TABLES.len()] {
+    let tables = &stack.target.tables;
+    [
+        &tables.deliveries,
+        &tables.subscriptions,
+        &tables.audiences,
+        &tables.parked,
+        &tables.dead_letters,
+        &tables.control,
+    ]
 }
 
 async fn described(client: &aws_sdk_dynamodb::Client, name: &str) -> Result<Described, Trouble> {

@@ -5,6 +5,7 @@
 //! | A mapping's `MaximumConcurrency` that is a `!Ref` arrives as text, and stops every mapping's poller | the parameter's value is written in its place |
 //! | Its CloudFormation refuses alarms over metric math | those alarms are left out; none would ever fire, since embedded metrics are not read |
 //! | `TimeToLiveSpecification` is ignored | `UpdateTimeToLive` after the deployment |
+//! | A function's `RecursiveLoop` is ignored, and answered as `Terminate` | `PutFunctionRecursionConfig` after the deployment, for the functions whose template has it |
 //! | Its process's `AWS_ENDPOINT_URL` overrides a function's own | functions are pointed elsewhere through the process ([`super::emulator_process`]) |
 //! | A function's URL is one of AWS's, which leads nowhere | the emulator's own path to it is taken ([`api_url`]) |
 //! | A failing poller is a line in its log and nothing else | [`poller_failure`] finds it |
@@ -16,8 +17,9 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::TimeToLiveSpecification;
+use aws_sdk_lambda::types::RecursiveLoop;
 
-use super::{LocalError, Tables, call, package::Template};
+use super::{Functions, LocalError, Tables, call, package::Template};
 
 /// The attribute by which items expire, in every table that has one.
 const EXPIRY_ATTRIBUTE: &str = "expires_at";
@@ -85,6 +87,33 @@ pub(super) async fn switch_on_expiry(
     Ok(())
 }
 
+/// Gives the functions the recursion setting that the template has for them.
+pub(super) async fn allow_recursion(
+    lambda: &aws_sdk_lambda::Client,
+    template: &Template,
+    functions: &Functions,
+) -> Result<(), LocalError> {
+    for (resource, function) in [
+        ("DispatchFunction", &functions.dispatch),
+        ("CleanupFunction", &functions.cleanup),
+        ("IngestFunction", &functions.ingest),
+    ] {
+        if allows_recursion(template, resource) {
+            let put = lambda.put_function_recursion_config().function_name(function);
+            let put = put.recursive_loop(RecursiveLoop::Allow).send().await;
+            put.map_err(call("PutFunctionRecursionConfig"))?;
+        }
+    }
+    Ok(())
+}
+
+fn allows_recursion(template: &Template, resource: &str) -> bool {
+    let heading = format!("  {resource}:\n");
+    template
+        .entries()
+        .any(|entry| entry.starts_with(&heading) && entry.contains("\n      RecursiveLoop: Allow\n"))
+}
+
 /// Where the HTTP API is, whose address the stack says is `url`. LocalStack's leads to it; the embedded emulator gives one of
 /// AWS's, and has a path for its first label.
 pub(super) fn api_url(endpoint: &str, url: &str) -> String {
@@ -126,6 +155,21 @@ mod tests {
         assert!(!adapted.contains("      Metrics:\n"));
         assert!(adapted.contains("  QuarantineDepthAlarm:\n"));
         assert!(adapted.contains("\nOutputs:\n"));
+    }
+
+    #[test]
+    fn a_function_s_recursion_setting_is_the_template_s() {
+        let function = |name: &str, more: &str| {
+            format!(
+                "  {name}:\n    Type: AWS::Serverless::Function\n    Properties:\n{more}      Handler: bootstrap\n"
+            )
+        };
+        let with = function("DispatchFunction", "      RecursiveLoop: Allow\n");
+        let template = Template(format!("Resources:\n{with}{}", function("CleanupFunction", "")));
+        assert!(allows_recursion(&template, "DispatchFunction"));
+        assert!(
+            !allows_recursion(&template, "CleanupFunction") && !allows_recursion(&template, "IngestFunction")
+        );
     }
 
     #[test]

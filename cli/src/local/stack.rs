@@ -89,6 +89,8 @@ impl Stack {
         if emulator.is_some() {
             let dynamodb = aws_sdk_dynamodb::Client::new(&sdk);
             emulator_differences::switch_on_expiry(&dynamodb, &description.tables).await?;
+            let lambda = aws_sdk_lambda::Client::new(&sdk);
+            emulator_differences::allow_recursion(&lambda, &template, &description.functions).await?;
         }
         Ok(Self { name: options.name, folder, description, outputs, emulator })
     }

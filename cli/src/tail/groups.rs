@@ -39,7 +39,7 @@ pub(crate) async fn groups(target: &Target) -> Result<Vec<LogGroup>, NoConfigura
 }
 
 /// The group that a function is told to log to, else the one that Lambda makes for it.
-fn group(configuration: &GetFunctionConfigurationOutput, deployed_as: &str) -> String {
+pub(crate) fn group(configuration: &GetFunctionConfigurationOutput, deployed_as: &str) -> String {
     let told = configuration.logging_config().and_then(|logging| logging.log_group());
     told.map_or_else(|| format!("/aws/lambda/{deployed_as}"), str::to_owned)
 }

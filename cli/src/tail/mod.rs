@@ -25,7 +25,7 @@ mod source;
 pub(crate) use self::{
     filter::{Filter, VERDICTS},
     follow::Follower,
-    groups::groups,
+    groups::{group, groups},
     line::line,
     pace::{POLL, Pace},
     source::{Asked, CloudWatchLogs, Logs, Trouble},

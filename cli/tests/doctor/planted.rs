@@ -23,14 +23,20 @@ const PLANTED: [&str; 5] = [
     "the VAPID key cannot be used",
 ];
 
-const CHECKS: [&str; 11] = [
+const CHECKS: [&str; 17] = [
     "configuration",
+    "template",
     "queues",
     "mappings",
+    "concurrency",
     "functions",
+    "recursion",
+    "architecture",
     "keys",
+    "encryption",
     "clock",
     "tables",
+    "throttling",
     "waits",
     "alarms",
     "breakers",

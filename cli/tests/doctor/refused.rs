@@ -15,7 +15,10 @@ fn what_may_not_be_read_is_told_with_the_permission_and_is_no_fault() {
     assert_eq!(told.status.code(), Some(0), "{lines}{}", stderr(&told));
     for permission in [
         "lambda:GetFunctionConfiguration",
+        "lambda:GetAccountSettings",
+        "lambda:GetFunctionRecursionConfig",
         "cloudformation:DescribeStacks",
+        "cloudwatch:GetMetricData",
         "dynamodb:DescribeTable",
         "dynamodb:Query",
     ] {

@@ -10,14 +10,17 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
+use aws_sdk_lambda::types::RecursiveLoop;
 pub(crate) use noted::note;
 use placeholders::placeholders;
-use redial::local::{Options, Stack};
-use serde_json::Value;
+use redial::local::{Description, Options, Stack};
+use redial_testkit::proxy::{Call, Fault, FaultProxy};
+use serde_json::{Value, json};
 
-/// A stack, and a folder in which the command line finds it.
+/// A stack, a proxy in front of it, and a folder in which the command line finds it behind that proxy.
 pub(crate) struct World {
     pub(crate) stack: Stack,
+    pub(crate) proxy: FaultProxy,
     folder: tempfile::TempDir,
 }
 
@@ -29,8 +32,37 @@ impl World {
         let options = Options { bootstraps: Some(bootstraps.path().to_owned()), ..Options::default() };
         let folder = tempfile::tempdir().expect("a temporary folder");
         let stack = Stack::up(options).await.unwrap_or_else(|error| panic!("the stack comes up: {error}"));
-        note(folder.path(), stack.description());
-        Self { stack, folder }
+        let proxy = FaultProxy::start(&stack.description().endpoint).expect("a free port");
+        note(folder.path(), &Description { endpoint: proxy.url().to_owned(), ..stack.description().clone() });
+        let world = Self { stack, proxy, folder };
+        let functions = &world.stack.description().functions;
+        for function in [&functions.dispatch, &functions.cleanup] {
+            world.set_recursion(function, RecursiveLoop::Allow).await;
+        }
+        world
+    }
+
+    /// The emulator's CloudFormation does not take this setting from the template.
+    pub(crate) async fn set_recursion(&self, function: &str, setting: RecursiveLoop) {
+        let lambda = aws_sdk_lambda::Client::new(&self.stack.sdk_config());
+        let put = lambda.put_function_recursion_config().function_name(function).recursive_loop(setting);
+        put.send().await.expect("the function is deployed");
+    }
+
+    /// Answers what the emulator has otherwise, or not at all, as AWS does where all is well. Answers that were planted before go first.
+    pub(crate) fn answers_as_aws(&self) {
+        self.answer(is_account_settings, 200, &account_of(1_000));
+        self.answer(is_metrics, 200, &throttled(0));
+    }
+
+    /// Answers these calls, instead of the emulator.
+    pub(crate) fn answer(
+        &self,
+        fits: impl Fn(&Call) -> bool + Send + Sync + 'static,
+        status: u16,
+        answer: &Value,
+    ) {
+        self.proxy.when(fits, Fault::Status(status, answer.to_string()));
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
@@ -40,6 +72,31 @@ impl World {
     pub(crate) fn redial(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().expect("it was built")
     }
+}
+
+pub(crate) fn is_account_settings(call: &Call) -> bool {
+    call.operation.contains("/account-settings")
+}
+
+pub(crate) fn is_recursion_setting(call: &Call) -> bool {
+    call.operation.contains("/recursion-config")
+}
+
+pub(crate) fn is_metrics(call: &Call) -> bool {
+    call.operation == "GetMetricData"
+}
+
+/// An account with so many concurrent executions.
+pub(crate) fn account_of(executions: u32) -> Value {
+    json!({"AccountLimit": {
+        "ConcurrentExecutions": executions, "UnreservedConcurrentExecutions": executions,
+    }})
+}
+
+/// The first metric that is asked for: reads of the table of deliveries.
+pub(crate) fn throttled(reads: u32) -> Value {
+    let now = redial_core::ports::Clock::now(&redial_adapters::system::System).as_secs();
+    json!({"MetricDataResults": [{"Id": "m0", "Timestamps": [now], "Values": [reads]}]})
 }
 
 pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
