@@ -73,7 +73,7 @@ const FIRST_BACKOFF_SECS: u64 = 5;
 const MAX_BACKOFF_SECS: u64 = 900;
 
 /// From this receive on, a message that comes back is sent again as a new SQS message. Five receives are left for crashes before
-/// redrive (`maxReceiveCount` 20) takes it away, and by then two hours have passed, so that copies cannot multiply.
+/// redrive (`maxReceiveCount` 20) takes it away, and by then almost two hours have passed, so that copies cannot multiply.
 pub const SENT_AGAIN_FROM: u32 = 15;
 
 /// How long a message waits whose `receives`-th receive (from 1) ended in an error of our own, in seconds.
