@@ -43,6 +43,7 @@ pub(crate) async fn settle<E: Environment>(
         status: facts.status,
         verdict: facts.verdict,
         reason,
+        not_sent: facts.not_sent,
         provider_word: facts.provider_word.clone(),
         headers: facts.headers.clone(),
         not_before,
