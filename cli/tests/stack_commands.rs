@@ -28,6 +28,7 @@ use redial_core::{
     identity::{DeliveryId, DeliveryKey, Lineage, Tenant, Turn},
     ledger::{Ask, Record, State},
     message::IdSource,
+    outcome::NotSent,
     ports::{Claim, Clock as _, DeadLetterBodies as _, DeadLetterStore as _, Ledger as _},
     reason::Reason,
 };
@@ -337,6 +338,7 @@ async fn status_tells_of_deliveries_of_dead_letters_and_of_nothing() {
         status: Some(503),
         verdict: Some("retry"),
         reason: Some(reason),
+        not_sent: None,
         provider_word: None,
         headers: Vec::new(),
         not_before: delay.map(|secs| now.plus(Duration::from_secs(secs))),
@@ -344,7 +346,7 @@ async fn status_tells_of_deliveries_of_dead_letters_and_of_nothing() {
         kept_until: None,
         now,
     };
-    for claimed in ledger.claim(["d1", "d2", "d3", "d4", "d5"].map(claim).into(), now).await {
+    for claimed in ledger.claim(["d1", "d2", "d3", "d4", "d5", "d6"].map(claim).into(), now).await {
         claimed.expect("nothing is in the way");
     }
     for fence in ledger
@@ -352,6 +354,11 @@ async fn status_tells_of_deliveries_of_dead_letters_and_of_nothing() {
             record("d2", State::Retrying, Reason::ServerError, Some(300)),
             record("d3", State::Retrying, Reason::RateLimited, Some(3600)),
             record("d4", State::Failed, Reason::RetriesExhausted, None),
+            Record {
+                status: None,
+                not_sent: Some(NotSent::Tls),
+                ..record("d6", State::Retrying, Reason::NotSent, Some(300))
+            },
             Record { reason: None, ..record("d5", State::Sent, Reason::ServerError, None) },
         ])
         .await
@@ -403,6 +410,11 @@ async fn status_tells_of_deliveries_of_dead_letters_and_of_nothing() {
         assert_eq!((&shown["state"], &shown["channel"]), (&state.into(), &channel.into()));
         assert!(shown["where"].as_str().is_some_and(|words| words.starts_with(place)), "{shown}");
     }
+    let failed = json(&stdout(&status("d6", &[])));
+    assert_eq!((&failed["not_sent"], &failed["attempts"][0]["not_sent"]), (&"tls".into(), &"tls".into()));
+    let words = stdout(&world.redial(&["status", "d6", "--tenant", "acme"], ""));
+    assert!(words.contains("  hint          ") && words.contains("--egress-ca"), "{words}");
+
     let letter_only = json(&stdout(&status("m5", &["--wait", "5"])));
     assert_eq!((&letter_only["state"], &letter_only["final"]), (&Value::Null, &true.into()));
     assert_eq!(letter_only["where"], "dead letter: malformed; no body kept any more");

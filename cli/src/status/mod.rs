@@ -17,6 +17,7 @@ use redial_core::{
     channel::Channel,
     identity::{DeliveryId, DeliveryKey, Tenant},
     ledger::{Entry, PastAttempt, State},
+    outcome::NotSent,
     ports::Clock as _,
     route::WaitSettings,
     time::Timestamp,
@@ -121,6 +122,7 @@ impl Standing {
             "lineage": entry.map(|it| it.turn.lineage.0),
             "status": entry.and_then(|it| it.status),
             "reason": entry.and_then(|it| it.reason).map(|reason| reason.label()),
+            "not_sent": entry.and_then(|it| it.not_sent).map(NotSent::label),
             "provider_word": entry.and_then(|it| it.provider_word.as_deref()),
             "in_doubt": entry.map(|it| it.in_doubt),
             "not_before": time(entry.and_then(|it| it.not_before)),
@@ -150,6 +152,8 @@ impl Standing {
             field("attempt", Some(words::attempt(entry.turn)));
             field("last status", entry.status.map(|status| status.to_string()));
             field("reason", entry.reason.map(|reason| reason.to_string()));
+            field("not sent", entry.not_sent.map(words::not_sent));
+            field("hint", entry.not_sent.and_then(words::hint).map(str::to_owned));
             field("provider says", entry.provider_word.clone());
             field(
                 "in doubt",
@@ -184,6 +188,7 @@ fn attempt_to_json(past: &PastAttempt) -> Value {
         "status": past.status,
         "verdict": past.verdict,
         "reason": past.reason,
+        "not_sent": past.not_sent,
         "delay_ms": delay.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX)),
         "in_doubt": past.in_doubt,
     })
@@ -212,6 +217,34 @@ mod tests {
         }
         assert_eq!(json["dead_letters"][0]["reason"], "malformed");
         assert_eq!(standing.lines()[0], "_unknown#m1: dead letter");
+    }
+
+    #[test]
+    fn a_failed_handshake_is_shown_with_a_hint_at_the_root_certificate() {
+        let of = |not_sent| Standing {
+            tenant: "acme".to_owned(),
+            id: DeliveryId::parse("d1").expect("valid"),
+            place: "somewhere".to_owned(),
+            letters: Vec::new(),
+            entry: Some(Entry { status: None, not_sent, ..words::tests::entry(State::Retrying) }),
+            details: Details::default(),
+        };
+        let tls = of(Some(NotSent::Tls));
+        let lines = tls.lines();
+        assert!(
+            lines.contains(&"  not sent      tls: the TLS handshake with the receiver failed".to_owned()),
+            "{lines:?}"
+        );
+        assert!(
+            lines.iter().any(|line| line.starts_with("  hint") && line.contains("--egress-ca")),
+            "{lines:?}"
+        );
+        assert_eq!(tls.to_json()["not_sent"], "tls");
+        let none = of(None);
+        assert!(
+            !none.lines().iter().any(|line| line.starts_with("  hint") || line.starts_with("  not sent"))
+        );
+        assert_eq!(none.to_json()["not_sent"], Value::Null);
     }
 
     #[test]
@@ -248,7 +281,7 @@ mod tests {
             standing.to_json()["attempts"],
             json!([{
                 "lineage": 0, "attempt": 0, "at": "1970-01-01T00:00:01.000Z", "status": 503, "verdict": "retry",
-                "reason": "server_error", "delay_ms": 4200, "in_doubt": false,
+                "reason": "server_error", "not_sent": null, "delay_ms": 4200, "in_doubt": false,
             }])
         );
     }

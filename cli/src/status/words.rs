@@ -9,6 +9,7 @@ use redial_core::{
     identity::Turn,
     lane::Lane,
     ledger::{Entry, PastAttempt, State},
+    outcome::NotSent,
     reason::Reason,
     route::{Route, WaitSettings, route},
     time::Timestamp,
@@ -86,20 +87,44 @@ pub(super) fn attempt(turn: Turn) -> String {
     }
 }
 
-/// What became of an attempt: `attempt 0 at …: 503, retry (server_error) after 4.2 s`.
+/// What became of an attempt: `attempt 0 at …: 503, retry (server_error) after 4.2 s`, `…: no answer, retry (not_sent, tls)`.
 pub(super) fn past(past: &PastAttempt) -> String {
     let mut words = format!("attempt {} at {}: ", attempt(past.turn()), past.at.to_rfc3339());
     match past.status {
         Some(status) => words.push_str(&format!("{status}, {}", past.verdict)),
         None => words.push_str(&format!("no answer, {}", past.verdict)),
     }
-    words.extend(past.reason.as_ref().map(|reason| format!(" ({reason})")));
+    let reasons: Vec<&str> = past.reason.iter().chain(&past.not_sent).map(String::as_str).collect();
+    if !reasons.is_empty() {
+        words.push_str(&format!(" ({})", reasons.join(", ")));
+    }
     let delay = past.next.map(|next| next.since(past.at).as_secs_f64());
     words.extend(delay.map(|secs| format!(" after {secs:.1} s")));
     if past.in_doubt {
         words.push_str(", in doubt");
     }
     words
+}
+
+/// What failed before anything was sent: its label, and in words.
+pub(super) fn not_sent(failure: NotSent) -> String {
+    let words = match failure {
+        NotSent::Dns => "the receiver's name did not resolve",
+        NotSent::Connect => "no connection to the receiver could be made",
+        NotSent::ConnectTimeout => "the connection to the receiver took too long",
+        NotSent::Tls => "the TLS handshake with the receiver failed",
+    };
+    format!("{}: {words}", failure.label())
+}
+
+/// What the reader can do about such a failure, where it is likely to be a mistake of their own.
+pub(super) const fn hint(failure: NotSent) -> Option<&'static str> {
+    match failure {
+        NotSent::Tls => Some(
+            "the stack must trust the authority that signed the receiver's certificate: for one of your own, `redial local up --egress-ca ROOT.pem`; on AWS, the parameter EgressCaFile",
+        ),
+        NotSent::Dns | NotSent::Connect | NotSent::ConnectTimeout => None,
+    }
 }
 
 fn retrying(entry: &Entry, settings: &WaitSettings, now: Timestamp) -> String {
@@ -172,6 +197,7 @@ pub(super) mod tests {
             subscription: None,
             status: Some(503),
             reason: Some(Reason::ServerError),
+            not_sent: None,
             provider_word: None,
             not_before: None,
             in_doubt: false,
@@ -251,6 +277,27 @@ pub(super) mod tests {
     fn lengths_are_told_in_their_largest_unit() {
         let seen = [0, 119, 120, 7199, 7200, 172_799, 172_800].map(|secs| rough(Duration::from_secs(secs)));
         assert_eq!(seen, ["0 s", "119 s", "2 min", "119 min", "2 h", "47 h", "2 days"]);
+    }
+
+    #[test]
+    fn an_attempt_that_sent_nothing_says_what_failed() {
+        let of = |reason: &str, failed: &str| {
+            let text = format!(r#"{{"l":0,"n":1,"at":1000,"v":"retry","w":"{reason}"{failed}}}"#);
+            past(&PastAttempt::from_text(&text).expect("valid"))
+        };
+        let made = "attempt 1 at 1970-01-01T00:00:01.000Z: no answer, retry";
+        assert_eq!(of("not_sent", r#","f":"tls""#), format!("{made} (not_sent, tls)"));
+        assert_eq!(of("retries_exhausted", r#","f":"dns""#), format!("{made} (retries_exhausted, dns)"));
+        assert_eq!(of("not_sent", ""), format!("{made} (not_sent)"));
+    }
+
+    #[test]
+    fn every_failure_has_words_and_a_handshake_a_hint() {
+        for failure in NotSent::ALL {
+            assert!(not_sent(failure).starts_with(&format!("{}: ", failure.label())));
+            let hint = hint(failure).unwrap_or_default();
+            assert_eq!(hint.contains("--egress-ca"), failure == NotSent::Tls, "{hint}");
+        }
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub(crate) fn line(event: &Event) -> String {
 fn attempt(event: &Event) -> String {
     let number = event.number("attempt").map_or("-".to_owned(), |number| number.to_string());
     let status = event.number("status_code").map_or("-".to_owned(), |status| status.to_string());
-    let mut more: Vec<String> = ["reason", "provider_word"]
+    let mut more: Vec<String> = ["reason", "not_sent", "provider_word"]
         .into_iter()
         .filter_map(|field| event.text_of(field).map(str::to_owned))
         .collect();
@@ -194,6 +194,10 @@ mod tests {
             (
                 r#""provider":"other","attempt":11,"verdict":"failed","plan":"dead_letter","reason":"endpoint_not_allowed","took_ms":0"#,
                 "2026-11-21T10:05:00.250Z  acme#order-17             web_push          attempt 11    -  failed → dead_letter  endpoint_not_allowed, endpoint 0a3fc1d2, took 0 ms",
+            ),
+            (
+                r#""provider":"other","attempt":0,"verdict":"retry","plan":"retry","reason":"not_sent","not_sent":"tls","delay_ms":500,"took_ms":9"#,
+                "2026-11-21T10:05:00.250Z  acme#order-17             web_push          attempt 0     -  retry in 500 ms       not_sent, tls, endpoint 0a3fc1d2, took 9 ms",
             ),
         ] {
             assert_eq!(shown(&format!("{attempt},{fields}")), line);

@@ -50,6 +50,7 @@ fn record(id: &str, attempt: u32, state: State, now: Timestamp) -> Record {
         status: None,
         verdict: Some("retry"),
         reason: (state == State::Retrying).then_some(Reason::ServerError),
+        not_sent: None,
         provider_word: None,
         headers: Vec::new(),
         not_before: None,

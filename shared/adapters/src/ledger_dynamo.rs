@@ -12,6 +12,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::endpoint::EndpointHash;
 use redial_core::identity::{Attempt, DeliveryId, DeliveryKey, Lineage, SubscriptionId, Tenant, Turn};
 use redial_core::ledger::{Entry, Fence, Judgement, PastAttempt, Record, State, expires_at, judge};
+use redial_core::outcome::NotSent;
 use redial_core::ports::{Claim, ClaimAnswer, Ledger, LedgerReader, PortError};
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
@@ -229,6 +230,7 @@ impl DynamoLedger {
             ("state", s(record.state.label())),
             ("status", or_null(record.status.map(n))),
             ("reason", or_null(record.reason.map(|reason| s(reason.label())))),
+            ("not_sent", or_null(record.not_sent.map(|failure| s(failure.label())))),
             ("provider_word", or_null(record.provider_word.as_ref().map(s))),
             ("headers", headers(&record.headers)),
             ("not_before", or_null(record.not_before.map(ms))),
@@ -286,6 +288,7 @@ pub fn entry(item: &HashMap<String, AttributeValue>) -> Option<Entry> {
         subscription: item.text("subscription").and_then(SubscriptionId::parse),
         status: item.number("status"),
         reason: item.text("reason").and_then(Reason::from_label),
+        not_sent: item.text("not_sent").and_then(NotSent::from_label),
         provider_word: item.text("provider_word").map(str::to_owned),
         not_before: item.time("not_before"),
         in_doubt: item.truth("in_doubt"),

@@ -13,6 +13,7 @@ use redial_core::dead_letter::Reference;
 use redial_core::identity::{DeliveryId, Tenant};
 use redial_core::lane::Lane;
 use redial_core::metric::{Metric, Unit};
+use redial_core::outcome::NotSent;
 use redial_core::policy::stored::Ignored;
 use redial_core::ports::{AttemptEvent, BreakerEvent, PortError, QuarantineEvent, Telemetry};
 use redial_core::protection::Phase;
@@ -137,6 +138,7 @@ impl Telemetry for JsonTelemetry {
             verdict = event.verdict,
             plan = event.plan,
             reason = event.reason.map(Reason::label),
+            not_sent = event.not_sent.map(NotSent::label),
             policy_source = event.policy_source,
             provider_word = event.provider_word,
             delay_ms = event.delay_ms,

@@ -166,3 +166,32 @@ fn a_limit_that_is_not_followed_is_told_and_never_whose_origin_s_it_is() {
     of_tenant["limit"] = json!("subscription h1");
     assert_eq!(lines, [line, of_tenant]);
 }
+
+#[test]
+fn an_attempt_that_sent_nothing_says_what_failed_in_its_line() {
+    let telemetry = JsonTelemetry::new("my-stack".to_owned());
+    let (id, tenant) = (DeliveryId::parse("d1").expect("valid"), Tenant::parse("acme").expect("valid"));
+    let event = |not_sent| AttemptEvent {
+        correlation_id: &id,
+        endpoint_hash: None,
+        tenant: &tenant,
+        channel: "webhook",
+        provider: "other",
+        attempt: 0,
+        status_code: None,
+        retry_after_header: None,
+        verdict: "retry",
+        plan: "retry",
+        reason: Some(Reason::NotSent),
+        not_sent,
+        policy_source: "channel",
+        provider_word: None,
+        delay_ms: Some(500),
+        took_ms: 9,
+    };
+    let failures = NotSent::ALL.map(Some).into_iter().chain([None]);
+    let lines = logged(|| failures.for_each(|failure| telemetry.attempt(&event(failure))));
+    let logged: Vec<Option<&str>> = lines.iter().map(|line| line["not_sent"].as_str()).collect();
+    assert_eq!(logged, [Some("dns"), Some("connect"), Some("connect_timeout"), Some("tls"), None]);
+    assert!(lines.iter().all(|line| line["reason"] == "not_sent"));
+}

@@ -106,7 +106,7 @@ pub struct Reference {
     pub endpoint_hash: Option<String>,
     /// Why: a [`Reason`]'s label.
     pub reason: String,
-    /// What exactly: fields that are wrong, or a provider's own word.
+    /// What exactly: fields that are wrong, a provider's own word, or what failed before anything was sent (`not_sent: tls`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// The last HTTP status.

@@ -23,6 +23,16 @@ pub enum Outcome {
     Impossible(Impossible),
 }
 
+impl Outcome {
+    /// What failed before anything was sent.
+    pub const fn not_sent(&self) -> Option<NotSent> {
+        match self {
+            Self::NotSent(failure) => Some(*failure),
+            Self::Response(_) | Self::InDoubt(_) | Self::Impossible(_) => None,
+        }
+    }
+}
+
 /// An answer, as far as a verdict needs it.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Response {
@@ -103,6 +113,26 @@ pub enum NotSent {
     ConnectTimeout,
 }
 
+impl NotSent {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Dns, Self::Connect, Self::ConnectTimeout, Self::Tls];
+
+    /// Its name in logs, in the ledger and in dead letters.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Dns => "dns",
+            Self::Connect => "connect",
+            Self::ConnectTimeout => "connect_timeout",
+            Self::Tls => "tls",
+        }
+    }
+
+    /// The failure of that label.
+    pub fn from_label(label: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|failure| failure.label() == label)
+    }
+}
+
 /// Why it is not known whether it arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InDoubt {
@@ -143,6 +173,14 @@ fn is_uuid(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_failure_before_sending_has_a_label_that_reads_back() {
+        let labels = NotSent::ALL.map(NotSent::label);
+        assert_eq!(labels, ["dns", "connect", "connect_timeout", "tls"]);
+        assert_eq!(labels.map(NotSent::from_label), NotSent::ALL.map(Some));
+        assert_eq!(NotSent::from_label("nonsense"), None);
+    }
 
     #[test]
     fn the_ledger_keeps_a_few_headers_each_in_its_one_form() {

@@ -137,11 +137,10 @@ fn after_retryable(retry: &Retry, situation: &Situation<'_>, rng: &mut dyn Rng) 
     let Some(range) = policy.delay_range(attempt.next().0, ttl) else {
         return Plan::DeadLetter(Reason::RetriesExhausted);
     };
-    let delay = match retry.retry_after {
-        Some(asked) => policy.retry_after_delay(asked, rng),
-        None => range.draw(rng),
-    };
-    if delay >= deadline.remaining(now) {
+    let remaining = deadline.remaining(now);
+    let range = retry.retry_after.map_or(range, |wait| policy.retry_after_range(wait, remaining));
+    let delay = range.draw(rng);
+    if delay >= remaining {
         return Plan::DeadLetter(Reason::TtlExceeded);
     }
     Plan::Retry { not_before: now.plus(delay), reason: retry.reason, in_doubt: retry.in_doubt }

@@ -43,6 +43,42 @@ fn a_retry_after_beyond_the_ttl_is_a_dead_letter_at_once() {
 }
 
 #[test]
+fn a_retry_after_that_ends_within_the_ttl_is_always_retried() {
+    let policy = catalogue::presets().get("web-push").expect("a preset");
+    let second = Duration::from_secs(1);
+    // 60 s of Retry-After and up to 6 s of smear, with less than that left.
+    for (left_ms, latest_ms) in [(63_000, 62_000), (61_000, 60_000), (60_500, 60_000), (60_001, 60_000)] {
+        let retry = Retry { retry_after: Some(60 * second), ..SOME_RETRY };
+        let begin = Timestamp::from_secs(1_000_000);
+        let deadline = Ttl::from_secs(3_600).deadline_from(begin);
+        let now = deadline.at().minus(Duration::from_millis(left_ms));
+        let situation = Situation { policy, attempt: Attempt(0), ttl: Ttl::from_secs(3_600), deadline, now };
+        let mut rng = rng();
+        for _ in 0..1_000 {
+            let plan = after(&Verdict::Retry(retry), &situation, &mut rng);
+            let Plan::Retry { not_before, .. } = plan else { panic!("{left_ms} ms left: {plan:?}") };
+            assert!(now.plus(60 * second) <= not_before, "not before Retry-After");
+            assert!(not_before <= now.plus(Duration::from_millis(latest_ms)), "{left_ms} ms left: {plan:?}");
+        }
+    }
+}
+
+#[test]
+fn a_smear_that_the_ttl_cuts_still_spreads() {
+    let policy = catalogue::presets().get("web-push").expect("a preset");
+    let retry = Retry { retry_after: Some(Duration::from_secs(60)), ..SOME_RETRY };
+    let situation = situation(policy, 0, 63, 0);
+    let mut rng = rng();
+    let mut seconds = [0; 2];
+    for _ in 0..1_000 {
+        let plan = after(&Verdict::Retry(retry), &situation, &mut rng);
+        let wait = plan.not_before().expect("a retry").since(situation.now);
+        seconds[usize::from(wait >= Duration::from_secs(61))] += 1;
+    }
+    assert!(seconds.iter().all(|n| *n > 400), "{seconds:?}");
+}
+
+#[test]
 fn a_ttl_of_zero_is_never_retried() {
     let policy = catalogue::presets().get("web-push").expect("a preset");
     let plan = after(&Verdict::Retry(SOME_RETRY), &situation(policy, 0, 0, 0), &mut rng());

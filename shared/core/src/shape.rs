@@ -2,18 +2,28 @@
 //!
 //! serde's own errors quote the value that they dislike, and that value may be a key or an endpoint. An error made here
 //! names the field's path, what was expected and the *type* that was found, and no more. All of an object's errors are
-//! collected, so that one look mends them all. Values stay raw text until they are asked for, so a payload keeps the
-//! very bytes that were written.
+//! collected, up to [`MOST_ERRORS`], so that one look mends them all. Values stay raw text until they are asked for, so a
+//! payload keeps the very bytes that were written.
+//!
+//! The work is linear in the length of the text: reading stops at the first field over [`MOST_FIELDS`], and names are sorted
+//! once and then searched.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
 use std::fmt;
 
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// Longest path that an error carries, in characters: an unknown field's name is the producer's own text.
 const MAX_PATH: usize = 64;
+
+/// The most fields of an object that is read field by field.
+pub const MOST_FIELDS: usize = 256;
+
+/// The most errors that are kept of one reading: the first ones.
+pub const MOST_ERRORS: usize = 32;
 
 /// Longest value that an error quotes, in characters, where it may quote at all.
 const MAX_QUOTED: usize = 48;
@@ -52,20 +62,28 @@ impl Errors {
         Self { quoting: true, ..Self::default() }
     }
 
-    /// Adds one.
+    /// Adds one; nothing after the first [`MOST_ERRORS`].
     pub fn add(
         &self,
         path: &str,
         expected: impl Into<Cow<'static, str>>,
         found: impl Into<Cow<'static, str>>,
     ) {
-        let path = cut(path, MAX_PATH);
-        self.all.borrow_mut().push(ShapeError { path, expected: expected.into(), found: found.into() });
+        let mut all = self.all.borrow_mut();
+        if all.len() < MOST_ERRORS {
+            let path = cut(path, MAX_PATH);
+            all.push(ShapeError { path, expected: expected.into(), found: found.into() });
+        }
     }
 
-    /// All that were added, in order.
+    /// Those that were kept, in order.
     pub fn into_vec(self) -> Vec<ShapeError> {
         self.all.into_inner()
+    }
+
+    /// Notes that the object at `path` has more than [`MOST_FIELDS`] fields.
+    pub fn too_many_fields(&self, path: &str) {
+        self.add(path, format!("at most {MOST_FIELDS} fields"), "more");
     }
 
     /// Whether none was added.
@@ -92,31 +110,65 @@ fn cut(text: &str, most: usize) -> String {
 /// An object's fields as written: names in order, values as raw text.
 pub type RawFields<'a> = Vec<(Cow<'a, str>, &'a RawValue)>;
 
+/// Why the fields of a text are not read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum FieldsError {
+    /// It is no JSON object.
+    #[error("not a JSON object")]
+    NotAnObject,
+    /// It has more than [`MOST_FIELDS`].
+    #[error("more than {MOST_FIELDS} fields")]
+    TooMany,
+}
+
 /// A JSON object whose fields are taken one by one.
 #[derive(Debug)]
 pub struct Object<'a> {
     path: String,
-    fields: Vec<(Cow<'a, str>, &'a RawValue, bool)>,
+    fields: Vec<Field<'a>>,
+    /// The places of the fields that stand first under their name, sorted by name.
+    by_name: Vec<usize>,
     errors: &'a Errors,
 }
 
+/// A field of an [`Object`].
+#[derive(Debug)]
+struct Field<'a> {
+    name: Cow<'a, str>,
+    value: &'a RawValue,
+    /// Whether it was asked for, or is an error already.
+    is_done: bool,
+}
+
 impl<'a> Object<'a> {
-    /// Reads `text` as an object at `path`. A field that stands twice is an error.
+    /// Reads `text` as an object at `path`. A field that stands twice is an error, and so are more than [`MOST_FIELDS`].
     pub fn parse(text: &'a str, path: &str, errors: &'a Errors) -> Option<Self> {
-        let Ok(fields) = raw_fields(text) else {
-            let found = serde_json::from_str::<&RawValue>(text).map_or("no valid JSON", type_of);
-            errors.add(path, "a JSON object", found);
-            return None;
-        };
-        let mut once: Vec<(Cow<'a, str>, &'a RawValue, bool)> = Vec::with_capacity(fields.len());
-        for (name, value) in fields {
-            if once.iter().any(|(earlier, _, _)| *earlier == name) {
-                errors.add(&join(path, &name), "this field once", "it twice");
-            } else {
-                once.push((name, value, false));
+        let fields = match raw_fields(text) {
+            Ok(fields) => fields,
+            Err(FieldsError::TooMany) => {
+                errors.too_many_fields(path);
+                return None;
             }
+            Err(FieldsError::NotAnObject) => {
+                let found = serde_json::from_str::<&RawValue>(text).map_or("no valid JSON", type_of);
+                errors.add(path, "a JSON object", found);
+                return None;
+            }
+        };
+        let mut fields: Vec<Field<'a>> =
+            fields.into_iter().map(|(name, value)| Field { name, value, is_done: false }).collect();
+        let mut by_name: Vec<usize> = (0..fields.len()).collect();
+        // A stable sort: of equal names the first stays first.
+        by_name.sort_by(|a, b| compare(&fields[*a].name, &fields[*b].name));
+        by_name.dedup_by(|later, first| {
+            let is_repeated = compare(&fields[*later].name, &fields[*first].name).is_eq();
+            fields[*later].is_done |= is_repeated;
+            is_repeated
+        });
+        for repeated in fields.iter().filter(|field| field.is_done) {
+            errors.add(&join(path, &repeated.name), "this field once", "it twice");
         }
-        Some(Self { path: path.to_owned(), fields: once, errors })
+        Some(Self { path: path.to_owned(), fields, by_name, errors })
     }
 
     /// The path of one of its fields.
@@ -126,9 +178,10 @@ impl<'a> Object<'a> {
 
     /// Takes a field as it is written.
     pub fn raw(&mut self, name: &str) -> Option<&'a RawValue> {
-        let (_, value, taken) = self.fields.iter_mut().find(|(known, _, _)| known == name)?;
-        *taken = true;
-        Some(value)
+        let found = self.by_name.binary_search_by(|at| compare(&self.fields[*at].name, name)).ok()?;
+        let field = &mut self.fields[self.by_name[found]];
+        field.is_done = true;
+        Some(field.value)
     }
 
     /// Notes that a field is missing or unfit.
@@ -206,10 +259,8 @@ impl<'a> Object<'a> {
 
     /// Ends the reading: every field that nobody took is unknown, and an error.
     pub fn finish(self) {
-        for (name, value, taken) in &self.fields {
-            if !taken {
-                self.errors.add(&join(&self.path, name), NO_SUCH_FIELD, self.errors.naming(value));
-            }
+        for Field { name, value, .. } in self.fields.iter().filter(|field| !field.is_done) {
+            self.errors.add(&join(&self.path, name), NO_SUCH_FIELD, self.errors.naming(value));
         }
     }
 }
@@ -218,10 +269,29 @@ fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-/// The fields of a JSON object as written; `Err` if `text` is no JSON object.
-pub fn raw_fields(text: &str) -> Result<RawFields<'_>, serde_json::Error> {
-    struct Fields;
-    impl<'de> Visitor<'de> for Fields {
+/// Compares the names of two fields.
+fn compare(a: &str, b: &str) -> Ordering {
+    #[cfg(test)]
+    tests::COMPARISONS.set(tests::COMPARISONS.get() + 1);
+    a.cmp(b)
+}
+
+/// The fields of a JSON object as written, at most [`MOST_FIELDS`]: what follows these is not read.
+pub fn raw_fields(text: &str) -> Result<RawFields<'_>, FieldsError> {
+    fields_up_to(MOST_FIELDS, text)
+}
+
+/// The field of a JSON object that has exactly one.
+pub fn sole_field(text: &str) -> Option<(Cow<'_, str>, &RawValue)> {
+    fields_up_to(1, text).ok()?.pop()
+}
+
+fn fields_up_to(most: usize, text: &str) -> Result<RawFields<'_>, FieldsError> {
+    struct Fields<'c> {
+        most: usize,
+        too_many: &'c Cell<bool>,
+    }
+    impl<'de> Visitor<'de> for Fields<'_> {
         type Value = RawFields<'de>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -231,15 +301,21 @@ pub fn raw_fields(text: &str) -> Result<RawFields<'_>, serde_json::Error> {
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
             let mut fields = Vec::new();
             while let Some(name) = map.next_key::<String>()? {
+                if fields.len() == self.most {
+                    self.too_many.set(true);
+                    return Err(de::Error::custom("too many fields"));
+                }
                 fields.push((Cow::Owned(name), map.next_value()?));
             }
             Ok(fields)
         }
     }
+    let too_many = Cell::new(false);
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let fields = deserializer.deserialize_map(Fields)?;
-    deserializer.end()?;
-    Ok(fields)
+    let fields = deserializer
+        .deserialize_map(Fields { most, too_many: &too_many })
+        .and_then(|fields| deserializer.end().map(|()| fields));
+    fields.map_err(|_| if too_many.get() { FieldsError::TooMany } else { FieldsError::NotAnObject })
 }
 
 /// The JSON type of a value, as an error names it.
@@ -278,98 +354,5 @@ pub fn boolean(value: &RawValue) -> Option<bool> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn errors_of(text: &str) -> Vec<String> {
-        let errors = Errors::default();
-        if let Some(mut object) = Object::parse(text, "", &errors) {
-            object.required("name", "a string", string);
-            object.optional("age", "an integer from 0", unsigned);
-            if let Some(inner) = object.object("inner") {
-                inner.finish();
-            }
-            object.finish();
-        }
-        errors.into_vec().iter().map(ToString::to_string).collect()
-    }
-
-    #[test]
-    fn every_error_is_told_with_its_path_and_without_a_value() {
-        let text = r#"{"age": "forty-two", "inner": {"secret": "abc"}, "more": [1]}"#;
-        assert_eq!(
-            errors_of(text),
-            [
-                "name: expected a string, found nothing",
-                "age: expected an integer from 0, found a string",
-                "inner.secret: expected no such field, found a string",
-                "more: expected no such field, found an array",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_field_that_stands_twice_is_an_error() {
-        assert_eq!(
-            errors_of(r#"{"name":"a","name":"b"}"#),
-            ["name: expected this field once, found it twice"]
-        );
-    }
-
-    #[test]
-    fn a_document_without_secrets_has_its_values_quoted() {
-        let errors = Errors::quoting();
-        let mut object = Object::parse(r#"{"age": "forty-two", "odd": [1, "2"], "n": null}"#, "", &errors)
-            .expect("an object");
-        object.optional("age", "an integer from 0", unsigned);
-        assert_eq!(object.list("odd", "an integer from 0", 9, unsigned), None);
-        object.finish();
-        let told: Vec<String> = errors.into_vec().iter().map(ToString::to_string).collect();
-        assert_eq!(
-            told,
-            [
-                r#"age: expected an integer from 0, found a string: "forty-two""#,
-                r#"odd[1]: expected an integer from 0, found a string: "2""#,
-                "n: expected no such field, found null",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_list_has_its_length_and_every_unfit_element_told() {
-        let read = |text: &str| {
-            let errors = Errors::default();
-            let mut object = Object::parse(text, "p", &errors).expect("an object");
-            let list = object.list("l", "an integer", 2, unsigned);
-            (list, errors.into_vec().iter().map(ToString::to_string).collect::<Vec<_>>())
-        };
-        assert_eq!(read(r#"{"l": [1, 2]}"#), (Some(vec![1, 2]), vec![]));
-        assert_eq!(read("{}"), (None, vec![]));
-        let told = |text: &str| read(text).1.join("; ");
-        assert_eq!(told(r#"{"l": [1, 2, 3]}"#), "p.l: expected at most 2 elements, found 3 elements");
-        assert_eq!(
-            told(r#"{"l": ["x", -1]}"#),
-            "p.l[0]: expected an integer, found a string; p.l[1]: expected an integer, found an integer"
-        );
-        assert_eq!(told(r#"{"l": 1}"#), "p.l: expected an array, each element an integer, found an integer");
-    }
-
-    #[test]
-    fn what_is_no_object_is_named_by_its_type() {
-        assert_eq!(errors_of("[1]"), ["(the whole text): expected a JSON object, found an array"]);
-        assert_eq!(errors_of("{\"a\":"), ["(the whole text): expected a JSON object, found no valid JSON"]);
-        assert_eq!(
-            errors_of("{} trailing"),
-            ["(the whole text): expected a JSON object, found no valid JSON"]
-        );
-    }
-
-    #[test]
-    fn a_long_or_strange_field_name_is_cut_and_cleaned() {
-        let errors = Errors::default();
-        errors.add(&format!("a\n{}", "x".repeat(100)), "no such field", "null");
-        let path = errors.into_vec().remove(0).path;
-        assert_eq!(path.chars().count(), 64);
-        assert!(path.starts_with("a?x"));
-    }
-}
+#[path = "shape_tests.rs"]
+mod tests;

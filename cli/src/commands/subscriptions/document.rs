@@ -15,7 +15,7 @@ use redial_core::{
     ports::Clock as _,
     push_target::PushTarget,
     rate::Rate,
-    shape::{self, Errors, Object, ShapeError},
+    shape::{self, Errors, FieldsError, Object, ShapeError},
     subscription::Terms,
     webhook::{CustomHeaders, Permitted, SigningSecrets, WebhookSecret},
 };
@@ -117,7 +117,7 @@ fn webhook(text: &str) -> Result<Webhook, Failure> {
             let text = shape::string(raw).filter(|text| !text.is_empty())?;
             EventType::parse(&text)
         });
-        let headers = headers(&mut object);
+        let headers = headers(&mut object, &errors);
         let permitted = permitted(&mut object);
         let (policy, policy_text) = policy(&mut object, &errors).unzip();
         let rate = object.optional("rate", A_RATE, |raw| Rate::parse(&shape::string(raw)?).ok());
@@ -150,11 +150,19 @@ fn secrets(object: &mut Object<'_>, errors: &Errors) -> Option<SigningSecrets> {
     SigningSecrets::new(secrets.into_iter().map(|secret| (secret, None)).collect())
 }
 
-fn headers(object: &mut Object<'_>) -> CustomHeaders {
+fn headers(object: &mut Object<'_>, errors: &Errors) -> CustomHeaders {
     let Some(raw) = object.raw("headers") else { return CustomHeaders::default() };
-    let Ok(fields) = shape::raw_fields(raw.get()) else {
-        object.refuse("headers", "an object of names and values", Some(raw));
-        return CustomHeaders::default();
+    let fields = match shape::raw_fields(raw.get()) {
+        Ok(fields) => fields,
+        Err(error) => {
+            match error {
+                FieldsError::TooMany => errors.too_many_fields(&object.path_of("headers")),
+                FieldsError::NotAnObject => {
+                    object.refuse("headers", "an object of names and values", Some(raw));
+                }
+            }
+            return CustomHeaders::default();
+        }
     };
     let mut headers = Vec::with_capacity(fields.len());
     for (name, value) in fields {

@@ -9,6 +9,7 @@ use crate::dead_letter::{self, Kind, LetterBody, LetterKey, Reference};
 use crate::endpoint::HashKeys;
 use crate::ledger::{Entry, State, Unrecorded};
 use crate::message::Travel;
+use crate::outcome::NotSent;
 use crate::plan::Plan;
 use crate::ports::{
     Clock, Environment, Outbox, Outgoing, ParkedItem, ParkedKey, PortError, Queue, Telemetry,
@@ -31,6 +32,8 @@ pub(crate) struct Facts {
     pub(crate) status: Option<u16>,
     /// What the outcome meant: a label.
     pub(crate) verdict: Option<&'static str>,
+    /// What failed, if nothing was sent.
+    pub(crate) not_sent: Option<NotSent>,
     /// The provider's own word.
     pub(crate) provider_word: Option<String>,
     /// What the ledger keeps of the answer's headers.
@@ -45,10 +48,19 @@ impl Facts {
             attempted: false,
             status: None,
             verdict: None,
+            not_sent: None,
             provider_word: None,
             headers: Vec::new(),
             in_doubt: false,
         }
+    }
+}
+
+impl Facts {
+    /// What a dead letter says besides its reason: the provider's own word, or what failed before anything was sent.
+    fn detail(&self) -> Option<String> {
+        let failed = || self.not_sent.map(|failure| format!("{}: {}", Reason::NotSent, failure.label()));
+        self.provider_word.clone().or_else(failed)
     }
 }
 
@@ -75,9 +87,10 @@ impl HandOff {
         let plan =
             plan_of(entry.state, entry.reason, entry.not_before.unwrap_or(entry.updated_at), entry.in_doubt);
         let facts = Facts {
-            attempted: entry.status.is_some() || entry.in_doubt,
+            attempted: entry.status.is_some() || entry.not_sent.is_some() || entry.in_doubt,
             status: entry.status,
             verdict: None,
+            not_sent: entry.not_sent,
             provider_word: entry.provider_word.clone(),
             headers: Vec::new(),
             in_doubt: entry.in_doubt,
@@ -95,6 +108,7 @@ impl HandOff {
             attempted: record.verdict.is_some(),
             status: record.status,
             verdict: record.verdict,
+            not_sent: record.not_sent,
             provider_word: record.provider_word,
             headers: record.headers,
             in_doubt: record.in_doubt,
@@ -292,7 +306,7 @@ pub(super) fn reference(
         subscription: job.message.to.subscription().map(ToString::to_string),
         endpoint_hash: job.endpoint_hash.as_ref().map(|hash| hash.as_str().to_owned()),
         reason: reason.label().to_owned(),
-        detail: facts.provider_word.clone(),
+        detail: facts.detail(),
         status: facts.status,
         attempts: job.travel.turn.attempt.0 + u32::from(facts.attempted),
         first_sent: job.travel.first_sent.as_ms(),

@@ -14,10 +14,6 @@ use crate::route::DelaySeconds;
 use crate::shape::{self, Errors, ShapeError};
 use crate::time::Timestamp;
 
-/// The longest body that goes to a queue, in bytes: SQS's own limit (SendMessage API reference), less what a message gets
-/// written beside its fields when it travels on.
-pub const MOST_BYTES: usize = 1_048_576 - 2_048;
-
 /// A message that was accepted, and nothing done with it yet.
 #[derive(Clone, Debug)]
 pub struct Accepted {
@@ -42,14 +38,7 @@ pub fn accept(
         return Err(errors.into_vec());
     };
     let entrance = entrance(&message, hash_keys);
-    let accepted = Accepted { message: *message, entrance };
-    let bytes = accepted.message.expose_ingest_body().len();
-    if bytes > MOST_BYTES {
-        let errors = Errors::default();
-        errors.add("", format!("at most {MOST_BYTES} bytes"), format!("{bytes} bytes"));
-        return Err(errors.into_vec());
-    }
-    Ok(accepted)
+    Ok(Accepted { message: *message, entrance })
 }
 
 /// SQS refuses two characters that JSON allows as they are, and takes their escapes (SendMessage API reference).

@@ -22,7 +22,7 @@ mod door;
 mod openapi;
 mod settings;
 
-pub use accept::{Accepted, MOST_BYTES, accept};
+pub use accept::{Accepted, accept};
 pub use door::{Answer, Plan, plan};
 pub use openapi::openapi;
 pub use settings::Settings;

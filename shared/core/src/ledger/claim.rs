@@ -162,6 +162,7 @@ mod tests {
             subscription: None,
             status: None,
             reason: None,
+            not_sent: None,
             provider_word: None,
             not_before: None,
             in_doubt: false,

@@ -34,6 +34,9 @@ pub struct PastAttempt {
     /// Why: a [`Reason`]'s label.
     #[serde(rename = "w", skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// What failed, if nothing was sent: the label of a [`NotSent`](crate::outcome::NotSent).
+    #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
+    pub not_sent: Option<String>,
     /// When the next one was due.
     #[serde(rename = "next", skip_serializing_if = "Option::is_none")]
     pub next: Option<Timestamp>,
@@ -52,6 +55,7 @@ impl PastAttempt {
             status: record.status,
             verdict: record.verdict?.to_owned(),
             reason: record.reason.map(|reason: Reason| reason.label().to_owned()),
+            not_sent: record.not_sent.map(|failure| failure.label().to_owned()),
             next: record.not_before,
             in_doubt: record.in_doubt,
         })
@@ -83,6 +87,7 @@ pub(super) mod tests {
     use super::*;
     use crate::identity::{DeliveryId, DeliveryKey, Tenant};
     use crate::ledger::State;
+    use crate::outcome::NotSent;
 
     /// What an attempt came to that is made again.
     pub(in crate::ledger) fn record(attempt: u32) -> Record {
@@ -97,6 +102,7 @@ pub(super) mod tests {
             status: Some(503),
             verdict: Some("retry"),
             reason: Some(Reason::ServerError),
+            not_sent: None,
             provider_word: None,
             headers: Vec::new(),
             not_before: Some(Timestamp::from_ms(1_800_000_004_000)),
@@ -116,6 +122,16 @@ pub(super) mod tests {
         );
         assert_eq!((PastAttempt::from_text(&text), past.place()), (Some(past), 1));
         assert_eq!(PastAttempt::from_text("{}"), None);
+    }
+
+    #[test]
+    fn a_failed_handshake_is_read_back_and_an_older_text_has_none() {
+        let failed = Record { status: None, not_sent: Some(NotSent::Tls), ..record(0) };
+        let text = PastAttempt::of(&failed).expect("it was made").to_text();
+        assert!(text.contains(r#""f":"tls""#), "{text}");
+        let read = |text: &str| PastAttempt::from_text(text).expect("an attempt").not_sent;
+        assert_eq!(read(&text).as_deref(), Some("tls"));
+        assert_eq!(read(&text.replace(r#","f":"tls""#, "")), None);
     }
 
     #[test]

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use crate::endpoint::EndpointHash;
 use crate::identity::{DeliveryKey, SubscriptionId, Turn};
+use crate::outcome::NotSent;
 use crate::reason::Reason;
 use crate::time::Timestamp;
 
@@ -54,6 +55,8 @@ pub struct Entry {
     pub status: Option<u16>,
     /// Why it stands there.
     pub reason: Option<Reason>,
+    /// What failed, if the last attempt that was recorded sent nothing.
+    pub not_sent: Option<NotSent>,
     /// The provider's own word, if it was one that may be kept.
     pub provider_word: Option<String>,
     /// When the next attempt is due.
@@ -83,6 +86,8 @@ pub struct Record {
     pub verdict: Option<&'static str>,
     /// Why.
     pub reason: Option<Reason>,
+    /// What failed, if nothing was sent.
+    pub not_sent: Option<NotSent>,
     /// The provider's own word.
     pub provider_word: Option<String>,
     /// What is kept of the answer's headers, names in lower case.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Record, State};
 use crate::endpoint::EndpointHash;
 use crate::identity::{DeliveryKey, Turn};
+use crate::outcome::NotSent;
 use crate::reason::Reason;
 use crate::time::Timestamp;
 use crate::verdict;
@@ -36,6 +37,8 @@ struct Wire {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    not_sent: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     provider_word: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     headers: Vec<(String, String)>,
@@ -62,6 +65,7 @@ impl Unrecorded {
             status: *status,
             verdict: verdict.map(str::to_owned),
             reason: reason.map(|reason| reason.label().to_owned()),
+            not_sent: self.record.not_sent.map(|failure| failure.label().to_owned()),
             provider_word: provider_word.clone(),
             headers: headers.clone(),
             not_before: *not_before,
@@ -85,6 +89,7 @@ impl Unrecorded {
                 status: wire.status,
                 verdict: known(wire.verdict, |label| verdict::label_of(&label))?,
                 reason: known(wire.reason, |label| Reason::from_label(&label))?,
+                not_sent: known(wire.not_sent, |label| NotSent::from_label(&label))?,
                 provider_word: wire.provider_word,
                 headers: wire.headers,
                 not_before: wire.not_before,
@@ -117,6 +122,7 @@ mod tests {
     #[test]
     fn an_unrecorded_outcome_reads_back() {
         let record = Record {
+            not_sent: Some(NotSent::Tls),
             provider_word: Some("appthrottled".to_owned()),
             headers: vec![("retry-after".to_owned(), "60".to_owned())],
             in_doubt: true,

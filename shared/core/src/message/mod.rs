@@ -34,6 +34,10 @@ use crate::webhook::CustomHeaders;
 /// The version of the wire format.
 pub const VERSION: u64 = 1;
 
+/// The longest message that a producer may send, in bytes of its fields: SQS's own limit (SendMessage API reference), less what
+/// is written beside them when the message travels.
+pub const MOST_BYTES: usize = 1_048_576 - 2_048;
+
 /// The published JSON Schema of a message.
 pub const SCHEMA: &str = include_str!("../../../../infra/schema/message.v1.json");
 
@@ -179,6 +183,14 @@ impl Message {
             }
             To::Subscription(_) | To::WebPush(_) | To::Webhook(_) => Cow::Borrowed(self),
         }
+    }
+
+    /// The length of its own fields as they travel, in bytes.
+    fn bytes(&self) -> usize {
+        let of_field =
+            |(name, value): &(String, Box<RawValue>)| r#""":,"#.len() + name.len() + value.get().len();
+        // Two braces, and one comma less than fields.
+        1 + self.fields.iter().map(of_field).sum::<usize>()
     }
 
     /// The message as JSON with these fields added; a field of its own of that name is left out.

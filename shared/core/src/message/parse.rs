@@ -5,14 +5,15 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use super::{
-    Class, EventType, IdSource, Message, ProducerRef, Refusal, To, Topic, Travel, Urgency, VERSION, travel,
+    Class, EventType, IdSource, MOST_BYTES, Message, ProducerRef, Refusal, To, Topic, Travel, Urgency,
+    VERSION, travel,
 };
 use crate::audience::{Expansion, RecipientRef};
 use crate::identity::{DeliveryId, DeliveryKey, Tenant};
 use crate::payload::{Media, Payload};
 use crate::policy::{Policy, catalogue, parse as parse_policy, stored};
 use crate::reason::Reason;
-use crate::shape::{self, Errors, Object, ShapeError};
+use crate::shape::{self, Errors, FieldsError, Object, ShapeError};
 use crate::time::{Timestamp, Ttl};
 use crate::wait::{Release, bucket::MAX_WAIT};
 use crate::webhook::{self, CustomHeaders, Permitted};
@@ -111,7 +112,7 @@ impl Reader<'_> {
         let a_topic = "1 to 32 base64url characters, their number mod 4 not 1";
         let topic = object.optional("topic", a_topic, text(Topic::parse));
         let retry = retry_policy(&mut object, self.kind, errors);
-        let headers = custom_headers(&mut object, to.as_ref());
+        let headers = custom_headers(&mut object, to.as_ref(), errors);
         let deliver_at = self.deliver_at(&mut object);
         let acks = acks(&mut object, to.as_ref());
         let event_type =
@@ -150,6 +151,9 @@ impl Reader<'_> {
             recipient: None,
             fields,
         };
+        if self.kind == QueueKind::Ingest && message.bytes() > MOST_BYTES {
+            errors.add("", format!("at most {MOST_BYTES} bytes"), format!("{} bytes", message.bytes()));
+        }
         Some((message, travel?))
     }
 
@@ -199,7 +203,7 @@ fn ttl(object: &mut Object<'_>, to: Option<&To>) -> Option<Ttl> {
 }
 
 /// Which headers its subscription permits is not known here: that is asked once it is.
-fn custom_headers(object: &mut Object<'_>, to: Option<&To>) -> Option<CustomHeaders> {
+fn custom_headers(object: &mut Object<'_>, to: Option<&To>, errors: &Errors) -> Option<CustomHeaders> {
     let raw = object.raw("headers")?;
     let fields = match (shape::raw_fields(raw.get()), to) {
         (Ok(fields), Some(To::Webhook(_) | To::Subscription(_)) | None) => fields,
@@ -207,7 +211,11 @@ fn custom_headers(object: &mut Object<'_>, to: Option<&To>) -> Option<CustomHead
             object.refuse("headers", "nothing: a web push has no headers of its sender's", Some(raw));
             return None;
         }
-        (Err(_), _) => {
+        (Err(FieldsError::TooMany), _) => {
+            errors.too_many_fields(&object.path_of("headers"));
+            return None;
+        }
+        (Err(FieldsError::NotAnObject), _) => {
             object.refuse("headers", "an object of names and values", Some(raw));
             return None;
         }
@@ -270,11 +278,12 @@ fn payload_of(raw: &RawValue) -> Option<Payload> {
     match shape::type_of(raw) {
         "null" => Some(Payload::default()),
         "a string" => shape::string(raw).map(|text| Payload::written_as(Media::Text, text.into_bytes())),
-        "an object" => match shape::raw_fields(written).ok()?.as_slice() {
-            [(name, value)] if name == "base64" => {
+        // What else stands in a payload is the producer's: its fields are not counted.
+        "an object" => match shape::sole_field(written) {
+            Some((name, value)) if name == "base64" => {
                 STANDARD.decode(shape::string(value)?).ok().map(Payload::new)
             }
-            _ => Some(json()),
+            Some(_) | None => Some(json()),
         },
         _ => Some(json()),
     }
@@ -304,6 +313,10 @@ fn retry_policy(object: &mut Object<'_>, kind: QueueKind, errors: &Errors) -> Op
 #[cfg(test)]
 #[path = "parse_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "parse_limits_tests.rs"]
+mod limits_tests;
 
 #[cfg(test)]
 #[path = "parse_webhook_tests.rs"]

@@ -60,7 +60,7 @@ pub struct DelayRange {
 
 impl DelayRange {
     /// From `min` to `max`, both included, to the millisecond.
-    fn new(min: Duration, max: Duration) -> Self {
+    pub(super) fn new(min: Duration, max: Duration) -> Self {
         Self { min, max: max.max(min), step_ms: 1 }
     }
 

@@ -16,8 +16,6 @@ mod wait_factor;
 
 use std::time::Duration;
 
-use rand::{Rng, RngExt};
-
 pub use choice::{Chosen, Circumstances, Source};
 pub use exponential::Exponential;
 pub use jitter::{DelayRange, Jitter};
@@ -131,11 +129,14 @@ impl Policy {
         self.retries.as_ref().is_none_or(|retries| attempt.0 >= retries.max_retries)
     }
 
-    /// The delay that follows a Retry-After: never less than it, and a little more at random.
-    pub fn retry_after_delay(&self, asked: Duration, rng: &mut dyn Rng) -> Duration {
-        let most = jitter::scaled(asked, self.retry_after_smear).min(MAX_RETRY_AFTER_SMEAR);
-        let ms = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
-        asked.saturating_add(Duration::from_millis(rng.random_range(0..=ms)))
+    /// The delays that may follow a Retry-After while so much of the TTL is left: never less than it, and a smear on top.
+    ///
+    /// The smear ends a second before the TTL does, because a retry that comes later would have no whole second left to travel in
+    /// the `TTL` header. It cuts the range rather than the delay that was drawn, as in [`Policy::delay_range`].
+    pub fn retry_after_range(&self, retry_after: Duration, remaining: Duration) -> DelayRange {
+        let smear = jitter::scaled(retry_after, self.retry_after_smear).min(MAX_RETRY_AFTER_SMEAR);
+        let latest = remaining.saturating_sub(Duration::from_secs(1)).max(retry_after);
+        DelayRange::new(retry_after, retry_after.saturating_add(smear)).below(latest)
     }
 }
 

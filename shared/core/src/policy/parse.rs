@@ -197,8 +197,7 @@ fn read_jitter(raw: &RawValue) -> Option<Jitter> {
             _ => None,
         };
     }
-    let fields = shape::raw_fields(raw.get()).ok()?;
-    let [(name, value)] = fields.as_slice() else { return None };
+    let (name, value) = shape::sole_field(raw.get())?;
     match name.as_ref() {
         "additive" => shape::number(value)
             .filter(|n| (0.0..=10.0).contains(n))

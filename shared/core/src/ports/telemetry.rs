@@ -3,6 +3,7 @@
 use crate::identity::{DeliveryId, SubscriptionKey, Tenant};
 use crate::lane::Lane;
 use crate::metric::Metric;
+use crate::outcome::NotSent;
 use crate::protection::{Count, Phase};
 use crate::provider::Provider;
 use crate::reason::Reason;
@@ -32,6 +33,8 @@ pub struct AttemptEvent<'a> {
     pub plan: &'static str,
     /// Why.
     pub reason: Option<Reason>,
+    /// What failed, if nothing was sent.
+    pub not_sent: Option<NotSent>,
     /// Where its retry policy comes from: a label.
     pub policy_source: &'static str,
     /// The provider's own word.

@@ -8,6 +8,7 @@ mod copies;
 mod crashes;
 mod events;
 mod front_door;
+mod not_sent;
 mod outages;
 mod policies;
 mod protection;

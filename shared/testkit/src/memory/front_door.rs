@@ -37,6 +37,7 @@ fn enter(state: &mut State, entrance: Entrance, now: Timestamp) -> Entered {
         subscription: entrance.subscription,
         status: None,
         reason: None,
+        not_sent: None,
         provider_word: None,
         not_before: entrance.not_before,
         in_doubt: false,

@@ -27,6 +27,7 @@ impl Ledger for World {
             entry.state = record.state;
             entry.status = record.status;
             entry.reason = record.reason;
+            entry.not_sent = record.not_sent;
             entry.provider_word = record.provider_word;
             entry.not_before = record.not_before;
             entry.in_doubt |= record.in_doubt;
@@ -69,6 +70,7 @@ fn claim_one(state: &mut State, claim: &Claim, now: Timestamp) -> ClaimAnswer {
         subscription: claim.subscription.clone(),
         status: stored.and_then(|entry| entry.status),
         reason: claim.settlement.and_then(|end| end.reason),
+        not_sent: None,
         provider_word: None,
         not_before: None,
         in_doubt: in_doubt || stored.is_some_and(|entry| entry.in_doubt),

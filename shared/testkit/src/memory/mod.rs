@@ -34,7 +34,7 @@ use redial_core::endpoint::{EndpointHash, Origin};
 use redial_core::identity::{DeliveryKey, SubscriptionKey, Tenant};
 use redial_core::ledger::{Entry, PastAttempt};
 use redial_core::metric::Metric;
-use redial_core::outcome::Outcome;
+use redial_core::outcome::{NotSent, Outcome};
 use redial_core::policy::TenantPolicies;
 use redial_core::policy::stored::Stored;
 use redial_core::ports::{
@@ -190,6 +190,8 @@ pub struct State {
     pub values: BTreeMap<Metric, Vec<f64>>,
     /// Plans of the attempts that were logged.
     pub plans: Vec<&'static str>,
+    /// What failed in the attempts that sent nothing, in their order.
+    pub not_sent: Vec<NotSent>,
     /// Candidates for pruning, by window.
     pub candidates: BTreeMap<i64, BTreeMap<SubscriptionKey, PruneCandidate>>,
     /// Windows that are not closed.

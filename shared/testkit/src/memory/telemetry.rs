@@ -13,7 +13,9 @@ use super::World;
 
 impl Telemetry for World {
     fn attempt(&self, event: &AttemptEvent<'_>) {
-        self.state().plans.push(event.plan);
+        let mut state = self.state();
+        state.plans.push(event.plan);
+        state.not_sent.extend(event.not_sent);
     }
 
     fn count(&self, metric: Metric, n: u64) {

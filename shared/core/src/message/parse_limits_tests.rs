@@ -1,0 +1,138 @@
+//! What bounds the work that a body can cause, and the length of its refusal.
+
+use super::tests::{errors, message, read, sent, to_subscription};
+use super::*;
+use crate::channel::Channel;
+use crate::endpoint::EndpointHash;
+use crate::identity::{Attempt, Lineage, Turn};
+use crate::ledger::{Record, State, Unrecorded};
+use crate::message::MOST_BYTES;
+use crate::outcome::NotSent;
+use crate::shape::{MOST_ERRORS, MOST_FIELDS};
+
+/// SendMessage's own limit (API reference).
+const SQS_MAX_BYTES: usize = 1_048_576;
+
+/// `n` fields of their own names, as they stand within an object.
+fn fields(n: usize) -> String {
+    (0..n).map(|at| format!(r#""f{at}":0"#)).collect::<Vec<_>>().join(",")
+}
+
+#[test]
+fn an_object_of_257_fields_is_refused_with_one_error() {
+    let top = format!("{{{}}}", fields(MOST_FIELDS + 1));
+    assert_eq!(errors(&top), ["(the whole text): expected at most 256 fields, found more"]);
+    let within = format!(r#"{{"tenant":"acme","to":{}}}"#, top);
+    assert_eq!(errors(&within), ["to: expected at most 256 fields, found more"]);
+    let headers =
+        format!(r#"{{"tenant":"acme","to":{{"webhook":{{"url":"https://a.example"}}}},"headers":{top}}}"#);
+    assert_eq!(errors(&headers), ["headers: expected at most 256 fields, found more"]);
+}
+
+#[test]
+fn half_a_megabyte_of_fields_is_refused_at_the_limit() {
+    let body = format!("{{{}}}", fields(40_000));
+    assert!(body.len() > 420_000);
+    assert_eq!(errors(&body), ["(the whole text): expected at most 256 fields, found more"]);
+    // What follows the limit is not read: it need not even be JSON.
+    let cut = format!("{{{},\"one more\":0, no JSON", fields(MOST_FIELDS));
+    assert_eq!(errors(&cut), ["(the whole text): expected at most 256 fields, found more"]);
+}
+
+#[test]
+fn a_payload_may_have_any_number_of_fields() {
+    let payload = format!("{{{}}}", fields(10_000));
+    let whole = message(&to_subscription(&format!(r#","payload":{payload}"#)));
+    assert_eq!(whole.payload.expose(), payload.as_bytes());
+}
+
+#[test]
+fn a_refusal_has_at_most_32_errors_and_is_short() {
+    let long = "é".repeat(1_000);
+    let unknown = (0..200).map(|at| format!(r#""{at}{long}":0"#)).collect::<Vec<_>>().join(",");
+    let refusal = read(&format!("{{{unknown}}}"), QueueKind::Ingest).expect_err("refused");
+    assert_eq!(refusal.errors.len(), MOST_ERRORS);
+    assert_eq!(MOST_ERRORS, 32);
+    assert!(refusal.errors.iter().all(|error| error.path.chars().count() <= 64), "{refusal}");
+    assert!(refusal.to_string().len() < 8_192, "{} bytes", refusal.to_string().len());
+    // The fields that are read by name come before those that no one reads.
+    assert_eq!((refusal.errors[0].path.as_str(), refusal.errors[1].path.as_str()), ("tenant", "to"));
+}
+
+#[test]
+fn an_unknown_field_of_any_object_has_its_path_cut_at_64_characters() {
+    let long = "x".repeat(500);
+    for (body, begins) in [
+        (to_subscription(&format!(r#","{long}":1"#)), "xxx"),
+        (
+            format!(r#"{{"tenant":"acme","to":{{"webhook":{{"url":"https://a.example","{long}":1}}}}}}"#),
+            "to.webhook.xxx",
+        ),
+        (to_subscription(&format!(r#","retry":{{"{long}":1}}"#)), "retry.xxx"),
+        (to_subscription(&format!(r#","headers":{{"{long}":1}}"#)), "headers.xxx"),
+        (to_subscription(&format!(r#","headers":{{"{long}":"1"}}"#)), "headers.xxx"),
+    ] {
+        let refusal = read(&body, QueueKind::Ingest).expect_err("refused");
+        let path = &refusal.errors[0].path;
+        assert!(path.starts_with(begins) && path.chars().count() == 64, "{path}");
+    }
+}
+
+/// A message whose fields take so many bytes as they travel, most of them an escaped payload.
+fn of_bytes(bytes: usize) -> String {
+    let frame = to_subscription(r#","payload":"""#).len();
+    let (escapes, rest) = ((bytes - frame) / 6, (bytes - frame) % 6);
+    to_subscription(&format!(r#","payload":"{}{}""#, "\\u0041".repeat(escapes), "A".repeat(rest)))
+}
+
+#[test]
+fn a_body_that_could_not_travel_is_refused() {
+    let body = of_bytes(MOST_BYTES + 1);
+    assert!(body.len() <= SQS_MAX_BYTES, "a producer can send it");
+    assert_eq!(errors(&body), ["(the whole text): expected at most 1046528 bytes, found 1046529 bytes"]);
+}
+
+#[test]
+fn the_longest_body_travels_with_all_its_fields() {
+    let body = of_bytes(MOST_BYTES);
+    let message = message(&body);
+    let turn = Turn { lineage: Lineage(u32::MAX), attempt: Attempt(u32::MAX) };
+    let late = Timestamp::from_ms(i64::MAX);
+    let kept = ["retry-after", "ttl", "apns-id", "x-wns-status", "x-wns-notificationstatus"];
+    let record = Record {
+        key: message.key(),
+        turn,
+        lease_token: "t".repeat(64),
+        state: State::FailedNoRetries,
+        status: Some(u16::MAX),
+        verdict: Some("sign_again"),
+        reason: Some(Reason::RetriesExhausted),
+        not_sent: Some(NotSent::ConnectTimeout),
+        provider_word: Some("w".repeat(40)),
+        headers: kept.map(|name| (name.to_owned(), "v".repeat(64))).to_vec(),
+        not_before: Some(late),
+        in_doubt: true,
+        kept_until: Some(late),
+        now: late,
+    };
+    let endpoint_hash = EndpointHash::parse(&format!("hmac:{}:{}", "k".repeat(32), "0".repeat(64)));
+    let travel = Travel {
+        turn,
+        receives: u32::MAX,
+        unrecorded: Some(Box::new(Unrecorded { record, endpoint_hash })),
+        first_sent: Timestamp::from_ms(i64::MAX),
+        not_before: Some(Timestamp::from_ms(i64::MAX)),
+        deferred_from: Some("m".repeat(100)),
+    };
+    let travelling = message.expose_travel_body(&travel, message.deadline(Channel::WebPush, sent()), sent());
+    assert!(travelling.len() <= SQS_MAX_BYTES, "{}", travelling.len());
+    // What travels already is never refused for its length.
+    assert!(read(&travelling, QueueKind::Retry).is_ok());
+}
+
+#[test]
+fn space_between_fields_does_not_travel_and_does_not_count() {
+    let spaced = to_subscription(&format!(r#", {} "payload":1"#, " ".repeat(1_048_000)));
+    assert!(spaced.len() > MOST_BYTES);
+    assert!(read(&spaced, QueueKind::Ingest).is_ok());
+}
