@@ -10,7 +10,7 @@
 //! | `queues` | visibility time-outs, redrive, retention |
 //! | `mappings` | what leads from each queue to its function |
 //! | `functions` | state, and time-out against what an attempt takes |
-//! | `keys` | the three secrets, and the VAPID keys that subscriptions ask for |
+//! | `keys` | the four secrets, and the VAPID keys that subscriptions ask for and the HTTP API lists |
 //! | `clock` | this machine's against the service's |
 //! | `tables` | state, indexes, expiry |
 //! | `waits` | the state machine, and executions that should have ended |

@@ -15,7 +15,8 @@ async fn main() -> Result<(), Error> {
     let (env, settings) = DispatchEnvironment::connect(config).await?;
     let (env, settings, urls) = (&env, &settings, &urls);
     lambda_runtime::run(service_fn(async |event: LambdaEvent<_>| {
-        let response = handler::handle(env, settings, urls, event).await;
+        let publish = async || env.publish_vapid_keys().await;
+        let response = handler::handle(env, settings, urls, publish, event).await;
         env.flush();
         response
     }))

@@ -8,7 +8,13 @@ const BOOTSTRAP: &str = env!("CARGO_BIN_EXE_dispatch");
 async fn everything_that_is_missing_is_named_in_one_message() {
     names_what_is_missing(
         BOOTSTRAP,
-        &["WAIT_STATE_MACHINE_ARN", "VAPID_SUBJECT", "VAPID_SECRET_ID"],
+        &[
+            "WAIT_STATE_MACHINE_ARN",
+            "VAPID_SUBJECT",
+            "VAPID_SECRET_ID",
+            "WEBHOOK_KEY_SECRET_ID",
+            "TOKEN_KEY_SECRET_ID",
+        ],
         &["SPIKE", "API_"],
     )
     .await;
@@ -20,6 +26,8 @@ async fn everything_that_is_bad_is_named_in_one_message_and_no_value_is_printed(
         ("WAIT_STATE_MACHINE_ARN", VALUE),
         ("VAPID_SUBJECT", VALUE),
         ("VAPID_PRIVATE_KEY", VALUE),
+        ("WEBHOOK_KEY", VALUE),
+        ("TOKEN_KEY", VALUE),
         ("EGRESS_ALLOW", VALUE),
         ("SEND_TIMEOUT_SECONDS", VALUE),
         ("WEBHOOK_TIMEOUT_SECONDS", "61"),
