@@ -1,6 +1,7 @@
 //! The HTTP API of the deployed template, through its function URL: a browser subscribes with a token, a sender sends to it and
 //! reads what became of it.
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use redial_adapters::access_dynamo::{Created, DynamoAccess, new_key};
 use redial_core::access::{Credential, Scope, SecretDigest, StoredKey};
 use redial_core::identity::Tenant;
@@ -72,6 +73,13 @@ pub(crate) async fn key(it: &Deployment) -> String {
     key.expose()
 }
 
+/// As it is before the first event after a deployment.
+async fn forget_the_public_keys(it: &Deployment) {
+    let key = |text: &str| AttributeValue::S(text.to_owned());
+    let forgotten = it.dynamodb.delete_item().table_name(&it.description().tables.control);
+    forgotten.key("pk", key("vapid")).key("sk", key("public")).send().await.expect("it is deleted");
+}
+
 #[tokio::test]
 async fn a_browser_subscribes_and_is_sent_to_once_and_leaves() {
     let it = Deployment::up_with(|options| {
@@ -83,6 +91,11 @@ async fn a_browser_subscribes_and_is_sent_to_once_and_leaves() {
     let sender = anybody.showing(&key(&it).await);
 
     assert_eq!(anybody.get("/v1/health").await.1["status"], "ok");
+    forget_the_public_keys(&it).await;
+    assert_eq!(anybody.get("/v1/keys").await.0, 503, "they are not published yet");
+    let event = aws_sdk_lambda::primitives::Blob::new(json!({"publish": "vapid_keys"}).to_string());
+    let published = it.lambda.invoke().function_name(&it.description().functions.dispatch).payload(event);
+    assert_eq!(published.send().await.expect("it runs").function_error(), None);
     let (_, keys) = anybody.get("/v1/keys").await;
     assert_eq!(keys["keys"][0]["public_key"], it.description().vapid_public_key.as_str());
 

@@ -11,7 +11,7 @@ use super::{
 };
 
 /// The variables that name parts of the stack, with the template's outputs that name them too.
-const PARTS: [(&str, &str); 16] = [
+const PARTS: [(&str, &str); 17] = [
     ("INGEST_QUEUE_URL", "IngestQueueUrl"),
     ("BULK_QUEUE_URL", "BulkQueueUrl"),
     ("RETRY_QUEUE_URL", "RetryQueueUrl"),
@@ -27,6 +27,7 @@ const PARTS: [(&str, &str); 16] = [
     ("WAIT_STATE_MACHINE_ARN", "WaitStateMachineArn"),
     ("VAPID_SECRET_ID", "VapidSecretArn"),
     ("WEBHOOK_KEY_SECRET_ID", "WebhookKeySecretId"),
+    ("TOKEN_KEY_SECRET_ID", "TokenKeySecretId"),
     ("ENDPOINT_HASH_SECRET_ID", "EndpointHashSecretArn"),
 ];
 

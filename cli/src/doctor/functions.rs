@@ -99,7 +99,7 @@ mod tests {
 
     use super::{super::stack::tests::deployed, *};
 
-    const COMPLETE: [(&str, &str); 17] = [
+    const COMPLETE: [(&str, &str); 18] = [
         ("INGEST_QUEUE_URL", "https://sqs.example/1/ingest"),
         ("BULK_QUEUE_URL", "https://sqs.example/1/bulk"),
         ("RETRY_QUEUE_URL", "https://sqs.example/1/retry"),
@@ -116,6 +116,7 @@ mod tests {
         ("VAPID_SECRET_ID", "vapid"),
         ("ENDPOINT_HASH_SECRET_ID", "hashes"),
         ("WEBHOOK_KEY_SECRET_ID", "webhooks"),
+        ("TOKEN_KEY_SECRET_ID", "tokens"),
         // It is inside the function, and nowhere here.
         ("EGRESS_CA_FILE", "/no/such/file.pem"),
     ];

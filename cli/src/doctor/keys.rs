@@ -1,4 +1,5 @@
-//! The three secrets: there, readable, and keys. No key is ever shown.
+//! The four secrets: there, readable, and keys; and whether the HTTP API lists the public halves of the VAPID keys that there are.
+//! No private key is ever shown.
 //!
 //! Whom push services may write to (`VAPID_SUBJECT`) is part of the configuration, and told there.
 
@@ -6,8 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::join;
-use redial_adapters::{secrets::Secret, vapid::VapidKeys, webhook_keys::WebhookKeys};
-use redial_core::endpoint::HashKeys;
+use redial_adapters::{
+    public_keys_dynamo::DynamoPublicKeys,
+    secrets::Secret,
+    vapid::VapidKeys,
+    webhook_keys::{self, WebhookKeys},
+};
+use redial_core::{endpoint::HashKeys, ports::PublicKey};
 
 use super::{
     asked::{Trouble, asked},
@@ -30,6 +36,7 @@ struct Key {
 
 const VAPID: Key = Key { what: "VAPID key", value: "VAPID_PRIVATE_KEY", id: "VAPID_SECRET_ID" };
 const WEBHOOKS: Key = Key { what: "webhooks' key", value: "WEBHOOK_KEY", id: "WEBHOOK_KEY_SECRET_ID" };
+const TOKENS: Key = Key { what: "key of browsers' tokens", value: "TOKEN_KEY", id: "TOKEN_KEY_SECRET_ID" };
 const HASHES: Key =
     Key { what: "key of endpoints' hashes", value: "ENDPOINT_HASH_KEY", id: "ENDPOINT_HASH_SECRET_ID" };
 
@@ -40,15 +47,28 @@ pub(super) async fn check(stack: &Stack) -> Report {
         return report;
     };
     let client = aws_sdk_secretsmanager::Client::new(&stack.target.sdk);
-    let (vapid, webhooks, hashes, sample) = join!(
+    let control = stack.target.tables.control.clone();
+    let public = DynamoPublicKeys::new(aws_sdk_dynamodb::Client::new(&stack.target.sdk), control);
+    let (vapid, webhooks, tokens, hashes, published, sample) = join!(
         secret(&client, dispatch, &VAPID),
         secret(&client, dispatch, &WEBHOOKS),
+        secret(&client, dispatch, &TOKENS),
         secret(&client, dispatch, &HASHES),
+        public.published(),
         sample(stack),
     );
     let vapid = parsed(&VAPID, dispatch, vapid, VapidKeys::parse, &mut report);
     parsed(&WEBHOOKS, dispatch, webhooks, WebhookKeys::parse, &mut report);
+    parsed(&TOKENS, dispatch, tokens, webhook_keys::token_keys, &mut report);
     parsed(&HASHES, dispatch, hashes, HashKeys::parse, &mut report);
+    match published {
+        Ok(published) => {
+            if let Some(keys) = &vapid {
+                listed(keys, published.as_deref(), &mut report);
+            }
+        }
+        Err(error) => report.unchecked("which VAPID keys the HTTP API lists", error.to_string()),
+    }
     let looked_at = match (sample, vapid) {
         (Err(trouble), _) => {
             report.trouble("which keys subscriptions ask for", &trouble);
@@ -63,14 +83,34 @@ pub(super) async fn check(stack: &Stack) -> Report {
         }
     };
     report.well(match looked_at {
-        None => "the VAPID key, the webhooks' key and the key of endpoints' hashes can be used".to_owned(),
-        Some(0) => "the three keys can be used; no web push subscription is stored, as far as a sample tells".to_owned(),
+        None => {
+            "the VAPID key, the webhooks' key, and those of browsers' tokens and endpoints' hashes can be used".to_owned()
+        }
+        Some(0) => "the four keys can be used; no web push subscription is stored, as far as a sample tells".to_owned(),
         Some(subscriptions) => format!(
-            "the three keys can be used; every web push subscription of a sample of {subscriptions} asks for one \
+            "the four keys can be used; every web push subscription of a sample of {subscriptions} asks for one \
              that is there"
         ),
     });
     report
+}
+
+/// Whether what the HTTP API lists are the keys that there are. What was rotated is published at once, and all else within minutes.
+fn listed(keys: &VapidKeys, published: Option<&[PublicKey]>, report: &mut Report) {
+    const ADVICE: &str = "dispatch publishes the public keys every five minutes: if this stays so, look at its log for why it cannot, \
+                          and at its schedule in EventBridge";
+    let Some(published) = published else {
+        let found = "the public VAPID keys were never published: browsers that ask the HTTP API for them are answered 503";
+        return report.fault(found, ADVICE);
+    };
+    let is_listed = keys.published().zip(published).all(|(key, listed)| {
+        *key.id == listed.id
+            && key.public_base64url == listed.public_base64url
+            && key.is_current == listed.is_current
+    });
+    if !is_listed || keys.ids().count() != published.len() {
+        report.warning("the HTTP API lists other VAPID keys than those in the secret", ADVICE);
+    }
 }
 
 /// A key's text; `None` where the environment names none, which is told as a fault of the configuration.
@@ -197,6 +237,37 @@ mod tests {
         let found = found(report);
         assert!(found.len() == 1 && found[0].contains("VAPID key cannot be used"), "{found:?}");
         assert!(!found[0].contains("s3cret"), "{found:?}");
+    }
+
+    #[test]
+    fn public_keys_that_are_not_those_of_the_secret_are_found() {
+        let key = |byte: u8| {
+            use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+            URL_SAFE_NO_PAD.encode([byte; 32])
+        };
+        let keys = |text: &str| VapidKeys::parse(text).expect("keys");
+        let of = |keys: &VapidKeys| -> Vec<PublicKey> {
+            let public = |key: redial_adapters::vapid::PublishedKey<'_>| PublicKey {
+                id: key.id.clone(),
+                public_base64url: key.public_base64url.to_owned(),
+                is_current: key.is_current,
+            };
+            keys.published().map(public).collect()
+        };
+        let both = |current| {
+            let (a, b) = (key(1), key(2));
+            keys(&format!(r#"{{"default":"a","current":"{current}","keys":{{"a":"{a}","b":"{b}"}}}}"#))
+        };
+        let told = |published: Option<&[PublicKey]>| {
+            let mut report = Report::new("keys");
+            listed(&both("b"), published, &mut report);
+            found(report).concat()
+        };
+        assert_eq!(told(Some(&of(&both("b")))), "");
+        assert!(told(None).contains("were never published"));
+        for other in [both("a"), keys(&format!(r#"{{"default":"b","keys":{{"b":"{}"}}}}"#, key(2)))] {
+            assert!(told(Some(&of(&other))).contains("lists other VAPID keys"));
+        }
     }
 
     #[test]

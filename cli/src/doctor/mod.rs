@@ -14,7 +14,7 @@
 //! | `functions` | state, and time-out against what an attempt takes |
 //! | `recursion` | whether Lambda would stop a long chain of retries |
 //! | `architecture` | the functions' processor against what failed to start |
-//! | `keys` | the three secrets, and the VAPID keys that subscriptions ask for |
+//! | `keys` | the four secrets, and the VAPID keys that subscriptions ask for and the HTTP API lists |
 //! | `encryption` | KMS keys that queues and secrets are encrypted with |
 //! | `clock` | this machine's against the service's |
 //! | `tables` | state, indexes, expiry |

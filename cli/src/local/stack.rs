@@ -85,9 +85,10 @@ impl Stack {
             }
         };
         let pid = emulator.as_ref().map(EmulatorProcess::pid);
-        let description = Description::from_outputs(&endpoint, &outputs, events, pid, vapid.public)?;
+        let description = Description::from_outputs(&endpoint, &outputs, events, pid, vapid.public.clone())?;
+        let dynamodb = aws_sdk_dynamodb::Client::new(&sdk);
+        vapid.publish(&dynamodb, &description.tables).await?;
         if emulator.is_some() {
-            let dynamodb = aws_sdk_dynamodb::Client::new(&sdk);
             emulator_differences::switch_on_expiry(&dynamodb, &description.tables).await?;
             let lambda = aws_sdk_lambda::Client::new(&sdk);
             emulator_differences::allow_recursion(&lambda, &template, &description.functions).await?;

@@ -1,8 +1,8 @@
 //! The VAPID keys that a local stack signs with: those in the environment, or a new one.
 
-use redial_adapters::vapid::VapidKeys;
+use redial_adapters::{public_keys_dynamo::DynamoPublicKeys, vapid::VapidKeys};
 
-use super::LocalError;
+use super::{LocalError, Tables, call};
 use crate::rotation::new_key::NewKey;
 
 /// Private keys as text and the public key that new subscribers are given.
@@ -26,6 +26,17 @@ impl VapidKey {
         let (_, current) =
             keys.get(Some(keys.current_id())).expect("invariant: the current key is one of the keys");
         Ok(Self { private: text.trim().to_owned(), public: current.public_base64url().to_owned() })
+    }
+
+    /// Does at once what dispatch does some time after a deployment: publishes the public halves, which the HTTP API lists.
+    pub(super) async fn publish(
+        &self,
+        dynamodb: &aws_sdk_dynamodb::Client,
+        tables: &Tables,
+    ) -> Result<(), LocalError> {
+        let keys = VapidKeys::parse(&self.private).map_err(LocalError::VapidKey)?;
+        let public = DynamoPublicKeys::new(dynamodb.clone(), tables.control.clone());
+        public.publish(&keys).await.map_err(call("UpdateItem"))
     }
 }
 

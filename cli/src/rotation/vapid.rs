@@ -2,8 +2,12 @@
 //!
 //! Two operators may rotate at the same time: then whoever is second adds a key to what the first has written, and no key
 //! is lost. Workers need not be told: one that meets an id that it does not know reads the secret again.
+//!
+//! The HTTP API cannot read the secret. What it lists is published here after each change; where that fails, dispatch does it some
+//! minutes later, so that a change of keys does not depend on it.
 
 use redial_adapters::{
+    public_keys_dynamo::DynamoPublicKeys,
     secrets::Secret,
     vapid::{NotRetired, VapidDocument, VapidKeys, VapidKeysError},
 };
@@ -13,7 +17,7 @@ use super::{
     functions::{Function, KeyPlace},
     secret::{KeysSecret, Version},
 };
-use crate::{failure::Failure, target::Target};
+use crate::{failure::Failure, target::Target, terminal::say};
 
 const VALUE: &str = "VAPID_PRIVATE_KEY";
 const ID: &str = "VAPID_SECRET_ID";
@@ -45,15 +49,18 @@ enum NotChanged {
     Lost { id: String, missing: String },
 }
 
-/// The secret with a stack's VAPID keys.
+/// The secret with a stack's VAPID keys, and the row with their public halves.
 #[derive(Debug)]
-pub(crate) struct VapidSecret(KeysSecret);
+pub(crate) struct VapidSecret {
+    secret: KeysSecret,
+    public: DynamoPublicKeys,
+}
 
 impl VapidSecret {
     /// That of a stack.
     pub(crate) async fn of(target: &Target) -> Result<Self, Failure> {
         match Function::dispatch(target).await?.key_place(VALUE, ID) {
-            KeyPlace::Secret(id) => Ok(Self(KeysSecret::new(target, &id))),
+            KeyPlace::Secret(id) => Ok(Self { secret: KeysSecret::new(target, &id), public: public(target) }),
             KeyPlace::Environment => Err(NotChanged::Environment.into()),
             KeyPlace::Nowhere => Err(NotChanged::Nowhere.into()),
         }
@@ -61,12 +68,22 @@ impl VapidSecret {
 
     /// Its name or ARN.
     pub(crate) fn id(&self) -> &str {
-        &self.0.id
+        &self.secret.id
     }
 
     /// The keys as they are.
     pub(crate) async fn keys(&self) -> Result<VapidKeys, Failure> {
         Ok(self.read().await?.2)
+    }
+
+    /// Publishes the public halves, which the HTTP API lists.
+    async fn publish(&self, keys: &VapidKeys) {
+        if let Err(error) = self.public.publish(keys).await {
+            say(&format!(
+                "the HTTP API lists the keys as they were, because the public ones could not be published ({error}): dispatch \
+                 publishes them within five minutes"
+            ));
+        }
     }
 
     /// With this key beside the others, and the current one from now on.
@@ -84,8 +101,8 @@ impl VapidSecret {
     }
 
     async fn read(&self) -> Result<(Version, VapidDocument, VapidKeys), Failure> {
-        let version = self.0.read().await?;
-        let unusable = |error| NotChanged::Unusable { id: self.0.id.clone(), error };
+        let version = self.secret.read().await?;
+        let unusable = |error| NotChanged::Unusable { id: self.secret.id.clone(), error };
         let document = VapidDocument::parse(version.text.expose()).map_err(unusable)?;
         let keys = document.keys().map_err(unusable)?;
         Ok((version, document, keys))
@@ -100,10 +117,12 @@ impl VapidSecret {
             let document = change(document)?;
             let wanted = document.keys().map_err(|error| {
                 // It was readable before, so what was added is not.
-                NotChanged::Unusable { id: self.0.id.clone(), error }
+                NotChanged::Unusable { id: self.secret.id.clone(), error }
             })?;
-            if self.0.exchange(&version, &document.written()).await? {
-                return self.as_written(&wanted).await;
+            if self.secret.exchange(&version, &document.written()).await? {
+                let keys = self.as_written(&wanted).await?;
+                self.publish(&keys).await;
+                return Ok(keys);
             }
         }
         Err(NotChanged::Overtaken.into())
@@ -117,8 +136,12 @@ impl VapidSecret {
         if missing.is_empty() {
             return Ok(keys);
         }
-        Err(NotChanged::Lost { id: self.0.id.clone(), missing: missing.join(", ") }.into())
+        Err(NotChanged::Lost { id: self.secret.id.clone(), missing: missing.join(", ") }.into())
     }
+}
+
+fn public(target: &Target) -> DynamoPublicKeys {
+    DynamoPublicKeys::new(aws_sdk_dynamodb::Client::new(&target.sdk), target.tables.control.clone())
 }
 
 /// That there is no such key is a matter of what was given; all else was refused.

@@ -43,6 +43,12 @@ pub(crate) async fn both_keys_sign_each_for_its_own_and_the_old_one_goes_when_no
     assert_eq!((&row(&rotated, "default")["active"], &row(&rotated, "k2")["active"]), (&json!(1), &json!(0)));
     assert_eq!(row(&rotated, "k2")["public_key"], new.as_str());
     assert_eq!(world.labels(SECRET).await, ["AWSCURRENT", "AWSPREVIOUS"], "no label of ours is left");
+    let listed = world.listed_keys().await;
+    assert_eq!(
+        (&listed["current"], &listed["keys"][1]["public_key"]),
+        (&json!("k2"), &json!(new)),
+        "{listed}"
+    );
 
     // The workers are warm, and have read the secret before.
     let late = world.subscribed("late", &new, Some("k2"));
@@ -131,6 +137,9 @@ async fn what_nobody_needs_is_retired(world: &World) {
     world.forget_subscription("early").await;
     let retired = world.answer(&["vapid", "retire", "default", "--yes"]);
     assert_eq!(retired["default"], retired["current"], "it takes the place of the default");
+    // What was listed before stands for half a minute in a worker that was asked.
+    let listed = world.published_ids().await;
+    assert!(!listed.contains(&"default".to_owned()) && listed.contains(&"k2".to_owned()), "{listed:?}");
     let left = retired["keys"].as_array().expect("ids");
     assert!(!left.contains(&json!("default")) && left.contains(&json!("k2")), "{retired}");
     // A subscription whose key is not there is told.

@@ -16,6 +16,7 @@ use aws_sdk_sqs::types::QueueAttributeName;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use noted::note;
 use redial::local::{Options, Stack};
+use redial_adapters::public_keys_dynamo::DynamoPublicKeys;
 use redial_testkit::push_service::{PushService, Received, Subscriber};
 use serde_json::{Value, json};
 
@@ -201,6 +202,23 @@ impl World {
         let payload = aws_sdk_lambda::primitives::Blob::new(json!({"sweep": "prune"}).to_string());
         let invoked = lambda.invoke().function_name(cleanup).payload(payload).send().await.expect("it runs");
         assert_eq!(invoked.function_error(), None);
+    }
+
+    /// What the HTTP API answers to a browser that asks for keys.
+    pub(crate) async fn listed_keys(&self) -> Value {
+        let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build();
+        let api = self.stack.description().api_url.as_deref().expect("the stack has an API");
+        let asked = http.expect("a client for plain http").get(format!("{api}/v1/keys"));
+        let answer = asked.send().await.expect("it answers").text().await.expect("text");
+        serde_json::from_str(&answer).unwrap_or_else(|error| panic!("{error}: {answer}"))
+    }
+
+    /// The ids of the keys that are published for it.
+    pub(crate) async fn published_ids(&self) -> Vec<String> {
+        let dynamodb = aws_sdk_dynamodb::Client::new(&self.stack.sdk_config());
+        let control = self.stack.description().tables.control.clone();
+        let public = DynamoPublicKeys::new(dynamodb, control).published().await.expect("it can be read");
+        public.expect("published").into_iter().map(|key| key.id.as_str().to_owned()).collect()
     }
 
     /// Neither a command nor a function has printed any of these.

@@ -6,12 +6,14 @@ const BOOTSTRAP: &str = env!("CARGO_BIN_EXE_cleanup");
 
 #[tokio::test]
 async fn everything_that_is_missing_is_named_in_one_message() {
-    names_what_is_missing(BOOTSTRAP, &[], &["VAPID", "STATE_MACHINE"]).await;
+    names_what_is_missing(BOOTSTRAP, &["WEBHOOK_KEY_SECRET_ID"], &["VAPID", "STATE_MACHINE", "TOKEN_KEY"])
+        .await;
 }
 
 #[tokio::test]
 async fn everything_that_is_bad_is_named_in_one_message_and_no_value_is_printed() {
     let own = [
+        ("WEBHOOK_KEY", VALUE),
         ("SPIKE_WINDOW_SECONDS", "0"),
         ("SPIKE_AT_LEAST", VALUE),
         ("SPIKE_SHARE", "1.5"),

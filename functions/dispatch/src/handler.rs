@@ -1,38 +1,66 @@
-//! From an SQS event to a batch, and from its result to a partial batch response.
+//! From an SQS event to a batch, and from its result to a partial batch response. And from a schedule's event, or that of a
+//! deployment, to publishing the public keys.
 
-use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
+use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsMessage};
 use lambda_runtime::{Context, Error, LambdaEvent};
 use redial_adapters::environment::{DispatchStart, InitError};
 use redial_adapters::outbox_sqs::QueueUrls;
 use redial_core::deliver::{Body, Incoming, Invocation, Settings, deliver};
 use redial_core::ports::{Environment, Receipt};
 use redial_core::time::Timestamp;
+use serde::Deserialize;
 
-/// Deals with one event. `Err` only where the event itself makes no sense: then all of it comes back.
+/// An event of either kind. No untagged enum: that would copy each batch once more.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Event {
+    /// A mapping's.
+    #[serde(rename = "Records")]
+    records: Option<Vec<SqsMessage>>,
+    /// A schedule's, or a deployment's.
+    publish: Option<Publish>,
+}
+
+/// What is published.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Publish {
+    /// The public halves of the VAPID keys.
+    VapidKeys,
+}
+
+/// Deals with one event. `Err` only where the event itself makes no sense: then all of it comes back; or where the keys could not be
+/// published.
 pub(crate) async fn handle<E: Environment>(
     env: &E,
     settings: &Settings,
     urls: &QueueUrls,
-    event: LambdaEvent<SqsEvent>,
+    publish: impl AsyncFnOnce() -> Result<(), Error>,
+    event: LambdaEvent<Event>,
 ) -> Result<SqsBatchResponse, Error> {
+    if let Some(Publish::VapidKeys) = event.payload.publish {
+        publish().await?;
+        return Ok(SqsBatchResponse::default());
+    }
+    let records = event.payload.records.ok_or("an event that is neither SQS's nor a schedule's")?;
     let invocation = invocation(&event.context);
-    let batch = batch(event.payload, urls)?;
+    let batch = batch(records, urls)?;
     Ok(partial(deliver(env, settings, &invocation, batch).await))
 }
 
-/// Deals with one event of a worker whose keys are out of reach: all of it comes back, later each time.
+/// Deals with one event of a worker whose keys are out of reach: all of a batch comes back, later each time.
 pub(crate) async fn set_back(
     start: &DispatchStart,
     urls: &QueueUrls,
-    event: LambdaEvent<SqsEvent>,
-    error: &InitError,
+    event: LambdaEvent<Event>,
+    error: InitError,
 ) -> Result<SqsBatchResponse, Error> {
-    let batch = batch(event.payload, urls)?;
-    Ok(partial(start.set_back(&batch, error).await))
+    let Some(records) = event.payload.records else { return Err(error) };
+    let batch = batch(records, urls)?;
+    Ok(partial(start.set_back(&batch, &error).await))
 }
 
-fn batch(event: SqsEvent, urls: &QueueUrls) -> Result<Vec<Incoming>, Error> {
-    event.records.into_iter().map(|record| incoming(record, urls)).collect()
+fn batch(records: Vec<SqsMessage>, urls: &QueueUrls) -> Result<Vec<Incoming>, Error> {
+    records.into_iter().map(|record| incoming(record, urls)).collect()
 }
 
 fn partial(back: Vec<String>) -> SqsBatchResponse {
@@ -127,13 +155,39 @@ mod tests {
         )
     }
 
+    fn batch(records: Vec<SqsMessage>) -> Event {
+        Event { records: Some(records), publish: None }
+    }
+
+    /// Nothing is published.
+    async fn batches_only() -> Result<(), Error> {
+        panic!("a batch publishes nothing")
+    }
+
+    #[tokio::test]
+    async fn a_schedule_s_event_publishes_the_public_keys_and_sends_nothing() {
+        let world = world();
+        let handle = async |publish: Result<(), Error>, text: &str| {
+            let event = serde_json::from_str(text).expect("an event");
+            let event = LambdaEvent::new(event, Context::default());
+            handle(&world, &settings(), &urls(), async || publish, event).await
+        };
+        let event = r#"{"publish":"vapid_keys"}"#;
+        let response = handle(Ok(()), event).await.expect("published");
+        assert!(response.batch_item_failures.is_empty());
+        assert!(handle(Err("no secret".into()), event).await.is_err(), "Lambda is to try it again");
+        assert!(handle(Err("is not asked for".into()), r#"{"Records":[]}"#).await.is_ok());
+        assert!(handle(Ok(()), "{}").await.is_err());
+        assert!(serde_json::from_str::<Event>(r#"{"publish":"private_keys"}"#).is_err());
+    }
+
     async fn invoke(world: &World, request_id: &str, records: Vec<SqsMessage>) -> Vec<String> {
-        let mut event = SqsEvent::default();
-        event.records = records;
+        let event = batch(records);
         let mut context = Context::default();
         context.request_id = request_id.to_owned();
         context.deadline = u64::try_from(world.now().as_ms()).expect("after 1970") + 30_000;
-        let response = handle(world, &settings(), &urls(), LambdaEvent::new(event, context)).await;
+        let response =
+            handle(world, &settings(), &urls(), batches_only, LambdaEvent::new(event, context)).await;
         let failures = response.expect("the event makes sense").batch_item_failures;
         failures.into_iter().map(|failure| failure.item_identifier).collect()
     }
@@ -172,12 +226,12 @@ mod tests {
     #[tokio::test]
     async fn an_invocation_without_time_for_an_attempt_admits_nothing() {
         let world = world();
-        let mut event = SqsEvent::default();
-        event.records = vec![record(0, message(0))];
+        let event = batch(vec![record(0, message(0))]);
         let mut context = Context::default();
         context.request_id = "late".to_owned();
         context.deadline = u64::try_from(world.now().as_ms()).expect("after 1970") + 5_000;
-        let response = handle(&world, &settings(), &urls(), LambdaEvent::new(event, context)).await;
+        let response =
+            handle(&world, &settings(), &urls(), batches_only, LambdaEvent::new(event, context)).await;
         assert_eq!(response.expect("the event makes sense").batch_item_failures.len(), 1);
         assert!(world.state().ledger.is_empty());
         assert!(matches!(world.state().come_back.as_slice(), [(_, 0..=5)]));
@@ -191,10 +245,8 @@ mod tests {
         let mut nameless = record(0, message(0));
         nameless.message_id = Some(String::new());
         for bad in [strange, nameless] {
-            let mut event = SqsEvent::default();
-            event.records = vec![bad];
-            let event = LambdaEvent::new(event, Context::default());
-            assert!(handle(&world, &settings(), &urls(), event).await.is_err());
+            let event = LambdaEvent::new(batch(vec![bad]), Context::default());
+            assert!(handle(&world, &settings(), &urls(), batches_only, event).await.is_err());
         }
         assert!(world.state().sent.is_empty());
     }

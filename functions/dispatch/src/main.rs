@@ -16,11 +16,12 @@ async fn main() -> Result<(), Error> {
     let (start, urls) = (&start, &urls);
     lambda_runtime::run(service_fn(async |event: LambdaEvent<_>| match start.ready().await {
         Ok((env, settings)) => {
-            let response = handler::handle(env, settings, urls, event).await;
+            let publish = async || env.publish_vapid_keys().await;
+            let response = handler::handle(env, settings, urls, publish, event).await;
             env.flush();
             response
         }
-        Err(error) => handler::set_back(start, urls, event, &error).await,
+        Err(error) => handler::set_back(start, urls, event, error).await,
     }))
     .await
 }

@@ -13,7 +13,13 @@ const BOOTSTRAP: &str = env!("CARGO_BIN_EXE_dispatch");
 async fn everything_that_is_missing_is_named_in_one_message() {
     names_what_is_missing(
         BOOTSTRAP,
-        &["WAIT_STATE_MACHINE_ARN", "VAPID_SUBJECT", "VAPID_SECRET_ID"],
+        &[
+            "WAIT_STATE_MACHINE_ARN",
+            "VAPID_SUBJECT",
+            "VAPID_SECRET_ID",
+            "WEBHOOK_KEY_SECRET_ID",
+            "TOKEN_KEY_SECRET_ID",
+        ],
         &["SPIKE", "API_"],
     )
     .await;
@@ -25,6 +31,8 @@ async fn everything_that_is_bad_is_named_in_one_message_and_no_value_is_printed(
         ("WAIT_STATE_MACHINE_ARN", VALUE),
         ("VAPID_SUBJECT", VALUE),
         ("VAPID_PRIVATE_KEY", VALUE),
+        ("WEBHOOK_KEY", VALUE),
+        ("TOKEN_KEY", VALUE),
         ("EGRESS_ALLOW", VALUE),
         ("SEND_TIMEOUT_SECONDS", VALUE),
         ("WEBHOOK_TIMEOUT_SECONDS", "61"),
@@ -57,6 +65,7 @@ async fn while_its_keys_are_out_of_reach_messages_come_back_one_by_one() {
         ("CONTROL_TABLE", "control".to_owned()),
         ("ENDPOINT_HASH_SECRET_ID", "hash".to_owned()),
         ("WEBHOOK_KEY_SECRET_ID", "webhooks".to_owned()),
+        ("TOKEN_KEY_SECRET_ID", "tokens".to_owned()),
         ("VAPID_SECRET_ID", "vapid".to_owned()),
         ("VAPID_SUBJECT", "mailto:push@shop.example".to_owned()),
         ("WAIT_STATE_MACHINE_ARN", "arn:aws:states:us-east-1:123456789012:stateMachine:wait".to_owned()),

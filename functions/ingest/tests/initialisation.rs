@@ -6,14 +6,18 @@ const BOOTSTRAP: &str = env!("CARGO_BIN_EXE_ingest");
 
 #[tokio::test]
 async fn everything_that_is_missing_is_named_in_one_message() {
-    names_what_is_missing(BOOTSTRAP, &["VAPID_SECRET_ID"], &["WAIT_STATE_MACHINE_ARN", "VAPID_SUBJECT"])
-        .await;
+    names_what_is_missing(
+        BOOTSTRAP,
+        &["TOKEN_KEY_SECRET_ID"],
+        &["WAIT_STATE_MACHINE_ARN", "VAPID_SUBJECT", "VAPID_SECRET_ID", "WEBHOOK_KEY_SECRET_ID"],
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn everything_that_is_bad_is_named_in_one_message_and_no_value_is_printed() {
     let own = [
-        ("VAPID_PRIVATE_KEY", VALUE),
+        ("TOKEN_KEY", VALUE),
         ("EGRESS_ALLOW", VALUE),
         ("PUSH_HOSTS", "a_b"),
         ("API_CORS_ORIGINS", VALUE),

@@ -13,6 +13,7 @@
 //! | `origins` | origin | an origin that has a state |
 //! | `limits` | `origin#<origin>`, `tenant#<tenant>` | a limit that an operator has set |
 //! | `bucket#<part of a bucket>` | `slots` | from when slots under a limit are free |
+//! | `vapid` | `public` | the public VAPID keys: see [`crate::public_keys_dynamo`] |
 //! | `access#…`, `access-of#<tenant>`, `access-tenants` | | API keys: see [`crate::access_dynamo`] |
 
 use std::time::Duration;

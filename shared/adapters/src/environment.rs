@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use aws_config::SdkConfig;
 use rand::RngExt;
+use redial_core::access::TokenKeys;
 use redial_core::endpoint::HashKeys;
 use redial_core::metric::Metric;
 use redial_core::policy::catalogue;
@@ -27,15 +28,16 @@ use crate::outbox_sqs::SqsOutbox;
 use crate::parked_dynamo::DynamoParking;
 use crate::policies_dynamo::DynamoPolicies;
 use crate::protection_dynamo::DynamoProtection;
+use crate::public_keys_dynamo::DynamoPublicKeys;
 use crate::seal::DefaultSealer;
 use crate::secrets::{CachedSecrets, Secret, SecretSource, SecretsManager};
 use crate::subscriptions_dynamo::DynamoSubscriptions;
 use crate::system::System;
 use crate::telemetry::JsonTelemetry;
-use crate::vapid::{VapidKeySource, VapidSigner};
+use crate::vapid::{LoadVapidKeys, VapidKeySource, VapidSigner};
 use crate::waits_sfn::SfnWaits;
 use crate::web_push_sender::WebPushSender;
-use crate::webhook_keys::WebhookKeys;
+use crate::webhook_keys::{self, WebhookKeys};
 use crate::webhook_sender::StandardWebhookSender;
 use crate::write_units::WriteUnits;
 
@@ -85,12 +87,14 @@ struct Shared {
     parking: DynamoParking,
     control: DynamoControl,
     policies: DynamoPolicies,
+    public_keys: DynamoPublicKeys,
     protection: DynamoProtection,
     dead_letters: DynamoDeadLetters,
 }
 
 impl Shared {
-    fn connect(aws: Aws, stack: &StackConfig, webhook_keys: WebhookKeys) -> Self {
+    /// Without `webhook_keys`, receivers' secrets stay sealed.
+    fn connect(aws: Aws, stack: &StackConfig, webhook_keys: Option<WebhookKeys>) -> Self {
         let Aws { sdk, calls } = aws;
         let units = WriteUnits::default();
         let sqs = aws_sdk_sqs::config::Builder::from(&sdk).interceptor(calls.clone()).build();
@@ -116,6 +120,7 @@ impl Shared {
             dead_letters: DynamoDeadLetters::new(dynamo.clone(), tables.dead_letters.clone())
                 .metered(units.clone()),
             protection: DynamoProtection::new(dynamo.clone(), tables.control.clone()).metered(units.clone()),
+            public_keys: DynamoPublicKeys::new(dynamo.clone(), tables.control.clone()),
             policies: DynamoPolicies::new(dynamo, tables.control.clone(), stack.policy_max_age),
             control,
             calls,
@@ -145,15 +150,25 @@ async fn keys<K, E: std::fmt::Display>(
     parse(secret.expose()).map_err(|error| format!("the key that {what} cannot be used: {error}").into())
 }
 
-/// What all functions read of secrets.
-async fn stack_keys(
-    stack: &StackConfig,
-    secrets: &SecretsManager,
-) -> Result<(HashKeys, WebhookKeys), InitError> {
-    futures_util::try_join!(
-        keys(&stack.hash_key, secrets, "endpoints are hashed with", HashKeys::parse),
-        keys(&stack.webhook_key, secrets, "webhooks' secrets are sealed with", WebhookKeys::parse),
-    )
+async fn hash_keys(stack: &StackConfig, secrets: &SecretsManager) -> Result<HashKeys, InitError> {
+    keys(&stack.hash_key, secrets, "endpoints are hashed with", HashKeys::parse).await
+}
+
+async fn webhook_keys(location: &SecretLocation, secrets: &SecretsManager) -> Result<WebhookKeys, InitError> {
+    keys(location, secrets, "webhooks' secrets are sealed with", WebhookKeys::parse).await
+}
+
+async fn token_keys(location: &SecretLocation, secrets: &SecretsManager) -> Result<TokenKeys, InitError> {
+    keys(location, secrets, "browsers' tokens are made with", webhook_keys::token_keys).await
+}
+
+fn vapid_source(location: &SecretLocation, secrets: &SecretsManager) -> VapidKeySource<SecretsManager> {
+    match location {
+        SecretLocation::Value(secret) => VapidKeySource::Environment(secret.clone()),
+        SecretLocation::SecretsManager(id) => {
+            VapidKeySource::SecretsManager { secrets: CachedSecrets::new(secrets.clone()), id: id.clone() }
+        }
+    }
 }
 
 type Sender = WebPushSender<DefaultSealer, VapidKeySource<SecretsManager>, System>;
@@ -165,6 +180,8 @@ pub struct DispatchEnvironment {
     sender: Sender,
     webhooks: StandardWebhookSender<System>,
     waits: SfnWaits,
+    /// Read anew each time that the public halves are published.
+    vapid: VapidKeySource<SecretsManager>,
     /// Lives as long as the process: it remembers.
     guard: Guard,
 }
@@ -173,15 +190,14 @@ impl DispatchEnvironment {
     /// Builds the clients and loads the keys, all at once.
     async fn connect(aws: Aws, config: DispatchConfig) -> Result<(Self, deliver::Settings), InitError> {
         let secrets = aws.secrets();
-        let source = match config.vapid_keys {
-            SecretLocation::Value(secret) => VapidKeySource::Environment(secret),
-            SecretLocation::SecretsManager(id) => {
-                VapidKeySource::SecretsManager { secrets: CachedSecrets::new(secrets.clone()), id }
-            }
-        };
+        let source = vapid_source(&config.vapid_keys, &secrets);
         let signer = async { Ok(VapidSigner::start(source, config.vapid_subject).await?) };
-        let ((hash_keys, webhook_keys), signer) =
-            futures_util::try_join!(stack_keys(&config.stack, &secrets), signer)?;
+        let (hash_keys, webhook_keys, token_keys, signer) = futures_util::try_join!(
+            hash_keys(&config.stack, &secrets),
+            webhook_keys(&config.webhook_key, &secrets),
+            token_keys(&config.token_key, &secrets),
+            signer,
+        )?;
         let egress = |connect_timeout, total_timeout| {
             Egress::new(EgressConfig {
                 connect_timeout,
@@ -198,12 +214,13 @@ impl DispatchEnvironment {
             egress_allow: config.egress_allow.origins().cloned().collect(),
             hash_keys,
             lease_margin: config.lease_margin,
-            token_keys: webhook_keys.token_keys(),
+            token_keys,
         };
         let sfn = aws_sdk_sfn::config::Builder::from(&aws.sdk).interceptor(aws.calls.clone()).build();
         let sfn = aws_sdk_sfn::Client::from_conf(sfn);
         let it = Self {
-            shared: Shared::connect(aws, &config.stack, webhook_keys.clone()),
+            vapid: vapid_source(&config.vapid_keys, &secrets),
+            shared: Shared::connect(aws, &config.stack, Some(webhook_keys.clone())),
             sender: WebPushSender::new(DefaultSealer::new(), signer, pushes, System),
             webhooks: StandardWebhookSender::new(webhook_keys, webhooks, System),
             waits: SfnWaits::new(sfn, config.state_machine_arn, config.stack.queues),
@@ -211,6 +228,12 @@ impl DispatchEnvironment {
             guard: Guard::new(config.protection, System.rng().random()),
         };
         Ok((it, settings))
+    }
+
+    /// Reads the VAPID keys as they are now, and publishes their public halves, which the HTTP API lists.
+    pub async fn publish_vapid_keys(&self) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let keys = self.vapid.load().await?;
+        Ok(self.shared.public_keys.publish(&keys).await?)
     }
 
     /// Writes the invocation's metrics.
@@ -301,14 +324,18 @@ impl CleaningEnvironment {
     /// Builds the clients and loads the keys.
     pub async fn connect(config: CleanupConfig) -> Result<(Self, cleanup::Settings), InitError> {
         let aws = Aws::find().await?;
-        let (hash_keys, webhook_keys) = stack_keys(&config.stack, &aws.secrets()).await?;
+        let secrets = aws.secrets();
+        let (hash_keys, webhook_keys) = futures_util::try_join!(
+            hash_keys(&config.stack, &secrets),
+            webhook_keys(&config.webhook_key, &secrets),
+        )?;
         let settings = cleanup::Settings {
             hash_keys,
             guard: config.guard,
             late_after: config.late_after,
             switched_off_after: config.switched_off_after,
         };
-        Ok((Self { shared: Shared::connect(aws, &config.stack, webhook_keys) }, settings))
+        Ok((Self { shared: Shared::connect(aws, &config.stack, Some(webhook_keys)) }, settings))
     }
 
     /// Writes the invocation's metrics.

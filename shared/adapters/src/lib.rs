@@ -35,6 +35,7 @@ pub mod parked_dynamo;
 mod partiql;
 pub mod policies_dynamo;
 pub mod protection_dynamo;
+pub mod public_keys_dynamo;
 mod query;
 mod remembered;
 mod request_token;

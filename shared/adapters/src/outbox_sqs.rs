@@ -4,7 +4,6 @@
 //! own.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{ChangeMessageVisibilityBatchRequestEntry, SendMessageBatchRequestEntry};
@@ -12,7 +11,6 @@ use futures_util::future::join_all;
 use redial_core::lane::Lane;
 use redial_core::message::QueueKind;
 use redial_core::ports::{Outbox, Outgoing, PortError, Queue, Receipt};
-use tokio::sync::OnceCell;
 
 use crate::aws_error;
 
@@ -81,6 +79,13 @@ impl QueueArn {
         let whole = !region.is_empty() && is_account && is_name;
         whole.then(|| Self { name: (*name).to_owned(), account: (*account).to_owned() })
     }
+
+    /// Its URL, made of that of a queue of the stack's own: both are in one region, so all but account and name is the same.
+    /// Asking SQS for it would take a right that the owner in another account would have to give.
+    fn url_beside(&self, own: &str) -> String {
+        let host = own.rsplitn(3, '/').nth(2).unwrap_or(own);
+        format!("{host}/{}/{}", self.account, self.name)
+    }
 }
 
 /// SQS.
@@ -88,14 +93,8 @@ impl QueueArn {
 pub struct SqsOutbox {
     client: Client,
     urls: QueueUrls,
-    events: Option<Events>,
-}
-
-/// The producers' queue of events. Its URL is asked for when the first event is sent.
-#[derive(Clone, Debug)]
-struct Events {
-    queue: QueueArn,
-    url: Arc<OnceCell<String>>,
+    /// The URL of the producers' queue of events.
+    events: Option<String>,
 }
 
 impl SqsOutbox {
@@ -107,31 +106,20 @@ impl SqsOutbox {
     /// With this queue of events.
     #[must_use]
     pub fn telling(mut self, events: Option<QueueArn>) -> Self {
-        self.events = events.map(|queue| Events { queue, url: Arc::default() });
+        self.events = events.map(|queue| queue.url_beside(&self.urls.ingest));
         self
     }
 
-    async fn url_of(&self, queue: Queue) -> Result<&str, PortError> {
+    fn url_of(&self, queue: Queue) -> Result<&str, PortError> {
         match queue {
             Queue::Ingest(lane) => Ok(self.urls.source(lane, QueueKind::Ingest)),
             Queue::Retry(lane) => Ok(self.urls.retry_of(lane)),
             Queue::DeadLetters => Ok(&self.urls.dead_letters),
-            Queue::Events => self.url_of_events().await,
+            Queue::Events => {
+                let url = self.events.as_deref();
+                url.ok_or_else(|| aws_error::of_code("SendMessageBatch", "NoQueueOfEvents"))
+            }
         }
-    }
-
-    async fn url_of_events(&self) -> Result<&str, PortError> {
-        const OPERATION: &str = "GetQueueUrl";
-        let Some(Events { queue, url }) = &self.events else {
-            return Err(aws_error::of_code(OPERATION, "NoQueueOfEvents"));
-        };
-        let ask = || async {
-            let call = self.client.get_queue_url().queue_name(&queue.name);
-            let answer = call.queue_owner_aws_account_id(&queue.account).send().await;
-            let answer = answer.map_err(|error| aws_error::of_call(OPERATION, &error))?;
-            answer.queue_url.ok_or_else(|| aws_error::of_code(OPERATION, "NoUrl"))
-        };
-        url.get_or_try_init(ask).await.map(String::as_str)
     }
 
     async fn send_batch(
@@ -140,7 +128,7 @@ impl SqsOutbox {
         batch: Vec<(usize, Outgoing)>,
     ) -> Vec<(usize, Result<(), PortError>)> {
         const OPERATION: &str = "SendMessageBatch";
-        let url = match self.url_of(queue).await {
+        let url = match self.url_of(queue) {
             Ok(url) => url,
             Err(error) => return batch.into_iter().map(|(at, _)| (at, Err(error.clone()))).collect(),
         };
@@ -246,9 +234,15 @@ fn batches(messages: Vec<Outgoing>) -> Vec<(Queue, Vec<(usize, Outgoing)>)> {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use http_body_util::Full;
     use redial_core::route::DelaySeconds;
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::receiver::{Receiver, sqs_at};
 
     fn outgoing(queue: Queue, bytes: usize) -> Outgoing {
         Outgoing { queue, body: "x".repeat(bytes), delay: DelaySeconds::ZERO, tenant: None }
@@ -286,6 +280,55 @@ mod tests {
         assert_eq!(of("ingest"), Some((Lane::Transactional, QueueKind::Ingest)));
         assert_eq!(of("retry-bulk"), Some((Lane::Bulk, QueueKind::Retry)));
         assert_eq!(of("dlq"), None);
+    }
+
+    #[test]
+    fn the_url_of_a_queue_of_another_account_needs_no_call() {
+        let beside = |own: &str| {
+            let arn = "arn:aws-cn:sqs:cn-north-1:210987654321:app-events";
+            QueueArn::parse(arn).expect("an ARN").url_beside(own)
+        };
+        assert_eq!(
+            beside("https://sqs.cn-north-1.amazonaws.com.cn/123456789012/ingest"),
+            "https://sqs.cn-north-1.amazonaws.com.cn/210987654321/app-events"
+        );
+        assert_eq!(
+            beside("http://127.0.0.1:4566/000000000000/ingest"),
+            "http://127.0.0.1:4566/210987654321/app-events"
+        );
+    }
+
+    /// Another account lets us send, and need not let us ask.
+    #[tokio::test]
+    async fn an_event_to_another_account_s_queue_is_one_call_that_sends() {
+        let calls: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
+        let heard = calls.clone();
+        let receiver = Receiver::plain_http(move |request| {
+            let target = request.headers()["x-amz-target"].to_str().expect("text").to_owned();
+            let body = serde_json::from_slice(request.body()).expect("JSON");
+            heard.lock().expect("no panic").push((target, body));
+            let sent =
+                json!({"Successful": [{"Id": "0", "MessageId": "m", "MD5OfMessageBody": ""}], "Failed": []});
+            async move { io::Result::Ok(http::Response::new(Full::from(sent.to_string()))) }
+        })
+        .await;
+        let own = format!("http://127.0.0.1:{}/123456789012/own", receiver.port);
+        let urls = QueueUrls {
+            ingest: own.clone(),
+            bulk: own.clone(),
+            retry: own.clone(),
+            retry_bulk: own.clone(),
+            dead_letters: own,
+        };
+        let events = QueueArn::parse("arn:aws:sqs:us-east-1:210987654321:app-events");
+        let outbox = SqsOutbox::new(sqs_at(receiver.port), urls).telling(events);
+        let sent = outbox.send(vec![outgoing(Queue::Events, 1)]).await;
+        assert_eq!(sent, [Ok(())]);
+        let calls = calls.lock().expect("no panic");
+        let [(target, body)] = &calls[..] else { panic!("{calls:?}") };
+        assert_eq!(target, "AmazonSQS.SendMessageBatch");
+        let url = format!("http://127.0.0.1:{}/210987654321/app-events", receiver.port);
+        assert_eq!(body["QueueUrl"], url);
     }
 
     #[test]

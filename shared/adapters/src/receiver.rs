@@ -145,6 +145,19 @@ pub(crate) fn dynamodb_at(port: u16) -> aws_sdk_dynamodb::Client {
     aws_sdk_dynamodb::Client::from_conf(config)
 }
 
+/// A client of an SQS that listens at that port, which tries nothing twice and checks no digest.
+pub(crate) fn sqs_at(port: u16) -> aws_sdk_sqs::Client {
+    let config = aws_sdk_sqs::Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("eu-central-1"))
+        .credentials_provider(Credentials::for_tests())
+        .endpoint_url(format!("http://127.0.0.1:{port}"))
+        .http_client(http_client(None).expect("a client"))
+        .retry_config(RetryConfig::disabled())
+        .build();
+    aws_sdk_sqs::Client::from_conf(config)
+}
+
 /// Answers all requests of one connection.
 pub(crate) async fn serve_http<F, A>(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, answer: A)
 where

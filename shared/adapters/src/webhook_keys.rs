@@ -1,9 +1,12 @@
 //! The one secret that a stack keeps for its webhooks, and what follows from it.
 //!
-//! From it come, by HKDF-SHA256, the key that subscriptions' own secrets and headers are sealed with on their items, for
-//! each tenant the secret that signs what goes to receivers without secrets of their own, and the key that browsers' tokens
-//! are made with. So a stack that serves ten thousand receivers keeps one secret in Secrets Manager, and whoever reads the
+//! From it come, by HKDF-SHA256, the key that subscriptions' own secrets and headers are sealed with on their items, and for
+//! each tenant the secret that signs what goes to receivers without secrets of their own. So a stack that serves ten thousand receivers keeps one secret in Secrets Manager, and whoever reads the
 //! table learns no receiver's.
+//!
+//! Browsers' tokens have a secret of their own in the same form ([`token_keys`]), because the function that faces the internet
+//! makes them, and is not to open a receiver's secrets. Their keys follow from it as they once followed from the webhooks' key:
+//! a stack that names the same secret for both goes on reading the tokens that it has given out before.
 //!
 //! A sealed text names its key, and is bound to its subscription: it opens after that key was followed by a newer one, and
 //! never on another item. While a key and its predecessor are both known, messages are signed with the secrets of both.
@@ -67,6 +70,11 @@ pub fn new_secret() -> Result<WebhookSecret, NoRandomness> {
     let mut bytes = vec![0; SECRET_BYTES];
     SystemRandom::new().fill(&mut bytes).map_err(|_| NoRandomness)?;
     Ok(WebhookSecret::new(bytes).expect("32 bytes are a secret"))
+}
+
+/// The keys that browsers' tokens are made and read with, of a text that [`WebhookKeys::parse`] reads.
+pub fn token_keys(text: &str) -> Result<TokenKeys, WebhookKeysError> {
+    WebhookKeys::parse(text).map(|keys| keys.token_keys())
 }
 
 /// What is sealed, as JSON.
@@ -159,7 +167,7 @@ impl WebhookKeys {
     }
 
     /// What browsers' tokens are made and read with: one key for each of these, under the same id, the current first.
-    pub fn token_keys(&self) -> TokenKeys {
+    fn token_keys(&self) -> TokenKeys {
         let keys = self.0.iter().map(|key| (key.id.clone(), key.derived(&[TOKEN])));
         TokenKeys::new(keys).expect("invariant: there is a key, and ids are distinct and short")
     }

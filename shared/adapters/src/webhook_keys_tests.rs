@@ -125,7 +125,7 @@ fn tokens_are_made_with_hkdf_of_the_current_key_and_read_with_each() {
     let expires_at = Timestamp::from_secs(200);
     let delivery = DeliveryId::parse("order-17").expect("valid");
     let token = AckToken { tenant: tenant("acme"), delivery, expires_at };
-    let text = keys(OLD).token_keys().ack(&token);
+    let text = token_keys(OLD).expect("keys").ack(&token);
     assert_eq!(text, expected.ack(&token));
     let now = Timestamp::from_secs(100);
     assert_eq!(keys(NEW_AND_OLD).token_keys().read_ack(&text, now), Some(token.clone()));

@@ -9,7 +9,7 @@ use crate::runtime_api::{InvokeError, RuntimeApi};
 pub const VALUE: &str = "v4J9";
 
 /// The variables that no function can do without.
-const OF_EVERY_FUNCTION: [&str; 13] = [
+const OF_EVERY_FUNCTION: [&str; 12] = [
     "INGEST_QUEUE_URL",
     "BULK_QUEUE_URL",
     "RETRY_QUEUE_URL",
@@ -22,11 +22,10 @@ const OF_EVERY_FUNCTION: [&str; 13] = [
     "DEAD_LETTERS_TABLE",
     "CONTROL_TABLE",
     "ENDPOINT_HASH_SECRET_ID",
-    "WEBHOOK_KEY_SECRET_ID",
 ];
 
 /// What is bad for every function.
-const BAD: [(&str, &str); 9] = [
+const BAD: [(&str, &str); 8] = [
     ("INGEST_QUEUE_URL", VALUE),
     ("BULK_QUEUE_URL", VALUE),
     ("RETRY_QUEUE_URL", VALUE),
@@ -34,7 +33,6 @@ const BAD: [(&str, &str); 9] = [
     ("DLQ_URL", VALUE),
     ("CONTROL_TABLE", " "),
     ("ENDPOINT_HASH_KEY", VALUE),
-    ("WEBHOOK_KEY", VALUE),
     ("POLICY_CACHE_SECONDS", "61"),
 ];
 

@@ -7,6 +7,7 @@
 //! The template is read line by line: what it looks like is ours to say, and a YAML reader would have to be taught
 //! CloudFormation's tags first.
 
+mod access;
 mod alarms;
 mod dashboard;
 mod metrics;

@@ -66,8 +66,6 @@ pub struct StackConfig {
     pub tables: Tables,
     /// The key that endpoints are hashed with.
     pub hash_key: SecretLocation,
-    /// The key that webhooks' secrets are sealed with, and follow from.
-    pub webhook_key: SecretLocation,
     /// For how long tenants' policies are remembered.
     pub policy_max_age: Duration,
 }
@@ -83,6 +81,10 @@ pub struct DispatchConfig {
     pub vapid_subject: VapidSubject,
     /// The VAPID keys.
     pub vapid_keys: SecretLocation,
+    /// The key that webhooks' secrets are sealed with, and follow from.
+    pub webhook_key: SecretLocation,
+    /// The key that browsers' tokens are made with.
+    pub token_key: SecretLocation,
     /// The hosts that may be pushed to.
     pub push_hosts: PushHosts,
     /// Origins that egress reaches besides.
@@ -101,13 +103,13 @@ pub struct DispatchConfig {
     pub protection: protection::Settings,
 }
 
-/// What the front door needs besides.
+/// What the front door needs besides. It faces the internet: no private VAPID key, and no key of webhooks, is among it.
 #[derive(Clone, Debug)]
 pub struct IngestConfig {
     /// What all need.
     pub stack: StackConfig,
-    /// The VAPID keys, whose public halves are listed.
-    pub vapid_keys: SecretLocation,
+    /// The key that browsers' tokens are made with.
+    pub token_key: SecretLocation,
     /// The hosts that may be pushed to.
     pub push_hosts: PushHosts,
     /// Origins that may be pushed to besides.
@@ -123,6 +125,8 @@ pub struct IngestConfig {
 pub struct CleanupConfig {
     /// What both need.
     pub stack: StackConfig,
+    /// The key that webhooks' secrets are sealed with, and follow from.
+    pub webhook_key: SecretLocation,
     /// When so many gone endpoints are too many.
     pub guard: SpikeGuard,
     /// How late a bucket of waits may be before the sweep releases it.
@@ -157,6 +161,7 @@ pub fn dispatch(lookup: impl Fn(&str) -> Option<String>) -> Result<DispatchConfi
     let state_machine_arn = read.state_machine("WAIT_STATE_MACHINE_ARN");
     let vapid_subject = read.vapid_subject();
     let vapid_keys = read.vapid_keys();
+    let (webhook_key, token_key) = (read.webhook_key(), read.token_key());
     let push_hosts = read.push_hosts();
     let egress_allow = read.egress_allow();
     let egress_roots = read.egress_roots();
@@ -175,6 +180,8 @@ pub fn dispatch(lookup: impl Fn(&str) -> Option<String>) -> Result<DispatchConfi
         state_machine_arn,
         vapid_subject,
         vapid_keys,
+        webhook_key,
+        token_key,
         push_hosts,
         egress_allow,
         egress_roots,
@@ -191,13 +198,13 @@ pub fn dispatch(lookup: impl Fn(&str) -> Option<String>) -> Result<DispatchConfi
 pub fn ingest(lookup: impl Fn(&str) -> Option<String>) -> Result<IngestConfig, ConfigError> {
     let mut read = Reader::through(lookup);
     let stack = read.stack();
-    let vapid_keys = read.vapid_keys();
+    let token_key = read.token_key();
     let hosts = read.push_hosts().zip(read.egress_allow());
     let cors_origins = read.cors_origins();
     let rate = read.rate("API_RATE_LIMIT", DEFAULT_API_RATE);
     let config = hosts.map(|(push_hosts, egress_allow)| IngestConfig {
         stack,
-        vapid_keys,
+        token_key,
         push_hosts,
         egress_allow,
         cors_origins,
@@ -212,6 +219,7 @@ pub fn cleanup(lookup: impl Fn(&str) -> Option<String>) -> Result<CleanupConfig,
     let default = SpikeGuard::default();
     let config = CleanupConfig {
         stack: read.stack(),
+        webhook_key: read.webhook_key(),
         guard: SpikeGuard {
             window: read.seconds("SPIKE_WINDOW_SECONDS", default.window, 1, 86_400),
             at_least: read.number("SPIKE_AT_LEAST", default.at_least, 1, u32::MAX),

@@ -14,7 +14,7 @@ use crate::egress::{EgressAllow, ExtraRoots};
 use crate::outbox_sqs::{QueueArn, QueueUrls};
 use crate::secrets::Secret;
 use crate::vapid::{VapidKeys, VapidSubject};
-use crate::webhook_keys::WebhookKeys;
+use crate::webhook_keys::{WebhookKeys, token_keys};
 
 /// The environment, and what was found wrong with it so far.
 pub(super) struct Reader<F> {
@@ -143,9 +143,6 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
             hash_key: self.secret("ENDPOINT_HASH_KEY", "ENDPOINT_HASH_SECRET_ID", |text| {
                 HashKeys::parse(text).map(|_| ()).map_err(|error| error.to_string())
             }),
-            webhook_key: self.secret("WEBHOOK_KEY", "WEBHOOK_KEY_SECRET_ID", |text| {
-                WebhookKeys::parse(text).map(|_| ()).map_err(|error| error.to_string())
-            }),
             policy_max_age: self.seconds("POLICY_CACHE_SECONDS", Duration::from_secs(30), 0, 60),
         }
     }
@@ -185,6 +182,18 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
     pub(super) fn vapid_keys(&mut self) -> SecretLocation {
         self.secret("VAPID_PRIVATE_KEY", "VAPID_SECRET_ID", |text| {
             VapidKeys::parse(text).map(|_| ()).map_err(|error| error.to_string())
+        })
+    }
+
+    pub(super) fn webhook_key(&mut self) -> SecretLocation {
+        self.secret("WEBHOOK_KEY", "WEBHOOK_KEY_SECRET_ID", |text| {
+            WebhookKeys::parse(text).map(|_| ()).map_err(|error| error.to_string())
+        })
+    }
+
+    pub(super) fn token_key(&mut self) -> SecretLocation {
+        self.secret("TOKEN_KEY", "TOKEN_KEY_SECRET_ID", |text| {
+            token_keys(text).map(|_| ()).map_err(|error| error.to_string())
         })
     }
 

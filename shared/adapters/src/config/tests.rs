@@ -20,6 +20,7 @@ fn complete() -> HashMap<&'static str, &'static str> {
         ("VAPID_SECRET_ID", "vapid"),
         ("ENDPOINT_HASH_KEY", "k1:0123456789abcdef"),
         ("WEBHOOK_KEY", "k1:0123456789abcdef"),
+        ("TOKEN_KEY", "k1:0123456789abcdef"),
     ])
 }
 
@@ -139,6 +140,20 @@ fn the_front_door_is_told_whose_pages_may_call_and_how_much_it_lets_in() {
         assert!(told.contains(name), "{name}: {told}");
     }
     assert!(!told.contains("s3cret"), "{told}");
+}
+
+#[test]
+fn the_http_api_needs_no_private_vapid_key_and_no_webhook_key() {
+    let mut vars = complete();
+    for name in ["VAPID_SECRET_ID", "VAPID_SUBJECT", "WEBHOOK_KEY"] {
+        vars.remove(name);
+    }
+    assert!(ingest(|name| vars.get(name).map(|value| (*value).to_owned())).is_ok());
+    let others = read(&vars).expect_err("dispatch signs").to_string();
+    assert!(others.contains("VAPID_SECRET_ID") && others.contains("WEBHOOK_KEY_SECRET_ID"), "{others}");
+    vars.remove("TOKEN_KEY");
+    let told = ingest(|name| vars.get(name).map(|value| (*value).to_owned())).expect_err("it makes tokens");
+    assert!(told.to_string().contains("TOKEN_KEY or TOKEN_KEY_SECRET_ID is missing"), "{told}");
 }
 
 #[test]

@@ -3,19 +3,19 @@
 use redial_core::intake;
 use redial_core::ports::FrontDoor;
 
-use super::{Aws, InitError, Shared, stack_keys};
+use super::{Aws, InitError, Shared, hash_keys, token_keys};
 use crate::access_dynamo::DynamoAccess;
 use crate::acks_dynamo::DynamoAcks;
-use crate::config::{IngestConfig, SecretLocation};
+use crate::config::IngestConfig;
 use crate::intake_dynamo::DynamoIntake;
 use crate::outbox_sqs::SqsOutbox;
 use crate::protection_dynamo::DynamoProtection;
+use crate::public_keys_dynamo::DynamoPublicKeys;
 use crate::seal;
-use crate::secrets::{CachedSecrets, SecretsManager};
 use crate::subscriptions_dynamo::DynamoSubscriptions;
 use crate::system::System;
 use crate::telemetry::JsonTelemetry;
-use crate::vapid::{VapidKeySource, VapidListing};
+use crate::vapid::VapidListing;
 
 /// The front door's world.
 #[derive(Debug)]
@@ -24,19 +24,20 @@ pub struct FrontDoorEnvironment {
     access: DynamoAccess,
     intake: DynamoIntake,
     acks: DynamoAcks,
-    listing: VapidListing<VapidKeySource<SecretsManager>>,
+    listing: VapidListing<DynamoPublicKeys>,
 }
 
 impl FrontDoorEnvironment {
-    /// Builds the clients and loads the stack's own keys. The VAPID keys are loaded when they are first listed: the front door
-    /// works without them, and most of its workers are never asked.
+    /// Builds the clients and loads the keys of hashes and tokens. The public VAPID keys are read when they are first listed: the
+    /// front door works without them, and most of its workers are never asked.
     pub async fn connect(config: IngestConfig) -> Result<(Self, intake::Settings), InitError> {
-        let IngestConfig { stack, vapid_keys, push_hosts, egress_allow, cors_origins, rate } = config;
+        let IngestConfig { stack, token_key, push_hosts, egress_allow, cors_origins, rate } = config;
         let aws = Aws::find().await?;
         let secrets = aws.secrets();
-        let (hash_keys, webhook_keys) = stack_keys(&stack, &secrets).await?;
+        let (hash_keys, token_keys) =
+            futures_util::try_join!(hash_keys(&stack, &secrets), token_keys(&token_key, &secrets))?;
         let settings = intake::Settings {
-            token_keys: webhook_keys.token_keys(),
+            token_keys,
             hash_keys,
             push_hosts,
             egress_allow: egress_allow.origins().cloned().collect(),
@@ -44,21 +45,15 @@ impl FrontDoorEnvironment {
             cors_origins,
             rate,
         };
-        let source = match vapid_keys {
-            SecretLocation::Value(secret) => VapidKeySource::Environment(secret),
-            SecretLocation::SecretsManager(id) => {
-                VapidKeySource::SecretsManager { secrets: CachedSecrets::new(secrets), id }
-            }
-        };
         let dynamo = aws_sdk_dynamodb::config::Builder::from(&aws.sdk).interceptor(aws.calls.clone()).build();
         let dynamo = aws_sdk_dynamodb::Client::from_conf(dynamo);
-        let shared = Shared::connect(aws, &stack, webhook_keys);
+        let shared = Shared::connect(aws, &stack, None);
         let (deliveries, units) = (stack.tables.deliveries, &shared.units);
         let it = Self {
             access: DynamoAccess::new(dynamo.clone(), stack.tables.control),
             intake: DynamoIntake::new(dynamo.clone(), deliveries.clone()).metered(units.clone()),
             acks: DynamoAcks::new(dynamo, deliveries).metered(units.clone()),
-            listing: VapidListing::new(source),
+            listing: VapidListing::new(shared.public_keys.clone()),
             shared,
         };
         Ok((it, settings))
@@ -78,7 +73,7 @@ impl FrontDoor for FrontDoorEnvironment {
     type Ledger = DynamoIntake;
     type Outbox = SqsOutbox;
     type Subscriptions = DynamoSubscriptions;
-    type PublicKeys = VapidListing<VapidKeySource<SecretsManager>>;
+    type PublicKeys = VapidListing<DynamoPublicKeys>;
     type Acks = DynamoAcks;
     type Telemetry = JsonTelemetry;
 

@@ -32,12 +32,12 @@ const HANDED_IN: [&str; 10] = [
 impl DynamoSubscriptions {
     /// The subscription of an item, if it is one that is stored.
     fn read(&self, item: Option<&Item>) -> Result<Option<Subscription>, PortError> {
-        item.and_then(|item| item::read(item, &self.keys)).transpose()
+        item.and_then(|item| item::read(item, self.keys.as_ref())).transpose()
     }
 
     /// The item of a subscription in full.
     fn whole(&self, subscription: &Subscription, now: Timestamp) -> Item {
-        item::write(subscription, &self.keys, now)
+        item::write(subscription, self.keys.as_ref(), now)
     }
 
     /// What of it was handed in.

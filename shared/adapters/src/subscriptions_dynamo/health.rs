@@ -108,7 +108,7 @@ impl Subscriptions for DynamoSubscriptions {
             Ok(items) => {
                 let mut found: HashMap<SubscriptionKey, Result<Subscription, PortError>> = items
                     .iter()
-                    .filter_map(|item| Some((item::key(item)?, item::read(item, &self.keys)?)))
+                    .filter_map(|item| Some((item::key(item)?, item::read(item, self.keys.as_ref())?)))
                     .collect();
                 keys.iter().map(|key| found.remove(key).transpose()).collect()
             }

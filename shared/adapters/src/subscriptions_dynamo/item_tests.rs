@@ -182,6 +182,15 @@ fn secrets_that_do_not_open_are_an_error_and_no_missing_subscription() {
 }
 
 #[test]
+fn without_the_webhooks_key_a_webhook_is_read_with_its_secrets_sealed() {
+    let read = read(&write(&webhook(), &keys(), stored_at()), None);
+    let Some(Ok(Subscription { recipient: Recipient::Webhook(target), .. })) = read else {
+        panic!("{read:?}")
+    };
+    assert!(target.secrets.all().is_empty() && target.headers.expose().is_empty());
+}
+
+#[test]
 fn what_this_version_did_not_write_is_no_subscription() {
     for name in ["tenant", "id", "kind", "endpoint", "state", "sealed"] {
         let mut item = write(&webhook(), &keys(), stored_at());

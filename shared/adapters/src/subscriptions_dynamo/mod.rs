@@ -48,21 +48,23 @@ pub struct DynamoSubscriptions {
     table: String,
     audiences: String,
     control: DynamoControl,
-    keys: WebhookKeys,
+    /// None where receivers' secrets are neither needed nor to be had.
+    keys: Option<WebhookKeys>,
     units: WriteUnits,
 }
 
 impl DynamoSubscriptions {
     /// On this table: partition key `pk` (string); index `failing_by_tenant` on `failing_tenant` (string) and
     /// `failing_since` (number). And on `audiences`: partition key `pk`, sort key `sk` (strings). Webhooks' secrets and
-    /// headers are sealed with `keys`.
+    /// headers are sealed with `keys`; without them, a webhook is read as one that has none, and cannot be stored.
     pub fn new(
         client: Client,
         table: String,
         audiences: String,
         control: DynamoControl,
-        keys: WebhookKeys,
+        keys: impl Into<Option<WebhookKeys>>,
     ) -> Self {
+        let keys = keys.into();
         Self { client, table, audiences, control, keys, units: WriteUnits::default() }
     }
 
@@ -76,7 +78,7 @@ impl DynamoSubscriptions {
     /// Stores a subscription at `now`, in place of one of the same id; its receiver's health begins anew. Answers whether it
     /// is new. A retry policy of its own is kept as text: see [`Self::put_with_policy`].
     pub async fn put(&self, subscription: &Subscription, now: Timestamp) -> Result<bool, PortError> {
-        self.put_item(&subscription.key, item::write(subscription, &self.keys, now), now).await
+        self.put_item(&subscription.key, item::write(subscription, self.keys.as_ref(), now), now).await
     }
 
     /// The same, with a retry policy of its own: the JSON of one, or of the name of one of the package's, which the caller has
@@ -87,7 +89,7 @@ impl DynamoSubscriptions {
         policy: &str,
         now: Timestamp,
     ) -> Result<bool, PortError> {
-        let mut item = item::write(subscription, &self.keys, now);
+        let mut item = item::write(subscription, self.keys.as_ref(), now);
         item.insert("policy".to_owned(), s(policy));
         self.put_item(&subscription.key, item, now).await
     }

@@ -13,6 +13,7 @@ use redial_core::webhook::{SigningSecrets, WebhookSecret};
 use super::{DynamoSubscriptions, item};
 use crate::attributes::{Item, Read, ms, s};
 use crate::aws_error;
+use crate::webhook_keys::WebhookKeys;
 
 /// How often a rotation begins anew when others keep changing the item.
 const ROUNDS: usize = 4;
@@ -28,28 +29,25 @@ impl DynamoSubscriptions {
         ends_at: Timestamp,
         now: Timestamp,
     ) -> Result<Option<SigningSecrets>, PortError> {
+        let Some(keys) = &self.keys else {
+            return Err(aws_error::of_code("OpenWebhookSecrets", "NoWebhookKey"));
+        };
         for _ in 0..ROUNDS {
             let items = self.items(std::slice::from_ref(key)).await?;
             let Some(before) = items.first() else { return Ok(None) };
-            let Some(subscription) = item::read(before, &self.keys).transpose()? else { return Ok(None) };
+            let Some(subscription) = item::read(before, keys).transpose()? else { return Ok(None) };
             let Recipient::Webhook(target) = subscription.recipient else { return Ok(None) };
             let mut known = target.secrets;
             if known.at(now).is_empty() {
-                known = self.secrets_of_the_tenant(key);
+                known = secrets_of_the_tenant(keys, key);
             }
             let secrets = known.rotated(newer.clone(), ends_at, now);
-            let sealed = self.keys.seal(key, &secrets, &target.headers);
+            let sealed = keys.seal(key, &secrets, &target.headers);
             if self.put_sealed(key, before, sealed, now).await? {
                 return Ok(Some(secrets));
             }
         }
         Err(aws_error::of_code("UpdateItem", "Contention"))
-    }
-
-    fn secrets_of_the_tenant(&self, key: &SubscriptionKey) -> SigningSecrets {
-        let secrets = self.keys.secrets_of(&key.tenant).into_iter().take(SigningSecrets::MOST);
-        SigningSecrets::new(secrets.map(|secret| (secret, None)).collect())
-            .expect("invariant: no more were taken than there may be")
     }
 
     /// Puts a sealed text in the place of the one that `before` has; `false` if that is no longer what is stored.
@@ -71,4 +69,10 @@ impl DynamoSubscriptions {
             .expression_attribute_values(":before", as_before("sealed"));
         self.updated(update).await
     }
+}
+
+fn secrets_of_the_tenant(keys: &WebhookKeys, key: &SubscriptionKey) -> SigningSecrets {
+    let secrets = keys.secrets_of(&key.tenant).into_iter().take(SigningSecrets::MOST);
+    SigningSecrets::new(secrets.map(|secret| (secret, None)).collect())
+        .expect("invariant: no more were taken than there may be")
 }

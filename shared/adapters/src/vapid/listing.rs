@@ -1,15 +1,22 @@
 //! The public halves of the keys, for whoever subscribes browsers.
 //!
-//! They are asked for by anybody, and Secrets Manager is billed by the call: so what was read stands for [`RELOAD_INTERVAL`], in
-//! which those who ask at the same time share one reading. Of the private halves nothing is kept here.
+//! They are asked for by anybody, and each reading is a call: so what was read stands for [`RELOAD_INTERVAL`], in which those
+//! who ask at the same time share one reading. They come from where they are published, and never from the secret: the
+//! function that lists them cannot read it.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use redial_core::ports::{PortError, PublicKey, PublicKeys};
 use redial_core::time::Timestamp;
 
-use super::{LoadVapidKeys, RELOAD_INTERVAL, VapidLoadError};
-use crate::secrets::SecretError;
+use super::RELOAD_INTERVAL;
+
+/// Reads the public keys from where they are published.
+pub trait LoadPublicKeys: Send + Sync {
+    /// All of them as they are now, in the order of their ids; an error if none were ever published.
+    fn load(&self) -> impl Future<Output = Result<Vec<PublicKey>, PortError>> + Send;
+}
 
 /// Lists the keys that a loader gives.
 #[derive(Debug)]
@@ -26,24 +33,14 @@ struct Known {
     asked_at: Timestamp,
 }
 
-impl<L: LoadVapidKeys> VapidListing<L> {
+impl<L: LoadPublicKeys> VapidListing<L> {
     /// Of these keys.
     pub fn new(loader: L) -> Self {
         Self { loader, known: tokio::sync::Mutex::default() }
     }
-
-    async fn load(&self) -> Result<Arc<[PublicKey]>, PortError> {
-        let keys = self.loader.load().await.map_err(|error| failed(&error))?;
-        let public = keys.published().map(|key| PublicKey {
-            id: key.id.clone(),
-            public_base64url: key.public_base64url.to_owned(),
-            is_current: key.is_current,
-        });
-        Ok(public.collect())
-    }
 }
 
-impl<L: LoadVapidKeys> PublicKeys for VapidListing<L> {
+impl<L: LoadPublicKeys> PublicKeys for VapidListing<L> {
     async fn all(&self, now: Timestamp) -> Result<Vec<PublicKey>, PortError> {
         let mut known = self.known.lock().await;
         if let Some(known) = known.as_ref()
@@ -52,8 +49,9 @@ impl<L: LoadVapidKeys> PublicKeys for VapidListing<L> {
         {
             return Ok(known.keys.to_vec());
         }
-        match (self.load().await, known.as_mut()) {
+        match (self.loader.load().await, known.as_mut()) {
             (Ok(keys), _) => {
+                let keys: Arc<[PublicKey]> = keys.into();
                 *known = Some(Known { keys: keys.clone(), asked_at: now });
                 Ok(keys.to_vec())
             }
@@ -67,32 +65,27 @@ impl<L: LoadVapidKeys> PublicKeys for VapidListing<L> {
     }
 }
 
-fn failed(error: &VapidLoadError) -> PortError {
-    let code = match error {
-        VapidLoadError::Secret(SecretError::Unavailable { code, .. }) => code.clone(),
-        VapidLoadError::Secret(SecretError::NotText { .. }) => "NotText".to_owned(),
-        VapidLoadError::Keys(_) => "NoVapidKeys".to_owned(),
-    };
-    PortError { operation: "GetSecretValue", code, throttled: false }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
 
-    use super::super::VapidKeys;
-    use super::super::key::tests::scalar;
+    use redial_core::identity::VapidKeyId;
+
     use super::*;
 
     /// Gives what lies on top, and fails when nothing is left.
-    struct Stack(Mutex<Vec<String>>);
+    struct Stack(Mutex<Vec<Vec<PublicKey>>>);
 
-    impl LoadVapidKeys for Stack {
-        async fn load(&self) -> Result<VapidKeys, VapidLoadError> {
-            let text = self.0.lock().expect("not poisoned").pop();
-            let text = text.ok_or_else(|| SecretError::NotText { id: "vapid".to_owned() })?;
-            Ok(VapidKeys::parse(&text)?)
+    impl LoadPublicKeys for Stack {
+        async fn load(&self) -> Result<Vec<PublicKey>, PortError> {
+            let keys = self.0.lock().expect("not poisoned").pop();
+            keys.ok_or(PortError { operation: "GetItem", code: "Gone".to_owned(), throttled: false })
         }
+    }
+
+    fn key(id: &str, is_current: bool) -> PublicKey {
+        let id = VapidKeyId::parse(id).expect("an id");
+        PublicKey { id, public_base64url: "BA".to_owned(), is_current }
     }
 
     fn ids(keys: &[PublicKey]) -> Vec<(&str, bool)> {
@@ -101,9 +94,8 @@ mod tests {
 
     #[tokio::test]
     async fn keys_are_listed_anew_after_half_a_minute_and_old_ones_stand_where_that_fails() {
-        let two =
-            format!(r#"{{"default":"a","current":"b","keys":{{"a":"{}","b":"{}"}}}}"#, scalar(1), scalar(2));
-        let listing = VapidListing::new(Stack(Mutex::new(vec![two, scalar(1)])));
+        let two = vec![key("a", false), key("b", true)];
+        let listing = VapidListing::new(Stack(Mutex::new(vec![two, vec![key("default", true)]])));
         let at = |secs: i64| Timestamp::from_secs(1_800_000_000 + secs);
         assert_eq!(ids(&listing.all(at(0)).await.expect("listed")), [("default", true)]);
         assert_eq!(ids(&listing.all(at(29)).await.expect("listed")), [("default", true)]);
@@ -117,6 +109,6 @@ mod tests {
     async fn keys_that_were_never_read_are_an_error() {
         let listing = VapidListing::new(Stack(Mutex::default()));
         let error = listing.all(Timestamp::from_secs(1)).await.expect_err("nothing is known");
-        assert_eq!((error.operation, error.code.as_str()), ("GetSecretValue", "NotText"));
+        assert_eq!((error.operation, error.code.as_str()), ("GetItem", "Gone"));
     }
 }

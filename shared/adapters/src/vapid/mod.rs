@@ -29,7 +29,7 @@ mod token;
 pub use document::{NotRetired, VapidDocument, VapidIdTaken};
 pub use key::{VapidKey, VapidKeyError};
 pub use keys::{PublishedKey, VapidKeys, VapidKeysError};
-pub use listing::VapidListing;
+pub use listing::{LoadPublicKeys, VapidListing};
 pub use signer::{RELOAD_INTERVAL, Reload, UnknownVapidKey, VapidSigner};
 pub use source::{LoadVapidKeys, VapidKeySource, VapidLoadError};
 pub use subject::{VapidSubject, VapidSubjectError};

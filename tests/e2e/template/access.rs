@@ -1,0 +1,196 @@
+//! Who may read which key, how far the public API reaches, and what a deployment is refused: what the function that faces the
+//! internet has, what a flood of requests can use up, and which mistakes CloudFormation finds before it makes anything.
+
+use super::{Block, TEMPLATE, parameter, resources, section};
+
+/// The roles whose policies name the secret.
+fn readers_of(secret: &str) -> Vec<&'static str> {
+    let roles = resources("AWS::IAM::Role").into_iter();
+    let (inline, alone) = (format!("!Ref {secret},"), format!("!Ref {secret}"));
+    let names =
+        |role: &Block<'_>| role.lines.iter().any(|line| line.contains(&inline) || line.ends_with(&alone));
+    roles.filter(names).map(|role| role.name).collect()
+}
+
+fn resource(of_type: &str, name: &str) -> Block<'static> {
+    let mut blocks = resources(of_type);
+    let at = blocks.iter().position(|block| block.name == name);
+    blocks.swap_remove(at.unwrap_or_else(|| panic!("there is no {name}")))
+}
+
+fn function(name: &str) -> Block<'static> {
+    resource("AWS::Serverless::Function", name)
+}
+
+#[test]
+fn only_dispatch_reads_the_private_vapid_keys() {
+    assert_eq!(readers_of("VapidSecret"), ["DispatchRole"]);
+}
+
+#[test]
+fn the_api_s_function_reads_the_keys_of_hashes_and_tokens_alone() {
+    for (secret, readers) in [
+        ("WebhookKeySecret", &["DispatchRole", "CleanupRole"][..]),
+        ("TokenKeySecret", &["DispatchRole", "IngestRole"]),
+        ("EndpointHashSecret", &["DispatchRole", "CleanupRole", "IngestRole"]),
+    ] {
+        assert_eq!(readers_of(secret), readers, "{secret}");
+    }
+}
+
+#[test]
+fn the_public_keys_are_published_by_a_schedule_and_by_each_deployment() {
+    let dispatch = function("DispatchFunction");
+    let events = Block::all(&dispatch.lines, 8);
+    let mut publishing: Vec<_> = events
+        .iter()
+        .filter(|event| event.value("Input") == Some(r#"'{"publish":"vapid_keys"}'"#))
+        .map(|event| (event.value("Type"), event))
+        .collect();
+    publishing.sort_by_key(|(of_type, _)| *of_type);
+    let [(Some("EventBridgeRule"), deployment), (Some("Schedule"), schedule)] = &publishing[..] else {
+        panic!("{} events publish the keys", publishing.len())
+    };
+    assert_eq!(schedule.value("Schedule"), Some("rate(5 minutes)"));
+    assert_eq!(deployment.value("stack-id"), Some("[!Ref AWS::StackId]"));
+}
+
+#[test]
+fn a_flood_of_requests_leaves_the_other_functions_their_concurrency() {
+    let ceiling = "!If [ReservesApi, !Ref ApiReservedConcurrency, !Ref AWS::NoValue]";
+    assert_eq!(function("IngestFunction").value("ReservedConcurrentExecutions"), Some(ceiling));
+    for other in ["DispatchFunction", "CleanupFunction"] {
+        assert_eq!(function(other).value("ReservedConcurrentExecutions"), None, "{other}");
+    }
+    let reserved = parameter("ApiReservedConcurrency");
+    assert!(reserved.number("Default") > 0 && reserved.number("MinValue") == 0);
+    let reserves = Block { name: "Conditions", lines: section("Conditions") };
+    let expected = "!And [!Condition HasApi, !Not [!Equals [!Ref ApiReservedConcurrency, 0]]]";
+    assert_eq!(reserves.value("ReservesApi"), Some(expected));
+}
+
+#[test]
+fn the_http_api_s_stage_is_throttled() {
+    let stage = resource("AWS::ApiGatewayV2::Stage", "IngestHttpApiStage");
+    assert_eq!(stage.value("ThrottlingRateLimit"), Some("!Ref ApiStageRate"));
+    assert_eq!(stage.value("ThrottlingBurstLimit"), Some("!Ref ApiStageBurst"));
+    // API Gateway's own for an account and region are 10,000 a second and a burst of 5,000.
+    assert!(parameter("ApiStageRate").number("Default") < 10_000);
+    assert!(parameter("ApiStageBurst").number("Default") < 5_000);
+}
+
+/// Where Lambda has no function URLs (its developer guide, "Creating and managing Lambda function URLs"; for China and GovCloud, the
+/// guides of those partitions).
+const WITHOUT_FUNCTION_URLS: [&str; 15] = [
+    "ap-east-2",
+    "ap-south-2",
+    "ap-southeast-4",
+    "ap-southeast-5",
+    "ap-southeast-6",
+    "ap-southeast-7",
+    "ca-west-1",
+    "cn-north-1",
+    "cn-northwest-1",
+    "eu-central-2",
+    "eu-south-2",
+    "il-central-1",
+    "me-central-1",
+    "us-gov-east-1",
+    "us-gov-west-1",
+];
+
+#[test]
+fn a_region_without_function_urls_is_refused_with_the_way_out() {
+    let mut rules = Block::all(&section("Rules"), 2);
+    let at = rules.iter().position(|rule| rule.name == "FunctionUrlsExistHere").expect("there is the rule");
+    let rule = rules.swap_remove(at);
+    assert_eq!(rule.value("RuleCondition"), Some("!Equals [!Ref ApiKind, FunctionUrl]"));
+    let items = rule.lines.iter().map(|line| line.trim_start_matches([' ', '-']));
+    let listed: Vec<_> = items.filter(|item| item.ends_with(|c: char| c.is_ascii_digit())).collect();
+    assert_eq!(listed, WITHOUT_FUNCTION_URLS);
+    let message = rule.value("AssertDescription").expect("it says what to do");
+    assert!(message.contains("no function URLs") && message.contains("ApiKind=HttpApi"), "{message}");
+    let readme = include_str!("../../../README.md");
+    for region in WITHOUT_FUNCTION_URLS {
+        assert!(readme.contains(&format!("`{region}`")), "the README does not list {region}");
+    }
+}
+
+#[test]
+fn the_architecture_is_the_built_one_and_no_parameter_of_a_deployment() {
+    let names: Vec<_> = Block::all(&section("Parameters"), 2).into_iter().map(|it| it.name).collect();
+    assert!(!names.contains(&"Architecture"), "a deployment could name another one than was built");
+    let globals = Block { name: "Globals", lines: section("Globals") };
+    assert_eq!(globals.value("Architectures"), Some("[x86_64]"));
+    for function in resources("AWS::Serverless::Function") {
+        assert_eq!(function.value("Architectures"), None, "{}", function.name);
+    }
+}
+
+#[test]
+fn the_vapid_secret_is_taken_by_its_name_or_its_arn() {
+    let pattern = parameter("VapidSecretId").value("AllowedPattern");
+    let expected = "^((arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:)?[A-Za-z0-9/_+=.@-]{1,512})?$";
+    assert_eq!(pattern, Some(expected));
+    let role = resource("AWS::IAM::Role", "DispatchRole");
+    let (text, end) = (
+        role.lines.join("\n"),
+        r#"[1, !Split [":secret:", !Sub "${VapidSecretId}:secret:${VapidSecretId}"]]"#,
+    );
+    // What that takes of a name, and of an ARN, is what comes after the last `:secret:`.
+    for (id, expected) in
+        [("shop", "shop"), ("arn:aws:secretsmanager:eu-west-1:1:secret:shop-a1B2c3", "shop-a1B2c3")]
+    {
+        assert_eq!(format!("{id}:secret:{id}").split(":secret:").nth(1), Some(expected));
+    }
+    for resource in ["${AWS::AccountId}:secret:${Name}-??????", "*:secret:${NameAndEnd}"] {
+        let arn = format!("arn:${{AWS::Partition}}:secretsmanager:${{AWS::Region}}:{resource}");
+        assert!(text.contains(&arn), "{arn}");
+    }
+    assert_eq!(text.matches(end).count(), 2);
+}
+
+#[test]
+fn every_role_may_use_the_kms_keys_that_are_given_and_no_others() {
+    let mut functions = 0;
+    for role in resources("AWS::IAM::Role").iter().filter(|role| role.name != "WaitRole") {
+        let text = role.lines.join("\n");
+        for (key, service) in [("EventsQueueKmsKeyArn", "sqs.*"), ("SecretsKmsKeyArn", "secretsmanager.*")] {
+            assert!(text.contains(&format!("Resource: !Ref {key}")), "{}: {key}", role.name);
+            assert!(text.contains(&format!(r#""kms:ViaService": {service} "#)), "{}: {service}", role.name);
+        }
+        assert_eq!(text.matches("kms:Decrypt").count(), 2, "{}", role.name);
+        functions += 1;
+    }
+    assert_eq!(functions, 3);
+}
+
+#[test]
+fn events_to_another_account_s_queue_take_no_right_but_to_send() {
+    assert!(!TEMPLATE.contains("GetQueueUrl"));
+}
+
+#[test]
+fn the_longest_lists_leave_the_environment_within_lambda_s_four_kilobytes() {
+    const MOST: u64 = 4096;
+    let variables = section("Globals");
+    let within = variables.iter().skip_while(|line| line.trim() != "Variables:").skip(1);
+    let longest = |value: &str| -> u64 {
+        let name = value.trim_start_matches("!Ref ");
+        match name {
+            "PushHosts" | "EgressAllow" | "ApiCorsOrigins" => parameter(name).number("MaxLength"),
+            "EventsQueueArn" | "VapidSubject" => 128,
+            _ if name.starts_with("!If ") || name.ends_with("StateMachine") => 128,
+            // https://sqs.ap-southeast-1.amazonaws.com/123456789012/ and a name of at most 80.
+            _ if name.ends_with("Queue") => 134,
+            // A stack's name of 40, the table's, and what CloudFormation adds.
+            _ if name.ends_with("Table") => 74,
+            _ => 12,
+        }
+    };
+    let bytes: u64 = within
+        .filter_map(|line| line.trim().split_once(": "))
+        .map(|(name, value)| name.len() as u64 + longest(value))
+        .sum();
+    assert!((3000..=MOST).contains(&bytes), "{bytes} bytes");
+}
