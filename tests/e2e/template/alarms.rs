@@ -106,6 +106,7 @@ fn what_the_alarms_are_promised_to_watch_is_watched() {
         "ExecutionsFailed",
         "Errors",
         "Throttles",
+        "RecursiveInvocationsDropped",
     ] {
         assert!(watched.contains(metric), "{metric}");
     }

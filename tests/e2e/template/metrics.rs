@@ -55,7 +55,7 @@ const OF_AWS: [(&str, &str, &str, &[&str]); 3] = [
         "AWS/Lambda",
         "FunctionName",
         "AWS::Serverless::Function",
-        &["Invocations", "Errors", "Throttles", "Duration"],
+        &["Invocations", "Errors", "Throttles", "Duration", "RecursiveInvocationsDropped"],
     ),
 ];
 

@@ -9,6 +9,7 @@
 
 mod alarms;
 mod dashboard;
+mod loops;
 mod metrics;
 mod runbook;
 mod stack;
