@@ -11,6 +11,7 @@ mod alarms;
 mod dashboard;
 mod loops;
 mod metrics;
+mod partitions;
 mod runbook;
 mod stack;
 
