@@ -12,6 +12,7 @@ mod dashboard;
 mod loops;
 mod metrics;
 mod partitions;
+mod retained;
 mod runbook;
 mod stack;
 
