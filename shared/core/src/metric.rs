@@ -36,6 +36,8 @@ pub enum Metric {
     Parked,
     /// Attempts that were answered with 503.
     ServiceUnavailable,
+    /// Web pushes that their push service rejected with 400: the request itself is wrong, and so is each one like it.
+    BadRequests,
     /// How long after its due time a retry's attempt began.
     RetryOverhead,
     /// Subscriptions that were removed.
@@ -91,7 +93,7 @@ impl Unit {
 
 impl Metric {
     /// All of them.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::Attempts,
         Self::Sent,
         Self::SentOnRetry,
@@ -108,6 +110,7 @@ impl Metric {
         Self::Recipients,
         Self::Parked,
         Self::ServiceUnavailable,
+        Self::BadRequests,
         Self::RetryOverhead,
         Self::Pruned,
         Self::Quarantined,
@@ -145,6 +148,7 @@ impl Metric {
             Self::Recipients => "Recipients",
             Self::Parked => "Parked",
             Self::ServiceUnavailable => "ServiceUnavailable",
+            Self::BadRequests => "BadRequests",
             Self::RetryOverhead => "RetryOverhead",
             Self::Pruned => "Pruned",
             Self::Quarantined => "Quarantined",
@@ -184,6 +188,7 @@ impl Metric {
             | Self::Recipients
             | Self::Parked
             | Self::ServiceUnavailable
+            | Self::BadRequests
             | Self::Pruned
             | Self::Quarantined
             | Self::PoliciesIgnored

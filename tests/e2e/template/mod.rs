@@ -8,6 +8,7 @@
 //! CloudFormation's tags first.
 
 mod alarms;
+mod coverage;
 mod dashboard;
 mod loops;
 mod metrics;
