@@ -8,6 +8,7 @@ use std::{
 
 use aws_config::SdkConfig;
 use aws_credential_types::provider::ProvideCredentials as _;
+use aws_sdk_cloudwatchlogs::config::endpoint::{DefaultResolver, Params, ResolveEndpoint as _};
 use aws_sigv4::{
     http_request::{SignableBody, SignableRequest, SigningSettings, sign},
     sign::v4,
@@ -21,6 +22,8 @@ use crate::asked::Trouble;
 
 /// What stands before an operation's name.
 const SERVICE: &str = "GraniteServiceVersion20100801";
+/// What its endpoints begin with, and its name in signatures.
+const ENDPOINT_PREFIX: &str = "monitoring";
 const CONTENT_TYPE: &str = "application/x-amz-json-1.0";
 
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -42,7 +45,8 @@ impl<'a> Caller<'a> {
         operation: &str,
         asked: &Value,
     ) -> Result<T, Trouble> {
-        let (url, body, target) = (endpoint(self.sdk)?, asked.to_string(), format!("{SERVICE}.{operation}"));
+        let (url, body, target) =
+            (endpoint(self.sdk).await?, asked.to_string(), format!("{SERVICE}.{operation}"));
         let headers = [("content-type", CONTENT_TYPE), ("x-amz-target", &target)];
         let signed = signature(self.sdk, &url, headers, &body).await?;
         let mut request = self.client.post(&url);
@@ -75,13 +79,29 @@ fn refusal(text: &str) -> (Option<String>, Option<String>) {
     (code, words)
 }
 
-fn endpoint(sdk: &SdkConfig) -> Result<String, Trouble> {
+/// CloudWatch's URL in the region that `sdk` names: that of CloudWatch Logs, whose rules the SDK has for every partition, under
+/// the name of this service. The two follow the same pattern everywhere, with FIPS and dual-stack endpoints, too.
+async fn endpoint(sdk: &SdkConfig) -> Result<String, Trouble> {
     if let Some(url) = sdk.endpoint_url() {
         return Ok(format!("{}/", url.trim_end_matches('/')));
     }
-    let region = sdk.region().ok_or_else(|| Trouble::Failed { words: "no AWS region".to_owned() })?.as_ref();
-    let suffix = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
-    Ok(format!("https://monitoring.{region}.{suffix}/"))
+    let parameters = Params::builder()
+        .region(region(sdk)?)
+        .use_fips(sdk.use_fips().unwrap_or_default())
+        .use_dual_stack(sdk.use_dual_stack().unwrap_or_default())
+        .build()
+        .map_err(|error| failed(&error))?;
+    let resolver = DefaultResolver::new();
+    let of_logs = resolver.resolve_endpoint(&parameters).await.map_err(|error| failed(&*error))?;
+    let host = of_logs.url().strip_prefix("https://logs").ok_or_else(|| Trouble::Failed {
+        words: format!("no endpoint of CloudWatch follows from {}", of_logs.url()),
+    })?;
+    Ok(format!("https://{ENDPOINT_PREFIX}{host}/"))
+}
+
+fn region(sdk: &SdkConfig) -> Result<&str, Trouble> {
+    let region = sdk.region().ok_or_else(|| Trouble::Failed { words: "no AWS region".to_owned() })?;
+    Ok(region.as_ref())
 }
 
 /// The headers that sign a call.
@@ -98,8 +118,8 @@ async fn signature(
     let now = u64::try_from(System.now().as_ms()).unwrap_or_default();
     let parameters = v4::SigningParams::builder()
         .identity(&identity)
-        .region(sdk.region().map_or("us-east-1", AsRef::as_ref))
-        .name("monitoring")
+        .region(region(sdk)?)
+        .name(ENDPOINT_PREFIX)
         .time(UNIX_EPOCH + Duration::from_millis(now))
         .settings(SigningSettings::default())
         .build()
@@ -152,13 +172,21 @@ mod tests {
         assert_eq!(refusal("<html>"), (None, None));
     }
 
-    #[test]
-    fn the_endpoint_is_the_region_s_unless_another_is_set() {
+    #[tokio::test]
+    async fn the_endpoint_is_the_region_s_in_each_partition_unless_another_is_set() {
         let sdk = |region| SdkConfig::builder().region(aws_config::Region::new(region)).build();
-        let of = |sdk: &SdkConfig| endpoint(sdk).expect("a region");
-        assert_eq!(of(&sdk("eu-central-1")), "https://monitoring.eu-central-1.amazonaws.com/");
-        assert_eq!(of(&sdk("cn-north-1")), "https://monitoring.cn-north-1.amazonaws.com.cn/");
+        for (region, url) in [
+            ("eu-central-1", "https://monitoring.eu-central-1.amazonaws.com/"),
+            ("cn-north-1", "https://monitoring.cn-north-1.amazonaws.com.cn/"),
+            ("us-gov-west-1", "https://monitoring.us-gov-west-1.amazonaws.com/"),
+            ("us-iso-east-1", "https://monitoring.us-iso-east-1.c2s.ic.gov/"),
+            ("us-isob-east-1", "https://monitoring.us-isob-east-1.sc2s.sgov.gov/"),
+            ("eusc-de-east-1", "https://monitoring.eusc-de-east-1.amazonaws.eu/"),
+        ] {
+            assert_eq!(endpoint(&sdk(region)).await.expect("a region"), url);
+        }
         let here = sdk("us-east-1").into_builder().endpoint_url("http://127.0.0.1:4566").build();
-        assert_eq!(of(&here), "http://127.0.0.1:4566/");
+        assert_eq!(endpoint(&here).await.expect("a URL"), "http://127.0.0.1:4566/");
+        assert!(endpoint(&SdkConfig::builder().build()).await.is_err(), "without a region");
     }
 }

@@ -12,7 +12,8 @@
 //!
 //! Further differences need nothing here: queue and bucket policies and roles are not enforced, generated secrets
 //! hold punctuation though told not to, a `!Ref` to a secret is its name instead of its ARN, anomaly detection does not
-//! exist, and the mappings poll once a second when idle.
+//! exist, the mappings poll once a second when idle, rounds of a loop are not counted (`RecursiveLoop` is ignored, and every function says
+//! `Terminate`), and point-in-time recovery is accepted and stays off.
 
 use std::collections::BTreeMap;
 

@@ -9,7 +9,8 @@
 //! | `secret` | a secret that is exchanged for another only if nobody else did meanwhile |
 //! | `functions` | the functions that use it, and starting them anew |
 //! | `standing` | how many subscriptions stand on each VAPID key |
-//! | `new_key` | a new VAPID key
+//! | `new_key` | a new VAPID key |
+//! | `owner` | which stack manages a secret |
 //! | `vapid` | the set of VAPID keys: read, with one more, with one less |
 //! | `hash_document` | the key of endpoints' hashes with those before and after it, as they are written |
 //! | `hashes` | its rotation, step by step |
@@ -20,6 +21,7 @@ pub(crate) mod functions;
 pub(crate) mod hash_document;
 pub(crate) mod hashes;
 pub(crate) mod new_key;
+pub(crate) mod owner;
 pub(crate) mod secret;
 pub(crate) mod standing;
 pub(crate) mod vapid;

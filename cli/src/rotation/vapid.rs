@@ -15,6 +15,7 @@ use redial_core::identity::VapidKeyId;
 
 use super::{
     functions::{Function, KeyPlace},
+    owner::refuse_owned,
     secret::{KeysSecret, Version},
 };
 use crate::{failure::Failure, target::Target, terminal::say};
@@ -64,6 +65,17 @@ impl VapidSecret {
             KeyPlace::Environment => Err(NotChanged::Environment.into()),
             KeyPlace::Nowhere => Err(NotChanged::Nowhere.into()),
         }
+    }
+
+    /// That of a stack, if no deployment can write over a change of it.
+    pub(crate) async fn to_change(target: &Target) -> Result<Self, Failure> {
+        let secret = Self::of(target).await?;
+        // What is deployed to an emulator is never deployed again.
+        if !target.is_emulated() {
+            let cloudformation = aws_sdk_cloudformation::Client::new(&target.sdk);
+            refuse_owned(&cloudformation, secret.id()).await?;
+        }
+        Ok(secret)
     }
 
     /// Its name or ARN.

@@ -36,6 +36,8 @@ pub enum Metric {
     Parked,
     /// Attempts that were answered with 503.
     ServiceUnavailable,
+    /// Web pushes that their push service rejected with 400: the request itself is wrong, and so is each one like it.
+    BadRequests,
     /// How long after its due time a retry's attempt began.
     RetryOverhead,
     /// Subscriptions that were removed.
@@ -110,6 +112,7 @@ impl Metric {
         Self::Recipients,
         Self::Parked,
         Self::ServiceUnavailable,
+        Self::BadRequests,
         Self::RetryOverhead,
         Self::Pruned,
         Self::Quarantined,
@@ -148,6 +151,7 @@ impl Metric {
             Self::Recipients => "Recipients",
             Self::Parked => "Parked",
             Self::ServiceUnavailable => "ServiceUnavailable",
+            Self::BadRequests => "BadRequests",
             Self::RetryOverhead => "RetryOverhead",
             Self::Pruned => "Pruned",
             Self::Quarantined => "Quarantined",
@@ -188,6 +192,7 @@ impl Metric {
             | Self::Recipients
             | Self::Parked
             | Self::ServiceUnavailable
+            | Self::BadRequests
             | Self::Pruned
             | Self::Quarantined
             | Self::PoliciesIgnored

@@ -16,7 +16,7 @@ pub(super) fn alarms() -> Vec<Block<'static>> {
 }
 
 /// What an alarm watches: its one metric, or those that its expression is made of.
-fn series(alarm: &Block<'_>) -> Vec<Series> {
+pub(super) fn series(alarm: &Block<'_>) -> Vec<Series> {
     let text = alarm.lines.join("\n");
     let up_to = |text: &str, ends: &[char]| text.split(ends).next().unwrap_or_default().trim().to_owned();
     let after = |text: &str, key: &str| {
@@ -88,6 +88,7 @@ fn what_the_alarms_are_promised_to_watch_is_watched() {
         Metric::SentOnRetry,
         Metric::PermanentFailures,
         Metric::ServiceUnavailable,
+        Metric::BadRequests,
         Metric::InDoubt,
         Metric::RetryOverhead,
         Metric::DeadLetters,
@@ -104,8 +105,12 @@ fn what_the_alarms_are_promised_to_watch_is_watched() {
         "ApproximateNumberOfMessagesVisible",
         "ApproximateAgeOfOldestMessage",
         "ExecutionsFailed",
+        "ExecutionsTimedOut",
+        "ExecutionsAborted",
+        "AsyncEventsDropped",
         "Errors",
         "Throttles",
+        "RecursiveInvocationsDropped",
     ] {
         assert!(watched.contains(metric), "{metric}");
     }
@@ -176,7 +181,7 @@ fn an_expression_is_made_of_metrics_that_its_alarm_declares_and_has_one_result()
         let used: BTreeSet<&str> =
             words.filter(|word| word.starts_with(|c: char| c.is_ascii_lowercase())).collect();
         let (result, of): (BTreeSet<&str>, _) =
-            declared.iter().partition(|id| ["share", "band"].contains(*id));
+            declared.iter().partition(|id| ["share", "band", "events"].contains(*id));
         assert_eq!((used, result.len()), (of, 1), "{}: {expression}", alarm.name);
         assert_eq!(after("Period: ").collect::<BTreeSet<_>>().len(), 1, "{}", alarm.name);
         // A band is returned together with what it is about.

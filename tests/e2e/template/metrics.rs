@@ -18,7 +18,7 @@ use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
 use serde_json::Value;
 
-use super::{resources, section};
+use super::{Block, resources, section};
 
 /// The stack's name, as CloudFormation puts it into a text.
 pub(super) const STACK: &str = "${AWS::StackName}";
@@ -35,7 +35,7 @@ pub(super) struct Series {
 }
 
 /// AWS's metrics that the template uses: namespace, dimension, what that dimension names, metrics.
-const OF_AWS: [(&str, &str, &str, &[&str]); 3] = [
+const OF_AWS: [(&str, &str, &str, &[&str]); 4] = [
     // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
     (
         "AWS/SQS",
@@ -48,16 +48,39 @@ const OF_AWS: [(&str, &str, &str, &[&str]); 3] = [
         "AWS/States",
         "StateMachineArn",
         "AWS::Serverless::StateMachine",
-        &["ExecutionsStarted", "ExecutionsSucceeded", "ExecutionsFailed"],
+        &[
+            "ExecutionsStarted",
+            "ExecutionsSucceeded",
+            "ExecutionsFailed",
+            "ExecutionsTimedOut",
+            "ExecutionsAborted",
+        ],
     ),
     // https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
     (
         "AWS/Lambda",
         "FunctionName",
         "AWS::Serverless::Function",
-        &["Invocations", "Errors", "Throttles", "Duration"],
+        &[
+            "Invocations",
+            "Errors",
+            "Throttles",
+            "Duration",
+            "RecursiveInvocationsDropped",
+            "AsyncEventsDropped",
+        ],
     ),
+    // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/metrics-dimensions.html
+    ("AWS/DynamoDB", "TableName", "AWS::DynamoDB::Table", &THROTTLED),
 ];
+
+/// What DynamoDB writes for a table, and for each of its indexes.
+pub(super) const THROTTLED: [&str; 2] = ["ReadThrottleEvents", "WriteThrottleEvents"];
+
+/// The indexes of a table.
+pub(super) fn indexes<'a>(table: &Block<'a>) -> Vec<&'a str> {
+    table.lines.iter().filter_map(|line| line.trim_start().strip_prefix("- IndexName: ")).collect()
+}
 
 /// Everything that may be watched.
 #[derive(Clone, Debug)]
@@ -77,6 +100,19 @@ impl Known {
                     name: (*name).to_owned(),
                     dimensions: Dimensions::from([(dimension.to_owned(), value.clone())]),
                 }));
+            }
+        }
+        for table in resources("AWS::DynamoDB::Table") {
+            for (index, name) in indexes(&table).into_iter().flat_map(|it| THROTTLED.map(|name| (it, name))) {
+                let dimensions = [
+                    ("TableName", format!("${{{}}}", table.name)),
+                    ("GlobalSecondaryIndexName", index.to_owned()),
+                ];
+                known.insert(Series {
+                    namespace: "AWS/DynamoDB".to_owned(),
+                    name: name.to_owned(),
+                    dimensions: dimensions.map(|(name, value)| (name.to_owned(), value)).into(),
+                });
             }
         }
         Self(known)

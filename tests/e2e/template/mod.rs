@@ -9,8 +9,12 @@
 
 mod access;
 mod alarms;
+mod coverage;
 mod dashboard;
+mod loops;
 mod metrics;
+mod partitions;
+mod retained;
 mod runbook;
 mod stack;
 

@@ -32,17 +32,6 @@ fn every_queue_and_table_is_encrypted() {
 }
 
 #[test]
-fn what_subscriptions_cannot_do_without_outlives_the_stack() {
-    let kept = |of_type: &str| -> Vec<&str> {
-        let blocks = resources(of_type).into_iter();
-        blocks.filter(|it| it.value("DeletionPolicy") == Some("Retain")).map(|it| it.name).collect()
-    };
-    assert_eq!(kept("AWS::DynamoDB::Table"), ["SubscriptionsTable", "AudiencesTable", "DeadLettersTable"]);
-    // What the table's webhooks are sealed with, and what its browsers have subscribed to.
-    assert_eq!(kept("AWS::SecretsManager::Secret"), ["VapidSecret", "WebhookKeySecret", "TokenKeySecret"]);
-}
-
-#[test]
 fn every_secret_that_is_made_can_be_given_instead() {
     for secret in resources("AWS::SecretsManager::Secret") {
         let chosen = format!("!Ref {}, !Ref {}Id]", secret.name, secret.name);

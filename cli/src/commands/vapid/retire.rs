@@ -59,7 +59,7 @@ impl Retire {
     pub(super) async fn run(self) -> Result<(), Failure> {
         agreement::can_be_had(self.yes, "take it away")?;
         let target = self.target.resolve().await?;
-        let secret = VapidSecret::of(&target).await?;
+        let secret = VapidSecret::to_change(&target).await?;
         let keys = secret.keys().await?;
         may_go(&self.id, &keys)?;
         let standing = Standing::read(&target, true).await?;

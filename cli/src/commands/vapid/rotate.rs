@@ -23,6 +23,9 @@ use crate::{
 /// The key that subscriptions without an id belong to (the default) stays the same, too. Functions learn of the new
 /// key by themselves when they meet its id. Then it tells what is left on the older keys, for which it reads the whole table
 /// of subscriptions (redial vapid status --help says what that costs).
+///
+/// A secret that the stack itself manages (VapidPrivateKey was given) is refused: a deployment with another key would write over
+/// what is rotated. The refusal names the one deployment that makes the stack give the secret up.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -50,7 +53,7 @@ impl Rotate {
     pub(super) async fn run(mut self) -> Result<(), Failure> {
         let id = self.id.take().unwrap_or_else(id_of_now);
         let target = self.target.resolve().await?;
-        let secret = VapidSecret::of(&target).await?;
+        let secret = VapidSecret::to_change(&target).await?;
         if self.dry_run {
             let keys = secret.keys().await?;
             if keys.ids().any(|it| *it == id) {

@@ -249,6 +249,9 @@ fn report<E: Environment>(
     if facts.status == Some(503) {
         telemetry.count(Metric::ServiceUnavailable, 1);
     }
+    if facts.status == Some(400) && matches!(verdict, Verdict::Failed(Reason::Rejected)) {
+        telemetry.count(Metric::BadRequests, 1);
+    }
     if matches!(verdict, Verdict::Retry(retry) if retry.in_doubt) {
         telemetry.count(Metric::InDoubt, 1);
     }

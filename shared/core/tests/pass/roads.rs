@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use redial_core::lane::Lane;
 use redial_core::ledger::State;
+use redial_core::metric::Metric;
 use redial_core::outcome::{InDoubt, Outcome};
 use redial_core::ports::Clock;
 use redial_core::reason::Reason;
@@ -246,4 +247,23 @@ fn a_dead_letter_s_body_tells_the_lane_that_its_message_came_by() {
     };
     assert_eq!(lanes(Universe::produce), [Some(Lane::Transactional), Some(Lane::Transactional)]);
     assert_eq!(lanes(Universe::produce_in_bulk), [Some(Lane::Bulk), Some(Lane::Bulk)]);
+}
+
+#[test]
+fn a_rejection_with_400_is_counted_apart_from_other_failures() {
+    let counted = |whom: Whom, answer: Outcome| {
+        let mut universe = Universe::new();
+        let message = whom.prepare(&universe, vec![answer], "");
+        universe.produce(&message);
+        universe.run();
+        let counts = &universe.world.state().counts;
+        [Metric::BadRequests, Metric::PermanentFailures]
+            .map(|it| counts.get(&it).copied().unwrap_or_default())
+    };
+    assert_eq!(counted(Whom::Browser, answered(400)), [1, 1]);
+    for status in [403, 409, 410, 413] {
+        assert_eq!(counted(Whom::Browser, answered(status)), [0, 1], "{status}");
+    }
+    // To a webhook's receiver 400 is a reason to try again.
+    assert_eq!(counted(Whom::Hook, answered(400)), [0, 0]);
 }
