@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use super::announce;
-use crate::audience::Run;
+use crate::audience::{Run, RunKey};
 use crate::channel::Channel;
 use crate::dead_letter::{self, Kind, LetterBody, LetterKey, Reference, UNPARSED_BODY_KEPT};
 use crate::deliver::Body;
 use crate::event::{self, Event};
-use crate::identity::{DeliveryKey, SubscriptionKey, Turn};
+use crate::identity::{SubscriptionKey, Turn};
 use crate::ledger::{Entry, State};
 use crate::message::{Inbound, Message, QueueKind, Travel, parse};
 use crate::metric::Metric;
@@ -94,8 +94,8 @@ async fn message_kept<E: CleanupEnvironment>(
 }
 
 /// A message to an audience, if it is not forgotten: what belonged to a forgotten one has outlived its TTL.
-async fn run_of<E: CleanupEnvironment>(env: &E, key: &DeliveryKey) -> Result<Option<Run>, PortError> {
-    env.audiences().load(vec![key.clone()]).await.pop().expect("a port answers every item")
+async fn run_of<E: CleanupEnvironment>(env: &E, key: &RunKey) -> Result<Option<Run>, PortError> {
+    env.audiences().load(vec![key.clone()], env.clock().now()).await.pop().expect("a port answers every item")
 }
 
 fn has_moved_on(entry: &Entry, turn: Turn) -> bool {

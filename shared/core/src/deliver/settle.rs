@@ -47,7 +47,7 @@ pub(crate) async fn settle<E: Environment>(
         headers: facts.headers.clone(),
         not_before,
         in_doubt: facts.in_doubt,
-        kept_until: job.acknowledged_until(),
+        kept_until: job.kept_until(),
         now,
     };
     let records = wave
