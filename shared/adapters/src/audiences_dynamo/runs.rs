@@ -61,10 +61,11 @@ impl Audiences for DynamoAudiences {
         let wanted = keys.iter().map(run_key).collect();
         match batch_get::get(&self.client, &self.table, wanted).await {
             Ok(items) => {
-                let found: Vec<Run> =
-                    items.iter().filter_map(read).filter(|run| run.kept_until > now).collect();
-                let of = |key: &RunKey| found.iter().find(|run| run.key == *key).cloned();
-                keys.iter().map(|key| Ok(of(key))).collect()
+                let is_of = |item: &Item, key: &RunKey| {
+                    run_key(key).iter().all(|(name, value)| item.get(name) == Some(value))
+                };
+                let of = |key: &RunKey| items.iter().find(|item| is_of(item, key));
+                keys.iter().map(|key| of(key).map_or(Ok(None), |item| kept(item, now))).collect()
             }
             Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
         }
@@ -84,6 +85,8 @@ impl Audiences for DynamoAudiences {
             .table_name(&self.table)
             .expression_attribute_values(":pk", s(partition(tenant, tag, shard)))
             .projection_expression("sk")
+            // Who joined before the message was sent gets it, and the last page is known by being short.
+            .consistent_read(true)
             .limit(i32::from(most));
         let query = match after {
             None => query.key_condition_expression("pk = :pk"),
@@ -91,8 +94,16 @@ impl Audiences for DynamoAudiences {
                 .key_condition_expression("pk = :pk AND sk > :after")
                 .expression_attribute_values(":after", s(after.as_str())),
         };
-        let page = query.send().await.map_err(|error| aws_error::of_call("Query", &error))?;
-        Ok(page.items().iter().filter_map(|item| SubscriptionId::parse(item.text("sk")?)).collect())
+        let mut pages = query.into_paginator().send();
+        let mut members = Vec::with_capacity(usize::from(most));
+        while members.len() < usize::from(most)
+            && let Some(page) = pages.next().await
+        {
+            let page = page.map_err(|error| aws_error::of_call("Query", &error))?;
+            members.extend(page.items().iter().filter_map(|item| SubscriptionId::parse(item.text("sk")?)));
+        }
+        members.truncate(usize::from(most));
+        Ok(members)
     }
 
     async fn progress(&self, run: &RunKey, shard: u8) -> Result<Progress, PortError> {
@@ -145,6 +156,14 @@ impl Audiences for DynamoAudiences {
     }
 }
 
+/// A run, unless it is past what it is kept for: then DynamoDB has not deleted it yet.
+fn kept(item: &Item, now: Timestamp) -> Result<Option<Run>, PortError> {
+    if item.number("expires_at").is_some_and(|at| Timestamp::from_secs(at) <= now) {
+        return Ok(None);
+    }
+    read(item).map(Some).ok_or_else(Run::unreadable)
+}
+
 /// Reads an item; `None` if it is not one that this version wrote.
 pub(super) fn read(item: &Item) -> Option<Run> {
     let body = item.get("body")?.as_b().ok()?.clone().into_inner();
@@ -193,6 +212,11 @@ mod tests {
         assert_eq!(read(&item), None);
         item.insert("body".to_owned(), AttributeValue::B(Blob::new([0xff])));
         assert_eq!(read(&item), None);
+        // It is not forgotten: what refers to it waits for a worker that can read it.
+        assert_eq!(kept(&item, run().opened_at), Err(Run::unreadable()));
+        item.insert("expires_at".to_owned(), expiry(run().kept_until));
+        assert_eq!(kept(&item, run().opened_at), Err(Run::unreadable()));
+        assert_eq!(kept(&item, run().kept_until), Ok(None));
     }
 
     #[test]

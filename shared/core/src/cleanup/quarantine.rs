@@ -50,8 +50,8 @@ pub(super) async fn poisoned<E: CleanupEnvironment>(
             env.outbox().send(vec![again]).await.into_iter().collect()
         }
         Ok(Inbound::Recipient(recipient, travel)) => {
-            let run = run_of(env, &recipient.run).await?;
-            let Some((message, _, _)) = run.and_then(|run| run.read()) else { return Ok(()) };
+            let Some(run) = run_of(env, &recipient.run).await? else { return Ok(()) };
+            let (message, _, _) = run.read().ok_or_else(Run::unreadable)?;
             message_kept(env, message_id, &message.to_recipient(&recipient), &travel, now).await
         }
         Err(refusal) => {

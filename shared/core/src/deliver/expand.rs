@@ -33,9 +33,9 @@ pub(super) struct Told {
 }
 
 impl Told {
-    fn by(run: &Run) -> Option<Self> {
-        let (message, _, _) = run.read()?;
-        Some(Self { message, is_cancelled: run.cancelled_at.is_some() })
+    fn by(run: &Run) -> Result<Self, PortError> {
+        let (message, _, _) = run.read().ok_or_else(Run::unreadable)?;
+        Ok(Self { message, is_cancelled: run.cancelled_at.is_some() })
     }
 }
 
@@ -54,7 +54,7 @@ pub(super) async fn runs<E: Environment>(env: &E, read: &[Result<Inbound, Refusa
         return Runs::new();
     }
     let answers = env.audiences().load(wanted.clone(), env.clock().now()).await;
-    let told = answers.into_iter().map(|run| run.map(|run| run.as_ref().and_then(Told::by)));
+    let told = answers.into_iter().map(|run| run?.as_ref().map(Told::by).transpose());
     wanted.into_iter().zip(told).collect()
 }
 
@@ -178,7 +178,7 @@ async fn expand<E: Environment>(
         let run = answers.pop().expect("a port answers every item")?;
         // Forgotten, for its time is over; or called off.
         let Some(run) = run.filter(|run| run.cancelled_at.is_none()) else { return Ok(Walk::Over) };
-        let Some((message, audience, travel)) = run.read() else { return Ok(Walk::Over) };
+        let (message, audience, travel) = run.read().ok_or_else(Run::unreadable)?;
         let now = env.clock().now();
         if message.deadline(Channel::WebPush, travel.first_sent).is_over(now, 0) {
             return Ok(Walk::Over);

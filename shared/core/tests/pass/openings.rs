@@ -315,3 +315,24 @@ fn whatever_order_expired_rows_are_deleted_in_each_gets_a_message_once() {
         assert_eq!(times, 2);
     }
 }
+
+#[test]
+fn what_refers_to_a_run_of_another_release_comes_back() {
+    let mut universe = Universe::new();
+    readers(&universe, 3);
+    let (run, now) = (opened_by_the_previous_release(&universe), universe.world.now());
+    let readable = universe.world.state().runs[&run].body.clone();
+    let later = Body::new(readable.expose().replace("{\"tenant\"", "{\"of_a_later_release\":1,\"tenant\""));
+    universe.world.state().runs.get_mut(&run).expect("opened").body = later;
+    let mut bodies = parts(&run);
+    bodies.push(copy(&run, "s0", now));
+    for body in bodies {
+        let id = universe.produce_retry(&body);
+        let incoming = universe.incoming_of(&id);
+        assert_eq!(universe.invoke_with(vec![incoming]), [id], "{body}");
+        assert!(universe.try_poison(&body).is_err() || body.contains("expand"), "{body}");
+    }
+    universe.world.state().runs.get_mut(&run).expect("opened").body = readable;
+    universe.run();
+    assert_eq!(posts(&universe, 3), [1; 3]);
+}
