@@ -227,6 +227,7 @@ mod tests {
             in_doubt: false,
             created_at: Timestamp::default(),
             updated_at: Timestamp::default(),
+            expires_at: Timestamp::default(),
         }
     }
 

@@ -4,12 +4,13 @@
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::{Client, types::AttributeValue};
-use redial_adapters::{acks_dynamo, ledger_dynamo};
+use redial_adapters::{acks_dynamo, ledger_dynamo, system::System};
 use redial_core::{
     ack::AckEvent,
     channel::Channel,
     identity::DeliveryKey,
     ledger::{Entry, PastAttempt, history::KEPT},
+    ports::Clock as _,
     time::Timestamp,
 };
 
@@ -61,7 +62,8 @@ impl Items {
             .send()
             .await;
         let item = got.map_err(|error| LookupError(in_words(&error)))?.item;
-        Ok(item.and_then(|item| Some((ledger_dynamo::entry(&item)?, details(&item)))))
+        let known = item.and_then(|item| Some((ledger_dynamo::entry(&item)?, details(&item))));
+        Ok(known.filter(|(entry, _)| !entry.is_forgotten(System.now())))
     }
 }
 

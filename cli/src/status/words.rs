@@ -203,6 +203,7 @@ pub(super) mod tests {
             in_doubt: false,
             created_at: now(),
             updated_at: now(),
+            expires_at: now().plus(Duration::from_secs(86_400)),
         }
     }
 

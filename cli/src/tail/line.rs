@@ -197,7 +197,7 @@ mod tests {
             ),
             (
                 r#""provider":"other","attempt":0,"verdict":"retry","plan":"retry","reason":"not_sent","not_sent":"tls","delay_ms":500,"took_ms":9"#,
-                "2026-11-21T10:05:00.250Z  acme#order-17             web_push          attempt 0     -  retry in 500 ms       not_sent, tls, endpoint 0a3fc1d2, took 9 ms",
+                "2026-11-21T10:05:00.250Z  acme#order-17             web_push          attempt 0     -  retry in 0.5s         not_sent, tls, endpoint 0a3fc1d2, took 9 ms",
             ),
         ] {
             assert_eq!(shown(&format!("{attempt},{fields}")), line);

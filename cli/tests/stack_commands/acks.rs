@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redial_adapters::{acks_dynamo::DynamoAcks, ledger_dynamo::DynamoLedger};
+use redial_adapters::{acks_dynamo::DynamoAcks, ledger_dynamo::DynamoLedger, system::System};
 use redial_core::{
     ack::AckEvent,
     channel::Channel,
@@ -10,7 +10,9 @@ use redial_core::{
     identity::{Attempt, Lineage, Turn},
     ledger::{Ask, DEDUPE_WINDOW, Record, State},
     message::IdSource,
-    ports::{Acknowledged, Acks as _, Claim, ClaimAnswer, Ledger as _, PortError},
+    ports::{
+        Acknowledged, Acks as _, Claim, ClaimAnswer, Clock as _, Ledger as _, LedgerReader as _, PortError,
+    },
     reason::Reason,
     time::Timestamp,
 };
@@ -62,7 +64,7 @@ fn record(id: &str, attempt: u32, state: State, now: Timestamp) -> Record {
 
 async fn attempt(ledger: &DynamoLedger, id: &str, number: u32, state: State, now: Timestamp) {
     let claimed = ledger.claim(vec![claim(id, number, now)], now).await;
-    assert_eq!(claimed, [Ok(ClaimAnswer::Granted { in_doubt: false })]);
+    assert_eq!(claimed, [Ok(ClaimAnswer::Granted { in_doubt: false, at: now })]);
     for fence in ledger.record(vec![record(id, number, state, now)]).await {
         fence.expect("the claim is ours");
     }
@@ -83,7 +85,8 @@ async fn acknowledgements_in_any_order_stand_beside_the_delivery_and_status_show
     let table = world.stack.description().tables.deliveries.clone();
     let ledger = DynamoLedger::new(world.dynamo(), table.clone());
     let acks = DynamoAcks::new(world.dynamo(), table);
-    let now = Timestamp::from_secs(1_800_000_000);
+    // Whole seconds, for expiries are; and of now, for `status` does not show what is forgotten.
+    let now = Timestamp::from_secs(System.now().as_secs());
     let after = |secs| now.plus(Duration::from_secs(secs));
     let tell = async |id: &str, event, at| -> Result<Acknowledged, PortError> {
         acks.acknowledge(&key(id), event, at).await
@@ -107,7 +110,7 @@ async fn acknowledgements_in_any_order_stand_beside_the_delivery_and_status_show
         assert_eq!(shown[field], at.to_rfc3339(), "{field}");
     }
     let words = stdout(&world.redial(&["status", "d1", "--tenant", "acme"], ""));
-    assert!(words.contains("  displayed     2027-01-15T08:00:02.000Z\n"), "{words}");
+    assert!(words.contains(&format!("  displayed     {}\n", after(2).to_rfc3339())), "{words}");
 
     // It is kept for as long as its token is good, where that is longer than usual.
     assert_eq!(forgotten_at(&world, "d1").await, after(4 + 35 * 86_400).as_ms() / 1000);
@@ -122,4 +125,30 @@ async fn acknowledgements_in_any_order_stand_beside_the_delivery_and_status_show
     for field in ["displayed_at", "clicked_at", "closed_at"] {
         assert_eq!(shown.get(field), Some(&Value::Null), "{field}");
     }
+}
+
+#[tokio::test]
+async fn a_claim_writes_over_an_entry_that_has_expired_and_is_still_there() {
+    let world = World::up().await;
+    let table = world.stack.description().tables.deliveries.clone();
+    let ledger = DynamoLedger::new(world.dynamo(), table.clone());
+    let now = Timestamp::from_secs(System.now().as_secs());
+    let once = now.minus(Duration::from_secs(40 * 86_400));
+    attempt(&ledger, "d1", 0, State::Retrying, once).await;
+    attempt(&ledger, "d1", 1, State::Sent, once).await;
+    let acks = DynamoAcks::new(world.dynamo(), table);
+    let told = acks.acknowledge(&key("d1"), AckEvent::Displayed, once).await;
+    assert_eq!(told, Ok(Acknowledged::First));
+    assert_eq!(forgotten_at(&world, "d1").await, once.as_secs() + 35 * 86_400, "five days ago");
+    let status = || world.redial(&["status", "d1", "--tenant", "acme", "--json"], "");
+    assert_eq!(status().status.code(), Some(1));
+    assert_eq!(ledger.get(&key("d1")).await, Ok(None));
+
+    attempt(&ledger, "d1", 0, State::Sent, now).await;
+    let shown = json(&stdout(&status()));
+    assert_eq!((&shown["state"], &shown["displayed_at"]), (&"sent".into(), &Value::Null), "{shown}");
+    assert_eq!(shown["created_at"], now.to_rfc3339(), "{shown}");
+    assert_eq!(shown["attempts"].as_array().map(Vec::len), Some(1), "{shown}");
+    let entry = ledger.get(&key("d1")).await.expect("the table answers").expect("it is known again");
+    assert_eq!((entry.status, entry.reason, entry.in_doubt), (None, None, false));
 }

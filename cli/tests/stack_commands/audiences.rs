@@ -4,9 +4,9 @@ use std::{process::Stdio, time::Duration};
 
 use redial_adapters::{audiences_dynamo::DynamoAudiences, system::System};
 use redial_core::{
-    audience::{Progress, Run},
+    audience::{Opening, Progress, Run, RunKey},
     deliver::Body,
-    identity::SubscriptionId,
+    identity::{SubscriptionId, Turn},
     lane::Lane,
     ports::{Audiences as _, Clock as _},
 };
@@ -20,7 +20,8 @@ fn run() -> Run {
         r#"{{"tenant":"acme","id":"autumn","ttl":3600,"to":{{"audience":{{"tag":"news","rate":"500/s"}}}},"payload":"s3cret","retry_count":0,"original_timestamp":{sent}}}"#
     );
     Run {
-        key: key("autumn"),
+        key: RunKey::new(&key("autumn"), Opening { turn: Turn::default(), at: now }),
+        message: key("autumn").id,
         lane: Lane::Bulk,
         body: Body::new(body),
         opened_at: now,
@@ -85,7 +86,67 @@ async fn an_audience_s_message_is_shown_as_far_as_it_is_and_called_off_once() {
 
     // Opened again, as after a death, it stays as it is.
     audiences.open(vec![run.clone()]).await.pop().expect("one answer").expect("that is no error");
-    let standing = audiences.standing(&run.key).await.expect("the table answers").expect("it is there");
+    let standing = audiences.standing(&key("autumn")).await.expect("the table answers").expect("it is there");
     assert!(standing.run.cancelled_at.is_some());
     assert_eq!((standing.recipients(), standing.done()), (2, 1));
+}
+
+/// Stores a run as the previous release did.
+async fn opened_by_the_previous_release(world: &World, id: &str) {
+    use aws_sdk_dynamodb::{primitives::Blob, types::AttributeValue};
+    let (text, run) = (|text: &str| AttributeValue::S(text.to_owned()), run());
+    let table = world.stack.description().tables.audiences.clone();
+    let put = world.dynamo().put_item().table_name(table);
+    let put = put.item("pk", text(&format!("run#acme#{id}"))).item("sk", text("run"));
+    let put = put.item("tenant", text("acme")).item("id", text(id)).item("lane", text("bulk"));
+    let put = put.item("body", AttributeValue::B(Blob::new(run.body.expose())));
+    let put = put.item("opened_at", AttributeValue::N(run.opened_at.as_ms().to_string()));
+    let put = put.item("expires_at", AttributeValue::N(run.kept_until.as_secs().to_string()));
+    put.send().await.expect("the table takes it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_used_again_finds_the_run_that_was_opened_last() {
+    let world = World::up().await;
+    let audiences = DynamoAudiences::new(world.dynamo(), world.stack.description().tables.audiences.clone());
+    let redial = |command: &str, id: &str, more: &[&str]| {
+        world.redial(&[&["audience", command, id, "--tenant", "acme"], more].concat(), "")
+    };
+    let open = async |run: &Run| {
+        audiences.open(vec![run.clone()]).await.pop().expect("one answer").expect("it is stored");
+    };
+    let at = |days_ago: u64| {
+        let opened_at = System.now().minus(Duration::from_secs(days_ago * 86_400));
+        let key = RunKey::new(&key("autumn"), Opening { turn: Turn::default(), at: opened_at });
+        Run { key, opened_at, ..run() }
+    };
+    let (earlier, later) = (at(20), at(1));
+
+    open(&earlier).await;
+    let (before, sent) = (Progress::default(), sent_to(["s1", "s2"]));
+    assert!(audiences.advance(&earlier, 3, &before, &before.past(&sent, 2)).await.expect("it answers"));
+    assert_eq!(json(&stdout(&redial("status", "autumn", &["--json"])))["recipients"], 2);
+    open(&later).await;
+    // A hand-off of the earlier one that is repeated does not bring it back.
+    open(&earlier).await;
+    let shown = json(&stdout(&redial("status", "autumn", &["--json"])));
+    assert_eq!((&shown["id"], &shown["recipients"]), (&"autumn".into(), &0.into()), "{shown}");
+    assert!(
+        audiences.advance(&later, 3, &before, &before.past(&sent, 2)).await.expect("it has parts of its own")
+    );
+
+    stdout(&redial("cancel", "autumn", &["--yes"]));
+    let runs = audiences.load(vec![earlier.key.clone(), later.key.clone()], System.now()).await;
+    let off =
+        runs.into_iter().map(|run| run.expect("it answers").expect("it is there").cancelled_at.is_some());
+    assert_eq!(off.collect::<Vec<_>>(), [false, true]);
+
+    // What is past its expiry counts as absent, although it is still there.
+    let late = later.kept_until.plus(Duration::from_secs(1));
+    assert_eq!(audiences.load(vec![later.key], late).await, [Ok(None)]);
+
+    opened_by_the_previous_release(&world, "spring").await;
+    assert_eq!(json(&stdout(&redial("status", "spring", &["--json"])))["state"], "open");
+    stdout(&redial("cancel", "spring", &["--yes"]));
+    assert_eq!(json(&stdout(&redial("status", "spring", &["--json"])))["state"], "cancelled");
 }

@@ -13,13 +13,14 @@ use redial_core::channel::Channel;
 use redial_core::identity::{DeliveryKey, Turn};
 use redial_core::ledger::history::KEPT;
 use redial_core::ledger::{PastAttempt, State, expires_at};
-use redial_core::ports::{Deliveries, Entered, Entrance, Intake, Known, PortError};
+use redial_core::ports::{Clock as _, Deliveries, Entered, Entrance, Intake, Known, PortError};
 use redial_core::time::Timestamp;
 
 use crate::acks_dynamo;
 use crate::attributes::{Item, Read, expiry, ms, n, s};
 use crate::ledger_dynamo::{attribute, entry};
 use crate::partiql::{self, Statement, Written};
+use crate::system::System;
 use crate::write_units::WriteUnits;
 use crate::{aws_error, batch_get};
 
@@ -101,6 +102,10 @@ impl Intake for DynamoIntake {
                     let stored = entries.iter().find(|stored| stored.key == entrance.key);
                     // It expired in between, or another release wrote it.
                     let stored = stored.ok_or_else(|| aws_error::of_code("BatchGetItem", "Unreadable"))?;
+                    // It counts as absent, and the claim writes over it.
+                    if stored.is_forgotten(now) {
+                        return Ok(Entered::Fresh);
+                    }
                     Ok(Entered::Known { state: stored.state, fingerprint: stored.fingerprint.clone() })
                 }
             })
@@ -110,7 +115,9 @@ impl Intake for DynamoIntake {
 
 impl Deliveries for DynamoIntake {
     async fn find(&self, key: &DeliveryKey) -> Result<Option<Known>, PortError> {
-        Ok(self.items(&[key]).await?.first().and_then(known))
+        let now = System.now();
+        let found = self.items(&[key]).await?.first().and_then(known);
+        Ok(found.filter(|known| !known.entry.is_forgotten(now)))
     }
 }
 

@@ -4,26 +4,43 @@
 //! attempt inserts, a retry swaps the entry that its predecessor left. A statement whose condition fails is followed by a
 //! consistent read of that item, a judgement, and a swap of exactly the version that was judged. All claims of a batch go
 //! together: one call when nothing is in the way.
+//!
+//! DynamoDB deletes what has expired days late. An entry past its expiry counts as absent: a claim writes over all of it.
 
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
+use redial_core::ack::AckEvent;
 use redial_core::endpoint::EndpointHash;
 use redial_core::identity::{Attempt, DeliveryId, DeliveryKey, Lineage, SubscriptionId, Tenant, Turn};
+use redial_core::ledger::history::KEPT;
 use redial_core::ledger::{Entry, Fence, Judgement, PastAttempt, Record, State, expires_at, judge};
 use redial_core::outcome::NotSent;
-use redial_core::ports::{Claim, ClaimAnswer, Ledger, LedgerReader, PortError};
+use redial_core::ports::{Claim, ClaimAnswer, Clock as _, Ledger, LedgerReader, PortError};
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
 
 use crate::attributes::{Item, Read, expiry, ms, n, or_null, s};
 use crate::partiql::{self, Statement, Written};
+use crate::system::System;
 use crate::write_units::WriteUnits;
-use crate::{aws_error, batch_get};
+use crate::{acks_dynamo, aws_error, batch_get};
 
 /// How often a claim is judged anew when others keep changing its item; after that the message comes back.
 const ROUNDS: usize = 4;
+
+/// The attributes that an entry has only once something has happened; beside its history and what its browser told.
+const LATER: [&str; 8] = [
+    "endpoint_hash",
+    "subscription",
+    "reason",
+    "status",
+    "provider_word",
+    "headers",
+    "not_before",
+    "in_doubt",
+];
 
 /// The `deliveries` table.
 #[derive(Clone, Debug)]
@@ -60,9 +77,33 @@ impl DynamoLedger {
     }
 
     fn insert(&self, claim: &Claim, now: Timestamp) -> Statement {
+        Statement::insert(&self.table, Self::fresh(claim, now))
+    }
+
+    /// What inserts over an entry that is forgotten, of which nothing stays.
+    fn overwrite(&self, claim: &Claim, stored: &Entry, now: Timestamp) -> Statement {
+        let mut sets = Self::fresh(claim, now);
+        sets.retain(|(name, _)| *name != "pk");
+        let history: Vec<String> = (0..KEPT).map(attribute).collect();
+        let told = AckEvent::ALL.map(acks_dynamo::attribute);
+        let mut removes: Vec<&str> = history.iter().map(String::as_str).chain(told).chain(LATER).collect();
+        removes.retain(|name| sets.iter().all(|(set, _)| set != name));
+        let conditions = vec![
+            ("pk", s(stored.key.to_string())),
+            ("lineage", n(stored.turn.lineage.0)),
+            ("attempt", n(stored.turn.attempt.0)),
+            ("state", s(stored.state.label())),
+            ("lease_token", s(&stored.lease_token)),
+            ("expires_at", expiry(stored.expires_at)),
+        ];
+        Statement::update_and_remove(&self.table, sets, &removes, conditions)
+    }
+
+    /// The attributes of an entry that a claim begins.
+    fn fresh(claim: &Claim, now: Timestamp) -> Vec<(&'static str, AttributeValue)> {
         let (state, reason) = Self::written_state(claim);
         let ask = &claim.ask;
-        let mut fields: Vec<(&str, AttributeValue)> = vec![
+        let mut fields: Vec<(&'static str, AttributeValue)> = vec![
             ("pk", s(ask.key.to_string())),
             ("tenant", s(ask.key.tenant.as_str())),
             ("id", s(ask.key.id.as_str())),
@@ -81,7 +122,7 @@ impl DynamoLedger {
         fields.extend(claim.endpoint_hash.as_ref().map(|hash| ("endpoint_hash", s(hash.as_str()))));
         fields.extend(claim.subscription.as_ref().map(|id| ("subscription", s(id.as_str()))));
         fields.extend(reason.map(|reason| ("reason", s(reason.label()))));
-        Statement::insert(&self.table, fields)
+        fields
     }
 
     fn swap(&self, claim: &Claim, expected: &Version, in_doubt: bool, now: Timestamp) -> Statement {
@@ -147,7 +188,7 @@ impl Ledger for DynamoLedger {
                 tries.into_iter().zip(partiql::execute(&self.client, &self.units, statements).await)
             {
                 match written {
-                    Written::Yes => answers[at] = Some(Ok(ClaimAnswer::Granted { in_doubt })),
+                    Written::Yes => answers[at] = Some(Ok(ClaimAnswer::Granted { in_doubt, at: now })),
                     Written::Failed(error) => answers[at] = Some(Err(error)),
                     Written::ConditionFailed => unusual.push(at),
                 }
@@ -204,6 +245,10 @@ impl DynamoLedger {
                 tries.push((at, self.insert(claim, now), false));
                 continue;
             };
+            if stored.is_forgotten(now) {
+                tries.push((at, self.overwrite(claim, stored, now), false));
+                continue;
+            }
             let answer = match judge(stored, &claim.ask, now) {
                 Judgement::Claim { in_doubt } => {
                     let expected = Version {
@@ -214,7 +259,7 @@ impl DynamoLedger {
                     tries.push((at, self.swap(claim, &expected, in_doubt, now), in_doubt));
                     continue;
                 }
-                Judgement::Mine => ClaimAnswer::Granted { in_doubt: stored.in_doubt },
+                Judgement::Mine => ClaimAnswer::Granted { in_doubt: stored.in_doubt, at: stored.updated_at },
                 Judgement::HandOffAgain => ClaimAnswer::HandOffAgain(Box::new(stored.clone())),
                 Judgement::Leased { until } => ClaimAnswer::Leased { until },
                 Judgement::Done => ClaimAnswer::Done,
@@ -256,7 +301,8 @@ impl DynamoLedger {
 
 impl LedgerReader for DynamoLedger {
     async fn get(&self, key: &DeliveryKey) -> Result<Option<Entry>, PortError> {
-        Ok(self.read(vec![key.clone()]).await?.remove(key))
+        let now = System.now();
+        Ok(self.read(vec![key.clone()]).await?.remove(key).filter(|entry| !entry.is_forgotten(now)))
     }
 }
 
@@ -294,5 +340,6 @@ pub fn entry(item: &HashMap<String, AttributeValue>) -> Option<Entry> {
         in_doubt: item.truth("in_doubt"),
         created_at: item.time("created_at")?,
         updated_at: item.time("updated_at")?,
+        expires_at: Timestamp::from_secs(item.number("expires_at")?),
     })
 }

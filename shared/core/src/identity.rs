@@ -63,6 +63,11 @@ checked_text! {
 }
 
 checked_text! {
+    /// The id of a run, one opening of a message to an audience, within its tenant: `^[A-Za-z0-9_-]{1,64}$`.
+    RunId, |text| id_like(text, 64)
+}
+
+checked_text! {
     /// The name of a VAPID key: `^[A-Za-z0-9_-]{1,64}$`.
     VapidKeyId, |text| id_like(text, 64)
 }

@@ -95,7 +95,7 @@ impl Unit {
 
 impl Metric {
     /// All of them.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::Attempts,
         Self::Sent,
         Self::SentOnRetry,

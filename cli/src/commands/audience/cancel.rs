@@ -52,7 +52,7 @@ impl Cancel {
             say("nothing was called off");
             return Err(Failure::Told);
         }
-        if !audiences.cancel(&key, System.now()).await? {
+        if !audiences.cancel(&before.standing.run.key, System.now()).await? {
             return Err(self.which.unknown());
         }
         // A page that was being sent meanwhile is counted, and its recipients do not get it.

@@ -25,6 +25,7 @@ use crate::{failure::Failure, terminal::say};
 ///
 /// A message to {"audience": {"tag": …}} goes to all of a tenant's subscriptions that bear the tag. It is handed on to them in
 /// sixteen parts, each recipient with a delivery of its own; `redial status ID` of the message itself only tells that this began.
+/// Where an id was used again after the dedupe window, it names the message that was opened last.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
 Examples:
@@ -163,7 +164,8 @@ impl Shown {
         let audience = self.audience.as_ref();
         json!({
             "tenant": run.key.tenant,
-            "id": run.key.id,
+            "id": run.message,
+            "run": run.key.id,
             "state": self.state.label(),
             "recipients": self.standing.recipients(),
             "parts_done": self.standing.done(),
@@ -186,8 +188,9 @@ fn counted(recipients: u64) -> String {
 #[cfg(test)]
 mod tests {
     use redial_core::{
-        audience::{Progress, Run},
+        audience::{Progress, Run, RunKey},
         deliver::Body,
+        identity::RunId,
         lane::Lane,
     };
 
@@ -202,10 +205,11 @@ mod tests {
     fn shown(done: usize, cancelled: bool, now: &str) -> Shown {
         let part = |n| Progress { after: None, recipients: 3, done: n < done };
         let run = Run {
-            key: DeliveryKey {
+            key: RunKey {
                 tenant: Tenant::parse("acme").expect("valid"),
-                id: DeliveryId::parse("n1").expect("valid"),
+                id: RunId::parse("r1").expect("valid"),
             },
+            message: DeliveryId::parse("n1").expect("valid"),
             lane: Lane::Bulk,
             body: Body::new(BODY.to_owned()),
             opened_at: at("2026-11-21T10:05:00Z"),
@@ -239,8 +243,8 @@ mod tests {
         assert!(lines.contains(&"tag         news, at 500/s".to_owned()), "{lines:?}");
         let json = it.to_json(None);
         assert_eq!(
-            (&json["parts_done"], &json["bearing"], &json["rate"]),
-            (&json!(5), &Value::Null, &json!("500/s"))
+            (&json["id"], &json["parts_done"], &json["bearing"], &json["rate"]),
+            (&json!("n1"), &json!(5), &Value::Null, &json!("500/s"))
         );
         assert!(!format!("{lines:?}{json}").contains("s3cret"));
     }

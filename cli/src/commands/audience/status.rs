@@ -23,7 +23,7 @@ const WATCH_SECONDS: RangeInclusive<u64> = 1..=3_600;
 /// was over first) or cancelled. Handed on is not sent: `redial status --summary` shows what still waits on the queues. It is
 /// known from when it was opened, which is once its deliver_at is there, until no recipient's delivery is under way any more.
 ///
-/// Each look takes about two read units, and one more for every 4 KiB of the message. --count adds how many subscriptions bear the
+/// Each look takes about four read units, and one more for every 4 KiB of the message. --count adds how many subscriptions bear the
 /// tag now, once, and reads all their rows for that: half a read unit for every 4 KiB of them, so about 500 units for 100,000
 /// subscriptions with ids of 20 characters.
 ///

@@ -3,21 +3,27 @@
 //! | pk | sk | what | expires |
 //! |---|---|---|---|
 //! | `<tenant>#<tag>#<part>` | subscription's id | that the subscription has the tag | never |
-//! | `run#<tenant>#<id>` | `run` | a message to an audience: its lane, its body, when it was opened, when it was called off | when its last recipient's delivery is over |
-//! | `run#<tenant>#<id>` | `part#<part>` | how far a part of its audience is, and whose hand moved it there | with it |
+//! | `run#<tenant>#<run>` | `run` | a message to an audience: its id, lane and body, when it was opened, when it was called off | when its last recipient's delivery is over |
+//! | `run#<tenant>#<run>` | `part#<part>` | how far a part of its audience is, and whose hand moved it there | with it |
+//! | `run#<tenant>#<message's id>` | `current` | which run of the message was opened last, and when | with that run |
+//!
+//! A run of the previous release has the message's id for its own, and no `current`. DynamoDB deletes what has expired late and row
+//! by row: a row past its expiry counts as absent.
 //!
 //! | file | concept |
 //! |---|---|
 //! | `membership` | the rows of tags, written with their subscriptions |
 //! | `runs` | messages under way |
+//! | `current` | which run a message's id finds |
 //! | `operator` | calling one off, and looking how far it is |
 
+mod current;
 mod membership;
 mod operator;
 mod runs;
 
 use aws_sdk_dynamodb::Client;
-use redial_core::identity::DeliveryKey;
+use redial_core::audience::RunKey;
 
 use crate::attributes::{Item, s};
 use crate::write_units::WriteUnits;
@@ -51,10 +57,10 @@ impl DynamoAudiences {
     }
 }
 
-fn run_key(key: &DeliveryKey) -> Item {
+fn run_key(key: &RunKey) -> Item {
     Item::from([("pk".to_owned(), s(format!("run#{key}"))), ("sk".to_owned(), s(RUN))])
 }
 
-fn part_key(key: &DeliveryKey, shard: u8) -> Item {
+fn part_key(key: &RunKey, shard: u8) -> Item {
     Item::from([("pk".to_owned(), s(format!("run#{key}"))), ("sk".to_owned(), s(format!("part#{shard:02}")))])
 }

@@ -1,14 +1,15 @@
 //! What an operator does: looks how far a message to an audience is, and calls it off.
 
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
-use redial_core::audience::{Progress, Run, SHARDS};
+use redial_core::audience::{Progress, Run, RunKey, SHARDS};
 use redial_core::identity::{DeliveryKey, Tenant};
-use redial_core::ports::{Audiences as _, PortError};
+use redial_core::ports::{Clock as _, PortError};
 use redial_core::subscription::Tag;
 use redial_core::time::Timestamp;
 
 use super::{DynamoAudiences, partition, run_key, runs};
 use crate::attributes::{Read, ms, s};
+use crate::system::System;
 use crate::{aws_error, query};
 
 /// How far a message to an audience is.
@@ -33,15 +34,13 @@ impl Standing {
 }
 
 impl DynamoAudiences {
-    /// How far this message is; `None` if it is not known (any more). One query.
+    /// How far this message is, as it was opened last; `None` if it is not known (any more). Two reads of single items and one query.
     pub async fn standing(&self, key: &DeliveryKey) -> Result<Option<Standing>, PortError> {
-        let Some(run) = self.load(vec![key.clone()]).await.pop().expect("a port answers every item")? else {
-            return Ok(None);
-        };
+        let Some(run) = self.current(key, System.now()).await? else { return Ok(None) };
         let query = self.client.query().table_name(&self.table).consistent_read(true);
         let query = query
             .key_condition_expression("pk = :pk AND begins_with(sk, :part)")
-            .expression_attribute_values(":pk", s(format!("run#{key}")))
+            .expression_attribute_values(":pk", s(format!("run#{}", run.key)))
             .expression_attribute_values(":part", s("part#"));
         let mut parts = vec![Progress::default(); usize::from(SHARDS)];
         for item in query::all(query).await? {
@@ -53,9 +52,9 @@ impl DynamoAudiences {
         Ok(Some(Standing { run, parts }))
     }
 
-    /// Calls a message off: nobody is handed it any more, and who was and is still waiting for it does not get it. `false` if it is
+    /// Calls a run off: nobody is handed it any more, and who was and is still waiting for it does not get it. `false` if it is
     /// not known (any more). What was called off stays so.
-    pub async fn cancel(&self, key: &DeliveryKey, now: Timestamp) -> Result<bool, PortError> {
+    pub async fn cancel(&self, key: &RunKey, now: Timestamp) -> Result<bool, PortError> {
         let update = self
             .client
             .update_item()

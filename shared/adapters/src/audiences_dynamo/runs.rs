@@ -6,9 +6,9 @@ use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure};
 use futures_util::future::join_all;
 use rand::RngExt as _;
-use redial_core::audience::{Progress, Run};
+use redial_core::audience::{Progress, Run, RunKey};
 use redial_core::deliver::Body;
-use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionId, Tenant};
+use redial_core::identity::{DeliveryId, RunId, SubscriptionId, Tenant};
 use redial_core::lane::Lane;
 use redial_core::ports::{Audiences, PortError, Randomness as _};
 use redial_core::subscription::Tag;
@@ -21,10 +21,16 @@ use crate::{aws_error, batch_get};
 
 impl DynamoAudiences {
     async fn open_one(&self, run: Run) -> Result<(), PortError> {
+        self.put(&run).await?;
+        self.note_current(&run).await
+    }
+
+    async fn put(&self, run: &Run) -> Result<(), PortError> {
         let mut item = run_key(&run.key);
         let fields = [
             ("tenant", s(run.key.tenant.as_str())),
             ("id", s(run.key.id.as_str())),
+            ("message", s(run.message.as_str())),
             ("lane", s(run.lane.label())),
             ("body", AttributeValue::B(Blob::new(run.body.expose()))),
             ("opened_at", ms(run.opened_at)),
@@ -51,13 +57,15 @@ impl Audiences for DynamoAudiences {
         join_all(runs.into_iter().map(|run| self.open_one(run))).await
     }
 
-    async fn load(&self, keys: Vec<DeliveryKey>) -> Vec<Result<Option<Run>, PortError>> {
+    async fn load(&self, keys: Vec<RunKey>, now: Timestamp) -> Vec<Result<Option<Run>, PortError>> {
         let wanted = keys.iter().map(run_key).collect();
         match batch_get::get(&self.client, &self.table, wanted).await {
             Ok(items) => {
-                let found: Vec<Run> = items.iter().filter_map(read).collect();
-                let of = |key: &DeliveryKey| found.iter().find(|run| run.key == *key).cloned();
-                keys.iter().map(|key| Ok(of(key))).collect()
+                let is_of = |item: &Item, key: &RunKey| {
+                    run_key(key).iter().all(|(name, value)| item.get(name) == Some(value))
+                };
+                let of = |key: &RunKey| items.iter().find(|item| is_of(item, key));
+                keys.iter().map(|key| of(key).map_or(Ok(None), |item| kept(item, now))).collect()
             }
             Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
         }
@@ -77,6 +85,8 @@ impl Audiences for DynamoAudiences {
             .table_name(&self.table)
             .expression_attribute_values(":pk", s(partition(tenant, tag, shard)))
             .projection_expression("sk")
+            // Who joined before the message was sent gets it, and the last page is known by being short.
+            .consistent_read(true)
             .limit(i32::from(most));
         let query = match after {
             None => query.key_condition_expression("pk = :pk"),
@@ -84,11 +94,19 @@ impl Audiences for DynamoAudiences {
                 .key_condition_expression("pk = :pk AND sk > :after")
                 .expression_attribute_values(":after", s(after.as_str())),
         };
-        let page = query.send().await.map_err(|error| aws_error::of_call("Query", &error))?;
-        Ok(page.items().iter().filter_map(|item| SubscriptionId::parse(item.text("sk")?)).collect())
+        let mut pages = query.into_paginator().send();
+        let mut members = Vec::with_capacity(usize::from(most));
+        while members.len() < usize::from(most)
+            && let Some(page) = pages.next().await
+        {
+            let page = page.map_err(|error| aws_error::of_call("Query", &error))?;
+            members.extend(page.items().iter().filter_map(|item| SubscriptionId::parse(item.text("sk")?)));
+        }
+        members.truncate(usize::from(most));
+        Ok(members)
     }
 
-    async fn progress(&self, run: &DeliveryKey, shard: u8) -> Result<Progress, PortError> {
+    async fn progress(&self, run: &RunKey, shard: u8) -> Result<Progress, PortError> {
         let get = self.client.get_item().table_name(&self.table).set_key(Some(part_key(run, shard)));
         let answer = get.consistent_read(true).send().await;
         let answer = answer.map_err(|error| aws_error::of_call("GetItem", &error))?;
@@ -138,14 +156,21 @@ impl Audiences for DynamoAudiences {
     }
 }
 
+/// A run, unless it is past what it is kept for: then DynamoDB has not deleted it yet.
+fn kept(item: &Item, now: Timestamp) -> Result<Option<Run>, PortError> {
+    if item.number("expires_at").is_some_and(|at| Timestamp::from_secs(at) <= now) {
+        return Ok(None);
+    }
+    read(item).map(Some).ok_or_else(Run::unreadable)
+}
+
 /// Reads an item; `None` if it is not one that this version wrote.
 pub(super) fn read(item: &Item) -> Option<Run> {
     let body = item.get("body")?.as_b().ok()?.clone().into_inner();
     Some(Run {
-        key: DeliveryKey {
-            tenant: Tenant::parse(item.text("tenant")?)?,
-            id: DeliveryId::parse(item.text("id")?)?,
-        },
+        key: RunKey { tenant: Tenant::parse(item.text("tenant")?)?, id: RunId::parse(item.text("id")?)? },
+        // The previous release gave a run its message's id.
+        message: DeliveryId::parse(item.text("message").or_else(|| item.text("id"))?)?,
         lane: Lane::from_label(item.text("lane")?)?,
         body: Body::new(String::from_utf8(body).ok()?),
         opened_at: item.time("opened_at")?,
@@ -168,10 +193,11 @@ mod tests {
 
     fn run() -> Run {
         Run {
-            key: DeliveryKey {
+            key: RunKey {
                 tenant: Tenant::parse("acme").expect("valid"),
-                id: DeliveryId::parse("news").expect("valid"),
+                id: RunId::parse("r1").expect("valid"),
             },
+            message: DeliveryId::parse("news").expect("valid"),
             lane: Lane::Bulk,
             body: Body::new("{}".to_owned()),
             opened_at: Timestamp::from_secs(1_800_000_000),
@@ -186,6 +212,30 @@ mod tests {
         assert_eq!(read(&item), None);
         item.insert("body".to_owned(), AttributeValue::B(Blob::new([0xff])));
         assert_eq!(read(&item), None);
+        // It is not forgotten: what refers to it waits for a worker that can read it.
+        assert_eq!(kept(&item, run().opened_at), Err(Run::unreadable()));
+        item.insert("expires_at".to_owned(), expiry(run().kept_until));
+        assert_eq!(kept(&item, run().opened_at), Err(Run::unreadable()));
+        assert_eq!(kept(&item, run().kept_until), Ok(None));
+    }
+
+    #[test]
+    fn an_item_of_the_previous_release_has_the_id_of_its_message() {
+        let mut item = run_key(&run().key);
+        let fields = [
+            ("tenant", s("acme")),
+            ("id", s("news")),
+            ("lane", s("bulk")),
+            ("body", AttributeValue::B(Blob::new("{}"))),
+            ("opened_at", ms(run().opened_at)),
+            ("expires_at", expiry(run().kept_until)),
+        ];
+        item.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+        let of = |item: &Item| read(item).map(|run| (run.key.id.to_string(), run.message.to_string()));
+        assert_eq!(of(&item), Some(("news".to_owned(), "news".to_owned())));
+        item.insert("id".to_owned(), s("r1"));
+        item.insert("message".to_owned(), s("news"));
+        assert_eq!(of(&item), Some(("r1".to_owned(), "news".to_owned())));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The message that moves a part of an audience on: `{"expand": "news-17", "tenant": "acme", "shard": 3}`.
 
-use super::SHARDS;
-use crate::identity::{DeliveryId, DeliveryKey, Tenant};
+use super::{RunKey, SHARDS};
+use crate::identity::{RunId, Tenant};
 use crate::lane::Lane;
 use crate::ports::{Outgoing, Queue};
 use crate::route::DelaySeconds;
@@ -10,29 +10,27 @@ use crate::shape::{self, Object};
 /// Which part of which message to an audience is to go on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Expansion {
-    /// The message.
-    pub run: DeliveryKey,
+    /// The run of the message.
+    pub run: RunKey,
     /// The part, from 0.
     pub shard: u8,
 }
 
 impl Expansion {
     /// Those of all parts.
-    pub fn all(run: DeliveryKey) -> impl Iterator<Item = Self> {
+    pub fn all(run: RunKey) -> impl Iterator<Item = Self> {
         (0..SHARDS).map(move |shard| Self { run: run.clone(), shard })
     }
 
     /// Takes its fields out of a body; `None` if it has no `expand`.
     pub(crate) fn take(object: &mut Object<'_>) -> Option<Self> {
         object.raw("expand")?;
-        let id = object.required("expand", "the id of a message to an audience", |raw| {
-            DeliveryId::parse(&shape::string(raw)?)
-        });
+        let id = object.required("expand", "the id of a run", |raw| RunId::parse(&shape::string(raw)?));
         let tenant = object.required("tenant", "a tenant", |raw| Tenant::parse(&shape::string(raw)?));
         let shard = object.required("shard", "an integer from 0 to 15", |raw| {
             shape::unsigned(raw).and_then(|n| u8::try_from(n).ok()).filter(|n| *n < SHARDS)
         });
-        Some(Self { run: DeliveryKey { tenant: tenant?, id: id? }, shard: shard? })
+        Some(Self { run: RunKey { tenant: tenant?, id: id? }, shard: shard? })
     }
 
     /// It, on its way to the retry queue of that lane.

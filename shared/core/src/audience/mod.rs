@@ -3,15 +3,18 @@
 //! The message is stored once, as a [`Run`]; what travels to each recipient is a reference to it. The tag's subscriptions lie in
 //! [`SHARDS`] parts, and each part is walked page by page by whoever holds its [`Expansion`]: a page is sent, then the
 //! part's [`Progress`] is moved past it. Whoever dies in between leaves a page that is sent again; a recipient's
-//! delivery has an id that follows from run and subscription, so that the ledger drops the second.
+//! delivery has an id that follows from run and subscription, so that the ledger drops the second. Which run it is follows from
+//! the claim that opened it ([`Opening`]): a message whose hand-off is repeated has one run, an id that is used again has two.
 //!
 //! | file | concept |
 //! |---|---|
+//! | `opening` | the claim that opens a message to an audience, and the key of the run that begins with it |
 //! | `run` | a message to an audience, under way; and how far a part of it is |
 //! | `expansion` | the message that moves a part on |
 //! | `recipient` | the message that goes to one recipient |
 
 mod expansion;
+mod opening;
 mod recipient;
 mod run;
 
@@ -22,6 +25,7 @@ use crate::rate::Rate;
 use crate::subscription::Tag;
 
 pub use expansion::Expansion;
+pub use opening::{Opening, RunKey};
 pub use recipient::RecipientRef;
 pub use run::{Progress, Run};
 

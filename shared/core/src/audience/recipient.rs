@@ -3,15 +3,16 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use crate::identity::{DeliveryId, DeliveryKey, SubscriptionId, Tenant};
+use super::RunKey;
+use crate::identity::{DeliveryId, DeliveryKey, RunId, SubscriptionId, Tenant};
 use crate::message::Travel;
 use crate::shape::{self, Object};
 
 /// Which recipient, of which message to an audience.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecipientRef {
-    /// The message to the audience.
-    pub run: DeliveryKey,
+    /// The run of the message to the audience.
+    pub run: RunKey,
     /// The recipient's own delivery.
     pub id: DeliveryId,
     /// Whom it goes to.
@@ -20,7 +21,7 @@ pub struct RecipientRef {
 
 impl RecipientRef {
     /// This subscription as a recipient. The delivery's id follows from run and subscription: made twice, it is one.
-    pub fn new(run: &DeliveryKey, subscription: SubscriptionId) -> Self {
+    pub fn new(run: &RunKey, subscription: SubscriptionId) -> Self {
         let named = format!("audience\0{}\0{subscription}", run.id);
         let digest = ring::digest::digest(&ring::digest::SHA256, named.as_bytes());
         let id = DeliveryId::parse(&URL_SAFE_NO_PAD.encode(digest.as_ref()));
@@ -31,15 +32,14 @@ impl RecipientRef {
     pub(crate) fn take(object: &mut Object<'_>) -> Option<(Self, Travel)> {
         object.raw("audience")?;
         let an_id = "^[A-Za-z0-9_-]{1,64}$";
-        let delivery = |raw: &_| DeliveryId::parse(&shape::string(raw)?);
-        let run = object.required("audience", an_id, delivery);
+        let run = object.required("audience", an_id, |raw| RunId::parse(&shape::string(raw)?));
         let tenant = object.required("tenant", "a tenant", |raw| Tenant::parse(&shape::string(raw)?));
-        let id = object.required("id", an_id, delivery);
+        let id = object.required("id", an_id, |raw| DeliveryId::parse(&shape::string(raw)?));
         let subscription =
             object.required("recipient", an_id, |raw| SubscriptionId::parse(&shape::string(raw)?));
         let key = tenant.clone().zip(id.clone()).map(|(tenant, id)| DeliveryKey { tenant, id });
         let travel = Travel::take(object, key);
-        let run = DeliveryKey { tenant: tenant?, id: run? };
+        let run = RunKey { tenant: tenant?, id: run? };
         Some((Self { run, id: id?, subscription: subscription? }, travel?))
     }
 
@@ -61,9 +61,9 @@ mod tests {
 
     #[test]
     fn a_recipient_s_delivery_is_one_however_often_it_is_made() {
-        let key = |id| DeliveryKey {
+        let key = |id| RunKey {
             tenant: Tenant::parse("acme").expect("valid"),
-            id: DeliveryId::parse(id).expect("valid"),
+            id: RunId::parse(id).expect("valid"),
         };
         let to = |run, id| RecipientRef::new(&key(run), SubscriptionId::parse(id).expect("valid")).id;
         assert_eq!(to("news", "s1"), to("news", "s1"));

@@ -1,24 +1,27 @@
 //! A message to an audience, under way.
 
-use super::Audience;
+use super::{Audience, RunKey};
 use crate::deliver::Body;
-use crate::identity::{DeliveryKey, SubscriptionId};
+use crate::identity::{DeliveryId, SubscriptionId};
 use crate::lane::Lane;
 use crate::message::{Inbound, Message, QueueKind, To, Travel, parse};
+use crate::ports::PortError;
 use crate::time::Timestamp;
 
-/// A message to an audience, as it is stored: once, whatever the number of its recipients.
+/// A message to an audience, as it is stored: once an opening, whatever the number of its recipients.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Run {
-    /// Whose message, and which.
-    pub key: DeliveryKey,
+    /// Whose, and which.
+    pub key: RunKey,
+    /// The id of its message, by which the producer knows it.
+    pub message: DeliveryId,
     /// On which lane it goes out.
     pub lane: Lane,
     /// It, as it travels.
     pub body: Body,
-    /// When it was opened.
+    /// When its message was claimed.
     pub opened_at: Timestamp,
-    /// When it may be forgotten: no recipient's delivery is under way any more.
+    /// When it is forgotten: no recipient's delivery is under way any more. A row that is still there after this counts as absent.
     pub kept_until: Timestamp,
     /// When an operator called it off.
     pub cancelled_at: Option<Timestamp>,
@@ -27,7 +30,7 @@ pub struct Run {
 impl Run {
     /// The message, whom it is for, and since when it is on its way; `None` if it is not one that this version wrote.
     pub fn read(&self) -> Option<(Message, Audience, Travel)> {
-        let read = parse(self.body.expose(), QueueKind::Retry, self.key.id.as_str(), self.opened_at).ok()?;
+        let read = parse(self.body.expose(), QueueKind::Retry, self.message.as_str(), self.opened_at).ok()?;
         match read {
             Inbound::Message(message, travel) => match message.to.clone() {
                 To::Audience(audience) => Some((*message, audience, travel)),
@@ -35,6 +38,12 @@ impl Run {
             },
             Inbound::Release(_) | Inbound::Expand(_) | Inbound::Recipient(..) => None,
         }
+    }
+
+    /// The error of a run that another version wrote and this one cannot read. What refers to it comes back: a worker of that
+    /// version, or of a later one, delivers it.
+    pub fn unreadable() -> PortError {
+        PortError { operation: "audiences.load", code: "Unreadable".to_owned(), throttled: false }
     }
 }
 

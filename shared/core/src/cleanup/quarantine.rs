@@ -7,12 +7,12 @@
 use std::sync::Arc;
 
 use super::announce;
-use crate::audience::Run;
+use crate::audience::{Run, RunKey};
 use crate::channel::Channel;
 use crate::dead_letter::{self, Kind, LetterBody, LetterKey, Reference, UNPARSED_BODY_KEPT};
 use crate::deliver::Body;
 use crate::event::{self, Event};
-use crate::identity::{DeliveryKey, SubscriptionKey, Turn};
+use crate::identity::{SubscriptionKey, Turn};
 use crate::ledger::{Entry, State};
 use crate::message::{Inbound, Message, QueueKind, Travel, parse};
 use crate::metric::Metric;
@@ -51,8 +51,8 @@ pub(super) async fn poisoned<E: CleanupEnvironment>(
             env.outbox().send(vec![again]).await.into_iter().collect()
         }
         Ok(Inbound::Recipient(recipient, travel)) => {
-            let run = run_of(env, &recipient.run).await?;
-            let Some((message, _, _)) = run.and_then(|run| run.read()) else { return Ok(()) };
+            let Some(run) = run_of(env, &recipient.run).await? else { return Ok(()) };
+            let (message, _, _) = run.read().ok_or_else(Run::unreadable)?;
             message_kept(env, message_id, &message.to_recipient(&recipient), &travel, now).await
         }
         Err(refusal) => {
@@ -111,8 +111,8 @@ fn end_of(
 }
 
 /// A message to an audience, if it is not forgotten: what belonged to a forgotten one has outlived its TTL.
-async fn run_of<E: CleanupEnvironment>(env: &E, key: &DeliveryKey) -> Result<Option<Run>, PortError> {
-    env.audiences().load(vec![key.clone()]).await.pop().expect("a port answers every item")
+async fn run_of<E: CleanupEnvironment>(env: &E, key: &RunKey) -> Result<Option<Run>, PortError> {
+    env.audiences().load(vec![key.clone()], env.clock().now()).await.pop().expect("a port answers every item")
 }
 
 /// Whether the delivery needs this message no more: it has gone on to another turn, or has ended in this one with nothing left to do

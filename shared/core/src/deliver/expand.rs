@@ -10,18 +10,19 @@ use super::fate::{Fate, Setback};
 use super::hand_off::{self, fate_of};
 use super::inbox::{Job, Unread};
 use super::{Invocation, RESERVE, Settings};
-use crate::audience::{Audience, Expansion, RecipientRef, Run};
+use crate::audience::{Audience, Expansion, Opening, RecipientRef, Run, RunKey};
 use crate::channel::Channel;
 use crate::deliver::Body;
-use crate::identity::{DeliveryKey, SubscriptionId};
+use crate::identity::SubscriptionId;
 use crate::ledger;
 use crate::message::{Inbound, Message, Refusal, Travel};
 use crate::metric::Metric;
 use crate::ports::{Audiences, Clock, Environment, Outbox, Outgoing, PortError, Queue, Telemetry};
 use crate::route::DelaySeconds;
+use crate::time::Timestamp;
 
 /// What was read of the messages to audiences that recipients in a batch refer to.
-pub(super) type Runs = HashMap<DeliveryKey, Result<Option<Told>, PortError>>;
+pub(super) type Runs = HashMap<RunKey, Result<Option<Told>, PortError>>;
 
 /// What recipients of a message to an audience get.
 #[derive(Debug)]
@@ -32,15 +33,15 @@ pub(super) struct Told {
 }
 
 impl Told {
-    fn by(run: &Run) -> Option<Self> {
-        let (message, _, _) = run.read()?;
-        Some(Self { message, is_cancelled: run.cancelled_at.is_some() })
+    fn by(run: &Run) -> Result<Self, PortError> {
+        let (message, _, _) = run.read().ok_or_else(Run::unreadable)?;
+        Ok(Self { message, is_cancelled: run.cancelled_at.is_some() })
     }
 }
 
 /// Reads them, each once.
 pub(super) async fn runs<E: Environment>(env: &E, read: &[Result<Inbound, Refusal>]) -> Runs {
-    let mut wanted: Vec<DeliveryKey> = read
+    let mut wanted: Vec<RunKey> = read
         .iter()
         .filter_map(|inbound| match inbound {
             Ok(Inbound::Recipient(recipient, _)) => Some(recipient.run.clone()),
@@ -52,8 +53,8 @@ pub(super) async fn runs<E: Environment>(env: &E, read: &[Result<Inbound, Refusa
     if wanted.is_empty() {
         return Runs::new();
     }
-    let answers = env.audiences().load(wanted.clone()).await;
-    let told = answers.into_iter().map(|run| run.map(|run| run.as_ref().and_then(Told::by)));
+    let answers = env.audiences().load(wanted.clone(), env.clock().now()).await;
+    let told = answers.into_iter().map(|run| run?.as_ref().map(Told::by).transpose());
     wanted.into_iter().zip(told).collect()
 }
 
@@ -69,45 +70,70 @@ pub(super) fn fate_of_unread<E: Environment>(env: &E, why: Unread) -> Fate {
     }
 }
 
-/// Stores these messages, and sets every part of their audiences going.
-pub(super) async fn open<E: Environment>(env: &E, jobs: Vec<Job>) -> Vec<(usize, Fate)> {
+/// Stores these messages, each of which was claimed at that time, and sets every part of their audiences going.
+pub(super) async fn open<E: Environment>(env: &E, jobs: Vec<(Job, Timestamp)>) -> Vec<(usize, Fate)> {
     if jobs.is_empty() {
         return Vec::new();
     }
-    let now = env.clock().now();
-    let runs = jobs
-        .iter()
-        .map(|job| Run {
-            key: job.message.key(),
-            lane: job.lane,
-            body: Body::new(job.message.expose_stored_body(&job.travel.for_the_store(), job.deadline, now)),
-            opened_at: now,
-            kept_until: ledger::expires_at(now.plus(job.deadline.remaining(now)), None),
-            cancelled_at: None,
-        })
-        .collect();
-    let opened = env.audiences().open(runs).await;
     let mut fates = Vec::new();
+    let mut new = Vec::new();
     let mut going = Vec::new();
-    for (job, opened) in jobs.into_iter().zip(opened) {
+    for ((job, at), earlier) in jobs.iter().zip(opened_without_an_opening(env, &jobs).await) {
+        match earlier {
+            Ok(Some(run)) => going.push((job, run)),
+            Ok(None) => new.push((job, run(job, *at))),
+            Err(error) => fates.push((job.index, fate_of(env, Err(error)))),
+        }
+    }
+    let opened = match new.iter().map(|(_, run)| run.clone()).collect::<Vec<_>>() {
+        runs if runs.is_empty() => Vec::new(),
+        runs => env.audiences().open(runs).await,
+    };
+    for ((job, run), opened) in new.into_iter().zip(opened) {
         match opened {
-            Ok(()) => going.push(job),
+            Ok(()) => going.push((job, run.key)),
             Err(error) => fates.push((job.index, fate_of(env, Err(error)))),
         }
     }
     let parts: Vec<_> = going
         .iter()
-        .flat_map(|job| {
+        .flat_map(|(job, run)| {
             let part = |part: Expansion| (job.index, part.outgoing(job.lane, DelaySeconds::ZERO));
-            Expansion::all(job.message.key()).map(part)
+            Expansion::all(run.clone()).map(part)
         })
         .collect();
     let sent = hand_off::send(env, parts).await;
-    fates.extend(going.into_iter().map(|job| {
+    fates.extend(going.into_iter().map(|(job, _)| {
         let failed = sent.iter().find(|(of, fate)| *of == job.index && *fate != Fate::Acknowledged);
         (job.index, failed.map_or(Fate::Acknowledged, |(_, fate)| fate.clone()))
     }));
     fates
+}
+
+/// The run of this message's claim, which was written at `at`: all of it follows from the two, however often it is opened.
+fn run(job: &Job, at: Timestamp) -> Run {
+    let opening = Opening { turn: job.travel.turn, at };
+    Run {
+        key: RunKey::new(&job.message.key(), opening),
+        message: job.message.id.clone(),
+        lane: job.lane,
+        body: Body::new(job.message.expose_stored_body(&job.travel.for_the_store(), job.deadline, at)),
+        opened_at: at,
+        kept_until: ledger::expires_at(at, Some(job.deadline.at())),
+        cancelled_at: None,
+    }
+}
+
+/// The runs of these claims, where the previous release opened them already and a crash kept it from setting all parts going:
+/// it named a run by its message alone. One that is older than the claim belongs to an earlier use of the same id.
+async fn opened_without_an_opening<E: Environment>(
+    env: &E,
+    jobs: &[(Job, Timestamp)],
+) -> Vec<Result<Option<RunKey>, PortError>> {
+    let keys = jobs.iter().map(|(job, _)| RunKey::without_opening(&job.message.key())).collect();
+    let loaded = env.audiences().load(keys, env.clock().now()).await;
+    let of_claim = |run: Option<Run>, at| run.filter(|run| run.opened_at >= at).map(|run| run.key);
+    loaded.into_iter().zip(jobs).map(|(run, (_, at))| run.map(|run| of_claim(run, *at))).collect()
 }
 
 /// Moves these parts on, one after the other.
@@ -148,11 +174,11 @@ async fn expand<E: Environment>(
     let Expansion { run: key, shard } = expansion;
     let mut at = env.audiences().progress(key, *shard).await?;
     while !at.done {
-        let mut answers = env.audiences().load(vec![key.clone()]).await;
+        let mut answers = env.audiences().load(vec![key.clone()], env.clock().now()).await;
         let run = answers.pop().expect("a port answers every item")?;
         // Forgotten, for its time is over; or called off.
         let Some(run) = run.filter(|run| run.cancelled_at.is_none()) else { return Ok(Walk::Over) };
-        let Some((message, audience, travel)) = run.read() else { return Ok(Walk::Over) };
+        let (message, audience, travel) = run.read().ok_or_else(Run::unreadable)?;
         let now = env.clock().now();
         if message.deadline(Channel::WebPush, travel.first_sent).is_over(now, 0) {
             return Ok(Walk::Over);

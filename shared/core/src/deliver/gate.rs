@@ -9,6 +9,7 @@ use crate::access::TokenKeys;
 use crate::ack::Envelope;
 use crate::channel::Channel;
 use crate::endpoint::Endpoint;
+use crate::ledger::DEDUPE_WINDOW;
 use crate::message::To;
 use crate::plaintext::{Plaintext, TooLong};
 use crate::plan::{self, Plan};
@@ -89,6 +90,14 @@ impl Job {
         let message = self.message.as_long_as_a_recipient_s();
         let too_long = || Plaintext::of(&message, self.deadline, &settings.token_keys).too_long();
         (self.channel == Channel::WebPush).then(too_long).flatten()
+    }
+
+    /// What its ledger entry has to outlast. A recipient's message may be on its way twice, for a page that is repeated after a crash
+    /// is sent again, and the second may be held back for as long as its TTL lasts.
+    pub(crate) fn kept_until(&self) -> Option<Timestamp> {
+        let may_come_twice = self.message.is_for_a_recipient() && self.deadline.is_limited();
+        let outlives_its_copies = may_come_twice.then(|| self.deadline.at().plus(DEDUPE_WINDOW));
+        self.acknowledged_until().max(outlives_its_copies)
     }
 
     /// Until when its browser may acknowledge it, if it was asked to.

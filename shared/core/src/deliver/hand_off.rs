@@ -156,7 +156,7 @@ async fn carry_out<E: Environment>(env: &E, settings: &Settings, ready: Vec<Hand
     let mut parked = Vec::new();
     health::failed(env, &ready, now).await;
     let ready = health::switched_off(env, ready, now, &mut fates).await;
-    for HandOff { job, plan, facts, at: _ } in ready {
+    for HandOff { job, plan, facts, at } in ready {
         match plan {
             Plan::Sent => match health::recovery(&job, now) {
                 Some(update) => recovered.push((job.index, update)),
@@ -164,7 +164,7 @@ async fn carry_out<E: Environment>(env: &E, settings: &Settings, ready: Vec<Hand
             },
             Plan::Expired | Plan::FailedNoRetries(_) => fates.push((job.index, Fate::Acknowledged)),
             Plan::Gone { confirmed } => gone.push((job, confirmed, facts)),
-            Plan::Expand => opened.push(job),
+            Plan::Expand => opened.push((job, at)),
             Plan::DeadLetter(reason) => {
                 let key =
                     LetterKey::of_delivery(&job.message.tenant, &job.message.id, job.travel.turn.lineage);

@@ -212,11 +212,11 @@ impl<E: Environment> Pass<'_, E> {
         let mut conflicts = Vec::new();
         for ((job, end), answer) in wanted.into_iter().zip(answers) {
             match answer {
-                Ok(ClaimAnswer::Granted { in_doubt }) => match end {
+                Ok(ClaimAnswer::Granted { in_doubt, at }) => match end {
                     None => admitted.push((job, in_doubt)),
                     Some(plan) => {
                         settle::count(self.env, &plan, job.lane);
-                        ready.push(HandOff { job, plan, facts: Facts::without_attempt(), at: now });
+                        ready.push(HandOff { job, plan, facts: Facts::without_attempt(), at });
                     }
                 },
                 Ok(ClaimAnswer::HandOffAgain(entry)) => {

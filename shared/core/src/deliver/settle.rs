@@ -106,7 +106,7 @@ pub(crate) fn given_back(job: &Job, lease_token: &str, now: Timestamp) -> Record
         headers: Vec::new(),
         not_before: None,
         in_doubt: false,
-        kept_until: job.acknowledged_until(),
+        kept_until: job.kept_until(),
         now,
     }
 }

@@ -168,6 +168,7 @@ mod tests {
             in_doubt: false,
             created_at: now(),
             updated_at: now(),
+            expires_at: crate::ledger::expires_at(now(), None),
         }
     }
 

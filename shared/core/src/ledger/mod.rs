@@ -67,6 +67,15 @@ pub struct Entry {
     pub created_at: Timestamp,
     /// When this was written.
     pub updated_at: Timestamp,
+    /// When it is forgotten: after this it counts as absent, although its row may still be there.
+    pub expires_at: Timestamp,
+}
+
+impl Entry {
+    /// Whether it counts as absent: DynamoDB deletes what has expired late, or never.
+    pub fn is_forgotten(&self, now: Timestamp) -> bool {
+        self.expires_at <= now
+    }
 }
 
 /// What is written when an attempt is over.

@@ -22,7 +22,7 @@ pub(crate) use to::PushFields;
 pub use to::To;
 pub use travel::Travel;
 
-use crate::audience::RecipientRef;
+use crate::audience::{RecipientRef, RunKey};
 use crate::channel::Channel;
 use crate::endpoint::{EndpointHash, HashKeys};
 use crate::identity::{DeliveryId, DeliveryKey, SubscriptionId, Tenant};
@@ -173,13 +173,20 @@ impl Message {
         message
     }
 
+    /// Whether it is for one recipient of an audience.
+    pub fn is_for_a_recipient(&self) -> bool {
+        self.recipient.is_some()
+    }
+
     /// The same message, as long as any recipient's of its audience; itself where it is for none.
     #[must_use]
     pub fn as_long_as_a_recipient_s(&self) -> Cow<'_, Self> {
         match &self.to {
             To::Audience(_) => {
                 let anybody = SubscriptionId::parse("anybody").expect("invariant: the constant is an id");
-                Cow::Owned(self.to_recipient(&RecipientRef::new(&self.key(), anybody)))
+                Cow::Owned(
+                    self.to_recipient(&RecipientRef::new(&RunKey::without_opening(&self.key()), anybody)),
+                )
             }
             To::Subscription(_) | To::WebPush(_) | To::Webhook(_) => Cow::Borrowed(self),
         }

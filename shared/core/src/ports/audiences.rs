@@ -3,19 +3,22 @@
 use std::future::Future;
 
 use super::PortError;
-use crate::audience::{Progress, Run};
-use crate::identity::{DeliveryKey, SubscriptionId, Tenant};
+use crate::audience::{Progress, Run, RunKey};
+use crate::identity::{SubscriptionId, Tenant};
 use crate::subscription::Tag;
+use crate::time::Timestamp;
 
 /// Keeps messages to audiences, and how far they are.
 pub trait Audiences: Send + Sync {
-    /// Stores these, each unless it is there already; keys are distinct.
+    /// Stores these, each unless it is there already; keys are distinct. Of the runs of one message the one that was opened last is
+    /// the one that its id finds.
     fn open(&self, runs: Vec<Run>) -> impl Future<Output = Vec<Result<(), PortError>>> + Send;
 
-    /// Loads these; `None` for one that is not there (any more). Keys are distinct.
+    /// Loads these; `None` for one that is not there (any more), or is past what it is kept for. Keys are distinct.
     fn load(
         &self,
-        keys: Vec<DeliveryKey>,
+        keys: Vec<RunKey>,
+        now: Timestamp,
     ) -> impl Future<Output = Vec<Result<Option<Run>, PortError>>> + Send;
 
     /// The subscriptions of a part of an audience that follow `after`, in the order of their ids, so many at most.
@@ -29,11 +32,7 @@ pub trait Audiences: Send + Sync {
     ) -> impl Future<Output = Result<Vec<SubscriptionId>, PortError>> + Send;
 
     /// How far a part of a message to an audience is.
-    fn progress(
-        &self,
-        run: &DeliveryKey,
-        shard: u8,
-    ) -> impl Future<Output = Result<Progress, PortError>> + Send;
+    fn progress(&self, run: &RunKey, shard: u8) -> impl Future<Output = Result<Progress, PortError>> + Send;
 
     /// Moves a part on, if it is still where it was; answers whether it was.
     fn advance(

@@ -41,6 +41,8 @@ pub enum ClaimAnswer {
     Granted {
         /// An earlier worker may have sent it.
         in_doubt: bool,
+        /// When the claim was written: earlier than now where its answer was lost.
+        at: Timestamp,
     },
     /// Recorded by this very message before: repeat the hand-off of this entry.
     HandOffAgain(Box<Entry>),

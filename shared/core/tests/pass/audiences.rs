@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use redial_core::audience::{Expansion, RecipientRef};
+use redial_core::audience::{Expansion, RecipientRef, RunKey};
 use redial_core::identity::SubscriptionId;
 use redial_core::ledger::State;
 use redial_core::ports::Clock;
@@ -15,12 +15,12 @@ use redial_testkit::memory::sender::answered;
 
 use crate::universe::Universe;
 
-fn tags(names: &[&str]) -> Tags {
+pub(crate) fn tags(names: &[&str]) -> Tags {
     Tags::new(names.iter().filter_map(|name| Tag::parse(name)).collect()).expect("valid")
 }
 
 /// So many subscriptions with the tag `news`, and one without.
-fn readers(universe: &Universe, n: usize) {
+pub(crate) fn readers(universe: &Universe, n: usize) {
     for id in (0..n).map(|n| format!("s{n}")) {
         universe.subscribe(&id);
         universe.amend(&id, |it| it.tags = tags(&["news"]));
@@ -29,14 +29,22 @@ fn readers(universe: &Universe, n: usize) {
     universe.amend("other", |it| it.tags = tags(&["sport"]));
 }
 
-fn message(more: &str) -> String {
+pub(crate) fn message(more: &str) -> String {
     format!(r#"{{"tenant":"acme","id":"n1","to":{{"audience":{{"tag":"news"}}}},"payload":"hello"{more}}}"#)
 }
 
+/// The run that the id of [`message`] finds.
+pub(crate) fn current_run(universe: &Universe) -> RunKey {
+    let message = Universe::key("n1").id;
+    let state = universe.world.state();
+    let of_message = state.runs.values().filter(|run| run.message == message);
+    of_message.max_by_key(|run| run.opened_at).expect("opened").key.clone()
+}
+
 /// What the recipient's own delivery came to.
-fn delivery(universe: &Universe, subscription: &str) -> Option<(State, Option<Reason>)> {
+pub(crate) fn delivery(universe: &Universe, subscription: &str) -> Option<(State, Option<Reason>)> {
     let id = SubscriptionId::parse(subscription).expect("valid");
-    let own = RecipientRef::new(&Universe::key("n1"), id).id;
+    let own = RecipientRef::new(&current_run(universe), id).id;
     universe.entry(own.as_str()).map(|entry| (entry.state, entry.reason))
 }
 
@@ -143,7 +151,7 @@ fn whoever_crosses_another_on_a_part_comes_back_for_the_other_may_die() {
     let part = universe.travelling().into_iter().find(|body| body.contains("\"shard\":8")).expect("part 8");
     let id = universe.produce_retry(&part);
     let incoming = universe.incoming_of(&id);
-    let key = (Universe::key("n1"), 8);
+    let key = (current_run(&universe), 8);
     let moved = redial_core::audience::Progress { recipients: 1, ..Default::default() };
     universe.world.state().crossing = Some((key, moved));
     assert_eq!(universe.invoke_with(vec![incoming]), [id], "it is not acknowledged");
@@ -189,7 +197,8 @@ fn a_called_off_message_is_handed_to_nobody_else_and_who_waits_for_a_retry_does_
     universe.run_until(|it| (0..3).all(|n| it.posts_to(&format!("s{n}")) >= 1));
     let posts: Vec<usize> = (0..3).map(|n| universe.posts_to(&format!("s{n}"))).collect();
     let now = universe.world.now();
-    universe.world.state().runs.get_mut(&Universe::key("n1")).expect("opened").cancelled_at = Some(now);
+    let run = current_run(&universe);
+    universe.world.state().runs.get_mut(&run).expect("opened").cancelled_at = Some(now);
     universe.run();
     for (n, posts) in posts.into_iter().enumerate() {
         let (id, off) = (format!("s{n}"), Some((State::FailedNoRetries, Some(Reason::Cancelled))));
@@ -197,7 +206,7 @@ fn a_called_off_message_is_handed_to_nobody_else_and_who_waits_for_a_retry_does_
     }
     universe.subscribe("s9");
     universe.amend("s9", |it| it.tags = tags(&["news"]));
-    for part in Expansion::all(Universe::key("n1")) {
+    for part in Expansion::all(run) {
         let again =
             part.outgoing(redial_core::lane::Lane::Transactional, redial_core::route::DelaySeconds::ZERO);
         universe.produce_retry(&again.body);
@@ -260,7 +269,7 @@ fn poison_of_an_audience_is_kept_whole_and_a_part_s_poison_goes_on() {
     universe.poison(&body);
     let kept = universe.world.state().bodies.values().next().expect("kept").body.clone();
     assert!(kept.contains(r#""payload":"hello""#), "{kept}");
-    let part = Expansion { run: Universe::key("n1"), shard: 3 };
+    let part = Expansion { run: current_run(&universe), shard: 3 };
     let part = part.outgoing(redial_core::lane::Lane::Bulk, redial_core::route::DelaySeconds::ZERO).body;
     universe.poison(&part);
     assert!(universe.world.state().outbox.iter().any(|it| it.body == part));

@@ -9,6 +9,7 @@ mod crashes;
 mod events;
 mod front_door;
 mod not_sent;
+mod openings;
 mod outages;
 mod policies;
 mod protection;

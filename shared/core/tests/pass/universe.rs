@@ -393,6 +393,12 @@ impl Universe {
         until_stalled(deliver(&self.world, &self.settings, &invocation, incoming))
     }
 
+    /// The same, under the lease token of the last one, as where a claim that was not answered is made again.
+    pub(crate) fn invoke_again(&mut self, incoming: Vec<Incoming>) -> Option<Vec<String>> {
+        self.invocations -= 1;
+        self.invoke_until_death(incoming)
+    }
+
     fn clean_all(&mut self) {
         self.collect();
         for (message_id, body) in std::mem::take(&mut self.letters) {

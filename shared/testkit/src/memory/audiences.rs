@@ -1,9 +1,10 @@
 //! Audiences in memory: who belongs to one follows from the subscriptions' tags.
 
-use redial_core::audience::{Progress, Run, shard_of};
-use redial_core::identity::{DeliveryKey, SubscriptionId, Tenant};
+use redial_core::audience::{Progress, Run, RunKey, shard_of};
+use redial_core::identity::{SubscriptionId, Tenant};
 use redial_core::ports::{Audiences, PortError};
 use redial_core::subscription::Tag;
+use redial_core::time::Timestamp;
 
 use super::World;
 
@@ -15,8 +16,11 @@ impl Audiences for World {
         .await
     }
 
-    async fn load(&self, keys: Vec<DeliveryKey>) -> Vec<Result<Option<Run>, PortError>> {
-        self.effect_on_each("audiences.load", keys, |state, key| state.runs.get(&key).cloned()).await
+    async fn load(&self, keys: Vec<RunKey>, now: Timestamp) -> Vec<Result<Option<Run>, PortError>> {
+        self.effect_on_each("audiences.load", keys, |state, key| {
+            state.runs.get(&key).filter(|run| run.kept_until > now).cloned()
+        })
+        .await
     }
 
     async fn members(
@@ -36,7 +40,7 @@ impl Audiences for World {
         .await
     }
 
-    async fn progress(&self, run: &DeliveryKey, shard: u8) -> Result<Progress, PortError> {
+    async fn progress(&self, run: &RunKey, shard: u8) -> Result<Progress, PortError> {
         self.effect("audiences.progress", |state| {
             state.progress.get(&(run.clone(), shard)).cloned().unwrap_or_default()
         })
@@ -54,6 +58,7 @@ impl Audiences for World {
             let is_there = at == from;
             if is_there {
                 *at = to.clone();
+                state.part_expiries.insert((run.key.clone(), shard), run.kept_until);
             }
             is_there
         })

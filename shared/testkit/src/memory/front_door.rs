@@ -2,7 +2,7 @@
 
 use redial_core::ack::AckEvent;
 use redial_core::identity::DeliveryKey;
-use redial_core::ledger::{Entry, State as Standing};
+use redial_core::ledger::{Entry, State as Standing, expires_at};
 use redial_core::ports::{
     Acknowledged, Acks, Deliveries, Entered, Entrance, FrontDoor, Intake, Known, PortError, PublicKey,
     PublicKeys,
@@ -22,7 +22,7 @@ impl Intake for World {
 }
 
 fn enter(state: &mut State, entrance: Entrance, now: Timestamp) -> Entered {
-    if let Some(stored) = state.ledger.get(&entrance.key) {
+    if let Some(stored) = state.ledger.get(&entrance.key).filter(|stored| !stored.is_forgotten(now)) {
         return Entered::Known { state: stored.state, fingerprint: stored.fingerprint.clone() };
     }
     let entry = Entry {
@@ -43,6 +43,7 @@ fn enter(state: &mut State, entrance: Entrance, now: Timestamp) -> Entered {
         in_doubt: false,
         created_at: now,
         updated_at: now,
+        expires_at: expires_at(now, entrance.not_before),
     };
     state.ledger.insert(entrance.key, entry);
     Entered::Fresh
@@ -53,7 +54,7 @@ impl Deliveries for World {
         self.effect("find_delivery", |state| {
             let told = |event| state.acknowledged.get(&(key.clone(), event)).map(|at| (event, *at));
             Some(Known {
-                entry: state.ledger.get(key)?.clone(),
+                entry: state.ledger.get(key).filter(|entry| !entry.is_forgotten(state.now))?.clone(),
                 channel: None,
                 attempts: state.attempts.get(key).cloned().unwrap_or_default(),
                 acknowledged: AckEvent::ALL.into_iter().filter_map(told).collect(),
@@ -71,7 +72,7 @@ impl Acks for World {
         now: Timestamp,
     ) -> Result<Acknowledged, PortError> {
         self.effect("acknowledge", |state| {
-            if !state.ledger.contains_key(key) {
+            if state.ledger.get(key).is_none_or(|entry| entry.is_forgotten(now)) {
                 return Acknowledged::Unknown;
             }
             let mut told = false;

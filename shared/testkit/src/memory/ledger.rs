@@ -1,11 +1,13 @@
 //! The ledger in memory: the same judgement, a map to write in.
 
 use redial_core::identity::DeliveryKey;
-use redial_core::ledger::{Entry, Fence, Judgement, PastAttempt, Record, State as Standing, judge};
+use redial_core::ledger::{
+    Entry, Fence, Judgement, PastAttempt, Record, State as Standing, expires_at, judge,
+};
 use redial_core::ports::{Claim, ClaimAnswer, Ledger, LedgerReader, PortError};
 use redial_core::time::Timestamp;
 
-use super::{State, World};
+use super::{Row, State, World};
 
 impl Ledger for World {
     async fn claim(&self, claims: Vec<Claim>, now: Timestamp) -> Vec<Result<ClaimAnswer, PortError>> {
@@ -25,6 +27,7 @@ impl Ledger for World {
             let past = PastAttempt::of(&record);
             state.attempts.entry(record.key.clone()).or_default().extend(past);
             entry.state = record.state;
+            entry.expires_at = record.expires_at();
             entry.status = record.status;
             entry.reason = record.reason;
             entry.not_sent = record.not_sent;
@@ -40,17 +43,26 @@ impl Ledger for World {
 
 impl LedgerReader for World {
     async fn get(&self, key: &DeliveryKey) -> Result<Option<Entry>, PortError> {
-        self.effect("ledger.get", |state| state.ledger.get(key).cloned()).await
+        self.effect("ledger.get", |state| {
+            let now = state.now;
+            state.ledger.get(key).filter(|entry| !entry.is_forgotten(now)).cloned()
+        })
+        .await
     }
 }
 
 fn claim_one(state: &mut State, claim: &Claim, now: Timestamp) -> ClaimAnswer {
     let ask = &claim.ask;
+    if state.ledger.get(&ask.key).is_some_and(|stored| stored.is_forgotten(now)) {
+        state.delete(&Row::Entry(ask.key.clone()));
+    }
     let stored = state.ledger.get(&ask.key);
     let in_doubt = match stored.map(|stored| (stored, judge(stored, ask, now))) {
         None => false,
         Some((_, Judgement::Claim { in_doubt })) => in_doubt,
-        Some((stored, Judgement::Mine)) => return ClaimAnswer::Granted { in_doubt: stored.in_doubt },
+        Some((stored, Judgement::Mine)) => {
+            return ClaimAnswer::Granted { in_doubt: stored.in_doubt, at: stored.updated_at };
+        }
         Some((stored, Judgement::HandOffAgain)) => {
             return ClaimAnswer::HandOffAgain(Box::new(stored.clone()));
         }
@@ -76,7 +88,8 @@ fn claim_one(state: &mut State, claim: &Claim, now: Timestamp) -> ClaimAnswer {
         in_doubt: in_doubt || stored.is_some_and(|entry| entry.in_doubt),
         created_at: stored.map_or(now, |entry| entry.created_at),
         updated_at: now,
+        expires_at: expires_at(now, None),
     };
     state.ledger.insert(ask.key.clone(), entry);
-    ClaimAnswer::Granted { in_doubt }
+    ClaimAnswer::Granted { in_doubt, at: now }
 }

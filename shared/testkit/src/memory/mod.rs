@@ -7,6 +7,7 @@
 mod access;
 mod audiences;
 mod cleanup;
+mod expiry;
 mod front_door;
 mod ledger;
 mod policies;
@@ -18,6 +19,8 @@ mod telemetry;
 mod waits;
 mod webhooks;
 
+pub use expiry::Row;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,7 +31,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use redial_core::access::{ApiKeyId, StoredKey};
 use redial_core::ack::AckEvent;
-use redial_core::audience::{Progress, Run};
+use redial_core::audience::{Progress, Run, RunKey};
 use redial_core::dead_letter::{LetterBody, LetterKey, Reference};
 use redial_core::endpoint::{EndpointHash, Origin};
 use redial_core::identity::{DeliveryKey, SubscriptionKey, Tenant};
@@ -145,11 +148,13 @@ pub struct State {
     /// What is left of erased ones: the hash of the endpoint, and when.
     pub tombstones: BTreeMap<SubscriptionKey, (EndpointHash, Timestamp)>,
     /// Messages to audiences.
-    pub runs: BTreeMap<DeliveryKey, Run>,
+    pub runs: BTreeMap<RunKey, Run>,
     /// A part that another worker moves there just before it is moved.
-    pub crossing: Option<((DeliveryKey, u8), Progress)>,
+    pub crossing: Option<((RunKey, u8), Progress)>,
     /// How far their parts are.
-    pub progress: BTreeMap<(DeliveryKey, u8), Progress>,
+    pub progress: BTreeMap<(RunKey, u8), Progress>,
+    /// When the rows of that expire.
+    pub part_expiries: BTreeMap<(RunKey, u8), Timestamp>,
     /// Whether producers listen to events.
     pub has_events: bool,
     /// Queued messages.

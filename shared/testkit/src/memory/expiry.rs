@@ -1,0 +1,52 @@
+//! What DynamoDB's TTL does: it deletes rows that have expired, late, one by one and in any order.
+
+use redial_core::audience::RunKey;
+use redial_core::identity::DeliveryKey;
+use redial_core::time::Timestamp;
+
+use super::State;
+
+/// A row that expires.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Row {
+    /// A delivery's entry in the ledger.
+    Entry(DeliveryKey),
+    /// A message to an audience.
+    Run(RunKey),
+    /// How far a part of its audience is.
+    Part(RunKey, u8),
+}
+
+impl State {
+    /// The rows that have expired and are still there.
+    pub fn expired(&self) -> Vec<Row> {
+        let is_over = |at: &Timestamp| *at <= self.now;
+        let entries = self.ledger.iter().filter(|(_, entry)| is_over(&entry.expires_at));
+        let runs = self.runs.iter().filter(|(_, run)| is_over(&run.kept_until));
+        let parts = self.part_expiries.iter().filter(|(_, at)| is_over(at));
+        let mut rows: Vec<Row> = entries.map(|(key, _)| Row::Entry(key.clone())).collect();
+        // A map's order is not the same in two processes.
+        rows.sort_by_key(|row| format!("{row:?}"));
+        rows.extend(runs.map(|(key, _)| Row::Run(key.clone())));
+        rows.extend(parts.map(|((key, shard), _)| Row::Part(key.clone(), *shard)));
+        rows
+    }
+
+    /// Deletes a row.
+    pub fn delete(&mut self, row: &Row) {
+        match row {
+            Row::Entry(key) => {
+                self.ledger.remove(key);
+                self.attempts.remove(key);
+                self.acknowledged.retain(|(of, _), _| of != key);
+            }
+            Row::Run(key) => {
+                self.runs.remove(key);
+            }
+            Row::Part(key, shard) => {
+                self.progress.remove(&(key.clone(), *shard));
+                self.part_expiries.remove(&(key.clone(), *shard));
+            }
+        }
+    }
+}
