@@ -3,6 +3,7 @@
 use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 use lambda_runtime::{Context, Error, LambdaEvent};
 use redial_adapters::outbox_sqs::QueueUrls;
+use redial_adapters::retries::within_invocation;
 use redial_core::deliver::{Body, Incoming, Invocation, Settings, deliver};
 use redial_core::ports::{Environment, Receipt};
 use redial_core::time::Timestamp;
@@ -21,7 +22,8 @@ pub(crate) async fn handle<E: Environment>(
         .into_iter()
         .map(|record| incoming(record, urls))
         .collect::<Result<Vec<_>, _>>()?;
-    let back = deliver(env, settings, &invocation, batch).await;
+    let handling = deliver(env, settings, &invocation, batch);
+    let back = within_invocation(invocation.deadline, handling).await;
     let mut response = SqsBatchResponse::default();
     response.batch_item_failures = back.into_iter().map(failure).collect();
     Ok(response)
