@@ -42,6 +42,16 @@ pub(crate) async fn delete(
     table: &str,
     keys: Vec<Item>,
 ) -> Result<(), PortError> {
+    delete_each(client, units, table, keys).await.into_iter().collect()
+}
+
+/// The same; the answers are item by item.
+pub(crate) async fn delete_each(
+    client: &Client,
+    units: &WriteUnits,
+    table: &str,
+    keys: Vec<Item>,
+) -> Vec<Result<(), PortError>> {
     let requests = keys
         .into_iter()
         .map(|key| {
@@ -49,7 +59,7 @@ pub(crate) async fn delete(
             WriteRequest::builder().delete_request(delete).build()
         })
         .collect();
-    write(client, units, table, requests).await.into_iter().collect()
+    write(client, units, table, requests).await
 }
 
 async fn write(
