@@ -153,7 +153,8 @@ async fn of_a_batch_of_ten_a_failed_claim_comes_back_alone_and_a_malformed_body_
     let is_claim = |call: &redial_testkit::proxy::Call| {
         call.service == AwsService::DynamoDb && call.operation == "BatchExecuteStatement"
     };
-    let code = "ThrottlingError".to_owned();
+    // One that does not pass: a claim that is throttled is made again.
+    let code = "AccessDenied".to_owned();
     dispatch.proxy.once(is_claim, Fault::FailStatement { index: 3, code });
 
     let answer = dispatch.invoke(sqs_event(records.clone())).await.expect("it answers");
@@ -168,6 +169,39 @@ async fn of_a_batch_of_ten_a_failed_claim_comes_back_alone_and_a_malformed_body_
     assert!(failures(&again).is_empty(), "{again}");
     assert_eq!(it.push.received(&browser.endpoint).len(), 9, "nothing twice");
     for n in 0..9 {
+        let stored = entry(&it, &scenery, &format!("m-{n}")).await.expect("it is in the ledger");
+        assert_eq!(text(&stored, "state"), Some("sent"), "{n}");
+    }
+}
+
+#[tokio::test]
+async fn a_throttled_claim_and_a_throttled_record_make_no_second_post() {
+    let it = Deployment::up().await;
+    let scenery = Scenery::copy(&it, "throttled").await;
+    let dispatch = Function::start(&it, Which::Dispatch, &scenery, &[], LIMIT).await;
+    dispatch.ready().await;
+    let browser = it.subscriber();
+    let records = ten(&it, &scenery, "m", &browser).await;
+    dispatch.proxy.reset();
+    let statements = |statement: &'static str| {
+        move |call: &redial_testkit::proxy::Call| {
+            let is_of_ten = |call: Value| call["Statements"].as_array().is_some_and(|all| all.len() > 1);
+            call.operation == "BatchExecuteStatement"
+                && String::from_utf8_lossy(&call.body).contains(statement)
+                && call.json().is_some_and(is_of_ten)
+        }
+    };
+    let fails = |index, code: &str| Fault::FailStatement { index, code: code.to_owned() };
+    dispatch.proxy.once(statements("INSERT"), fails(3, "ThrottlingError"));
+    dispatch.proxy.once(statements("UPDATE"), fails(1, "ProvisionedThroughputExceeded"));
+
+    let answer = dispatch.invoke(sqs_event(records.clone())).await.expect("it answers");
+    assert!(failures(&answer).is_empty(), "{answer}");
+    assert!(!dispatch.proxy.has_unused_faults());
+    let again = dispatch.invoke(sqs_event(records)).await.expect("it answers");
+    assert!(failures(&again).is_empty(), "{again}");
+    assert_eq!(it.push.received(&browser.endpoint).len(), 10, "nothing twice");
+    for n in 0..10 {
         let stored = entry(&it, &scenery, &format!("m-{n}")).await.expect("it is in the ledger");
         assert_eq!(text(&stored, "state"), Some("sent"), "{n}");
     }

@@ -12,8 +12,8 @@ use redial_testkit::push_service::Subscriber;
 use redial_tests::deployment::Deployment;
 use serde_json::json;
 
-/// As often as a change is sent that goes on meeting others.
-const MOST: usize = 8;
+/// A change that goes on meeting others is sent this often at least, in the two seconds that it is retried.
+const AT_LEAST: usize = 4;
 
 fn is_change(call: &Call) -> bool {
     ["TransactWriteItems", "UpdateItem"].contains(&call.operation.as_str())
@@ -89,9 +89,10 @@ async fn a_subscription_that_meets_others_is_stored_once_they_are_over_and_else_
 
     met.proxy.when(is_change, transaction_conflict("TransactWriteItems"));
     assert_eq!(met.renew(&browser, "news").await.expect_err("it never ends"), "ThrottlingException");
-    assert_eq!((met.calls("TransactWriteItems"), met.stored().await), (MOST, 0));
+    let sent = met.calls("TransactWriteItems");
+    assert!(sent >= AT_LEAST, "{sent}");
     // To DynamoDB each of them is another transaction.
-    assert_eq!(met.request_tokens().len(), MOST);
+    assert_eq!((met.request_tokens().len(), met.stored().await), (sent, 0));
 
     met.proxy.reset();
     for _ in 0..2 {
@@ -113,5 +114,6 @@ async fn a_subscription_that_meets_others_is_stored_once_they_are_over_and_else_
     met.proxy.when(is_change, transaction_conflict("UpdateItem"));
     let renewed = met.renew(&browser, "news").await;
     assert_eq!(renewed.expect_err("it never ends"), "ThrottlingException");
-    assert_eq!(met.calls("UpdateItem"), MOST);
+    let sent = met.calls("UpdateItem");
+    assert!(sent >= AT_LEAST, "{sent}");
 }

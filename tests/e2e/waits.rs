@@ -52,6 +52,30 @@ async fn a_thousand_messages_due_in_one_bucket_make_one_execution_and_all_arrive
     assert!(it.scan(&it.description().tables.parked).await.is_empty());
 }
 
+/// Such bodies come from producers that escape all that is not ASCII: Python's `json.dumps` writes six bytes for three.
+#[tokio::test]
+async fn a_body_over_400_kb_waits_in_parts_and_arrives_whole() {
+    let it = Deployment::up().await;
+    let payload = format!(r#""{}""#, "\\u3042".repeat(80_000));
+    let at = redial_core::time::Timestamp::from_ms(i64::try_from(now_ms() + 9_000).expect("it fits"));
+    let url = it.webhooks.url("/long");
+    it.send_body(&format!(
+        r#"{{"tenant":"acme","id":"long","to":{{"webhook":{{"url":"{url}"}}}},"deliver_at":"{}","payload":{payload}}}"#,
+        at.to_rfc3339()
+    ))
+    .await;
+    it.until("its parts are stored", async || {
+        (it.scan(&it.description().tables.parked).await.len() > 1).then_some(())
+    })
+    .await;
+    it.until_state("long", "sent").await;
+    let received = it.webhooks.requests("/long");
+    assert_eq!(received.len(), 1);
+    assert!(received[0].body == "あ".repeat(80_000), "{} bytes", received[0].body.len());
+    it.until_quiet().await;
+    assert!(it.scan(&it.description().tables.parked).await.is_empty());
+}
+
 #[tokio::test]
 async fn with_the_execution_stopped_by_hand_the_sweep_releases() {
     let it = Deployment::up_with(|options| {

@@ -184,6 +184,8 @@ async fn count(client: &Client, table: &str, shard: Shard, all: bool) -> Result<
             .table_name(table)
             .select(Select::Count)
             .key_condition_expression("pk = :pk")
+            // The further parts of a long body have no time of their own.
+            .filter_expression("attribute_exists(not_before)")
             .expression_attribute_values(":pk", AttributeValue::S(shard.to_string()))
             .set_exclusive_start_key(after)
             .send()

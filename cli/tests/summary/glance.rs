@@ -79,7 +79,9 @@ async fn park(world: &World, lane: Lane, at: Timestamp, messages: u32) {
         let key = DeliveryKey { tenant: tenant.clone(), id };
         let turn = Turn { lineage: Lineage(0), attempt: Attempt(1) };
         let key = ParkedKey::new(bucket.shard_of(&key, 4), &key, turn, None);
-        ParkedItem { key, tenant: tenant.clone(), not_before: at, body: "s3cret".to_owned() }
+        // The first is longer than an item: it lies there in parts, and is one message.
+        let body = "s3cret".repeat(if n == 0 { 100_000 } else { 1 });
+        ParkedItem { key, tenant: tenant.clone(), not_before: at, body }
     });
     for put in DynamoParking::new(world.dynamo(), tables.parked.clone()).put(items.collect()).await {
         put.expect("stored");

@@ -5,7 +5,9 @@ mod handler;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use redial_adapters::config;
 use redial_adapters::environment::CleaningEnvironment;
+use redial_adapters::retries::within_invocation;
 use redial_adapters::telemetry::start_logging;
+use redial_core::time::Timestamp;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
@@ -15,7 +17,9 @@ async fn main() -> Result<(), Error> {
     let (env, settings) = CleaningEnvironment::connect(config).await?;
     let (env, settings, dead_letters_url) = (&env, &settings, dead_letters_url.as_str());
     lambda_runtime::run(service_fn(async |event: LambdaEvent<_>| {
-        let response = handler::handle(env, settings, dead_letters_url, event).await;
+        let deadline = Timestamp::from_ms(i64::try_from(event.context.deadline).unwrap_or(i64::MAX));
+        let handling = handler::handle(env, settings, dead_letters_url, event);
+        let response = within_invocation(deadline, handling).await;
         env.flush();
         response
     }))

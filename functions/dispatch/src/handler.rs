@@ -5,6 +5,7 @@ use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsMessa
 use lambda_runtime::{Context, Error, LambdaEvent};
 use redial_adapters::environment::{DispatchStart, InitError};
 use redial_adapters::outbox_sqs::QueueUrls;
+use redial_adapters::retries::within_invocation;
 use redial_core::deliver::{Body, Incoming, Invocation, Settings, deliver};
 use redial_core::ports::{Environment, Receipt};
 use redial_core::time::Timestamp;
@@ -44,7 +45,8 @@ pub(crate) async fn handle<E: Environment>(
     let records = event.payload.records.ok_or("an event that is neither SQS's nor a schedule's")?;
     let invocation = invocation(&event.context);
     let batch = batch(records, urls)?;
-    Ok(partial(deliver(env, settings, &invocation, batch).await))
+    let handling = deliver(env, settings, &invocation, batch);
+    Ok(partial(within_invocation(invocation.deadline, handling).await))
 }
 
 /// Deals with one event of a worker whose keys are out of reach: all of a batch comes back, later each time.

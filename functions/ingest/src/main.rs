@@ -11,7 +11,9 @@ use lambda_http::request::LambdaRequest;
 use lambda_http::{Adapter, Error, LambdaEvent, Request, Service, service_fn};
 use redial_adapters::config;
 use redial_adapters::environment::FrontDoorEnvironment;
+use redial_adapters::retries::within_invocation;
 use redial_adapters::telemetry::start_logging;
+use redial_core::time::Timestamp;
 use serde_json::Value;
 
 #[tokio::main(flavor = "current_thread")]
@@ -32,7 +34,8 @@ async fn main() -> Result<(), Error> {
         async move {
             let LambdaEvent { payload, context, .. } = event;
             let request: LambdaRequest = serde_json::from_value(lambda::tamed(&payload))?;
-            answer.call(LambdaEvent::new(request, context)).await
+            let deadline = Timestamp::from_ms(i64::try_from(context.deadline).unwrap_or(i64::MAX));
+            within_invocation(deadline, answer.call(LambdaEvent::new(request, context))).await
         }
     }))
     .await

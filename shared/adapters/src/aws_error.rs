@@ -5,8 +5,9 @@ use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use redial_core::ports::PortError;
 
 /// Codes with which AWS asks for fewer calls.
-const THROTTLES: [&str; 8] = [
+const THROTTLES: [&str; 9] = [
     "ThrottlingException",
+    "ProvisionedThroughputExceeded",
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
     "RequestThrottled",
@@ -15,6 +16,27 @@ const THROTTLES: [&str; 8] = [
     "TooManyRequestsException",
     "ExecutionLimitExceeded",
 ];
+
+/// Further codes that pass: of DynamoDB's statements, transactions and calls, and of calls that were not answered.
+const PASSING: [&str; 9] = [
+    "InternalServerError",
+    "TransactionConflict",
+    "TransactionConflictException",
+    "TransactionInProgressException",
+    "ServiceUnavailable",
+    "ServiceError",
+    "Timeout",
+    "DispatchFailure",
+    "ResponseError",
+];
+
+/// The code of a call that can never be carried out as it is.
+pub(crate) const INVALID: &str = "ValidationException";
+
+/// Whether the same may be carried out a moment later.
+pub(crate) fn is_passing(error: &PortError) -> bool {
+    error.throttled || PASSING.contains(&error.code.as_str())
+}
 
 /// The error of a whole call.
 pub(crate) fn of_call<E, R>(operation: &'static str, error: &SdkError<E, R>) -> PortError
@@ -45,6 +67,7 @@ mod tests {
     #[test]
     fn throttles_are_told_from_other_errors_and_codes_are_only_codes() {
         assert!(of_code("PutItem", "ThrottlingException").throttled);
+        assert!(of_code("BatchExecuteStatement", "ProvisionedThroughputExceeded").throttled);
         let error = of_code("PutItem", "Some message: https://secret");
         assert_eq!((error.code.as_str(), error.throttled), ("Somemessagehttpssecret", false));
     }

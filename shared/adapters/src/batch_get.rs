@@ -1,4 +1,4 @@
-//! BatchGetItem, asked again for what it left out.
+//! BatchGetItem, asked again, after a pause, for what it left out.
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::KeysAndAttributes;
@@ -7,12 +7,10 @@ use redial_core::ports::PortError;
 
 use crate::attributes::Item;
 use crate::aws_error;
+use crate::retries::Patience;
 
 /// BatchGetItem's own limit (API reference).
 const MOST_KEYS: usize = 100;
-
-/// How often keys that were left unprocessed are asked for.
-const ROUNDS: usize = 4;
 
 /// How new what is read has to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,7 +23,7 @@ pub(crate) enum Reading {
 
 /// The items of these keys, read consistently; a key without an item is missing from the answer.
 pub(crate) async fn get(client: &Client, table: &str, keys: Vec<Item>) -> Result<Vec<Item>, PortError> {
-    read(client, table, keys, Reading::Consistent).await
+    read(client, table, keys, Reading::Consistent, Patience::brief()).await
 }
 
 /// The items of these keys, each of which is there once; a key without an item is missing from the answer.
@@ -34,8 +32,10 @@ pub(crate) async fn read(
     table: &str,
     keys: Vec<Item>,
     reading: Reading,
+    patience: Patience,
 ) -> Result<Vec<Item>, PortError> {
-    let calls = keys.chunks(MOST_KEYS).map(|chunk| read_chunk(client, table, chunk.to_vec(), reading));
+    let chunks = keys.chunks(MOST_KEYS);
+    let calls = chunks.map(|chunk| read_chunk(client, table, chunk.to_vec(), reading, patience));
     Ok(try_join_all(calls).await?.into_iter().flatten().collect())
 }
 
@@ -44,10 +44,12 @@ async fn read_chunk(
     table: &str,
     mut wanted: Vec<Item>,
     reading: Reading,
+    patience: Patience,
 ) -> Result<Vec<Item>, PortError> {
     let consistent = reading == Reading::Consistent;
     let mut found = Vec::with_capacity(wanted.len());
-    for _ in 0..ROUNDS {
+    let mut pauses = patience.pauses();
+    loop {
         let keys = KeysAndAttributes::builder().set_keys(Some(wanted)).consistent_read(consistent).build();
         let keys = keys.expect("a request has its keys");
         let answer = client.batch_get_item().request_items(table, keys).send().await;
@@ -58,6 +60,8 @@ async fn read_chunk(
         if wanted.is_empty() {
             return Ok(found);
         }
+        if !pauses.pause().await {
+            return Err(aws_error::of_code("BatchGetItem", "ThrottlingException"));
+        }
     }
-    Err(aws_error::of_code("BatchGetItem", "ThrottlingException"))
 }

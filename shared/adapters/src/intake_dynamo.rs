@@ -20,6 +20,7 @@ use crate::acks_dynamo;
 use crate::attributes::{Item, Read, expiry, ms, n, s};
 use crate::ledger_dynamo::{attribute, entry};
 use crate::partiql::{self, Statement, Written};
+use crate::retries::Patience;
 use crate::system::System;
 use crate::write_units::WriteUnits;
 use crate::{aws_error, batch_get};
@@ -82,7 +83,7 @@ impl DynamoIntake {
 impl Intake for DynamoIntake {
     async fn enter(&self, entrances: Vec<Entrance>, now: Timestamp) -> Vec<Result<Entered, PortError>> {
         let statements = entrances.iter().map(|entrance| self.insert(entrance, now)).collect();
-        let written = partiql::execute(&self.client, &self.units, statements).await;
+        let written = partiql::execute(&self.client, &self.units, statements, Patience::brief()).await;
         let known: Vec<&DeliveryKey> = entrances
             .iter()
             .zip(&written)

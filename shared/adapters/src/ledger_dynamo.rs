@@ -22,7 +22,9 @@ use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
 
 use crate::attributes::{Item, Read, expiry, ms, n, or_null, s};
+use crate::batch_get::Reading;
 use crate::partiql::{self, Statement, Written};
+use crate::retries::Patience;
 use crate::system::System;
 use crate::write_units::WriteUnits;
 use crate::{acks_dynamo, aws_error, batch_get};
@@ -169,9 +171,13 @@ impl DynamoLedger {
     }
 
     /// Reads these entries consistently; a key without an entry is missing from the answer.
-    async fn read(&self, keys: Vec<DeliveryKey>) -> Result<HashMap<DeliveryKey, Entry>, PortError> {
+    async fn read(
+        &self,
+        keys: Vec<DeliveryKey>,
+        patience: Patience,
+    ) -> Result<HashMap<DeliveryKey, Entry>, PortError> {
         let keys = keys.iter().map(|key| HashMap::from([("pk".to_owned(), s(key.to_string()))])).collect();
-        let items = batch_get::get(&self.client, &self.table, keys).await?;
+        let items = batch_get::read(&self.client, &self.table, keys, Reading::Consistent, patience).await?;
         Ok(items.iter().filter_map(entry).map(|entry| (entry.key.clone(), entry)).collect())
     }
 }
@@ -181,12 +187,12 @@ impl Ledger for DynamoLedger {
         let mut answers: Vec<Option<Result<ClaimAnswer, PortError>>> = vec![None; claims.len()];
         let mut tries: Vec<(usize, Statement, bool)> =
             claims.iter().enumerate().map(|(at, claim)| (at, self.usual(claim, now), false)).collect();
+        let patience = Patience::brief();
         for _ in 0..ROUNDS {
             let statements = tries.iter().map(|(_, statement, _)| statement.clone()).collect();
+            let written = partiql::execute(&self.client, &self.units, statements, patience).await;
             let mut unusual = Vec::new();
-            for ((at, _, in_doubt), written) in
-                tries.into_iter().zip(partiql::execute(&self.client, &self.units, statements).await)
-            {
+            for ((at, _, in_doubt), written) in tries.into_iter().zip(written) {
                 match written {
                     Written::Yes => answers[at] = Some(Ok(ClaimAnswer::Granted { in_doubt, at: now })),
                     Written::Failed(error) => answers[at] = Some(Err(error)),
@@ -197,7 +203,7 @@ impl Ledger for DynamoLedger {
                 break;
             }
             let keys = unusual.iter().map(|at| claims[*at].ask.key.clone()).collect();
-            tries = match self.read(keys).await {
+            tries = match self.read(keys, patience).await {
                 Ok(entries) => self.judge_all(&claims, unusual, &entries, now, &mut answers),
                 Err(error) => {
                     for at in unusual {
@@ -215,17 +221,35 @@ impl Ledger for DynamoLedger {
     }
 
     async fn record(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
+        let patience = Patience::of_a_record();
         let statements = records.iter().map(|record| self.fenced(record)).collect();
-        let written = partiql::execute(&self.client, &self.units, statements).await;
-        written
-            .into_iter()
-            .map(|written| match written {
+        let written = partiql::execute(&self.client, &self.units, statements, patience).await;
+        let refused = records.iter().zip(&written).filter(|(_, it)| **it == Written::ConditionFailed);
+        let refused: Vec<DeliveryKey> = refused.map(|(record, _)| record.key.clone()).collect();
+        let found = if refused.is_empty() { Ok(HashMap::new()) } else { self.read(refused, patience).await };
+        records
+            .iter()
+            .zip(written)
+            .map(|(record, written)| match written {
                 Written::Yes => Ok(Fence::Held),
-                Written::ConditionFailed => Ok(Fence::Lost),
+                Written::ConditionFailed => match &found {
+                    Ok(entries)
+                        if entries.get(&record.key).is_some_and(|entry| is_written(entry, record)) =>
+                    {
+                        Ok(Fence::Held)
+                    }
+                    // Also where it cannot be read: the message comes back, and is judged by what the ledger has then.
+                    Ok(_) | Err(_) => Ok(Fence::Lost),
+                },
                 Written::Failed(error) => Err(error),
             })
             .collect()
     }
+}
+
+/// Whether this is the record's own outcome: its statement was carried out, the answer was lost, and it was tried again.
+fn is_written(entry: &Entry, record: &Record) -> bool {
+    entry.lease_token == record.lease_token && entry.turn == record.turn && entry.state == record.state
 }
 
 impl DynamoLedger {
@@ -302,7 +326,8 @@ impl DynamoLedger {
 impl LedgerReader for DynamoLedger {
     async fn get(&self, key: &DeliveryKey) -> Result<Option<Entry>, PortError> {
         let now = System.now();
-        Ok(self.read(vec![key.clone()]).await?.remove(key).filter(|entry| !entry.is_forgotten(now)))
+        let read = self.read(vec![key.clone()], Patience::brief()).await?.remove(key);
+        Ok(read.filter(|entry| !entry.is_forgotten(now)))
     }
 }
 
@@ -343,3 +368,7 @@ pub fn entry(item: &HashMap<String, AttributeValue>) -> Option<Entry> {
         expires_at: Timestamp::from_secs(item.number("expires_at")?),
     })
 }
+
+#[cfg(test)]
+#[path = "ledger_dynamo_tests.rs"]
+mod tests;

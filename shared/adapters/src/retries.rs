@@ -1,0 +1,155 @@
+//! Passing errors of DynamoDB, tried again while the invocation has time for it.
+//!
+//! The SDK retries calls that fail as a whole. It does not retry what fails in an answer of 200: statements of
+//! BatchExecuteStatement, keys and requests that a batch leaves unprocessed, reasons for which a transaction is cancelled. Those
+//! are retried here, with jittered, exponential pauses.
+//!
+//! What is retried how long:
+//!
+//! | what | until | why |
+//! |---|---|---|
+//! | the record of a POST | [`BEFORE_DEADLINE`] before the invocation's deadline | if it is not written, there is a second POST |
+//! | all else | at most [`BRIEFLY`], and not past that point | the other messages of the batch wait for it, and it can come back |
+//!
+//! The functions name the deadline with [`within_invocation`]. It travels with the invocation's task, so that no port has an
+//! argument for it. Where there is none (the command line), a record is retried for [`WITHOUT_DEADLINE`].
+
+use std::future::Future;
+use std::time::Duration;
+
+use rand::RngExt as _;
+use redial_core::ports::{Clock as _, Randomness as _};
+use redial_core::time::Timestamp;
+use tokio::time::Instant;
+
+use crate::system::System;
+
+/// What is left to an invocation, after its last retry, for handing off and answering: half of [`redial_core::deliver::RESERVE`].
+const BEFORE_DEADLINE: Duration = Duration::from_secs(1);
+
+/// How long anything but a record is retried. A claim that fails holds back the attempts of its batch's other claims.
+const BRIEFLY: Duration = Duration::from_secs(2);
+
+/// How long a record is retried outside of an invocation.
+const WITHOUT_DEADLINE: Duration = Duration::from_secs(10);
+
+/// The longest pause before the first retry; it doubles before each one that follows.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+
+/// The longest pause of all.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+tokio::task_local! {
+    static DEADLINE: Instant;
+}
+
+/// Handles an invocation that the function's time-out ends at `deadline`.
+pub async fn within_invocation<F: Future>(deadline: Timestamp, handling: F) -> F::Output {
+    let left = deadline.since(System.now());
+    DEADLINE.scope(now() + left, handling).await
+}
+
+/// How long the parts of one operation are retried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Patience {
+    until: Instant,
+    /// Whether a call is made again that failed as a whole, although the SDK has retried it.
+    pub(crate) with_whole_calls: bool,
+}
+
+impl Patience {
+    /// For the record of a POST.
+    pub(crate) fn of_a_record() -> Self {
+        let until = last_retry().unwrap_or_else(|| now() + WITHOUT_DEADLINE);
+        Self { until, with_whole_calls: true }
+    }
+
+    /// For all else.
+    pub(crate) fn brief() -> Self {
+        let until = now() + BRIEFLY;
+        let until = last_retry().map_or(until, |last| last.min(until));
+        Self { until, with_whole_calls: false }
+    }
+
+    /// The pauses between the tries of one call.
+    pub(crate) fn pauses(self) -> Pauses {
+        Pauses { until: self.until, longest: FIRST_PAUSE }
+    }
+}
+
+/// The pauses between the tries of one call.
+#[derive(Debug)]
+pub(crate) struct Pauses {
+    until: Instant,
+    longest: Duration,
+}
+
+impl Pauses {
+    /// Waits before the next try. `false` if there is no time for one.
+    pub(crate) async fn pause(&mut self) -> bool {
+        let left = self.until.saturating_duration_since(now());
+        if left.is_zero() {
+            return false;
+        }
+        let pause = self.longest.mul_f64(System.rng().random_range(0.0..1.0));
+        self.longest = (self.longest * 2).min(LONGEST_PAUSE);
+        System.sleep(pause.min(left)).await;
+        true
+    }
+}
+
+/// When this task's invocation may retry for the last time.
+fn last_retry() -> Option<Instant> {
+    DEADLINE.try_with(|deadline| deadline.checked_sub(BEFORE_DEADLINE).unwrap_or(*deadline)).ok()
+}
+
+#[expect(clippy::disallowed_methods, reason = "waiting goes by the runtime's clock, which tests pause")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Retries to the end: how long that took, and how many tries it were.
+    async fn exhausted(patience: Patience) -> (Duration, u32) {
+        let (began, mut pauses, mut tries) = (now(), patience.pauses(), 1);
+        while pauses.pause().await {
+            tries += 1;
+        }
+        (now() - began, tries)
+    }
+
+    fn deadline_in(secs: u64) -> Timestamp {
+        System.now().plus(Duration::from_secs(secs))
+    }
+
+    /// The timer counts whole milliseconds, and the system's clock goes on while the runtime's is paused.
+    fn is_about(took: Duration, secs: u64) -> bool {
+        took.abs_diff(Duration::from_secs(secs)) < Duration::from_millis(500)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_record_is_retried_until_a_second_before_the_deadline() {
+        let (took, tries) =
+            within_invocation(deadline_in(30), async { exhausted(Patience::of_a_record()).await }).await;
+        assert!(is_about(took, 29), "{took:?}");
+        assert!(tries > 30, "no pause is longer than a second: {tries}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_else_is_retried_for_two_seconds_and_not_past_that_point() {
+        for (secs, expected) in [(30, 2), (2, 1), (1, 0), (0, 0)] {
+            let (took, _) =
+                within_invocation(deadline_in(secs), async { exhausted(Patience::brief()).await }).await;
+            assert!(is_about(took, expected), "{secs}: {took:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn retries_end_where_no_deadline_is_known() {
+        assert_eq!(exhausted(Patience::brief()).await.0, BRIEFLY);
+        assert_eq!(exhausted(Patience::of_a_record()).await.0, WITHOUT_DEADLINE);
+    }
+}
