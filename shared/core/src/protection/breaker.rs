@@ -96,7 +96,7 @@ pub enum Phase {
     },
     /// A few probes pass.
     HalfOpen {
-        /// When it began to let them pass.
+        /// When the last probe passed, or, while none has, when probes were first allowed.
         since: Timestamp,
         /// How many it has let pass.
         sent: u32,
@@ -138,7 +138,7 @@ pub enum Says {
     Probes {
         /// How many.
         left: u32,
-        /// Since when.
+        /// When the last probe passed, or, while none has, when probes were first allowed.
         since: Timestamp,
         /// The earliest moment for the others.
         from: Timestamp,
@@ -174,11 +174,12 @@ impl Breaker {
     pub fn phase(&self, now: Timestamp) -> Phase {
         match self.phase {
             Phase::Open { until } if now >= until => Phase::HalfOpen { since: until, sent: 0, succeeded: 0 },
-            // Its probes were not answered: their workers died, or were slow. Others go in their place.
+            // Its probes were not answered: their workers died, or were slow. Others go in their place. `since` stays: looking
+            // must not move it, because last attempts become probes once no probe has passed for a while.
             Phase::HalfOpen { since, succeeded, sent }
-                if sent > 0 && now.since(since) >= PROBES_ANSWERED_WITHIN =>
+                if sent > succeeded && now.since(since) >= PROBES_ANSWERED_WITHIN =>
             {
-                Phase::HalfOpen { since: now, sent: succeeded, succeeded }
+                Phase::HalfOpen { since, sent: succeeded, succeeded }
             }
             Phase::Paused { until } if now >= until => {
                 Self { phase: Phase::Ramping { since: until }, ..*self }.phase(now)
@@ -220,7 +221,7 @@ impl Breaker {
         self.phase = self.phase(now);
         let Phase::HalfOpen { since, sent, succeeded } = self.phase else { return 0 };
         let going = wanted.min(PROBES.saturating_sub(sent));
-        let since = if sent == 0 { now } else { since };
+        let since = if going > 0 { now } else { since };
         self.phase = Phase::HalfOpen { since, sent: sent + going, succeeded };
         going
     }
@@ -241,6 +242,8 @@ impl Breaker {
         }
         let succeeded = before.saturating_add(succeeded);
         let all = succeeded >= PROBES;
+        // An answer may come after another probe was sent in its place.
+        let sent = sent.max(succeeded);
         self.phase =
             if all { Phase::Ramping { since: now } } else { Phase::HalfOpen { since, sent, succeeded } };
         all

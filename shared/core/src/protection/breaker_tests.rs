@@ -102,6 +102,22 @@ fn probes_that_are_never_answered_are_followed_by_others() {
 }
 
 #[test]
+fn looking_does_not_move_the_clock_of_probes() {
+    let (mut breaker, until) = opened();
+    breaker.send_probes(2, until);
+    breaker.probed(1, false, until, &COOLDOWNS, &mut rng());
+    for seconds in [1, 30, 31, 60, 3600] {
+        let now = until.plus(Duration::from_secs(seconds));
+        let Says::Probes { since, left, .. } = breaker.says(now, &COOLDOWNS) else { panic!("{breaker:?}") };
+        assert_eq!((since, left), (until, if seconds < 30 { 3 } else { 4 }), "{seconds} s");
+        assert_eq!(breaker.send_probes(0, now), 0);
+    }
+    let later = until.plus(Duration::from_secs(3600));
+    assert_eq!(breaker.send_probes(1, later), 1);
+    assert!(matches!(breaker.says(later, &COOLDOWNS), Says::Probes { since, .. } if since == later));
+}
+
+#[test]
 fn what_was_under_way_when_it_opened_neither_opens_it_again_nor_closes_it() {
     let (mut breaker, until) = opened();
     for failing in [true, false] {

@@ -7,6 +7,7 @@ mod cleaning;
 mod crashes;
 mod events;
 mod front_door;
+mod last_attempts;
 mod policies;
 mod protection;
 mod roads;

@@ -1,6 +1,7 @@
 //! A small AWS on virtual time: queues that deliver again what was not acknowledged, executions that end waits, a cleanup that
 //! drains dead letters and sweeps. It runs until nothing is under way.
 
+mod clock;
 mod scenery;
 
 use std::collections::BTreeMap;
