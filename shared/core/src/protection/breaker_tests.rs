@@ -51,7 +51,7 @@ fn open_it_lets_nothing_through_before_its_cooldown_ends() {
     assert!(until >= secs(30) && until <= secs(33), "{until:?}");
     for ms in (0..30_000).step_by(30) {
         let says = breaker.says(at(ms), &COOLDOWNS);
-        assert_eq!(says, Says::Later { from: until, width: COOLDOWNS.first });
+        assert_eq!(says, Says::Later { from: until, width: COOLDOWNS.first, longest: COOLDOWNS.first });
     }
 }
 
@@ -77,6 +77,27 @@ fn a_probe_that_fails_opens_it_for_twice_as_long_up_to_a_quarter_of_an_hour() {
         let took = next.since(until).as_secs();
         assert!((cooldown..=cooldown + cooldown / 10).contains(&took), "{cooldown}: {took}");
         until = next;
+    }
+}
+
+#[test]
+fn the_longest_spread_is_a_quarter_of_the_time_that_it_has_been_out() {
+    let (mut breaker, start) = (Breaker::default(), secs(0));
+    let mut now = start;
+    for opening in 1..1_000 {
+        breaker.open(None, now, &COOLDOWNS, &mut rng());
+        let Says::Later { from, width, longest } = breaker.says(now, &COOLDOWNS) else {
+            panic!("{breaker:?}")
+        };
+        assert!((30..=225).contains(&width.as_secs()) && longest >= width, "{opening}: {width:?}");
+        let out_for = now.since(start) + COOLDOWNS.first;
+        if opening <= 5 {
+            assert_eq!(longest, width, "{opening}: as before, while cooldowns double");
+        } else {
+            assert!(longest <= out_for / 4 && longest.as_secs() <= 7 * 86_400, "{opening}: {longest:?}");
+            assert!(longest >= out_for.min(Duration::from_secs(28 * 86_400)) / 5, "{opening}: {longest:?}");
+        }
+        now = from;
     }
 }
 

@@ -5,6 +5,7 @@ mod audiences;
 mod batch;
 mod cleaning;
 mod crashes;
+mod dead_receivers;
 mod events;
 mod front_door;
 mod last_attempts;

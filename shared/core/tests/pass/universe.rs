@@ -74,6 +74,7 @@ impl Universe {
                 hash_keys: hash_keys.clone(),
                 lease_margin: Duration::from_secs(10),
                 token_keys: Self::token_keys(),
+                switched_off_after: SWITCHED_OFF_AFTER,
             },
             cleaning: cleanup::Settings {
                 hash_keys,

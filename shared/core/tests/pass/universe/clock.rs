@@ -21,4 +21,15 @@ impl Universe {
     pub(crate) fn run_to(&mut self, at: Timestamp) {
         while self.world.now() < at && self.step() {}
     }
+
+    /// Sets after how long a failing webhook receiver is switched off.
+    pub(crate) fn switch_off_after(&mut self, after: Duration) {
+        self.settings.switched_off_after = after;
+        self.cleaning.switched_off_after = after;
+    }
+
+    /// How many invocations of dispatch there were.
+    pub(crate) fn invocations(&self) -> u64 {
+        self.invocations.into()
+    }
 }
