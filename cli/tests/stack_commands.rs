@@ -325,6 +325,7 @@ async fn status_tells_of_deliveries_of_dead_letters_and_of_nothing() {
             source_message: "m1".to_owned(),
             fingerprint: keys.fingerprint(b"content"),
             id_source: IdSource::Producer,
+            state: State::Sending,
         },
         endpoint_hash: Some(keys.fingerprint(b"endpoint")),
         subscription: None,

@@ -36,6 +36,7 @@ fn claim(id: &str, attempt: u32, now: Timestamp) -> Claim {
             source_message: format!("m{attempt}"),
             fingerprint: keys.fingerprint(b"content"),
             id_source: IdSource::Producer,
+            state: State::Sending,
         },
         endpoint_hash: Some(keys.fingerprint(b"endpoint")),
         subscription: None,

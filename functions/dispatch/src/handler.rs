@@ -136,6 +136,7 @@ mod tests {
             hash_keys: HashKeys::parse("k1:0123456789abcdef").expect("valid"),
             lease_margin: Duration::from_secs(10),
             token_keys: TokenKeys::new([("k1".to_owned(), [7; TokenKeys::KEY_BYTES])]).expect("valid"),
+            switched_off_after: Duration::from_secs(86_400),
         }
     }
 

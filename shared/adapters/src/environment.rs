@@ -215,6 +215,7 @@ impl DispatchEnvironment {
             hash_keys,
             lease_margin: config.lease_margin,
             token_keys,
+            switched_off_after: config.switched_off_after,
         };
         let sfn = aws_sdk_sfn::config::Builder::from(&aws.sdk).interceptor(aws.calls.clone()).build();
         let sfn = aws_sdk_sfn::Client::from_conf(sfn);

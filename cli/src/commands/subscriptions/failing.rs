@@ -20,8 +20,8 @@ use crate::{
 /// Lists a tenant's webhooks that fail or are switched off, those first that have failed longest
 ///
 /// A failure counts until the next success. A receiver that answers 410 is switched off (`disabled`) at once, and one that
-/// has failed for five days without one success with the next message that is given up. Messages to it are then dead
-/// letters, endpoint_disabled, until `redial subscriptions enable`.
+/// has failed for five days without one success with the next message that is given up or the next failed probe of a breaker.
+/// Messages to it are then dead letters, endpoint_disabled, until `redial subscriptions enable`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

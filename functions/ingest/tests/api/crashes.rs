@@ -22,6 +22,7 @@ fn dispatch(api: &Api) {
         hash_keys: api.settings.hash_keys.clone(),
         lease_margin: Duration::from_secs(10),
         token_keys: api.settings.token_keys.clone(),
+        switched_off_after: Duration::from_secs(86_400),
     };
     let queued = std::mem::take(&mut api.world.state().outbox);
     for (n, message) in queued.into_iter().enumerate() {

@@ -101,6 +101,8 @@ pub struct DispatchConfig {
     pub lease_margin: Duration,
     /// How origins are protected.
     pub protection: protection::Settings,
+    /// How long a webhook's receiver may fail without one success before it is switched off.
+    pub switched_off_after: Duration,
 }
 
 /// What the front door needs besides. It faces the internet: no private VAPID key, and no key of webhooks, is among it.
@@ -174,6 +176,7 @@ pub fn dispatch(lookup: impl Fn(&str) -> Option<String>) -> Result<DispatchConfi
     };
     let lease_margin = read.seconds("LEASE_MARGIN_SECONDS", Duration::from_secs(10), 0, 900);
     let protection = read.protection();
+    let switched_off_after = read.switched_off_after();
     let whole = vapid_subject.zip(push_hosts).zip(egress_allow.zip(egress_roots));
     let config = whole.map(|((vapid_subject, push_hosts), (egress_allow, egress_roots))| DispatchConfig {
         stack,
@@ -190,6 +193,7 @@ pub fn dispatch(lookup: impl Fn(&str) -> Option<String>) -> Result<DispatchConfi
         waits,
         lease_margin,
         protection,
+        switched_off_after,
     });
     read.finish(config)
 }
@@ -226,12 +230,7 @@ pub fn cleanup(lookup: impl Fn(&str) -> Option<String>) -> Result<CleanupConfig,
             share: read.number("SPIKE_SHARE", default.share, 0.0, 1.0),
         },
         late_after: read.seconds("WAIT_LATE_SECONDS", cleanup::LATE_AFTER, 1, 86_400),
-        switched_off_after: read.seconds(
-            "WEBHOOK_SWITCHED_OFF_AFTER_SECONDS",
-            webhook::SWITCHED_OFF_AFTER,
-            1,
-            365 * 86_400,
-        ),
+        switched_off_after: read.switched_off_after(),
     };
     read.finish(Some(config))
 }

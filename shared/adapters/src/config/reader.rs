@@ -8,6 +8,7 @@ use std::time::Duration;
 use redial_core::endpoint::{HashKeys, Origin, PushHosts};
 use redial_core::protection;
 use redial_core::rate::Rate;
+use redial_core::webhook;
 
 use super::{ConfigError, SecretLocation, StackConfig, Tables};
 use crate::egress::{EgressAllow, ExtraRoots};
@@ -87,6 +88,11 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
             cooldowns: protection::Cooldowns { first, ..cooldowns },
             ..default
         }
+    }
+
+    pub(super) fn switched_off_after(&mut self) -> Duration {
+        const YEAR: u64 = 365 * 86_400;
+        self.seconds("WEBHOOK_SWITCHED_OFF_AFTER_SECONDS", webhook::SWITCHED_OFF_AFTER, 1, YEAR)
     }
 
     /// A secret that stands in one of two variables.

@@ -36,6 +36,7 @@ fn the_defaults_are_the_contract_s() {
     assert_eq!(config.protection, protection::Settings::default());
     assert_eq!(config.stack.policy_max_age, Duration::from_secs(30));
     assert_eq!(config.webhook_timeout, Duration::from_secs(15));
+    assert_eq!(config.switched_off_after, Duration::from_secs(5 * 86_400));
     assert!(config.egress_allow.is_empty());
     let vars = complete();
     let config = cleanup(|name| vars.get(name).map(|value| (*value).to_owned())).expect("complete");

@@ -145,6 +145,10 @@ impl Subscriptions for DynamoSubscriptions {
     async fn failed(&self, updates: Vec<(SubscriptionUpdate, u64)>) -> Vec<Result<(), PortError>> {
         join_all(updates.iter().map(|(update, failures)| self.add_failures(update, *failures))).await
     }
+
+    async fn give_up(&self, updates: Vec<(SubscriptionUpdate, Health)>) -> Vec<Result<bool, PortError>> {
+        join_all(updates.into_iter().map(|(update, health)| self.disable(update, health))).await
+    }
 }
 
 impl SubscriptionHealth for DynamoSubscriptions {

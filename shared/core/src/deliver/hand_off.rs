@@ -154,7 +154,7 @@ async fn carry_out<E: Environment>(env: &E, settings: &Settings, ready: Vec<Hand
     let mut letters = Vec::new();
     let mut queued = Vec::new();
     let mut parked = Vec::new();
-    health::failed(env, &ready, now).await;
+    let ready = health::failed(env, settings, ready, now, &mut fates).await;
     let ready = health::switched_off(env, ready, now, &mut fates).await;
     for HandOff { job, plan, facts, at } in ready {
         match plan {

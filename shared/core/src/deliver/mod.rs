@@ -78,6 +78,8 @@ pub struct Settings {
     pub lease_margin: Duration,
     /// What the tokens are made with by which browsers acknowledge.
     pub token_keys: TokenKeys,
+    /// How long a webhook's receiver may fail without one success.
+    pub switched_off_after: Duration,
 }
 
 /// One invocation.

@@ -46,6 +46,13 @@ pub trait Subscriptions: Send + Sync {
         &self,
         updates: Vec<(SubscriptionUpdate, u64)>,
     ) -> impl Future<Output = Vec<Result<(), PortError>>> + Send;
+
+    /// Gives up the webhook receivers that are active and have failed since the same time as in these healths. Answers of each
+    /// whether this call switched it off. Keys are distinct.
+    fn give_up(
+        &self,
+        updates: Vec<(SubscriptionUpdate, Health)>,
+    ) -> impl Future<Output = Vec<Result<bool, PortError>>> + Send;
 }
 
 /// An endpoint that is gone, watched until its window is over.

@@ -66,10 +66,25 @@ impl Default for Cooldowns {
 impl Cooldowns {
     /// The cooldown of the opening of that number, from 1.
     fn of(&self, opening: u32) -> Duration {
-        let doublings = opening.saturating_sub(1).min(16);
+        let doublings = opening.saturating_sub(1).min(MOST_DOUBLINGS);
         self.first.saturating_mul(1 << doublings).min(self.longest)
     }
+
+    /// How long an origin has been out when its breaker opens for that time: the cooldowns before it, and one more of the
+    /// first. While cooldowns double, this is the cooldown itself; it goes on growing when that has become the longest.
+    fn out_for(&self, opening: u32) -> Duration {
+        let before = opening.saturating_sub(1);
+        let growing: Duration = (1..=before.min(MOST_DOUBLINGS)).map(|nth| self.of(nth)).sum();
+        let longest = self.of(MOST_DOUBLINGS + 1).saturating_mul(before.saturating_sub(MOST_DOUBLINGS));
+        self.first.saturating_add(growing).saturating_add(longest)
+    }
 }
+
+/// Cooldowns double no more often than this: whatever the first is, the longest has been reached by then.
+const MOST_DOUBLINGS: u32 = 16;
+
+/// Those who wait are spread over no more than this: the ledger knows a delivery for 15 days after its last change.
+const LONGEST_WIDTH: Duration = Duration::from_secs(7 * 86_400);
 
 /// Share of a cooldown that is added to it at random, so that origins that went out together are not asked together.
 const COOLDOWN_JITTER: f64 = 0.1;
@@ -96,7 +111,7 @@ pub enum Phase {
     },
     /// A few probes pass.
     HalfOpen {
-        /// When it began to let them pass.
+        /// When the last probe passed, or, while none has, when probes were first allowed.
         since: Timestamp,
         /// How many it has let pass.
         sent: u32,
@@ -138,19 +153,21 @@ pub enum Says {
     Probes {
         /// How many.
         left: u32,
-        /// Since when.
+        /// When the last probe passed, or, while none has, when probes were first allowed.
         since: Timestamp,
         /// The earliest moment for the others.
         from: Timestamp,
         /// Over which time they are spread.
         width: Duration,
     },
-    /// Not before `from`, spread over the `width` after it.
+    /// Not before `from`, spread over the `width` after it; over up to `longest` where many wait.
     Later {
         /// The earliest moment.
         from: Timestamp,
-        /// Over which time those who wait are spread.
+        /// Over which time those who wait are spread, if they are few.
         width: Duration,
+        /// Over which time they are spread at most: a quarter of the time that the origin has been out.
+        longest: Duration,
     },
 }
 
@@ -174,11 +191,12 @@ impl Breaker {
     pub fn phase(&self, now: Timestamp) -> Phase {
         match self.phase {
             Phase::Open { until } if now >= until => Phase::HalfOpen { since: until, sent: 0, succeeded: 0 },
-            // Its probes were not answered: their workers died, or were slow. Others go in their place.
+            // Its probes were not answered: their workers died, or were slow. Others go in their place. `since` stays: looking
+            // must not move it, because last attempts become probes once no probe has passed for a while.
             Phase::HalfOpen { since, succeeded, sent }
-                if sent > 0 && now.since(since) >= PROBES_ANSWERED_WITHIN =>
+                if sent > succeeded && now.since(since) >= PROBES_ANSWERED_WITHIN =>
             {
-                Phase::HalfOpen { since: now, sent: succeeded, succeeded }
+                Phase::HalfOpen { since, sent: succeeded, succeeded }
             }
             Phase::Paused { until } if now >= until => {
                 Self { phase: Phase::Ramping { since: until }, ..*self }.phase(now)
@@ -203,9 +221,10 @@ impl Breaker {
             Phase::Closed | Phase::Ramping { .. } => Says::Go,
             Phase::Open { until } => {
                 let width = (cooldowns.of(self.openings) / 4).max(cooldowns.first);
-                Says::Later { from: until, width }
+                let longest = (cooldowns.out_for(self.openings) / 4).min(LONGEST_WIDTH).max(width);
+                Says::Later { from: until, width, longest }
             }
-            Phase::Paused { until } => Says::Later { from: until, width: RAMP },
+            Phase::Paused { until } => Says::Later { from: until, width: RAMP, longest: RAMP },
             Phase::HalfOpen { sent, since, .. } => Says::Probes {
                 since,
                 left: PROBES.saturating_sub(sent),
@@ -220,7 +239,7 @@ impl Breaker {
         self.phase = self.phase(now);
         let Phase::HalfOpen { since, sent, succeeded } = self.phase else { return 0 };
         let going = wanted.min(PROBES.saturating_sub(sent));
-        let since = if sent == 0 { now } else { since };
+        let since = if going > 0 { now } else { since };
         self.phase = Phase::HalfOpen { since, sent: sent + going, succeeded };
         going
     }
@@ -241,6 +260,8 @@ impl Breaker {
         }
         let succeeded = before.saturating_add(succeeded);
         let all = succeeded >= PROBES;
+        // An answer may come after another probe was sent in its place.
+        let sent = sent.max(succeeded);
         self.phase =
             if all { Phase::Ramping { since: now } } else { Phase::HalfOpen { since, sent, succeeded } };
         all

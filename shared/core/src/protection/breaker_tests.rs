@@ -51,7 +51,7 @@ fn open_it_lets_nothing_through_before_its_cooldown_ends() {
     assert!(until >= secs(30) && until <= secs(33), "{until:?}");
     for ms in (0..30_000).step_by(30) {
         let says = breaker.says(at(ms), &COOLDOWNS);
-        assert_eq!(says, Says::Later { from: until, width: COOLDOWNS.first });
+        assert_eq!(says, Says::Later { from: until, width: COOLDOWNS.first, longest: COOLDOWNS.first });
     }
 }
 
@@ -81,6 +81,27 @@ fn a_probe_that_fails_opens_it_for_twice_as_long_up_to_a_quarter_of_an_hour() {
 }
 
 #[test]
+fn the_longest_spread_is_a_quarter_of_the_time_that_it_has_been_out() {
+    let (mut breaker, start) = (Breaker::default(), secs(0));
+    let mut now = start;
+    for opening in 1..1_000 {
+        breaker.open(None, now, &COOLDOWNS, &mut rng());
+        let Says::Later { from, width, longest } = breaker.says(now, &COOLDOWNS) else {
+            panic!("{breaker:?}")
+        };
+        assert!((30..=225).contains(&width.as_secs()) && longest >= width, "{opening}: {width:?}");
+        let out_for = now.since(start) + COOLDOWNS.first;
+        if opening <= 5 {
+            assert_eq!(longest, width, "{opening}: as before, while cooldowns double");
+        } else {
+            assert!(longest <= out_for / 4 && longest.as_secs() <= 7 * 86_400, "{opening}: {longest:?}");
+            assert!(longest >= out_for.min(Duration::from_secs(28 * 86_400)) / 5, "{opening}: {longest:?}");
+        }
+        now = from;
+    }
+}
+
+#[test]
 fn once_closed_the_first_cooldown_is_short_again() {
     let (mut breaker, mut until) = opened();
     breaker.send_probes(1, until);
@@ -99,6 +120,22 @@ fn probes_that_are_never_answered_are_followed_by_others() {
     assert_eq!(breaker.send_probes(PROBES, until), PROBES);
     assert_eq!(breaker.send_probes(1, until.plus(Duration::from_secs(29))), 0);
     assert_eq!(breaker.send_probes(1, until.plus(PROBES_ANSWERED_WITHIN)), 1);
+}
+
+#[test]
+fn looking_does_not_move_the_clock_of_probes() {
+    let (mut breaker, until) = opened();
+    breaker.send_probes(2, until);
+    breaker.probed(1, false, until, &COOLDOWNS, &mut rng());
+    for seconds in [1, 30, 31, 60, 3600] {
+        let now = until.plus(Duration::from_secs(seconds));
+        let Says::Probes { since, left, .. } = breaker.says(now, &COOLDOWNS) else { panic!("{breaker:?}") };
+        assert_eq!((since, left), (until, if seconds < 30 { 3 } else { 4 }), "{seconds} s");
+        assert_eq!(breaker.send_probes(0, now), 0);
+    }
+    let later = until.plus(Duration::from_secs(3600));
+    assert_eq!(breaker.send_probes(1, later), 1);
+    assert!(matches!(breaker.says(later, &COOLDOWNS), Says::Probes { since, .. } if since == later));
 }
 
 #[test]

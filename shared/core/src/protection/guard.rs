@@ -91,6 +91,8 @@ pub(super) struct KnownOrigin {
     pub(super) untold: Window,
     /// When it last told.
     pub(super) told_at: Timestamp,
+    /// The end of the cooldown for which too many wait to be lined up: they are spread over the longest time.
+    pub(super) crowded: Option<Timestamp>,
     /// The last Retry-After that came with a 429, and when.
     pub(super) retry_after: Option<(Duration, Timestamp)>,
 }
@@ -104,6 +106,7 @@ impl Default for KnownOrigin {
             own: Window::new(FAST_FROM_SECS, FAST.grain_secs),
             untold: Window::new(SLOW.within_secs, SLOW.grain_secs),
             told_at: Timestamp::default(),
+            crowded: None,
             retry_after: None,
         }
     }

@@ -30,6 +30,8 @@ pub enum Bucket {
     Endpoint(String),
     /// All requests of an API key.
     ApiKey(String),
+    /// The looks at an open breaker of an origin by messages that wait for it.
+    Waiting(String),
     /// The order in which a tenant's messages come back that found a bucket empty.
     Queue(Box<Bucket>, String),
 }
@@ -43,6 +45,7 @@ impl Bucket {
             Self::Tenant(tenant) => format!("tenant#{tenant}"),
             Self::Endpoint(endpoint) => format!("endpoint#{endpoint}"),
             Self::ApiKey(id) => format!("api-key#{id}"),
+            Self::Waiting(origin) => format!("waiting#{origin}"),
             Self::Queue(bucket, tenant) => format!("queue#{tenant}#{}", bucket.key()),
         }
     }
@@ -55,6 +58,7 @@ impl Bucket {
             Self::Tenant(_) => "tenant_limit",
             Self::Endpoint(_) => "endpoint_limit",
             Self::ApiKey(_) => "api_limit",
+            Self::Waiting(_) => "breaker",
             Self::Queue(..) => "queue",
         }
     }

@@ -1,6 +1,7 @@
 //! A small AWS on virtual time: queues that deliver again what was not acknowledged, executions that end waits, a cleanup that
 //! drains dead letters and sweeps. It runs until nothing is under way.
 
+mod clock;
 mod scenery;
 
 use std::collections::BTreeMap;
@@ -83,6 +84,7 @@ impl Universe {
                 hash_keys: hash_keys.clone(),
                 lease_margin: Duration::from_secs(10),
                 token_keys: Self::token_keys(),
+                switched_off_after: SWITCHED_OFF_AFTER,
             },
             cleaning: cleanup::Settings {
                 hash_keys,

@@ -71,6 +71,15 @@ impl Subscriptions for World {
         })
         .await
     }
+
+    async fn give_up(&self, updates: Vec<(SubscriptionUpdate, Health)>) -> Vec<Result<bool, PortError>> {
+        assert_distinct(updates.iter().map(|(update, _)| update));
+        self.effect_on_each("give_up", updates, |state, (update, health)| {
+            let since = meant(state, &update).map(|it| it.health.failing_since);
+            since == Some(health.failing_since) && turn(state, &update, Standing::Active, Standing::Disabled)
+        })
+        .await
+    }
 }
 
 impl SubscriptionHealth for World {

@@ -8,6 +8,7 @@ use super::{Admission, Round};
 use crate::endpoint::Origin;
 use crate::ports::Protection;
 use crate::protection::breaker::{FAST_FROM_SECS, PROBES, Rule, Says};
+use crate::protection::lease::{Answer, Bucket, Request};
 use crate::protection::wake;
 use crate::time::Timestamp;
 
@@ -22,6 +23,11 @@ const OWN_LAST: Rule = Rule { at_least: 5, ..OWN };
 
 /// How long it pauses, and over which time those who wait for it are spread.
 const OWN_PAUSE: Duration = Duration::from_secs(2);
+
+/// How many of the messages that wait for an origin look at its breaker a second, once it has been out for long. Looks at a
+/// constant rate cost the same each hour, however many messages wait. A hundred messages look once in a thousand seconds at this
+/// rate, which is about the longest cooldown.
+const LOOKS_PER_SECOND: f64 = 0.1;
 
 /// What holds messages back here, in logs.
 const HELD_BY: &str = "breaker";
@@ -59,7 +65,10 @@ impl<P: Protection> Round<'_, P> {
                         self.decided[at] = self.later(at, self.now.plus(OWN_PAUSE), OWN_PAUSE, rng);
                     }
                 }
-                Word::Breaker(Says::Later { from, width }, _) => self.hold(mine, from, width, rng),
+                Word::Breaker(Says::Later { from, width, longest }, _) => {
+                    let width = self.line_up(origin, mine.len(), from, width, longest).await;
+                    self.hold(mine, from, width, rng);
+                }
                 Word::Breaker(Says::Probes { left, since, from, width }, asked_per_second) => {
                     // Nobody's last attempt is spent on a probe, unless nobody else comes.
                     mine.sort_by_key(|at| self.asks[*at].is_last);
@@ -89,6 +98,39 @@ impl<P: Protection> Round<'_, P> {
             Says::Go if OWN_LAST.is_broken_by(own) => Word::Pause { only_last_retries: true },
             says @ (Says::Go | Says::Probes { .. } | Says::Later { .. }) => {
                 Word::Breaker(says, it.state.asked_per_second(self.now))
+            }
+        }
+    }
+
+    /// Over which time messages are spread that wait for an origin. Were it always the same, each of a growing number of
+    /// messages would look once a cooldown, and the cost of a dead origin would grow with the square of time. So they take
+    /// places in a line that moves at [`LOOKS_PER_SECOND`], and are spread as far as it is long. Where it is longer than `longest`
+    /// they are so many that some of them always look soon.
+    async fn line_up(
+        &mut self,
+        origin: &Origin,
+        waiting: usize,
+        from: Timestamp,
+        width: Duration,
+        longest: Duration,
+    ) -> Duration {
+        let crowded = self.guard.known().origins.get(origin).and_then(|it| it.crowded);
+        if longest <= width || crowded == Some(from) {
+            return longest;
+        }
+        let key = Bucket::Waiting(origin.as_str().to_owned()).key();
+        let places = u32::try_from(waiting).unwrap_or(u32::MAX);
+        let request = Request::new(key, places, LOOKS_PER_SECOND, Some(from.plus(longest)), from);
+        match self.store.lease(request.clone()).await {
+            Ok(Answer::Leased { begin }) => begin.plus(request.span).since(from).min(longest).max(width),
+            Ok(Answer::Empty { .. }) => {
+                // Nobody need ask again before the next cooldown: the line gets no shorter until then.
+                self.guard.known().origins.entry(origin.clone()).or_default().crowded = Some(from);
+                longest
+            }
+            Err(error) => {
+                self.told.errors.push(error);
+                longest
             }
         }
     }
