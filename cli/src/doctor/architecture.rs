@@ -82,7 +82,7 @@ fn judge(function: &Function, error: Option<&(Timestamp, String)>, report: &mut 
                 "{name} cannot start: it runs on {architecture}, and its program was built for another \
                  architecture (last seen {at})"
             ),
-            "build and deploy with the same Architecture",
+            "run sam build, and deploy what it built: it builds for the Architectures of infra/template.yaml",
         );
     } else {
         report.fault(

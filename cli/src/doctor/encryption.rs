@@ -30,9 +30,10 @@ const HOUR: Duration = Duration::from_secs(3_600);
 const FAILED_CALLS: &str = "{ $.event = \"infrastructure\" }";
 
 /// The variables that name secrets, in words.
-const SECRETS: [(&str, &str); 3] = [
+const SECRETS: [(&str, &str); 4] = [
     ("VAPID_SECRET_ID", "the secret with the VAPID key"),
     ("WEBHOOK_KEY_SECRET_ID", "the secret with the webhooks' key"),
+    ("TOKEN_KEY_SECRET_ID", "the secret with the key of browsers' tokens"),
     ("ENDPOINT_HASH_SECRET_ID", "the secret with the key of endpoints' hashes"),
 ];
 

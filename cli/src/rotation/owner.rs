@@ -4,7 +4,7 @@
 //! from a parameter, so a deployment with another `VapidPrivateKey` would put one key in the place of all that a rotation has
 //! gathered. A secret that no stack manages is out of its reach.
 
-use aws_sdk_cloudformation::{Client, error::ProvideErrorMetadata as _};
+use aws_sdk_cloudformation::{Client, error::ProvideErrorMetadata as _, types::ResourceStatus};
 
 use crate::aws_words::in_words;
 
@@ -15,7 +15,8 @@ pub(crate) enum Owned {
     #[error(
         "the stack {stack} made the secret {secret} from VapidPrivateKey, and a deployment with another key would write over \
          what is rotated. Make the stack give the secret up first, which changes neither the secret nor the functions: \
-         sam deploy --parameter-overrides VapidSecretId={secret} VapidPrivateKey=none (and the same in samconfig.toml)"
+         sam build && sam deploy --stack-name {stack} --parameter-overrides VapidSecretId={secret} VapidPrivateKey=none \
+         (with your other parameters; and the same two in samconfig.toml)"
     )]
     ByStack {
         /// The stack's name.
@@ -24,7 +25,7 @@ pub(crate) enum Owned {
         secret: String,
     },
     /// Whether one does is not known.
-    #[error("whether a stack manages the secret {secret} is not known: DescribeStackResources: {words}")]
+    #[error("whether the stack manages the secret {secret} is not known: DescribeStackResource: {words}")]
     Unknown {
         /// The secret's name or ARN.
         secret: String,
@@ -33,22 +34,27 @@ pub(crate) enum Owned {
     },
 }
 
-/// Refuses a secret that a stack manages.
-pub(crate) async fn refuse_owned(cloudformation: &Client, secret: &str) -> Result<(), Owned> {
-    let described = cloudformation.describe_stack_resources().physical_resource_id(secret).send().await;
-    match described {
+/// The template's own secret of the VAPID key.
+const LOGICAL_ID: &str = "VapidSecret";
+
+/// Refuses the secret that the stack manages. Only this stack is asked: a secret that another one makes is not written by
+/// deployments of this one, and a search by the secret's own id would list a hundred resources at most.
+pub(crate) async fn refuse_owned(cloudformation: &Client, stack: &str, secret: &str) -> Result<(), Owned> {
+    let request = cloudformation.describe_stack_resource().stack_name(stack).logical_resource_id(LOGICAL_ID);
+    match request.send().await {
         Ok(described) => {
-            let resources = described.stack_resources();
-            let stack = resources
-                .iter()
-                .filter(|resource| resource.physical_resource_id() == Some(secret))
-                .find_map(|resource| resource.stack_name());
-            match stack {
-                Some(stack) => Err(Owned::ByStack { stack: stack.to_owned(), secret: secret.to_owned() }),
-                None => Ok(()),
+            let owns = described.stack_resource_detail().is_some_and(|resource| {
+                let status = resource.resource_status();
+                let is_gone =
+                    matches!(status, Some(ResourceStatus::DeleteComplete | ResourceStatus::DeleteSkipped));
+                resource.physical_resource_id() == Some(secret) && !is_gone
+            });
+            if owns {
+                return Err(Owned::ByStack { stack: stack.to_owned(), secret: secret.to_owned() });
             }
+            Ok(())
         }
-        // "Stack for … does not exist"
+        // "Resource VapidSecret does not exist for stack …"
         Err(error)
             if error.code() == Some("ValidationError")
                 && error.message().is_some_and(|words| words.contains("does not exist")) =>
@@ -93,13 +99,17 @@ mod tests {
         Client::new(&sdk_config(&endpoint))
     }
 
-    fn managed(physical_id: &str) -> String {
+    fn managed(physical_id: &str, status: &str) -> String {
         format!(
-            "<DescribeStackResourcesResponse><DescribeStackResourcesResult><StackResources><member>\
+            "<DescribeStackResourceResponse><DescribeStackResourceResult><StackResourceDetail>\
              <StackName>shop</StackName><LogicalResourceId>VapidSecret</LogicalResourceId>\
-             <PhysicalResourceId>{physical_id}</PhysicalResourceId></member></StackResources>\
-             </DescribeStackResourcesResult></DescribeStackResourcesResponse>"
+             <PhysicalResourceId>{physical_id}</PhysicalResourceId><ResourceStatus>{status}</ResourceStatus>\
+             </StackResourceDetail></DescribeStackResourceResult></DescribeStackResourceResponse>"
         )
+    }
+
+    async fn refused_owned(status: u16, body: &str) -> Result<(), Owned> {
+        refuse_owned(&answering(status, body), "shop", SECRET).await
     }
 
     fn refused(code: &str, message: &str) -> String {
@@ -110,23 +120,25 @@ mod tests {
 
     #[tokio::test]
     async fn a_secret_that_a_stack_manages_is_refused_with_the_way_to_release_it() {
-        let owned = refuse_owned(&answering(200, &managed(SECRET)), SECRET).await.expect_err("it is managed");
+        let owned = refused_owned(200, &managed(SECRET, "CREATE_COMPLETE")).await.expect_err("it is managed");
         let words = owned.to_string();
         assert!(matches!(owned, Owned::ByStack { .. }) && words.contains("the stack shop"), "{words}");
         assert!(words.contains(&format!("VapidSecretId={SECRET} VapidPrivateKey=none")), "{words}");
+        assert!(words.contains("--stack-name shop"), "{words}");
     }
 
     #[tokio::test]
     async fn a_secret_that_no_stack_manages_may_be_rotated() {
-        let absent = refused("ValidationError", &format!("Stack for {SECRET} does not exist"));
-        assert!(refuse_owned(&answering(400, &absent), SECRET).await.is_ok());
-        assert!(refuse_owned(&answering(200, &managed("another")), SECRET).await.is_ok());
+        let absent = refused("ValidationError", "Resource VapidSecret does not exist for stack shop");
+        assert!(refused_owned(400, &absent).await.is_ok());
+        assert!(refused_owned(200, &managed("another", "CREATE_COMPLETE")).await.is_ok());
+        assert!(refused_owned(200, &managed(SECRET, "DELETE_SKIPPED")).await.is_ok(), "it was given up");
     }
 
     #[tokio::test]
     async fn a_secret_whose_owner_is_not_known_is_left_alone() {
         let denied = refused("AccessDenied", "not you");
-        let unknown = refuse_owned(&answering(403, &denied), SECRET).await.expect_err("it is not known");
+        let unknown = refused_owned(403, &denied).await.expect_err("it is not known");
         assert!(matches!(unknown, Owned::Unknown { .. }), "{unknown}");
     }
 }

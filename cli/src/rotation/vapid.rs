@@ -73,7 +73,7 @@ impl VapidSecret {
         // What is deployed to an emulator is never deployed again.
         if !target.is_emulated() {
             let cloudformation = aws_sdk_cloudformation::Client::new(&target.sdk);
-            refuse_owned(&cloudformation, secret.id()).await?;
+            refuse_owned(&cloudformation, &target.name, secret.id()).await?;
         }
         Ok(secret)
     }

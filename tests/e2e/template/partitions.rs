@@ -9,7 +9,7 @@ use super::{TEMPLATE, resources};
 const FOLDERS: [&str; 4] = ["infra", "cli/src", "shared", "functions"];
 
 /// Files whose literals are right, and why.
-const EXEMPT: [(&str, &str); 8] = [
+const EXEMPT: [(&str, &str); 9] = [
     ("cli/src/commands/cost.rs", "an example of a list of prices"),
     ("cli/src/cost/", "the list of prices that is built in"),
     ("cli/src/local/", "emulators are in this partition and region, whatever is deployed to them"),
@@ -17,6 +17,7 @@ const EXEMPT: [(&str, &str); 8] = [
     ("infra/docs/plots/", "drawings: numbers that look like regions"),
     ("infra/prices/", "a list of prices is one region's"),
     ("shared/adapters/src/receiver.rs", "plays AWS for tests"),
+    ("shared/adapters/src/stub_dynamo.rs", "plays AWS for tests"),
     ("shared/testkit/", "plays AWS for tests"),
 ];
 
@@ -90,6 +91,15 @@ fn is_region(word: &str) -> bool {
         && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// The text without the rule that lists the regions that have no function URLs: those are meant by their names.
+fn without_list_of_regions(text: &str) -> String {
+    let Some((before, rule)) = text.split_once("\n  FunctionUrlsExistHere:\n") else {
+        return text.to_owned();
+    };
+    let (_, after) = rule.split_once("AssertDescription:").expect("the rule says what to do");
+    format!("{before}\n{after}")
+}
+
 #[test]
 fn no_partition_domain_or_region_is_literal_in_what_is_deployed_or_runs() {
     let mut found = Vec::new();
@@ -100,6 +110,7 @@ fn no_partition_domain_or_region_is_literal_in_what_is_deployed_or_runs() {
         }
         // Fixtures that are bytes have no lines.
         let Ok(text) = String::from_utf8(std::fs::read(&path).expect("a file")) else { continue };
+        let text = without_list_of_regions(&text);
         for line in lines(&name, &text) {
             found
                 .extend(literals(line).iter().map(|literal| format!("{name}: {literal} in {}", line.trim())));
