@@ -7,7 +7,7 @@ use redial_core::ports::PortError;
 
 use crate::attributes::Item;
 use crate::aws_error;
-use crate::retries::Patience;
+use crate::retries::{Patience, in_time};
 
 /// BatchGetItem's own limit (API reference).
 const MOST_KEYS: usize = 100;
@@ -52,8 +52,10 @@ async fn read_chunk(
     loop {
         let keys = KeysAndAttributes::builder().set_keys(Some(wanted)).consistent_read(consistent).build();
         let keys = keys.expect("a request has its keys");
-        let answer = client.batch_get_item().request_items(table, keys).send().await;
-        let mut answer = answer.map_err(|error| aws_error::of_call("BatchGetItem", &error))?;
+        let request = client.batch_get_item().request_items(table, keys);
+        let sending =
+            async { request.send().await.map_err(|error| aws_error::of_call("BatchGetItem", &error)) };
+        let mut answer = in_time("BatchGetItem", sending).await?;
         found.extend(answer.responses.as_mut().and_then(|tables| tables.remove(table)).unwrap_or_default());
         let rest = answer.unprocessed_keys.as_mut().and_then(|tables| tables.remove(table));
         wanted = rest.map(|rest| rest.keys).unwrap_or_default();

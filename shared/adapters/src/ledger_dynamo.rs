@@ -33,11 +33,12 @@ use crate::{acks_dynamo, aws_error, batch_get};
 const ROUNDS: usize = 4;
 
 /// The attributes that an entry has only once something has happened; beside its history and what its browser told.
-const LATER: [&str; 8] = [
+const LATER: [&str; 9] = [
     "endpoint_hash",
     "subscription",
     "reason",
     "status",
+    "not_sent",
     "provider_word",
     "headers",
     "not_before",
@@ -142,11 +143,14 @@ impl DynamoLedger {
             ("updated_at", ms(now)),
             ("expires_at", expiry(expires_at(now, None))),
             ("not_before", AttributeValue::Null(true)),
+            ("not_sent", AttributeValue::Null(true)),
+            ("provider_word", AttributeValue::Null(true)),
         ];
         sets.extend(claim.endpoint_hash.as_ref().map(|hash| ("endpoint_hash", s(hash.as_str()))));
         sets.extend(reason.map(|reason| ("reason", s(reason.label()))));
-        if in_doubt {
-            sets.push(("in_doubt", AttributeValue::Bool(true)));
+        // What was in doubt of an earlier lineage says nothing of a replay.
+        if in_doubt || expected.turn.lineage < ask.turn.lineage {
+            sets.push(("in_doubt", AttributeValue::Bool(in_doubt)));
         }
         let mut conditions = vec![
             ("pk", s(ask.key.to_string())),
@@ -221,7 +225,16 @@ impl Ledger for DynamoLedger {
     }
 
     async fn record(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
-        let patience = Patience::of_a_record();
+        self.write(records, Patience::of_a_record()).await
+    }
+
+    async fn record_carried(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
+        self.write(records, Patience::brief()).await
+    }
+}
+
+impl DynamoLedger {
+    async fn write(&self, records: Vec<Record>, patience: Patience) -> Vec<Result<Fence, PortError>> {
         let statements = records.iter().map(|record| self.fenced(record)).collect();
         let written = partiql::execute(&self.client, &self.units, statements, patience).await;
         let refused = records.iter().zip(&written).filter(|(_, it)| **it == Written::ConditionFailed);

@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use redial_core::ports::PortError;
 
 use crate::aws_error;
-use crate::retries::Patience;
+use crate::retries::{Patience, in_time};
 use crate::write_units::WriteUnits;
 
 /// BatchExecuteStatement's own limit (API reference).
@@ -145,7 +145,8 @@ async fn call(
         .batch_execute_statement()
         .set_statements(Some(requests))
         .return_consumed_capacity(ReturnConsumedCapacity::Total);
-    let answer = request.send().await.map_err(|error| aws_error::of_call(OPERATION, &error))?;
+    let sending = async { request.send().await.map_err(|error| aws_error::of_call(OPERATION, &error)) };
+    let answer = in_time(OPERATION, sending).await?;
     units.add(answer.consumed_capacity());
     let mut written: Vec<Written> = answer
         .responses()

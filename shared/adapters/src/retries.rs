@@ -18,14 +18,18 @@ use std::future::Future;
 use std::time::Duration;
 
 use rand::RngExt as _;
-use redial_core::ports::{Clock as _, Randomness as _};
+use redial_core::ports::{Clock as _, PortError, Randomness as _};
 use redial_core::time::Timestamp;
 use tokio::time::Instant;
 
+use crate::aws_error;
 use crate::system::System;
 
-/// What is left to an invocation, after its last retry, for handing off and answering: half of [`redial_core::deliver::RESERVE`].
+/// What is left to an invocation when its last retry starts: half of [`redial_core::deliver::RESERVE`].
 const BEFORE_DEADLINE: Duration = Duration::from_secs(1);
+
+/// What is left to an invocation when a call is given up that has not been answered: for handing off and answering.
+const FOR_THE_ANSWER: Duration = Duration::from_millis(500);
 
 /// How long anything but a record is retried. A claim that fails holds back the attempts of its batch's other claims.
 const BRIEFLY: Duration = Duration::from_secs(2);
@@ -98,6 +102,21 @@ impl Pauses {
     }
 }
 
+/// Makes a call, and gives it up while its invocation still has time to send messages back. Whether it was carried out is not
+/// known then.
+pub(crate) async fn in_time<T>(
+    operation: &'static str,
+    call: impl Future<Output = Result<T, PortError>>,
+) -> Result<T, PortError> {
+    let given_up = DEADLINE.try_with(|deadline| deadline.checked_sub(FOR_THE_ANSWER).unwrap_or(*deadline));
+    match given_up {
+        Ok(at) => tokio::time::timeout_at(at, call)
+            .await
+            .unwrap_or_else(|_| Err(aws_error::of_code(operation, "Timeout"))),
+        Err(_) => call.await,
+    }
+}
+
 /// When this task's invocation may retry for the last time.
 fn last_retry() -> Option<Instant> {
     DEADLINE.try_with(|deadline| deadline.checked_sub(BEFORE_DEADLINE).unwrap_or(*deadline)).ok()
@@ -123,6 +142,15 @@ mod tests {
 
     fn deadline_in(secs: u64) -> Timestamp {
         System.now().plus(Duration::from_secs(secs))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_hangs_is_given_up_before_its_invocation_ends() {
+        let began = now();
+        let hanging = in_time("Call", std::future::pending::<Result<(), PortError>>());
+        let answer = within_invocation(deadline_in(30), hanging).await;
+        assert_eq!(answer.map_err(|error| error.code), Err("Timeout".to_owned()));
+        assert!(now() - began < Duration::from_secs(30));
     }
 
     /// The timer counts whole milliseconds, and the system's clock goes on while the runtime's is paused.

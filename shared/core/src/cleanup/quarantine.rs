@@ -73,7 +73,7 @@ async fn message_kept<E: CleanupEnvironment>(
     travel: &Travel,
     now: Timestamp,
 ) -> Result<(), PortError> {
-    let entry = env.ledger().get(&message.key()).await?;
+    let entry = env.ledger().get(&message.key()).await?.map(|entry| with_carried(entry, travel));
     if let Some(entry) = entry.as_ref().filter(|entry| has_moved_on(entry, travel.turn)) {
         env.telemetry().count(Metric::DuplicatesDropped, 1);
         if entry.state.is_terminal() {
@@ -84,7 +84,7 @@ async fn message_kept<E: CleanupEnvironment>(
     let key = LetterKey::of_poison(Some(&message.tenant), Some(&message.id), message_id);
     let (channel, terms) = destination(env, message).await?;
     let deadline = message.deadline(channel, travel.first_sent);
-    let body = message.expose_stored_body(travel, deadline, now);
+    let body = message.expose_stored_body(&travel.for_the_store(), deadline, now);
     let policy = policy_of(env, message, channel, &terms, now).await?;
     let absent_from = dead_letter::body_absent_from(deadline, policy.dlq_retention_days, now);
     let reference = of_message(travel, channel, &key, &policy, now);
@@ -113,6 +113,25 @@ fn end_of(
 /// A message to an audience, if it is not forgotten: what belonged to a forgotten one has outlived its TTL.
 async fn run_of<E: CleanupEnvironment>(env: &E, key: &RunKey) -> Result<Option<Run>, PortError> {
     env.audiences().load(vec![key.clone()], env.clock().now()).await.pop().expect("a port answers every item")
+}
+
+/// The entry as it would be if the outcome that the message carries had been recorded. Only the message knows what its
+/// attempt came to.
+fn with_carried(entry: Entry, travel: &Travel) -> Entry {
+    let Some(carried) = travel.unrecorded.as_ref().filter(|it| it.has_an_outcome()) else { return entry };
+    let record = &carried.record;
+    let is_current =
+        entry.state == State::Sending && entry.turn == travel.turn && entry.lease_token == record.lease_token;
+    if !is_current {
+        return entry;
+    }
+    Entry {
+        state: record.state,
+        reason: record.reason,
+        status: record.status,
+        updated_at: record.now,
+        ..entry
+    }
 }
 
 /// Whether the delivery needs this message no more: it has gone on to another turn, or has ended in this one with nothing left to do

@@ -138,7 +138,7 @@ async fn try_attempt<E: Environment>(
     Ok((plan, facts, seen))
 }
 
-/// The latest moment at which a send may start, so that it ends, is recorded and handed off before its worker is stopped.
+/// The latest moment at which a send may start, so that it ends with [`RESERVE`] left to record it and to hand it off.
 fn last_start<E: Environment>(env: &E, invocation: &Invocation, job: &Job) -> Timestamp {
     let longest = match job.channel {
         Channel::WebPush => env.sender().attempt_timeout(),

@@ -57,7 +57,7 @@ pub enum Setback {
     Infrastructure,
     /// An attempt was made, or a claim may have been, and what followed could not be recorded.
     Unrecorded(Box<Unrecorded>),
-    /// The message's handling panicked: like a crash, it counts towards the queue's redrive.
+    /// The message's handling panicked. Like a crash, it ends by the queue's redrive, for it is never sent again.
     Panicked,
     /// It was written by another release, and this one cannot read it.
     Unreadable,
@@ -73,7 +73,7 @@ const FIRST_BACKOFF_SECS: u64 = 5;
 const MAX_BACKOFF_SECS: u64 = 900;
 
 /// From this receive on, a message that comes back is sent again as a new SQS message. Five receives are left for crashes before
-/// redrive (`maxReceiveCount` 20) takes it away, and by then almost two hours have passed, so that copies cannot multiply.
+/// redrive (`maxReceiveCount` 20) takes it away. After errors almost two hours have passed by then, so that copies cannot multiply.
 pub const SENT_AGAIN_FROM: u32 = 15;
 
 /// How long a message waits whose `receives`-th receive (from 1) ended in an error of our own, in seconds.

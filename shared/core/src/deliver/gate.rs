@@ -56,7 +56,7 @@ pub(crate) fn gate(job: &Job, settings: &Settings, now: Timestamp) -> Gate {
     }
 }
 
-/// A message with a TTL of 0 has one attempt and no successor: where another would be sent again, it ends.
+/// A message with a TTL of 0 has one attempt, now: where another one is sent again, it ends.
 fn is_now_or_never_and_late(job: &Job) -> bool {
     job.message.ttl == Some(Ttl::ZERO) && job.receives >= SENT_AGAIN_FROM
 }

@@ -35,7 +35,8 @@ pub struct Incoming {
     pub body: Body,
     /// SQS's SentTimestamp.
     pub sent: Timestamp,
-    /// SQS's ApproximateReceiveCount: only ever spaces out errors of ours.
+    /// SQS's ApproximateReceiveCount. It spaces out errors of our own, and says when a message is sent again; it plays no part
+    /// in who may make an attempt.
     pub receive_count: u32,
 }
 
@@ -317,14 +318,29 @@ impl Inbox {
     }
 
     fn add(&mut self, job: Job, leaders: &mut HashMap<DeliveryKey, (usize, Turn, EndpointHash)>) {
-        match leaders.get(&job.message.key()) {
+        match leaders.get_mut(&job.message.key()) {
             None => {
                 let leader = (job.index, job.travel.turn, job.fingerprint.clone());
                 leaders.insert(job.message.key(), leader);
                 self.jobs.push(job);
             }
             Some((leader, turn, print)) if *turn == job.travel.turn && *print == job.fingerprint => {
-                self.followers.push((job.index, *leader));
+                let former = *leader;
+                let place = self.jobs.iter().position(|it| it.index == former);
+                // The one that knows what an attempt came to leads, or the attempt would be made again.
+                match place.filter(|_| job.travel.unrecorded.is_some()) {
+                    Some(at) if self.jobs[at].travel.unrecorded.is_none() => {
+                        *leader = job.index;
+                        for (_, follows) in &mut self.followers {
+                            if *follows == former {
+                                *follows = job.index;
+                            }
+                        }
+                        self.followers.push((former, job.index));
+                        self.jobs[at] = job;
+                    }
+                    Some(_) | None => self.followers.push((job.index, former)),
+                }
             }
             Some(_) => self.held_back.push(job.index),
         }

@@ -3,7 +3,8 @@
 //! It carries out what the pure modules decide and decides nothing itself. The order of effects is what keeps the promise
 //! that nothing is lost: an attempt is claimed before it is made, recorded before it is handed off, handed off before its
 //! message is acknowledged. Whatever dies in between, the message comes back, and [`crate::ledger::claim`] tells from the
-//! ledger what is left to do. The one exception cannot be helped: death between the POST and its record may send twice.
+//! ledger what is left to do. One case cannot be excluded: where a POST is followed by no record, because its worker dies or the ledger stays out of
+//! reach until the invocation ends, it may be sent twice, and is recorded as in doubt.
 //!
 //! All messages of a batch go through together, so that a batch of ten costs one read of subscriptions, one claim and one
 //! record. Outcomes are recorded in waves: as soon as every attempt is over, or [`LINGER`] after the first one.
@@ -185,6 +186,10 @@ impl<E: Environment> Pass<'_, E> {
         for (job, answer) in answers {
             match answer {
                 gate::Gate::Later(not_before) => later.push(job.deferred(not_before, now)),
+                // The reads may have been slow: an attempt that would come too late is not even claimed.
+                gate::Gate::Go if !self.has_time_for(std::slice::from_ref(&job)) => {
+                    fates.push((job.index, Fate::ComesBack(Setback::NotAdmitted)));
+                }
                 gate::Gate::Go => claims.push((job, None)),
                 gate::Gate::End(plan) => claims.push((job, Some(plan))),
             }

@@ -91,7 +91,8 @@ fn record_of(finished: &Finished, now: Timestamp) -> Record {
     }
 }
 
-/// A claim that is given back without an attempt. Whether an earlier attempt is in doubt stays as it is.
+/// A claim that is given back: nothing was attempted, or nothing that can have arrived. Whether an earlier attempt is in doubt stays
+/// as it is.
 pub(crate) fn given_back(job: &Job, lease_token: &str, now: Timestamp) -> Record {
     Record {
         key: job.message.key(),

@@ -1,13 +1,13 @@
 //! What messages that were sent again carry of an earlier receive: it is recorded before anything else is done with them.
 //!
-//! The record is fenced by the token that it was made under. Where the fence holds, an attempt's outcome is handed off and never made
-//! again, and a claim that was never used is given back. Where it is lost, someone else has gone on with the delivery, and
+//! The record is fenced by the token that it was made under. Where the fence holds, an outcome is handed off and its attempt is never
+//! made again, and a claim that was never used is given back. Where it is lost, another worker has gone on with the delivery, and
 //! the ledger says what is left to do.
 
-use super::Settings;
 use super::fate::Fate;
 use super::hand_off::{HandOff, fate_of};
 use super::inbox::Job;
+use super::{Settings, settle};
 use crate::ledger::{Fence, Unrecorded};
 use crate::ports::{Environment, Ledger};
 
@@ -37,10 +37,12 @@ pub(super) async fn record<E: Environment>(
         .filter_map(|mut job| job.travel.unrecorded.take().map(|unrecorded| (job, *unrecorded)))
         .collect();
     let records = carried.iter().map(|(_, unrecorded)| unrecorded.record.clone()).collect();
-    for ((job, unrecorded), answer) in carried.into_iter().zip(env.ledger().record(records).await) {
+    for ((job, unrecorded), answer) in carried.into_iter().zip(env.ledger().record_carried(records).await) {
         match answer {
-            Ok(Fence::Held) if unrecorded.is_of_an_attempt() => {
-                ready.push(HandOff::of_unrecorded(job, unrecorded, &settings.hash_keys));
+            Ok(Fence::Held) if unrecorded.has_an_outcome() => {
+                let hand_off = HandOff::of_unrecorded(job, unrecorded, &settings.hash_keys);
+                settle::count(env, &hand_off.plan, hand_off.job.lane);
+                ready.push(hand_off);
             }
             Ok(Fence::Held | Fence::Lost) => jobs.push(job),
             Err(error) => fates.push((job.index, fate_of(env, Err(error)))),

@@ -100,8 +100,8 @@ impl Unrecorded {
         })
     }
 
-    /// Whether an attempt was made.
-    pub fn is_of_an_attempt(&self) -> bool {
+    /// Whether it has an outcome to hand off; else a claim is given back that was not used.
+    pub fn has_an_outcome(&self) -> bool {
         self.record.state != State::Queued
     }
 }

@@ -5,7 +5,7 @@
 //! enqueued; a message without a TTL has none), `not_before` (epoch ms), and `deferred_from`, the MessageId of the SQS message in
 //! whose place this one is, if that was held back. The ledger takes the two for one: what a crash left undone of the first, the
 //! second one does. A message that errors of our own held up for long is sent again with `receives`, the number of receives
-//! that ended so, and with `unrecorded`, what its ledger entry still has to learn ([`Unrecorded`]).
+//! of its SQS messages so far, and with `unrecorded`, what its ledger entry still has to learn ([`Unrecorded`]).
 
 use super::Message;
 use crate::audience::RecipientRef;
@@ -37,7 +37,7 @@ pub struct Travel {
     pub not_before: Option<Timestamp>,
     /// The MessageId of the SQS message that was held back for this turn, the first if several were.
     pub deferred_from: Option<String>,
-    /// How many receives of the SQS messages before this one ended in an error of our own: where the back-off goes on.
+    /// How often the SQS messages before this one were received: where the back-off goes on.
     pub receives: u32,
     /// What the ledger has still to learn of this turn, before anything else is done.
     pub unrecorded: Option<Box<Unrecorded>>,

@@ -68,6 +68,13 @@ pub trait Ledger: Send + Sync {
 
     /// Writes these records, each fenced by its lease token; keys are distinct.
     fn record(&self, records: Vec<Record>) -> impl Future<Output = Vec<Result<Fence, PortError>>> + Send;
+
+    /// The same for records that came with their messages. They can travel on, and the rest of the batch waits for them: so they are
+    /// not tried for long.
+    fn record_carried(
+        &self,
+        records: Vec<Record>,
+    ) -> impl Future<Output = Vec<Result<Fence, PortError>>> + Send;
 }
 
 /// Looks deliveries up.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redial_core::ledger::State;
 use redial_core::metric::Metric;
-use redial_core::outcome::Outcome;
+use redial_core::outcome::{InDoubt, Outcome};
 use redial_core::ports::Clock;
 use redial_core::reason::Reason;
 use redial_testkit::memory::sender::{answered, answered_with};
@@ -297,13 +297,71 @@ fn an_attempt_that_would_outlive_its_invocation_is_not_begun() {
         let batch = universe.receive(&ids);
         assert_eq!(universe.invoke_with(batch), ids, "{slow}");
         assert_eq!(universe.posts_to("m"), 0, "{slow}");
-        let entry = universe.entry("m").expect("it was claimed");
-        assert_eq!((entry.state, entry.in_doubt), (State::Queued, false), "{slow}: given back");
+        let given_back = (slow == "claim").then_some((State::Queued, false));
+        let entry = universe.entry("m").map(|entry| (entry.state, entry.in_doubt));
+        assert_eq!(entry, given_back, "{slow}: what is too late before it is claimed is not claimed");
         universe.world.state().slow.clear();
         universe.acknowledge(&ids, &ids);
         universe.run();
         assert_eq!((universe.state_of("m"), universe.posts_to("m")), (Some(State::Sent), 1), "{slow}");
     }
+}
+
+#[test]
+fn the_copy_that_knows_the_outcome_leads_in_either_order() {
+    for newest_first in [false, true] {
+        let mut universe = at_the_fifteenth_receive(vec![answered(201)], "", "record", PortErrorKind::Broken);
+        universe.run_until(|it| it.travelling().iter().any(|body| body.contains("unrecorded")));
+        let at = universe.entry("m").expect("it was claimed").created_at.as_ms();
+        let bare = format!(r#","retry_count":0,"original_timestamp":{at}"#);
+        universe.run_until(|it| !it.queued().is_empty());
+        universe.produce_retry(&Universe::message("m", &bare));
+        universe.deliver_together();
+        universe.newest_first = newest_first;
+        universe.run();
+        assert_eq!(
+            (universe.state_of("m"), universe.posts_to("m")),
+            (Some(State::Sent), 1),
+            "{newest_first}"
+        );
+    }
+}
+
+#[test]
+fn the_quarantine_knows_the_outcome_that_a_message_carries() {
+    let mut universe = at_the_fifteenth_receive(vec![answered(201)], "", "record", PortErrorKind::Broken);
+    universe.world.state().has_events = true;
+    universe.run_until(|it| it.travelling().iter().any(|body| body.contains("unrecorded")));
+    let body = universe.travelling().remove(0);
+    universe.poison(&body);
+    universe.drop_travelling_and_collect();
+    assert_eq!(universe.events.len(), 1);
+    assert_eq!(universe.events[0]["state"], json!("sent"));
+    assert_eq!(universe.world.state().bodies.len(), 0);
+}
+
+#[test]
+fn doubts_of_an_earlier_lineage_do_not_end_a_replay() {
+    let mut universe = Universe::new();
+    universe.subscribe("m");
+    let timeout = Outcome::InDoubt(InDoubt::Timeout);
+    universe.world.state().answers.insert(Universe::endpoint("m"), vec![timeout]);
+    let fields = r#","retry":{"retry_in_doubt":false}"#;
+    universe.produce(&Universe::message("m", fields));
+    universe.run();
+    assert_eq!(universe.entry("m").and_then(|entry| entry.reason), Some(Reason::InDoubtNotRetried));
+    // The replay is claimed, too late to be sent, and given back.
+    let at = universe.world.now().as_ms();
+    let replay = format!(r#"{fields},"lineage":1,"retry_count":0,"original_timestamp":{at}"#);
+    universe.world.state().slow.insert("claim", Duration::from_secs(20));
+    let ids = [universe.produce_retry(&Universe::message("m", &replay))];
+    let batch = universe.receive(&ids);
+    assert_eq!(universe.invoke_with(batch), ids);
+    universe.world.state().slow.clear();
+    universe.acknowledge(&ids, &ids);
+    universe.run();
+    let entry = universe.entry("m").expect("it is in the ledger");
+    assert_eq!((entry.state, entry.in_doubt, universe.posts_to("m")), (State::Sent, false, 2));
 }
 
 #[test]

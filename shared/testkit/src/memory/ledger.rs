@@ -14,6 +14,10 @@ impl Ledger for World {
         self.effect_on_each("claim", claims, |state, claim| claim_one(state, &claim, now)).await
     }
 
+    async fn record_carried(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
+        self.record(records).await
+    }
+
     async fn record(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
         self.effect_on_each("record", records, |state, record| {
             let Some(entry) = state.ledger.get_mut(&record.key) else { return Fence::Lost };
@@ -85,7 +89,8 @@ fn claim_one(state: &mut State, claim: &Claim, now: Timestamp) -> ClaimAnswer {
         not_sent: None,
         provider_word: None,
         not_before: None,
-        in_doubt: in_doubt || stored.is_some_and(|entry| entry.in_doubt),
+        in_doubt: in_doubt
+            || stored.is_some_and(|entry| entry.in_doubt && entry.turn.lineage == ask.turn.lineage),
         created_at: stored.map_or(now, |entry| entry.created_at),
         updated_at: now,
         expires_at: expires_at(now, None),
