@@ -8,11 +8,11 @@
 //!
 //! | what | until | why |
 //! |---|---|---|
-//! | the record of a POST | [`BEFORE_DEADLINE`] before the invocation's deadline | if it is not written, there is a second POST |
-//! | all else | at most [`BRIEFLY`], and not past that point | the other messages of the batch wait for it, and it can come back |
+//! | the record of a POST | one second before the invocation's deadline | if it is not written, there is a second POST |
+//! | all else | at most two seconds, and not past that point | the other messages of the batch wait for it, and it can come back |
 //!
 //! The functions name the deadline with [`within_invocation`]. It travels with the invocation's task, so that no port has an
-//! argument for it. Where there is none (the command line), a record is retried for [`WITHOUT_DEADLINE`].
+//! argument for it. Where there is none (the command line), a record is retried for ten seconds.
 
 use std::future::Future;
 use std::time::Duration;
