@@ -67,6 +67,11 @@ impl Aws {
         Ok(Self { sdk: sdk_config().await?, calls: ApiCalls::default() })
     }
 
+    fn sqs(&self) -> aws_sdk_sqs::Client {
+        let sqs = aws_sdk_sqs::config::Builder::from(&self.sdk).interceptor(self.calls.clone());
+        aws_sdk_sqs::Client::from_conf(sqs.build())
+    }
+
     fn secrets(&self) -> SecretsManager {
         let secrets =
             aws_sdk_secretsmanager::config::Builder::from(&self.sdk).interceptor(self.calls.clone());
@@ -95,11 +100,10 @@ struct Shared {
 impl Shared {
     /// Without `webhook_keys`, receivers' secrets stay sealed.
     fn connect(aws: Aws, stack: &StackConfig, webhook_keys: Option<WebhookKeys>) -> Self {
+        let sqs = aws.sqs();
         let Aws { sdk, calls } = aws;
         let units = WriteUnits::default();
-        let sqs = aws_sdk_sqs::config::Builder::from(&sdk).interceptor(calls.clone()).build();
         let dynamo = aws_sdk_dynamodb::config::Builder::from(&sdk).interceptor(calls.clone()).build();
-        let sqs = aws_sdk_sqs::Client::from_conf(sqs);
         let dynamo = aws_sdk_dynamodb::Client::from_conf(dynamo);
         let tables = &stack.tables;
         let control = DynamoControl::new(dynamo.clone(), tables.control.clone());

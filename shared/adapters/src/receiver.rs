@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use aws_config::SdkConfig;
+use aws_sdk_dynamodb::config::SharedCredentialsProvider;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use http::{Request, Response};
@@ -134,28 +136,23 @@ impl Drop for Receiver {
 
 /// A client of a DynamoDB that listens at that port, which tries nothing twice.
 pub(crate) fn dynamodb_at(port: u16) -> aws_sdk_dynamodb::Client {
-    let config = aws_sdk_dynamodb::Config::builder()
-        .behavior_version(BehaviorVersion::latest())
-        .region(Region::new("eu-central-1"))
-        .credentials_provider(Credentials::for_tests())
-        .endpoint_url(format!("http://127.0.0.1:{port}"))
-        .http_client(http_client(None).expect("a client"))
-        .retry_config(RetryConfig::disabled())
-        .build();
-    aws_sdk_dynamodb::Client::from_conf(config)
+    aws_sdk_dynamodb::Client::new(&sdk_at(port))
 }
 
-/// A client of an SQS that listens at that port, which tries nothing twice and checks no digest.
+/// A client of an SQS that listens at that port, which tries nothing twice.
 pub(crate) fn sqs_at(port: u16) -> aws_sdk_sqs::Client {
-    let config = aws_sdk_sqs::Config::builder()
+    aws_sdk_sqs::Client::new(&sdk_at(port))
+}
+
+fn sdk_at(port: u16) -> SdkConfig {
+    SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("eu-central-1"))
-        .credentials_provider(Credentials::for_tests())
+        .credentials_provider(SharedCredentialsProvider::new(Credentials::for_tests()))
         .endpoint_url(format!("http://127.0.0.1:{port}"))
         .http_client(http_client(None).expect("a client"))
         .retry_config(RetryConfig::disabled())
-        .build();
-    aws_sdk_sqs::Client::from_conf(config)
+        .build()
 }
 
 /// Answers all requests of one connection.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use redial_core::deliver;
 use redial_core::metric::Metric;
-use redial_core::ports::{Clock, Telemetry};
+use redial_core::ports::{Clock, Randomness, Telemetry};
 use tokio::sync::OnceCell;
 
 use super::{Aws, DispatchEnvironment, InitError};
@@ -29,22 +29,12 @@ pub struct DispatchStart {
     config: DispatchConfig,
     aws: Aws,
     ready: OnceCell<(DispatchEnvironment, deliver::Settings)>,
-    outbox: SqsOutbox,
-    telemetry: JsonTelemetry,
 }
 
 impl DispatchStart {
     /// Builds the clients and loads the keys. `Err` where another try would not help; an outage is reported and waited out.
     pub async fn begin(config: DispatchConfig) -> Result<Self, InitError> {
-        let aws = Aws::find().await?;
-        let sqs = aws_sdk_sqs::config::Builder::from(&aws.sdk).interceptor(aws.calls.clone()).build();
-        let start = Self {
-            outbox: SqsOutbox::new(aws_sdk_sqs::Client::from_conf(sqs), config.stack.queues.clone()),
-            telemetry: JsonTelemetry::new(config.stack.stack.clone()),
-            config,
-            aws,
-            ready: OnceCell::new(),
-        };
+        let start = Self { config, aws: Aws::find().await?, ready: OnceCell::new() };
         match tokio::time::timeout(PATIENCE, start.ready()).await {
             Ok(Err(error)) if !is_passing(&error) => return Err(error),
             Ok(Err(error)) => tracing::error!(error = %error, "keys are out of reach: messages come back"),
@@ -61,13 +51,16 @@ impl DispatchStart {
             .await
     }
 
-    /// Sends a whole batch back, and returns the SQS MessageIds of the messages that come back.
+    /// Sends a whole batch back, and returns the SQS MessageIds of the messages that come back. What it needs is built here, for
+    /// hardly any start ever needs it.
     pub async fn set_back(&self, batch: &[deliver::Incoming], error: &InitError) -> Vec<String> {
         tracing::error!(error = %error, "keys are out of reach: messages come back");
-        let rng = redial_core::ports::Randomness::rng(&System);
-        let back = deliver::all_come_back(&self.outbox, &self.telemetry, batch, System.now(), rng).await;
-        self.telemetry.count(Metric::ApiCalls, self.aws.calls.take());
-        self.telemetry.flush(System.now());
+        let stack = &self.config.stack;
+        let outbox = SqsOutbox::new(self.aws.sqs(), stack.queues.clone());
+        let telemetry = JsonTelemetry::new(stack.stack.clone());
+        let back = deliver::all_come_back(&outbox, &telemetry, batch, System.now(), System.rng()).await;
+        telemetry.count(Metric::ApiCalls, self.aws.calls.take());
+        telemetry.flush(System.now());
         back
     }
 }

@@ -62,6 +62,13 @@ pub(crate) enum Finished {
 }
 
 impl Finished {
+    /// Whose attempt.
+    pub(crate) fn job(&self) -> &Job {
+        match self {
+            Self::Planned { job, .. } | Self::NotAttempted { job, .. } | Self::Panicked { job, .. } => job,
+        }
+    }
+
     /// What it tells of its origin.
     pub(crate) fn seen(&self) -> Option<Seen> {
         match self {

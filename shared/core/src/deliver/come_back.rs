@@ -49,8 +49,7 @@ pub(super) async fn send_back<O: Outbox, T: Telemetry>(
             Fate::Acknowledged | Fate::AcknowledgedAlone => acknowledged[index] = true,
             Fate::ComesBack(setback) => {
                 let inbound = may_tell_more(incoming).then(|| read(incoming)).flatten();
-                let former =
-                    inbound.as_ref().map_or(0, |inbound| travel(inbound).map_or(0, |it| it.receives));
+                let former = inbound.as_ref().and_then(travel).map_or(0, |travel| travel.receives);
                 let receives = former.saturating_add(incoming.receive_count);
                 let after = setback.visibility_secs(receives, now, &mut rng);
                 match inbound.and_then(|inbound| successor(incoming, inbound, setback, after, now)) {

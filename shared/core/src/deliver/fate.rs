@@ -74,10 +74,10 @@ const MAX_BACKOFF_SECS: u64 = 900;
 
 /// From this receive on, a message that comes back is sent again as a new SQS message. Five receives are left for crashes before
 /// redrive (`maxReceiveCount` 20) takes it away. After errors almost two hours have passed by then, so that copies cannot multiply.
-pub const SENT_AGAIN_FROM: u32 = 15;
+pub(super) const SENT_AGAIN_FROM: u32 = 15;
 
 /// How long a message waits whose `receives`-th receive (from 1) ended in an error of our own, in seconds.
-pub fn backoff_secs(receives: u32) -> u64 {
+fn backoff_secs(receives: u32) -> u64 {
     let doublings = receives.saturating_sub(1).min(16);
     (FIRST_BACKOFF_SECS << doublings).min(MAX_BACKOFF_SECS)
 }

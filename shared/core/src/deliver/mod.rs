@@ -44,7 +44,7 @@ use crate::route::WaitSettings;
 use crate::time::Timestamp;
 
 pub use come_back::all_come_back;
-pub use fate::{Fate, SENT_AGAIN_FROM, Setback, backoff_secs};
+pub use fate::{Fate, Setback};
 pub use inbox::{Body, Incoming};
 
 use hand_off::{Facts, HandOff};
@@ -240,11 +240,12 @@ impl<E: Environment> Pass<'_, E> {
                 Err(error) => {
                     self.env.telemetry().infrastructure(&error);
                     // The claim may have been written, its answer lost: what is sent again says that nothing was attempted.
-                    let not_attempted = || settle::given_back(&job, &self.invocation.lease_token, now);
-                    let setback = end.map_or_else(
-                        || Setback::unrecorded(not_attempted(), job.endpoint_hash.as_ref()),
-                        |_| Setback::Infrastructure,
-                    );
+                    let setback = if end.is_some() {
+                        Setback::Infrastructure
+                    } else {
+                        let given_back = settle::given_back(&job, &self.invocation.lease_token, now);
+                        Setback::unrecorded(given_back, job.endpoint_hash.as_ref())
+                    };
                     fates.push((job.index, Fate::ComesBack(setback)));
                 }
             }

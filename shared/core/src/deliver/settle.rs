@@ -36,30 +36,31 @@ pub(crate) async fn settle<E: Environment>(
     wave: Vec<Finished>,
 ) -> Vec<(usize, Fate)> {
     let now = env.clock().now();
-    let records: Vec<Record> = wave.iter().map(|finished| record_of(finished, now)).collect();
-    let answers = env.ledger().record(records.clone()).await;
+    let records = wave.iter().map(|finished| record_of(finished, now)).collect();
+    let answers = env.ledger().record(records).await;
 
     let mut fates = Vec::new();
     let mut ready = Vec::new();
-    for ((finished, record), answer) in wave.into_iter().zip(records).zip(answers) {
+    for (finished, answer) in wave.into_iter().zip(answers) {
         if let Err(error) = &answer {
             env.telemetry().infrastructure(error);
         }
-        let (index, setback) = match (answer, finished) {
+        let index = finished.job().index;
+        let setback = match (answer, finished) {
             (Ok(Fence::Held), Finished::Planned { job, plan, facts, .. }) => {
                 count(env, &plan, job.lane);
                 ready.push(HandOff { job, plan, facts, at: now });
                 continue;
             }
-            (Ok(Fence::Held), Finished::NotAttempted { job, setback, .. }) => (job.index, setback),
-            (_, Finished::Panicked { job, .. }) => (job.index, Setback::Panicked),
+            (Ok(Fence::Held), Finished::NotAttempted { setback, .. }) => setback,
+            (_, Finished::Panicked { .. }) => Setback::Panicked,
             // Someone else owns the attempt. The message is not acknowledged: it may be the very one that the
             // other worker holds, and that worker's hand-off is not yet made.
-            (Ok(Fence::Lost), Finished::Planned { job, .. } | Finished::NotAttempted { job, .. }) => {
-                (job.index, Setback::Infrastructure)
+            (Ok(Fence::Lost), Finished::Planned { .. } | Finished::NotAttempted { .. }) => {
+                Setback::Infrastructure
             }
-            (Err(_), Finished::Planned { job, .. } | Finished::NotAttempted { job, .. }) => {
-                (job.index, Setback::unrecorded(record, job.endpoint_hash.as_ref()))
+            (Err(_), finished @ (Finished::Planned { .. } | Finished::NotAttempted { .. })) => {
+                Setback::unrecorded(record_of(&finished, now), finished.job().endpoint_hash.as_ref())
             }
         };
         fates.push((index, Fate::ComesBack(setback)));
