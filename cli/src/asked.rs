@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use aws_sdk_lambda::error::{ProvideErrorMetadata, SdkError};
-use redial_core::ports::PortError;
+use redial_engine::ports::PortError;
 
 use crate::aws_words::in_words;
 

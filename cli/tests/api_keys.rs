@@ -16,10 +16,8 @@ use noted::note;
 use placeholders::placeholders;
 use redial::local::{Options, Stack};
 use redial_adapters::{access_dynamo::DynamoAccess, system::System};
-use redial_core::{
-    access::{ApiKey, ApiKeyId, IamArn, Principal, Scope},
-    ports::{AccessKeys as _, Clock as _},
-};
+use redial_core::access::{ApiKey, ApiKeyId, IamArn, Principal, Scope};
+use redial_engine::ports::{AccessKeys as _, Clock as _};
 use serde_json::{Value, json};
 
 const ROLE: &str = "arn:aws:iam::111122223333:role/teams/Shop";

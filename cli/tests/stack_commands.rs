@@ -29,9 +29,9 @@ use redial_core::{
     ledger::{Ask, Record, State},
     message::IdSource,
     outcome::NotSent,
-    ports::{Claim, Clock as _, DeadLetterBodies as _, DeadLetterStore as _, Ledger as _},
     reason::Reason,
 };
+use redial_engine::ports::{Claim, Clock as _, DeadLetterBodies as _, DeadLetterStore as _, Ledger as _};
 use redial_testkit::proxy::{Fault, FaultProxy};
 use serde_json::Value;
 

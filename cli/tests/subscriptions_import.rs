@@ -22,10 +22,8 @@ use redial::local::{Options, Stack};
 use redial_adapters::{
     control_dynamo::DynamoControl, subscriptions_dynamo::DynamoSubscriptions, webhook_keys::WebhookKeys,
 };
-use redial_core::{
-    identity::{SubscriptionId, SubscriptionKey, Tenant},
-    ports::SubscriptionHealth as _,
-};
+use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
+use redial_engine::ports::SubscriptionHealth as _;
 use serde_json::{Value, json};
 
 #[path = "subscriptions_import/book.rs"]

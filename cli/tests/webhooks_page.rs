@@ -11,10 +11,10 @@ use redial::local::{Progress, python};
 use redial_adapters::system::System;
 use redial_core::{
     message::SCHEMA,
-    ports::Clock as _,
     time::Timestamp,
     webhook::{MAX_BODY, SWITCHED_OFF_AFTER, TIMEOUT, WebhookSecret, signatures},
 };
+use redial_engine::ports::Clock as _;
 
 const PAGE: &str = include_str!("../../infra/docs/webhooks.md");
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redial::cost::counts::{Counts, DEAD_LETTER, FIRST_ATTEMPT, LONG_WAIT, RETRY};
 use redial_adapters::system::System;
-use redial_core::ports::Clock as _;
+use redial_engine::ports::Clock as _;
 use redial_testkit::proxy::AwsService;
 use redial_testkit::push_service::{Answer, Subscriber};
 use redial_testkit::runtime_api::{SqsRecord, sqs_event};

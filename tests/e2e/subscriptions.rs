@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use redial_adapters::subscriptions_dynamo::DynamoSubscriptions;
 use redial_adapters::system::System;
-use redial_core::ports::{Clock as _, Renewed, SubscriptionBook as _};
 use redial_core::subscription::Renewal;
+use redial_engine::ports::{Clock as _, Renewed, SubscriptionBook as _};
 use redial_testkit::proxy::{AwsService, Call, Fault, FaultProxy};
 use redial_testkit::push_service::Subscriber;
 use redial_tests::deployment::Deployment;

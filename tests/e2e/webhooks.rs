@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use redial_adapters::system::System;
 use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
-use redial_core::ports::{Clock as _, SubscriptionHealth as _};
 use redial_core::recipient::Recipient;
 use redial_core::subscription::{State, Subscription};
 use redial_core::webhook::{SigningSecrets, WebhookSecret, WebhookTarget};
+use redial_engine::ports::{Clock as _, SubscriptionHealth as _};
 use redial_testkit::standard_webhooks::{self, SignedRequest};
 use redial_testkit::webhook_receiver::{Answer, Outage, Request};
 use redial_tests::deployment::{Deployment, PATIENCE, number, text};

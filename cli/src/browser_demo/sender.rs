@@ -10,8 +10,8 @@ use redial_adapters::{
 use redial_core::{
     access::{Credential, Scope, SecretDigest, StoredKey},
     identity::Tenant,
-    ports::Clock as _,
 };
+use redial_engine::ports::Clock as _;
 use reqwest::{Client, RequestBuilder};
 use serde_json::{Value, json};
 

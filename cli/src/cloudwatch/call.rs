@@ -14,7 +14,7 @@ use aws_sigv4::{
     sign::v4,
 };
 use redial_adapters::{aws_http::CA_BUNDLE_VARIABLE, system::System};
-use redial_core::ports::Clock as _;
+use redial_engine::ports::Clock as _;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! `redial openapi`.
 
 use clap::Args;
-use redial_core::intake;
+use redial_engine::intake;
 
 use crate::{failure::Failure, terminal::print_as_it_is};
 

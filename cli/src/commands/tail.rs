@@ -7,7 +7,8 @@ use std::{
 
 use clap::{Args, builder::PossibleValuesParser};
 use redial_adapters::system::System;
-use redial_core::{identity::DeliveryId, ports::Clock as _};
+use redial_core::identity::DeliveryId;
+use redial_engine::ports::Clock as _;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::ids;

@@ -6,10 +6,10 @@ use clap::{Args, Subcommand};
 use redial_adapters::{system::System, webhook_keys::new_secret};
 use redial_core::{
     identity::Tenant,
-    ports::Clock as _,
     time::Timestamp,
     webhook::{SigningSecrets, WebhookSecret},
 };
+use redial_engine::ports::Clock as _;
 use serde_json::{Value, json};
 
 use super::{ids, span, subscriptions::Which};

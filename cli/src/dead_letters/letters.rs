@@ -6,7 +6,8 @@ use std::collections::{BTreeSet, VecDeque};
 
 use futures_util::future::try_join_all;
 use redial_adapters::dead_letters_dynamo::{Described, DynamoDeadLetters, Position, Walk};
-use redial_core::{ports::PortError, time::Timestamp};
+use redial_core::time::Timestamp;
+use redial_engine::ports::PortError;
 
 use super::{Filter, Tally};
 

@@ -2,7 +2,7 @@
 
 use indicatif::ProgressBar;
 use redial_adapters::dead_letters_dynamo::DynamoDeadLetters;
-use redial_core::ports::PortError;
+use redial_engine::ports::PortError;
 
 use super::{Filter, Letters, Tally, letters::LARGE_PAGE};
 

@@ -12,7 +12,8 @@ use redial_adapters::{
     dead_letters_dynamo::{Described, DynamoDeadLetters, Position},
     system::System,
 };
-use redial_core::{dead_letter::LetterKey, lane::Lane, ports::Clock as _, ports::PortError, rate::Rate};
+use redial_core::{dead_letter::LetterKey, lane::Lane, rate::Rate};
+use redial_engine::{ports::Clock as _, ports::PortError};
 
 use super::{
     Checkpoint, Filter, Letters, Tally,

@@ -6,11 +6,8 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_sfn::types::ExecutionStatus;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use redial_adapters::system::System;
-use redial_core::{
-    ledger::Entry,
-    ports::{Clock as _, LedgerReader as _, Subscriptions as _},
-    subscription::Subscription,
-};
+use redial_core::{ledger::Entry, subscription::Subscription};
+use redial_engine::ports::{Clock as _, LedgerReader as _, Subscriptions as _};
 use redial_testkit::push_service::{Answered, Received};
 
 use super::{

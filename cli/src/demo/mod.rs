@@ -28,7 +28,7 @@ mod world;
 use std::{path::PathBuf, time::Duration};
 
 use redial_adapters::system::System;
-use redial_core::ports::Clock as _;
+use redial_engine::ports::Clock as _;
 
 pub(crate) use mix::least_messages;
 pub(crate) use report::Report;

@@ -10,12 +10,12 @@ use redial_adapters::{
 use redial_core::{
     endpoint::Endpoint,
     identity::VapidKeyId,
-    ports::Clock as _,
     push_target::{PushKeys, PushTarget},
     recipient::Recipient,
     subscription::Subscription,
     webhook::{SigningSecrets, WebhookTarget},
 };
+use redial_engine::ports::Clock as _;
 use redial_testkit::{push_service::PushService, webhook_receiver::WebhookReceiver};
 use tempfile::NamedTempFile;
 

@@ -8,7 +8,8 @@ use std::time::Duration;
 use aws_sdk_lambda::types::Architecture;
 use futures_util::future::join_all;
 use redial_adapters::system::System;
-use redial_core::{ports::Clock as _, time::Timestamp};
+use redial_core::time::Timestamp;
+use redial_engine::ports::Clock as _;
 
 use super::{
     asked::Trouble,

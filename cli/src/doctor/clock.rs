@@ -19,7 +19,8 @@ use aws_sdk_lambda::{
 };
 use aws_smithy_runtime_api::client::interceptors::dyn_dispatch_hint;
 use redial_adapters::system::System;
-use redial_core::{ports::Clock as _, time::Timestamp};
+use redial_core::time::Timestamp;
+use redial_engine::ports::Clock as _;
 
 use super::{report::Report, stack::Stack};
 

@@ -9,7 +9,8 @@ use std::{collections::BTreeMap, time::Duration};
 use aws_sdk_sqs::types::QueueAttributeName;
 use futures_util::future::join_all;
 use redial_adapters::system::System;
-use redial_core::{ports::Clock as _, time::Timestamp};
+use redial_core::time::Timestamp;
+use redial_engine::ports::Clock as _;
 use serde::Deserialize;
 
 use super::{

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use aws_sdk_lambda::types::{LastUpdateStatus, State};
 use redial_adapters::config::{self, DispatchConfig};
-use redial_core::deliver;
+use redial_engine::deliver;
 
 use super::{
     report::Report,

@@ -13,7 +13,8 @@ use redial_adapters::{
     vapid::VapidKeys,
     webhook_keys::{self, WebhookKeys},
 };
-use redial_core::{endpoint::HashKeys, ports::PublicKey};
+use redial_core::endpoint::HashKeys;
+use redial_engine::ports::PublicKey;
 
 use super::{
     asked::{Trouble, asked},

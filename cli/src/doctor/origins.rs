@@ -4,12 +4,8 @@ use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_adapters::{protection_dynamo::DynamoProtection, system::System};
-use redial_core::{
-    endpoint::Origin,
-    ports::{Clock as _, Limited, StoredOrigin},
-    protection::Phase,
-    time::Timestamp,
-};
+use redial_core::{endpoint::Origin, protection::Phase, time::Timestamp};
+use redial_engine::ports::{Clock as _, Limited, StoredOrigin};
 
 use super::{
     asked::{Trouble, asked},

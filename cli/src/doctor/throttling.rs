@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use redial_adapters::system::System;
-use redial_core::{ports::Clock as _, time::Timestamp};
+use redial_core::time::Timestamp;
+use redial_engine::ports::Clock as _;
 
 use super::{
     report::Report,

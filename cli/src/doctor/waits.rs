@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use aws_sdk_sfn::types::{ExecutionStatus, StateMachineStatus};
 use redial_adapters::system::System;
-use redial_core::{ports::Clock as _, time::Timestamp, wait::Bucket};
+use redial_core::{time::Timestamp, wait::Bucket};
+use redial_engine::ports::Clock as _;
 
 use super::{
     asked::{Trouble, asked},

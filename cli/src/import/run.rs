@@ -15,10 +15,10 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use indicatif::ProgressBar;
 use redial_adapters::system::System;
 use redial_core::{
-    ports::{Clock as _, PortError, Renewed, SubscriptionBook},
     rate::Rate,
     subscription::{Renewal, document},
 };
+use redial_engine::ports::{Clock as _, PortError, Renewed, SubscriptionBook};
 
 use super::{
     Checkpoint, Reader,

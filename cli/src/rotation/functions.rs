@@ -13,7 +13,7 @@ use aws_sdk_lambda::{
     types::{Environment, LastUpdateStatus},
 };
 use redial_adapters::system::System;
-use redial_core::ports::Clock as _;
+use redial_engine::ports::Clock as _;
 
 use crate::{aws_words::in_words, target::Target};
 

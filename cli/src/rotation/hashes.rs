@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use redial_adapters::{secrets::Secret, system::System};
-use redial_core::{ports::Clock as _, time::Timestamp};
+use redial_core::time::Timestamp;
+use redial_engine::ports::Clock as _;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
 use super::{

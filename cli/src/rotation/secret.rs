@@ -13,7 +13,7 @@ use aws_sdk_secretsmanager::{
 };
 use rand::RngExt as _;
 use redial_adapters::{secrets::Secret, system::System};
-use redial_core::ports::Randomness as _;
+use redial_engine::ports::Randomness as _;
 
 use crate::{aws_words::in_words, target::Target};
 

@@ -19,7 +19,7 @@ use std::{
 
 use futures_util::{StreamExt as _, stream};
 use redial_adapters::system::System;
-use redial_core::ports::Clock as _;
+use redial_engine::ports::Clock as _;
 
 pub(crate) use outgoing::Outgoing;
 pub(crate) use queue::{Answer, Queue};

@@ -18,12 +18,12 @@ use redial_core::{
     identity::Attempt,
     lane::Lane,
     plan::{self, Plan, Situation},
-    protection::Admission,
     reason::Reason,
     route::{DelaySeconds, Route, WaitSettings, route},
     time::{Deadline, Timestamp},
     verdict::{self, Verdict},
 };
+use redial_engine::protection::Admission;
 
 use super::{
     calendar::Calendar,

@@ -10,9 +10,9 @@ use redial_core::{
     channel::Channel,
     identity::DeliveryKey,
     ledger::{Entry, PastAttempt, history::KEPT},
-    ports::Clock as _,
     time::Timestamp,
 };
+use redial_engine::ports::Clock as _;
 
 use crate::{aws_words::in_words, failure::Failure};
 

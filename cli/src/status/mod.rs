@@ -18,10 +18,10 @@ use redial_core::{
     identity::{DeliveryId, DeliveryKey, Tenant},
     ledger::{Entry, PastAttempt, State},
     outcome::NotSent,
-    ports::Clock as _,
     route::WaitSettings,
     time::Timestamp,
 };
+use redial_engine::ports::Clock as _;
 use serde_json::{Value, json};
 
 use crate::{failure::Failure, target::Target};

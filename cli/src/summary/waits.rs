@@ -15,10 +15,10 @@ use futures_util::{StreamExt as _, stream};
 use redial_adapters::control_dynamo::DynamoControl;
 use redial_core::{
     lane::Lane,
-    ports::{RegisteredBucket, WaitRegistry as _},
     time::Timestamp,
     wait::{Bucket, Shard, bucket::MAX_WAIT},
 };
+use redial_engine::ports::{RegisteredBucket, WaitRegistry as _};
 
 use crate::{
     asked::{Trouble, asked},
@@ -32,7 +32,7 @@ pub(super) const MOST_SHARDS: usize = 1_024;
 const SIDE_BY_SIDE: usize = 32;
 
 /// How long after its time a bucket may still hold messages: cleanup's own measure, after which it releases them once more.
-pub(super) const LATE_AFTER: Duration = redial_core::cleanup::LATE_AFTER;
+pub(super) const LATE_AFTER: Duration = redial_engine::cleanup::LATE_AFTER;
 
 /// When messages are due.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -6,7 +6,7 @@ use std::{
 };
 
 use redial_adapters::system::System;
-use redial_core::ports::Clock as _;
+use redial_engine::ports::Clock as _;
 use redial_testkit::proxy::{Call, Fault, FaultProxy};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};

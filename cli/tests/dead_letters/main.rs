@@ -8,10 +8,8 @@ mod world;
 use std::{collections::BTreeMap, fs, io, time::Duration};
 
 use redial_adapters::system::System;
-use redial_core::{
-    dead_letter::{Kind, LetterBody, Reference},
-    ports::Clock as _,
-};
+use redial_core::dead_letter::{Kind, LetterBody, Reference};
+use redial_engine::ports::Clock as _;
 use redial_testkit::push_service::Answer;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};

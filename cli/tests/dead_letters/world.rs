@@ -21,9 +21,9 @@ use redial::local::{Description, Options, Stack};
 use redial_adapters::dead_letters_dynamo::DynamoDeadLetters;
 use redial_core::{
     dead_letter::{Kind, LetterBody, Reference},
-    ports::{DeadLetterBodies as _, DeadLetterStore as _},
     time::Timestamp,
 };
+use redial_engine::ports::{DeadLetterBodies as _, DeadLetterStore as _};
 use redial_testkit::push_service::{PushService, Subscriber};
 use serde_json::{Value, json};
 

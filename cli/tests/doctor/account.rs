@@ -3,7 +3,7 @@
 use aws_sdk_lambda::types::RecursiveLoop;
 use aws_sdk_sqs::types::QueueAttributeName;
 use redial_adapters::system::System;
-use redial_core::ports::Clock as _;
+use redial_engine::ports::Clock as _;
 use redial_testkit::proxy::Fault;
 use serde_json::json;
 

@@ -4,7 +4,8 @@ use std::{io::Read as _, process::Stdio, time::Duration};
 
 use aws_sdk_lambda::types::{Environment, LastUpdateStatus, State};
 use aws_sdk_sqs::types::QueueAttributeName;
-use redial_core::{endpoint::Origin, ports::Limited, rate::Rate};
+use redial_core::{endpoint::Origin, rate::Rate};
+use redial_engine::ports::Limited;
 
 use super::world::{World, found, json, stderr, stdout};
 

@@ -95,7 +95,7 @@ pub(crate) fn account_of(executions: u32) -> Value {
 
 /// The first metric that is asked for: reads of the table of deliveries.
 pub(crate) fn throttled(reads: u32) -> Value {
-    let now = redial_core::ports::Clock::now(&redial_adapters::system::System).as_secs();
+    let now = redial_engine::ports::Clock::now(&redial_adapters::system::System).as_secs();
     json!({"MetricDataResults": [{"Id": "m0", "Timestamps": [now], "Values": [reads]}]})
 }
 

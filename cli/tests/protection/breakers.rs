@@ -5,10 +5,10 @@ use std::{process::Stdio, time::Duration};
 use aws_sdk_lambda::types::Environment;
 use redial_adapters::system::System;
 use redial_core::{
-    ports::{Clock as _, Protection as _, Randomness as _},
     protection::{Cooldowns, Count, OriginState, Phase},
     time::Timestamp,
 };
+use redial_engine::ports::{Clock as _, Protection as _, Randomness as _};
 use serde_json::{Value, json};
 
 use super::world::{World, origin, stderr, stdout};

@@ -1,10 +1,7 @@
 //! `redial limits` on a stack.
 
-use redial_core::{
-    identity::Tenant,
-    ports::{Limited, Protection as _},
-    rate::Rate,
-};
+use redial_core::{identity::Tenant, rate::Rate};
+use redial_engine::ports::{Limited, Protection as _};
 use serde_json::{Value, json};
 
 use super::world::{World, origin, stderr};

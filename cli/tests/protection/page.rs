@@ -6,13 +6,16 @@ use aws_sdk_sqs::types::MessageSystemAttributeName;
 use redial_adapters::system::System;
 use redial_core::{
     message::{Inbound, QueueKind, parse},
-    ports::{Clock as _, Protection as _, Randomness as _},
     protection::{
-        Cooldowns, Count, OriginState, Settings,
+        Cooldowns, Count, OriginState,
         breaker::{FAST, FAST_FROM_SECS, PROBES, PROBES_ANSWERED_WITHIN, RAMP, Rule, SLOW},
         budget, lease,
     },
     time::Timestamp,
+};
+use redial_engine::{
+    ports::{Clock as _, Protection as _, Randomness as _},
+    protection::Settings,
 };
 
 use super::world::{World, origin, stderr};

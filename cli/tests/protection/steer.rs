@@ -6,7 +6,8 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use redial::local::Options;
 use redial_adapters::system::System;
-use redial_core::{ports::Clock as _, time::Timestamp};
+use redial_core::time::Timestamp;
+use redial_engine::ports::Clock as _;
 use redial_testkit::push_service::{Answer, PushService, Subscriber};
 use serde_json::{Value, json};
 

@@ -10,11 +10,11 @@ use redial_core::{
     identity::{Attempt, Lineage, Turn},
     ledger::{Ask, DEDUPE_WINDOW, Record, State},
     message::IdSource,
-    ports::{
-        Acknowledged, Acks as _, Claim, ClaimAnswer, Clock as _, Ledger as _, LedgerReader as _, PortError,
-    },
     reason::Reason,
     time::Timestamp,
+};
+use redial_engine::ports::{
+    Acknowledged, Acks as _, Claim, ClaimAnswer, Clock as _, Ledger as _, LedgerReader as _, PortError,
 };
 use serde_json::Value;
 

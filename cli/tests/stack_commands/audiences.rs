@@ -5,11 +5,11 @@ use std::{process::Stdio, time::Duration};
 use redial_adapters::{audiences_dynamo::DynamoAudiences, system::System};
 use redial_core::{
     audience::{Opening, Progress, Run, RunKey},
-    deliver::Body,
+    body::Body,
     identity::{SubscriptionId, Turn},
     lane::Lane,
-    ports::{Audiences as _, Clock as _},
 };
+use redial_engine::ports::{Audiences as _, Clock as _};
 
 use super::{Command, World, json, key, stdout};
 

@@ -8,9 +8,9 @@ use redial_adapters::{
 use redial_core::{
     endpoint::Endpoint,
     identity::{SubscriptionId, SubscriptionKey, Tenant},
-    ports::{Clock as _, SubscriptionUpdate, Subscriptions as _},
     subscription::State,
 };
+use redial_engine::ports::{Clock as _, SubscriptionUpdate, Subscriptions as _};
 use serde_json::{Value, json};
 
 use super::{SUBSCRIPTION, World, json as parsed, stdout};

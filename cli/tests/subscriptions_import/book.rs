@@ -5,15 +5,14 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use redial_core::{
     endpoint::{Endpoint, HashKeys, Origin},
-    ports::{
-        Found, Renewed, SubscriptionBook as _, SubscriptionHealth as _, SubscriptionUpdate,
-        Subscriptions as _,
-    },
     push_target::{PushKeys, PushTarget},
     recipient::Recipient,
     subscription::{Consent, Document, Renewal, State, Subscription, Tag, Tags},
     time::Timestamp,
     webhook::WebhookTarget,
+};
+use redial_engine::ports::{
+    Found, Renewed, SubscriptionBook as _, SubscriptionHealth as _, SubscriptionUpdate, Subscriptions as _,
 };
 
 use super::{AUTH, P256DH, World, key};

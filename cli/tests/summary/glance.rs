@@ -10,9 +10,11 @@ use redial_adapters::{control_dynamo::DynamoControl, parked_dynamo::DynamoParkin
 use redial_core::{
     identity::{Attempt, DeliveryId, DeliveryKey, Lineage, Tenant, Turn},
     lane::Lane,
-    ports::{Clock as _, ParkedItem, ParkedKey, Parking as _, RegisteredBucket, WaitRegistry as _},
     time::Timestamp,
     wait::Bucket,
+};
+use redial_engine::ports::{
+    Clock as _, ParkedItem, ParkedKey, Parking as _, RegisteredBucket, WaitRegistry as _,
 };
 use serde_json::{Value, json};
 

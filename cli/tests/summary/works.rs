@@ -5,7 +5,8 @@ use std::{fs, time::Duration};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use redial::local::Options;
 use redial_adapters::system::System;
-use redial_core::{ports::Clock as _, time::Timestamp};
+use redial_core::time::Timestamp;
+use redial_engine::ports::Clock as _;
 use redial_testkit::push_service::{Answer, PushService, Subscriber};
 use serde_json::{Value, json};
 

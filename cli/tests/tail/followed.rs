@@ -7,7 +7,7 @@ use std::{
 };
 
 use redial_adapters::system::System;
-use redial_core::ports::Clock as _;
+use redial_engine::ports::Clock as _;
 use redial_testkit::push_service::Answer;
 
 use super::world::{Following, PATIENCE, World, json};

@@ -1,7 +1,7 @@
 //! Events that are there already.
 
 use redial_adapters::system::System;
-use redial_core::ports::Clock as _;
+use redial_engine::ports::Clock as _;
 
 use super::world::{World, json, stderr};
 

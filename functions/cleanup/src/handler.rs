@@ -3,10 +3,10 @@
 
 use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 use lambda_runtime::{Error, LambdaEvent};
-use redial_core::cleanup::{Letter, Settings, Sweep, clean, sweep};
-use redial_core::deliver::Body;
-use redial_core::ports::{CleanupEnvironment, Telemetry};
+use redial_core::body::Body;
 use redial_core::time::Timestamp;
+use redial_engine::cleanup::{Letter, Settings, Sweep, clean, sweep};
+use redial_engine::ports::{CleanupEnvironment, Telemetry};
 use serde::Deserialize;
 use serde_json::Value;
 

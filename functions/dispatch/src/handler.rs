@@ -6,9 +6,10 @@ use lambda_runtime::{Context, Error, LambdaEvent};
 use redial_adapters::environment::{DispatchStart, InitError};
 use redial_adapters::outbox_sqs::QueueUrls;
 use redial_adapters::retries::within_invocation;
-use redial_core::deliver::{Body, Incoming, Invocation, Settings, deliver};
-use redial_core::ports::{Environment, Receipt};
+use redial_core::body::Body;
 use redial_core::time::Timestamp;
+use redial_engine::deliver::{Incoming, Invocation, Settings, deliver};
+use redial_engine::ports::{Environment, Receipt};
 use serde::Deserialize;
 
 /// An event of either kind. No untagged enum: that would copy each batch once more.
@@ -108,9 +109,9 @@ mod tests {
     use redial_core::endpoint::{HashKeys, PushHosts};
     use redial_core::identity::{DeliveryId, DeliveryKey, Tenant};
     use redial_core::ledger::State;
-    use redial_core::ports::Clock;
     use redial_core::reason::Reason;
     use redial_core::route::WaitSettings;
+    use redial_engine::ports::Clock;
     use redial_testkit::memory::World;
 
     use super::*;

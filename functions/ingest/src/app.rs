@@ -1,6 +1,6 @@
 //! What every request needs.
 
-use redial_core::intake::Settings;
+use redial_engine::intake::Settings;
 
 use crate::limits::Limits;
 

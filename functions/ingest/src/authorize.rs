@@ -8,7 +8,7 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use redial_core::access::{ApiKey, Grant, IamArn, Principal, Scope};
 use redial_core::identity::SubscriptionId;
-use redial_core::ports::{AccessKeys, Clock, FrontDoor};
+use redial_engine::ports::{AccessKeys, Clock, FrontDoor};
 
 use crate::app::App;
 use crate::journal;

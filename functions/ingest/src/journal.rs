@@ -13,7 +13,7 @@ use http::header::CACHE_CONTROL;
 use http::{Extensions, HeaderValue, Method};
 use redial_core::access::{Grant, Principal};
 use redial_core::metric::Metric;
-use redial_core::ports::{Clock, FrontDoor, Telemetry};
+use redial_engine::ports::{Clock, FrontDoor, Telemetry};
 
 use crate::app::App;
 use crate::problem::Problem;

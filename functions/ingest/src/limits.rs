@@ -15,10 +15,10 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rand::RngExt;
-use redial_core::ports::{Clock, FrontDoor, Protection, Randomness, Telemetry};
 use redial_core::protection::lease::{AHEAD, Answer, Block, Bucket, Request, parts};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
+use redial_engine::ports::{Clock, FrontDoor, Protection, Randomness, Telemetry};
 
 use crate::problem::Problem;
 

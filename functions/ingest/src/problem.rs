@@ -6,9 +6,9 @@
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
-use redial_core::ports::PortError;
 use redial_core::shape::ShapeError;
 use redial_core::time::Timestamp;
+use redial_engine::ports::PortError;
 use serde_json::{Value, json};
 
 /// What kind of problem it is. Its slug and status are part of the API.

@@ -8,7 +8,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use redial_core::metric::Metric;
-use redial_core::ports::{FrontDoor, PortError, Telemetry};
+use redial_engine::ports::{FrontDoor, PortError, Telemetry};
 use serde_json::Value;
 use serde_json::value::RawValue;
 

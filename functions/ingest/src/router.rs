@@ -6,7 +6,7 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use http::Method;
-use redial_core::ports::FrontDoor;
+use redial_engine::ports::FrontDoor;
 
 use crate::app::App;
 use crate::problem::{Kind, Problem};

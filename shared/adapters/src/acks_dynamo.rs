@@ -8,8 +8,8 @@ use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure};
 use redial_core::ack::AckEvent;
 use redial_core::identity::DeliveryKey;
-use redial_core::ports::{Acknowledged, Acks, PortError};
 use redial_core::time::Timestamp;
+use redial_engine::ports::{Acknowledged, Acks, PortError};
 
 use crate::attributes::{ms, s};
 use crate::aws_error;

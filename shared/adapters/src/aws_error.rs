@@ -2,7 +2,7 @@
 
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
-use redial_core::ports::PortError;
+use redial_engine::ports::PortError;
 
 /// Codes with which AWS asks for fewer calls.
 const THROTTLES: [&str; 9] = [

@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::KeysAndAttributes;
 use futures_util::future::try_join_all;
-use redial_core::ports::PortError;
+use redial_engine::ports::PortError;
 
 use crate::attributes::Item;
 use crate::aws_error;

@@ -1,7 +1,7 @@
 //! Batches of reads and of writes that DynamoDB carries out in part, or refuses for one item of them.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use redial_core::ports::PortError;
+use redial_engine::ports::PortError;
 use serde_json::{Value, json};
 
 use crate::attributes::{Item, s};

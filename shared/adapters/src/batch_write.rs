@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{DeleteRequest, PutRequest, ReturnConsumedCapacity, WriteRequest};
 use futures_util::future::join_all;
-use redial_core::ports::PortError;
+use redial_engine::ports::PortError;
 
 use crate::attributes::{Item, Read as _};
 use crate::aws_error;

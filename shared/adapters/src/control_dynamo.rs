@@ -22,9 +22,9 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{AttributeValue, Update};
 use redial_core::endpoint::EndpointHash;
 use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
-use redial_core::ports::{PortError, PruneCandidate, RegisteredBucket, WaitRegistry};
 use redial_core::time::Timestamp;
 use redial_core::wait::Bucket;
+use redial_engine::ports::{PortError, PruneCandidate, RegisteredBucket, WaitRegistry};
 
 use crate::attributes::{Item, Read, expiry, ms, n, s};
 use crate::audiences_dynamo;

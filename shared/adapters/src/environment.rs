@@ -12,9 +12,9 @@ use redial_core::access::TokenKeys;
 use redial_core::endpoint::HashKeys;
 use redial_core::metric::Metric;
 use redial_core::policy::catalogue;
-use redial_core::ports::{CleanupEnvironment, Clock, Environment, Randomness, Telemetry};
-use redial_core::protection::Guard;
-use redial_core::{cleanup, deliver};
+use redial_engine::ports::{CleanupEnvironment, Clock, Environment, Randomness, Telemetry};
+use redial_engine::protection::Guard;
+use redial_engine::{cleanup, deliver};
 
 use crate::api_calls::ApiCalls;
 use crate::audiences_dynamo::DynamoAudiences;

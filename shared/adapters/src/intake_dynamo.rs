@@ -13,8 +13,8 @@ use redial_core::channel::Channel;
 use redial_core::identity::{DeliveryKey, Turn};
 use redial_core::ledger::history::KEPT;
 use redial_core::ledger::{PastAttempt, State, expires_at};
-use redial_core::ports::{Clock as _, Deliveries, Entered, Entrance, Intake, Known, PortError};
 use redial_core::time::Timestamp;
+use redial_engine::ports::{Clock as _, Deliveries, Entered, Entrance, Intake, Known, PortError};
 
 use crate::acks_dynamo;
 use crate::attributes::{Item, Read, expiry, ms, n, s};

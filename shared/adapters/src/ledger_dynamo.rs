@@ -17,9 +17,9 @@ use redial_core::identity::{Attempt, DeliveryId, DeliveryKey, Lineage, Subscript
 use redial_core::ledger::history::KEPT;
 use redial_core::ledger::{Entry, Fence, Judgement, PastAttempt, Record, State, expires_at, judge};
 use redial_core::outcome::NotSent;
-use redial_core::ports::{Claim, ClaimAnswer, Clock as _, Ledger, LedgerReader, PortError};
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
+use redial_engine::ports::{Claim, ClaimAnswer, Clock as _, Ledger, LedgerReader, PortError};
 
 use crate::attributes::{Item, Read, expiry, ms, n, or_null, s};
 use crate::batch_get::Reading;

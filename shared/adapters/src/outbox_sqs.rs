@@ -10,7 +10,8 @@ use aws_sdk_sqs::types::{ChangeMessageVisibilityBatchRequestEntry, SendMessageBa
 use futures_util::future::join_all;
 use redial_core::lane::Lane;
 use redial_core::message::QueueKind;
-use redial_core::ports::{Outbox, Outgoing, PortError, Queue, Receipt};
+use redial_core::queue::{Outgoing, Queue};
+use redial_engine::ports::{Outbox, PortError, Receipt};
 
 use crate::aws_error;
 

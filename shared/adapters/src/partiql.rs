@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, BatchStatementErrorCodeEnum, BatchStatementRequest, ReturnConsumedCapacity,
 };
 use futures_util::future::join_all;
-use redial_core::ports::PortError;
+use redial_engine::ports::PortError;
 
 use crate::aws_error;
 use crate::retries::{Patience, in_time};

@@ -18,8 +18,8 @@ use aws_sdk_dynamodb::Client;
 use redial_core::identity::Tenant;
 use redial_core::policy::TenantPolicies;
 use redial_core::policy::stored::{Slot, Stored};
-use redial_core::ports::{KnownPolicies, Policies, PortError};
 use redial_core::time::Timestamp;
+use redial_engine::ports::{KnownPolicies, Policies, PortError};
 
 use crate::attributes::{Item, Read, s};
 use crate::{aws_error, batch_get};

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::identity::VapidKeyId;
-use redial_core::ports::{PortError, PublicKey};
+use redial_engine::ports::{PortError, PublicKey};
 
 use crate::attributes::{Item, Read, s};
 use crate::aws_error;

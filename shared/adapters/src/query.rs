@@ -1,7 +1,7 @@
 //! All that a query of DynamoDB finds, page after page.
 
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
-use redial_core::ports::PortError;
+use redial_engine::ports::PortError;
 
 use crate::attributes::Item;
 use crate::aws_error;

@@ -5,7 +5,7 @@
 //! then refuses the second's transaction (`IdempotentParameterMismatchException`). These come from the system's randomness.
 
 use rand::RngExt as _;
-use redial_core::ports::Randomness as _;
+use redial_engine::ports::Randomness as _;
 
 use crate::system::System;
 

@@ -18,14 +18,14 @@ use std::future::Future;
 use std::time::Duration;
 
 use rand::RngExt as _;
-use redial_core::ports::{Clock as _, PortError, Randomness as _};
 use redial_core::time::Timestamp;
+use redial_engine::ports::{Clock as _, PortError, Randomness as _};
 use tokio::time::Instant;
 
 use crate::aws_error;
 use crate::system::System;
 
-/// What is left to an invocation when its last retry starts: half of [`redial_core::deliver::RESERVE`].
+/// What is left to an invocation when its last retry starts: half of [`redial_engine::deliver::RESERVE`].
 const BEFORE_DEADLINE: Duration = Duration::from_secs(1);
 
 /// What is left to an invocation when a call is given up that has not been answered: for handing off and answering.

@@ -4,8 +4,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use redial_core::ports::{Clock, Randomness};
 use redial_core::time::Timestamp;
+use redial_engine::ports::{Clock, Randomness};
 
 /// Real time, real chance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -6,7 +6,7 @@
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::TransactWriteItem;
-use redial_core::ports::PortError;
+use redial_engine::ports::PortError;
 
 use crate::aws_error;
 use crate::request_token::request_token;

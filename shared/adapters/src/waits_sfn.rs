@@ -6,8 +6,8 @@
 use aws_sdk_sfn::Client;
 use aws_sdk_sfn::operation::start_execution::StartExecutionError;
 use aws_sdk_sfn::types::ExecutionStatus;
-use redial_core::ports::{PortError, WaitExecutions};
 use redial_core::wait::Bucket;
+use redial_engine::ports::{PortError, WaitExecutions};
 
 use crate::aws_error;
 use crate::outbox_sqs::QueueUrls;

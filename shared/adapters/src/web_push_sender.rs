@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use redial_core::outcome::{Impossible, Outcome};
-use redial_core::ports::{Clock, Keys, Push, PushSender};
+use redial_engine::ports::{Clock, Keys, Push, PushSender};
 
 use crate::egress::Egress;
 use crate::seal::{SealError, Sealed, Sealer};

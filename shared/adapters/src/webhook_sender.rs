@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use redial_core::outcome::Outcome;
-use redial_core::ports::{Clock, Webhook, WebhookSender};
 use redial_core::webhook::signatures;
+use redial_engine::ports::{Clock, Webhook, WebhookSender};
 
 use crate::egress::Egress;
 use crate::webhook_keys::WebhookKeys;

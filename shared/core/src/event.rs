@@ -10,7 +10,7 @@ use crate::ack::AckEvent;
 use crate::identity::{DeliveryKey, SubscriptionId, SubscriptionKey};
 use crate::ledger;
 use crate::message::ProducerRef;
-use crate::ports::{Outgoing, Queue};
+use crate::queue::{Outgoing, Queue};
 use crate::reason::Reason;
 use crate::route::DelaySeconds;
 use crate::time::Timestamp;

@@ -4,30 +4,25 @@
 //!
 //! | stage | decides | where |
 //! |---|---|---|
-//! | take in | is this request a message, and new? | [`access`], [`intake`] |
 //! | parse | is this body a message? | [`message`], [`shape`] |
-//! | admit | may this worker make this attempt now? | [`ledger::claim`], gates in [`deliver`] |
-//! | protect | is its origin well, and who has slots left? | [`protection`] |
-//! | attempt | (the send, behind [`ports::PushSender`]) reports an [`outcome`] | [`outcome`] |
-//! | classify | what does the outcome mean? | [`verdict`], [`provider`], [`retry_after`] |
+//! | admit | may this worker make this attempt now? | [`ledger::claim`], [`protection`] |
+//! | classify | what does the outcome of the attempt mean? | [`outcome`], [`verdict`], [`provider`], [`retry_after`] |
 //! | plan | retry, give up, or done? | [`plan`], [`policy`] |
 //! | route | by the queue, or parked? | [`route`], [`wait`] |
-//! | record | where does the delivery stand? | [`ledger`], [`dead_letter`] |
+//! | record | what is the state of the delivery? | [`ledger`], [`dead_letter`] |
 //!
-//! Nothing here knows AWS, HTTP, a runtime, a clock or global randomness: `now` and the random source are arguments. The
-//! one async pass over the ports is [`deliver`], and it has no decision of its own.
+//! Nothing here knows AWS, HTTP, a runtime, a clock or global randomness: `now` and the random source are arguments, and there is
+//! no `async fn`. The passes over the ports, which carry out what is decided here, are in `redial_engine`.
 
 pub mod access;
 pub mod ack;
 pub mod audience;
+pub mod body;
 pub mod channel;
-pub mod cleanup;
 pub mod dead_letter;
-pub mod deliver;
 pub mod endpoint;
 pub mod event;
 pub mod identity;
-pub mod intake;
 pub mod lane;
 pub mod ledger;
 pub mod message;
@@ -37,10 +32,10 @@ pub mod payload;
 pub mod plaintext;
 pub mod plan;
 pub mod policy;
-pub mod ports;
 pub mod protection;
 pub mod provider;
 pub mod push_target;
+pub mod queue;
 pub mod rate;
 pub mod reason;
 pub mod recipient;

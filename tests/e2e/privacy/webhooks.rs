@@ -3,10 +3,10 @@
 use redial_adapters::system::System;
 use redial_core::endpoint::Endpoint;
 use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
-use redial_core::ports::Clock;
 use redial_core::recipient::Recipient;
 use redial_core::subscription::Subscription;
 use redial_core::webhook::{CustomHeaders, SigningSecrets, WebhookSecret, WebhookTarget};
+use redial_engine::ports::Clock;
 use redial_testkit::webhook_receiver::Answer;
 use redial_tests::canary::Canary;
 use serde_json::json;

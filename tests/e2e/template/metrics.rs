@@ -12,10 +12,10 @@ use std::process::Command;
 use redial_adapters::telemetry::JsonTelemetry;
 use redial_core::lane::Lane;
 use redial_core::metric::Metric;
-use redial_core::ports::Telemetry;
 use redial_core::provider::Provider;
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
+use redial_engine::ports::Telemetry;
 use serde_json::Value;
 
 use super::{Block, resources, section};

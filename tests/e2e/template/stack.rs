@@ -1,6 +1,6 @@
 //! Queues, tables, secrets, functions and parameters: what depends on more than one line of the template, or on the code.
 
-use redial_core::protection::Settings;
+use redial_engine::protection::Settings;
 
 use super::{Block, TEMPLATE, parameter, resources, section};
 

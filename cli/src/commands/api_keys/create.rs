@@ -10,9 +10,9 @@ use redial_adapters::{
 use redial_core::{
     access::{Credential, IamArn, Scope, SecretDigest, StoredKey},
     identity::Tenant,
-    ports::Clock as _,
     time::Timestamp,
 };
+use redial_engine::ports::Clock as _;
 
 use super::{json_of, keys, scopes};
 use crate::{

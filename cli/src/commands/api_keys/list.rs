@@ -5,9 +5,9 @@ use redial_adapters::system::System;
 use redial_core::{
     access::{Credential, StoredKey},
     identity::Tenant,
-    ports::Clock as _,
     time::Timestamp,
 };
+use redial_engine::ports::Clock as _;
 use serde_json::{Value, json};
 
 use super::{json_of, keys, scopes};

@@ -4,9 +4,9 @@ use clap::Args;
 use redial_adapters::{access_dynamo::Revoked, system::System};
 use redial_core::{
     access::{ApiKey, ApiKeyId, StoredKey},
-    ports::Clock as _,
     time::Timestamp,
 };
+use redial_engine::ports::Clock as _;
 
 use super::{json_of, keys, scopes};
 use crate::{

@@ -189,7 +189,7 @@ fn counted(recipients: u64) -> String {
 mod tests {
     use redial_core::{
         audience::{Progress, Run, RunKey},
-        deliver::Body,
+        body::Body,
         identity::RunId,
         lane::Lane,
     };

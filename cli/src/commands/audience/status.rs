@@ -5,7 +5,7 @@ use std::{ops::RangeInclusive, time::Duration};
 use clap::Args;
 use indicatif::ProgressBar;
 use redial_adapters::{audiences_dynamo::DynamoAudiences, system::System};
-use redial_core::ports::Clock as _;
+use redial_engine::ports::Clock as _;
 
 use super::{Shown, State, Which};
 use crate::{

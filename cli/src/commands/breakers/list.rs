@@ -2,7 +2,8 @@
 
 use clap::Args;
 use redial_adapters::system::System;
-use redial_core::{endpoint::Origin, ports::Clock as _, ports::StoredOrigin, time::Timestamp};
+use redial_core::{endpoint::Origin, time::Timestamp};
+use redial_engine::{ports::Clock as _, ports::StoredOrigin};
 use serde_json::{Value, json};
 
 use super::row::{self, Row};

@@ -9,10 +9,10 @@ use clap::Args;
 use redial_adapters::{protection_dynamo::DynamoProtection, system::System};
 use redial_core::{
     endpoint::Origin,
-    ports::{Clock as _, Protection as _, Randomness as _},
     protection::{Cooldowns, OriginState, Phase},
     time::Timestamp,
 };
+use redial_engine::ports::{Clock as _, Protection as _, Randomness as _};
 
 use super::{
     super::{origin, span},

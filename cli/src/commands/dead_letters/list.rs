@@ -5,7 +5,7 @@ use redial_adapters::{
     dead_letters_dynamo::{Described, Position},
     system::System,
 };
-use redial_core::ports::Clock as _;
+use redial_engine::ports::Clock as _;
 
 use super::which::{CLOCKS_DIFFER, Which};
 use crate::{

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use redial_adapters::system::System;
-use redial_core::ports::Clock as _;
+use redial_engine::ports::Clock as _;
 use serde_json::json;
 
 use super::which::Which;

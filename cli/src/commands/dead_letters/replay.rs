@@ -7,7 +7,8 @@ use std::{
 
 use clap::Args;
 use redial_adapters::system::System;
-use redial_core::{ports::Clock as _, rate::Rate, time::Timestamp};
+use redial_core::{rate::Rate, time::Timestamp};
+use redial_engine::ports::Clock as _;
 use serde_json::{Value, json};
 
 use super::which::Which;

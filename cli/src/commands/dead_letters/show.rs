@@ -2,7 +2,8 @@
 
 use clap::Args;
 use redial_adapters::{dead_letters_dynamo::Letter, system::System};
-use redial_core::{identity::DeliveryId, lane::Lane, ports::Clock as _, time::Timestamp};
+use redial_core::{identity::DeliveryId, lane::Lane, time::Timestamp};
+use redial_engine::ports::Clock as _;
 use serde_json::{Value, json};
 
 use super::super::ids;

@@ -9,7 +9,7 @@ mod list;
 mod set;
 
 use clap::Subcommand;
-use redial_core::ports::Limited;
+use redial_engine::ports::Limited;
 
 use crate::failure::Failure;
 

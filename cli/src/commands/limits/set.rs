@@ -1,7 +1,8 @@
 //! `redial limits set | unset`.
 
 use clap::{Args, ValueEnum};
-use redial_core::{ports::Limited, rate::Rate};
+use redial_core::rate::Rate;
+use redial_engine::ports::Limited;
 use serde_json::{Value, json};
 
 use super::{

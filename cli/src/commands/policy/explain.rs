@@ -9,10 +9,10 @@ use redial_core::{
     identity::SubscriptionKey,
     message::{Inbound, Message, QueueKind, parse},
     policy::{Chosen, Circumstances, Source, TenantPolicies, stored::Ignored},
-    ports::{Clock as _, SubscriptionHealth as _},
     subscription::Terms,
     time::Ttl,
 };
+use redial_engine::ports::{Clock as _, SubscriptionHealth as _};
 
 use super::{show, tenant};
 use crate::{

@@ -6,7 +6,7 @@ use std::{
 };
 
 use redial_adapters::system::System;
-use redial_core::ports::Clock as _;
+use redial_engine::ports::Clock as _;
 
 use crate::{failure::Failure, summary::Summary, target::Target, terminal::width};
 

@@ -12,13 +12,13 @@ use redial_core::{
     identity::Tenant,
     message::{EventType, Inbound, QueueKind, To, parse},
     policy::{Policy, catalogue, parse as parse_policy, stored},
-    ports::Clock as _,
     push_target::PushTarget,
     rate::Rate,
     shape::{self, Errors, FieldsError, Object, ShapeError},
     subscription::Terms,
     webhook::{CustomHeaders, Permitted, SigningSecrets, WebhookSecret},
 };
+use redial_engine::ports::Clock as _;
 use serde_json::{Value, value::RawValue};
 
 use crate::failure::Failure;

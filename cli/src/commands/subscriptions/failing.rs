@@ -4,10 +4,10 @@ use clap::Args;
 use redial_adapters::system::System;
 use redial_core::{
     identity::{SubscriptionId, SubscriptionKey, Tenant},
-    ports::Clock as _,
     subscription::Subscription,
     time::Timestamp,
 };
+use redial_engine::ports::Clock as _;
 use serde_json::{Value, json};
 
 use super::super::ids;

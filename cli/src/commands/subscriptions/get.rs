@@ -3,14 +3,10 @@
 use clap::Args;
 use redial_adapters::system::System;
 use redial_core::{
-    identity::VapidKeyId,
-    ports::{Clock as _, SubscriptionHealth as _},
-    push_target::PushTarget,
-    recipient::Recipient,
-    subscription::Subscription,
-    time::Timestamp,
-    webhook::WebhookTarget,
+    identity::VapidKeyId, push_target::PushTarget, recipient::Recipient, subscription::Subscription,
+    time::Timestamp, webhook::WebhookTarget,
 };
+use redial_engine::ports::{Clock as _, SubscriptionHealth as _};
 use serde_json::{Value, json};
 
 use super::Which;

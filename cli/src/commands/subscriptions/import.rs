@@ -10,11 +10,11 @@ use redial_adapters::system::System;
 use redial_core::{
     endpoint::{Origin, PushHosts},
     identity::{Tenant, VapidKeyId},
-    ports::Clock as _,
     rate::Rate,
     subscription::{Consent, consent},
     time::Timestamp,
 };
+use redial_engine::ports::Clock as _;
 use serde_json::json;
 
 use super::super::ids;

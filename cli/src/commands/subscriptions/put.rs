@@ -6,12 +6,12 @@ use clap::Args;
 use redial_adapters::{subscriptions_dynamo::DynamoSubscriptions, system::System, webhook_keys::new_secret};
 use redial_core::{
     identity::{SubscriptionKey, VapidKeyId},
-    ports::{Clock as _, SubscriptionHealth as _},
     push_target::PushTarget,
     recipient::Recipient,
     subscription::Subscription,
     webhook::{SigningSecrets, WebhookTarget},
 };
+use redial_engine::ports::{Clock as _, SubscriptionHealth as _};
 use serde_json::json;
 
 use super::{

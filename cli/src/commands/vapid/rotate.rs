@@ -5,7 +5,8 @@ use redial_adapters::{
     system::System,
     vapid::{RELOAD_INTERVAL, VapidKeys},
 };
-use redial_core::{identity::VapidKeyId, ports::Clock as _};
+use redial_core::identity::VapidKeyId;
+use redial_engine::ports::Clock as _;
 use serde_json::{Value, json};
 
 use super::{super::ids, report::Report};

@@ -32,11 +32,12 @@ use rand::{RngExt as _, rngs::StdRng};
 use redial_core::{
     endpoint::Origin,
     identity::Attempt,
-    protection::{Admission, Ask, Count, Guard, Rank, Seen, Settings},
+    protection::{Count, Rank},
     rate::Rate,
     time::{Deadline, Timestamp},
     verdict::{Retry, Verdict},
 };
+use redial_engine::protection::{Admission, Ask, Guard, Seen, Settings};
 
 use super::{
     calendar::Calendar,

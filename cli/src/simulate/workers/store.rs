@@ -11,11 +11,11 @@ use std::{
 
 use redial_core::{
     endpoint::Origin,
-    ports::{Limited, PortError, Protection, StoredOrigin},
     protection::{Count, OriginState, lease},
     rate::Rate,
     time::Timestamp,
 };
+use redial_engine::ports::{Limited, PortError, Protection, StoredOrigin};
 
 /// The store. Every answer is there at once, and none is an error.
 #[derive(Debug)]

@@ -7,11 +7,11 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use http::StatusCode;
 use redial_core::access::AckToken;
-use redial_core::ack::{self, AckEvent};
+use redial_core::ack::AckEvent;
 use redial_core::identity::DeliveryKey;
-use redial_core::ports::{Acknowledged, Clock, FrontDoor};
 use redial_core::shape::{self, Errors, Object};
 use redial_core::time::Timestamp;
+use redial_engine::ports::{Acknowledged, Clock, FrontDoor};
 use serde_json::{Value, json};
 
 use super::Worker;
@@ -55,7 +55,9 @@ async fn take<E: FrontDoor>(app: &App<E>, text: &str) -> Result<(StatusCode, Val
     let AckToken { tenant, delivery, expires_at: _ } = token;
     let key = DeliveryKey { tenant, id: delivery };
     app.limits().admit(app.env(), Who::Browser(format!("ack#{key}")), 1).await?;
-    let noted = ack::take(app.env(), &key, told.event, now).await.map_err(|error| app.failed(&error))?;
+    let noted = redial_engine::acks::take(app.env(), &key, told.event, now)
+        .await
+        .map_err(|error| app.failed(&error))?;
     let duplicate = match noted {
         Acknowledged::First | Acknowledged::Unknown => false,
         Acknowledged::Again => true,

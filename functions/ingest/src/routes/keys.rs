@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use http::header::CACHE_CONTROL;
 use http::{HeaderValue, StatusCode};
-use redial_core::ports::{Clock, FrontDoor, PublicKeys};
+use redial_engine::ports::{Clock, FrontDoor, PublicKeys};
 use serde_json::{Value, json};
 
 use super::Worker;

@@ -1,6 +1,6 @@
 //! `POST /v1/messages` and `GET /v1/messages/{id}`.
 //!
-//! The order of effects is [`redial_core::intake`]'s: entries first, then the queues, then the answer.
+//! The order of effects is [`redial_engine::intake`]'s: entries first, then the queues, then the answer.
 
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -11,11 +11,11 @@ use redial_core::access::Scope;
 use redial_core::ack::AckEvent;
 use redial_core::channel::Channel;
 use redial_core::identity::{DeliveryId, DeliveryKey, Tenant};
-use redial_core::intake::{self, Accepted, Answer};
 use redial_core::ledger::PastAttempt;
-use redial_core::ports::{Clock, Deliveries, FrontDoor, Intake, Known, Outbox, Randomness};
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
+use redial_engine::intake::{self, Accepted, Answer};
+use redial_engine::ports::{Clock, Deliveries, FrontDoor, Intake, Known, Outbox, Randomness};
 use serde_json::{Value, json};
 
 use super::{Id, Worker, parsed};

@@ -10,12 +10,12 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use redial_core::access::{Grant, Scope, SubscriptionToken};
 use redial_core::identity::{SubscriptionId, SubscriptionKey, VapidKeyId};
-use redial_core::ports::{Clock, Found, FrontDoor, Randomness, Renewed, SubscriptionBook};
 use redial_core::provider::Provider;
 use redial_core::recipient::Recipient;
 use redial_core::subscription::document::{self, Rules};
 use redial_core::subscription::{Consent, Renewal, Subscription, Tag};
 use redial_core::time::Timestamp;
+use redial_engine::ports::{Clock, Found, FrontDoor, Randomness, Renewed, SubscriptionBook};
 use serde_json::{Value, json};
 
 use super::{Id, Worker, parsed};

@@ -8,9 +8,9 @@ use axum::response::Response;
 use http::StatusCode;
 use redial_core::access::{Scope, SubscriptionToken};
 use redial_core::identity::SubscriptionId;
-use redial_core::ports::{Clock, FrontDoor, Randomness};
 use redial_core::shape::{self, Errors, Object};
 use redial_core::subscription::{Tag, Tags};
+use redial_engine::ports::{Clock, FrontDoor, Randomness};
 use serde_json::json;
 
 use super::{Worker, subscriptions};

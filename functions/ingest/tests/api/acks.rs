@@ -1,7 +1,7 @@
 //! Acknowledgements, keys and health: the routes that ask for no key.
 
 use redial_core::ack::AckEvent;
-use redial_core::ports::Queue;
+use redial_core::queue::Queue;
 use redial_testkit::memory::{Death, PortErrorKind};
 use serde_json::{Value, json};
 

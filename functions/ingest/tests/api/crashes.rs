@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use redial_core::deliver::{self, Body, Incoming, Invocation, deliver};
+use redial_core::body::Body;
 use redial_core::lane::Lane;
 use redial_core::ledger::State;
 use redial_core::message::QueueKind;
-use redial_core::ports::{Clock, Queue, Receipt};
+use redial_core::queue::Queue;
 use redial_core::route::WaitSettings;
+use redial_engine::deliver::{self, Incoming, Invocation, deliver};
+use redial_engine::ports::{Clock, Receipt};
 use redial_testkit::memory::Death;
 use serde_json::{Value, json};
 

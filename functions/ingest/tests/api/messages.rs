@@ -6,7 +6,7 @@ use redial_core::identity::Turn;
 use redial_core::lane::Lane;
 use redial_core::ledger::{Ask, Judgement, State, judge};
 use redial_core::message::IdSource;
-use redial_core::ports::Queue;
+use redial_core::queue::Queue;
 use redial_core::time::Timestamp;
 use redial_testkit::memory::PortErrorKind;
 use serde_json::{Value, json};

@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use redial_core::access::{ApiKey, ApiKeyId, IamArn, StoredKey};
-use redial_core::ports::{AccessKeys, Clock, PortError};
+use redial_engine::ports::{AccessKeys, Clock, PortError};
 use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::attributes::{Item, Read};

@@ -4,8 +4,8 @@ use aws_sdk_dynamodb::types::builders::PutBuilder;
 use aws_sdk_dynamodb::types::{Put, TransactWriteItem};
 use redial_core::access::{ApiKeyId, Credential, IamArn, Standing, StoredKey};
 use redial_core::identity::Tenant;
-use redial_core::ports::PortError;
 use redial_core::time::Timestamp;
+use redial_engine::ports::PortError;
 
 use super::item::{TENANTS, iam_key, id_key, partition_of, read, row, write};
 use super::{DynamoAccess, Store};

@@ -13,8 +13,8 @@ use std::sync::{Mutex, PoisonError};
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
 use redial_core::access::StoredKey;
-use redial_core::ports::PortError;
 use redial_core::time::Timestamp;
+use redial_engine::ports::PortError;
 
 use super::REMEMBERED;
 

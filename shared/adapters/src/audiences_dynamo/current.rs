@@ -4,8 +4,8 @@ use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
 use redial_core::audience::{Run, RunKey};
 use redial_core::identity::{DeliveryKey, RunId};
-use redial_core::ports::{Audiences as _, PortError};
 use redial_core::time::Timestamp;
+use redial_engine::ports::{Audiences as _, PortError};
 
 use super::DynamoAudiences;
 use crate::attributes::{Item, Read, expiry, ms, s};

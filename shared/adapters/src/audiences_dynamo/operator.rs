@@ -3,9 +3,9 @@
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use redial_core::audience::{Progress, Run, RunKey, SHARDS};
 use redial_core::identity::{DeliveryKey, Tenant};
-use redial_core::ports::{Clock as _, PortError};
 use redial_core::subscription::Tag;
 use redial_core::time::Timestamp;
+use redial_engine::ports::{Clock as _, PortError};
 
 use super::{DynamoAudiences, partition, run_key, runs};
 use crate::attributes::{Read, ms, s};

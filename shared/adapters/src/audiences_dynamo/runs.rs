@@ -7,12 +7,12 @@ use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity, ReturnValu
 use futures_util::future::join_all;
 use rand::RngExt as _;
 use redial_core::audience::{Progress, Run, RunKey};
-use redial_core::deliver::Body;
+use redial_core::body::Body;
 use redial_core::identity::{DeliveryId, RunId, SubscriptionId, Tenant};
 use redial_core::lane::Lane;
-use redial_core::ports::{Audiences, PortError, Randomness as _};
 use redial_core::subscription::Tag;
 use redial_core::time::Timestamp;
+use redial_engine::ports::{Audiences, PortError, Randomness as _};
 
 use super::{DynamoAudiences, part_key, partition, run_key};
 use crate::attributes::{Item, Read, expiry, ms, n, s};
@@ -161,7 +161,7 @@ fn kept(item: &Item, now: Timestamp) -> Result<Option<Run>, PortError> {
     if item.number("expires_at").is_some_and(|at| Timestamp::from_secs(at) <= now) {
         return Ok(None);
     }
-    read(item).map(Some).ok_or_else(Run::unreadable)
+    read(item).map(Some).ok_or_else(PortError::unreadable_run)
 }
 
 /// Reads an item; `None` if it is not one that this version wrote.
@@ -213,9 +213,9 @@ mod tests {
         item.insert("body".to_owned(), AttributeValue::B(Blob::new([0xff])));
         assert_eq!(read(&item), None);
         // It is not forgotten: what refers to it waits for a worker that can read it.
-        assert_eq!(kept(&item, run().opened_at), Err(Run::unreadable()));
+        assert_eq!(kept(&item, run().opened_at), Err(PortError::unreadable_run()));
         item.insert("expires_at".to_owned(), expiry(run().kept_until));
-        assert_eq!(kept(&item, run().opened_at), Err(Run::unreadable()));
+        assert_eq!(kept(&item, run().opened_at), Err(PortError::unreadable_run()));
         assert_eq!(kept(&item, run().kept_until), Ok(None));
     }
 

@@ -7,14 +7,14 @@ mod tests;
 use std::fmt;
 use std::time::Duration;
 
-use redial_core::cleanup;
 use redial_core::endpoint::{Origin, PushHosts};
-use redial_core::protection;
 use redial_core::rate::Rate;
 use redial_core::route::{SQS_MAX_DELAY_SECONDS, WaitSettings};
 use redial_core::subscription::SpikeGuard;
 use redial_core::wait::bucket::MAX_SHARDS;
 use redial_core::webhook;
+use redial_engine::cleanup;
+use redial_engine::protection;
 use serde::{Deserialize, Serialize};
 
 use self::reader::Reader;

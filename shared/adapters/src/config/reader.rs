@@ -6,9 +6,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use redial_core::endpoint::{HashKeys, Origin, PushHosts};
-use redial_core::protection;
+use redial_core::protection::Cooldowns;
 use redial_core::rate::Rate;
 use redial_core::webhook;
+use redial_engine::protection;
 
 use super::{ConfigError, SecretLocation, StackConfig, Tables};
 use crate::egress::{EgressAllow, ExtraRoots};
@@ -85,7 +86,7 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         let first = self.seconds("BREAKER_COOLDOWN_SECONDS", cooldowns.first, 1, longest);
         protection::Settings {
             judges: self.switch("BREAKER", default.judges),
-            cooldowns: protection::Cooldowns { first, ..cooldowns },
+            cooldowns: Cooldowns { first, ..cooldowns },
             ..default
         }
     }

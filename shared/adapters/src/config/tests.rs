@@ -104,7 +104,7 @@ fn the_breaker_can_be_switched_off_and_its_first_cooldown_is_never_longer_than_i
         read(&vars).map(|config| config.protection)
     };
     assert!(!with("BREAKER", "off").expect("valid").judges && with("BREAKER", "on").expect("valid").judges);
-    let secs = |first, longest| protection::Cooldowns {
+    let secs = |first, longest| redial_core::protection::Cooldowns {
         first: Duration::from_secs(first),
         longest: Duration::from_secs(longest),
     };

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use redial_core::dead_letter::{LetterBody, LetterKey};
 use redial_core::lane::Lane;
-use redial_core::ports::{DeadLetterBodies, PortError};
 use redial_core::time::Timestamp;
+use redial_engine::ports::{DeadLetterBodies, PortError};
 
 use super::{DynamoDeadLetters, moment, shard};
 use crate::attributes::{Item, Read, expiry, ms, s};

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use futures_util::future::try_join_all;
 use redial_core::dead_letter::LetterKey;
 use redial_core::lane::Lane;
-use redial_core::ports::PortError;
 use redial_core::time::Timestamp;
+use redial_engine::ports::PortError;
 
 use super::bodies::{PART, lane_of};
 use super::{Described, DynamoDeadLetters, described};

@@ -20,8 +20,8 @@ mod walk;
 
 use aws_sdk_dynamodb::Client;
 use redial_core::dead_letter::{LetterKey, Reference};
-use redial_core::ports::{DeadLetterStore, PortError};
 use redial_core::time::Timestamp;
+use redial_engine::ports::{DeadLetterStore, PortError};
 
 pub use bodies::StoredBody;
 pub use described::Described;

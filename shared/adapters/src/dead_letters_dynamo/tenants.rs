@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use redial_core::dead_letter::Reference;
-use redial_core::ports::PortError;
 use redial_core::time::Timestamp;
+use redial_engine::ports::PortError;
 
 use super::DynamoDeadLetters;
 use crate::attributes::{Read as _, expiry, s};

@@ -12,8 +12,8 @@ use std::time::Duration;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use redial_core::dead_letter::LetterKey;
-use redial_core::ports::PortError;
 use redial_core::time::Timestamp;
+use redial_engine::ports::PortError;
 
 use super::described::{DAY_SHARDS, Described, partition, read, sort};
 use super::{DynamoDeadLetters, moment};

@@ -25,7 +25,7 @@ use std::time::Duration;
 use http::HeaderMap;
 use redial_core::endpoint::Endpoint;
 use redial_core::outcome::{Impossible, InDoubt, Outcome, Response};
-use redial_core::ports::Clock;
+use redial_engine::ports::Clock;
 use reqwest::{Client, redirect};
 use tokio::time::{Instant, timeout_at};
 

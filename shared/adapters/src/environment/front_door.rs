@@ -1,7 +1,7 @@
 //! The front door's world.
 
-use redial_core::intake;
-use redial_core::ports::FrontDoor;
+use redial_engine::intake;
+use redial_engine::ports::FrontDoor;
 
 use super::{Aws, InitError, Shared, hash_keys, token_keys};
 use crate::access_dynamo::DynamoAccess;

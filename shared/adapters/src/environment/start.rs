@@ -7,9 +7,9 @@
 use std::error::Error;
 use std::time::Duration;
 
-use redial_core::deliver;
 use redial_core::metric::Metric;
-use redial_core::ports::{Clock, Randomness, Telemetry};
+use redial_engine::deliver;
+use redial_engine::ports::{Clock, Randomness, Telemetry};
 use tokio::sync::OnceCell;
 
 use super::{Aws, DispatchEnvironment, InitError};

@@ -4,8 +4,8 @@
 mod parts;
 
 use aws_sdk_dynamodb::Client;
-use redial_core::ports::{Clock as _, ParkedItem, ParkedKey, Parking, PortError};
 use redial_core::wait::Shard;
+use redial_engine::ports::{Clock as _, ParkedItem, ParkedKey, Parking, PortError};
 
 use self::parts::{Cut, Reading};
 use crate::attributes::{Item, s};

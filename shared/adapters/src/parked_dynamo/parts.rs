@@ -19,9 +19,9 @@ use std::time::Duration;
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::identity::Tenant;
-use redial_core::ports::{ParkedItem, ParkedKey};
 use redial_core::time::Timestamp;
 use redial_core::wait::Shard;
+use redial_engine::ports::{ParkedItem, ParkedKey};
 
 use crate::attributes::{Item, Read, ms, n, s};
 

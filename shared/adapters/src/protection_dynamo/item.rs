@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
-use redial_core::ports::{Limited, StoredOrigin};
 use redial_core::protection::{Count, OriginState};
 use redial_core::rate::Rate;
+use redial_engine::ports::{Limited, StoredOrigin};
 
 use crate::attributes::{Item, Read, s};
 use crate::telemetry;

@@ -8,9 +8,9 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::ReturnValue;
-use redial_core::ports::PortError;
 use redial_core::protection::lease::{Answer, Request};
 use redial_core::time::Timestamp;
+use redial_engine::ports::PortError;
 
 use super::DynamoProtection;
 use super::item::Key;

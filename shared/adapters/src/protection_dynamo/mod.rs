@@ -32,11 +32,12 @@ use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
 use futures_util::future::join_all;
 use redial_core::endpoint::Origin;
-use redial_core::ports::{Limited, PortError, Protection, StoredOrigin};
 use redial_core::protection::lease::{Answer, Request};
-use redial_core::protection::{COUNTERS, Count, OriginState, Phase};
+use redial_core::protection::{Count, OriginState, Phase};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
+use redial_engine::ports::{Limited, PortError, Protection, StoredOrigin};
+use redial_engine::protection::COUNTERS;
 
 use self::item::Key;
 use crate::attributes::{Item, expiry, n, s};

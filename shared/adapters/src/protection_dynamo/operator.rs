@@ -2,8 +2,8 @@
 
 use aws_sdk_dynamodb::types::ReturnValue;
 use redial_core::endpoint::Origin;
-use redial_core::ports::{Limited, PortError, StoredOrigin};
 use redial_core::rate::Rate;
+use redial_engine::ports::{Limited, PortError, StoredOrigin};
 
 use super::DynamoProtection;
 use super::item::{self, Key, LIMITS, LIST};

@@ -6,10 +6,10 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::endpoint::HashKeys;
 use redial_core::identity::SubscriptionKey;
-use redial_core::ports::{Found, PortError, Renewed, SubscriptionBook};
 use redial_core::recipient::Recipient;
 use redial_core::subscription::{Decision, Renewal, Subscription};
 use redial_core::time::Timestamp;
+use redial_engine::ports::{Found, PortError, Renewed, SubscriptionBook};
 
 use super::transaction::After;
 use super::{DynamoSubscriptions, item, tombstone};

@@ -10,10 +10,12 @@ use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::join_all;
 use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
-use redial_core::ports::{PortError, PruneCandidate, SubscriptionHealth, SubscriptionUpdate, Subscriptions};
 use redial_core::subscription::{State, Subscription};
 use redial_core::time::Timestamp;
 use redial_core::webhook::Health;
+use redial_engine::ports::{
+    PortError, PruneCandidate, SubscriptionHealth, SubscriptionUpdate, Subscriptions,
+};
 
 use super::transaction::After;
 use super::{DynamoSubscriptions, FAILING, item};

@@ -27,9 +27,9 @@ use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use redial_core::identity::SubscriptionKey;
-use redial_core::ports::{PortError, SubscriptionUpdate};
 use redial_core::subscription::Subscription;
 use redial_core::time::Timestamp;
+use redial_engine::ports::{PortError, SubscriptionUpdate};
 
 use self::transaction::After;
 use crate::attributes::{Item, Read as _, ms, s};

@@ -5,10 +5,10 @@
 //! health among it.
 
 use redial_core::identity::SubscriptionKey;
-use redial_core::ports::PortError;
 use redial_core::recipient::Recipient;
 use redial_core::time::Timestamp;
 use redial_core::webhook::{SigningSecrets, WebhookSecret};
+use redial_engine::ports::PortError;
 
 use super::{DynamoSubscriptions, item};
 use crate::attributes::{Item, Read, ms, s};

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::endpoint::EndpointHash;
 use redial_core::identity::SubscriptionKey;
-use redial_core::ports::Found;
+use redial_engine::ports::Found;
 
 use crate::attributes::{Item, Read, s};
 

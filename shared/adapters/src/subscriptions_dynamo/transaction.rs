@@ -9,8 +9,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put, TransactWriteItem, Update};
 use redial_core::identity::SubscriptionKey;
-use redial_core::ports::PortError;
 use redial_core::subscription::Tag;
+use redial_engine::ports::PortError;
 
 use super::{DynamoSubscriptions, item, item_key};
 use crate::attributes::Item;

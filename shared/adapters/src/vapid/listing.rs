@@ -7,8 +7,8 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use redial_core::ports::{PortError, PublicKey, PublicKeys};
 use redial_core::time::Timestamp;
+use redial_engine::ports::{PortError, PublicKey, PublicKeys};
 
 use super::RELOAD_INTERVAL;
 

@@ -8,12 +8,9 @@
 //! |---|---|
 //! | `event` | what may be told |
 //! | `envelope` | what a browser gets so that it can tell: the payload, and the delivery's id and token beside it |
-//! | `take` | what happens when it tells |
 
 mod envelope;
 mod event;
-mod take;
 
 pub use envelope::Envelope;
 pub use event::AckEvent;
-pub use take::take;

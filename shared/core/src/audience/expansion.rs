@@ -3,7 +3,7 @@
 use super::{RunKey, SHARDS};
 use crate::identity::{RunId, Tenant};
 use crate::lane::Lane;
-use crate::ports::{Outgoing, Queue};
+use crate::queue::{Outgoing, Queue};
 use crate::route::DelaySeconds;
 use crate::shape::{self, Object};
 

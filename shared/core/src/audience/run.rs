@@ -1,11 +1,10 @@
 //! A message to an audience, under way.
 
 use super::{Audience, RunKey};
-use crate::deliver::Body;
+use crate::body::Body;
 use crate::identity::{DeliveryId, SubscriptionId};
 use crate::lane::Lane;
 use crate::message::{Inbound, Message, QueueKind, To, Travel, parse};
-use crate::ports::PortError;
 use crate::time::Timestamp;
 
 /// A message to an audience, as it is stored: once an opening, whatever the number of its recipients.
@@ -38,12 +37,6 @@ impl Run {
             },
             Inbound::Release(_) | Inbound::Expand(_) | Inbound::Recipient(..) => None,
         }
-    }
-
-    /// The error of a run that another version wrote and this one cannot read. What refers to it comes back: a worker of that
-    /// version, or of a later one, delivers it.
-    pub fn unreadable() -> PortError {
-        PortError { operation: "audiences.load", code: "Unreadable".to_owned(), throttled: false }
     }
 }
 

@@ -24,22 +24,16 @@
 //! Everything but the worker's part is values without a clock. A store that fails stops nothing: a worker goes on with what
 //! it knows, for protection must not lose what it protects.
 
-mod admit;
 pub mod breaker;
 pub mod budget;
-mod count;
-mod guard;
+pub mod count;
 pub mod lease;
-mod origin;
-mod pace;
-mod told;
+pub mod origin;
+pub mod pace;
 pub mod wake;
-mod window;
+pub mod window;
 
-pub use admit::{Admission, Ask, EndpointLimit};
 pub use breaker::{Cooldowns, Phase};
 pub use count::Count;
-pub use guard::{COUNTERS, Guard, Settings, Transition};
 pub use origin::OriginState;
-pub use told::{Seen, Told};
 pub use wake::Rank;

@@ -13,7 +13,7 @@ use super::count::Count;
 use crate::time::Timestamp;
 
 /// No pace is lower, in attempts a second.
-pub(super) const SLOWEST: f64 = 10.0;
+pub const SLOWEST: f64 = 10.0;
 
 /// What is left of what an origin took, when it asks to slow down.
 const DECREASE: f64 = 0.7;

@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 
 /// Counts of the last while, by the bucket of time in which they were noted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(super) struct Window {
+pub struct Window {
     /// How long it looks back, in seconds.
     span: u32,
     /// The width of a bucket, in seconds.
@@ -21,12 +21,12 @@ pub(super) struct Window {
 
 impl Window {
     /// Of the last `span` seconds, in buckets of `grain` seconds.
-    pub(super) const fn new(span: u32, grain: u32) -> Self {
+    pub const fn new(span: u32, grain: u32) -> Self {
         Self { span, grain, buckets: VecDeque::new() }
     }
 
     /// Notes counts at `now`. A clock that went back notes them in the last bucket that it knows.
-    pub(super) fn note(&mut self, count: Count, now: Timestamp) {
+    pub fn note(&mut self, count: Count, now: Timestamp) {
         if count.is_empty() {
             return;
         }
@@ -43,19 +43,19 @@ impl Window {
     }
 
     /// What was noted in the buckets of its span that ends at `now`.
-    pub(super) fn sum(&self, now: Timestamp) -> Count {
+    pub fn sum(&self, now: Timestamp) -> Count {
         self.sum_of(self.span, now)
     }
 
     /// What was noted in the buckets of the last `secs` seconds, at most of its span.
-    pub(super) fn sum_of(&self, secs: u32, now: Timestamp) -> Count {
+    pub fn sum_of(&self, secs: u32, now: Timestamp) -> Count {
         let oldest = self.oldest_of(secs.min(self.span), now);
         let of_late = self.buckets.iter().rev().take_while(|(bucket, _)| *bucket >= oldest);
         of_late.fold(Count::default(), |sum, (_, count)| sum.plus(*count))
     }
 
     /// How long ago its first bucket that still counts began, at most its span: zero if nothing counts.
-    pub(super) fn reach(&self, now: Timestamp) -> Duration {
+    pub fn reach(&self, now: Timestamp) -> Duration {
         let oldest = self.oldest(now);
         let first = self.buckets.iter().find(|(bucket, _)| *bucket >= oldest);
         first.map_or(Duration::ZERO, |(bucket, _)| {
@@ -65,7 +65,7 @@ impl Window {
     }
 
     /// Forgets everything, and gives back what still counted.
-    pub(super) fn take(&mut self, now: Timestamp) -> Count {
+    pub fn take(&mut self, now: Timestamp) -> Count {
         let sum = self.sum(now);
         self.buckets.clear();
         sum

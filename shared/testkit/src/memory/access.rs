@@ -1,7 +1,7 @@
 //! Stored API keys in memory.
 
 use redial_core::access::{ApiKeyId, Credential, IamArn, StoredKey};
-use redial_core::ports::{AccessKeys, PortError};
+use redial_engine::ports::{AccessKeys, PortError};
 
 use super::World;
 

@@ -2,9 +2,9 @@
 
 use redial_core::audience::{Progress, Run, RunKey, shard_of};
 use redial_core::identity::{SubscriptionId, Tenant};
-use redial_core::ports::{Audiences, PortError};
 use redial_core::subscription::Tag;
 use redial_core::time::Timestamp;
+use redial_engine::ports::{Audiences, PortError};
 
 use super::World;
 

@@ -1,6 +1,6 @@
 //! The same world, as cleanup sees it.
 
-use redial_core::ports::CleanupEnvironment;
+use redial_engine::ports::CleanupEnvironment;
 
 use super::World;
 

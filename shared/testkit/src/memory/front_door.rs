@@ -3,11 +3,11 @@
 use redial_core::ack::AckEvent;
 use redial_core::identity::DeliveryKey;
 use redial_core::ledger::{Entry, State as Standing, expires_at};
-use redial_core::ports::{
+use redial_core::time::Timestamp;
+use redial_engine::ports::{
     Acknowledged, Acks, Deliveries, Entered, Entrance, FrontDoor, Intake, Known, PortError, PublicKey,
     PublicKeys,
 };
-use redial_core::time::Timestamp;
 
 use super::{State, World};
 

@@ -4,8 +4,8 @@ use redial_core::identity::DeliveryKey;
 use redial_core::ledger::{
     Entry, Fence, Judgement, PastAttempt, Record, State as Standing, expires_at, judge,
 };
-use redial_core::ports::{Claim, ClaimAnswer, Ledger, LedgerReader, PortError};
 use redial_core::time::Timestamp;
+use redial_engine::ports::{Claim, ClaimAnswer, Ledger, LedgerReader, PortError};
 
 use super::{Row, State, World};
 

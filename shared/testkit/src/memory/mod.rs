@@ -40,16 +40,18 @@ use redial_core::metric::Metric;
 use redial_core::outcome::{NotSent, Outcome};
 use redial_core::policy::TenantPolicies;
 use redial_core::policy::stored::Stored;
-use redial_core::ports::{
-    Clock, Environment, Limited, Outgoing, ParkedItem, ParkedKey, PortError, PruneCandidate, PublicKey,
-    Randomness, Receipt, StoredOrigin,
-};
-use redial_core::protection::{Count, Guard, Settings};
+use redial_core::protection::Count;
+use redial_core::queue::Outgoing;
 use redial_core::rate::Rate;
 use redial_core::reason::Reason;
 use redial_core::subscription::Subscription;
 use redial_core::time::Timestamp;
 use redial_core::wait::Bucket;
+use redial_engine::ports::{
+    Clock, Environment, Limited, ParkedItem, ParkedKey, PortError, PruneCandidate, PublicKey, Randomness,
+    Receipt, StoredOrigin,
+};
+use redial_engine::protection::{Guard, Settings};
 
 /// When to die.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

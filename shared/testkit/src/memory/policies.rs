@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use redial_core::identity::Tenant;
 use redial_core::policy::TenantPolicies;
-use redial_core::ports::{KnownPolicies, Policies, PortError};
 use redial_core::time::Timestamp;
+use redial_engine::ports::{KnownPolicies, Policies, PortError};
 
 use super::World;
 

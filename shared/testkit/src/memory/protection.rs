@@ -1,10 +1,10 @@
 //! What workers share to protect origins, in memory.
 
 use redial_core::endpoint::Origin;
-use redial_core::ports::{Limited, PortError, Protection, StoredOrigin};
 use redial_core::protection::{Count, OriginState, lease};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
+use redial_engine::ports::{Limited, PortError, Protection, StoredOrigin};
 
 use super::World;
 

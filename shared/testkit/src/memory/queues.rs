@@ -1,8 +1,9 @@
 //! Queues and dead letters in memory.
 
 use redial_core::dead_letter::{LetterBody, Reference};
-use redial_core::ports::{DeadLetterBodies, DeadLetterStore, Outbox, Outgoing, PortError, Queue, Receipt};
+use redial_core::queue::{Outgoing, Queue};
 use redial_core::time::Timestamp;
+use redial_engine::ports::{DeadLetterBodies, DeadLetterStore, Outbox, PortError, Receipt};
 
 use super::{Outage, World};
 

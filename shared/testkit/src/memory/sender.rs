@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redial_core::outcome::{Impossible, Outcome, Response};
-use redial_core::ports::{Keys, Push, PushSender};
+use redial_engine::ports::{Keys, Push, PushSender};
 
 use super::{SentPush, State, World};
 

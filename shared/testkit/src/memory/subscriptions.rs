@@ -2,14 +2,14 @@
 
 use redial_core::endpoint::HashKeys;
 use redial_core::identity::{SubscriptionKey, Tenant};
-use redial_core::ports::{
-    Found, PortError, PruneCandidate, Renewed, SubscriptionBook, SubscriptionHealth, SubscriptionUpdate,
-    Subscriptions,
-};
 use redial_core::recipient::Recipient;
 use redial_core::subscription::{Decision, Renewal, State as Standing, Subscription};
 use redial_core::time::Timestamp;
 use redial_core::webhook::Health;
+use redial_engine::ports::{
+    Found, PortError, PruneCandidate, Renewed, SubscriptionBook, SubscriptionHealth, SubscriptionUpdate,
+    Subscriptions,
+};
 
 use super::{State, World};
 

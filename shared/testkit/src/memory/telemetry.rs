@@ -5,9 +5,9 @@ use redial_core::identity::{DeliveryId, Tenant};
 use redial_core::lane::Lane;
 use redial_core::metric::Metric;
 use redial_core::policy::stored::Ignored;
-use redial_core::ports::{AttemptEvent, BreakerEvent, PortError, QuarantineEvent, Telemetry};
 use redial_core::provider::Provider;
 use redial_core::reason::Reason;
+use redial_engine::ports::{AttemptEvent, BreakerEvent, PortError, QuarantineEvent, Telemetry};
 
 use super::World;
 

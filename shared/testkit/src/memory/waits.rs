@@ -1,10 +1,10 @@
 //! Waits in memory.
 
-use redial_core::ports::{
-    ParkedItem, ParkedKey, Parking, PortError, RegisteredBucket, WaitExecutions, WaitRegistry,
-};
 use redial_core::time::Timestamp;
 use redial_core::wait::{Bucket, Shard};
+use redial_engine::ports::{
+    ParkedItem, ParkedKey, Parking, PortError, RegisteredBucket, WaitExecutions, WaitRegistry,
+};
 
 use super::World;
 

@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use redial_core::outcome::Outcome;
-use redial_core::ports::{Webhook, WebhookSender};
 use redial_core::webhook::TIMEOUT;
+use redial_engine::ports::{Webhook, WebhookSender};
 
 use super::sender::{answered, next_answer};
 use super::{SentWebhook, World};

@@ -13,8 +13,8 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderValue};
 use redial_core::endpoint::Endpoint;
 use redial_core::outcome::Outcome;
-use redial_core::ports::Clock;
 use redial_core::time::Timestamp;
+use redial_engine::ports::Clock;
 
 use super::resolver::tests::Scripted;
 use super::*;

@@ -1,6 +1,6 @@
 //! Origins' states and counters.
 
-use redial_core::protection::{Guard, Seen, Settings};
+use redial_engine::protection::{Guard, Seen, Settings};
 
 use super::*;
 

@@ -1,0 +1,55 @@
+//! The queues that Redial writes to, and what it puts on them.
+
+use std::fmt;
+
+use crate::identity::Tenant;
+use crate::lane::Lane;
+use crate::route::DelaySeconds;
+use crate::wait::Release;
+
+/// A queue that Redial writes to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub enum Queue {
+    /// A lane's queue of producers' messages: the front door writes there.
+    Ingest(Lane),
+    /// A lane's retry queue.
+    Retry(Lane),
+    /// The queue of dead letters' references.
+    DeadLetters,
+    /// The producers' own queue of events, where they have one.
+    Events,
+}
+
+/// A message to be put on a queue.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Which queue.
+    pub queue: Queue,
+    /// The body. Never log it.
+    pub body: String,
+    /// How long SQS holds it back.
+    pub delay: DelaySeconds,
+    /// Whose it is: the MessageGroupId that keeps tenants from starving each other.
+    pub tenant: Option<Tenant>,
+}
+
+impl Outgoing {
+    /// A release, on its way to the retry queue of its bucket's lane at once. It is nobody's: it has no tenant.
+    pub fn release(release: Release) -> Self {
+        Self {
+            queue: Queue::Retry(release.bucket().lane()),
+            body: release.to_body(),
+            delay: DelaySeconds::ZERO,
+            tenant: None,
+        }
+    }
+}
+
+impl fmt::Debug for Outgoing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outgoing")
+            .field("queue", &self.queue)
+            .field("delay", &self.delay)
+            .finish_non_exhaustive()
+    }
+}

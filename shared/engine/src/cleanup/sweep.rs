@@ -1,0 +1,234 @@
+//! The scheduled sweeps: nets under what should have happened by itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Settings, announce};
+use crate::ports::{
+    CleanupEnvironment, Clock, DeadLetterStore, Outbox, Parking, PortError, PruneCandidate, QuarantineEvent,
+    RegisteredBucket, SubscriptionHealth, SubscriptionUpdate, Telemetry, WaitRegistry,
+};
+use redial_core::event::{Event, State as Announced};
+use redial_core::identity::{SubscriptionKey, Tenant};
+use redial_core::metric::Metric;
+use redial_core::queue::Outgoing;
+use redial_core::reason::Reason;
+use redial_core::subscription::State;
+use redial_core::time::Timestamp;
+use redial_core::wait::Release;
+
+/// Bodies deleted in one call of the store.
+const BODIES_AT_A_TIME: u32 = 100;
+
+/// Which sweep to make.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sweep {
+    /// Releases buckets of waits that are late and hold messages, and forgets empty ones.
+    Waits,
+    /// Removes endpoints that are gone, or puts them in quarantine where they are unusually many.
+    Prune,
+    /// Deletes dead letters' bodies whose time is over.
+    Bodies,
+}
+
+/// What a sweep did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Swept {
+    /// Late buckets released.
+    pub released: u32,
+    /// Empty buckets forgotten.
+    pub forgotten: u32,
+    /// Subscriptions removed.
+    pub pruned: u32,
+    /// Subscriptions put in quarantine.
+    pub quarantined: u32,
+    /// Bodies deleted.
+    pub bodies: u32,
+}
+
+/// Makes a sweep, at the longest until `deadline`; what is left is the next one's.
+pub async fn sweep<E: CleanupEnvironment>(
+    env: &E,
+    settings: &Settings,
+    which: Sweep,
+    deadline: Timestamp,
+) -> Result<Swept, PortError> {
+    let swept = match which {
+        Sweep::Waits => waits(env, settings, deadline).await?,
+        Sweep::Prune => prune(env, settings, deadline).await?,
+        Sweep::Bodies => bodies(env, deadline).await?,
+    };
+    env.telemetry().count(Metric::WaitsSwept, u64::from(swept.released));
+    env.telemetry().count(Metric::Pruned, u64::from(swept.pruned));
+    env.telemetry().count(Metric::Quarantined, u64::from(swept.quarantined));
+    Ok(swept)
+}
+
+async fn waits<E: CleanupEnvironment>(
+    env: &E,
+    settings: &Settings,
+    deadline: Timestamp,
+) -> Result<Swept, PortError> {
+    let mut swept = Swept::default();
+    let late = env.wait_registry().begun_before(env.clock().now().minus(settings.late_after)).await?;
+    for RegisteredBucket { bucket, shards } in late {
+        if env.clock().now() >= deadline {
+            break;
+        }
+        let mut holds_messages = false;
+        for shard in bucket.shards(shards) {
+            if !env.parking().page(shard, 1).await?.is_empty() {
+                holds_messages = true;
+                break;
+            }
+        }
+        if holds_messages {
+            let release = Outgoing::release(Release::Bucket(bucket));
+            env.outbox().send(vec![release]).await.into_iter().collect::<Result<(), _>>()?;
+            swept.released += 1;
+        } else {
+            env.wait_registry().forget(bucket).await?;
+            swept.forgotten += 1;
+        }
+    }
+    Ok(swept)
+}
+
+/// Decides the windows whose neighbours are over, too: endpoints that turned gone together count together wherever a
+/// window's edge happens to fall.
+async fn prune<E: CleanupEnvironment>(
+    env: &E,
+    settings: &Settings,
+    deadline: Timestamp,
+) -> Result<Swept, PortError> {
+    let mut swept = Swept::default();
+    let current = settings.guard.window_of(env.clock().now());
+    for window in env.health().open_windows(current - 1).await? {
+        let candidates = env.health().candidates(window).await?;
+        let gone = gone_by_tenant(env, window, &candidates).await?;
+        let mut all = BTreeMap::new();
+        for candidate in candidates.iter().filter(|candidate| !candidate.decided) {
+            if env.clock().now() >= deadline {
+                return Ok(swept);
+            }
+            let tenant = &candidate.key.tenant;
+            if !all.contains_key(tenant) {
+                all.insert(tenant.clone(), env.health().count(tenant).await?);
+            }
+            let (gone, all) = (gone.get(tenant).copied().unwrap_or(0), all[tenant]);
+            let unusual = settings.guard.is_unusual(gone, all);
+            let decided = decide(env, settings, candidate, unusual).await?;
+            match decided {
+                Decided::Removed => swept.pruned += 1,
+                Decided::Quarantined => swept.quarantined += 1,
+                Decided::QuarantinedBefore | Decided::RemovedBefore | Decided::SubscribedAgain => {}
+            }
+            if decided.is_in_quarantine() {
+                env.telemetry().quarantined(&QuarantineEvent {
+                    subscription: &candidate.key,
+                    endpoint_hash: candidate.endpoint_hash.as_str(),
+                    reason: Reason::Gone,
+                    together: gone,
+                    of: all,
+                });
+            }
+            if let Some(state) = decided.announced() {
+                let now = env.clock().now();
+                let event = Event::of_subscription(&candidate.key, state, Some(Reason::Gone), now);
+                announce(env, event).await?;
+            }
+            env.health().decide_candidate(window, candidate).await?;
+        }
+        env.health().close_window(window).await?;
+    }
+    Ok(swept)
+}
+
+async fn gone_by_tenant<E: CleanupEnvironment>(
+    env: &E,
+    window: i64,
+    own: &[PruneCandidate],
+) -> Result<BTreeMap<Tenant, u32>, PortError> {
+    let before = env.health().candidates(window - 1).await?;
+    let after = env.health().candidates(window + 1).await?;
+    let distinct: BTreeSet<&SubscriptionKey> =
+        before.iter().chain(own).chain(&after).map(|candidate| &candidate.key).collect();
+    let mut gone = BTreeMap::new();
+    for key in distinct {
+        *gone.entry(key.tenant.clone()).or_insert(0) += 1;
+    }
+    Ok(gone)
+}
+
+/// What became of a candidate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Decided {
+    /// Its subscription was removed.
+    Removed,
+    /// It was put in quarantine.
+    Quarantined,
+    /// It is in quarantine already: a sweep that died may have put it there, and told nobody.
+    QuarantinedBefore,
+    /// It is not there: a sweep that died may have removed it, and told nobody.
+    RemovedBefore,
+    /// It leads elsewhere by now.
+    SubscribedAgain,
+}
+
+impl Decided {
+    /// What producers are told.
+    const fn announced(self) -> Option<Announced> {
+        match self {
+            Self::Removed | Self::RemovedBefore => Some(Announced::Pruned),
+            Self::Quarantined | Self::QuarantinedBefore => Some(Announced::Quarantined),
+            Self::SubscribedAgain => None,
+        }
+    }
+
+    /// Whether operators are told.
+    const fn is_in_quarantine(self) -> bool {
+        match self {
+            Self::Quarantined | Self::QuarantinedBefore => true,
+            Self::Removed | Self::RemovedBefore | Self::SubscribedAgain => false,
+        }
+    }
+}
+
+async fn decide<E: CleanupEnvironment>(
+    env: &E,
+    settings: &Settings,
+    candidate: &PruneCandidate,
+    unusual: bool,
+) -> Result<Decided, PortError> {
+    let Some(subscription) = env.health().get(&candidate.key).await? else {
+        return Ok(Decided::RemovedBefore);
+    };
+    let endpoint = subscription.recipient.endpoint().clone();
+    if settings.hash_keys.is_of(&candidate.endpoint_hash, &endpoint) != Some(true) {
+        return Ok(Decided::SubscribedAgain);
+    }
+    if subscription.state == State::Quarantined {
+        return Ok(Decided::QuarantinedBefore);
+    }
+    let update = SubscriptionUpdate { key: candidate.key.clone(), endpoint, at: env.clock().now() };
+    let (done, decided) = if unusual {
+        (env.health().quarantine(update).await?, Decided::Quarantined)
+    } else {
+        (env.health().remove(update).await?, Decided::Removed)
+    };
+    Ok(if done { decided } else { Decided::SubscribedAgain })
+}
+
+async fn bodies<E: CleanupEnvironment>(env: &E, deadline: Timestamp) -> Result<Swept, PortError> {
+    let mut swept = Swept::default();
+    while env.clock().now() < deadline {
+        let deleted = env.dead_letters().delete_absent_bodies(env.clock().now(), BODIES_AT_A_TIME).await?;
+        swept.bodies += deleted;
+        if deleted < BODIES_AT_A_TIME {
+            break;
+        }
+    }
+    Ok(swept)
+}

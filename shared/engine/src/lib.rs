@@ -1,0 +1,19 @@
+//! The passes over the ports: what a worker does with a batch, in which order, and what may die on each line.
+//!
+//! What is decided, and the values it is decided on, are in `redial_core`, which has no I/O. Here is the order of effects.
+//!
+//! | module | pass |
+//! |---|---|
+//! | [`deliver`] | a batch of one of dispatch's queues |
+//! | [`cleanup`] | a message of the two queues that follow a delivery's end, and the sweep |
+//! | [`intake`] | a request of the HTTP API |
+//! | [`acks`] | an acknowledgement by a browser |
+//! | [`protection`] | one worker's part in protecting origins |
+//! | [`ports`] | what the passes need: stores, queues, senders, the clock |
+
+pub mod acks;
+pub mod cleanup;
+pub mod deliver;
+pub mod intake;
+pub mod ports;
+pub mod protection;

@@ -1,0 +1,45 @@
+//! The port to audiences: messages to them, under way, and who belongs to them.
+
+use std::future::Future;
+
+use super::PortError;
+use redial_core::audience::{Progress, Run, RunKey};
+use redial_core::identity::{SubscriptionId, Tenant};
+use redial_core::subscription::Tag;
+use redial_core::time::Timestamp;
+
+/// Keeps messages to audiences, and how far they are.
+pub trait Audiences: Send + Sync {
+    /// Stores these, each unless it is there already; keys are distinct. Of the runs of one message the one that was opened last is
+    /// the one that its id finds.
+    fn open(&self, runs: Vec<Run>) -> impl Future<Output = Vec<Result<(), PortError>>> + Send;
+
+    /// Loads these; `None` for one that is not there (any more), or is past what it is kept for. Keys are distinct.
+    fn load(
+        &self,
+        keys: Vec<RunKey>,
+        now: Timestamp,
+    ) -> impl Future<Output = Vec<Result<Option<Run>, PortError>>> + Send;
+
+    /// The subscriptions of a part of an audience that follow `after`, in the order of their ids, so many at most.
+    fn members(
+        &self,
+        tenant: &Tenant,
+        tag: &Tag,
+        shard: u8,
+        after: Option<&SubscriptionId>,
+        most: u16,
+    ) -> impl Future<Output = Result<Vec<SubscriptionId>, PortError>> + Send;
+
+    /// How far a part of a message to an audience is.
+    fn progress(&self, run: &RunKey, shard: u8) -> impl Future<Output = Result<Progress, PortError>> + Send;
+
+    /// Moves a part on, if it is still where it was; answers whether it was.
+    fn advance(
+        &self,
+        run: &Run,
+        shard: u8,
+        from: &Progress,
+        to: &Progress,
+    ) -> impl Future<Output = Result<bool, PortError>> + Send;
+}

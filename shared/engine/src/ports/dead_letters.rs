@@ -1,0 +1,30 @@
+//! The ports to dead letters.
+
+use std::future::Future;
+
+use super::PortError;
+use redial_core::dead_letter::{LetterBody, Reference};
+use redial_core::time::Timestamp;
+
+/// Keeps bodies for a replay.
+pub trait DeadLetterBodies: Send + Sync {
+    /// Stores these; storing one again changes nothing.
+    fn put(&self, bodies: Vec<LetterBody>) -> impl Future<Output = Vec<Result<(), PortError>>> + Send;
+}
+
+/// Keeps descriptions, and tidies bodies up.
+pub trait DeadLetterStore: Send + Sync {
+    /// Stores a description, to be found by tenant and day; storing it again changes nothing.
+    fn describe(
+        &self,
+        reference: &Reference,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<(), PortError>> + Send;
+
+    /// Deletes up to `limit` bodies that count as absent at `now`, and says how many.
+    fn delete_absent_bodies(
+        &self,
+        now: Timestamp,
+        limit: u32,
+    ) -> impl Future<Output = Result<u32, PortError>> + Send;
+}

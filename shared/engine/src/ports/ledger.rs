@@ -1,0 +1,84 @@
+//! The port to the ledger.
+
+use std::future::Future;
+
+use super::PortError;
+use redial_core::channel::Channel;
+use redial_core::endpoint::EndpointHash;
+use redial_core::identity::{DeliveryKey, SubscriptionId};
+use redial_core::ledger::{Ask, Entry, Fence, Record, State};
+use redial_core::reason::Reason;
+use redial_core::time::Timestamp;
+
+/// A claim to be made, with what the ledger is to hold of the delivery.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Claim {
+    /// Who asks for what.
+    pub ask: Ask,
+    /// Through which channel it goes.
+    pub channel: Channel,
+    /// Where the delivery goes, if that is known.
+    pub endpoint_hash: Option<EndpointHash>,
+    /// The stored subscription that it goes to.
+    pub subscription: Option<SubscriptionId>,
+    /// Set where the delivery ends without an attempt: the claim writes its end at once.
+    pub settlement: Option<Settlement>,
+}
+
+/// An end without an attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settlement {
+    /// The terminal state.
+    pub state: State,
+    /// Why.
+    pub reason: Option<Reason>,
+}
+
+/// What became of a claim.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ClaimAnswer {
+    /// The attempt is ours (or the settlement is written).
+    Granted {
+        /// An earlier worker may have sent it.
+        in_doubt: bool,
+        /// When the claim was written: earlier than now where its answer was lost.
+        at: Timestamp,
+    },
+    /// Recorded by this very message before: repeat the hand-off of this entry.
+    HandOffAgain(Box<Entry>),
+    /// Another worker has it until then.
+    Leased {
+        /// End of its lease.
+        until: Timestamp,
+    },
+    /// Nothing is left to do.
+    Done,
+    /// The id was used for another content.
+    Conflict,
+}
+
+/// Claims attempts and records their outcomes.
+pub trait Ledger: Send + Sync {
+    /// Makes these claims, each on its own; keys are distinct. An `Err` leaves open whether that claim was written.
+    fn claim(
+        &self,
+        claims: Vec<Claim>,
+        now: Timestamp,
+    ) -> impl Future<Output = Vec<Result<ClaimAnswer, PortError>>> + Send;
+
+    /// Writes these records, each fenced by its lease token; keys are distinct.
+    fn record(&self, records: Vec<Record>) -> impl Future<Output = Vec<Result<Fence, PortError>>> + Send;
+
+    /// The same for records that came with their messages. They can travel on, and the rest of the batch waits for them: so they are
+    /// not tried for long.
+    fn record_carried(
+        &self,
+        records: Vec<Record>,
+    ) -> impl Future<Output = Vec<Result<Fence, PortError>>> + Send;
+}
+
+/// Looks deliveries up.
+pub trait LedgerReader: Send + Sync {
+    /// A delivery's entry, read consistently; `None` if there is none (any more).
+    fn get(&self, key: &DeliveryKey) -> impl Future<Output = Result<Option<Entry>, PortError>> + Send;
+}

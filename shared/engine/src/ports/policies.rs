@@ -1,0 +1,46 @@
+//! The port to the policies that tenants have of their own.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use super::{PortError, Telemetry};
+use redial_core::identity::Tenant;
+use redial_core::metric::Metric;
+use redial_core::policy::TenantPolicies;
+use redial_core::policy::stored::Ignored;
+use redial_core::time::Timestamp;
+
+/// A tenant's policies as a worker knows them.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct KnownPolicies {
+    /// The policies.
+    pub policies: Arc<TenantPolicies>,
+    /// What was found stored and is no policy; told once, by the reading that found it.
+    pub ignored: Vec<Ignored>,
+    /// Why these are older than they should be; told once an attempt to read them.
+    pub stale: Option<PortError>,
+}
+
+impl KnownPolicies {
+    /// Tells what was wrong with this tenant's.
+    pub(crate) fn tell<T: Telemetry>(&self, tenant: &Tenant, telemetry: &T) {
+        for ignored in &self.ignored {
+            telemetry.count(Metric::PoliciesIgnored, 1);
+            telemetry.policy_ignored(tenant, ignored);
+        }
+        if let Some(error) = &self.stale {
+            telemetry.infrastructure(error);
+        }
+    }
+}
+
+/// Reads tenants' policies.
+pub trait Policies: Send + Sync {
+    /// The policies of these tenants, none of them older than a minute unless the store cannot be read: then as they were
+    /// last known. `Err` for a tenant of whom nothing was ever known: its policy may forbid what the default allows.
+    fn of(
+        &self,
+        tenants: Vec<Tenant>,
+        now: Timestamp,
+    ) -> impl Future<Output = Vec<Result<KnownPolicies, PortError>>> + Send;
+}

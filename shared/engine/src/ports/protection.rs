@@ -1,0 +1,62 @@
+//! The port to what workers share to protect the origins that they send to.
+
+use std::future::Future;
+
+use super::PortError;
+use redial_core::endpoint::Origin;
+use redial_core::identity::Tenant;
+use redial_core::protection::{Count, OriginState, lease};
+use redial_core::rate::Rate;
+use redial_core::time::Timestamp;
+
+/// What an operator's limit is about.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub enum Limited {
+    /// All attempts to an origin.
+    Origin(Origin),
+    /// All attempts of a tenant.
+    Tenant(Tenant),
+}
+
+/// An origin's state as it is stored.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct StoredOrigin {
+    /// The state.
+    pub state: OriginState,
+    /// What it is exchanged by: 0 if nothing is stored.
+    pub version: u64,
+}
+
+/// Reads and changes what is shared. Every call may fail: sending goes on without.
+pub trait Protection: Send + Sync {
+    /// These origins' states, and these limits, in the order of the request; a second old is good enough.
+    fn read(
+        &self,
+        origins: Vec<Origin>,
+        limits: Vec<Limited>,
+    ) -> impl Future<Output = Result<(Vec<StoredOrigin>, Vec<Option<Rate>>), PortError>> + Send;
+
+    /// An origin's state as it is now, and the sum of its counters.
+    fn look(&self, origin: &Origin) -> impl Future<Output = Result<(StoredOrigin, Count), PortError>> + Send;
+
+    /// Puts a state in the place of that of `version`; `false` if another stands there by now.
+    fn exchange(
+        &self,
+        origin: &Origin,
+        version: u64,
+        state: OriginState,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<bool, PortError>> + Send;
+
+    /// Adds these to the counters of number `counter` of their origins.
+    fn add(
+        &self,
+        counter: u16,
+        counts: Vec<(Origin, Count)>,
+        now: Timestamp,
+    ) -> impl Future<Output = Vec<Result<(), PortError>>> + Send;
+
+    /// Asks for a block of a bucket: [`lease::Request::judge`] says what the answer is, and the store that nobody comes between.
+    fn lease(&self, request: lease::Request)
+    -> impl Future<Output = Result<lease::Answer, PortError>> + Send;
+}

@@ -1,0 +1,47 @@
+//! The port to the push services.
+
+use std::future::Future;
+use std::time::Duration;
+
+use redial_core::message::{Topic, Urgency};
+use redial_core::outcome::Outcome;
+use redial_core::payload::Payload;
+use redial_core::push_target::PushTarget;
+use redial_core::time::Ttl;
+
+/// One push, ready to be sealed, signed and posted.
+#[derive(Clone, Debug)]
+pub struct Push<'a> {
+    /// To whom.
+    pub target: &'a PushTarget,
+    /// What; empty for no body.
+    pub payload: &'a Payload,
+    /// The remaining TTL, for the `TTL` header.
+    pub ttl: Ttl,
+    /// `Urgency` (RFC 8030, 5.3).
+    pub urgency: Option<Urgency>,
+    /// `Topic` (RFC 8030, 5.4).
+    pub topic: Option<&'a Topic>,
+}
+
+/// How the keys stand after a wish to load them again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keys {
+    /// They are those that are stored, as of at most 30 seconds ago.
+    Current,
+    /// They could not be loaded: those that were loaded before stay.
+    Unavailable,
+}
+
+/// Sends one push.
+pub trait PushSender: Send + Sync {
+    /// Seals, signs and posts the push once, within the sender's own time-outs, and says what was seen.
+    fn send(&self, push: Push<'_>) -> impl Future<Output = Outcome> + Send;
+
+    /// Loads the VAPID keys again after a 401, or where a key is not known, at most once in 30 seconds a worker and once for all
+    /// who ask at the same time, and drops cached tokens. Returns when signing again is worth a try.
+    fn reload_keys(&self) -> impl Future<Output = Keys> + Send;
+
+    /// The longest that one [`PushSender::send`] takes.
+    fn attempt_timeout(&self) -> Duration;
+}

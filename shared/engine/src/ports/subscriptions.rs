@@ -1,0 +1,176 @@
+//! The ports to stored subscriptions: what dispatch asks of them, what cleanup does to them, and what the front door keeps.
+
+use std::future::Future;
+
+use super::PortError;
+use redial_core::endpoint::{Endpoint, EndpointHash, HashKeys};
+use redial_core::identity::{SubscriptionKey, Tenant};
+use redial_core::subscription::{Renewal, State, Subscription};
+use redial_core::time::Timestamp;
+use redial_core::webhook::Health;
+
+/// A change to a subscription's health, made only if it still leads to the endpoint that the change is about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SubscriptionUpdate {
+    /// Which subscription.
+    pub key: SubscriptionKey,
+    /// The endpoint that was seen.
+    pub endpoint: Endpoint,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What dispatch needs.
+pub trait Subscriptions: Send + Sync {
+    /// Loads these subscriptions; `None` for one that is not stored. Keys are distinct.
+    fn load(
+        &self,
+        keys: Vec<SubscriptionKey>,
+    ) -> impl Future<Output = Vec<Result<Option<Subscription>, PortError>>> + Send;
+
+    /// Switches these off, because their endpoints answered 410: to [`State::Gone`], or [`State::Disabled`]. One that is
+    /// off already stays as it is. Keys are distinct.
+    fn switch_off(
+        &self,
+        updates: Vec<(SubscriptionUpdate, State)>,
+    ) -> impl Future<Output = Vec<Result<(), PortError>>> + Send;
+
+    /// Forgets the flag of a 404 and the failures of these: they were sent to. Keys are distinct.
+    fn recovered(
+        &self,
+        updates: Vec<SubscriptionUpdate>,
+    ) -> impl Future<Output = Vec<Result<(), PortError>>> + Send;
+
+    /// Adds so many failures to the health of these. Keys are distinct.
+    fn failed(
+        &self,
+        updates: Vec<(SubscriptionUpdate, u64)>,
+    ) -> impl Future<Output = Vec<Result<(), PortError>>> + Send;
+
+    /// Gives up the webhook receivers that are active and have failed since the same time as in these healths. Answers of each
+    /// whether this call switched it off. Keys are distinct.
+    fn give_up(
+        &self,
+        updates: Vec<(SubscriptionUpdate, Health)>,
+    ) -> impl Future<Output = Vec<Result<bool, PortError>>> + Send;
+}
+
+/// An endpoint that is gone, watched until its window is over.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PruneCandidate {
+    /// Which subscription.
+    pub key: SubscriptionKey,
+    /// The hash of the endpoint that is gone.
+    pub endpoint_hash: EndpointHash,
+    /// When it was found gone.
+    pub at: Timestamp,
+    /// Whether its end was already decided; it still counts for others of its window.
+    pub decided: bool,
+}
+
+/// What cleanup needs.
+pub trait SubscriptionHealth: Send + Sync {
+    /// Loads one.
+    fn get(
+        &self,
+        key: &SubscriptionKey,
+    ) -> impl Future<Output = Result<Option<Subscription>, PortError>> + Send;
+
+    /// Flags it for health verification.
+    fn flag(&self, update: SubscriptionUpdate) -> impl Future<Output = Result<(), PortError>> + Send;
+
+    /// Gives up a webhook's receiver, if its health is still this. Answers whether it was the one meant.
+    fn disable(
+        &self,
+        update: SubscriptionUpdate,
+        health: Health,
+    ) -> impl Future<Output = Result<bool, PortError>> + Send;
+
+    /// Switches it off.
+    fn mark_gone(&self, update: SubscriptionUpdate) -> impl Future<Output = Result<(), PortError>> + Send;
+
+    /// Puts it in quarantine: off, and kept. Answers whether it was the one meant.
+    fn quarantine(&self, update: SubscriptionUpdate) -> impl Future<Output = Result<bool, PortError>> + Send;
+
+    /// Removes it, if it is off and still leads to that endpoint. Answers whether it was removed.
+    fn remove(&self, update: SubscriptionUpdate) -> impl Future<Output = Result<bool, PortError>> + Send;
+
+    /// How many subscriptions a tenant has, those that are gone or in quarantine among them.
+    fn count(&self, tenant: &Tenant) -> impl Future<Output = Result<u64, PortError>> + Send;
+
+    /// Notes a candidate in its window; noting it again changes nothing.
+    fn add_candidate(
+        &self,
+        window: i64,
+        candidate: PruneCandidate,
+    ) -> impl Future<Output = Result<(), PortError>> + Send;
+
+    /// The candidates of a window.
+    fn candidates(&self, window: i64) -> impl Future<Output = Result<Vec<PruneCandidate>, PortError>> + Send;
+
+    /// Notes that a candidate's end is decided.
+    fn decide_candidate(
+        &self,
+        window: i64,
+        candidate: &PruneCandidate,
+    ) -> impl Future<Output = Result<(), PortError>> + Send;
+
+    /// The windows that may hold undecided candidates and are before `window`, the oldest first.
+    fn open_windows(&self, before: i64) -> impl Future<Output = Result<Vec<i64>, PortError>> + Send;
+
+    /// Notes that every candidate of a window is decided.
+    fn close_window(&self, window: i64) -> impl Future<Output = Result<(), PortError>> + Send;
+}
+
+/// What became of a renewal.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Renewed {
+    /// There was none of that key, or only a tombstone; this is stored now.
+    New(Box<Subscription>),
+    /// There was one; this is stored now.
+    Renewed(Box<Subscription>),
+    /// There was none, and no consent came with it: nothing was written.
+    NeedsConsent,
+    /// A webhook's receiver has that key: nothing was written.
+    IsAWebhook,
+}
+
+/// What is stored under a key.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Found {
+    /// Nothing.
+    Unknown,
+    /// A tombstone: there was one.
+    Deleted {
+        /// The hash of the endpoint that it led to.
+        endpoint_hash: EndpointHash,
+        /// When it was deleted.
+        at: Timestamp,
+    },
+    /// A subscription, of a browser or of a webhook's receiver.
+    Stored(Box<Subscription>),
+}
+
+/// What the front door needs. Each call is one decision over what is stored at that moment: of two that meet, the second
+/// decides over what the first left. The tenant's count and the rows of its audiences change with the subscription, or not at all.
+pub trait SubscriptionBook: Send + Sync {
+    /// Stores what a browser handed in, as [`Renewal::decide`] says.
+    fn renew(
+        &self,
+        renewal: Renewal,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Renewed, PortError>> + Send;
+
+    /// What is stored under that key.
+    fn find(&self, key: &SubscriptionKey) -> impl Future<Output = Result<Found, PortError>> + Send;
+
+    /// Erases a browser's subscription: endpoint, keys, tags, consent and the id of its VAPID key. What is left is a tombstone
+    /// with the hash of the endpoint under the current one of `hash_keys`, and the time. Answers whether there was one to
+    /// erase; a webhook's is left alone, and a tombstone stays as it is.
+    fn erase(
+        &self,
+        key: &SubscriptionKey,
+        hash_keys: &HashKeys,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<bool, PortError>> + Send;
+}

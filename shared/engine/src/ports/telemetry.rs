@@ -1,0 +1,115 @@
+//! The port to log lines and metrics.
+
+use redial_core::identity::{DeliveryId, SubscriptionKey, Tenant};
+use redial_core::lane::Lane;
+use redial_core::metric::Metric;
+use redial_core::outcome::NotSent;
+use redial_core::protection::{Count, Phase};
+use redial_core::provider::Provider;
+use redial_core::reason::Reason;
+
+/// The one log line of an attempt. Holds nothing that may not be logged.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AttemptEvent<'a> {
+    /// The delivery's id.
+    pub correlation_id: &'a DeliveryId,
+    /// Where it went, as a hash.
+    pub endpoint_hash: Option<&'a str>,
+    /// Whose it is.
+    pub tenant: &'a Tenant,
+    /// `web_push` or `webhook`.
+    pub channel: &'static str,
+    /// The push service, where it is a known one.
+    pub provider: &'static str,
+    /// From 0.
+    pub attempt: u32,
+    /// What was answered, if anything was.
+    pub status_code: Option<u16>,
+    /// The valid Retry-After that came with it, in seconds.
+    pub retry_after_header: Option<u64>,
+    /// What it meant: a label.
+    pub verdict: &'static str,
+    /// What follows: a label.
+    pub plan: &'static str,
+    /// Why.
+    pub reason: Option<Reason>,
+    /// What failed, if nothing was sent.
+    pub not_sent: Option<NotSent>,
+    /// Where its retry policy comes from: a label.
+    pub policy_source: &'static str,
+    /// The provider's own word.
+    pub provider_word: Option<&'a str>,
+    /// Until the next attempt.
+    pub delay_ms: Option<u64>,
+    /// How long the attempt took.
+    pub took_ms: u64,
+}
+
+/// A breaker went from one phase to another.
+#[derive(Clone, PartialEq, Debug)]
+pub struct BreakerEvent<'a> {
+    /// The push service, where it is a known one.
+    pub provider: Provider,
+    /// Whose breaker, as a hash: a webhook's origin names its owner.
+    pub origin_hash: &'a str,
+    /// From.
+    pub from: Phase,
+    /// To.
+    pub to: Phase,
+    /// The attempts of the last five minutes that it was judged by.
+    pub count: Count,
+}
+
+/// A subscription was put in quarantine instead of being removed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct QuarantineEvent<'a> {
+    /// Which.
+    pub subscription: &'a SubscriptionKey,
+    /// Where it leads, as a hash.
+    pub endpoint_hash: &'a str,
+    /// What its endpoint had been found to be.
+    pub reason: Reason,
+    /// How many of the tenant's endpoints were found so together with it.
+    pub together: u32,
+    /// How many subscriptions the tenant has.
+    pub of: u64,
+}
+
+/// Writes log lines, and counts.
+pub trait Telemetry: Send + Sync {
+    /// An attempt was made.
+    fn attempt(&self, event: &AttemptEvent<'_>);
+
+    /// So many of something happened.
+    fn count(&self, metric: Metric, n: u64);
+
+    /// So many of something happened, with a push service or with any other origin.
+    fn count_with(&self, metric: Metric, provider: Provider, n: u64);
+
+    /// So many of something happened to messages of a lane.
+    fn count_on(&self, metric: Metric, lane: Lane, n: u64);
+
+    /// A breaker went from one phase to another.
+    fn breaker(&self, event: &BreakerEvent<'_>);
+
+    /// A dead letter was made, of a message of that lane if it is known.
+    fn dead_letter(&self, reason: Reason, lane: Option<Lane>);
+
+    /// Something was measured, in the metric's unit.
+    fn measure(&self, metric: Metric, value: f64);
+
+    /// A reference came through the dead-letter queue.
+    fn reference(&self, reference: &redial_core::dead_letter::Reference);
+
+    /// A subscription was put in quarantine; told once more if it is not certain that it was told.
+    fn quarantined(&self, event: &QuarantineEvent<'_>);
+
+    /// A tenant's stored policy is not valid, and is not followed.
+    fn policy_ignored(&self, tenant: &Tenant, ignored: &redial_core::policy::stored::Ignored);
+
+    /// Our own infrastructure failed for one message.
+    fn infrastructure(&self, error: &super::PortError);
+
+    /// A message's own handling panicked.
+    fn panicked(&self, correlation_id: &DeliveryId, tenant: &Tenant);
+}

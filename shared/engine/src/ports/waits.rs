@@ -1,0 +1,99 @@
+//! The ports to long waits: where messages lie, which buckets there are, and what ends their waits.
+
+use std::fmt;
+use std::future::Future;
+
+use super::PortError;
+use redial_core::identity::{DeliveryKey, Tenant, Turn};
+use redial_core::time::Timestamp;
+use redial_core::wait::{Bucket, Shard};
+
+/// What a waiting message is known by.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub struct ParkedKey {
+    /// Where it lies.
+    pub shard: Shard,
+    /// `tenant#id#lineage#r`, and `#` with the MessageId in whose place it waits, if it was deferred.
+    pub sort: String,
+}
+
+impl ParkedKey {
+    /// The key of a message of this delivery that waits for this turn. Two copies that were deferred are two messages, because
+    /// only the one that the ledger names may repeat a hand-off.
+    pub fn new(shard: Shard, key: &DeliveryKey, turn: Turn, deferred_from: Option<&str>) -> Self {
+        let mut sort = format!("{key}#{}#{}", turn.lineage.0, turn.attempt.0);
+        if let Some(message_id) = deferred_from {
+            sort.push('#');
+            sort.push_str(message_id);
+        }
+        Self { shard, sort }
+    }
+}
+
+/// A waiting message.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ParkedItem {
+    /// What it is known by.
+    pub key: ParkedKey,
+    /// Whose it is.
+    pub tenant: Tenant,
+    /// When it is due.
+    pub not_before: Timestamp,
+    /// The travelling body. Never log it.
+    pub body: String,
+}
+
+impl fmt::Debug for ParkedItem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ParkedItem").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+/// Holds waiting messages. Only a release removes them.
+pub trait Parking: Send + Sync {
+    /// Puts these in their places; putting one again changes nothing.
+    fn put(&self, items: Vec<ParkedItem>) -> impl Future<Output = Vec<Result<(), PortError>>> + Send;
+
+    /// Up to `limit` messages of a shard, those first that were not deleted yet. Their keys are the ones to delete.
+    fn page(
+        &self,
+        shard: Shard,
+        limit: u16,
+    ) -> impl Future<Output = Result<Vec<ParkedItem>, PortError>> + Send;
+
+    /// Removes these.
+    fn delete(&self, keys: Vec<ParkedKey>) -> impl Future<Output = Result<(), PortError>> + Send;
+}
+
+/// A bucket that messages were parked in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RegisteredBucket {
+    /// Which.
+    pub bucket: Bucket,
+    /// Over how many shards its messages may lie.
+    pub shards: u16,
+}
+
+/// Knows which buckets hold messages, so that none is forgotten when an execution fails.
+pub trait WaitRegistry: Send + Sync {
+    /// Notes a bucket; the larger number of shards stays.
+    fn register(&self, bucket: RegisteredBucket) -> impl Future<Output = Result<(), PortError>> + Send;
+
+    /// A bucket's number of shards; `None` if it is not registered.
+    fn shards_of(&self, bucket: Bucket) -> impl Future<Output = Result<Option<u16>, PortError>> + Send;
+
+    /// The registered buckets that began before `time`, the oldest first.
+    fn begun_before(
+        &self,
+        time: Timestamp,
+    ) -> impl Future<Output = Result<Vec<RegisteredBucket>, PortError>> + Send;
+
+    /// Forgets a bucket that is empty.
+    fn forget(&self, bucket: Bucket) -> impl Future<Output = Result<(), PortError>> + Send;
+}
+
+/// Ends waits in time.
+pub trait WaitExecutions: Send + Sync {
+    /// Makes sure that an execution will release the bucket when it begins.
+    fn ensure_running(&self, bucket: Bucket) -> impl Future<Output = Result<(), PortError>> + Send;
+}

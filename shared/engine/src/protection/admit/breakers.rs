@@ -1,0 +1,175 @@
+//! What breakers say to a batch, and a worker's own eyes before they do.
+
+use std::time::Duration;
+
+use rand::{Rng, RngExt};
+
+use super::{Admission, Round};
+use crate::ports::Protection;
+use redial_core::endpoint::Origin;
+use redial_core::protection::breaker::{FAST_FROM_SECS, PROBES, Rule, Says};
+use redial_core::protection::lease::{Answer, Bucket, Request};
+use redial_core::protection::wake;
+use redial_core::time::Timestamp;
+
+/// How many workers a second try for a half-open breaker's probes, together.
+const TRY_FOR_PROBES: f64 = 4.0 * PROBES as f64;
+
+/// A worker that sees this itself does not wait for the others to see it, too: it pauses.
+const OWN: Rule = Rule { percent: 50, at_least: 10, within_secs: FAST_FROM_SECS, grain_secs: 1 };
+
+/// The same, for those who have but one retry left.
+const OWN_LAST: Rule = Rule { at_least: 5, ..OWN };
+
+/// How long it pauses, and over which time those who wait for it are spread.
+const OWN_PAUSE: Duration = Duration::from_secs(2);
+
+/// How many of the messages that wait for an origin look at its breaker a second, once it has been out for long. Looks at a
+/// constant rate cost the same each hour, however many messages wait. A hundred messages look once in a thousand seconds at this
+/// rate, which is about the longest cooldown.
+const LOOKS_PER_SECOND: f64 = 0.1;
+
+/// What holds messages back here, in logs.
+const HELD_BY: &str = "breaker";
+
+/// After so long without another message a last attempt may be a probe, too.
+const LAST_RESORT: Duration = Duration::from_secs(20);
+
+/// What a batch is told of an origin.
+enum Word {
+    /// Go.
+    Go,
+    /// The worker itself has seen too much: whoever can wait, waits a little. Or only who has no retry after this one.
+    Pause { only_last_retries: bool },
+    /// What the breaker says, and how many messages want to be sent there a second.
+    Breaker(Says, f64),
+}
+
+impl<P: Protection> Round<'_, P> {
+    /// Decides on those whose origins are not asked now, and on probes.
+    pub(super) async fn ask_breakers(
+        &mut self,
+        origins: &[Origin],
+        order: &[usize],
+        rng: &mut (dyn Rng + Send),
+    ) {
+        for origin in origins {
+            let mut mine: Vec<usize> =
+                order.iter().copied().filter(|at| self.asks[*at].origin == *origin).collect();
+            match self.word_on(origin) {
+                Word::Go | Word::Breaker(Says::Go, _) => {}
+                Word::Pause { only_last_retries } => {
+                    let last_retry = |at: &usize| self.asks[*at].is_retry && self.asks[*at].is_last;
+                    mine.retain(|at| !only_last_retries || last_retry(at));
+                    for at in mine {
+                        self.decided[at] = self.later(at, self.now.plus(OWN_PAUSE), OWN_PAUSE, rng);
+                    }
+                }
+                Word::Breaker(Says::Later { from, width, longest }, _) => {
+                    let width = self.line_up(origin, mine.len(), from, width, longest).await;
+                    self.hold(mine, from, width, rng);
+                }
+                Word::Breaker(Says::Probes { left, since, from, width }, asked_per_second) => {
+                    // Nobody's last attempt is spent on a probe, unless nobody else comes.
+                    mine.sort_by_key(|at| self.asks[*at].is_last);
+                    let nobody_came = self.now.since(since) >= LAST_RESORT;
+                    let wanted = mine.iter().filter(|at| nobody_came || !self.asks[**at].is_last).count();
+                    // Of a thousand workers that would like to, a few try; more, if nobody did for a while.
+                    let share = TRY_FOR_PROBES / asked_per_second.max(1.0) * mine.len() as f64;
+                    let share = share * (1.0 + self.now.since(since).as_secs_f64());
+                    let tries = left > 0 && wanted > 0 && rng.random::<f64>() < share;
+                    let going = if tries { self.send_probes(origin, wanted).await } else { 0 };
+                    let held = mine.split_off(going.min(mine.len()));
+                    for at in mine {
+                        self.decided[at] = Some(Admission::Go { at: self.now, probe: true });
+                    }
+                    self.hold(held, from, width, rng);
+                }
+            }
+        }
+    }
+
+    fn word_on(&self, origin: &Origin) -> Word {
+        let known = self.guard.known();
+        let Some(it) = known.origins.get(origin) else { return Word::Go };
+        let own = it.own.sum(self.now);
+        match it.state.breaker().says(self.now, &self.guard.settings.cooldowns) {
+            Says::Go if OWN.is_broken_by(own) => Word::Pause { only_last_retries: false },
+            Says::Go if OWN_LAST.is_broken_by(own) => Word::Pause { only_last_retries: true },
+            says @ (Says::Go | Says::Probes { .. } | Says::Later { .. }) => {
+                Word::Breaker(says, it.state.asked_per_second(self.now))
+            }
+        }
+    }
+
+    /// Over which time messages are spread that wait for an origin. Were it always the same, each of a growing number of
+    /// messages would look once a cooldown, and the cost of a dead origin would grow with the square of time. So they take
+    /// places in a line that moves at [`LOOKS_PER_SECOND`], and are spread as far as it is long. Where it is longer than `longest`
+    /// they are so many that some of them always look soon.
+    async fn line_up(
+        &mut self,
+        origin: &Origin,
+        waiting: usize,
+        from: Timestamp,
+        width: Duration,
+        longest: Duration,
+    ) -> Duration {
+        let crowded = self.guard.known().origins.get(origin).and_then(|it| it.crowded);
+        if longest <= width || crowded == Some(from) {
+            return longest;
+        }
+        let key = Bucket::Waiting(origin.as_str().to_owned()).key();
+        let places = u32::try_from(waiting).unwrap_or(u32::MAX);
+        let request = Request::new(key, places, LOOKS_PER_SECOND, Some(from.plus(longest)), from);
+        match self.store.lease(request.clone()).await {
+            Ok(Answer::Leased { begin }) => begin.plus(request.span).since(from).min(longest).max(width),
+            Ok(Answer::Empty { .. }) => {
+                // Nobody need ask again before the next cooldown: the line gets no shorter until then.
+                self.guard.known().origins.entry(origin.clone()).or_default().crowded = Some(from);
+                longest
+            }
+            Err(error) => {
+                self.told.errors.push(error);
+                longest
+            }
+        }
+    }
+
+    /// Until later, if it is not over by then.
+    fn later(
+        &self,
+        at: usize,
+        from: Timestamp,
+        width: Duration,
+        rng: &mut (dyn Rng + Send),
+    ) -> Option<Admission> {
+        let ask = &self.asks[at];
+        let at = wake::spread(from, width, ask.rank, ask.deadline, rng)?;
+        Some(Admission::Later { at, held_by: HELD_BY })
+    }
+
+    fn hold(&mut self, held: Vec<usize>, from: Timestamp, width: Duration, rng: &mut (dyn Rng + Send)) {
+        for at in held {
+            let later = self.later(at, from, width, rng);
+            self.decided[at] = Some(later.unwrap_or(Admission::TooLate { held_by: HELD_BY }));
+        }
+    }
+
+    /// Takes up to so many of the probes that are left; answers how many it got.
+    async fn send_probes(&mut self, origin: &Origin, wanted: usize) -> usize {
+        let (now, wanted) = (self.now, u32::try_from(wanted).unwrap_or(u32::MAX));
+        let changed = self
+            .guard
+            .change(self.store, origin, now, |state, _| {
+                let going = state.send_probes(wanted, now);
+                (going > 0).then_some(going)
+            })
+            .await;
+        let (going, moved) = match changed {
+            Ok(changed) => changed.map_or((0, Ok(None)), |(going, transition)| (going, Ok(transition))),
+            Err(error) => (0, Err(error)),
+        };
+        self.told.take(moved);
+        going as usize
+    }
+}

@@ -1,0 +1,254 @@
+//! Slots of buckets for a batch, and places in a queue for those who get none.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use rand::{Rng, RngExt};
+
+use super::{Admission, Ask, EndpointLimit, Round};
+use crate::ports::{Limited, PortError, Protection};
+use redial_core::endpoint::Origin;
+use redial_core::identity::Tenant;
+use redial_core::protection::lease::{AHEAD, Answer, Block, Bucket, Request, parts};
+use redial_core::protection::wake;
+use redial_core::rate::Rate;
+use redial_core::time::Timestamp;
+
+/// Places in the queue of a bucket whose slots are likely to become more are no further away than this.
+const LONGEST_QUEUE: Duration = Duration::from_secs(60);
+
+/// The longest for which a worker does not ask again for a block of a bucket that was empty.
+const LONGEST_EMPTY: Duration = Duration::from_secs(5);
+
+/// Tenants that found a bucket empty within this time share it.
+const SHARES_FOR: Duration = Duration::from_secs(10);
+
+/// What a bucket has.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Slots {
+    per_second: f64,
+    /// What is told to change: how many a second it is likely to have soon, for those who wait.
+    soon: Option<f64>,
+}
+
+impl Slots {
+    /// As many as somebody has set.
+    fn set(per_second: f64) -> Self {
+        Self { per_second, soon: None }
+    }
+}
+
+impl<P: Protection> Round<'_, P> {
+    /// Decides on those who need slots of buckets; answers the origins of those who got none.
+    pub(super) async fn ask_buckets(&mut self, order: &[usize], rng: &mut (dyn Rng + Send)) -> Vec<Origin> {
+        let undecided = order.iter().copied().filter(|at| self.decided[*at].is_none());
+        let needs: Vec<(usize, Vec<(Bucket, Slots)>)> = undecided
+            .map(|at| (at, self.buckets_of(&self.asks[at])))
+            .filter(|(_, buckets)| !buckets.is_empty())
+            .collect();
+        if needs.is_empty() {
+            return Vec::new();
+        }
+        let mut wanted: BTreeMap<&Bucket, (Slots, u32)> = BTreeMap::new();
+        for (bucket, slots) in needs.iter().flat_map(|(_, buckets)| buckets) {
+            wanted.entry(bucket).or_insert((*slots, 0)).1 += 1;
+        }
+        let mut leases = Vec::new();
+        for (bucket, (slots, wanted)) in &wanted {
+            leases.push(self.lease(bucket, *slots, *wanted, rng.random()));
+        }
+        let errors = futures_util::future::join_all(leases).await;
+        // A bucket that cannot be asked limits nobody.
+        let mut unlimited: Vec<&Bucket> = Vec::new();
+        for (bucket, error) in wanted.keys().zip(errors) {
+            if let Some(error) = error {
+                self.told.errors.push(error);
+                unlimited.push(bucket);
+            }
+        }
+        let mut turned_away: BTreeMap<(Bucket, Tenant), (Slots, Vec<usize>)> = BTreeMap::new();
+        for (at, buckets) in &needs {
+            let limiting: Vec<_> =
+                buckets.iter().filter(|(bucket, _)| !unlimited.contains(&bucket)).collect();
+            match self.take(&limiting) {
+                Ok(begin) => {
+                    self.decided[*at] = Some(Admission::Go { at: begin, probe: false });
+                }
+                Err((bucket, slots)) => {
+                    let key = (bucket, self.asks[*at].tenant.clone());
+                    turned_away.entry(key).or_insert((slots, Vec::new())).1.push(*at);
+                }
+            }
+        }
+        let mut held: HashMap<&Origin, u64> = HashMap::new();
+        for ((bucket, tenant), (slots, mine)) in turned_away {
+            self.queue(&bucket, &tenant, slots, &mine, rng).await;
+            mine.iter().for_each(|at| *held.entry(&self.asks[*at].origin).or_default() += 1);
+        }
+        held.iter().for_each(|(origin, n)| self.guard.note_held(origin, *n, self.now));
+        held.into_keys().cloned().collect()
+    }
+
+    /// The buckets that a message needs slots of, and their slots a second.
+    fn buckets_of(&self, ask: &Ask) -> Vec<(Bucket, Slots)> {
+        let known = self.guard.known();
+        let set = |limit: &Limited| known.limits.get(limit).and_then(|(rate, _)| *rate).map(Rate::per_second);
+        let state = known.origins.get(&ask.origin).map(|it| &it.state).filter(|_| self.guard.settings.judges);
+        let origin = ask.origin.as_str();
+        let mut buckets = Vec::new();
+        if let Some(limit) = state.filter(|_| ask.is_retry).and_then(|state| state.retry_limit(self.now)) {
+            buckets
+                .push((Bucket::Retries(origin.to_owned()), Slots { per_second: limit, soon: Some(limit) }));
+        }
+        let set_pace = set(&Limited::Origin(ask.origin.clone())).map(Slots::set);
+        let pace = state.and_then(|state| {
+            let per_second = state.limit(self.now)?;
+            let soon = state.pace().took().map_or(per_second, |took| took.max(per_second));
+            Some(Slots { per_second, soon: Some(soon) })
+        });
+        let slower = |a: &Slots, b: &Slots| a.per_second.total_cmp(&b.per_second);
+        if let Some(slots) = [set_pace, pace].into_iter().flatten().min_by(slower) {
+            buckets.push((Bucket::Origin(origin.to_owned()), slots));
+        }
+        if let Some(limit) = set(&Limited::Tenant(ask.tenant.clone())) {
+            buckets.push((Bucket::Tenant(ask.tenant.to_string()), Slots::set(limit)));
+        }
+        if let Some(EndpointLimit { subscription, rate }) = &ask.endpoint {
+            buckets.push((Bucket::Endpoint(subscription.to_string()), Slots::set(rate.per_second())));
+        }
+        buckets
+    }
+
+    /// Sees to it that so many slots of a bucket are at hand, if it has them. `chance` is from 0 to 1.
+    async fn lease(&self, bucket: &Bucket, slots: Slots, wanted: u32, chance: f64) -> Option<PortError> {
+        let key = self.part(bucket, slots);
+        let per_second = slots.per_second / f64::from(parts(slots.per_second));
+        let request = {
+            let mut known = self.guard.known();
+            let held = known.blocks.entry(key.clone()).or_default();
+            let left = held.block.map_or(0, |block| block.left(self.now));
+            if left >= wanted || self.now < held.empty_until {
+                return None;
+            }
+            // As many as the last second took, and no more than a tenth of one has: a block that lies idle is lost to others.
+            let lately = if self.now.since(held.used.0) < Duration::from_secs(2) { held.used.1 } else { 0 };
+            let at_once = lately.min((per_second / 10.0) as u32);
+            // All slots of a block begin together, so it is no larger than what a second has.
+            let slots = (wanted - left).max(at_once).min((per_second as u32).max(1));
+            Request::new(key.clone(), slots, per_second, Some(self.now.plus(AHEAD)), self.now)
+        };
+        let answer = self.store.lease(request.clone()).await;
+        let mut known = self.guard.known();
+        let held = known.blocks.entry(key).or_default();
+        match answer {
+            Ok(Answer::Leased { begin }) => {
+                let left = held.block.map_or(0, |block| block.left(self.now));
+                held.block = Some(Block::of(&request, begin).with(left));
+                held.empties = 0;
+                None
+            }
+            Ok(Answer::Empty { free_from }) => {
+                // The more often it was empty, the more workers ask: each of them asks less often, for all write to one item.
+                held.free_from = free_from;
+                held.empties = (held.empties + 1).min(16);
+                let rest = request.span.saturating_mul(1 << held.empties).mul_f64(chance);
+                held.empty_until =
+                    free_from.minus(AHEAD).max(self.now.plus(rest)).min(self.now.plus(LONGEST_EMPTY));
+                None
+            }
+            Err(error) => Some(error),
+        }
+    }
+
+    /// Takes a slot of each of these, or of none: then it names the first that has none.
+    fn take(&self, buckets: &[&(Bucket, Slots)]) -> Result<Timestamp, (Bucket, Slots)> {
+        let mut known = self.guard.known();
+        let mut begin = self.now;
+        let mut taken: Vec<String> = Vec::new();
+        for (bucket, slots) in buckets {
+            let key = self.part(bucket, *slots);
+            let held = known.blocks.entry(key.clone()).or_default();
+            match held.block.as_mut().and_then(|block| block.take(self.now)) {
+                Some(at) => {
+                    begin = begin.max(at);
+                    if self.now.since(held.used.0) >= Duration::from_secs(1) {
+                        held.used = (self.now, 0);
+                    }
+                    held.used.1 += 1;
+                    taken.push(key);
+                }
+                None => {
+                    for key in taken {
+                        if let Some(block) = known.blocks.get_mut(&key).and_then(|held| held.block.as_mut()) {
+                            block.give_back();
+                        }
+                    }
+                    return Err((bucket.clone(), *slots));
+                }
+            }
+        }
+        Ok(begin)
+    }
+
+    /// Gives a tenant's messages, which found a bucket empty, their places behind those of its own that wait already. Tenants
+    /// have queues of their own, so that nobody waits behind another's thousand.
+    async fn queue(
+        &mut self,
+        bucket: &Bucket,
+        tenant: &Tenant,
+        slots: Slots,
+        mine: &[usize],
+        rng: &mut (dyn Rng + Send),
+    ) {
+        let (sharing, free_from) = {
+            let mut known = self.guard.known();
+            let part = self.part(bucket, slots);
+            let free_from = known.blocks.get(&part).map(|held| held.free_from).unwrap_or_default();
+            known.turned_away.insert((bucket.clone(), tenant.clone()), self.now);
+            let recent = known
+                .turned_away
+                .iter()
+                .filter(|((other, _), at)| other == bucket && self.now.since(**at) < SHARES_FOR);
+            (recent.count().max(1), free_from)
+        };
+        let per_second = slots.soon.unwrap_or(slots.per_second) / sharing as f64;
+        let places = u32::try_from(mine.len()).unwrap_or(u32::MAX);
+        let key = Bucket::Queue(Box::new(bucket.clone()), tenant.to_string()).key();
+        // The next place is not before slots are free again.
+        let now = free_from.max(self.now.plus(AHEAD));
+        let latest = slots.soon.map(|_| self.now.plus(LONGEST_QUEUE));
+        let answer = self.store.lease(Request::new(key, places, per_second, latest, now)).await;
+        let (begin, is_full) = match answer {
+            Ok(Answer::Leased { begin }) => (begin, false),
+            Ok(Answer::Empty { .. }) => (now, true),
+            Err(error) => {
+                self.told.errors.push(error);
+                (now, true)
+            }
+        };
+        let held_by = bucket.label();
+        for (nth, at) in mine.iter().enumerate() {
+            let ask = &self.asks[*at];
+            let at_place = if is_full {
+                wake::spread(begin, LONGEST_QUEUE, ask.rank, ask.deadline, rng)
+            } else {
+                let place = begin.plus(Duration::from_secs_f64((nth as f64 / per_second).min(1e9)));
+                wake::queued(place, self.now, ask.deadline)
+            };
+            self.decided[*at] = Some(match at_place {
+                Some(at) => Admission::Later { at, held_by },
+                None => Admission::TooLate { held_by },
+            });
+        }
+    }
+
+    /// The key of the part of a bucket that this worker takes slots of. A limit that somebody has set is another bucket when it
+    /// is set anew: nobody waits for slots of a rate that no longer holds.
+    fn part(&self, bucket: &Bucket, slots: Slots) -> String {
+        let part = self.guard.number % parts(slots.per_second);
+        match slots.soon {
+            Some(_) => format!("{}#{part}", bucket.key()),
+            None => format!("{}#{}#{part}", bucket.key(), slots.per_second),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Which messages of a batch may be sent now, and when the others come back.
+//!
+//! First the breaker of each origin (`breakers`), then the buckets of everyone who has a limit (`buckets`): retries' budget,
+//! origin, tenant, endpoint. A message goes if each of them has a slot for it; the urgent ones ask first, and tenants in turn.
+
+mod breakers;
+mod buckets;
+
+use std::collections::HashMap;
+
+use rand::Rng;
+
+use super::guard::Guard;
+use super::told::Told;
+use crate::ports::{Limited, Protection};
+use redial_core::endpoint::Origin;
+use redial_core::identity::{SubscriptionKey, Tenant};
+use redial_core::protection::wake::Rank;
+use redial_core::rate::Rate;
+use redial_core::time::{Deadline, Timestamp};
+
+/// A message that wants to be sent.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Ask {
+    /// Whom it goes to.
+    pub origin: Origin,
+    /// Whose it is.
+    pub tenant: Tenant,
+    /// What its receiver asked for, if it asked for something.
+    pub endpoint: Option<EndpointLimit>,
+    /// Who comes first.
+    pub rank: Rank,
+    /// Whether it was attempted before.
+    pub is_retry: bool,
+    /// Whether its policy allows no attempt after this one.
+    pub is_last: bool,
+    /// When it is over.
+    pub deadline: Deadline,
+}
+
+/// A receiver's own limit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EndpointLimit {
+    /// Which subscription.
+    pub subscription: SubscriptionKey,
+    /// No more than this.
+    pub rate: Rate,
+}
+
+/// What becomes of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Admission {
+    /// It may be sent at that time, which is not far.
+    Go {
+        /// Not before this.
+        at: Timestamp,
+        /// Whether it is a probe: what it sees is told at once.
+        probe: bool,
+    },
+    /// It comes back then, and has used no attempt.
+    Later {
+        /// Not before this.
+        at: Timestamp,
+        /// Who held it back: a label.
+        held_by: &'static str,
+    },
+    /// It would be over by then.
+    TooLate {
+        /// Who held it back: a label.
+        held_by: &'static str,
+    },
+}
+
+/// What becomes of a batch.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Admitted {
+    /// In the order of the asks.
+    pub admissions: Vec<Admission>,
+    /// What came of asking and telling the others.
+    pub told: Told,
+}
+
+/// A batch that is being decided on.
+struct Round<'a, P> {
+    guard: &'a Guard,
+    store: &'a P,
+    asks: &'a [Ask],
+    now: Timestamp,
+    decided: Vec<Option<Admission>>,
+    told: Told,
+}
+
+impl Guard {
+    /// Decides which of these may be sent at `now`.
+    pub async fn admit<P: Protection>(
+        &self,
+        store: &P,
+        asks: &[Ask],
+        now: Timestamp,
+        rng: &mut (dyn Rng + Send),
+    ) -> Admitted {
+        if asks.is_empty() {
+            return Admitted::default();
+        }
+        let origins = distinct(asks.iter().map(|ask| ask.origin.clone()));
+        let tenants = distinct(asks.iter().map(|ask| ask.tenant.clone()));
+        let limits = origins.iter().cloned().map(Limited::Origin);
+        let limits: Vec<Limited> = limits.chain(tenants.into_iter().map(Limited::Tenant)).collect();
+        let errors = self.refresh(store, &origins, &limits, now).await.into_iter().collect();
+        let decided = vec![None; asks.len()];
+        let told = Told { errors, ..Told::default() };
+        let mut round = Round { guard: self, store, asks, now, decided, told };
+        let order = in_order(asks);
+        if self.settings.judges {
+            round.ask_breakers(&origins, &order, rng).await;
+        }
+        let held = round.ask_buckets(&order, rng).await;
+        let Round { decided, mut told, .. } = round;
+        if self.settings.judges && !held.is_empty() {
+            self.tell(store, &held, now, rng, &mut told).await;
+        }
+        let go = Admission::Go { at: now, probe: false };
+        Admitted { admissions: decided.into_iter().map(|it| it.unwrap_or(go)).collect(), told }
+    }
+}
+
+fn distinct<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut all: Vec<T> = all.collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// Who asks first: the urgent, then tenants in turn, then whose end is near.
+fn in_order(asks: &[Ask]) -> Vec<usize> {
+    let mut by_deadline: Vec<usize> = (0..asks.len()).collect();
+    by_deadline.sort_by_key(|at| (asks[*at].rank, asks[*at].deadline.at()));
+    let mut turns: HashMap<(&Tenant, Rank), usize> = HashMap::new();
+    let mut order: Vec<(Rank, usize, Timestamp, usize)> = by_deadline
+        .into_iter()
+        .map(|at| {
+            let ask = &asks[at];
+            let turn = turns.entry((&ask.tenant, ask.rank)).or_default();
+            *turn += 1;
+            (ask.rank, *turn, ask.deadline.at(), at)
+        })
+        .collect();
+    order.sort();
+    order.into_iter().map(|(_, _, _, at)| at).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redial_core::time::Ttl;
+
+    #[test]
+    fn the_urgent_ask_first_then_tenants_in_turn_then_whose_end_is_near() {
+        let ask = |tenant: &str, rank, ttl| Ask {
+            origin: Origin::parse("https://push.example").expect("valid"),
+            tenant: Tenant::parse(tenant).expect("valid"),
+            endpoint: None,
+            rank,
+            is_retry: false,
+            is_last: false,
+            deadline: Ttl::from_secs(ttl).deadline_from(Timestamp::default()),
+        };
+        let asks = [
+            ask("loud", Rank::Middle, 100),
+            ask("loud", Rank::Middle, 50),
+            ask("loud", Rank::Middle, 200),
+            ask("quiet", Rank::Middle, 900),
+            ask("loud", Rank::First, 900),
+        ];
+        assert_eq!(in_order(&asks), [4, 1, 3, 0, 2]);
+    }
+}

@@ -1,0 +1,277 @@
+//! What one worker knows of what all share, and for how long it believes it.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::ports::{Limited, PortError, Protection};
+use redial_core::endpoint::Origin;
+use redial_core::identity::Tenant;
+use redial_core::protection::breaker::{Cooldowns, FAST, FAST_FROM_SECS, Phase, SLOW};
+use redial_core::protection::count::Count;
+use redial_core::protection::lease::{Block, Bucket};
+use redial_core::protection::origin::OriginState;
+use redial_core::protection::window::Window;
+use redial_core::rate::Rate;
+use redial_core::time::Timestamp;
+
+/// Over how many counters an origin's counts are spread: a thousand workers a second are 63 writes a second to each.
+pub const COUNTERS: u16 = 16;
+
+/// Of how many origins, limits and buckets a worker knows something; beyond it, the oldest knowledge goes.
+const MOST: usize = 8192;
+
+/// What the operator has set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// Whether origins are judged by what they answer: breaker, pace and retry budget. Limits that someone has set hold
+    /// without it.
+    pub judges: bool,
+    /// How long breakers stay open.
+    pub cooldowns: Cooldowns,
+    /// How long an origin's state is believed.
+    pub state_max_age: Duration,
+    /// How long a limit is believed.
+    pub limit_max_age: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            judges: true,
+            cooldowns: Cooldowns::default(),
+            state_max_age: Duration::from_millis(1_500),
+            limit_max_age: Duration::from_secs(30),
+        }
+    }
+}
+
+/// A breaker went from one phase to another, and this worker wrote it so: it is told once.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Transition {
+    /// Whose breaker.
+    pub origin: Origin,
+    /// From.
+    pub from: Phase,
+    /// To.
+    pub to: Phase,
+    /// The attempts of five minutes that it was judged by.
+    pub count: Count,
+}
+
+/// One worker's part in the protection of origins.
+#[derive(Debug)]
+pub struct Guard {
+    pub(super) settings: Settings,
+    /// This worker's number: which counters it adds to, and which parts of buckets it asks.
+    pub(super) number: u32,
+    known: Mutex<Known>,
+}
+
+/// What it knows.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    pub(super) origins: HashMap<Origin, KnownOrigin>,
+    pub(super) limits: HashMap<Limited, (Option<Rate>, Timestamp)>,
+    pub(super) blocks: HashMap<String, HeldBlock>,
+    /// Whose messages found a bucket empty, and when last.
+    pub(super) turned_away: HashMap<(Bucket, Tenant), Timestamp>,
+}
+
+/// What it knows of an origin.
+#[derive(Debug)]
+pub(super) struct KnownOrigin {
+    pub(super) state: OriginState,
+    pub(super) version: u64,
+    /// When it was read; none: never.
+    pub(super) read_at: Option<Timestamp>,
+    /// What it counted in the last three seconds: nobody need tell it that.
+    pub(super) own: Window,
+    /// What it counted and has not told.
+    pub(super) untold: Window,
+    /// When it last told.
+    pub(super) told_at: Timestamp,
+    /// The end of the cooldown for which too many wait to be lined up: they are spread over the longest time.
+    pub(super) crowded: Option<Timestamp>,
+    /// The last Retry-After that came with a 429, and when.
+    pub(super) retry_after: Option<(Duration, Timestamp)>,
+}
+
+impl Default for KnownOrigin {
+    fn default() -> Self {
+        Self {
+            state: OriginState::default(),
+            version: 0,
+            read_at: None,
+            own: Window::new(FAST_FROM_SECS, FAST.grain_secs),
+            untold: Window::new(SLOW.within_secs, SLOW.grain_secs),
+            told_at: Timestamp::default(),
+            crowded: None,
+            retry_after: None,
+        }
+    }
+}
+
+/// A part of a bucket, as a worker deals with it.
+#[derive(Debug, Default)]
+pub(super) struct HeldBlock {
+    pub(super) block: Option<Block>,
+    /// Until when it need not be asked: it was empty.
+    pub(super) empty_until: Timestamp,
+    /// From when slots were free, when it was empty last.
+    pub(super) free_from: Timestamp,
+    /// How often it was empty since the last block.
+    pub(super) empties: u32,
+    /// How many slots were used in the second that began then: the next block is as large.
+    pub(super) used: (Timestamp, u32),
+}
+
+impl Guard {
+    /// Of a worker of that number: any, as long as workers' are evenly spread.
+    pub fn new(settings: Settings, number: u32) -> Self {
+        Self { settings, number, known: Mutex::default() }
+    }
+
+    /// Which counters it adds to.
+    pub(super) fn counter(&self) -> u16 {
+        u16::try_from(self.number % u32::from(COUNTERS)).expect("invariant: a remainder is smaller")
+    }
+
+    pub(super) fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads what is no longer believed of these. Where that fails, what was known holds for another while.
+    pub(super) async fn refresh<P: Protection>(
+        &self,
+        store: &P,
+        origins: &[Origin],
+        limits: &[Limited],
+        now: Timestamp,
+    ) -> Option<PortError> {
+        let (origins, limits) = self.known().stale(origins, limits, &self.settings, now);
+        if origins.is_empty() && limits.is_empty() {
+            return None;
+        }
+        let read = store.read(origins.clone(), limits.clone()).await;
+        let mut known = self.known();
+        known.forget_some();
+        match read {
+            Ok((states, rates)) => {
+                for (origin, stored) in origins.into_iter().zip(states) {
+                    let it = known.origins.entry(origin).or_default();
+                    // What this worker wrote itself may not be readable yet.
+                    if stored.version >= it.version {
+                        it.learn(stored.state, stored.version, now);
+                    } else {
+                        it.read_at = Some(now);
+                    }
+                }
+                for (limit, rate) in limits.into_iter().zip(rates) {
+                    known.limits.insert(limit, (rate, now));
+                }
+                None
+            }
+            Err(error) => {
+                for origin in origins {
+                    known.origins.entry(origin).or_default().read_at = Some(now);
+                }
+                for limit in limits {
+                    known.limits.entry(limit).or_insert((None, now)).1 = now;
+                }
+                Some(error)
+            }
+        }
+    }
+
+    /// Exchanges an origin's state for what `change` makes of it as it is now, until nobody came between, or it was tried
+    /// often enough. `change` answers `None` where there is nothing to change.
+    pub(super) async fn change<P: Protection, T>(
+        &self,
+        store: &P,
+        origin: &Origin,
+        now: Timestamp,
+        mut change: impl FnMut(&mut OriginState, Count) -> Option<T>,
+    ) -> Result<Option<(T, Option<Transition>)>, PortError> {
+        const TRIES: usize = 5;
+        for _ in 0..TRIES {
+            let (stored, sum) = store.look(origin).await?;
+            let mut state = stored.state.clone();
+            let changed = change(&mut state, sum);
+            let Some(changed) = changed else {
+                self.knows(origin, stored.state, stored.version, now);
+                return Ok(None);
+            };
+            if store.exchange(origin, stored.version, state.clone(), now).await? {
+                let transition = Transition::between(origin, &stored.state, &state, now);
+                self.knows(origin, state, stored.version + 1, now);
+                return Ok(Some((changed, transition)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn knows(&self, origin: &Origin, state: OriginState, version: u64, now: Timestamp) {
+        let mut known = self.known();
+        known.origins.entry(origin.clone()).or_default().learn(state, version, now);
+    }
+}
+
+impl KnownOrigin {
+    fn learn(&mut self, state: OriginState, version: u64, now: Timestamp) {
+        if state.epoch() != self.state.epoch() {
+            // Counting began anew since: what was counted before is no news.
+            self.own.take(now);
+            self.untold.take(now);
+        }
+        (self.state, self.version, self.read_at) = (state, version, Some(now));
+    }
+}
+
+impl Transition {
+    /// What changed between two states, if the phase did. What time alone changed is told with the next change.
+    fn between(origin: &Origin, before: &OriginState, after: &OriginState, now: Timestamp) -> Option<Self> {
+        let (from, to) = (before.breaker().phase_then(), after.breaker().phase_then());
+        let count = if before.epoch() == after.epoch() {
+            before.five_minutes(now).with_older()
+        } else {
+            after.judged()
+        };
+        (from.label() != to.label()).then(|| Self { origin: origin.clone(), from, to, count })
+    }
+}
+
+impl Known {
+    fn stale(
+        &self,
+        origins: &[Origin],
+        limits: &[Limited],
+        settings: &Settings,
+        now: Timestamp,
+    ) -> (Vec<Origin>, Vec<Limited>) {
+        let old = |read_at: Timestamp, max_age| now.since(read_at) >= max_age;
+        let origins = origins.iter().filter(|origin| {
+            let read_at = self.origins.get(origin).and_then(|it| it.read_at);
+            settings.judges && read_at.is_none_or(|at| old(at, settings.state_max_age))
+        });
+        let limits = limits.iter().filter(|limit| {
+            self.limits.get(limit).is_none_or(|(_, read_at)| old(*read_at, settings.limit_max_age))
+        });
+        (origins.cloned().collect(), limits.cloned().collect())
+    }
+
+    fn forget_some(&mut self) {
+        if self.origins.len() > MOST {
+            self.origins.clear();
+        }
+        if self.limits.len() > MOST {
+            self.limits.clear();
+        }
+        if self.blocks.len() > MOST {
+            self.blocks.clear();
+        }
+        if self.turned_away.len() > MOST {
+            self.turned_away.clear();
+        }
+    }
+}

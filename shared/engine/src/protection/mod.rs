@@ -1,0 +1,12 @@
+//! One worker's part in protecting origins: what it admits, what it learns, and what it shares.
+//!
+//! The values that this is decided on are in [`redial_core::protection`]. A store that fails stops nothing: a worker goes on with
+//! what it knows, for protection must not lose what it protects.
+
+mod admit;
+mod guard;
+mod told;
+
+pub use admit::{Admission, Ask, EndpointLimit};
+pub use guard::{COUNTERS, Guard, Settings, Transition};
+pub use told::{Seen, Told};

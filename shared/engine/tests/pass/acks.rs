@@ -1,0 +1,197 @@
+//! Messages that ask for acknowledgements: what their browsers get, and what becomes of what they tell.
+
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use redial_core::access::AckToken;
+use redial_core::ack::AckEvent;
+use redial_core::ledger::State;
+use redial_core::metric::Metric;
+use redial_core::reason::Reason;
+use redial_core::time::Timestamp;
+use redial_engine::acks::take;
+use redial_engine::ports::{Acknowledged, Clock as _, Deliveries as _};
+use redial_testkit::memory::sender::answered;
+use serde_json::{Value, json};
+
+use crate::universe::Universe;
+
+const WITH_ACKS: &str = r#","acks":true,"ttl":600"#;
+
+/// What was posted to where the browser of an id is.
+fn posted(universe: &Universe, id: &str) -> Vec<Vec<u8>> {
+    let state = universe.world.state();
+    let to = Universe::endpoint(id);
+    state.sent.iter().filter(|push| push.endpoint == to).map(|push| push.payload.clone()).collect()
+}
+
+fn token_of(plaintext: &[u8]) -> String {
+    let envelope: Value = serde_json::from_slice(plaintext).expect("JSON");
+    envelope["ack"].as_str().expect("a text").to_owned()
+}
+
+/// A message with acknowledgements that is sent at the third attempt.
+fn sent_on_retry() -> Universe {
+    let mut universe = Universe::new();
+    universe.subscribe("m");
+    universe.world.state().answers.insert(Universe::endpoint("m"), vec![answered(503), answered(429)]);
+    universe.produce(&Universe::message("m", WITH_ACKS));
+    universe.run();
+    assert_eq!(universe.state_of("m"), Some(State::Sent));
+    universe
+}
+
+#[test]
+fn every_attempt_carries_the_same_envelope_whose_token_is_the_delivery_s() {
+    let produced = Universe::new().world.now();
+    let universe = sent_on_retry();
+    let pushes = posted(&universe, "m");
+    assert_eq!(pushes.len(), 3);
+    assert!(pushes.iter().all(|push| *push == pushes[0]));
+
+    let token = token_of(&pushes[0]);
+    let text = format!(r#"{{"redial":1,"id":"m","ack":"{token}","payload":"hello m"}}"#);
+    assert_eq!(String::from_utf8_lossy(&pushes[0]), text);
+    let AckToken { tenant, delivery, expires_at } =
+        Universe::token_keys().read_ack(&token, universe.world.now()).expect("it is good");
+    assert_eq!((tenant, delivery), (Universe::key("m").tenant, Universe::key("m").id));
+    assert_eq!(expires_at, produced.plus(Duration::from_secs(600 + 7 * 86_400)));
+}
+
+#[test]
+fn without_acknowledgements_the_payload_is_the_producer_s() {
+    for rest in ["", r#","acks":false"#] {
+        let mut universe = Universe::new();
+        universe.subscribe("m");
+        universe.produce(&Universe::message("m", rest));
+        universe.run();
+        assert_eq!(posted(&universe, "m"), [b"hello m"]);
+    }
+}
+
+#[test]
+fn a_wait_and_a_replay_keep_the_token() {
+    let mut universe = Universe::new();
+    universe.subscribe("m");
+    // Parked in between, for longer than a queue can hold it back.
+    let retry = r#","acks":true,"ttl":86400,"retry":{"retry_delays":[7200],"jitter":"none"}"#;
+    universe.world.state().answers.insert(Universe::endpoint("m"), vec![answered(503), answered(503)]);
+    universe.produce(&Universe::message("m", retry));
+    universe.run();
+    assert_eq!(universe.state_of("m"), Some(State::Failed));
+    let body = universe.world.state().bodies.values().next().expect("its body is kept").body.clone();
+    let mut again: Value = serde_json::from_str(&body).expect("JSON");
+    again["lineage"] = json!(1);
+    again["retry_count"] = json!(0);
+    again.as_object_mut().expect("an object").remove("not_before");
+    universe.produce_retry(&again.to_string());
+    universe.run();
+    assert_eq!(universe.state_of("m"), Some(State::Sent));
+    let pushes = posted(&universe, "m");
+    assert_eq!(pushes.len(), 3);
+    assert!(pushes.iter().all(|push| *push == pushes[0]));
+}
+
+#[test]
+fn a_stored_webhook_gets_the_producer_s_payload() {
+    let mut universe = Universe::new();
+    universe.subscribe_hook("m");
+    universe.produce(&Universe::message("m", r#","acks":true"#));
+    universe.run();
+    assert_eq!(universe.state_of("m"), Some(State::Sent));
+    assert_eq!(universe.world.state().webhooks[0].body, b"hello m");
+}
+
+#[test]
+fn an_envelope_that_no_push_carries_is_a_dead_letter_that_says_what_it_takes() {
+    let of = |bytes: usize, rest: &str| {
+        let mut universe = Universe::new();
+        universe.subscribe("m");
+        let payload = "x".repeat(bytes);
+        universe.produce(&format!(
+            r#"{{"tenant":"acme","id":"m","to":{{"subscription":"m"}},"payload":"{payload}"{rest}}}"#
+        ));
+        universe.run();
+        let detail =
+            universe.world.state().described.values().next().and_then(|described| described.detail.clone());
+        (universe.entry("m").and_then(|entry| entry.reason), detail)
+    };
+    let overhead = 81;
+    assert_eq!(of(3993 - overhead - 2, WITH_ACKS), (None, None));
+    assert_eq!(
+        of(3993 - overhead - 1, WITH_ACKS),
+        (
+            Some(Reason::PayloadTooLarge),
+            Some(
+                "payload: 3913 bytes in an envelope for acknowledgements that takes 81 more, and web push carries at \
+                 most 3993"
+                    .to_owned()
+            )
+        )
+    );
+    assert_eq!(
+        of(3994, ""),
+        (
+            Some(Reason::PayloadTooLarge),
+            Some("payload: 3994 bytes, and web push carries at most 3993".to_owned())
+        )
+    );
+}
+
+/// The browser of a delivery tells of it.
+fn tell(universe: &Universe, id: &str, event: AckEvent) -> Acknowledged {
+    let key = Universe::key(id);
+    let told = take(&universe.world, &key, event, universe.world.now());
+    told.now_or_never().expect("nothing kills it").expect("nothing fails")
+}
+
+fn noted(universe: &Universe, id: &str) -> Vec<(AckEvent, Timestamp)> {
+    let key = Universe::key(id);
+    let found = universe.world.find(&key).now_or_never();
+    found.expect("nothing kills it").expect("nothing fails").expect("it is known").acknowledged
+}
+
+fn counted(universe: &Universe, metric: Metric) -> u64 {
+    universe.world.state().counts.get(&metric).copied().unwrap_or_default()
+}
+
+#[test]
+fn what_is_told_in_any_order_again_or_late_is_noted_once_and_counted_apart() {
+    for has_events in [false, true] {
+        let mut universe = sent_on_retry();
+        universe.world.state().has_events = has_events;
+        let clicked_at = universe.world.now();
+        assert_eq!(tell(&universe, "m", AckEvent::Clicked), Acknowledged::First);
+        universe.world.pass(Duration::from_secs(1));
+        let displayed_at = universe.world.now();
+        assert_eq!(tell(&universe, "m", AckEvent::Displayed), Acknowledged::First);
+        universe.world.pass(Duration::from_secs(5 * 86_400));
+        assert_eq!(tell(&universe, "m", AckEvent::Clicked), Acknowledged::Again);
+        let closed_at = universe.world.now();
+        assert_eq!(tell(&universe, "m", AckEvent::Closed), Acknowledged::First);
+        assert_eq!(tell(&universe, "forgotten", AckEvent::Displayed), Acknowledged::Unknown);
+
+        assert_eq!(
+            noted(&universe, "m"),
+            [
+                (AckEvent::Displayed, displayed_at),
+                (AckEvent::Clicked, clicked_at),
+                (AckEvent::Closed, closed_at)
+            ]
+        );
+        assert_eq!(universe.state_of("m"), Some(State::Sent), "a state is never changed by it");
+        for (metric, times) in [
+            (Metric::Displayed, 1),
+            (Metric::Clicked, 1),
+            (Metric::Closed, 1),
+            (Metric::AcksRepeated, 1),
+            (Metric::AcksUnknown, 1),
+        ] {
+            assert_eq!(counted(&universe, metric), times, "{metric:?}");
+        }
+        universe.run();
+        let told: Vec<_> =
+            universe.events.iter().filter_map(|event| event["state"].as_str().map(str::to_owned)).collect();
+        assert_eq!(told, if has_events { vec!["clicked", "displayed", "closed"] } else { Vec::new() });
+    }
+}

@@ -1,0 +1,338 @@
+//! An id that is used again is another message: it has a run of its own, whatever is still there of the earlier one, while every
+//! hand-off of one message has the same run.
+
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom as _;
+use rand::{RngExt as _, SeedableRng as _};
+use redial_core::audience::{Expansion, RecipientRef, Run, RunKey};
+use redial_core::body::Body;
+use redial_core::identity::SubscriptionId;
+use redial_core::lane::Lane;
+use redial_core::ledger::{DEDUPE_WINDOW, State};
+use redial_core::route::DelaySeconds;
+use redial_core::time::Timestamp;
+use redial_engine::ports::Clock;
+use redial_testkit::memory::{Death, Row};
+
+use crate::audiences::{current_run, delivery, message, readers, tags};
+use crate::universe::Universe;
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+fn posts(universe: &Universe, readers: usize) -> Vec<usize> {
+    (0..readers).map(|n| universe.posts_to(&format!("s{n}"))).collect()
+}
+
+/// What moves a part of a run on.
+fn parts(run: &RunKey) -> Vec<String> {
+    let body = |part: Expansion| part.outgoing(Lane::Transactional, DelaySeconds::ZERO).body;
+    Expansion::all(run.clone()).map(body).collect()
+}
+
+/// What goes to a recipient of a run.
+fn copy(run: &RunKey, subscription: &str, first_sent: Timestamp) -> String {
+    let to = RecipientRef::new(run, SubscriptionId::parse(subscription).expect("valid"));
+    let (id, run, sent) = (to.id, &run.id, first_sent.as_ms());
+    format!(
+        r#"{{"tenant":"acme","id":"{id}","audience":"{run}","recipient":"{subscription}","retry_count":0,"original_timestamp":{sent}}}"#
+    )
+}
+
+/// Deletes all rows that have expired but those.
+fn delete_expired(universe: &Universe, but: impl Fn(&Row) -> bool) {
+    let mut state = universe.world.state();
+    for row in state.expired() {
+        if !but(&row) {
+            state.delete(&row);
+        }
+    }
+}
+
+/// A run of the message that the previous release opened now.
+fn opened_by_the_previous_release(universe: &Universe) -> RunKey {
+    let (now, key) = (universe.world.now(), RunKey::without_opening(&Universe::key("n1")));
+    let travel = format!(r#","retry_count":0,"original_timestamp":{}"#, now.as_ms());
+    let run = Run {
+        key: key.clone(),
+        message: Universe::key("n1").id,
+        lane: Lane::Transactional,
+        body: Body::new(message(&travel)),
+        opened_at: now,
+        kept_until: now.plus(DEDUPE_WINDOW),
+        cancelled_at: None,
+    };
+    universe.world.state().runs.insert(key.clone(), run);
+    key
+}
+
+#[test]
+fn an_id_used_again_after_the_dedupe_window_reaches_everybody() {
+    // DynamoDB deletes late: all of the rows that have expired are gone, or all but one kind, or none.
+    let kinds: [fn(&Row) -> bool; 5] = [
+        |_| false,
+        |row| matches!(row, Row::Entry(_)),
+        |row| matches!(row, Row::Run(_)),
+        |row| matches!(row, Row::Part(..)),
+        |_| true,
+    ];
+    for (n, still_there) in kinds.into_iter().enumerate() {
+        let mut universe = Universe::new();
+        readers(&universe, 20);
+        for times in 1..=3 {
+            universe.produce(&message(""));
+            universe.run();
+            assert_eq!(posts(&universe, 20), [times; 20], "{n}");
+            assert_eq!(universe.state_of("n1"), Some(State::Expanded));
+            assert_eq!(delivery(&universe, "s0"), Some((State::Sent, None)), "{n}");
+            universe.world.pass(DEDUPE_WINDOW + DAY);
+            delete_expired(&universe, still_there);
+        }
+    }
+}
+
+#[test]
+fn an_id_used_again_may_have_another_content() {
+    let mut universe = Universe::new();
+    readers(&universe, 3);
+    for payload in ["hello", "goodbye"] {
+        universe.produce(&message("").replace("hello", payload));
+        universe.run();
+        universe.world.pass(DEDUPE_WINDOW + DAY);
+    }
+    let state = universe.world.state();
+    let last: Vec<_> = state.sent.iter().rev().take(3).map(|push| push.payload.as_slice()).collect();
+    assert_eq!(last, [b"goodbye"; 3]);
+    assert!(state.dead_letters.is_empty(), "{:?}", state.dead_letters);
+}
+
+#[test]
+fn killed_at_any_effect_an_id_used_again_reaches_everybody_once_more() {
+    let whole = |death| {
+        let mut universe = Universe::new();
+        readers(&universe, 3);
+        universe.produce(&message(""));
+        universe.run();
+        universe.world.pass(DEDUPE_WINDOW + DAY);
+        universe.world.revive();
+        universe.world.state().death = death;
+        universe.produce(&message(""));
+        universe.run();
+        universe
+    };
+    let trace = whole(None).world.state().trace.clone();
+    for n in 1..=trace.len() {
+        for death in [Death::Before(n), Death::After(n)] {
+            let universe = whole(Some(death));
+            let made = match death {
+                Death::Before(_) => &trace[..n - 1],
+                Death::After(_) => &trace[..n],
+            };
+            let may_repeat = made.iter().rfind(|name| matches!(**name, "post" | "record")) == Some(&"post");
+            for posts in posts(&universe, 3) {
+                assert!(
+                    posts == 2 || may_repeat && posts == 3,
+                    "{posts} posts, {death:?} ({})",
+                    trace[n - 1]
+                );
+            }
+            assert_eq!(universe.world.state().runs.len(), 2, "{death:?} ({})", trace[n - 1]);
+        }
+    }
+}
+
+/// A message whose worker died when its claim was written, 5 s ago.
+fn claimed_and_not_handed_off() -> (Universe, String, Timestamp) {
+    let mut universe = Universe::new();
+    readers(&universe, 3);
+    let id = universe.produce(&message(""));
+    let claim = {
+        let mut rehearsal = Universe::new();
+        rehearsal.produce(&message(""));
+        rehearsal.run();
+        rehearsal.world.state().trace.iter().position(|name| *name == "claim").expect("it claims") + 1
+    };
+    universe.world.state().death = Some(Death::After(claim));
+    let incoming = universe.incoming_of(&id);
+    assert_eq!(universe.invoke_until_death(vec![incoming]), None);
+    let claimed_at = universe.entry("n1").expect("claimed").updated_at;
+    universe.world.revive();
+    universe.world.pass(Duration::from_secs(5));
+    (universe, id, claimed_at)
+}
+
+#[test]
+fn every_hand_off_of_a_message_opens_the_same_run() {
+    let (mut universe, id, claimed_at) = claimed_and_not_handed_off();
+    for _ in 0..3 {
+        let incoming = universe.incoming_of(&id);
+        assert!(universe.invoke_with(vec![incoming]).is_empty());
+        universe.world.pass(Duration::from_secs(5));
+    }
+    universe.run();
+    let opened: Vec<_> = universe.world.state().runs.values().map(|run| run.opened_at).collect();
+    assert_eq!(opened, [claimed_at]);
+    assert_eq!(posts(&universe, 3), [1; 3]);
+}
+
+#[test]
+fn a_claim_whose_answer_was_lost_opens_the_same_run() {
+    let (mut universe, id, claimed_at) = claimed_and_not_handed_off();
+    let incoming = universe.incoming_of(&id);
+    assert_eq!(universe.invoke_again(vec![incoming]), Some(Vec::new()));
+    universe.world.pass(Duration::from_secs(5));
+    let incoming = universe.incoming_of(&id);
+    assert!(universe.invoke_with(vec![incoming]).is_empty());
+    universe.run();
+    let opened: Vec<_> = universe.world.state().runs.values().map(|run| run.opened_at).collect();
+    assert_eq!(opened, [claimed_at]);
+    assert_eq!(posts(&universe, 3), [1; 3]);
+}
+
+#[test]
+fn what_the_previous_release_left_under_way_arrives_once() {
+    let mut universe = Universe::new();
+    readers(&universe, 12);
+    let (run, now) = (opened_by_the_previous_release(&universe), universe.world.now());
+    assert_eq!(run.id.as_str(), "n1");
+    for reader in ["s0", "s1"] {
+        universe.produce_retry(&copy(&run, reader, now));
+    }
+    for part in parts(&run) {
+        assert!(part.contains(r#""expand":"n1""#), "{part}");
+        universe.produce_retry(&part);
+    }
+    universe.run();
+    assert_eq!(posts(&universe, 12), [1; 12]);
+}
+
+#[test]
+fn a_run_that_the_previous_release_opened_is_not_opened_again() {
+    let (mut universe, _, _) = claimed_and_not_handed_off();
+    let run = opened_by_the_previous_release(&universe);
+    universe.produce_retry(&copy(&run, "s0", universe.world.now()));
+    universe.run();
+    assert_eq!(posts(&universe, 3), [1; 3]);
+    assert_eq!(universe.world.state().runs.keys().collect::<Vec<_>>(), [&run]);
+}
+
+#[test]
+fn an_earlier_run_of_the_previous_release_does_not_stand_in_for_a_new_one() {
+    let mut universe = Universe::new();
+    readers(&universe, 3);
+    let earlier = opened_by_the_previous_release(&universe);
+    universe.world.pass(Duration::from_secs(60));
+    universe.produce(&message(""));
+    universe.run();
+    assert_ne!(current_run(&universe), earlier);
+    assert_eq!(posts(&universe, 3), [1; 3]);
+}
+
+#[test]
+fn a_copy_held_back_beyond_the_dedupe_window_is_dropped() {
+    let mut universe = Universe::new();
+    readers(&universe, 2);
+    let sent = universe.world.now();
+    universe.produce(&message(r#","ttl":2419200"#));
+    universe.run();
+    let run = current_run(&universe);
+    for _ in 0..28 {
+        universe.world.pass(DAY);
+        delete_expired(&universe, |_| false);
+        universe.produce_retry(&copy(&run, "s0", sent));
+        universe.produce_retry(&parts(&run)[3]);
+        universe.run();
+    }
+    assert_eq!(posts(&universe, 2), [1; 2]);
+}
+
+#[test]
+fn a_message_without_a_ttl_to_speak_of_is_not_walked_again_once_it_is_forgotten() {
+    let mut universe = Universe::new();
+    readers(&universe, 3);
+    universe.produce(&message(r#","ttl":0"#));
+    universe.run();
+    let run = current_run(&universe);
+    universe.world.pass(DEDUPE_WINDOW + DAY);
+    // The run's own row is the last one that is still there.
+    delete_expired(&universe, |row| matches!(row, Row::Run(_)));
+    parts(&run).iter().for_each(|part| {
+        universe.produce_retry(part);
+    });
+    universe.run();
+    assert_eq!(posts(&universe, 3), [1; 3]);
+}
+
+/// Over six weeks copies of all that travels come again, rows that have expired are deleted one by one in any order, and other
+/// readers come and go; on some day after its dedupe window the id is used again.
+#[test]
+fn whatever_order_expired_rows_are_deleted_in_each_gets_a_message_once() {
+    const READERS: usize = 5;
+    for seed in 0..60 {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let mut universe = Universe::new();
+        readers(&universe, READERS);
+        let again_on = rng.random_range(16..35);
+        let mut times = 0;
+        let mut copies = Vec::new();
+        for day in 0..42 {
+            if day == 0 || day == again_on {
+                times += 1;
+                let sent = universe.world.now();
+                universe.produce(&message(r#","ttl":1728000"#));
+                let first = rng.random_range(1..40);
+                universe.world.revive();
+                universe.world.state().death = Some(Death::After(first));
+                universe.run();
+                let run = current_run(&universe);
+                copies.extend(parts(&run));
+                copies.extend((0..READERS).map(|n| copy(&run, &format!("s{n}"), sent)));
+            }
+            let mut expired = universe.world.state().expired();
+            while rng.random_bool(0.5)
+                && let Some(row) = expired.choose(&mut rng).cloned()
+            {
+                expired.retain(|other| *other != row);
+                universe.world.state().delete(&row);
+            }
+            let news = if rng.random_bool(0.5) { tags(&["news"]) } else { tags(&[]) };
+            universe.amend("other", |it| it.tags = news);
+            for _ in 0..3 {
+                universe.produce_retry(copies.choose(&mut rng).expect("there are some"));
+            }
+            universe.run();
+            for (n, posts) in posts(&universe, READERS).into_iter().enumerate() {
+                // Its worker may have died between the POST and its record.
+                let in_doubt = universe.world.state().ledger.values().any(|entry| entry.in_doubt);
+                assert!(
+                    posts == times || in_doubt && posts <= 2 * times,
+                    "seed {seed}, day {day}: s{n} {posts}"
+                );
+            }
+            universe.world.pass(DAY);
+        }
+        assert_eq!(times, 2);
+    }
+}
+
+#[test]
+fn what_refers_to_a_run_of_another_release_comes_back() {
+    let mut universe = Universe::new();
+    readers(&universe, 3);
+    let (run, now) = (opened_by_the_previous_release(&universe), universe.world.now());
+    let readable = universe.world.state().runs[&run].body.clone();
+    let later = Body::new(readable.expose().replace("{\"tenant\"", "{\"of_a_later_release\":1,\"tenant\""));
+    universe.world.state().runs.get_mut(&run).expect("opened").body = later;
+    let mut bodies = parts(&run);
+    bodies.push(copy(&run, "s0", now));
+    for body in bodies {
+        let id = universe.produce_retry(&body);
+        let incoming = universe.incoming_of(&id);
+        assert_eq!(universe.invoke_with(vec![incoming]), [id], "{body}");
+        assert!(universe.try_poison(&body).is_err() || body.contains("expand"), "{body}");
+    }
+    universe.world.state().runs.get_mut(&run).expect("opened").body = readable;
+    universe.run();
+    assert_eq!(posts(&universe, 3), [1; 3]);
+}
