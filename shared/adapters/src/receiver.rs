@@ -134,25 +134,17 @@ impl Drop for Receiver {
     }
 }
 
-/// A client of a DynamoDB that listens at that port, which tries nothing twice.
-pub(crate) fn dynamodb_at(port: u16) -> aws_sdk_dynamodb::Client {
-    aws_sdk_dynamodb::Client::new(&sdk_at(port))
-}
-
-/// A client of an SQS that listens at that port, which tries nothing twice.
+/// A client of an SQS that listens at that port; it retries nothing.
 pub(crate) fn sqs_at(port: u16) -> aws_sdk_sqs::Client {
-    aws_sdk_sqs::Client::new(&sdk_at(port))
-}
-
-fn sdk_at(port: u16) -> SdkConfig {
-    SdkConfig::builder()
+    let sdk = SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("eu-central-1"))
         .credentials_provider(SharedCredentialsProvider::new(Credentials::for_tests()))
         .endpoint_url(format!("http://127.0.0.1:{port}"))
         .http_client(http_client(None).expect("a client"))
         .retry_config(RetryConfig::disabled())
-        .build()
+        .build();
+    aws_sdk_sqs::Client::new(&sdk)
 }
 
 /// Answers all requests of one connection.
