@@ -124,8 +124,8 @@ fn letters(of: &LetterKey, items: &[Item]) -> Vec<Letter> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::reference;
     use super::*;
-    use crate::dead_letters_dynamo::described::tests::reference;
     use crate::table::attributes::item;
 
     #[test]

@@ -16,6 +16,8 @@ mod bodies;
 mod described;
 mod letters;
 mod tenants;
+#[cfg(test)]
+mod tests;
 mod walk;
 
 use redial_core::dead_letter::Reference;

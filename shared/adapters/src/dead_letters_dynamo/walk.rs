@@ -178,8 +178,8 @@ impl Partition {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::reference;
     use super::*;
-    use crate::dead_letters_dynamo::described::tests::reference;
 
     fn position(tenant: &str, id: &str, at: i64) -> Position {
         let reference = reference(tenant, id, at);
