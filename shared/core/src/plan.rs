@@ -29,11 +29,9 @@ pub enum Plan {
     FailedNoRetries(Reason),
     /// Done, failed: a dead letter.
     DeadLetter(Reason),
-    /// Another attempt.
     Retry {
         /// Not before this.
         not_before: Timestamp,
-        /// Why.
         reason: Reason,
         /// Whether this attempt may have arrived all the same.
         in_doubt: bool,
@@ -48,7 +46,6 @@ pub enum Plan {
 }
 
 impl Plan {
-    /// Its name in logs.
     pub const fn label(&self) -> &'static str {
         match self {
             Self::Sent => "sent",
@@ -77,7 +74,6 @@ impl Plan {
 }
 
 impl Plan {
-    /// When the delivery goes on, if it does.
     pub const fn not_before(&self) -> Option<Timestamp> {
         match self {
             Self::Retry { not_before, .. } | Self::Defer { not_before } => Some(*not_before),
@@ -94,19 +90,13 @@ impl Plan {
 /// What is known of a delivery when its next step is planned.
 #[derive(Clone, Copy, Debug)]
 pub struct Situation<'a> {
-    /// Its policy.
     pub policy: &'a Policy,
-    /// The attempt that was just made.
     pub attempt: Attempt,
-    /// Its whole TTL.
     pub ttl: Ttl,
-    /// When that is over.
     pub deadline: Deadline,
-    /// Now.
     pub now: Timestamp,
 }
 
-/// Plans what follows a verdict.
 pub fn after(verdict: &Verdict, situation: &Situation<'_>, rng: &mut dyn Rng) -> Plan {
     match verdict {
         Verdict::Sent => Plan::Sent,
