@@ -9,12 +9,10 @@ use std::{error::Error, process::ExitCode};
 
 use crate::terminal::say;
 
-/// Why a command ends early.
 #[derive(Debug)]
 pub enum Failure {
     /// What was given cannot be used: one line for everything that is wrong with it.
     Input(Vec<String>),
-    /// Something failed.
     Failed(Box<dyn Error>),
     /// The command has told it all itself.
     Told,

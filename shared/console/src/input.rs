@@ -24,7 +24,6 @@ pub trait Rereadable: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send> Rereadable for T {}
 
-/// Cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{} cannot be read: {source}", name(path))]
 struct Unreadable {

@@ -17,7 +17,6 @@ pub fn say(line: &str) {
     let _closed = writeln!(io::stderr(), "{line}");
 }
 
-/// A line of the result.
 pub fn print(line: &str) -> io::Result<()> {
     tolerant(writeln!(io::stdout(), "{line}"))
 }

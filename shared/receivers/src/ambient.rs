@@ -2,20 +2,17 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Milliseconds since the Unix epoch.
 #[expect(clippy::disallowed_methods, reason = "the kit's one door to the clock")]
 pub fn epoch_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |elapsed| elapsed.as_millis().try_into().unwrap_or(u64::MAX))
 }
 
-/// A point of the monotonic clock.
 #[expect(clippy::disallowed_methods, reason = "the kit's one door to the clock")]
 pub fn monotonic() -> Instant {
     Instant::now()
 }
 
-/// `N` random bytes.
 #[expect(clippy::disallowed_methods, reason = "the kit's one door to chance")]
 pub fn random_bytes<const N: usize>() -> [u8; N] {
     rand::random()

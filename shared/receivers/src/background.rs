@@ -17,9 +17,6 @@ pub struct Background {
 
 impl Background {
     /// Starts a thread and runs on it what `serve` returns, until that ends or the handle is dropped.
-    ///
-    /// # Errors
-    /// If the operating system gives no thread or no event queue.
     pub fn start<F, Fut>(name: &str, serve: F) -> io::Result<Self>
     where
         F: FnOnce() -> Fut + Send + 'static,

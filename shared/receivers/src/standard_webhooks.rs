@@ -33,15 +33,12 @@ print(json.dumps([problem(request) for request in json.load(sys.stdin)]))
 pub struct SignedRequest {
     /// `whsec_…`
     pub secret: String,
-    /// Its headers, names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Its body, byte for byte.
     pub body: Vec<u8>,
 }
 
 impl SignedRequest {
     /// What arrived, to a receiver that knows this secret.
-    #[must_use]
     pub fn of(secret: String, request: &Request) -> Self {
         let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
         Self {
@@ -57,9 +54,6 @@ impl SignedRequest {
 }
 
 /// What the library says of each request: nothing, or what is wrong with it. `python` is one that has the library.
-///
-/// # Errors
-/// If Python cannot be run, or does not answer.
 pub async fn verify(python: &Path, requests: &[SignedRequest]) -> io::Result<Vec<Option<String>>> {
     let asked: Vec<Value> = requests
         .iter()

@@ -17,16 +17,12 @@ use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use thiserror::Error;
 use tokio_rustls::rustls;
 
-/// Why a server did not start.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// No socket, or no thread.
     #[error("no socket or thread for the server")]
     Io(#[from] std::io::Error),
-    /// No certificate.
     #[error("no certificate for the server")]
     Certificate(#[from] rcgen::Error),
-    /// No TLS with that certificate.
     #[error("no TLS for the server")]
     Tls(#[from] rustls::Error),
 }
@@ -35,7 +31,6 @@ pub enum StartError {
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 pub(crate) struct Identity {
-    /// The root certificate, PEM.
     pub(crate) ca_pem: String,
     pub(crate) acceptor: TlsAcceptor,
 }

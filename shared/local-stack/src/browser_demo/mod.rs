@@ -30,10 +30,8 @@ use redial_console::{
     terminal::{print, say},
 };
 
-/// The tenant in whose name the page's pushes are sent.
 const TENANT: &str = "demo";
 
-/// The port could not be had.
 #[derive(Debug, thiserror::Error)]
 #[error("port {number} of 127.0.0.1")]
 struct NoPort {

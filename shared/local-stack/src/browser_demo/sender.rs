@@ -21,16 +21,12 @@ use crate::local::{LocalError, Stack, http_client};
 /// A function's cold start is in it.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Why the API cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SenderError {
-    /// The stack was deployed without it.
     #[error("the stack has no HTTP API")]
     NoApi,
-    /// No client could be made.
     #[error("the client of the HTTP API")]
     Client(#[from] LocalError),
-    /// No API key could be made or stored.
     #[error("no API key: {0}")]
     Key(String),
 }

@@ -21,7 +21,6 @@ use tokio::{
     task::JoinSet,
 };
 
-/// More than any body that a page of ours sends.
 const LONGEST_BODY: usize = 256 * 1024;
 
 /// After a connection could not be taken, which passes: too many open files, say.
@@ -45,7 +44,6 @@ impl Port {
         Ok(Self { listener, number })
     }
 
-    /// Its number.
     pub fn number(&self) -> u16 {
         self.number
     }
@@ -59,11 +57,8 @@ impl Port {
 /// A request that has arrived whole.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// Its method.
     pub method: Method,
-    /// Its path, as it was written.
     pub path: String,
-    /// Its body.
     pub body: Bytes,
     headers: HeaderMap,
 }
@@ -80,13 +75,11 @@ impl Asked {
     }
 }
 
-/// What answers.
 pub trait Answers: Send + Sync + 'static {
     /// The answer to a request; `None` cuts the connection.
     fn answer(&self, asked: Asked) -> impl Future<Output = Option<Response<Full<Bytes>>>> + Send;
 }
 
-/// A running server. It ends when it is dropped.
 #[derive(Debug)]
 pub struct Server {
     _running: JoinSet<()>,
@@ -137,7 +130,6 @@ async fn asked(request: Request<Incoming>) -> Option<Asked> {
     Some(Asked { method: parts.method, path: parts.uri.path().to_owned(), body, headers: parts.headers })
 }
 
-/// An answer with a media type.
 pub fn answer(status: StatusCode, media_type: &'static str, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(body.into()));
     *response.status_mut() = status;
@@ -145,7 +137,6 @@ pub fn answer(status: StatusCode, media_type: &'static str, body: impl Into<Byte
     response
 }
 
-/// An answer in JSON.
 pub fn json(status: StatusCode, body: &Value) -> Response<Full<Bytes>> {
     answer(status, "application/json", body.to_string())
 }

@@ -21,7 +21,6 @@ macro_rules! web {
     };
 }
 
-/// Path, media type, content.
 const FILES: [(&str, &str, &str); 7] = [
     ("/", "text/html; charset=utf-8", web!("index.html")),
     ("/app.js", "text/javascript; charset=utf-8", web!("app.js")),
@@ -35,7 +34,6 @@ const FILES: [(&str, &str, &str); 7] = [
 /// Status and document of an answer.
 pub type Answered = (StatusCode, Value);
 
-/// Who holds the API key behind the page.
 pub trait BackOffice: Send + Sync + 'static {
     /// Address of the API, for the browser: its origin and, if it has one, a path.
     fn api(&self) -> &str;
@@ -48,7 +46,6 @@ pub trait BackOffice: Send + Sync + 'static {
     fn status(&self, id: &str) -> impl Future<Output = Answered> + Send;
 }
 
-/// The page and its server.
 #[derive(Debug)]
 pub struct Site<B> {
     back_office: B,
@@ -57,7 +54,6 @@ pub struct Site<B> {
 }
 
 impl<B: BackOffice> Site<B> {
-    /// A site at this port.
     pub fn new(back_office: B, port: u16) -> Self {
         let api = origin(back_office.api());
         let policy = format!(
@@ -67,7 +63,6 @@ impl<B: BackOffice> Site<B> {
         Self { back_office, names: ["localhost", "127.0.0.1"].map(|name| format!("{name}:{port}")), policy }
     }
 
-    /// Who holds the API key.
     pub fn back_office(&self) -> &B {
         &self.back_office
     }

@@ -17,14 +17,11 @@ use super::{
 use crate::local::call;
 use redial_console::failure::Failure;
 
-/// All that is known of a delivery.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Evidence {
-    /// Its entry in the ledger.
     pub(super) entry: Option<Entry>,
     /// What the push service was sent for it, in the order of arrival.
     pub(super) posts: Vec<Post>,
-    /// Its dead letter.
     pub(super) letter: Option<Letter>,
     /// Its subscription, if that lies in the table.
     pub(super) subscription: Option<Subscription>,
@@ -32,18 +29,13 @@ pub(super) struct Evidence {
     pub(super) parked: Option<Parked>,
 }
 
-/// A dead letter.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Letter {
-    /// Why.
     pub(super) reason: String,
-    /// How many attempts were made.
     pub(super) attempts: u64,
-    /// The message, if it is kept.
     pub(super) body: Option<String>,
 }
 
-/// How a wait ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Parked {
     /// By the end of an execution of Step Functions.
@@ -52,7 +44,6 @@ pub(super) enum Parked {
     WithoutExecution,
 }
 
-/// Looks everything up. `parked` names the buckets that deliveries were seen in, by id.
 pub(super) async fn gather(
     harness: &Harness,
     deliveries: &[Delivery],

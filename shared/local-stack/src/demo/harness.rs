@@ -19,18 +19,13 @@ use redial_console::{failure::Failure, terminal::say};
 /// How long the first message may take to the push service. It waits for a function's cold start.
 const FIRST_POST_LIMIT: Duration = Duration::from_secs(30);
 
-/// Calls at the same time.
 pub(super) const IN_FLIGHT: usize = 8;
 
-/// The harness; dropping it ends the stack and the push service.
 pub(super) struct Harness {
     /// First, so that its functions end before the push service does.
     stack: Stack,
-    /// What pushes are sent to.
     pub(super) push: PushService,
-    /// What webhooks are sent to.
     pub(super) webhooks: WebhookReceiver,
-    /// The VAPID keys.
     pub(super) keys: Keys,
     pub(super) sqs: aws_sdk_sqs::Client,
     pub(super) dynamodb: aws_sdk_dynamodb::Client,
@@ -43,13 +38,11 @@ pub(super) struct Harness {
     _certificate: NamedTempFile,
 }
 
-/// The template has no such output.
 #[derive(Debug, thiserror::Error)]
 #[error("the stack has no output {0}")]
 struct NoOutput(&'static str);
 
 impl Harness {
-    /// Brings everything up.
     pub(super) async fn up() -> Result<Self, Failure> {
         let push = PushService::start()?;
         let mut certificate = NamedTempFile::with_prefix("redial-demo-")?;
@@ -104,17 +97,14 @@ impl Harness {
         Ok(harness)
     }
 
-    /// Addresses and names.
     pub(super) fn description(&self) -> &Description {
         self.stack.description()
     }
 
-    /// What the emulator and the functions logged.
     pub(super) fn log(&self) -> String {
         self.stack.log()
     }
 
-    /// Whether the emulator stopped delivering messages, in its words.
     pub(super) fn poller_failure(&self) -> Option<String> {
         self.stack.poller_failure()
     }

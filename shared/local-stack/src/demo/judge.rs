@@ -15,12 +15,10 @@ use super::{
     scenarios::Manner,
 };
 
-/// What became of a delivery.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Finding {
     /// How it ended, how often it was posted, and what is wrong with that.
     pub(super) words: String,
-    /// Whether its end is proved.
     pub(super) is_proved: bool,
 }
 

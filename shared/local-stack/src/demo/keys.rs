@@ -4,7 +4,6 @@ use serde_json::json;
 
 use crate::local::VapidKey;
 
-/// The id of the key that browsers have subscribed with.
 pub(super) const OLD: &str = "old";
 
 /// The id of the key that takes its place.

@@ -25,23 +25,19 @@ use super::{
     scenarios::{Answers, Manner, Recipient, SCENARIOS, Scenario},
 };
 
-/// Whose messages they are.
 const TENANT: &str = "demo";
 
 /// So many messages for every delivery of a scenario but the first: that one gets a third of them, or more.
 const MESSAGES_A_DELIVERY: usize = 30;
 
-/// All deliveries of a run.
 pub(super) struct Mix {
     /// In the order in which they are sent.
     pub(super) deliveries: Vec<Delivery>,
 }
 
-/// One delivery and what was done for it so far.
 pub(super) struct Delivery {
     /// Which scenario it is to take.
     pub(super) scenario: &'static Scenario,
-    /// Its correlation id.
     pub(super) id: String,
     /// What it says.
     pub(super) sample: Sample,
@@ -49,23 +45,17 @@ pub(super) struct Delivery {
     pub(super) receiver: Receiver,
     /// Whether its subscription lies in the table, under the delivery's id.
     pub(super) is_stored: bool,
-    /// Which of the two ingest queues it takes.
     pub(super) lane: Lane,
     /// Not to be sent before this.
     pub(super) deliver_at: Option<Timestamp>,
     /// SQS's MessageId, once it is on its queue.
     pub(super) message_id: Option<String>,
-    /// Whether it was put on its queue a second time.
     pub(super) is_repeated: bool,
 }
 
-/// Who gets a delivery.
 pub(super) enum Receiver {
-    /// A browser, through the push service.
     Browser(Subscriber),
-    /// The receiver of webhooks, at a path of the delivery's own.
     Webhook {
-        /// The path.
         path: String,
         /// With its origin.
         url: String,
@@ -75,7 +65,6 @@ pub(super) enum Receiver {
 }
 
 impl Receiver {
-    /// Where it is posted to.
     pub(super) fn endpoint(&self) -> &str {
         match self {
             Self::Browser(browser) => &browser.endpoint,
@@ -136,7 +125,6 @@ impl Mix {
             .await
     }
 
-    /// How many messages it takes.
     pub(super) fn messages(&self) -> usize {
         self.deliveries.iter().map(|it| it.scenario.messages_each()).sum()
     }
@@ -184,12 +172,10 @@ impl Delivery {
         }
     }
 
-    /// Whether it was put on its queue.
     pub(super) fn is_sent(&self) -> bool {
         self.message_id.is_some()
     }
 
-    /// The SQS body.
     pub(super) fn body(&self) -> String {
         let mut message = (self.scenario.fields)();
         let mut set = |name: &str, value: Value| message[name] = value;
@@ -229,7 +215,6 @@ impl Delivery {
         (!self.scenario.changes_the_key()).then_some(keys::OLD)
     }
 
-    /// Its key in the ledger.
     pub(super) fn key(&self) -> DeliveryKey {
         DeliveryKey { tenant: tenant(), id: self.delivery_id() }
     }
@@ -274,7 +259,6 @@ impl Delivery {
     }
 }
 
-/// [`TENANT`], read.
 pub(super) fn tenant() -> Tenant {
     Tenant::parse(TENANT).expect("invariant: the constant is a tenant's name")
 }

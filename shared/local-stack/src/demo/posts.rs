@@ -20,10 +20,8 @@ use super::{
 use crate::local::{self, Progress};
 use redial_console::failure::Failure;
 
-/// A request that the push service received.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Post {
-    /// Milliseconds since the Unix epoch.
     pub(super) at_ms: u64,
     /// What it was answered in time; `None` for one that was not.
     pub(super) status: Option<u16>,

@@ -13,7 +13,6 @@ use redial_console::failure::Failure;
 /// SQS's limit of a batch (SendMessageBatch, API reference).
 const BATCH: usize = 10;
 
-/// Puts messages on the ingest queues.
 pub(super) struct Producer {
     client: Client,
     ingest: String,

@@ -23,7 +23,6 @@ pub(crate) struct Report {
     figures: Figures,
 }
 
-/// One scenario.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 struct Row {
     #[serde(rename = "road")]
@@ -97,7 +96,6 @@ impl Report {
         self.ok
     }
 
-    /// One line.
     pub(crate) fn to_json(&self) -> String {
         serde_json::to_string(self).expect("invariant: texts and numbers are JSON")
     }

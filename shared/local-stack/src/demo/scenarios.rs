@@ -30,7 +30,6 @@ const LONG_WAIT_SECS: u64 = 5;
 /// How far ahead a scheduled message is: long enough that it is still too far for the queue when dispatch first sees it.
 const SCHEDULED_IN: Duration = Duration::from_secs(8);
 
-/// Who gets the messages of a scenario.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Recipient {
     /// By turns a subscription in the table, and one that comes with the message.
@@ -44,16 +43,12 @@ pub(super) enum Recipient {
 /// What the other side answers, before it accepts.
 #[derive(Debug)]
 pub(super) enum Answers {
-    /// The push service.
     OfPush(fn() -> Vec<Answer>),
-    /// The receiver of webhooks.
     OfWebhook(fn() -> Vec<webhook_receiver::Answer>),
 }
 
-/// How a message is put on the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Manner {
-    /// Once.
     Once,
     /// Again after it was sent, as by a producer that saw no answer.
     Twice,
@@ -61,7 +56,6 @@ pub(super) enum Manner {
     CutOff,
 }
 
-/// A scenario.
 #[derive(Debug)]
 pub(super) struct Scenario {
     /// Its name in the report.
@@ -70,9 +64,7 @@ pub(super) struct Scenario {
     pub(super) slug: &'static str,
     /// The most deliveries that it is worth.
     pub(super) most: usize,
-    /// Who gets them.
     pub(super) recipient: Recipient,
-    /// How they are sent.
     pub(super) manner: Manner,
     /// Who is asked, and what it answers.
     pub(super) answers: Answers,
@@ -92,7 +84,6 @@ impl Scenario {
         self.recipient == Recipient::NewKey
     }
 
-    /// Queue messages for one delivery.
     pub(super) fn messages_each(&self) -> usize {
         match self.manner {
             Manner::Once | Manner::CutOff => 1,
@@ -261,7 +252,6 @@ pub(super) static SCENARIOS: [Scenario; 19] = [
     },
 ];
 
-/// A second attempt after a second.
 fn one_retry() -> Value {
     json!({"retry": {"retry_delays": [1], "jitter": "none"}})
 }

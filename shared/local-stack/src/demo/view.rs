@@ -21,7 +21,6 @@ const LINE_INTERVAL: Duration = Duration::from_secs(2);
 /// The most redraws a second. All bars change at once, four times a second: each of these changes is to be drawn.
 const REDRAWS_HZ: u8 = 200;
 
-/// Where a message is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Standing {
     /// The slug of its scenario.
@@ -32,7 +31,6 @@ pub(super) struct Standing {
     pub(super) has_ended: bool,
 }
 
-/// The view.
 pub(super) struct View {
     begun: Timestamp,
     kind: Kind,
@@ -55,7 +53,6 @@ impl View {
         Self { begun, kind }
     }
 
-    /// Shows where all of them are.
     pub(super) fn show(&mut self, standings: &[Standing]) {
         let now = System.now();
         let elapsed = now.since(self.begun);
@@ -118,10 +115,8 @@ fn bars(mix: &Mix) -> Kind {
     Kind::Bars { all, totals, scenarios }
 }
 
-/// The line of all states.
 const TOTALS: &str = "{msg}";
 
-/// The line of a scenario.
 const SCENARIO: &str = "  {prefix:<23}{bar:16.green/dim} {pos:>3}/{len:<3} {msg}";
 
 /// `sent 3, retrying 1`: how many are where, the most first.

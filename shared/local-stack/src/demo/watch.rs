@@ -35,11 +35,9 @@ const NOT_SENT: &str = "not sent yet";
 
 type Item = HashMap<String, AttributeValue>;
 
-/// What was seen so far.
 pub(super) struct Watch<'a> {
     harness: &'a Harness,
     view: View,
-    /// By id.
     states: HashMap<String, State>,
     /// Ids of those in parking at the moment.
     parked_now: HashSet<String>,
@@ -88,12 +86,10 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// Ends the view.
     pub(super) fn close(&mut self) {
         self.view.close();
     }
 
-    /// The buckets that deliveries were seen parked in, by id.
     pub(super) fn parked(&self) -> &BTreeMap<String, String> {
         &self.parked
     }
@@ -206,7 +202,6 @@ impl<'a> Watch<'a> {
         Ok(occupied)
     }
 
-    /// Messages in a queue, visible or not.
     async fn depth(&self, url: &str) -> Result<u64, Failure> {
         let asked = self
             .harness

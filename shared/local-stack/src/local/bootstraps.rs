@@ -15,15 +15,12 @@ use super::{LocalError, Progress};
 /// Package, binary and folder of every function.
 pub(super) const FUNCTIONS: [&str; 3] = ["dispatch", "cleanup", "ingest"];
 
-/// One function's deployment package.
 pub(super) struct Bundle {
-    /// Which function.
     pub(super) function: &'static str,
     /// A zip that holds `bootstrap`.
     pub(super) zip: Vec<u8>,
 }
 
-/// What cargo says about each artifact, as far as it matters here.
 #[derive(Deserialize)]
 struct CargoMessage {
     reason: String,

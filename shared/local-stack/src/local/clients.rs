@@ -5,13 +5,11 @@ use aws_credential_types::{Credentials, provider::SharedCredentialsProvider};
 
 use super::error::{LocalError, chain};
 
-/// The region that local stacks are in.
 pub const REGION: &str = "us-east-1";
 
 /// What an emulator takes for both halves of its credentials. No secret: it grants nothing anywhere.
 pub(super) const ACCESS_KEY: &str = "test";
 
-/// Configuration for clients of the services at `endpoint`.
 pub fn sdk_config(endpoint: &str) -> SdkConfig {
     let credentials = Credentials::new(ACCESS_KEY, ACCESS_KEY, None, None, "local stack");
     SdkConfig::builder()

@@ -22,17 +22,12 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How long a deployment may take: half a second on the embedded emulator, minutes on a LocalStack that loads services.
 const DEPLOY_LIMIT: Duration = Duration::from_secs(600);
 
-/// Everything that a deployment consists of.
 pub(super) struct Deployment<'a> {
-    /// The name of the CloudFormation stack.
     pub(super) name: &'a str,
     /// Packaged for [`BUCKET`].
     pub(super) template: &'a package::Template,
-    /// The state machine's definition.
     pub(super) definition: &'a str,
-    /// The functions' code.
     pub(super) bundles: Vec<Bundle>,
-    /// Values for the template's parameters.
     pub(super) parameters: &'a BTreeMap<String, String>,
 }
 
@@ -81,7 +76,6 @@ impl Deployment<'_> {
     }
 }
 
-/// Deletes a stack and waits until it is gone.
 pub(super) async fn delete(cloudformation: &Client, name: &str) -> Result<(), LocalError> {
     cloudformation.delete_stack().stack_name(name).send().await.map_err(call("DeleteStack"))?;
     loop {

@@ -7,20 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{clients::REGION, error::LocalError};
 
-/// A stack that is up. Its JSON is what `redial local up --json` prints.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Description {
     /// Endpoint URL for every service: `http://127.0.0.1:PORT`.
     pub endpoint: String,
-    /// Region to name in requests.
     pub region: String,
-    /// URLs of the queues.
     pub queues: Queues,
-    /// Names of the tables.
     pub tables: Tables,
-    /// ARN of the state machine of long waits.
     pub state_machine: String,
-    /// Names of the functions.
     pub functions: Functions,
     /// Address of the HTTP API, without a slash at its end; null if the stack has none.
     pub api_url: Option<String>,
@@ -32,18 +26,12 @@ pub struct Description {
     pub vapid_public_key: String,
 }
 
-/// URLs of the queues.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Queues {
-    /// Transactional messages.
     pub ingest: String,
-    /// Campaigns.
     pub bulk: String,
-    /// Retries of transactional messages.
     pub retry: String,
-    /// Retries of campaigns.
     pub retry_bulk: String,
-    /// References to dead letters.
     pub dead_letter: String,
     /// Messages that were received twenty times.
     pub quarantine: String,
@@ -52,19 +40,14 @@ pub struct Queues {
     pub events: Option<String>,
 }
 
-/// Names of the functions.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Functions {
-    /// Sends.
     pub dispatch: String,
-    /// Tidies up.
     pub cleanup: String,
-    /// Takes messages over HTTP.
     pub ingest: String,
 }
 
 impl Description {
-    /// Reads the outputs of a deployed stack.
     pub(super) fn from_outputs(
         endpoint: &str,
         outputs: &BTreeMap<String, String>,

@@ -29,7 +29,6 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 const END_LIMIT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// An emulator that answers.
 #[derive(Debug)]
 pub(super) struct EmulatorProcess {
     child: Child,
@@ -92,7 +91,6 @@ impl EmulatorProcess {
         }
     }
 
-    /// Waits until the emulator answers: false if it ended instead.
     async fn answers(&mut self, http: &reqwest::Client) -> bool {
         let port_file = self.folder.join("port");
         while matches!(self.child.try_wait(), Ok(None)) {
@@ -108,17 +106,14 @@ impl EmulatorProcess {
         false
     }
 
-    /// The emulator's process id.
     pub(super) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// The last lines of the emulator's log.
     pub(super) fn log_end(&self) -> String {
         tail(&fs::read_to_string(log_path(&self.folder)).unwrap_or_default(), 20)
     }
 
-    /// Lets it outlive this process.
     pub(super) fn set_free(mut self) -> Result<(), LocalError> {
         let mut guard = self.child.stdin.take().expect("its standard input is a pipe");
         guard.write_all(b".").map_err(LocalError::file(&self.folder))?;

@@ -13,28 +13,20 @@ pub enum LocalError {
     /// No Python of a version that the emulator runs on.
     #[error("the emulator needs Python 3.10 or newer as python3 (or named by REDIAL_PYTHON); found {found}")]
     NoPython {
-        /// What was found instead.
         found: String,
     },
-    /// A program that had to succeed did not.
     #[error("{what} failed ({status}){}", indented(output))]
     Program {
-        /// What it was to do.
         what: String,
-        /// Its exit status.
         status: String,
         /// The end of what it printed; empty if that went to the terminal.
         output: String,
     },
-    /// A file or folder could not be used.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which one.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
-    /// The build ended well, but without this function's binary.
     #[error("no bootstrap of the function {0}")]
     NoBootstrap(&'static str),
     /// The template does not have the shape that packaging relies on.
@@ -43,21 +35,15 @@ pub enum LocalError {
     /// The emulator ended or stayed silent instead of answering.
     #[error("the emulator did not come up{}", indented(log))]
     Emulator {
-        /// The end of its log.
         log: String,
     },
-    /// An AWS call was refused or not answered.
     #[error("{call}: {message}")]
     Call {
-        /// Which call.
         call: &'static str,
-        /// The service's words.
         message: String,
     },
-    /// CloudFormation gave up.
     #[error("the template was not deployed ({status}){}", indented(&failures.join("\n")))]
     Deploy {
-        /// The stack's status.
         status: String,
         /// One line for every resource that failed.
         failures: Vec<String>,
@@ -65,10 +51,8 @@ pub enum LocalError {
     /// The VAPID key in the environment cannot be read.
     #[error("VAPID_PRIVATE_KEY: {0}")]
     VapidKey(VapidKeysError),
-    /// A stack of this name runs already.
     #[error("a stack named {0} is already up: take it down first, or give another --name")]
     AlreadyUp(String),
-    /// No stack of this name runs.
     #[error("no stack named {0} is up")]
     NotUp(String),
 }
@@ -86,7 +70,6 @@ fn indented(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(":\n  {}", text.replace('\n', "\n  ")) }
 }
 
-/// The last `lines` lines of `text`.
 pub(super) fn tail(text: &str, lines: usize) -> String {
     let all: Vec<&str> = text.lines().collect();
     all[all.len().saturating_sub(lines)..].join("\n")

@@ -7,7 +7,6 @@ use super::{
     error::{LocalError, call},
 };
 
-/// The account that emulators keep queues in.
 const ACCOUNT: &str = "000000000000";
 
 fn name(stack: &str) -> String {

@@ -17,14 +17,11 @@ use super::LocalError;
 /// Where a LocalStack listens unless told otherwise.
 pub const LOCALSTACK_ENDPOINT: &str = "http://localhost:4566";
 
-/// What the template is deployed to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Emulator {
     /// One of our own, installed and started for this stack.
     Embedded,
-    /// A LocalStack that runs already.
     LocalStack {
-        /// Its URL.
         endpoint: String,
     },
 }
@@ -41,7 +38,6 @@ impl Progress {
         Self(Some(Arc::new(listener)))
     }
 
-    /// Tells nobody.
     pub fn silent() -> Self {
         Self(None)
     }
@@ -73,11 +69,9 @@ pub struct Options {
     pub workspace: Option<PathBuf>,
     /// Where stacks keep their folders. `None`: `target/redial/stacks` of the checkout.
     pub state: Option<PathBuf>,
-    /// What to deploy to.
     pub emulator: Emulator,
     /// Origins that the address filter and the list of push hosts let through.
     pub egress_allow: Vec<String>,
-    /// PEM file of further root certificates.
     pub egress_ca: Option<PathBuf>,
     /// Environment of the functions, over what the template sets.
     pub env: BTreeMap<String, String>,
@@ -93,7 +87,6 @@ pub struct Options {
     pub vapid_subject: Option<String>,
     /// Whether there is a queue of events, and ends are told there.
     pub events: bool,
-    /// Who hears what takes long.
     pub progress: Progress,
 }
 
@@ -120,7 +113,6 @@ impl Default for Options {
     }
 }
 
-/// The checkout that `given`, or the current folder, or this binary belongs to.
 pub(super) fn workspace(given: Option<&Path>) -> Result<PathBuf, LocalError> {
     let found = checkout::find(given).map_err(LocalError::file(given.unwrap_or(Path::new("."))))?;
     found.ok_or(LocalError::NoWorkspace)

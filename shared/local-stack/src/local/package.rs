@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 use super::{LocalError, bootstraps::FUNCTIONS};
 
-/// A CloudFormation template as text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Template(pub(super) String);
 
@@ -91,7 +90,6 @@ impl Template {
 /// Where the definition of the state machine lies, beside the template and in the bucket.
 pub(super) const DEFINITION_KEY: &str = "wait.asl.json";
 
-/// Where the code of a function lies in the bucket.
 pub(super) fn code_key(function: &str) -> String {
     format!("{function}.zip")
 }

@@ -12,12 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Description, LocalError, clients::sdk_config, deploy, emulator_process, options};
 
-/// A stack that was set free.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Known {
-    /// Its name.
     pub name: String,
-    /// How to reach it.
     pub stack: Description,
 }
 
@@ -48,7 +45,6 @@ pub fn known(state: Option<&Path>) -> Result<Vec<Known>, LocalError> {
     Ok(known)
 }
 
-/// Ends a stack, and removes what it kept.
 pub async fn take_down(name: &str, state: Option<&Path>) -> Result<(), LocalError> {
     let folder = stacks_dir(state, &options::workspace(None)?)?.join(name);
     let not_up = || LocalError::NotUp(name.to_owned());
@@ -72,7 +68,6 @@ pub async fn take_down(name: &str, state: Option<&Path>) -> Result<(), LocalErro
     if up { Ok(()) } else { Err(not_up()) }
 }
 
-/// Whether a stack of this folder is up.
 pub(super) fn is_up(folder: &Path) -> bool {
     emulator_process::running_pid(folder).is_some() || read(folder).is_some_and(|(_, up)| up)
 }

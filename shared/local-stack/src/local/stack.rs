@@ -98,7 +98,6 @@ impl Stack {
         Ok(Self { name: options.name, folder, description, outputs, emulator })
     }
 
-    /// Addresses and names.
     pub fn description(&self) -> &Description {
         &self.description
     }
@@ -108,7 +107,6 @@ impl Stack {
         self.outputs.get(name).map(String::as_str)
     }
 
-    /// For clients of this stack's services.
     pub fn sdk_config(&self) -> SdkConfig {
         sdk_config(&self.description.endpoint)
     }

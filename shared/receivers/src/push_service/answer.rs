@@ -39,70 +39,53 @@ impl Answer {
     }
 
     /// What Mozilla's service would answer to this very request: also the answer after a script.
-    #[must_use]
     pub fn strict() -> Self {
         Self::new(Reply::Strict)
     }
 
     /// 201 with `Location` and `TTL`, even to a request that no service would accept.
-    #[must_use]
     pub fn created() -> Self {
         Self::new(Reply::Created)
     }
 
     /// This status without a body, even to a request that is right.
-    ///
-    /// # Panics
-    /// If the number is no HTTP status (100 to 999).
-    #[must_use]
     pub fn status(status: u16) -> Self {
         Self::new(Reply::Status(StatusCode::from_u16(status).expect("a status is 100 to 999")))
     }
 
     /// A row of the table, even to a request that is right.
-    #[must_use]
     pub fn fixture(fixture: Fixture) -> Self {
         Self::new(Reply::Fixture(fixture))
     }
 
     /// Takes the message and answers 201 only after this time: for a sender whose patience is shorter, a
     /// time-out in doubt.
-    #[must_use]
     pub fn hang(time: Duration) -> Self {
         Self::created().after(time)
     }
 
     /// Reads the request and gives no answer: the stream is reset (HTTP/2) or the connection closed
     /// (HTTP/1.1).
-    #[must_use]
     pub fn reset() -> Self {
         Self::new(Reply::Reset)
     }
 
     /// Reads the request and cuts the whole connection, with every other request on it.
-    #[must_use]
     pub fn disconnect() -> Self {
         Self::new(Reply::Disconnect)
     }
 
     /// From this request on the subscription belongs to `key` (65 bytes, uncompressed), and answers are
     /// strict: a sender that signs with another key gets 401 until it has changed to this one.
-    #[must_use]
     pub fn require_key(key: &[u8]) -> Self {
         Self { subscription_key: Some(key.to_vec()), ..Self::strict() }
     }
 
-    /// The same answer, this much later.
-    #[must_use]
     pub fn after(self, delay: Duration) -> Self {
         Self { delay, ..self }
     }
 
     /// Sets a header of the answer.
-    ///
-    /// # Panics
-    /// If the name or the value can't be a header's.
-    #[must_use]
     pub fn with_header(mut self, name: &str, value: &str) -> Self {
         let name: HeaderName = name.parse().expect("a header's name");
         self.headers.insert(name, value.parse().expect("a header's value"));
@@ -110,14 +93,12 @@ impl Answer {
     }
 
     /// Sets the answer's body, with a media type.
-    #[must_use]
     pub fn with_body(mut self, media_type: &str, body: impl Into<Bytes>) -> Self {
         self.body = Some(body.into());
         self.with_header(CONTENT_TYPE.as_str(), media_type)
     }
 
     /// `n` times this answer: an outage of so many requests.
-    #[must_use]
     pub fn times(self, n: usize) -> Vec<Self> {
         vec![self; n]
     }

@@ -20,17 +20,14 @@ const LONGEST_TOPIC: usize = 32;
 /// RFC 8030 section 5.3.
 const URGENCIES: [&str; 4] = ["very-low", "low", "normal", "high"];
 
-/// What the service knows of an endpoint.
 pub(super) enum Subscription<'a> {
     Unknown,
     Cancelled { key: &'a [u8] },
     Live { key: &'a [u8] },
 }
 
-/// What a request turned out to be.
 pub(super) struct Findings {
     pub(super) presented: Presented,
-    /// All problems, those of the token included.
     pub(super) problems: Vec<Problem>,
     /// The TTL to answer with, in seconds.
     pub(super) ttl: Option<i64>,

@@ -6,7 +6,6 @@
 
 use serde_json::json;
 
-/// Whose answer it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provider {
     /// Mozilla's autopush, for Firefox.
@@ -19,7 +18,6 @@ pub enum Provider {
     Wns,
 }
 
-/// How an answer is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
     /// Seen from the service's own program, autopush 1.83.1.
@@ -30,25 +28,18 @@ pub enum Basis {
     Reported,
 }
 
-/// A row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Whose answer it is.
     pub provider: Provider,
-    /// How it is known.
     pub basis: Basis,
-    /// The HTTP status.
     pub status: u16,
     /// Headers besides those of the body.
     pub headers: &'static [(&'static str, &'static str)],
-    /// The body.
     pub body: Body,
 }
 
-/// The shapes of bodies.
 #[derive(Clone, Copy, Debug)]
 pub enum Body {
-    /// None.
     Empty,
     /// Mozilla's JSON: `{code, errno, error, message, more_info}`.
     Errno(Option<u16>, &'static str),
@@ -61,8 +52,6 @@ pub enum Body {
 const MORE_INFO: &str = "http://autopush.readthedocs.io/en/latest/http.html#error-codes";
 
 impl Row {
-    /// The media type and the bytes of the body; `None` without one.
-    #[must_use]
     pub fn body(&self) -> Option<(&'static str, Vec<u8>)> {
         let json = "application/json";
         match self.body {
@@ -95,11 +84,8 @@ macro_rules! fixtures {
         pub enum Fixture { $($(#[$doc])+ $name,)+ }
 
         impl Fixture {
-            /// Every row, so that a test can go through all of them.
             pub const ALL: &'static [Self] = &[$(Self::$name,)+];
 
-            /// The row itself.
-            #[must_use]
             pub fn row(self) -> Row {
                 match self {
                     $(Self::$name => Row {

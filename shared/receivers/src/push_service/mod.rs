@@ -66,36 +66,25 @@ pub struct PushService {
     _running: Background,
 }
 
-/// Not as many requests as waited for, in the time given.
 #[derive(Debug, Error)]
 #[error("waited {within:?} for {wanted} requests and saw {}", seen.len())]
 pub struct TooFew {
-    /// How many were waited for.
     pub wanted: usize,
-    /// For how long.
     pub within: Duration,
-    /// Those that came.
     pub seen: Vec<Received>,
 }
 
-/// What a service counted since it started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
-    /// TCP connections accepted.
     pub tcp_connections: u64,
-    /// TLS handshakes completed.
     pub tls_connections: u64,
     /// POSTs to endpoints, known or not.
     pub requests: u64,
-    /// Different VAPID tokens.
     pub tokens: usize,
 }
 
 impl PushService {
     /// Starts a service on a free port of 127.0.0.1, with a certificate of its own.
-    ///
-    /// # Errors
-    /// If the system gives no socket or thread.
     pub fn start() -> Result<Self, StartError> {
         let tls::Identity { ca_pem, acceptor } = tls::identity()?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -112,20 +101,16 @@ impl PushService {
     }
 
     /// `https://localhost:PORT`.
-    #[must_use]
     pub fn origin(&self) -> &str {
         &self.service.origin
     }
 
-    /// The root certificate that a client has to trust, in PEM.
-    #[must_use]
     pub fn ca_pem(&self) -> &str {
         &self.ca_pem
     }
 
     /// A browser subscribes for the sender with this VAPID key: 65 bytes, uncompressed P-256. With any
     /// other bytes every message is refused, because no key is equal to them.
-    #[must_use]
     pub fn subscribe(&self, vapid_public_key: &[u8]) -> Subscriber {
         let path = format!("{}{}", service::ENDPOINTS, ambient::unique_name());
         let receiver = subscriber::new_receiver();
@@ -138,7 +123,6 @@ impl PushService {
     }
 
     /// The subscriptions alone, for those who speak with real browsers.
-    #[must_use]
     pub fn subscriptions(&self) -> Subscriptions {
         Subscriptions(Arc::clone(&self.service))
     }
@@ -158,23 +142,16 @@ impl PushService {
         self.with_endpoint(self.path(endpoint), |endpoint| endpoint.usual = Some(answer));
     }
 
-    /// What was sent to an endpoint so far, in the order of arrival.
-    #[must_use]
     pub fn received(&self, endpoint: &str) -> Vec<Received> {
         show(&self.service.journal.read(|entries| at(entries, self.path(endpoint))))
     }
 
-    /// What was sent to any endpoint so far, in the order of arrival.
-    #[must_use]
     pub fn received_by_all(&self) -> Vec<Received> {
         show(&self.service.journal.read(<[_]>::to_vec))
     }
 
     /// Waits until an endpoint has been sent `n` requests, and returns all of them. The time is that of
     /// the caller's runtime.
-    ///
-    /// # Errors
-    /// [`TooFew`], with those that came, if the time is up first.
     pub async fn wait_for(
         &self,
         endpoint: &str,
@@ -186,9 +163,6 @@ impl PushService {
     }
 
     /// As [`wait_for`](Self::wait_for), over all endpoints together.
-    ///
-    /// # Errors
-    /// [`TooFew`], with those that came, if the time is up first.
     pub async fn wait_for_all(&self, n: usize, within: Duration) -> Result<Vec<Received>, TooFew> {
         self.wait(n, within, <[_]>::to_vec).await
     }
@@ -198,8 +172,6 @@ impl PushService {
         self.service.journal.clear();
     }
 
-    /// What was counted since the start.
-    #[must_use]
     pub fn counts(&self) -> Counts {
         let tally = self.service.counts();
         Counts {
@@ -238,7 +210,6 @@ pub struct Subscriptions(Arc<Service>);
 impl Subscriptions {
     /// A real browser subscribes for the sender with this VAPID key: returns its endpoint. What is accepted there goes into
     /// the mailbox. Only the browser can open it, so [`Received::plaintext`] stays absent.
-    #[must_use]
     pub fn add(&self, vapid_public_key: &[u8], mailbox: Arc<dyn Mailbox>) -> String {
         let path = format!("{}{}", service::ENDPOINTS, ambient::unique_name());
         self.0.with_endpoint(&path, |endpoint| {

@@ -10,11 +10,8 @@ use super::decrypt::DecryptError;
 /// One departure from the standards, or from what all push services take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// No subscription was ever made under this URL.
     EndpointUnknown,
-    /// The browser has unsubscribed.
     Unsubscribed,
-    /// No Authorization header.
     AuthorizationMissing,
     /// The Authorization header is not of the scheme `vapid`.
     AuthorizationScheme,
@@ -58,7 +55,6 @@ pub enum Problem {
     TopicLength,
     /// An Urgency that RFC 8030 does not know.
     UrgencyUnknown,
-    /// A body without Content-Encoding.
     ContentEncodingMissing,
     /// A Content-Encoding that is neither `aes128gcm` nor `aesgcm`.
     ContentEncodingUnknown,

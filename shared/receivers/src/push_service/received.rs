@@ -14,22 +14,17 @@ use super::decrypt::{DecryptError, Receiver};
 use super::problem::Problem;
 use super::vapid::Claims;
 
-/// One POST to an endpoint.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// The URL it was sent to.
     pub endpoint: String,
     /// When it had arrived whole.
     pub at: Instant,
     /// The same in milliseconds since the Unix epoch.
     pub at_ms: u64,
-    /// HTTP/1.1 or HTTP/2.
     pub version: Version,
     /// The number of the connection it came over, from 1.
     pub connection: u64,
-    /// The request's headers.
     pub headers: HeaderMap,
-    /// The body as it was sent.
     pub body: Bytes,
     /// What the browser would show; `None` if there is no body or it can't be opened.
     pub plaintext: Option<Vec<u8>>,
@@ -37,22 +32,16 @@ pub struct Received {
     pub claims: Option<Claims>,
     /// The VAPID key the sender presented.
     pub vapid_key: Option<Vec<u8>>,
-    /// Everything that is wrong with it.
     pub problems: Vec<Problem>,
-    /// What it was answered.
     pub answered: Answered,
 }
 
-/// How a request was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answered {
-    /// With this status, at once.
     Status(u16),
     /// With this status after so long, if the sender was still there.
     Late {
-        /// The status.
         status: u16,
-        /// How long after it had arrived.
         after: Duration,
     },
     /// Not at all: the stream or the connection was closed.
@@ -61,19 +50,16 @@ pub enum Answered {
 
 impl Received {
     /// A header's value, if it is text.
-    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
     /// The plaintext, if it is UTF-8.
-    #[must_use]
     pub fn text(&self) -> Option<&str> {
         self.plaintext.as_deref().and_then(|text| std::str::from_utf8(text).ok())
     }
 }
 
-/// A request in the service's own book.
 pub(super) struct Entry {
     /// As it will be shown, with `plaintext` still missing.
     pub(super) raw: Received,

@@ -21,7 +21,6 @@ const LARGEST_BODY: usize = 1 << 20;
 /// A pause after a failed accept (out of descriptors), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
-/// Accepts for ever.
 pub(super) async fn serve(listener: TcpListener, acceptor: TlsAcceptor, service: Arc<Service>) {
     loop {
         let Ok((stream, _)) = listener.accept().await else {

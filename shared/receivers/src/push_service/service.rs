@@ -19,9 +19,7 @@ use super::vapid::Verifier8292;
 use crate::ambient;
 use crate::journal::Journal;
 
-/// Where endpoints lie, as at Mozilla's service.
 pub(super) const ENDPOINTS: &str = "/wpush/v2/";
-/// Where accepted messages lie.
 const MESSAGES: &str = "/m/";
 
 pub(super) struct Service {
@@ -43,7 +41,6 @@ pub(super) struct Endpoint {
     pub(super) usual: Option<Answer>,
 }
 
-/// Who is behind an endpoint.
 #[derive(Clone)]
 pub(super) enum Browser {
     /// One that is played here: its keys are known, and what is sent can be opened.
@@ -54,7 +51,6 @@ pub(super) enum Browser {
 
 /// The way on to a real browser, for messages that were accepted.
 pub trait Mailbox: Send + Sync {
-    /// Delivers or stores it.
     fn put(&self, message: Accepted);
     /// The sender has withdrawn a message (a DELETE of its Location).
     fn withdraw(&self, message: &str);
@@ -89,7 +85,6 @@ struct Answering {
     accepted: bool,
 }
 
-/// What to do with a request, decided before anything is sent.
 pub(super) enum Outcome {
     Respond(Response<Full<Bytes>>, Duration),
     Reset(Duration),

@@ -12,7 +12,6 @@ use crate::ambient;
 /// service, which needs it to open what it gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscriber {
-    /// The URL to POST to.
     pub endpoint: String,
     /// The uncompressed P-256 public key, 65 bytes in base64url.
     pub p256dh: String,
@@ -26,7 +25,6 @@ impl Subscriber {
     }
 
     /// `JSON.stringify(subscription)` as a browser writes it: `expirationTime` is there, and null.
-    #[must_use]
     pub fn json(&self) -> Value {
         json!({
             "endpoint": self.endpoint,
@@ -40,7 +38,6 @@ pub(super) fn new_receiver() -> Receiver {
     Receiver { secret: new_secret(), auth: ambient::random_bytes() }
 }
 
-/// A random private key.
 pub(super) fn new_secret() -> SecretKey {
     loop {
         // All but one in 2³² of the 32-byte strings are scalars of the curve.

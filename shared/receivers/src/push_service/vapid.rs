@@ -30,7 +30,6 @@ const REMEMBERED: usize = 4_096;
 /// What a token says of its sender. A claim of the wrong JSON type is absent here; `all` has it as sent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Claims {
-    /// The push service's origin.
     pub aud: Option<String>,
     /// Seconds since the epoch.
     pub exp: Option<i64>,

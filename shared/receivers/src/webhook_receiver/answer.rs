@@ -34,71 +34,50 @@ impl Answer {
     }
 
     /// This status, without a body.
-    ///
-    /// # Panics
-    /// If the number is no HTTP status (100 to 999).
-    #[must_use]
     pub fn status(status: u16) -> Self {
         Self::new(Reply::Status(StatusCode::from_u16(status).expect("a status is 100 to 999")))
     }
 
     /// A redirect: this status, and the address in `Location`.
-    ///
-    /// # Panics
-    /// If the number is no HTTP status, or the address can't be a header's value.
-    #[must_use]
     pub fn redirect(status: u16, location: &str) -> Self {
         Self::status(status).with_header(LOCATION.as_str(), location)
     }
 
     /// Takes the request and answers 200 only after this time: for a sender whose patience is shorter, a time-out in doubt.
-    #[must_use]
     pub fn hang(time: Duration) -> Self {
         Self::status(200).after(time)
     }
 
     /// 200 at once, and then a body of so many bytes, one by one, each after this pause.
-    #[must_use]
     pub fn drip(bytes: usize, pause: Duration) -> Self {
         Self { body: vec![b'.'; bytes].into(), pace: Some(pause), ..Self::status(200) }
     }
 
     /// Reads the request and gives no answer: the stream is reset (HTTP/2) or the connection closed (HTTP/1.1).
-    #[must_use]
     pub fn reset() -> Self {
         Self::new(Reply::Reset)
     }
 
-    /// The same answer, this much later.
-    #[must_use]
     pub fn after(self, delay: Duration) -> Self {
         Self { delay, ..self }
     }
 
     /// Adds a header to the answer.
-    ///
-    /// # Panics
-    /// If the name or the value can't be a header's.
-    #[must_use]
     pub fn with_header(mut self, name: &str, value: &str) -> Self {
         let name: HeaderName = name.parse().expect("a header's name");
         self.headers.append(name, value.parse().expect("a header's value"));
         self
     }
 
-    /// Sets the answer's body.
-    #[must_use]
     pub fn with_body(self, body: impl Into<Bytes>) -> Self {
         Self { body: body.into(), ..self }
     }
 
     /// `n` times this answer: an outage of so many requests.
-    #[must_use]
     pub fn times(self, n: usize) -> Vec<Self> {
         vec![self; n]
     }
 
-    /// The status, if there is one.
     pub(super) fn code(&self) -> Option<u16> {
         match self.reply {
             Reply::Status(status) => Some(status.as_u16()),
@@ -106,7 +85,6 @@ impl Answer {
         }
     }
 
-    /// The response, if there is one.
     pub(super) fn response(&self) -> Option<Response<Paced>> {
         let Reply::Status(status) = self.reply else { return None };
         let mut response = Response::new(Paced::new(self.body.clone(), self.pace));

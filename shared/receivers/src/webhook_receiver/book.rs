@@ -19,7 +19,6 @@ pub(super) struct Book {
     connections: AtomicU64,
 }
 
-/// One path's answers.
 #[derive(Default)]
 pub(super) struct Script {
     pub(super) script: VecDeque<Answer>,

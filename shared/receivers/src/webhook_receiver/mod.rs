@@ -54,7 +54,6 @@ pub struct WebhookReceiver {
     _reserved: TcpSocket,
 }
 
-/// How a receiver is down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outage {
     /// Connections are refused, and those that are open are cut.
@@ -63,31 +62,21 @@ pub enum Outage {
     Answering(u16),
 }
 
-/// Not as many requests as waited for, in the time given.
 #[derive(Debug, Error)]
 #[error("waited {within:?} for {wanted} requests and saw {}", seen.len())]
 pub struct TooFew {
-    /// How many were waited for.
     pub wanted: usize,
-    /// For how long.
     pub within: Duration,
-    /// Those that came.
     pub seen: Vec<Arc<Request>>,
 }
 
 impl WebhookReceiver {
     /// Starts a receiver on a free port of 127.0.0.1, with a certificate of its own.
-    ///
-    /// # Errors
-    /// If the system gives no socket or thread.
     pub fn start() -> Result<Self, StartError> {
         Self::start_at(0)
     }
 
     /// The same on this port; 0 for a free one.
-    ///
-    /// # Errors
-    /// If the port is in use, or the system gives no socket or thread.
     pub fn start_at(port: u16) -> Result<Self, StartError> {
         let tls::Identity { ca_pem, acceptor } = tls::identity()?;
         let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -114,19 +103,15 @@ impl WebhookReceiver {
     }
 
     /// `https://localhost:PORT`.
-    #[must_use]
     pub fn origin(&self) -> &str {
         &self.origin
     }
 
     /// The URL of a path, which begins with `/`.
-    #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("{}{path}", self.origin)
     }
 
-    /// The root certificate that a client has to trust, in PEM.
-    #[must_use]
     pub fn ca_pem(&self) -> &str {
         &self.ca_pem
     }
@@ -143,9 +128,6 @@ impl WebhookReceiver {
 
     /// Takes the receiver down, in place of an outage that there may be. From its return on nothing is answered otherwise.
     /// It waits for the receiver's own thread, a moment only.
-    ///
-    /// # Errors
-    /// If the receiver's thread has ended, or it cannot listen any more.
     pub fn take_down(&self, outage: Outage) -> io::Result<()> {
         match outage {
             Outage::Refusing => self.listen(false),
@@ -157,36 +139,25 @@ impl WebhookReceiver {
     }
 
     /// Ends an outage. From its return on the receiver listens at its address, and scripts go on.
-    ///
-    /// # Errors
-    /// If the receiver's thread has ended, or it cannot listen any more.
     pub fn bring_up(&self) -> io::Result<()> {
         self.book.set_outage(None);
         self.listen(true)
     }
 
-    /// What was sent to a path so far, in the order of arrival, whatever its query.
-    #[must_use]
     pub fn requests(&self, path: &str) -> Vec<Arc<Request>> {
         self.book.requests.read(|all| at(all, path))
     }
 
-    /// What was sent to any path so far, in the order of arrival.
-    #[must_use]
     pub fn all_requests(&self) -> Vec<Arc<Request>> {
         self.book.requests.read(<[_]>::to_vec)
     }
 
     /// TCP connections accepted since the start, with or without a request.
-    #[must_use]
     pub fn connections(&self) -> u64 {
         self.book.connections()
     }
 
     /// Waits until `n` requests have been sent to a path, and returns all of them. The time is that of the caller's runtime.
-    ///
-    /// # Errors
-    /// [`TooFew`], with those that came, if the time is up first.
     pub async fn wait_for(
         &self,
         path: &str,
@@ -197,9 +168,6 @@ impl WebhookReceiver {
     }
 
     /// As [`wait_for`](Self::wait_for), over all paths together.
-    ///
-    /// # Errors
-    /// [`TooFew`], with those that came, if the time is up first.
     pub async fn wait_for_all(&self, n: usize, within: Duration) -> Result<Vec<Arc<Request>>, TooFew> {
         self.wait(n, within, <[_]>::to_vec).await
     }

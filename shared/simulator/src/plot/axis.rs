@@ -66,7 +66,6 @@ const BETWEEN: f64 = 14.0;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Scale {
-    /// From zero to `end_s`.
     Even { end_s: f64 },
     /// Even from zero to `from_s`, then logarithmic to `end_s`.
     Logarithmic { from_s: f64, end_s: f64 },
@@ -80,7 +79,6 @@ pub(super) struct TimeAxis {
     width: f64,
 }
 
-/// A named moment.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tick {
     pub(super) x: f64,
@@ -125,14 +123,12 @@ impl TimeAxis {
         self.left + self.width * share.clamp(0.0, 1.0)
     }
 
-    /// The last moment on it.
     pub(super) fn end_s(&self) -> f64 {
         match self.scale {
             Scale::Even { end_s } | Scale::Logarithmic { end_s, .. } => end_s,
         }
     }
 
-    /// A line across `field` at each named moment.
     pub(super) fn draw_grid(&self, drawing: &mut Drawing, field: Area) {
         for tick in self.ticks() {
             drawing.line((tick.x, field.y), (tick.x, field.bottom()), Stroke::solid(colour::GRID, 1.0));
@@ -160,7 +156,6 @@ impl TimeAxis {
         drawing.text(middle, &format!("{what}{scale}"), PLAIN.anchored(Anchor::Middle));
     }
 
-    /// Whether equal ways are equal times.
     fn is_even(&self) -> bool {
         matches!(self.scale, Scale::Even { .. })
     }

@@ -16,7 +16,6 @@ use super::{
     style::{Anchor, FAMILIES, Lettering, Stroke, colour},
 };
 
-/// A rectangle, by its left upper corner.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Area {
     pub(super) x: f64,
@@ -26,12 +25,10 @@ pub(super) struct Area {
 }
 
 impl Area {
-    /// Its right edge.
     pub(super) fn right(&self) -> f64 {
         self.x + self.width
     }
 
-    /// Its lower edge.
     pub(super) fn bottom(&self) -> f64 {
         self.y + self.height
     }
@@ -88,7 +85,6 @@ impl Drawing {
         self.document.append(dot);
     }
 
-    /// A line from here to there.
     pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), stroke: Stroke) {
         let mut outline = Outline::default();
         outline.start(from);
@@ -96,7 +92,6 @@ impl Drawing {
         self.stroke(&outline, stroke);
     }
 
-    /// The line along an outline.
     pub(super) fn stroke(&mut self, outline: &Outline, stroke: Stroke) {
         let mut path = Path::new()
             .set("d", outline.commands.as_str())
@@ -110,12 +105,10 @@ impl Drawing {
         self.document.append(path);
     }
 
-    /// What an outline encloses.
     pub(super) fn fill_outline(&mut self, outline: &Outline, colour: &str) {
         self.document.append(Path::new().set("d", outline.commands.as_str()).set("fill", colour));
     }
 
-    /// A text upon a line at this point.
     pub(super) fn text(&mut self, at: (f64, f64), text: &str, lettering: Lettering) {
         self.document.append(written(at, text, lettering));
     }
@@ -143,14 +136,12 @@ impl Drawing {
         self.document.append(both);
     }
 
-    /// A text that reads upwards.
     pub(super) fn upright_text(&mut self, at: (f64, f64), text: &str, lettering: Lettering) {
         let mut upright = written(at, text, lettering);
         upright.assign("transform", format!("rotate(-90 {} {})", exact(at.0), exact(at.1)));
         self.document.append(upright);
     }
 
-    /// The finished SVG.
     pub(super) fn into_svg(self) -> String {
         let mut svg = self.document.to_string();
         svg.push('\n');
@@ -165,27 +156,22 @@ pub(super) struct Outline {
 }
 
 impl Outline {
-    /// Begins a part of it.
     pub(super) fn start(&mut self, (x, y): (f64, f64)) {
         self.push(format_args!("M{} {}", exact(x), exact(y)));
     }
 
-    /// Straight on.
     pub(super) fn to(&mut self, (x, y): (f64, f64)) {
         self.push(format_args!("L{} {}", exact(x), exact(y)));
     }
 
-    /// Level on.
     pub(super) fn across(&mut self, x: f64) {
         self.push(format_args!("H{}", exact(x)));
     }
 
-    /// Plumb on.
     pub(super) fn down(&mut self, y: f64) {
         self.push(format_args!("V{}", exact(y)));
     }
 
-    /// Back to where this part began.
     pub(super) fn close(&mut self) {
         self.push(format_args!("Z"));
     }

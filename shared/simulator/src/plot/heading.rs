@@ -11,7 +11,6 @@ use super::{
 /// A policy and its retries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimelineRow {
-    /// Its name, in any letters.
     pub name: String,
     /// In the order of the retries; empty if it never retries.
     pub windows: Vec<RetryWindow>,

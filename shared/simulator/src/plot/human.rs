@@ -1,13 +1,9 @@
 //! Spans of time and counts, as a person says them.
 
-/// The units of time that pictures are labelled in, in seconds, from the longest.
 const UNITS: [(f64, &str); 5] = [(YEAR, "y"), (DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (1.0, "s")];
 
-/// In seconds.
 pub(super) const MINUTE: f64 = 60.0;
-/// In seconds.
 pub(super) const HOUR: f64 = 60.0 * MINUTE;
-/// In seconds.
 pub(super) const DAY: f64 = 24.0 * HOUR;
 /// In seconds: a calendar's leap days are no matter of a picture.
 pub(super) const YEAR: f64 = 365.0 * DAY;

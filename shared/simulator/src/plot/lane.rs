@@ -17,14 +17,12 @@ pub struct RetryWindow {
     pub earliest_s: f64,
     /// If every random part is at its most.
     pub latest_s: f64,
-    /// On average.
     pub mean_s: f64,
 }
 
 /// Height of the bar, as a share of the lane's.
 const BAR: f64 = 0.62;
 
-/// Space between a bar and the text beside it.
 const BESIDE: f64 = 8.0;
 
 /// A mean that lies nearer than this to the latest moment would only smudge its mark.

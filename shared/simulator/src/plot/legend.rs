@@ -6,7 +6,6 @@ use super::{
     style::{MIDDLE_TO_LINE, PLAIN, Stroke, colour},
 };
 
-/// A shape that is explained.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Key {
     /// An area of this colour.

@@ -22,7 +22,6 @@ pub(super) enum Weight {
 }
 
 impl Weight {
-    /// Its number in CSS.
     pub(super) const fn number(self) -> u16 {
         match self {
             Self::Regular => 400,

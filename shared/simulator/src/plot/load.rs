@@ -102,7 +102,6 @@ fn end(chart: &LoadChart) -> f64 {
     1.02 * if last > WORTH_CUTTING * settled { settled } else { last }
 }
 
-/// The highest number that is drawn.
 fn most(chart: &LoadChart) -> f64 {
     let numbers = chart.panels.iter().flat_map(|panel| panel.per_second.iter().copied());
     let peaks = chart.panels.iter().filter_map(|panel| panel.peak_after_outage).map(|(_, number)| number);

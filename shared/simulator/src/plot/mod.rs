@@ -38,16 +38,13 @@ pub(crate) use load::load;
 pub(crate) use series::{LoadChart, LoadPanel};
 pub use timeline::timeline;
 
-/// Why there is no picture.
 #[derive(Debug, thiserror::Error)]
 pub enum PlotError {
-    /// The file's name asks for another format.
     #[error("{}: a picture's name ends in .svg", path.display())]
     Ending { path: PathBuf },
     /// A number that has no place on an axis: not finite, negative, or before what it follows.
     #[error("{what} cannot be drawn")]
     Number {
-        /// The number and what it stands for.
         what: String,
     },
 }

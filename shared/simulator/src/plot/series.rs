@@ -9,10 +9,8 @@ use super::{
     style::{Anchor, LABEL, Lettering, Stroke, colour},
 };
 
-/// What one policy did to the provider.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LoadPanel {
-    /// The policy's name, in any letters.
     pub(crate) name: String,
     /// What else is worth telling, in a line; may be empty.
     pub(crate) note: String,
@@ -29,9 +27,7 @@ pub(crate) struct LoadChart {
     pub(crate) scenario: String,
     /// From when until when the provider answers nothing, in seconds from the start.
     pub(crate) outage_s: Option<(f64, f64)>,
-    /// What the provider can answer, in requests per second.
     pub(crate) capacity_per_s: f64,
-    /// One a policy.
     pub(crate) panels: Vec<LoadPanel>,
 }
 
@@ -51,7 +47,6 @@ const OUTAGE: Lettering = Lettering::new(12.0, Weight::Bold, colour::OUTAGE_INK)
 /// From the upper edge of a panel to the text at it.
 const UPPER_LINE: f64 = 14.0;
 
-/// An axis of counts from zero upwards.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CountAxis {
     end: f64,
@@ -68,7 +63,6 @@ impl CountAxis {
         Self { end, step: factor * magnitude }
     }
 
-    /// Its highest number.
     pub(super) fn end(self) -> f64 {
         self.end
     }
@@ -78,7 +72,6 @@ impl CountAxis {
         field.bottom() - field.height * (number / self.end).clamp(0.0, 1.0)
     }
 
-    /// The numbers to name, from zero.
     pub(super) fn ticks(self) -> impl Iterator<Item = f64> {
         (0..).map(move |at| f64::from(at) * self.step).take_while(move |number| *number <= self.end)
     }
@@ -96,7 +89,6 @@ impl Buckets {
         Self { seconds: (end_s * NARROWEST / width).ceil().max(1.0) as usize }
     }
 
-    /// Seconds in each.
     pub(super) fn seconds(self) -> usize {
         self.seconds
     }
@@ -109,7 +101,6 @@ impl Buckets {
     }
 }
 
-/// Where and how a policy is drawn.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Panel<'a> {
     pub(super) field: Area,
@@ -119,7 +110,6 @@ pub(super) struct Panel<'a> {
     pub(super) chart: &'a LoadChart,
 }
 
-/// A part of a series that keeps one height.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Step {
     from_s: f64,
@@ -128,7 +118,6 @@ struct Step {
 }
 
 impl Panel<'_> {
-    /// Draws it.
     pub(super) fn draw(self, drawing: &mut Drawing, panel: &LoadPanel) {
         self.background(drawing);
         let shown = panel.per_second.len().min(self.time.end_s().floor() as usize);

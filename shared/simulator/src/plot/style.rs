@@ -36,18 +36,13 @@ pub(super) mod colour {
 /// The bundled font first, then what browsers have, from the most alike.
 pub(super) const FAMILIES: &str = "Roboto, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', sans-serif";
 
-/// Where a text lies from its point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
-    /// Begins there.
     Start,
-    /// Is centred there.
     Middle,
-    /// Ends there.
     End,
 }
 
-/// How a text looks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lettering {
     pub(super) size: f64,
@@ -68,7 +63,6 @@ impl Lettering {
     }
 }
 
-/// A line's strokes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stroke {
     pub(super) colour: &'static str,
@@ -78,12 +72,10 @@ pub(super) struct Stroke {
 }
 
 impl Stroke {
-    /// A whole line.
     pub(super) const fn solid(colour: &'static str, width: f64) -> Self {
         Self { colour, width, dash: None }
     }
 
-    /// A dashed line.
     pub(super) const fn dashed(colour: &'static str, width: f64, dash: f64) -> Self {
         Self { colour, width, dash: Some(dash) }
     }

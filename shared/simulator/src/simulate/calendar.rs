@@ -50,7 +50,6 @@ impl<T> Calendar<T> {
         }
     }
 
-    /// The moment at which the next comes back.
     pub(super) fn next_at(&self) -> Option<Timestamp> {
         if self.laid_out > 0 {
             return Some(joined(self.second, self.first));
@@ -58,7 +57,6 @@ impl<T> Calendar<T> {
         self.later.first_key_value().map(|(second, later)| joined(*second, later.first))
     }
 
-    /// Takes the next.
     pub(super) fn take(&mut self) -> Option<T> {
         if self.laid_out == 0 {
             let (second, Later { first, items }) = self.later.pop_first()?;

@@ -39,7 +39,6 @@ const LANE: Lane = Lane::Transactional;
 /// Ends of messages are reported in lots of this many.
 const LOT: u64 = 1_024;
 
-/// A request that was made, and when its answer comes.
 #[derive(Clone, Copy, Debug)]
 struct UnderWay {
     answered_at: Timestamp,
@@ -48,14 +47,12 @@ struct UnderWay {
     turn: Turn,
 }
 
-/// One policy's simulation.
 pub(super) struct Engine<'a> {
     scenario: &'a Scenario,
     contender: &'a Contender,
     waits: WaitSettings,
     provider: Provider,
     rng: StdRng,
-    /// How many messages have come.
     arrived: u32,
     waiting: Calendar<Message>,
     /// In the order in which they are answered, because every answer takes equally long.
@@ -151,7 +148,6 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// A worker decides on a batch.
     fn admit(&mut self, now: Timestamp) {
         let Some(fleet) = &mut self.fleet else { return };
         for Admitted { message, admission, turn } in fleet.admit(now, &mut self.rng) {
@@ -174,7 +170,6 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// The attempt is made.
     fn attempt(&mut self, message: Message, turn: Turn, now: Timestamp) {
         if self.scenario.deadline(message, self.contender).is_over(now, message.attempt.0) {
             self.end(message, Plan::Expired, false, now);
@@ -186,7 +181,6 @@ impl<'a> Engine<'a> {
         self.under_way.push_back(UnderWay { answered_at, answer, message, turn });
     }
 
-    /// The answers of this moment have come.
     fn take_answers(&mut self, now: Timestamp) {
         let mut seen = Vec::new();
         while let Some(UnderWay { answer, message, turn, .. }) =

@@ -10,7 +10,6 @@ use redial_core::{
 
 use super::{Contender, Outage, Scenario, Tenants};
 
-/// The acceptance scenario.
 pub(super) fn scenario() -> Scenario {
     Scenario {
         tenants: Tenants::one(20_000),

@@ -23,7 +23,6 @@ impl Load {
         }
     }
 
-    /// The highest count of a second.
     pub(super) fn peak(&self) -> u32 {
         self.peak_from(0).map_or(0, |(_, count)| count)
     }

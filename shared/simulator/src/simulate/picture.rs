@@ -3,7 +3,6 @@
 use super::{report::percent, scenario::Scenario, tally::Figures};
 use crate::plot::{LoadChart, LoadPanel, PlotError, load, span};
 
-/// Draws what the policies did to the provider.
 pub(crate) fn picture(scenario: &Scenario, figures: &[Figures]) -> Result<String, PlotError> {
     load(&chart(scenario, figures))
 }

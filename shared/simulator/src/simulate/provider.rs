@@ -13,10 +13,8 @@ use redial_core::{
 
 use super::scenario::{Scenario, start};
 
-/// What the provider made of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Answer {
-    /// 201.
     Accepted,
     /// 429: beyond its capacity.
     Limited,
@@ -24,7 +22,6 @@ pub(super) enum Answer {
     Unavailable,
 }
 
-/// The provider.
 #[derive(Debug)]
 pub(super) struct Provider {
     outage: Option<(Timestamp, Timestamp)>,

@@ -10,13 +10,11 @@ use super::{
 };
 use redial_console::span::duration;
 
-/// The JSON's form.
 #[derive(Serialize)]
 struct Document<'a> {
     policies: &'a [Figures],
 }
 
-/// One line.
 pub(crate) fn to_json(figures: &[Figures]) -> String {
     serde_json::to_string(&Document { policies: figures }).expect("invariant: texts and numbers are JSON")
 }
@@ -87,7 +85,6 @@ fn cells(scenario: &Scenario, figures: &Figures) -> [String; COLUMNS] {
     ]
 }
 
-/// What became of each tenant's messages, where there are several.
 fn tenants(figures: &[Figures]) -> Vec<String> {
     let of = |figures: &Figures| {
         let told = |it: &TenantFigures| {

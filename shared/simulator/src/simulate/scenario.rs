@@ -29,12 +29,10 @@ pub(crate) fn lag(text: &str) -> Result<Duration, String> {
     Ok(lag)
 }
 
-/// What is the same for all policies that are compared.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Scenario {
     /// How many messages come, and whose they are.
     pub(crate) tenants: Tenants,
-    /// How fast, evenly.
     pub(crate) rate: Rate,
     /// When the provider answers nothing but 503.
     pub(crate) outage: Option<Outage>,
@@ -42,7 +40,6 @@ pub(crate) struct Scenario {
     pub(crate) capacity: Rate,
     /// The Retry-After of its refusals, in seconds.
     pub(crate) retry_after_s: Option<u32>,
-    /// How long its answers take.
     pub(crate) latency: Duration,
     /// What the jitter is drawn from.
     pub(crate) seed: u64,
@@ -50,44 +47,34 @@ pub(crate) struct Scenario {
     pub(crate) workers: Option<Workers>,
 }
 
-/// A policy under test.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Contender {
-    /// What it is called in the results.
     pub(crate) name: String,
-    /// The policy.
     pub(crate) policy: Policy,
-    /// The TTL of its messages.
     pub(crate) ttl: Ttl,
     /// Whether the scenario's workers spare a provider that fails; if not, they only keep to the operator's limit.
     pub(crate) breaker: bool,
 }
 
-/// The workers of a scenario.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Workers {
-    /// How many.
     pub(crate) number: u32,
-    /// The operator's limit of the origin, if there is one.
     pub(crate) limit: Option<Rate>,
     /// How long it takes until a worker can see what others told.
     pub(crate) counter_lag: Duration,
 }
 
-/// A message on its way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message {
     /// From 0, in the order of arrival.
     pub(super) number: u32,
     /// The attempt that comes next, or is under way.
     pub(super) attempt: Attempt,
-    /// The earliest moment of that attempt.
     pub(super) due: Timestamp,
     /// Whether it was ever held back.
     pub(super) held: bool,
 }
 
-/// The messages would take longer to arrive than is simulated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "{messages} messages at {rate} would take longer than a year to arrive: expected fewer, or a higher rate"
@@ -107,7 +94,6 @@ impl Scenario {
         Ok(())
     }
 
-    /// How many messages come.
     pub(crate) fn messages(&self) -> u32 {
         self.tenants.messages()
     }
@@ -147,12 +133,10 @@ impl Scenario {
     }
 }
 
-/// When the simulation starts.
 pub(super) fn start() -> Timestamp {
     Timestamp::from_secs(START_S)
 }
 
-/// Whole seconds since the start.
 pub(super) fn second_of(at: Timestamp) -> u32 {
     u32::try_from(at.since(start()).as_secs()).unwrap_or(u32::MAX)
 }

@@ -10,7 +10,6 @@ use super::{
     scenario::{Contender, Scenario, start},
 };
 
-/// The counts of one policy.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Tally {
     attempts: u64,
@@ -26,7 +25,6 @@ pub(super) struct Tally {
     tenants: BTreeMap<usize, OfTenant>,
 }
 
-/// What became of a tenant's messages.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct OfTenant {
     /// From arrival to acceptance, in milliseconds: of 28 days and a minute at most, so that they fit.
@@ -35,7 +33,6 @@ struct OfTenant {
 }
 
 impl Tally {
-    /// A request arrives at the provider.
     pub(super) fn arrived(&mut self, at: Timestamp) {
         self.attempts += 1;
         self.load.count(at);
@@ -77,12 +74,10 @@ impl Tally {
         }
     }
 
-    /// How many messages have ended.
     pub(super) fn ended(&self) -> u64 {
         self.ended
     }
 
-    /// The figures.
     pub(super) fn figures(self, scenario: &Scenario, contender: &Contender) -> Figures {
         let mut delivery_ms: Vec<u32> =
             self.tenants.values().flat_map(|it| it.delivery_ms.iter().copied()).collect();
@@ -152,7 +147,6 @@ pub(crate) struct Figures {
     pub(crate) peak_after_outage_per_second: Option<u32>,
     /// When the last message ended of those that ever failed or were held back, in seconds from the start; null if none was.
     pub(crate) drained_at_s: Option<f64>,
-    /// Messages that were accepted.
     pub(crate) sent: u32,
     /// Messages that became dead letters, by reason.
     pub(crate) dead_lettered: BTreeMap<Reason, u32>,
@@ -166,7 +160,6 @@ pub(crate) struct Figures {
     pub(crate) waits_in_sqs: u64,
     /// Waits that were parked.
     pub(crate) waits_parked: u64,
-    /// The TTL of the messages.
     pub(crate) ttl_s: u32,
     /// Requests that arrived while the provider was out; null without an outage.
     pub(crate) attempts_during_outage: Option<u64>,
@@ -175,7 +168,6 @@ pub(crate) struct Figures {
     /// The same by tenant, where there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) tenants: Vec<TenantFigures>,
-    /// Requests by the second.
     #[serde(skip)]
     pub(crate) load: Load,
     /// Whether workers spared the provider; none: there were no workers.

@@ -13,12 +13,9 @@ const MOST: u32 = 10_000_000;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Tenants(Vec<Share>);
 
-/// A tenant's messages.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Share {
-    /// Whose.
     pub(super) tenant: Tenant,
-    /// How many.
     pub(super) messages: u32,
     /// The number of the first message that is not its own, nor of one before it.
     until: u32,
@@ -49,12 +46,10 @@ impl Tenants {
         Self(vec![Share { tenant, messages, until: messages }])
     }
 
-    /// All of them, in their order.
     pub(super) fn shares(&self) -> &[Share] {
         &self.0
     }
 
-    /// How many messages there are.
     pub(super) fn messages(&self) -> u32 {
         self.0.last().map_or(0, |it| it.until)
     }

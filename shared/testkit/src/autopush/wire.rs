@@ -10,14 +10,12 @@ use serde_json::{Value, json};
 use super::Code;
 use crate::push_service::Accepted;
 
-/// What the browser said.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Said {
     /// The first words; with the name that it was given before, if any.
     Hello { uaid: Option<String> },
     /// A page subscribes: the channel's name, and the public key of who may send.
     Register { channel: String, key: Option<String> },
-    /// A page unsubscribes.
     Unregister { channel: String },
     /// What became of messages, by channel and version.
     Ack(Vec<Update>),
@@ -29,7 +27,6 @@ pub(super) enum Said {
     Other,
 }
 
-/// One acknowledgement.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Update {
     pub(super) channel: String,

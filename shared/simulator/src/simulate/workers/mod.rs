@@ -53,7 +53,6 @@ const GATHERED_FOR: Duration = Duration::from_millis(20);
 /// How many milliseconds after its delay a message is handed out.
 const HANDED_OUT_MS: RangeInclusive<u64> = 1..=50;
 
-/// Who makes an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Turn {
     worker: usize,
@@ -68,7 +67,6 @@ pub(super) struct Admitted {
     pub(super) turn: Turn,
 }
 
-/// The workers, at work.
 #[derive(Debug)]
 pub(super) struct Fleet<'a> {
     scenario: &'a Scenario,
@@ -103,7 +101,6 @@ impl<'a> Fleet<'a> {
         (!self.gathered.is_empty()).then_some(self.closes_at)
     }
 
-    /// When the next attempt is made.
     pub(super) fn next_slot(&self) -> Option<Timestamp> {
         self.slots.next_at()
     }
@@ -123,7 +120,6 @@ impl<'a> Fleet<'a> {
         Duration::from_millis(rng.random_range(HANDED_OUT_MS))
     }
 
-    /// Puts a message into the batch that is being gathered.
     pub(super) fn gather(&mut self, message: Message, now: Timestamp) {
         if self.gathered.is_empty() {
             self.closes_at = now.plus(GATHERED_FOR);

@@ -17,7 +17,6 @@ use redial_core::{
 };
 use redial_engine::ports::{Limited, PortError, Protection, StoredOrigin};
 
-/// The store. Every answer is there at once, and none is an error.
 #[derive(Debug)]
 pub(super) struct Store {
     limit: Option<Rate>,
@@ -32,7 +31,6 @@ struct Shared {
     free_from: HashMap<String, Timestamp>,
 }
 
-/// What is stored of an origin.
 #[derive(Debug, Default)]
 struct Shelf {
     /// States by the moment at which they were written; of those that everyone can read, only the last.
@@ -49,7 +47,6 @@ impl Store {
         Self { limit, lag, shared: Mutex::default() }
     }
 
-    /// It is that time.
     pub(super) fn is_at(&self, now: Timestamp) {
         self.shared().now = now;
     }
