@@ -12,8 +12,8 @@ pub mod webhook_sender;
 
 // The process: time, configuration, log lines.
 mod api_calls;
+pub mod aws;
 pub mod config;
-pub mod environment;
 pub mod system;
 pub mod telemetry;
 
