@@ -1,11 +1,11 @@
-//! What the operator has set of the front door.
+//! The operator's settings of the HTTP API.
 
 use redial_core::access::TokenKeys;
 use redial_core::endpoint::{HashKeys, Origin, PushHosts};
 use redial_core::push_target::PushKeys;
 use redial_core::rate::Rate;
 
-/// What the operator has set.
+/// The operator's settings.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// What browsers' tokens are made with.
@@ -20,6 +20,6 @@ pub struct Settings {
     pub is_on_curve: fn(&PushKeys) -> bool,
     /// The sites whose pages may call.
     pub cors_origins: Vec<Origin>,
-    /// How many messages and other requests of an API key are let in; `None`: any number.
+    /// How many messages and other requests of an API key are accepted; `None`: any number.
     pub rate: Option<Rate>,
 }

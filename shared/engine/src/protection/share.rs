@@ -1,9 +1,9 @@
-//! What a worker tells of its attempts, and when it looks after an origin.
+//! The counts that workers share, and when a worker looks after an origin.
 //!
-//! It counts what its attempts came to, and adds that to the shared counters at most once a second. Of an origin that is well
-//! it tells fifty attempts or more at once, and at most every ten seconds, so that it is known how much goes well when
-//! something fails. Who has told something looks after the origin now and then: with a probability that makes it about one look a
-//! second among all workers, however many they are; one in ten, of an origin that is well.
+//! A worker counts the outcomes of its attempts, and adds them to the shared counters at most once a second. Of a healthy origin
+//! it adds fifty attempts or more at once, and at most every ten seconds, so that the successes are known when something
+//! fails. A worker that has added something looks after the origin now and then: with a probability that makes it about one look a
+//! second among all workers, however many they are; one in ten, for a healthy origin.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,22 +16,22 @@ use redial_core::endpoint::Origin;
 use redial_core::protection::count::Count;
 use redial_core::time::Timestamp;
 
-/// A worker tells no more often than this.
-pub(super) const TELLS_EVERY: Duration = Duration::from_secs(1);
+/// A worker adds to the shared counters no more often than this.
+pub(super) const SHARES_EVERY: Duration = Duration::from_secs(1);
 
-/// What went well longer ago than this is no news of these seconds.
+/// Successes longer ago than this say nothing about these seconds.
 const NEWS_SECS: u32 = 2;
 
-/// Of an origin that is well it tells no more often than this.
-const WELL_TOLD_EVERY: Duration = Duration::from_secs(10);
+/// It adds the counts of a healthy origin no more often than this.
+const WELL_SHARED_EVERY: Duration = Duration::from_secs(10);
 
 /// And no fewer attempts.
-const WELL_TOLD_FROM: u64 = 50;
+const WELL_SHARED_FROM: u64 = 50;
 
 /// An attempt that is over.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Seen {
-    /// Whom it asked.
+    /// Where it went.
     pub origin: Origin,
     /// What it came to.
     pub count: Count,
@@ -41,9 +41,9 @@ pub struct Seen {
     pub retry_after: Option<Duration>,
 }
 
-/// What came of telling.
+/// What asking and sharing changed.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Told {
+pub struct Changes {
     /// Breakers that this worker moved.
     pub transitions: Vec<Transition>,
     /// What failed; nothing depends on it.
@@ -51,17 +51,17 @@ pub struct Told {
 }
 
 impl Guard {
-    /// Learns what attempts saw, and tells the others what they should know.
+    /// Learns what attempts saw, and shares what other workers need.
     pub async fn learn<P: Protection>(
         &self,
         store: &P,
         seen: Vec<Seen>,
         now: Timestamp,
         rng: &mut (dyn Rng + Send),
-    ) -> Told {
-        let mut told = Told::default();
+    ) -> Changes {
+        let mut changes = Changes::default();
         if !self.settings.judges || seen.is_empty() {
-            return told;
+            return changes;
         }
         let mut probes: HashMap<Origin, (u32, bool)> = HashMap::new();
         let mut origins: Vec<Origin> = Vec::new();
@@ -85,27 +85,27 @@ impl Guard {
                     Some(())
                 })
                 .await;
-            told.take(answered.map(|changed| changed.and_then(|((), transition)| transition)));
+            changes.take(answered.map(|changed| changed.and_then(|((), transition)| transition)));
         }
-        self.tell(store, &origins, now, rng, &mut told).await;
-        told
+        self.share(store, &origins, now, rng, &mut changes).await;
+        changes
     }
 
-    /// Tells the others what they should know of these origins, and looks after some of them.
-    pub(super) async fn tell<P: Protection>(
+    /// Shares what other workers need to know of these origins, and looks after some of them.
+    pub(super) async fn share<P: Protection>(
         &self,
         store: &P,
         origins: &[Origin],
         now: Timestamp,
         rng: &mut (dyn Rng + Send),
-        told: &mut Told,
+        changes: &mut Changes,
     ) {
-        let to_tell = self.to_tell(origins, now);
-        let errors = store.add(self.counter(), to_tell.clone(), now).await;
-        told.errors.extend(errors.into_iter().filter_map(Result::err));
-        for (origin, count) in to_tell {
+        let to_share = self.to_share(origins, now);
+        let errors = store.add(self.counter(), to_share.clone(), now).await;
+        changes.errors.extend(errors.into_iter().filter_map(Result::err));
+        for (origin, count) in to_share {
             if self.looks(&origin, count, now, rng) {
-                told.take(self.look(store, &origin, now, rng).await);
+                changes.take(self.look(store, &origin, now, rng).await);
             }
         }
     }
@@ -114,58 +114,58 @@ impl Guard {
     pub(super) fn note_held(&self, origin: &Origin, held: u64, now: Timestamp) {
         if self.settings.judges {
             let mut known = self.known();
-            known.origins.entry(origin.clone()).or_default().untold.note(Count::held_back(held), now);
+            known.origins.entry(origin.clone()).or_default().unshared.note(Count::held_back(held), now);
         }
     }
 
     fn note(&self, seen: &Seen, now: Timestamp) {
         let mut known = self.known();
         let it = known.origins.entry(seen.origin.clone()).or_default();
-        it.untold.note(seen.count, now);
+        it.unshared.note(seen.count, now);
         it.own.note(seen.count, now);
         if let Some(retry_after) = seen.retry_after.filter(|_| seen.count.limited > 0) {
             it.retry_after = Some((retry_after, now));
         }
     }
 
-    /// What is to be told of these origins now.
-    fn to_tell(&self, origins: &[Origin], now: Timestamp) -> Vec<(Origin, Count)> {
+    /// The counts of these origins that are due to be shared.
+    fn to_share(&self, origins: &[Origin], now: Timestamp) -> Vec<(Origin, Count)> {
         let mut known = self.known();
-        let mut to_tell = Vec::new();
+        let mut to_share = Vec::new();
         for origin in origins {
             let Some(it) = known.origins.get_mut(origin) else { continue };
-            let untold = it.untold.sum(now);
-            let concerns = untold.failures + untold.limited > 0 || it.state.is_watched(now);
-            let silent_for = now.since(it.told_at);
-            let count = if concerns && silent_for >= TELLS_EVERY {
-                // What went well before is no news of these seconds.
-                let recent = it.own.sum_of(NEWS_SECS, now).accepted().min(untold.accepted());
-                let older = untold.accepted() - recent;
-                Count { attempts: untold.attempts - older, older, ..untold }
-            } else if silent_for >= WELL_TOLD_EVERY && untold.attempts >= WELL_TOLD_FROM {
-                untold
+            let unshared = it.unshared.sum(now);
+            let concerns = unshared.failures + unshared.limited > 0 || it.state.is_watched(now);
+            let silent_for = now.since(it.shared_at);
+            let count = if concerns && silent_for >= SHARES_EVERY {
+                // Earlier successes say nothing about these seconds.
+                let recent = it.own.sum_of(NEWS_SECS, now).accepted().min(unshared.accepted());
+                let older = unshared.accepted() - recent;
+                Count { attempts: unshared.attempts - older, older, ..unshared }
+            } else if silent_for >= WELL_SHARED_EVERY && unshared.attempts >= WELL_SHARED_FROM {
+                unshared
             } else {
                 continue;
             };
-            it.told_at = now;
-            it.untold.take(now);
-            to_tell.push((origin.clone(), count));
+            it.shared_at = now;
+            it.unshared.take(now);
+            to_share.push((origin.clone(), count));
         }
-        to_tell
+        to_share
     }
 
-    /// Whether this worker, which told this, looks after the origin.
-    fn looks(&self, origin: &Origin, told: Count, now: Timestamp, rng: &mut (dyn Rng + Send)) -> bool {
+    /// Whether this worker, which shared these counts, looks after the origin.
+    fn looks(&self, origin: &Origin, shared: Count, now: Timestamp, rng: &mut (dyn Rng + Send)) -> bool {
         let known = self.known();
         let Some(it) = known.origins.get(origin) else { return false };
-        let concerns = told.failures + told.limited > 0 || it.state.is_watched(now);
-        let every = if concerns { TELLS_EVERY } else { WELL_TOLD_EVERY };
+        let concerns = shared.failures + shared.limited > 0 || it.state.is_watched(now);
+        let every = if concerns { SHARES_EVERY } else { WELL_SHARED_EVERY };
         let age = now.since(it.state.looked_at());
         if age < every {
             return false;
         }
         let all = it.state.told_per_second(now).max(1.0) * every.as_secs_f64();
-        rng.random::<f64>() < told.asked() as f64 / all * age.div_duration_f64(every)
+        rng.random::<f64>() < shared.asked() as f64 / all * age.div_duration_f64(every)
     }
 
     async fn look<P: Protection>(
@@ -181,8 +181,8 @@ impl Guard {
             retry_after.filter(|(_, at)| now.since(*at) < BELIEVED).map(|(retry_after, _)| retry_after);
         let changed = self
             .change(store, origin, now, |state, sum| {
-                // Somebody else has looked meanwhile.
-                (now.since(state.looked_at()) >= TELLS_EVERY).then(|| {
+                // Another worker may have looked meanwhile.
+                (now.since(state.looked_at()) >= SHARES_EVERY).then(|| {
                     state.look(sum, retry_after, now, &self.settings.cooldowns, rng);
                 })
             })
@@ -191,7 +191,7 @@ impl Guard {
     }
 }
 
-impl Told {
+impl Changes {
     pub(super) fn take(&mut self, transition: Result<Option<Transition>, PortError>) {
         match transition {
             Ok(transition) => self.transitions.extend(transition),

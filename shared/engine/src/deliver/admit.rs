@@ -1,10 +1,10 @@
-//! What protects the origins, asked before an attempt is claimed, and told what it saw.
+//! The protection of origins: it is asked before an attempt is claimed, and learns from the outcome.
 
-use super::Settings;
-use super::gate::Gate;
-use super::inbox::{Job, Slot};
-use crate::ports::{BreakerEvent, Clock, Environment, Randomness, Telemetry};
-use crate::protection::{Admission, Ask, EndpointLimit, Seen, Told, Transition};
+use super::job::{Job, Slot};
+use crate::ports::{BreakerEvent, Clock, Protection, Randomness, Telemetry};
+use crate::protection::{Admission, Ask, Changes, EndpointLimit, Guard, Seen, Transition};
+use redial_core::endpoint::HashKeys;
+use redial_core::gate::Gate;
 use redial_core::metric::Metric;
 use redial_core::outcome::Outcome;
 use redial_core::plan;
@@ -14,12 +14,19 @@ use redial_core::reason::Reason;
 use redial_core::verdict::{Retry, Verdict};
 
 /// Asks whether these may be sent now.
-pub(super) async fn admit<E: Environment>(env: &E, settings: &Settings, jobs: Vec<Job>) -> Vec<(Job, Gate)> {
+pub(super) async fn admit(
+    guard: &Guard,
+    protection: &impl Protection,
+    system: &(impl Clock + Randomness),
+    telemetry: &impl Telemetry,
+    keys: &HashKeys,
+    jobs: Vec<Job>,
+) -> Vec<(Job, Gate)> {
     let asks: Vec<Ask> = jobs.iter().map(ask).collect();
-    let now = env.clock().now();
-    let admitted = env.guard().admit(env.protection(), &asks, now, &mut env.randomness().rng()).await;
-    tell(env, settings, &admitted.told);
-    let mut answers = Vec::with_capacity(jobs.len());
+    let now = system.now();
+    let admitted = guard.admit(protection, &asks, now, &mut system.rng()).await;
+    report(telemetry, keys, &admitted.changes);
+    let mut gated = Vec::with_capacity(jobs.len());
     for ((mut job, ask), admission) in jobs.into_iter().zip(asks).zip(admitted.admissions) {
         let gate = match admission {
             Admission::Go { at, probe } => {
@@ -27,24 +34,30 @@ pub(super) async fn admit<E: Environment>(env: &E, settings: &Settings, jobs: Ve
                 Gate::Go
             }
             Admission::Later { at, .. } => {
-                env.telemetry().count_with(Metric::Deferred, Provider::of_origin(&ask.origin), 1);
+                telemetry.count_with(Metric::Deferred, Provider::of_origin(&ask.origin), 1);
                 Gate::Later(at)
             }
             Admission::TooLate { .. } => Gate::End(plan::failed(Reason::TtlExceeded, job.policy())),
         };
-        answers.push((job, gate));
+        gated.push((job, gate));
     }
-    answers
+    gated
 }
 
-/// Tells what attempts saw.
-pub(super) async fn learn<E: Environment>(env: &E, settings: &Settings, seen: Vec<Seen>) {
-    let now = env.clock().now();
-    let told = env.guard().learn(env.protection(), seen, now, &mut env.randomness().rng()).await;
-    tell(env, settings, &told);
+/// Learns from what attempts saw.
+pub(super) async fn learn(
+    guard: &Guard,
+    protection: &impl Protection,
+    system: &(impl Clock + Randomness),
+    telemetry: &impl Telemetry,
+    keys: &HashKeys,
+    seen: Vec<Seen>,
+) {
+    let changes = guard.learn(protection, seen, system.now(), &mut system.rng()).await;
+    report(telemetry, keys, &changes);
 }
 
-/// What an attempt tells of its origin. What could not be sent at all tells nothing.
+/// What an attempt shows of its origin. What could not be sent at all shows nothing.
 pub(super) fn seen(job: &Job, outcome: &Outcome, verdict: &Verdict) -> Option<Seen> {
     if matches!(outcome, Outcome::Impossible(_)) {
         return None;
@@ -54,7 +67,7 @@ pub(super) fn seen(job: &Job, outcome: &Outcome, verdict: &Verdict) -> Option<Se
         Verdict::Sent | Verdict::SignAgain | Verdict::Gone { .. } | Verdict::Failed(_) => None,
     };
     Some(Seen {
-        origin: job.target.ready()?.endpoint().origin(),
+        origin: job.recipient()?.endpoint().origin(),
         count: Count::of(verdict, job.travel.turn.attempt.0 > 0),
         probe: job.slot.is_some_and(|slot| slot.probe),
         retry_after,
@@ -62,7 +75,7 @@ pub(super) fn seen(job: &Job, outcome: &Outcome, verdict: &Verdict) -> Option<Se
 }
 
 fn ask(job: &Job) -> Ask {
-    let recipient = job.target.ready().expect("the gate lets nothing pass that has no target");
+    let recipient = job.recipient().expect("the gate lets nothing pass that has no target");
     let limit = job.terms.rate.zip(job.subscription_key());
     Ask {
         origin: recipient.endpoint().origin(),
@@ -75,18 +88,19 @@ fn ask(job: &Job) -> Ask {
     }
 }
 
-fn tell<E: Environment>(env: &E, settings: &Settings, told: &Told) {
-    for error in &told.errors {
-        env.telemetry().infrastructure(error);
+fn report(telemetry: &impl Telemetry, keys: &HashKeys, changes: &Changes) {
+    for error in &changes.errors {
+        telemetry.infrastructure(error);
     }
-    for Transition { origin, from, to, count } in &told.transitions {
+    for Transition { origin, from, to, count } in &changes.transitions {
         let provider = Provider::of_origin(origin);
         if matches!(to, Phase::Open { .. } | Phase::Paused { .. }) {
-            env.telemetry().count_with(Metric::BreakersOpened, provider, 1);
+            telemetry.count_with(Metric::BreakersOpened, provider, 1);
         }
-        env.telemetry().breaker(&BreakerEvent {
+        let origin_hash = keys.origin(origin);
+        telemetry.breaker(&BreakerEvent {
             provider,
-            origin_hash: settings.hash_keys.origin(origin).as_str(),
+            origin_hash: origin_hash.as_str(),
             from: *from,
             to: *to,
             count: *count,

@@ -1,9 +1,9 @@
 //! A small AWS on virtual time: queues that deliver again what was not acknowledged, executions that end waits, a cleanup that
 //! drains dead letters and sweeps. It runs until nothing is under way.
 
-mod clock;
+mod fixtures;
 mod queues;
-mod scenery;
+mod traffic;
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -12,21 +12,19 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use redial_core::body::Body;
-use redial_core::endpoint::{HashKeys, PushHosts};
+use redial_core::endpoint::HashKeys;
 use redial_core::lane::Lane;
 use redial_core::ledger::{Entry, State};
 use redial_core::message::QueueKind;
 use redial_core::queue::Queue;
 use redial_core::route::WaitSettings;
-use redial_core::subscription::SpikeGuard;
 use redial_core::time::Timestamp;
 use redial_core::wait::Release;
-use redial_core::webhook::SWITCHED_OFF_AFTER;
-use redial_engine::cleanup::{self, Letter, Sweep, clean, sweep};
-use redial_engine::deliver::{Incoming, Invocation, Settings, all_come_back, deliver};
+use redial_engine::cleanup::{self, QueueMessage, Sweep};
+use redial_engine::deliver::{Incoming, Invocation, Settings, return_all};
 use redial_engine::ports::{Clock, PortError, Randomness, Receipt};
-use redial_engine::protection::Settings as ProtectionSettings;
-use redial_testkit::memory::World;
+use redial_engine::protection::{Guard, Settings as ProtectionSettings};
+use redial_testkit::memory::{self, CleanupWorker, DispatchWorker, Memory};
 
 /// SQS's visibility time-out: six times the function's time-out.
 const VISIBILITY: Duration = Duration::from_secs(180);
@@ -46,17 +44,17 @@ struct Queued {
     receives: u32,
 }
 
-/// The whole of it.
-pub(crate) struct Universe {
-    pub(crate) world: World,
-    settings: Settings,
-    cleaning: cleanup::Settings,
+/// The queues around workers of dispatch and cleanup.
+pub(crate) struct Harness {
+    pub(crate) memory: Memory,
+    pub(crate) worker: DispatchWorker,
+    cleanup: CleanupWorker,
     queued: Vec<Queued>,
     /// The dead-letter queue: message id and body.
-    letters: Vec<(String, String)>,
+    dead_letters: Vec<(String, String)>,
     /// Messages to recipients of audiences that were set aside, if they are.
     recipients: Option<Vec<String>>,
-    /// What producers were told.
+    /// The events that producers received.
     pub(crate) events: Vec<serde_json::Value>,
     serial: u32,
     invocations: u32,
@@ -72,30 +70,18 @@ pub(crate) struct Universe {
     quarantined: Vec<String>,
 }
 
-impl Universe {
+impl Harness {
     pub(crate) fn new() -> Self {
         let start = Timestamp::parse_rfc3339("2026-11-21T10:00:00Z").expect("valid");
-        let hash_keys = HashKeys::parse("k1:0123456789abcdef").expect("valid");
-        let guard = SpikeGuard::default();
+        let memory = Memory::at(start);
+        let waits = WaitSettings { shards: 3, ..WaitSettings::default() };
+        let settings = Settings { waits, ..memory::dispatch_settings() };
         Self {
-            world: World::at(start),
-            settings: Settings {
-                waits: WaitSettings { shards: 3, ..WaitSettings::default() },
-                push_hosts: PushHosts::parse("push.example").expect("valid"),
-                egress_allow: Vec::new(),
-                hash_keys: hash_keys.clone(),
-                lease_margin: Duration::from_secs(10),
-                token_keys: Self::token_keys(),
-                switched_off_after: SWITCHED_OFF_AFTER,
-            },
-            cleaning: cleanup::Settings {
-                hash_keys,
-                guard,
-                switched_off_after: SWITCHED_OFF_AFTER,
-                late_after: cleanup::LATE_AFTER,
-            },
+            worker: memory.dispatch(settings, Guard::default()),
+            cleanup: memory.cleanup(memory::cleanup_settings()),
+            memory,
             queued: Vec::new(),
-            letters: Vec::new(),
+            dead_letters: Vec::new(),
             recipients: None,
             events: Vec::new(),
             serial: 0,
@@ -109,35 +95,52 @@ impl Universe {
         }
     }
 
+    pub(crate) fn now(&self) -> Timestamp {
+        self.memory.now()
+    }
+
     /// Endpoints are hashed with a new key from now on; the former one is still known.
     pub(crate) fn rotate_hash_key(&mut self) {
         let keys = HashKeys::parse("k2:fedcba9876543210,k1:0123456789abcdef").expect("valid");
-        self.settings.hash_keys = keys.clone();
-        self.cleaning.hash_keys = keys;
+        self.worker.settings.hash_keys = keys.clone();
+        self.cleanup.settings.hash_keys = keys;
+    }
+
+    /// Another worker on the same ports, which remembers nothing.
+    pub(crate) fn another_worker(&self, number: u32) -> DispatchWorker {
+        let guard = Guard::new(ProtectionSettings::default(), number);
+        self.memory.another_worker().dispatch(self.worker.settings.clone(), guard)
+    }
+
+    /// Another worker takes the place of this one, and remembers nothing.
+    pub(crate) fn replace_worker(&mut self, number: u32) {
+        self.worker = self.another_worker(number);
+        self.memory = self.worker.system.clone();
+        self.cleanup = self.memory.cleanup(self.cleanup.settings.clone());
     }
 
     /// Puts a body on the transactional ingest queue.
     pub(crate) fn produce(&mut self, body: &str) -> String {
-        let now = self.world.now();
+        let now = self.now();
         self.enqueue(body.to_owned(), QueueKind::Ingest, Lane::Transactional, now)
     }
 
     /// Puts a body on the bulk lane's ingest queue.
     pub(crate) fn produce_in_bulk(&mut self, body: &str) -> String {
-        let now = self.world.now();
+        let now = self.now();
         self.enqueue(body.to_owned(), QueueKind::Ingest, Lane::Bulk, now)
     }
 
     /// Puts a body on the transactional retry queue.
     pub(crate) fn produce_retry(&mut self, body: &str) -> String {
-        let now = self.world.now();
+        let now = self.now();
         self.enqueue(body.to_owned(), QueueKind::Retry, Lane::Transactional, now)
     }
 
     fn enqueue(&mut self, body: String, kind: QueueKind, lane: Lane, visible_at: Timestamp) -> String {
         self.serial += 1;
         let message_id = format!("sqs-{}", self.serial);
-        let sent = self.world.now();
+        let sent = self.now();
         let queued =
             Queued { message_id: message_id.clone(), body, kind, lane, sent, visible_at, receives: 0 };
         self.queued.push(queued.clone());
@@ -155,12 +158,12 @@ impl Universe {
                 return;
             }
         }
-        panic!("it never ends: {:?}", self.world.state().ledger);
+        panic!("it never ends: {:?}", self.memory.state().ledger);
     }
 
     /// How often an effect of that name was made.
     pub(crate) fn effects(&self, name: &str) -> usize {
-        self.world.state().trace.iter().filter(|made| **made == name).count()
+        self.memory.state().trace.iter().filter(|made| **made == name).count()
     }
 
     /// Runs until something has come about; panics if it never does.
@@ -169,9 +172,9 @@ impl Universe {
             if come_about(self) {
                 return;
             }
-            assert!(self.step(), "nothing is under way any more: {:?}", self.world.state().ledger);
+            assert!(self.step(), "nothing is under way any more: {:?}", self.memory.state().ledger);
         }
-        panic!("it never comes about: {:?}", self.world.state().ledger);
+        panic!("it never comes about: {:?}", self.memory.state().ledger);
     }
 
     /// The same as [`Self::run`], while somebody stops every execution by hand.
@@ -184,7 +187,7 @@ impl Universe {
     fn step(&mut self) -> bool {
         self.clean_all();
         self.collect();
-        let now = self.world.now();
+        let now = self.now();
         if self.next_sweep <= now {
             self.next_sweep = now.plus(Duration::from_secs(300));
             self.sweep(Sweep::Waits);
@@ -211,23 +214,23 @@ impl Universe {
     /// Lets time pass until something happens.
     fn advance(&mut self) -> bool {
         if !self.executions_run {
-            self.world.state().executions.clear();
+            self.memory.state().executions.clear();
         }
-        let bucket = self.world.state().executions.iter().map(|bucket| bucket.start()).min();
+        let bucket = self.memory.state().executions.iter().map(|bucket| bucket.start()).min();
         let message = self.queued.iter().map(|message| message.visible_at).min();
         // Late buckets are the sweep's.
-        let sweep = (!self.world.state().registered.is_empty()).then_some(self.next_sweep);
+        let sweep = (!self.memory.state().registered.is_empty()).then_some(self.next_sweep);
         // What cleanup could not deal with waits for its queue's visibility time-out.
-        let is_left = !self.letters.is_empty() || !self.quarantined.is_empty();
-        let letters = is_left.then(|| self.world.now().plus(Duration::from_secs(60)));
+        let is_left = !self.dead_letters.is_empty() || !self.quarantined.is_empty();
+        let letters = is_left.then(|| self.now().plus(Duration::from_secs(60)));
         let Some(next) = [bucket, message, sweep, letters].into_iter().flatten().min() else { return false };
-        let now = self.world.now();
-        self.world.pass(next.since(now));
-        let now = self.world.now();
+        let now = self.now();
+        self.memory.pass(next.since(now));
+        let now = self.now();
         let ended: Vec<_> =
-            self.world.state().executions.iter().filter(|bucket| bucket.start() <= now).copied().collect();
+            self.memory.state().executions.iter().filter(|bucket| bucket.start() <= now).copied().collect();
         for bucket in ended {
-            self.world.state().executions.remove(&bucket);
+            self.memory.state().executions.remove(&bucket);
             self.enqueue(Release::Bucket(bucket).to_body(), QueueKind::Retry, bucket.lane(), now);
         }
         true
@@ -235,8 +238,8 @@ impl Universe {
 
     /// Takes what was sent into the queues.
     fn collect(&mut self) {
-        let sent: Vec<_> = self.world.state().outbox.drain(..).collect();
-        let now = self.world.now();
+        let sent: Vec<_> = self.memory.state().outbox.drain(..).collect();
+        let now = self.now();
         for message in sent {
             match message.queue {
                 Queue::Retry(_) if self.recipients.is_some() && message.body.contains("\"recipient\":") => {
@@ -255,7 +258,7 @@ impl Universe {
                 }
                 Queue::DeadLetters => {
                     self.serial += 1;
-                    self.letters.push((format!("sqs-{}", self.serial), message.body));
+                    self.dead_letters.push((format!("sqs-{}", self.serial), message.body));
                 }
             }
         }
@@ -263,20 +266,20 @@ impl Universe {
 
     /// One invocation of dispatch, whose worker may die.
     fn invoke(&mut self, batch: &[usize]) {
-        let now = self.world.now();
+        let now = self.now();
         let incoming: Vec<Incoming> = batch.iter().map(|at| incoming(&mut self.queued[*at])).collect();
         for at in batch {
             self.queued[*at].visible_at = now.plus(VISIBILITY);
         }
         let invocation = self.invocation();
         let ids: Vec<_> = batch.iter().map(|at| self.queued[*at].message_id.clone()).collect();
-        let is_out = self.world.state().is_out("start");
+        let is_out = self.memory.state().is_out("start");
         let done = if is_out {
             // No worker can start: it holds nothing that it would need.
-            let world = self.world.clone();
-            until_stalled(all_come_back(&world, &world, &incoming, now, world.rng()))
+            let memory = self.memory.clone();
+            until_stalled(return_all(&memory, &memory, &incoming, now, memory.rng()))
         } else {
-            until_stalled(deliver(&self.world, &self.settings, &invocation, incoming))
+            until_stalled(self.worker.deliver(&invocation, incoming))
         };
         match done {
             None => {
@@ -293,19 +296,14 @@ impl Universe {
         self.invocations += 1;
         Invocation {
             lease_token: format!("invocation-{}", self.invocations),
-            deadline: self.world.now().plus(FUNCTION_TIMEOUT),
+            deadline: self.now().plus(FUNCTION_TIMEOUT),
         }
     }
 
-    /// What dispatch is set to.
-    pub(crate) fn settings(&self) -> &Settings {
-        &self.settings
-    }
-
-    /// Another worker takes the dead one's place, and remembers nothing.
+    /// Another worker takes the dead one's place.
     fn revive(&mut self) {
-        self.world.revive();
-        self.world = self.world.with_worker(ProtectionSettings::default(), 1);
+        self.memory.revive();
+        self.replace_worker(1);
     }
 
     /// A queued message as SQS delivers it: once, or again.
@@ -322,7 +320,7 @@ impl Universe {
     /// The same, for an invocation that may never end.
     pub(crate) fn invoke_until_death(&mut self, incoming: Vec<Incoming>) -> Option<Vec<String>> {
         let invocation = self.invocation();
-        until_stalled(deliver(&self.world, &self.settings, &invocation, incoming))
+        until_stalled(self.worker.deliver(&invocation, incoming))
     }
 
     /// The same, under the lease token of the last one, as where a claim that was not answered is made again.
@@ -333,19 +331,19 @@ impl Universe {
 
     fn clean_all(&mut self) {
         self.collect();
-        for (message_id, body) in std::mem::take(&mut self.letters) {
-            let letter = Letter {
+        for (message_id, body) in std::mem::take(&mut self.dead_letters) {
+            let message = QueueMessage {
                 message_id: message_id.clone(),
                 body: Body::new(body.clone()),
-                sent: self.world.now(),
+                sent: self.now(),
                 is_reference: true,
             };
-            match until_stalled(clean(&self.world, &self.cleaning, &letter)) {
+            match until_stalled(self.cleanup.clean(&message)) {
                 None => {
                     self.revive();
-                    self.letters.push((message_id, body));
+                    self.dead_letters.push((message_id, body));
                 }
-                Some(Err(_)) => self.letters.push((message_id, body)),
+                Some(Err(_)) => self.dead_letters.push((message_id, body)),
                 Some(Ok(())) => {}
             }
         }
@@ -354,7 +352,7 @@ impl Universe {
     /// The bodies that travel on retry queues.
     pub(crate) fn travelling(&self) -> Vec<String> {
         let on_retry = self.queued.iter().filter(|it| it.kind == QueueKind::Retry);
-        let in_outbox = self.world.state();
+        let in_outbox = self.memory.state();
         let on_their_way = in_outbox.outbox.iter().filter(|it| matches!(it.queue, Queue::Retry(_)));
         on_retry.map(|it| it.body.clone()).chain(on_their_way.map(|it| it.body.clone())).collect()
     }
@@ -362,7 +360,7 @@ impl Universe {
     /// Takes everything from the queues, and what was announced out of theirs.
     pub(crate) fn drop_travelling_and_collect(&mut self) {
         self.drop_travelling();
-        self.letters.clear();
+        self.dead_letters.clear();
     }
 
     /// Takes everything from the queues.
@@ -384,9 +382,9 @@ impl Universe {
     /// Delivers what was set aside, in large batches; answers the endpoints that were posted to, once for each post.
     pub(crate) fn deliver_held_back(&mut self) -> Vec<String> {
         let held_back = self.recipients.take().unwrap_or_default();
-        let before = self.world.state().sent.len();
+        let before = self.memory.state().sent.len();
         for bodies in held_back.chunks(1_000) {
-            let now = self.world.now();
+            let now = self.now();
             let ids: Vec<String> = bodies
                 .iter()
                 .map(|body| self.enqueue(body.clone(), QueueKind::Retry, Lane::Bulk, now))
@@ -396,7 +394,7 @@ impl Universe {
             assert!(back.is_empty(), "nothing comes back");
             self.queued.clear();
         }
-        self.world.state().sent[before..].iter().map(|push| push.endpoint.clone()).collect()
+        self.memory.state().sent[before..].iter().map(|push| push.endpoint.clone()).collect()
     }
 
     /// A body that SQS moved to the quarantine.
@@ -407,19 +405,19 @@ impl Universe {
     /// The same, where something may fail.
     pub(crate) fn try_poison(&mut self, body: &str) -> Result<(), PortError> {
         self.serial += 1;
-        let letter = Letter {
+        let message = QueueMessage {
             message_id: format!("sqs-{}", self.serial),
             body: Body::new(body.to_owned()),
-            sent: self.world.now(),
+            sent: self.now(),
             is_reference: false,
         };
-        until_stalled(clean(&self.world, &self.cleaning, &letter)).expect("nothing kills it")
+        until_stalled(self.cleanup.clean(&message)).expect("nothing kills it")
     }
 
     /// Makes a sweep; if it dies, the next one goes on.
     pub(crate) fn sweep(&mut self, which: Sweep) -> cleanup::Swept {
-        let deadline = self.world.now().plus(FUNCTION_TIMEOUT);
-        match until_stalled(sweep(&self.world, &self.cleaning, which, deadline)) {
+        let deadline = self.now().plus(FUNCTION_TIMEOUT);
+        match until_stalled(self.cleanup.sweep(which, deadline)) {
             Some(swept) => swept.unwrap_or_default(),
             None => {
                 self.revive();
@@ -430,7 +428,7 @@ impl Universe {
 
     /// A delivery's entry.
     pub(crate) fn entry(&self, id: &str) -> Option<Entry> {
-        self.world.state().ledger.get(&Self::key(id)).cloned()
+        self.memory.state().ledger.get(&Self::key(id)).cloned()
     }
 
     /// A delivery's state.
@@ -440,7 +438,7 @@ impl Universe {
 
     /// How often something was posted to where the browser or the webhook of an id is.
     pub(crate) fn posts_to(&self, id: &str) -> usize {
-        let state = self.world.state();
+        let state = self.memory.state();
         let pushes = state.sent.iter().filter(|push| push.endpoint == Self::endpoint(id)).count();
         pushes + state.webhooks.iter().filter(|webhook| webhook.url == Self::hook(id)).count()
     }

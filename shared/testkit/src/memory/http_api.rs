@@ -1,17 +1,19 @@
-//! The front door's ports in memory.
+//! The ports of the HTTP API in memory.
+
+use std::collections::btree_map::Entry;
 
 use redial_core::ack::AckEvent;
 use redial_core::identity::DeliveryKey;
-use redial_core::ledger::{Entry, State as Standing, expires_at};
+use redial_core::ledger::{self, State as Standing, expires_at};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{
-    Acknowledged, Acks, Deliveries, Entered, Entrance, FrontDoor, Intake, Known, PortError, PublicKey,
+    Acknowledged, Acks, Deliveries, Entered, Entrance, HttpApi, Intake, Known, PortError, PublicKey,
     PublicKeys,
 };
 
-use super::{State, World};
+use super::{Memory, State};
 
-impl Intake for World {
+impl Intake for Memory {
     async fn enter(&self, entrances: Vec<Entrance>, now: Timestamp) -> Vec<Result<Entered, PortError>> {
         let mut keys: Vec<_> = entrances.iter().map(|entrance| entrance.key.clone()).collect();
         keys.sort();
@@ -25,12 +27,12 @@ fn enter(state: &mut State, entrance: Entrance, now: Timestamp) -> Entered {
     if let Some(stored) = state.ledger.get(&entrance.key).filter(|stored| !stored.is_forgotten(now)) {
         return Entered::Known { state: stored.state, fingerprint: stored.fingerprint.clone() };
     }
-    let entry = Entry {
+    let entry = ledger::Entry {
         key: entrance.key.clone(),
         state: Standing::Queued,
         turn: Default::default(),
         fingerprint: entrance.fingerprint,
-        lease_token: "front-door".to_owned(),
+        lease_token: "http-api".to_owned(),
         lease_until: Timestamp::default(),
         source_message: String::new(),
         endpoint_hash: entrance.endpoint_hash,
@@ -49,22 +51,22 @@ fn enter(state: &mut State, entrance: Entrance, now: Timestamp) -> Entered {
     Entered::Fresh
 }
 
-impl Deliveries for World {
+impl Deliveries for Memory {
     async fn find(&self, key: &DeliveryKey) -> Result<Option<Known>, PortError> {
         self.effect("find_delivery", |state| {
-            let told = |event| state.acknowledged.get(&(key.clone(), event)).map(|at| (event, *at));
+            let acknowledged = |event| state.acknowledged.get(&(key.clone(), event)).map(|at| (event, *at));
             Some(Known {
                 entry: state.ledger.get(key).filter(|entry| !entry.is_forgotten(state.now))?.clone(),
                 channel: None,
                 attempts: state.attempts.get(key).cloned().unwrap_or_default(),
-                acknowledged: AckEvent::ALL.into_iter().filter_map(told).collect(),
+                acknowledged: AckEvent::ALL.into_iter().filter_map(acknowledged).collect(),
             })
         })
         .await
     }
 }
 
-impl Acks for World {
+impl Acks for Memory {
     async fn acknowledge(
         &self,
         key: &DeliveryKey,
@@ -75,24 +77,25 @@ impl Acks for World {
             if state.ledger.get(key).is_none_or(|entry| entry.is_forgotten(now)) {
                 return Acknowledged::Unknown;
             }
-            let mut told = false;
-            state.acknowledged.entry((key.clone(), event)).or_insert_with(|| {
-                told = true;
-                now
-            });
-            if told { Acknowledged::First } else { Acknowledged::Again }
+            match state.acknowledged.entry((key.clone(), event)) {
+                Entry::Occupied(_) => Acknowledged::Again,
+                Entry::Vacant(vacant) => {
+                    vacant.insert(now);
+                    Acknowledged::First
+                }
+            }
         })
         .await
     }
 }
 
-impl PublicKeys for World {
+impl PublicKeys for Memory {
     async fn all(&self, _now: Timestamp) -> Result<Vec<PublicKey>, PortError> {
         self.effect("public_keys", |state| state.public_keys.clone()).await
     }
 }
 
-impl FrontDoor for World {
+impl HttpApi for Memory {
     type Clock = Self;
     type Randomness = Self;
     type AccessKeys = Self;

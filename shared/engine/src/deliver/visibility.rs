@@ -1,73 +1,72 @@
-//! Messages that come back: by their visibility, or, after many receives, as a new SQS message in their place.
-//!
-//! Redrive counts receives and knows no reasons, so an outage of our own would look to it like a crash loop. Its waits grow
-//! to 15 minutes, and from the [`SENT_AGAIN_FROM`]th receive on a message is sent again with a receive count of its own: the back-off
-//! goes on, and the former message is acknowledged only when its successor is durable. If that fails, visibility alone carries on.
+//! Messages that come back: by their visibility, or, after many receives, as a new SQS message in their place. The former message is
+//! acknowledged only when its successor is durable. If that fails, visibility alone carries on.
 
 use std::time::Duration;
 
 use rand::rngs::StdRng;
 
-use super::fate::{Fate, SENT_AGAIN_FROM, Setback};
-use super::inbox::Incoming;
+use super::acknowledgements::{Acknowledgement, Acknowledgements};
+use super::batch::Incoming;
 use crate::ports::{Outbox, Receipt, Telemetry};
 use redial_core::channel::Channel;
-use redial_core::message::{Inbound, Message, QueueKind, Travel, parse};
+use redial_core::message::{Inbound, Message, QueueKind, Travel};
 use redial_core::queue::{Outgoing, Queue};
 use redial_core::recipient::Recipient;
 use redial_core::route::{DelaySeconds, SQS_MAX_DELAY_SECONDS};
+use redial_core::setback::{SENT_AGAIN_FROM, Setback};
 use redial_core::time::{Deadline, Timestamp, Ttl};
 
-/// Sends every message of a batch back: for a worker that cannot start, because a dependency of its own is out. Returns the SQS
-/// MessageIds of those that must come back.
-pub async fn all_come_back<O: Outbox, T: Telemetry>(
-    outbox: &O,
-    telemetry: &T,
+/// Returns every message of a batch to its queue: for a worker that cannot start, because a dependency of its own is out. Returns the
+/// SQS MessageIds of those that must come back.
+pub async fn return_all(
+    outbox: &impl Outbox,
+    telemetry: &impl Telemetry,
     batch: &[Incoming],
     now: Timestamp,
     rng: StdRng,
 ) -> Vec<String> {
-    let fates = (0..batch.len()).map(|index| (index, Fate::ComesBack(Setback::Infrastructure))).collect();
-    send_back(outbox, telemetry, batch, fates, now, rng).await
+    let back = |place| (place, Acknowledgement::ComesBack(Setback::Infrastructure));
+    return_some(outbox, telemetry, batch, (0..batch.len()).map(back).collect(), now, rng).await
 }
 
 /// Changes the visibility of the messages that come back, or sends them again, and returns the SQS MessageIds of those that SQS
 /// must keep.
-pub(super) async fn send_back<O: Outbox, T: Telemetry>(
-    outbox: &O,
-    telemetry: &T,
+pub(super) async fn return_some(
+    outbox: &impl Outbox,
+    telemetry: &impl Telemetry,
     batch: &[Incoming],
-    fates: Vec<(usize, Fate)>,
+    acknowledgements: Acknowledgements,
     now: Timestamp,
     mut rng: StdRng,
 ) -> Vec<String> {
     let mut acknowledged = vec![false; batch.len()];
     let mut receipts: Vec<(Receipt, u32)> = Vec::new();
     let mut successors = Vec::new();
-    for (index, fate) in fates {
-        let incoming = &batch[index];
-        match fate {
-            Fate::Acknowledged | Fate::AcknowledgedAlone => acknowledged[index] = true,
-            Fate::ComesBack(setback) => {
-                let inbound = may_tell_more(incoming).then(|| read(incoming)).flatten();
-                let former = inbound.as_ref().and_then(travel).map_or(0, |travel| travel.receives);
-                let receives = former.saturating_add(incoming.receive_count);
-                let after = setback.visibility_secs(receives, now, &mut rng);
-                match inbound.and_then(|inbound| successor(incoming, inbound, setback, after, now)) {
-                    Some(successor) => successors.push((index, after, successor)),
-                    None => receipts.push((incoming.receipt.clone(), after)),
-                }
-            }
+    for (place, acknowledgement) in acknowledgements {
+        let incoming = &batch[place];
+        let Acknowledgement::ComesBack(setback) = acknowledgement else {
+            acknowledged[place] = true;
+            continue;
+        };
+        // The body of a producer's first SQS message does not matter to when it comes back: it has no former receives.
+        let is_read = incoming.receipt.kind == QueueKind::Retry || incoming.receive_count >= SENT_AGAIN_FROM;
+        let inbound = is_read.then(|| incoming.read().ok()).flatten();
+        let former = inbound.as_ref().and_then(travel).map_or(0, |travel| travel.receives);
+        let receives = former.saturating_add(incoming.receive_count);
+        let after = setback.visibility_secs(receives, now, &mut rng);
+        match inbound.and_then(|inbound| successor(incoming, inbound, setback, after, now)) {
+            Some(successor) => successors.push((place, after, successor)),
+            None => receipts.push((incoming.receipt.clone(), after)),
         }
     }
     if !successors.is_empty() {
         let messages = successors.iter().map(|(_, _, outgoing)| outgoing.clone()).collect();
-        for ((index, after, _), sent) in successors.into_iter().zip(outbox.send(messages).await) {
+        for ((place, after, _), sent) in successors.into_iter().zip(outbox.send(messages).await) {
             match sent {
-                Ok(()) => acknowledged[index] = true,
+                Ok(()) => acknowledged[place] = true,
                 Err(error) => {
                     telemetry.infrastructure(&error);
-                    receipts.push((batch[index].receipt.clone(), after));
+                    receipts.push((batch[place].receipt.clone(), after));
                 }
             }
         }
@@ -75,18 +74,8 @@ pub(super) async fn send_back<O: Outbox, T: Telemetry>(
     if !receipts.is_empty() {
         outbox.come_back_after(receipts).await;
     }
-    // A message without a fate was not dealt with: it comes back, too.
     let back = batch.iter().zip(acknowledged).filter(|(_, acknowledged)| !acknowledged);
     back.map(|(incoming, _)| incoming.message_id.clone()).collect()
-}
-
-/// Whether its body matters to when and how it comes back: a producer's first SQS message has no way behind it.
-fn may_tell_more(incoming: &Incoming) -> bool {
-    incoming.receipt.kind == QueueKind::Retry || incoming.receive_count >= SENT_AGAIN_FROM
-}
-
-fn read(incoming: &Incoming) -> Option<Inbound> {
-    parse(incoming.body.expose(), incoming.receipt.kind, &incoming.message_id, incoming.sent).ok()
 }
 
 fn travel(inbound: &Inbound) -> Option<&Travel> {
@@ -96,8 +85,8 @@ fn travel(inbound: &Inbound) -> Option<&Travel> {
     }
 }
 
-/// The message that takes the place of one that comes back for the [`SENT_AGAIN_FROM`]th time. Releases and parts of audiences have
-/// none: what takes them out of their queue sends them again.
+/// The message that takes the place of one that comes back. Releases and parts of audiences have none: what takes them out of their
+/// queue sends them again.
 fn successor(
     incoming: &Incoming,
     inbound: Inbound,
@@ -105,7 +94,7 @@ fn successor(
     after_secs: u32,
     now: Timestamp,
 ) -> Option<Outgoing> {
-    if incoming.receive_count < SENT_AGAIN_FROM || !setback.may_be_sent_again() {
+    if !setback.is_sent_again(incoming.receive_count) {
         return None;
     }
     let onward = |travel: Travel| Travel {
@@ -125,7 +114,7 @@ fn successor(
         // One attempt, and never another message.
         Inbound::Message(message, _) if message.ttl == Some(Ttl::ZERO) => return None,
         Inbound::Message(message, travel) => {
-            let deadline = deadline(&message, &travel);
+            let deadline = shown_deadline(&message, &travel);
             (message.expose_travel_body(&onward(travel), deadline, now), message.tenant)
         }
         Inbound::Recipient(recipient, travel) => {
@@ -138,8 +127,8 @@ fn successor(
     Some(Outgoing { queue: Queue::Retry(incoming.receipt.lane), body, delay, tenant: Some(tenant) })
 }
 
-/// When it ends, as far as it says so itself: only for those who look into the queue.
-fn deadline(message: &Message, travel: &Travel) -> Deadline {
+/// The deadline as far as the message says it itself: only for operators who look into the queue.
+fn shown_deadline(message: &Message, travel: &Travel) -> Deadline {
     match (message.ttl, message.to.recipient().as_ref().map(Recipient::channel)) {
         (None, None) => Ttl::UNLIMITED.deadline_from(travel.first_sent),
         (_, channel) => message.deadline(channel.unwrap_or(Channel::WebPush), travel.first_sent),

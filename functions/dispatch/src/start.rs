@@ -7,62 +7,61 @@
 use std::error::Error;
 use std::time::Duration;
 
-use redial_core::metric::Metric;
-use redial_engine::deliver;
-use redial_engine::ports::{Clock, Randomness, Telemetry};
+use redial_adapters::aws::{Aws, InitError};
+use redial_adapters::config::DispatchConfig;
+use redial_adapters::secrets::SecretError;
+use redial_adapters::system::System;
+use redial_adapters::telemetry::JsonTelemetry;
+use redial_adapters::vapid::VapidLoadError;
+use redial_engine::deliver::{self, Incoming};
+use redial_engine::ports::{Clock, Randomness};
 use tokio::sync::OnceCell;
 
-use super::{Aws, DispatchEnvironment, InitError};
-use crate::config::DispatchConfig;
-use crate::outbox_sqs::SqsOutbox;
-use crate::secrets::SecretError;
-use crate::system::System;
-use crate::telemetry::JsonTelemetry;
-use crate::vapid::VapidLoadError;
+use crate::worker::Dispatch;
 
 /// How long initialisation waits for the keys. Lambda ends it after ten seconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A worker that has its configuration, and its keys as soon as they can be read.
 #[derive(Debug)]
-pub struct DispatchStart {
+pub(crate) struct Start {
     config: DispatchConfig,
     aws: Aws,
-    ready: OnceCell<(DispatchEnvironment, deliver::Settings)>,
+    ready: OnceCell<Dispatch>,
 }
 
-impl DispatchStart {
+impl Start {
     /// Builds the clients and loads the keys. `Err` where another try would not help; an outage is reported and waited out.
-    pub async fn begin(config: DispatchConfig) -> Result<Self, InitError> {
+    pub(crate) async fn begin(config: DispatchConfig) -> Result<Self, InitError> {
         let start = Self { config, aws: Aws::find().await?, ready: OnceCell::new() };
         match tokio::time::timeout(PATIENCE, start.ready()).await {
             Ok(Err(error)) if !is_passing(&error) => return Err(error),
-            Ok(Err(error)) => tracing::error!(error = %error, "keys are out of reach: messages come back"),
+            Ok(Err(error)) => log(&error),
             Err(_) => tracing::error!("keys were not read in time: messages come back"),
             Ok(Ok(_)) => {}
         }
         Ok(start)
     }
 
-    /// The environment and its settings; loads the keys if they were not loaded yet.
-    pub async fn ready(&self) -> Result<&(DispatchEnvironment, deliver::Settings), InitError> {
-        self.ready
-            .get_or_try_init(|| DispatchEnvironment::connect(self.aws.clone(), self.config.clone()))
-            .await
+    /// The worker; loads the keys if they were not loaded yet.
+    pub(crate) async fn ready(&self) -> Result<&Dispatch, InitError> {
+        self.ready.get_or_try_init(|| Dispatch::connect(self.aws.clone(), self.config.clone())).await
     }
 
-    /// Sends a whole batch back, and returns the SQS MessageIds of the messages that come back. What it needs is built here, for
-    /// hardly any start ever needs it.
-    pub async fn set_back(&self, batch: &[deliver::Incoming], error: &InitError) -> Vec<String> {
-        tracing::error!(error = %error, "keys are out of reach: messages come back");
-        let stack = &self.config.stack;
-        let outbox = SqsOutbox::new(self.aws.sqs(), stack.queues.clone());
-        let telemetry = JsonTelemetry::new(stack.stack.clone());
-        let back = deliver::all_come_back(&outbox, &telemetry, batch, System.now(), System.rng()).await;
-        telemetry.count(Metric::ApiCalls, self.aws.calls.take());
-        telemetry.flush(System.now());
+    /// Returns a whole batch to its queue; returns the SQS MessageIds of the messages that come back. What it needs is built here,
+    /// because hardly any start ever needs it.
+    pub(crate) async fn return_all(&self, batch: &[Incoming], error: &InitError) -> Vec<String> {
+        log(error);
+        let outbox = self.aws.outbox(&self.config.stack);
+        let telemetry = JsonTelemetry::new(self.config.stack.stack.clone());
+        let back = deliver::return_all(&outbox, &telemetry, batch, System.now(), System.rng()).await;
+        self.aws.flush(&telemetry);
         back
     }
+}
+
+fn log(error: &InitError) {
+    tracing::error!(error = %error, "keys are out of reach: messages come back");
 }
 
 /// Whether the keys can be expected later, without a change by the operator.

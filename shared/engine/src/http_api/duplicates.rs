@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::Accepted;
+use super::accept::Accepted;
 use crate::ports::{Entered, Entrance, PortError};
 use redial_core::endpoint::EndpointHash;
 use redial_core::identity::DeliveryId;
@@ -88,7 +88,7 @@ fn differ(stored: &EndpointHash, given: &EndpointHash) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::intake::accept;
+    use crate::http_api::accept;
     use redial_core::endpoint::HashKeys;
     use redial_core::identity::Tenant;
     use redial_core::time::Timestamp;

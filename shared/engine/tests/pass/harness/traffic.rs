@@ -5,27 +5,26 @@ use std::time::Duration;
 use redial_core::lane::Lane;
 use redial_core::message::QueueKind;
 use redial_core::time::Timestamp;
-use redial_engine::ports::Clock;
 
-use super::Universe;
+use super::Harness;
 
-impl Universe {
+impl Harness {
     /// Puts a body on the transactional ingest queue, `after` from now.
     pub(crate) fn produce_after(&mut self, after: Duration, body: &str) {
-        let at = self.world.now().plus(after);
+        let at = self.now().plus(after);
         self.enqueue(body.to_owned(), QueueKind::Ingest, Lane::Transactional, at);
         self.queued.last_mut().expect("it was just queued").sent = at;
     }
 
     /// Runs until `at`, or until the first thing that happens after it.
     pub(crate) fn run_to(&mut self, at: Timestamp) {
-        while self.world.now() < at && self.step() {}
+        while self.now() < at && self.step() {}
     }
 
     /// Sets after how long a failing webhook receiver is switched off.
     pub(crate) fn switch_off_after(&mut self, after: Duration) {
-        self.settings.switched_off_after = after;
-        self.cleaning.switched_off_after = after;
+        self.worker.settings.switched_off_after = after;
+        self.cleanup.settings.switched_off_after = after;
     }
 
     /// How many invocations of dispatch there were.

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redial_engine::deliver::Incoming;
-use redial_engine::ports::Clock;
 
-use super::{MAX_RECEIVE_COUNT, Universe, VISIBILITY, incoming};
+use super::{Harness, MAX_RECEIVE_COUNT, VISIBILITY, incoming};
 
-impl Universe {
+impl Harness {
     /// All that waits in queues becomes visible at the same moment.
     pub(crate) fn deliver_together(&mut self) {
         let last = self.queued.iter().map(|message| message.visible_at).max();
@@ -19,7 +18,7 @@ impl Universe {
 
     /// Hides all messages but this one for as long as a visibility time-out.
     pub(crate) fn hide_all_but(&mut self, message_id: &str) {
-        let until = self.world.now().plus(VISIBILITY);
+        let until = self.now().plus(VISIBILITY);
         for message in self.queued.iter_mut().filter(|message| message.message_id != message_id) {
             message.visible_at = until;
         }
@@ -33,10 +32,10 @@ impl Universe {
     /// Deletes these messages, but for those that come back.
     pub(crate) fn acknowledge(&mut self, ids: &[String], back: &[String]) {
         let come_back: BTreeMap<String, u32> = {
-            let mut state = self.world.state();
+            let mut state = self.memory.state();
             state.come_back.drain(..).map(|(receipt, secs)| (receipt.handle, secs)).collect()
         };
-        let now = self.world.now();
+        let now = self.now();
         self.queued
             .retain(|message| !ids.contains(&message.message_id) || back.contains(&message.message_id));
         for message in self.queued.iter_mut().filter(|message| back.contains(&message.message_id)) {
@@ -48,7 +47,7 @@ impl Universe {
 
     /// Moves to the quarantine what was received too often.
     pub(super) fn redrive(&mut self) {
-        let now = self.world.now();
+        let now = self.now();
         let (redriven, left): (Vec<_>, Vec<_>) = std::mem::take(&mut self.queued)
             .into_iter()
             .partition(|message| message.receives >= MAX_RECEIVE_COUNT && message.visible_at <= now);
@@ -71,7 +70,7 @@ impl Universe {
 
     /// Lets these be delivered to a worker, and marks them as under way.
     pub(crate) fn receive(&mut self, ids: &[String]) -> Vec<Incoming> {
-        let until = self.world.now().plus(VISIBILITY);
+        let until = self.now().plus(VISIBILITY);
         let of = |id: &String| {
             let queued = self.queued.iter_mut().find(|message| message.message_id == *id);
             let queued = queued.expect("it is queued");

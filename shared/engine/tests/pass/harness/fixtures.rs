@@ -8,16 +8,18 @@ use redial_core::recipient::Recipient;
 use redial_core::subscription::Subscription;
 use redial_core::webhook::WebhookTarget;
 
-use super::Universe;
+use redial_testkit::memory;
+
+use super::Harness;
 
 const P256DH: &str =
     "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4";
 const AUTH: &str = "BTBZMqHH6r4Tts7J_aSIgg";
 
-impl Universe {
+impl Harness {
     /// What browsers' tokens are made with.
     pub(crate) fn token_keys() -> TokenKeys {
-        TokenKeys::new([("k1".to_owned(), [7; TokenKeys::KEY_BYTES])]).expect("valid")
+        memory::dispatch_settings().token_keys
     }
 
     pub(crate) fn key(id: &str) -> DeliveryKey {
@@ -47,7 +49,7 @@ impl Universe {
             vapid_key_id: None,
         };
         let subscription = Subscription::new(key.clone(), Recipient::WebPush(target));
-        self.world.state().subscriptions.insert(key, subscription);
+        self.memory.state().subscriptions.insert(key, subscription);
     }
 
     /// Where the webhook of an id leads.
@@ -69,17 +71,17 @@ impl Universe {
         let key = Self::subscription_key(id);
         let target = WebhookTarget::at(Endpoint::parse(&Self::hook(id)).expect("valid"));
         let subscription = Subscription::new(key.clone(), Recipient::Webhook(target));
-        self.world.state().subscriptions.insert(key, subscription);
+        self.memory.state().subscriptions.insert(key, subscription);
     }
 
     /// Changes a stored subscription.
     pub(crate) fn amend(&self, id: &str, change: impl FnOnce(&mut Subscription)) {
-        change(self.world.state().subscriptions.get_mut(&Self::subscription_key(id)).expect("stored"));
+        change(self.memory.state().subscriptions.get_mut(&Self::subscription_key(id)).expect("stored"));
     }
 
     /// A stored subscription.
     pub(crate) fn subscription(&self, id: &str) -> Subscription {
-        self.world.state().subscriptions[&Self::subscription_key(id)].clone()
+        self.memory.state().subscriptions[&Self::subscription_key(id)].clone()
     }
 
     /// A message of tenant `acme` to the webhook of that id by its bare address, with more fields.
