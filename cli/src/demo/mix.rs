@@ -3,7 +3,7 @@
 use redial_adapters::webhook_keys::new_secret;
 use redial_core::webhook::WebhookSecret;
 use redial_core::{
-    dead_letter::LetterKey,
+    dead_letter::DeadLetterKey,
     identity::{DeliveryId, DeliveryKey, Lineage, SubscriptionId, SubscriptionKey, Tenant},
     lane::Lane,
     time::Timestamp,
@@ -216,13 +216,13 @@ impl Delivery {
     }
 
     /// The key of its dead letter; `None` for a body that has no id and is on no queue yet.
-    pub(super) fn letter_key(&self) -> Option<LetterKey> {
+    pub(super) fn letter_key(&self) -> Option<DeadLetterKey> {
         match self.road.manner {
             Manner::Once | Manner::Twice => {
-                Some(LetterKey::of_delivery(&tenant(), &self.delivery_id(), Lineage(0)))
+                Some(DeadLetterKey::of_delivery(&tenant(), &self.delivery_id(), Lineage(0)))
             }
             Manner::CutOff => {
-                self.message_id.as_ref().map(|message_id| LetterKey::of_unparsed(None, message_id))
+                self.message_id.as_ref().map(|message_id| DeadLetterKey::of_unparsed(None, message_id))
             }
         }
     }

@@ -20,8 +20,8 @@ pub const UNPARSED_BODY_KEPT: Duration = Duration::from_secs(24 * 3600);
 /// A delivery has one dead letter a lineage; a conflict, an unreadable body and a poison message are not the delivery's
 /// own, and are known by their SQS message.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
-pub struct LetterKey {
-    /// The tenant, or [`LetterKey::NO_TENANT`] where none could be read.
+pub struct DeadLetterKey {
+    /// The tenant, or [`DeadLetterKey::NO_TENANT`] where none could be read.
     pub tenant: String,
     /// The delivery's id, or the SQS MessageId.
     pub id: String,
@@ -29,7 +29,7 @@ pub struct LetterKey {
     pub letter: String,
 }
 
-impl LetterKey {
+impl DeadLetterKey {
     /// Stands for a tenant that could not be read; no tenant has such a name.
     pub const NO_TENANT: &str = "_unknown";
 
@@ -116,8 +116,8 @@ pub struct Reference {
 impl Reference {
     pub const VERSION: u32 = 1;
 
-    pub fn letter_key(&self) -> LetterKey {
-        LetterKey { tenant: self.tenant.clone(), id: self.id.clone(), letter: self.letter.clone() }
+    pub fn letter_key(&self) -> DeadLetterKey {
+        DeadLetterKey { tenant: self.tenant.clone(), id: self.id.clone(), letter: self.letter.clone() }
     }
 
     /// Its reason, if it is one that this version knows.
@@ -145,8 +145,8 @@ pub fn body_absent_from(deadline: Deadline, retention_days: u16, now: Timestamp)
 
 /// A dead letter's body, to be stored for a replay.
 #[derive(Clone, PartialEq, Eq)]
-pub struct LetterBody {
-    pub key: LetterKey,
+pub struct DeadLetterBody {
+    pub key: DeadLetterKey,
     /// The message as JSON, with what travels with it. Never log it.
     pub body: String,
     /// The lane that the message travelled on, where its queue told: a replay goes there again. It stands here and not in
@@ -156,9 +156,9 @@ pub struct LetterBody {
     pub absent_from: Timestamp,
 }
 
-impl std::fmt::Debug for LetterBody {
+impl std::fmt::Debug for DeadLetterBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LetterBody").field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("DeadLetterBody").field("key", &self.key).finish_non_exhaustive()
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use redial_core::dead_letter::{LetterKey, Reference};
+use redial_core::dead_letter::{DeadLetterKey, Reference};
 use redial_core::time::Timestamp;
 use serde_json::Value;
 
@@ -56,7 +56,7 @@ pub(super) fn partition(tenant: &str, day: &str, shard: u32) -> String {
 }
 
 /// Where in its partition of the index a letter stands.
-pub(super) fn sort(at: Timestamp, key: &LetterKey) -> String {
+pub(super) fn sort(at: Timestamp, key: &DeadLetterKey) -> String {
     format!("{}#{}#{}", moment(at), key.id, key.letter)
 }
 

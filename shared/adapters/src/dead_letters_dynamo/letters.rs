@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use futures_util::future::try_join_all;
-use redial_core::dead_letter::LetterKey;
+use redial_core::dead_letter::DeadLetterKey;
 use redial_core::lane::Lane;
 use redial_core::time::Timestamp;
 use redial_engine::ports::PortError;
@@ -17,7 +17,7 @@ use crate::{aws_error, batch_write, query};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Letter {
     /// What it is known by.
-    pub key: LetterKey,
+    pub key: DeadLetterKey,
     /// Its description, once that is stored.
     pub described: Option<Described>,
     /// From when on its body counts as absent; `None` if none is stored.
@@ -29,12 +29,12 @@ pub struct Letter {
 impl DynamoDeadLetters {
     /// All letters of an id, by name. Bodies are not handed out, though reading them costs as much.
     pub async fn letters_of(&self, tenant: &str, id: &str) -> Result<Vec<Letter>, PortError> {
-        let all = LetterKey { tenant: tenant.to_owned(), id: id.to_owned(), letter: String::new() };
+        let all = DeadLetterKey { tenant: tenant.to_owned(), id: id.to_owned(), letter: String::new() };
         Ok(letters(&all, &self.items_of(&all).await?))
     }
 
     /// Marks descriptions as sent again at `now`. One that is not there any more stays away.
-    pub async fn mark_replayed(&self, keys: &[LetterKey], now: Timestamp) -> Result<(), PortError> {
+    pub async fn mark_replayed(&self, keys: &[DeadLetterKey], now: Timestamp) -> Result<(), PortError> {
         let marks = keys.iter().map(|key| async {
             let marked = self
                 .client
@@ -59,7 +59,7 @@ impl DynamoDeadLetters {
     }
 
     /// Removes letters, their bodies before their descriptions: what was begun is listed until it is done.
-    pub async fn remove(&self, keys: &[LetterKey]) -> Result<(), PortError> {
+    pub async fn remove(&self, keys: &[DeadLetterKey]) -> Result<(), PortError> {
         let found = try_join_all(keys.iter().map(|key| async {
             let items = self.items_of(key).await?;
             let prefix = format!("{}{PART}", key.letter);
@@ -75,7 +75,7 @@ impl DynamoDeadLetters {
     }
 
     /// The items of a letter, or of all of an id's letters where the letter has no name; without the bodies' text.
-    async fn items_of(&self, key: &LetterKey) -> Result<Vec<Item>, PortError> {
+    async fn items_of(&self, key: &DeadLetterKey) -> Result<Vec<Item>, PortError> {
         let query = self.client.query().table_name(&self.table).consistent_read(true);
         let query = query.expression_attribute_values(":pk", s(key.partition()));
         // A key value may not be empty, not even one to begin with.
@@ -122,13 +122,13 @@ const PROJECTED: [&str; 22] = [
 ];
 
 /// The letters that these items of an id are parts of, by name.
-fn letters(of: &LetterKey, items: &[Item]) -> Vec<Letter> {
+fn letters(of: &DeadLetterKey, items: &[Item]) -> Vec<Letter> {
     let mut letters: BTreeMap<&str, Letter> = BTreeMap::new();
     for item in items {
         let Some(sort) = item.text("sk") else { continue };
         let (name, is_body) = sort.split_once(PART).map_or((sort, false), |(name, _)| (name, true));
         let letter = letters.entry(name).or_insert_with(|| Letter {
-            key: LetterKey { letter: name.to_owned(), ..of.clone() },
+            key: DeadLetterKey { letter: name.to_owned(), ..of.clone() },
             described: None,
             body_until: None,
             lane: None,

@@ -19,7 +19,7 @@ mod tenants;
 mod walk;
 
 use aws_sdk_dynamodb::Client;
-use redial_core::dead_letter::{LetterKey, Reference};
+use redial_core::dead_letter::{DeadLetterKey, Reference};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{DeadLetterStore, PortError};
 
@@ -76,7 +76,7 @@ fn moment(at: Timestamp) -> String {
     format!("{:013}", at.as_ms())
 }
 
-fn shard(key: &LetterKey, shards: u32) -> u32 {
+fn shard(key: &DeadLetterKey, shards: u32) -> u32 {
     let text = format!("{}#{}", key.partition(), key.letter);
     let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
     u32::from(digest.as_ref()[0]) % shards

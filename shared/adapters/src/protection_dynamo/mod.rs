@@ -32,7 +32,7 @@ use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
 use futures_util::future::join_all;
 use redial_core::endpoint::Origin;
-use redial_core::protection::lease::{Answer, Request};
+use redial_core::protection::token_bucket::{Answer, Request};
 use redial_core::protection::{Count, OriginState, Phase};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;

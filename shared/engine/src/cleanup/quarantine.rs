@@ -14,7 +14,7 @@ use crate::ports::{
 use redial_core::audience::{Run, RunKey};
 use redial_core::body::Body;
 use redial_core::channel::Channel;
-use redial_core::dead_letter::{self, Kind, LetterBody, LetterKey, Reference, UNPARSED_BODY_KEPT};
+use redial_core::dead_letter::{self, DeadLetterBody, DeadLetterKey, Kind, Reference, UNPARSED_BODY_KEPT};
 use redial_core::event::{self, Event};
 use redial_core::identity::{SubscriptionKey, Turn};
 use redial_core::ledger::{Entry, State};
@@ -57,11 +57,11 @@ pub(super) async fn poisoned<E: CleanupEnvironment>(
             message_kept(env, message_id, &message.to_recipient(&recipient), &travel, now).await
         }
         Err(refusal) => {
-            let key = LetterKey::of_poison(refusal.tenant.as_ref(), None, message_id);
+            let key = DeadLetterKey::of_poison(refusal.tenant.as_ref(), None, message_id);
             let reference = described(&key, 0, 0, "unknown", sent, now);
             let body = body.expose().to_owned();
             let absent_from = now.plus(UNPARSED_BODY_KEPT);
-            keep(env, LetterBody { key, body, lane: None, absent_from }, reference, now).await
+            keep(env, DeadLetterBody { key, body, lane: None, absent_from }, reference, now).await
         }
     }
 }
@@ -82,14 +82,14 @@ async fn message_kept<E: CleanupEnvironment>(
         }
         return Ok(());
     }
-    let key = LetterKey::of_poison(Some(&message.tenant), Some(&message.id), message_id);
+    let key = DeadLetterKey::of_poison(Some(&message.tenant), Some(&message.id), message_id);
     let (channel, terms) = destination(env, message).await?;
     let deadline = message.deadline(channel, travel.first_sent);
     let body = message.expose_stored_body(&travel.for_the_store(), deadline, now);
     let policy = policy_of(env, message, channel, &terms, now).await?;
     let absent_from = dead_letter::body_absent_from(deadline, policy.dlq_retention_days, now);
     let reference = of_message(travel, channel, &key, &policy, now);
-    keep(env, LetterBody { key, body, lane: None, absent_from }, reference, now).await?;
+    keep(env, DeadLetterBody { key, body, lane: None, absent_from }, reference, now).await?;
     let recorded = entry.filter(|entry| entry.turn == travel.turn);
     let event = match recorded.filter(|entry| matches!(entry.state, State::Failed | State::Gone)) {
         Some(entry) => end_of(message, entry.state, entry.reason, entry.status, entry.updated_at),
@@ -145,7 +145,7 @@ fn has_moved_on(entry: &Entry, turn: Turn) -> bool {
 
 async fn keep<E: CleanupEnvironment>(
     env: &E,
-    body: LetterBody,
+    body: DeadLetterBody,
     reference: Reference,
     now: Timestamp,
 ) -> Result<(), PortError> {
@@ -187,7 +187,7 @@ async fn policy_of<E: CleanupEnvironment>(
 fn of_message(
     travel: &Travel,
     channel: Channel,
-    key: &LetterKey,
+    key: &DeadLetterKey,
     policy: &Policy,
     now: Timestamp,
 ) -> Reference {
@@ -197,7 +197,7 @@ fn of_message(
 }
 
 fn described(
-    key: &LetterKey,
+    key: &DeadLetterKey,
     lineage: u32,
     attempts: u32,
     channel: &str,

@@ -6,7 +6,7 @@ use super::inbox::Job;
 use super::{Settings, announce, expand, health, parking, settle};
 use crate::ports::{Clock, Environment, Outbox, ParkedItem, ParkedKey, PortError, Telemetry};
 use redial_core::channel::Channel;
-use redial_core::dead_letter::{self, Kind, LetterBody, LetterKey, Reference};
+use redial_core::dead_letter::{self, DeadLetterBody, DeadLetterKey, Kind, Reference};
 use redial_core::endpoint::HashKeys;
 use redial_core::ledger::{Entry, State, Unrecorded};
 use redial_core::message::Travel;
@@ -17,7 +17,7 @@ use redial_core::reason::Reason;
 use redial_core::route::{Route, route};
 use redial_core::subscription::State as SubscriptionState;
 use redial_core::time::Timestamp;
-use redial_core::wait::Bucket;
+use redial_core::wait::WaitBucket;
 
 /// How long descriptions of dead letters are kept that have no policy, in days (article 003).
 pub(crate) const DEFAULT_RETENTION_DAYS: u16 = 14;
@@ -166,7 +166,7 @@ async fn carry_out<E: Environment>(env: &E, settings: &Settings, ready: Vec<Hand
             Plan::Expand => opened.push((job, at)),
             Plan::DeadLetter(reason) => {
                 let key =
-                    LetterKey::of_delivery(&job.message.tenant, &job.message.id, job.travel.turn.lineage);
+                    DeadLetterKey::of_delivery(&job.message.tenant, &job.message.id, job.travel.turn.lineage);
                 let mut reference = reference(&job, &key, Kind::Failed, reason, &facts, now);
                 if reason == Reason::PayloadTooLarge && reference.detail.is_none() {
                     reference.detail = job.too_long(settings).map(|too_long| too_long.to_string());
@@ -208,7 +208,7 @@ fn onward(
     now: Timestamp,
     settings: &Settings,
     queued: &mut Vec<(usize, Outgoing)>,
-    parked: &mut Vec<(usize, Bucket, ParkedItem)>,
+    parked: &mut Vec<(usize, WaitBucket, ParkedItem)>,
 ) {
     let body = job.message.expose_travel_body(&travel, job.deadline, now);
     let tenant = job.message.tenant.clone();
@@ -249,7 +249,8 @@ async fn hand_off_gone<E: Environment>(
         .map(|(job, confirmed, facts)| {
             let (kind, reason) =
                 if confirmed { (Kind::Gone, Reason::Gone) } else { (Kind::NotFound, Reason::NotFound) };
-            let key = LetterKey::of_delivery(&job.message.tenant, &job.message.id, job.travel.turn.lineage);
+            let key =
+                DeadLetterKey::of_delivery(&job.message.tenant, &job.message.id, job.travel.turn.lineage);
             (job.index, settle::outgoing(&reference(&job, &key, kind, reason, &facts, now)))
         })
         .collect();
@@ -278,17 +279,17 @@ pub(super) fn fate_of<E: Environment>(env: &E, done: Result<(), PortError>) -> F
 
 /// The body of a job's dead letter: the message as it travels, with its lane; absent once its TTL is over, and without a
 /// TTL once its description is.
-pub(super) fn letter_body(job: &Job, key: LetterKey, now: Timestamp) -> LetterBody {
+pub(super) fn letter_body(job: &Job, key: DeadLetterKey, now: Timestamp) -> DeadLetterBody {
     let travel = job.travel.for_the_store();
     let body = job.message.expose_stored_body(&travel, job.deadline, now);
     let absent_from = dead_letter::body_absent_from(job.deadline, job.policy().dlq_retention_days, now);
-    LetterBody { key, body, lane: Some(job.lane), absent_from }
+    DeadLetterBody { key, body, lane: Some(job.lane), absent_from }
 }
 
 /// The reference to what became of a job.
 pub(super) fn reference(
     job: &Job,
-    key: &LetterKey,
+    key: &DeadLetterKey,
     kind: Kind,
     reason: Reason,
     facts: &Facts,

@@ -14,15 +14,15 @@ use crate::ports::{
 use redial_core::metric::Metric;
 use redial_core::queue::{Outgoing, Queue};
 use redial_core::route::hop;
-use redial_core::wait::{Bucket, Release};
+use redial_core::wait::{Release, WaitBucket};
 
 /// Parks these messages.
 pub(crate) async fn park<E: Environment>(
     env: &E,
     settings: &Settings,
-    items: Vec<(usize, Bucket, ParkedItem)>,
+    items: Vec<(usize, WaitBucket, ParkedItem)>,
 ) -> Vec<(usize, Fate)> {
-    let mut buckets: Vec<Bucket> = items.iter().map(|(_, bucket, _)| *bucket).collect();
+    let mut buckets: Vec<WaitBucket> = items.iter().map(|(_, bucket, _)| *bucket).collect();
     buckets.sort();
     buckets.dedup();
     let mut fates = Vec::with_capacity(items.len());
@@ -37,7 +37,7 @@ pub(crate) async fn park<E: Environment>(
 async fn park_in<E: Environment>(
     env: &E,
     settings: &Settings,
-    bucket: Bucket,
+    bucket: WaitBucket,
     items: Vec<(usize, ParkedItem)>,
 ) -> Vec<(usize, Fate)> {
     let registered = RegisteredBucket { bucket, shards: settings.waits.shards };
@@ -75,7 +75,7 @@ async fn park_in<E: Environment>(
 
 /// Starts the execution that ends the bucket's wait. Its messages lie in a registered bucket by now, so that the sweep releases
 /// them if it cannot be started: that makes them late, and is no reason to hold up what brought them here.
-async fn start<E: Environment>(env: &E, bucket: Bucket) {
+async fn start<E: Environment>(env: &E, bucket: WaitBucket) {
     if let Err(error) = env.wait_executions().ensure_running(bucket).await {
         env.telemetry().infrastructure(&error);
         env.telemetry().count(Metric::WaitsNotStarted, 1);
@@ -105,7 +105,7 @@ async fn instead<E: Environment>(
 }
 
 /// Sends the release of a bucket whose time has come.
-async fn release_at_once<E: Environment>(env: &E, bucket: Bucket) -> Result<(), PortError> {
+async fn release_at_once<E: Environment>(env: &E, bucket: WaitBucket) -> Result<(), PortError> {
     let release = Outgoing::release(Release::Bucket(bucket));
     env.outbox().send(vec![release]).await.into_iter().collect()
 }

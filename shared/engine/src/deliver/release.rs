@@ -11,7 +11,7 @@ use crate::ports::{Clock, Environment, Outbox, ParkedItem, Parking, PortError, W
 use redial_core::queue::{Outgoing, Queue};
 use redial_core::route::DelaySeconds;
 use redial_core::time::Timestamp;
-use redial_core::wait::{Bucket, Release, Shard};
+use redial_core::wait::{Release, Shard, WaitBucket};
 
 /// How many parked messages are read, sent and deleted at a time.
 const PAGE: u16 = 100;
@@ -38,7 +38,7 @@ async fn fan_out<E: Environment>(
     env: &E,
     settings: &Settings,
     invocation: &Invocation,
-    bucket: Bucket,
+    bucket: WaitBucket,
 ) -> Result<(), PortError> {
     // The number of shards may have been changed while the bucket waited.
     let registered = env.wait_registry().shards_of(bucket).await?;

@@ -6,7 +6,7 @@ use super::fate::{Fate, Setback};
 use super::hand_off::{self, Facts, HandOff};
 use super::inbox::{Job, Refused};
 use crate::ports::{Clock, DeadLetterBodies, Environment, Ledger, Outbox, Telemetry};
-use redial_core::dead_letter::{Kind, LetterBody, LetterKey, Reference, UNPARSED_BODY_KEPT};
+use redial_core::dead_letter::{DeadLetterBody, DeadLetterKey, Kind, Reference, UNPARSED_BODY_KEPT};
 use redial_core::lane::Lane;
 use redial_core::ledger::{Fence, Record, State};
 use redial_core::metric::Metric;
@@ -134,7 +134,7 @@ pub(crate) async fn refuse<E: Environment>(env: &E, refused: Vec<Refused>) -> Ve
     let now = env.clock().now();
     let mut letters = Vec::with_capacity(refused.len());
     for Refused { index, refusal, message_id, lane, body, sent } in refused {
-        let key = LetterKey::of_unparsed(refusal.tenant.as_ref(), &message_id);
+        let key = DeadLetterKey::of_unparsed(refusal.tenant.as_ref(), &message_id);
         let mut detail: Vec<String> = refusal.errors.iter().take(8).map(ToString::to_string).collect();
         if refusal.errors.len() > detail.len() {
             detail.push(format!("and {} more", refusal.errors.len() - detail.len()));
@@ -158,7 +158,7 @@ pub(crate) async fn refuse<E: Environment>(env: &E, refused: Vec<Refused>) -> Ve
             retention_days: hand_off::DEFAULT_RETENTION_DAYS,
         };
         let absent_from = now.plus(UNPARSED_BODY_KEPT);
-        let body = LetterBody { key, body: body.expose().to_owned(), lane: Some(lane), absent_from };
+        let body = DeadLetterBody { key, body: body.expose().to_owned(), lane: Some(lane), absent_from };
         letters.push((index, body, reference, refusal.reason));
     }
     post_letters(env, letters).await
@@ -170,7 +170,7 @@ pub(crate) async fn conflict<E: Environment>(env: &E, jobs: Vec<Job>) -> Vec<(us
     let letters = jobs
         .into_iter()
         .map(|job| {
-            let key = LetterKey::of_conflict(&job.message.tenant, &job.message.id, &job.source_message);
+            let key = DeadLetterKey::of_conflict(&job.message.tenant, &job.message.id, &job.source_message);
             let reason = Reason::IdConflict;
             let reference =
                 hand_off::reference(&job, &key, Kind::Failed, reason, &Facts::without_attempt(), now);
@@ -183,7 +183,7 @@ pub(crate) async fn conflict<E: Environment>(env: &E, jobs: Vec<Job>) -> Vec<(us
 /// Stores bodies, then sends the references of those that are stored.
 pub(crate) async fn post_letters<E: Environment>(
     env: &E,
-    letters: Vec<(usize, LetterBody, Reference, Reason)>,
+    letters: Vec<(usize, DeadLetterBody, Reference, Reason)>,
 ) -> Vec<(usize, Fate)> {
     if letters.is_empty() {
         return Vec::new();

@@ -32,7 +32,7 @@ use rand::rngs::StdRng;
 use redial_core::access::{ApiKeyId, StoredKey};
 use redial_core::ack::AckEvent;
 use redial_core::audience::{Progress, Run, RunKey};
-use redial_core::dead_letter::{LetterBody, LetterKey, Reference};
+use redial_core::dead_letter::{DeadLetterBody, DeadLetterKey, Reference};
 use redial_core::endpoint::{EndpointHash, Origin};
 use redial_core::identity::{DeliveryKey, SubscriptionKey, Tenant};
 use redial_core::ledger::{Entry, PastAttempt};
@@ -46,7 +46,7 @@ use redial_core::rate::Rate;
 use redial_core::reason::Reason;
 use redial_core::subscription::Subscription;
 use redial_core::time::Timestamp;
-use redial_core::wait::Bucket;
+use redial_core::wait::WaitBucket;
 use redial_engine::ports::{
     Clock, Environment, Limited, ParkedItem, ParkedKey, PortError, PruneCandidate, PublicKey, Randomness,
     Receipt, StoredOrigin,
@@ -166,13 +166,13 @@ pub struct State {
     /// Waiting messages.
     pub parked: BTreeMap<ParkedKey, ParkedItem>,
     /// Registered buckets.
-    pub registered: BTreeMap<Bucket, u16>,
+    pub registered: BTreeMap<WaitBucket, u16>,
     /// Running executions.
-    pub executions: BTreeSet<Bucket>,
+    pub executions: BTreeSet<WaitBucket>,
     /// Bodies of dead letters.
-    pub bodies: BTreeMap<LetterKey, LetterBody>,
+    pub bodies: BTreeMap<DeadLetterKey, DeadLetterBody>,
     /// Descriptions of dead letters.
-    pub described: BTreeMap<LetterKey, Reference>,
+    pub described: BTreeMap<DeadLetterKey, Reference>,
     /// What the senders answer, by endpoint, the first first; then [`State::usual_answer`].
     pub answers: HashMap<String, Vec<Outcome>>,
     /// What the senders answer else; if unset, a push 201 and a webhook 200.
