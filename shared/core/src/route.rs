@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::lane::Lane;
 use crate::time::Timestamp;
-use crate::wait::Bucket;
+use crate::wait::WaitBucket;
 use crate::wait::bucket::MAX_WAIT;
 
 /// SQS's own limit of DelaySeconds (SendMessage, API reference).
@@ -53,7 +53,7 @@ impl Default for WaitSettings {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Route {
     Queue(DelaySeconds),
-    Park(Bucket),
+    Park(WaitBucket),
 }
 
 /// The way of a message of `lane` that is not to be sent before `not_before`.
@@ -63,7 +63,7 @@ pub fn route(lane: Lane, not_before: Timestamp, now: Timestamp, settings: &WaitS
     // What is due later than an execution can wait is parked for as long as one can, and then routed again.
     let until = not_before.min(now.plus(MAX_WAIT));
     if delay >= Duration::from_secs(u64::from(most) + 1)
-        && let Some(bucket) = Bucket::of(lane, until, settings.bucket_secs, now)
+        && let Some(bucket) = WaitBucket::of(lane, until, settings.bucket_secs, now)
     {
         return Route::Park(bucket);
     }

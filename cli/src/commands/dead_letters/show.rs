@@ -138,14 +138,14 @@ fn lines(letter: &Letter, now: Timestamp) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use redial_core::dead_letter::LetterKey;
+    use redial_core::dead_letter::DeadLetterKey;
 
     use super::*;
 
     #[test]
     fn a_letter_of_which_only_the_body_is_there_says_so() {
         let key =
-            LetterKey { tenant: "acme".to_owned(), id: "d1".to_owned(), letter: "lineage-0".to_owned() };
+            DeadLetterKey { tenant: "acme".to_owned(), id: "d1".to_owned(), letter: "lineage-0".to_owned() };
         let letter = Letter {
             key,
             described: None,

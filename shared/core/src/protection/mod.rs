@@ -17,7 +17,7 @@
 //! | `pace` | how fast: additive increase, multiplicative decrease |
 //! | `budget` | how many retries it gets while it fails |
 //! | `origin` | the three together, as they are shared |
-//! | `lease` | token buckets: who may send when under a limit |
+//! | `token_bucket` | which worker may send at which time under a limit |
 //! | `wake` | when what is held back comes back |
 //! | `guard`, `admit`, `told` | one worker's part in it |
 //!
@@ -27,9 +27,9 @@
 pub mod breaker;
 pub mod budget;
 pub mod count;
-pub mod lease;
 pub mod origin;
 pub mod pace;
+pub mod token_bucket;
 pub mod wake;
 pub mod window;
 

@@ -2,13 +2,13 @@
 //!
 //! The state machine sends it for the whole bucket; dispatch answers by sending one with a `shard` for each partition.
 
-use super::bucket::{Bucket, MAX_SHARDS, Shard};
+use super::bucket::{MAX_SHARDS, Shard, WaitBucket};
 use crate::shape::{self, Object};
 
 /// Which waiting messages may go on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Release {
-    Bucket(Bucket),
+    Bucket(WaitBucket),
     Shard(Shard),
 }
 
@@ -17,7 +17,7 @@ impl Release {
     pub(crate) fn take(object: &mut Object<'_>) -> Option<Self> {
         object.raw("release")?;
         let bucket = object.required("release", "the name of a bucket of waits", |raw| {
-            Bucket::parse(&shape::string(raw)?)
+            WaitBucket::parse(&shape::string(raw)?)
         })?;
         let number = object.optional("shard", "an integer from 0 to 999", |raw| {
             shape::unsigned(raw).and_then(|n| u16::try_from(n).ok()).filter(|n| *n < MAX_SHARDS)
@@ -28,7 +28,7 @@ impl Release {
         })
     }
 
-    pub fn bucket(&self) -> Bucket {
+    pub fn bucket(&self) -> WaitBucket {
         match self {
             Self::Bucket(bucket) => *bucket,
             Self::Shard(shard) => shard.bucket,

@@ -4,7 +4,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use redial_adapters::{system::System, webhook_keys::new_secret};
 use redial_console::failure::Failure;
 use redial_core::{
-    dead_letter::LetterKey,
+    dead_letter::DeadLetterKey,
     endpoint::Endpoint,
     identity::{DeliveryId, DeliveryKey, Lineage, SubscriptionId, SubscriptionKey, Tenant, VapidKeyId},
     lane::Lane,
@@ -243,13 +243,13 @@ impl Delivery {
     }
 
     /// The key of its dead letter; `None` for a body that has no id and is on no queue yet.
-    pub(super) fn letter_key(&self) -> Option<LetterKey> {
+    pub(super) fn letter_key(&self) -> Option<DeadLetterKey> {
         match self.scenario.manner {
             Manner::Once | Manner::Twice => {
-                Some(LetterKey::of_delivery(&tenant(), &self.delivery_id(), Lineage(0)))
+                Some(DeadLetterKey::of_delivery(&tenant(), &self.delivery_id(), Lineage(0)))
             }
             Manner::CutOff => {
-                self.message_id.as_ref().map(|message_id| LetterKey::of_unparsed(None, message_id))
+                self.message_id.as_ref().map(|message_id| DeadLetterKey::of_unparsed(None, message_id))
             }
         }
     }

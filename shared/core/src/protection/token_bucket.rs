@@ -19,7 +19,7 @@ const SLOTS_OF_A_PART: f64 = 500.0;
 
 /// What a bucket is for. Its text is its key in the store.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
-pub enum Bucket {
+pub enum TokenBucket {
     Origin(String),
     Retries(String),
     Tenant(String),
@@ -29,10 +29,10 @@ pub enum Bucket {
     /// The looks at an open breaker of an origin by messages that wait for it.
     Waiting(String),
     /// The order in which a tenant's messages come back that found a bucket empty.
-    Queue(Box<Bucket>, String),
+    Queue(Box<TokenBucket>, String),
 }
 
-impl Bucket {
+impl TokenBucket {
     pub fn key(&self) -> String {
         match self {
             Self::Origin(origin) => format!("origin#{origin}"),
