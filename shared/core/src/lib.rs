@@ -25,6 +25,7 @@ pub mod endpoint;
 pub mod event;
 #[cfg(test)]
 mod fixtures;
+pub mod gate;
 pub mod identity;
 mod label;
 pub mod lane;
@@ -45,6 +46,7 @@ pub mod reason;
 pub mod recipient;
 pub mod retry_after;
 pub mod route;
+pub mod setback;
 pub mod shape;
 pub mod subscription;
 pub mod tag;

@@ -18,6 +18,7 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 
 use super::{Backoff, Exponential, Jitter, MAX_DELAY, Policy, Retries, Schedule, WaitFactor};
+use crate::dead_letter::DEFAULT_RETENTION_DAYS;
 use crate::shape::{self, Errors, Object, ShapeError, integer, number_in};
 use crate::verdict::NOT_OVERRIDABLE_WEBHOOK;
 
@@ -71,8 +72,9 @@ fn read(text: &str, name: &str, path: &str, errors: &Errors) -> Option<Policy> {
     let max_delay_ttl_fraction = object.optional("max_delay_ttl_fraction", a_share, number_in(0.0..=1.0));
     let retry_after_smear =
         object.optional("retry_after_smear", a_share, number_in(0.0..=1.0)).unwrap_or(0.1);
-    let dlq_retention_days =
-        object.optional("dlq_retention_days", "an integer from 1 to 365", integer(1..=365)).unwrap_or(14);
+    let dlq_retention_days = object
+        .optional("dlq_retention_days", "an integer from 1 to 365", integer(1..=365))
+        .unwrap_or(DEFAULT_RETENTION_DAYS);
     object.finish();
 
     Some(Policy {
