@@ -117,7 +117,7 @@ pub struct Reference {
 impl Reference {
     pub const VERSION: u32 = 1;
 
-    /// The reference to a dead letter of which no more is known.
+    /// The reference to a dead letter, with defaults for everything else.
     pub fn new(
         key: &DeadLetterKey,
         kind: Kind,
@@ -145,7 +145,6 @@ impl Reference {
         }
     }
 
-    /// The key of the letter that it refers to.
     pub fn letter_key(&self) -> DeadLetterKey {
         DeadLetterKey { tenant: self.tenant.clone(), id: self.id.clone(), letter: self.letter.clone() }
     }
@@ -196,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reference_reads_back_and_other_bodies_do_not() {
+    fn a_reference_reads_back_and_other_bodies_are_refused() {
         let key =
             DeadLetterKey { tenant: "acme".to_owned(), id: "d1".to_owned(), letter: "lineage-0".to_owned() };
         let reference = Reference {

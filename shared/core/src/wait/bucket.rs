@@ -1,4 +1,4 @@
-//! Buckets: all messages of a lane that are due in the same minute wait in one execution.
+//! Buckets of waits: all messages of a lane that are due in the same minute wait in one execution.
 //!
 //! One execution per message would cost about 75 USD a million and stop at StartExecution's rate limit just when a
 //! provider answers everyone `Retry-After: 1800`. So a message joins the bucket that begins at its due time rounded down.
@@ -97,10 +97,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::identity::{DeliveryId, Tenant};
+    use crate::fixtures;
 
     fn at(text: &str) -> Timestamp {
-        Timestamp::parse_rfc3339(text).expect("valid")
+        fixtures::time(text)
     }
 
     #[test]
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_that_has_begun_takes_nobody() {
+    fn a_bucket_that_has_begun_accepts_no_message() {
         let due = at("2026-11-21T10:05:37Z");
         assert_eq!(WaitBucket::of(Lane::Bulk, due, 60, at("2026-11-21T10:05:00Z")), None);
         assert!(WaitBucket::of(Lane::Bulk, due, 60, at("2026-11-21T10:04:59Z")).is_some());
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_none_are_refused() {
+    fn invalid_names_are_refused() {
         for name in
             ["", "w60", "w0-bulk-20261121T100500Z", "w060-bulk-20261121T100500Z", "w60-x-20261121T100500Z"]
         {
@@ -144,10 +144,7 @@ mod tests {
                 prop_assert!(name.len() <= 80);
                 prop_assert!(name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-'));
                 prop_assert_eq!(WaitBucket::parse(&bucket.name()), Some(bucket));
-                let key = DeliveryKey {
-                    tenant: Tenant::parse("acme").expect("valid"),
-                    id: DeliveryId::parse(&id).expect("valid"),
-                };
+                let key = fixtures::delivery(&id);
                 prop_assert!(bucket.shards(128).any(|shard| shard == bucket.shard_of(&key, 128)));
             }
         }
