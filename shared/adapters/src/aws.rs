@@ -15,7 +15,7 @@ use crate::aws_http::sdk_config;
 use crate::config::{SecretLocation, StackConfig};
 use crate::control_dynamo::DynamoControl;
 use crate::outbox_sqs::SqsOutbox;
-use crate::secrets::{CachedSecrets, SecretSource, SecretsManager};
+use crate::secrets::{SecretSource, SecretsManager};
 use crate::subscriptions_dynamo::DynamoSubscriptions;
 use crate::system::System;
 use crate::telemetry::JsonTelemetry;
@@ -134,7 +134,7 @@ pub fn vapid_source(location: &SecretLocation, secrets: &SecretsManager) -> Vapi
     match location {
         SecretLocation::Value(secret) => VapidKeySource::Environment(secret.clone()),
         SecretLocation::SecretsManager(id) => {
-            VapidKeySource::SecretsManager { secrets: CachedSecrets::new(secrets.clone()), id: id.clone() }
+            VapidKeySource::SecretsManager { secrets: secrets.clone(), id: id.clone() }
         }
     }
 }

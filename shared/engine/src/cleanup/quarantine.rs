@@ -18,7 +18,6 @@ use redial_core::identity::{SubscriptionKey, Turn};
 use redial_core::ledger::{Entry, State};
 use redial_core::message::{Inbound, Message, QueueKind, Travel, parse};
 use redial_core::metric::Metric;
-use redial_core::policy::Circumstances;
 use redial_core::queue::Outgoing;
 use redial_core::reason::Reason;
 use redial_core::route::DelaySeconds;
@@ -102,7 +101,7 @@ where
         let mut known = self.policies.of(vec![message.tenant.clone()], self.now).await;
         let known = known.pop().expect("a port answers every item")?;
         known.report(&message.tenant, self.telemetry);
-        let circumstances = Circumstances { message, channel, terms: &terms, stored: &known.policies };
+        let circumstances = message.circumstances(channel, &terms, &known.policies);
         let retention_days = circumstances.choose().policy.dlq_retention_days;
         let deadline = message.deadline(channel, travel.first_sent);
         let body = LetterBody {

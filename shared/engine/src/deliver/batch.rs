@@ -14,7 +14,7 @@ use redial_core::identity::{DeliveryKey, Turn};
 use redial_core::lane::Lane;
 use redial_core::message::{Inbound, Message, QueueKind, Refusal, Travel, parse};
 use redial_core::metric::Metric;
-use redial_core::policy::{Circumstances, TenantPolicies};
+use redial_core::policy::TenantPolicies;
 use redial_core::reason::Reason;
 use redial_core::recipient::Recipient;
 use redial_core::setback::Setback;
@@ -152,7 +152,7 @@ fn job(place: usize, message: Message, travel: Travel, incoming: &Incoming, keys
     let channel = recipient.map_or(Channel::WebPush, Recipient::channel);
     let terms = Terms::default();
     let stored = TenantPolicies::default();
-    let chosen = Circumstances { message: &message, channel, terms: &terms, stored: &stored }.choose();
+    let chosen = message.circumstances(channel, &terms, &stored).choose();
     Job {
         place,
         lane: incoming.receipt.lane,

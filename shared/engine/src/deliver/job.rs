@@ -10,7 +10,7 @@ use redial_core::lane::Lane;
 use redial_core::ledger::DEDUPE_WINDOW;
 use redial_core::message::{Message, Travel};
 use redial_core::plaintext::{Plaintext, TooLong};
-use redial_core::policy::{Chosen, Circumstances, Policy, Source, TenantPolicies};
+use redial_core::policy::{Chosen, Policy, Source, TenantPolicies};
 use redial_core::reason::Reason;
 use redial_core::recipient::Recipient;
 use redial_core::subscription::{Subscription, Terms};
@@ -71,7 +71,7 @@ impl Job {
 
     pub(super) fn choose_policy(&mut self, policies: &TenantPolicies) {
         let Self { message, channel, terms, .. } = self;
-        self.chosen = Circumstances { message, channel: *channel, terms, stored: policies }.choose();
+        self.chosen = message.circumstances(*channel, terms, policies).choose();
     }
 
     pub(super) fn subscription_key(&self) -> Option<SubscriptionKey> {

@@ -3,8 +3,8 @@
 use super::job::Job;
 use redial_core::channel::Channel;
 use redial_core::endpoint::HashKeys;
-use redial_core::ledger::{Entry, Record, Unrecorded};
-use redial_core::outcome::{Attempted, NotSent, Response};
+use redial_core::ledger::{Entry, Record, Unrecorded, kept_headers};
+use redial_core::outcome::{Attempted, NotSent};
 use redial_core::plan::Plan;
 use redial_core::provider;
 use redial_core::reason::Reason;
@@ -40,7 +40,7 @@ impl Facts {
             verdict: Some(verdict.label()),
             not_sent: attempted.outcome.not_sent(),
             provider_word: response.filter(|_| channel == Channel::WebPush).and_then(provider::quotable),
-            headers: response.map(Response::ledger_headers).unwrap_or_default(),
+            headers: response.map(kept_headers).unwrap_or_default(),
             in_doubt: was_in_doubt || verdict.is_in_doubt(),
         }
     }

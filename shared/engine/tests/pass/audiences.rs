@@ -8,7 +8,8 @@ use redial_core::audience::{Expansion, RecipientRef, RunKey};
 use redial_core::identity::SubscriptionId;
 use redial_core::ledger::State;
 use redial_core::reason::Reason;
-use redial_core::subscription::{State as Standing, Tag, Tags};
+use redial_core::subscription::State as Standing;
+use redial_core::tag::{Tag, Tags};
 use redial_testkit::memory::Death;
 use redial_testkit::memory::sender::answered;
 
