@@ -24,6 +24,6 @@ mod summary;
 mod tail;
 mod target;
 
-pub(crate) use redial_console::{failure, input, span, terminal};
+pub(crate) use redial_console::{failure, input, span, table, terminal};
 #[cfg(feature = "local")]
 pub use redial_local_stack::{self as local, browser_demo};

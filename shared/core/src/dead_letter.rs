@@ -12,6 +12,9 @@ use crate::lane::Lane;
 use crate::reason::Reason;
 use crate::time::{Deadline, Timestamp};
 
+/// How long the description of a dead letter is kept where no policy says so, in days.
+pub const DEFAULT_RETENTION_DAYS: u16 = 14;
+
 /// How long the body of a message that could not be parsed is kept.
 pub const UNPARSED_BODY_KEPT: Duration = Duration::from_secs(24 * 3600);
 
@@ -126,6 +129,28 @@ impl Reference {
     /// The version of the format.
     pub const VERSION: u32 = 1;
 
+    /// The reference to a dead letter of which no more is known.
+    pub fn new(key: &LetterKey, kind: Kind, reason: Reason, first_sent: Timestamp, now: Timestamp) -> Self {
+        Self {
+            v: Self::VERSION,
+            kind,
+            tenant: key.tenant.clone(),
+            id: key.id.clone(),
+            letter: key.letter.clone(),
+            lineage: 0,
+            channel: "unknown".to_owned(),
+            subscription: None,
+            endpoint_hash: None,
+            reason: reason.label().to_owned(),
+            detail: None,
+            status: None,
+            attempts: 0,
+            first_sent: first_sent.as_ms(),
+            at: now.as_ms(),
+            retention_days: DEFAULT_RETENTION_DAYS,
+        }
+    }
+
     /// The key of the letter that it refers to.
     pub fn letter_key(&self) -> LetterKey {
         LetterKey { tenant: self.tenant.clone(), id: self.id.clone(), letter: self.letter.clone() }
@@ -181,23 +206,13 @@ mod tests {
 
     #[test]
     fn a_reference_reads_back_and_other_bodies_do_not() {
+        let key =
+            LetterKey { tenant: "acme".to_owned(), id: "d1".to_owned(), letter: "lineage-0".to_owned() };
         let reference = Reference {
-            v: Reference::VERSION,
-            kind: Kind::Gone,
-            tenant: "acme".to_owned(),
-            id: "d1".to_owned(),
-            letter: "lineage-0".to_owned(),
-            lineage: 0,
-            channel: "web_push".to_owned(),
             subscription: Some("s1".to_owned()),
-            endpoint_hash: None,
-            reason: Reason::Gone.label().to_owned(),
-            detail: None,
             status: Some(410),
             attempts: 1,
-            first_sent: 1,
-            at: 2,
-            retention_days: 14,
+            ..Reference::new(&key, Kind::Gone, Reason::Gone, Timestamp::from_ms(1), Timestamp::from_ms(2))
         };
         assert_eq!(Reference::from_body(&reference.to_body()), Some(reference.clone()));
         assert_eq!(reference.reason(), Some(Reason::Gone));

@@ -24,6 +24,14 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// What was answered, if anything was.
+    pub const fn response(&self) -> Option<&Response> {
+        match self {
+            Self::Response(response) => Some(response),
+            Self::NotSent(_) | Self::InDoubt(_) | Self::Impossible(_) => None,
+        }
+    }
+
     /// What failed before anything was sent.
     pub const fn not_sent(&self) -> Option<NotSent> {
         match self {

@@ -40,6 +40,11 @@ impl Verdict {
             Self::Failed(_) => "failed",
         }
     }
+
+    /// Whether the attempt may have arrived without our knowing.
+    pub const fn is_in_doubt(&self) -> bool {
+        matches!(self, Self::Retry(Retry { in_doubt: true, .. }))
+    }
 }
 
 /// The label of that text, if it is one of [`Verdict::label`]'s.

@@ -18,6 +18,7 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 
 use super::{Backoff, Exponential, Jitter, MAX_DELAY, Policy, Retries, Schedule, WaitFactor};
+use crate::dead_letter::DEFAULT_RETENTION_DAYS;
 use crate::shape::{self, Errors, Object, ShapeError};
 use crate::verdict::NOT_OVERRIDABLE_WEBHOOK;
 
@@ -80,7 +81,7 @@ fn read(text: &str, name: &str, path: &str, errors: &Errors) -> Option<Policy> {
         .optional("dlq_retention_days", "an integer from 1 to 365", |raw| {
             shape::unsigned(raw).filter(|n| (1..=365).contains(n)).and_then(|n| u16::try_from(n).ok())
         })
-        .unwrap_or(14);
+        .unwrap_or(DEFAULT_RETENTION_DAYS);
     object.finish();
 
     Some(Policy {

@@ -28,9 +28,10 @@ use crate::identity::SubscriptionKey;
 use crate::message::EventType;
 use crate::policy::Policy;
 use crate::rate::Rate;
+use crate::reason::Reason;
 use crate::recipient::Recipient;
 use crate::time::Timestamp;
-use crate::webhook::{Health, Permitted};
+use crate::webhook::{CustomHeaders, Health, Permitted};
 
 pub use self::consent::Consent;
 pub use self::document::Document;
@@ -94,6 +95,16 @@ impl Subscription {
             tags: Tags::default(),
             last_seen_at: None,
             created_at: None,
+        }
+    }
+
+    /// Where a message with these headers of its own goes, or why it cannot be sent there.
+    pub fn destination(&self, headers: &CustomHeaders) -> Result<&Recipient, Reason> {
+        match self.state {
+            State::Active if !headers.are_permitted(&self.terms.permitted) => Err(Reason::HeaderNotPermitted),
+            State::Active => Ok(&self.recipient),
+            State::Gone | State::Quarantined => Err(Reason::SubscriptionOff),
+            State::Disabled => Err(Reason::EndpointDisabled),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use redial_adapters::vapid::VapidKeysError;
 
-/// What went wrong, in words for whoever typed the command. None of it is transient: nothing is retried.
+/// None of it is transient: nothing is retried.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalError {
     /// The checkout is needed: its template is deployed and its functions are built.
@@ -12,9 +12,7 @@ pub enum LocalError {
     NoWorkspace,
     /// No Python of a version that the emulator runs on.
     #[error("the emulator needs Python 3.10 or newer as python3 (or named by REDIAL_PYTHON); found {found}")]
-    NoPython {
-        found: String,
-    },
+    NoPython { found: String },
     #[error("{what} failed ({status}){}", indented(output))]
     Program {
         what: String,
@@ -23,10 +21,7 @@ pub enum LocalError {
         output: String,
     },
     #[error("{}: {source}", path.display())]
-    File {
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    File { path: PathBuf, source: std::io::Error },
     #[error("no bootstrap of the function {0}")]
     NoBootstrap(&'static str),
     /// The template does not have the shape that packaging relies on.
@@ -34,14 +29,9 @@ pub enum LocalError {
     Template(String),
     /// The emulator ended or stayed silent instead of answering.
     #[error("the emulator did not come up{}", indented(log))]
-    Emulator {
-        log: String,
-    },
+    Emulator { log: String },
     #[error("{call}: {message}")]
-    Call {
-        call: &'static str,
-        message: String,
-    },
+    Call { call: &'static str, message: String },
     #[error("the template was not deployed ({status}){}", indented(&failures.join("\n")))]
     Deploy {
         status: String,

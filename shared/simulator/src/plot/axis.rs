@@ -66,9 +66,14 @@ const BETWEEN: f64 = 14.0;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Scale {
-    Even { end_s: f64 },
+    Even {
+        end_s: f64,
+    },
     /// Even from zero to `from_s`, then logarithmic to `end_s`.
-    Logarithmic { from_s: f64, end_s: f64 },
+    Logarithmic {
+        from_s: f64,
+        end_s: f64,
+    },
 }
 
 /// An axis of time from zero: `left` to `left + width`.

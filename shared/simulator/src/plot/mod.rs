@@ -44,9 +44,7 @@ pub enum PlotError {
     Ending { path: PathBuf },
     /// A number that has no place on an axis: not finite, negative, or before what it follows.
     #[error("{what} cannot be drawn")]
-    Number {
-        what: String,
-    },
+    Number { what: String },
 }
 
 /// Whether a picture may have this name: it ends in `.svg`, in whatever case.

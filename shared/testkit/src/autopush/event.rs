@@ -26,21 +26,11 @@ pub enum Event {
         endpoint: Option<String>,
     },
     /// A message went over the websocket.
-    Notified {
-        endpoint: String,
-        message: String,
-    },
+    Notified { endpoint: String, message: String },
     /// The browser was away: the message waits for it.
-    Kept {
-        endpoint: String,
-        message: String,
-    },
+    Kept { endpoint: String, message: String },
     /// A message will not be delivered.
-    Dropped {
-        endpoint: String,
-        message: String,
-        why: Why,
-    },
+    Dropped { endpoint: String, message: String, why: Why },
     /// The browser says what became of a message.
     Acked {
         /// Where it was posted to; `None` if the server knew no such channel.
@@ -56,9 +46,7 @@ pub enum Event {
         code: u64,
     },
     /// A browser's websocket ended.
-    Left {
-        uaid: String,
-    },
+    Left { uaid: String },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What a browser and its push server say to each other: one JSON object a websocket text, told apart by `messageType`.
+//! What a browser and its push server say to each other: one JSON object a websocket text, distinguished by `messageType`.
 //!
 //! Written after what Firefox sends and reads, and not after a specification, because there is none. Fields that a test has no
 //! use for (`broadcasts`, `channelIDs`) are passed over.
@@ -13,14 +13,24 @@ use crate::push_service::Accepted;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Said {
     /// The first words; with the name that it was given before, if any.
-    Hello { uaid: Option<String> },
+    Hello {
+        uaid: Option<String>,
+    },
     /// A page subscribes: the channel's name, and the public key of who may send.
-    Register { channel: String, key: Option<String> },
-    Unregister { channel: String },
+    Register {
+        channel: String,
+        key: Option<String>,
+    },
+    Unregister {
+        channel: String,
+    },
     /// What became of messages, by channel and version.
     Ack(Vec<Update>),
     /// A service worker failed with a message that was acknowledged.
-    Nack { version: String, code: u64 },
+    Nack {
+        version: String,
+        code: u64,
+    },
     /// Are you there?
     Ping,
     /// Something that needs no answer.
