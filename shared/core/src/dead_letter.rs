@@ -36,7 +36,6 @@ impl LetterKey {
     /// Stands for a tenant that could not be read; no tenant has such a name.
     pub const NO_TENANT: &str = "_unknown";
 
-    /// The letter of a delivery that failed.
     pub fn of_delivery(tenant: &Tenant, id: &DeliveryId, lineage: Lineage) -> Self {
         Self { tenant: tenant.to_string(), id: id.to_string(), letter: format!("lineage-{}", lineage.0) }
     }
@@ -47,7 +46,6 @@ impl LetterKey {
         Self { tenant: tenant.to_string(), id: id.to_string(), letter }
     }
 
-    /// The letter of a body that is no message.
     pub fn of_unparsed(tenant: Option<&Tenant>, message_id: &str) -> Self {
         Self {
             tenant: tenant.map_or(Self::NO_TENANT.to_owned(), ToString::to_string),
@@ -56,7 +54,6 @@ impl LetterKey {
         }
     }
 
-    /// The letter of a body that crashed its workers.
     pub fn of_poison(tenant: Option<&Tenant>, id: Option<&DeliveryId>, message_id: &str) -> Self {
         let message = DeliveryId::from_sqs_message_id(message_id);
         Self {
@@ -89,17 +86,13 @@ pub enum Kind {
 pub struct Reference {
     /// Version of this format: 1.
     pub v: u32,
-    /// What happened.
     pub kind: Kind,
     /// Whose, or `_unknown`.
     pub tenant: String,
     /// The delivery's id, or the SQS MessageId.
     pub id: String,
-    /// Which of the id's letters.
     pub letter: String,
-    /// Which replay it was.
     pub lineage: u32,
-    /// The delivery's channel.
     pub channel: String,
     /// The stored subscription, if the message named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -112,10 +105,8 @@ pub struct Reference {
     /// What exactly: fields that are wrong, a provider's own word, or what failed before anything was sent (`not_sent: tls`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// The last HTTP status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// How many attempts were made.
     pub attempts: u32,
     /// When the first message was sent, epoch ms.
     pub first_sent: i64,
@@ -126,7 +117,6 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// The version of the format.
     pub const VERSION: u32 = 1;
 
     /// The reference to a dead letter of which no more is known.
@@ -161,7 +151,6 @@ impl Reference {
         Reason::from_label(&self.reason)
     }
 
-    /// The SQS body.
     pub fn to_body(&self) -> String {
         serde_json::to_string(self).expect("a reference is plain strings and numbers")
     }
@@ -183,7 +172,6 @@ pub fn body_absent_from(deadline: Deadline, retention_days: u16, now: Timestamp)
 /// A dead letter's body, to be stored for a replay.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LetterBody {
-    /// Of which letter.
     pub key: LetterKey,
     /// The message as JSON, with what travels with it. Never log it.
     pub body: String,

@@ -30,11 +30,9 @@ pub enum Plan {
     FailedNoRetries(Reason),
     /// Done, failed: a dead letter.
     DeadLetter(Reason),
-    /// Another attempt.
     Retry {
         /// Not before this.
         not_before: Timestamp,
-        /// Why.
         reason: Reason,
         /// Whether this attempt may have arrived all the same.
         in_doubt: bool,
@@ -49,7 +47,6 @@ pub enum Plan {
 }
 
 impl Plan {
-    /// Its name in logs.
     pub const fn label(&self) -> &'static str {
         match self {
             Self::Sent => "sent",
@@ -125,19 +122,13 @@ impl Plan {
 /// What is known of a delivery when its next step is planned.
 #[derive(Clone, Copy, Debug)]
 pub struct Situation<'a> {
-    /// Its policy.
     pub policy: &'a Policy,
-    /// The attempt that was just made.
     pub attempt: Attempt,
-    /// Its whole TTL.
     pub ttl: Ttl,
-    /// When that is over.
     pub deadline: Deadline,
-    /// Now.
     pub now: Timestamp,
 }
 
-/// Plans what follows a verdict.
 pub fn after(verdict: &Verdict, situation: &Situation<'_>, rng: &mut dyn Rng) -> Plan {
     match verdict {
         Verdict::Sent => Plan::Sent,

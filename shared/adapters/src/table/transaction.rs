@@ -6,18 +6,18 @@
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::TransactWriteItem;
-use redial_engine::ports::PortError;
+use rand::RngExt as _;
+use redial_engine::ports::{PortError, Randomness as _};
 
 use crate::aws_error;
-use crate::request_token::request_token;
 use crate::retries::Patience;
+use crate::system::System;
 
 const OPERATION: &str = "TransactWriteItems";
 
 /// Reasons of a cancellation that pass, as DynamoDB spells them (API reference, TransactionCanceledException).
 const PASSING: [&str; 3] = ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"];
 
-/// How a transaction ended.
 enum Ended {
     Done,
     ConditionFailed,
@@ -26,7 +26,7 @@ enum Ended {
 }
 
 /// Writes all of these or none; `false` if a condition did not hold.
-pub(crate) async fn write(client: &Client, writes: &[TransactWriteItem]) -> Result<bool, PortError> {
+pub(crate) async fn transact(client: &Client, writes: &[TransactWriteItem]) -> Result<bool, PortError> {
     let mut pauses = Patience::brief().pauses();
     loop {
         match write_once(client, writes).await? {
@@ -63,22 +63,38 @@ async fn write_once(client: &Client, writes: &[TransactWriteItem]) -> Result<End
     }
 }
 
+/// A token that no other transaction or put has: 32 hexadecimal digits (DynamoDB takes 36 characters).
+///
+/// The SDK's own tokens follow from the clock at the process's start: two processes that start at the same nanosecond of their
+/// machines' uptimes have the same ones, as environments of a function may that come from one snapshot. DynamoDB then refuses the
+/// second's transaction (`IdempotentParameterMismatchException`). These come from the system's randomness.
+pub(crate) fn request_token() -> String {
+    format!("{:032x}", System.rng().random::<u128>())
+}
+
 #[cfg(test)]
 mod tests {
     use aws_sdk_dynamodb::types::Put;
     use serde_json::json;
 
     use super::*;
-    use crate::attributes::{Item, s};
     use crate::stub_dynamo::{StubDynamo, now};
+    use crate::table::attributes::{item, s};
+
+    #[test]
+    fn request_tokens_are_long_enough_and_distinct() {
+        let (one, other) = (request_token(), request_token());
+        assert!(one.len() == 32 && one.bytes().all(|byte| byte.is_ascii_hexdigit()), "{one}");
+        assert_ne!(one, other);
+    }
 
     fn writes() -> [TransactWriteItem; 1] {
-        let item = Item::from([("pk".to_owned(), s("a"))]);
+        let item = item([("pk", s("a"))]);
         let put = Put::builder().table_name("table").set_item(Some(item)).build().expect("a put");
         [TransactWriteItem::builder().put(put).build()]
     }
 
-    /// Cancels so many transactions for this reason.
+    /// Cancels the first `times` transactions for this reason.
     fn cancelling(reason: &'static str, mut times: usize) -> StubDynamo {
         StubDynamo::new(move |_, _| {
             let cancels = times > 0;
@@ -95,10 +111,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_transaction_cancelled_in_passing_is_sent_again_as_another_one() {
+    async fn a_transaction_cancelled_for_a_passing_reason_is_sent_again_with_a_new_token() {
         for reason in ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"] {
             let (stub, began) = (cancelling(reason, 3), now());
-            assert_eq!(write(&stub.client(), &writes()).await, Ok(true), "{reason}");
+            assert_eq!(transact(&stub.client(), &writes()).await, Ok(true), "{reason}");
             let mut tokens: Vec<String> = stub
                 .calls("TransactWriteItems")
                 .iter()
@@ -111,17 +127,17 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_transaction_that_is_always_cancelled_in_passing_ends_as_throttled() {
-        let error = write(&cancelling("TransactionConflict", usize::MAX).client(), &writes()).await;
+    async fn a_transaction_that_is_always_cancelled_fails_as_throttled() {
+        let error = transact(&cancelling("TransactionConflict", usize::MAX).client(), &writes()).await;
         assert!(error.expect_err("it never ends").throttled);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_transaction_cancelled_for_good_is_not_sent_again() {
+    async fn a_transaction_cancelled_for_a_lasting_reason_is_not_sent_again() {
         let stub = cancelling("ConditionalCheckFailed", usize::MAX);
-        assert_eq!(write(&stub.client(), &writes()).await, Ok(false));
+        assert_eq!(transact(&stub.client(), &writes()).await, Ok(false));
         let stub = cancelling("ValidationError", usize::MAX);
-        assert!(write(&stub.client(), &writes()).await.is_err());
+        assert!(transact(&stub.client(), &writes()).await.is_err());
         assert_eq!(stub.calls("TransactWriteItems").len(), 1);
     }
 }

@@ -1,29 +1,41 @@
 //! Reading and writing DynamoDB attributes.
 
 use std::collections::HashMap;
+use std::str::FromStr;
 
+use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::time::Timestamp;
 
-/// A DynamoDB item.
 pub(crate) type Item = HashMap<String, AttributeValue>;
 
-/// A string attribute.
+pub(crate) fn item<const N: usize>(fields: [(&str, AttributeValue); N]) -> Item {
+    fields.map(|(name, value)| (name.to_owned(), value)).into()
+}
+
+/// The key of an item in a table with a sort key.
+pub(crate) fn key(pk: impl Into<String>, sk: impl Into<String>) -> Item {
+    item([("pk", s(pk)), ("sk", s(sk))])
+}
+
 pub(crate) fn s(text: impl Into<String>) -> AttributeValue {
     AttributeValue::S(text.into())
 }
 
-/// A number attribute.
 pub(crate) fn n(number: impl ToString) -> AttributeValue {
     AttributeValue::N(number.to_string())
 }
 
-/// A time, in epoch milliseconds.
+pub(crate) fn b(bytes: impl Into<Vec<u8>>) -> AttributeValue {
+    AttributeValue::B(Blob::new(bytes))
+}
+
+/// Epoch milliseconds.
 pub(crate) fn ms(at: Timestamp) -> AttributeValue {
     n(at.as_ms())
 }
 
-/// An expiry as DynamoDB's own TTL reads it: epoch seconds.
+/// Epoch seconds, as DynamoDB's TTL reads them.
 pub(crate) fn expiry(at: Timestamp) -> AttributeValue {
     n(at.as_secs())
 }
@@ -35,14 +47,15 @@ pub(crate) fn or_null(value: Option<AttributeValue>) -> AttributeValue {
 
 /// Reading by name; a missing attribute, NULL and one of another type are all `None`.
 pub(crate) trait Read {
-    /// A string.
     fn text(&self, name: &str) -> Option<&str>;
-    /// A whole number.
-    fn number<T: std::str::FromStr>(&self, name: &str) -> Option<T>;
-    /// A boolean.
+    fn bytes(&self, name: &str) -> Option<&[u8]>;
+    fn number<T: FromStr>(&self, name: &str) -> Option<T>;
+    /// `false` where there is no boolean.
     fn truth(&self, name: &str) -> bool;
     /// Epoch milliseconds.
     fn time(&self, name: &str) -> Option<Timestamp>;
+    /// The texts of a list; empty where there is no list.
+    fn texts(&self, name: &str) -> impl Iterator<Item = &str>;
 }
 
 impl Read for Item {
@@ -50,7 +63,11 @@ impl Read for Item {
         self.get(name)?.as_s().ok().map(String::as_str)
     }
 
-    fn number<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
+    fn bytes(&self, name: &str) -> Option<&[u8]> {
+        self.get(name)?.as_b().ok().map(AsRef::as_ref)
+    }
+
+    fn number<T: FromStr>(&self, name: &str) -> Option<T> {
         self.get(name)?.as_n().ok()?.parse().ok()
     }
 
@@ -60,5 +77,10 @@ impl Read for Item {
 
     fn time(&self, name: &str) -> Option<Timestamp> {
         self.number(name).map(Timestamp::from_ms)
+    }
+
+    fn texts(&self, name: &str) -> impl Iterator<Item = &str> {
+        let list = self.get(name).and_then(|value| value.as_l().ok()).into_iter().flatten();
+        list.filter_map(|value| value.as_s().ok().map(String::as_str))
     }
 }

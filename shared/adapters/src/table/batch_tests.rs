@@ -4,13 +4,16 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use redial_engine::ports::PortError;
 use serde_json::{Value, json};
 
-use crate::attributes::{Item, s};
+use super::Table;
+use super::attributes::{Item, s};
 use crate::stub_dynamo::{StubDynamo, error, now};
-use crate::write_units::WriteUnits;
-use crate::{batch_get, batch_write};
 
 fn item(name: &str) -> Item {
-    Item::from([("pk".to_owned(), s(name))])
+    super::attributes::item([("pk", s(name))])
+}
+
+fn table(stub: &StubDynamo) -> Table {
+    Table::new(stub.client(), "table".to_owned())
 }
 
 fn names(list: &Value, of: impl Fn(&Value) -> &Value) -> Vec<String> {
@@ -18,7 +21,7 @@ fn names(list: &Value, of: impl Fn(&Value) -> &Value) -> Vec<String> {
     all.iter().map(|it| of(it)["pk"]["S"].as_str().expect("a key").to_owned()).collect()
 }
 
-/// Leaves `b` out for so many times.
+/// Leaves `b` unprocessed the first `times` times.
 fn reading(mut times: usize) -> StubDynamo {
     StubDynamo::new(move |_, call| {
         let keys = &call["RequestItems"]["table"]["Keys"];
@@ -31,7 +34,7 @@ fn reading(mut times: usize) -> StubDynamo {
     })
 }
 
-/// Leaves `b` out for so many times.
+/// Leaves `b` unprocessed the first `times` times.
 fn writing(mut times: usize) -> StubDynamo {
     StubDynamo::new(move |_, call| {
         let left_out = times > 0;
@@ -45,14 +48,14 @@ fn writing(mut times: usize) -> StubDynamo {
 
 async fn put(stub: &StubDynamo, items: &[&str]) -> Vec<Result<(), PortError>> {
     let items = items.iter().map(|name| item(name)).collect();
-    batch_write::put(&stub.client(), &WriteUnits::default(), "table", items).await
+    table(stub).put_all(items).await
 }
 
 #[tokio::test(start_paused = true)]
 async fn keys_that_were_left_out_are_read_again_with_pauses() {
     let (stub, began) = (reading(6), now());
     let keys = ["a", "b", "c"].map(item).to_vec();
-    let found = batch_get::get(&stub.client(), "table", keys).await.expect("all of them");
+    let found = table(&stub).get_all(keys).await.expect("all of them");
     let mut found: Vec<String> = found.iter().filter_map(|item| item["pk"].as_s().ok().cloned()).collect();
     found.sort();
     assert_eq!(found, ["a", "b", "c"]);
@@ -97,7 +100,7 @@ async fn an_invalid_item_fails_alone_and_the_rest_of_its_chunk_is_written() {
     let stub = strict();
     let mut items: Vec<Item> = (0..25).map(|n| item(&format!("item-{n}"))).collect();
     items[7].insert("body".to_owned(), AttributeValue::S("x".repeat(500_000)));
-    let put = batch_write::put(&stub.client(), &WriteUnits::default(), "table", items).await;
+    let put = table(&stub).put_all(items).await;
     let failed: Vec<usize> = (0..25).filter(|at| put[*at].is_err()).collect();
     assert_eq!(failed, [7]);
     let error = put[7].as_ref().expect_err("too long");
