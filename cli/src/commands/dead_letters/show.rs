@@ -53,7 +53,7 @@ impl Show {
         if letters.is_empty() {
             let which = self.letter.as_ref().map_or(String::new(), |name| format!(" {name}"));
             say(&format!("no dead letter{which} of {}#{}", self.tenant, self.id));
-            return Err(Failure::Told);
+            return Err(Failure::Reported);
         }
         let now = System.now();
         if !self.body {
@@ -71,7 +71,7 @@ impl Show {
         };
         let Some(body) = store.body(&letter.key, now).await? else {
             say(&format!("{}#{} {}: no body is kept", self.tenant, self.id, letter.key.letter));
-            return Err(Failure::Told);
+            return Err(Failure::Reported);
         };
         say(
             "warning: this is the message itself, with its payload and its endpoint: keep it out of logs and tickets",

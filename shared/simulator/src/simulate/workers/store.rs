@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(
             (read(&store, 5), read(&store, 6)),
             (2, 3),
-            "what nobody reads any more is forgotten, and no more"
+            "only what no reader can see any more is forgotten"
         );
     }
 
