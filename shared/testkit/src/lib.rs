@@ -25,4 +25,5 @@ pub mod proxy;
 pub mod push_service;
 pub mod runtime_api;
 pub mod standard_webhooks;
+pub mod template;
 pub mod webhook_receiver;
