@@ -147,7 +147,8 @@ pub(crate) async fn metrics(
 }
 
 fn data_query((index, query): (usize, &Query)) -> MetricDataQuery {
-    let dimensions = query.dimensions.iter().map(|(name, value)| Dimension::builder().name(*name).value(value));
+    let dimensions =
+        query.dimensions.iter().map(|(name, value)| Dimension::builder().name(*name).value(value));
     let metric = Metric::builder()
         .namespace(query.namespace)
         .metric_name(query.metric)
@@ -169,8 +170,7 @@ mod tests {
     fn an_alarm_without_enabled_actions_notifies_no_one() {
         let alarm = MetricAlarm::builder().alarm_name("a").state_value(StateValue::Alarm);
         let told = alarm.clone().alarm_actions("arn:topic");
-        for (alarm, notifies) in
-            [(told.clone(), true), (told.actions_enabled(false), false), (alarm, false)]
+        for (alarm, notifies) in [(told.clone(), true), (told.actions_enabled(false), false), (alarm, false)]
         {
             let expected = Alarm { name: "a".to_owned(), is_firing: true, notifies };
             assert_eq!(Alarm::from(alarm.build()), expected);

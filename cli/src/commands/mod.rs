@@ -10,7 +10,6 @@ mod completions;
 mod cost;
 mod dead_letters;
 mod demo;
-mod doctor;
 mod hash_key;
 mod ids;
 mod limits;
@@ -31,6 +30,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::doctor;
 use crate::failure::Failure;
 use crate::span;
 use crate::terminal::{print, say};
