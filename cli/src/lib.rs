@@ -25,7 +25,6 @@ mod send;
 mod simulate;
 mod span;
 mod status;
-mod summary;
 mod table;
 mod tail;
 mod target;

@@ -19,10 +19,6 @@ pub(crate) enum Narrow {
     /// Keeps the start of each cell.
     CutEnd,
     /// Keeps the end of each cell: of a host name, that says the most.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "for the origins of `status --summary`, which still cuts them itself")
-    )]
     CutStart,
 }
 

@@ -7,11 +7,10 @@ mod api_keys;
 mod audience;
 mod breakers;
 mod completions;
-mod cost;
 mod dead_letters;
 mod demo;
 mod hash_key;
-mod ids;
+pub(crate) mod ids;
 mod limits;
 pub mod local;
 mod openapi;
@@ -20,9 +19,7 @@ mod policy;
 mod schema;
 mod send;
 mod simulate;
-mod status;
 mod subscriptions;
-mod tail;
 mod vapid;
 mod webhooks;
 
@@ -30,10 +27,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::doctor;
 use crate::failure::Failure;
 use crate::span;
 use crate::terminal::{print, say};
+use crate::{cost, doctor, status, tail};
 
 /// Redial delivers web push and webhooks from your own AWS account; this is its command line.
 ///

@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn all_invalid_variables_of_a_function_are_one_finding() {
-        let dispatch = deployed("dispatch", 30, &[("VAPID_SUBJECT", "nobody")]);
+        let dispatch = deployed("dispatch", 30, &[("VAPID_SUBJECT", "no-address")]);
         let found = found(|report| is_valid(&dispatch, report));
         assert!(found.len() == 1 && found[0].starts_with("fault: dispatch cannot start: "), "{found:?}");
         assert!(found[0].contains("DLQ_URL is missing") && found[0].contains("VAPID_SUBJECT"));
