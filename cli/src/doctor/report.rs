@@ -205,7 +205,7 @@ pub(super) mod tests {
     use super::*;
 
     /// What a check finds and what it cannot check: `fault: …`, `warning: …`, `unchecked: …`.
-    pub(in crate::doctor) fn found(check: impl FnOnce(&mut Report)) -> Vec<String> {
+    pub(crate) fn found(check: impl FnOnce(&mut Report)) -> Vec<String> {
         let mut report = Report::new("test");
         check(&mut report);
         let findings = report.findings.into_iter().map(|it| format!("{}: {}", it.severity.label(), it.found));
@@ -214,7 +214,7 @@ pub(super) mod tests {
 
     /// A check finds one thing whose text contains `expected`, or nothing where that is empty.
     #[track_caller]
-    pub(in crate::doctor) fn finds(expected: &str, check: impl FnOnce(&mut Report)) {
+    pub(crate) fn finds(expected: &str, check: impl FnOnce(&mut Report)) {
         let found = found(check);
         let is_expected = match &found[..] {
             [] => expected.is_empty(),

@@ -159,11 +159,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    pub(in crate::doctor) fn deployed(
-        name: &'static str,
-        timeout_secs: i32,
-        variables: &[(&str, &str)],
-    ) -> Function {
+    pub(crate) fn deployed(name: &'static str, timeout_secs: i32, variables: &[(&str, &str)]) -> Function {
         let pairs = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let environment = EnvironmentResponse::builder().set_variables(Some(pairs.collect())).build();
         let configuration =

@@ -41,7 +41,7 @@ pub(super) mod tests {
     use super::*;
 
     /// One with a description of one attempt, and without a body.
-    pub(in crate::status) fn dead_letter(name: &str, reason: &str) -> Letter {
+    pub(crate) fn dead_letter(name: &str, reason: &str) -> Letter {
         let text = |text: &str| text.to_owned();
         let reference = Reference {
             v: Reference::VERSION,

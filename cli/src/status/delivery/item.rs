@@ -82,7 +82,7 @@ fn details(item: &HashMap<String, AttributeValue>) -> Details {
 pub(super) mod tests {
     use super::*;
 
-    pub(in crate::status) fn past(number: u32, status: u16, next_ms: i64) -> PastAttempt {
+    pub(crate) fn past(number: u32, status: u16, next_ms: i64) -> PastAttempt {
         let text = format!(
             r#"{{"l":0,"n":{number},"at":1000,"s":{status},"v":"retry","w":"server_error","next":{next_ms}}}"#
         );

@@ -179,7 +179,7 @@ pub(super) mod tests {
         Timestamp::parse_rfc3339("2026-11-21T10:05:00Z").expect("valid")
     }
 
-    pub(in crate::status) fn entry(state: State) -> Entry {
+    pub(crate) fn entry(state: State) -> Entry {
         let keys = HashKeys::parse("k1:0123456789abcdef").expect("valid");
         Entry {
             key: DeliveryKey {

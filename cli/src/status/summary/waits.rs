@@ -234,7 +234,7 @@ pub(super) mod tests {
     }
 
     /// Two late messages in a bulk bucket, three transactional ones that are due in an hour, and a shard not counted.
-    pub(in crate::status::summary) fn some() -> Waits {
+    pub(crate) fn some() -> Waits {
         let buckets = [
             registered("bulk", "20261121T095500Z", 2),
             registered("transactional", "20261121T104500Z", 2),
