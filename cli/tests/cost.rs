@@ -1,4 +1,4 @@
-//! What the page on cost shows of `redial cost` is what it prints.
+//! `redial cost`, with the example of its page.
 
 use std::process::Command;
 
@@ -14,7 +14,7 @@ fn the_page_shows_what_it_prints() {
 }
 
 #[test]
-fn dead_letters_are_in_the_bill_where_one_says_how_many() {
+fn dead_letters_cost_with_their_rate() {
     let usd = |rate: &str| {
         let arguments = ["cost", "--json", "--dead-letter-rate", rate];
         let done = Command::new(env!("CARGO_BIN_EXE_redial")).args(arguments).output().expect("it was built");
@@ -33,7 +33,7 @@ fn dead_letters_are_in_the_bill_where_one_says_how_many() {
 }
 
 #[test]
-fn prices_that_are_none_are_refused() {
+fn an_unknown_price_is_refused() {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     std::fs::write(file.path(), r#"{"log_gb": 1}"#).expect("the file is ours");
     let done =

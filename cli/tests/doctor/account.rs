@@ -1,4 +1,4 @@
-//! Limits, settings and keys of the account: what the emulator cannot have is answered by the proxy.
+//! Limits, settings and keys of the account; the proxy responds where the emulator cannot.
 
 use aws_sdk_lambda::types::RecursiveLoop;
 use aws_sdk_sqs::types::QueueAttributeName;
@@ -7,15 +7,15 @@ use redial_engine::ports::Clock as _;
 use redial_testkit::proxy::Fault;
 use serde_json::json;
 
-use super::world::{
-    World, account_of, found, is_account_settings, is_metrics, is_recursion_setting, json, stderr, stdout,
+use super::harness::{
+    Harness, account_of, found, is_account_settings, is_metrics, is_recursion_setting, json, stderr, stdout,
 };
 
 const KEY: &str = "arn:aws:kms:us-east-1:000000000000:key/0a1b2c3d";
 
-/// The words by which the faults are known, in the order of the checks.
+/// A part of each fault, in the order of the checks.
 const PLANTED: [&str; 6] = [
-    "the deployed template has 500 resources, and CloudFormation takes 500",
+    "the deployed template has 500 resources; CloudFormation allows 500",
     "the mappings may run 49 batches at once, and 10 of the account's 10 concurrent executions are not reserved",
     "the recursion setting of dispatch is Terminate",
     "dispatch cannot start: it runs on x86_64, and its program was built for another architecture",
@@ -23,16 +23,15 @@ const PLANTED: [&str; 6] = [
     "DynamoDB throttled 120 reads and 0 writes of the table of deliveries within the last hour, some of them within",
 ];
 
-/// As emulators answer, each in its own words.
-pub(crate) fn an_operation_that_is_not_available_is_neither_a_fault_nor_well(world: &World) {
+pub(crate) fn an_unavailable_operation_is_skipped_and_is_no_fault(harness: &Harness) {
     let pro = "API action for service 'lambda' not yet implemented or pro feature";
     let not_implemented = json!({"__type": "InternalFailure", "message": pro});
-    world.answer(is_account_settings, 501, &not_implemented);
-    world.answer(is_recursion_setting, 501, &not_implemented);
+    harness.answer(is_account_settings, 501, &not_implemented);
+    harness.answer(is_recursion_setting, 501, &not_implemented);
     // A map of two pairs of texts, each after its length.
     let unknown = b"\xa2\x66__type\x6dInvalidAction\x67message\x6eUnknown action";
-    world.proxy.when(is_metrics, Fault::Cbor(400, unknown.to_vec()));
-    let output = world.redial(&["doctor"]);
+    harness.proxy.when(is_metrics, Fault::Cbor(400, unknown.to_vec()));
+    let output = harness.redial(&["doctor"]);
     let lines = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{lines}{}", stderr(&output));
     for (check, what) in [
@@ -41,21 +40,22 @@ pub(crate) fn an_operation_that_is_not_available_is_neither_a_fault_nor_well(wor
         ("recursion", "the recursion setting of cleanup"),
         ("throttling", "whether tables are throttled"),
     ] {
-        let line = format!("not told {check:<15}{what} could not be checked: this is not available here: ");
+        let line =
+            format!("skipped  {check:<15}{what} could not be checked: the operation is not available here: ");
         assert!(lines.contains(&line), "{line}: {lines}");
         assert!(!lines.contains(&format!("ok       {check}")), "{lines}");
     }
-    assert!(stderr(&output).contains("has no fault; 4 things could not be checked"), "{}", stderr(&output));
-    world.proxy.reset();
-    // The emulator's own answer: no metrics of tables, which is not the same as no throttling.
-    let output = world.redial(&["doctor", "--json"]);
+    assert!(stderr(&output).contains("has no faults; 4 things could not be checked"), "{}", stderr(&output));
+    harness.proxy.reset();
+    // The emulator itself has no metrics of tables, which is not the same as no throttling.
+    let output = harness.redial(&["doctor", "--json"]);
     let unchecked = &json(&output)["checks"][12]["unchecked"];
     assert_eq!(unchecked[0]["why"], "this emulator has no metrics of tables", "{}", stdout(&output));
 }
 
-pub(crate) async fn each_planted_fault_is_named_alone(world: &World) {
-    plant(world).await;
-    let output = world.redial(&["doctor", "--json"]);
+pub(crate) async fn each_planted_fault_is_named_alone(harness: &Harness) {
+    plant(harness).await;
+    let output = harness.redial(&["doctor", "--json"]);
     assert_eq!(output.status.code(), Some(1));
     let shown = json(&output);
     let faults = found(&shown, "fault");
@@ -71,9 +71,9 @@ pub(crate) async fn each_planted_fault_is_named_alone(world: &World) {
     assert_eq!(shown["unchecked"], 0, "{shown}");
 }
 
-async fn plant(world: &World) {
-    world.answer(is_account_settings, 200, &account_of(10));
-    world.throttled(120).await;
+async fn plant(harness: &Harness) {
+    harness.answer(is_account_settings, 200, &account_of(10));
+    harness.throttled(120).await;
     let resources: serde_json::Map<String, _> = (0..500).map(|at| (format!("R{at}"), json!(1))).collect();
     let template = json!({"Resources": resources}).to_string();
     let template = format!(
@@ -82,25 +82,25 @@ async fn plant(world: &World) {
     let is_get_template = |call: &redial_testkit::proxy::Call| {
         String::from_utf8_lossy(&call.body).contains("Action=GetTemplate&")
     };
-    world.proxy.when(is_get_template, Fault::Status(200, template));
-    let description = world.stack.description();
-    world.set_recursion(&description.functions.dispatch, RecursiveLoop::Terminate).await;
-    let sqs = aws_sdk_sqs::Client::new(&world.stack.sdk_config());
+    harness.proxy.when(is_get_template, Fault::Status(200, template));
+    let description = harness.stack.description();
+    harness.set_recursion(&description.functions.dispatch, RecursiveLoop::Terminate).await;
+    let sqs = aws_sdk_sqs::Client::new(&harness.stack.sdk_config());
     let encrypt = sqs.set_queue_attributes().queue_url(&description.queues.ingest);
     encrypt.attributes(QueueAttributeName::KmsMasterKeyId, KEY).send().await.expect("it takes it");
     let refused = json!({"event": "infrastructure", "operation": "SendMessageBatch", "code": "KMS.AccessDeniedException"});
     log(
-        world,
+        harness,
         "RequestId: 1 Error: fork/exec /var/task/bootstrap: exec format error\nRuntime.InvalidEntrypoint",
     )
     .await;
-    log(world, &refused.to_string()).await;
+    log(harness, &refused.to_string()).await;
 }
 
 /// A line in dispatch's log.
-async fn log(world: &World, line: &str) {
-    let sdk = world.stack.sdk_config();
-    let dispatch = &world.stack.description().functions.dispatch;
+async fn log(harness: &Harness, line: &str) {
+    let sdk = harness.stack.sdk_config();
+    let dispatch = &harness.stack.description().functions.dispatch;
     let lambda = aws_sdk_lambda::Client::new(&sdk);
     let read = lambda.get_function_configuration().function_name(dispatch).send().await.expect("deployed");
     let group =

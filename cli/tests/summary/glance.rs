@@ -1,4 +1,4 @@
-//! What was put somewhere is told where it lies.
+//! The summary counts what a test puts on queues, parks and publishes.
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -19,34 +19,34 @@ use redial_engine::ports::{
 };
 use serde_json::{Value, json};
 
-use super::world::{World, parked, queue};
+use super::harness::{Harness, parked, queue};
 
 const ORIGIN: &str = "https://a-push-service-with-a-long-name.notifications.example.com:8443";
 
 #[tokio::test]
-async fn a_stack_is_told_at_a_glance() {
-    let world = World::up().await;
-    an_idle_stack_is_well(&world);
-    what_lies_on_queues_is_told(&world).await;
-    what_is_parked_is_told_by_its_time_and_what_is_late_stands_out(&world).await;
-    an_open_breaker_stands_out(&world);
-    what_cloudwatch_was_told_is_told(&world).await;
-    everything_fits_eighty_columns(&world);
-    a_reader_that_leaves_ends_the_watch(&world);
+async fn the_summary_shows_queues_parking_breakers_and_metrics() {
+    let harness = Harness::up().await;
+    an_idle_stack_is_ok(&harness);
+    messages_on_queues_are_counted(&harness).await;
+    parked_messages_are_counted_by_time_and_late_ones_are_a_finding(&harness).await;
+    an_open_breaker_is_a_finding(&harness);
+    metrics_of_cloudwatch_are_shown(&harness).await;
+    every_line_fits_eighty_columns(&harness);
+    a_closed_pipe_ends_the_watch(&harness);
 }
 
-fn an_idle_stack_is_well(world: &World) {
-    let document = world.document();
+fn an_idle_stack_is_ok(harness: &Harness) {
+    let document = harness.document();
     assert_eq!((&document["ok"], &document["findings"]), (&json!(true), &json!([])), "{document:#}");
     assert_eq!(document["summary"], "ok: nothing is late, no breaker is open");
     assert_eq!((&document["origins_known"], &document["oldest_from"]), (&json!(0), &json!("emulator")));
-    assert_eq!(document["last_minutes"]["sent"], Value::Null, "nothing was done");
-    let lines = world.shown(&["status", "--summary"]);
+    assert_eq!(document["last_minutes"]["sent"], Value::Null, "nothing was attempted");
+    let lines = harness.shown(&["status", "--summary"]);
     assert!(lines.starts_with("here at 20") && lines.contains("Z: ok: nothing is late"), "{lines}");
 }
 
-async fn what_lies_on_queues_is_told(world: &World) {
-    let (sqs, queues) = (world.sqs(), &world.stack.description().queues);
+async fn messages_on_queues_are_counted(harness: &Harness) {
+    let (sqs, queues) = (harness.sqs(), &harness.stack.description().queues);
     let send = async |url: &str, delay| {
         let message = sqs.send_message().queue_url(url).message_group_id("acme").message_body("s3cret");
         message.delay_seconds(delay).send().await.expect("the queue takes it");
@@ -58,23 +58,23 @@ async fn what_lies_on_queues_is_told(world: &World) {
     let received = sqs.receive_message().queue_url(&queues.ingest).send().await.expect("it answers");
     assert_eq!(received.messages().len(), 1);
     tokio::time::sleep(Duration::from_millis(1_100)).await;
-    let document = world.document();
+    let document = harness.document();
     let depth = |it: &Value| ["waiting", "in_flight", "delayed"].map(|name| it[name].as_u64());
     let ingest = queue(&document, Some("transactional"), "ingest");
     assert_eq!(depth(ingest), [Some(2), Some(1), Some(0)]);
     assert!(ingest["oldest_seconds"].as_u64().is_some_and(|age| (1..60).contains(&age)), "{ingest}");
     let retry = queue(&document, Some("bulk"), "retry");
     assert_eq!(depth(retry), [Some(0), Some(0), Some(1)]);
-    assert_eq!(retry["oldest_seconds"], Value::Null, "what is delayed is not old");
+    assert_eq!(retry["oldest_seconds"], Value::Null, "delayed messages have no age");
     assert_eq!(depth(queue(&document, None, "quarantine")), [Some(0); 3]);
     assert_eq!(document["ok"], true, "{document:#}");
 }
 
-/// Parks so many messages of a lane in a bucket that begins at `at`.
-async fn park(world: &World, lane: Lane, at: Timestamp, messages: u32) {
-    let tables = &world.stack.description().tables;
+/// Parks messages of a lane in a bucket that begins at `at`.
+async fn park(harness: &Harness, lane: Lane, at: Timestamp, messages: u32) {
+    let tables = &harness.stack.description().tables;
     let bucket = WaitBucket::of(lane, at, 60, at.minus(Duration::from_secs(3_600))).expect("ahead of then");
-    let control = DynamoControl::new(world.dynamo(), tables.control.clone());
+    let control = DynamoControl::new(harness.dynamo(), tables.control.clone());
     control.register(RegisteredBucket { bucket, shards: 4 }).await.expect("the table answers");
     let tenant = Tenant::parse("acme").expect("a tenant");
     let items = (0..messages).map(|n| {
@@ -82,59 +82,59 @@ async fn park(world: &World, lane: Lane, at: Timestamp, messages: u32) {
         let key = DeliveryKey { tenant: tenant.clone(), id };
         let turn = Turn { lineage: Lineage(0), attempt: Attempt(1) };
         let key = ParkedKey::new(bucket.shard_of(&key, 4), &key, turn, None);
-        // The first is longer than an item: it lies there in parts, and is one message.
+        // The first is longer than an item: it is stored in parts, and counts once.
         let body = "s3cret".repeat(if n == 0 { 100_000 } else { 1 });
         ParkedItem { key, tenant: tenant.clone(), not_before: at, body }
     });
-    for put in DynamoParking::new(world.dynamo(), tables.parked.clone()).put(items.collect()).await {
+    for put in DynamoParking::new(harness.dynamo(), tables.parked.clone()).put(items.collect()).await {
         put.expect("stored");
     }
 }
 
-async fn what_is_parked_is_told_by_its_time_and_what_is_late_stands_out(world: &World) {
+async fn parked_messages_are_counted_by_time_and_late_ones_are_a_finding(harness: &Harness) {
     let now = System.now();
-    park(world, Lane::Transactional, now.plus(Duration::from_secs(2_700)), 7).await;
-    let document = world.document();
+    park(harness, Lane::Transactional, now.plus(Duration::from_secs(2_700)), 7).await;
+    let document = harness.document();
     assert_eq!(
         parked(&document, "transactional", "1h"),
         &json!({"within": "1h", "buckets": 1, "messages": 7, "at_least": false})
     );
     assert_eq!((&document["ok"], &document["parked"]["late_for_seconds"]), (&json!(true), &Value::Null));
 
-    park(world, Lane::Bulk, now.minus(Duration::from_secs(300)), 2).await;
-    let document = world.document();
+    park(harness, Lane::Bulk, now.minus(Duration::from_secs(300)), 2).await;
+    let document = harness.document();
     assert_eq!(parked(&document, "bulk", "late")["messages"], 2);
     let late_for = document["parked"]["late_for_seconds"].as_u64().expect("it is late");
     assert!((300..480).contains(&late_for), "{late_for}");
     let found = document["findings"].as_array().expect("a list");
     assert_eq!((found.len(), &document["ok"]), (1, &json!(false)), "{document:#}");
     let words = found[0].as_str().expect("words");
-    assert!(words.starts_with("2 parked messages are past the time, the first for "), "{words}");
+    assert!(words.starts_with("2 parked messages are overdue, the first by "), "{words}");
 }
 
-fn an_open_breaker_stands_out(world: &World) {
-    world.shown(&["breakers", "open", ORIGIN, "--for", "30m"]);
-    let document = world.document();
+fn an_open_breaker_is_a_finding(harness: &Harness) {
+    harness.shown(&["breakers", "open", ORIGIN, "--for", "30m"]);
+    let document = harness.document();
     let open = format!("the breaker of {ORIGIN} is open");
     assert!(document["findings"].as_array().expect("a list").contains(&json!(open)), "{document:#}");
     let listed: Value =
-        serde_json::from_str(&world.shown(&["breakers", "list", "--json"])).expect("a document");
+        serde_json::from_str(&harness.shown(&["breakers", "list", "--json"])).expect("a document");
     let (mut here, mut there) = (document["origins"][0].clone(), listed["origins"][0].clone());
     (here["at"], there["at"]) = (Value::Null, Value::Null);
     assert_eq!(here, there, "as the list of breakers has it");
     assert_eq!(document["origins_known"], 1);
 }
 
-async fn what_cloudwatch_was_told_is_told(world: &World) {
+async fn metrics_of_cloudwatch_are_shown(harness: &Harness) {
     let stack = Dimension::builder().name("Stack").value("here").build();
     let count = |metric: &str, value| {
         let datum = MetricDatum::builder().metric_name(metric).dimensions(stack.clone());
         datum.value(value).unit(StandardUnit::Count).build()
     };
-    let cloudwatch = aws_sdk_cloudwatch::Client::new(&world.stack.sdk_config());
+    let cloudwatch = aws_sdk_cloudwatch::Client::new(&harness.stack.sdk_config());
     let put = cloudwatch.put_metric_data().namespace("Redial").metric_data(count("Sent", 41.0));
     put.metric_data(count("DeadLetters", 2.0)).send().await.expect("it takes it");
-    let document = world.document();
+    let document = harness.document();
     let last = &document["last_minutes"];
     assert_eq!(
         (&last["sent"], &last["dead_letters"], &last["attempts"], &last["seconds"]),
@@ -143,14 +143,14 @@ async fn what_cloudwatch_was_told_is_told(world: &World) {
     );
 }
 
-fn everything_fits_eighty_columns(world: &World) {
-    let shown = world.shown(&["status", "--summary"]);
+fn every_line_fits_eighty_columns(harness: &Harness) {
+    let shown = harness.shown(&["status", "--summary"]);
     for line in shown.lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-    for told in [
-        ": look: 2 parked messages are past the time, the first for ",
+    for part in [
+        ": look: 2 parked messages are overdue, the first by ",
         &format!("; the breaker of {ORIGIN} is open"),
         "transactional ingest 2 1 0 ",
         "bulk retry 0 0 1 -",
@@ -160,14 +160,14 @@ fn everything_fits_eighty_columns(world: &World) {
         "LAST 5 MINUTES attempts 0, sent 41,",
         "notifications.example.com:8443 open in ",
     ] {
-        assert!(words.contains(told), "{told}: {shown}");
+        assert!(words.contains(part), "{part}: {shown}");
     }
     assert!(!shown.contains("s3cret"), "{shown}");
 }
 
-fn a_reader_that_leaves_ends_the_watch(world: &World) {
+fn a_closed_pipe_ends_the_watch(harness: &Harness) {
     for json in [false, true] {
-        let mut watching = world.command(&["status", "--summary", "--watch", "1"]);
+        let mut watching = harness.command(&["status", "--summary", "--watch", "1"]);
         if json {
             watching.arg("--json");
         }
@@ -182,7 +182,7 @@ fn a_reader_that_leaves_ends_the_watch(world: &World) {
         }
         drop(lines);
         let done = watching.wait_with_output().expect("it ends");
-        let said = String::from_utf8_lossy(&done.stderr);
-        assert!(done.status.success() && said.is_empty(), "{said}");
+        let printed = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success() && printed.is_empty(), "{printed}");
     }
 }

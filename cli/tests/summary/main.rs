@@ -1,13 +1,13 @@
-//! A stack at a glance, on stacks.
+//! `redial status --summary` on stacks.
 //!
 //! | file | what |
 //! |---|---|
-//! | `glance` | a stack whose functions are placeholders, so that what is put somewhere stays there |
-//! | `works` | the real functions: what waits, what is parked and who fails, as they leave it |
-//! | `refused` | a caller who may read nothing, and what is refused before any stack is asked |
-//! | `world` | those stacks |
+//! | `glance` | a stack whose functions are placeholders, so that messages stay where the test puts them |
+//! | `works` | the real functions: what they leave waiting, parked and failed |
+//! | `refused` | a caller without permissions, and arguments that are refused before any call |
+//! | `harness` | those stacks |
 
 mod glance;
+mod harness;
 mod refused;
 mod works;
-mod world;

@@ -1,26 +1,26 @@
-//! Who may read nothing is told which permissions are missing; what makes no sense is refused before any stack is asked.
+//! A caller without permissions, and arguments that are refused before any call.
 
 #[path = "../shared/refusing.rs"]
 mod refusing;
 
 use serde_json::Value;
 
-use super::world::{command, document, note, stderr, stdout};
+use super::harness::{command, document, note, stderr, stdout};
 use refusing::{description, refusing};
 
 #[test]
-fn what_may_not_be_read_is_told_with_the_permission_and_every_field_is_there_all_the_same() {
+fn refused_reads_are_reported_and_every_json_field_is_present() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     note(folder.path(), &description(&refusing()));
-    let told = command(folder.path(), &["status", "--summary"]).output().expect("it was built");
-    let words = stdout(&told).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert_eq!(told.status.code(), Some(1), "nothing could be read: {words}");
+    let output = command(folder.path(), &["status", "--summary"]).output().expect("it was built");
+    let words = stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(output.status.code(), Some(1), "nothing could be read: {words}");
     for permission in ["sqs:GetQueueAttributes", "cloudwatch:GetMetricData", "dynamodb:Query"] {
         assert!(words.contains(&format!("you have no permission {permission}")), "{permission}: {words}");
     }
-    let told = command(folder.path(), &["status", "--summary", "--json"]).output().expect("it was built");
-    assert_eq!(told.status.code(), Some(1));
-    let shown = document(&stdout(&told));
+    let output = command(folder.path(), &["status", "--summary", "--json"]).output().expect("it was built");
+    assert_eq!(output.status.code(), Some(1));
+    let shown = document(&stdout(&output));
     assert_eq!((&shown["ok"], &shown["findings"]), (&Value::Bool(false), &Value::Array(Vec::new())));
     assert_eq!(shown["queues"].as_array().map(Vec::len), Some(6));
     for queue in shown["queues"].as_array().expect("a list") {
@@ -33,7 +33,7 @@ fn what_may_not_be_read_is_told_with_the_permission_and_every_field_is_there_all
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_status_2() {
+fn contradictory_arguments_exit_with_status_2() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for arguments in [
         &["status"][..],

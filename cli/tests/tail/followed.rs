@@ -1,4 +1,4 @@
-//! Events as they come, and how it ends.
+//! Events as they are logged, and the end of the command.
 
 use std::{
     io::{self, Read as _},
@@ -10,22 +10,22 @@ use redial_adapters::system::System;
 use redial_engine::ports::Clock as _;
 use redial_testkit::push_service::Answer;
 
-use super::world::{Following, PATIENCE, World, json};
+use super::harness::{Following, Harness, PATIENCE, json};
 
-pub(crate) async fn every_event_comes_once_and_ctrl_c_ends_it_well(world: &World) {
-    let mut tail = Following::start(world, &["--json", "--since", "0s"]);
+pub(crate) async fn every_event_is_printed_once_and_ctrl_c_exits_with_0(harness: &Harness) {
+    let mut tail = Following::start(harness, &["--json", "--since", "0s"]);
     let limited = Answer::status(429).with_header("retry-after", "1");
-    let well = world.browser([]);
-    let busy = world.browser([limited]);
-    let refusing = world.browser([Answer::status(400)]);
-    let left = world.browser([Answer::status(410)]);
-    world.send("acme", "well", &well).await;
-    world.send("acme", "busy", &busy).await;
-    world.send("acme", "refused", &refusing).await;
-    world.send("beta", "left", &left).await;
+    let well = harness.browser([]);
+    let busy = harness.browser([limited]);
+    let refusing = harness.browser([Answer::status(400)]);
+    let left = harness.browser([Answer::status(410)]);
+    harness.send("acme", "well", &well).await;
+    harness.send("acme", "busy", &busy).await;
+    harness.send("acme", "refused", &refusing).await;
+    harness.send("beta", "left", &left).await;
     tail.until(2, r#""event":"dead_letter""#);
     tail.until(5, r#""event":"attempt""#);
-    // Two more rounds would show again what they show at all.
+    // Two more rounds, which would repeat lines.
     tokio::time::sleep(Duration::from_secs(5)).await;
     let (status, printed) = tail.interrupt();
     assert_eq!(status.code(), Some(0));
@@ -42,7 +42,7 @@ pub(crate) async fn every_event_comes_once_and_ctrl_c_ends_it_well(world: &World
     let expected = [
         ("busy", "retry", 0),
         ("busy", "sent", 1),
-        // The endpoint is reported in the same way as a letter.
+        // The endpoint is reported in the same way as a dead letter.
         ("left", "dead_letter", 0),
         ("left", "gone", 0),
         ("refused", "dead_letter", 0),
@@ -53,13 +53,13 @@ pub(crate) async fn every_event_comes_once_and_ctrl_c_ends_it_well(world: &World
     assert!(!printed.iter().any(|line| line.contains("s3cret") || line.contains("https:")), "{printed:#?}");
 }
 
-pub(crate) async fn a_line_that_comes_late_is_shown_once(world: &World) {
-    let trouble = |code: &str| format!(r#"{{"event":"infrastructure","operation":"Query","code":"{code}"}}"#);
-    let mut tail = Following::start(world, &["--since", "20s"]);
+pub(crate) async fn a_late_line_is_printed_once(harness: &Harness) {
+    let event = |code: &str| format!(r#"{{"event":"infrastructure","operation":"Query","code":"{code}"}}"#);
+    let mut tail = Following::start(harness, &["--since", "20s"]);
     let now = System.now().as_ms();
-    world.log(&[&trouble("Younger")], now).await;
+    harness.log(&[&event("Younger")], now).await;
     tail.until(1, "Younger");
-    world.log(&[&trouble("Late")], now - 8_000).await;
+    harness.log(&[&event("Late")], now - 8_000).await;
     tail.until(1, "Late");
     tokio::time::sleep(Duration::from_secs(5)).await;
     let (status, printed) = tail.interrupt();
@@ -70,11 +70,11 @@ pub(crate) async fn a_line_that_comes_late_is_shown_once(world: &World) {
     }
 }
 
-/// With a reader that leaves at once, and with one that leaves after a line while nothing more is logged.
-pub(crate) fn a_reader_that_left_ends_it(world: &World) {
+/// The pipe is closed at once, or after a line while nothing more is logged.
+pub(crate) fn a_closed_pipe_ends_it(harness: &Harness) {
     for reads in [false, true] {
         let (mut reader, writer) = io::pipe().expect("a pipe");
-        let mut command = world.command(&["--since", if reads { "1h" } else { "0s" }]);
+        let mut command = harness.command(&["--since", if reads { "1h" } else { "0s" }]);
         let mut child = command.stdout(writer).stderr(Stdio::piped()).spawn().expect("it was built");
         drop(command);
         if reads {
@@ -90,8 +90,8 @@ pub(crate) fn a_reader_that_left_ends_it(world: &World) {
             assert!(System.now().since(begun) < PATIENCE, "it goes on without a reader");
             std::thread::sleep(Duration::from_millis(50));
         };
-        let mut told = String::new();
-        child.stderr.take().expect("piped").read_to_string(&mut told).expect("text");
-        assert!(status.success() && !told.contains("panicked"), "{reads}: {told}");
+        let mut printed = String::new();
+        child.stderr.take().expect("piped").read_to_string(&mut printed).expect("text");
+        assert!(status.success() && !printed.contains("panicked"), "{reads}: {printed}");
     }
 }

@@ -3,17 +3,17 @@
 use redial_adapters::system::System;
 use redial_engine::ports::Clock as _;
 
-use super::world::{World, json, stderr};
+use super::harness::{Harness, json, stderr};
 
-fn lines(world: &World, arguments: &[&str]) -> Vec<String> {
-    let done = world.there_is(arguments);
+fn lines(harness: &Harness, arguments: &[&str]) -> Vec<String> {
+    let done = harness.there_is(arguments);
     assert_eq!(done.status.code(), Some(0), "{arguments:?}: {}", stderr(&done));
     assert_eq!(stderr(&done), "", "{arguments:?}");
     String::from_utf8(done.stdout).expect("text").lines().map(str::to_owned).collect()
 }
 
-pub(crate) fn filters_leave_what_was_asked_for(world: &World) {
-    let number = |arguments: &[&str]| lines(world, arguments).len();
+pub(crate) fn options_filter_the_events(harness: &Harness) {
+    let number = |arguments: &[&str]| lines(harness, arguments).len();
     assert_eq!(number(&[]), 7);
     assert_eq!(number(&["--tenant", "beta"]), 2);
     assert_eq!(number(&["--tenant", "acme"]), 5);
@@ -23,8 +23,8 @@ pub(crate) fn filters_leave_what_was_asked_for(world: &World) {
     assert_eq!(number(&["--tenant", "acme", "--id", "busy", "--verdict", "retry"]), 1);
 }
 
-pub(crate) fn people_read_a_line_for_each_event(world: &World) {
-    let shown = lines(world, &[]);
+pub(crate) fn each_event_is_a_line(harness: &Harness) {
+    let shown = lines(harness, &[]);
     let one = |words: &[&str]| {
         let found = shown.iter().filter(|line| words.iter().all(|word| line.contains(word))).count();
         assert_eq!(found, 1, "{words:?} in {shown:#?}");
@@ -39,8 +39,8 @@ pub(crate) fn people_read_a_line_for_each_event(world: &World) {
     assert!(times.is_sorted(), "{times:?}");
 }
 
-pub(crate) fn json_is_what_was_logged(world: &World) {
-    let shown = lines(world, &["--json", "--id", "busy"]);
+pub(crate) fn json_lines_are_as_they_were_logged(harness: &Harness) {
+    let shown = lines(harness, &["--json", "--id", "busy"]);
     let attempts: Vec<_> = shown.iter().map(|line| json(line)["attempt"].as_u64()).collect();
     assert_eq!(attempts, [Some(0), Some(1)]);
     for field in ["timestamp", "level", "target", "endpoint_hash", "policy_source", "took_ms"] {
@@ -48,21 +48,21 @@ pub(crate) fn json_is_what_was_logged(world: &World) {
     }
 }
 
-pub(crate) fn nothing_found_is_told_by_the_exit_status(world: &World) {
-    let done = world.there_is(&["--tenant", "nobody", "--json"]);
+pub(crate) fn without_a_match_the_exit_status_is_1(harness: &Harness) {
+    let done = harness.there_is(&["--tenant", "none", "--json"]);
     assert_eq!((done.status.code(), done.stdout.len()), (Some(1), 0));
-    assert!(stderr(&done).contains("nothing of that was logged"), "{}", stderr(&done));
+    assert!(stderr(&done).contains("no matching lines"), "{}", stderr(&done));
 }
 
-/// Asked again until it is there: what a function writes last, the emulator may take for its next invocation's.
-pub(crate) async fn requests_are_shown_when_they_are_asked_for(world: &World) {
+/// Repeats the request: the emulator may write a function's last lines only with its next invocation.
+pub(crate) async fn requests_are_printed_with_their_option(harness: &Harness) {
     let url = format!(
         "{}/v1/messages/s3cret",
-        world.stack.description().api_url.as_ref().expect("the API is deployed")
+        harness.stack.description().api_url.as_ref().expect("the API is deployed")
     );
     let http = reqwest::Client::builder().build().expect("a client");
     let shown = |arguments: &[&str]| {
-        let requests = lines(world, arguments).into_iter().filter(|line| line.contains("/v1/messages/"));
+        let requests = lines(harness, arguments).into_iter().filter(|line| line.contains("/v1/messages/"));
         requests.collect::<Vec<_>>()
     };
     let mut requests = Vec::new();
@@ -78,16 +78,18 @@ pub(crate) async fn requests_are_shown_when_they_are_asked_for(world: &World) {
     assert_eq!(shown(&[]), Vec::<String>::new());
 }
 
-/// More of them than fit into a page, so that what comes after them is not lost.
-pub(crate) async fn other_lines_of_a_log_are_not_shown(world: &World) {
+/// More of them than fit into a page, so that the event is on the next one.
+pub(crate) async fn lines_that_are_no_events_are_not_printed(harness: &Harness) {
     let now = System.now().as_ms() - 60_000;
     let warning = r#"{"level":"WARN","message":"the \"event\" of a library","target":"hyper"}"#;
-    world.log(&vec![warning; 10_050], now).await;
-    world
+    harness.log(&vec![warning; 10_050], now).await;
+    harness
         .log(&["START RequestId: 1", r#"{"event":"panic","tenant":"acme","correlation_id":"odd"}"#], now + 7)
         .await;
-    let shown = lines(world, &["--id", "odd"]);
+    let shown = lines(harness, &["--id", "odd"]);
     assert_eq!(shown.len(), 1, "{shown:#?}");
-    assert!(shown[0].ends_with("acme#odd                  dispatch panicked; SQS brings the message again"));
-    assert!(!lines(world, &[]).concat().contains("a library"));
+    assert!(
+        shown[0].ends_with("acme#odd                  dispatch panicked; SQS delivers the message again")
+    );
+    assert!(!lines(harness, &[]).concat().contains("a library"));
 }

@@ -1,30 +1,30 @@
-//! What an operator sees with `redial tail`: on a stack with the real functions, and a push service beside it.
+//! `redial tail` on a stack with the real functions and a push service.
 //!
 //! | file | what |
 //! |---|---|
-//! | `refused` | what the command refuses before it asks any stack |
-//! | `followed` | events as they come, and how it ends |
-//! | `found` | events that are there already: filters, words, JSON |
-//! | `world` | that stack |
+//! | `refused` | arguments that are refused before any call |
+//! | `followed` | events as they are logged, and the end of the command |
+//! | `found` | events that were already logged: filters, lines, JSON |
+//! | `harness` | that stack |
 
 mod followed;
 mod found;
+mod harness;
 mod refused;
-mod world;
 
-use world::World;
+use harness::Harness;
 
 #[tokio::test]
-async fn an_operator_follows_what_functions_log() {
-    let world = World::up().await;
-    followed::every_event_comes_once_and_ctrl_c_ends_it_well(&world).await;
-    // What was sent above is what is found here.
-    found::filters_leave_what_was_asked_for(&world);
-    found::people_read_a_line_for_each_event(&world);
-    found::json_is_what_was_logged(&world);
-    found::nothing_found_is_told_by_the_exit_status(&world);
-    found::requests_are_shown_when_they_are_asked_for(&world).await;
-    found::other_lines_of_a_log_are_not_shown(&world).await;
-    followed::a_line_that_comes_late_is_shown_once(&world).await;
-    followed::a_reader_that_left_ends_it(&world);
+async fn the_functions_events_are_filtered_and_followed() {
+    let harness = Harness::up().await;
+    followed::every_event_is_printed_once_and_ctrl_c_exits_with_0(&harness).await;
+    // The messages above are found here.
+    found::options_filter_the_events(&harness);
+    found::each_event_is_a_line(&harness);
+    found::json_lines_are_as_they_were_logged(&harness);
+    found::without_a_match_the_exit_status_is_1(&harness);
+    found::requests_are_printed_with_their_option(&harness).await;
+    found::lines_that_are_no_events_are_not_printed(&harness).await;
+    followed::a_late_line_is_printed_once(&harness).await;
+    followed::a_closed_pipe_ends_it(&harness);
 }

@@ -1,4 +1,4 @@
-//! What is refused with status 2, before any stack is looked for.
+//! Arguments that are refused with status 2, before any call.
 
 use std::process::{Command, Output};
 
@@ -7,20 +7,20 @@ fn tail(arguments: &[&str]) -> Output {
     command.arg("tail").args(arguments).output().expect("it was built")
 }
 
-fn told(arguments: &[&str]) -> String {
+fn refusal(arguments: &[&str]) -> String {
     let done = tail(arguments);
     assert_eq!((done.status.code(), done.stdout.len()), (Some(2), 0), "{arguments:?}");
     String::from_utf8_lossy(&done.stderr).into_owned()
 }
 
 #[test]
-fn a_verdict_that_is_none_is_refused_with_those_that_there_are() {
-    let told = told(&["--verdict", "accepted"]);
-    assert!(told.contains("sent, sign_again, retry, gone, failed"), "{told}");
+fn an_unknown_verdict_is_refused_with_the_known_ones() {
+    let refusal = refusal(&["--verdict", "accepted"]);
+    assert!(refusal.contains("sent, sign_again, retry, gone, failed"), "{refusal}");
 }
 
 #[test]
-fn nothing_that_could_break_out_of_a_pattern_is_taken() {
+fn values_that_could_break_out_of_a_pattern_are_refused() {
     for arguments in [
         ["--tenant", r#"acme" || $.tenant = "beta"#],
         ["--tenant", "*"],
@@ -28,14 +28,14 @@ fn nothing_that_could_break_out_of_a_pattern_is_taken() {
         ["--id", "order-*"],
         ["--verdict", r#"sent" || $.verdict = "failed"#],
     ] {
-        told(&arguments);
+        refusal(&arguments);
     }
 }
 
 #[test]
-fn a_span_that_is_none_is_refused_with_what_would_do() {
+fn an_invalid_time_is_refused_with_examples() {
     for since in ["soon", "10", "-1m"] {
-        let told = told(&[&format!("--since={since}")]);
-        assert!(told.contains("90s, 30m, 2h, 7d"), "{told}");
+        let refusal = refusal(&[&format!("--since={since}")]);
+        assert!(refusal.contains("90s, 30m, 2h, 7d"), "{refusal}");
     }
 }

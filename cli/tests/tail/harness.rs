@@ -22,13 +22,13 @@ use serde_json::{Value, json};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A stack, and a folder in which the command line finds it.
-pub(crate) struct World {
+pub(crate) struct Harness {
     pub(crate) stack: Stack,
     push: PushService,
     folder: tempfile::TempDir,
 }
 
-impl World {
+impl Harness {
     pub(crate) async fn up() -> Self {
         let push = PushService::start().expect("a free port");
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -105,8 +105,8 @@ pub(crate) struct Following {
 }
 
 impl Following {
-    pub(crate) fn start(world: &World, arguments: &[&str]) -> Self {
-        let mut command = world.command(arguments);
+    pub(crate) fn start(harness: &Harness, arguments: &[&str]) -> Self {
+        let mut command = harness.command(arguments);
         let mut child =
             command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().expect("it was built");
         let (sender, lines) = channel();

@@ -17,25 +17,25 @@ use redial::local::{Options, Stack};
 use serde_json::Value;
 
 /// A stack, and a folder in which the command line finds it.
-pub(crate) struct World {
+pub(crate) struct Harness {
     pub(crate) stack: Stack,
     folder: tempfile::TempDir,
 }
 
-impl World {
-    /// Brings one up whose functions are placeholders and whose queues nobody reads.
+impl Harness {
+    /// Brings one up whose functions are placeholders and whose queues no function reads.
     pub(crate) async fn up() -> Self {
         let bootstraps = tempfile::tempdir().expect("a temporary folder");
         placeholders(bootstraps.path());
         let options = Options { bootstraps: Some(bootstraps.path().to_owned()), ..Options::default() };
-        let world = Self::with(options).await;
-        let lambda = aws_sdk_lambda::Client::new(&world.stack.sdk_config());
+        let harness = Self::with(options).await;
+        let lambda = aws_sdk_lambda::Client::new(&harness.stack.sdk_config());
         let mappings = lambda.list_event_source_mappings().send().await.expect("deployed");
         for mapping in mappings.event_source_mappings() {
             let uuid = mapping.uuid().expect("it has an id");
             lambda.update_event_source_mapping().uuid(uuid).enabled(false).send().await.expect("it is there");
         }
-        world
+        harness
     }
 
     /// Brings one up.
@@ -50,7 +50,7 @@ impl World {
         command(self.folder.path(), arguments)
     }
 
-    /// What a command prints that succeeds.
+    /// Prints the output of a command that succeeds.
     pub(crate) fn shown(&self, arguments: &[&str]) -> String {
         let output = self.command(arguments).output().expect("it was built");
         assert!(output.status.success(), "{}", stderr(&output));
@@ -62,8 +62,7 @@ impl World {
         document(&self.shown(&["status", "--summary", "--json"]))
     }
 
-    /// Waits until the summary's document is as it should be.
-    pub(crate) async fn until(&self, told: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn until(&self, expected: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         for _ in 0..180 {
             let document = self.document();
             if is_so(&document) {
@@ -71,7 +70,7 @@ impl World {
             }
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
-        panic!("waited in vain until {told}: {:#}\n{}", self.document(), self.stack.log());
+        panic!("not so in time: {expected}: {:#}\n{}", self.document(), self.stack.log());
     }
 
     pub(crate) fn dynamo(&self) -> aws_sdk_dynamodb::Client {
@@ -100,7 +99,7 @@ pub(crate) fn queue<'a>(document: &'a Value, lane: Option<&str>, queue: &str) ->
     queues.iter().find(|it| it["lane"].as_str() == lane && it["queue"] == queue).expect("it is there")
 }
 
-/// What is parked of a lane, and due so.
+/// The parked messages of a lane that are due within a time.
 pub(crate) fn parked<'a>(document: &'a Value, lane: &str, within: &str) -> &'a Value {
     let lanes = document["parked"]["lanes"].as_array().expect("a list");
     let lane = lanes.iter().find(|it| it["lane"] == lane).expect("it is there");

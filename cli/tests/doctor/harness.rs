@@ -19,13 +19,13 @@ use redial_testkit::proxy::{Call, Fault, FaultProxy};
 use serde_json::{Value, json};
 
 /// A stack, a proxy in front of it, and a folder in which the command line finds it behind that proxy.
-pub(crate) struct World {
+pub(crate) struct Harness {
     pub(crate) stack: Stack,
     pub(crate) proxy: FaultProxy,
     folder: tempfile::TempDir,
 }
 
-impl World {
+impl Harness {
     /// Brings one up. Its functions are placeholders: nothing is sent, and the code is not what is examined.
     pub(crate) async fn up() -> Self {
         let bootstraps = tempfile::tempdir().expect("a temporary folder");
@@ -35,12 +35,12 @@ impl World {
         let stack = Stack::up(options).await.unwrap_or_else(|error| panic!("the stack comes up: {error}"));
         let proxy = FaultProxy::start(&stack.description().endpoint).expect("a free port");
         note(folder.path(), &Description { endpoint: proxy.url().to_owned(), ..stack.description().clone() });
-        let world = Self { stack, proxy, folder };
-        let functions = &world.stack.description().functions;
+        let harness = Self { stack, proxy, folder };
+        let functions = &harness.stack.description().functions;
         for function in [&functions.dispatch, &functions.cleanup] {
-            world.set_recursion(function, RecursiveLoop::Allow).await;
+            harness.set_recursion(function, RecursiveLoop::Allow).await;
         }
-        world
+        harness
     }
 
     /// The emulator's CloudFormation does not take this setting from the template.
