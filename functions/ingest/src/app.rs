@@ -1,4 +1,4 @@
-use redial_engine::intake::Settings;
+use redial_engine::http_api::Settings;
 
 use crate::limits::Limits;
 

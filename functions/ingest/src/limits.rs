@@ -16,7 +16,7 @@ use rand::RngExt;
 use redial_core::protection::lease::{AHEAD, Answer, Block, Bucket, Request, parts};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
-use redial_engine::ports::{Clock, FrontDoor, Protection, Randomness, Telemetry};
+use redial_engine::ports::{Clock, HttpApi, Protection, Randomness, Telemetry};
 
 use crate::problem::Problem;
 
@@ -91,7 +91,7 @@ impl Limits {
         Self { rate, callers: Mutex::default() }
     }
 
-    pub async fn admit<E: FrontDoor>(&self, env: &E, caller: Caller, units: usize) -> Result<(), Problem> {
+    pub async fn admit<E: HttpApi>(&self, env: &E, caller: Caller, units: usize) -> Result<(), Problem> {
         let now = env.clock().now();
         let units = u32::try_from(units).unwrap_or(u32::MAX);
         let step = match (&caller, self.rate) {
@@ -141,7 +141,7 @@ impl Limits {
         Step::Admitted
     }
 
-    fn admit_or_lease<E: FrontDoor>(
+    fn admit_or_lease<E: HttpApi>(
         &self,
         env: &E,
         caller: &Caller,
@@ -215,12 +215,12 @@ mod tests {
     use std::time::Duration;
 
     use futures_util::FutureExt;
-    use redial_testkit::memory::{PortErrorKind, World};
+    use redial_testkit::memory::{Memory, PortErrorKind};
 
     use super::*;
 
-    fn world() -> World {
-        World::at(Timestamp::from_secs(1_800_000_000))
+    fn memory() -> Memory {
+        Memory::at(Timestamp::from_secs(1_800_000_000))
     }
 
     fn limits(rate: &str) -> Limits {
@@ -228,11 +228,11 @@ mod tests {
     }
 
     /// How many requests are admitted, the workers taking turns.
-    fn admitted(world: &World, workers: &[Limits], requests: usize, units: usize) -> usize {
+    fn admitted(memory: &Memory, workers: &[Limits], requests: usize, units: usize) -> usize {
         let caller = Caller::Sender("key".to_owned());
         (0..requests)
             .filter(|n| {
-                let admit = workers[n % workers.len()].admit(world, caller.clone(), units);
+                let admit = workers[n % workers.len()].admit(memory, caller.clone(), units);
                 admit.now_or_never().expect("nothing waits").is_ok()
             })
             .count()
@@ -241,12 +241,12 @@ mod tests {
     #[test]
     fn workers_keep_a_sender_s_rate_together() {
         for n in [1, 3, 10] {
-            let world = world();
+            let memory = memory();
             let workers: Vec<Limits> = (0..n).map(|_| limits("100/s")).collect();
             let mut admitted_count = 0;
             for _ in 0..50 {
-                admitted_count += admitted(&world, &workers, 40, 1);
-                world.pass(Duration::from_millis(100));
+                admitted_count += admitted(&memory, &workers, 40, 1);
+                memory.pass(Duration::from_millis(100));
             }
             // Five seconds, one ahead, and what each worker admits by itself.
             let most = 600 + n * (2 * 6 + 10);
@@ -256,43 +256,43 @@ mod tests {
 
     #[test]
     fn a_slow_sender_costs_no_lease() {
-        let (world, workers) = (world(), [limits("100/s")]);
+        let (memory, workers) = (memory(), [limits("100/s")]);
         for _ in 0..20 {
-            assert_eq!(admitted(&world, &workers, 1, 1), 1);
-            world.pass(Duration::from_secs(1));
+            assert_eq!(admitted(&memory, &workers, 1, 1), 1);
+            memory.pass(Duration::from_secs(1));
         }
-        assert!(world.state().slots.is_empty());
+        assert!(memory.state().slots.is_empty());
     }
 
     #[test]
     fn a_batch_counts_as_its_messages_and_a_refusal_has_a_wait() {
-        let (world, limits) = (world(), limits("10/s"));
+        let (memory, limits) = (memory(), limits("10/s"));
         let admit = |units| {
             let caller = Caller::Sender("key".to_owned());
-            limits.admit(&world, caller, units).now_or_never().expect("nothing waits")
+            limits.admit(&memory, caller, units).now_or_never().expect("nothing waits")
         };
         assert_eq!(admit(100), Ok(()));
         assert_eq!(admit(100), Err(Problem::rate_limited(9)));
-        world.pass(Duration::from_secs(9));
+        memory.pass(Duration::from_secs(9));
         assert_eq!(admit(100), Ok(()));
     }
 
     #[test]
     fn a_bucket_that_cannot_be_read_limits_no_request() {
-        let (world, workers) = (world(), [limits("1/s")]);
-        world.fail("lease", 100, PortErrorKind::Broken);
-        assert_eq!(admitted(&world, &workers, 50, 1), 50);
+        let (memory, workers) = (memory(), [limits("1/s")]);
+        memory.fail("lease", 100, PortErrorKind::Broken);
+        assert_eq!(admitted(&memory, &workers, 50, 1), 50);
     }
 
     #[test]
     fn a_browser_is_limited_without_a_lease() {
-        let (world, limits) = (world(), Limits::new(None));
+        let (memory, limits) = (memory(), Limits::new(None));
         let caller = || Caller::Browser("acme#s1".to_owned());
-        let admit = || limits.admit(&world, caller(), 1).now_or_never().expect("nothing waits");
+        let admit = || limits.admit(&memory, caller(), 1).now_or_never().expect("nothing waits");
         assert_eq!((0..30).filter(|_| admit().is_ok()).count(), 20);
         assert_eq!(admit(), Err(Problem::rate_limited(1)));
-        world.pass(Duration::from_secs(1));
+        memory.pass(Duration::from_secs(1));
         assert_eq!((0..30).filter(|_| admit().is_ok()).count(), 5);
-        assert!(world.state().slots.is_empty());
+        assert!(memory.state().slots.is_empty());
     }
 }

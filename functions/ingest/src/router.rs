@@ -6,7 +6,7 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use http::Method;
-use redial_engine::ports::FrontDoor;
+use redial_engine::ports::HttpApi;
 
 use crate::app::App;
 use crate::problem::{Kind, Problem};
@@ -65,7 +65,7 @@ impl Operation {
         self.row().0
     }
 
-    fn handler<E: FrontDoor + 'static>(self) -> MethodRouter<Arc<App<E>>> {
+    fn handler<E: HttpApi + 'static>(self) -> MethodRouter<Arc<App<E>>> {
         let method =
             MethodFilter::try_from(self.method()).expect("invariant: axum routes the table's methods");
         match self {
@@ -83,7 +83,7 @@ impl Operation {
     }
 }
 
-pub fn router<E: FrontDoor + 'static>(app: Arc<App<E>>) -> Router {
+pub fn router<E: HttpApi + 'static>(app: Arc<App<E>>) -> Router {
     let routes = Operation::ALL
         .into_iter()
         .fold(Router::new(), |router, operation| router.route(operation.path(), operation.handler::<E>()));

@@ -1,9 +1,9 @@
 //! Inserted entries, as a claim reads them.
 
 use redial_core::endpoint::{EndpointHash, HashKeys};
+use redial_core::identity::IdSource;
 use redial_core::identity::{Attempt, DeliveryId, Lineage, SubscriptionId, Tenant};
 use redial_core::ledger::{Ask, Judgement, judge};
-use redial_core::message::IdSource;
 
 use super::*;
 

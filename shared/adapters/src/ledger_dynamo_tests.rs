@@ -2,8 +2,8 @@
 
 use redial_core::channel::Channel;
 use redial_core::endpoint::HashKeys;
+use redial_core::identity::IdSource;
 use redial_core::ledger::Ask;
-use redial_core::message::IdSource;
 use serde_json::{Value, json};
 
 use super::*;

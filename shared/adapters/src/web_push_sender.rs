@@ -107,9 +107,9 @@ mod tests {
     use http::Request;
     use http_body_util::Full;
     use hyper::body::Bytes;
+    use redial_core::delivery_options::{Topic, Urgency};
     use redial_core::endpoint::Endpoint;
     use redial_core::identity::VapidKeyId;
-    use redial_core::message::{Topic, Urgency};
     use redial_core::outcome::Response;
     use redial_core::payload::Payload;
     use redial_core::push_target::{PushKeys, PushTarget};

@@ -13,9 +13,10 @@ use redial_core::identity::{SubscriptionId, SubscriptionKey, VapidKeyId};
 use redial_core::provider::Provider;
 use redial_core::recipient::Recipient;
 use redial_core::subscription::document::{self, Rules};
-use redial_core::subscription::{Consent, Renewal, Subscription, Tag};
+use redial_core::subscription::{Consent, Renewal, Subscription};
+use redial_core::tag::Tag;
 use redial_core::time::Timestamp;
-use redial_engine::ports::{Clock, Found, FrontDoor, Randomness, Renewed, SubscriptionBook};
+use redial_engine::ports::{Clock, Found, HttpApi, Randomness, Renewed, SubscriptionBook};
 use serde_json::{Value, json};
 
 use super::{Id, Worker, parsed};
@@ -34,7 +35,7 @@ const KEEPS: &[Scope] = &[Scope::Subscribe];
 /// A right to read it.
 const KNOWS: &[Scope] = &[Scope::Read, Scope::Subscribe];
 
-pub async fn create<E: FrontDoor + 'static>(
+pub async fn create<E: HttpApi + 'static>(
     State(app): Worker<E>,
     request: Request,
 ) -> Result<Response, Problem> {
@@ -44,7 +45,7 @@ pub async fn create<E: FrontDoor + 'static>(
     keep(&app, grant, id, &parts, body).await
 }
 
-pub async fn put<E: FrontDoor + 'static>(
+pub async fn put<E: HttpApi + 'static>(
     State(app): Worker<E>,
     id: Id,
     request: Request,
@@ -58,7 +59,7 @@ pub async fn put<E: FrontDoor + 'static>(
     keep(&app, grant, id, &parts, body).await
 }
 
-pub async fn get<E: FrontDoor + 'static>(
+pub async fn get<E: HttpApi + 'static>(
     State(app): Worker<E>,
     id: Id,
     request: Request,
@@ -76,7 +77,7 @@ pub async fn get<E: FrontDoor + 'static>(
 }
 
 /// Erasing twice is no error.
-pub async fn delete<E: FrontDoor + 'static>(
+pub async fn delete<E: HttpApi + 'static>(
     State(app): Worker<E>,
     id: Id,
     request: Request,
@@ -95,7 +96,7 @@ pub async fn delete<E: FrontDoor + 'static>(
 }
 
 /// The subscription in the path, if the caller has one of these scopes on it.
-async fn named<E: FrontDoor>(
+async fn named<E: HttpApi>(
     app: &App<E>,
     id: Id,
     parts: &Parts,
@@ -110,7 +111,7 @@ async fn named<E: FrontDoor>(
     Ok((SubscriptionKey { tenant: grant.tenant.clone(), id }, grant))
 }
 
-async fn keep<E: FrontDoor>(
+async fn keep<E: HttpApi>(
     app: &App<E>,
     grant: Grant,
     id: SubscriptionId,

@@ -57,7 +57,7 @@ pub(super) fn read(item: &Item) -> Option<StoredKey> {
         true => item.time(name).map(Some),
         false => Some(None),
     };
-    let scopes = item.text("scopes")?.split(',').map(Scope::parse).collect::<Option<_>>()?;
+    let scopes = item.text("scopes")?.split(',').map(Scope::from_label).collect::<Option<_>>()?;
     let credential = match (item.text("digest"), item.text("arn")) {
         (Some(digest), None) => Credential::Key(SecretDigest::parse(digest)?),
         (None, Some(arn)) => Credential::Iam(IamArn::parse(arn)?),

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use aws_sdk_dynamodb::types::{Delete, Put, TransactWriteItem};
 pub use redial_core::audience::shard_of;
 use redial_core::identity::{SubscriptionKey, Tenant};
-use redial_core::subscription::Tag;
+use redial_core::tag::Tag;
 
 use crate::table::attributes::{Item, key as item_key};
 

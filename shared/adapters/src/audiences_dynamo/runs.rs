@@ -6,7 +6,7 @@ use redial_core::audience::{Progress, Run, RunKey};
 use redial_core::body::Body;
 use redial_core::identity::{DeliveryId, RunId, SubscriptionId, Tenant};
 use redial_core::lane::Lane;
-use redial_core::subscription::Tag;
+use redial_core::tag::Tag;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Audiences, PortError};
 

@@ -17,14 +17,15 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::channel::Channel;
+use redial_core::delivery_options::EventType;
 use redial_core::endpoint::{Endpoint, Origin};
 use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant, VapidKeyId};
-use redial_core::message::EventType;
 use redial_core::policy::{Policy, catalogue, parse, stored};
 use redial_core::push_target::{PushKeys, PushTarget};
 use redial_core::rate::Rate;
 use redial_core::recipient::Recipient;
-use redial_core::subscription::{Consent, State, Subscription, Tag, Tags, Terms};
+use redial_core::subscription::{Consent, State, Subscription, Terms};
+use redial_core::tag::{Tag, Tags};
 use redial_core::time::Timestamp;
 use redial_core::webhook::{Health, Permitted, WebhookTarget};
 use redial_engine::ports::PortError;

@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put, TransactWriteItem, Update};
 use redial_core::identity::SubscriptionKey;
-use redial_core::subscription::Tag;
+use redial_core::tag::Tag;
 use redial_engine::ports::PortError;
 
 use super::{DynamoSubscriptions, item, item_key};
