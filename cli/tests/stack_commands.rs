@@ -23,7 +23,7 @@ use redial::local::{Description, Options, Stack};
 use redial_adapters::{dead_letters_dynamo::DynamoDeadLetters, ledger_dynamo::DynamoLedger, system::System};
 use redial_core::{
     channel::Channel,
-    dead_letter::{Kind, LetterBody, LetterKey, Reference},
+    dead_letter::{DeadLetterBody, DeadLetterKey, Kind, Reference},
     endpoint::HashKeys,
     identity::IdSource,
     identity::{DeliveryId, DeliveryKey, Lineage, Tenant, Turn},
@@ -387,8 +387,8 @@ async fn status_tells_of_deliveries_of_dead_letters_and_of_nothing() {
     let store = DynamoDeadLetters::new(world.dynamo(), tables.dead_letters.clone());
     store.describe(&letter("d4", "lineage-0", Reason::RetriesExhausted), now).await.expect("stored");
     store.describe(&letter("m5", "malformed", Reason::Malformed), now).await.expect("stored");
-    let body = LetterBody {
-        key: LetterKey::of_delivery(&key("d4").tenant, &key("d4").id, Lineage(0)),
+    let body = DeadLetterBody {
+        key: DeadLetterKey::of_delivery(&key("d4").tenant, &key("d4").id, Lineage(0)),
         body: "s3cret".to_owned(),
         lane: None,
         absent_from: now.plus(Duration::from_secs(7000)),

@@ -6,4 +6,6 @@ pub mod cloud_logs;
 pub mod deployment;
 pub mod hosted;
 pub mod mapping;
+#[cfg(test)]
+mod module_graph;
 pub mod scenery;

@@ -116,7 +116,7 @@ impl Delivery {
             (Err(_), Some(standing)) => {
                 self.show(&standing)?;
                 say(&format!("the delivery has not ended within {seconds} s"));
-                Err(Failure::Told)
+                Err(Failure::Reported)
             }
             (Err(_), None) => self.unknown(),
         }
@@ -148,6 +148,6 @@ impl Delivery {
         say(
             "  it was not attempted yet (on its queue, or parked for its deliver_at), never sent, or has expired",
         );
-        Err(Failure::Told)
+        Err(Failure::Reported)
     }
 }

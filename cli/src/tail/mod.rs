@@ -104,7 +104,7 @@ impl Tail {
             return match self.tail().await? {
                 Ended::Over { found: false } => {
                     say("no matching lines; --since 2h looks further back");
-                    Err(Failure::Told)
+                    Err(Failure::Reported)
                 }
                 Ended::Over { found: true } | Ended::PipeClosed => Ok(()),
             };

@@ -8,7 +8,7 @@ mod world;
 use std::{collections::BTreeMap, fs, io, time::Duration};
 
 use redial_adapters::system::System;
-use redial_core::dead_letter::{Kind, LetterBody, Reference};
+use redial_core::dead_letter::{DeadLetterBody, Kind, Reference};
 use redial_engine::ports::Clock as _;
 use redial_testkit::push_service::Answer;
 use rustix::process::{Pid, Signal, kill_process};
@@ -91,7 +91,7 @@ async fn what_cannot_be_sent_is_counted_with_its_reason(world: &World) {
     let bodies = vec![
         body(&late, &browser, &json!({"ttl": 120})),
         body(&conflict, &browser, &json!({})),
-        LetterBody { body: "{\"tenant\":".to_owned(), ..body(&broken, &browser, &json!({})) },
+        DeadLetterBody { body: "{\"tenant\":".to_owned(), ..body(&broken, &browser, &json!({})) },
     ];
     world.write(&[gone, late, absent, conflict, broken], bodies, now).await;
 

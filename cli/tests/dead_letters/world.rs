@@ -20,7 +20,7 @@ use noted::note;
 use redial::local::{Description, Options, Stack};
 use redial_adapters::dead_letters_dynamo::DynamoDeadLetters;
 use redial_core::{
-    dead_letter::{Kind, LetterBody, Reference},
+    dead_letter::{DeadLetterBody, Kind, Reference},
     time::Timestamp,
 };
 use redial_engine::ports::{DeadLetterBodies as _, DeadLetterStore as _};
@@ -116,7 +116,7 @@ impl World {
     }
 
     /// Writes letters as cleanup does, and their bodies as dispatch does.
-    pub(crate) async fn write(&self, letters: &[Reference], bodies: Vec<LetterBody>, now: Timestamp) {
+    pub(crate) async fn write(&self, letters: &[Reference], bodies: Vec<DeadLetterBody>, now: Timestamp) {
         for put in self.store.put(bodies).await {
             put.expect("stored");
         }
@@ -208,7 +208,7 @@ pub(crate) fn letter(tenant: &str, id: &str, reason: &str, at: Timestamp) -> Ref
 }
 
 /// Its body: a message whose payload is its id.
-pub(crate) fn body(of: &Reference, to: &Subscriber, more: &Value) -> LetterBody {
+pub(crate) fn body(of: &Reference, to: &Subscriber, more: &Value) -> DeadLetterBody {
     let mut body = json!({
         "tenant": of.tenant, "id": of.id, "to": {"web_push": to.json()}, "payload": format!("s3cret {}", of.id),
         "ttl": TTL, "lineage": of.lineage, "retry_count": of.attempts - 1, "original_timestamp": of.first_sent,
@@ -216,7 +216,7 @@ pub(crate) fn body(of: &Reference, to: &Subscriber, more: &Value) -> LetterBody 
     let more = more.as_object().expect("fields").clone();
     body.as_object_mut().expect("an object").extend(more);
     let absent_from = Timestamp::from_ms(of.first_sent).plus(Duration::from_secs(TTL));
-    LetterBody { key: of.letter_key(), body: body.to_string(), lane: None, absent_from }
+    DeadLetterBody { key: of.letter_key(), body: body.to_string(), lane: None, absent_from }
 }
 
 pub(crate) fn stdout(output: &Output) -> String {

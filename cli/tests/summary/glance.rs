@@ -12,7 +12,7 @@ use redial_core::{
     identity::{Attempt, DeliveryId, DeliveryKey, Lineage, Tenant, Turn},
     lane::Lane,
     time::Timestamp,
-    wait::Bucket,
+    wait::WaitBucket,
 };
 use redial_engine::ports::{
     Clock as _, ParkedItem, ParkedKey, Parking as _, RegisteredBucket, WaitRegistry as _,
@@ -73,7 +73,7 @@ async fn messages_on_queues_are_counted(harness: &Harness) {
 /// Parks messages of a lane in a bucket that begins at `at`.
 async fn park(harness: &Harness, lane: Lane, at: Timestamp, messages: u32) {
     let tables = &harness.stack.description().tables;
-    let bucket = Bucket::of(lane, at, 60, at.minus(Duration::from_secs(3_600))).expect("ahead of then");
+    let bucket = WaitBucket::of(lane, at, 60, at.minus(Duration::from_secs(3_600))).expect("ahead of then");
     let control = DynamoControl::new(harness.dynamo(), tables.control.clone());
     control.register(RegisteredBucket { bucket, shards: 4 }).await.expect("the table answers");
     let tenant = Tenant::parse("acme").expect("a tenant");
