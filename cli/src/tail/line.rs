@@ -228,7 +228,7 @@ mod tests {
             ),
             (
                 r#""event":"panic","tenant":"acme","correlation_id":"d1""#.to_owned(),
-                "acme#d1                   dispatch panicked; SQS brings the message again",
+                "acme#d1                   dispatch panicked; SQS delivers the message again",
             ),
             (
                 r#""event":"policy_ignored","tenant":"acme","policy":"the tenant's","errors":"backoff: missing""#.to_owned(),

@@ -29,7 +29,7 @@ pub(super) fn unread(summary: &Summary) -> Vec<String> {
         .filter_map(|(place, depth)| Some((format!("the {}", place.in_words()), depth.as_ref().err()?)));
     let waits = match &summary.waits {
         Ok(waits) => waits.error.as_ref().map(|error| ("the parked messages", error)),
-        Err(error) => Some(("the buckets of parked messages", error)),
+        Err(error) => Some(("the parked buckets", error)),
     };
     let others = [
         waits,

@@ -109,10 +109,10 @@ fn findings_come_first_and_no_line_is_wider_than_the_terminal() {
         lines[..6],
         [
             "shop at 2026-11-21T10:00:30Z: look: 2 parked messages are overdue, the first by",
-            "  5m 30s; the breaker of https://updates.push.services.mozilla.com is",
-            "  open; 123456 messages wait on the transactional ingest queue; the oldest",
-            "  message of the transactional ingest queue is 20m 4s old; 1 message waits on",
-            "  the quarantine queue",
+            "  5m 30s; the breaker of https://updates.push.services.mozilla.com is open;",
+            "  123456 messages wait on the transactional ingest queue; the oldest message of",
+            "  the transactional ingest queue is 20m 4s old; 1 message waits on the",
+            "  quarantine queue",
             "",
         ]
     );
@@ -140,7 +140,7 @@ fn unread_parts_are_reported_and_every_json_field_is_present() {
     for words in [
         "transactional  ingest              ?          ?        ?       ?",
         "LAST 5 MINUTES unknown",
-        "could not be read: the buckets of parked messages: you have no permission dynamodb:Query",
+        "could not be read: the parked buckets: you have no permission dynamodb:Query",
         "could not be read: the origins: AWS gave no answer: Timeout",
     ] {
         assert!(lines.contains(words), "{words}: {lines}");
