@@ -1,6 +1,6 @@
 //! Where the commands write: results to standard output, everything else to standard error.
 //!
-//! A reader that has seen enough and left, as `head` does, is no error: what is being done goes on, unseen.
+//! A reader that closes the pipe early, as `head` does, is no error: the command goes on without output.
 
 use std::{
     io::{self, Write as _},
@@ -9,29 +9,34 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Fewer steps than this are over before a bar is of use.
+/// Fewer steps than this are over before a bar helps.
 const WORTH_A_BAR: u64 = 100;
 
-/// A line of progress, or of an error. A closed standard error is nobody's loss.
+/// Prints a line of progress, or of an error. A closed standard error is ignored.
 pub(crate) fn say(line: &str) {
     let _closed = writeln!(io::stderr(), "{line}");
 }
 
-/// A line of the result.
+/// Prints a line of the result.
 pub(crate) fn print(line: &str) -> io::Result<()> {
     tolerant(writeln!(io::stdout(), "{line}"))
 }
 
-/// A result that ends as it ends, with or without a line feed.
+/// Prints lines of the result.
+pub(crate) fn print_lines(lines: impl IntoIterator<Item = impl AsRef<str>>) -> io::Result<()> {
+    lines.into_iter().try_for_each(|line| print(line.as_ref()))
+}
+
+/// Prints a result that ends as it ends, with or without a line feed.
 pub(crate) fn print_as_it_is(text: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout();
     tolerant(stdout.write_all(text).and_then(|()| stdout.flush()))
 }
 
-/// How many characters have room on a line of standard output; `None` where that is no terminal, and any number have.
+/// The characters of a line of standard output; `None` if that is no terminal.
 pub(crate) fn width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
-    // A terminal that does not know says 0.
+    // A terminal that does not know its width reports 0.
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
@@ -42,7 +47,7 @@ fn tolerant(written: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// A bar of so many steps on standard error; nothing where that is no terminal, or where the steps are few.
+/// A progress bar on standard error; hidden where that is no terminal, or where the steps are few.
 pub(crate) fn bar(steps: u64, what: &'static str) -> ProgressBar {
     if steps < WORTH_A_BAR {
         return ProgressBar::hidden();
@@ -59,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reader_that_left_is_no_error_and_a_full_disk_is() {
+    fn a_closed_pipe_is_no_error_and_a_full_disk_is() {
         assert!(tolerant(Err(io::ErrorKind::BrokenPipe.into())).is_ok());
         assert!(tolerant(Err(io::ErrorKind::StorageFull.into())).is_err());
     }

@@ -77,7 +77,7 @@ impl Demo {
             }
         };
         self.tell(&report)?;
-        if report.ok() { Ok(()) } else { Err(Failure::Told) }
+        if report.ok() { Ok(()) } else { Err(Failure::Reported) }
     }
 
     async fn serve(self) -> Result<(), Failure> {

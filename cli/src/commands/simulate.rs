@@ -209,7 +209,7 @@ fn policies(names: &[String]) -> Result<Vec<(String, Policy)>, Failure> {
         match named_or_file(name) {
             Ok(policy) => policies.push((policy.name.clone(), policy)),
             Err(Failure::Input(lines)) => wrong.extend(lines),
-            Err(failure @ (Failure::Failed(_) | Failure::Told)) => return Err(failure),
+            Err(failure @ (Failure::Failed(_) | Failure::Reported)) => return Err(failure),
         }
     }
     if wrong.is_empty() { Ok(policies) } else { Err(Failure::Input(wrong)) }

@@ -3,7 +3,7 @@
 use redial_adapters::{public_keys_dynamo::DynamoPublicKeys, vapid::VapidKeys};
 
 use super::{LocalError, Tables, call};
-use crate::rotation::new_key::NewKey;
+use crate::vapid_key_pair::VapidKeyPair;
 
 /// Private keys as text and the public key that new subscribers are given.
 pub(super) struct VapidKey {
@@ -16,7 +16,7 @@ pub(super) struct VapidKey {
 impl VapidKey {
     /// A new pair.
     pub(super) fn generate() -> Self {
-        let key = NewKey::generate();
+        let key = VapidKeyPair::generate();
         Self { private: key.private().expose().to_owned(), public: key.public() }
     }
 

@@ -9,7 +9,7 @@ use super::{
     table::{COLUMNS, lines, short, wrapped},
     waits::{Due, MOST_SHARDS, Parked, Waits},
 };
-use crate::origins::{Row, whole};
+use crate::{duration::whole, origins::Row};
 
 /// Where nothing is known.
 const UNKNOWN: &str = "?";
