@@ -2,26 +2,26 @@
 
 use redial_core::{
     dead_letter::LetterKey,
+    delivery_options::EventType,
     endpoint::{Endpoint, EndpointError, Origin},
     identity::{DeliveryId, SubscriptionId, Tenant, VapidKeyId},
-    message::EventType,
 };
 
 use crate::failure::Failure;
 
 /// A noun's subcommands, each a type of its own with `async fn run(self) -> Result<(), Failure>`.
 macro_rules! subcommands {
-    ($(#[$attribute:meta])* $noun:ident { $($command:ident($type:ty)),+ $(,)? }) => {
+    ($(#[$attribute:meta])* $noun:ident { $($(#[$if:meta])? $command:ident($type:ty)),+ $(,)? }) => {
         #[derive(Debug, clap::Subcommand)]
         $(#[$attribute])*
         pub(crate) enum $noun {
-            $($command($type)),+
+            $($(#[$if])? $command($type)),+
         }
 
         impl $noun {
             pub(crate) async fn run(self) -> Result<(), $crate::failure::Failure> {
                 match self {
-                    $(Self::$command(command) => command.run().await),+
+                    $($(#[$if])? Self::$command(command) => command.run().await),+
                 }
             }
         }

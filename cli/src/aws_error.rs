@@ -7,8 +7,6 @@ use redial_engine::ports::PortError;
 
 use crate::failure::causes;
 
-pub(crate) use self::{AwsError as Trouble, classified as asked};
-
 /// Codes by which services refuse a caller.
 const REFUSED: [&str; 6] = [
     "AccessDenied",

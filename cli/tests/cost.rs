@@ -1,16 +1,16 @@
-//! What the README shows of `redial cost` is what it prints.
+//! What the page on cost shows of `redial cost` is what it prints.
 
 use std::process::Command;
 
 #[test]
-fn the_readme_shows_what_it_prints() {
+fn the_page_shows_what_it_prints() {
     let arguments = ["cost", "--messages", "1000000", "--retry-rate", "0.05", "--long-wait-rate", "0.01"];
     let done = Command::new(env!("CARGO_BIN_EXE_redial")).args(arguments).output().expect("it was built");
     let printed = String::from_utf8(done.stdout).expect("text");
-    let readme = include_str!("../../README.md");
+    let page = include_str!("../../infra/docs/cost.md");
     assert!(done.status.success());
-    assert!(readme.contains(&format!("cargo redial {}\n", arguments.join(" "))));
-    assert!(readme.contains(printed.trim_end()), "{printed}");
+    assert!(page.contains(&format!("cargo redial {}\n", arguments.join(" "))));
+    assert!(page.contains(printed.trim_end()), "{printed}");
 }
 
 #[test]

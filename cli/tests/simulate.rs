@@ -108,13 +108,10 @@ fn a_policy_can_come_from_a_file_and_the_picture_goes_to_one() {
     let at = |name: &str| folder.path().join(name).to_str().expect("a plain path").to_owned();
     let mine = at("mine.json");
     std::fs::write(&mine, r#"{"retry_delays": [20, 40], "jitter": "none"}"#).expect("writable");
-    for (name, begins) in [("herd.svg", &b"<svg"[..]), ("herd.png", b"\x89PNG")] {
-        let done = simulate(&[&HERD[..], &["--policy", &mine, "-o", &at(name)]].concat());
-        assert!(done.status.success(), "{}", stderr(&done));
-        assert!(stdout(&done).contains("\nmine "), "{}", stdout(&done));
-        let picture = std::fs::read(at(name)).expect("it was written");
-        assert!(picture.starts_with(begins), "{name}");
-    }
+    let done = simulate(&[&HERD[..], &["--policy", &mine, "-o", &at("herd.svg")]].concat());
+    assert!(done.status.success(), "{}", stderr(&done));
+    assert!(stdout(&done).contains("\nmine "), "{}", stdout(&done));
+    assert!(std::fs::read(at("herd.svg")).expect("it was written").starts_with(b"<svg"));
     let done = simulate(&["-o", &at("no such folder/herd.svg")]);
     assert_eq!(done.status.code(), Some(1), "{}", stderr(&done));
     assert!(stderr(&done).contains("cannot be written") && !stdout(&done).is_empty(), "{}", stderr(&done));
@@ -134,7 +131,7 @@ fn what_cannot_be_simulated_is_told_with_status_2() {
         (&["--messages", "0"], "--messages"),
         (&["--rate", "1/h"], "longer than a year"),
         (&["--ttl", "2419201"], "--ttl"),
-        (&["-o", "herd.pdf"], ".svg or .png"),
+        (&["-o", "herd.png"], "ends in .svg"),
         (&["--workers", "0"], "1..=10000"),
         (&["--workers", "10001"], "1..=10000"),
         (&["--breaker", "on"], "--workers <N>"),

@@ -25,9 +25,9 @@ use redial_core::{
     channel::Channel,
     dead_letter::{Kind, LetterBody, LetterKey, Reference},
     endpoint::HashKeys,
+    identity::IdSource,
     identity::{DeliveryId, DeliveryKey, Lineage, Tenant, Turn},
     ledger::{Ask, Record, State},
-    message::IdSource,
     outcome::NotSent,
     reason::Reason,
 };

@@ -112,7 +112,7 @@ fn notes(key: &StoredKey) -> Vec<String> {
 }
 
 fn scope(text: &str) -> Result<Scope, &'static str> {
-    Scope::parse(text).ok_or("send, subscribe or read")
+    Scope::from_label(text).ok_or("send, subscribe or read")
 }
 
 fn label(text: &str) -> Result<String, &'static str> {

@@ -5,7 +5,7 @@ use clap::Args;
 use crate::{
     doctor,
     failure::Failure,
-    target::TargetArgs,
+    stack::TargetArgs,
     terminal::{print, say},
 };
 

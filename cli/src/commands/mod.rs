@@ -3,11 +3,8 @@
 //! Results go to standard output, progress and errors to standard error.
 
 mod cost;
-mod demo;
 mod doctor;
-pub mod local;
 mod published;
-mod simulate;
 mod status;
 mod tail;
 
@@ -15,12 +12,11 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
+#[cfg(feature = "local")]
+use crate::local;
 use crate::{
-    api_keys, arguments as ids, audience, breakers, dead_letters,
-    failure::Failure,
-    hash_key, limits, policy, send, subscriptions,
-    terminal::{print, say},
-    vapid, webhooks,
+    api_keys, audience, breakers, dead_letters, hash_key, limits, policy, send, subscriptions, vapid,
+    webhooks,
 };
 
 /// Redial delivers web push and webhooks from your own AWS account; this is its command line.
@@ -47,10 +43,12 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Demo(demo::Demo),
-    /// The whole of it on this machine, without an AWS account
+    #[cfg(feature = "local")]
+    Demo(local::commands::Demo),
+    /// A whole stack on this machine, without an AWS account
+    #[cfg(feature = "local")]
     #[command(subcommand)]
-    Local(local::Local),
+    Local(local::commands::Local),
     Send(send::Send),
     Status(status::Status),
     #[command(subcommand, name = "audience")]
@@ -63,7 +61,8 @@ enum Command {
     ApiKeys(api_keys::ApiKeys),
     #[command(subcommand)]
     Policy(policy::Policies),
-    Simulate(simulate::Simulate),
+    #[cfg(feature = "simulate")]
+    Simulate(redial_simulator::Simulate),
     #[command(subcommand)]
     DeadLetters(dead_letters::DeadLetters),
     #[command(subcommand)]
@@ -85,8 +84,10 @@ enum Command {
 impl Cli {
     pub async fn run(self) -> ExitCode {
         let done = match self.command {
+            #[cfg(feature = "local")]
             Command::Demo(command) => command.run().await,
-            Command::Local(command) => command.run().await.map_err(Failure::Failed),
+            #[cfg(feature = "local")]
+            Command::Local(command) => command.run().await,
             Command::Send(command) => command.run().await,
             Command::Status(command) => command.run().await,
             Command::Audiences(command) => command.run().await,
@@ -95,6 +96,7 @@ impl Cli {
             Command::Subscriptions(command) => command.run().await,
             Command::ApiKeys(command) => command.run().await,
             Command::Policy(command) => command.run().await,
+            #[cfg(feature = "simulate")]
             Command::Simulate(command) => command.run(),
             Command::DeadLetters(command) => command.run().await,
             Command::Breakers(command) => command.run().await,

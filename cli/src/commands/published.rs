@@ -4,7 +4,7 @@
 use clap::Args;
 use clap_complete::Shell;
 use redial_core::message::SCHEMA;
-use redial_engine::intake;
+use redial_engine::http_api;
 
 use crate::{failure::Failure, terminal::print_as_it_is};
 
@@ -38,7 +38,7 @@ pub(crate) struct Openapi {}
 
 impl Openapi {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        Ok(print_as_it_is(intake::openapi().as_bytes())?)
+        Ok(print_as_it_is(http_api::openapi().as_bytes())?)
     }
 }
 

@@ -11,12 +11,12 @@ use redial_core::identity::DeliveryId;
 use redial_engine::ports::Clock as _;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::ids;
+use crate::arguments as ids;
 use crate::{
+    duration,
     failure::Failure,
-    span,
+    stack::TargetArgs,
     tail::{CloudWatchLogs, Filter, Follower, POLL, Pace, Trouble, VERDICTS, groups, line},
-    target::TargetArgs,
     terminal::say,
 };
 
@@ -170,5 +170,5 @@ async fn interrupted() {
 }
 
 fn since(text: &str) -> Result<Duration, String> {
-    span::parse(text).ok_or_else(|| "a span back from now: 90s, 30m, 2h, 7d".to_owned())
+    duration::parse(text).ok_or_else(|| "a span back from now: 90s, 30m, 2h, 7d".to_owned())
 }

@@ -6,7 +6,7 @@
 use aws_sdk_cloudformation::types::{ResourceStatus, StackResourceSummary};
 
 use super::{
-    asked::{Trouble, asked},
+    aws_error::{AwsError, classified},
     cloudwatch::{self, Alarm},
     report::Report,
     stack::Stack,
@@ -20,7 +20,7 @@ pub(super) async fn check(stack: &Stack) -> Report {
     let deployed = match deployed(stack).await {
         Ok(deployed) => deployed,
         // That the stack itself is absent is told by the check of the configuration.
-        Err(Trouble::Absent) => {
+        Err(AwsError::Absent) => {
             report.unchecked("all of this", "the stack's alarms are not known");
             return report;
         }
@@ -38,14 +38,14 @@ pub(super) async fn check(stack: &Stack) -> Report {
 }
 
 /// The alarms as the template names them, with their names in CloudWatch.
-async fn deployed(stack: &Stack) -> Result<Vec<(String, String)>, Trouble> {
+async fn deployed(stack: &Stack) -> Result<Vec<(String, String)>, AwsError> {
     if let Err(trouble) = stack.outputs() {
         return Err(trouble.clone());
     }
     let client = aws_sdk_cloudformation::Client::new(&stack.target.sdk);
     let listed = client.list_stack_resources().stack_name(stack.name()).into_paginator().items().send();
     let listed = listed.collect::<Result<Vec<StackResourceSummary>, _>>().await;
-    let resources = asked("cloudformation:ListStackResources", listed)?;
+    let resources = classified("cloudformation:ListStackResources", listed)?;
     let is_gone = |it: &StackResourceSummary| {
         matches!(it.resource_status(), Some(ResourceStatus::DeleteComplete | ResourceStatus::DeleteSkipped))
     };
@@ -63,10 +63,10 @@ fn judge(deployed: &[(String, String)], alarms: &[Alarm], is_emulated: bool, rep
         match alarms.iter().find(|alarm| alarm.name == *deployed_as) {
             None => missing.push(name.as_str()),
             Some(alarm) => {
-                if !alarm.tells_someone() {
+                if !alarm.notifies {
                     silent.push(name.as_str());
                 }
-                if alarm.state == "ALARM" {
+                if alarm.is_firing {
                     firing.push(name.as_str());
                 }
             }
@@ -121,15 +121,18 @@ mod tests {
         report.findings.into_iter().map(|finding| finding.found).collect()
     }
 
+    fn alarm(name: &str, is_firing: bool, notifies: bool) -> Alarm {
+        Alarm { name: name.to_owned(), is_firing, notifies }
+    }
+
     #[test]
     fn those_that_are_missing_silent_or_firing_are_named_as_in_the_template() {
-        let topic = Some("arn:topic");
-        let healthy = [Alarm::of("shop-A", "OK", topic), Alarm::of("shop-B", "INSUFFICIENT_DATA", topic)];
+        let healthy = [alarm("shop-A", false, true), alarm("shop-B", false, true)];
         assert_eq!(found(&healthy, false), [""; 0]);
         assert_eq!(found(&healthy[..1], false), ["alarms were deleted: BAlarm"]);
-        let firing = [healthy[0].clone(), Alarm::of("shop-B", "ALARM", topic)];
+        let firing = [healthy[0].clone(), alarm("shop-B", true, true)];
         assert_eq!(found(&firing, false), ["alarms are firing: BAlarm"]);
-        let silent = [Alarm::of("shop-A", "OK", None), Alarm::of("shop-B", "OK", None)];
+        let silent = [alarm("shop-A", false, false), alarm("shop-B", false, false)];
         assert_eq!(found(&silent, false), ["2 of 2 alarms tell nobody: AAlarm, BAlarm"]);
         assert_eq!(found(&silent, true), [""; 0]);
     }

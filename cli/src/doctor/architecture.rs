@@ -12,7 +12,7 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::Clock as _;
 
 use super::{
-    asked::Trouble,
+    aws_error::AwsError,
     logs,
     report::Report,
     stack::{Function, Stack},
@@ -53,7 +53,7 @@ async fn last_error(
     stack: &Stack,
     function: &Function,
     now: Timestamp,
-) -> Result<Option<(Timestamp, String)>, Trouble> {
+) -> Result<Option<(Timestamp, String)>, AwsError> {
     let changed = function.configuration.last_modified().and_then(changed_at);
     let since = changed.unwrap_or_else(|| now.minus(DAY));
     for words in [WRONG_FORMAT, NO_PROGRAM] {

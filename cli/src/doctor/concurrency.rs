@@ -7,7 +7,7 @@ use aws_sdk_lambda::{Client, types::EventSourceMappingConfiguration};
 use futures_util::join;
 
 use super::{
-    asked::{Trouble, asked},
+    aws_error::{AwsError, classified},
     report::Report,
     stack::Stack,
 };
@@ -55,7 +55,7 @@ pub(super) async fn check(stack: &Stack) -> Report {
         match share {
             Ok(share) => shares.push(share),
             // The check of the configuration reports a function that is absent.
-            Err(Trouble::Absent) => {
+            Err(AwsError::Absent) => {
                 report.unchecked(format!("the concurrency of {name}"), "there is no such function");
             }
             Err(trouble) => report.trouble(&format!("the concurrency of {name}"), &trouble),
@@ -68,19 +68,19 @@ pub(super) async fn check(stack: &Stack) -> Report {
     report
 }
 
-async fn account(client: &Client) -> Result<Account, Trouble> {
-    let settings = asked("lambda:GetAccountSettings", client.get_account_settings().send().await)?;
-    let limit = settings.account_limit.ok_or(Trouble::Absent)?;
+async fn account(client: &Client) -> Result<Account, AwsError> {
+    let settings = classified("lambda:GetAccountSettings", client.get_account_settings().send().await)?;
+    let limit = settings.account_limit.ok_or(AwsError::Absent)?;
     let all = limit.concurrent_executions;
     Ok(Account { all, unreserved: limit.unreserved_concurrent_executions.unwrap_or(all) })
 }
 
-async fn share(client: &Client, name: &'static str, deployed_as: &str) -> Result<Share, Trouble> {
+async fn share(client: &Client, name: &'static str, deployed_as: &str) -> Result<Share, AwsError> {
     let reserved = client.get_function_concurrency().function_name(deployed_as).send().await;
-    let reserved = asked("lambda:GetFunctionConcurrency", reserved)?.reserved_concurrent_executions;
+    let reserved = classified("lambda:GetFunctionConcurrency", reserved)?.reserved_concurrent_executions;
     let mappings = client.list_event_source_mappings().function_name(deployed_as).into_paginator().items();
     let mappings = mappings.send().collect::<Result<Vec<EventSourceMappingConfiguration>, _>>().await;
-    let maxima = asked("lambda:ListEventSourceMappings", mappings)?
+    let maxima = classified("lambda:ListEventSourceMappings", mappings)?
         .iter()
         .map(|mapping| mapping.scaling_config().and_then(|scaling| scaling.maximum_concurrency()))
         .collect();

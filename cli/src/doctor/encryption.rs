@@ -14,7 +14,7 @@ use redial_engine::ports::Clock as _;
 use serde::Deserialize;
 
 use super::{
-    asked::{Trouble, asked},
+    aws_error::{AwsError, classified},
     logs::{self, Lines},
     queues::{QUEUES, unfound},
     report::Report,
@@ -39,7 +39,7 @@ const SECRETS: [(&str, &str); 4] = [
 ];
 
 /// What is encrypted, and the key that it is encrypted with, unless that is AWS's own.
-type Encrypted = (String, Result<Option<String>, Trouble>);
+type Encrypted = (String, Result<Option<String>, AwsError>);
 
 pub(super) async fn check(stack: &Stack) -> Report {
     let mut report = Report::new("encryption");
@@ -96,7 +96,7 @@ async fn queues(stack: &Stack) -> Vec<Encrypted> {
     let of_url = async |url: &str| {
         let name = QueueAttributeName::KmsMasterKeyId;
         let read = client.get_queue_attributes().queue_url(url).attribute_names(name.clone()).send().await;
-        let attributes = asked("sqs:GetQueueAttributes", read)?.attributes.unwrap_or_default();
+        let attributes = classified("sqs:GetQueueAttributes", read)?.attributes.unwrap_or_default();
         Ok(attributes.get(&name).cloned().and_then(own))
     };
     let mut encrypted = join_all(QUEUES.map(async |queue| {
@@ -110,7 +110,7 @@ async fn queues(stack: &Stack) -> Vec<Encrypted> {
     let events = stack.dispatch.as_ref().ok().and_then(|dispatch| dispatch.variable("EVENTS_QUEUE_ARN"));
     if let Some((account, name)) = events.and_then(|arn| arn.rsplit(':').nth(1).zip(arn.rsplit(':').next())) {
         let found = client.get_queue_url().queue_name(name).queue_owner_aws_account_id(account).send().await;
-        let key = match asked("sqs:GetQueueUrl", found) {
+        let key = match classified("sqs:GetQueueUrl", found) {
             Ok(found) => of_url(found.queue_url().unwrap_or_default()).await,
             Err(trouble) => Err(trouble),
         };
@@ -125,8 +125,8 @@ async fn secrets(stack: &Stack) -> Vec<Encrypted> {
     let named = SECRETS.iter().filter_map(|(variable, what)| Some((what, dispatch.variable(variable)?)));
     let keys = named.map(async |(what, id)| {
         let described = client.describe_secret().secret_id(id).send().await;
-        let key =
-            asked("secretsmanager:DescribeSecret", described).map(|secret| secret.kms_key_id.and_then(own));
+        let key = classified("secretsmanager:DescribeSecret", described)
+            .map(|secret| secret.kms_key_id.and_then(own));
         ((*what).to_owned(), key)
     });
     join_all(keys).await
@@ -137,7 +137,7 @@ fn own(key: String) -> Option<String> {
     Some(key).filter(|key| !key.is_empty() && !key.contains(OF_AWS))
 }
 
-async fn failed_calls(stack: &Stack, function: &Function, now: Timestamp) -> Result<Lines, Trouble> {
+async fn failed_calls(stack: &Stack, function: &Function, now: Timestamp) -> Result<Lines, AwsError> {
     logs::lines(stack, function, FAILED_CALLS, now.minus(HOUR)).await
 }
 

@@ -17,7 +17,7 @@ use redial_core::endpoint::HashKeys;
 use redial_engine::ports::PublicKey;
 
 use super::{
-    asked::{Trouble, asked},
+    aws_error::{AwsError, classified},
     report::Report,
     stack::{Function, Stack},
 };
@@ -119,13 +119,13 @@ async fn secret(
     client: &aws_sdk_secretsmanager::Client,
     dispatch: &Function,
     key: &Key,
-) -> Result<Option<Secret>, Trouble> {
+) -> Result<Option<Secret>, AwsError> {
     if let Some(text) = dispatch.variable(key.value) {
         return Ok(Some(Secret::new(text.to_owned())));
     }
     let Some(id) = dispatch.variable(key.id) else { return Ok(None) };
     let answer =
-        asked("secretsmanager:GetSecretValue", client.get_secret_value().secret_id(id).send().await)?;
+        classified("secretsmanager:GetSecretValue", client.get_secret_value().secret_id(id).send().await)?;
     let binary = |bytes: aws_sdk_secretsmanager::primitives::Blob| String::from_utf8(bytes.into_inner()).ok();
     let text = answer.secret_string.or_else(|| answer.secret_binary.and_then(binary));
     // What is no text is no key.
@@ -135,7 +135,7 @@ async fn secret(
 fn parsed<K, E: std::fmt::Display>(
     key: &Key,
     dispatch: &Function,
-    secret: Result<Option<Secret>, Trouble>,
+    secret: Result<Option<Secret>, AwsError>,
     parse: impl Fn(&str) -> Result<K, E>,
     report: &mut Report,
 ) -> Option<K> {
@@ -155,7 +155,7 @@ fn parsed<K, E: std::fmt::Display>(
                 None
             }
         },
-        Err(Trouble::Absent) => {
+        Err(AwsError::Absent) => {
             report.fault(
                 format!("the secret with the {} is not there, or is being deleted: {id}", key.what),
                 "restore it (aws secretsmanager restore-secret), or name another one in the template's parameters",
@@ -177,7 +177,7 @@ struct Sample {
 }
 
 /// One page of the table, as it comes: a mebibyte at most, about 130 read units.
-async fn sample(stack: &Stack) -> Result<Sample, Trouble> {
+async fn sample(stack: &Stack) -> Result<Sample, AwsError> {
     let scanned = aws_sdk_dynamodb::Client::new(&stack.target.sdk)
         .scan()
         .table_name(&stack.target.tables.subscriptions)
@@ -188,8 +188,8 @@ async fn sample(stack: &Stack) -> Result<Sample, Trouble> {
         .send()
         .await;
     // That the table is absent is told by the check of the tables.
-    let items = match asked("dynamodb:Scan", scanned) {
-        Err(Trouble::Absent) => Vec::new(),
+    let items = match classified("dynamodb:Scan", scanned) {
+        Err(AwsError::Absent) => Vec::new(),
         scanned => scanned?.items.unwrap_or_default(),
     };
     let text = |value: &AttributeValue| value.as_s().ok().cloned();
@@ -275,7 +275,7 @@ mod tests {
     fn a_secret_that_is_gone_is_named() {
         let dispatch = deployed("dispatch", 30, &[("WEBHOOK_KEY_SECRET_ID", "shop-webhooks")]);
         let mut report = Report::new("keys");
-        parsed(&WEBHOOKS, &dispatch, Err(Trouble::Absent), WebhookKeys::parse, &mut report);
+        parsed(&WEBHOOKS, &dispatch, Err(AwsError::Absent), WebhookKeys::parse, &mut report);
         assert!(found(report)[0].ends_with("shop-webhooks"));
     }
 

@@ -3,7 +3,7 @@
 use redial_core::time::Timestamp;
 
 use super::{
-    asked::{Trouble, asked},
+    aws_error::{AwsError, classified},
     stack::{Function, Stack},
 };
 use crate::tail::group;
@@ -24,7 +24,7 @@ pub(super) async fn lines(
     function: &Function,
     pattern: &str,
     since: Timestamp,
-) -> Result<Lines, Trouble> {
+) -> Result<Lines, AwsError> {
     let client = aws_sdk_cloudwatchlogs::Client::new(&stack.target.sdk);
     let deployed_as = function.configuration.function_name().unwrap_or(function.name);
     let group = group(&function.configuration, deployed_as);
@@ -38,9 +38,9 @@ pub(super) async fn lines(
             .set_next_token(token)
             .send()
             .await;
-        let page = match asked("logs:FilterLogEvents", page) {
+        let page = match classified("logs:FilterLogEvents", page) {
             // A log group that Lambda makes itself comes with the first line.
-            Err(Trouble::Absent) => return Ok(Lines { lines, all: true }),
+            Err(AwsError::Absent) => return Ok(Lines { lines, all: true }),
             page => page?,
         };
         let events = page.events.unwrap_or_default().into_iter();

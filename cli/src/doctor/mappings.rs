@@ -4,7 +4,7 @@ use aws_sdk_lambda::types::{EventSourceMappingConfiguration, FunctionResponseTyp
 use futures_util::join;
 
 use super::{
-    asked::{Trouble, asked},
+    aws_error::{AwsError, classified},
     queues::{QUEUES, Queue, unfound},
     report::Report,
     stack::Stack,
@@ -44,10 +44,10 @@ pub(super) async fn check(stack: &Stack) -> Report {
 
 async fn mappings(
     lambda: &aws_sdk_lambda::Client,
-    function: Result<&str, Trouble>,
-) -> Result<Mappings, Trouble> {
+    function: Result<&str, AwsError>,
+) -> Result<Mappings, AwsError> {
     let listed = lambda.list_event_source_mappings().function_name(function?).into_paginator().items().send();
-    asked("lambda:ListEventSourceMappings", listed.collect::<Result<Mappings, _>>().await)
+    classified("lambda:ListEventSourceMappings", listed.collect::<Result<Mappings, _>>().await)
 }
 
 /// A queue's ARN and its URL end in its name.

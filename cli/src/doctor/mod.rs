@@ -52,7 +52,7 @@ mod waits;
 use futures_util::join;
 
 use self::stack::Stack;
-use crate::{asked, cloudwatch, target::Target};
+use crate::{aws_error, cloudwatch, stack::Target};
 
 pub(crate) use self::report::Diagnosis;
 

@@ -8,7 +8,7 @@ use redial_core::{endpoint::Origin, protection::Phase, time::Timestamp};
 use redial_engine::ports::{Clock as _, Limited, StoredOrigin};
 
 use super::{
-    asked::{Trouble, asked},
+    aws_error::{AwsError, classified},
     report::Report,
     stack::Stack,
 };
@@ -26,7 +26,7 @@ pub(super) async fn breakers(stack: &Stack) -> Report {
     let mut report = Report::new("breakers");
     match protection(stack).origins().await {
         Ok(origins) => judge_breakers(&origins, System.now(), &mut report),
-        Err(error) => untold("breakers", &Trouble::of_port(&error), &mut report),
+        Err(error) => untold("breakers", &AwsError::of_port(&error), &mut report),
     }
     report
 }
@@ -34,7 +34,7 @@ pub(super) async fn breakers(stack: &Stack) -> Report {
 /// Limits that are set.
 pub(super) async fn limits(stack: &Stack) -> Report {
     let mut report = Report::new("limits");
-    let followed = protection(stack).limits().await.map_err(|error| Trouble::of_port(&error));
+    let followed = protection(stack).limits().await.map_err(|error| AwsError::of_port(&error));
     let written = async { written(stack).await };
     match (followed, written.await) {
         (Ok(followed), Ok(written)) => judge_limits(&followed, &written, &mut report),
@@ -44,15 +44,15 @@ pub(super) async fn limits(stack: &Stack) -> Report {
 }
 
 /// That the table itself is absent is told by the check of the tables.
-fn untold(what: &str, trouble: &Trouble, report: &mut Report) {
+fn untold(what: &str, trouble: &AwsError, report: &mut Report) {
     match trouble {
-        Trouble::Absent => report.unchecked(what, "there is no control table"),
-        Trouble::Refused { .. } | Trouble::Failed { .. } => report.trouble(what, trouble),
+        AwsError::Absent => report.unchecked(what, "there is no control table"),
+        AwsError::Refused { .. } | AwsError::Failed { .. } => report.trouble(what, trouble),
     }
 }
 
 /// The sort keys of what stands among the limits.
-async fn written(stack: &Stack) -> Result<Vec<String>, Trouble> {
+async fn written(stack: &Stack) -> Result<Vec<String>, AwsError> {
     let items = aws_sdk_dynamodb::Client::new(&stack.target.sdk)
         .query()
         .table_name(&stack.target.tables.control)
@@ -62,7 +62,7 @@ async fn written(stack: &Stack) -> Result<Vec<String>, Trouble> {
         .into_paginator()
         .items()
         .send();
-    let items = asked("dynamodb:Query", items.collect::<Result<Vec<_>, _>>().await)?;
+    let items = classified("dynamodb:Query", items.collect::<Result<Vec<_>, _>>().await)?;
     Ok(items.iter().filter_map(|item| item.get("sk")?.as_s().ok().cloned()).collect())
 }
 

@@ -12,7 +12,7 @@ use redial_adapters::config;
 use serde_json::Value;
 
 use super::{
-    asked::{Trouble, asked},
+    aws_error::{AwsError, classified},
     report::Report,
     stack::{Function, Stack},
 };
@@ -64,7 +64,7 @@ pub(super) async fn check(stack: &Stack) -> Report {
     let sqs = aws_sdk_sqs::Client::new(&stack.target.sdk);
     let read = join_all(QUEUES.map(|queue| attributes(stack, &sqs, queue.output))).await;
     let arn =
-        |read: &Result<Attributes, Trouble>| read.as_ref().ok()?.get(&QueueAttributeName::QueueArn).cloned();
+        |read: &Result<Attributes, AwsError>| read.as_ref().ok()?.get(&QueueAttributeName::QueueArn).cloned();
     let quarantine = read.last().and_then(arn);
     let margin = stack.dispatch.as_ref().ok().and_then(lease_margin).unwrap_or(LEASE_MARGIN);
     for (queue, read) in QUEUES.iter().zip(&read) {
@@ -89,10 +89,10 @@ pub(super) async fn check(stack: &Stack) -> Report {
 }
 
 /// Without the outputs there is nothing to go by. That a stack is absent is told by the check of the configuration.
-pub(super) fn unfound(trouble: &Trouble, report: &mut Report) {
+pub(super) fn unfound(trouble: &AwsError, report: &mut Report) {
     match trouble {
-        Trouble::Refused { .. } => report.trouble("the stack's outputs", trouble),
-        Trouble::Absent | Trouble::Failed { .. } => {
+        AwsError::Refused { .. } => report.trouble("the stack's outputs", trouble),
+        AwsError::Absent | AwsError::Failed { .. } => {
             report.unchecked("all of this", "the stack's outputs are not known");
         }
     }
@@ -104,11 +104,11 @@ fn lease_margin(dispatch: &Function) -> Option<Duration> {
     read.or_else(|| dispatch.variable("LEASE_MARGIN_SECONDS")?.parse().ok().map(Duration::from_secs))
 }
 
-async fn attributes(stack: &Stack, sqs: &aws_sdk_sqs::Client, output: &str) -> Result<Attributes, Trouble> {
+async fn attributes(stack: &Stack, sqs: &aws_sdk_sqs::Client, output: &str) -> Result<Attributes, AwsError> {
     let url = stack.output(output)?;
     let read =
         sqs.get_queue_attributes().queue_url(url).attribute_names(QueueAttributeName::All).send().await;
-    Ok(asked("sqs:GetQueueAttributes", read)?.attributes.unwrap_or_default())
+    Ok(classified("sqs:GetQueueAttributes", read)?.attributes.unwrap_or_default())
 }
 
 fn number(attributes: &Attributes, name: &QueueAttributeName) -> Option<u64> {

@@ -8,7 +8,7 @@ use aws_sdk_lambda::{Client, types::RecursiveLoop};
 use futures_util::join;
 
 use super::{
-    asked::{Trouble, asked},
+    aws_error::{AwsError, classified},
     report::Report,
     stack::Stack,
 };
@@ -24,7 +24,7 @@ pub(super) async fn check(stack: &Stack) -> Report {
         match setting {
             Ok(Some(setting)) => judge(name, deployed_as, &setting, &mut report),
             // The check of the configuration reports a function that is absent; one that is there has a setting.
-            Ok(None) | Err(Trouble::Absent) => {
+            Ok(None) | Err(AwsError::Absent) => {
                 report.unchecked(what, "GetFunctionRecursionConfig gives no setting here");
             }
             Err(trouble) => report.trouble(&what, &trouble),
@@ -34,9 +34,9 @@ pub(super) async fn check(stack: &Stack) -> Report {
     report
 }
 
-async fn setting(client: &Client, function: &str) -> Result<Option<RecursiveLoop>, Trouble> {
+async fn setting(client: &Client, function: &str) -> Result<Option<RecursiveLoop>, AwsError> {
     let setting = client.get_function_recursion_config().function_name(function).send().await;
-    Ok(asked("lambda:GetFunctionRecursionConfig", setting)?.recursive_loop)
+    Ok(classified("lambda:GetFunctionRecursionConfig", setting)?.recursive_loop)
 }
 
 fn judge(name: &str, deployed_as: &str, setting: &RecursiveLoop, report: &mut Report) {

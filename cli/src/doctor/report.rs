@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::asked::Trouble;
+use super::aws_error::AwsError;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,19 +82,19 @@ impl Report {
     }
 
     /// `what` gave no answer. A refusal is no fault, and neither is an operation that is not available there.
-    pub(super) fn trouble(&mut self, what: &str, trouble: &Trouble) {
+    pub(super) fn trouble(&mut self, what: &str, trouble: &AwsError) {
         match trouble {
-            Trouble::Refused { permission } => {
+            AwsError::Refused { permission } => {
                 self.unchecked(what, format!("you have no permission {permission}"));
             }
-            Trouble::Absent => self.fault(
+            AwsError::Absent => self.fault(
                 format!("{what}: there is none"),
                 "see in CloudFormation what became of it, and deploy the template again",
             ),
-            Trouble::Failed { words } if trouble.is_unknown_operation() => {
+            AwsError::Failed { words } if trouble.is_unknown_operation() => {
                 self.unchecked(what, format!("this is not available here: {words}"));
             }
-            Trouble::Failed { words } => self.fault(
+            AwsError::Failed { words } => self.fault(
                 format!("{what}: AWS gave no answer: {words}"),
                 "try again; if it stays so, look at your network, and at AWS's health dashboard",
             ),
@@ -222,7 +222,7 @@ mod tests {
         ill.well("is not said where something is wrong");
         ill.fault("the queue is gone", "make one");
         ill.warning("it is long", "wait");
-        ill.trouble("its policy", &Trouble::Refused { permission: "sqs:GetQueueAttributes".to_owned() });
+        ill.trouble("its policy", &AwsError::Refused { permission: "sqs:GetQueueAttributes".to_owned() });
         Diagnosis { stack: "shop".to_owned(), reports: vec![well, ill] }
     }
 
@@ -262,15 +262,15 @@ mod tests {
 
     #[test]
     fn what_is_refused_is_no_fault_and_what_is_absent_or_fails_is_one() {
-        let faults = |trouble: &Trouble| {
+        let faults = |trouble: &AwsError| {
             let mut report = Report::new("tables");
             report.trouble("the table", trouble);
             report.count(Severity::Fault)
         };
-        assert_eq!(faults(&Trouble::Refused { permission: "p".to_owned() }), 0);
-        assert_eq!(faults(&Trouble::Absent), 1);
-        assert_eq!(faults(&Trouble::Failed { words: "w".to_owned() }), 1);
-        assert_eq!(faults(&Trouble::Failed { words: "InvalidAction: unknown".to_owned() }), 0);
+        assert_eq!(faults(&AwsError::Refused { permission: "p".to_owned() }), 0);
+        assert_eq!(faults(&AwsError::Absent), 1);
+        assert_eq!(faults(&AwsError::Failed { words: "w".to_owned() }), 1);
+        assert_eq!(faults(&AwsError::Failed { words: "InvalidAction: unknown".to_owned() }), 0);
     }
 
     #[test]

@@ -7,8 +7,8 @@ use std::{
 
 use aws_sdk_lambda::operation::get_function_configuration::GetFunctionConfigurationOutput;
 
-use super::asked::{Trouble, asked};
-use crate::target::Target;
+use super::aws_error::{AwsError, classified};
+use crate::stack::Target;
 
 /// What reads a function's configuration.
 const READ_FUNCTION: &str = "lambda:GetFunctionConfiguration";
@@ -53,12 +53,12 @@ pub(super) struct Stack {
     /// Its name in CloudFormation.
     name: String,
     /// The template's outputs.
-    outputs: Result<BTreeMap<String, String>, Trouble>,
+    outputs: Result<BTreeMap<String, String>, AwsError>,
     /// The values of its parameters; empty where the outputs are not known.
     parameters: Vec<String>,
-    pub(super) dispatch: Result<Function, Trouble>,
-    pub(super) cleanup: Result<Function, Trouble>,
-    ingest: Result<Function, Trouble>,
+    pub(super) dispatch: Result<Function, AwsError>,
+    pub(super) cleanup: Result<Function, AwsError>,
+    ingest: Result<Function, AwsError>,
 }
 
 impl Stack {
@@ -71,7 +71,7 @@ impl Stack {
             dispatch.as_ref().ok().and_then(|it| it.variable("REDIAL_STACK")).map(str::to_owned);
         let mut name = target.name.clone();
         let mut described = described(&cloudformation, &name, &target.dispatch).await;
-        if let (Err(Trouble::Absent), Some(deployed_as)) = (&described, deployed_as) {
+        if let (Err(AwsError::Absent), Some(deployed_as)) = (&described, deployed_as) {
             described = self::described(&cloudformation, &deployed_as, &target.dispatch).await;
             name = deployed_as;
         }
@@ -81,7 +81,7 @@ impl Stack {
         };
         let of_output = async |name, output| match outputs.as_ref().map(|outputs| outputs.get(output)) {
             Ok(Some(deployed_as)) => function(&target, name, deployed_as).await,
-            Ok(None) => Err(Trouble::Absent),
+            Ok(None) => Err(AwsError::Absent),
             Err(trouble) => Err(trouble.clone()),
         };
         let cleanup = of_output("cleanup", "CleanupFunctionName").await;
@@ -95,19 +95,19 @@ impl Stack {
     }
 
     /// All functions.
-    pub(super) fn functions(&self) -> [(&'static str, &Result<Function, Trouble>); 3] {
+    pub(super) fn functions(&self) -> [(&'static str, &Result<Function, AwsError>); 3] {
         [("dispatch", &self.dispatch), ("cleanup", &self.cleanup), ("ingest", &self.ingest)]
     }
 
     /// The template's outputs.
-    pub(super) fn outputs(&self) -> &Result<BTreeMap<String, String>, Trouble> {
+    pub(super) fn outputs(&self) -> &Result<BTreeMap<String, String>, AwsError> {
         &self.outputs
     }
 
     /// One of them.
-    pub(super) fn output(&self, name: &str) -> Result<&str, Trouble> {
-        let outputs = self.outputs.as_ref().map_err(Trouble::clone)?;
-        outputs.get(name).map(String::as_str).ok_or(Trouble::Absent)
+    pub(super) fn output(&self, name: &str) -> Result<&str, AwsError> {
+        let outputs = self.outputs.as_ref().map_err(AwsError::clone)?;
+        outputs.get(name).map(String::as_str).ok_or(AwsError::Absent)
     }
 
     /// The values of its parameters.
@@ -121,14 +121,14 @@ impl Stack {
     }
 }
 
-async fn function(target: &Target, name: &'static str, deployed_as: &str) -> Result<Function, Trouble> {
+async fn function(target: &Target, name: &'static str, deployed_as: &str) -> Result<Function, AwsError> {
     let lambda = aws_sdk_lambda::Client::new(&target.sdk);
     let read = lambda.get_function_configuration().function_name(deployed_as).send().await;
-    let configuration = asked(READ_FUNCTION, read)?;
+    let configuration = classified(READ_FUNCTION, read)?;
     // An environment under a key of the account's own is left out for who may not use that key.
     if let Some(error) = configuration.environment().and_then(|environment| environment.error()) {
         let words = error.message().unwrap_or_default().to_owned();
-        return Err(Trouble::of("kms:Decrypt", error.error_code(), words));
+        return Err(AwsError::of("kms:Decrypt", error.error_code(), words));
     }
     Ok(Function::new(name, configuration))
 }
@@ -144,13 +144,14 @@ async fn described(
     cloudformation: &aws_sdk_cloudformation::Client,
     name: &str,
     dispatch: &str,
-) -> Result<Described, Trouble> {
+) -> Result<Described, AwsError> {
     let described = cloudformation.describe_stacks().stack_name(name).send().await;
-    let described = asked("cloudformation:DescribeStacks", described).map_err(|trouble| match &trouble {
-        // This is how CloudFormation says that there is none.
-        Trouble::Failed { words } if words.contains("does not exist") => Trouble::Absent,
-        Trouble::Refused { .. } | Trouble::Absent | Trouble::Failed { .. } => trouble,
-    })?;
+    let described =
+        classified("cloudformation:DescribeStacks", described).map_err(|trouble| match &trouble {
+            // This is how CloudFormation says that there is none.
+            AwsError::Failed { words } if words.contains("does not exist") => AwsError::Absent,
+            AwsError::Refused { .. } | AwsError::Absent | AwsError::Failed { .. } => trouble,
+        })?;
     let outputs: BTreeMap<String, String> = described
         .stacks()
         .iter()
@@ -162,7 +163,7 @@ async fn described(
     if outputs.get("DispatchFunctionName").is_some_and(|it| it == dispatch) {
         Ok(Described { outputs, parameters })
     } else {
-        Err(Trouble::Absent)
+        Err(AwsError::Absent)
     }
 }
 

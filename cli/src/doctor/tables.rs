@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::{IndexStatus, TableStatus, TimeToLiveDescription, T
 use futures_util::future::join_all;
 
 use super::{
-    asked::{Trouble, asked},
+    aws_error::{AwsError, classified},
     report::Report,
     stack::Stack,
 };
@@ -55,7 +55,7 @@ pub(super) async fn check(stack: &Stack) -> Report {
         match expiry {
             Ok(expiry) => judge_expiry(table, expiry.as_ref(), &mut report),
             // That it is absent is told.
-            Err(Trouble::Absent) => {}
+            Err(AwsError::Absent) => {}
             Err(trouble) => {
                 if table.expires {
                     report.trouble(&format!("the expiry of the table of {}", table.name), &trouble);
@@ -79,9 +79,9 @@ pub(super) fn names(stack: &Stack) -> [&str; TABLES.len()] {
     ]
 }
 
-async fn described(client: &aws_sdk_dynamodb::Client, name: &str) -> Result<Described, Trouble> {
+async fn described(client: &aws_sdk_dynamodb::Client, name: &str) -> Result<Described, AwsError> {
     let answer = client.describe_table().table_name(name).send().await;
-    let table = asked("dynamodb:DescribeTable", answer)?.table.ok_or(Trouble::Absent)?;
+    let table = classified("dynamodb:DescribeTable", answer)?.table.ok_or(AwsError::Absent)?;
     let indexes = table.global_secondary_indexes.unwrap_or_default();
     let indexes = indexes.into_iter().filter_map(|index| Some((index.index_name?, index.index_status)));
     Ok(Described { status: table.table_status, indexes: indexes.collect() })
@@ -90,9 +90,9 @@ async fn described(client: &aws_sdk_dynamodb::Client, name: &str) -> Result<Desc
 async fn expiry(
     client: &aws_sdk_dynamodb::Client,
     name: &str,
-) -> Result<Option<TimeToLiveDescription>, Trouble> {
+) -> Result<Option<TimeToLiveDescription>, AwsError> {
     let answer = client.describe_time_to_live().table_name(name).send().await;
-    Ok(asked("dynamodb:DescribeTimeToLive", answer)?.time_to_live_description)
+    Ok(classified("dynamodb:DescribeTimeToLive", answer)?.time_to_live_description)
 }
 
 fn judge(table: &Table, described: &Described, report: &mut Report) {

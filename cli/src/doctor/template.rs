@@ -5,7 +5,7 @@ use futures_util::join;
 use serde_json::Value;
 
 use super::{
-    asked::{Trouble, asked},
+    aws_error::{AwsError, classified},
     queues::unfound,
     report::{Report, Severity},
     stack::Stack,
@@ -40,9 +40,9 @@ pub(super) async fn check(stack: &Stack) -> Report {
     report
 }
 
-async fn template(client: &Client, stack: &str, stage: TemplateStage) -> Result<String, Trouble> {
+async fn template(client: &Client, stack: &str, stage: TemplateStage) -> Result<String, AwsError> {
     let template = client.get_template().stack_name(stack).template_stage(stage).send().await;
-    Ok(asked("cloudformation:GetTemplate", template)?.template_body.unwrap_or_default())
+    Ok(classified("cloudformation:GetTemplate", template)?.template_body.unwrap_or_default())
 }
 
 /// `processed` is what the transform made of it, which is always JSON.

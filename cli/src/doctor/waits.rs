@@ -8,7 +8,7 @@ use redial_core::{time::Timestamp, wait::Bucket};
 use redial_engine::ports::Clock as _;
 
 use super::{
-    asked::{Trouble, asked},
+    aws_error::{AwsError, classified},
     queues::unfound,
     report::Report,
     stack::Stack,
@@ -33,7 +33,7 @@ pub(super) async fn check(stack: &Stack) -> Report {
     };
     let sfn = aws_sdk_sfn::Client::new(&stack.target.sdk);
     let machine = sfn.describe_state_machine().state_machine_arn(arn).send().await;
-    match asked("states:DescribeStateMachine", machine) {
+    match classified("states:DescribeStateMachine", machine) {
         Ok(machine) => match machine.status() {
             Some(StateMachineStatus::Deleting) => {
                 report.fault("the state machine of waits is being deleted", "deploy the template again");
@@ -43,7 +43,7 @@ pub(super) async fn check(stack: &Stack) -> Report {
         },
         Err(trouble) => {
             report.trouble("the state machine of waits", &trouble);
-            if trouble == Trouble::Absent {
+            if trouble == AwsError::Absent {
                 return report;
             }
         }
@@ -68,7 +68,7 @@ struct Running {
     all: bool,
 }
 
-async fn running(sfn: &aws_sdk_sfn::Client, arn: &str) -> Result<Running, Trouble> {
+async fn running(sfn: &aws_sdk_sfn::Client, arn: &str) -> Result<Running, AwsError> {
     let mut names = Vec::new();
     let mut token = None;
     for _ in 0..PAGES {
@@ -80,7 +80,7 @@ async fn running(sfn: &aws_sdk_sfn::Client, arn: &str) -> Result<Running, Troubl
             .set_next_token(token)
             .send()
             .await;
-        let listed = asked("states:ListExecutions", listed)?;
+        let listed = classified("states:ListExecutions", listed)?;
         names.extend(listed.executions.into_iter().map(|execution| execution.name));
         token = listed.next_token;
         if token.is_none() {

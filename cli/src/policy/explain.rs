@@ -92,8 +92,7 @@ impl Explain {
             let (stored, ignored) = TenantPolicies::read(stored, &TenantPolicies::default());
             (to, stored, ignored)
         };
-        let circumstances =
-            Circumstances { message: &message, channel: to.channel, terms: &to.terms, stored: &stored };
+        let circumstances = message.circumstances(to.channel, &to.terms, &stored);
         let Chosen { policy, source } = circumstances.choose();
         let ttl = message.ttl_on(to.channel);
         let is_limited = ttl != Ttl::UNLIMITED;
@@ -106,7 +105,7 @@ impl Explain {
             line
         };
         let lines = || {
-            let mut lines = decision(&circumstances, &ignored, source);
+            let mut lines = decision(&message, &circumstances, &ignored, source);
             lines.extend(to.note.clone());
             lines.push(String::new());
             lines.extend(show::lines(&policy, &table, ttl, is_limited));
@@ -126,9 +125,13 @@ fn message(text: &str) -> Result<Message, Failure> {
     }
 }
 
-fn decision(circumstances: &Circumstances<'_>, ignored: &[Ignored], chosen: Source) -> Vec<String> {
-    let Circumstances { message, channel, .. } = circumstances;
-    let topic = circumstances.topic();
+fn decision(
+    message: &Message,
+    circumstances: &Circumstances<'_>,
+    ignored: &[Ignored],
+    chosen: Source,
+) -> Vec<String> {
+    let Circumstances { channel, topic, .. } = circumstances;
     let line = |source: Source| {
         let place = match source {
             Source::Message => "the message's own `retry`".to_owned(),
@@ -166,7 +169,7 @@ fn decision(circumstances: &Circumstances<'_>, ignored: &[Ignored], chosen: Sour
 #[cfg(test)]
 mod tests {
     use redial_core::{
-        message::EventType,
+        delivery_options::EventType,
         policy::{Policy, catalogue, stored::Stored},
     };
 
@@ -187,10 +190,10 @@ mod tests {
         let (policies, _) = stored(r#"{"max_retries": 1}"#);
         let message = of(r#","event_type":"order.created","class":"otp""#);
         let terms = Terms::default();
-        let on = |channel, stored| Circumstances { message: &message, channel, terms: &terms, stored };
+        let on = |channel, stored| message.circumstances(channel, &terms, stored);
         let circumstances = on(Channel::WebPush, &policies);
         let Chosen { policy, source } = circumstances.choose();
-        let lines = decision(&circumstances, &[], source);
+        let lines = decision(&message, &circumstances, &[], source);
         assert_eq!((Policy::clone(&policy).name, lines.len()), ("topic order.created".to_owned(), 6));
         for none in [0, 1, 3, 4] {
             assert!(lines[none].ends_with("none"), "{lines:?}");
@@ -201,14 +204,14 @@ mod tests {
 
         let (policies, ignored) = stored(r#"{"max_retries": -1}"#);
         let circumstances = on(Channel::WebPush, &policies);
-        let lines = decision(&circumstances, &ignored, circumstances.choose().source);
+        let lines = decision(&message, &circumstances, &ignored, circumstances.choose().source);
         assert!(
             lines[5].starts_with("applies ->") && lines[7].contains("max_retries: expected"),
             "{lines:?}"
         );
 
         let circumstances = on(Channel::Webhook, &policies);
-        let lines = decision(&circumstances, &[], circumstances.choose().source);
+        let lines = decision(&message, &circumstances, &[], circumstances.choose().source);
         assert!(
             lines[4].starts_with("applies -> channel webhook") && lines[4].contains("schedule-standard: 3")
         );
@@ -227,13 +230,8 @@ mod tests {
         let policy = catalogue::presets().get("wait-factor").cloned();
         let agreed = Terms { policy, ..topic.clone() };
         for (terms, holds) in [(topic, 2), (agreed, 1)] {
-            let circumstances = Circumstances {
-                message: &message,
-                channel: Channel::Webhook,
-                terms: &terms,
-                stored: &policies,
-            };
-            let lines = decision(&circumstances, &[], circumstances.choose().source);
+            let circumstances = message.circumstances(Channel::Webhook, &terms, &policies);
+            let lines = decision(&message, &circumstances, &[], circumstances.choose().source);
             assert!(lines[holds].starts_with("applies ->"), "{lines:?}");
             assert!(lines[2].contains("topic order.created"), "{lines:?}");
         }

@@ -1,8 +1,9 @@
 use clap::Args;
+use redial_console::policies::usual_ttl;
 use redial_core::policy::catalogue::{self, Named};
 use serde_json::json;
 
-use super::timetable::{Timetable, usual_ttl};
+use super::timetable::Timetable;
 use crate::{
     duration,
     failure::Failure,

@@ -3,16 +3,12 @@
 mod check;
 mod explain;
 mod list;
+#[cfg(feature = "simulate")]
 mod plot;
-mod selection;
 mod show;
 mod stored;
 mod summary;
 mod timetable;
-
-pub(crate) use crate::duration::words as duration;
-pub(crate) use selection::named_or_file;
-pub(crate) use timetable::usual_ttl;
 
 subcommands! {
     /// Shows what retry policies do before an outage, and changes a tenant's without a deployment
@@ -31,6 +27,7 @@ Examples:
     Policies {
         List(list::List),
         Show(show::Show),
+        #[cfg(feature = "simulate")]
         Plot(plot::Plot),
         Check(check::Check),
         Set(stored::Set),

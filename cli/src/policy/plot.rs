@@ -1,30 +1,25 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use redial_console::policies::{Overrides, named_or_file, usual_ttl};
 use redial_core::time::Ttl;
+use redial_simulator::plot::{RetryWindow, TimelineRow, check_name, timeline};
 
-use super::{
-    selection::{Overrides, named_or_file},
-    timetable::{Timetable, usual_ttl},
-};
-use crate::{
-    failure::Failure,
-    plot::{Format, RetryWindow, TimelineRow, timeline},
-    terminal::say,
-};
+use super::timetable::Timetable;
+use crate::{failure::Failure, terminal::say};
 
 /// Draws when policies retry: the window of each retry, its mean, and where a TTL ends the retries
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   redial policy plot web-push -o web-push.svg
-  redial policy plot web-push additive fixed-jitter push-gateway -o compared.png
+  redial policy plot web-push additive fixed-jitter push-gateway -o compared.svg
   redial policy plot ./mine.json wait-factor --ttl 86400 -o day.svg")]
 pub(crate) struct Plot {
     /// Policies by name, or files: paths with a / or ending in .json
     #[arg(value_name = "NAME", required = true)]
     names: Vec<String>,
-    /// Where to write the picture: a name that ends in .svg or .png
+    /// Where to write the picture: a name that ends in .svg
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// The message's TTL in seconds
@@ -36,9 +31,9 @@ pub(crate) struct Plot {
 
 impl Plot {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        let format = Format::of(&self.output).map_err(|error| Failure::input(error.to_string()))?;
+        check_name(&self.output).map_err(|error| Failure::input(error.to_string()))?;
         let rows = self.names.iter().map(|name| self.row(name)).collect::<Result<Vec<_>, _>>()?;
-        let picture = timeline(&rows, self.ttl.map(f64::from), format)?;
+        let picture = timeline(&rows, self.ttl.map(f64::from))?;
         std::fs::write(&self.output, picture).map_err(|error| {
             Failure::input(format!("{} cannot be written: {error}", self.output.display()))
         })?;

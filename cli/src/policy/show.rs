@@ -1,4 +1,5 @@
 use clap::{ArgGroup, Args};
+use redial_console::policies::{Overrides, named_or_file, usual_ttl};
 use redial_core::{
     identity::Tenant,
     policy::{Policy, stored::stored_policy},
@@ -6,10 +7,9 @@ use redial_core::{
 };
 
 use super::{
-    selection::{Overrides, named_or_file},
     stored,
     summary::summary,
-    timetable::{Row, Timetable, WithinTtl, usual_ttl},
+    timetable::{Row, Timetable, WithinTtl},
 };
 use crate::{
     arguments,

@@ -1,13 +1,13 @@
 //! `redial policy set | unset`: the policies of tenants, which running functions follow within a minute.
 
 use clap::Args;
+use redial_console::policies::{MOST_BYTES, lines_of};
 use redial_core::{
     identity::Tenant,
     policy::{catalogue, parse, stored::Slot},
 };
 use serde_json::{Value, json};
 
-use super::selection::{MOST_BYTES, lines_of};
 use crate::{arguments, failure::Failure, input, stack::OnStack, terminal::say};
 
 /// Stores a policy for a tenant, or for one event type of it

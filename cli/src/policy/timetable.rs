@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use redial_core::{
     lane::Lane,
-    message::Class,
     policy::Policy,
     route::{self, Route, WaitSettings},
     time::{Timestamp, Ttl},
@@ -172,12 +171,6 @@ impl Timetable {
             .collect();
         json!({"name": name, "max_retries": self.rows.len(), "retries": retries})
     }
-}
-
-/// The TTL of messages that name none: that of the class whose own policy this is, or of the default class.
-pub(crate) fn usual_ttl(policy: &Policy) -> Ttl {
-    let class = Class::ALL.into_iter().find(|class| class.label() == policy.name).unwrap_or_default();
-    class.web_push_ttl()
 }
 
 #[cfg(test)]

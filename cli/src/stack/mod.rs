@@ -5,11 +5,10 @@
 //! one, nothing is guessed.
 
 mod aws;
+#[cfg(feature = "local")]
 mod on_this_machine;
 mod outputs;
 mod target;
-
-use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::Value;
@@ -24,9 +23,11 @@ pub(crate) use target::{Target, TargetError};
 #[command(next_help_heading = "Which stack")]
 pub(crate) struct TargetArgs {
     /// A stack deployed to AWS, by its name in CloudFormation
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["local", "state"])]
+    #[arg(long, value_name = "NAME")]
+    #[cfg_attr(feature = "local", arg(conflicts_with_all = ["local", "state"]))]
     stack: Option<String>,
     /// A stack on this machine, by its name [default: the one that is up]
+    #[cfg(feature = "local")]
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
     local: Option<String>,
     /// Region of --stack [default: AWS_REGION, or the profile's]
@@ -36,16 +37,15 @@ pub(crate) struct TargetArgs {
     #[arg(long, value_name = "NAME", requires = "stack")]
     profile: Option<String>,
     /// Folder that local stacks keep their state in [default: target/redial/stacks]
+    #[cfg(feature = "local")]
     #[arg(long, value_name = "DIR")]
-    state: Option<PathBuf>,
+    state: Option<std::path::PathBuf>,
 }
 
 impl TargetArgs {
     pub(crate) async fn resolve(&self) -> Result<Target, Failure> {
         self.find().await.map_err(|error| {
-            // Other arguments cure this error, and no other.
-            let is_a_choice = matches!(error, TargetError::Several(_));
-            if is_a_choice { Failure::input(error.to_string()) } else { Failure::from(error) }
+            if error.is_input() { Failure::input(error.to_string()) } else { Failure::from(error) }
         })
     }
 
@@ -53,8 +53,13 @@ impl TargetArgs {
         if let Some(name) = &self.stack {
             return aws::deployed(name, self.region.as_deref(), self.profile.as_deref()).await;
         }
-        let name = self.local.as_deref().filter(|name| !name.is_empty());
-        on_this_machine::find(self.state.as_deref(), name)
+        #[cfg(feature = "local")]
+        return on_this_machine::find(
+            self.state.as_deref(),
+            self.local.as_deref().filter(|name| !name.is_empty()),
+        );
+        #[cfg(not(feature = "local"))]
+        Err(TargetError::NotNamed)
     }
 }
 

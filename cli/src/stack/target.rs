@@ -19,8 +19,6 @@ use redial_adapters::{
     webhook_keys::{WebhookKeys, WebhookKeysError},
 };
 
-use crate::local::LocalError;
-
 /// To connect: from a desk, not from within the region.
 const CONNECT: Duration = Duration::from_secs(5);
 
@@ -51,16 +49,23 @@ pub(crate) struct Target {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TargetError {
+    #[cfg(feature = "local")]
     #[error(
         "no local stack is up: bring one up with `redial local up`, or name a deployed one with --stack NAME"
     )]
     NoneUp,
+    #[cfg(feature = "local")]
     #[error("several local stacks are up: choose one with --local NAME, of {0}")]
     Several(String),
+    #[cfg(feature = "local")]
     #[error("no local stack named {name} is up; {up}")]
     NotUp { name: String, up: String },
+    #[cfg(feature = "local")]
     #[error("the local stacks cannot be read")]
-    Local(#[source] LocalError),
+    Local(#[source] crate::local::LocalError),
+    #[cfg(not(feature = "local"))]
+    #[error("no stack is selected: name one that is deployed to AWS with --stack NAME")]
+    NotNamed,
     #[error("no AWS region: give --region, set AWS_REGION, or use a profile that has one")]
     NoRegion,
     #[error(transparent)]
@@ -75,6 +80,16 @@ pub(crate) enum TargetError {
     WebhookKeys(#[from] WebhookKeysError),
     #[error("the stack {name} is not a Redial stack, or incomplete: it has no output {missing}")]
     NotOurs { name: String, missing: String },
+}
+
+impl TargetError {
+    /// Whether other arguments cure it.
+    pub(super) fn is_input(&self) -> bool {
+        #[cfg(feature = "local")]
+        return matches!(self, Self::Several(_));
+        #[cfg(not(feature = "local"))]
+        matches!(self, Self::NotNamed)
+    }
 }
 
 impl Target {

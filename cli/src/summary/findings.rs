@@ -8,7 +8,7 @@ use super::{
     Summary,
     queues::{Depth, Place},
 };
-use crate::{duration::whole, origins::Row};
+use crate::{breakers::shown::Row, duration::whole};
 
 /// What is wrong: the most urgent first.
 pub(super) fn findings(summary: &Summary) -> Vec<String> {

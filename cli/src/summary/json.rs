@@ -11,7 +11,7 @@ use super::{
     queues::{Depth, Place},
     waits::{Due, Waits},
 };
-use crate::asked::Trouble;
+use crate::aws_error::AwsError;
 
 impl Summary {
     /// For a script.
@@ -39,7 +39,7 @@ impl Summary {
 
     fn queues_json(&self) -> Vec<Value> {
         let queues = Place::ALL.into_iter().zip(&self.depths).zip(self.ages);
-        let queue = |((place, depth), age): ((Place, &Result<Depth, Trouble>), Option<Duration>)| {
+        let queue = |((place, depth), age): ((Place, &Result<Depth, AwsError>), Option<Duration>)| {
             let known = depth.as_ref().ok();
             json!({
                 "lane": place.lane().map(Lane::label),
@@ -105,6 +105,6 @@ fn due_json(waits: Option<&Waits>, lane: Lane, due: Due) -> Value {
     })
 }
 
-fn trouble(trouble: Option<&Trouble>) -> Value {
-    json!(trouble.map(Trouble::in_words))
+fn trouble(trouble: Option<&AwsError>) -> Value {
+    json!(trouble.map(AwsError::in_words))
 }

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::flow::{self, Flow};
 use crate::{
+    stack::Target,
     tail::{Asked, CloudWatchLogs, Logs as _, groups},
-    target::Target,
 };
 
 /// What was logged; `None` if it is no emulator, if its logs cannot be read, or if nothing was.

@@ -12,9 +12,9 @@ use super::{
     queues::Place,
 };
 use crate::{
-    asked::Trouble,
-    cloudwatch::{Asked, Points, metrics},
-    target::Target,
+    aws_error::AwsError,
+    cloudwatch::{Points, Query, metrics},
+    stack::Target,
 };
 
 /// How far back an age is looked for: SQS tells of a queue once a minute, and some minutes late.
@@ -38,8 +38,8 @@ fn counted() -> impl Iterator<Item = (Metric, Option<Lane>)> {
 }
 
 /// Asks for all of it in one call.
-pub(super) async fn told(target: &Target, now: Timestamp) -> Result<Told, Trouble> {
-    let ages = Place::ALL.map(|place| Asked {
+pub(super) async fn told(target: &Target, now: Timestamp) -> Result<Told, AwsError> {
+    let ages = Place::ALL.map(|place| Query {
         namespace: "AWS/SQS",
         metric: "ApproximateAgeOfOldestMessage",
         dimensions: vec![("QueueName", place.name(target).to_owned())],
@@ -48,14 +48,14 @@ pub(super) async fn told(target: &Target, now: Timestamp) -> Result<Told, Troubl
     let flow = counted().map(|(metric, lane)| {
         let stack = (STACK, target.name.clone());
         let lane = lane.map(|lane| (LANE, lane.label().to_owned()));
-        Asked {
+        Query {
             namespace: NAMESPACE,
             metric: metric.label(),
             dimensions: std::iter::once(stack).chain(lane).collect(),
             statistic: "Sum",
         }
     });
-    let asked: Vec<Asked> = ages.into_iter().chain(flow).collect();
+    let asked: Vec<Query> = ages.into_iter().chain(flow).collect();
     let points = metrics(&target.sdk, &asked, AGE_OF, now).await?;
     Ok(of(&points, now))
 }

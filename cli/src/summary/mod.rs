@@ -40,7 +40,7 @@ use self::{
     queues::Depth,
     waits::Waits,
 };
-use crate::{asked::Trouble, origins::Row, target::Target};
+use crate::{aws_error::AwsError, breakers::shown::Row, stack::Target};
 
 /// So many origins are shown unless all are to be.
 const MOST_ORIGINS: usize = 20;
@@ -61,16 +61,16 @@ pub(crate) struct Summary {
     all: bool,
     is_emulated: bool,
     /// Of each queue.
-    depths: Vec<Result<Depth, Trouble>>,
+    depths: Vec<Result<Depth, AwsError>>,
     ages: Ages,
     ages_from: Option<AgesFrom>,
     /// What the stack did in the last minutes.
     flow: Option<Flow>,
     /// Why CloudWatch did not say anything.
-    metrics: Option<Trouble>,
-    waits: Result<Waits, Trouble>,
+    metrics: Option<AwsError>,
+    waits: Result<Waits, AwsError>,
     /// All that are known: what needs a look first, then by how much was attempted.
-    origins: Result<Vec<Row>, Trouble>,
+    origins: Result<Vec<Row>, AwsError>,
 }
 
 impl Summary {
@@ -119,10 +119,10 @@ impl Summary {
     }
 }
 
-async fn origins(target: &Target, now: Timestamp) -> Result<Vec<Row>, Trouble> {
+async fn origins(target: &Target, now: Timestamp) -> Result<Vec<Row>, AwsError> {
     let client = aws_sdk_dynamodb::Client::new(&target.sdk);
     let known = DynamoProtection::new(client, target.tables.control.clone()).origins().await;
-    let known = known.map_err(|error| Trouble::of_port(&error))?;
+    let known = known.map_err(|error| AwsError::of_port(&error))?;
     let mut rows: Vec<Row> =
         known.into_iter().map(|(origin, stored)| Row::of(origin, &stored.state, now)).collect();
     rows.sort_by(|a, b| {

@@ -7,8 +7,8 @@ use futures_util::future::join_all;
 use redial_core::lane::Lane;
 
 use crate::{
-    asked::{Trouble, asked},
-    target::Target,
+    aws_error::{AwsError, classified},
+    stack::Target,
 };
 
 /// A queue of the template.
@@ -118,14 +118,14 @@ pub(super) struct Depth {
 }
 
 /// Of all queues, in their order.
-pub(super) async fn depths(target: &Target) -> Vec<Result<Depth, Trouble>> {
+pub(super) async fn depths(target: &Target) -> Vec<Result<Depth, AwsError>> {
     let sqs = aws_sdk_sqs::Client::new(&target.sdk);
     join_all(Place::ALL.map(|place| depth(&sqs, place.url(target)))).await
 }
 
-async fn depth(sqs: &aws_sdk_sqs::Client, url: &str) -> Result<Depth, Trouble> {
+async fn depth(sqs: &aws_sdk_sqs::Client, url: &str) -> Result<Depth, AwsError> {
     let asking = sqs.get_queue_attributes().queue_url(url).attribute_names(QueueAttributeName::All);
-    let answer = asked("sqs:GetQueueAttributes", asking.send().await)?;
+    let answer = classified("sqs:GetQueueAttributes", asking.send().await)?;
     Ok(of(&answer.attributes.unwrap_or_default()))
 }
 

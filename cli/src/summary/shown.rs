@@ -9,7 +9,7 @@ use super::{
     table::{COLUMNS, lines, short, wrapped},
     waits::{Due, MOST_SHARDS, Parked, Waits},
 };
-use crate::{duration::whole, origins::Row};
+use crate::{breakers::shown::Row, duration::whole};
 
 /// Where nothing is known.
 const UNKNOWN: &str = "?";

@@ -54,14 +54,14 @@ fn bad() -> Summary {
 
 /// Of which nothing could be read.
 fn unread() -> Summary {
-    let refused = |permission: &str| Trouble::Refused { permission: permission.to_owned() };
+    let refused = |permission: &str| AwsError::Refused { permission: permission.to_owned() };
     Summary {
         depths: vec![Err(refused("sqs:GetQueueAttributes")); Place::ALL.len()],
         ages_from: None,
         flow: None,
         metrics: Some(refused("cloudwatch:GetMetricData")),
         waits: Err(refused("dynamodb:Query")),
-        origins: Err(Trouble::Failed { words: "Timeout".to_owned() }),
+        origins: Err(AwsError::Failed { words: "Timeout".to_owned() }),
         ..well()
     }
 }

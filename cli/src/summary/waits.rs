@@ -21,8 +21,8 @@ use redial_core::{
 use redial_engine::ports::{RegisteredBucket, WaitRegistry as _};
 
 use crate::{
-    asked::{Trouble, asked},
-    target::Target,
+    aws_error::{AwsError, classified},
+    stack::Target,
 };
 
 /// So many shards are counted unless all are to be: eight buckets of the template's 128.
@@ -118,7 +118,7 @@ pub(super) struct Waits {
     /// Shards of which the first mebibyte was counted.
     pub(super) in_part: usize,
     /// Why counting ended early.
-    pub(super) trouble: Option<Trouble>,
+    pub(super) trouble: Option<AwsError>,
 }
 
 impl Waits {
@@ -145,12 +145,12 @@ struct Counted {
 }
 
 /// Counts what is parked: all of it, or what is due first.
-pub(super) async fn waits(target: &Target, all: bool, now: Timestamp) -> Result<Waits, Trouble> {
+pub(super) async fn waits(target: &Target, all: bool, now: Timestamp) -> Result<Waits, AwsError> {
     let client = Client::new(&target.sdk);
     let registry = DynamoControl::new(client.clone(), target.tables.control.clone());
     // No bucket begins later.
     let buckets = registry.begun_before(now.plus(MAX_WAIT * 2)).await;
-    let buckets = buckets.map_err(|error| Trouble::of_port(&error))?;
+    let buckets = buckets.map_err(|error| AwsError::of_port(&error))?;
     let most = if all { usize::MAX } else { MOST_SHARDS };
     let shards = buckets.iter().flat_map(|it| it.bucket.shards(it.shards)).take(most);
     let table = target.tables.parked.as_str();
@@ -175,7 +175,7 @@ pub(super) async fn waits(target: &Target, all: bool, now: Timestamp) -> Result<
 }
 
 /// How many messages a shard holds. Not `all` of them: those of its first mebibyte.
-async fn count(client: &Client, table: &str, shard: Shard, all: bool) -> Result<Counted, Trouble> {
+async fn count(client: &Client, table: &str, shard: Shard, all: bool) -> Result<Counted, AwsError> {
     let mut counted = Counted { messages: 0, is_whole: true };
     let mut after = None;
     loop {
@@ -190,7 +190,7 @@ async fn count(client: &Client, table: &str, shard: Shard, all: bool) -> Result<
             .set_exclusive_start_key(after)
             .send()
             .await;
-        let answer = asked("dynamodb:Query", answer)?;
+        let answer = classified("dynamodb:Query", answer)?;
         counted.messages += u64::try_from(answer.count).unwrap_or(0);
         after = answer.last_evaluated_key;
         counted.is_whole = after.is_none();

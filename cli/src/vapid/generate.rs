@@ -1,10 +1,10 @@
 use clap::{Args, ValueEnum};
 
+use super::key_pair::VapidKeyPair;
 use super::public::Pair;
 use crate::{
     failure::Failure,
     terminal::{print, print_as_it_is, say},
-    vapid_key_pair::VapidKeyPair,
 };
 
 /// Generates a key pair and prints it

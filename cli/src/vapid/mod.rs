@@ -1,6 +1,7 @@
 //! `redial vapid`: the keys that push services identify the sender by.
 
 mod generate;
+mod key_pair;
 mod owner;
 mod public;
 mod report;

@@ -98,7 +98,7 @@ mod tests {
     use redial_core::identity::VapidKeyId;
 
     use super::*;
-    use crate::vapid_key_pair::VapidKeyPair;
+    use crate::vapid::key_pair::VapidKeyPair;
 
     #[test]
     fn keys_and_missing_keys_are_shown_with_their_subscriptions() {

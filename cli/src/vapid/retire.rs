@@ -99,7 +99,7 @@ mod tests {
     use redial_adapters::vapid::VapidDocument;
 
     use super::*;
-    use crate::vapid_key_pair::VapidKeyPair;
+    use crate::vapid::key_pair::VapidKeyPair;
 
     fn id(text: &str) -> VapidKeyId {
         VapidKeyId::parse(text).expect("an id")

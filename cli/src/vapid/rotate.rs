@@ -7,13 +7,13 @@ use redial_core::identity::VapidKeyId;
 use redial_engine::ports::Clock as _;
 use serde_json::{Value, json};
 
+use super::key_pair::VapidKeyPair;
 use super::{report::Report, secret::VapidSecret, standing::Standing};
 use crate::{
     arguments,
     failure::Failure,
     stack::{OnStack, Target},
     terminal::{print, print_lines, say},
-    vapid_key_pair::VapidKeyPair,
 };
 
 /// Adds a new VAPID key to a stack, and prints its public key

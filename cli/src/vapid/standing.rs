@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::{channel::Channel, subscription::State};
 
-use crate::{aws_error, target::Target, terminal::say};
+use crate::{aws_error, stack::Target, terminal::say};
 
 /// Progress is printed after this number of pages of a mebibyte.
 const REPORT_EVERY: usize = 25;

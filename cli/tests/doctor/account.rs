@@ -9,7 +9,6 @@ use serde_json::json;
 
 use super::world::{
     World, account_of, found, is_account_settings, is_metrics, is_recursion_setting, json, stderr, stdout,
-    throttled,
 };
 
 const KEY: &str = "arn:aws:kms:us-east-1:000000000000:key/0a1b2c3d";
@@ -30,11 +29,9 @@ pub(crate) fn an_operation_that_is_not_available_is_neither_a_fault_nor_well(wor
     let not_implemented = json!({"__type": "InternalFailure", "message": pro});
     world.answer(is_account_settings, 501, &not_implemented);
     world.answer(is_recursion_setting, 501, &not_implemented);
-    world.answer(
-        is_metrics,
-        400,
-        &json!({"__type": "InvalidAction", "message": "Unknown action: GetMetricData"}),
-    );
+    // A map of two pairs of texts, each after its length.
+    let unknown = b"\xa2\x66__type\x6dInvalidAction\x67message\x6eUnknown action";
+    world.proxy.when(is_metrics, Fault::Cbor(400, unknown.to_vec()));
     let output = world.redial(&["doctor"]);
     let lines = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{lines}{}", stderr(&output));
@@ -76,7 +73,7 @@ pub(crate) async fn each_planted_fault_is_named_alone(world: &World) {
 
 async fn plant(world: &World) {
     world.answer(is_account_settings, 200, &account_of(10));
-    world.answer(is_metrics, 200, &throttled(120));
+    world.throttled(120).await;
     let resources: serde_json::Map<String, _> = (0..500).map(|at| (format!("R{at}"), json!(1))).collect();
     let template = json!({"Resources": resources}).to_string();
     let template = format!(

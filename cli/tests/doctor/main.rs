@@ -17,7 +17,7 @@ use world::World;
 #[tokio::test]
 async fn a_healthy_stack_is_well_and_each_planted_fault_is_named_alone() {
     let world = World::up().await;
-    world.answers_as_aws();
+    world.answers_as_aws().await;
     planted::nothing_is_found_on_a_healthy_stack(&world);
     planted::five_faults_are_named_and_nothing_else(&world).await;
     planted::a_reader_who_leaves_is_no_reason_to_panic(&world);

@@ -10,6 +10,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
+use aws_sdk_cloudwatch::types::{Dimension, MetricDatum};
 use aws_sdk_lambda::types::RecursiveLoop;
 pub(crate) use noted::note;
 use placeholders::placeholders;
@@ -50,9 +51,18 @@ impl World {
     }
 
     /// Answers what the emulator has otherwise, or not at all, as AWS does where all is well. Answers that were planted before go first.
-    pub(crate) fn answers_as_aws(&self) {
+    pub(crate) async fn answers_as_aws(&self) {
         self.answer(is_account_settings, 200, &account_of(1_000));
-        self.answer(is_metrics, 200, &throttled(0));
+        self.throttled(0).await;
+    }
+
+    /// Gives CloudWatch a number of throttled reads of the table of deliveries.
+    pub(crate) async fn throttled(&self, reads: u32) {
+        let table = Dimension::builder().name("TableName").value(&self.stack.description().tables.deliveries);
+        let datum = MetricDatum::builder().metric_name("ReadThrottleEvents").value(reads.into());
+        let cloudwatch = aws_sdk_cloudwatch::Client::new(&self.stack.sdk_config());
+        let put = cloudwatch.put_metric_data().namespace("AWS/DynamoDB");
+        put.metric_data(datum.dimensions(table.build()).build()).send().await.expect("it takes it");
     }
 
     /// Answers these calls, instead of the emulator.
@@ -83,7 +93,7 @@ pub(crate) fn is_recursion_setting(call: &Call) -> bool {
 }
 
 pub(crate) fn is_metrics(call: &Call) -> bool {
-    call.operation == "GetMetricData"
+    call.operation.ends_with("/GetMetricData")
 }
 
 /// An account with so many concurrent executions.
@@ -91,12 +101,6 @@ pub(crate) fn account_of(executions: u32) -> Value {
     json!({"AccountLimit": {
         "ConcurrentExecutions": executions, "UnreservedConcurrentExecutions": executions,
     }})
-}
-
-/// The first metric that is asked for: reads of the table of deliveries.
-pub(crate) fn throttled(reads: u32) -> Value {
-    let now = redial_engine::ports::Clock::now(&redial_adapters::system::System).as_secs();
-    json!({"MetricDataResults": [{"Id": "m0", "Timestamps": [now], "Values": [reads]}]})
 }
 
 pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {

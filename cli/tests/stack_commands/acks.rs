@@ -7,9 +7,9 @@ use redial_core::{
     ack::AckEvent,
     channel::Channel,
     endpoint::HashKeys,
+    identity::IdSource,
     identity::{Attempt, Lineage, Turn},
     ledger::{Ask, DEDUPE_WINDOW, Record, State},
-    message::IdSource,
     reason::Reason,
     time::Timestamp,
 };

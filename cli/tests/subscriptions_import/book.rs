@@ -7,7 +7,8 @@ use redial_core::{
     endpoint::{Endpoint, HashKeys, Origin},
     push_target::{PushKeys, PushTarget},
     recipient::Recipient,
-    subscription::{Consent, Document, Renewal, State, Subscription, Tag, Tags},
+    subscription::{Consent, Document, Renewal, State, Subscription},
+    tag::{Tag, Tags},
     time::Timestamp,
     webhook::WebhookTarget,
 };

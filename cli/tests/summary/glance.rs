@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use aws_sdk_cloudwatch::types::{Dimension, MetricDatum, StandardUnit};
 use redial_adapters::{control_dynamo::DynamoControl, parked_dynamo::DynamoParking, system::System};
 use redial_core::{
     identity::{Attempt, DeliveryId, DeliveryKey, Lineage, Tenant, Turn},
@@ -125,19 +126,14 @@ fn an_open_breaker_stands_out(world: &World) {
 }
 
 async fn what_cloudwatch_was_told_is_told(world: &World) {
-    let stack = json!([{"Name": "Stack", "Value": "here"}]);
-    let told = json!({"Namespace": "Redial", "MetricData": [
-        {"MetricName": "Sent", "Dimensions": stack, "Value": 41, "Unit": "Count"},
-        {"MetricName": "DeadLetters", "Dimensions": stack, "Value": 2, "Unit": "Count"},
-    ]});
-    let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build();
-    let asked = http
-        .expect("a client for plain http")
-        .post(&world.stack.description().endpoint)
-        .header("x-amz-target", "GraniteServiceVersion20100801.PutMetricData")
-        .header("content-type", "application/x-amz-json-1.0")
-        .body(told.to_string());
-    assert!(asked.send().await.expect("it answers").status().is_success());
+    let stack = Dimension::builder().name("Stack").value("here").build();
+    let count = |metric: &str, value| {
+        let datum = MetricDatum::builder().metric_name(metric).dimensions(stack.clone());
+        datum.value(value).unit(StandardUnit::Count).build()
+    };
+    let cloudwatch = aws_sdk_cloudwatch::Client::new(&world.stack.sdk_config());
+    let put = cloudwatch.put_metric_data().namespace("Redial").metric_data(count("Sent", 41.0));
+    put.metric_data(count("DeadLetters", 2.0)).send().await.expect("it takes it");
     let document = world.document();
     let last = &document["last_minutes"];
     assert_eq!(

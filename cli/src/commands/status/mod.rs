@@ -7,11 +7,11 @@ use std::{ops::RangeInclusive, time::Duration};
 use clap::Args;
 use redial_core::identity::DeliveryId;
 
-use super::ids;
+use crate::arguments as ids;
 use crate::{
     failure::Failure,
+    stack::TargetArgs,
     status::{Lookup, Standing},
-    target::TargetArgs,
     terminal::{print, say},
 };
 

@@ -8,7 +8,7 @@ use std::{
 use redial_adapters::system::System;
 use redial_engine::ports::Clock as _;
 
-use crate::{failure::Failure, summary::Summary, target::Target, terminal::width};
+use crate::{failure::Failure, stack::Target, summary::Summary, terminal::width};
 
 /// To the corner, and nothing left of what stood there.
 const CLEAR: &str = "\x1b[H\x1b[2J";

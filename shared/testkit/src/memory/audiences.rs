@@ -2,13 +2,13 @@
 
 use redial_core::audience::{Progress, Run, RunKey, shard_of};
 use redial_core::identity::{SubscriptionId, Tenant};
-use redial_core::subscription::Tag;
+use redial_core::tag::Tag;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Audiences, PortError};
 
-use super::World;
+use super::Memory;
 
-impl Audiences for World {
+impl Audiences for Memory {
     async fn open(&self, runs: Vec<Run>) -> Vec<Result<(), PortError>> {
         self.effect_on_each("audiences.open", runs, |state, run| {
             state.runs.entry(run.key.clone()).or_insert(run);

@@ -14,7 +14,6 @@ use super::call::{Call, Injected};
 /// Kills the caller; the proxy calls it on its own thread.
 pub type Kill = Arc<dyn Fn() + Send + Sync>;
 
-/// What happens to a call.
 #[derive(Clone)]
 pub enum Fault {
     /// Kills the caller before the call is carried out, and does not carry it out. A caller that survives
@@ -25,6 +24,8 @@ pub enum Fault {
     KillAfter(Kill),
     /// Does not carry the call out and answers this, as `application/x-amz-json-1.0`.
     Status(u16, String),
+    /// The same as `application/cbor`, in which the SDK calls CloudWatch.
+    Cbor(u16, Vec<u8>),
     /// Carries a BatchExecuteStatement out without this statement, which answers an error of this code.
     FailStatement {
         /// From 0.
@@ -44,7 +45,7 @@ impl Fault {
         match self {
             Self::KillBefore(_) => Injected::KilledBefore,
             Self::KillAfter(_) => Injected::KilledAfter,
-            Self::Status(..) => Injected::Status,
+            Self::Status(..) | Self::Cbor(..) => Injected::Status,
             Self::FailStatement { .. } => Injected::FailedStatement,
             Self::FailEntry { .. } => Injected::FailedEntry,
         }
@@ -57,6 +58,7 @@ impl fmt::Debug for Fault {
             Self::KillBefore(_) => f.write_str("KillBefore"),
             Self::KillAfter(_) => f.write_str("KillAfter"),
             Self::Status(status, body) => f.debug_tuple("Status").field(status).field(body).finish(),
+            Self::Cbor(status, body) => f.debug_tuple("Cbor").field(status).field(body).finish(),
             Self::FailStatement { index, code } => {
                 f.debug_struct("FailStatement").field("index", index).field("code", code).finish()
             }
@@ -77,7 +79,6 @@ struct Rule {
     used: bool,
 }
 
-/// The rules, and the count that they refer to.
 #[derive(Default)]
 pub(super) struct Plan {
     rules: Vec<Rule>,

@@ -1,0 +1,213 @@
+//! A request's message, as it goes on to its queue.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use crate::ports::Entrance;
+use redial_core::channel::Channel;
+use redial_core::delivery_options::Class;
+use redial_core::endpoint::{EndpointHash, HashKeys};
+use redial_core::identity::{DeliveryId, Tenant};
+use redial_core::lane::Lane;
+use redial_core::message::{Inbound, Message, QueueKind, To, parse};
+use redial_core::queue::{Outgoing, Queue};
+use redial_core::route::DelaySeconds;
+use redial_core::shape::{self, Errors, ShapeError};
+use redial_core::time::Timestamp;
+
+/// A message that was accepted, and nothing done with it yet.
+#[derive(Clone, Debug)]
+pub struct Accepted {
+    message: Message,
+    entrance: Entrance,
+}
+
+/// Reads one message of `tenant`'s. It is `made` that it is known by if it carries neither an id nor an idempotency key. Errors
+/// name fields, and never a value.
+pub fn accept(
+    text: &str,
+    tenant: &Tenant,
+    made: &DeliveryId,
+    hash_keys: &HashKeys,
+    now: Timestamp,
+) -> Result<Accepted, Vec<ShapeError>> {
+    let text = with_tenant(&fit_for_a_queue(text), tenant)?;
+    let read = parse(&text, QueueKind::Ingest, made.as_str(), now).map_err(|refusal| refusal.errors)?;
+    let Inbound::Message(message, _) = read else {
+        let errors = Errors::default();
+        errors.add("", "a message", "the end of a wait");
+        return Err(errors.into_vec());
+    };
+    let entrance = entrance(&message, hash_keys);
+    Ok(Accepted { message: *message, entrance })
+}
+
+/// SQS refuses two characters that JSON allows as they are, and takes their escapes (SendMessage API reference).
+fn fit_for_a_queue(text: &str) -> Cow<'_, str> {
+    if text.contains(['\u{fffe}', '\u{ffff}']) {
+        text.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff").into()
+    } else {
+        text.into()
+    }
+}
+
+/// The text with the tenant in it. Another tenant's than the key's is an error, which does not say whose the key is.
+fn with_tenant(text: &str, tenant: &Tenant) -> Result<String, Vec<ShapeError>> {
+    // What is no object is told by the parser.
+    let Ok(fields) = shape::raw_fields(text) else { return Ok(text.to_owned()) };
+    let mut named = fields.iter().filter(|(name, _)| name == "tenant").map(|(_, value)| value).peekable();
+    if named.peek().is_none() {
+        let rest = text.trim_start().strip_prefix('{').unwrap_or_default();
+        let comma = if fields.is_empty() { "" } else { "," };
+        let tenant = Value::from(tenant.as_str());
+        return Ok(format!(r#"{{"tenant":{tenant}{comma}{rest}"#));
+    }
+    let errors = Errors::default();
+    for value in named {
+        match shape::string(value) {
+            Some(found) if found == tenant.as_str() => {}
+            Some(_) => errors.add("tenant", "the tenant of the key, or no tenant", "another string"),
+            None => errors.add("tenant", "the tenant of the key, or no tenant", shape::type_of(value)),
+        }
+    }
+    if errors.is_empty() { Ok(text.to_owned()) } else { Err(errors.into_vec()) }
+}
+
+fn entrance(message: &Message, keys: &HashKeys) -> Entrance {
+    let recipient = message.to.recipient();
+    Entrance {
+        key: message.key(),
+        fingerprint: message.fingerprint(keys),
+        // Where a stored subscription leads is known once it is loaded.
+        channel: match &message.to {
+            To::Subscription(_) => None,
+            To::WebPush(_) | To::Audience(_) => Some(Channel::WebPush),
+            To::Webhook(_) => Some(Channel::Webhook),
+        },
+        endpoint_hash: recipient.map(|recipient| keys.endpoint(recipient.endpoint())),
+        subscription: message.to.subscription().cloned(),
+        not_before: message.deliver_at,
+    }
+}
+
+impl Accepted {
+    /// Its id.
+    pub fn id(&self) -> &DeliveryId {
+        &self.message.id
+    }
+
+    /// What it delivers to whom.
+    pub fn fingerprint(&self) -> &EndpointHash {
+        &self.entrance.fingerprint
+    }
+
+    /// What the ledger is to hold of it.
+    pub fn entrance(&self) -> &Entrance {
+        &self.entrance
+    }
+
+    /// It, on its way to the queue of its lane.
+    pub fn outgoing(&self) -> Outgoing {
+        let lane = match self.message.class {
+            Class::Otp | Class::Alert => Lane::Transactional,
+            Class::Campaign => Lane::Bulk,
+        };
+        Outgoing {
+            queue: Queue::Ingest(lane),
+            body: self.message.expose_ingest_body(),
+            delay: DelaySeconds::ZERO,
+            tenant: Some(self.message.tenant.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn keys() -> HashKeys {
+        HashKeys::parse("k1:0123456789abcdef").expect("valid")
+    }
+
+    fn now() -> Timestamp {
+        Timestamp::from_secs(1_800_000_000)
+    }
+
+    fn read(text: &str) -> Result<Accepted, Vec<String>> {
+        let (tenant, made) =
+            (Tenant::parse("acme").expect("valid"), DeliveryId::parse("made").expect("valid"));
+        accept(text, &tenant, &made, &keys(), now())
+            .map_err(|errors| errors.iter().map(ToString::to_string).collect())
+    }
+
+    fn body(text: &str) -> Value {
+        serde_json::from_str(&read(text).expect("accepted").outgoing().body).expect("JSON")
+    }
+
+    #[test]
+    fn what_a_caller_may_leave_out_is_filled_in() {
+        assert_eq!(
+            body(r#" { "to": {"subscription": "s1"} }"#),
+            json!({"tenant": "acme", "to": {"subscription": "s1"}, "id": "made"})
+        );
+        let given = json!({"tenant": "acme", "id": "m1", "to": {"subscription": "s1"}, "payload": [1, 2]});
+        assert_eq!(body(&given.to_string()), given);
+        let idempotent = json!({"tenant": "acme", "idempotency_key": "k", "to": {"subscription": "s1"}});
+        assert_eq!(body(&idempotent.to_string()), idempotent);
+    }
+
+    #[test]
+    fn what_goes_to_the_queue_is_read_there_as_it_was_read_here() {
+        for text in [
+            r#"{"to": {"subscription": "s1"}, "payload": {"a" : 1.0, "b":"\u00e9"}}"#,
+            r#"{"to": {"webhook": {"url": "https://hooks.example/x"}}, "payload": "hi", "class": "campaign"}"#,
+            "{\"to\": {\"subscription\": \"s1\"}, \"payload\": \"\u{fffe}\u{ffff}\", \"idempotency_key\": \"k\"}",
+        ] {
+            let accepted = read(text).expect("accepted");
+            let Outgoing { queue, body, tenant, .. } = accepted.outgoing();
+            assert!(!body.contains(['\u{fffe}', '\u{ffff}']));
+            let read = parse(&body, QueueKind::Ingest, "another", now()).expect("a message");
+            let Inbound::Message(message, _) = read else { panic!("no message") };
+            assert_eq!((&message.id, &message.fingerprint(&keys())), (accepted.id(), accepted.fingerprint()));
+            assert_eq!(tenant.as_ref(), Some(&message.tenant));
+            let lane = if text.contains("campaign") { Lane::Bulk } else { Lane::Transactional };
+            assert_eq!(queue, Queue::Ingest(lane));
+        }
+    }
+
+    #[test]
+    fn another_tenant_is_refused_without_naming_either() {
+        let of = |tenant: &str| {
+            read(&format!(r#"{{"tenant": {tenant}, "to": {{"subscription": "s1"}}}}"#)).expect_err("refused")
+        };
+        let expected = "tenant: expected the tenant of the key, or no tenant, found";
+        assert_eq!(of(r#""other""#), [format!("{expected} another string")]);
+        assert_eq!(of("7"), [format!("{expected} an integer")]);
+        let twice = read(r#"{"tenant": "acme", "tenant": "other", "to": {"subscription": "s1"}}"#);
+        assert_eq!(twice.expect_err("refused"), [format!("{expected} another string")]);
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused_field_by_field() {
+        let refused = read(r#"{"lineage": 1, "retry_count": 2, "ttl": -1}"#).expect_err("refused");
+        let fields: Vec<_> = refused.iter().filter_map(|error| error.split(':').next()).collect();
+        assert_eq!(fields, ["to", "ttl", "lineage", "retry_count"], "{refused:?}");
+        for text in ["", "[]", "{", r#"{"release":"w60"} x"#] {
+            assert_eq!(read(text).expect_err("refused").len(), 1, "{text}");
+        }
+        assert!(read(r#"{"release":"w60-transactional-20261121T100500Z"}"#).is_err());
+    }
+
+    #[test]
+    fn what_would_not_fit_a_queue_is_refused() {
+        // Bytes that the payload's own limit does not count.
+        let padded =
+            |n: usize| format!(r#"{{"to":{{"subscription":"s1"}},"payload":"{}"}}"#, "\\u0041".repeat(n));
+        assert!(read(&padded(170_000)).is_ok());
+        let refused = read(&padded(175_000)).expect_err("too long");
+        assert!(refused[0].contains("at most 1046528 bytes"), "{refused:?}");
+    }
+}
