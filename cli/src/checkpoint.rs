@@ -1,7 +1,7 @@
-//! Where a long work stands, in a file: written after every batch that is done, removed at the end.
+//! The progress of a long command, in a file: written after every batch, removed at the end.
 //!
-//! It names the work that it belongs to, so that it is not taken for another's. There is always a whole one: a crash leaves the
-//! one before, and the batch after it is done once more, which whoever keeps a checkpoint must be able to bear.
+//! The file names the work that it belongs to, so that another command does not use it. It is replaced as a whole: a crash leaves the
+//! file of the batch before, and the batch after it is done again, which the commands that use this must allow.
 
 use std::{
     env, fs,
@@ -14,16 +14,15 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::failure::Failure;
 
-/// Which work a checkpoint belongs to.
+/// The work that a checkpoint belongs to.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Identity {
-    /// The stack, by the address of its retry queue.
+    /// The URL of the stack's retry queue.
     pub(crate) stack: String,
-    /// The options that say what is done and how, as they were given.
+    /// The options that define the work, as they were given.
     pub(crate) options: String,
 }
 
-/// A checkpoint cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("the checkpoint {} cannot be {what}", path.display())]
 pub(crate) struct CheckpointError {
@@ -33,18 +32,15 @@ pub(crate) struct CheckpointError {
     source: io::Error,
 }
 
-/// Where some kind of work stands.
 pub(crate) trait Resumable: Serialize + DeserializeOwned {
-    /// What the work is called, with its article: `a replay`.
+    /// With its article: `a replay`.
     const A_WORK: &'static str;
 
-    /// Which work it belongs to.
     fn of(&self) -> &Identity;
 
-    /// Whether this version wrote it.
     fn is_sound(&self) -> bool;
 
-    /// Reads a file; `None` if there is none.
+    /// `None` if there is no file.
     fn read(path: &Path) -> Result<Option<Self>, CheckpointError> {
         let error = |source| CheckpointError { path: path.to_owned(), what: "read", source };
         let text = match fs::read_to_string(path) {
@@ -52,14 +48,14 @@ pub(crate) trait Resumable: Serialize + DeserializeOwned {
             text => text.map_err(error)?,
         };
         let read: Option<Self> = serde_json::from_str(&text).ok();
-        let strange = || {
-            let words = format!("it is no checkpoint of {}", Self::A_WORK);
+        let invalid = || {
+            let words = format!("it is not a checkpoint of {}", Self::A_WORK);
             error(io::Error::new(io::ErrorKind::InvalidData, words))
         };
-        read.filter(Self::is_sound).map(Some).ok_or_else(strange)
+        read.filter(Self::is_sound).map(Some).ok_or_else(invalid)
     }
 
-    /// Writes it in place of what was there: there is always a whole one.
+    /// Replaces the file as a whole.
     fn write(&self, path: &Path) -> Result<(), CheckpointError> {
         let write = || {
             let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -72,7 +68,6 @@ pub(crate) trait Resumable: Serialize + DeserializeOwned {
         write().map_err(|source| CheckpointError { path: path.to_owned(), what: "written", source })
     }
 
-    /// Removes the file of a work that is over.
     fn remove(path: &Path) -> Result<(), CheckpointError> {
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -82,37 +77,43 @@ pub(crate) trait Resumable: Serialize + DeserializeOwned {
         }
     }
 
-    /// Refuses one of another work.
-    fn is_of(&self, identity: &Identity, path: &Path) -> Result<(), Failure> {
+    /// Fails if the checkpoint belongs to other work.
+    fn check(&self, identity: &Identity, path: &Path) -> Result<(), Failure> {
         if self.of() == identity {
             return Ok(());
         }
         let Identity { stack, options } = self.of();
         let another = Self::A_WORK.replacen("a ", "another ", 1).replacen("an ", "another ", 1);
         Err(Failure::input(format!(
-            "{} is of {another}: of {stack} with {options}. Finish that one, or name another file",
+            "{} belongs to {another}: of {stack} with {options}. Finish that one, or name another file",
             path.display()
         )))
     }
 }
 
-/// Where a work of that identity keeps its checkpoint: in the folder of its kind in the user's state directory, under the
-/// stack's name and a digest of what tells it from others.
-pub(crate) fn default_path(kind: &str, stack: &str, of: &Identity) -> Result<PathBuf, Failure> {
+/// The file that was given, or one in the user's state directory, named after the stack and a digest of the identity.
+pub(crate) fn path(
+    file: Option<&Path>,
+    kind: &str,
+    stack: &str,
+    identity: &Identity,
+) -> Result<PathBuf, Failure> {
+    if let Some(file) = file {
+        return Ok(file.to_owned());
+    }
     let given = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = given("XDG_STATE_HOME").or_else(|| given("HOME").map(|home| home.join(".local/state")));
     let Some(state) = state else {
-        return Err(Failure::input("neither XDG_STATE_HOME nor HOME names a folder: give --checkpoint FILE"));
+        return Err(Failure::input("neither XDG_STATE_HOME nor HOME is set: pass --checkpoint FILE"));
     };
-    let text = format!("{}\n{}", of.stack, of.options);
+    let text = format!("{}\n{}", identity.stack, identity.options);
     let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
     let name = format!("{stack}-{}.json", URL_SAFE_NO_PAD.encode(&digest.as_ref()[..9]));
     Ok(state.join("redial").join(kind).join(name))
 }
 
-/// What is said of a work that ends before its end.
-pub(crate) fn goes_on(what: &str, path: &Path) -> String {
-    format!("{what}: the same command goes on from here ({})", path.display())
+pub(crate) fn resume_hint(ended: &str, path: &Path) -> String {
+    format!("{ended}: run the same command to continue ({})", path.display())
 }
 
 #[cfg(test)]
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn it_reads_back_and_is_replaced_whole() {
+    fn it_reads_back_and_is_replaced_as_a_whole() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("a/b.json");
         assert_eq!(Digging::read(&path).expect("nothing there"), None);
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn another_file_is_not_taken_for_one() {
+    fn another_file_is_refused() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("b.json");
         fs::write(&path, "{}").expect("writable");
@@ -170,16 +171,16 @@ mod tests {
     }
 
     #[test]
-    fn one_of_another_work_is_refused_by_name() {
+    fn a_checkpoint_of_other_work_is_refused() {
         let path = Path::new("a.json");
-        assert!(digging(1).is_of(&identity("--deep"), path).is_ok());
-        let Err(Failure::Input(lines)) = digging(1).is_of(&identity("--wide"), path) else {
+        assert!(digging(1).check(&identity("--deep"), path).is_ok());
+        let Err(Failure::Input(lines)) = digging(1).check(&identity("--wide"), path) else {
             panic!("refused")
         };
         assert_eq!(
             lines,
             [
-                "a.json is of another digging: of https://q.example/retry with --deep. Finish that one, or name another file"
+                "a.json belongs to another digging: of https://q.example/retry with --deep. Finish that one, or name another file"
             ]
         );
     }

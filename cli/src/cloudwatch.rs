@@ -13,7 +13,7 @@ use aws_sdk_cloudwatch::{
 };
 use redial_core::time::Timestamp;
 
-use crate::asked::{Trouble, asked};
+use crate::aws_error::{AwsError, classified};
 
 /// The most alarms of one response (API reference).
 const ALARMS_AT_ONCE: usize = 100;
@@ -60,7 +60,7 @@ impl From<CompositeAlarm> for Alarm {
 }
 
 /// Those of these names that exist.
-pub(crate) async fn alarms(sdk: &SdkConfig, names: &[String]) -> Result<Vec<Alarm>, Trouble> {
+pub(crate) async fn alarms(sdk: &SdkConfig, names: &[String]) -> Result<Vec<Alarm>, AwsError> {
     let client = Client::new(sdk);
     let mut alarms = Vec::new();
     for names in names.chunks(ALARMS_AT_ONCE) {
@@ -72,7 +72,7 @@ pub(crate) async fn alarms(sdk: &SdkConfig, names: &[String]) -> Result<Vec<Alar
             .max_records(ALARMS_AT_ONCE as i32)
             .send()
             .await;
-        let described = asked("cloudwatch:DescribeAlarms", described)?;
+        let described = classified("cloudwatch:DescribeAlarms", described)?;
         alarms.extend(described.metric_alarms.into_iter().flatten().map(Alarm::from));
         alarms.extend(described.composite_alarms.into_iter().flatten().map(Alarm::from));
     }
@@ -122,7 +122,7 @@ pub(crate) async fn metrics(
     queries: &[Query],
     within: Duration,
     now: Timestamp,
-) -> Result<Vec<Points>, Trouble> {
+) -> Result<Vec<Points>, AwsError> {
     let client = Client::new(sdk);
     let mut points = vec![Points::default(); queries.len()];
     for (queries, points) in queries.chunks(METRICS_AT_ONCE).zip(points.chunks_mut(METRICS_AT_ONCE)) {
@@ -135,7 +135,7 @@ pub(crate) async fn metrics(
             .into_paginator()
             .send();
         while let Some(page) = pages.next().await {
-            let page = asked("cloudwatch:GetMetricData", page)?;
+            let page = classified("cloudwatch:GetMetricData", page)?;
             for result in page.metric_data_results() {
                 if let Some(points) = index(result).and_then(|index| points.get_mut(index)) {
                     points.add(result);

@@ -1,28 +1,39 @@
 //! Redial's command line, as a library: tests bring up the same local stack that a user does.
 //!
-//! Without its default features it is the operator's console alone: `local` brings `redial local`, `redial demo` and talking to
-//! local stacks by name, `simulate` brings `redial simulate` and `redial policy plot`.
+//! Without its default features it is the operator's console alone: `local` brings `redial local`, `redial demo` and local
+//! stacks by name, `simulate` brings `redial simulate` and `redial policy plot`.
+//!
+//! Each noun of the command line has a folder of its name, with its arguments, what they do and what is printed; `commands`
+//! lists them.
 
-mod agreement;
-mod asked;
-mod aws_words;
+#[macro_use]
+mod arguments;
+
+mod api_keys;
+mod audience;
+mod aws_error;
+mod breakers;
 mod checkpoint;
 mod cloudwatch;
 pub mod commands;
+mod confirm;
 pub mod cost;
 mod dead_letters;
 mod doctor;
-mod import;
+mod hash_key;
 mod interrupt;
-mod origins;
-mod pace;
+mod limits;
 mod policy;
+mod rate_limiter;
 mod rotation;
 mod send;
+mod stack;
 mod status;
+mod subscriptions;
 mod tail;
-mod target;
+mod vapid;
+mod webhooks;
 
-pub(crate) use redial_console::{failure, input, span, table, terminal};
+pub(crate) use redial_console::{duration, failure, input, table, terminal};
 #[cfg(feature = "local")]
 pub use redial_local_stack::{self as local, browser_demo};

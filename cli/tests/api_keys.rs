@@ -138,7 +138,7 @@ async fn keys_are_made_listed_and_revoked_and_no_secret_is_stored() {
 
     // Revoked: by its id, and once more by itself.
     let asked = world.redial(&["api-keys", "revoke", key.id().as_str()]);
-    assert_eq!(asked.status.code(), Some(2), "nobody can be asked");
+    assert_eq!(asked.status.code(), Some(2), "not a terminal");
     assert!(
         world.worker().find(key.id()).await.expect("it answers").expect("stored").admits(&key, System.now())
     );
@@ -147,7 +147,7 @@ async fn keys_are_made_listed_and_revoked_and_no_secret_is_stored() {
     let found = world.worker().find(key.id()).await.expect("it answers").expect("it stays");
     assert_eq!(found.grant_to(&key, System.now()), None);
     let again = stdout(&world.redial(&["api-keys", "revoke", text, "--yes"]));
-    assert!(again.contains("was revoked before") && !again.contains(text), "{again}");
+    assert!(again.contains("was already revoked") && !again.contains(text), "{again}");
     let answer = world.answer(&["api-keys", "revoke", right.as_str(), "--yes"]);
     assert_eq!((&answer["state"], &answer["kind"]), (&json!("revoked"), &json!("iam")));
     let found = world.worker().find_iam(&session).await.expect("it answers").expect("it stays");

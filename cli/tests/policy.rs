@@ -147,7 +147,7 @@ fn a_picture_is_written_as_svg_and_as_nothing_else() {
 fn what_holds_for_a_message_is_explained_without_a_stack_too() {
     let message = r#"{"tenant":"acme","to":{"subscription":"s1"},"class":"otp"}"#;
     let told = stdout(&run(&["policy", "explain", "-", "--offline"], message));
-    assert!(told.contains("holds -> class otp"), "{told}");
+    assert!(told.contains("applies -> class otp"), "{told}");
     let with_retry = r#"{"tenant":"acme","to":{"subscription":"s1"},"retry":{"max_retries":1}}"#;
     let line = stdout(&run(&["policy", "explain", "-", "--offline", "--json"], with_retry));
     let told: Value = serde_json::from_str(&line).expect("JSON");

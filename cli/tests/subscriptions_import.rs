@@ -195,7 +195,7 @@ async fn imported(world: &World) {
     let second = world.redial(&[&arguments[..], &kept].concat());
     let (told, said) = (text(&second.stdout), text(&second.stderr));
     assert_eq!(second.status.code(), Some(1), "{said}");
-    assert!(said.contains("goes on with the import that began"), "{said}");
+    assert!(said.contains("continuing the import that began"), "{said}");
     let told: Value = serde_json::from_str(&told).expect("JSON");
     let number = |name: &str| told[name].as_u64().expect("a number");
     assert_eq!((number("new") + number("renewed"), number("refused")), (1_998, 2), "{told}");

@@ -1,37 +1,23 @@
-//! The subcommands: one file each, none with more in it than arguments and output.
+//! The command line: the list of its subcommands.
 //!
-//! Results go to standard output, progress and errors to standard error. The exit status is 0; 1 where something failed or
-//! is not there; 2 where what was given cannot be used, and then nothing was done.
+//! Results go to standard output, progress and errors to standard error.
 
-mod api_keys;
-mod audience;
-mod breakers;
-mod completions;
-mod dead_letters;
-mod hash_key;
-pub(crate) mod ids;
-mod limits;
-mod openapi;
-mod origin;
-mod policy;
-mod schema;
-mod send;
-mod subscriptions;
-mod vapid;
-mod webhooks;
+mod published;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 #[cfg(feature = "local")]
 use crate::local;
-use crate::span;
-use crate::{cost, doctor, status, tail};
+use crate::{
+    api_keys, audience, breakers, cost, dead_letters, doctor, hash_key, limits, policy, send, status,
+    subscriptions, tail, vapid, webhooks,
+};
 
 /// Redial delivers web push and webhooks from your own AWS account; this is its command line.
 ///
-/// Commands that work on a stack take the local one that is up, unless --stack names one that is deployed to AWS.
+/// Commands that need a stack use the local one that is up, unless --stack names one that is deployed to AWS.
 #[derive(Debug, Parser)]
 #[command(
     name = "redial",
@@ -44,14 +30,13 @@ Examples:
   redial send message.json
   redial status order-17 --tenant acme --wait 60
 
-Exit status: 0 done, 1 failed or not there, 2 what was given cannot be used."
+Exit status: 0 done, 1 failed or not found, 2 invalid input, nothing was done."
 )]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
 }
 
-/// What each command is for stands with its arguments.
 #[derive(Debug, Subcommand)]
 enum Command {
     #[cfg(feature = "local")]
@@ -87,13 +72,12 @@ enum Command {
     #[command(subcommand)]
     HashKey(hash_key::HashKey),
     Cost(cost::Cost),
-    Schema(schema::Schema),
-    Openapi(openapi::Openapi),
-    Completions(completions::Completions),
+    Schema(published::Schema),
+    Openapi(published::Openapi),
+    Completions(published::Completions),
 }
 
 impl Cli {
-    /// Runs the command.
     pub async fn run(self) -> ExitCode {
         let done = match self.command {
             #[cfg(feature = "local")]
@@ -119,7 +103,7 @@ impl Cli {
             Command::Cost(command) => command.run(),
             Command::Schema(command) => command.run(),
             Command::Openapi(command) => command.run(),
-            Command::Completions(command) => command.run(),
+            Command::Completions(command) => command.run(Self::command()),
         };
         done.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
     }

@@ -1,28 +1,27 @@
-//! Which letters: what the options of a command say, with their times resolved once.
+//! The dead letters that a command is about, with times resolved once.
 
 use redial_adapters::dead_letters_dynamo::{Described, Position, Scope};
 use redial_core::{
     channel::Channel, endpoint::EndpointHash, identity::DeliveryId, reason::Reason, time::Timestamp,
 };
 
-/// Letters that are all of this. What is `None` is not asked for.
+/// All conditions must hold; `None` is no condition.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Filter {
-    /// Whose; `_unknown` for bodies without one.
-    pub(crate) tenant: Option<String>,
-    pub(crate) reason: Option<Reason>,
-    pub(crate) channel: Option<Channel>,
-    pub(crate) endpoint_hash: Option<EndpointHash>,
-    pub(crate) id: Option<DeliveryId>,
-    /// Given up from then on.
-    pub(crate) since: Timestamp,
-    /// Given up before then.
-    pub(crate) until: Timestamp,
+pub(super) struct Filter {
+    /// `_unknown` for bodies without a tenant.
+    pub(super) tenant: Option<String>,
+    pub(super) reason: Option<Reason>,
+    pub(super) channel: Option<Channel>,
+    pub(super) endpoint_hash: Option<EndpointHash>,
+    pub(super) id: Option<DeliveryId>,
+    /// Failed at or after.
+    pub(super) since: Timestamp,
+    /// Failed before.
+    pub(super) until: Timestamp,
 }
 
 impl Filter {
-    /// Whether a letter is one of these.
-    pub(crate) fn matches(&self, described: &Described) -> bool {
+    pub(super) fn matches(&self, described: &Described) -> bool {
         let reference = &described.reference;
         let at = Timestamp::from_ms(reference.at);
         let is = |wanted: Option<&str>, value: &str| wanted.is_none_or(|wanted| wanted == value);
@@ -38,39 +37,16 @@ impl Filter {
             && at < self.until
     }
 
-    /// What of it the index knows.
+    /// The part that the index can search by.
     pub(super) fn scope(&self, after: Option<Position>) -> Scope {
         Scope { tenant: self.tenant.clone(), since: self.since, until: self.until, after }
     }
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use redial_core::dead_letter::{Kind, Reference};
-
+mod tests {
     use super::*;
-
-    pub(in crate::dead_letters) fn described() -> Described {
-        let reference = Reference {
-            v: Reference::VERSION,
-            kind: Kind::Failed,
-            tenant: "acme".to_owned(),
-            id: "d1".to_owned(),
-            letter: "lineage-0".to_owned(),
-            lineage: 0,
-            channel: "web_push".to_owned(),
-            subscription: None,
-            endpoint_hash: None,
-            reason: "retries_exhausted".to_owned(),
-            detail: None,
-            status: Some(503),
-            attempts: 6,
-            first_sent: 900_000,
-            at: 1_000_000,
-            retention_days: 14,
-        };
-        Described { reference, replayed_at: None, kept_until: None }
-    }
+    use crate::dead_letters::described_tests::described;
 
     fn all() -> Filter {
         Filter {
@@ -85,7 +61,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_letter_must_be_all_that_is_asked_for() {
+    fn all_conditions_must_hold() {
         assert!(all().matches(&described()));
         let (acme, bolt) = (Some("acme".to_owned()), Some("bolt".to_owned()));
         let reason = Some(Reason::RetriesExhausted);

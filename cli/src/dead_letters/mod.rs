@@ -1,44 +1,37 @@
-//! Dead letters for an operator: found by what they are, sent again, removed.
+//! `redial dead-letters`: messages that failed for good, found by what they are, sent again, removed.
 //!
 //! ```text
-//! filter ─► letters (index, newest first) ─► resend (what of a letter may go, and how) ─► replay (paced, resumable) ─► queue
-//!                                        └─► purge
+//! which (options) ─► filter ─► matching (index, newest first) ─► list, show, purge
+//!                                                            └─► replay
 //! ```
-//!
-//! | file | concept |
-//! |---|---|
-//! | `filter` | which letters |
-//! | `letters` | those letters, one by one, without reading all of them first |
-//! | `resend` | from a stored body to the message that goes out, or why none does |
-//! | `replay` | sends them at a rate, and goes on where it was interrupted |
-//! | `checkpoint` | the file that says where that was |
-//! | `purge` | removes them |
-//! | `tally` | counts by tenant and reason |
-//! | `table` | letters and counts below each other |
 
-mod checkpoint;
+#[cfg(test)]
+mod described_tests;
 mod filter;
-mod letters;
+mod list;
+mod matching;
 mod purge;
 mod replay;
-mod resend;
-mod table;
+mod show;
+mod shown;
 mod tally;
+mod which;
 
-use redial_adapters::dead_letters_dynamo::DynamoDeadLetters;
-
-pub(crate) use checkpoint::Checkpoint;
-pub(crate) use filter::Filter;
-pub(crate) use letters::{Letters, count};
-pub(crate) use purge::purge;
-pub(crate) use replay::{Ended, Outcome, Plan, Queues, preview, replay};
-pub(crate) use resend::{Permissions, Skip};
-pub(crate) use table::{counts, json_of, row, table};
-pub(crate) use tally::Tally;
-
-use crate::target::Target;
-
-/// The store of a stack.
-pub(crate) fn store(target: &Target) -> DynamoDeadLetters {
-    DynamoDeadLetters::new(aws_sdk_dynamodb::Client::new(&target.sdk), target.tables.dead_letters.clone())
+subcommands! {
+    /// Lists, shows, resends or removes messages that failed for good
+    ///
+    /// A message that fails for good leaves a dead letter: a description, kept for the days that its retry policy sets (14), and
+    /// its body, kept until its TTL ends. infra/docs/dead-letters.md says what each command reads and what that costs.
+    #[command(after_help = "\
+Examples:
+  redial dead-letters list --since 2h
+  redial dead-letters show order-17 --tenant acme
+  redial dead-letters replay --tenant acme --reason retries_exhausted --dry-run
+  redial dead-letters purge --tenant acme --reason malformed")]
+    DeadLetters {
+        List(list::List),
+        Show(show::Show),
+        Replay(replay::Replay),
+        Purge(purge::Purge),
+    }
 }

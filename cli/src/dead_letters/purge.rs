@@ -1,30 +1,100 @@
-//! Removes letters, bodies and descriptions both.
-
+use clap::Args;
 use indicatif::ProgressBar;
-use redial_adapters::dead_letters_dynamo::DynamoDeadLetters;
-use redial_engine::ports::PortError;
+use redial_adapters::{dead_letters_dynamo::DynamoDeadLetters, system::System};
+use redial_engine::ports::{Clock as _, PortError};
+use serde_json::json;
 
-use super::{Filter, Letters, Tally, letters::LARGE_PAGE};
+use super::{
+    filter::Filter,
+    matching::{LARGE_PAGE, Matching, count},
+    tally::{Tally, counts},
+    which::Which,
+};
+use crate::{
+    confirm::Confirm,
+    failure::Failure,
+    stack::OnStack,
+    terminal::{bar, say},
+};
 
-/// How many letters are removed together.
-const TOGETHER: usize = 25;
+/// Dead letters that are removed together.
+const BATCH: usize = 25;
 
-/// Removes these letters, and counts in `removed` as it goes: what was removed before an error is known.
-pub(crate) async fn purge(
+/// Removes dead letters, descriptions and bodies, for good
+///
+/// The command shows their number by tenant and reason, and asks for confirmation. Dead letters that arrive after that are not
+/// removed. Any answer but yes removes nothing, with exit status 1. Without a terminal it requires --yes, else the exit status
+/// is 2.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  redial dead-letters purge --tenant acme --reason malformed
+  redial dead-letters purge --since 7d --until 1d --reason payload_too_large --yes")]
+pub(crate) struct Purge {
+    #[command(flatten)]
+    which: Which,
+    /// Every dead letter of the last 14 days
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    confirm: Confirm,
+    #[command(flatten)]
+    on: OnStack,
+}
+
+impl Purge {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        self.which.require_selection(self.all)?;
+        let now = System.now();
+        let filter = self.which.filter(now, now)?;
+        self.confirm.is_possible("remove them")?;
+        let target = self.on.target().await?;
+        let store = target.dead_letters();
+        let found = count(&store, &filter).await?;
+        if found.total() == 0 {
+            say("no dead letters match");
+            return self.print(&found);
+        }
+        counts(&found, None).iter().for_each(|line| say(line));
+        let number = dead_letters(found.total());
+        let question = format!("Remove {number} from {}, with their bodies?", target.name);
+        self.confirm.ask(&question, "nothing was removed")?;
+        let bar = bar(found.total(), "removing");
+        let mut removed = Tally::default();
+        let done = purge(&store, &filter, &mut removed, &bar).await;
+        bar.finish_and_clear();
+        self.print(&removed)?;
+        Ok(done?)
+    }
+
+    fn print(&self, removed: &Tally) -> Result<(), Failure> {
+        let total = removed.total();
+        let json = || json!({"removed": total, "removed_by_tenant": removed.to_json()});
+        let line = (total > 0).then(|| format!("{} removed", dead_letters(total)));
+        self.on.print(json, || line.into_iter().collect())
+    }
+}
+
+/// Counts in `removed` as it goes: what was removed before an error is reported too.
+async fn purge(
     store: &DynamoDeadLetters,
     filter: &Filter,
     removed: &mut Tally,
     bar: &ProgressBar,
 ) -> Result<(), PortError> {
-    let mut letters = Letters::open(store, filter, None, LARGE_PAGE).await?;
+    let mut matching = Matching::open(store, filter, None, LARGE_PAGE).await?;
     loop {
-        let some = letters.some(TOGETHER).await?;
-        if some.is_empty() {
+        let batch = matching.next_batch(BATCH).await?;
+        if batch.is_empty() {
             return Ok(());
         }
-        let keys: Vec<_> = some.iter().map(|it| it.reference.letter_key()).collect();
+        let keys: Vec<_> = batch.iter().map(|described| described.reference.letter_key()).collect();
         store.remove(&keys).await?;
-        some.iter().for_each(|it| removed.add(&it.reference));
-        bar.inc(some.len() as u64);
+        batch.iter().for_each(|described| removed.add(&described.reference));
+        bar.inc(batch.len() as u64);
     }
+}
+
+fn dead_letters(number: u64) -> String {
+    if number == 1 { "1 dead letter".to_owned() } else { format!("{number} dead letters") }
 }

@@ -6,7 +6,7 @@ use aws_sdk_cloudformation::types::{ResourceStatus, StackResourceSummary};
 
 use super::{report::Report, stack::Stack};
 use crate::{
-    asked::{Trouble, asked},
+    aws_error::{AwsError, classified},
     cloudwatch::{self, Alarm},
 };
 
@@ -27,12 +27,12 @@ pub(super) async fn check(stack: &Stack, report: &mut Report) {
 }
 
 /// The alarms by their names in the template, with their names in CloudWatch.
-async fn deployed(stack: &Stack) -> Result<Vec<(String, String)>, Trouble> {
+async fn deployed(stack: &Stack) -> Result<Vec<(String, String)>, AwsError> {
     stack.outputs.as_ref().map_err(Clone::clone)?;
     let client = aws_sdk_cloudformation::Client::new(&stack.target.sdk);
     let listed = client.list_stack_resources().stack_name(&stack.name).into_paginator().items().send();
     let listed = listed.collect::<Result<Vec<StackResourceSummary>, _>>().await;
-    let resources = asked("cloudformation:ListStackResources", listed)?;
+    let resources = classified("cloudformation:ListStackResources", listed)?;
     let is_alarm = |it: &StackResourceSummary| {
         use ResourceStatus::{DeleteComplete, DeleteSkipped};
         matches!(it.resource_type(), Some("AWS::CloudWatch::Alarm" | "AWS::CloudWatch::CompositeAlarm"))

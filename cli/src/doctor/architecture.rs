@@ -16,7 +16,7 @@ use super::{
     report::Report,
     stack::{Function, Stack},
 };
-use crate::asked::Trouble;
+use crate::aws_error::AwsError;
 
 /// Lambda logs this if the kernel refuses the program.
 const WRONG_FORMAT: &str = "exec format error";
@@ -51,7 +51,7 @@ async fn last_error(
     stack: &Stack,
     function: &Function,
     now: Timestamp,
-) -> Result<Option<(Timestamp, String)>, Trouble> {
+) -> Result<Option<(Timestamp, String)>, AwsError> {
     let changed = function.configuration.last_modified().and_then(changed_at);
     let since = changed.unwrap_or_else(|| now.minus(DAY));
     for text in [WRONG_FORMAT, NO_PROGRAM] {

@@ -7,7 +7,7 @@ use aws_sdk_lambda::Client;
 use futures_util::join;
 
 use super::{mappings::mappings, report::Report, stack::Stack};
-use crate::asked::{Trouble, asked};
+use crate::aws_error::{AwsError, classified};
 
 const RAISE_THE_QUOTA: &str = "ask AWS for a higher quota (Service Quotas, AWS Lambda, concurrent executions: L-B99A9384), or \
                                deploy with lower IngestConcurrency, RetryConcurrency, BulkConcurrency and RetryBulkConcurrency; \
@@ -56,16 +56,16 @@ pub(super) async fn check(stack: &Stack, report: &mut Report) {
     }
 }
 
-async fn account(client: &Client) -> Result<Account, Trouble> {
-    let settings = asked("lambda:GetAccountSettings", client.get_account_settings().send().await)?;
-    let limit = settings.account_limit.ok_or(Trouble::Absent)?;
+async fn account(client: &Client) -> Result<Account, AwsError> {
+    let settings = classified("lambda:GetAccountSettings", client.get_account_settings().send().await)?;
+    let limit = settings.account_limit.ok_or(AwsError::Absent)?;
     let all = limit.concurrent_executions;
     Ok(Account { all, unreserved: limit.unreserved_concurrent_executions.unwrap_or(all) })
 }
 
-async fn share(client: &Client, name: &'static str, deployed_as: &str) -> Result<Share, Trouble> {
+async fn share(client: &Client, name: &'static str, deployed_as: &str) -> Result<Share, AwsError> {
     let reserved = client.get_function_concurrency().function_name(deployed_as).send().await;
-    let reserved = asked("lambda:GetFunctionConcurrency", reserved)?.reserved_concurrent_executions;
+    let reserved = classified("lambda:GetFunctionConcurrency", reserved)?.reserved_concurrent_executions;
     let mappings = mappings(client, deployed_as).await?;
     let maximum = |scaling: &aws_sdk_lambda::types::ScalingConfig| scaling.maximum_concurrency();
     let maxima = mappings.iter().map(|mapping| mapping.scaling_config().and_then(maximum)).collect();

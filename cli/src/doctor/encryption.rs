@@ -19,7 +19,7 @@ use super::{
     report::Report,
     stack::{Outputs, Stack, output},
 };
-use crate::asked::{Trouble, asked};
+use crate::aws_error::{AwsError, classified};
 
 /// AWS's own keys: every caller of the service may use them.
 const OF_AWS: &str = "alias/aws/";
@@ -38,7 +38,7 @@ const SECRETS: [(&str, &str); 4] = [
 ];
 
 /// What is encrypted, and its key unless that is AWS's own.
-type Encrypted = (String, Result<Option<String>, Trouble>);
+type Encrypted = (String, Result<Option<String>, AwsError>);
 
 pub(super) async fn check(stack: &Stack, report: &mut Report) {
     let Some(outputs) = stack.outputs_for(report) else { return };
@@ -84,7 +84,7 @@ async fn queues(stack: &Stack, outputs: &Outputs) -> Vec<Encrypted> {
     let of_url = async |url: &str| {
         let name = QueueAttributeName::KmsMasterKeyId;
         let read = client.get_queue_attributes().queue_url(url).attribute_names(name.clone()).send().await;
-        let attributes = asked("sqs:GetQueueAttributes", read)?.attributes.unwrap_or_default();
+        let attributes = classified("sqs:GetQueueAttributes", read)?.attributes.unwrap_or_default();
         Ok(attributes.get(&name).cloned().and_then(own))
     };
     let mut encrypted = join_all(QUEUES.map(async |queue| {
@@ -98,7 +98,7 @@ async fn queues(stack: &Stack, outputs: &Outputs) -> Vec<Encrypted> {
     let events = stack.dispatch.as_ref().ok().and_then(|dispatch| dispatch.variable("EVENTS_QUEUE_ARN"));
     if let Some((account, name)) = events.and_then(|arn| arn.rsplit(':').nth(1).zip(arn.rsplit(':').next())) {
         let found = client.get_queue_url().queue_name(name).queue_owner_aws_account_id(account).send().await;
-        let key = match asked("sqs:GetQueueUrl", found) {
+        let key = match classified("sqs:GetQueueUrl", found) {
             Ok(found) => of_url(found.queue_url().unwrap_or_default()).await,
             Err(trouble) => Err(trouble),
         };
@@ -113,8 +113,8 @@ async fn secrets(stack: &Stack) -> Vec<Encrypted> {
     let named = SECRETS.iter().filter_map(|(variable, what)| Some((what, dispatch.variable(variable)?)));
     let keys = named.map(async |(what, id)| {
         let described = client.describe_secret().secret_id(id).send().await;
-        let key =
-            asked("secretsmanager:DescribeSecret", described).map(|secret| secret.kms_key_id.and_then(own));
+        let key = classified("secretsmanager:DescribeSecret", described)
+            .map(|secret| secret.kms_key_id.and_then(own));
         ((*what).to_owned(), key)
     });
     join_all(keys).await

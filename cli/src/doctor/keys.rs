@@ -18,7 +18,7 @@ use super::{
     report::Report,
     stack::{Function, Stack},
 };
-use crate::asked::{Trouble, asked};
+use crate::aws_error::{AwsError, classified};
 
 /// The most stored subscriptions of a sample.
 const SAMPLE: i32 = 1_000;
@@ -98,13 +98,13 @@ async fn secret(
     client: &aws_sdk_secretsmanager::Client,
     dispatch: &Function,
     key: &Key,
-) -> Result<Option<Secret>, Trouble> {
+) -> Result<Option<Secret>, AwsError> {
     if let Some(text) = dispatch.variable(key.value) {
         return Ok(Some(Secret::new(text.to_owned())));
     }
     let Some(id) = dispatch.variable(key.secret) else { return Ok(None) };
     let value = client.get_secret_value().secret_id(id).send().await;
-    let value = asked("secretsmanager:GetSecretValue", value)?;
+    let value = classified("secretsmanager:GetSecretValue", value)?;
     let binary = |bytes: aws_sdk_secretsmanager::primitives::Blob| String::from_utf8(bytes.into_inner()).ok();
     let text = value.secret_string.or_else(|| value.secret_binary.and_then(binary));
     // Bytes that are no text are no key.
@@ -114,12 +114,12 @@ async fn secret(
 fn parsed<K, E: std::fmt::Display>(
     key: &Key,
     dispatch: &Function,
-    secret: Result<Option<Secret>, Trouble>,
+    secret: Result<Option<Secret>, AwsError>,
     parse: impl Fn(&str) -> Result<K, E>,
     report: &mut Report,
 ) -> Option<K> {
     let (name, id) = (key.name, dispatch.variable(key.secret).unwrap_or(key.value));
-    if secret.as_ref().is_err_and(|error| *error == Trouble::Absent) {
+    if secret.as_ref().is_err_and(|error| *error == AwsError::Absent) {
         report.fault(
             format!("the secret with the {name} does not exist, or is being deleted: {id}"),
             "restore it (aws secretsmanager restore-secret), or name another one in the template's parameters",
@@ -148,7 +148,7 @@ struct Sample {
 }
 
 /// One page of the table: a mebibyte at most, about 130 read units.
-async fn sample(stack: &Stack) -> Result<Sample, Trouble> {
+async fn sample(stack: &Stack) -> Result<Sample, AwsError> {
     let scanned = aws_sdk_dynamodb::Client::new(&stack.target.sdk)
         .scan()
         .table_name(&stack.target.tables.subscriptions)
@@ -159,8 +159,8 @@ async fn sample(stack: &Stack) -> Result<Sample, Trouble> {
         .send()
         .await;
     // The check of the tables reports that the table does not exist.
-    let items = match asked("dynamodb:Scan", scanned) {
-        Err(Trouble::Absent) => Vec::new(),
+    let items = match classified("dynamodb:Scan", scanned) {
+        Err(AwsError::Absent) => Vec::new(),
         scanned => scanned?.items.unwrap_or_default(),
     };
     let text = |value: &AttributeValue| value.as_s().ok().cloned();
@@ -208,7 +208,7 @@ mod tests {
         let found = found(|report| {
             let invalid = Ok(Some(Secret::new("s3cret rubbish".to_owned())));
             assert!(parsed(&VAPID, &dispatch, invalid, VapidKeys::parse, report).is_none());
-            parsed(&WEBHOOKS, &dispatch, Err(Trouble::Absent), WebhookKeys::parse, report);
+            parsed(&WEBHOOKS, &dispatch, Err(AwsError::Absent), WebhookKeys::parse, report);
         });
         let [invalid, absent] = &found[..] else { panic!("{found:?}") };
         assert!(invalid.starts_with("fault: the VAPID key is not valid") && !invalid.contains("s3cret"));

@@ -4,7 +4,7 @@ use redial_core::time::Timestamp;
 
 use super::stack::{Function, Stack};
 use crate::{
-    asked::{Trouble, asked},
+    aws_error::{AwsError, classified},
     tail::group,
 };
 
@@ -24,7 +24,7 @@ pub(super) async fn lines(
     function: &Function,
     pattern: &str,
     since: Timestamp,
-) -> Result<Lines, Trouble> {
+) -> Result<Lines, AwsError> {
     let client = aws_sdk_cloudwatchlogs::Client::new(&stack.target.sdk);
     let group = group(&function.configuration, &function.deployed_as);
     let (mut lines, mut token) = (Vec::new(), None);
@@ -37,9 +37,9 @@ pub(super) async fn lines(
             .set_next_token(token)
             .send()
             .await;
-        let page = match asked("logs:FilterLogEvents", page) {
+        let page = match classified("logs:FilterLogEvents", page) {
             // A log group that Lambda creates does not exist before the first line.
-            Err(Trouble::Absent) => return Ok(Lines { lines, all: true }),
+            Err(AwsError::Absent) => return Ok(Lines { lines, all: true }),
             page => page?,
         };
         let events = page.events.unwrap_or_default().into_iter();

@@ -11,7 +11,7 @@ use super::{
     report::Report,
     stack::{Stack, output},
 };
-use crate::asked::{Trouble, asked};
+use crate::aws_error::{AwsError, classified};
 
 /// Larger batches than this need a window (Lambda's rule for SQS).
 const WITHOUT_A_WINDOW: i32 = 10;
@@ -36,10 +36,10 @@ pub(super) async fn check(stack: &Stack, report: &mut Report) {
 }
 
 /// All mappings to a function.
-pub(super) async fn mappings(lambda: &Client, deployed_as: &str) -> Result<Vec<Mapping>, Trouble> {
+pub(super) async fn mappings(lambda: &Client, deployed_as: &str) -> Result<Vec<Mapping>, AwsError> {
     let pages =
         lambda.list_event_source_mappings().function_name(deployed_as).into_paginator().items().send();
-    asked("lambda:ListEventSourceMappings", pages.collect::<Result<Vec<Mapping>, _>>().await)
+    classified("lambda:ListEventSourceMappings", pages.collect::<Result<Vec<Mapping>, _>>().await)
 }
 
 /// A queue's ARN and its URL end in its name.

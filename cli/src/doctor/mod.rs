@@ -54,7 +54,7 @@ use self::{
 };
 use crate::{
     failure::Failure,
-    target::{Target, TargetArgs},
+    stack::{Target, TargetArgs},
     terminal::{print, say},
 };
 

@@ -8,7 +8,7 @@ use redial_core::{endpoint::Origin, protection::Phase, rate::Rate, time::Timesta
 use redial_engine::ports::{Clock as _, Limited, StoredOrigin};
 
 use super::{report::Report, stack::Stack};
-use crate::asked::{Trouble, asked};
+use crate::aws_error::{AwsError, classified};
 
 /// The check of the tables reports its absence.
 const NO_TABLE: &str = "there is no control table";
@@ -22,14 +22,14 @@ fn protection(stack: &Stack) -> DynamoProtection {
 }
 
 pub(super) async fn check_breakers(stack: &Stack, report: &mut Report) {
-    let origins = protection(stack).origins().await.map_err(|error| Trouble::of_port(&error));
+    let origins = protection(stack).origins().await.map_err(|error| AwsError::of_port(&error));
     if let Some(origins) = report.read_if_present("breakers", origins, NO_TABLE) {
         judge_breakers(&origins, System.now(), report);
     }
 }
 
 pub(super) async fn check_limits(stack: &Stack, report: &mut Report) {
-    let enforced = protection(stack).limits().await.map_err(|error| Trouble::of_port(&error));
+    let enforced = protection(stack).limits().await.map_err(|error| AwsError::of_port(&error));
     let written = written(stack).await;
     let limits = enforced.and_then(|enforced| Ok((enforced, written?)));
     if let Some((enforced, written)) = report.read_if_present("limits", limits, NO_TABLE) {
@@ -38,7 +38,7 @@ pub(super) async fn check_limits(stack: &Stack, report: &mut Report) {
 }
 
 /// The sort keys of all items among the limits, valid or not.
-async fn written(stack: &Stack) -> Result<Vec<String>, Trouble> {
+async fn written(stack: &Stack) -> Result<Vec<String>, AwsError> {
     let items = aws_sdk_dynamodb::Client::new(&stack.target.sdk)
         .query()
         .table_name(&stack.target.tables.control)
@@ -48,7 +48,7 @@ async fn written(stack: &Stack) -> Result<Vec<String>, Trouble> {
         .into_paginator()
         .items()
         .send();
-    let items = asked("dynamodb:Query", items.collect::<Result<Vec<_>, _>>().await)?;
+    let items = classified("dynamodb:Query", items.collect::<Result<Vec<_>, _>>().await)?;
     Ok(items.iter().filter_map(|item| item.get("sk")?.as_s().ok().cloned()).collect())
 }
 

@@ -17,7 +17,7 @@ use super::{
     report::{Report, Severity},
     stack::{Function, Outputs, Stack, output},
 };
-use crate::asked::{Trouble, asked};
+use crate::aws_error::{AwsError, classified};
 
 /// The template's `maxReceiveCount`.
 const RECEIVES: u64 = 20;
@@ -82,10 +82,14 @@ fn lease_margin(dispatch: &Function) -> Option<Duration> {
     parsed.or_else(|| dispatch.variable("LEASE_MARGIN_SECONDS")?.parse().ok().map(Duration::from_secs))
 }
 
-async fn attributes(outputs: &Outputs, sqs: &aws_sdk_sqs::Client, name: &str) -> Result<Attributes, Trouble> {
+async fn attributes(
+    outputs: &Outputs,
+    sqs: &aws_sdk_sqs::Client,
+    name: &str,
+) -> Result<Attributes, AwsError> {
     let read = sqs.get_queue_attributes().queue_url(output(outputs, name)?);
     let read = read.attribute_names(QueueAttributeName::All).send().await;
-    Ok(asked("sqs:GetQueueAttributes", read)?.attributes.unwrap_or_default())
+    Ok(classified("sqs:GetQueueAttributes", read)?.attributes.unwrap_or_default())
 }
 
 fn number(attributes: &Attributes, name: &QueueAttributeName) -> Option<u64> {

@@ -8,7 +8,7 @@ use aws_sdk_lambda::{Client, types::RecursiveLoop};
 use futures_util::join;
 
 use super::{report::Report, stack::Stack};
-use crate::asked::{Trouble, asked};
+use crate::aws_error::{AwsError, classified};
 
 pub(super) async fn check(stack: &Stack, report: &mut Report) {
     let client = Client::new(&stack.target.sdk);
@@ -25,9 +25,9 @@ pub(super) async fn check(stack: &Stack, report: &mut Report) {
     }
 }
 
-async fn setting(client: &Client, function: &str) -> Result<RecursiveLoop, Trouble> {
+async fn setting(client: &Client, function: &str) -> Result<RecursiveLoop, AwsError> {
     let setting = client.get_function_recursion_config().function_name(function).send().await;
-    asked("lambda:GetFunctionRecursionConfig", setting)?.recursive_loop.ok_or(Trouble::Absent)
+    classified("lambda:GetFunctionRecursionConfig", setting)?.recursive_loop.ok_or(AwsError::Absent)
 }
 
 fn judge(name: &str, deployed_as: &str, setting: &RecursiveLoop, report: &mut Report) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::asked::Trouble;
+use crate::aws_error::AwsError;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Severity {
@@ -76,21 +76,21 @@ impl Report {
 
     /// The value, or nothing and a report of the error. A missing permission is not a fault of the stack, and neither is an
     /// operation that an emulator or a region does not have.
-    pub(super) fn read<T>(&mut self, what: impl Into<String>, read: Result<T, Trouble>) -> Option<T> {
+    pub(super) fn read<T>(&mut self, what: impl Into<String>, read: Result<T, AwsError>) -> Option<T> {
         let what = what.into();
         match read {
             Ok(value) => return Some(value),
-            Err(Trouble::Refused { permission }) => {
+            Err(AwsError::Refused { permission }) => {
                 self.unchecked(what, format!("you have no permission {permission}"));
             }
-            Err(Trouble::Absent) => self.fault(
+            Err(AwsError::Absent) => self.fault(
                 format!("{what} does not exist"),
                 "look in CloudFormation for what became of it, and deploy the template again",
             ),
-            Err(ref error @ Trouble::Failed { ref words }) if error.is_unknown_operation() => {
+            Err(ref error @ AwsError::Failed { ref words }) if error.is_unknown_operation() => {
                 self.unchecked(what, format!("the operation is not available here: {words}"));
             }
-            Err(Trouble::Failed { words }) => self.fault(
+            Err(AwsError::Failed { words }) => self.fault(
                 format!("{what} cannot be read: {words}"),
                 "try again; if the error persists, check your network and AWS's health dashboard",
             ),
@@ -102,10 +102,10 @@ impl Report {
     pub(super) fn read_if_present<T>(
         &mut self,
         what: impl Into<String>,
-        read: Result<T, Trouble>,
+        read: Result<T, AwsError>,
         why: &str,
     ) -> Option<T> {
-        if matches!(read, Err(Trouble::Absent)) {
+        if matches!(read, Err(AwsError::Absent)) {
             self.unchecked(what, why);
             return None;
         }
@@ -231,7 +231,7 @@ pub(super) mod tests {
         ill.well("not shown beside findings");
         ill.fault("the queue is gone", "make one");
         ill.warning("it is long", "wait");
-        let refused = Trouble::Refused { permission: "sqs:GetQueueAttributes".to_owned() };
+        let refused = AwsError::Refused { permission: "sqs:GetQueueAttributes".to_owned() };
         ill.read::<()>("its policy", Err(refused));
         Diagnosis { stack: "shop".to_owned(), reports: vec![well, ill] }
     }
@@ -268,10 +268,10 @@ pub(super) mod tests {
 
     #[test]
     fn a_refused_read_is_unchecked_and_a_failed_one_is_a_fault() {
-        let failed = |words: &str| Trouble::Failed { words: words.to_owned() };
+        let failed = |words: &str| AwsError::Failed { words: words.to_owned() };
         for (error, expected) in [
-            (Trouble::Refused { permission: "p".to_owned() }, "unchecked: the table"),
-            (Trouble::Absent, "fault: the table does not exist"),
+            (AwsError::Refused { permission: "p".to_owned() }, "unchecked: the table"),
+            (AwsError::Absent, "fault: the table does not exist"),
             (failed("Timeout"), "fault: the table cannot be read: Timeout"),
             (failed("InvalidAction: unknown"), "unchecked: the table"),
         ] {

@@ -10,8 +10,8 @@ use futures_util::join;
 
 use super::report::Report;
 use crate::{
-    asked::{Trouble, asked},
-    target::Target,
+    aws_error::{AwsError, classified},
+    stack::Target,
 };
 
 /// Names a file inside the function, which this machine does not have.
@@ -56,12 +56,12 @@ pub(super) struct Stack {
     pub(super) target: Target,
     /// In CloudFormation.
     pub(super) name: String,
-    pub(super) outputs: Result<Outputs, Trouble>,
+    pub(super) outputs: Result<Outputs, AwsError>,
     /// The values of its parameters; empty if the outputs are unknown.
     pub(super) parameters: Vec<String>,
-    pub(super) dispatch: Result<Function, Trouble>,
-    pub(super) cleanup: Result<Function, Trouble>,
-    pub(super) ingest: Result<Function, Trouble>,
+    pub(super) dispatch: Result<Function, AwsError>,
+    pub(super) cleanup: Result<Function, AwsError>,
+    pub(super) ingest: Result<Function, AwsError>,
 }
 
 impl Stack {
@@ -76,7 +76,7 @@ impl Stack {
             dispatch.as_ref().ok().and_then(|it| it.variable("REDIAL_STACK")).map(str::to_owned);
         let mut name = target.name.clone();
         let mut described = described(&target, &name).await;
-        if let (Err(Trouble::Absent), Some(deployed_as)) = (&described, deployed_as) {
+        if let (Err(AwsError::Absent), Some(deployed_as)) = (&described, deployed_as) {
             described = self::described(&target, &deployed_as).await;
             name = deployed_as;
         }
@@ -87,7 +87,7 @@ impl Stack {
         Self { target, name, outputs, parameters, dispatch, cleanup, ingest }
     }
 
-    pub(super) fn functions(&self) -> [(&'static str, &Result<Function, Trouble>); 3] {
+    pub(super) fn functions(&self) -> [(&'static str, &Result<Function, AwsError>); 3] {
         [("dispatch", &self.dispatch), ("cleanup", &self.cleanup), ("ingest", &self.ingest)]
     }
 
@@ -101,10 +101,10 @@ impl Stack {
     pub(super) fn outputs_for(&self, report: &mut Report) -> Option<&Outputs> {
         match &self.outputs {
             Ok(outputs) => Some(outputs),
-            Err(refused @ Trouble::Refused { .. }) => {
+            Err(refused @ AwsError::Refused { .. }) => {
                 report.read("the stack's outputs", Err(refused.clone()))
             }
-            Err(Trouble::Absent | Trouble::Failed { .. }) => {
+            Err(AwsError::Absent | AwsError::Failed { .. }) => {
                 report.unchecked("everything", "the stack's outputs are unknown");
                 None
             }
@@ -113,30 +113,30 @@ impl Stack {
 }
 
 /// One of the outputs; an older template may not have it.
-pub(super) fn output<'a>(outputs: &'a Outputs, name: &str) -> Result<&'a str, Trouble> {
-    outputs.get(name).map(String::as_str).ok_or(Trouble::Absent)
+pub(super) fn output<'a>(outputs: &'a Outputs, name: &str) -> Result<&'a str, AwsError> {
+    outputs.get(name).map(String::as_str).ok_or(AwsError::Absent)
 }
 
-async fn function(target: &Target, name: &'static str, deployed_as: &str) -> Result<Function, Trouble> {
+async fn function(target: &Target, name: &'static str, deployed_as: &str) -> Result<Function, AwsError> {
     let lambda = aws_sdk_lambda::Client::new(&target.sdk);
     let read = lambda.get_function_configuration().function_name(deployed_as).send().await;
-    let configuration = asked("lambda:GetFunctionConfiguration", read)?;
+    let configuration = classified("lambda:GetFunctionConfiguration", read)?;
     // Lambda leaves out an environment that is encrypted with a key that the caller may not use.
     if let Some(error) = configuration.environment().and_then(|environment| environment.error()) {
         let message = error.message().unwrap_or_default().to_owned();
-        return Err(Trouble::of("kms:Decrypt", error.error_code(), message));
+        return Err(AwsError::of("kms:Decrypt", error.error_code(), message));
     }
     Ok(Function::new(name, deployed_as, configuration))
 }
 
 /// Outputs and parameters of the stack of that name, if it is the one with the target's function.
-async fn described(target: &Target, name: &str) -> Result<(Outputs, Vec<String>), Trouble> {
+async fn described(target: &Target, name: &str) -> Result<(Outputs, Vec<String>), AwsError> {
     let cloudformation = aws_sdk_cloudformation::Client::new(&target.sdk);
     let described = cloudformation.describe_stacks().stack_name(name).send().await;
-    let described = asked("cloudformation:DescribeStacks", described).map_err(|error| match &error {
+    let described = classified("cloudformation:DescribeStacks", described).map_err(|error| match &error {
         // CloudFormation has no code of its own for that.
-        Trouble::Failed { words } if words.contains("does not exist") => Trouble::Absent,
-        Trouble::Refused { .. } | Trouble::Absent | Trouble::Failed { .. } => error,
+        AwsError::Failed { words } if words.contains("does not exist") => AwsError::Absent,
+        AwsError::Refused { .. } | AwsError::Absent | AwsError::Failed { .. } => error,
     })?;
     let outputs: Outputs = described
         .stacks()
@@ -149,7 +149,7 @@ async fn described(target: &Target, name: &str) -> Result<(Outputs, Vec<String>)
     if outputs.get("DispatchFunctionName") == Some(&target.dispatch) {
         Ok((outputs, parameters))
     } else {
-        Err(Trouble::Absent)
+        Err(AwsError::Absent)
     }
 }
 

@@ -8,8 +8,8 @@ use futures_util::future::join_all;
 
 use super::{report::Report, stack::Stack};
 use crate::{
-    asked::{Trouble, asked},
-    target::Target,
+    aws_error::{AwsError, classified},
+    stack::Target,
 };
 
 /// The attribute by which items expire.
@@ -54,7 +54,7 @@ pub(super) async fn check(stack: &Stack, report: &mut Report) {
     let expiries = join_all(TABLES.iter().map(|table| expiry(&client, table.deployed_as(stack)))).await;
     report.well("the six tables are active and have their indexes and their expiry");
     for (table, (described, expiry)) in TABLES.iter().zip(described.into_iter().zip(expiries)) {
-        let is_absent = matches!(described, Err(Trouble::Absent));
+        let is_absent = matches!(described, Err(AwsError::Absent));
         if let Some(described) = report.read(format!("the table of {}", table.name), described) {
             judge(table, &described, report);
         }
@@ -65,14 +65,14 @@ pub(super) async fn check(stack: &Stack, report: &mut Report) {
     }
 }
 
-async fn described(client: &Client, name: &str) -> Result<TableDescription, Trouble> {
+async fn described(client: &Client, name: &str) -> Result<TableDescription, AwsError> {
     let response = client.describe_table().table_name(name).send().await;
-    asked("dynamodb:DescribeTable", response)?.table.ok_or(Trouble::Absent)
+    classified("dynamodb:DescribeTable", response)?.table.ok_or(AwsError::Absent)
 }
 
-async fn expiry(client: &Client, name: &str) -> Result<Option<TimeToLiveDescription>, Trouble> {
+async fn expiry(client: &Client, name: &str) -> Result<Option<TimeToLiveDescription>, AwsError> {
     let response = client.describe_time_to_live().table_name(name).send().await;
-    Ok(asked("dynamodb:DescribeTimeToLive", response)?.time_to_live_description)
+    Ok(classified("dynamodb:DescribeTimeToLive", response)?.time_to_live_description)
 }
 
 fn judge(table: &Table, described: &TableDescription, report: &mut Report) {

@@ -8,7 +8,7 @@ use super::{
     report::{Report, Severity},
     stack::Stack,
 };
-use crate::asked::{Trouble, asked};
+use crate::aws_error::{AwsError, classified};
 
 /// The longest template from a bucket, and the longest one in the call itself, in bytes (CloudFormation quotas: 1 MB and 51,200
 /// bytes). They hold for the template as written, and for the one after the transform.
@@ -36,9 +36,9 @@ pub(super) async fn check(stack: &Stack, report: &mut Report) {
     }
 }
 
-async fn template(client: &Client, stack: &str, stage: TemplateStage) -> Result<String, Trouble> {
+async fn template(client: &Client, stack: &str, stage: TemplateStage) -> Result<String, AwsError> {
     let template = client.get_template().stack_name(stack).template_stage(stage).send().await;
-    Ok(asked("cloudformation:GetTemplate", template)?.template_body.unwrap_or_default())
+    Ok(classified("cloudformation:GetTemplate", template)?.template_body.unwrap_or_default())
 }
 
 /// `processed` is the transform's output, which is always JSON.

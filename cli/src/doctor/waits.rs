@@ -11,7 +11,7 @@ use super::{
     report::Report,
     stack::{Stack, output},
 };
-use crate::asked::{Trouble, asked};
+use crate::aws_error::{AwsError, classified};
 
 /// How long after its time an execution may still run: it retries its release for about a quarter of an hour if the queue
 /// does not respond (the ten retries of `infra/wait.asl.json`).
@@ -27,8 +27,8 @@ pub(super) async fn check(stack: &Stack, report: &mut Report) {
     let Some(arn) = report.read(what, output(outputs, "WaitStateMachineArn")) else { return };
     let sfn = aws_sdk_sfn::Client::new(&stack.target.sdk);
     let machine = sfn.describe_state_machine().state_machine_arn(arn).send().await;
-    let machine = asked("states:DescribeStateMachine", machine);
-    let is_absent = machine == Err(Trouble::Absent);
+    let machine = classified("states:DescribeStateMachine", machine);
+    let is_absent = machine == Err(AwsError::Absent);
     if let Some(StateMachineStatus::Deleting) = report.read(what, machine).and_then(|machine| machine.status)
     {
         return report.fault("the state machine of waits is being deleted", "deploy the template again");
@@ -52,7 +52,7 @@ struct Running {
     all: bool,
 }
 
-async fn running(sfn: &aws_sdk_sfn::Client, arn: &str) -> Result<Running, Trouble> {
+async fn running(sfn: &aws_sdk_sfn::Client, arn: &str) -> Result<Running, AwsError> {
     let mut names = Vec::new();
     let mut token = None;
     for _ in 0..PAGES {
@@ -64,7 +64,7 @@ async fn running(sfn: &aws_sdk_sfn::Client, arn: &str) -> Result<Running, Troubl
             .set_next_token(token)
             .send()
             .await;
-        let listed = asked("states:ListExecutions", listed)?;
+        let listed = classified("states:ListExecutions", listed)?;
         names.extend(listed.executions.into_iter().map(|execution| execution.name));
         token = listed.next_token;
         if token.is_none() {

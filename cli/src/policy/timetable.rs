@@ -1,4 +1,4 @@
-//! A policy's timetable: when each of its retries happens, and which way its message waits.
+//! A policy's timetable: when each of its retries happens, and where its message waits.
 
 use std::time::Duration;
 
@@ -10,33 +10,30 @@ use redial_core::{
 };
 use serde_json::{Value, json};
 
-/// All retries of a policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Timetable {
-    pub(crate) rows: Vec<Row>,
+pub(super) struct Timetable {
+    pub(super) rows: Vec<Row>,
 }
 
 /// One retry. Times are counted from the failure of the first attempt, and an attempt takes no time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Row {
+pub(super) struct Row {
     /// From 1.
-    pub(crate) retry: u32,
+    pub(super) retry: u32,
     /// Its own delay: shortest, longest, mean.
-    pub(crate) delay: Span,
+    pub(super) delay: Span,
     /// Since the first failure: earliest, latest, mean.
-    pub(crate) elapsed: Span,
+    pub(super) elapsed: Span,
     /// Where its message waits.
-    pub(crate) road: Road,
-    /// Whether it happens, given a TTL.
-    pub(crate) within_ttl: Option<WithinTtl>,
+    pub(super) road: Road,
+    pub(super) within_ttl: Option<WithinTtl>,
 }
 
-/// A range of times and its mean.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Span {
-    pub(crate) min: Duration,
-    pub(crate) max: Duration,
-    pub(crate) mean: Duration,
+pub(super) struct Span {
+    pub(super) min: Duration,
+    pub(super) max: Duration,
+    pub(super) mean: Duration,
 }
 
 impl Span {
@@ -49,20 +46,19 @@ impl Span {
     }
 }
 
-/// Where a delayed message waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Road {
-    /// In its retry queue, as a delay of SQS.
+pub(super) enum Road {
+    /// In its retry queue, delayed by SQS.
     Sqs,
     /// Parked, until an execution of Step Functions ends.
     StepFunctions,
-    /// The one or the other: the range reaches over what SQS can delay.
+    /// Depends on the delay that is drawn: SQS cannot delay the longest.
     Either,
 }
 
 impl Road {
-    /// As scripts read it.
-    pub(crate) const fn label(self) -> &'static str {
+    /// In JSON.
+    pub(super) const fn label(self) -> &'static str {
         match self {
             Self::Sqs => "sqs",
             Self::StepFunctions => "step_functions",
@@ -70,8 +66,7 @@ impl Road {
         }
     }
 
-    /// As people read it.
-    pub(crate) const fn words(self) -> &'static str {
+    pub(super) const fn words(self) -> &'static str {
         match self {
             Self::Sqs => "SQS",
             Self::StepFunctions => "Step Functions",
@@ -88,7 +83,7 @@ impl Road {
     }
 }
 
-/// What the functions do with such a delay, as they are deployed by default.
+/// In a default deployment.
 fn parks(delay: Duration) -> bool {
     let now = Timestamp::default();
     matches!(
@@ -97,14 +92,12 @@ fn parks(delay: Duration) -> bool {
     )
 }
 
-/// Whether a retry comes before the TTL is over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum WithinTtl {
-    /// Whatever is drawn.
+pub(super) enum WithinTtl {
     Always,
-    /// If the delays that are drawn are short enough; else the message is a dead letter `ttl_exceeded`.
+    /// If the delays that are drawn are short enough; else the message becomes a dead letter, `ttl_exceeded`.
     Sometimes,
-    /// The message is a dead letter `ttl_exceeded` before.
+    /// The message becomes a dead letter earlier, `ttl_exceeded`.
     Never,
 }
 
@@ -117,7 +110,7 @@ impl WithinTtl {
         }
     }
 
-    /// A retry that is due when the TTL ends is not made: hence not *at* it either.
+    /// A retry that is due when the TTL ends is not made.
     fn of(elapsed: &Span, ttl: Duration) -> Self {
         if elapsed.max < ttl {
             Self::Always
@@ -130,8 +123,8 @@ impl WithinTtl {
 }
 
 impl Timetable {
-    /// That of `policy` for messages of this TTL; `cut` says to look where the TTL ends it.
-    pub(crate) fn of(policy: &Policy, ttl: Ttl, cut: bool) -> Self {
+    /// For messages of this TTL; `cut` computes where the TTL ends the retries.
+    pub(super) fn of(policy: &Policy, ttl: Ttl, cut: bool) -> Self {
         let max_retries = policy.retries.as_ref().map_or(0, |retries| retries.max_retries);
         let mut elapsed = Span::default();
         let rows = (1..=max_retries)
@@ -151,13 +144,13 @@ impl Timetable {
         Self { rows }
     }
 
-    /// The whole window: from the first failure to the last retry.
-    pub(crate) fn window(&self) -> Span {
+    /// From the first failure to the last retry.
+    pub(super) fn window(&self) -> Span {
         self.rows.last().map(|row| row.elapsed).unwrap_or_default()
     }
 
-    /// As scripts read it, seconds with their fractions.
-    pub(crate) fn to_json(&self, name: &str) -> Value {
+    /// Times are seconds with their fractions.
+    pub(super) fn to_json(&self, name: &str) -> Value {
         let retries: Vec<Value> = self
             .rows
             .iter()
@@ -195,14 +188,14 @@ mod tests {
     }
 
     #[test]
-    fn delays_beyond_900_seconds_go_through_step_functions() {
+    fn delays_beyond_900_seconds_wait_in_step_functions() {
         assert_eq!(roads("web-push"), [Road::Sqs; 5]);
         assert_eq!(roads("schedule-patient"), [Road::Sqs, Road::StepFunctions, Road::StepFunctions]);
         assert_eq!(Road::of(Duration::from_secs(890), Duration::from_secs(979)), Road::Either);
     }
 
     #[test]
-    fn a_ttl_cuts_where_no_delay_would_be_short_enough() {
+    fn a_ttl_ends_the_retries() {
         let within = |ttl| of("schedule-aggressive", ttl).rows.iter().map(|row| row.within_ttl).collect();
         let all: Vec<Option<WithinTtl>> = within(3_600);
         assert_eq!(all, [Some(WithinTtl::Always); 3]);
@@ -212,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_read_seconds_and_labels() {
+    fn json_has_seconds_and_labels() {
         let json = of("push-gateway", 60).to_json("push-gateway");
         assert_eq!(json["max_retries"], 3);
         assert_eq!(

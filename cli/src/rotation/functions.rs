@@ -1,8 +1,8 @@
-//! The functions of a stack: where they have their keys from, and how all of their workers are made to read them anew.
+//! The functions of a stack: where their keys come from, and how all of their workers are restarted to read them again.
 //!
-//! Workers read secrets when they start. A function whose environment changes gives its next invocation to a new worker,
-//! so a variable that nobody reads is set to the time ([`MARK`]). The change is conditional on the configuration that was
-//! read: a deployment that comes between is not undone.
+//! Workers read secrets when they start. A function whose environment changes gives its next invocation to a new worker, so a
+//! variable that nothing reads is set to the time ([`MARK`]). The change is conditional on the configuration that was read:
+//! it does not undo a deployment that came in between.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -15,58 +15,54 @@ use aws_sdk_lambda::{
 use redial_adapters::system::System;
 use redial_engine::ports::Clock as _;
 
-use crate::{aws_words::in_words, target::Target};
+use crate::{aws_error, stack::Target};
 
-/// The variable that is set to make workers start anew. Nothing reads it; a deployment may take it away.
+/// The variable whose change restarts workers. Nothing reads it; a deployment may remove it.
 pub(crate) const MARK: &str = "KEYS_AS_OF";
 
-/// Every output of the template that ends so is the name of a function.
+/// The template's outputs with this suffix are the names of functions.
 const NAMES: &str = "FunctionName";
 
-/// How long an update may take: seconds as a rule, minutes in a network of one's own.
+/// An update takes seconds, or minutes in a VPC.
 const UPDATE_LIMIT: Duration = Duration::from_secs(300);
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A function as it is deployed.
 pub(crate) struct Function {
     name: String,
     revision: Option<String>,
     environment: HashMap<String, String>,
-    /// For how long an invocation may go on.
+    /// Of an invocation.
     pub(crate) timeout: Duration,
 }
 
-/// Why a function could not be read or started anew.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FunctionFailure {
     #[error("{call} of {of} failed: {words}")]
     Call { call: &'static str, of: String, words: String },
-    #[error("the environment of {0} cannot be read: it is encrypted under a key that you may not use")]
+    #[error("the environment of {0} cannot be read: it is encrypted with a key that you may not use")]
     Sealed(String),
-    #[error("no stack of CloudFormation has the function {0}: its other functions cannot be found")]
+    #[error("no CloudFormation stack has the function {0}: its other functions cannot be found")]
     NoStack(String),
     #[error("the update of {name} ended as {status}: {reason}")]
     Update { name: String, status: String, reason: String },
     #[error(
-        "{name} is still being updated after {} s; run this again, it goes on where it stopped",
+        "{name} is still being updated after {} s; run this again to continue",
         UPDATE_LIMIT.as_secs()
     )]
     Slow { name: String },
 }
 
-/// Where a function has a key from.
+/// Where a function reads a key from.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum KeyPlace {
-    /// The secret of that name or ARN.
+    /// By name or ARN.
     Secret(String),
-    /// The environment, which is the template's.
+    /// The template sets the environment.
     Environment,
-    /// Neither.
     Nowhere,
 }
 
 impl Function {
-    /// The function that sends.
     pub(crate) async fn dispatch(target: &Target) -> Result<Self, FunctionFailure> {
         Self::read(&Client::new(&target.sdk), &target.dispatch).await
     }
@@ -93,7 +89,7 @@ impl Function {
         self.environment.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
     }
 
-    /// Where it has a key from: the variable `value` has the key itself, and goes first, `id` names its secret.
+    /// The variable `value` has the key itself, and wins; `id` names its secret.
     pub(crate) fn key_place(&self, value: &str, id: &str) -> KeyPlace {
         match (self.variable(value), self.variable(id)) {
             (Some(_), _) => KeyPlace::Environment,
@@ -103,7 +99,7 @@ impl Function {
     }
 }
 
-/// The functions that have a key from that secret, by the variable that names it.
+/// The functions whose `variable` names that secret.
 pub(crate) async fn using(
     target: &Target,
     variable: &str,
@@ -112,7 +108,7 @@ pub(crate) async fn using(
     let client = Client::new(&target.sdk);
     let dispatch = Function::read(&client, &target.dispatch).await?;
     let mut names = Vec::new();
-    // A local stack may be noted under another name than it was deployed under.
+    // A local stack may be known by another name than it was deployed under.
     for stack in [Some(target.name.as_str()), dispatch.variable("REDIAL_STACK")].into_iter().flatten() {
         names = names_in(target, stack).await?;
         if !names.is_empty() {
@@ -141,7 +137,7 @@ pub(crate) async fn using(
     Ok(functions)
 }
 
-/// The names of all functions of that stack; none if it is not the one with `dispatch`, or is not there.
+/// The names of all functions of that stack; none if it does not exist, or is not the target's.
 async fn names_in(target: &Target, stack: &str) -> Result<Vec<String>, FunctionFailure> {
     let cloudformation = aws_sdk_cloudformation::Client::new(&target.sdk);
     let described = match cloudformation.describe_stacks().stack_name(stack).send().await {
@@ -150,7 +146,7 @@ async fn names_in(target: &Target, stack: &str) -> Result<Vec<String>, FunctionF
             return Ok(Vec::new());
         }
         Err(error) => {
-            let (of, words) = (stack.to_owned(), in_words(&error));
+            let (of, words) = (stack.to_owned(), aws_error::message(&error));
             return Err(FunctionFailure::Call { call: "DescribeStacks", of, words });
         }
     };
@@ -160,8 +156,8 @@ async fn names_in(target: &Target, stack: &str) -> Result<Vec<String>, FunctionF
     Ok(if names.contains(&target.dispatch) { names } else { Vec::new() })
 }
 
-/// Starts all workers of these functions anew, and returns once none is given an invocation any more that was there
-/// before. What is under way then may still go on for the function's time-out.
+/// Restarts all workers of these functions, and returns once none of the old ones gets invocations. Invocations in progress may
+/// still run for the function's timeout.
 pub(crate) async fn restart(target: &Target, functions: &[Function]) -> Result<(), FunctionFailure> {
     let client = Client::new(&target.sdk);
     let mark = System.now().to_rfc3339();
@@ -184,7 +180,7 @@ async fn mark_with(client: &Client, function: &Function, mark: &str) -> Result<(
         let variables = Environment::builder().set_variables(Some(environment)).build();
         match update.environment(variables).set_revision_id(revision).send().await {
             Ok(_) => return Ok(()),
-            // Someone updates it, or has done so since it was read.
+            // It is being updated, or was since it was read.
             Err(error)
                 if matches!(
                     error.code(),
@@ -196,8 +192,8 @@ async fn mark_with(client: &Client, function: &Function, mark: &str) -> Result<(
                 Function { environment, revision, .. } = Function::read(client, &function.name).await?;
             }
             Err(error) => {
-                // What the service says may quote the environment.
-                let words = error.code().map_or_else(|| in_words(&error), str::to_owned);
+                // The service's message may quote the environment.
+                let words = error.code().map_or_else(|| aws_error::message(&error), str::to_owned);
                 let of = function.name.clone();
                 return Err(FunctionFailure::Call { call: "UpdateFunctionConfiguration", of, words });
             }
@@ -212,7 +208,7 @@ async fn ready(client: &Client, name: &str) -> Result<(), FunctionFailure> {
             None | Some(LastUpdateStatus::Successful) => return Ok(()),
             Some(LastUpdateStatus::InProgress) => tokio::time::sleep(POLL_INTERVAL).await,
             Some(status) => {
-                let reason = configuration.last_update_status_reason().unwrap_or("no reason is given");
+                let reason = configuration.last_update_status_reason().unwrap_or("no reason was given");
                 return Err(FunctionFailure::Update {
                     name: name.to_owned(),
                     status: status.as_str().to_owned(),
@@ -228,7 +224,7 @@ async fn configuration(
     name: &str,
 ) -> Result<GetFunctionConfigurationOutput, FunctionFailure> {
     client.get_function_configuration().function_name(name).send().await.map_err(|error| {
-        let (of, words) = (name.to_owned(), in_words(&error));
+        let (of, words) = (name.to_owned(), aws_error::message(&error));
         FunctionFailure::Call { call: "GetFunctionConfiguration", of, words }
     })
 }
@@ -238,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_in_the_environment_goes_before_one_in_a_secret() {
+    fn a_key_in_the_environment_wins_over_one_in_a_secret() {
         let place = |pairs: &[(&str, &str)]| {
             let pairs = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
             let environment = pairs.collect();

@@ -1,9 +1,9 @@
-//! A secret that is exchanged for another one only if nobody else did meanwhile.
+//! A secret that is replaced only if nothing else replaced it in the meantime.
 //!
-//! Secrets Manager has no conditional put, but its label `AWSCURRENT` is moved from a version that is named, and not at all
-//! if it is elsewhere by then. So a new text is put under a label of its own first, where nobody reads it, and then the
-//! label of the current one is moved from the version that was read: of two who do so at the same time one is refused,
-//! and begins anew from what the other one wrote. The text before stays as `AWSPREVIOUS`.
+//! Secrets Manager has no conditional put, but it moves its label `AWSCURRENT` only from the version that the call names. So a
+//! new text is first put under a label of its own, where nothing reads it, and then the label is moved from the version that was
+//! read: of two concurrent rotations one is refused, and starts again from what the other wrote. The text before stays as
+//! `AWSPREVIOUS`.
 
 use std::error::Error;
 
@@ -15,39 +15,34 @@ use rand::RngExt as _;
 use redial_adapters::{secrets::Secret, system::System};
 use redial_engine::ports::Randomness as _;
 
-use crate::{aws_words::in_words, target::Target};
+use crate::{aws_error, stack::Target};
 
-/// What one secret can hold, in bytes: a quota of Secrets Manager.
+/// The size of a secret in bytes: a quota of Secrets Manager.
 pub(crate) const MOST_BYTES: usize = 65_536;
 
-/// The label of the version that everyone reads.
+/// The label of the version that workers read.
 const CURRENT: &str = "AWSCURRENT";
 
-/// The secret with a stack's keys.
 #[derive(Debug)]
 pub(crate) struct KeysSecret {
     client: Client,
-    /// Its name or ARN.
+    /// Name or ARN.
     pub(crate) id: String,
 }
 
-/// A text of it, and which version that is.
 #[derive(Debug)]
 pub(crate) struct Version {
     pub(crate) text: Secret,
     id: String,
 }
 
-/// Why it could not be read or written. Never holds its text.
+/// Never holds the secret's text.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SecretFailure {
-    /// The service refused, or was not reached.
     #[error("{call} of the secret {id} failed: {words}")]
     Call { call: &'static str, id: String, words: String },
-    /// It exists, and is no text.
     #[error("the secret {0} holds no text")]
     NotText(String),
-    /// More than a secret can hold.
     #[error(
         "the secret {id} would be {bytes} bytes long, and a secret holds {MOST_BYTES}: retire a key first"
     )]
@@ -59,7 +54,7 @@ impl KeysSecret {
         Self { client: Client::new(&target.sdk), id: id.to_owned() }
     }
 
-    /// What everyone reads now.
+    /// The version that workers read.
     pub(crate) async fn read(&self) -> Result<Version, SecretFailure> {
         let read = self.client.get_secret_value().secret_id(&self.id).send().await;
         let answer = read.map_err(self.failed("GetSecretValue"))?;
@@ -70,14 +65,14 @@ impl KeysSecret {
         Ok(Version { text: Secret::new(text), id: answer.version_id.unwrap_or_default() })
     }
 
-    /// When its text was last changed, as Secrets Manager says; milliseconds since the epoch.
+    /// In milliseconds since the epoch.
     pub(crate) async fn changed_at_ms(&self) -> Result<Option<i64>, SecretFailure> {
         let described = self.client.describe_secret().secret_id(&self.id).send().await;
         let described = described.map_err(self.failed("DescribeSecret"))?;
         Ok(described.last_changed_date.and_then(|at| at.to_millis().ok()))
     }
 
-    /// Puts `text` in the place of what was read; `false` if that is not what everyone reads any more.
+    /// Replaces what was read by `text`; `false` if it was replaced already.
     pub(crate) async fn exchange(&self, before: &Version, text: &Secret) -> Result<bool, SecretFailure> {
         let bytes = text.expose().len();
         if bytes > MOST_BYTES {
@@ -96,7 +91,7 @@ impl KeysSecret {
             .move_to_version_id(&version)
             .send()
             .await;
-        // Without a label of its own a version that is not used is forgotten by and by; with one it would stay.
+        // Secrets Manager deletes unused versions without a label after a while, and keeps those with one.
         let unlabelled = self
             .client
             .update_secret_version_stage()
@@ -106,7 +101,7 @@ impl KeysSecret {
             .send()
             .await;
         match moved {
-            // An answer that was lost on its way is told from one that refused by what stands there now.
+            // The answer may be lost although the label was moved: read what is there now.
             Err(error) => {
                 let now = self.read().await?;
                 if now.id == before.id {
@@ -115,14 +110,14 @@ impl KeysSecret {
                 Ok(now.id == version)
             }
             Ok(_) => {
-                // It is everyone's already: a label too many does no harm.
+                // The label was moved: one label too many does no harm.
                 drop(unlabelled);
                 Ok(true)
             }
         }
     }
 
-    /// A service's own words may quote what was sent, so its code is all that is kept of them.
+    /// A service's message may quote what was sent, so only its code is kept.
     fn failed<E, R>(&self, call: &'static str) -> impl FnOnce(SdkError<E, R>) -> SecretFailure
     where
         E: Error + ProvideErrorMetadata + 'static,
@@ -130,7 +125,7 @@ impl KeysSecret {
     {
         let id = self.id.clone();
         move |error| {
-            let words = error.code().map_or_else(|| in_words(&error), str::to_owned);
+            let words = error.code().map_or_else(|| aws_error::message(&error), str::to_owned);
             SecretFailure::Call { call, id, words }
         }
     }

@@ -1,18 +1,14 @@
-//! Messages in batches that SQS takes: ten at most, and a mebibyte at most.
+//! Batches within the limits of SQS: ten messages, and a mebibyte.
 
-use super::{Outgoing, documents::MAX_MESSAGE_BYTES};
+use super::{documents::MAX_MESSAGE_BYTES, outgoing::Outgoing, queue::MOST_ENTRIES};
 
-/// SendMessageBatch's own limits (API reference). A single message may fill a batch.
-const MOST_ENTRIES: usize = 10;
-const MOST_BYTES: usize = MAX_MESSAGE_BYTES;
-
-/// Batches of messages that come one by one, in their order; an error ends them.
+/// Batches the messages of an iterator in order; an error ends them.
 #[derive(Debug)]
 pub(super) struct Batches<I, E> {
     messages: I,
-    /// The message that did not fit any more.
+    /// The message that did not fit.
     left_over: Option<Outgoing>,
-    /// What ended the messages, to be told after those before it.
+    /// The error that ended the messages, returned after those before it.
     error: Option<E>,
     ended: bool,
 }
@@ -43,7 +39,7 @@ where
                     self.error = Some(error);
                     self.ended = true;
                 }
-                Some(Ok(message)) if !batch.is_empty() && bytes + message.body.len() > MOST_BYTES => {
+                Some(Ok(message)) if !batch.is_empty() && bytes + message.body.len() > MAX_MESSAGE_BYTES => {
                     self.left_over = Some(message);
                     break;
                 }
@@ -64,7 +60,7 @@ mod tests {
     use super::*;
     use crate::send::{documents::Document, outgoing};
 
-    /// With so many bytes that mean nothing: a payload of that length would be none that can be delivered.
+    /// With padding: a payload of that length could not be delivered.
     fn message(line: u64, bytes: usize) -> Result<Outgoing, Vec<String>> {
         let text = format!(r#"{{"tenant":"acme",{}"to":{{"subscription":"s1"}}}}"#, " ".repeat(bytes));
         outgoing::read(Document { line, text: Ok(text) }, Timestamp::from_secs(1))
@@ -90,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_comes_after_what_was_read_before_it_and_ends_all() {
+    fn an_error_follows_the_messages_before_it_and_ends_all() {
         let wrong = outgoing::read(Document { line: 3, text: Ok("{}".to_owned()) }, Timestamp::from_secs(1));
         let mut batches = Batches::of([message(1, 1), message(2, 1), wrong, message(4, 1)].into_iter());
         assert_eq!(batches.next().map(|batch| batch.map(|batch| batch.len()).ok()), Some(Some(2)));
@@ -99,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_makes_no_batch() {
+    fn no_messages_make_no_batch() {
         assert_eq!(batches([]), Vec::<Vec<u64>>::new());
     }
 }

@@ -1,52 +1,47 @@
-//! From bytes to JSON documents, each with the line that it begins in.
+//! Splits an input into JSON documents, each with the line that it begins in.
 //!
-//! Where the first line is a document by itself, every line is one (NDJSON): a broken line spoils that line and no
-//! other. Otherwise documents span lines, as a pretty-printed message does, or several of them as `jq` prints them; then
-//! brackets are counted, and a document that does not end is the last one that can be told. Nothing is read that is longer than
-//! a message can be.
+//! If the first line is a document by itself, every line is one (NDJSON), and an invalid line affects no other. Otherwise
+//! documents span lines, as in pretty-printed JSON; then brackets are counted, and a document that does not end is the last
+//! one. Nothing longer than a message is read.
 
 use std::io::{self, BufRead};
 
-/// The most that SQS takes in one message, in bytes (SendMessage, API reference).
-pub(super) const MAX_MESSAGE_BYTES: usize = 1_048_576;
+/// The limit of a message, and of a batch, in bytes (SendMessage and SendMessageBatch, API reference).
+pub(crate) const MAX_MESSAGE_BYTES: usize = 1_048_576;
 
-/// A document as it stands in the input.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Document {
     /// The line that it begins in, from 1.
     pub(super) line: u64,
-    /// Its text without the space around it.
+    /// Without the space around it.
     pub(super) text: Result<String, Unreadable>,
 }
 
-/// Why there is no text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Unreadable {
-    /// More than [`MAX_MESSAGE_BYTES`].
+    /// Longer than [`MAX_MESSAGE_BYTES`].
     TooLong,
-    /// Not UTF-8.
     NotUtf8,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Layout {
-    /// Not known before the first line.
+    /// Before the first line.
     Unknown,
     /// One document a line.
     Lines,
     /// Documents end where their brackets do.
     Brackets,
-    /// A document did not end: what follows cannot be told apart.
+    /// A document did not end: the rest cannot be split.
     Lost,
 }
 
-/// The documents of an input.
 #[derive(Debug)]
 pub(super) struct Documents<R> {
     reader: R,
     lines_read: u64,
     layout: Layout,
-    /// What is left of a line in which a document ended.
+    /// The rest of a line in which a document ended.
     rest: Vec<u8>,
 }
 
@@ -55,7 +50,7 @@ impl<R: BufRead> Documents<R> {
         Self { reader, lines_read: 0, layout: Layout::Unknown, rest: Vec::new() }
     }
 
-    /// The next line that is not blank, cut one byte beyond what a message can be.
+    /// The next line that is not blank, cut one byte beyond the limit of a message.
     fn line(&mut self) -> io::Result<Option<Vec<u8>>> {
         if !self.rest.trim_ascii().is_empty() {
             return Ok(Some(std::mem::take(&mut self.rest)));
@@ -155,7 +150,7 @@ fn readable(text: &[u8]) -> Result<String, Unreadable> {
     std::str::from_utf8(text).map(str::to_owned).map_err(|_| Unreadable::NotUtf8)
 }
 
-/// Counts the brackets of a document, and knows those that stand in a string.
+/// Counts the brackets of a document, except those in strings.
 #[derive(Debug, Default)]
 struct Brackets {
     open: u32,
@@ -164,7 +159,7 @@ struct Brackets {
 }
 
 impl Brackets {
-    /// Where in `bytes` the document ends, if it does; bytes are given once and in order. What is neither an object nor an
+    /// Where in `bytes` the document ends, if it does; bytes are given once and in order. A document that is neither an object nor an
     /// array ends with its line.
     fn end_in(&mut self, bytes: &[u8]) -> Option<usize> {
         for (at, byte) in bytes.iter().enumerate() {
@@ -204,14 +199,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_a_document_where_the_first_one_is() {
+    fn every_line_is_a_document_if_the_first_one_is() {
         let found = texts("\u{FEFF}{\"a\":\"}{\"}\r\n\n  {\"b\": \n{\"c\":1}");
         let expected = [(1, "{\"a\":\"}{\"}"), (3, "{\"b\":"), (4, "{\"c\":1}")];
         assert_eq!(found, expected.map(|(line, text)| (line, text.to_owned())));
     }
 
     #[test]
-    fn documents_that_span_lines_end_where_their_brackets_do() {
+    fn documents_that_span_lines_end_with_their_brackets() {
         let found = texts("\n{\n  \"a\": \"}\\\"]\",\n  \"b\": [{}]\n}\n{\n}{\"c\": 1\n} \n");
         let expected = [(2, "{\n  \"a\": \"}\\\"]\",\n  \"b\": [{}]\n}"), (6, "{\n}"), (7, "{\"c\": 1\n}")];
         assert_eq!(found, expected.map(|(line, text)| (line, text.to_owned())));
@@ -224,13 +219,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_a_document_too() {
+    fn a_document_need_not_be_an_object() {
         assert_eq!(texts("42\n\"a\n").len(), 2);
         assert_eq!(texts("}\n").len(), 1);
     }
 
     #[test]
-    fn what_is_too_long_or_no_text_is_told_and_the_next_line_read() {
+    fn invalid_lines_are_reported_and_the_next_line_is_read() {
         let long = format!("{{}}\n{{\"a\":\"{}\"}}\n{{}}\n", "x".repeat(MAX_MESSAGE_BYTES));
         let found = read(&long);
         assert_eq!(found[1], (2, Err(Unreadable::TooLong)));

@@ -1,169 +1,139 @@
-//! Sending messages: everything is checked before anything is sent.
-//!
-//! ```text
-//! documents ─► outgoing (the functions' own parser) ─► batches ─► queue ─► one answer a message
-//! ```
-//!
-//! The input is read twice, once to check and once to send, and never held as a whole: a campaign's file may be larger than
-//! the memory.
+//! `redial send`: messages from a file onto a queue, all checked before the first is sent.
 
 mod batches;
-mod documents;
-mod outgoing;
-mod queue;
+pub(crate) mod documents;
+pub(crate) mod outgoing;
+pub(crate) mod queue;
+mod sending;
 
-use std::{
-    cell::Cell,
-    io::{self, BufReader},
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use crate::{
+    failure::Failure,
+    input,
+    stack::TargetArgs,
+    terminal::{bar, print, say},
 };
+use queue::{Queue, Sent};
+use sending::Checked;
 
-use futures_util::{StreamExt as _, stream};
-use redial_adapters::system::System;
-use redial_engine::ports::Clock as _;
+/// Sends messages, after checking all of them
+///
+/// FILE holds one JSON message, or one a line (NDJSON). Invalid messages are reported by line and field, with exit status 2, and
+/// nothing is sent. Each message goes to the lane's queue with its tenant as MessageGroupId; the command prints the id that `redial
+/// status` finds it by.
+///
+/// A message with an `id` or an `idempotency_key` is delivered once, however often it is sent.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  echo '{\"tenant\":\"acme\",\"to\":{\"subscription\":\"s1\"},\"payload\":\"hello\"}' | redial send -
+  redial send campaign.ndjson --lane bulk --json > sent.ndjson
+  redial send message.json --stack redial --region eu-central-1
 
-pub(crate) use outgoing::Outgoing;
-pub(crate) use queue::{Answer, Queue};
-
-use crate::{failure::Failure, input::Rereadable};
-use batches::Batches;
-use documents::Documents;
-
-/// Batches on their way at the same time.
-const IN_FLIGHT: usize = 8;
-
-/// How many wrong messages are told of; whoever has more mends these first.
-const MOST_TOLD: usize = 50;
-
-/// After so many messages that were all refused, the next one will be, too.
-const MOST_REFUSED_IN_A_ROW: usize = 50;
-
-/// The queue refuses everything.
-#[derive(Debug, thiserror::Error)]
-#[error("{MOST_REFUSED_IN_A_ROW} messages in a row were not sent: the rest is not tried")]
-struct NothingGetsThrough;
-
-/// What checking found.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Checked {
-    /// How many messages.
-    pub(crate) messages: u64,
-    /// What will not end well though it may be sent: a line for each.
-    pub(crate) warnings: Vec<String>,
+`redial schema` prints the schema of a message.")]
+pub(crate) struct Send {
+    /// File with the messages; - for standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The ingest queue
+    #[arg(long, value_enum, default_value_t = LaneName::Transactional)]
+    lane: LaneName,
+    /// Print one line of JSON for each message
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    target: TargetArgs,
 }
 
-/// Checks every message of `input`. All that is wrong comes back, as lines that name line, field and what would do.
-pub(crate) fn check(input: &mut dyn Rereadable) -> Result<Checked, Failure> {
-    let now = System.now();
-    let mut checked = Checked::default();
-    let mut errors = Vec::new();
-    let mut wrong = 0_usize;
-    for document in documents(input)? {
-        match outgoing::read(document?, now) {
-            Ok(message) => {
-                checked.messages += 1;
-                checked.warnings.extend(message.warning.filter(|_| checked.warnings.len() < MOST_TOLD));
-            }
-            Err(found) => {
-                wrong += 1;
-                if wrong <= MOST_TOLD {
-                    errors.extend(found);
-                }
-            }
-        }
-    }
-    if wrong > MOST_TOLD {
-        errors.push(format!("and {} more messages", wrong - MOST_TOLD));
-    }
-    if wrong == 0 && checked.messages == 0 {
-        errors.push("no message: expected one JSON message, or one a line".to_owned());
-    }
-    if errors.is_empty() { Ok(checked) } else { Err(Failure::Input(errors)) }
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LaneName {
+    /// Messages that a user waits for
+    Transactional,
+    /// Campaigns, which may take longer
+    Bulk,
 }
 
-/// Sends every message of `input`, which was checked, and tells each one's answer, in their order. Where one message
-/// after the other is refused, no more are tried.
-pub(crate) async fn send(
-    input: &mut dyn Rereadable,
-    queue: &Queue,
-    mut tell: impl FnMut(Answer) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let now = System.now();
-    let refused_in_a_row = Cell::new(0_usize);
-    let gets_through = || refused_in_a_row.get() < MOST_REFUSED_IN_A_ROW;
-    let messages = documents(input)?.map(|document| {
-        outgoing::read(document?, now).map_err(|_| {
-            Failure::input("the input changed while it was being sent; the rest of it is not sent")
+#[derive(Serialize)]
+struct Line<'a> {
+    line: u64,
+    tenant: &'a str,
+    id: Option<&'a str>,
+    message_id: Option<&'a str>,
+    error: Option<&'a str>,
+}
+
+impl Send {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let mut input = input::open(&self.file)?;
+        let Checked { messages, warnings } = sending::check(&mut *input)?;
+        warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+
+        let target = self.target.resolve().await?;
+        let url = match self.lane {
+            LaneName::Transactional => &target.queues.ingest,
+            LaneName::Bulk => &target.queues.bulk,
+        };
+        let queue = Queue::new(&target, url);
+        let bar = bar(messages, "sending");
+        let (mut sent, mut refused) = (0_u64, 0_u64);
+        let done = sending::send(&mut *input, &queue, |message| {
+            if message.result.is_ok() {
+                sent += 1
+            } else {
+                refused += 1
+            }
+            bar.inc(1);
+            bar.suspend(|| self.print(&message))
         })
-    });
-    let mut sent = stream::iter(Batches::of(messages).take_while(|_| gets_through()))
-        .map(|batch| async move { Ok::<_, Failure>(queue.send(batch?).await) })
-        .buffered(IN_FLIGHT);
-    while let Some(answers) = sent.next().await {
-        for answer in answers? {
-            refused_in_a_row.set(if answer.sent.is_ok() { 0 } else { refused_in_a_row.get() + 1 });
-            tell(answer)?;
-        }
+        .await;
+        bar.finish_and_clear();
+        say(&summary(sent, refused, messages, &target.name));
+        done?;
+        if refused == 0 { Ok(()) } else { Err(Failure::Reported) }
     }
-    if gets_through() { Ok(()) } else { Err(Failure::from(NothingGetsThrough)) }
+
+    fn print(&self, message: &Sent) -> Result<(), Failure> {
+        let Sent { line, tenant, id, result } = message;
+        let id = id.as_ref().map(|id| id.as_str());
+        if self.json {
+            let (message_id, error) = match result {
+                Ok(message_id) => (Some(message_id.as_str()), None),
+                Err(words) => (None, Some(words.as_str())),
+            };
+            print(&serde_json::to_string(&Line { line: *line, tenant, id, message_id, error })?)?;
+            return Ok(());
+        }
+        match result {
+            Ok(message_id) => print(&format!("{tenant} {} {message_id}", id.unwrap_or_default()))?,
+            Err(words) => say(&format!("line {line}: not sent: {words}")),
+        }
+        Ok(())
+    }
 }
 
-fn documents(input: &mut dyn Rereadable) -> io::Result<Documents<BufReader<&mut dyn Rereadable>>> {
-    input.rewind()?;
-    Ok(Documents::new(BufReader::new(input)))
+fn summary(sent: u64, refused: u64, messages: u64, stack: &str) -> String {
+    let mut text = format!("{sent} of {messages} sent to {stack}");
+    if refused > 0 {
+        text.push_str(&format!(", {refused} refused"));
+    }
+    let untried = messages.saturating_sub(sent + refused);
+    if untried > 0 {
+        text.push_str(&format!(", {untried} not tried"));
+    }
+    text
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::Cursor;
-
     use super::*;
 
-    fn checked(text: &str) -> Result<Checked, Vec<String>> {
-        match check(&mut Cursor::new(text.to_owned())) {
-            Ok(checked) => Ok(checked),
-            Err(Failure::Input(lines)) => Err(lines),
-            Err(failure) => panic!("{failure:?}"),
-        }
-    }
-
-    const GOOD: &str = r#"{"tenant":"acme","to":{"subscription":"s1"},"payload":"hello"}"#;
-
     #[test]
-    fn every_wrong_message_is_told_with_its_line_and_field() {
-        let text = format!(
-            "{GOOD}\n{{\"tenant\":\"Acme\",\"to\":{{\"subscription\":\"s1\"}},\"ttl\":-1}}\n\n{{\"a\"\n"
-        );
-        assert_eq!(
-            checked(&text).expect_err("two are wrong"),
-            [
-                "line 2: tenant: expected ^[a-z0-9][a-z0-9_-]{0,62}$, found a string",
-                "line 2: ttl: expected whole seconds from 0 to 31536000 (a year), found an integer",
-                "line 4: (the whole text): expected a JSON object, found no valid JSON (its line 1, column 4)",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_flood_of_errors_is_cut_and_counted() {
-        let lines = checked(&"{}\n".repeat(70)).expect_err("all are wrong");
-        assert_eq!(lines.last().map(String::as_str), Some("and 20 more messages"));
-    }
-
-    #[test]
-    fn nothing_is_an_error_too() {
-        assert_eq!(
-            checked(" \n\n").expect_err("nothing"),
-            ["no message: expected one JSON message, or one a line"]
-        );
-    }
-
-    #[test]
-    fn good_messages_are_counted_however_they_are_laid_out() {
-        let pretty = "{\n  \"tenant\": \"acme\",\n  \"to\": {\"subscription\": \"s1\"}\n}\n";
-        for (text, messages) in
-            [(GOOD.to_owned(), 1), (format!("{GOOD}\r\n{GOOD}"), 2), (pretty.repeat(3), 3)]
-        {
-            assert_eq!(checked(&text).expect("good").messages, messages, "{text}");
-        }
+    fn the_summary_accounts_for_every_message() {
+        assert_eq!(summary(3, 0, 3, "redial"), "3 of 3 sent to redial");
+        assert_eq!(summary(3, 2, 10, "redial"), "3 of 10 sent to redial, 2 refused, 5 not tried");
     }
 }

@@ -1,4 +1,4 @@
-//! One message, checked by the very parser that the functions read it with.
+//! A message, checked by the parser of the functions.
 
 use std::net::IpAddr;
 
@@ -17,21 +17,19 @@ use serde::de::IgnoredAny;
 
 use super::documents::{Document, MAX_MESSAGE_BYTES, Unreadable};
 
-/// What SQS's ids look like.
+/// A placeholder of the form of SQS ids.
 const SQS_MESSAGE_ID: &str = "00000000-0000-0000-0000-000000000000";
 
-/// A message that may be sent.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Outgoing {
     /// The line that it begins in.
     pub(crate) line: u64,
-    /// Whose it is.
     pub(crate) tenant: Tenant,
-    /// Its correlation id, where that is known before SQS gives the message one.
+    /// The correlation id, unless SQS assigns it.
     pub(crate) id: Option<DeliveryId>,
-    /// What is sent: the document as it stands in the input. Never print it.
+    /// The document as it is in the input. Never print it.
     pub(crate) body: String,
-    /// What will become of it, if that is clear already and not good.
+    /// Why it will fail, if that is known already.
     pub(crate) warning: Option<String>,
 }
 
@@ -41,7 +39,7 @@ impl std::fmt::Debug for Outgoing {
     }
 }
 
-/// What will become of a message, if that is clear already and not good.
+/// Why the message will fail, if that is known already.
 fn warning(line: u64, message: &Message, now: Timestamp) -> Option<String> {
     match &message.to {
         To::WebPush(_) => of_a_push(message, line, now),
@@ -57,7 +55,7 @@ fn warning(line: u64, message: &Message, now: Timestamp) -> Option<String> {
         }),
         To::Webhook(endpoint) => may_not_be_posted_to(endpoint).then(|| {
             format!(
-                "line {line}: to.webhook.url: only public addresses are posted to, on port 443: it will be a dead \
+                "line {line}: to.webhook.url: only public addresses are allowed, on port 443: it will become a dead \
                  letter (endpoint_not_allowed) unless the stack's EgressAllow names its origin"
             )
         }),
@@ -69,16 +67,15 @@ fn of_a_push(message: &Message, line: u64, now: Timestamp) -> Option<String> {
         .map(|it| format!("line {line}: {it}: it will be a dead letter (payload_too_large)"))
 }
 
-/// Whether no push carries it. The token in an envelope is as long with this key as with the one that a stack makes for itself; one
-/// with a longer id takes a little more.
+/// Too long for a push. The token in an envelope is as long as with the key that a stack generates; a key with a longer id takes a
+/// little more.
 fn too_long(message: &Message, now: Timestamp) -> Option<TooLong> {
     let keys = TokenKeys::new([("k1".to_owned(), [0; TokenKeys::KEY_BYTES])])
         .expect("invariant: one key with an id");
     Plaintext::of(message, message.deadline(Channel::WebPush, now), &keys).too_long()
 }
 
-/// Whether egress refuses it without an exception: a port other than that of https, or an address that is not public. Where
-/// a name leads is not asked.
+/// Egress refuses other ports and private addresses unless EgressAllow names them. Host names are not resolved.
 fn may_not_be_posted_to(endpoint: &Endpoint) -> bool {
     let url = endpoint.expose();
     let host = url.host_str().unwrap_or_default();
@@ -86,7 +83,7 @@ fn may_not_be_posted_to(endpoint: &Endpoint) -> bool {
     url.port().is_some() || address.is_ok_and(|address| !is_public(address))
 }
 
-/// Checks a document that would be sent at `now`; everything that is wrong, one line each.
+/// Checks a document that would be sent at `now`; returns a line for each error.
 pub(super) fn read(document: Document, now: Timestamp) -> Result<Outgoing, Vec<String>> {
     let Document { line, text } = document;
     let body = text.map_err(|unreadable| {
@@ -98,11 +95,12 @@ pub(super) fn read(document: Document, now: Timestamp) -> Result<Outgoing, Vec<S
     })?;
     if let Some(unfit) = body.chars().find(|c| matches!(c, '\u{FFFE}' | '\u{FFFF}')) {
         let unfit = u32::from(unfit);
-        let error =
-            format!("line {line}: (the whole text): expected characters that SQS takes, found U+{unfit:04X}");
+        let error = format!(
+            "line {line}: (the whole text): expected characters that SQS accepts, found U+{unfit:04X}"
+        );
         return Err(vec![error]);
     }
-    // The id is only a placeholder as long as that which SQS makes when the message is sent.
+    // The id stands for the one that SQS assigns, which has the same length.
     match parse(&body, QueueKind::Ingest, SQS_MESSAGE_ID, now) {
         Ok(Inbound::Message(message, _)) => Ok(Outgoing {
             line,
@@ -118,18 +116,18 @@ pub(super) fn read(document: Document, now: Timestamp) -> Result<Outgoing, Vec<S
             Err(vec![format!("line {line}: release: expected no such field, found one")])
         }
         Err(refusal) => {
-            let place = place_of_the_mistake(&body);
-            let told = |error| format!("line {line}: {error}{place}");
-            Err(refusal.errors.iter().map(told).collect())
+            let place = position_of_the_error(&body);
+            let line = |error| format!("line {line}: {error}{place}");
+            Err(refusal.errors.iter().map(line).collect())
         }
     }
 }
 
-/// Where the text stops being JSON; empty if it does not.
-fn place_of_the_mistake(body: &str) -> String {
+/// Where the text is not valid JSON, if it is not.
+fn position_of_the_error(body: &str) -> String {
     match serde_json::from_str::<IgnoredAny>(body) {
         Ok(_) => String::new(),
-        // The error's own words are left out: they may quote what they found.
+        // Without the error's own words, which may quote the input.
         Err(error) => format!(" (its line {}, column {})", error.line(), error.column()),
     }
 }
@@ -171,28 +169,28 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_that_web_push_does_not_carry_is_warned_of() {
+    fn a_payload_too_long_for_web_push_is_warned_of() {
         let of = |bytes| message(&format!(r#","payload":"{}""#, "x".repeat(bytes))).expect("valid").warning;
         assert_eq!(of(MAX_WEB_PUSH_PLAINTEXT), None);
-        let told = of(MAX_WEB_PUSH_PLAINTEXT + 1).expect("too long");
-        assert!(told.starts_with("line 7: payload: 3994 bytes"), "{told}");
-        assert!(told.ends_with("if the subscription is a browser's"), "{told}");
+        let warning = of(MAX_WEB_PUSH_PLAINTEXT + 1).expect("too long");
+        assert!(warning.starts_with("line 7: payload: 3994 bytes"), "{warning}");
+        assert!(warning.ends_with("if the subscription is a browser's"), "{warning}");
 
         let with_acks = |bytes| {
             message(&format!(r#","payload":"{}","acks":true"#, "x".repeat(bytes))).expect("valid").warning
         };
-        let told = with_acks(MAX_WEB_PUSH_PLAINTEXT - 100).expect("too long with its envelope");
+        let warning = with_acks(MAX_WEB_PUSH_PLAINTEXT - 100).expect("too long with its envelope");
         assert!(
-            told.starts_with(
+            warning.starts_with(
                 "line 7: payload: 3895 bytes in an envelope for acknowledgements that takes 151 more"
             ),
-            "{told}"
+            "{warning}"
         );
         assert_eq!(with_acks(MAX_WEB_PUSH_PLAINTEXT - 151 - 2), None);
     }
 
     #[test]
-    fn a_message_to_an_audience_is_read_and_warned_of_where_no_recipient_s_push_carries_it() {
+    fn a_message_too_long_for_an_audience_s_recipients_is_warned_of() {
         let to = |audience: &str, bytes: usize| {
             let payload = "x".repeat(bytes);
             let text = format!(
@@ -205,15 +203,18 @@ mod tests {
         assert_eq!((known.id.as_ref().map(DeliveryId::as_str), known.warning), (Some("n"), None));
         // Of the message's own id the envelope would take 84 bytes less.
         assert_eq!(to(news, MAX_WEB_PUSH_PLAINTEXT - 250).expect("valid").warning, None);
-        let told = to(news, MAX_WEB_PUSH_PLAINTEXT - 150).expect("valid").warning.expect("too long");
-        assert!(told.ends_with(": each recipient's will be a dead letter (payload_too_large)"), "{told}");
-        let told = to(news, MAX_WEB_PUSH_PLAINTEXT).expect("valid").warning.expect("too long");
-        assert!(told.ends_with(": it will be a dead letter (payload_too_large)"), "{told}");
+        let warning = to(news, MAX_WEB_PUSH_PLAINTEXT - 150).expect("valid").warning.expect("too long");
+        assert!(
+            warning.ends_with(": each recipient's will be a dead letter (payload_too_large)"),
+            "{warning}"
+        );
+        let warning = to(news, MAX_WEB_PUSH_PLAINTEXT).expect("valid").warning.expect("too long");
+        assert!(warning.ends_with(": it will be a dead letter (payload_too_large)"), "{warning}");
         assert!(to(r#"{"tag":"s3cret!"}"#, 1).expect_err("no tag").iter().all(|it| !it.contains("s3cret")));
     }
 
     #[test]
-    fn a_webhook_that_is_not_posted_to_is_warned_of_and_a_long_one_is_not() {
+    fn a_webhook_to_a_private_address_is_warned_of() {
         let to = |url: &str, bytes: usize| {
             let payload = "x".repeat(bytes);
             let text =
@@ -227,18 +228,18 @@ mod tests {
             "https://0x7f.1/s3cret",
             "https://[::1]/s3cret",
         ] {
-            let told = to(url, 1).expect("not posted to");
+            let warning = to(url, 1).expect("not allowed");
             assert!(
-                told.starts_with("line 7: to.webhook.url: only public") && !told.contains("s3cret"),
-                "{told}"
+                warning.starts_with("line 7: to.webhook.url: only public") && !warning.contains("s3cret"),
+                "{warning}"
             );
         }
     }
 
     #[test]
-    fn what_sqs_refuses_is_refused_here() {
+    fn characters_that_sqs_refuses_are_refused() {
         let errors = message(",\"payload\":\"\u{FFFF}\"").expect_err("unfit");
-        assert_eq!(errors, ["line 7: (the whole text): expected characters that SQS takes, found U+FFFF"]);
+        assert_eq!(errors, ["line 7: (the whole text): expected characters that SQS accepts, found U+FFFF"]);
         let debug = format!("{:?}", message(r#","payload":"s3cret""#).expect("valid"));
         assert!(!debug.contains("s3cret"), "{debug}");
     }

@@ -10,9 +10,9 @@ use redial_core::identity::DeliveryId;
 
 use self::delivery::{Lookup, Standing};
 use crate::{
-    commands::ids,
+    arguments,
     failure::Failure,
-    target::TargetArgs,
+    stack::TargetArgs,
     terminal::{print, say},
 };
 
@@ -54,10 +54,10 @@ Examples:
   redial status --summary --json --stack redial | jq '.ok, .findings'")]
 pub(crate) struct Status {
     /// The delivery's id
-    #[arg(value_name = "ID", value_parser = ids::delivery, required_unless_present = "summary")]
+    #[arg(value_name = "ID", value_parser = arguments::delivery, required_unless_present = "summary")]
     id: Option<DeliveryId>,
     /// The delivery's tenant; _unknown for a body whose tenant could not be parsed
-    #[arg(long, value_parser = ids::tenant_or_unknown, required_unless_present = "summary")]
+    #[arg(long, value_parser = arguments::tenant_or_unknown, required_unless_present = "summary")]
     tenant: Option<String>,
     /// Print one line of JSON
     #[arg(long)]

@@ -2,7 +2,7 @@
 
 use aws_sdk_lambda::operation::get_function_configuration::GetFunctionConfigurationOutput;
 
-use crate::{aws_words::in_words, target::Target};
+use crate::{aws_error::message as in_words, stack::Target};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct LogGroup {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use redial_core::{channel::Channel, endpoint::EndpointHash, reason::Reason};
 
 use super::event::{Event, Kind};
-use crate::policy::duration;
+use crate::duration::words as duration;
 
 /// Widths of columns; a longer cell moves the rest of its line.
 const DELIVERY: usize = 24;

@@ -41,7 +41,7 @@ use self::{
     source::PageError,
 };
 use crate::{
-    commands::ids, failure::Failure, interrupt::interrupted, span, target::TargetArgs, terminal::say,
+    arguments, duration, failure::Failure, interrupt::interrupted, stack::TargetArgs, terminal::say,
 };
 
 pub(crate) use self::{
@@ -68,10 +68,10 @@ Examples:
 Exit status: 0 ended by Ctrl-C or a closed pipe; with --no-follow 0 found, 1 nothing found; 1 failed.")]
 pub(crate) struct Tail {
     /// Only this tenant; _unknown for messages whose tenant could not be parsed
-    #[arg(long, value_parser = ids::tenant_or_unknown)]
+    #[arg(long, value_parser = arguments::tenant_or_unknown)]
     tenant: Option<String>,
     /// Only this delivery
-    #[arg(long, value_parser = ids::delivery)]
+    #[arg(long, value_parser = arguments::delivery)]
     id: Option<DeliveryId>,
     /// Only attempts with this verdict; may be repeated
     #[arg(long, value_parser = PossibleValuesParser::new(VERDICTS))]
@@ -187,5 +187,5 @@ fn pipe_is_closed() -> bool {
 }
 
 fn since(text: &str) -> Result<Duration, String> {
-    span::parse(text).ok_or_else(|| "expected a time back from now: 90s, 30m, 2h, 7d".to_owned())
+    duration::parse(text).ok_or_else(|| "expected a time back from now: 90s, 30m, 2h, 7d".to_owned())
 }

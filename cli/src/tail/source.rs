@@ -10,7 +10,7 @@ use aws_sdk_cloudwatchlogs::{
 };
 use redial_core::time::Timestamp;
 
-use crate::aws_words::in_words;
+use crate::aws_error::message as in_words;
 
 /// The most lines of a page: CloudWatch's own limit.
 pub(super) const PAGE: usize = 10_000;

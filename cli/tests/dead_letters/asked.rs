@@ -18,7 +18,7 @@ use serde_json::json;
 
 use crate::world::{World, body, letter, stderr, stdout};
 
-const QUESTION: &str = "Type yes to do so:";
+const QUESTION: &str = "Type yes to confirm:";
 
 /// What ends the input where a line begins: Ctrl-D.
 const END: &str = "\u{4}";
@@ -93,7 +93,7 @@ pub(crate) async fn purge_asks_at_a_terminal_and_removes_only_after_a_yes(world:
     assert_eq!(world.stored().await, before);
 
     let done = purge(world, "purge --tenant fern", "yes\n").await;
-    assert_eq!(stdout(&done), "3 letters removed\n");
+    assert_eq!(stdout(&done), "3 dead letters removed\n");
     let mut left = before;
     left.retain(|(pk, _)| !pk.starts_with("fern#"));
     assert_eq!(world.stored().await, left);

@@ -38,9 +38,9 @@ pub(crate) async fn a_replay_that_is_killed_or_refused_goes_on_and_sends_once(wo
     assert_eq!(refused.status.code(), Some(1), "{}", stderr(&refused));
     let said = stderr(&refused);
     assert!(said.contains("edge#e") && said.contains("not sent: AccessDenied: not yours"), "{said}");
-    assert!(said.contains("the queue took nothing of a whole batch"), "{said}");
+    assert!(said.contains("SQS refused a whole batch"), "{said}");
     let told = String::from_utf8_lossy(&refused.stdout).into_owned();
-    assert_eq!(told, "0 of 12 letters sent again to here, 12 not tried\n");
+    assert_eq!(told, "0 of 12 dead letters sent again to here, 12 not tried\n");
 
     // Killed when SQS has a batch and nobody has heard of it.
     proxy.reset();

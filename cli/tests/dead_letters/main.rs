@@ -154,7 +154,7 @@ async fn five_hundred(world: &World) {
         lines.len() == 3 && lines[0].starts_with("AT  ") && lines[1].contains("  bolt    rejected-"),
         "{lines:?}"
     );
-    assert!(stderr(&table).starts_with("there are more: go on with --after "), "{}", stderr(&table));
+    assert!(stderr(&table).starts_with("there are more: continue with --after "), "{}", stderr(&table));
     paged_it_is_the_same(world, &before).await;
     a_reader_that_leaves_is_no_error(world);
 
@@ -167,7 +167,7 @@ async fn five_hundred(world: &World) {
     let resumed = world.run(&format!("replay {which} --rate 25/s")).await;
     let said = stderr(&resumed);
     assert!(said.contains(&format!("after {first_sent} of 100 letters")), "{said}");
-    assert!(world::stdout(&resumed).starts_with("100 of 100 letters sent again to here\n"));
+    assert!(world::stdout(&resumed).starts_with("100 of 100 dead letters sent again to here\n"));
     assert_eq!(world.checkpoint(), None, "what is done leaves no file");
     world.push.wait_for(&browser.endpoint, 100, Duration::from_secs(90)).await.expect("all arrive");
     // Once more, as if nothing was known of the first time: the ledger drops them.
@@ -217,7 +217,7 @@ async fn interrupted(world: &World, which: &str) -> u64 {
     let done = tokio::task::spawn_blocking(move || child.wait_with_output()).await.expect("no panic");
     let done = done.expect("it ends");
     assert_eq!(done.status.code(), Some(1), "{}", stderr(&done));
-    assert!(stderr(&done).contains("interrupted: the same command goes on from here"), "{}", stderr(&done));
+    assert!(stderr(&done).contains("interrupted: run the same command to continue"), "{}", stderr(&done));
     let checkpoint = world.checkpoint().expect("it is kept");
     let other = world.run(&format!("replay --tenant bolt --checkpoint {}", checkpoint.display())).await;
     assert_eq!(other.status.code(), Some(2), "{}", stderr(&other));
@@ -237,7 +237,7 @@ async fn paged_it_is_the_same(world: &World, whole: &[Value]) {
         let lines = world::stdout(&page);
         paged.extend(lines.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON")));
         let said = stderr(&page);
-        let Some((_, rest)) = said.split_once("go on with --after ") else { break };
+        let Some((_, rest)) = said.split_once("continue with --after ") else { break };
         let position = rest.split_once(',').expect("words follow").0;
         after = format!(" --after {position}");
     }
@@ -266,7 +266,7 @@ async fn purged(world: &World, before: Vec<(String, String)>) {
     left.retain(|(pk, _)| !pk.starts_with("bolt#rejected-"));
     assert_eq!(world.stored().await, left);
 
-    assert_eq!(world.shown("purge --tenant bolt --yes").await, "100 letters removed\n");
+    assert_eq!(world.shown("purge --tenant bolt --yes").await, "100 dead letters removed\n");
     left.retain(|(pk, _)| !pk.starts_with("bolt#"));
     assert_eq!(world.stored().await, left);
     assert_eq!(listed(world, "--tenant bolt").await, Vec::<Value>::new());

@@ -17,7 +17,7 @@ fn what_cannot_be_meant_is_refused() {
         ("replay", "--all"),
         ("purge", "--all"),
         ("purge --yes", "--all"),
-        ("replay --all --tenant acme", "--all means every letter"),
+        ("replay --all --tenant acme", "--all cannot be combined"),
         ("purge --tenant acme", "--yes"),
         ("purge --all", "--yes"),
         ("list --since 1h --until 2h", "nothing between"),

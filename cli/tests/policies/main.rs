@@ -83,7 +83,7 @@ async fn a_changed_policy_holds_from_the_next_attempt_on(world: &World) {
     assert_eq!(stdout(&world.policy("unset --tenant acme", "").await), "acme: policy removed\n");
     assert_eq!(world.stored("acme").await, HashMap::new());
     let again = world.policy("unset --tenant acme", "").await;
-    assert_eq!((again.status.code(), stderr(&again)), (Some(1), "nothing is stored for acme\n".to_owned()));
+    assert_eq!((again.status.code(), stderr(&again)), (Some(1), "no policy is stored for acme\n".to_owned()));
     tokio::time::sleep(CACHED).await;
     let after = world.refusing();
     world.send("acme", "after", &after, json!({"event_type": "order.created"})).await;

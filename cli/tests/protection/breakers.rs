@@ -30,12 +30,12 @@ pub(crate) fn nothing_is_known_at_first(world: &World) {
     for arguments in [&["breakers", "list"][..], &["breakers", "list", "--all"]] {
         let none = world.redial(arguments);
         assert_eq!((none.status.code(), none.stdout.is_empty()), (Some(0), true));
-        assert_eq!(stderr(&none), "every breaker is closed: nothing is known of any origin\n");
+        assert_eq!(stderr(&none), "every breaker is closed; no origin has data\n");
     }
     assert_eq!(world.answer(&["breakers", "list"]), json!({"origins": []}));
     let close = world.redial(&["breakers", "close", FCM]);
     assert_eq!((close.status.code(), close.stdout.is_empty()), (Some(1), true));
-    assert!(stderr(&close).contains("nothing is known of that origin"), "{}", stderr(&close));
+    assert!(stderr(&close).contains("no data about that origin"), "{}", stderr(&close));
 }
 
 pub(crate) async fn are_opened_and_closed_by_hand(world: &World) {
@@ -77,7 +77,7 @@ pub(crate) async fn are_opened_and_closed_by_hand(world: &World) {
     assert!(closed.starts_with("https://fcm.googleapis.com: closed; was open until 20"), "{closed}");
     let none = world.redial(&["breakers", "list"]);
     assert_eq!((none.status.code(), none.stdout.is_empty()), (Some(0), true));
-    assert!(stderr(&none).contains("--all shows the one origin that is known"), "{}", stderr(&none));
+    assert!(stderr(&none).contains("--all shows the one origin with data"), "{}", stderr(&none));
     assert_eq!(listed(world, FCM).expect("it is still known")["phase"], "closed");
     let again = world.answer(&["breakers", "close", FCM]);
     assert_eq!(again["before"], json!({"phase": "closed", "until": null, "since": null}));

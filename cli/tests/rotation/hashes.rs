@@ -42,7 +42,7 @@ pub(crate) async fn what_was_hashed_before_is_recognised_after(world: &World) {
     assert_eq!(keys(&world.answer(&["hash-key", "status"])), [pair("k1", "current")]);
     let before = world.secret(SECRET).await;
     assert_eq!(keys(&world.answer(&["hash-key", "rotate", "--dry-run"])), [pair("k1", "current")]);
-    assert!(world.refusal(2, &["hash-key", "rotate", "--id", "k1"]).contains("there already"));
+    assert!(world.refusal(2, &["hash-key", "rotate", "--id", "k1"]).contains("a key with that id exists"));
     assert_eq!(world.secret(SECRET).await, before);
 
     a_rotation_is_interrupted(world);
@@ -51,7 +51,7 @@ pub(crate) async fn what_was_hashed_before_is_recognised_after(world: &World) {
     assert_eq!((told.status.code(), &shown["settled"]), (Some(1), &json!(false)));
     assert_eq!(keys(&shown), [pair("k2", "next"), pair("k1", "current")]);
     assert!(world.refusal(2, &["hash-key", "rotate", "--id", "k3"]).contains("a rotation to k2 was begun"));
-    assert!(world.refusal(1, &["hash-key", "retire", "k2"]).contains("was begun and not ended"));
+    assert!(world.refusal(1, &["hash-key", "retire", "k2"]).contains("a rotation is in progress"));
 
     let rotated = world.answer(&["hash-key", "rotate"]);
     assert_eq!(keys(&rotated), [pair("k2", "current"), pair("k1", "former")]);
@@ -146,7 +146,7 @@ async fn the_same_message_from_before_is_dropped(world: &World, stays: &Subscrib
 fn a_former_key_is_kept_until_it_is_forced(world: &World) {
     assert!(world.refusal(1, &["hash-key", "retire", "k1"]).contains("may be needed until 20"));
     assert!(world.refusal(1, &["hash-key", "retire", "k2", "--force"]).contains("it is the current key"));
-    assert!(world.refusal(2, &["hash-key", "retire", "k9"]).contains("no key of that id"));
+    assert!(world.refusal(2, &["hash-key", "retire", "k9"]).contains("no key has that id"));
     let retired = world.answer(&["hash-key", "retire", "k1", "--force"]);
     assert_eq!(keys(&retired), [pair("k2", "current")]);
 }

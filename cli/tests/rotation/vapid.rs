@@ -145,7 +145,7 @@ async fn what_nobody_needs_is_retired(world: &World) {
     // A subscription whose key is not there is told.
     world.subscribed("stranded", &world.stack.description().vapid_public_key, Some("default"));
     let told = world.refusal(1, &["vapid", "status"]);
-    assert!(told.contains("1 active subscriptions name a key that is not there"), "{told}");
+    assert!(told.contains("1 active subscriptions name a key that the stack does not have"), "{told}");
 }
 
 async fn a_stack_whose_key_is_elsewhere_is_told_what_to_do(world: &World) {

@@ -175,7 +175,7 @@ fn given_a_new_secret(world: &World) {
     let said = String::from_utf8_lossy(&shown.stderr).into_owned();
     let shown = stdout(&shown);
     assert!(shown.starts_with("whsec_") && shown.lines().count() == 1, "{shown}");
-    assert!(said.contains("signs beside it until 20") && !said.contains("whsec_"), "{said}");
+    assert!(said.contains("also signs until 20") && !said.contains("whsec_"), "{said}");
 
     stdout(&world.redial(&["subscriptions", "put", "--tenant", "acme", "--id", "browser"], SUBSCRIPTION));
     for id in ["browser", "nobody"] {
@@ -242,11 +242,11 @@ fn explained(world: &World) {
     assert_eq!(told(&answer), (json!("webhook"), json!("topic"), json!("schedule-patient")));
 
     let words = stdout(&world.redial(&["policy", "explain", "-"], &message));
-    assert!(words.contains("holds -> stored for acme, topic order.created"), "{words}");
+    assert!(words.contains("applies -> stored for acme, topic order.created"), "{words}");
     assert_eq!(words.lines().take_while(|line| !line.is_empty()).count(), 6, "six sources: {words}");
     let unknown = message.replace("hooks", "nobody");
     let words = stdout(&world.redial(&["policy", "explain", "-"], &unknown));
-    assert!(words.contains("nobody is not stored") && words.contains("holds -> class otp"), "{words}");
+    assert!(words.contains("nobody is not stored") && words.contains("applies -> class otp"), "{words}");
 }
 
 async fn what_a_bare_url_is_signed_with(world: &World) {

@@ -48,7 +48,7 @@ impl Failure {
 }
 
 /// The causes of an error, the nearest first, without the error itself.
-pub fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+pub fn causes<'a>(error: &'a (dyn Error + 'a)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     iter::successors(error.source(), |&cause| cause.source())
 }
 

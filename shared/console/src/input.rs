@@ -1,7 +1,7 @@
-//! What a command reads: a file, or standard input, either of which can be read a second time.
+//! A command's input: a file, or standard input, both of which can be read twice.
 //!
-//! Sending checks everything before it sends anything, so its input is read twice. A file is simply read again; what
-//! comes through a pipe is kept meanwhile: in memory while it is short, in a nameless temporary file once it is long.
+//! Sending checks everything before it sends anything, so it reads its input twice. A file is simply read again; a pipe is
+//! buffered in memory, and beyond a limit in a temporary file.
 
 use std::{
     fs::File,
@@ -13,13 +13,13 @@ use tempfile::SpooledTempFile;
 
 use crate::failure::Failure;
 
-/// What is kept in memory of a pipe, in bytes.
+/// The bytes of a pipe that are kept in memory.
 const IN_MEMORY: usize = 8 * 1024 * 1024;
 
 /// Stands for standard input on the command line.
 pub const STDIN: &str = "-";
 
-/// Something that can be read from its start as often as one likes.
+/// Can be read again from its start.
 pub trait Rereadable: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send> Rereadable for T {}
@@ -36,7 +36,7 @@ pub fn open(path: &Path) -> Result<Box<dyn Rereadable>, Failure> {
     opened(path).map_err(|source| Failure::input(Unreadable { path: path.to_owned(), source }.to_string()))
 }
 
-/// All of a file, or of standard input for `-`, of which at most `limit` bytes are expected.
+/// All of a file, or of standard input for `-`, up to `limit` bytes.
 pub fn read_text(path: &Path, limit: u64) -> Result<String, Failure> {
     let mut text = String::new();
     let too_long = || Failure::input(format!("{} is longer than {limit} bytes", name(path)));
@@ -87,15 +87,15 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_or_too_long_file_is_named_in_the_error() {
+    fn missing_files_folders_and_long_files_are_refused_by_name() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let long = folder.path().join("long.json");
         std::fs::write(&long, "12345").expect("writable");
-        for (path, limit, said) in
+        for (path, limit, words) in
             [(folder.path().join("none.json"), 10, "none.json"), (long.clone(), 4, "longer than 4 bytes")]
         {
             let failure = read_text(&path, limit).expect_err("unfit");
-            assert!(matches!(&failure, Failure::Input(lines) if lines[0].contains(said)), "{failure:?}");
+            assert!(matches!(&failure, Failure::Input(lines) if lines[0].contains(words)), "{failure:?}");
         }
         assert!(open(folder.path()).is_err());
         assert_eq!(read_text(&long, 5).expect("short enough"), "12345");

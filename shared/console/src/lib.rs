@@ -1,10 +1,11 @@
-//! What Redial's commands share, whichever crate they are in: how they end, where they write, and how they read what is given to
-//! them.
+//! What Redial's commands share, whichever crate they are in: how they end, where they write, and how they read their
+//! arguments.
 
 pub mod checkout;
+pub mod duration;
 pub mod failure;
 pub mod input;
 pub mod policies;
-pub mod span;
+
 pub mod table;
 pub mod terminal;

@@ -1,6 +1,6 @@
 //! Where the commands write: results to standard output, everything else to standard error.
 //!
-//! A reader that has seen enough and left, as `head` does, is no error: what is being done goes on, unseen.
+//! A reader that closes the pipe early, as `head` does, is no error: the command goes on without output.
 
 use std::{
     io::{self, Write as _},
@@ -9,28 +9,34 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Fewer steps than this are over before a bar is of use.
+/// Fewer steps than this are over before a bar helps.
 const WORTH_A_BAR: u64 = 100;
 
-/// A line of progress, or of an error. It is lost if standard error is closed.
+/// Prints a line of progress, or of an error. A closed standard error is ignored.
 pub fn say(line: &str) {
     let _closed = writeln!(io::stderr(), "{line}");
 }
 
+/// Prints a line of the result.
 pub fn print(line: &str) -> io::Result<()> {
     tolerant(writeln!(io::stdout(), "{line}"))
 }
 
-/// A result that ends as it ends, with or without a line feed.
+/// Prints lines of the result.
+pub fn print_lines(lines: impl IntoIterator<Item = impl AsRef<str>>) -> io::Result<()> {
+    lines.into_iter().try_for_each(|line| print(line.as_ref()))
+}
+
+/// Prints a result that ends as it ends, with or without a line feed.
 pub fn print_as_it_is(text: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout();
     tolerant(stdout.write_all(text).and_then(|()| stdout.flush()))
 }
 
-/// How many characters have room on a line of standard output; `None` where that is no terminal, and any number have.
+/// The characters of a line of standard output; `None` if that is no terminal.
 pub fn width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
-    // A terminal that does not know says 0.
+    // A terminal that does not know its width reports 0.
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
@@ -41,7 +47,7 @@ fn tolerant(written: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// A bar of `steps` on standard error; nothing if that is no terminal or the steps are few.
+/// A progress bar on standard error; hidden where that is no terminal, or where the steps are few.
 pub fn bar(steps: u64, what: &'static str) -> ProgressBar {
     if steps < WORTH_A_BAR {
         return ProgressBar::hidden();

@@ -13,7 +13,7 @@ use redial_core::{
 };
 use redial_engine::ports::Clock as _;
 
-use crate::{aws_words::in_words, failure::Failure};
+use crate::{aws_error::message as in_words, failure::Failure};
 
 /// The `deliveries` table.
 #[derive(Clone, Debug)]

@@ -24,7 +24,7 @@ use redial_core::{
 use redial_engine::ports::Clock as _;
 use serde_json::{Value, json};
 
-use crate::{failure::Failure, target::Target};
+use crate::{failure::Failure, stack::Target};
 use item::{Details, Items};
 
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -18,8 +18,8 @@ use super::{
     queues::{Place, name_in},
 };
 use crate::{
+    stack::Target,
     tail::{CloudWatchLogs, Logs as _, Range, groups},
-    target::Target,
 };
 
 const TIMEOUT: Duration = Duration::from_secs(20);

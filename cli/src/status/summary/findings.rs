@@ -8,7 +8,7 @@ use super::{
     queues::{Depth, Place},
     reading::Summary,
 };
-use crate::origins::{Row, whole};
+use crate::{breakers::shown::Row, duration::whole};
 
 /// What is wrong: the most urgent first.
 pub(super) fn findings(summary: &Summary) -> Vec<String> {

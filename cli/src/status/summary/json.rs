@@ -12,7 +12,7 @@ use super::{
     reading::{AgesFrom, Summary},
     waits::{Due, Waits},
 };
-use crate::asked::Trouble;
+use crate::aws_error::AwsError;
 
 impl Summary {
     pub(crate) fn to_json(&self) -> Value {
@@ -39,7 +39,7 @@ impl Summary {
 
     fn queues_json(&self) -> Vec<Value> {
         let queues = Place::ALL.into_iter().zip(&self.depths).zip(self.ages);
-        let queue = |((place, depth), age): ((Place, &Result<Depth, Trouble>), Option<Duration>)| {
+        let queue = |((place, depth), age): ((Place, &Result<Depth, AwsError>), Option<Duration>)| {
             let counts = depth.as_ref().ok();
             json!({
                 "lane": place.lane().map(Lane::label),
@@ -105,6 +105,6 @@ fn due_json(waits: Option<&Waits>, lane: Lane, due: Due) -> Value {
     })
 }
 
-fn error(error: Option<&Trouble>) -> Value {
-    json!(error.map(Trouble::in_words))
+fn error(error: Option<&AwsError>) -> Value {
+    json!(error.map(AwsError::in_words))
 }

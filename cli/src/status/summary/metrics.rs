@@ -12,9 +12,9 @@ use super::{
     queues::Place,
 };
 use crate::{
-    asked::Trouble,
+    aws_error::AwsError,
     cloudwatch::{Points, Query, metrics},
-    target::Target,
+    stack::Target,
 };
 
 /// SQS publishes an age once a minute, and some minutes late.
@@ -37,7 +37,7 @@ fn counted() -> impl Iterator<Item = (Metric, Option<Lane>)> {
 }
 
 /// Reads all of them in one call.
-pub(super) async fn read(target: &Target, now: Timestamp) -> Result<Metrics, Trouble> {
+pub(super) async fn read(target: &Target, now: Timestamp) -> Result<Metrics, AwsError> {
     let ages = Place::ALL.map(|place| Query {
         namespace: "AWS/SQS",
         metric: "ApproximateAgeOfOldestMessage",

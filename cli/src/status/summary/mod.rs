@@ -36,7 +36,7 @@ use redial_adapters::system::System;
 use redial_engine::ports::Clock as _;
 
 use self::reading::Summary;
-use crate::{failure::Failure, target::Target, terminal::width};
+use crate::{failure::Failure, stack::Target, terminal::width};
 
 /// Moves to the top left corner, and clears the screen.
 const CLEAR: &str = "\x1b[H\x1b[2J";

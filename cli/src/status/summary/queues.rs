@@ -7,8 +7,8 @@ use futures_util::future::join_all;
 use redial_core::lane::Lane;
 
 use crate::{
-    asked::{Trouble, asked},
-    target::Target,
+    aws_error::{AwsError, classified},
+    stack::Target,
 };
 
 /// A queue of the template.
@@ -114,14 +114,14 @@ pub(super) struct Depth {
 }
 
 /// In the order of [`Place::ALL`].
-pub(super) async fn depths(target: &Target) -> Vec<Result<Depth, Trouble>> {
+pub(super) async fn depths(target: &Target) -> Vec<Result<Depth, AwsError>> {
     let sqs = aws_sdk_sqs::Client::new(&target.sdk);
     join_all(Place::ALL.map(|place| depth(&sqs, place.url(target)))).await
 }
 
-async fn depth(sqs: &aws_sdk_sqs::Client, url: &str) -> Result<Depth, Trouble> {
+async fn depth(sqs: &aws_sdk_sqs::Client, url: &str) -> Result<Depth, AwsError> {
     let read = sqs.get_queue_attributes().queue_url(url).attribute_names(QueueAttributeName::All);
-    let attributes = asked("sqs:GetQueueAttributes", read.send().await)?.attributes.unwrap_or_default();
+    let attributes = classified("sqs:GetQueueAttributes", read.send().await)?.attributes.unwrap_or_default();
     let number = |name| attributes.get(&name).and_then(|text| text.parse().ok()).unwrap_or(0);
     Ok(Depth {
         waiting: number(QueueAttributeName::ApproximateNumberOfMessages),

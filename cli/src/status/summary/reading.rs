@@ -11,7 +11,7 @@ use super::{
     queues::{self, Depth},
     waits::{self, Waits},
 };
-use crate::{asked::Trouble, origins::Row, target::Target};
+use crate::{aws_error::AwsError, breakers::shown::Row, stack::Target};
 
 /// The most origins that are shown without `--all`.
 const MOST_ORIGINS: usize = 20;
@@ -32,15 +32,15 @@ pub(super) struct Summary {
     pub(super) all: bool,
     pub(super) is_emulated: bool,
     /// In the order of [`queues::Place::ALL`].
-    pub(super) depths: Vec<Result<Depth, Trouble>>,
+    pub(super) depths: Vec<Result<Depth, AwsError>>,
     pub(super) ages: Ages,
     pub(super) ages_from: Option<AgesFrom>,
     pub(super) flow: Option<Flow>,
     /// Why CloudWatch could not be read.
-    pub(super) metrics_error: Option<Trouble>,
-    pub(super) waits: Result<Waits, Trouble>,
+    pub(super) metrics_error: Option<AwsError>,
+    pub(super) waits: Result<Waits, AwsError>,
     /// The most urgent first, then those with the most attempts.
-    pub(super) origins: Result<Vec<Row>, Trouble>,
+    pub(super) origins: Result<Vec<Row>, AwsError>,
 }
 
 impl Summary {
@@ -86,10 +86,10 @@ impl Summary {
     }
 }
 
-async fn origins(target: &Target, now: Timestamp) -> Result<Vec<Row>, Trouble> {
+async fn origins(target: &Target, now: Timestamp) -> Result<Vec<Row>, AwsError> {
     let client = aws_sdk_dynamodb::Client::new(&target.sdk);
     let known = DynamoProtection::new(client, target.tables.control.clone()).origins().await;
-    let known = known.map_err(|error| Trouble::of_port(&error))?;
+    let known = known.map_err(|error| AwsError::of_port(&error))?;
     let mut rows: Vec<Row> =
         known.into_iter().map(|(origin, stored)| Row::of(origin, &stored.state, now)).collect();
     rows.sort_by(|a, b| {

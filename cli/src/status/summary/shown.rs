@@ -10,7 +10,7 @@ use super::{
     waits::{Due, MOST_SHARDS, Parked, Waits},
 };
 use crate::{
-    origins::whole,
+    duration::whole,
     table::{Column, Narrow, Table},
 };
 

@@ -18,7 +18,7 @@ use super::{
     reading::{AgesFrom, Summary},
     waits::{self, Waits},
 };
-use crate::{asked::Trouble, origins::Row};
+use crate::{aws_error::AwsError, breakers::shown::Row};
 
 fn now() -> Timestamp {
     Timestamp::parse_rfc3339("2026-11-21T10:00:30Z").expect("a time")
@@ -62,14 +62,14 @@ fn bad() -> Summary {
 }
 
 fn unread() -> Summary {
-    let refused = |permission: &str| Trouble::Refused { permission: permission.to_owned() };
+    let refused = |permission: &str| AwsError::Refused { permission: permission.to_owned() };
     Summary {
         depths: vec![Err(refused("sqs:GetQueueAttributes")); Place::ALL.len()],
         ages_from: None,
         flow: None,
         metrics_error: Some(refused("cloudwatch:GetMetricData")),
         waits: Err(refused("dynamodb:Query")),
-        origins: Err(Trouble::Failed { words: "Timeout".to_owned() }),
+        origins: Err(AwsError::Failed { words: "Timeout".to_owned() }),
         ..well()
     }
 }

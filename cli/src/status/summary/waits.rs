@@ -21,8 +21,8 @@ use redial_core::{
 use redial_engine::ports::{RegisteredBucket, WaitRegistry as _};
 
 use crate::{
-    asked::{Trouble, asked},
-    target::Target,
+    aws_error::{AwsError, classified},
+    stack::Target,
 };
 
 /// The most shards that are counted without `--all`: eight buckets of the template's 128.
@@ -114,7 +114,7 @@ pub(super) struct Waits {
     /// Shards of which only the first mebibyte was counted.
     pub(super) in_part: usize,
     /// Why counting ended early.
-    pub(super) error: Option<Trouble>,
+    pub(super) error: Option<AwsError>,
 }
 
 impl Waits {
@@ -138,12 +138,12 @@ struct Counted {
 }
 
 /// Counts all parked messages, or those that are due first.
-pub(super) async fn read(target: &Target, all: bool, now: Timestamp) -> Result<Waits, Trouble> {
+pub(super) async fn read(target: &Target, all: bool, now: Timestamp) -> Result<Waits, AwsError> {
     let client = Client::new(&target.sdk);
     let registry = DynamoControl::new(client.clone(), target.tables.control.clone());
     // No bucket begins later.
     let buckets = registry.begun_before(now.plus(MAX_WAIT * 2)).await;
-    let buckets = buckets.map_err(|error| Trouble::of_port(&error))?;
+    let buckets = buckets.map_err(|error| AwsError::of_port(&error))?;
     let most = if all { usize::MAX } else { MOST_SHARDS };
     let shards = buckets.iter().flat_map(|it| it.bucket.shards(it.shards)).take(most);
     let table = target.tables.parked.as_str();
@@ -168,7 +168,7 @@ pub(super) async fn read(target: &Target, all: bool, now: Timestamp) -> Result<W
 }
 
 /// Counts the messages of a shard: `all`, or those of its first mebibyte.
-async fn count(client: &Client, table: &str, shard: Shard, all: bool) -> Result<Counted, Trouble> {
+async fn count(client: &Client, table: &str, shard: Shard, all: bool) -> Result<Counted, AwsError> {
     let mut counted = Counted { messages: 0, is_whole: true };
     let mut after = None;
     loop {
@@ -183,7 +183,7 @@ async fn count(client: &Client, table: &str, shard: Shard, all: bool) -> Result<
             .set_exclusive_start_key(after)
             .send()
             .await;
-        let response = asked("dynamodb:Query", response)?;
+        let response = classified("dynamodb:Query", response)?;
         counted.messages += u64::try_from(response.count).unwrap_or(0);
         after = response.last_evaluated_key;
         counted.is_whole = after.is_none();

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use redial_console::span;
+use redial_console::duration;
 
 /// No scenario's messages take longer to arrive, and no outage ends later, in seconds: a year.
 pub(super) const LONGEST_S: u32 = 365 * 86_400;
@@ -24,7 +24,7 @@ impl Outage {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (start, end) = text.split_once("..").ok_or(FORMS)?;
         let seconds = |text: &str| {
-            let span = span::parse_or_seconds(text);
+            let span = duration::parse_or_seconds(text);
             span.and_then(|span| u32::try_from(span.as_secs()).ok()).ok_or(FORMS)
         };
         let (start_s, end_s) = (seconds(start)?, seconds(end)?);

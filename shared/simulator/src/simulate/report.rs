@@ -9,7 +9,7 @@ use super::{
     tally::{Figures, TenantFigures},
 };
 use redial_console::{
-    span::duration,
+    duration::words as duration,
     table::{Column, Table},
 };
 

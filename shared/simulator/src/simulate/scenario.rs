@@ -13,7 +13,7 @@ use super::{
     outage::{LONGEST_S, Outage},
     tenants::Tenants,
 };
-use redial_console::span;
+use redial_console::duration;
 
 /// The moment at which every simulation begins, in seconds of the epoch: midnight, so that buckets of waits begin where one
 /// expects them.
@@ -21,7 +21,7 @@ const START_S: i64 = 1_798_761_600;
 
 /// Reads a lag, a year at most; the error says what would do.
 pub(crate) fn lag(text: &str) -> Result<Duration, String> {
-    let lag = span::parse_or_seconds(text)
+    let lag = duration::parse_or_seconds(text)
         .ok_or("expected whole seconds, or days, hours, minutes and seconds: 2, 2s, 1m30s, 1h")?;
     if lag > Duration::from_secs(LONGEST_S.into()) {
         return Err(format!("it lasts {} s: expected {LONGEST_S} s (a year) at most", lag.as_secs()));

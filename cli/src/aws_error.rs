@@ -1,0 +1,158 @@
+//! Errors of AWS calls.
+
+use std::{error::Error, iter};
+
+use aws_sdk_lambda::error::{ProvideErrorMetadata, SdkError};
+use redial_engine::ports::PortError;
+
+use crate::failure::causes;
+
+/// Codes by which services refuse a caller.
+const REFUSED: [&str; 6] = [
+    "AccessDenied",
+    "AccessDeniedException",
+    "AccessDeniedFault",
+    "AuthorizationError",
+    "KmsAccessDeniedException",
+    "UnauthorizedOperation",
+];
+
+/// Codes for a resource that does not exist.
+const ABSENT: [&str; 5] = [
+    "AWS.SimpleQueueService.NonExistentQueue",
+    "QueueDoesNotExist",
+    "ResourceNotFound",
+    "ResourceNotFoundException",
+    "StateMachineDoesNotExist",
+];
+
+/// Codes of services, regions and emulators that do not implement an operation.
+const UNKNOWN_OPERATION: [&str; 5] = [
+    "InvalidAction",
+    "NotImplemented",
+    "NotImplementedException",
+    "UnknownOperation",
+    "UnknownOperationException",
+];
+
+/// LocalStack's message for such a call; its code is `InternalFailure`.
+const NOT_IMPLEMENTED: &str = "not yet implemented";
+
+/// Secrets Manager's message where the caller may not use the secret's KMS key.
+const KEY_REFUSED: &str = "Access to KMS is not allowed";
+
+/// Why a call returned nothing. A check reports these three differently.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum AwsError {
+    /// The caller lacks a permission, such as `sqs:GetQueueAttributes`.
+    Refused { permission: String },
+    /// No resource has that name.
+    Absent,
+    /// Anything else, as [`message`] has it.
+    Failed { words: String },
+}
+
+impl AwsError {
+    pub(crate) fn of(permission: &str, code: Option<&str>, words: String) -> Self {
+        match code {
+            Some(code) if REFUSED.contains(&code) && words.contains(KEY_REFUSED) => {
+                Self::Refused { permission: "kms:Decrypt".to_owned() }
+            }
+            Some(code) if REFUSED.contains(&code) => Self::Refused { permission: permission.to_owned() },
+            Some(code) if ABSENT.contains(&code) => Self::Absent,
+            Some(_) | None => Self::Failed { words },
+        }
+    }
+
+    pub(crate) fn is_unknown_operation(&self) -> bool {
+        match self {
+            Self::Failed { words } => {
+                let code = words.split(':').next().unwrap_or_default();
+                UNKNOWN_OPERATION.contains(&code) || words.contains(NOT_IMPLEMENTED)
+            }
+            Self::Refused { .. } | Self::Absent => false,
+        }
+    }
+
+    /// As it stands after a colon.
+    pub(crate) fn in_words(&self) -> String {
+        match self {
+            Self::Refused { permission } => format!("you have no permission {permission}"),
+            Self::Absent => "there is none".to_owned(),
+            Self::Failed { words } => format!("AWS gave no answer: {words}"),
+        }
+    }
+
+    /// From an adapter's error: in the command line, all of them come from DynamoDB.
+    pub(crate) fn of_port(error: &PortError) -> Self {
+        let permission = format!("dynamodb:{}", error.operation);
+        Self::of(&permission, Some(&error.code), error.to_string())
+    }
+}
+
+/// Classifies the error of a call that takes this permission.
+pub(crate) fn classified<T, E, R>(permission: &str, result: Result<T, SdkError<E, R>>) -> Result<T, AwsError>
+where
+    E: Error + ProvideErrorMetadata + 'static,
+    R: std::fmt::Debug,
+{
+    result.map_err(|error| AwsError::of(permission, error.code(), message(&error)))
+}
+
+/// The service's code and message; where there was no answer, the chain of causes, on one line.
+pub(crate) fn message<E, R>(error: &SdkError<E, R>) -> String
+where
+    E: Error + ProvideErrorMetadata + 'static,
+    R: std::fmt::Debug,
+{
+    match (error.code(), error.message()) {
+        (Some(code), Some(message)) => format!("{code}: {message}"),
+        (Some(code), None) => code.to_owned(),
+        (None, _) => {
+            let causes = causes(error).map(ToString::to_string);
+            iter::once(error.to_string()).chain(causes).collect::<Vec<_>>().join(": ")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_classified_by_code_and_a_refusal_names_the_permission() {
+        let refused = |permission: &str| AwsError::Refused { permission: permission.to_owned() };
+        let failed = |words: &str| AwsError::Failed { words: words.to_owned() };
+        let kms = "AccessDeniedException: Access to KMS is not allowed";
+        for (code, words, expected) in [
+            (Some("AccessDenied"), "words", refused("sqs:GetQueueAttributes")),
+            (Some("AccessDeniedException"), "words", refused("sqs:GetQueueAttributes")),
+            (Some("AccessDeniedException"), kms, refused("kms:Decrypt")),
+            (Some("QueueDoesNotExist"), "words", AwsError::Absent),
+            (Some("ExpiredTokenException"), "words", failed("words")),
+            (None, "words", failed("words")),
+        ] {
+            let error = AwsError::of("sqs:GetQueueAttributes", code, words.to_owned());
+            assert_eq!(error, expected, "{code:?} {words}");
+        }
+        assert_eq!(
+            refused("sqs:GetQueueAttributes").in_words(),
+            "you have no permission sqs:GetQueueAttributes"
+        );
+        let code = "AccessDeniedException".to_owned();
+        let error = PortError { operation: "Query", code, throttled: false };
+        assert_eq!(AwsError::of_port(&error), refused("dynamodb:Query"));
+    }
+
+    #[test]
+    fn an_unknown_operation_is_not_a_failure_of_the_service() {
+        let unknown = |words: &str| AwsError::Failed { words: words.to_owned() }.is_unknown_operation();
+        assert!(unknown("InvalidAction: Unknown action: DescribeKey"));
+        assert!(unknown("UnknownOperationException"));
+        assert!(unknown(
+            "InternalFailure: API action 'X' for service 'lambda' not yet implemented or pro feature"
+        ));
+        assert!(!unknown("InternalFailure: try again"));
+        assert!(!AwsError::Absent.is_unknown_operation());
+    }
+}

@@ -1,0 +1,107 @@
+use clap::Args;
+use redial_adapters::system::System;
+use redial_core::{endpoint::Origin, time::Timestamp};
+use redial_engine::{ports::Clock as _, ports::StoredOrigin};
+use serde_json::json;
+
+use super::shown::{Row, lines};
+use crate::{
+    failure::Failure,
+    stack::OnStack,
+    terminal::{say, width},
+};
+
+/// Lists the origins whose breakers are not closed, that are slowed down, or that failed within the last five minutes
+///
+/// PHASE: closed; open (nothing is sent), half_open (a few probes are), ramping (at most PACE, which grows), paused (the origin asked
+/// senders to wait). ATTEMPTS, FAILURES (5xx, timeouts, no connection) and LIMITED (429) cover the last five minutes, as far as
+/// workers reported them: about a healthy origin they report little. They restart when a breaker opens or closes. PACE is the
+/// limit in attempts a second, if there is one. LOOKED AT is when a worker last evaluated the origin.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  redial breakers list
+  redial breakers list --all --stack redial
+  redial breakers list --json | jq -r '.origins[] | select(.phase == \"open\") | .origin'")]
+pub(crate) struct List {
+    /// Every origin with data from the last seven days
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    on: OnStack,
+}
+
+impl List {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let known = self.on.target().await?.protection().origins().await?;
+        let now = System.now();
+        let total = known.len();
+        let rows = rows(known, self.all, now);
+        if rows.is_empty() && !self.on.json {
+            say(&nothing(total));
+            return Ok(());
+        }
+        let json = || json!({"origins": rows.iter().map(|row| row.json(now)).collect::<Vec<_>>()});
+        self.on.print(json, || lines(&rows, now, width()))
+    }
+}
+
+/// The most urgent first.
+fn rows(known: Vec<(Origin, StoredOrigin)>, all: bool, now: Timestamp) -> Vec<Row> {
+    let mut rows: Vec<Row> = known
+        .into_iter()
+        .filter(|(_, stored)| all || stored.state.is_watched(now))
+        .map(|(origin, stored)| Row::of(origin, &stored.state, now))
+        .collect();
+    rows.sort_by(|a, b| (a.urgency(), &a.origin).cmp(&(b.urgency(), &b.origin)));
+    rows
+}
+
+fn nothing(total: usize) -> String {
+    let all = match total {
+        0 => return "every breaker is closed; no origin has data".to_owned(),
+        1 => "the one origin with data".to_owned(),
+        _ => format!("all {total} origins with data"),
+    };
+    format!("every breaker is closed, and nothing failed recently; --all shows {all}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rand::{SeedableRng as _, rngs::StdRng};
+    use redial_core::protection::{Cooldowns, OriginState};
+
+    use super::*;
+
+    fn at(secs: u64) -> Timestamp {
+        Timestamp::from_secs(1_000_000).plus(Duration::from_secs(secs))
+    }
+
+    #[test]
+    fn healthy_origins_are_listed_last_and_only_with_all() {
+        let origin = |host: &str| Origin::parse(&format!("https://{host}.example")).expect("an origin");
+        let stored = |state| StoredOrigin { state, version: 1 };
+        let mut open = OriginState::default();
+        let mut rng = StdRng::seed_from_u64(1);
+        open.open(Duration::from_secs(60), at(0), &Cooldowns::default(), &mut rng);
+        let known = vec![
+            (origin("a"), stored(OriginState::default())),
+            (origin("c"), stored(open.clone())),
+            (origin("b"), stored(open)),
+        ];
+        let shown = |all| -> Vec<String> {
+            let rows = rows(known.clone(), all, at(1));
+            rows.iter().map(|row| row.origin.as_str().to_owned()).collect()
+        };
+        assert_eq!(shown(false), ["https://b.example", "https://c.example"]);
+        assert_eq!(shown(true), ["https://b.example", "https://c.example", "https://a.example"]);
+    }
+
+    #[test]
+    fn an_empty_list_says_how_many_origins_there_are() {
+        assert!(nothing(0).contains("no origin has data"));
+        assert!(nothing(1).contains("the one origin") && nothing(7).contains("all 7 origins"));
+    }
+}

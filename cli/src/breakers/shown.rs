@@ -1,0 +1,284 @@
+//! An origin as it is shown: a row of a table, a few lines in a narrow terminal, or JSON.
+
+use redial_core::{
+    endpoint::Origin,
+    protection::{Count, OriginState, Phase},
+    provider::Provider,
+    time::Timestamp,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    duration::whole,
+    table::{Column, Table},
+};
+
+const HEADINGS: [&str; 9] =
+    ["ORIGIN", "PROVIDER", "PHASE", "UNTIL/SINCE", "ATTEMPTS", "FAILURES", "LIMITED", "PACE", "LOOKED AT"];
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Row {
+    pub(crate) origin: Origin,
+    phase: Phase,
+    /// The attempts of the last five minutes.
+    recent: Count,
+    /// The most attempts a second.
+    pace: Option<f64>,
+    /// When a worker last evaluated it.
+    looked_at: Option<Timestamp>,
+}
+
+impl Row {
+    pub(crate) fn of(origin: Origin, state: &OriginState, now: Timestamp) -> Self {
+        Self {
+            origin,
+            phase: state.breaker().phase(now),
+            recent: state.five_minutes(now),
+            pace: state.limit(now),
+            looked_at: Some(state.looked_at()).filter(|at| *at != Timestamp::default()),
+        }
+    }
+
+    /// The lowest is listed first: origins that get nothing, then those that get little.
+    pub(crate) fn urgency(&self) -> u8 {
+        match self.phase {
+            Phase::Open { .. } => 0,
+            Phase::Paused { .. } => 1,
+            Phase::HalfOpen { .. } => 2,
+            Phase::Ramping { .. } => 3,
+            Phase::Closed => 4,
+        }
+    }
+
+    /// The attempts that were reported in the last five minutes.
+    pub(crate) fn attempts(&self) -> u64 {
+        self.recent.attempts
+    }
+
+    pub(crate) fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    pub(crate) fn json(&self, now: Timestamp) -> Value {
+        let mut shown = json!({
+            "origin": self.origin.as_str(),
+            "provider": Provider::of_origin(&self.origin).label(),
+            "attempts": self.recent.attempts,
+            "failures": self.recent.failures,
+            "limited": self.recent.limited,
+            "retries": self.recent.retries,
+            "held": self.recent.held,
+            "pace_per_second": self.pace,
+            "looked_at": self.looked_at.map(Timestamp::to_rfc3339),
+            "at": now.to_rfc3339(),
+        });
+        if let (Some(shown), Value::Object(phase)) = (shown.as_object_mut(), phase_json(&self.phase)) {
+            shown.extend(phase);
+        }
+        shown
+    }
+
+    /// In the order of the headings.
+    pub(crate) fn cells(&self, now: Timestamp) -> [String; HEADINGS.len()] {
+        let Count { attempts, failures, limited, .. } = self.recent;
+        let (until, since) = times(&self.phase);
+        let when = match (until, since) {
+            (Some(until), _) => format!("in {}", whole(until.since(now))),
+            (None, Some(since)) => format!("{} ago", whole(now.since(since))),
+            (None, None) => "-".to_owned(),
+        };
+        [
+            self.origin.as_str().to_owned(),
+            Provider::of_origin(&self.origin).label().to_owned(),
+            self.phase.label().to_owned(),
+            when,
+            attempts.to_string(),
+            failures.to_string(),
+            limited.to_string(),
+            self.pace.map_or("-".to_owned(), per_second),
+            self.looked_at.map_or("-".to_owned(), |at| format!("{} ago", whole(now.since(at)))),
+        ]
+    }
+}
+
+/// A table, or, where that has no room in the terminal's width, a few lines for each origin.
+pub(crate) fn lines(rows: &[Row], now: Timestamp, terminal: Option<usize>) -> Vec<String> {
+    let column = |heading| match heading {
+        "ATTEMPTS" | "FAILURES" | "LIMITED" | "PACE" => Column::number(heading),
+        _ => Column::text(heading),
+    };
+    let table = Table::new(HEADINGS.map(column)).with(rows.iter().map(|row| row.cells(now))).lines();
+    let longest = table.iter().map(|line| line.chars().count()).max().unwrap_or(0);
+    if terminal.is_none_or(|terminal| longest <= terminal) {
+        return table;
+    }
+    rows.iter().flat_map(|row| in_words(&row.cells(now))).collect()
+}
+
+fn in_words(cells: &[String; HEADINGS.len()]) -> [String; 4] {
+    let [origin, provider, phase, when, attempts, failures, limited, pace, looked_at] = cells;
+    let when = match (when.strip_prefix("in "), when.strip_suffix(" ago")) {
+        (Some(left), _) => format!(", {left} left"),
+        (None, Some(past)) => format!(", for {past}"),
+        (None, None) => String::new(),
+    };
+    [
+        origin.clone(),
+        format!("  {provider}, {phase}{when}"),
+        format!("  {attempts} attempts, {failures} failures, {limited} limited"),
+        format!("  pace {pace}, looked at {looked_at}"),
+    ]
+}
+
+/// A phase and its time; the other time is null.
+pub(crate) fn phase_json(phase: &Phase) -> Value {
+    let (until, since) = times(phase);
+    json!({
+        "phase": phase.label(),
+        "until": until.map(Timestamp::to_rfc3339),
+        "since": since.map(Timestamp::to_rfc3339),
+    })
+}
+
+pub(crate) fn phase_words(phase: &Phase) -> String {
+    match times(phase) {
+        (Some(until), _) => format!("{} until {}", phase.label(), until.to_rfc3339()),
+        (None, Some(since)) => format!("{} since {}", phase.label(), since.to_rfc3339()),
+        (None, None) => phase.label().to_owned(),
+    }
+}
+
+/// When a phase ends, or when it began.
+fn times(phase: &Phase) -> (Option<Timestamp>, Option<Timestamp>) {
+    match phase {
+        Phase::Closed => (None, None),
+        Phase::Open { until } | Phase::Paused { until } => (Some(*until), None),
+        Phase::HalfOpen { since, .. } | Phase::Ramping { since } => (None, Some(*since)),
+    }
+}
+
+fn per_second(pace: f64) -> String {
+    if pace < 9.95 { format!("{pace:.1}/s") } else { format!("{pace:.0}/s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn now() -> Timestamp {
+        Timestamp::parse_rfc3339("2026-11-21T10:05:00Z").expect("valid")
+    }
+
+    fn before(secs: u64) -> Timestamp {
+        now().minus(Duration::from_secs(secs))
+    }
+
+    fn after(secs: u64) -> Timestamp {
+        now().plus(Duration::from_secs(secs))
+    }
+
+    fn rows() -> [Row; 3] {
+        let row = |origin: &str, phase| Row {
+            origin: Origin::parse(origin).expect("an origin"),
+            phase,
+            recent: Count::default(),
+            pace: None,
+            looked_at: None,
+        };
+        [
+            Row {
+                looked_at: Some(before(2)),
+                ..row("https://fcm.googleapis.com", Phase::Open { until: after(24) })
+            },
+            Row {
+                recent: Count { attempts: 4_812, failures: 31, limited: 7, ..Count::default() },
+                pace: Some(312.4),
+                looked_at: Some(before(1)),
+                ..row("https://updates.push.services.mozilla.com", Phase::Ramping { since: before(18) })
+            },
+            row("https://partner.example:8443", Phase::Closed),
+        ]
+    }
+
+    #[test]
+    fn origins_are_a_table_if_it_fits() {
+        let table = [
+            "ORIGIN                                     PROVIDER  PHASE    UNTIL/SINCE  ATTEMPTS  FAILURES  LIMITED   PACE  LOOKED AT",
+            "https://fcm.googleapis.com                 fcm       open     in 24s              0         0        0      -  2s ago",
+            "https://updates.push.services.mozilla.com  mozilla   ramping  18s ago          4812        31        7  312/s  1s ago",
+            "https://partner.example:8443               other     closed   -                   0         0        0      -  -",
+        ];
+        for room in [None, Some(table[0].len()), Some(1_000)] {
+            assert_eq!(lines(&rows(), now(), room), table, "{room:?}");
+        }
+    }
+
+    #[test]
+    fn a_narrow_terminal_gets_a_few_lines_for_each() {
+        let shown = lines(&rows(), now(), Some(80));
+        assert_eq!(
+            shown[..8],
+            [
+                "https://fcm.googleapis.com",
+                "  fcm, open, 24s left",
+                "  0 attempts, 0 failures, 0 limited",
+                "  pace -, looked at 2s ago",
+                "https://updates.push.services.mozilla.com",
+                "  mozilla, ramping, for 18s",
+                "  4812 attempts, 31 failures, 7 limited",
+                "  pace 312/s, looked at 1s ago",
+            ]
+        );
+        assert_eq!(shown[9], "  other, closed");
+    }
+
+    #[test]
+    fn json_has_every_field_and_exact_times() {
+        let [open, ramping, closed] = rows().map(|row| row.json(now()));
+        assert_eq!(
+            open,
+            json!({
+                "origin": "https://fcm.googleapis.com", "provider": "fcm", "phase": "open",
+                "until": "2026-11-21T10:05:24.000Z", "since": null,
+                "attempts": 0, "failures": 0, "limited": 0, "retries": 0, "held": 0, "pace_per_second": null,
+                "looked_at": "2026-11-21T10:04:58.000Z", "at": "2026-11-21T10:05:00.000Z",
+            })
+        );
+        assert_eq!(
+            (&ramping["since"], &ramping["pace_per_second"]),
+            (&json!("2026-11-21T10:04:42.000Z"), &json!(312.4))
+        );
+        assert_eq!((&closed["looked_at"], &closed["until"]), (&Value::Null, &Value::Null));
+    }
+
+    #[test]
+    fn a_phase_is_shown_with_its_time() {
+        for (phase, words) in [
+            (Phase::Closed, "closed"),
+            (Phase::Open { until: now() }, "open until 2026-11-21T10:05:00.000Z"),
+            (Phase::Paused { until: now() }, "paused until 2026-11-21T10:05:00.000Z"),
+            (
+                Phase::HalfOpen { since: now(), sent: 1, succeeded: 0 },
+                "half_open since 2026-11-21T10:05:00.000Z",
+            ),
+            (Phase::Ramping { since: now() }, "ramping since 2026-11-21T10:05:00.000Z"),
+        ] {
+            assert_eq!(phase_words(&phase), words);
+        }
+    }
+
+    #[test]
+    fn the_most_urgent_origin_comes_first() {
+        let mut rows = rows();
+        rows.reverse();
+        rows.sort_by_key(Row::urgency);
+        assert_eq!(rows.map(|row| row.phase.label()), ["open", "ramping", "closed"]);
+    }
+
+    #[test]
+    fn a_slow_pace_is_shown_to_the_tenth() {
+        assert_eq!([5.0, 9.94, 10.0, 1234.5].map(per_second), ["5.0/s", "9.9/s", "10/s", "1234/s"]);
+    }
+}

@@ -1,0 +1,163 @@
+//! `redial breakers open | close`: an operator's change, written as a worker writes.
+//!
+//! The state is read, changed, and written if its version is still the one that was read. If a worker wrote in between, the
+//! change is applied again, to the new state.
+
+use std::time::Duration;
+
+use clap::Args;
+use redial_adapters::{protection_dynamo::DynamoProtection, system::System};
+use redial_core::{
+    endpoint::Origin,
+    protection::{Cooldowns, OriginState, Phase},
+    time::Timestamp,
+};
+use redial_engine::ports::{Clock as _, Protection as _, Randomness as _};
+
+use super::shown::{phase_json, phase_words};
+use crate::{
+    arguments, duration,
+    failure::Failure,
+    stack::{OnStack, Target},
+    terminal::say,
+};
+
+/// Workers write a state about once a second, so several conflicts in a row are unlikely.
+const TRIES: usize = 8;
+
+/// Opens an origin's breaker: nothing is sent to it for a while, and messages use no attempt
+///
+/// When the time is over, a few probes are sent, and their results decide: success closes the breaker, and the rest follows at a
+/// growing pace; a failure opens it again. Messages whose TTL ends earlier become dead letters, ttl_exceeded, at once. An origin that
+/// nothing was ever sent to can be opened too. If the breaker is open already, its time is replaced.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  redial breakers open https://fcm.googleapis.com
+  redial breakers open https://partner.example:8443 --for 2h --json")]
+pub(crate) struct Open {
+    /// Duration, from 1s to 24h: 90s, 30m, 2h
+    #[arg(long = "for", value_name = "TIME", default_value = "10m", value_parser = lasting)]
+    lasting: Duration,
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Closes an origin's breaker: everything is sent to it again, without a limit
+///
+/// Its pace is lifted and its counts restart, so that it opens again if the origin still fails. Messages that were held back come
+/// at the time that they were given. To let an origin recover gently, leave its breaker alone: one that closes by itself begins with few
+/// attempts a second. Exit status 1 means that there is no data about that origin.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  redial breakers close https://fcm.googleapis.com")]
+pub(crate) struct Close {
+    #[command(flatten)]
+    which: Which,
+}
+
+#[derive(Debug, Args)]
+struct Which {
+    /// Scheme, host and port: https://fcm.googleapis.com
+    #[arg(value_name = "ORIGIN")]
+    origin: String,
+    #[command(flatten)]
+    on: OnStack,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{}: workers changed its state at each of {TRIES} tries; nothing was done, try again", .0.as_str())]
+struct Overtaken(Origin);
+
+/// A breaker's phases before and after the change.
+struct Turned {
+    origin: Origin,
+    before: Phase,
+    after: Phase,
+}
+
+impl Open {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let open = |state: &mut OriginState, now| {
+            state.open(self.lasting, now, &Cooldowns::default(), &mut System.rng());
+        };
+        let target = self.which.turn(true, open).await?;
+        say(if breakers_are_off(&target).await {
+            "this has no effect: the stack's breakers are off (the template's parameter Breaker)"
+        } else {
+            "workers follow within about two seconds; requests in flight still arrive"
+        });
+        Ok(())
+    }
+}
+
+impl Close {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        self.which.turn(false, OriginState::close).await?;
+        say(
+            "workers follow within about two seconds; messages that were held back come at the time that they were given",
+        );
+        Ok(())
+    }
+}
+
+impl Which {
+    /// Changes the origin's state, creating it only if `creates`, and prints the phases.
+    async fn turn(
+        &self,
+        creates: bool,
+        change: impl Fn(&mut OriginState, Timestamp),
+    ) -> Result<Target, Failure> {
+        let origin = arguments::origin("ORIGIN", &self.origin)?;
+        let target = self.on.target().await?;
+        let Some(turned) = turn(&target.protection(), origin, creates, change).await? else {
+            return Err(Failure::reported("no data about that origin: its breaker never opened"));
+        };
+        let Turned { origin, before, after } = &turned;
+        let json = || {
+            let mut line = phase_json(after);
+            line["origin"] = origin.as_str().into();
+            line["before"] = phase_json(before);
+            line
+        };
+        let line = || format!("{}: {}; was {}", origin.as_str(), phase_words(after), phase_words(before));
+        self.on.print(json, || vec![line()])?;
+        Ok(target)
+    }
+}
+
+/// `None` if there is no state and none may be created.
+async fn turn(
+    store: &DynamoProtection,
+    origin: Origin,
+    creates: bool,
+    change: impl Fn(&mut OriginState, Timestamp),
+) -> Result<Option<Turned>, Failure> {
+    for _ in 0..TRIES {
+        let stored = store.stored(&origin).await?;
+        if stored.version == 0 && !creates {
+            return Ok(None);
+        }
+        let now = System.now();
+        let mut state = stored.state.clone();
+        change(&mut state, now);
+        let (before, after) = (stored.state.breaker().phase(now), state.breaker().phase(now));
+        if store.exchange(&origin, stored.version, state, now).await? {
+            return Ok(Some(Turned { origin, before, after }));
+        }
+    }
+    Err(Overtaken(origin).into())
+}
+
+/// False also if the function's configuration may not be read.
+async fn breakers_are_off(target: &Target) -> bool {
+    let lambda = aws_sdk_lambda::Client::new(&target.sdk);
+    let function = lambda.get_function_configuration().function_name(&target.dispatch).send().await;
+    let variable = |name: &str| function.ok()?.environment?.variables?.get(name).cloned();
+    variable("BREAKER").is_some_and(|value| value == "off")
+}
+
+fn lasting(text: &str) -> Result<Duration, String> {
+    duration::within(text, 1..=86_400, "a time from 1s to 24h, such as 90s, 30m or 2h")
+}

@@ -1,0 +1,63 @@
+use clap::Args;
+use redial_console::policies::usual_ttl;
+use redial_core::policy::catalogue::{self, Named};
+use serde_json::json;
+
+use super::timetable::Timetable;
+use crate::{
+    duration,
+    failure::Failure,
+    table::{Column, Table},
+    terminal::{print, print_lines},
+};
+
+/// Lists the policies that messages can name
+///
+/// WINDOW is the mean time from the first failure to the last retry. An `operator` policy comes from infra/policies; one with a
+/// preset's name replaces that preset.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  redial policy list
+  redial policy list --json | jq -r '.policies[].name'")]
+pub(crate) struct List {
+    /// Print one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl List {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let entries = catalogue::packaged().entries();
+        if self.json {
+            let policies: Vec<_> = entries.iter().map(json_of).collect();
+            return Ok(print(&json!({"policies": policies}).to_string())?);
+        }
+        let [name, from, description] = ["NAME", "FROM", "WHAT FOR"].map(Column::text);
+        let [retries, window] = ["RETRIES", "WINDOW"].map(Column::number);
+        let table = Table::new([name, from, retries, window, description]).with(entries.iter().map(row));
+        Ok(print_lines(table.lines())?)
+    }
+}
+
+fn row(named: &Named) -> [String; 5] {
+    let table = Timetable::of(&named.policy, usual_ttl(&named.policy), false);
+    [
+        named.policy.name.clone(),
+        named.origin.label().to_owned(),
+        table.rows.len().to_string(),
+        if table.rows.is_empty() { "-".to_owned() } else { duration::words(table.window().mean) },
+        named.policy.description.clone().unwrap_or_default(),
+    ]
+}
+
+fn json_of(named: &Named) -> serde_json::Value {
+    let table = Timetable::of(&named.policy, usual_ttl(&named.policy), false);
+    json!({
+        "name": named.policy.name,
+        "from": named.origin.label(),
+        "max_retries": table.rows.len(),
+        "window_mean_s": table.window().mean.as_secs_f64(),
+        "description": named.policy.description,
+    })
+}

@@ -1,0 +1,129 @@
+//! A stack on this machine, found by its name, or because it is the only one.
+
+use std::{path::Path, time::Duration};
+
+use redial_adapters::outbox_sqs::QueueUrls;
+
+use super::target::{Target, TargetError, timeouts};
+use crate::local::{self, Known, LocalError};
+
+/// One attempt of a call to this machine: long enough for an emulator that is busy.
+const ATTEMPT: Duration = Duration::from_secs(10);
+
+pub(super) fn find(state: Option<&Path>, name: Option<&str>) -> Result<Target, TargetError> {
+    let known = match local::known(state) {
+        Err(LocalError::NoWorkspace) => Vec::new(),
+        known => known.map_err(TargetError::Local)?,
+    };
+    choose(known, name).map(on_this_machine)
+}
+
+fn choose(mut known: Vec<Known>, name: Option<&str>) -> Result<Known, TargetError> {
+    let names = known.iter().map(|known| known.name.as_str()).collect::<Vec<_>>().join(", ");
+    match name {
+        Some(name) => known.into_iter().find(|known| known.name == name).ok_or_else(|| TargetError::NotUp {
+            name: name.to_owned(),
+            up: if names.is_empty() { "none is".to_owned() } else { format!("up: {names}") },
+        }),
+        None => match (known.pop(), known.is_empty()) {
+            (Some(only), true) => Ok(only),
+            (Some(_), false) => Err(TargetError::Several(names)),
+            (None, _) => Err(TargetError::NoneUp),
+        },
+    }
+}
+
+fn on_this_machine(known: Known) -> Target {
+    let Known { name, stack } = known;
+    Target {
+        name,
+        sdk: local::sdk_config(&stack.endpoint).into_builder().timeout_config(timeouts(ATTEMPT)).build(),
+        queues: QueueUrls {
+            ingest: stack.queues.ingest,
+            bulk: stack.queues.bulk,
+            retry: stack.queues.retry,
+            retry_bulk: stack.queues.retry_bulk,
+            dead_letters: stack.queues.dead_letter,
+        },
+        quarantine: stack.queues.quarantine,
+        tables: stack.tables,
+        webhook_key_secret: stack.webhook_key_secret,
+        dispatch: stack.functions.dispatch,
+        cleanup: stack.functions.cleanup,
+        ingest: stack.functions.ingest,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redial_adapters::config::Tables;
+
+    use super::*;
+    use crate::local::{Description, Functions, Queues};
+
+    fn known(name: &str) -> Known {
+        let url = |queue: &str| format!("http://127.0.0.1:1/0/{name}-{queue}");
+        let table = |table: &str| format!("{name}-{table}");
+        let stack = Description {
+            endpoint: "http://127.0.0.1:1".to_owned(),
+            region: local::REGION.to_owned(),
+            queues: Queues {
+                ingest: url("ingest"),
+                bulk: url("bulk"),
+                retry: url("retry"),
+                retry_bulk: url("retry-bulk"),
+                dead_letter: url("dlq"),
+                quarantine: url("quarantine"),
+                events: None,
+            },
+            tables: Tables {
+                deliveries: table("deliveries"),
+                subscriptions: table("subscriptions"),
+                audiences: table("audiences"),
+                parked: table("parked"),
+                dead_letters: table("dead_letters"),
+                control: table("control"),
+            },
+            state_machine: String::new(),
+            functions: Functions {
+                dispatch: table("dispatch"),
+                cleanup: table("cleanup"),
+                ingest: table("ingest"),
+            },
+            api_url: None,
+            webhook_key_secret: "arn:aws:secretsmanager:us-east-1:000000000000:secret:webhook-key".to_owned(),
+            pid: Some(1),
+            vapid_public_key: String::new(),
+        };
+        Known { name: name.to_owned(), stack }
+    }
+
+    #[test]
+    fn the_only_local_stack_is_taken_and_several_are_refused() {
+        assert_eq!(choose(vec![known("a")], None).expect("one").name, "a");
+        assert!(matches!(choose(Vec::new(), None), Err(TargetError::NoneUp)));
+        let several = choose(vec![known("a"), known("b")], None).expect_err("a choice");
+        assert_eq!(several.to_string(), "several local stacks are up: choose one with --local NAME, of a, b");
+        assert!(matches!(several, TargetError::Several(_)));
+    }
+
+    #[test]
+    fn a_missing_name_is_refused_with_the_names_that_are_up() {
+        assert_eq!(choose(vec![known("a"), known("b")], Some("b")).expect("up").name, "b");
+        let missing = choose(vec![known("a"), known("b")], Some("c")).expect_err("not up");
+        assert_eq!(missing.to_string(), "no local stack named c is up; up: a, b");
+        assert!(choose(Vec::new(), Some("c")).expect_err("not up").to_string().ends_with("none is"));
+    }
+
+    #[test]
+    fn queues_tables_and_functions_keep_their_parts() {
+        let target = on_this_machine(known("a"));
+        assert_eq!(target.queues.retry_bulk, "http://127.0.0.1:1/0/a-retry-bulk");
+        assert_eq!(target.quarantine, "http://127.0.0.1:1/0/a-quarantine");
+        assert!(target.is_emulated());
+        assert_eq!(target.tables.dead_letters, "a-dead_letters");
+        assert!(target.webhook_key_secret.ends_with(":webhook-key"));
+        let functions = [&target.dispatch, &target.cleanup, &target.ingest];
+        assert_eq!(functions, ["a-dispatch", "a-cleanup", "a-ingest"]);
+    }
+}

@@ -1,0 +1,147 @@
+//! A stack's names and addresses, and the adapters that read and write it.
+
+use std::time::Duration;
+
+use aws_config::{SdkConfig, timeout::TimeoutConfig};
+use redial_adapters::{
+    access_dynamo::DynamoAccess,
+    audiences_dynamo::DynamoAudiences,
+    aws_http::CaBundleError,
+    config::Tables,
+    control_dynamo::DynamoControl,
+    dead_letters_dynamo::DynamoDeadLetters,
+    outbox_sqs::QueueUrls,
+    policies_dynamo::DynamoPolicies,
+    protection_dynamo::DynamoProtection,
+    public_keys_dynamo::DynamoPublicKeys,
+    secrets::{SecretError, SecretSource as _, SecretsManager},
+    subscriptions_dynamo::DynamoSubscriptions,
+    webhook_keys::{WebhookKeys, WebhookKeysError},
+};
+
+/// To connect: from a desk, not from within the region.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// The SDK has no timeouts of its own, and a command that hangs reports nothing.
+pub(super) fn timeouts(attempt: Duration) -> TimeoutConfig {
+    TimeoutConfig::builder()
+        .connect_timeout(CONNECT)
+        .operation_attempt_timeout(attempt)
+        .operation_timeout(attempt * 3)
+        .build()
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) name: String,
+    pub(crate) sdk: SdkConfig,
+    pub(crate) queues: QueueUrls,
+    /// URL of the queue of messages that were received too often.
+    pub(crate) quarantine: String,
+    pub(crate) tables: Tables,
+    /// Name or ARN of the secret with the key that webhooks' secrets are sealed with.
+    pub(crate) webhook_key_secret: String,
+    /// Names of its functions.
+    pub(crate) dispatch: String,
+    pub(crate) cleanup: String,
+    pub(crate) ingest: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TargetError {
+    #[cfg(feature = "local")]
+    #[error(
+        "no local stack is up: bring one up with `redial local up`, or name a deployed one with --stack NAME"
+    )]
+    NoneUp,
+    #[cfg(feature = "local")]
+    #[error("several local stacks are up: choose one with --local NAME, of {0}")]
+    Several(String),
+    #[cfg(feature = "local")]
+    #[error("no local stack named {name} is up; {up}")]
+    NotUp { name: String, up: String },
+    #[cfg(feature = "local")]
+    #[error("the local stacks cannot be read")]
+    Local(#[source] crate::local::LocalError),
+    #[cfg(not(feature = "local"))]
+    #[error("no stack is selected: name one that is deployed to AWS with --stack NAME")]
+    NotNamed,
+    #[error("no AWS region: give --region, set AWS_REGION, or use a profile that has one")]
+    NoRegion,
+    #[error(transparent)]
+    CaBundle(#[from] CaBundleError),
+    #[error("no stack named {name} in {region} of this AWS account")]
+    NoStack { name: String, region: String },
+    #[error("the stack {name} cannot be read: DescribeStacks: {message}")]
+    Lookup { name: String, message: String },
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    #[error("the secret with the webhook key cannot be used")]
+    WebhookKeys(#[from] WebhookKeysError),
+    #[error("the stack {name} is not a Redial stack, or incomplete: it has no output {missing}")]
+    NotOurs { name: String, missing: String },
+}
+
+impl TargetError {
+    /// Whether other arguments cure it.
+    pub(super) fn is_input(&self) -> bool {
+        #[cfg(feature = "local")]
+        return matches!(self, Self::Several(_));
+        #[cfg(not(feature = "local"))]
+        matches!(self, Self::NotNamed)
+    }
+}
+
+impl Target {
+    /// Whether it runs on an emulator on this machine.
+    pub(crate) fn is_emulated(&self) -> bool {
+        let host = |url: &str| {
+            let after = url.split_once("://").map_or(url, |(_, after)| after);
+            after.split(['/', ':']).next().unwrap_or_default().to_owned()
+        };
+        let here = |host: String| host == "localhost" || host.starts_with("127.");
+        self.sdk.endpoint_url().is_some_and(|url| here(host(url)))
+    }
+
+    pub(crate) async fn webhook_keys(&self) -> Result<WebhookKeys, TargetError> {
+        let secrets = SecretsManager::new(aws_sdk_secretsmanager::Client::new(&self.sdk));
+        let secret = secrets.fetch(&self.webhook_key_secret).await?;
+        Ok(WebhookKeys::parse(secret.expose())?)
+    }
+
+    fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
+        aws_sdk_dynamodb::Client::new(&self.sdk)
+    }
+
+    pub(crate) fn access(&self) -> DynamoAccess {
+        DynamoAccess::new(self.dynamodb(), self.tables.control.clone())
+    }
+
+    pub(crate) fn audiences(&self) -> DynamoAudiences {
+        DynamoAudiences::new(self.dynamodb(), self.tables.audiences.clone())
+    }
+
+    pub(crate) fn dead_letters(&self) -> DynamoDeadLetters {
+        DynamoDeadLetters::new(self.dynamodb(), self.tables.dead_letters.clone())
+    }
+
+    /// The policies of its tenants, without a cache.
+    pub(crate) fn policies(&self) -> DynamoPolicies {
+        DynamoPolicies::new(self.dynamodb(), self.tables.control.clone(), Duration::ZERO)
+    }
+
+    pub(crate) fn protection(&self) -> DynamoProtection {
+        DynamoProtection::new(self.dynamodb(), self.tables.control.clone())
+    }
+
+    pub(crate) fn public_keys(&self) -> DynamoPublicKeys {
+        DynamoPublicKeys::new(self.dynamodb(), self.tables.control.clone())
+    }
+
+    pub(crate) async fn subscriptions(&self) -> Result<DynamoSubscriptions, TargetError> {
+        let control = DynamoControl::new(self.dynamodb(), self.tables.control.clone());
+        let (table, audiences) = (self.tables.subscriptions.clone(), self.tables.audiences.clone());
+        let keys = self.webhook_keys().await?;
+        Ok(DynamoSubscriptions::new(self.dynamodb(), table, audiences, control, keys))
+    }
+}

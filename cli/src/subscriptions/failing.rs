@@ -1,0 +1,144 @@
+//! `redial subscriptions list --failing | enable`: webhooks that fail, and webhooks that are switched on again.
+
+use clap::Args;
+use redial_adapters::system::System;
+use redial_core::{
+    identity::{SubscriptionId, SubscriptionKey, Tenant},
+    subscription::Subscription,
+    time::Timestamp,
+};
+use redial_engine::ports::Clock as _;
+use serde_json::{Value, json};
+
+use crate::{
+    arguments,
+    failure::Failure,
+    stack::OnStack,
+    table::{Column, Table},
+    terminal::say,
+};
+
+/// Lists a tenant's webhooks that fail or are disabled, those first that have failed longest
+///
+/// Failures are counted until the next success. A receiver that answers 410 is disabled at once; one that has failed for
+/// five days without a success is disabled by the next message that fails for good, or the next failed probe of a
+/// breaker. Messages to it are then dead letters, endpoint_disabled, until `redial subscriptions enable`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  redial subscriptions list --failing --tenant acme
+  redial subscriptions list --failing --tenant acme --json | jq -r '.subscriptions[] | select(.state == \"disabled\") | .id'")]
+pub(crate) struct List {
+    /// Those that fail or are disabled: there is no other list
+    #[arg(long, required = true)]
+    failing: bool,
+    /// The tenant
+    #[arg(long, value_parser = arguments::tenant)]
+    tenant: Tenant,
+    #[command(flatten)]
+    on: OnStack,
+}
+
+/// Enables a subscription that was disabled for any reason
+///
+/// Its failures are reset. Messages that became dead letters in the meantime are not sent. Exit status 1 means that there is no such
+/// subscription.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  redial subscriptions enable hooks --tenant acme")]
+pub(crate) struct Enable {
+    /// Its id within the tenant
+    #[arg(value_name = "ID", value_parser = arguments::subscription)]
+    id: SubscriptionId,
+    /// The tenant that it belongs to
+    #[arg(long, value_parser = arguments::tenant)]
+    tenant: Tenant,
+    #[command(flatten)]
+    on: OnStack,
+}
+
+impl List {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let store = self.on.target().await?.subscriptions().await?;
+        let failing = store.failing(&self.tenant).await?;
+        if failing.is_empty() && !self.on.json {
+            say(&format!("no failing webhooks of {}", self.tenant));
+            return Ok(());
+        }
+        let json = || json!({"subscriptions": failing.iter().map(json_of).collect::<Vec<_>>()});
+        self.on.print(json, || table(&failing).lines())
+    }
+}
+
+impl Enable {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let key = SubscriptionKey { tenant: self.tenant, id: self.id };
+        let store = self.on.target().await?.subscriptions().await?;
+        if !store.enable(&key, System.now()).await? {
+            return Err(Failure::reported(&format!("no subscription {key}")));
+        }
+        self.on.print(
+            || json!({"tenant": key.tenant.as_str(), "id": key.id.as_str(), "state": "active"}),
+            || vec![format!("{key}: active")],
+        )
+    }
+}
+
+fn json_of(failing: &Subscription) -> Value {
+    json!({
+        "tenant": failing.key.tenant.as_str(),
+        "id": failing.key.id.as_str(),
+        "state": failing.state.label(),
+        "origin": failing.recipient.endpoint().origin().as_str(),
+        "failures": failing.health.failures,
+        "failing_since": failing.health.failing_since.map(Timestamp::to_rfc3339),
+    })
+}
+
+fn table(failing: &[Subscription]) -> Table {
+    let row = |it: &Subscription| {
+        [
+            it.key.id.to_string(),
+            it.state.label().to_owned(),
+            it.health.failures.to_string(),
+            it.health.failing_since.map(Timestamp::to_rfc3339).unwrap_or_default(),
+            it.recipient.endpoint().origin().as_str().to_owned(),
+        ]
+    };
+    let [id, state, since, receiver] = ["ID", "STATE", "SINCE", "RECEIVER"].map(Column::text);
+    Table::new([id, state, Column::number("FAILURES"), since, receiver]).with(failing.iter().map(row))
+}
+
+#[cfg(test)]
+mod tests {
+    use redial_core::{
+        endpoint::Endpoint,
+        recipient::Recipient,
+        webhook::{Health, WebhookTarget},
+    };
+
+    use super::*;
+
+    #[test]
+    fn a_row_has_no_path_of_the_receiver() {
+        let key = SubscriptionKey {
+            tenant: Tenant::parse("acme").expect("valid"),
+            id: SubscriptionId::parse("hooks").expect("valid"),
+        };
+        let target = WebhookTarget::at(Endpoint::parse("https://a.example/s3cret").expect("valid"));
+        let since = Timestamp::parse_rfc3339("2026-11-21T10:05:00Z").expect("valid");
+        let failing = Subscription {
+            health: Health { failures: 12, failing_since: Some(since) },
+            ..Subscription::new(key, Recipient::Webhook(target))
+        };
+        assert_eq!(
+            table(std::slice::from_ref(&failing)).lines(),
+            [
+                "ID     STATE   FAILURES  SINCE                     RECEIVER",
+                "hooks  active        12  2026-11-21T10:05:00.000Z  https://a.example",
+            ]
+        );
+        assert!(!json_of(&failing).to_string().contains("s3cret"));
+    }
+}

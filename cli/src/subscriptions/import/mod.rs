@@ -1,0 +1,234 @@
+//! `redial subscriptions import`: subscriptions from a file, validated line by line, stored at a rate, resumable.
+//!
+//! ```text
+//! lines ─► read (a document, or its errors) ─► run (batches at a rate, several calls at once) ─► the store
+//! ```
+//!
+//! A line that is stored twice is one subscription: so a crash between a batch and its checkpoint does no harm.
+
+mod checkpoint;
+mod hosts;
+mod lines;
+mod read;
+#[cfg(test)]
+mod reader_tests;
+mod run;
+
+use std::{
+    io::{BufReader, Seek as _},
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use redial_adapters::system::System;
+use redial_core::{
+    endpoint::{Origin, PushHosts},
+    identity::{Tenant, VapidKeyId},
+    rate::Rate,
+    subscription::{Consent, consent},
+    time::Timestamp,
+};
+use redial_engine::ports::Clock as _;
+use serde_json::json;
+
+use crate::{
+    arguments,
+    checkpoint::{Identity, Resumable as _, path, resume_hint},
+    failure::Failure,
+    input,
+    interrupt::interrupted,
+    stack::{OnStack, Target},
+    terminal::{bar, say},
+};
+use checkpoint::Checkpoint;
+use hosts::Hosts;
+use lines::{Lines, count};
+use read::{Defaults, Reader};
+use run::{Ended, Plan, check, run};
+
+/// Stores browsers' subscriptions from a file, for example those of another sender
+///
+/// FILE has one document a line: what a browser returns, {"endpoint", "keys"}, with the "id" that you send it by, "consent"
+/// {"at", "prompt_version", "action", "origin"}, and optionally "tags" and "vapid_key_id". Each line is validated: its
+/// endpoint must be on a push service that the stack may push to, its key on the curve. Refused lines are reported by
+/// number and field, without their values, and the others are stored.
+///
+/// The four --consent options set the consent of lines that have none. A subscription that is already stored is renewed:
+/// importing a file twice stores it once. Ctrl-C stops after the current batch, and the same command continues from
+/// there, also after a crash. Exit status 1 means that lines were refused, or that the import was interrupted.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  redial subscriptions import --tenant acme subscriptions.ndjson --dry-run
+  redial subscriptions import --tenant acme subscriptions.ndjson --rate 500/s
+  zcat old.ndjson.gz | redial subscriptions import --tenant acme - --vapid-key-id old \\
+    --consent-at 2025-03-01T00:00:00Z --consent-prompt v1 --consent-origin https://shop.example")]
+pub(crate) struct Import {
+    /// File with one subscription a line; - for standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The tenant that they belong to
+    #[arg(long, value_parser = arguments::tenant)]
+    tenant: Tenant,
+    /// Only validate the lines, and store nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// The most a second, minute or hour: 50/s, 120/min, 90/h
+    #[arg(long, default_value = "200/s", value_parser = Rate::parse)]
+    rate: Rate,
+    /// The number that are stored at the same time
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u8).range(1..=64))]
+    at_once: u8,
+    /// The VAPID key of lines that name none [default: the default key]
+    #[arg(long, value_name = "ID", value_parser = arguments::vapid_key)]
+    vapid_key_id: Option<VapidKeyId>,
+    /// When consent was given, for lines without consent
+    #[arg(long, value_name = "TIME", value_parser = consent_at, requires_all = ["consent_prompt", "consent_origin"])]
+    consent_at: Option<Timestamp>,
+    /// The version of the prompt
+    #[arg(long, value_name = "VERSION", value_parser = consent_prompt, requires_all = ["consent_at", "consent_origin"])]
+    consent_prompt: Option<String>,
+    /// The action that gave consent [default: granted]
+    #[arg(long, value_name = "ACTION", value_parser = consent_action, requires = "consent_at")]
+    consent_action: Option<String>,
+    /// The site's origin
+    #[arg(long, value_name = "ORIGIN", value_parser = consent_origin, requires_all = ["consent_at", "consent_prompt"])]
+    consent_origin: Option<Origin>,
+    /// Hosts that may be pushed to, separated by commas [default: those of the stack]
+    #[arg(long, value_name = "HOSTS", value_parser = push_hosts)]
+    push_hosts: Option<PushHosts>,
+    /// File with the progress [default: one in the user's state directory, named after stack and options]
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    checkpoint: Option<PathBuf>,
+    #[command(flatten)]
+    on: OnStack,
+}
+
+fn consent_at(text: &str) -> Result<Timestamp, &'static str> {
+    Consent::time(text, System.now())
+        .ok_or("an RFC 3339 time that is not in the future, such as 2026-11-21T10:05:00Z")
+}
+
+fn consent_prompt(text: &str) -> Result<String, &'static str> {
+    Consent::text(text, consent::MOST_OF_PROMPT).ok_or("a text of 1 to 64 bytes")
+}
+
+fn consent_action(text: &str) -> Result<String, &'static str> {
+    Consent::text(text, consent::MOST_OF_ACTION).ok_or("a text of 1 to 32 bytes")
+}
+
+fn consent_origin(text: &str) -> Result<Origin, &'static str> {
+    Consent::site(text).ok_or("an https origin, or http://localhost with a port")
+}
+
+fn push_hosts(text: &str) -> Result<PushHosts, String> {
+    PushHosts::parse(text).map_err(|pattern| format!("`{pattern}` is neither a host nor a `*.` pattern"))
+}
+
+impl Import {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let mut file = input::open(&self.file)?;
+        let lines = count(BufReader::new(&mut file))?;
+        file.rewind()?;
+        let target = self.on.target().await?;
+        let hosts = match &self.push_hosts {
+            Some(push_hosts) => Hosts { push_hosts: push_hosts.clone(), egress_allow: Vec::new() },
+            None => Hosts::of(&target).await?,
+        };
+        let reader = Reader { tenant: self.tenant.clone(), hosts, defaults: self.defaults() };
+        let mut source = Lines::new(BufReader::new(file));
+        if self.dry_run {
+            let bar = bar(lines, "checking");
+            let (fit, refused) = check(&mut source, &reader, &bar)?;
+            bar.finish_and_clear();
+            return self.print_check(fit, refused);
+        }
+
+        let identity = self.identity(&target);
+        let path = path(self.checkpoint.as_deref(), "imports", &target.name, &identity)?;
+        let mut checkpoint = match Checkpoint::read(&path)? {
+            Some(checkpoint) => {
+                checkpoint.check(&identity, &path)?;
+                say(&resuming(&checkpoint, &path));
+                checkpoint
+            }
+            None => Checkpoint::start(identity, System.now(), lines),
+        };
+        checkpoint.lines = lines;
+        let book = target.subscriptions().await?;
+        let plan = Plan { reader, rate: self.rate, at_once: usize::from(self.at_once) };
+        let bar = bar(lines, "storing");
+        bar.set_position(checkpoint.done());
+        let done = run(&book, &mut source, &plan, (&mut checkpoint, &path), &bar, interrupted()).await;
+        bar.finish_and_clear();
+        if let Err(Failure::Input(_)) = &done {
+            return done.map(|_| ());
+        }
+        self.print(&checkpoint, &target.name)?;
+        match done.inspect_err(|_| say(&resume_hint("failed", &path)))? {
+            Ended::Done => Checkpoint::remove(&path)?,
+            Ended::Interrupted => return Err(Failure::reported(&resume_hint("interrupted", &path))),
+        }
+        if checkpoint.refused == 0 { Ok(()) } else { Err(Failure::Reported) }
+    }
+
+    fn defaults(&self) -> Defaults {
+        let consent = match (self.consent_at, &self.consent_prompt, &self.consent_origin) {
+            (Some(at), Some(prompt_version), Some(origin)) => Some(Consent {
+                at,
+                prompt_version: prompt_version.clone(),
+                action: self.consent_action.clone().unwrap_or_else(|| "granted".to_owned()),
+                origin: origin.clone(),
+            }),
+            // clap requires all three or none.
+            (_, _, _) => None,
+        };
+        Defaults { consent, vapid_key_id: self.vapid_key_id.clone() }
+    }
+
+    /// The file, the tenant, and the defaults of its lines.
+    fn identity(&self, target: &Target) -> Identity {
+        let file = self.file.canonicalize().unwrap_or_else(|_| self.file.clone());
+        let mut options = vec![format!("--tenant {} {}", self.tenant, file.display())];
+        let Defaults { consent, vapid_key_id } = self.defaults();
+        options.extend(vapid_key_id.map(|id| format!("--vapid-key-id {id}")));
+        if let Some(Consent { at, prompt_version, action, origin }) = consent {
+            options.push(format!(
+                "--consent-at {} --consent-prompt {prompt_version} --consent-action {action} --consent-origin {}",
+                at.to_rfc3339(),
+                origin.as_str()
+            ));
+        }
+        Identity { stack: target.queues.retry.clone(), options: options.join(" ") }
+    }
+
+    fn print_check(&self, fit: u64, refused: u64) -> Result<(), Failure> {
+        let lines = fit + refused;
+        self.on.print(
+            || json!({"dry_run": true, "lines": lines, "to_be_stored": fit, "refused": refused}),
+            || vec![format!("{fit} of {lines} lines would be stored, {refused} refused")],
+        )?;
+        if refused == 0 { Ok(()) } else { Err(Failure::Reported) }
+    }
+
+    fn print(&self, checkpoint: &Checkpoint, stack: &str) -> Result<(), Failure> {
+        let Checkpoint { lines, new, renewed, refused, .. } = checkpoint;
+        let left = lines.saturating_sub(checkpoint.done());
+        let not_tried = if left > 0 { format!(", {left} not tried") } else { String::new() };
+        let line = format!(
+            "{new} new, {renewed} renewed, {refused} refused, of {lines} lines to {stack}{not_tried}"
+        );
+        let json = || json!({"lines": lines, "new": new, "renewed": renewed, "refused": refused});
+        self.on.print(json, || vec![line])
+    }
+}
+
+fn resuming(checkpoint: &Checkpoint, path: &Path) -> String {
+    format!(
+        "continuing the import that began {}, after {} of {} lines (to start over, remove {})",
+        Timestamp::from_ms(checkpoint.begun).to_rfc3339_seconds(),
+        checkpoint.done(),
+        checkpoint.lines,
+        path.display()
+    )
+}
