@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn an_index_has_a_dimension_of_its_own() {
         let table = ("TableName", "t-subs".to_owned());
-        assert_eq!(places()[1].query(READS, "t-subs").dimensions, [table.clone()]);
+        assert_eq!(places()[1].query(READS, "t-subs").dimensions, std::slice::from_ref(&table));
         let index = ("GlobalSecondaryIndexName", "failing_by_tenant".to_owned());
         assert_eq!(places()[2].query(WRITES, "t-subs").dimensions, [table, index]);
     }

@@ -65,8 +65,11 @@ fn late(summary: &Summary) -> Option<String> {
     Some(format!("{at_least}{are} overdue, the first by {}", whole(overdue)))
 }
 
+/// Phases, and the sentence for one origin and for several.
+type PhaseFinding = (fn(&Phase) -> bool, &'static str, &'static str);
+
 fn breakers(origins: &[Row]) -> Vec<String> {
-    let kinds: [(fn(&Phase) -> bool, &str, &str); 3] = [
+    let kinds: [PhaseFinding; 3] = [
         (|phase| matches!(phase, Phase::Open { .. }), "the breaker of {} is open", "{} breakers are open"),
         (
             |phase| matches!(phase, Phase::Paused { .. }),
@@ -79,7 +82,7 @@ fn breakers(origins: &[Row]) -> Vec<String> {
             "{} origins are recovering from an outage",
         ),
     ];
-    let sentence = |(is, one, more): (fn(&Phase) -> bool, &str, &str)| {
+    let sentence = |(is, one, more): PhaseFinding| {
         let mut rows = origins.iter().filter(|row| is(row.phase()));
         let first = rows.next()?;
         Some(match rows.count() {
