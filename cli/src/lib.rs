@@ -26,6 +26,7 @@ mod simulate;
 mod span;
 mod status;
 mod summary;
+mod table;
 mod tail;
 mod target;
 mod terminal;

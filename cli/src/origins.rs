@@ -10,14 +10,13 @@ use redial_core::{
 };
 use serde_json::{Value, json};
 
-use crate::policy::duration;
+use crate::{
+    policy::duration,
+    table::{Column, Table},
+};
 
-/// The headings.
 const HEADINGS: [&str; 9] =
     ["ORIGIN", "PROVIDER", "PHASE", "UNTIL/SINCE", "ATTEMPTS", "FAILURES", "LIMITED", "PACE", "LOOKED AT"];
-
-/// Which of them are numbers.
-const NUMBERS: std::ops::Range<usize> = 4..8;
 
 /// What is known of an origin.
 #[derive(Clone, PartialEq, Debug)]
@@ -110,27 +109,16 @@ impl Row {
 
 /// A table, or, where that has no room in the terminal's width, a few lines for each origin.
 pub(crate) fn lines(rows: &[Row], now: Timestamp, terminal: Option<usize>) -> Vec<String> {
-    let cells: Vec<_> = rows.iter().map(|row| row.cells(now)).collect();
-    let table = table(&cells);
+    let column = |heading| match heading {
+        "ATTEMPTS" | "FAILURES" | "LIMITED" | "PACE" => Column::number(heading),
+        _ => Column::text(heading),
+    };
+    let table = Table::new(HEADINGS.map(column)).with(rows.iter().map(|row| row.cells(now))).lines();
     let longest = table.iter().map(|line| line.chars().count()).max().unwrap_or(0);
     if terminal.is_none_or(|terminal| longest <= terminal) {
         return table;
     }
-    cells.iter().flat_map(in_words).collect()
-}
-
-fn table(rows: &[[String; HEADINGS.len()]]) -> Vec<String> {
-    let headings = HEADINGS.map(str::to_owned);
-    let all = || std::iter::once(&headings).chain(rows);
-    let widths: [usize; HEADINGS.len()] =
-        std::array::from_fn(|at| all().map(|row| row[at].chars().count()).max().unwrap_or(0));
-    let line = |row: &[String; HEADINGS.len()]| {
-        let cells = row.iter().zip(widths).enumerate().map(|(at, (cell, width))| {
-            if NUMBERS.contains(&at) { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
-        });
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    all().map(line).collect()
+    rows.iter().flat_map(|row| in_words(&row.cells(now))).collect()
 }
 
 fn in_words(cells: &[String; HEADINGS.len()]) -> [String; 4] {

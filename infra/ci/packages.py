@@ -1,13 +1,13 @@
 """Checks that what SAM would deploy starts.
 
-Each flow of the README has built its functions by now. For each, `sam package` makes the zips, just as `sam deploy` does
+Both ways to build of infra/docs/deploy.md have built the functions before. For each, `sam package` makes the zips, as `sam deploy` does
 before it hands them to CloudFormation, and uploads them to the S3 of a local stack. Then, for each function:
 
 - The zip holds an executable `bootstrap` and nothing else.
-- Alone behind a Runtime API, with an environment that lacks everything, it ends, and says once what it lacks.
-- As a function of the stack, with the template's environment, it answers an event that has no records, or says that it is well.
+- Alone behind a Runtime API, with an empty environment, it exits with one message that lists what is missing.
+- As a function of the stack, with the template's environment, it answers an event without records, or a health check.
 
-The emulator's CloudFormation does not take all of the template as it is (see the module about its differences in cli/), so
+The emulator's CloudFormation does not accept the whole template (see the module on its differences), so
 the deployment itself is that of `redial local up`.
 
 Arguments: the file that `redial local up --json` wrote, and a folder for the zips.
@@ -28,7 +28,7 @@ import yaml
 
 REGION = "us-east-1"
 BUCKET = "redial-packages"
-# What `sam deploy` is told by samconfig.toml, flow by flow: the template that lies ready after the build.
+# The built template of each way to build, as samconfig.toml names it for `sam deploy`.
 FLOWS = {
     "sam build": ".aws-sam/build/template.yaml",
     "cargo lambda build": "infra/prebuilt/infra/template.yaml",
@@ -52,7 +52,7 @@ HEALTH = {
 
 
 class Tags(yaml.SafeLoader):
-    """Reads `!Ref` and its like as what they are applied to."""
+    """Reads `!Ref` and other tags as their arguments."""
 
 
 def construct_tag(loader, _suffix, node):
@@ -67,18 +67,18 @@ Tags.add_multi_constructor("!", construct_tag)
 
 
 class RuntimeApi(http.server.BaseHTTPRequestHandler):
-    """Takes what a function says about its start, and gives it no event."""
+    """Records what a function reports about its start, and returns no event."""
 
-    said = []
+    requests = []
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
-        self.said.append((self.path, body.decode()))
+        self.requests.append((self.path, body.decode()))
         self.send_response(202)
         self.end_headers()
 
     def do_GET(self):
-        self.said.append((self.path, ""))
+        self.requests.append((self.path, ""))
         self.send_response(410)
         self.end_headers()
 
@@ -99,20 +99,20 @@ def package(flow, template, folder, environment):
     return {name: resources[name]["Properties"]["CodeUri"] for name in FUNCTIONS}
 
 
-def unpack(content, told):
+def unpack(content, label):
     """The zip's bootstrap."""
     archive = zipfile.ZipFile(io.BytesIO(content))
     names = archive.namelist()
-    assert names == ["bootstrap"], f"{told}: the zip holds {names}"
+    assert names == ["bootstrap"], f"{label}: the zip holds {names}"
     mode = archive.getinfo("bootstrap").external_attr >> 16
-    assert mode & 0o555 == 0o555, f"{told}: bootstrap has mode {mode:o}"
+    assert mode & 0o555 == 0o555, f"{label}: bootstrap has mode {mode:o}"
     return archive.read("bootstrap")
 
 
-def lacks_configuration(bootstrap, told):
+def lacks_configuration(bootstrap, label):
     """Starts it with an empty environment."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), RuntimeApi)
-    RuntimeApi.said.clear()
+    RuntimeApi.requests.clear()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     environment = {"AWS_LAMBDA_RUNTIME_API": f"127.0.0.1:{server.server_port}"}
     done = subprocess.run(
@@ -120,25 +120,25 @@ def lacks_configuration(bootstrap, told):
     )
     server.shutdown()
     lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-    assert done.returncode > 0, f"{told}: ended with {done.returncode}"
-    assert len(lines) == 1, f"{told}: {len(lines)} messages: {lines}"
+    assert done.returncode > 0, f"{label}: ended with {done.returncode}"
+    assert len(lines) == 1, f"{label}: {len(lines)} messages: {lines}"
     for variable in ["INGEST_QUEUE_URL", "DELIVERIES_TABLE", "WAIT_STATE_MACHINE_ARN", "ENDPOINT_HASH_KEY"]:
-        if variable != "WAIT_STATE_MACHINE_ARN" or "dispatch" in told:
-            assert variable in lines[0], f"{told}: {variable} is not named: {lines[0]}"
-    assert all(not path.endswith("/next") for path, _ in RuntimeApi.said), f"{told}: it asked for work"
+        if variable != "WAIT_STATE_MACHINE_ARN" or "dispatch" in label:
+            assert variable in lines[0], f"{label}: {variable} is not named: {lines[0]}"
+    assert all(not path.endswith("/next") for path, _ in RuntimeApi.requests), f"{label}: it requested an event"
 
 
-def answers(lambda_client, function, key, told):
+def answers(lambda_client, function, key, label):
     """Puts it into the stack and calls it."""
     lambda_client.update_function_code(FunctionName=function, S3Bucket=BUCKET, S3Key=key)
-    event = HEALTH if "ingest" in told else {"Records": []}
+    event = HEALTH if "ingest" in label else {"Records": []}
     answer = lambda_client.invoke(FunctionName=function, Payload=json.dumps(event).encode())
     payload = json.loads(answer["Payload"].read())
-    assert "FunctionError" not in answer, f"{told}: {payload}"
-    if "ingest" in told:
-        assert (payload["statusCode"], json.loads(payload["body"])["status"]) == (200, "ok"), f"{told}: answered {payload}"
+    assert "FunctionError" not in answer, f"{label}: {payload}"
+    if "ingest" in label:
+        assert (payload["statusCode"], json.loads(payload["body"])["status"]) == (200, "ok"), f"{label}: answered {payload}"
     else:
-        assert payload == {"batchItemFailures": []}, f"{told}: answered {payload}"
+        assert payload == {"batchItemFailures": []}, f"{label}: answered {payload}"
 
 
 def main():
@@ -150,16 +150,16 @@ def main():
     s3.create_bucket(Bucket=BUCKET)
     for flow, template in FLOWS.items():
         for resource, uri in package(flow, template, folder, dict(os.environ)).items():
-            told = f"{FUNCTIONS[resource]} of {flow}"
+            label = f"{FUNCTIONS[resource]} of {flow}"
             key = uri.removeprefix(f"s3://{BUCKET}/")
             content = s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()
             bootstrap = folder / f"bootstrap-{FUNCTIONS[resource]}"
             bootstrap.unlink(missing_ok=True)
-            bootstrap.write_bytes(unpack(content, told))
+            bootstrap.write_bytes(unpack(content, label))
             bootstrap.chmod(0o755)
-            lacks_configuration(bootstrap, told)
-            answers(lambda_client, stack["functions"][FUNCTIONS[resource]], key, told)
-            print(f"{told}: {len(content) / 1e6:.1f} MB zipped, {bootstrap.stat().st_size / 1e6:.1f} MB; it starts and answers")
+            lacks_configuration(bootstrap, label)
+            answers(lambda_client, stack["functions"][FUNCTIONS[resource]], key, label)
+            print(f"{label}: {len(content) / 1e6:.1f} MB zipped, {bootstrap.stat().st_size / 1e6:.1f} MB; it starts and answers")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-//! The README's producers, run as they stand there.
+//! The producers and consumers of the pages, run as they stand there.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -8,10 +8,17 @@ use tokio::process::Command;
 
 use crate::front_door;
 
-/// The code of the README's block that is marked to be run in that language.
+/// The pages with code that is run.
+const PAGES: [&str; 3] = [
+    include_str!("../../infra/docs/send.md"),
+    include_str!("../../infra/docs/http-api.md"),
+    include_str!("../../infra/docs/events.md"),
+];
+
+/// The code of the one block that is marked to be run in that language.
 pub(crate) fn snippet(language: &str) -> String {
-    let readme = include_str!("../../README.md");
-    let marked = readme.split(&format!("<!-- run: {language} -->\n```")).nth(1).expect("the README has it");
+    let mark = format!("<!-- run: {language} -->\n```");
+    let marked = PAGES.iter().find_map(|page| page.split(&mark).nth(1)).expect("a page has it");
     let code = marked.split_once('\n').expect("a fence ends its line").1;
     code.split("```").next().expect("a block ends").to_owned()
 }

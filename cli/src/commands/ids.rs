@@ -2,8 +2,8 @@
 
 use redial_core::{
     dead_letter::LetterKey,
+    delivery_options::EventType,
     identity::{DeliveryId, SubscriptionId, Tenant, VapidKeyId},
-    message::EventType,
 };
 
 const AN_ID: &str = "1 to 64 letters, digits, _ and -";

@@ -10,7 +10,7 @@ use redial_core::{
 
 use crate::{
     failure::Failure,
-    plot::Format,
+    plot::check_name,
     policy::{named_or_file, usual_ttl},
     simulate::{self, Contender, Outage, Rate, Scenario, Tenants, Workers},
     terminal::{bar, print, say},
@@ -86,7 +86,7 @@ pub(crate) struct Simulate {
     /// Whose messages arrive, one tenant's after the other's, instead of --messages: acme:1000,other:10
     #[arg(long, value_name = "NAME:N,…", value_parser = Tenants::parse)]
     tenants: Option<Tenants>,
-    /// Draw the load over time, policies side by side: a name that ends in .svg or .png
+    /// Draw the load over time, policies side by side: a name that ends in .svg
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Print one line of JSON
@@ -124,8 +124,10 @@ struct Unwritable {
 impl Simulate {
     /// Runs the command.
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let picture = self.output.as_ref().map(|path| Format::of(path).map(|format| (path, format)));
-        let picture = picture.transpose().map_err(|error| Failure::input(error.to_string()))?;
+        self.output
+            .as_deref()
+            .map_or(Ok(()), check_name)
+            .map_err(|error| Failure::input(error.to_string()))?;
         let scenario = self.scenario()?;
         let contenders = self.contenders()?;
 
@@ -138,8 +140,8 @@ impl Simulate {
         } else {
             simulate::lines(&scenario, &figures).iter().try_for_each(|line| print(line))?;
         }
-        if let Some((path, format)) = picture {
-            let picture = simulate::picture(&scenario, &figures, format)?;
+        if let Some(path) = &self.output {
+            let picture = simulate::picture(&scenario, &figures)?;
             fs::write(path, picture).map_err(|source| Unwritable { path: path.clone(), source })?;
             say(&format!("{} written", path.display()));
         }

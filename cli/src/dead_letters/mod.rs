@@ -33,7 +33,7 @@ pub(crate) use letters::{Letters, count};
 pub(crate) use purge::purge;
 pub(crate) use replay::{Ended, Outcome, Plan, Queues, preview, replay};
 pub(crate) use resend::{Permissions, Skip};
-pub(crate) use table::{Row, Table, counts, json_of};
+pub(crate) use table::{counts, json_of, row, table};
 pub(crate) use tally::Tally;
 
 use crate::target::Target;

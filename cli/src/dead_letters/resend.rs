@@ -13,9 +13,10 @@ use redial_adapters::dead_letters_dynamo::{Described, StoredBody};
 use redial_core::{
     channel::Channel,
     dead_letter::{Kind, Reference},
+    delivery_options::Class,
     identity::{Attempt, DeliveryId, Tenant, Turn},
     lane::Lane,
-    message::{Class, Inbound, Message, QueueKind, Travel, parse},
+    message::{Inbound, Message, QueueKind, Travel, parse},
     reason::Reason,
     time::Timestamp,
 };

@@ -5,90 +5,36 @@ use redial_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::Tally;
+use crate::table::{Column, Narrow, Table};
 
-const HEADINGS: [&str; 8] = ["AT", "TENANT", "ID", "REASON", "CHANNEL", "STATUS", "ATTEMPTS", "SENT AGAIN"];
-
-/// Columns of numbers.
-const NUMBERS: [usize; 2] = [5, 6];
-
-/// What is left out, one after the other, where the terminal has no room: the reason stays to the last.
-const LEAST_FIRST: [usize; 4] = [6, 4, 5, 7];
-
-/// No column but these is cut, and none to less than this: tenant and id.
-const CUT: [usize; 2] = [2, 1];
-const LEAST_WIDTH: usize = 8;
-
-/// A letter in a table.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Row([String; HEADINGS.len()]);
-
-impl Row {
-    pub(crate) fn of(described: &Described) -> Self {
-        let it = &described.reference;
-        let time = |at: Timestamp| at.to_rfc3339_seconds();
-        Self([
-            time(Timestamp::from_ms(it.at)),
-            it.tenant.clone(),
-            it.id.clone(),
-            it.reason.clone(),
-            it.channel.clone(),
-            it.status.map_or("-".to_owned(), |status| status.to_string()),
-            it.attempts.to_string(),
-            described.replayed_at.map_or("-".to_owned(), time),
-        ])
-    }
+/// One row for each letter. The reason stays to the last where the terminal has no room.
+pub(crate) fn table(terminal: Option<usize>) -> Table {
+    Table::new([
+        Column::text("AT"),
+        Column::text("TENANT").narrowed(6, Narrow::CutEnd),
+        Column::text("ID").narrowed(5, Narrow::CutEnd),
+        Column::text("REASON"),
+        Column::text("CHANNEL").narrowed(2, Narrow::LeaveOut),
+        Column::number("STATUS").narrowed(3, Narrow::LeaveOut),
+        Column::number("ATTEMPTS").narrowed(1, Narrow::LeaveOut),
+        Column::text("SENT AGAIN").narrowed(4, Narrow::LeaveOut),
+    ])
+    .within(terminal)
 }
 
-/// The columns that are shown, and their widths. They are those of the first rows, and stay for the rest.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Table {
-    columns: Vec<(usize, usize)>,
-}
-
-impl Table {
-    /// For these rows, in a terminal of that width; any width without one.
-    pub(crate) fn of(rows: &[Row], terminal: Option<usize>) -> Self {
-        let width = |at: usize| {
-            let cells = rows.iter().map(|Row(cells)| cells[at].chars().count());
-            cells.chain([HEADINGS[at].len()]).max().unwrap_or(0)
-        };
-        let mut columns: Vec<(usize, usize)> = (0..HEADINGS.len()).map(|at| (at, width(at))).collect();
-        let Some(terminal) = terminal else { return Self { columns } };
-        let whole =
-            |columns: &[(usize, usize)]| columns.iter().map(|(_, width)| width + 2).sum::<usize>() - 2;
-        for least in LEAST_FIRST {
-            if whole(&columns) <= terminal {
-                break;
-            }
-            columns.retain(|(at, _)| *at != least);
-        }
-        for cut in CUT {
-            let over = whole(&columns).saturating_sub(terminal);
-            if let Some((_, width)) = columns.iter_mut().find(|(at, _)| *at == cut) {
-                *width = width.saturating_sub(over).max(LEAST_WIDTH.min(*width));
-            }
-        }
-        Self { columns }
-    }
-
-    pub(crate) fn heading(&self) -> String {
-        self.line(&HEADINGS.map(str::to_owned))
-    }
-
-    pub(crate) fn row(&self, Row(cells): &Row) -> String {
-        self.line(cells)
-    }
-
-    fn line(&self, cells: &[String; HEADINGS.len()]) -> String {
-        let cells = self.columns.iter().map(|&(at, width)| {
-            let mut cell = cells[at].clone();
-            if CUT.contains(&at) && cell.chars().count() > width {
-                cell = cell.chars().take(width - 1).chain(['…']).collect();
-            }
-            if NUMBERS.contains(&at) { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
-        });
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    }
+pub(crate) fn row(described: &Described) -> [String; 8] {
+    let it = &described.reference;
+    let time = |at: Timestamp| at.to_rfc3339_seconds();
+    [
+        time(Timestamp::from_ms(it.at)),
+        it.tenant.clone(),
+        it.id.clone(),
+        it.reason.clone(),
+        it.channel.clone(),
+        it.status.map_or("-".to_owned(), |status| status.to_string()),
+        it.attempts.to_string(),
+        described.replayed_at.map_or("-".to_owned(), time),
+    ]
 }
 
 /// All that is known of a letter.
@@ -117,22 +63,13 @@ pub(crate) fn json_of(described: &Described) -> Value {
 
 /// Counts by tenant and reason, each with how many of them are ready where that is asked.
 pub(crate) fn counts(letters: &Tally, ready: Option<&Tally>) -> Vec<String> {
-    let rows: Vec<[String; 4]> = letters
-        .rows()
-        .map(|(tenant, reason, number)| {
-            let ready = ready.map_or(String::new(), |ready| ready.of(tenant, reason).to_string());
-            [tenant.to_owned(), reason.to_owned(), number.to_string(), ready]
-        })
-        .collect();
-    let last = if ready.is_some() { "TO BE SENT" } else { "" };
-    let headings = ["TENANT", "REASON", "LETTERS", last].map(str::to_owned);
-    let all = || std::iter::once(&headings).chain(&rows);
-    let widths: [usize; 4] = std::array::from_fn(|at| all().map(|row| row[at].len()).max().unwrap_or(0));
-    let line = |[tenant, reason, number, ready]: &[String; 4]| {
-        let [a, b, c, d] = widths;
-        format!("{tenant:<a$}  {reason:<b$}  {number:>c$}  {ready:>d$}").trim_end().to_owned()
-    };
-    all().map(line).collect()
+    let rows = letters.rows().map(|(tenant, reason, number)| {
+        let ready = ready.map_or(String::new(), |ready| ready.of(tenant, reason).to_string());
+        [tenant.to_owned(), reason.to_owned(), number.to_string(), ready]
+    });
+    let to_be_sent = if ready.is_some() { "TO BE SENT" } else { "" };
+    let numbers = ["LETTERS", to_be_sent].map(Column::number);
+    Table::new(["TENANT", "REASON"].map(Column::text).into_iter().chain(numbers)).with(rows).lines()
 }
 
 #[cfg(test)]
@@ -140,18 +77,12 @@ mod tests {
     use super::*;
     use crate::dead_letters::filter::tests::described;
 
-    fn rows() -> [Row; 2] {
+    fn lines(terminal: Option<usize>) -> Vec<String> {
         let mut replayed = described();
         replayed.reference.id = "an-id-that-is-longer-than-others".to_owned();
         replayed.reference.status = None;
         replayed.replayed_at = Some(Timestamp::from_secs(2_000));
-        [Row::of(&described()), Row::of(&replayed)]
-    }
-
-    fn lines(terminal: Option<usize>) -> Vec<String> {
-        let rows = rows();
-        let table = Table::of(&rows, terminal);
-        std::iter::once(table.heading()).chain(rows.iter().map(|row| table.row(row))).collect()
+        table(terminal).with([row(&described()), row(&replayed)]).lines()
     }
 
     #[test]

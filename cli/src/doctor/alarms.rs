@@ -63,10 +63,10 @@ fn judge(deployed: &[(String, String)], alarms: &[Alarm], is_emulated: bool, rep
         match alarms.iter().find(|alarm| alarm.name == *deployed_as) {
             None => missing.push(name.as_str()),
             Some(alarm) => {
-                if !alarm.tells_someone() {
+                if !alarm.notifies {
                     silent.push(name.as_str());
                 }
-                if alarm.state == "ALARM" {
+                if alarm.is_firing {
                     firing.push(name.as_str());
                 }
             }
@@ -121,15 +121,18 @@ mod tests {
         report.findings.into_iter().map(|finding| finding.found).collect()
     }
 
+    fn alarm(name: &str, is_firing: bool, notifies: bool) -> Alarm {
+        Alarm { name: name.to_owned(), is_firing, notifies }
+    }
+
     #[test]
     fn those_that_are_missing_silent_or_firing_are_named_as_in_the_template() {
-        let topic = Some("arn:topic");
-        let healthy = [Alarm::of("shop-A", "OK", topic), Alarm::of("shop-B", "INSUFFICIENT_DATA", topic)];
+        let healthy = [alarm("shop-A", false, true), alarm("shop-B", false, true)];
         assert_eq!(found(&healthy, false), [""; 0]);
         assert_eq!(found(&healthy[..1], false), ["alarms were deleted: BAlarm"]);
-        let firing = [healthy[0].clone(), Alarm::of("shop-B", "ALARM", topic)];
+        let firing = [healthy[0].clone(), alarm("shop-B", true, true)];
         assert_eq!(found(&firing, false), ["alarms are firing: BAlarm"]);
-        let silent = [Alarm::of("shop-A", "OK", None), Alarm::of("shop-B", "OK", None)];
+        let silent = [alarm("shop-A", false, false), alarm("shop-B", false, false)];
         assert_eq!(found(&silent, false), ["2 of 2 alarms tell nobody: AAlarm, BAlarm"]);
         assert_eq!(found(&silent, true), [""; 0]);
     }

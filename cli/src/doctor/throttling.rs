@@ -14,7 +14,7 @@ use super::{
     stack::Stack,
     tables::{self, TABLES},
 };
-use crate::cloudwatch::{Asked, Points, metrics};
+use crate::cloudwatch::{Points, Query, metrics};
 
 /// How far back throttled calls are counted.
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -36,9 +36,9 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    fn query(&self, metric: &'static str) -> Asked {
+    fn query(&self, metric: &'static str) -> Query {
         let index = self.index.map(|index| ("GlobalSecondaryIndexName", index.to_owned()));
-        Asked {
+        Query {
             namespace: "AWS/DynamoDB",
             metric,
             dimensions: std::iter::once(("TableName", self.deployed_as.to_owned())).chain(index).collect(),
@@ -57,7 +57,7 @@ impl Place<'_> {
 pub(super) async fn check(stack: &Stack) -> Report {
     let mut report = Report::new("throttling");
     let places = places(tables::names(stack));
-    let queries: Vec<Asked> =
+    let queries: Vec<Query> =
         places.iter().flat_map(|place| [READS, WRITES].map(|it| place.query(it))).collect();
     let now = System.now();
     match metrics(&stack.target.sdk, &queries, HOUR, now).await {

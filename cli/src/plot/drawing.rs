@@ -241,8 +241,6 @@ fn readable(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use resvg::usvg::roxmltree;
-
     use super::*;
     use crate::plot::style::PLAIN;
 

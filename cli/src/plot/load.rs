@@ -2,13 +2,12 @@
 //! same axes, so that their peaks can be compared.
 
 use super::{
-    Format, PlotError,
+    PlotError,
     axis::TimeAxis,
     drawing::{Area, Drawing},
     human,
     legend::{Key, legend},
     lettering::shortened,
-    rendered,
     series::{Buckets, CountAxis, Panel},
     style::{Anchor, NAME, PLAIN, TICK, TITLE, colour},
 };
@@ -58,8 +57,8 @@ const WORTH_CUTTING: f64 = 2.0;
 /// Draws the panels, two in a row.
 ///
 /// # Errors
-/// [`PlotError::Number`] for an outage or a capacity that has no place on an axis; what is wrong with rasterising, for a PNG.
-pub(crate) fn load(chart: &LoadChart, format: Format) -> Result<Vec<u8>, PlotError> {
+/// [`PlotError::Number`] for an outage or a capacity that has no place on an axis.
+pub(crate) fn load(chart: &LoadChart) -> Result<String, PlotError> {
     check(chart)?;
     let columns = chart.panels.len().clamp(1, 2);
     let rows = chart.panels.len().div_ceil(columns);
@@ -92,7 +91,7 @@ pub(crate) fn load(chart: &LoadChart, format: Format) -> Result<Vec<u8>, PlotErr
     }
     let middle = (HEADER + PANEL_HEADING + bottom) / 2.0;
     drawing.upright_text((24.0, middle), "requests per second", PLAIN.anchored(Anchor::Middle));
-    rendered(drawing, format)
+    Ok(drawing.into_svg())
 }
 
 fn check(chart: &LoadChart) -> Result<(), PlotError> {
@@ -173,8 +172,6 @@ fn count_names(drawing: &mut Drawing, counts: CountAxis, field: Area) {
 
 #[cfg(test)]
 mod tests {
-    use resvg::tiny_skia::Pixmap;
-
     use super::*;
     use crate::plot::tests::texts;
 
@@ -195,15 +192,13 @@ mod tests {
     }
 
     fn svg(chart: &LoadChart) -> String {
-        String::from_utf8(load(chart, Format::Svg).unwrap()).unwrap()
+        load(chart).unwrap()
     }
 
     #[test]
     fn the_same_load_gives_the_same_bytes() {
         let chart = chart(vec![panel("full", herd()), panel("none", herd())]);
-        for format in [Format::Svg, Format::Png] {
-            assert!(load(&chart, format).unwrap() == load(&chart, format).unwrap(), "{format:?}");
-        }
+        assert!(svg(&chart) == svg(&chart));
     }
 
     #[test]
@@ -266,22 +261,12 @@ mod tests {
     }
 
     #[test]
-    fn a_png_has_twice_the_size_of_the_svg() {
-        let chart = chart(vec![panel("full", herd())]);
-        let picture = Pixmap::decode_png(&load(&chart, Format::Png).unwrap()).unwrap();
-        let size = format!(r#"viewBox="0 0 {} {}""#, picture.width() / 2, picture.height() / 2);
-        assert!(svg(&chart).contains(&size), "{size}");
-    }
-
-    #[test]
     fn what_has_no_place_on_an_axis_is_refused() {
         for outage in [(3.0, 1.0), (-1.0, 2.0), (0.0, f64::NAN), (0.0, f64::INFINITY)] {
-            let refused =
-                load(&LoadChart { outage_s: Some(outage), ..chart(vec![]) }, Format::Svg).unwrap_err();
+            let refused = load(&LoadChart { outage_s: Some(outage), ..chart(vec![]) }).unwrap_err();
             assert!(refused.to_string().starts_with("an outage from "), "{refused}");
         }
-        let refused =
-            load(&LoadChart { capacity_per_s: f64::NAN, ..chart(vec![]) }, Format::Svg).unwrap_err();
+        let refused = load(&LoadChart { capacity_per_s: f64::NAN, ..chart(vec![]) }).unwrap_err();
         assert_eq!(refused.to_string(), "a capacity of NaN requests per second cannot be drawn");
     }
 }

@@ -3,7 +3,7 @@
 //! Windows overlap (with full jitter each begins at zero), so each retry has a lane of its own.
 
 use super::{
-    Format, PlotError,
+    PlotError,
     axis::TimeAxis,
     drawing::{Area, Drawing},
     heading::heading,
@@ -11,7 +11,6 @@ use super::{
     lane::Lane,
     legend::{Key, legend},
     lettering::Weight,
-    rendered,
     style::{Anchor, Lettering, PLAIN, Stroke, TITLE, colour},
 };
 
@@ -64,12 +63,8 @@ const TTL_IN_SIGHT: f64 = 1.25;
 /// Draws the policies below one another. `ttl_s`, in seconds from the first failure, cuts all of them.
 ///
 /// # Errors
-/// [`PlotError::Number`] for a window that is no span of time; what is wrong with rasterising, for a PNG.
-pub(crate) fn timeline(
-    rows: &[TimelineRow],
-    ttl_s: Option<f64>,
-    format: Format,
-) -> Result<Vec<u8>, PlotError> {
+/// [`PlotError::Number`] for a window that is no span of time.
+pub(crate) fn timeline(rows: &[TimelineRow], ttl_s: Option<f64>) -> Result<String, PlotError> {
     check(rows, ttl_s)?;
     let longest = latest(rows).fold(0.0, f64::max);
     let ttl_in_sight = ttl_s.filter(|ttl| *ttl <= longest * TTL_IN_SIGHT);
@@ -107,7 +102,7 @@ pub(crate) fn timeline(
         }
     }
     axis.draw_names(&mut drawing, bottom, "time since the first failure");
-    rendered(drawing, format)
+    Ok(drawing.into_svg())
 }
 
 fn check(rows: &[TimelineRow], ttl_s: Option<f64>) -> Result<(), PlotError> {
@@ -179,8 +174,6 @@ fn lanes<'a>(
 
 #[cfg(test)]
 mod tests {
-    use resvg::tiny_skia::Pixmap;
-
     use super::*;
     use crate::plot::tests::texts;
 
@@ -209,16 +202,13 @@ mod tests {
     }
 
     fn svg(rows: &[TimelineRow], ttl_s: Option<f64>) -> String {
-        String::from_utf8(timeline(rows, ttl_s, Format::Svg).unwrap()).unwrap()
+        timeline(rows, ttl_s).unwrap()
     }
 
     #[test]
     fn the_same_policies_give_the_same_bytes() {
         let rows = [web_push(), wait_factor()];
-        for format in [Format::Svg, Format::Png] {
-            let draw = || timeline(&rows, Some(14_400.0), format).unwrap();
-            assert!(draw() == draw(), "{format:?}");
-        }
+        assert!(svg(&rows, Some(14_400.0)) == svg(&rows, Some(14_400.0)));
     }
 
     #[test]
@@ -281,21 +271,12 @@ mod tests {
     }
 
     #[test]
-    fn a_png_has_twice_the_size_of_the_svg() {
-        let rows = [web_push()];
-        let picture = Pixmap::decode_png(&timeline(&rows, None, Format::Png).unwrap()).unwrap();
-        let svg = svg(&rows, None);
-        let size = format!(r#"viewBox="0 0 {} {}""#, picture.width() / 2, picture.height() / 2);
-        assert!(svg.contains(&size), "{size}");
-    }
-
-    #[test]
     fn what_is_no_span_of_time_is_refused_by_name() {
         for (earliest, latest) in [(0.0, f64::NAN), (0.0, f64::INFINITY), (-1.0, 2.0), (3.0, 2.0)] {
-            let refused = timeline(&[row("mine", &[(earliest, latest)])], None, Format::Svg).unwrap_err();
+            let refused = timeline(&[row("mine", &[(earliest, latest)])], None).unwrap_err();
             assert!(refused.to_string().starts_with("retry 1 of `mine`, from "), "{refused}");
         }
-        let refused = timeline(&[], Some(f64::NAN), Format::Svg).unwrap_err();
+        let refused = timeline(&[], Some(f64::NAN)).unwrap_err();
         assert_eq!(refused.to_string(), "a TTL of NaN s cannot be drawn");
     }
 }

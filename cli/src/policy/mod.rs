@@ -8,7 +8,7 @@ pub(crate) use selection::{MOST_BYTES, Overrides, lines_of, named_or_file};
 pub(crate) use timetable::{Row, Timetable, WithinTtl};
 pub(crate) use words::{duration, summary};
 
-use redial_core::{message::Class, policy::Policy, time::Ttl};
+use redial_core::{delivery_options::Class, policy::Policy, time::Ttl};
 
 /// The TTL that a policy's messages have unless they name one: its class's where the policy is a class's own.
 pub(crate) fn usual_ttl(policy: &Policy) -> Ttl {

@@ -75,9 +75,9 @@ impl Overrides {
         }
         if let Some(max_retries) = self.max_retries {
             if let Backoff::Schedule(schedule) = &retries.backoff
-                && max_retries > schedule.len()
+                && max_retries > schedule.retries()
             {
-                let (name, delays) = (&policy.name, schedule.len());
+                let (name, delays) = (&policy.name, schedule.retries());
                 return Err(Failure::input(format!("--max-retries: {name} has {delays} delays and no more")));
             }
             retries.max_retries = max_retries;

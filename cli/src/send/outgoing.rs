@@ -7,8 +7,9 @@ use redial_core::{
     access::TokenKeys,
     channel::Channel,
     endpoint::Endpoint,
+    identity::IdSource,
     identity::{DeliveryId, Tenant},
-    message::{IdSource, Inbound, Message, QueueKind, To, parse},
+    message::{Inbound, Message, QueueKind, To, parse},
     plaintext::{Plaintext, TooLong},
     time::Timestamp,
 };

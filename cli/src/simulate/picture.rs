@@ -1,18 +1,11 @@
 //! The picture of a simulation: load over time, the outage shaded, policies side by side.
 
 use super::{report::percent, scenario::Scenario, tally::Figures};
-use crate::plot::{Format, LoadChart, LoadPanel, PlotError, load, span};
+use crate::plot::{LoadChart, LoadPanel, PlotError, load, span};
 
 /// Draws what the policies did to the provider.
-///
-/// # Errors
-/// What is wrong with rasterising, for a PNG.
-pub(crate) fn picture(
-    scenario: &Scenario,
-    figures: &[Figures],
-    format: Format,
-) -> Result<Vec<u8>, PlotError> {
-    load(&chart(scenario, figures), format)
+pub(crate) fn picture(scenario: &Scenario, figures: &[Figures]) -> Result<String, PlotError> {
+    load(&chart(scenario, figures))
 }
 
 fn chart(scenario: &Scenario, figures: &[Figures]) -> LoadChart {
@@ -83,6 +76,6 @@ mod tests {
         assert_eq!(note_of(20_000), "7 requests in the outage, drained after 1 min");
         assert_eq!(note_of(18_000), "7 requests in the outage, 10.0 % not sent");
         assert_eq!(chart.panels[1].peak_after_outage, None, "nothing is retried");
-        assert!(picture(&scenario, &figures, Format::Svg).expect("drawable").starts_with(b"<svg"));
+        assert!(picture(&scenario, &figures).expect("drawable").starts_with("<svg"));
     }
 }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     asked::Trouble,
-    cloudwatch::{Asked, Points, metrics},
+    cloudwatch::{Points, Query, metrics},
     target::Target,
 };
 
@@ -39,7 +39,7 @@ fn counted() -> impl Iterator<Item = (Metric, Option<Lane>)> {
 
 /// Asks for all of it in one call.
 pub(super) async fn told(target: &Target, now: Timestamp) -> Result<Told, Trouble> {
-    let ages = Place::ALL.map(|place| Asked {
+    let ages = Place::ALL.map(|place| Query {
         namespace: "AWS/SQS",
         metric: "ApproximateAgeOfOldestMessage",
         dimensions: vec![("QueueName", place.name(target).to_owned())],
@@ -48,14 +48,14 @@ pub(super) async fn told(target: &Target, now: Timestamp) -> Result<Told, Troubl
     let flow = counted().map(|(metric, lane)| {
         let stack = (STACK, target.name.clone());
         let lane = lane.map(|lane| (LANE, lane.label().to_owned()));
-        Asked {
+        Query {
             namespace: NAMESPACE,
             metric: metric.label(),
             dimensions: std::iter::once(stack).chain(lane).collect(),
             statistic: "Sum",
         }
     });
-    let asked: Vec<Asked> = ages.into_iter().chain(flow).collect();
+    let asked: Vec<Query> = ages.into_iter().chain(flow).collect();
     let points = metrics(&target.sdk, &asked, AGE_OF, now).await?;
     Ok(of(&points, now))
 }

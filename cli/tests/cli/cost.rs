@@ -1,14 +1,14 @@
-//! What the README shows of `redial cost` is what it prints.
+//! What the page on cost shows of `redial cost` is what it prints.
 
 use crate::prelude::*;
 
 #[test]
-fn the_readme_shows_what_cost_prints() {
+fn the_page_shows_what_cost_prints() {
     let arguments = "cost --messages 1000000 --retry-rate 0.05 --long-wait-rate 0.01";
     let printed = run(&mut redial(arguments), "").succeeds();
-    let readme = include_str!("../../../README.md");
-    assert!(readme.contains(&format!("cargo redial {arguments}\n")));
-    assert!(readme.contains(printed.trim_end()), "{printed}");
+    let page = include_str!("../../../infra/docs/cost.md");
+    assert!(page.contains(&format!("cargo redial {arguments}\n")));
+    assert!(page.contains(printed.trim_end()), "{printed}");
 }
 
 #[test]

@@ -27,29 +27,33 @@ fn deny_all(stream: TcpStream) {
     let mut reader = BufReader::new(stream.try_clone().expect("a socket"));
     let mut stream = stream;
     loop {
-        let (mut length, mut is_query, mut line) = (0, false, String::new());
+        let (mut length, mut is_query, mut is_cbor, mut line) = (0, false, false, String::new());
         while reader.read_line(&mut line).is_ok_and(|read| read > 0) && line.trim() != "" {
             let lower = line.to_ascii_lowercase();
             if let Some(value) = lower.strip_prefix("content-length:") {
                 length = value.trim().parse().expect("a number");
             }
             is_query |= lower.starts_with("content-type:") && lower.contains("form-urlencoded");
+            is_cbor |= lower.starts_with("content-type:") && lower.contains("cbor");
             line.clear();
         }
         if line.is_empty() {
             return;
         }
         reader.read_exact(&mut vec![0; length]).expect("the body comes");
-        let body = if is_query {
-            "<ErrorResponse><Error><Type>Sender</Type><Code>AccessDenied</Code><Message>not you</Message></Error></ErrorResponse>"
+        let body: &[u8] = if is_query {
+            b"<ErrorResponse><Error><Type>Sender</Type><Code>AccessDenied</Code><Message>not you</Message></Error></ErrorResponse>"
+        } else if is_cbor {
+            // A map of two pairs of texts, each after its length.
+            b"\xa2\x66__type\x75AccessDeniedException\x67message\x67not you"
         } else {
-            r#"{"__type":"AccessDeniedException","message":"not you"}"#
+            br#"{"__type":"AccessDeniedException","message":"not you"}"#
         };
-        let answer = format!(
-            "HTTP/1.1 403 Forbidden\r\nx-amzn-errortype: AccessDeniedException\r\ncontent-length: {}\r\n\r\n{body}",
+        let head = format!(
+            "HTTP/1.1 403 Forbidden\r\nx-amzn-errortype: AccessDeniedException\r\ncontent-length: {}\r\n\r\n",
             body.len()
         );
-        if stream.write_all(answer.as_bytes()).is_err() {
+        if stream.write_all(&[head.as_bytes(), body].concat()).is_err() {
             return;
         }
     }

@@ -80,12 +80,9 @@ fn a_policy_is_read_from_a_file_and_a_picture_written() {
     let at = |name: &str| folder.path().join(name).to_str().expect("a plain path").to_owned();
     let mine = at("mine.json");
     std::fs::write(&mine, r#"{"retry_delays": [20, 40], "jitter": "none"}"#).expect("writable");
-    for (name, begins) in [("herd.svg", &b"<svg"[..]), ("herd.png", b"\x89PNG")] {
-        let text = simulate(&format!("{HERD} --policy {mine} -o {}", at(name))).succeeds();
-        assert!(text.contains("\nmine "), "{text}");
-        let picture = std::fs::read(at(name)).expect("it was written");
-        assert!(picture.starts_with(begins), "{name}");
-    }
+    let text = simulate(&format!("{HERD} --policy {mine} -o {}", at("herd.svg"))).succeeds();
+    assert!(text.contains("\nmine "), "{text}");
+    assert!(std::fs::read(at("herd.svg")).expect("it was written").starts_with(b"<svg"));
     let done = simulate(&format!("-o {}", at("no-such-folder/herd.svg")));
     assert!(done.stderr.contains("cannot be written") && !done.stdout.is_empty(), "{done:?}");
     done.ends_with(1);

@@ -1,48 +1,31 @@
 //! Acknowledgements on the `deliveries` table: `displayed_at`, `clicked_at` and `closed_at` of an entry.
 //!
-//! One conditional write says which of two that tell the same is the first. It touches no other attribute, so that it never
-//! comes between a worker and its claim, and it never makes an item: what was forgotten stays so.
+//! One conditional write decides which of two equal acknowledgements is the first. It touches no other attribute, so it never
+//! interferes with a worker's claim, and it never makes an item: a forgotten delivery stays forgotten.
 
-use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
-use aws_sdk_dynamodb::types::{ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure};
+use aws_sdk_dynamodb::types::ReturnValuesOnConditionCheckFailure;
 use redial_core::ack::AckEvent;
 use redial_core::identity::DeliveryKey;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Acknowledged, Acks, PortError};
 
-use crate::attributes::{ms, s};
-use crate::aws_error;
-use crate::write_units::WriteUnits;
+use crate::table::attributes::{item, ms, s};
+use crate::table::{Table, Update, on_a_table};
 
-/// The `deliveries` table.
+/// The `deliveries` table: partition key `pk` (string).
 #[derive(Clone, Debug)]
 pub struct DynamoAcks {
-    client: Client,
-    table: String,
-    units: WriteUnits,
+    table: Table,
 }
 
-/// The attribute that says when an event was first told.
+on_a_table!(DynamoAcks);
+
+/// The attribute with the time of an event's first acknowledgement.
 pub fn attribute(event: AckEvent) -> &'static str {
     match event {
         AckEvent::Displayed => "displayed_at",
         AckEvent::Clicked => "clicked_at",
         AckEvent::Closed => "closed_at",
-    }
-}
-
-impl DynamoAcks {
-    /// On this table: partition key `pk` (string).
-    pub fn new(client: Client, table: String) -> Self {
-        Self { client, table, units: WriteUnits::default() }
-    }
-
-    /// With this meter of write units.
-    #[must_use]
-    pub fn metered(mut self, units: WriteUnits) -> Self {
-        self.units = units;
-        self
     }
 }
 
@@ -53,30 +36,17 @@ impl Acks for DynamoAcks {
         event: AckEvent,
         now: Timestamp,
     ) -> Result<Acknowledged, PortError> {
+        let (key, name) = (item([("pk", s(key.to_string()))]), attribute(event));
         let update = self
-            .client
-            .update_item()
-            .table_name(&self.table)
-            .key("pk", s(key.to_string()))
-            .update_expression("SET #told_at = :now")
-            .condition_expression("attribute_exists(pk) AND attribute_not_exists(#told_at)")
-            .expression_attribute_names("#told_at", attribute(event))
-            .expression_attribute_values(":now", ms(now))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .return_consumed_capacity(ReturnConsumedCapacity::Total);
-        match update.send().await {
-            Ok(answer) => {
-                self.units.add(answer.consumed_capacity());
-                Ok(Acknowledged::First)
-            }
-            Err(error) => match error.as_service_error() {
-                Some(UpdateItemError::ConditionalCheckFailedException(refused)) => {
-                    let is_there = refused.item().is_some_and(|item| !item.is_empty());
-                    Ok(if is_there { Acknowledged::Again } else { Acknowledged::Unknown })
-                }
-                Some(_) | None => Err(aws_error::of_call("UpdateItem", &error)),
-            },
-        }
+            .table
+            .update(key, format!("SET #{name} = :now"), [(":now", ms(now))])
+            .condition_expression(format!("attribute_exists(pk) AND attribute_not_exists(#{name})"))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        Ok(match self.table.send(update).await? {
+            Update::Done(_) => Acknowledged::First,
+            Update::Refused(item) if item.is_empty() => Acknowledged::Unknown,
+            Update::Refused(_) => Acknowledged::Again,
+        })
     }
 }
 
@@ -85,8 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_event_has_an_attribute_of_its_own() {
-        let names = AckEvent::ALL.map(attribute);
-        assert_eq!(names, ["displayed_at", "clicked_at", "closed_at"]);
+    fn each_event_has_its_own_attribute() {
+        assert_eq!(AckEvent::ALL.map(attribute), ["displayed_at", "clicked_at", "closed_at"]);
     }
 }

@@ -30,7 +30,7 @@ use crate::policies_dynamo::DynamoPolicies;
 use crate::protection_dynamo::DynamoProtection;
 use crate::public_keys_dynamo::DynamoPublicKeys;
 use crate::seal::DefaultSealer;
-use crate::secrets::{CachedSecrets, Secret, SecretSource, SecretsManager};
+use crate::secrets::{Secret, SecretSource, SecretsManager};
 use crate::subscriptions_dynamo::DynamoSubscriptions;
 use crate::system::System;
 use crate::telemetry::JsonTelemetry;
@@ -170,7 +170,7 @@ fn vapid_source(location: &SecretLocation, secrets: &SecretsManager) -> VapidKey
     match location {
         SecretLocation::Value(secret) => VapidKeySource::Environment(secret.clone()),
         SecretLocation::SecretsManager(id) => {
-            VapidKeySource::SecretsManager { secrets: CachedSecrets::new(secrets.clone()), id: id.clone() }
+            VapidKeySource::SecretsManager { secrets: secrets.clone(), id: id.clone() }
         }
     }
 }

@@ -1,12 +1,9 @@
-//! The front door's part of the `deliveries` table: deliveries entered before anybody has claimed them, and looked up.
+//! The HTTP API's part of the `deliveries` table: deliveries are entered before a worker claims them, and looked up.
 //!
-//! An entry is inserted, which fails where there is one; those are read then. So a request of messages that are new costs one
-//! call for 25 of them. What is inserted is what [`crate::ledger_dynamo`] swaps when a worker claims it: state `queued`, turn 0, a
-//! lease that ended long ago, and the MessageId of no message.
+//! An entry is inserted, which fails where there is one; those are then read. So a request of new messages costs one call for every 25.
+//! The inserted entry is one that [`crate::ledger_dynamo`] swaps when a worker claims it: state `queued`, turn 0, a claim that expired
+//! long ago, and an empty MessageId.
 
-use std::collections::HashMap;
-
-use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::ack::AckEvent;
 use redial_core::channel::Channel;
@@ -17,38 +14,25 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::{Clock as _, Deliveries, Entered, Entrance, Intake, Known, PortError};
 
 use crate::acks_dynamo;
-use crate::attributes::{Item, Read, expiry, ms, n, s};
-use crate::ledger_dynamo::{attribute, entry};
-use crate::partiql::{self, Statement, Written};
+use crate::aws_error;
+use crate::ledger_dynamo::{attribute, entry, entry_key};
 use crate::retries::Patience;
 use crate::system::System;
-use crate::write_units::WriteUnits;
-use crate::{aws_error, batch_get};
+use crate::table::attributes::{Item, Read, expiry, ms, n, s};
+use crate::table::{Statement, Table, Written, on_a_table};
 
-/// The lease token of an entry that nobody has claimed: no invocation's.
-const NOBODY: &str = "front-door";
+/// The lease token of an entry that no worker has claimed.
+const UNCLAIMED: &str = "front-door";
 
-/// The `deliveries` table.
+/// The `deliveries` table: partition key `pk` (string), TTL attribute `expires_at`.
 #[derive(Clone, Debug)]
 pub struct DynamoIntake {
-    client: Client,
-    table: String,
-    units: WriteUnits,
+    table: Table,
 }
 
+on_a_table!(DynamoIntake);
+
 impl DynamoIntake {
-    /// On this table: partition key `pk` (string), TTL attribute `expires_at`.
-    pub fn new(client: Client, table: String) -> Self {
-        Self { client, table, units: WriteUnits::default() }
-    }
-
-    /// With this meter of write units.
-    #[must_use]
-    pub fn metered(mut self, units: WriteUnits) -> Self {
-        self.units = units;
-        self
-    }
-
     fn insert(&self, entrance: &Entrance, now: Timestamp) -> Statement {
         let Turn { lineage, attempt } = Turn::default();
         let key = &entrance.key;
@@ -60,7 +44,7 @@ impl DynamoIntake {
             ("lineage", n(lineage.0)),
             ("attempt", n(attempt.0)),
             ("fingerprint", s(entrance.fingerprint.as_str())),
-            ("lease_token", s(NOBODY)),
+            ("lease_token", s(UNCLAIMED)),
             ("lease_until", ms(Timestamp::default())),
             ("source_message", s("")),
             ("created_at", ms(now)),
@@ -71,19 +55,18 @@ impl DynamoIntake {
         fields.extend(entrance.endpoint_hash.as_ref().map(|hash| ("endpoint_hash", s(hash.as_str()))));
         fields.extend(entrance.subscription.as_ref().map(|id| ("subscription", s(id.as_str()))));
         fields.extend(entrance.not_before.map(|at| ("not_before", ms(at))));
-        Statement::insert(&self.table, fields)
+        Statement::insert(self.table.name(), fields)
     }
 
     async fn items(&self, keys: &[&DeliveryKey]) -> Result<Vec<Item>, PortError> {
-        let keys = keys.iter().map(|key| HashMap::from([("pk".to_owned(), s(key.to_string()))])).collect();
-        batch_get::get(&self.client, &self.table, keys).await
+        self.table.get_all(keys.iter().map(|key| entry_key(key)).collect()).await
     }
 }
 
 impl Intake for DynamoIntake {
     async fn enter(&self, entrances: Vec<Entrance>, now: Timestamp) -> Vec<Result<Entered, PortError>> {
         let statements = entrances.iter().map(|entrance| self.insert(entrance, now)).collect();
-        let written = partiql::execute(&self.client, &self.units, statements, Patience::brief()).await;
+        let written = self.table.execute(statements, Patience::brief()).await;
         let known: Vec<&DeliveryKey> = entrances
             .iter()
             .zip(&written)
@@ -103,7 +86,7 @@ impl Intake for DynamoIntake {
                     let stored = entries.iter().find(|stored| stored.key == entrance.key);
                     // It expired in between, or another release wrote it.
                     let stored = stored.ok_or_else(|| aws_error::of_code("BatchGetItem", "Unreadable"))?;
-                    // It counts as absent, and the claim writes over it.
+                    // It counts as absent, and the claim overwrites it.
                     if stored.is_forgotten(now) {
                         return Ok(Entered::Fresh);
                     }
@@ -126,12 +109,12 @@ fn known(item: &Item) -> Option<Known> {
     let mut attempts: Vec<PastAttempt> =
         (0..KEPT).filter_map(|place| PastAttempt::from_text(item.text(&attribute(place))?)).collect();
     attempts.sort_by_key(PastAttempt::turn);
-    let told = AckEvent::ALL.into_iter();
+    let times = AckEvent::ALL.into_iter();
     Some(Known {
         entry: entry(item)?,
         channel: item.text("channel").and_then(Channel::from_label),
         attempts,
-        acknowledged: told
+        acknowledged: times
             .filter_map(|event| Some((event, item.time(acks_dynamo::attribute(event))?)))
             .collect(),
     })

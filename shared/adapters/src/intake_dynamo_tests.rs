@@ -1,9 +1,9 @@
-//! What is inserted, held against what a claim reads.
+//! Inserted entries, as a claim reads them.
 
 use redial_core::endpoint::{EndpointHash, HashKeys};
+use redial_core::identity::IdSource;
 use redial_core::identity::{Attempt, DeliveryId, Lineage, SubscriptionId, Tenant};
 use redial_core::ledger::{Ask, Judgement, judge};
-use redial_core::message::IdSource;
 
 use super::*;
 
@@ -29,12 +29,12 @@ fn entrance() -> Entrance {
     }
 }
 
-/// What an insertion leaves in the table.
+/// The item that an insertion writes.
 fn written(entrance: &Entrance) -> Item {
     let config = aws_sdk_dynamodb::Config::builder()
         .behavior_version(aws_sdk_dynamodb::config::BehaviorVersion::latest())
         .build();
-    let intake = DynamoIntake::new(Client::from_conf(config), "deliveries".to_owned());
+    let intake = DynamoIntake::new(aws_sdk_dynamodb::Client::from_conf(config), "deliveries".to_owned());
     let Statement { text, values } = intake.insert(entrance, now());
     let names = text.split('\'').skip(1).step_by(2).map(str::to_owned);
     names.zip(values).collect()
@@ -54,7 +54,7 @@ fn ask(attempt: u32, fingerprint: EndpointHash) -> Ask {
 }
 
 #[test]
-fn what_is_entered_anybody_may_claim_without_doubt() {
+fn a_new_entry_can_be_claimed_and_is_not_in_doubt() {
     let stored = entry(&written(&entrance())).expect("an entry");
     assert_eq!(judge(&stored, &ask(0, print("content")), now()), Judgement::Claim { in_doubt: false });
     assert_eq!(judge(&stored, &ask(1, print("content")), now()), Judgement::Claim { in_doubt: false });
@@ -73,17 +73,17 @@ fn an_entry_outlives_the_message_that_waits_for_it() {
 }
 
 #[test]
-fn what_is_stored_of_a_delivery_is_found_with_its_attempts_in_order_and_what_was_acknowledged() {
+fn a_delivery_is_found_with_its_attempts_in_order_and_its_acknowledgements() {
     let mut item = written(&entrance());
     assert_eq!(known(&item).expect("known").channel, None);
     let attempt = |n: u32| format!(r#"{{"l":0,"n":{n},"at":1,"v":"retry"}}"#);
-    // More than there are places: the seventeenth lies in the first one's.
+    // There are sixteen places: the seventeenth attempt is in the place of the first.
     item.insert(attribute(0), s(attempt(16)));
     item.insert(attribute(1), s(attempt(1)));
     item.insert("channel".to_owned(), s("web_push"));
     item.insert("clicked_at".to_owned(), ms(now()));
     let known = known(&item).expect("known");
-    let order: Vec<u32> = known.attempts.iter().map(|it| it.turn().attempt.0).collect();
+    let order: Vec<u32> = known.attempts.iter().map(|attempt| attempt.turn().attempt.0).collect();
     assert_eq!(order, [1, 16]);
     assert_eq!(known.channel, Some(Channel::WebPush));
     assert_eq!(known.acknowledged, [(AckEvent::Clicked, now())]);

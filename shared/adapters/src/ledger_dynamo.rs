@@ -1,15 +1,13 @@
 //! The ledger on DynamoDB.
 //!
-//! What may be claimed is [`judge`]'s to say; this adapter compares and swaps. The usual claim is tried at once: a first
-//! attempt inserts, a retry swaps the entry that its predecessor left. A statement whose condition fails is followed by a
-//! consistent read of that item, a judgement, and a swap of exactly the version that was judged. All claims of a batch go
-//! together: one call when nothing is in the way.
+//! [`judge`] decides what may be claimed; this adapter compares and swaps. The usual claim is tried at once: a first attempt inserts,
+//! a retry swaps the entry that its predecessor left. A statement whose condition fails is followed by a consistent read of that
+//! item, a judgement, and a swap of exactly the version that was judged. All claims of a batch go together: one call in the usual case.
 //!
-//! DynamoDB deletes what has expired days late. An entry past its expiry counts as absent: a claim writes over all of it.
+//! DynamoDB deletes expired items days late. An entry past its expiry counts as absent: a claim overwrites all of it.
 
 use std::collections::HashMap;
 
-use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::ack::AckEvent;
 use redial_core::endpoint::EndpointHash;
@@ -21,18 +19,16 @@ use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Claim, ClaimAnswer, Clock as _, Ledger, LedgerReader, PortError};
 
-use crate::attributes::{Item, Read, expiry, ms, n, or_null, s};
-use crate::batch_get::Reading;
-use crate::partiql::{self, Statement, Written};
 use crate::retries::Patience;
 use crate::system::System;
-use crate::write_units::WriteUnits;
-use crate::{acks_dynamo, aws_error, batch_get};
+use crate::table::attributes::{Item, Read, expiry, item, ms, n, or_null, s};
+use crate::table::{Reading, Statement, Table, Written, on_a_table};
+use crate::{acks_dynamo, aws_error};
 
-/// How often a claim is judged anew when others keep changing its item; after that the message comes back.
+/// How often a claim is judged again while other workers keep changing its item; after that the message returns to its queue.
 const ROUNDS: usize = 4;
 
-/// The attributes that an entry has only once something has happened; beside its history and what its browser told.
+/// The attributes that an entry has only after an event, besides its history and its acknowledgements.
 const LATER: [&str; 9] = [
     "endpoint_hash",
     "subscription",
@@ -45,51 +41,39 @@ const LATER: [&str; 9] = [
     "in_doubt",
 ];
 
-/// The `deliveries` table.
+/// The `deliveries` table: partition key `pk` (string), TTL attribute `expires_at`.
 #[derive(Clone, Debug)]
 pub struct DynamoLedger {
-    client: Client,
-    table: String,
-    units: WriteUnits,
+    table: Table,
 }
+
+on_a_table!(DynamoLedger);
 
 /// The version of an entry that a swap expects.
 struct Version {
     turn: Turn,
     state: State,
-    /// Not compared where the usual predecessor is expected without having been read.
+    /// `None` where the usual predecessor is expected without having been read.
     lease_token: Option<String>,
 }
 
 impl DynamoLedger {
-    /// On this table: partition key `pk` (string), TTL attribute `expires_at`.
-    pub fn new(client: Client, table: String) -> Self {
-        Self { client, table, units: WriteUnits::default() }
-    }
-
-    /// With this meter of write units.
-    #[must_use]
-    pub fn metered(mut self, units: WriteUnits) -> Self {
-        self.units = units;
-        self
-    }
-
-    /// The state that a claim writes, and why.
+    /// The state that a claim writes, and its reason.
     fn written_state(claim: &Claim) -> (State, Option<Reason>) {
         claim.settlement.map_or((State::Sending, None), |end| (end.state, end.reason))
     }
 
     fn insert(&self, claim: &Claim, now: Timestamp) -> Statement {
-        Statement::insert(&self.table, Self::fresh(claim, now))
+        Statement::insert(self.table.name(), Self::fresh(claim, now))
     }
 
-    /// What inserts over an entry that is forgotten, of which nothing stays.
+    /// Replaces every attribute of an expired entry.
     fn overwrite(&self, claim: &Claim, stored: &Entry, now: Timestamp) -> Statement {
         let mut sets = Self::fresh(claim, now);
         sets.retain(|(name, _)| *name != "pk");
         let history: Vec<String> = (0..KEPT).map(attribute).collect();
-        let told = AckEvent::ALL.map(acks_dynamo::attribute);
-        let mut removes: Vec<&str> = history.iter().map(String::as_str).chain(told).chain(LATER).collect();
+        let acks = AckEvent::ALL.map(acks_dynamo::attribute);
+        let mut removes: Vec<&str> = history.iter().map(String::as_str).chain(acks).chain(LATER).collect();
         removes.retain(|name| sets.iter().all(|(set, _)| set != name));
         let conditions = vec![
             ("pk", s(stored.key.to_string())),
@@ -99,10 +83,10 @@ impl DynamoLedger {
             ("lease_token", s(&stored.lease_token)),
             ("expires_at", expiry(stored.expires_at)),
         ];
-        Statement::update_and_remove(&self.table, sets, &removes, conditions)
+        Statement::update_and_remove(self.table.name(), sets, &removes, conditions)
     }
 
-    /// The attributes of an entry that a claim begins.
+    /// The attributes of a new entry.
     fn fresh(claim: &Claim, now: Timestamp) -> Vec<(&'static str, AttributeValue)> {
         let (state, reason) = Self::written_state(claim);
         let ask = &claim.ask;
@@ -148,7 +132,7 @@ impl DynamoLedger {
         ];
         sets.extend(claim.endpoint_hash.as_ref().map(|hash| ("endpoint_hash", s(hash.as_str()))));
         sets.extend(reason.map(|reason| ("reason", s(reason.label()))));
-        // What was in doubt of an earlier lineage says nothing of a replay.
+        // A doubt of an earlier lineage does not apply to a replay.
         if in_doubt || expected.turn.lineage < ask.turn.lineage {
             sets.push(("in_doubt", AttributeValue::Bool(in_doubt)));
         }
@@ -159,10 +143,10 @@ impl DynamoLedger {
             ("state", s(expected.state.label())),
         ];
         conditions.extend(expected.lease_token.as_ref().map(|token| ("lease_token", s(token))));
-        Statement::update(&self.table, sets, conditions)
+        Statement::update(self.table.name(), sets, conditions)
     }
 
-    /// The statement that succeeds when nothing unusual has happened.
+    /// The statement that succeeds in the usual case.
     fn usual(&self, claim: &Claim, now: Timestamp) -> Statement {
         let Turn { lineage, attempt } = claim.ask.turn;
         if let Some(previous) = attempt.0.checked_sub(1) {
@@ -174,14 +158,14 @@ impl DynamoLedger {
         }
     }
 
-    /// Reads these entries consistently; a key without an entry is missing from the answer.
+    /// Reads these entries consistently; a key without an entry is missing from the result.
     async fn read(
         &self,
         keys: Vec<DeliveryKey>,
         patience: Patience,
     ) -> Result<HashMap<DeliveryKey, Entry>, PortError> {
-        let keys = keys.iter().map(|key| HashMap::from([("pk".to_owned(), s(key.to_string()))])).collect();
-        let items = batch_get::read(&self.client, &self.table, keys, Reading::Consistent, patience).await?;
+        let keys = keys.iter().map(entry_key).collect();
+        let items = self.table.read_all(keys, Reading::Consistent, patience).await?;
         Ok(items.iter().filter_map(entry).map(|entry| (entry.key.clone(), entry)).collect())
     }
 }
@@ -194,7 +178,7 @@ impl Ledger for DynamoLedger {
         let patience = Patience::brief();
         for _ in 0..ROUNDS {
             let statements = tries.iter().map(|(_, statement, _)| statement.clone()).collect();
-            let written = partiql::execute(&self.client, &self.units, statements, patience).await;
+            let written = self.table.execute(statements, patience).await;
             let mut unusual = Vec::new();
             for ((at, _, in_doubt), written) in tries.into_iter().zip(written) {
                 match written {
@@ -236,8 +220,9 @@ impl Ledger for DynamoLedger {
 impl DynamoLedger {
     async fn write(&self, records: Vec<Record>, patience: Patience) -> Vec<Result<Fence, PortError>> {
         let statements = records.iter().map(|record| self.fenced(record)).collect();
-        let written = partiql::execute(&self.client, &self.units, statements, patience).await;
-        let refused = records.iter().zip(&written).filter(|(_, it)| **it == Written::ConditionFailed);
+        let written = self.table.execute(statements, patience).await;
+        let refused =
+            records.iter().zip(&written).filter(|(_, written)| **written == Written::ConditionFailed);
         let refused: Vec<DeliveryKey> = refused.map(|(record, _)| record.key.clone()).collect();
         let found = if refused.is_empty() { Ok(HashMap::new()) } else { self.read(refused, patience).await };
         records
@@ -251,7 +236,7 @@ impl DynamoLedger {
                     {
                         Ok(Fence::Held)
                     }
-                    // Also where it cannot be read: the message comes back, and is judged by what the ledger has then.
+                    // Also where it cannot be read: the message comes back, and is judged by the entry of that time.
                     Ok(_) | Err(_) => Ok(Fence::Lost),
                 },
                 Written::Failed(error) => Err(error),
@@ -260,13 +245,13 @@ impl DynamoLedger {
     }
 }
 
-/// Whether this is the record's own outcome: its statement was carried out, the answer was lost, and it was tried again.
+/// Whether the entry is this record's outcome: the statement was carried out, the answer was lost, and it was tried again.
 fn is_written(entry: &Entry, record: &Record) -> bool {
     entry.lease_token == record.lease_token && entry.turn == record.turn && entry.state == record.state
 }
 
 impl DynamoLedger {
-    /// Answers those whose judgement is an answer, and gives back the swaps that the others ask for.
+    /// Answers the claims whose judgement is final, and returns the statements to try for the others.
     fn judge_all(
         &self,
         claims: &[Claim],
@@ -332,7 +317,7 @@ impl DynamoLedger {
             ("attempt", n(record.turn.attempt.0)),
             ("state", s(State::Sending.label())),
         ];
-        Statement::update(&self.table, sets, conditions)
+        Statement::update(self.table.name(), sets, conditions)
     }
 }
 
@@ -344,12 +329,16 @@ impl LedgerReader for DynamoLedger {
     }
 }
 
+pub(crate) fn entry_key(key: &DeliveryKey) -> Item {
+    item([("pk", s(key.to_string()))])
+}
+
 /// The attribute of a place in a delivery's history: `attempt_00` to `attempt_15`.
 pub fn attribute(place: u32) -> String {
     format!("attempt_{place:02}")
 }
 
-/// A map, or NULL where there is nothing to keep.
+/// A map, or NULL for no headers.
 fn headers(kept: &[(String, String)]) -> AttributeValue {
     let map: Item = kept.iter().map(|(name, value)| (name.clone(), s(value))).collect();
     or_null((!map.is_empty()).then_some(AttributeValue::M(map)))

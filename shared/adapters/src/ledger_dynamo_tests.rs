@@ -1,15 +1,15 @@
-//! The ledger before a DynamoDB whose statements fail one by one.
+//! The ledger on a DynamoDB whose statements fail one by one.
 
 use redial_core::channel::Channel;
 use redial_core::endpoint::HashKeys;
+use redial_core::identity::IdSource;
 use redial_core::ledger::Ask;
-use redial_core::message::IdSource;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::stub_dynamo::{Answer, StubDynamo, error, now};
 
-/// The errors of a statement that pass, as `BatchStatementErrorCodeEnum` spells them.
+/// The errors of a statement that may pass, as `BatchStatementErrorCodeEnum` spells them.
 const PASSING: [&str; 5] = [
     "ThrottlingError",
     "ProvisionedThroughputExceeded",
@@ -18,7 +18,7 @@ const PASSING: [&str; 5] = [
     "TransactionConflict",
 ];
 
-/// Those that stay.
+/// Those that do not.
 const LASTING: [&str; 4] =
     ["AccessDenied", "ItemCollectionSizeLimitExceeded", "ResourceNotFound", "ValidationError"];
 
@@ -109,18 +109,18 @@ fn sizes(stub: &StubDynamo) -> Vec<usize> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_that_failed_in_passing_is_written_again() {
+async fn a_record_is_written_again_after_a_passing_error() {
     for code in PASSING {
         let (stub, began) = (failing(code, 6), now());
         let records = ["a", "b", "c"].map(record).to_vec();
         assert_eq!(ledger(&stub).record(records).await, vec![Ok(Fence::Held); 3], "{code}");
-        assert_eq!(sizes(&stub), [3, 1, 1, 1, 1, 1, 1], "only what failed is written again: {code}");
+        assert_eq!(sizes(&stub), [3, 1, 1, 1, 1, 1, 1], "only the failed record is written again: {code}");
         assert!(now() > began, "with pauses: {code}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_failed_in_passing_is_made_again() {
+async fn a_claim_is_made_again_after_a_passing_error() {
     for code in PASSING {
         let (stub, began) = (failing(code, 3), now());
         let claims = ["a", "b", "c"].map(claim).to_vec();
@@ -132,7 +132,7 @@ async fn a_claim_that_failed_in_passing_is_made_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_statement_that_failed_for_good_is_not_tried_again() {
+async fn a_statement_is_not_tried_again_after_a_lasting_error() {
     for code in LASTING {
         let (stub, began) = (failing(code, usize::MAX), now());
         let recorded = ledger(&stub).record(["a", "b"].map(record).to_vec()).await;
@@ -142,7 +142,7 @@ async fn a_statement_that_failed_for_good_is_not_tried_again() {
     }
 }
 
-/// What lies in the table once `state` was written under this token.
+/// The item after `state` was written under this token.
 fn stored(state: State, token: &str) -> Value {
     let text = |text: &str| json!({"S": text});
     let number = |number: i64| json!({"N": number.to_string()});
@@ -155,7 +155,7 @@ fn stored(state: State, token: &str) -> Value {
     })
 }
 
-/// Refuses every condition; `item` is what there is.
+/// Refuses every condition; `item` is in the table.
 fn refusing(item: Value) -> StubDynamo {
     StubDynamo::new(move |operation, call| match operation {
         "BatchGetItem" => Ok(json!({"Responses": {"deliveries": [item.clone()]}})),

@@ -4,46 +4,43 @@
 //! |---|---|---|
 //! | `tenant#<tenant>` | `policies` | `policy#tenant`, `policy#topic#<event type>`: JSON; `last_good#…` beside each |
 //!
-//! `last_good#…` is written together with `policy#…` by the one command that checks it first. Whoever changes `policy#…` by
-//! hand and gets it wrong leaves it standing, so that functions which start later know what held before.
+//! The command that checks a policy writes `last_good#…` together with `policy#…`. An invalid change of `policy#…` by hand leaves
+//! `last_good#…` alone, so that functions which start later still know the last valid policy.
 //!
 //! A worker reads a tenant's item at most once in [`DynamoPolicies::new`]'s `max_age`, and all tenants of a batch in one
-//! call. While the table cannot be read, it goes on with what it knows, and asks again every few seconds.
+//! call. While the table cannot be read, it continues with what it has cached, and tries again every few seconds.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
+use aws_sdk_dynamodb::types::ReturnValue;
 use redial_core::identity::Tenant;
 use redial_core::policy::TenantPolicies;
 use redial_core::policy::stored::{Slot, Stored};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{KnownPolicies, Policies, PortError};
 
-use crate::attributes::{Item, Read, s};
-use crate::{aws_error, batch_get};
+use crate::cache::Cache;
+use crate::table::Table;
+use crate::table::attributes::{self, Item, Read, s};
 
 /// The sort key of the item.
 const SORT_KEY: &str = "policies";
 
-/// How long a worker waits before it asks again a table that it could not read.
+/// How long a worker waits before it reads a table again that it could not read.
 const PAUSE: Duration = Duration::from_secs(5);
-
-/// Of how many tenants a worker remembers the policies.
-const MOST: usize = 4096;
 
 /// Tenants' policies in the `control` table.
 #[derive(Clone, Debug)]
 pub struct DynamoPolicies {
-    client: Client,
-    table: String,
+    table: Table,
     max_age: Duration,
-    known: Arc<Mutex<HashMap<Tenant, Known>>>,
+    cache: Cache<Tenant, Cached>,
 }
 
-#[derive(Clone, Debug)]
-struct Known {
+struct Cached {
     policies: Arc<TenantPolicies>,
     fresh_until: Timestamp,
 }
@@ -51,84 +48,65 @@ struct Known {
 impl DynamoPolicies {
     /// In this table, remembered for `max_age`.
     pub fn new(client: Client, table: String, max_age: Duration) -> Self {
-        Self { client, table, max_age, known: Arc::default() }
+        Self { table: Table::new(client, table), max_age, cache: Cache::default() }
     }
 
     /// What is stored for a tenant, valid or not.
     pub async fn stored(&self, tenant: &Tenant) -> Result<Vec<Stored>, PortError> {
-        let items = batch_get::get(&self.client, &self.table, vec![key(tenant)]).await?;
+        let items = self.table.get_all(vec![key(tenant)]).await?;
         Ok(items.first().map(stored).unwrap_or_default())
     }
 
-    /// Stores a text that was checked; answers what stood there before, which is empty if that was no text.
+    /// Stores a text that was checked; returns the previous one, which is empty if it was no text.
     pub async fn put(&self, tenant: &Tenant, slot: &Slot, policy: &str) -> Result<Option<String>, PortError> {
-        let updated = self
-            .client
-            .update_item()
-            .table_name(&self.table)
-            .set_key(Some(key(tenant)))
-            .update_expression("SET #policy = :policy, #good = :policy")
-            .expression_attribute_names("#policy", policy_name(slot))
-            .expression_attribute_names("#good", good_name(slot))
-            .expression_attribute_values(":policy", s(policy))
-            .return_values(aws_sdk_dynamodb::types::ReturnValue::UpdatedOld)
-            .send()
-            .await;
-        let before = updated.map_err(|error| aws_error::of_call("UpdateItem", &error))?.attributes;
-        Ok(before.and_then(|item| text_or_empty(&item, &policy_name(slot))))
+        let update = self.table.update(
+            key(tenant),
+            "SET #policy = :policy, #good = :policy",
+            [(":policy", s(policy))],
+        );
+        self.replace(update.return_values(ReturnValue::UpdatedOld), slot).await
     }
 
-    /// Removes what is stored; answers what it was, which is empty if it was no text.
+    /// Removes a policy; returns its text, which is empty if it was no text.
     pub async fn remove(&self, tenant: &Tenant, slot: &Slot) -> Result<Option<String>, PortError> {
-        let updated = self
-            .client
-            .update_item()
-            .table_name(&self.table)
-            .set_key(Some(key(tenant)))
-            .update_expression("REMOVE #policy, #good")
+        let update = self.table.update(key(tenant), "REMOVE #policy, #good", []);
+        self.replace(update.return_values(ReturnValue::AllOld), slot).await
+    }
+
+    async fn replace(
+        &self,
+        update: UpdateItemFluentBuilder,
+        slot: &Slot,
+    ) -> Result<Option<String>, PortError> {
+        let update = update
             .expression_attribute_names("#policy", policy_name(slot))
-            .expression_attribute_names("#good", good_name(slot))
-            .return_values(aws_sdk_dynamodb::types::ReturnValue::AllOld)
-            .send()
-            .await;
-        let before = updated.map_err(|error| aws_error::of_call("UpdateItem", &error))?.attributes;
+            .expression_attribute_names("#good", good_name(slot));
+        let before = self.table.send(update).await?.attributes();
         Ok(before.and_then(|item| text_or_empty(&item, &policy_name(slot))))
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<Tenant, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What is known of a tenant, if it is still fresh.
     fn fresh(&self, tenant: &Tenant, now: Timestamp) -> Option<KnownPolicies> {
-        let known = self.known();
-        let it = known.get(tenant).filter(|known| now < known.fresh_until)?;
-        Some(KnownPolicies { policies: it.policies.clone(), ..KnownPolicies::default() })
+        let cached = self.cache.lock();
+        let cached = cached.get(tenant).filter(|cached| now < cached.fresh_until)?;
+        Some(KnownPolicies { policies: cached.policies.clone(), ..KnownPolicies::default() })
     }
 
-    /// Reads what is stored for a tenant over what was known of it.
+    /// Takes over what was read for a tenant; an invalid policy keeps the text that was followed before.
     fn learn(&self, tenant: &Tenant, stored: Vec<Stored>, now: Timestamp) -> KnownPolicies {
-        let mut known = self.known();
-        if known.len() >= MOST && !known.contains_key(tenant) {
-            known.retain(|_, it| now < it.fresh_until);
-            if known.len() >= MOST {
-                known.clear();
-            }
-        }
-        let before = known.get(tenant).map(|it| it.policies.clone()).unwrap_or_default();
+        let before = self.cache.lock().get(tenant).map(|cached| cached.policies.clone()).unwrap_or_default();
         let (policies, ignored) = TenantPolicies::read(stored, &before);
         let policies = Arc::new(policies);
-        let fresh_until = now.plus(self.max_age);
-        known.insert(tenant.clone(), Known { policies: policies.clone(), fresh_until });
+        let cached = Cached { policies: policies.clone(), fresh_until: now.plus(self.max_age) };
+        self.cache.insert(tenant.clone(), cached, |cached| u8::from(now < cached.fresh_until));
         KnownPolicies { policies, ignored, stale: None }
     }
 
-    /// Goes on with what is known of a tenant, if anything is.
+    /// Continues with the cached policies of a tenant, if there are any.
     fn go_on(&self, tenant: &Tenant, error: &PortError, now: Timestamp) -> Result<KnownPolicies, PortError> {
-        let mut known = self.known();
-        let it = known.get_mut(tenant).ok_or_else(|| error.clone())?;
-        it.fresh_until = now.plus(PAUSE);
-        let policies = it.policies.clone();
+        let mut cached = self.cache.lock();
+        let cached = cached.get_mut(tenant).ok_or_else(|| error.clone())?;
+        cached.fresh_until = now.plus(PAUSE);
+        let policies = cached.policies.clone();
         Ok(KnownPolicies { policies, ignored: Vec::new(), stale: Some(error.clone()) })
     }
 }
@@ -146,7 +124,7 @@ impl Policies for DynamoPolicies {
         if wanted.is_empty() {
             return fresh.into_iter().flatten().map(Ok).collect();
         }
-        let read = batch_get::get(&self.client, &self.table, wanted).await;
+        let read = self.table.get_all(wanted).await;
         let mut answers = Vec::with_capacity(tenants.len());
         for (tenant, fresh) in tenants.iter().zip(fresh) {
             answers.push(match (fresh, &read) {
@@ -167,7 +145,7 @@ fn partition(tenant: &Tenant) -> String {
 }
 
 fn key(tenant: &Tenant) -> Item {
-    [("pk".to_owned(), s(partition(tenant))), ("sk".to_owned(), s(SORT_KEY))].into()
+    attributes::key(partition(tenant), SORT_KEY)
 }
 
 fn slot_name(slot: &Slot) -> String {
@@ -185,7 +163,7 @@ fn good_name(slot: &Slot) -> String {
     format!("last_good#{}", slot_name(slot))
 }
 
-/// The texts of an item.
+/// The policies of an item.
 fn stored(item: &Item) -> Vec<Stored> {
     let slots = item.keys().filter_map(|name| match name.strip_prefix("policy#")? {
         "tenant" => Some(Slot::Tenant),
@@ -202,8 +180,7 @@ fn stored(item: &Item) -> Vec<Stored> {
     stored
 }
 
-/// An attribute's text, if there is that attribute. One that is no text, because someone wrote a number there, is as an empty
-/// text: invalid.
+/// An attribute's text, if there is that attribute. One of another type counts as an empty text: invalid.
 fn text_or_empty(item: &Item, name: &str) -> Option<String> {
     item.contains_key(name).then(|| item.text(name).unwrap_or_default().to_owned())
 }

@@ -1,4 +1,4 @@
-//! What this crate's tests talk to: listeners on free loopback ports that behave or misbehave in one way each.
+//! Servers for this crate's tests: listeners on free loopback ports that behave or misbehave in one way each.
 
 use std::future::Future;
 use std::io;
@@ -16,6 +16,8 @@ use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
+use redial_core::time::Timestamp;
+use redial_engine::ports::Clock;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -25,16 +27,28 @@ use tokio_rustls::server::TlsStream;
 
 use crate::aws_http::http_client;
 
+/// A clock that never moves.
+pub(crate) struct FixedClock(pub(crate) Timestamp);
+
+impl Clock for FixedClock {
+    fn now(&self) -> Timestamp {
+        self.0
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+}
+
 /// A self-signed certificate for localhost, and the server's side of it.
 pub(crate) struct Identity {
     pub(crate) ca_pem: String,
-    /// How long the server makes its clients wait for the handshake.
     pub(crate) handshake_delay: Duration,
     pub(crate) acceptor: TlsAcceptor,
 }
 
 impl Identity {
-    /// Speaks what is in `alpn`, the preferred first.
+    /// `alpn`: the preferred protocol first.
     pub(crate) fn new(alpn: &[&str]) -> Self {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
@@ -54,7 +68,7 @@ impl Identity {
     }
 }
 
-/// A listener and what it has counted. Ends when dropped.
+/// A listener that counts its connections. It ends when dropped.
 pub(crate) struct Receiver {
     pub(crate) port: u16,
     connections: Arc<AtomicUsize>,
@@ -62,7 +76,7 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Does `serve` with each connection and its number, from 1.
+    /// Calls `serve` with each connection and its number, from 1.
     pub(crate) async fn tcp<F, S>(serve: S) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -81,7 +95,7 @@ impl Receiver {
         Self { port, connections, task }
     }
 
-    /// Does `serve` with each connection after the handshake.
+    /// Calls `serve` with each connection after the handshake.
     pub(crate) async fn tls<F, S>(identity: &Identity, serve: S) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -100,7 +114,7 @@ impl Receiver {
         .await
     }
 
-    /// Answers each request, of HTTP/1.1 or HTTP/2, with what `answer` says to it; an `Err` breaks it off.
+    /// Answers each request, of HTTP/1.1 or HTTP/2; an `Err` breaks the connection.
     pub(crate) async fn http<F, A>(identity: &Identity, answer: A) -> Self
     where
         F: Future<Output = io::Result<Response<Full<Bytes>>>> + Send + 'static,
@@ -118,7 +132,6 @@ impl Receiver {
         Self::tcp(move |stream, _| serve_http(stream, answer.clone())).await
     }
 
-    /// Its origin, by name.
     pub(crate) fn origin(&self) -> String {
         format!("https://localhost:{}", self.port)
     }
@@ -134,25 +147,17 @@ impl Drop for Receiver {
     }
 }
 
-/// A client of a DynamoDB that listens at that port, which tries nothing twice.
-pub(crate) fn dynamodb_at(port: u16) -> aws_sdk_dynamodb::Client {
-    aws_sdk_dynamodb::Client::new(&sdk_at(port))
-}
-
-/// A client of an SQS that listens at that port, which tries nothing twice.
+/// A client of an SQS that listens at that port; it retries nothing.
 pub(crate) fn sqs_at(port: u16) -> aws_sdk_sqs::Client {
-    aws_sdk_sqs::Client::new(&sdk_at(port))
-}
-
-fn sdk_at(port: u16) -> SdkConfig {
-    SdkConfig::builder()
+    let sdk = SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("eu-central-1"))
         .credentials_provider(SharedCredentialsProvider::new(Credentials::for_tests()))
         .endpoint_url(format!("http://127.0.0.1:{port}"))
         .http_client(http_client(None).expect("a client"))
         .retry_config(RetryConfig::disabled())
-        .build()
+        .build();
+    aws_sdk_sqs::Client::new(&sdk)
 }
 
 /// Answers all requests of one connection.
@@ -169,7 +174,7 @@ where
             answer(Request::from_parts(parts, body)).await
         }
     });
-    // How a connection ends is the client's affair.
+    // The client decides how a connection ends.
     let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
 }
 
@@ -185,7 +190,7 @@ pub(crate) async fn read_request(stream: &mut TlsStream<TcpStream>) {
     }
 }
 
-/// Writes text, and minds no error: the client may have left.
+/// Ignores errors: the client may have disconnected.
 pub(crate) async fn write(stream: &mut TlsStream<TcpStream>, text: &str) {
     let _ = stream.write_all(text.as_bytes()).await;
     let _ = stream.flush().await;

@@ -1,7 +1,8 @@
-//! A DynamoDB of the tests, inside the process: no socket, so that paused time does not outrun an answer.
+//! A scripted DynamoDB for tests, inside the process: no socket, so that paused time does not outrun an answer.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
@@ -14,19 +15,23 @@ use aws_smithy_types::body::SdkBody;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// What a call is answered, or the error of the whole call.
+/// A call's answer, or its error.
 pub(crate) type Answer = Result<Value, Value>;
 
-/// The error of a whole call, by its code.
+/// An error by its code.
 pub(crate) fn error(code: &str) -> Value {
     json!({"__type": format!("com.amazonaws.dynamodb.v20120810#{code}")})
 }
 
 type Script = Box<dyn FnMut(&str, &Value) -> Answer + Send>;
+type Delay = Arc<dyn Fn() -> Duration + Send + Sync>;
 
-/// Answers each call, and remembers it.
+/// Answers each call, and records it.
 #[derive(Clone)]
-pub(crate) struct StubDynamo(Arc<Mutex<Inside>>);
+pub(crate) struct StubDynamo {
+    inside: Arc<Mutex<Inside>>,
+    delay: Option<Delay>,
+}
 
 struct Inside {
     script: Script,
@@ -40,12 +45,18 @@ impl fmt::Debug for StubDynamo {
 }
 
 impl StubDynamo {
-    /// Answers an operation and its request with what `script` says to them.
+    /// `script` answers an operation and its request.
     pub(crate) fn new(script: impl FnMut(&str, &Value) -> Answer + Send + 'static) -> Self {
-        Self(Arc::new(Mutex::new(Inside { script: Box::new(script), calls: Vec::new() })))
+        let inside = Inside { script: Box::new(script), calls: Vec::new() };
+        Self { inside: Arc::new(Mutex::new(inside)), delay: None }
     }
 
-    /// A client of it that retries nothing by itself.
+    /// Each answer takes this long.
+    pub(crate) fn delayed(self, delay: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
+        Self { delay: Some(Arc::new(delay)), ..self }
+    }
+
+    /// A client that retries nothing.
     pub(crate) fn client(&self) -> Client {
         let connector = SharedHttpConnector::new(self.clone());
         let config = aws_sdk_dynamodb::Config::builder()
@@ -60,9 +71,9 @@ impl StubDynamo {
 
     /// The requests of an operation so far.
     pub(crate) fn calls(&self, operation: &str) -> Vec<Value> {
-        let inside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_it = inside.calls.iter().filter(|(name, _)| name == operation);
-        of_it.map(|(_, request)| request.clone()).collect()
+        let inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        let calls = inside.calls.iter().filter(|(name, _)| name == operation);
+        calls.map(|(_, request)| request.clone()).collect()
     }
 
     fn answer(&self, request: &HttpRequest) -> HttpResponse {
@@ -70,7 +81,7 @@ impl StubDynamo {
         let operation = target.split_once('.').expect("a service and an operation").1.to_owned();
         let body = request.body().bytes().expect("a request is in memory");
         let call: Value = serde_json::from_slice(body).expect("JSON");
-        let mut inside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
         inside.calls.push((operation.clone(), call.clone()));
         let (status, body) = match (inside.script)(&operation, &call) {
             Ok(answer) => (200, answer),
@@ -83,7 +94,13 @@ impl StubDynamo {
 
 impl HttpConnector for StubDynamo {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        HttpConnectorFuture::ready(Ok(self.answer(&request)))
+        let answer = self.answer(&request);
+        let Some(delay) = &self.delay else { return HttpConnectorFuture::ready(Ok(answer)) };
+        let delay = delay();
+        HttpConnectorFuture::new(async move {
+            tokio::time::sleep(delay).await;
+            Ok(answer)
+        })
     }
 }
 

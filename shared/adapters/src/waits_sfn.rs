@@ -1,4 +1,4 @@
-//! Executions that end waits, on Step Functions.
+//! Step Functions executions that end waits.
 //!
 //! One execution a bucket, named after it: StartExecution with the same name and input is idempotent while it runs. Where
 //! an earlier one of that name has ended (it failed, or was stopped by hand), the next number is started.
@@ -10,10 +10,10 @@ use redial_core::wait::Bucket;
 use redial_engine::ports::{PortError, WaitExecutions};
 
 use crate::aws_error;
+use crate::cache::Cache;
 use crate::outbox_sqs::QueueUrls;
-use crate::remembered::Remembered;
 
-/// How many executions of one bucket may have failed before it is left to the sweep.
+/// How many executions of a bucket may fail before it is left to the sweep.
 const MOST_EXECUTIONS: u32 = 10;
 
 /// The state machine of `infra/wait.asl.json`.
@@ -22,16 +22,15 @@ pub struct SfnWaits {
     client: Client,
     state_machine_arn: String,
     urls: QueueUrls,
-    started: Remembered<Bucket>,
+    started: Cache<Bucket, ()>,
 }
 
 impl SfnWaits {
-    /// On this state machine.
     pub fn new(client: Client, state_machine_arn: String, urls: QueueUrls) -> Self {
-        Self { client, state_machine_arn, urls, started: Remembered::default() }
+        Self { client, state_machine_arn, urls, started: Cache::default() }
     }
 
-    /// The input of a bucket's execution: the same for whoever starts it, and no payload.
+    /// The input of a bucket's execution: the same from every worker, and no payload.
     fn input(&self, bucket: Bucket) -> String {
         serde_json::json!({
             "release": bucket.name(),
@@ -51,7 +50,7 @@ impl SfnWaits {
 
 impl WaitExecutions for SfnWaits {
     async fn ensure_running(&self, bucket: Bucket) -> Result<(), PortError> {
-        if self.started.has(&bucket) {
+        if self.started.contains(&bucket) {
             return Ok(());
         }
         for n in 1..=MOST_EXECUTIONS {
@@ -66,7 +65,7 @@ impl WaitExecutions for SfnWaits {
                 .await;
             match started {
                 Ok(_) => {
-                    self.started.add(bucket);
+                    self.started.insert(bucket, (), |()| 0);
                     return Ok(());
                 }
                 Err(error)
@@ -76,14 +75,17 @@ impl WaitExecutions for SfnWaits {
                     ) =>
                 {
                     if self.is_running(&name).await? {
-                        self.started.add(bucket);
+                        self.started.insert(bucket, (), |()| 0);
                         return Ok(());
                     }
                 }
                 Err(error) => return Err(aws_error::of_call("StartExecution", &error)),
             }
         }
-        tracing::warn!(bucket = bucket.name(), "its executions keep ending early: it is left to the sweep");
+        tracing::warn!(
+            bucket = bucket.name(),
+            "the executions of a bucket keep ending early; the sweep will release it"
+        );
         Ok(())
     }
 }

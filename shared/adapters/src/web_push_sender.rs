@@ -1,7 +1,7 @@
-//! The port to the push services: seal, sign, post, and say what was seen.
+//! The port to the push services: seals, signs, posts and returns the outcome.
 //!
 //! Headers are those of RFC 8030 and no others: `TTL` always, because push services refuse a push without it; the content
-//! headers only with a body; `Urgency` and `Topic` as the producer wished.
+//! headers only with a body; `Urgency` and `Topic` as the producer set them.
 
 use std::time::Duration;
 
@@ -17,7 +17,6 @@ const TTL: HeaderName = HeaderName::from_static("ttl");
 const URGENCY: HeaderName = HeaderName::from_static("urgency");
 const TOPIC: HeaderName = HeaderName::from_static("topic");
 
-/// Sends pushes with a sealer, a signer and the one way out.
 #[derive(Debug)]
 pub struct WebPushSender<S, L, C> {
     sealer: S,
@@ -32,12 +31,11 @@ where
     L: LoadVapidKeys,
     C: Clock,
 {
-    /// Puts the parts together.
     pub fn new(sealer: S, signer: VapidSigner<L>, egress: Egress, clock: C) -> Self {
         Self { sealer, signer, egress, clock }
     }
 
-    /// Headers and body, or how the attempt ends without a request.
+    /// Headers and body, or the outcome of an attempt without a request.
     fn request(&self, push: &Push<'_>) -> Result<(HeaderMap, Vec<u8>), Outcome> {
         let target = push.target;
         let mut headers = HeaderMap::with_capacity(6);
@@ -109,38 +107,24 @@ mod tests {
     use http::Request;
     use http_body_util::Full;
     use hyper::body::Bytes;
+    use redial_core::delivery_options::{Topic, Urgency};
     use redial_core::endpoint::Endpoint;
     use redial_core::identity::VapidKeyId;
-    use redial_core::message::{Topic, Urgency};
+    use redial_core::outcome::Response;
     use redial_core::payload::Payload;
     use redial_core::push_target::{PushKeys, PushTarget};
     use redial_core::time::{Timestamp, Ttl};
 
-    use redial_core::outcome::Response;
-
     use super::*;
     use crate::egress::{EgressAllow, EgressConfig, ExtraRoots};
-    use crate::receiver::{Identity, Receiver};
+    use crate::receiver::{FixedClock, Identity, Receiver};
     use crate::seal::RingSealer;
     use crate::seal::contract::Browser;
     use crate::secrets::Secret;
     use crate::vapid::key::tests::scalar;
     use crate::vapid::{VapidDocument, VapidKeys, VapidLoadError, VapidSubject};
 
-    struct FixedClock;
-
-    impl Clock for FixedClock {
-        fn now(&self) -> Timestamp {
-            Timestamp::from_secs(1_800_000_000)
-        }
-
-        async fn sleep(&self, duration: Duration) {
-            tokio::time::sleep(duration).await;
-        }
-    }
-
-    /// Gives the key of the byte that is set, or, from [`Loader::BESIDE`] on, the first key's and one that was added; counts
-    /// loads.
+    /// Loads the key of the byte that is set, or, from [`Loader::BESIDE`] on, the first key and an added one; counts loads.
     struct Loader {
         key: Arc<AtomicU8>,
         loads: Arc<AtomicUsize>,
@@ -165,7 +149,7 @@ mod tests {
         }
     }
 
-    /// A push service that keeps what it gets and answers 201.
+    /// A push service that records requests and answers 201.
     struct Service {
         receiver: Receiver,
         requests: Arc<Mutex<Vec<Request<Bytes>>>>,
@@ -199,7 +183,12 @@ mod tests {
             requests,
             key,
             loads,
-            sender: WebPushSender::new(RingSealer::new(), signer, egress, FixedClock),
+            sender: WebPushSender::new(
+                RingSealer::new(),
+                signer,
+                egress,
+                FixedClock(Timestamp::from_secs(1_800_000_000)),
+            ),
         }
     }
 
@@ -233,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_push_with_a_body_carries_what_a_push_service_asks_for() {
+    async fn a_push_with_a_body_has_the_headers_of_web_push() {
         let (service, browser) = (service().await, Browser::new());
         let (outcome, request) = service.send(&service.target(browser.keys()), b"hello").await;
         assert!(matches!(&outcome, Outcome::Response(Response { status: 201, .. })), "{outcome:?}");
@@ -254,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_push_without_a_body_has_no_content_headers_and_is_signed_all_the_same() {
+    async fn a_push_without_a_body_has_no_content_headers_and_is_signed() {
         let (service, browser) = (service().await, Browser::new());
         let (_, request) = service.send(&service.target(browser.keys()), b"").await;
         let request = request.expect("one request");
@@ -286,7 +275,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_key_that_was_added_is_learnt_from_the_first_subscriptions_that_name_it() {
+    async fn an_added_key_is_loaded_when_a_subscription_names_it() {
         let (service, browser) = (service().await, Browser::new());
         let target =
             PushTarget { vapid_key_id: VapidKeyId::parse(Loader::ADDED), ..service.target(browser.keys()) };
@@ -311,9 +300,9 @@ mod tests {
         let (_, request) = service.send(&target, b"hello").await;
         assert_ne!(key(request), old);
         let (_, request) = service.send(&before, b"hello").await;
-        assert_eq!(key(request), old, "what names none belongs to the default");
-        // Nobody added this one, and to look for it once in a while is enough.
-        let unknown = PushTarget { vapid_key_id: VapidKeyId::parse("nobody-s"), ..target };
+        assert_eq!(key(request), old, "a subscription without a key id uses the default");
+        // No one added this key; looking for it once in a while is enough.
+        let unknown = PushTarget { vapid_key_id: VapidKeyId::parse("unknown"), ..target };
         assert_eq!(service.sender.reload_keys().await, Keys::Current);
         let (outcome, _) = service.send(&unknown, b"hello").await;
         assert_eq!(outcome, Outcome::Impossible(Impossible::UnknownVapidKey));
@@ -321,7 +310,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_sealed_or_signed_is_impossible_and_no_request_leaves() {
+    async fn a_push_that_cannot_be_sealed_or_signed_is_impossible_and_not_sent() {
         let (service, browser) = (service().await, Browser::new());
         let unknown =
             PushTarget { vapid_key_id: VapidKeyId::parse("other"), ..service.target(browser.keys()) };

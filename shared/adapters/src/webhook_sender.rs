@@ -1,4 +1,4 @@
-//! The port to webhooks' receivers: sign, post, and say what was seen.
+//! The port to webhooks' receivers: signs, posts and returns the outcome.
 //!
 //! Headers are those of Standard Webhooks 1.0, and what the sender added: the message's own over its subscription's. A
 //! webhook is never posted without a signature: where its receiver has no secrets of its own, the tenant's sign.
@@ -17,7 +17,6 @@ const ID: HeaderName = HeaderName::from_static("webhook-id");
 const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
-/// Sends webhooks with the stack's keys and the one way out.
 #[derive(Debug)]
 pub struct StandardWebhookSender<C> {
     keys: WebhookKeys,
@@ -26,7 +25,6 @@ pub struct StandardWebhookSender<C> {
 }
 
 impl<C: Clock> StandardWebhookSender<C> {
-    /// Puts the parts together.
     pub fn new(keys: WebhookKeys, egress: Egress, clock: C) -> Self {
         Self { keys, egress, clock }
     }
@@ -43,7 +41,7 @@ impl<C: Clock> StandardWebhookSender<C> {
                 HeaderName::from_bytes(name.as_bytes()).expect("invariant: a header's name is a token");
             let mut value = HeaderValue::from_str(value).expect("invariant: its value is visible ASCII");
             value.set_sensitive(true);
-            // Of no body there is no type to tell.
+            // No body has no type.
             if name != CONTENT_TYPE || !payload.is_empty() {
                 headers.insert(name, value);
             }

@@ -17,22 +17,14 @@ use sha2::Sha256;
 
 use super::*;
 use crate::egress::{EgressAllow, EgressConfig, ExtraRoots};
-use crate::receiver::{Identity, Receiver, read_request};
+use crate::receiver::{FixedClock, Identity, Receiver, read_request};
 
 const NOW: i64 = 1_800_000_000;
 
 const JSON: &[u8] = br#"{"order": 7}"#;
 
-struct FixedClock;
-
-impl Clock for FixedClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_secs(NOW)
-    }
-
-    async fn sleep(&self, duration: Duration) {
-        tokio::time::sleep(duration).await;
-    }
+fn now() -> Timestamp {
+    Timestamp::from_secs(NOW)
 }
 
 fn keys() -> WebhookKeys {
@@ -56,7 +48,6 @@ fn json(bytes: &[u8]) -> Payload {
     Payload::written_as(Media::Json, bytes.to_vec())
 }
 
-/// A sender that may reach these origins.
 fn sender(allow: &str, ca_pem: &str) -> StandardWebhookSender<FixedClock> {
     let egress = Egress::new(EgressConfig {
         connect_timeout: Duration::from_millis(400),
@@ -64,10 +55,10 @@ fn sender(allow: &str, ca_pem: &str) -> StandardWebhookSender<FixedClock> {
         allow: EgressAllow::parse(allow).expect("origins"),
         extra_roots: ExtraRoots::from_pem(ca_pem.as_bytes()).expect("a certificate"),
     });
-    StandardWebhookSender::new(keys(), egress, FixedClock)
+    StandardWebhookSender::new(keys(), egress, FixedClock(now()))
 }
 
-/// A webhook's receiver that keeps what it gets.
+/// A webhook's receiver that records requests.
 struct Service {
     receiver: Receiver,
     requests: Arc<Mutex<Vec<Request<Bytes>>>>,
@@ -113,7 +104,7 @@ async fn send(
     headers: &CustomHeaders,
 ) -> Outcome {
     let id = DeliveryId::parse("order-7").expect("valid");
-    let (tenant, at) = (tenant(), FixedClock.now());
+    let (tenant, at) = (tenant(), now());
     sender.send(Webhook { tenant: &tenant, target, id: &id, payload, headers, at }).await
 }
 
@@ -132,7 +123,7 @@ fn header<'a>(request: &'a Request<Bytes>, name: &str) -> &'a str {
 
 /// The signature as a receiver computes it, with another implementation than the sender's.
 fn signature(secret: &WebhookSecret, request: &Request<Bytes>) -> String {
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret.expose_bytes()).expect("any length will do");
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.expose_bytes()).expect("any length is accepted");
     for part in
         [header(request, "webhook-id").as_bytes(), b".", header(request, "webhook-timestamp").as_bytes()]
     {
@@ -144,7 +135,7 @@ fn signature(secret: &WebhookSecret, request: &Request<Bytes>) -> String {
 }
 
 #[tokio::test]
-async fn a_webhook_carries_what_standard_webhooks_asks_for_and_nothing_else() {
+async fn a_webhook_has_the_headers_of_standard_webhooks_and_no_others() {
     let service = Service::answering(200, None).await;
     let secrets = SigningSecrets::new(vec![(secret(1), None)]).expect("one");
     let target = WebhookTarget { secrets, ..service.target() };
@@ -166,7 +157,7 @@ async fn a_webhook_carries_what_standard_webhooks_asks_for_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn the_specification_s_example_is_signed_as_it_says() {
+async fn the_example_of_the_specification_has_its_signature() {
     let service = Service::answering(200, None).await;
     let secret = WebhookSecret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").expect("valid");
     let secrets = SigningSecrets::new(vec![(secret, None)]).expect("one");
@@ -185,7 +176,7 @@ async fn the_specification_s_example_is_signed_as_it_says() {
 }
 
 #[tokio::test]
-async fn every_secret_that_is_valid_signs_and_one_whose_grace_is_over_does_not() {
+async fn every_valid_secret_signs_and_an_expired_one_does_not() {
     let service = Service::answering(200, None).await;
     let ends = |secs| Some(Timestamp::from_secs(NOW + secs));
     let secrets = vec![(secret(3), None), (secret(2), ends(1)), (secret(1), ends(0))];
@@ -196,7 +187,7 @@ async fn every_secret_that_is_valid_signs_and_one_whose_grace_is_over_does_not()
 }
 
 #[tokio::test]
-async fn where_a_receiver_has_no_secret_its_tenant_s_sign_those_of_both_keys() {
+async fn a_receiver_without_a_secret_gets_signatures_of_its_tenant() {
     let service = Service::answering(200, None).await;
     let over = SigningSecrets::new(vec![(secret(1), Some(Timestamp::from_secs(NOW)))]).expect("one");
     for secrets in [SigningSecrets::default(), over] {
@@ -210,7 +201,7 @@ async fn where_a_receiver_has_no_secret_its_tenant_s_sign_those_of_both_keys() {
 }
 
 #[tokio::test]
-async fn a_message_s_headers_go_before_its_subscription_s_and_before_the_payload_s_type() {
+async fn headers_of_the_message_override_those_of_the_subscription() {
     let service = Service::answering(200, None).await;
     let of_subscription = headers(&[("authorization", "Bearer s3cret"), ("x-shop", "subscription")]);
     let target = WebhookTarget { headers: of_subscription, ..service.target() };
@@ -223,7 +214,7 @@ async fn a_message_s_headers_go_before_its_subscription_s_and_before_the_payload
 }
 
 #[tokio::test]
-async fn the_content_type_is_what_the_payload_was_written_as_and_an_empty_one_has_none() {
+async fn the_content_type_follows_the_payload_and_an_empty_one_has_none() {
     let service = Service::answering(200, None).await;
     for (media, expected) in [
         (Media::Json, "application/json"),
@@ -251,7 +242,7 @@ async fn the_longest_body_arrives() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_does_not_answer_in_time_leaves_it_in_doubt() {
+async fn a_receiver_that_times_out_leaves_the_outcome_in_doubt() {
     let identity = Identity::new(&["http/1.1"]);
     let receiver = Receiver::tls(&identity, |mut stream| async move {
         read_request(&mut stream).await;
@@ -274,7 +265,7 @@ async fn a_redirect_is_an_answer_and_not_followed() {
 }
 
 #[tokio::test]
-async fn a_private_address_and_another_port_are_not_allowed_and_nothing_is_connected() {
+async fn private_addresses_and_other_ports_are_never_connected_to() {
     let identity = Identity::new(&["h2"]);
     let receiver = Receiver::tls(&identity, |_| async {}).await;
     let sender = sender("", &identity.ca_pem);

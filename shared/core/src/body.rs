@@ -1,16 +1,14 @@
 //! The body of a queue message, which is never logged.
 
-/// A body that cannot be printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Body(String);
 
 impl Body {
-    /// A body of this text.
     pub fn new(text: String) -> Self {
         Self(text)
     }
 
-    /// The text. Never log what this returns.
+    /// Never log what this returns.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -12,6 +12,9 @@ use crate::lane::Lane;
 use crate::reason::Reason;
 use crate::time::{Deadline, Timestamp};
 
+/// How long the description of a dead letter is kept where no policy says so, in days.
+pub const DEFAULT_RETENTION_DAYS: u16 = 14;
+
 /// How long the body of a message that could not be parsed is kept.
 pub const UNPARSED_BODY_KEPT: Duration = Duration::from_secs(24 * 3600);
 
@@ -33,7 +36,6 @@ impl LetterKey {
     /// Stands for a tenant that could not be read; no tenant has such a name.
     pub const NO_TENANT: &str = "_unknown";
 
-    /// The letter of a delivery that failed.
     pub fn of_delivery(tenant: &Tenant, id: &DeliveryId, lineage: Lineage) -> Self {
         Self { tenant: tenant.to_string(), id: id.to_string(), letter: format!("lineage-{}", lineage.0) }
     }
@@ -44,7 +46,6 @@ impl LetterKey {
         Self { tenant: tenant.to_string(), id: id.to_string(), letter }
     }
 
-    /// The letter of a body that is no message.
     pub fn of_unparsed(tenant: Option<&Tenant>, message_id: &str) -> Self {
         Self {
             tenant: tenant.map_or(Self::NO_TENANT.to_owned(), ToString::to_string),
@@ -53,7 +54,6 @@ impl LetterKey {
         }
     }
 
-    /// The letter of a body that crashed its workers.
     pub fn of_poison(tenant: Option<&Tenant>, id: Option<&DeliveryId>, message_id: &str) -> Self {
         let message = DeliveryId::from_sqs_message_id(message_id);
         Self {
@@ -86,17 +86,13 @@ pub enum Kind {
 pub struct Reference {
     /// Version of this format: 1.
     pub v: u32,
-    /// What happened.
     pub kind: Kind,
     /// Whose, or `_unknown`.
     pub tenant: String,
     /// The delivery's id, or the SQS MessageId.
     pub id: String,
-    /// Which of the id's letters.
     pub letter: String,
-    /// Which replay it was.
     pub lineage: u32,
-    /// The delivery's channel.
     pub channel: String,
     /// The stored subscription, if the message named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,10 +105,8 @@ pub struct Reference {
     /// What exactly: fields that are wrong, a provider's own word, or what failed before anything was sent (`not_sent: tls`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// The last HTTP status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// How many attempts were made.
     pub attempts: u32,
     /// When the first message was sent, epoch ms.
     pub first_sent: i64,
@@ -123,8 +117,29 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// The version of the format.
     pub const VERSION: u32 = 1;
+
+    /// The reference to a dead letter of which no more is known.
+    pub fn new(key: &LetterKey, kind: Kind, reason: Reason, first_sent: Timestamp, now: Timestamp) -> Self {
+        Self {
+            v: Self::VERSION,
+            kind,
+            tenant: key.tenant.clone(),
+            id: key.id.clone(),
+            letter: key.letter.clone(),
+            lineage: 0,
+            channel: "unknown".to_owned(),
+            subscription: None,
+            endpoint_hash: None,
+            reason: reason.label().to_owned(),
+            detail: None,
+            status: None,
+            attempts: 0,
+            first_sent: first_sent.as_ms(),
+            at: now.as_ms(),
+            retention_days: DEFAULT_RETENTION_DAYS,
+        }
+    }
 
     /// The key of the letter that it refers to.
     pub fn letter_key(&self) -> LetterKey {
@@ -136,7 +151,6 @@ impl Reference {
         Reason::from_label(&self.reason)
     }
 
-    /// The SQS body.
     pub fn to_body(&self) -> String {
         serde_json::to_string(self).expect("a reference is plain strings and numbers")
     }
@@ -158,7 +172,6 @@ pub fn body_absent_from(deadline: Deadline, retention_days: u16, now: Timestamp)
 /// A dead letter's body, to be stored for a replay.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LetterBody {
-    /// Of which letter.
     pub key: LetterKey,
     /// The message as JSON, with what travels with it. Never log it.
     pub body: String,
@@ -181,23 +194,13 @@ mod tests {
 
     #[test]
     fn a_reference_reads_back_and_other_bodies_do_not() {
+        let key =
+            LetterKey { tenant: "acme".to_owned(), id: "d1".to_owned(), letter: "lineage-0".to_owned() };
         let reference = Reference {
-            v: Reference::VERSION,
-            kind: Kind::Gone,
-            tenant: "acme".to_owned(),
-            id: "d1".to_owned(),
-            letter: "lineage-0".to_owned(),
-            lineage: 0,
-            channel: "web_push".to_owned(),
             subscription: Some("s1".to_owned()),
-            endpoint_hash: None,
-            reason: Reason::Gone.label().to_owned(),
-            detail: None,
             status: Some(410),
             attempts: 1,
-            first_sent: 1,
-            at: 2,
-            retention_days: 14,
+            ..Reference::new(&key, Kind::Gone, Reason::Gone, Timestamp::from_ms(1), Timestamp::from_ms(2))
         };
         assert_eq!(Reference::from_body(&reference.to_body()), Some(reference.clone()));
         assert_eq!(reference.reason(), Some(Reason::Gone));

@@ -1,15 +1,16 @@
 //! Where a message is sent to: an address that cannot be printed, and the hash that stands for it.
 //!
-//! A push endpoint is a capability: who knows it, and the keys, can push to that browser. So the type has a redacting
-//! `Debug`, no `Display`, and one method, [`Endpoint::expose`], that hands out the text to whoever connects or stores it.
-//! In logs, metrics, references and the ledger an endpoint is its [`EndpointHash`]: HMAC-SHA256 under a key that rotates
-//! (article 002), written `hmac:<key id>:<hex>`.
+//! A push endpoint is a capability: anyone who knows it and the keys can push to that browser. So the type has a redacting
+//! `Debug`, no `Display`, and one method, [`Endpoint::expose`], that returns the text to connect to or to store. In logs, metrics,
+//! references and the ledger an endpoint is its [`EndpointHash`]: HMAC-SHA256 under a key that rotates, written `hmac:<key id>:<hex>`.
 
 use std::fmt;
 
 use ring::hmac;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use url::{Host, Url};
+
+use crate::text::{is_word, redacted};
 
 /// Longest endpoint that is accepted, in bytes. Push services' endpoints are 150 to 700 bytes long.
 pub const MAX_ENDPOINT_BYTES: usize = 2048;
@@ -24,10 +25,8 @@ pub enum EndpointError {
     /// Longer than [`MAX_ENDPOINT_BYTES`].
     #[error("longer than {MAX_ENDPOINT_BYTES} bytes")]
     TooLong,
-    /// Not an absolute URL with a host.
     #[error("not an absolute URL with a host")]
     NotAUrl,
-    /// A scheme other than https.
     #[error("not an https URL")]
     NotHttps,
     /// A user name or password before the host.
@@ -55,7 +54,7 @@ impl Endpoint {
         Ok(Self(url))
     }
 
-    /// The address itself, for the one who connects to it or stores it. Never log what this returns.
+    /// The address itself, to connect to it or to store it. Never log what this returns.
     pub fn expose(&self) -> &Url {
         &self.0
     }
@@ -71,11 +70,7 @@ impl Endpoint {
     }
 }
 
-impl fmt::Debug for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Endpoint(redacted)")
-    }
-}
+redacted!(Endpoint);
 
 /// An origin as RFC 6454 writes it: `https://host`, with `:port` only where it is not the scheme's own.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -85,12 +80,12 @@ impl Origin {
     /// Reads an origin such as `https://localhost:8443`; `None` for anything with a path, query or userinfo.
     pub fn parse(text: &str) -> Option<Self> {
         let url = Url::parse(text).ok()?;
-        let bare = url.username().is_empty()
+        let is_bare = url.username().is_empty()
             && url.password().is_none()
             && matches!(url.path(), "" | "/")
             && url.query().is_none()
             && url.fragment().is_none();
-        (bare && matches!(url.scheme(), "https" | "http") && url.host().is_some())
+        (is_bare && matches!(url.scheme(), "https" | "http") && url.host().is_some())
             .then(|| Self(url.origin().ascii_serialization()))
     }
 
@@ -146,43 +141,54 @@ pub fn host_matches(host: &str, pattern: &str) -> bool {
 }
 
 /// An endpoint's stand-in: `hmac:<key id>:<64 hex digits>`.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
-#[serde(transparent)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct EndpointHash(String);
+
+impl TryFrom<String> for EndpointHash {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(&text).ok_or("not an endpoint's hash")
+    }
+}
+
+impl From<EndpointHash> for String {
+    fn from(hash: EndpointHash) -> Self {
+        hash.0
+    }
+}
 
 impl EndpointHash {
     /// Reads a stored or received hash; `None` if it does not have the form.
     pub fn parse(text: &str) -> Option<Self> {
         let (key_id, hex) = text.strip_prefix("hmac:")?.split_once(':')?;
-        let valid = valid_key_id(key_id)
+        let valid = is_word(key_id, MAX_KEY_ID)
             && hex.len() == 64
             && hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
         valid.then(|| Self(text.to_owned()))
     }
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The id of the key that it was made with.
     pub fn key_id(&self) -> &str {
         self.0.split(':').nth(1).unwrap_or_default()
     }
 }
 
-fn valid_key_id(id: &str) -> bool {
-    (1..=32).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
-}
+/// The longest id of a key.
+const MAX_KEY_ID: usize = 32;
 
-/// The keys under which endpoints and contents are hashed: the first is used, the others are recognised.
+/// The keys under which endpoints and contents are hashed: new hashes are made with the first, and hashes of all are recognised.
 ///
-/// Others are those that were used before, and one that is about to be: while keys are rotated, workers that read them at
-/// different times work side by side, and each must know the hashes of the others.
+/// The others are former keys, and the one that comes next: during a rotation workers that read the keys at different times run side
+/// by side, and each must recognise the hashes of the others.
 #[derive(Clone)]
 pub struct HashKeys(Vec<(String, hmac::Key)>);
 
-/// Why a text is no set of hash keys. Never holds a key.
+/// Never holds a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "expected `<key id>:<secret of at least 16 characters>`, several separated by commas, the current one first"
@@ -210,7 +216,7 @@ impl HashKeys {
         if text.trim_start().starts_with('{') {
             let Several { current, next, former } = serde_json::from_str(text).map_err(|_| HashKeysError)?;
             let all = std::iter::once(&current).chain(&next).chain(&former);
-            return Self::of(all.map(|it| (it.id.as_str(), it.key.as_str())));
+            return Self::of(all.map(|named| (named.id.as_str(), named.key.as_str())));
         }
         let pairs: Option<Vec<_>> = text.split(',').map(|part| part.trim().split_once(':')).collect();
         Self::of(pairs.ok_or(HashKeysError)?)
@@ -219,7 +225,7 @@ impl HashKeys {
     fn of<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, HashKeysError> {
         let mut keys: Vec<(String, hmac::Key)> = Vec::new();
         for (id, secret) in pairs {
-            if !valid_key_id(id) || secret.len() < 16 || keys.iter().any(|(known, _)| known == id) {
+            if !is_word(id, MAX_KEY_ID) || secret.len() < 16 || keys.iter().any(|(known, _)| known == id) {
                 return Err(HashKeysError);
             }
             keys.push((id.to_owned(), hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes())));
@@ -227,13 +233,11 @@ impl HashKeys {
         if keys.is_empty() { Err(HashKeysError) } else { Ok(Self(keys)) }
     }
 
-    /// The endpoint's hash under the current key.
     pub fn endpoint(&self, endpoint: &Endpoint) -> EndpointHash {
         let (id, key) = &self.0[0];
         sign(id, key, b"endpoint", endpoint.0.as_str().as_bytes())
     }
 
-    /// An origin's hash under the current key.
     pub fn origin(&self, origin: &Origin) -> EndpointHash {
         let (id, key) = &self.0[0];
         sign(id, key, b"origin", origin.0.as_bytes())
@@ -273,32 +277,32 @@ impl fmt::Debug for HashKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn keys() -> HashKeys {
-        HashKeys::parse("k1:0123456789abcdef").expect("valid")
-    }
+    use crate::fixtures::{endpoint, hash_keys};
 
     #[test]
     fn only_https_without_userinfo_is_an_endpoint() {
         assert!(Endpoint::parse("https://push.example/abc").is_ok());
-        assert_eq!(Endpoint::parse("http://push.example/abc"), Err(EndpointError::NotHttps));
-        assert_eq!(Endpoint::parse("push.example/abc"), Err(EndpointError::NotAUrl));
-        assert_eq!(Endpoint::parse("https://u:p@push.example/abc"), Err(EndpointError::Userinfo));
-        assert_eq!(Endpoint::parse("https:///"), Err(EndpointError::NotAUrl));
-        let long = format!("https://push.example/{}", "a".repeat(MAX_ENDPOINT_BYTES));
-        assert_eq!(Endpoint::parse(&long), Err(EndpointError::TooLong));
+        for (text, error) in [
+            ("http://push.example/abc", EndpointError::NotHttps),
+            ("push.example/abc", EndpointError::NotAUrl),
+            ("https://u:p@push.example/abc", EndpointError::Userinfo),
+            ("https:///", EndpointError::NotAUrl),
+            (&format!("https://push.example/{}", "a".repeat(MAX_ENDPOINT_BYTES)), EndpointError::TooLong),
+        ] {
+            assert_eq!(Endpoint::parse(text), Err(error), "{text:.40}");
+        }
     }
 
     #[test]
     fn debug_never_shows_the_address() {
-        let endpoint = Endpoint::parse("https://push.example/secret-token").expect("valid");
-        assert_eq!(format!("{endpoint:?}"), "Endpoint(redacted)");
-        assert!(!format!("{:?}", keys()).contains("0123456789abcdef"));
+        let push = endpoint("https://push.example/secret-token");
+        assert_eq!(format!("{push:?}"), "Endpoint(redacted)");
+        assert!(!format!("{:?}", hash_keys()).contains("0123456789abcdef"));
     }
 
     #[test]
     fn an_origin_keeps_a_port_that_is_not_the_default() {
-        let origin = |text| Endpoint::parse(text).expect("valid").origin();
+        let origin = |text| endpoint(text).origin();
         assert_eq!(origin("https://push.example:8443/a").as_str(), "https://push.example:8443");
         assert_eq!(origin("https://push.example:443/a").as_str(), "https://push.example");
         assert!(Origin::parse("https://push.example:8443").is_some());
@@ -309,64 +313,67 @@ mod tests {
     #[test]
     fn the_allow_list_matches_whole_labels_and_no_literal() {
         let hosts = PushHosts::parse(PushHosts::DEFAULT).expect("valid");
-        let allows = |text| hosts.allows(&Endpoint::parse(text).expect("valid"));
-        assert!(allows("https://fcm.googleapis.com/fcm/send/x"));
-        assert!(allows("https://web.push.apple.com/x"));
-        assert!(allows("https://WNS2-par02p.notify.windows.com/w/?token=x"));
-        assert!(!allows("https://evilpush.apple.com.example/x"));
-        assert!(!allows("https://xpush.apple.com/x"));
-        assert!(!allows("https://fcm.googleapis.com.example/x"));
-        assert!(!allows("https://127.0.0.1/x"));
+        for (url, is_allowed) in [
+            ("https://fcm.googleapis.com/fcm/send/x", true),
+            ("https://web.push.apple.com/x", true),
+            ("https://WNS2-par02p.notify.windows.com/w/?token=x", true),
+            ("https://evilpush.apple.com.example/x", false),
+            ("https://xpush.apple.com/x", false),
+            ("https://fcm.googleapis.com.example/x", false),
+            ("https://127.0.0.1/x", false),
+        ] {
+            assert_eq!(hosts.allows(&endpoint(url)), is_allowed, "{url}");
+        }
         assert_eq!(PushHosts::parse("good.example,*.b*d"), Err("*.b*d".to_owned()));
     }
 
     #[test]
     fn hashes_name_their_key_and_survive_its_rotation() {
-        let endpoint = Endpoint::parse("https://push.example/abc").expect("valid");
-        let old = keys().endpoint(&endpoint);
+        let push = endpoint("https://push.example/abc");
+        let old = hash_keys().endpoint(&push);
         assert!(EndpointHash::parse(old.as_str()).is_some());
         assert_eq!(old.key_id(), "k1");
 
         let rotated = HashKeys::parse("k2:fedcba9876543210,k1:0123456789abcdef").expect("valid");
-        assert_ne!(rotated.endpoint(&endpoint), old);
-        assert_eq!(rotated.is_of(&old, &endpoint), Some(true));
-        let other = Endpoint::parse("https://push.example/abd").expect("valid");
+        assert_ne!(rotated.endpoint(&push), old);
+        assert_eq!(rotated.is_of(&old, &push), Some(true));
+        let other = endpoint("https://push.example/abd");
         assert_eq!(rotated.is_of(&old, &other), Some(false));
 
         let forgotten = HashKeys::parse("k3:fedcba9876543210").expect("valid");
-        assert_eq!(forgotten.is_of(&old, &endpoint), None);
+        assert_eq!(forgotten.is_of(&old, &push), None);
     }
 
     #[test]
-    fn a_generated_secret_is_read_as_it_is() {
-        let endpoint = Endpoint::parse("https://push.example/abc").expect("valid");
+    fn hash_keys_are_read_from_a_generated_secret() {
+        let push = endpoint("https://push.example/abc");
         let generated = HashKeys::parse(r#"{"id":"k1","key":"0123456789abcdef"}"#).expect("valid");
-        assert_eq!(generated.endpoint(&endpoint), keys().endpoint(&endpoint));
+        assert_eq!(generated.endpoint(&push), hash_keys().endpoint(&push));
         assert!(HashKeys::parse(r#"{"id":"k1","key":"punctuation: all, of it!"}"#).is_ok());
     }
 
     #[test]
     fn keys_before_and_after_the_current_one_are_recognised_and_not_used() {
-        let endpoint = Endpoint::parse("https://push.example/abc").expect("valid");
+        let push = endpoint("https://push.example/abc");
         let (k1, k2) = (r#""id":"k1","key":"0123456789abcdef""#, r#""id":"k2","key":"fedcba9876543210""#);
         let before = HashKeys::parse(&format!("{{{k1}}}")).expect("valid");
         let announced = HashKeys::parse(&format!(r#"{{{k1},"next":{{{k2}}}}}"#)).expect("valid");
         let after =
             HashKeys::parse(&format!(r#"{{{k2},"former":[{{{k1},"until":"2026-11-21T10:05:00Z"}}]}}"#));
-        let after = after.expect("what else is written of a key is not read here");
-        let (old, new) = (before.endpoint(&endpoint), after.endpoint(&endpoint));
-        assert_eq!(announced.endpoint(&endpoint), old);
+        let after = after.expect("other fields of a key are ignored");
+        let (old, new) = (before.endpoint(&push), after.endpoint(&push));
+        assert_eq!(announced.endpoint(&push), old);
         assert_eq!((old.key_id(), new.key_id()), ("k1", "k2"));
         for keys in [&announced, &after] {
-            assert_eq!([&old, &new].map(|hash| keys.is_of(hash, &endpoint)), [Some(true); 2]);
+            assert_eq!([&old, &new].map(|hash| keys.is_of(hash, &push)), [Some(true); 2]);
         }
-        assert_eq!(before.is_of(&new, &endpoint), None);
-        assert!(HashKeys::parse(&format!(r#"{{{k1},"next":{{{k1}}}}}"#)).is_err(), "an id is one key's");
+        assert_eq!(before.is_of(&new, &push), None);
+        assert!(HashKeys::parse(&format!(r#"{{{k1},"next":{{{k1}}}}}"#)).is_err(), "ids are unique");
         assert!(HashKeys::parse(&format!(r#"{{{k1},"former":[{{"id":"k0","key":"short"}}]}}"#)).is_err());
     }
 
     #[test]
-    fn weak_or_doubled_hash_keys_are_refused() {
+    fn weak_or_repeated_hash_keys_are_refused() {
         for bad in ["", "k1", "k1:short", "k 1:0123456789abcdef", "k1:0123456789abcdef,k1:0123456789abcdef"] {
             assert!(HashKeys::parse(bad).is_err(), "{bad}");
         }

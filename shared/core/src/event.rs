@@ -15,15 +15,12 @@ use crate::reason::Reason;
 use crate::route::DelaySeconds;
 use crate::time::Timestamp;
 
-/// The version of the format.
 pub const VERSION: u64 = 1;
 
-/// What came about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
     /// A delivery ended so. A push that is `sent` was accepted by its push service; whether anybody saw it is told apart.
     Delivery(ledger::State),
-    /// Its user's browser told of it.
     Acknowledged(AckEvent),
     /// A subscription was removed: its endpoint is gone.
     Pruned,
@@ -34,7 +31,6 @@ pub enum State {
 }
 
 impl State {
-    /// Its name in an event.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Delivery(state) => state.label(),
@@ -93,7 +89,6 @@ impl Event {
         }
     }
 
-    /// With the producer's own reference.
     #[must_use]
     pub fn with_ref(mut self, producer_ref: Option<ProducerRef>) -> Self {
         self.producer_ref = producer_ref;
@@ -132,7 +127,6 @@ impl Event {
         body.to_string()
     }
 
-    /// On its way to the queue of events.
     pub fn outgoing(&self) -> Outgoing {
         Outgoing {
             queue: Queue::Events,

@@ -10,76 +10,40 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
-macro_rules! checked_text {
-    ($(#[$doc:meta])* $name:ident, $check:expr) => {
-        $(#[$doc])*
-        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
-        #[serde(transparent)]
-        pub struct $name(String);
-
-        impl $name {
-            /// The text if it has the form that this type stands for, else `None`.
-            pub fn parse(text: &str) -> Option<Self> {
-                let check: fn(&str) -> bool = $check;
-                check(text).then(|| Self(text.to_owned()))
-            }
-
-            /// The text.
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
-            }
-        }
-    };
-}
-
-fn id_like(text: &str, max: usize) -> bool {
-    (1..=max).contains(&text.len())
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
-}
+use crate::text::{checked_text, is_lower_case_word, is_word};
 
 checked_text! {
     /// A tenant's name: `^[a-z0-9][a-z0-9_-]{0,62}$`.
-    Tenant, |text| {
-        id_like(text, 63)
-            && !text.starts_with(['_', '-'])
-            && !text.bytes().any(|b| b.is_ascii_uppercase())
-    }
-}
+    Tenant, |text| is_lower_case_word(text, 63);
 
-checked_text! {
     /// A delivery's correlation id: `^[A-Za-z0-9_-]{1,64}$`.
-    DeliveryId, |text| id_like(text, 64)
-}
+    DeliveryId, |text| is_word(text, 64);
 
-checked_text! {
     /// A stored subscription's id within its tenant: `^[A-Za-z0-9_-]{1,64}$`.
-    SubscriptionId, |text| id_like(text, 64)
-}
+    SubscriptionId, |text| is_word(text, 64);
 
-checked_text! {
     /// The id of a run, one opening of a message to an audience, within its tenant: `^[A-Za-z0-9_-]{1,64}$`.
-    RunId, |text| id_like(text, 64)
+    RunId, |text| is_word(text, 64);
+
+    /// The name of a VAPID key: `^[A-Za-z0-9_-]{1,64}$`.
+    VapidKeyId, |text| is_word(text, 64);
 }
 
-checked_text! {
-    /// The name of a VAPID key: `^[A-Za-z0-9_-]{1,64}$`.
-    VapidKeyId, |text| id_like(text, 64)
+/// The form of an id, as errors name it.
+pub(crate) const ID_FORM: &str = "^[A-Za-z0-9_-]{1,64}$";
+
+/// SHA-256 of a text in base64url: 43 characters, and so an id.
+pub(crate) fn hashed(text: &str) -> String {
+    URL_SAFE_NO_PAD.encode(ring::digest::digest(&ring::digest::SHA256, text.as_bytes()))
 }
 
 impl DeliveryId {
-    /// The id of every message that carries this idempotency key: SHA-256 of the key, base64url (43 characters).
+    /// The id of every message that carries this idempotency key: its SHA-256 in base64url.
     pub fn from_idempotency_key(key: &str) -> Self {
-        let digest = ring::digest::digest(&ring::digest::SHA256, key.as_bytes());
-        Self(URL_SAFE_NO_PAD.encode(digest.as_ref()))
+        Self(hashed(key))
     }
 
-    /// The id of a message that has none of its own: the SQS MessageId, with anything unfit replaced by `-`.
+    /// The id of a message that has none of its own: the SQS MessageId, with every other character replaced by `-`.
     pub fn from_sqs_message_id(message_id: &str) -> Self {
         let id: String = message_id
             .chars()
@@ -90,31 +54,27 @@ impl DeliveryId {
     }
 }
 
-/// The key of a delivery in every store: `tenant#id`.
+/// Where a message's id comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IdSource {
+    /// The producer gave it: reusing it for another content is a conflict.
+    Producer,
+    /// A hash of the producer's idempotency key: the same key is the same delivery.
+    IdempotencyKey,
+    SqsMessageId,
+}
+
+/// A tenant's key in a store, written `tenant#id`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct DeliveryKey {
-    /// Whose delivery it is.
+pub struct Key<Id> {
     pub tenant: Tenant,
-    /// Its id within the tenant.
-    pub id: DeliveryId,
+    pub id: Id,
 }
 
-impl fmt::Display for DeliveryKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}#{}", self.tenant, self.id)
-    }
-}
+pub type DeliveryKey = Key<DeliveryId>;
+pub type SubscriptionKey = Key<SubscriptionId>;
 
-/// The key of a subscription in its table: `tenant#subscription id`.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct SubscriptionKey {
-    /// Whose subscription it is.
-    pub tenant: Tenant,
-    /// Its id within the tenant.
-    pub id: SubscriptionId,
-}
-
-impl fmt::Display for SubscriptionKey {
+impl<Id: fmt::Display> fmt::Display for Key<Id> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}#{}", self.tenant, self.id)
     }
@@ -138,10 +98,8 @@ impl Lineage {
 pub struct Attempt(pub u32);
 
 impl Attempt {
-    /// The first send.
     pub const FIRST: Self = Self(0);
 
-    /// The attempt after this one.
     pub fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
@@ -150,14 +108,11 @@ impl Attempt {
 /// A message's place in its delivery: which lineage, which attempt.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Turn {
-    /// Which replay.
     pub lineage: Lineage,
-    /// Which attempt of it.
     pub attempt: Attempt,
 }
 
 impl Turn {
-    /// The turn of the retry that follows this one.
     pub fn next_attempt(self) -> Self {
         Self { lineage: self.lineage, attempt: self.attempt.next() }
     }

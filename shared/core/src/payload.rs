@@ -1,4 +1,4 @@
-//! What a message carries: bytes that nobody but the sealer and the wire may see.
+//! A message's payload: bytes that only the sealer and the wire may see.
 
 use std::fmt;
 
@@ -19,9 +19,7 @@ pub enum Media {
     /// Bytes, in base64.
     #[default]
     Bytes,
-    /// A string.
     Text,
-    /// Any other JSON.
     Json,
 }
 
@@ -37,32 +35,27 @@ impl Media {
 }
 
 impl Payload {
-    /// A payload of these bytes.
     pub fn new(bytes: Vec<u8>) -> Self {
         Self { bytes, media: Media::Bytes }
     }
 
-    /// A payload of these bytes, which were written as this.
     pub fn written_as(media: Media, bytes: Vec<u8>) -> Self {
         Self { bytes, media }
     }
 
-    /// What it was written as.
     pub fn media(&self) -> Media {
         self.media
     }
 
-    /// The bytes, for the one who seals them. Never log what this returns.
+    /// Never log what this returns.
     pub fn expose(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// How many bytes.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether there is nothing to send.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }

@@ -12,7 +12,6 @@ use crate::time::Deadline;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plaintext<'a> {
     bytes: Cow<'a, Payload>,
-    /// What of it is not the payload's.
     overhead: usize,
 }
 
@@ -46,7 +45,6 @@ impl<'a> Plaintext<'a> {
         &self.bytes
     }
 
-    /// By how much it is too long, if it is.
     pub fn too_long(&self) -> Option<TooLong> {
         let Self { bytes, overhead } = self;
         let too_long = bytes.len() > MAX_WEB_PUSH_PLAINTEXT;

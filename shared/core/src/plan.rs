@@ -8,6 +8,7 @@ use std::time::Duration;
 use rand::Rng;
 
 use crate::identity::Attempt;
+use crate::ledger::State;
 use crate::policy::Policy;
 use crate::reason::Reason;
 use crate::time::{Deadline, Timestamp, Ttl};
@@ -29,11 +30,9 @@ pub enum Plan {
     FailedNoRetries(Reason),
     /// Done, failed: a dead letter.
     DeadLetter(Reason),
-    /// Another attempt.
     Retry {
         /// Not before this.
         not_before: Timestamp,
-        /// Why.
         reason: Reason,
         /// Whether this attempt may have arrived all the same.
         in_doubt: bool,
@@ -48,7 +47,6 @@ pub enum Plan {
 }
 
 impl Plan {
-    /// Its name in logs.
     pub const fn label(&self) -> &'static str {
         match self {
             Self::Sent => "sent",
@@ -77,6 +75,36 @@ impl Plan {
 }
 
 impl Plan {
+    /// The state in which it leaves a delivery.
+    pub const fn state(&self) -> State {
+        match self {
+            Self::Sent => State::Sent,
+            Self::Gone { .. } => State::Gone,
+            Self::Expired => State::Expired,
+            Self::FailedNoRetries(_) => State::FailedNoRetries,
+            Self::DeadLetter(_) => State::Failed,
+            Self::Expand => State::Expanded,
+            Self::Retry { .. } => State::Retrying,
+            Self::Defer { .. } => State::Deferred,
+        }
+    }
+
+    /// The plan that left a delivery in this state, to be carried out again.
+    pub fn recorded(state: State, reason: Option<Reason>, not_before: Timestamp, in_doubt: bool) -> Self {
+        let reason = reason.unwrap_or(Reason::Rejected);
+        match state {
+            State::Sent => Self::Sent,
+            State::Gone => Self::Gone { confirmed: reason == Reason::Gone },
+            State::Expired => Self::Expired,
+            State::FailedNoRetries => Self::FailedNoRetries(reason),
+            State::Expanded => Self::Expand,
+            State::Failed => Self::DeadLetter(reason),
+            State::Retrying | State::Queued | State::Sending | State::Deferred => {
+                Self::Retry { not_before, reason, in_doubt }
+            }
+        }
+    }
+
     /// When the delivery goes on, if it does.
     pub const fn not_before(&self) -> Option<Timestamp> {
         match self {
@@ -94,19 +122,13 @@ impl Plan {
 /// What is known of a delivery when its next step is planned.
 #[derive(Clone, Copy, Debug)]
 pub struct Situation<'a> {
-    /// Its policy.
     pub policy: &'a Policy,
-    /// The attempt that was just made.
     pub attempt: Attempt,
-    /// Its whole TTL.
     pub ttl: Ttl,
-    /// When that is over.
     pub deadline: Deadline,
-    /// Now.
     pub now: Timestamp,
 }
 
-/// Plans what follows a verdict.
 pub fn after(verdict: &Verdict, situation: &Situation<'_>, rng: &mut dyn Rng) -> Plan {
     match verdict {
         Verdict::Sent => Plan::Sent,
@@ -126,13 +148,18 @@ pub fn failed(reason: Reason, policy: &Policy) -> Plan {
     }
 }
 
+/// The end of a delivery whose attempt may have arrived, if its policy forbids a repetition.
+pub fn in_doubt(may_have_arrived: bool, policy: &Policy) -> Option<Plan> {
+    (may_have_arrived && !policy.retry_in_doubt).then(|| failed(Reason::InDoubtNotRetried, policy))
+}
+
 fn after_retryable(retry: &Retry, situation: &Situation<'_>, rng: &mut dyn Rng) -> Plan {
     let Situation { policy, attempt, ttl, deadline, now } = *situation;
     if policy.retries.is_none() {
         return Plan::FailedNoRetries(retry.reason);
     }
-    if retry.in_doubt && !policy.retry_in_doubt {
-        return Plan::DeadLetter(Reason::InDoubtNotRetried);
+    if let Some(end) = in_doubt(retry.in_doubt, policy) {
+        return end;
     }
     let Some(range) = policy.delay_range(attempt.next().0, ttl) else {
         return Plan::DeadLetter(Reason::RetriesExhausted);

@@ -210,3 +210,31 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_recorded_state_gives_back_the_plan_that_left_it() {
+    let not_before = Timestamp::from_secs(7);
+    for plan in [
+        Plan::Sent,
+        Plan::Gone { confirmed: true },
+        Plan::Gone { confirmed: false },
+        Plan::Expired,
+        Plan::FailedNoRetries(Reason::ServerError),
+        Plan::DeadLetter(Reason::RetriesExhausted),
+        Plan::Expand,
+        Plan::Retry { not_before, reason: Reason::ServerError, in_doubt: true },
+    ] {
+        assert_eq!(Plan::recorded(plan.state(), plan.reason(), not_before, true), plan);
+    }
+}
+
+#[test]
+fn an_attempt_in_doubt_ends_only_where_its_policy_forbids_a_repetition() {
+    let allows = catalogue::presets().get("web-push").expect("a preset");
+    let forbids = Policy { retry_in_doubt: false, ..Policy::clone(allows) };
+    assert_eq!(in_doubt(true, allows), None);
+    assert_eq!(in_doubt(false, &forbids), None);
+    assert_eq!(in_doubt(true, &forbids), Some(Plan::DeadLetter(Reason::InDoubtNotRetried)));
+    let never = Policy { retries: None, ..forbids };
+    assert_eq!(in_doubt(true, &never), Some(Plan::FailedNoRetries(Reason::InDoubtNotRetried)));
+}

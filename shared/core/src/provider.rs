@@ -1,54 +1,42 @@
-//! Push services' own words, as data.
+//! Push services and the meaning of their error codes, as data.
 //!
-//! A push service often says more than its status: Mozilla an `errno`, Apple a `reason`, WNS a header. Each
-//! `Rule` names what is seen and what it means; [`crate::verdict`] asks here first and falls back to the status. A
-//! new finding about a provider is a new row.
+//! A push service often reports more than a status: Mozilla an `errno`, Apple a `reason`, WNS a header. Each `Rule` gives one a
+//! meaning; [`crate::verdict`] uses these first and falls back to the status. A new finding about a provider is a new row.
 
 use serde::Deserialize;
 use url::Host;
 
 use crate::endpoint::{Endpoint, Origin, host_matches};
+use crate::label::labels;
 use crate::outcome::Response;
 
-/// A known push service.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum Provider {
-    /// Chrome, Edge on Android, Opera, Samsung.
-    Fcm,
-    /// Firefox.
-    Mozilla,
-    /// Safari.
-    Apple,
-    /// Edge on Windows.
-    Wns,
-    /// Any other host.
-    Other,
+labels! {
+    /// A known push service.
+    pub enum Provider {
+        /// Chrome, Edge on Android, Opera, Samsung.
+        Fcm = "fcm",
+        /// Firefox.
+        Mozilla = "mozilla",
+        /// Safari.
+        Apple = "apple",
+        /// Edge on Windows.
+        Wns = "wns",
+        /// Any other host.
+        Other = "other",
+    }
 }
 
 impl Provider {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Fcm, Self::Mozilla, Self::Apple, Self::Wns, Self::Other];
-
-    /// The provider of an endpoint, by its host.
     pub fn of(endpoint: &Endpoint) -> Self {
         let Host::Domain(host) = endpoint.host() else { return Self::Other };
-        HOSTS.iter().find(|(pattern, _)| host_matches(host, pattern)).map_or(Self::Other, |(_, it)| *it)
+        HOSTS
+            .iter()
+            .find(|(pattern, _)| host_matches(host, pattern))
+            .map_or(Self::Other, |(_, provider)| *provider)
     }
 
-    /// The provider of an origin.
     pub fn of_origin(origin: &Origin) -> Self {
         Endpoint::parse(origin.as_str()).map_or(Self::Other, |endpoint| Self::of(&endpoint))
-    }
-
-    /// Its name in logs and metrics.
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Fcm => "fcm",
-            Self::Mozilla => "mozilla",
-            Self::Apple => "apple",
-            Self::Wns => "wns",
-            Self::Other => "other",
-        }
     }
 }
 
@@ -68,11 +56,9 @@ pub enum Meaning {
     BadToken,
     /// The key is not the one that the subscription was made with.
     KeyMismatch,
-    /// Slow down.
     RateLimited,
 }
 
-/// What is looked at.
 #[derive(Clone, Copy, Debug)]
 enum Seen {
     /// `errno` of a JSON body (autopush).

@@ -1,13 +1,13 @@
 //! A browser's push subscription, as far as sending needs it: endpoint, keys, and which VAPID key it was made with.
 
-use std::fmt;
-
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use crate::endpoint::Endpoint;
-use crate::identity::VapidKeyId;
+use crate::identity::{ID_FORM, VapidKeyId};
+use crate::shape::{self, Errors, Object};
+use crate::text::redacted;
 
 /// base64url with or without padding: browsers and libraries write both.
 const LENIENT_URL_SAFE: GeneralPurpose = GeneralPurpose::new(
@@ -38,17 +38,11 @@ pub enum PushKeysError {
 impl PushKeys {
     /// Reads both keys from base64url, padded or not. Whether the point lies on the curve shows when it is used.
     pub fn parse(p256dh: &str, auth: &str) -> Result<Self, PushKeysError> {
-        let p256dh: [u8; 65] = LENIENT_URL_SAFE
-            .decode(p256dh)
-            .ok()
-            .and_then(|bytes| bytes.try_into().ok())
-            .filter(|bytes: &[u8; 65]| bytes[0] == 4)
-            .ok_or(PushKeysError::P256dh)?;
-        let auth: [u8; 16] = LENIENT_URL_SAFE
-            .decode(auth)
-            .ok()
-            .and_then(|bytes| bytes.try_into().ok())
-            .ok_or(PushKeysError::Auth)?;
+        fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
+            LENIENT_URL_SAFE.decode(text).ok()?.try_into().ok()
+        }
+        let p256dh = bytes(p256dh).filter(|point: &[u8; 65]| point[0] == 4).ok_or(PushKeysError::P256dh)?;
+        let auth = bytes(auth).ok_or(PushKeysError::Auth)?;
         Ok(Self { p256dh, auth })
     }
 
@@ -68,44 +62,81 @@ impl PushKeys {
     }
 }
 
-impl fmt::Debug for PushKeys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PushKeys(redacted)")
-    }
-}
+redacted!(PushKeys);
 
 /// Everything a push needs to know of its receiver.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PushTarget {
     /// Where to post to.
     pub endpoint: Endpoint,
-    /// What to encrypt to.
     pub keys: PushKeys,
     /// The VAPID key that the browser subscribed with; `None` is the default key.
     pub vapid_key_id: Option<VapidKeyId>,
 }
 
+/// The fields of a browser's subscription; `None` for those that are missing or invalid, which are errors by then.
+#[derive(Clone, Debug)]
+pub(crate) struct PushFields {
+    pub(crate) endpoint: Option<Endpoint>,
+    pub(crate) keys: Option<PushKeys>,
+    vapid_key_id: Option<VapidKeyId>,
+}
+
+impl PushFields {
+    /// Takes what `PushSubscription.toJSON()` gives, and the id of the VAPID key, from an object that may have more fields.
+    pub(crate) fn take(object: &mut Object<'_>, errors: &Errors) -> Self {
+        let endpoint = object.required("endpoint", "an https URL without userinfo", |raw| {
+            Endpoint::parse(&shape::string(raw)?).ok()
+        });
+        object.optional("expirationTime", "null or epoch milliseconds", |raw| {
+            (raw.get() == "null" || shape::number(raw).is_some()).then_some(())
+        });
+        let vapid_key_id = object.optional("vapid_key_id", ID_FORM, shape::text(VapidKeyId::parse));
+        let keys = if object.raw("keys").is_some() {
+            object.object("keys").and_then(|inner| push_keys(inner, errors))
+        } else {
+            object.refuse("keys", "{\"p256dh\", \"auth\"}", None);
+            None
+        };
+        Self { endpoint, keys, vapid_key_id }
+    }
+
+    /// The target, if nothing is missing.
+    pub(crate) fn target(self) -> Option<PushTarget> {
+        Some(PushTarget { endpoint: self.endpoint?, keys: self.keys?, vapid_key_id: self.vapid_key_id })
+    }
+}
+
+fn push_keys(mut object: Object<'_>, errors: &Errors) -> Option<PushKeys> {
+    let p256dh = object.required("p256dh", "a base64url string", shape::string);
+    let auth = object.required("auth", "a base64url string", shape::string);
+    let paths = [object.path_of("p256dh"), object.path_of("auth")];
+    object.finish();
+    let (path, expected) = match PushKeys::parse(&p256dh?, &auth?) {
+        Ok(keys) => return Some(keys),
+        Err(PushKeysError::P256dh) => (&paths[0], "base64url of 65 bytes (an uncompressed P-256 point)"),
+        Err(PushKeysError::Auth) => (&paths[1], "base64url of 16 bytes"),
+    };
+    errors.add(path, expected, "another string");
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    // RFC 8291, Appendix A.
-    const P256DH: &str =
-        "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4";
-    const AUTH: &str = "BTBZMqHH6r4Tts7J_aSIgg";
+    use crate::fixtures::{AUTH, P256DH};
 
     #[test]
     fn keys_are_read_with_and_without_padding_and_written_back() {
         let keys = PushKeys::parse(P256DH, AUTH).expect("valid");
         assert_eq!(PushKeys::parse(&format!("{P256DH}="), &format!("{AUTH}==")), Ok(keys.clone()));
         assert_eq!(keys.expose_base64url(), (P256DH.to_owned(), AUTH.to_owned()));
+        assert_eq!(format!("{keys:?}"), "PushKeys(redacted)");
     }
 
     #[test]
-    fn wrong_lengths_are_told_apart_and_nothing_is_printed() {
+    fn keys_of_another_length_are_refused_by_name() {
         assert_eq!(PushKeys::parse(AUTH, AUTH), Err(PushKeysError::P256dh));
         assert_eq!(PushKeys::parse(P256DH, P256DH), Err(PushKeysError::Auth));
-        let keys = PushKeys::parse(P256DH, AUTH).expect("valid");
-        assert_eq!(format!("{keys:?}"), "PushKeys(redacted)");
     }
 }

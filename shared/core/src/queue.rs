@@ -12,9 +12,7 @@ use crate::wait::Release;
 pub enum Queue {
     /// A lane's queue of producers' messages: the front door writes there.
     Ingest(Lane),
-    /// A lane's retry queue.
     Retry(Lane),
-    /// The queue of dead letters' references.
     DeadLetters,
     /// The producers' own queue of events, where they have one.
     Events,
@@ -23,11 +21,9 @@ pub enum Queue {
 /// A message to be put on a queue.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Outgoing {
-    /// Which queue.
     pub queue: Queue,
     /// The body. Never log it.
     pub body: String,
-    /// How long SQS holds it back.
     pub delay: DelaySeconds,
     /// Whose it is: the MessageGroupId that keeps tenants from starving each other.
     pub tenant: Option<Tenant>,

@@ -1,119 +1,69 @@
 //! Why a delivery stands where it stands: one closed list, with the labels that logs, metrics, ledger, dead letters
 //! and the command line all use.
 
-use std::fmt;
+use crate::label::labels;
 
-use serde::{Serialize, Serializer};
-
-macro_rules! reasons {
-    ($($(#[$doc:meta])* $name:ident = $label:literal,)*) => {
-        /// A reason, with a stable snake_case label.
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
-        pub enum Reason { $($(#[$doc])* $name,)* }
-
-        impl Reason {
-            /// All of them.
-            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
-
-            /// The label.
-            pub const fn label(self) -> &'static str {
-                match self { $(Self::$name => $label,)* }
-            }
-
-            /// The reason of that label.
-            pub fn from_label(label: &str) -> Option<Self> {
-                match label { $($label => Some(Self::$name),)* _ => None }
-            }
-        }
-    };
-}
-
-reasons! {
-    /// The body did not parse, or a field is not what it must be.
-    Malformed = "malformed",
-    /// The same id was used before, for another content.
-    IdConflict = "id_conflict",
-    /// The message names a subscription that is not stored.
-    SubscriptionUnknown = "subscription_unknown",
-    /// The message names a subscription that is switched off, gone or in quarantine.
-    SubscriptionOff = "subscription_off",
-    /// The message names a webhook's receiver that is switched off.
-    EndpointDisabled = "endpoint_disabled",
-    /// The message sets a header that its subscription does not permit.
-    HeaderNotPermitted = "header_not_permitted",
-    /// The endpoint is not one that Redial sends to: not on the allow-list, or its address is not a public one.
-    EndpointNotAllowed = "endpoint_not_allowed",
-    /// The subscription's keys cannot be used.
-    BadSubscriptionKey = "bad_subscription_key",
-    /// The subscription names a VAPID key that is not configured.
-    UnknownVapidKey = "unknown_vapid_key",
-    /// The payload is longer than the channel or the push service takes.
-    PayloadTooLarge = "payload_too_large",
-    /// The other side calls the request wrong.
-    Rejected = "rejected",
-    /// The other side does not accept our signature, also not a new one.
-    Unauthorized = "unauthorized",
-    /// The other side says that our key is not the subscription's.
-    Forbidden = "forbidden",
-    /// The other side wants us to go elsewhere; redirects are never followed.
-    Redirected = "redirected",
-    /// The endpoint is gone: the user unsubscribed, or the browser gave it up.
-    Gone = "gone",
-    /// The endpoint is not known (any more): flagged, and gone once confirmed.
-    NotFound = "not_found",
-    /// The other side limits our rate.
-    RateLimited = "rate_limited",
-    /// The other side failed, or is not available.
-    ServerError = "server_error",
-    /// The other side gave up waiting, or is not ready yet (408, 425).
-    NotReady = "not_ready",
-    /// The policy's own list says that this status may be retried.
-    RetryableByPolicy = "retryable_by_policy",
-    /// The policy's own list says that this status is final.
-    PermanentByPolicy = "permanent_by_policy",
-    /// Nothing was sent: name, connection or TLS.
-    NotSent = "not_sent",
-    /// It is not known whether it arrived: time-out or reset after the request had left.
-    InDoubt = "in_doubt",
-    /// In doubt, and the policy says not to repeat what may have arrived.
-    InDoubtNotRetried = "in_doubt_not_retried",
-    /// Every attempt that the policy allows was made.
-    RetriesExhausted = "retries_exhausted",
-    /// The next attempt would come after the TTL is over.
-    TtlExceeded = "ttl_exceeded",
-    /// The TTL was over before the attempt.
-    TtlOver = "ttl_over",
-    /// The policy does not retry at all.
-    RetriesDisabled = "retries_disabled",
-    /// The message to the audience that it belongs to was called off.
-    Cancelled = "cancelled",
-    /// The message crashed its worker again and again, and was taken out of its queue.
-    Poison = "poison",
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.label())
-    }
-}
-
-impl Serialize for Reason {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.label())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_label_is_snake_case_and_reads_back() {
-        for reason in Reason::ALL {
-            let label = reason.label();
-            assert!(label.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{label}");
-            assert_eq!(Reason::from_label(label), Some(*reason));
-        }
-        assert_eq!(Reason::from_label("nonsense"), None);
+labels! {
+    pub enum Reason {
+        /// The body did not parse, or a field is not what it must be.
+        Malformed = "malformed",
+        /// The same id was used before, for another content.
+        IdConflict = "id_conflict",
+        /// The message names a subscription that is not stored.
+        SubscriptionUnknown = "subscription_unknown",
+        /// The message names a subscription that is switched off, gone or in quarantine.
+        SubscriptionOff = "subscription_off",
+        /// The message names a webhook's receiver that is switched off.
+        EndpointDisabled = "endpoint_disabled",
+        /// The message sets a header that its subscription does not permit.
+        HeaderNotPermitted = "header_not_permitted",
+        /// The endpoint is not one that Redial sends to: not on the allow-list, or its address is not a public one.
+        EndpointNotAllowed = "endpoint_not_allowed",
+        /// The subscription's keys cannot be used.
+        BadSubscriptionKey = "bad_subscription_key",
+        /// The subscription names a VAPID key that is not configured.
+        UnknownVapidKey = "unknown_vapid_key",
+        /// The payload is longer than the channel or the push service takes.
+        PayloadTooLarge = "payload_too_large",
+        /// The other side calls the request wrong.
+        Rejected = "rejected",
+        /// The other side does not accept our signature, also not a new one.
+        Unauthorized = "unauthorized",
+        /// The other side says that our key is not the subscription's.
+        Forbidden = "forbidden",
+        /// The other side wants us to go elsewhere; redirects are never followed.
+        Redirected = "redirected",
+        /// The endpoint is gone: the user unsubscribed, or the browser gave it up.
+        Gone = "gone",
+        /// The endpoint is not known (any more): flagged, and gone once confirmed.
+        NotFound = "not_found",
+        /// The other side limits our rate.
+        RateLimited = "rate_limited",
+        /// The other side failed, or is not available.
+        ServerError = "server_error",
+        /// The other side gave up waiting, or is not ready yet (408, 425).
+        NotReady = "not_ready",
+        /// The policy's own list says that this status may be retried.
+        RetryableByPolicy = "retryable_by_policy",
+        /// The policy's own list says that this status is final.
+        PermanentByPolicy = "permanent_by_policy",
+        /// Nothing was sent: name, connection or TLS.
+        NotSent = "not_sent",
+        /// It is not known whether it arrived: time-out or reset after the request had left.
+        InDoubt = "in_doubt",
+        /// In doubt, and the policy says not to repeat what may have arrived.
+        InDoubtNotRetried = "in_doubt_not_retried",
+        /// Every attempt that the policy allows was made.
+        RetriesExhausted = "retries_exhausted",
+        /// The next attempt would come after the TTL is over.
+        TtlExceeded = "ttl_exceeded",
+        /// The TTL was over before the attempt.
+        TtlOver = "ttl_over",
+        /// The policy does not retry at all.
+        RetriesDisabled = "retries_disabled",
+        /// The message to the audience that it belongs to was called off.
+        Cancelled = "cancelled",
+        /// The message crashed its worker again and again, and was taken out of its queue.
+        Poison = "poison",
     }
 }

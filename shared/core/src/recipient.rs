@@ -8,14 +8,11 @@ use crate::webhook::WebhookTarget;
 /// A recipient, with all that sending to it needs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Recipient {
-    /// A browser.
     WebPush(PushTarget),
-    /// A webhook's receiver.
     Webhook(WebhookTarget),
 }
 
 impl Recipient {
-    /// The channel that leads to it.
     pub const fn channel(&self) -> Channel {
         match self {
             Self::WebPush(_) => Channel::WebPush,

@@ -19,7 +19,6 @@ pub const SQS_MAX_DELAY_SECONDS: u16 = 900;
 pub struct DelaySeconds(u16);
 
 impl DelaySeconds {
-    /// No delay.
     pub const ZERO: Self = Self(0);
 
     /// The whole seconds of `delay`, at most `most` and never more than SQS takes.
@@ -41,7 +40,6 @@ pub struct WaitSettings {
     pub sqs_max_delay: u16,
     /// The span of a bucket of waits, in seconds.
     pub bucket_secs: u32,
-    /// Partitions of a bucket.
     pub shards: u16,
 }
 
@@ -54,9 +52,7 @@ impl Default for WaitSettings {
 /// Where a message waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Route {
-    /// On its lane's retry queue.
     Queue(DelaySeconds),
-    /// Parked, in this bucket.
     Park(Bucket),
 }
 

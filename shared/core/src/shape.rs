@@ -1,9 +1,9 @@
 //! Reading JSON objects field by field, with errors that a producer can act on and that reveal nothing.
 //!
-//! serde's own errors quote the value that they dislike, and that value may be a key or an endpoint. An error made here
-//! names the field's path, what was expected and the *type* that was found, and no more. All of an object's errors are
-//! collected, up to [`MOST_ERRORS`], so that one look mends them all. Values stay raw text until they are asked for, so a
-//! payload keeps the very bytes that were written.
+//! serde's own errors quote the value that they reject, and that value may be a key or an endpoint. An error made here names the
+//! field's path, what was expected and the *type* that was found, and no more. All of an object's errors are collected, up to
+//! [`MOST_ERRORS`], so that the producer can correct them all at once. Values stay raw text until they are read, so a payload keeps
+//! the exact bytes that were written.
 //!
 //! The work is linear in the length of the text: reading stops at the first field over [`MOST_FIELDS`], and names are sorted
 //! once and then searched.
@@ -12,6 +12,7 @@ use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -36,7 +37,6 @@ pub const NO_SUCH_FIELD: &str = "no such field";
 pub struct ShapeError {
     /// Where: `to.web_push.keys.auth`; empty for the whole text.
     pub path: String,
-    /// What would do.
     pub expected: Cow<'static, str>,
     /// What was found: a type, or `nothing`; the value too, where [`Errors::quoting`] allowed it.
     pub found: Cow<'static, str>,
@@ -57,12 +57,12 @@ pub struct Errors {
 }
 
 impl Errors {
-    /// For a document that holds no secret, an operator's own policy: errors quote the value that was found.
+    /// For a document without secrets, such as an operator's policy: errors quote the value that was found.
     pub fn quoting() -> Self {
         Self { quoting: true, ..Self::default() }
     }
 
-    /// Adds one; nothing after the first [`MOST_ERRORS`].
+    /// Adds an error; the first [`MOST_ERRORS`] are kept.
     pub fn add(
         &self,
         path: &str,
@@ -76,22 +76,28 @@ impl Errors {
         }
     }
 
+    /// What was read, if there was no error.
+    pub fn result<T>(self, read: Option<T>) -> Result<T, Vec<ShapeError>> {
+        match read {
+            Some(read) if self.is_empty() => Ok(read),
+            Some(_) | None => Err(self.into_vec()),
+        }
+    }
+
     /// Those that were kept, in order.
     pub fn into_vec(self) -> Vec<ShapeError> {
         self.all.into_inner()
     }
 
-    /// Notes that the object at `path` has more than [`MOST_FIELDS`] fields.
+    /// Adds the error that the object at `path` has more than [`MOST_FIELDS`] fields.
     pub fn too_many_fields(&self, path: &str) {
         self.add(path, format!("at most {MOST_FIELDS} fields"), "more");
     }
 
-    /// Whether none was added.
     pub fn is_empty(&self) -> bool {
         self.all.borrow().is_empty()
     }
 
-    /// How an error names a value that was found.
     fn naming(&self, value: &RawValue) -> Cow<'static, str> {
         let kind = type_of(value);
         if self.quoting && kind != "null" {
@@ -102,7 +108,7 @@ impl Errors {
     }
 }
 
-/// The first characters of `text`, none of them one that a terminal obeys.
+/// The first characters of `text`, without control characters.
 fn cut(text: &str, most: usize) -> String {
     text.chars().take(most).map(|c| if c.is_control() { '?' } else { c }).collect()
 }
@@ -113,10 +119,8 @@ pub type RawFields<'a> = Vec<(Cow<'a, str>, &'a RawValue)>;
 /// Why the fields of a text are not read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FieldsError {
-    /// It is no JSON object.
     #[error("not a JSON object")]
     NotAnObject,
-    /// It has more than [`MOST_FIELDS`].
     #[error("more than {MOST_FIELDS} fields")]
     TooMany,
 }
@@ -126,7 +130,7 @@ pub enum FieldsError {
 pub struct Object<'a> {
     path: String,
     fields: Vec<Field<'a>>,
-    /// The places of the fields that stand first under their name, sorted by name.
+    /// The indexes of the fields that come first under their name, sorted by name.
     by_name: Vec<usize>,
     errors: &'a Errors,
 }
@@ -136,12 +140,12 @@ pub struct Object<'a> {
 struct Field<'a> {
     name: Cow<'a, str>,
     value: &'a RawValue,
-    /// Whether it was asked for, or is an error already.
+    /// Whether it was taken, or is an error already.
     is_done: bool,
 }
 
 impl<'a> Object<'a> {
-    /// Reads `text` as an object at `path`. A field that stands twice is an error, and so are more than [`MOST_FIELDS`].
+    /// Reads `text` as an object at `path`. A repeated field is an error, and so are more than [`MOST_FIELDS`].
     pub fn parse(text: &'a str, path: &str, errors: &'a Errors) -> Option<Self> {
         let fields = match raw_fields(text) {
             Ok(fields) => fields,
@@ -171,26 +175,29 @@ impl<'a> Object<'a> {
         Some(Self { path: path.to_owned(), fields, by_name, errors })
     }
 
-    /// The path of one of its fields.
     pub fn path_of(&self, name: &str) -> String {
         join(&self.path, name)
     }
 
     /// Takes a field as it is written.
     pub fn raw(&mut self, name: &str) -> Option<&'a RawValue> {
-        let found = self.by_name.binary_search_by(|at| compare(&self.fields[*at].name, name)).ok()?;
-        let field = &mut self.fields[self.by_name[found]];
-        field.is_done = true;
-        Some(field.value)
+        let at = self.find(name)?;
+        self.fields[at].is_done = true;
+        Some(self.fields[at].value)
     }
 
-    /// Notes that a field is missing or unfit.
+    fn find(&self, name: &str) -> Option<usize> {
+        let found = self.by_name.binary_search_by(|at| compare(&self.fields[*at].name, name)).ok()?;
+        Some(self.by_name[found])
+    }
+
+    /// Adds an error about a field that is missing or invalid.
     pub fn refuse(&self, name: &str, expected: impl Into<Cow<'static, str>>, found: Option<&RawValue>) {
         let found = found.map_or(Cow::Borrowed("nothing"), |value| self.errors.naming(value));
         self.errors.add(&self.path_of(name), expected, found);
     }
 
-    /// Takes a field through `read`, which gives `None` for an unfit one; an absent field is `None` without an error.
+    /// Takes a field through `read`, which returns `None` for an invalid one; an absent field is `None` without an error.
     pub fn optional<T>(
         &mut self,
         name: &str,
@@ -212,19 +219,15 @@ impl<'a> Object<'a> {
         expected: impl Into<Cow<'static, str>>,
         read: impl FnOnce(&'a RawValue) -> Option<T>,
     ) -> Option<T> {
-        let Some(raw) = self.raw(name) else {
+        if self.find(name).is_none() {
             self.refuse(name, expected, None);
             return None;
-        };
-        let value = read(raw);
-        if value.is_none() {
-            self.refuse(name, expected, Some(raw));
         }
-        value
+        self.optional(name, expected, read)
     }
 
-    /// Takes a field that is an array: every element through `read`, with an error for each unfit one. At most `most`
-    /// elements; `None` if anything was wrong, or there is no such field.
+    /// Takes a field that is an array of at most `most` elements, each through `read`, with an error for each invalid one. `None`
+    /// if anything was wrong, or there is no such field.
     pub fn list<T>(
         &mut self,
         name: &str,
@@ -251,13 +254,12 @@ impl<'a> Object<'a> {
         values.into_iter().collect()
     }
 
-    /// Takes a field that is an object itself.
     pub fn object(&mut self, name: &str) -> Option<Self> {
         let raw = self.raw(name)?;
         Self::parse(raw.get(), &self.path_of(name), self.errors)
     }
 
-    /// Ends the reading: every field that nobody took is unknown, and an error.
+    /// Ends the reading: every field that was not taken is unknown, and an error.
     pub fn finish(self) {
         for Field { name, value, .. } in self.fields.iter().filter(|field| !field.is_done) {
             self.errors.add(&join(&self.path, name), NO_SUCH_FIELD, self.errors.naming(value));
@@ -269,14 +271,13 @@ fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-/// Compares the names of two fields.
 fn compare(a: &str, b: &str) -> Ordering {
     #[cfg(test)]
     tests::COMPARISONS.set(tests::COMPARISONS.get() + 1);
     a.cmp(b)
 }
 
-/// The fields of a JSON object as written, at most [`MOST_FIELDS`]: what follows these is not read.
+/// The fields of a JSON object as written. Reading stops after [`MOST_FIELDS`].
 pub fn raw_fields(text: &str) -> Result<RawFields<'_>, FieldsError> {
     fields_up_to(MOST_FIELDS, text)
 }
@@ -333,9 +334,18 @@ pub fn type_of(value: &RawValue) -> &'static str {
     }
 }
 
-/// A JSON string's text.
 pub fn string(value: &RawValue) -> Option<String> {
     serde_json::from_str(value.get()).ok()
+}
+
+/// Reads a JSON string through `parse`.
+pub fn text<T>(parse: impl Fn(&str) -> Option<T>) -> impl Fn(&RawValue) -> Option<T> {
+    move |raw| parse(&string(raw)?)
+}
+
+/// Reads a JSON string of a number of bytes.
+pub fn text_of(bytes: RangeInclusive<usize>) -> impl Fn(&RawValue) -> Option<String> {
+    move |raw| string(raw).filter(|text| bytes.contains(&text.len()))
 }
 
 /// A JSON integer from 0.
@@ -343,12 +353,21 @@ pub fn unsigned(value: &RawValue) -> Option<u64> {
     serde_json::from_str(value.get()).ok()
 }
 
+/// Reads a JSON integer within a range.
+pub fn integer<T: TryFrom<u64>>(range: RangeInclusive<u64>) -> impl Fn(&RawValue) -> Option<T> {
+    move |raw| T::try_from(unsigned(raw).filter(|n| range.contains(n))?).ok()
+}
+
 /// A finite JSON number.
 pub fn number(value: &RawValue) -> Option<f64> {
     serde_json::from_str::<f64>(value.get()).ok().filter(|n| n.is_finite())
 }
 
-/// A JSON boolean.
+/// Reads a JSON number within a range.
+pub fn number_in(range: RangeInclusive<f64>) -> impl Fn(&RawValue) -> Option<f64> {
+    move |raw| number(raw).filter(|n| range.contains(n))
+}
+
 pub fn boolean(value: &RawValue) -> Option<bool> {
     serde_json::from_str(value.get()).ok()
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::fixtures::texts;
 
 std::thread_local! {
     /// How many names were compared on this thread.
@@ -15,11 +16,11 @@ fn errors_of(text: &str) -> Vec<String> {
         }
         object.finish();
     }
-    errors.into_vec().iter().map(ToString::to_string).collect()
+    texts(&errors.into_vec())
 }
 
 #[test]
-fn every_error_is_told_with_its_path_and_without_a_value() {
+fn every_error_has_its_path_and_no_value() {
     let text = r#"{"age": "forty-two", "inner": {"secret": "abc"}, "more": [1]}"#;
     assert_eq!(
         errors_of(text),
@@ -33,7 +34,7 @@ fn every_error_is_told_with_its_path_and_without_a_value() {
 }
 
 #[test]
-fn a_field_that_stands_twice_is_an_error() {
+fn a_repeated_field_is_an_error() {
     assert_eq!(errors_of(r#"{"name":"a","name":"b"}"#), ["name: expected this field once, found it twice"]);
 }
 
@@ -50,7 +51,7 @@ fn every_repetition_of_a_field_is_an_error_and_the_first_one_counts() {
 }
 
 #[test]
-fn names_are_compared_a_few_times_each_however_many_there_are() {
+fn names_are_compared_a_few_times_each() {
     for repeated in [false, true] {
         // In an order that is not their names' own.
         let names: Vec<usize> =
@@ -81,7 +82,7 @@ fn the_256th_field_is_read_and_nothing_after_it() {
 }
 
 #[test]
-fn a_sole_field_has_none_beside_it() {
+fn a_sole_field_is_the_only_one() {
     let name = |text| sole_field(text).map(|(name, _)| name.into_owned());
     assert_eq!(name(r#"{"a":1}"#).as_deref(), Some("a"));
     for text in ["{}", r#"{"a":1,"b":2}"#, "[1]", r#"{"a":1} x"#] {
@@ -98,16 +99,15 @@ fn the_first_32_errors_are_kept() {
 }
 
 #[test]
-fn a_document_without_secrets_has_its_values_quoted() {
+fn errors_of_a_document_without_secrets_quote_values() {
     let errors = Errors::quoting();
     let mut object =
         Object::parse(r#"{"age": "forty-two", "odd": [1, "2"], "n": null}"#, "", &errors).expect("an object");
     object.optional("age", "an integer from 0", unsigned);
     assert_eq!(object.list("odd", "an integer from 0", 9, unsigned), None);
     object.finish();
-    let told: Vec<String> = errors.into_vec().iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        texts(&errors.into_vec()),
         [
             r#"age: expected an integer from 0, found a string: "forty-two""#,
             r#"odd[1]: expected an integer from 0, found a string: "2""#,
@@ -117,33 +117,34 @@ fn a_document_without_secrets_has_its_values_quoted() {
 }
 
 #[test]
-fn a_list_has_its_length_and_every_unfit_element_told() {
-    let read = |text: &str| {
+fn a_list_reports_its_length_and_every_invalid_element() {
+    for (text, expected, expected_errors) in [
+        (r#"{"l": [1, 2]}"#, Some(vec![1, 2]), &[][..]),
+        ("{}", None, &[]),
+        (r#"{"l": [1, 2, 3]}"#, None, &["p.l: expected at most 2 elements, found 3 elements"]),
+        (
+            r#"{"l": ["x", -1]}"#,
+            None,
+            &["p.l[0]: expected an integer, found a string", "p.l[1]: expected an integer, found an integer"],
+        ),
+        (r#"{"l": 1}"#, None, &["p.l: expected an array, each element an integer, found an integer"]),
+    ] {
         let errors = Errors::default();
         let mut object = Object::parse(text, "p", &errors).expect("an object");
-        let list = object.list("l", "an integer", 2, unsigned);
-        (list, errors.into_vec().iter().map(ToString::to_string).collect::<Vec<_>>())
-    };
-    assert_eq!(read(r#"{"l": [1, 2]}"#), (Some(vec![1, 2]), vec![]));
-    assert_eq!(read("{}"), (None, vec![]));
-    let told = |text: &str| read(text).1.join("; ");
-    assert_eq!(told(r#"{"l": [1, 2, 3]}"#), "p.l: expected at most 2 elements, found 3 elements");
-    assert_eq!(
-        told(r#"{"l": ["x", -1]}"#),
-        "p.l[0]: expected an integer, found a string; p.l[1]: expected an integer, found an integer"
-    );
-    assert_eq!(told(r#"{"l": 1}"#), "p.l: expected an array, each element an integer, found an integer");
+        assert_eq!(object.list("l", "an integer", 2, unsigned), expected, "{text}");
+        assert_eq!(texts(&errors.into_vec()), expected_errors, "{text}");
+    }
 }
 
 #[test]
-fn what_is_no_object_is_named_by_its_type() {
+fn a_text_that_is_no_object_is_named_by_its_type() {
     assert_eq!(errors_of("[1]"), ["(the whole text): expected a JSON object, found an array"]);
     assert_eq!(errors_of("{\"a\":"), ["(the whole text): expected a JSON object, found no valid JSON"]);
     assert_eq!(errors_of("{} trailing"), ["(the whole text): expected a JSON object, found no valid JSON"]);
 }
 
 #[test]
-fn a_long_or_strange_field_name_is_cut_and_cleaned() {
+fn long_names_are_cut_and_control_characters_replaced() {
     let errors = Errors::default();
     errors.add(&format!("a\n{}", "x".repeat(100)), "no such field", "null");
     let path = errors.into_vec().remove(0).path;

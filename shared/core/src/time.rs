@@ -137,7 +137,6 @@ impl fmt::Debug for Timestamp {
 pub struct Ttl(u32);
 
 impl Ttl {
-    /// One attempt and no retry.
     pub const ZERO: Self = Self(0);
     /// Worth delivering whenever it is: what a webhook has that names no TTL. 136 years are no limit to anyone.
     pub const UNLIMITED: Self = Self(u32::MAX);
@@ -156,7 +155,6 @@ impl Ttl {
         self.0
     }
 
-    /// As a duration.
     pub const fn duration(self) -> Duration {
         Duration::from_secs(self.0 as u64)
     }
@@ -185,7 +183,6 @@ impl Deadline {
         self.at.since(now)
     }
 
-    /// Whether there is one at all.
     pub fn is_limited(self) -> bool {
         self.ttl != Ttl::UNLIMITED
     }

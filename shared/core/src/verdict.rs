@@ -11,26 +11,22 @@ use crate::provider::{self, Meaning};
 use crate::reason::Reason;
 use crate::retry_after;
 
-/// What one attempt means.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// The push service accepted it. Whether the user sees it is another question.
     Sent,
     /// Our signature was refused: load the key again, sign again, and try once more within the same attempt.
     SignAgain,
-    /// Worth another attempt.
     Retry(Retry),
     /// The endpoint is gone (410), or at least unknown (404).
     Gone {
         /// Whether that is final at once (410), or needs confirmation (404).
         confirmed: bool,
     },
-    /// Not worth another attempt.
     Failed(Reason),
 }
 
 impl Verdict {
-    /// Its name in logs.
     pub const fn label(&self) -> &'static str {
         match self {
             Self::Sent => "sent",
@@ -39,6 +35,11 @@ impl Verdict {
             Self::Gone { .. } => "gone",
             Self::Failed(_) => "failed",
         }
+    }
+
+    /// Whether the attempt may have arrived without our knowing.
+    pub const fn is_in_doubt(&self) -> bool {
+        matches!(self, Self::Retry(Retry { in_doubt: true, .. }))
     }
 }
 
@@ -50,11 +51,8 @@ pub fn label_of(text: &str) -> Option<&'static str> {
 /// Why and how soon another attempt is worth making.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Retry {
-    /// What was seen.
     pub reason: Reason,
-    /// The other side may have acted on it.
     pub in_doubt: bool,
-    /// How long the other side asked us to stay away.
     pub retry_after: Option<Duration>,
 }
 
@@ -66,7 +64,6 @@ pub const NOT_OVERRIDABLE_WEB_PUSH: [u16; 4] = [401, 404, 410, 413];
 pub struct Overrides<'a> {
     /// To be retried, whatever the table says.
     pub retryable: &'a [u16],
-    /// Final, whatever the table says.
     pub permanent: &'a [u16],
 }
 

@@ -110,9 +110,9 @@ fn a_region_without_function_urls_is_refused_with_the_way_out() {
     assert_eq!(listed, WITHOUT_FUNCTION_URLS);
     let message = rule.value("AssertDescription").expect("it says what to do");
     assert!(message.contains("no function URLs") && message.contains("ApiKind=HttpApi"), "{message}");
-    let readme = include_str!("../../../README.md");
+    let page = include_str!("../../../infra/docs/deploy.md");
     for region in WITHOUT_FUNCTION_URLS {
-        assert!(readme.contains(&format!("`{region}`")), "the README does not list {region}");
+        assert!(page.contains(&format!("`{region}`")), "the page does not list {region}");
     }
 }
 

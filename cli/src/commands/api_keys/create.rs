@@ -125,7 +125,7 @@ fn told(key: &StoredKey) -> Vec<String> {
 }
 
 fn scope(text: &str) -> Result<Scope, String> {
-    Scope::parse(text).ok_or_else(|| "send, subscribe or read".to_owned())
+    Scope::from_label(text).ok_or_else(|| "send, subscribe or read".to_owned())
 }
 
 fn label(text: &str) -> Result<String, String> {

@@ -14,6 +14,7 @@ use super::{json_of, keys, scopes};
 use crate::{
     commands::ids,
     failure::Failure,
+    table::{Column, Table},
     target::TargetArgs,
     terminal::{print, say},
 };
@@ -49,23 +50,14 @@ impl List {
             say("there are no keys");
             return Ok(());
         }
-        lines(&listed, now).iter().try_for_each(|line| print(line))?;
+        table(&listed, now).lines().iter().try_for_each(|line| print(line))?;
         Ok(())
     }
 }
 
-/// A heading and a line each, in columns as wide as they need to be.
-fn lines(keys: &[StoredKey], now: Timestamp) -> Vec<String> {
-    let heading = ["ID", "TENANT", "SCOPES", "STATE", "CREATED", "ENDS", "LABEL"].map(str::to_owned);
-    let rows: Vec<[String; 7]> =
-        std::iter::once(heading).chain(keys.iter().map(|key| row(key, now))).collect();
-    let widths: [usize; 7] =
-        std::array::from_fn(|n| rows.iter().map(|row| row[n].chars().count()).max().unwrap_or(0));
-    let line = |row: &[String; 7]| {
-        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    rows.iter().map(line).collect()
+fn table(keys: &[StoredKey], now: Timestamp) -> Table {
+    let headings = ["ID", "TENANT", "SCOPES", "STATE", "CREATED", "ENDS", "LABEL"];
+    Table::new(headings.map(Column::text)).with(keys.iter().map(|key| row(key, now)))
 }
 
 fn row(key: &StoredKey, now: Timestamp) -> [String; 7] {
@@ -115,7 +107,7 @@ mod tests {
     #[test]
     fn they_stand_below_each_other() {
         assert_eq!(
-            lines(&[key(), right()], Timestamp::from_secs(1_800_000_001)),
+            table(&[key(), right()], Timestamp::from_secs(1_800_000_001)).lines(),
             [
                 "ID            TENANT  SCOPES     STATE   CREATED     ENDS        LABEL",
                 "000000000000  acme    send,read  active  2027-01-15  2027-04-15  shop",

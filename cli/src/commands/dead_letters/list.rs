@@ -1,21 +1,18 @@
 //! `redial dead-letters list`.
 
 use clap::Args;
-use redial_adapters::{
-    dead_letters_dynamo::{Described, Position},
-    system::System,
-};
+use redial_adapters::{dead_letters_dynamo::Position, system::System};
 use redial_engine::ports::Clock as _;
 
 use super::which::{CLOCKS_DIFFER, Which};
 use crate::{
-    dead_letters::{self, Letters, Row, Table, json_of},
+    dead_letters::{self, Letters, json_of, row, table},
     failure::Failure,
     target::TargetArgs,
     terminal::{print, say, width},
 };
 
-/// So many rows settle the widths of a table, and are printed together.
+/// Rows that are printed together; the first of them fix the widths of the columns.
 const ROWS: usize = 50;
 
 /// Lists dead letters, the newest first
@@ -51,59 +48,32 @@ impl List {
         let store = dead_letters::store(&self.target.resolve().await?);
         let page = u16::try_from(self.limit.clamp(25, 250)).unwrap_or(250);
         let mut letters = Letters::open(&store, &filter, self.after.clone(), page).await?;
-        let mut output = Output { json: self.json, table: None, waiting: Vec::new() };
+        let mut table = table(width());
         let mut last = None;
         for _ in 0..self.limit {
             let Some(described) = letters.next().await? else {
-                output.flush()?;
+                table.page().iter().try_for_each(|line| print(line))?;
                 if last.is_none() {
                     say("no dead letter is like that");
                 }
                 return Ok(());
             };
             last = Some(Position::of(&described));
-            output.letter(described)?;
+            if self.json {
+                print(&json_of(&described).to_string())?;
+            } else {
+                table.add(row(&described));
+            }
+            if table.waiting() == ROWS {
+                table.page().iter().try_for_each(|line| print(line))?;
+            }
         }
-        output.flush()?;
+        table.page().iter().try_for_each(|line| print(line))?;
         if let Some(last) = last
             && letters.next().await?.is_some()
         {
             say(&format!("there are more: go on with --after {last}, or give a higher --limit"));
         }
-        Ok(())
-    }
-}
-
-/// Where letters go, a few at a time.
-struct Output {
-    json: bool,
-    table: Option<Table>,
-    waiting: Vec<Row>,
-}
-
-impl Output {
-    fn letter(&mut self, described: Described) -> Result<(), Failure> {
-        if self.json {
-            return Ok(print(&json_of(&described).to_string())?);
-        }
-        self.waiting.push(Row::of(&described));
-        if self.waiting.len() < ROWS { Ok(()) } else { self.flush() }
-    }
-
-    fn flush(&mut self) -> Result<(), Failure> {
-        let rows = std::mem::take(&mut self.waiting);
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let table = match &self.table {
-            Some(table) => table,
-            None => {
-                let table = Table::of(&rows, width());
-                print(&table.heading())?;
-                self.table.insert(table)
-            }
-        };
-        rows.iter().try_for_each(|row| print(&table.row(row)))?;
         Ok(())
     }
 }

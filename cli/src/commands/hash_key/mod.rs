@@ -14,6 +14,7 @@ use crate::{
         hash_document::{HashDocument, Role},
         hashes::needed_until,
     },
+    table::{Column, Table},
 };
 
 /// Rotates the key that endpoints are hashed with in logs, the ledger and dead letters
@@ -52,9 +53,8 @@ fn id(text: &str) -> Result<String, String> {
 
 /// One line for each key.
 fn lines(document: &HashDocument) -> Vec<String> {
-    let roles = document.roles();
-    let width = roles.iter().map(|(id, _)| id.len()).max().unwrap_or(0);
-    roles.iter().map(|(id, role)| format!("{id:width$}  {}", words(*role))).collect()
+    let row = |(id, role): (&str, Role)| [id.to_owned(), words(role)];
+    Table::new(["", ""].map(Column::text)).with(document.roles().into_iter().map(row)).lines()
 }
 
 fn words(role: Role) -> String {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{super::breakers, parts};
 use crate::{
     failure::Failure,
+    table::{Column, Table},
     target::TargetArgs,
     terminal::{print, say},
 };
@@ -38,7 +39,7 @@ impl List {
             say("no limit is set");
             return Ok(());
         }
-        lines(&limits).iter().try_for_each(|line| print(line))?;
+        table(&limits).lines().iter().try_for_each(|line| print(line))?;
         Ok(())
     }
 }
@@ -48,15 +49,12 @@ fn json_of((limited, rate): &(Limited, Rate)) -> Value {
     json!({"of": of, "name": name, "rate": rate.to_string(), "per_second": rate.per_second()})
 }
 
-fn lines(limits: &[(Limited, Rate)]) -> Vec<String> {
-    let longest =
-        limits.iter().map(|(limited, _)| parts(limited).1.len()).max().unwrap_or(0).max("NAME".len());
-    let heading = format!("{:<6}  {:<longest$}  RATE", "OF", "NAME");
-    let line = |(limited, rate): &(Limited, Rate)| {
+fn table(limits: &[(Limited, Rate)]) -> Table {
+    let row = |(limited, rate): &(Limited, Rate)| {
         let (of, name) = parts(limited);
-        format!("{of:<6}  {name:<longest$}  {rate}")
+        [of.to_owned(), name.to_owned(), rate.to_string()]
     };
-    std::iter::once(heading).chain(limits.iter().map(line)).collect()
+    Table::new(["OF", "NAME", "RATE"].map(Column::text)).with(limits.iter().map(row))
 }
 
 #[cfg(test)]
@@ -75,7 +73,7 @@ mod tests {
     #[test]
     fn they_stand_below_each_other() {
         assert_eq!(
-            lines(&limits()),
+            table(&limits()).lines(),
             [
                 "OF      NAME                     RATE",
                 "origin  https://partner.example  50/s",

@@ -99,8 +99,7 @@ impl Explain {
             let (stored, ignored) = TenantPolicies::read(stored, &TenantPolicies::default());
             (way, stored, ignored)
         };
-        let circumstances =
-            Circumstances { message: &message, channel: way.channel, terms: &way.terms, stored: &stored };
+        let circumstances = message.circumstances(way.channel, &way.terms, &stored);
         let Chosen { policy, source } = circumstances.choose();
         let ttl = message.ttl_on(way.channel);
         let is_limited = ttl != Ttl::UNLIMITED;
@@ -112,7 +111,7 @@ impl Explain {
             line["ignored"] = ignored.iter().map(|it| it.slot.to_string()).collect();
             return Ok(print(&line.to_string())?);
         }
-        for line in decision(&circumstances, &ignored, source).into_iter().chain(way.unknown) {
+        for line in decision(&message, &circumstances, &ignored, source).into_iter().chain(way.unknown) {
             print(&line)?;
         }
         print("")?;
@@ -132,9 +131,13 @@ fn message(text: &str) -> Result<Message, Failure> {
 }
 
 /// One line for each source, in their order.
-fn decision(circumstances: &Circumstances<'_>, ignored: &[Ignored], holds: Source) -> Vec<String> {
-    let Circumstances { message, channel, .. } = circumstances;
-    let topic = circumstances.topic();
+fn decision(
+    message: &Message,
+    circumstances: &Circumstances<'_>,
+    ignored: &[Ignored],
+    holds: Source,
+) -> Vec<String> {
+    let Circumstances { channel, topic, .. } = circumstances;
     let told = |source: Source| {
         let asked = match source {
             Source::Message => "the message's own `retry`".to_owned(),
@@ -172,7 +175,7 @@ fn decision(circumstances: &Circumstances<'_>, ignored: &[Ignored], holds: Sourc
 #[cfg(test)]
 mod tests {
     use redial_core::{
-        message::EventType,
+        delivery_options::EventType,
         policy::{Policy, catalogue, stored::Stored},
     };
 
@@ -192,10 +195,10 @@ mod tests {
         let (policies, _) = stored(r#"{"max_retries": 1}"#);
         let message = of(r#","event_type":"order.created","class":"otp""#);
         let terms = Terms::default();
-        let on = |channel, stored| Circumstances { message: &message, channel, terms: &terms, stored };
+        let on = |channel, stored| message.circumstances(channel, &terms, stored);
         let circumstances = on(Channel::WebPush, &policies);
         let Chosen { policy, source } = circumstances.choose();
-        let lines = decision(&circumstances, &[], source);
+        let lines = decision(&message, &circumstances, &[], source);
         assert_eq!((Policy::clone(&policy).name, lines.len()), ("topic order.created".to_owned(), 6));
         for none in [0, 1, 3, 4] {
             assert!(lines[none].ends_with("none"), "{lines:?}");
@@ -206,11 +209,11 @@ mod tests {
 
         let (policies, ignored) = stored(r#"{"max_retries": -1}"#);
         let circumstances = on(Channel::WebPush, &policies);
-        let lines = decision(&circumstances, &ignored, circumstances.choose().source);
+        let lines = decision(&message, &circumstances, &ignored, circumstances.choose().source);
         assert!(lines[5].starts_with("holds ->") && lines[7].contains("max_retries: expected"), "{lines:?}");
 
         let circumstances = on(Channel::Webhook, &policies);
-        let lines = decision(&circumstances, &[], circumstances.choose().source);
+        let lines = decision(&message, &circumstances, &[], circumstances.choose().source);
         assert!(
             lines[4].starts_with("holds -> channel webhook") && lines[4].contains("schedule-standard: 3")
         );
@@ -229,13 +232,8 @@ mod tests {
         let policy = catalogue::presets().get("wait-factor").cloned();
         let agreed = Terms { policy, ..topic.clone() };
         for (terms, holds) in [(topic, 2), (agreed, 1)] {
-            let circumstances = Circumstances {
-                message: &message,
-                channel: Channel::Webhook,
-                terms: &terms,
-                stored: &policies,
-            };
-            let lines = decision(&circumstances, &[], circumstances.choose().source);
+            let circumstances = message.circumstances(Channel::Webhook, &terms, &policies);
+            let lines = decision(&message, &circumstances, &[], circumstances.choose().source);
             assert!(lines[holds].starts_with("holds ->"), "{lines:?}");
             assert!(lines[2].contains("topic order.created"), "{lines:?}");
         }

@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::{
     failure::Failure,
     policy::{Timetable, duration, usual_ttl},
+    table::{Column, Table},
     terminal::print,
 };
 
@@ -32,22 +33,31 @@ impl List {
             let policies: Vec<_> = entries.iter().map(json_of).collect();
             return Ok(print(&json!({"policies": policies}).to_string())?);
         }
-        print(&format!("{:<20} {:<8}  {:>7}  {:>8}  WHAT FOR", "NAME", "FROM", "RETRIES", "WINDOW"))?;
-        for named in entries {
-            let table = Timetable::of(&named.policy, usual_ttl(&named.policy), false);
-            let window = if table.rows.is_empty() { "-".to_owned() } else { duration(table.window().mean) };
-            let line = format!(
-                "{:<20} {:<8}  {:>7}  {:>8}  {}",
-                named.policy.name,
-                named.origin.label(),
-                table.rows.len(),
-                window,
-                named.policy.description.as_deref().unwrap_or_default()
-            );
-            print(line.trim_end())?;
-        }
+        let columns = [
+            text("NAME"),
+            text("FROM"),
+            Column::number("RETRIES"),
+            Column::number("WINDOW"),
+            text("WHAT FOR"),
+        ];
+        Table::new(columns).with(entries.iter().map(row)).lines().iter().try_for_each(|line| print(line))?;
         Ok(())
     }
+}
+
+fn text(heading: &'static str) -> Column {
+    Column::text(heading)
+}
+
+fn row(named: &Named) -> [String; 5] {
+    let table = Timetable::of(&named.policy, usual_ttl(&named.policy), false);
+    [
+        named.policy.name.clone(),
+        named.origin.label().to_owned(),
+        table.rows.len().to_string(),
+        if table.rows.is_empty() { "-".to_owned() } else { duration(table.window().mean) },
+        named.policy.description.clone().unwrap_or_default(),
+    ]
 }
 
 fn json_of(named: &Named) -> serde_json::Value {

@@ -7,7 +7,7 @@ use redial_core::time::Ttl;
 
 use crate::{
     failure::Failure,
-    plot::{Format, RetryWindow, TimelineRow, timeline},
+    plot::{RetryWindow, TimelineRow, check_name, timeline},
     policy::{Overrides, Timetable, named_or_file, usual_ttl},
     terminal::say,
 };
@@ -17,13 +17,13 @@ use crate::{
 #[command(after_help = "\
 Examples:
   redial policy plot web-push -o web-push.svg
-  redial policy plot web-push additive fixed-jitter push-gateway -o compared.png
+  redial policy plot web-push additive fixed-jitter push-gateway -o compared.svg
   redial policy plot ./mine.json wait-factor --ttl 86400 -o day.svg")]
 pub(crate) struct Plot {
     /// Policies by name, or files: with a / in their path, or ending in .json
     #[arg(value_name = "NAME", required = true)]
     names: Vec<String>,
-    /// Where to write the picture: a name that ends in .svg or .png
+    /// Where to write the picture: a name that ends in .svg
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Seconds that the message is worth delivering
@@ -35,9 +35,9 @@ pub(crate) struct Plot {
 
 impl Plot {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let format = Format::of(&self.output).map_err(|error| Failure::input(error.to_string()))?;
+        check_name(&self.output).map_err(|error| Failure::input(error.to_string()))?;
         let rows = self.names.iter().map(|name| self.row(name)).collect::<Result<Vec<_>, _>>()?;
-        let picture = timeline(&rows, self.ttl.map(f64::from), format)?;
+        let picture = timeline(&rows, self.ttl.map(f64::from))?;
         std::fs::write(&self.output, picture).map_err(|error| {
             Failure::input(format!("{} cannot be written: {error}", self.output.display()))
         })?;

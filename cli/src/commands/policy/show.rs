@@ -12,6 +12,7 @@ use super::tenant;
 use crate::{
     failure::Failure,
     policy::{Overrides, Row, Timetable, WithinTtl, duration, named_or_file, summary, usual_ttl},
+    table::{Column, Table},
     target::TargetArgs,
     terminal::{print, say},
 };
@@ -89,7 +90,7 @@ impl Show {
 }
 
 /// The table as people read it.
-pub(super) fn lines(policy: &Policy, table: &Timetable, ttl: Ttl, cut: bool) -> Vec<String> {
+pub(super) fn lines(policy: &Policy, timetable: &Timetable, ttl: Ttl, cut: bool) -> Vec<String> {
     let mut lines = vec![policy.name.clone()];
     if let Some(description) = &policy.description {
         lines.push(format!("  {description}"));
@@ -98,35 +99,19 @@ pub(super) fn lines(policy: &Policy, table: &Timetable, ttl: Ttl, cut: bool) -> 
     if policy.max_delay_ttl_fraction.is_some() && !cut && ttl != Ttl::UNLIMITED {
         lines.push(format!("  shown for a TTL of {}; --ttl shows another", duration(ttl.duration())));
     }
-    if table.rows.is_empty() {
+    if timetable.rows.is_empty() {
         return lines;
     }
     lines.push(String::new());
-    let headings = ["retry", "delay", "mean", "since the first failure", "mean", "waits in"];
-    let cells: Vec<[String; 6]> =
-        [headings.map(str::to_owned)].into_iter().chain(table.rows.iter().map(cells)).collect();
-    let widths: Vec<usize> =
-        (0..6).map(|column| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)).collect();
-    for (index, row) in cells.iter().enumerate() {
-        let padded: Vec<String> = row
-            .iter()
-            .zip(&widths)
-            .enumerate()
-            .map(
-                |(column, (cell, width))| {
-                    if column == 0 { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
-                },
-            )
-            .collect();
-        let note = index.checked_sub(1).and_then(|row| table.rows[row].within_ttl).map_or("", note);
-        lines.push(format!("{}  {note}", padded.join("  ")).trim_end().to_owned());
-    }
+    let headings = ["delay", "mean", "since the first failure", "mean", "waits in", ""].map(Column::text);
+    let columns = [Column::number("retry")].into_iter().chain(headings);
+    lines.extend(Table::new(columns).with(timetable.rows.iter().map(cells)).lines());
     lines.push(String::new());
-    lines.push(ending(table));
+    lines.push(ending(timetable));
     lines
 }
 
-fn cells(row: &Row) -> [String; 6] {
+fn cells(row: &Row) -> [String; 7] {
     let range =
         |min, max| if min == max { duration(min) } else { format!("{} to {}", duration(min), duration(max)) };
     [
@@ -136,6 +121,7 @@ fn cells(row: &Row) -> [String; 6] {
         range(row.elapsed.min, row.elapsed.max),
         duration(row.elapsed.mean),
         row.road.words().to_owned(),
+        row.within_ttl.map_or("", note).to_owned(),
     ]
 }
 

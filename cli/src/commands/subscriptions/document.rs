@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use redial_adapters::system::System;
 use redial_core::{
+    delivery_options::EventType,
     endpoint::Endpoint,
     identity::Tenant,
-    message::{EventType, Inbound, QueueKind, To, parse},
+    message::{Inbound, QueueKind, To, parse},
     policy::{Policy, catalogue, parse as parse_policy, stored},
     push_target::PushTarget,
     rate::Rate,

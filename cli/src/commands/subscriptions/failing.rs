@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::super::ids;
 use crate::{
     failure::Failure,
+    table::{Column, Table},
     target::TargetArgs,
     terminal::{print, say},
 };
@@ -75,7 +76,7 @@ impl List {
             say(&format!("no webhook of {} fails", self.tenant));
             return Ok(());
         }
-        lines(&failing).iter().try_for_each(|line| print(line))?;
+        table(&failing).lines().iter().try_for_each(|line| print(line))?;
         Ok(())
     }
 }
@@ -108,21 +109,18 @@ fn json_of(failing: &Subscription) -> Value {
     })
 }
 
-fn lines(failing: &[Subscription]) -> Vec<String> {
-    let longest = failing.iter().map(|it| it.key.id.as_str().len()).max().unwrap_or(0).max(2);
-    let heading =
-        format!("{:<longest$}  {:<11}  {:>8}  {:<24}  RECEIVER", "ID", "STATE", "FAILURES", "SINCE");
-    let line = |it: &Subscription| {
-        let since = it.health.failing_since.map(Timestamp::to_rfc3339).unwrap_or_default();
-        format!(
-            "{:<longest$}  {:<11}  {:>8}  {since:<24}  {}",
-            it.key.id.as_str(),
-            it.state.label(),
-            it.health.failures,
-            it.recipient.endpoint().origin().as_str()
-        )
+fn table(failing: &[Subscription]) -> Table {
+    let row = |it: &Subscription| {
+        [
+            it.key.id.to_string(),
+            it.state.label().to_owned(),
+            it.health.failures.to_string(),
+            it.health.failing_since.map(Timestamp::to_rfc3339).unwrap_or_default(),
+            it.recipient.endpoint().origin().as_str().to_owned(),
+        ]
     };
-    std::iter::once(heading).chain(failing.iter().map(line)).collect()
+    let [id, state, since, receiver] = ["ID", "STATE", "SINCE", "RECEIVER"].map(Column::text);
+    Table::new([id, state, Column::number("FAILURES"), since, receiver]).with(failing.iter().map(row))
 }
 
 #[cfg(test)]
@@ -148,10 +146,10 @@ mod tests {
             ..Subscription::new(key, Recipient::Webhook(target))
         };
         assert_eq!(
-            lines(std::slice::from_ref(&failing)),
+            table(std::slice::from_ref(&failing)).lines(),
             [
-                "ID     STATE        FAILURES  SINCE                     RECEIVER",
-                "hooks  active             12  2026-11-21T10:05:00.000Z  https://a.example",
+                "ID     STATE   FAILURES  SINCE                     RECEIVER",
+                "hooks  active        12  2026-11-21T10:05:00.000Z  https://a.example",
             ]
         );
         assert!(!json_of(&failing).to_string().contains("s3cret"));

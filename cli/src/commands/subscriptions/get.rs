@@ -180,9 +180,9 @@ fn plain(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use redial_core::{
+        delivery_options::EventType,
         endpoint::Endpoint,
         identity::{SubscriptionId, SubscriptionKey, Tenant},
-        message::EventType,
         rate::Rate,
         subscription::{State, Terms},
         webhook::{CustomHeaders, Health, Permitted, SigningSecrets, WebhookSecret},

@@ -3,7 +3,10 @@
 use redial_adapters::vapid::VapidKeys;
 use serde_json::{Value, json};
 
-use crate::rotation::standing::{Count, Standing};
+use crate::{
+    rotation::standing::{Count, Standing},
+    table::{Column, Table},
+};
 
 /// A key, or an id that subscriptions name and that no key has.
 struct Row<'a> {
@@ -51,20 +54,10 @@ impl<'a> Report<'a> {
 
     /// A table, its heading first.
     pub(super) fn lines(&self) -> Vec<String> {
-        let width = self.rows.iter().map(|row| row.id.chars().count()).max().unwrap_or(0).max("ID".len());
-        let line = |id: &str, uses: &str, [active, flagged, off]: [&str; 3], key: &str| {
-            format!("{id:width$}  {uses:<16}  {active:>9}  {flagged:>9}  {off:>9}  {key}")
-                .trim_end()
-                .to_owned()
-        };
-        let mut lines = vec![line("ID", "USE", ["ACTIVE", "FLAGGED", "OFF"], "PUBLIC KEY")];
-        lines.extend(self.rows.iter().map(|row| {
-            let Count { active, flagged, off } = row.count;
-            let counts = [active, flagged, off].map(|it| it.to_string());
-            let counts = [counts[0].as_str(), &counts[1], &counts[2]];
-            line(row.id, row.uses(), counts, row.public_key.unwrap_or("-"))
-        }));
-        lines
+        let columns = [Column::text("ID"), Column::text("USE")];
+        let numbers = ["ACTIVE", "FLAGGED", "OFF"].map(Column::number);
+        let columns = columns.into_iter().chain(numbers).chain([Column::text("PUBLIC KEY")]);
+        Table::new(columns).with(self.rows.iter().map(Row::cells)).lines()
     }
 
     /// One object for each row.
@@ -85,6 +78,13 @@ impl<'a> Report<'a> {
 }
 
 impl Row<'_> {
+    fn cells(&self) -> [String; 6] {
+        let Count { active, flagged, off } = self.count;
+        let [active, flagged, off] = [active, flagged, off].map(|count| count.to_string());
+        let key = self.public_key.unwrap_or("-").to_owned();
+        [self.id.to_owned(), self.uses().to_owned(), active, flagged, off, key]
+    }
+
     fn uses(&self) -> &'static str {
         match (self.public_key.is_some(), self.is_current, self.is_default) {
             (false, ..) => "NOT CONFIGURED",
@@ -119,11 +119,11 @@ mod tests {
         let report = Report::of(&keys, &standing);
         assert_eq!((report.stranded(), report.left()), (5, 18));
         let lines = report.lines();
-        assert_eq!(lines[0], "ID       USE                  ACTIVE    FLAGGED        OFF  PUBLIC KEY");
+        assert_eq!(lines[0], "ID       USE             ACTIVE  FLAGGED  OFF  PUBLIC KEY");
         let ends = |at: usize, end: &str| assert!(lines[at].ends_with(end), "{}", lines[at]);
-        ends(1, &format!("13          2          4  {}", first.public()));
-        ends(2, &format!("4          1          2  {}", second.public()));
-        ends(3, "5          1          2  -");
+        ends(1, &format!("13        2    4  {}", first.public()));
+        ends(2, &format!("4        1    2  {}", second.public()));
+        ends(3, "5        1    2  -");
         assert!(lines[3].starts_with("k0       NOT CONFIGURED "), "{}", lines[3]);
         let json = report.json();
         assert_eq!((&json[0]["default"], &json[0]["active"]), (&Value::Bool(true), &json!(13)));

@@ -12,9 +12,8 @@ mod webhooks;
 use redial_core::{
     channel::Channel,
     endpoint::HashKeys,
-    identity::{Attempt, DeliveryId, DeliveryKey, Lineage, Tenant, Turn},
+    identity::{Attempt, DeliveryId, DeliveryKey, IdSource, Lineage, Tenant, Turn},
     ledger::{Ask, Record, State},
-    message::IdSource,
     reason::Reason,
 };
 use redial_engine::ports::Claim;

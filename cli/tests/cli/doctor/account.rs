@@ -23,8 +23,9 @@ pub(super) async fn an_unavailable_operation_is_unchecked(stack: &TestStack, pro
     let not_implemented = json!({"__type": "InternalFailure", "message": pro});
     plant_answer(proxy, is_account_settings, 501, &not_implemented);
     plant_answer(proxy, is_recursion_setting, 501, &not_implemented);
-    let unknown = json!({"__type": "InvalidAction", "message": "Unknown action: GetMetricData"});
-    plant_answer(proxy, is_metrics, 400, &unknown);
+    // A map of two pairs of texts, each after its length.
+    let unknown = b"\xa2\x66__type\x6dInvalidAction\x67message\x6eUnknown action";
+    proxy.when(is_metrics, Fault::Cbor(400, unknown.to_vec()));
     let done = stack.redial("doctor");
     assert!(done.stderr.contains("has no fault; 4 things could not be checked"), "{}", done.stderr);
     let lines = done.succeeds();
@@ -57,7 +58,7 @@ pub(super) async fn each_planted_fault_is_named_alone(stack: &TestStack, proxy: 
 
 async fn plant(stack: &TestStack, proxy: &FaultProxy) {
     plant_answer(proxy, is_account_settings, 200, &account_with(10));
-    plant_answer(proxy, is_metrics, 200, &throttled(120));
+    throttle(stack, 120).await;
     let resources: serde_json::Map<String, _> = (0..500).map(|at| (format!("R{at}"), json!(1))).collect();
     let template = json!({"Resources": resources});
     let template = format!(

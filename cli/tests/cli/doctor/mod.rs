@@ -8,6 +8,7 @@
 mod account;
 mod planted;
 
+use aws_sdk_cloudwatch::types::{Dimension, MetricDatum};
 use redial_testkit::proxy::{Call, Fault, FaultProxy};
 
 use crate::prelude::*;
@@ -17,7 +18,7 @@ async fn doctor_names_each_fault_of_a_stack_and_no_other() {
     let (stack, proxy) = up().await;
     // Calls that the emulator answers otherwise, or not at all, as AWS answers them for a healthy stack.
     plant_answer(&proxy, is_account_settings, 200, &account_with(1_000));
-    plant_answer(&proxy, is_metrics, 200, &throttled(0));
+    throttle(&stack, 0).await;
     steps! {
         planted::a_healthy_stack_has_no_findings(&stack);
         planted::five_faults_are_named_and_nothing_else(&stack);
@@ -62,7 +63,7 @@ fn is_recursion_setting(call: &Call) -> bool {
 }
 
 fn is_metrics(call: &Call) -> bool {
-    call.operation == "GetMetricData"
+    call.operation.ends_with("/GetMetricData")
 }
 
 /// The settings of an account with this many concurrent executions.
@@ -72,9 +73,13 @@ fn account_with(executions: u32) -> Value {
     }})
 }
 
-/// The first metric that is asked for: reads of the table of deliveries.
-fn throttled(reads: u32) -> Value {
-    json!({"MetricDataResults": [{"Id": "m0", "Timestamps": [System.now().as_secs()], "Values": [reads]}]})
+/// Gives CloudWatch a number of throttled reads of the table of deliveries.
+async fn throttle(stack: &TestStack, reads: u32) {
+    let table = Dimension::builder().name("TableName").value(&stack.description().tables.deliveries);
+    let datum = MetricDatum::builder().metric_name("ReadThrottleEvents").value(reads.into());
+    let cloudwatch = aws_sdk_cloudwatch::Client::new(&stack.stack().sdk_config());
+    let put = cloudwatch.put_metric_data().namespace("AWS/DynamoDB");
+    put.metric_data(datum.dimensions(table.build()).build()).send().await.expect("CloudWatch takes it");
 }
 
 /// What all findings of a severity say. Each also says what to do.

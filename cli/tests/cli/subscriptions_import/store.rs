@@ -6,7 +6,8 @@ use redial_core::{
     identity::SubscriptionKey,
     push_target::{PushKeys, PushTarget},
     recipient::Recipient,
-    subscription::{Consent, Document, Renewal, State, Subscription, Tag, Tags},
+    subscription::{Consent, Document, Renewal, State, Subscription},
+    tag::{Tag, Tags},
     webhook::WebhookTarget,
 };
 use redial_engine::ports::{

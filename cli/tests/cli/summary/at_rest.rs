@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 
+use aws_sdk_cloudwatch::types::{Dimension, MetricDatum, StandardUnit};
 use redial_adapters::{control_dynamo::DynamoControl, parked_dynamo::DynamoParking};
 use redial_core::{
     identity::{Attempt, DeliveryId, DeliveryKey, Lineage, Tenant, Turn},
@@ -120,19 +121,14 @@ async fn an_open_breaker_is_reported(stack: &TestStack) {
 }
 
 async fn metrics_of_cloudwatch_are_shown(stack: &TestStack) {
-    let dimensions = json!([{"Name": "Stack", "Value": "here"}]);
-    let metrics = json!({"Namespace": "Redial", "MetricData": [
-        {"MetricName": "Sent", "Dimensions": dimensions, "Value": 41, "Unit": "Count"},
-        {"MetricName": "DeadLetters", "Dimensions": dimensions, "Value": 2, "Unit": "Count"},
-    ]});
-    let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build();
-    let put = http
-        .expect("a client for plain http")
-        .post(&stack.description().endpoint)
-        .header("x-amz-target", "GraniteServiceVersion20100801.PutMetricData")
-        .header("content-type", "application/x-amz-json-1.0")
-        .body(metrics.to_string());
-    assert!(put.send().await.expect("it answers").status().is_success());
+    let dimension = Dimension::builder().name("Stack").value("here").build();
+    let count = |metric: &str, value| {
+        let datum = MetricDatum::builder().metric_name(metric).dimensions(dimension.clone());
+        datum.value(value).unit(StandardUnit::Count).build()
+    };
+    let cloudwatch = aws_sdk_cloudwatch::Client::new(&stack.stack().sdk_config());
+    let put = cloudwatch.put_metric_data().namespace("Redial").metric_data(count("Sent", 41.0));
+    put.metric_data(count("DeadLetters", 2.0)).send().await.expect("CloudWatch takes it");
     let last = &document(stack)["last_minutes"];
     for (metric, value) in [("sent", 41), ("dead_letters", 2), ("attempts", 0), ("seconds", 300)] {
         assert_eq!(last[metric], value, "{last}");

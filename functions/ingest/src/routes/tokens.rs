@@ -9,7 +9,7 @@ use http::StatusCode;
 use redial_core::access::{Scope, SubscriptionToken};
 use redial_core::identity::SubscriptionId;
 use redial_core::shape::{self, Errors, Object};
-use redial_core::subscription::{Tag, Tags};
+use redial_core::tag::{Tag, Tags};
 use redial_engine::ports::{Clock, FrontDoor, Randomness};
 use serde_json::json;
 

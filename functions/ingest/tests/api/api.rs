@@ -15,7 +15,7 @@ use redial_core::access::{
 };
 use redial_core::endpoint::{HashKeys, Origin, PushHosts};
 use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionId, Tenant, VapidKeyId};
-use redial_core::subscription::{Tag, Tags};
+use redial_core::tag::{Tag, Tags};
 use redial_core::time::Timestamp;
 use redial_engine::intake::Settings;
 use redial_engine::ports::PublicKey;

@@ -2,10 +2,10 @@
 
 use redial_core::access::Scope;
 use redial_core::endpoint::HashKeys;
+use redial_core::identity::IdSource;
 use redial_core::identity::Turn;
 use redial_core::lane::Lane;
 use redial_core::ledger::{Ask, Judgement, State, judge};
-use redial_core::message::IdSource;
 use redial_core::queue::Queue;
 use redial_core::time::Timestamp;
 use redial_testkit::memory::PortErrorKind;

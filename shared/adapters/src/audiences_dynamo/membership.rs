@@ -1,24 +1,24 @@
-//! Which subscriptions a tenant's tags gather.
+//! Which subscriptions have a tag.
 //!
-//! A row is written and removed in the very transaction that gives a subscription its tags or takes them, so that at no
-//! moment is there a row without its subscription, or a tag without its row. A part follows from the subscription's id, so
-//! that an audience of a million is sixteen partitions to write to and to read.
+//! A row is written and removed in the same transaction as the subscription's tags, so there is never a row without its
+//! subscription or a tag without its row. The shard follows from the subscription's id, so that an audience of a million has
+//! sixteen partitions to write to and to read.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::types::{Delete, Put, TransactWriteItem};
 pub use redial_core::audience::shard_of;
 use redial_core::identity::{SubscriptionKey, Tenant};
-use redial_core::subscription::Tag;
+use redial_core::tag::Tag;
 
-use crate::attributes::{Item, s};
+use crate::table::attributes::{Item, key as item_key};
 
 /// The partition key of one shard of an audience.
 pub fn partition(tenant: &Tenant, tag: &Tag, shard: u8) -> String {
     format!("{tenant}#{tag}#{shard:02}")
 }
 
-/// What turns one set of tags into another, each tag by itself: rows to remove, and rows to add.
+/// The writes that turn one set of tags into another: rows to remove, and rows to add.
 pub(crate) fn changes(
     table: &str,
     key: &SubscriptionKey,
@@ -37,8 +37,7 @@ pub(crate) fn changes(
 }
 
 fn row(key: &SubscriptionKey, tag: &Tag) -> Item {
-    let partition = partition(&key.tenant, tag, shard_of(&key.id));
-    HashMap::from([("pk".to_owned(), s(partition)), ("sk".to_owned(), s(key.id.as_str()))])
+    item_key(partition(&key.tenant, tag, shard_of(&key.id)), key.id.as_str())
 }
 
 #[cfg(test)]
@@ -46,7 +45,7 @@ mod tests {
     use redial_core::identity::SubscriptionId;
 
     use super::*;
-    use crate::attributes::Read as _;
+    use crate::table::attributes::Read as _;
 
     fn tags(texts: &[&str]) -> BTreeSet<Tag> {
         texts.iter().map(|text| Tag::parse(text).expect("a tag")).collect()
@@ -60,19 +59,19 @@ mod tests {
     }
 
     #[test]
-    fn only_what_changes_is_written() {
+    fn only_changed_tags_are_written() {
         let written = changes("audiences", &key("s1"), &tags(&["news", "old"]), &tags(&["news", "new"]));
         let of = |item: &Item| format!("{} {}", item.text("pk").expect("pk"), item.text("sk").expect("sk"));
-        let told: Vec<String> = written
+        let changed: Vec<String> = written
             .iter()
-            .map(|it| match (it.put(), it.delete()) {
+            .map(|write| match (write.put(), write.delete()) {
                 (Some(put), None) => format!("+ {}", of(put.item())),
                 (None, Some(delete)) => format!("- {}", of(delete.key())),
                 _ => panic!("neither"),
             })
             .collect();
         let shard = shard_of(&key("s1").id);
-        assert_eq!(told, [format!("- acme#old#{shard:02} s1"), format!("+ acme#new#{shard:02} s1")]);
+        assert_eq!(changed, [format!("- acme#old#{shard:02} s1"), format!("+ acme#new#{shard:02} s1")]);
         assert!(changes("audiences", &key("s1"), &tags(&["a"]), &tags(&["a"])).is_empty());
     }
 }

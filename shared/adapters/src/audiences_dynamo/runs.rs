@@ -1,54 +1,34 @@
 //! Messages to audiences, under way.
 
-use aws_sdk_dynamodb::operation::put_item::PutItemError;
-use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
-use aws_sdk_dynamodb::primitives::Blob;
-use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure};
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure};
 use futures_util::future::join_all;
-use rand::RngExt as _;
 use redial_core::audience::{Progress, Run, RunKey};
 use redial_core::body::Body;
 use redial_core::identity::{DeliveryId, RunId, SubscriptionId, Tenant};
 use redial_core::lane::Lane;
-use redial_core::subscription::Tag;
+use redial_core::tag::Tag;
 use redial_core::time::Timestamp;
-use redial_engine::ports::{Audiences, PortError, Randomness as _};
+use redial_engine::ports::{Audiences, PortError};
 
 use super::{DynamoAudiences, part_key, partition, run_key};
-use crate::attributes::{Item, Read, expiry, ms, n, s};
-use crate::system::System;
-use crate::{aws_error, batch_get};
+use crate::aws_error;
+use crate::table::attributes::{Item, Read, b, expiry, item, ms, n, or_null, s};
+use crate::table::{Update, request_token};
 
 impl DynamoAudiences {
     async fn open_one(&self, run: Run) -> Result<(), PortError> {
-        self.put(&run).await?;
-        self.note_current(&run).await
-    }
-
-    async fn put(&self, run: &Run) -> Result<(), PortError> {
-        let mut item = run_key(&run.key);
-        let fields = [
+        let mut row = run_key(&run.key);
+        row.extend(item([
             ("tenant", s(run.key.tenant.as_str())),
             ("id", s(run.key.id.as_str())),
             ("message", s(run.message.as_str())),
             ("lane", s(run.lane.label())),
-            ("body", AttributeValue::B(Blob::new(run.body.expose()))),
+            ("body", b(run.body.expose())),
             ("opened_at", ms(run.opened_at)),
             ("expires_at", expiry(run.kept_until)),
-        ];
-        item.extend(fields.map(|(name, value)| (name.to_owned(), value)));
-        let put = self.client.put_item().table_name(&self.table).set_item(Some(item));
-        let put = put.condition_expression("attribute_not_exists(pk)");
-        match put.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await {
-            Ok(answer) => {
-                self.units.add(answer.consumed_capacity());
-                Ok(())
-            }
-            Err(error) => match error.as_service_error() {
-                Some(PutItemError::ConditionalCheckFailedException(_)) => Ok(()),
-                Some(_) | None => Err(aws_error::of_call("PutItem", &error)),
-            },
-        }
+        ]));
+        self.table.put_if_new(row).await?;
+        self.note_current(&run).await
     }
 }
 
@@ -58,8 +38,7 @@ impl Audiences for DynamoAudiences {
     }
 
     async fn load(&self, keys: Vec<RunKey>, now: Timestamp) -> Vec<Result<Option<Run>, PortError>> {
-        let wanted = keys.iter().map(run_key).collect();
-        match batch_get::get(&self.client, &self.table, wanted).await {
+        match self.table.get_all(keys.iter().map(run_key).collect()).await {
             Ok(items) => {
                 let is_of = |item: &Item, key: &RunKey| {
                     run_key(key).iter().all(|(name, value)| item.get(name) == Some(value))
@@ -79,22 +58,14 @@ impl Audiences for DynamoAudiences {
         after: Option<&SubscriptionId>,
         most: u16,
     ) -> Result<Vec<SubscriptionId>, PortError> {
-        let query = self
-            .client
-            .query()
-            .table_name(&self.table)
-            .expression_attribute_values(":pk", s(partition(tenant, tag, shard)))
-            .projection_expression("sk")
-            // Who joined before the message was sent gets it, and the last page is known by being short.
-            .consistent_read(true)
-            .limit(i32::from(most));
+        // Consistent: a subscription that got the tag before the message was sent gets the message, and the last page is known by
+        // being short.
+        let pk = (":pk", s(partition(tenant, tag, shard)));
         let query = match after {
-            None => query.key_condition_expression("pk = :pk"),
-            Some(after) => query
-                .key_condition_expression("pk = :pk AND sk > :after")
-                .expression_attribute_values(":after", s(after.as_str())),
+            None => self.table.query("pk = :pk", [pk]),
+            Some(after) => self.table.query("pk = :pk AND sk > :after", [pk, (":after", s(after.as_str()))]),
         };
-        let mut pages = query.into_paginator().send();
+        let mut pages = query.projection_expression("sk").limit(i32::from(most)).into_paginator().send();
         let mut members = Vec::with_capacity(usize::from(most));
         while members.len() < usize::from(most)
             && let Some(page) = pages.next().await
@@ -107,33 +78,25 @@ impl Audiences for DynamoAudiences {
     }
 
     async fn progress(&self, run: &RunKey, shard: u8) -> Result<Progress, PortError> {
-        let get = self.client.get_item().table_name(&self.table).set_key(Some(part_key(run, shard)));
-        let answer = get.consistent_read(true).send().await;
-        let answer = answer.map_err(|error| aws_error::of_call("GetItem", &error))?;
-        Ok(answer.item.as_ref().map(progress).unwrap_or_default())
+        Ok(self.table.get(part_key(run, shard)).await?.as_ref().map(progress).unwrap_or_default())
     }
 
     async fn advance(&self, run: &Run, shard: u8, from: &Progress, to: &Progress) -> Result<bool, PortError> {
-        // A call that was carried out and not answered is made again, and then the part is not where it was: by this it knows its own
-        // hand, and the part goes on.
-        let hand = format!("{:032x}", System.rng().random::<u128>());
-        let after = to.after.as_ref().map_or(AttributeValue::Null(true), |id| s(id.as_str()));
+        // A call that was carried out without an answer is made again, and then the part is no longer where it was: by this token the
+        // call recognises its own move.
+        let token = request_token();
+        let values = [
+            (":after", or_null(to.after.as_ref().map(|id| s(id.as_str())))),
+            (":recipients", n(to.recipients)),
+            (":done", AttributeValue::Bool(to.done)),
+            (":end", expiry(run.kept_until)),
+            (":token", s(token.as_str())),
+        ];
+        let expression = "SET #after = :after, recipients = :recipients, done = :done, expires_at = :end, moved_by = :token";
         let update = self
-            .client
-            .update_item()
-            .table_name(&self.table)
-            .set_key(Some(part_key(&run.key, shard)))
-            .update_expression(
-                "SET #after = :after, recipients = :recipients, done = :done, expires_at = :end, moved_by = :hand",
-            )
-            .expression_attribute_names("#after", "after")
-            .expression_attribute_values(":after", after)
-            .expression_attribute_values(":recipients", n(to.recipients))
-            .expression_attribute_values(":done", AttributeValue::Bool(to.done))
-            .expression_attribute_values(":end", expiry(run.kept_until))
-            .expression_attribute_values(":hand", s(hand.as_str()))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .return_consumed_capacity(ReturnConsumedCapacity::Total);
+            .table
+            .update(part_key(&run.key, shard), expression, values)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
         let update = match &from.after {
             None => update.condition_expression("attribute_not_exists(pk)"),
             Some(from) => update
@@ -141,22 +104,14 @@ impl Audiences for DynamoAudiences {
                 .expression_attribute_values(":from", s(from.as_str()))
                 .expression_attribute_values(":not_done", AttributeValue::Bool(false)),
         };
-        match update.send().await {
-            Ok(answer) => {
-                self.units.add(answer.consumed_capacity());
-                Ok(true)
-            }
-            Err(error) => match error.as_service_error() {
-                Some(UpdateItemError::ConditionalCheckFailedException(found)) => {
-                    Ok(found.item().and_then(|item| item.text("moved_by")) == Some(hand.as_str()))
-                }
-                Some(_) | None => Err(aws_error::of_call("UpdateItem", &error)),
-            },
-        }
+        Ok(match self.table.send(update).await? {
+            Update::Done(_) => true,
+            Update::Refused(item) => item.text("moved_by") == Some(&token),
+        })
     }
 }
 
-/// A run, unless it is past what it is kept for: then DynamoDB has not deleted it yet.
+/// A run, unless it has expired and DynamoDB has not deleted it yet.
 fn kept(item: &Item, now: Timestamp) -> Result<Option<Run>, PortError> {
     if item.number("expires_at").is_some_and(|at| Timestamp::from_secs(at) <= now) {
         return Ok(None);
@@ -166,13 +121,12 @@ fn kept(item: &Item, now: Timestamp) -> Result<Option<Run>, PortError> {
 
 /// Reads an item; `None` if it is not one that this version wrote.
 pub(super) fn read(item: &Item) -> Option<Run> {
-    let body = item.get("body")?.as_b().ok()?.clone().into_inner();
     Some(Run {
         key: RunKey { tenant: Tenant::parse(item.text("tenant")?)?, id: RunId::parse(item.text("id")?)? },
         // The previous release gave a run its message's id.
         message: DeliveryId::parse(item.text("message").or_else(|| item.text("id"))?)?,
         lane: Lane::from_label(item.text("lane")?)?,
-        body: Body::new(String::from_utf8(body).ok()?),
+        body: Body::new(String::from_utf8(item.bytes("body")?.to_vec()).ok()?),
         opened_at: item.time("opened_at")?,
         kept_until: Timestamp::from_secs(item.number("expires_at")?),
         cancelled_at: item.time("cancelled_at"),
@@ -207,12 +161,12 @@ mod tests {
     }
 
     #[test]
-    fn an_item_of_another_form_is_none() {
+    fn an_item_of_another_form_is_unreadable_until_it_expires() {
         let mut item = run_key(&run().key);
         assert_eq!(read(&item), None);
-        item.insert("body".to_owned(), AttributeValue::B(Blob::new([0xff])));
+        item.insert("body".to_owned(), b([0xff]));
         assert_eq!(read(&item), None);
-        // It is not forgotten: what refers to it waits for a worker that can read it.
+        // It is not absent: messages that refer to it wait for a worker that can read it.
         assert_eq!(kept(&item, run().opened_at), Err(PortError::unreadable_run()));
         item.insert("expires_at".to_owned(), expiry(run().kept_until));
         assert_eq!(kept(&item, run().opened_at), Err(PortError::unreadable_run()));
@@ -220,17 +174,16 @@ mod tests {
     }
 
     #[test]
-    fn an_item_of_the_previous_release_has_the_id_of_its_message() {
+    fn a_run_of_the_previous_release_has_the_id_of_its_message() {
         let mut item = run_key(&run().key);
-        let fields = [
+        item.extend(super::item([
             ("tenant", s("acme")),
             ("id", s("news")),
             ("lane", s("bulk")),
-            ("body", AttributeValue::B(Blob::new("{}"))),
+            ("body", b("{}")),
             ("opened_at", ms(run().opened_at)),
             ("expires_at", expiry(run().kept_until)),
-        ];
-        item.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+        ]));
         let of = |item: &Item| read(item).map(|run| (run.key.id.to_string(), run.message.to_string()));
         assert_eq!(of(&item), Some(("news".to_owned(), "news".to_owned())));
         item.insert("id".to_owned(), s("r1"));
@@ -239,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_nobody_walked_is_at_its_beginning() {
+    fn a_part_without_a_row_is_at_its_beginning() {
         assert_eq!(progress(&Item::new()), Progress::default());
     }
 }

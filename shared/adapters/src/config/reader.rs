@@ -1,4 +1,4 @@
-//! Reads variables, and collects what is wrong with them.
+//! Reads variables, and collects what is missing or invalid.
 
 use std::fmt;
 use std::path::Path;
@@ -10,15 +10,67 @@ use redial_core::protection::Cooldowns;
 use redial_core::rate::Rate;
 use redial_core::webhook;
 use redial_engine::protection;
+use serde::{Deserialize, Serialize};
 
-use super::{ConfigError, SecretLocation, StackConfig, Tables};
 use crate::egress::{EgressAllow, ExtraRoots};
 use crate::outbox_sqs::{QueueArn, QueueUrls};
 use crate::secrets::Secret;
 use crate::vapid::{VapidKeys, VapidSubject};
 use crate::webhook_keys::{WebhookKeys, token_keys};
 
-/// The environment, and what was found wrong with it so far.
+/// The names of a stack's tables.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Tables {
+    pub deliveries: String,
+    pub subscriptions: String,
+    pub audiences: String,
+    pub parked: String,
+    pub dead_letters: String,
+    pub control: String,
+}
+
+#[derive(Clone, Debug)]
+pub enum SecretLocation {
+    Value(Secret),
+    /// A name or ARN.
+    SecretsManager(String),
+}
+
+/// What all functions read.
+#[derive(Clone, Debug)]
+pub struct StackConfig {
+    /// The stack's name: the dimension of its metrics.
+    pub stack: String,
+    pub queues: QueueUrls,
+    /// The producers' queue of events.
+    pub events: Option<QueueArn>,
+    pub tables: Tables,
+    /// The key that endpoints are hashed with.
+    pub hash_key: SecretLocation,
+    /// How long tenants' policies are cached.
+    pub policy_max_age: Duration,
+}
+
+/// Everything that is missing or invalid in the environment.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ConfigError(Vec<String>);
+
+/// As text: `main` prints this form when it fails.
+impl fmt::Debug for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "invalid configuration: {}", self.0.join("; "))
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// The environment, and the problems found so far.
 pub(super) struct Reader<F> {
     lookup: F,
     problems: Vec<String>,
@@ -66,14 +118,13 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         }
     }
 
-    /// `on` or `off`.
     fn switch(&mut self, name: &str, default: bool) -> bool {
         match self.optional(name).as_deref() {
             None => default,
             Some("on") => true,
             Some("off") => false,
             Some(_) => {
-                self.problems.push(format!("{name} is neither `on` nor `off`"));
+                self.problems.push(format!("{name} must be `on` or `off`"));
                 default
             }
         }
@@ -96,7 +147,7 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         self.seconds("WEBHOOK_SWITCHED_OFF_AFTER_SECONDS", webhook::SWITCHED_OFF_AFTER, 1, YEAR)
     }
 
-    /// A secret that stands in one of two variables.
+    /// A secret in one of two variables.
     fn secret(
         &mut self,
         value: &str,
@@ -106,7 +157,7 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         match (self.optional(value), self.optional(id)) {
             (Some(text), _) => {
                 if let Err(problem) = check(&text) {
-                    self.problems.push(format!("{value} cannot be used: {problem}"));
+                    self.problems.push(format!("{value} is invalid: {problem}"));
                 }
                 SecretLocation::Value(Secret::new(text))
             }
@@ -154,7 +205,6 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         }
     }
 
-    /// The ARN of a state machine.
     pub(super) fn state_machine(&mut self, name: &str) -> String {
         let arn = self.required(name, "the ARN of a state machine");
         if !arn.is_empty() && !arn.contains(":stateMachine:") {
@@ -168,7 +218,7 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         VapidSubject::parse(&subject)
             .map_err(|error| {
                 if !subject.is_empty() {
-                    self.problems.push(format!("VAPID_SUBJECT cannot be used: {error}"));
+                    self.problems.push(format!("VAPID_SUBJECT is invalid: {error}"));
                 }
             })
             .ok()
@@ -177,11 +227,10 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
     pub(super) fn egress_roots(&mut self) -> Option<ExtraRoots> {
         let Some(file) = self.optional("EGRESS_CA_FILE") else { return Some(ExtraRoots::default()) };
         ExtraRoots::from_file(Path::new(&file))
-            .map_err(|error| self.problems.push(format!("EGRESS_CA_FILE cannot be used: {error}")))
+            .map_err(|error| self.problems.push(format!("EGRESS_CA_FILE is invalid: {error}")))
             .ok()
     }
 
-    /// A span of whole seconds.
     pub(super) fn seconds(&mut self, name: &str, default: Duration, from: u64, to: u64) -> Duration {
         Duration::from_secs(self.number(name, default.as_secs(), from, to))
     }
@@ -208,8 +257,9 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         let hosts = self.optional("PUSH_HOSTS").unwrap_or_else(|| PushHosts::DEFAULT.to_owned());
         PushHosts::parse(&hosts)
             .map_err(|pattern| {
-                self.problems
-                    .push(format!("PUSH_HOSTS has `{pattern}`, which is no host and no `*.` pattern"));
+                self.problems.push(format!(
+                    "PUSH_HOSTS contains `{pattern}`, which is neither a host nor a `*.` pattern"
+                ));
             })
             .ok()
     }
@@ -218,7 +268,7 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         EgressAllow::parse(&self.optional("EGRESS_ALLOW").unwrap_or_default())
             .map_err(|_| {
                 self.problems
-                    .push("EGRESS_ALLOW has what is no origin (expected https://HOST[:PORT],…)".into());
+                    .push("EGRESS_ALLOW contains an invalid origin (expected https://HOST[:PORT],…)".into());
             })
             .ok()
     }
@@ -229,8 +279,9 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         let texts = listed.split(',').map(str::trim).filter(|text| !text.is_empty());
         let origins: Vec<Option<Origin>> = texts.map(Origin::parse).collect();
         if origins.contains(&None) {
-            self.problems
-                .push("API_CORS_ORIGINS has what is no origin (expected https://HOST[:PORT],…)".to_owned());
+            self.problems.push(
+                "API_CORS_ORIGINS contains an invalid origin (expected https://HOST[:PORT],…)".to_owned(),
+            );
         }
         origins.into_iter().flatten().collect()
     }
@@ -243,7 +294,7 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         }
         let rate = Rate::parse(&text);
         if let Err(expected) = &rate {
-            self.problems.push(format!("{name} is neither a rate nor `off` ({expected})"));
+            self.problems.push(format!("{name} must be a rate or `off` ({expected})"));
         }
         rate.ok()
     }

@@ -24,12 +24,16 @@ fn complete() -> HashMap<&'static str, &'static str> {
     ])
 }
 
+fn from(vars: &HashMap<&str, &str>) -> impl Fn(&str) -> Option<String> {
+    move |name| vars.get(name).map(|value| (*value).to_owned())
+}
+
 fn read(vars: &HashMap<&str, &str>) -> Result<DispatchConfig, ConfigError> {
-    dispatch(|name| vars.get(name).map(|value| (*value).to_owned()))
+    dispatch(from(vars))
 }
 
 #[test]
-fn the_defaults_are_the_contract_s() {
+fn defaults_are_as_documented() {
     let config = read(&complete()).expect("complete");
     assert_eq!(config.waits, WaitSettings::default());
     assert_eq!(config.lease_margin, Duration::from_secs(10));
@@ -39,12 +43,12 @@ fn the_defaults_are_the_contract_s() {
     assert_eq!(config.switched_off_after, Duration::from_secs(5 * 86_400));
     assert!(config.egress_allow.is_empty());
     let vars = complete();
-    let config = cleanup(|name| vars.get(name).map(|value| (*value).to_owned())).expect("complete");
+    let config = cleanup(from(&vars)).expect("complete");
     assert_eq!(config.switched_off_after, Duration::from_secs(5 * 86_400));
 }
 
 #[test]
-fn everything_that_is_missing_or_bad_is_told_at_once_and_no_value() {
+fn one_error_names_everything_missing_or_invalid_and_no_value() {
     let mut vars = complete();
     for name in ["DLQ_URL", "CONTROL_TABLE", "VAPID_SUBJECT", "VAPID_SECRET_ID", "ENDPOINT_HASH_KEY"] {
         vars.remove(name);
@@ -57,7 +61,7 @@ fn everything_that_is_missing_or_bad_is_told_at_once_and_no_value() {
     vars.insert("EGRESS_CA_FILE", "/nowhere/ca.pem");
     vars.insert("PUSH_HOSTS", "a_b");
     vars.insert("EVENTS_QUEUE_ARN", "s3cret");
-    let told = read(&vars).expect_err("incomplete").to_string();
+    let error = read(&vars).expect_err("incomplete").to_string();
     for name in [
         "DLQ_URL",
         "CONTROL_TABLE",
@@ -73,17 +77,17 @@ fn everything_that_is_missing_or_bad_is_told_at_once_and_no_value() {
         "PUSH_HOSTS",
         "EVENTS_QUEUE_ARN",
     ] {
-        assert!(told.contains(name), "{name}: {told}");
+        assert!(error.contains(name), "{name}: {error}");
     }
-    assert!(!told.contains("s3cret"), "{told}");
+    assert!(!error.contains("s3cret"), "{error}");
 }
 
 #[test]
-fn a_changed_policy_is_never_overlooked_for_longer_than_a_minute() {
+fn policies_are_cached_for_at_most_a_minute() {
     let with = |secs| {
         let mut vars = complete();
         vars.insert("POLICY_CACHE_SECONDS", secs);
-        let cleanup = cleanup(|name| vars.get(name).map(|value| (*value).to_owned()));
+        let cleanup = cleanup(from(&vars));
         let dispatch = read(&vars).map(|config| config.stack.policy_max_age);
         assert_eq!(cleanup.map(|config| config.stack.policy_max_age), dispatch);
         dispatch
@@ -91,13 +95,13 @@ fn a_changed_policy_is_never_overlooked_for_longer_than_a_minute() {
     assert_eq!(with("0"), Ok(Duration::ZERO));
     assert_eq!(with("60"), Ok(Duration::from_secs(60)));
     for bad in ["61", "-1", "1.5", "soon"] {
-        let told = with(bad).expect_err("out of its range").to_string();
-        assert!(told.contains("POLICY_CACHE_SECONDS is not a number from 0 to 60"), "{told}");
+        let error = with(bad).expect_err("out of its range").to_string();
+        assert!(error.contains("POLICY_CACHE_SECONDS is not a number from 0 to 60"), "{error}");
     }
 }
 
 #[test]
-fn the_breaker_can_be_switched_off_and_its_first_cooldown_is_never_longer_than_its_longest() {
+fn the_breaker_can_be_off_and_its_first_cooldown_is_bounded() {
     let with = |name, value| {
         let mut vars = complete();
         vars.insert(name, value);
@@ -113,19 +117,19 @@ fn the_breaker_can_be_switched_off_and_its_first_cooldown_is_never_longer_than_i
         assert_eq!(cooldowns, Ok(secs(first, 900)));
     }
     for bad in ["0", "901", "soon"] {
-        let told = with("BREAKER_COOLDOWN_SECONDS", bad).expect_err("out of its range").to_string();
-        assert!(told.contains("BREAKER_COOLDOWN_SECONDS is not a number from 1 to 900"), "{told}");
+        let error = with("BREAKER_COOLDOWN_SECONDS", bad).expect_err("out of its range").to_string();
+        assert!(error.contains("BREAKER_COOLDOWN_SECONDS is not a number from 1 to 900"), "{error}");
     }
-    let told = with("BREAKER", "s3cret").expect_err("no switch").to_string();
-    assert!(told.contains("BREAKER is neither `on` nor `off`") && !told.contains("s3cret"), "{told}");
+    let error = with("BREAKER", "s3cret").expect_err("no switch").to_string();
+    assert!(error.contains("BREAKER must be `on` or `off`") && !error.contains("s3cret"), "{error}");
 }
 
 #[test]
-fn the_front_door_is_told_whose_pages_may_call_and_how_much_it_lets_in() {
+fn the_http_api_reads_its_cors_origins_and_its_rate_limit() {
     let with = |vars: &[(&'static str, &'static str)]| {
         let mut all = complete();
         all.extend(vars.iter().copied());
-        ingest(|name| all.get(name).map(|value| (*value).to_owned()))
+        ingest(from(&all))
     };
     let config = with(&[]).expect("complete");
     assert_eq!(config.rate.map(|rate| rate.to_string()).as_deref(), Some(DEFAULT_API_RATE));
@@ -135,12 +139,12 @@ fn the_front_door_is_told_whose_pages_may_call_and_how_much_it_lets_in() {
     let config = config.expect("complete");
     let origins: Vec<_> = config.cors_origins.iter().map(Origin::as_str).collect();
     assert_eq!((config.rate, origins), (None, vec!["https://a.example", "http://localhost:3000"]));
-    let told = with(&[("API_RATE_LIMIT", "s3cret"), ("API_CORS_ORIGINS", "*"), ("DLQ_URL", "")]);
-    let told = told.expect_err("no rate, and no origin").to_string();
+    let error = with(&[("API_RATE_LIMIT", "s3cret"), ("API_CORS_ORIGINS", "*"), ("DLQ_URL", "")]);
+    let error = error.expect_err("no rate, and no origin").to_string();
     for name in ["API_RATE_LIMIT", "API_CORS_ORIGINS", "DLQ_URL"] {
-        assert!(told.contains(name), "{name}: {told}");
+        assert!(error.contains(name), "{name}: {error}");
     }
-    assert!(!told.contains("s3cret"), "{told}");
+    assert!(!error.contains("s3cret"), "{error}");
 }
 
 #[test]
@@ -149,12 +153,12 @@ fn the_http_api_needs_no_private_vapid_key_and_no_webhook_key() {
     for name in ["VAPID_SECRET_ID", "VAPID_SUBJECT", "WEBHOOK_KEY"] {
         vars.remove(name);
     }
-    assert!(ingest(|name| vars.get(name).map(|value| (*value).to_owned())).is_ok());
+    assert!(ingest(from(&vars)).is_ok());
     let others = read(&vars).expect_err("dispatch signs").to_string();
     assert!(others.contains("VAPID_SECRET_ID") && others.contains("WEBHOOK_KEY_SECRET_ID"), "{others}");
     vars.remove("TOKEN_KEY");
-    let told = ingest(|name| vars.get(name).map(|value| (*value).to_owned())).expect_err("it makes tokens");
-    assert!(told.to_string().contains("TOKEN_KEY or TOKEN_KEY_SECRET_ID is missing"), "{told}");
+    let error = ingest(from(&vars)).expect_err("it makes tokens");
+    assert!(error.to_string().contains("TOKEN_KEY or TOKEN_KEY_SECRET_ID is missing"), "{error}");
 }
 
 #[test]
@@ -162,6 +166,6 @@ fn an_empty_variable_is_a_missing_one() {
     let mut vars = complete();
     vars.insert("DLQ_URL", " ");
     vars.insert("EGRESS_ALLOW", "");
-    let told = read(&vars).expect_err("incomplete").to_string();
-    assert!(told.contains("DLQ_URL is missing") && !told.contains("EGRESS_ALLOW"), "{told}");
+    let error = read(&vars).expect_err("incomplete").to_string();
+    assert!(error.contains("DLQ_URL is missing") && !error.contains("EGRESS_ALLOW"), "{error}");
 }

@@ -1,6 +1,5 @@
-//! A description as it lies in the table: the reference's fields, each an attribute, beside the keys.
+//! A description as it is stored: the reference's fields, each an attribute, beside the keys.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -8,35 +7,29 @@ use redial_core::dead_letter::{LetterKey, Reference};
 use redial_core::time::Timestamp;
 use serde_json::Value;
 
-use super::{moment, shard};
-use crate::attributes::{Item, Read, expiry, n, s};
+use crate::table::attributes::{Item, Read, expiry, key, n, s};
 
-/// Over how many partitions a tenant's day is spread.
+/// The partitions of a tenant's day.
 pub(super) const DAY_SHARDS: u32 = 4;
 
-/// A dead letter's description, and what has been done with the letter since.
+/// A dead letter's description, and whether it was replayed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Described {
-    /// What is known of it.
     pub reference: Reference,
-    /// When it was last sent again by an operator, if that is known: the mark may be lost.
+    /// When an operator last sent it again; the mark may be lost.
     pub replayed_at: Option<Timestamp>,
-    /// Until when the description is kept.
     pub kept_until: Option<Timestamp>,
 }
 
-/// The item that describes a letter.
 pub(super) fn item(reference: &Reference, now: Timestamp) -> Item {
-    let key = reference.letter_key();
+    let letter = reference.letter_key();
     let at = Timestamp::from_ms(reference.at);
     let kept = Duration::from_secs(u64::from(reference.retention_days) * 86_400);
-    let mut item: Item = HashMap::from([
-        ("pk".to_owned(), s(key.partition())),
-        ("sk".to_owned(), s(&key.letter)),
-        ("gsi_pk".to_owned(), s(partition(&key.tenant, &at.day(), shard(&key, DAY_SHARDS)))),
-        ("gsi_sk".to_owned(), s(sort(at, &key))),
-        ("expires_at".to_owned(), expiry(now.plus(kept))),
-    ]);
+    let day = partition(&letter.tenant, &at.day(), shard(&letter, DAY_SHARDS));
+    let mut item = key(letter.partition(), &letter.letter);
+    item.insert("gsi_pk".to_owned(), s(day));
+    item.insert("gsi_sk".to_owned(), s(sort(at, &letter)));
+    item.insert("expires_at".to_owned(), expiry(now.plus(kept)));
     let described = serde_json::to_value(reference).expect("a reference is plain strings and numbers");
     for (name, value) in described.as_object().into_iter().flatten() {
         let value = match value {
@@ -55,19 +48,20 @@ pub(super) fn partition(tenant: &str, day: &str, shard: u32) -> String {
     format!("{tenant}#{day}#{shard}")
 }
 
-/// Where in its partition of the index a letter stands.
+/// A dead letter's sort key in the index.
 pub(super) fn sort(at: Timestamp, key: &LetterKey) -> String {
     format!("{}#{}#{}", moment(at), key.id, key.letter)
 }
 
-/// Reads an item back; `None` if it is no description that this version knows.
+/// Reads an item; `None` if it is no description of this version.
 pub(super) fn read(item: &Item) -> Option<Described> {
     let value = |value: &AttributeValue| {
         let number = value.as_n().ok().and_then(|number| number.parse::<i64>().ok());
         let text = value.as_s().ok().map(|text| Value::from(text.as_str()));
-        text.or_else(|| number.map(Value::from)).or_else(|| value.as_bool().ok().map(|it| Value::from(*it)))
+        text.or_else(|| number.map(Value::from))
+            .or_else(|| value.as_bool().ok().map(|truth| Value::from(*truth)))
     };
-    let fields = item.iter().filter_map(|(name, it)| Some((name.clone(), value(it)?))).collect();
+    let fields = item.iter().filter_map(|(name, field)| Some((name.clone(), value(field)?))).collect();
     let reference: Reference = serde_json::from_value(Value::Object(fields)).ok()?;
     (reference.v == Reference::VERSION).then(|| Described {
         reference,
@@ -76,35 +70,24 @@ pub(super) fn read(item: &Item) -> Option<Described> {
     })
 }
 
-#[cfg(test)]
-pub(super) mod tests {
-    use redial_core::dead_letter::Kind;
+/// Thirteen digits of milliseconds, so that text order is the order of time.
+pub(super) fn moment(at: Timestamp) -> String {
+    format!("{:013}", at.as_ms())
+}
 
+pub(super) fn shard(key: &LetterKey, shards: u32) -> u32 {
+    let text = format!("{}#{}", key.partition(), key.letter);
+    let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+    u32::from(digest.as_ref()[0]) % shards
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::reference;
     use super::*;
 
-    pub(in crate::dead_letters_dynamo) fn reference(tenant: &str, id: &str, at: i64) -> Reference {
-        Reference {
-            v: Reference::VERSION,
-            kind: Kind::Failed,
-            tenant: tenant.to_owned(),
-            id: id.to_owned(),
-            letter: "lineage-0".to_owned(),
-            lineage: 0,
-            channel: "web_push".to_owned(),
-            subscription: Some("s1".to_owned()),
-            endpoint_hash: None,
-            reason: "retries_exhausted".to_owned(),
-            detail: None,
-            status: Some(503),
-            attempts: 6,
-            first_sent: 1,
-            at,
-            retention_days: 14,
-        }
-    }
-
     #[test]
-    fn what_is_described_reads_back() {
+    fn a_description_reads_back() {
         let reference = reference("acme", "d1", 1_795_000_000_000);
         let mut item = item(&reference, Timestamp::from_secs(1_795_000_100));
         let day = 14 * 86_400;

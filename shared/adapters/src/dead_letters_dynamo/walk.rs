@@ -1,31 +1,30 @@
 //! Descriptions in the order of time, the newest first, through the index: day by day, and within a day merged from the
 //! partitions of every tenant and shard. A page of each partition is held, never a day.
 //!
-//! Where a walk stands is told by the last letter that it gave, so another one can go on there: nothing is given twice, and
-//! nothing that was listed then is left out. A description that is listed later, as an index may be a moment behind, is
-//! given only if its place has not been passed.
+//! The position of a walk is the last dead letter that it returned, so another walk can continue there: none is returned twice, and
+//! none that was listed then is left out. A description that the index lists later, as it may be a moment behind, is returned only if
+//! its position has not been passed.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
-use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use redial_core::dead_letter::LetterKey;
 use redial_core::time::Timestamp;
 use redial_engine::ports::PortError;
 
-use super::described::{DAY_SHARDS, Described, partition, read, sort};
-use super::{DynamoDeadLetters, moment};
-use crate::attributes::{Item, s};
-use crate::aws_error;
+use super::DynamoDeadLetters;
+use super::described::{DAY_SHARDS, Described, moment, partition, read, sort};
+use crate::table::attributes::{Item, s};
+use crate::table::page;
 
-/// How many partitions are asked at a time.
+/// How many partitions are read at a time.
 const AT_A_TIME: usize = 16;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// A letter's place in the order of time.
+/// A dead letter's position in the order of time.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Position {
     sort: String,
@@ -34,7 +33,6 @@ pub struct Position {
 }
 
 impl Position {
-    /// Of this letter.
     pub fn of(described: &Described) -> Self {
         let at = Timestamp::from_ms(described.reference.at);
         let key = described.reference.letter_key();
@@ -59,41 +57,41 @@ impl fmt::Display for Position {
     }
 }
 
-/// Which letters a walk is about.
+/// The dead letters that a walk returns.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Scope {
-    /// Whose; of all tenants that have letters, without one.
+    /// `None`: all tenants.
     pub tenant: Option<String>,
-    /// From then on.
+    /// Inclusive.
     pub since: Timestamp,
-    /// Before then.
+    /// Exclusive.
     pub until: Timestamp,
-    /// Only those that come after this one in the walk: older ones.
+    /// Only dead letters that come after this position: older ones.
     pub after: Option<Position>,
 }
 
-/// A partition of the index, as far as it was read.
+/// A partition of the index, as far as it has been read.
 #[derive(Debug)]
 struct Partition {
     name: String,
     page: VecDeque<(Position, Described)>,
-    next: Option<HashMap<String, AttributeValue>>,
+    next: Option<Item>,
     ended: bool,
 }
 
-/// Gives the letters of a [`Scope`], one by one.
+/// Returns the dead letters of a [`Scope`], one by one.
 #[derive(Debug)]
 pub struct Walk<'a> {
     store: &'a DynamoDeadLetters,
     scope: Scope,
     page: i32,
-    /// The day that comes after those that were opened.
+    /// The next day to open.
     day: Option<Timestamp>,
     partitions: Vec<Partition>,
 }
 
 impl DynamoDeadLetters {
-    /// Walks through these letters. `page` is how many of a partition are read at once: few where few are wanted.
+    /// `page` is how many of a partition are read at once: few where few are wanted.
     pub fn walk(&self, scope: Scope, page: u16) -> Walk<'_> {
         let newest = scope.after.as_ref().map_or(scope.until, |after| after.at.min(scope.until));
         let day = (newest >= scope.since).then_some(newest);
@@ -102,7 +100,6 @@ impl DynamoDeadLetters {
 }
 
 impl Walk<'_> {
-    /// The next letter.
     pub async fn next(&mut self) -> Result<Option<Described>, PortError> {
         loop {
             self.read_on().await?;
@@ -130,13 +127,14 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Reads on in every partition of which no letter is left.
+    /// Reads the next page of every partition whose page is empty.
     async fn read_on(&mut self) -> Result<(), PortError> {
         let (store, scope, page) = (self.store, &self.scope, self.page);
-        let empty = self.partitions.iter_mut().filter(|it| it.page.is_empty() && !it.ended);
-        let reads: Vec<_> = empty.map(|it| it.read_on(store, scope, page)).collect();
+        let empty =
+            self.partitions.iter_mut().filter(|partition| partition.page.is_empty() && !partition.ended);
+        let reads: Vec<_> = empty.map(|partition| partition.read_on(store, scope, page)).collect();
         stream::iter(reads).buffer_unordered(AT_A_TIME).try_collect::<()>().await?;
-        self.partitions.retain(|it| !it.page.is_empty());
+        self.partitions.retain(|partition| !partition.page.is_empty());
         Ok(())
     }
 }
@@ -150,29 +148,20 @@ impl Partition {
         &mut self,
         store: &DynamoDeadLetters,
         scope: &Scope,
-        page: i32,
+        limit: i32,
     ) -> Result<(), PortError> {
-        // A letter's sort key begins with its moment and goes on, so it is greater than the bare moment.
+        // A sort key begins with the moment and goes on, so it is greater than the bare moment.
         let until = match &scope.after {
             Some(after) if after.at < scope.until => after.sort.clone(),
             Some(_) | None => moment(scope.until),
         };
         while self.page.is_empty() && !self.ended {
-            let answer = store
-                .client
-                .query()
-                .table_name(&store.table)
-                .index_name("by_day")
-                .key_condition_expression("gsi_pk = :partition AND gsi_sk BETWEEN :since AND :until")
-                .expression_attribute_values(":partition", s(&self.name))
-                .expression_attribute_values(":since", s(moment(scope.since)))
-                .expression_attribute_values(":until", s(&until))
-                .scan_index_forward(false)
-                .limit(page)
-                .set_exclusive_start_key(self.next.take())
-                .send()
-                .await
-                .map_err(|error| aws_error::of_call("Query", &error))?;
+            let values =
+                [(":partition", s(&self.name)), (":since", s(moment(scope.since))), (":until", s(&until))];
+            let condition = "gsi_pk = :partition AND gsi_sk BETWEEN :since AND :until";
+            let query = store.table.query_index("by_day", condition, values);
+            let query = query.scan_index_forward(false).limit(limit);
+            let answer = page(query.set_exclusive_start_key(self.next.take())).await?;
             let place = |item: &Item| {
                 let described = read(item)?;
                 let position = Position::of(&described);
@@ -189,8 +178,8 @@ impl Partition {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::reference;
     use super::*;
-    use crate::dead_letters_dynamo::described::tests::reference;
 
     fn position(tenant: &str, id: &str, at: i64) -> Position {
         let reference = reference(tenant, id, at);
@@ -209,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_are_ordered_by_time_and_then_by_what_tells_letters_apart() {
+    fn positions_are_ordered_by_time_and_then_by_key() {
         let day = 1_795_000_000_000;
         let ordered = [
             position("zeta", "z", day),

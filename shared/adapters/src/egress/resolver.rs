@@ -13,7 +13,6 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::address::is_public;
 
-/// What a look-up gives, in time.
 pub(super) type LookedUp = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
 
 /// Looks up a name's addresses. A port of 0 stands for the endpoint's.
@@ -32,24 +31,23 @@ impl Lookup for SystemLookup {
     }
 }
 
-/// At least one of a name's addresses is not public. Does not say which: an endpoint's owner is not to map our network.
+/// At least one of a name's addresses is not public. Does not say which, so that an endpoint's owner cannot map our network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the name resolves to an address that is not public")]
 pub(super) struct AddressRefused;
 
-/// A resolver for one of the two ways out.
 pub(super) struct EgressResolver {
     lookup: Arc<dyn Lookup>,
     public_only: bool,
 }
 
 impl EgressResolver {
-    /// Gives public addresses only.
+    /// Returns public addresses only.
     pub(super) fn checked(lookup: Arc<dyn Lookup>) -> Self {
         Self { lookup, public_only: true }
     }
 
-    /// Gives any address: for origins that are exempt.
+    /// Returns any address: for exempt origins.
     pub(super) fn exempt(lookup: Arc<dyn Lookup>) -> Self {
         Self { lookup, public_only: false }
     }
@@ -73,35 +71,9 @@ impl Resolve for EgressResolver {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use std::sync::Mutex;
-
+mod tests {
+    use super::super::tests::Scripted;
     use super::*;
-
-    /// Gives these answers, one a look-up, and the last one from then on; counts look-ups.
-    pub(crate) struct Scripted {
-        answers: Mutex<Vec<Vec<SocketAddr>>>,
-        pub(crate) lookups: Mutex<usize>,
-    }
-
-    impl Scripted {
-        pub(crate) fn new(answers: &[&[&str]]) -> Arc<Self> {
-            let parse = |answer: &&[&str]| answer.iter().map(|a| a.parse().expect("an address")).collect();
-            Arc::new(Self {
-                answers: Mutex::new(answers.iter().map(parse).collect()),
-                lookups: Mutex::new(0),
-            })
-        }
-    }
-
-    impl Lookup for Scripted {
-        fn lookup(&self, _host: &str) -> LookedUp {
-            *self.lookups.lock().expect("no panic") += 1;
-            let mut answers = self.answers.lock().expect("no panic");
-            let answer = if answers.len() > 1 { answers.remove(0) } else { answers[0].clone() };
-            Box::pin(async move { Ok(answer) })
-        }
-    }
 
     async fn resolve(resolver: &EgressResolver) -> Result<Vec<SocketAddr>, bool> {
         let name = "push.example".parse().expect("a name");
@@ -115,13 +87,17 @@ pub(super) mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_checked_is_what_is_connected_to_however_answers_change() {
+    async fn the_checked_addresses_are_the_connected_ones() {
         let lookup = Scripted::new(&[&["8.8.8.8:0"], &["127.0.0.1:0"], &["8.8.4.4:0"]]);
         let resolver = EgressResolver::checked(lookup.clone());
         assert_eq!(resolve(&resolver).await, Ok(vec!["8.8.8.8:0".parse().expect("an address")]));
         assert_eq!(resolve(&resolver).await, Err(true));
         assert_eq!(resolve(&resolver).await, Ok(vec!["8.8.4.4:0".parse().expect("an address")]));
-        assert_eq!(*lookup.lookups.lock().expect("no panic"), 3, "one look-up a resolution, none kept");
+        assert_eq!(
+            *lookup.lookups.lock().expect("no panic"),
+            3,
+            "one look-up for each resolution, none cached"
+        );
     }
 
     #[tokio::test]

@@ -1,14 +1,13 @@
 //! One connection first, then all requests over it.
 //!
 //! A cold client with 64 requests in flight opens 64 connections: while none is open, each request sees no connection and
-//! makes its own, and only then does HTTP/2 turn out to need just one. That is 64 TLS handshakes for the push service and
-//! for a small Lambda's CPU. So the first request to an origin goes alone; the others wait until its answer begins, and
-//! then share its connection. What it keeps true:
+//! makes its own, although HTTP/2 needs just one. That is 64 TLS handshakes for the push service and for a small Lambda's CPU. So the
+//! first request to an origin goes alone; the others wait until its answer begins, and then share its connection. What it keeps true:
 //!
-//! - Nobody waits longer than the bound that it was made with, however long the first one hangs.
-//! - If the first one fails, the next goes first: an origin that is down is not met by all at once.
-//! - Once an answer came, nobody waits, also where the origin speaks only HTTP/1.1 and connections multiply anyway.
-//! - It is an optimisation and decides nothing: whoever has waited is let through in any case.
+//! - No request waits longer than the bound, however long the first one hangs.
+//! - If the first one fails, the next goes first: an origin that is down does not get all requests at once.
+//! - After an answer, no request waits, even if the origin speaks only HTTP/1.1 and connections multiply anyway.
+//! - It is an optimisation and decides nothing: every request that has waited is sent.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,13 +17,12 @@ use redial_core::endpoint::Origin;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-/// After so long without a request, the connection counts as closed; a little less than the pool keeps it.
+/// After this time without a request, the connection counts as closed; a little less than the pool keeps it.
 const FRESH: Duration = Duration::from_secs(25);
 
 /// How many origins are remembered. Beyond it, requests to further ones go without waiting.
 const MAX_ORIGINS: usize = 1024;
 
-/// Who may go, by origin.
 #[derive(Debug)]
 pub(super) struct WarmUp {
     longest_wait: Duration,
@@ -49,7 +47,6 @@ enum State {
 }
 
 impl WarmUp {
-    /// Lets followers wait for the first request for at most `longest_wait`.
     pub(super) fn new(longest_wait: Duration) -> Self {
         Self { longest_wait, origins: Mutex::default() }
     }
@@ -63,14 +60,14 @@ impl WarmUp {
             let Some(changed) = changed.as_mut() else {
                 return Turn { warm_up: self, origin, leads };
             };
-            // An error says that the origin was forgotten: nobody warms it, so look again.
+            // An error means that the origin was dropped: no request is warming it, so look again.
             if timeout_at(until, changed.changed()).await.is_err() {
                 return Turn { warm_up: self, origin, leads: false };
             }
         }
     }
 
-    /// Whether the caller goes first, or what to wait for; neither means: go.
+    /// Whether the caller goes first, or what to wait for; neither: it goes at once.
     #[expect(clippy::disallowed_methods, reason = "waiting goes by the runtime's clock, which tests pause")]
     fn look(&self, origin: &Origin) -> (bool, Option<watch::Receiver<()>>) {
         let now = Instant::now();
@@ -112,12 +109,12 @@ impl WarmUp {
     }
 
     fn origins(&self) -> MutexGuard<'_, HashMap<Origin, Place>> {
-        // Each change under this lock is whole.
+        // No change under this lock can be left half done.
         self.origins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The right to send one request. Dropped without a word (cancelled, timed out), a first request passes its place on.
+/// The right to send one request. If it is dropped (cancelled, timed out), the next request goes first.
 #[derive(Debug)]
 pub(super) struct Turn<'a> {
     warm_up: &'a WarmUp,
@@ -154,11 +151,9 @@ impl Drop for Turn<'_> {
 }
 
 #[cfg(test)]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the runtime's clock, paused: what was waited is what is asserted"
-)]
 mod tests {
+    #![expect(clippy::disallowed_methods, reason = "the runtime's clock, which these tests pause")]
+
     use futures_util::FutureExt;
 
     use super::*;
@@ -177,7 +172,7 @@ mod tests {
         for follower in &mut followers {
             assert!(follower.now_or_never().is_none());
         }
-        assert!(warm_up.enter(&origin("b")).now_or_never().is_some(), "another origin is another matter");
+        assert!(warm_up.enter(&origin("b")).now_or_never().is_some(), "another origin does not wait");
         let start = Instant::now();
         first.answered();
         futures_util::future::join_all(followers).await;
@@ -185,7 +180,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_first_request_that_hangs_holds_nobody_beyond_the_bound() {
+    async fn a_hanging_first_request_delays_others_up_to_the_bound() {
         let (warm_up, a) = (WarmUp::new(WAIT), origin("a"));
         let _first = warm_up.enter(&a).await;
         let start = Instant::now();
@@ -194,7 +189,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn if_the_first_fails_or_is_cancelled_one_other_goes_first() {
+    async fn if_the_first_fails_or_is_cancelled_the_next_goes_first() {
         let (warm_up, a) = (WarmUp::new(WAIT), origin("a"));
         for fail in [|turn: Turn<'_>| turn.broke(), |turn: Turn<'_>| drop(turn)] {
             let first = warm_up.enter(&a).await;
@@ -233,6 +228,6 @@ mod tests {
         assert!(!warm_up.enter(&extra).await.leads);
         assert_eq!(warm_up.origins().len(), MAX_ORIGINS);
         tokio::time::advance(FRESH + Duration::from_secs(1)).await;
-        assert!(warm_up.enter(&extra).await.leads, "old ones were forgotten");
+        assert!(warm_up.enter(&extra).await.leads, "old ones were dropped");
     }
 }

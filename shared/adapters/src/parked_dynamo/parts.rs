@@ -1,4 +1,4 @@
-//! Bodies that are longer than an item of DynamoDB: cut into parts when they are put, and whole again when a page is read.
+//! Bodies that are longer than a DynamoDB item: cut into parts when they are put, and joined when a page is read.
 //!
 //! | sk | what |
 //! |---|---|
@@ -10,53 +10,49 @@
 //! - The other parts are stored before the first: where there is a first part, there are all of them.
 //! - Each put has a token of its own, so that parts of two puts of a message never mix.
 //! - A message's parts follow it in the order of the sort keys: `!` comes before every character that a sort key can go on with.
-//! - Parts without a message, which a worker left that died, are no messages. They are removed once they are [`ABANDONED`].
-//! - The first part is no `body`: a release that knows no parts refuses the message, and does not send a part of it.
+//! - Parts without a message, which a worker left when it died, are removed once they are [`ABANDONED`].
+//! - The first part is not called `body`: a release that knows no parts refuses the message instead of sending a part of it.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
-use aws_sdk_dynamodb::primitives::Blob;
-use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::identity::Tenant;
 use redial_core::time::Timestamp;
 use redial_core::wait::Shard;
 use redial_engine::ports::{ParkedItem, ParkedKey};
 
-use crate::attributes::{Item, Read, ms, n, s};
+use crate::table::attributes::{Item, Read, b, key as row_key, ms, n, s};
 
 /// The longest body that is stored whole: DynamoDB takes items of up to 400 KB, keys and names included.
 const WHOLE_BYTES: usize = 380_000;
 
-/// How much of a longer one an item holds.
+/// The bytes of a longer body in one item.
 const PART_BYTES: usize = 300_000;
 
-/// After so long, parts without a message stay without one: Lambda ends every invocation within 15 minutes.
+/// After this time, parts without a message can get none: Lambda ends every invocation within 15 minutes.
 const ABANDONED: Duration = Duration::from_secs(900);
 
-/// A message as it is stored.
 pub(super) struct Cut {
-    /// What makes it a message.
+    /// The item that makes it a message.
     pub(super) first: Item,
-    /// The other parts of a long body, which are stored before.
+    /// The other parts of a long body, which are stored first.
     pub(super) others: Vec<Item>,
 }
 
-/// Cuts a message that is put at `now`. `token` is no other put's.
+/// Cuts a message that is put at `now`. Each put has its own `token`.
 pub(super) fn cut(parked: ParkedItem, token: &str, now: Timestamp) -> Cut {
     let ParkedItem { key, tenant, not_before, body } = parked;
     let mut first = item_key(key.shard, &key.sort);
     first.insert("tenant".to_owned(), s(tenant.as_str()));
     first.insert("not_before".to_owned(), ms(not_before));
     if body.len() <= WHOLE_BYTES {
-        first.insert("body".to_owned(), binary(body));
+        first.insert("body".to_owned(), b(body));
         return Cut { first, others: Vec::new() };
     }
     let mut parts = body.as_bytes().chunks(PART_BYTES);
-    first.insert("first_part".to_owned(), binary(parts.next().unwrap_or_default()));
+    first.insert("first_part".to_owned(), b(parts.next().unwrap_or_default()));
     let other = |(number, part): (usize, &[u8])| {
         let mut item = item_key(key.shard, &part_sort(&key.sort, token, number));
-        item.insert("part".to_owned(), binary(part));
+        item.insert("part".to_owned(), b(part));
         item.insert("put_at".to_owned(), ms(now));
         item
     };
@@ -66,7 +62,7 @@ pub(super) fn cut(parked: ParkedItem, token: &str, now: Timestamp) -> Cut {
     Cut { first, others }
 }
 
-/// The items of a message, by the key that a page gave for it: the first, and the others.
+/// The keys of a message's items, from the key that a page returned for it: the first, and the others.
 pub(super) fn keys(key: &ParkedKey) -> (Item, Vec<Item>) {
     let (sort, parts, token) = read_sort(&key.sort).unwrap_or((&key.sort, 1, ""));
     let others = (1..parts).map(|number| item_key(key.shard, &part_sort(sort, token, number)));
@@ -81,34 +77,26 @@ fn read_sort(text: &str) -> Option<(&str, usize, &str)> {
 }
 
 fn item_key(shard: Shard, sort: &str) -> Item {
-    HashMap::from([("pk".to_owned(), s(shard.to_string())), ("sk".to_owned(), s(sort))])
+    row_key(shard.to_string(), sort)
 }
 
 fn part_sort(sort: &str, token: &str, number: usize) -> String {
     format!("{sort}!{token}.{number:03}")
 }
 
-fn binary(bytes: impl Into<Vec<u8>>) -> AttributeValue {
-    AttributeValue::B(Blob::new(bytes))
-}
-
-fn bytes<'a>(item: &'a Item, name: &str) -> Option<&'a [u8]> {
-    item.get(name)?.as_b().ok().map(AsRef::as_ref)
-}
-
 /// A shard, read in the order of its sort keys.
 pub(super) struct Reading {
     shard: Shard,
     now: Timestamp,
-    /// What was read whole.
+    /// Complete messages.
     pub(super) whole: Vec<ParkedItem>,
-    /// A message of which parts are missing yet.
+    /// A message of which parts are still to be read.
     open: Option<Open>,
     /// The keys of abandoned parts.
     pub(super) abandoned: Vec<Item>,
 }
 
-/// A long body, as far as it was read.
+/// A long body, as far as it has been read.
 struct Open {
     sort: String,
     tenant: Tenant,
@@ -120,19 +108,18 @@ struct Open {
 }
 
 impl Reading {
-    /// Of this shard, at `now`.
     pub(super) fn new(shard: Shard, now: Timestamp) -> Self {
         Self { shard, now, whole: Vec::new(), open: None, abandoned: Vec::new() }
     }
 
-    /// Whether the message that was read last is not whole yet.
+    /// Whether the message that was read last is incomplete.
     pub(super) fn is_open(&self) -> bool {
         self.open.is_some()
     }
 
-    /// Reads the next item; `None` if it is not one that this version wrote, or the message before it lacks a part.
+    /// Reads the next item; `None` if this version did not write it, or the message before it lacks a part.
     pub(super) fn read(&mut self, item: &Item) -> Option<()> {
-        if let Some(part) = bytes(item, "part") {
+        if let Some(part) = item.bytes("part") {
             return self.read_part(item, part);
         }
         if self.is_open() {
@@ -141,7 +128,7 @@ impl Reading {
         let sort = item.text("sk")?.to_owned();
         let tenant = Tenant::parse(item.text("tenant")?)?;
         let not_before = item.time("not_before")?;
-        if let Some(body) = bytes(item, "body") {
+        if let Some(body) = item.bytes("body") {
             let body = String::from_utf8(body.to_vec()).ok()?;
             let key = ParkedKey { shard: self.shard, sort };
             self.whole.push(ParkedItem { key, tenant, not_before, body });
@@ -153,7 +140,7 @@ impl Reading {
                 token: item.text("token")?.to_owned(),
                 parts: item.number("parts")?,
                 read: 1,
-                body: bytes(item, "first_part")?.to_vec(),
+                body: item.bytes("first_part")?.to_vec(),
             });
         }
         Some(())

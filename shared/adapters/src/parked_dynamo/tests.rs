@@ -1,111 +1,27 @@
-//! Parking on a table that behaves as DynamoDB's do: items of at most 400 KB, calls that one bad item fails, pages of a mebibyte.
-
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+//! Parking on a fake table: items of at most 400 KB, calls that one invalid item fails, pages of a mebibyte.
 
 use redial_core::identity::{Attempt, DeliveryId, DeliveryKey, Lineage, Tenant, Turn};
 use redial_core::lane::Lane;
 use redial_core::time::Timestamp;
 use redial_core::wait::Bucket;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::*;
-use crate::stub_dynamo::{Answer, StubDynamo, error};
+use crate::fake_table::FakeTable;
 
-const MOST_ITEM_BYTES: usize = 400 * 1024;
-const MOST_PAGE_BYTES: usize = 1024 * 1024;
-
-/// A table's items by partition key and sort key.
-#[derive(Clone, Default)]
-struct Table {
-    items: Arc<Mutex<BTreeMap<(String, String), Value>>>,
-    /// Sort keys with this in them are never written.
-    throttled: Arc<Mutex<Option<&'static str>>>,
+fn parking(table: &FakeTable) -> DynamoParking {
+    DynamoParking::new(table.client(), "parked".to_owned())
 }
 
-fn name(item: &Value) -> (String, String) {
-    let text = |name: &str| item[name]["S"].as_str().expect("a key").to_owned();
-    (text("pk"), text("sk"))
+fn is_empty(table: &FakeTable) -> bool {
+    table.state().items.is_empty()
 }
 
-/// An item's size as DynamoDB counts it: names and values, binary ones as they are.
-fn size(item: &Value) -> usize {
-    let of = |(name, value): (&String, &Value)| {
-        let (kind, value) = value.as_object().and_then(|value| value.iter().next()).expect("a value");
-        let text = value.as_str().expect("a text").len();
-        name.len() + if kind == "B" { text / 4 * 3 } else { text }
-    };
-    item.as_object().expect("an item").iter().map(of).sum()
-}
-
-impl Table {
-    fn items(&self) -> MutexGuard<'_, BTreeMap<(String, String), Value>> {
-        self.items.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn throttle(&self, sort: Option<&'static str>) {
-        *self.throttled.lock().unwrap_or_else(PoisonError::into_inner) = sort;
-    }
-
-    fn write(&self, call: &Value) -> Answer {
-        let requests = call["RequestItems"]["parked"].as_array().expect("requests");
-        if requests.iter().any(|it| {
-            it["PutRequest"]["Item"].is_object() && size(&it["PutRequest"]["Item"]) > MOST_ITEM_BYTES
-        }) {
-            return Err(error("ValidationException"));
-        }
-        let throttled = *self.throttled.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut left = Vec::new();
-        for request in requests {
-            let (put, delete) = (&request["PutRequest"]["Item"], &request["DeleteRequest"]["Key"]);
-            let key = name(if put.is_object() { put } else { delete });
-            if throttled.is_some_and(|sort| key.1.contains(sort)) {
-                left.push(request);
-            } else if put.is_object() {
-                self.items().insert(key, put.clone());
-            } else {
-                self.items().remove(&key);
-            }
-        }
-        Ok(json!({"UnprocessedItems": if left.is_empty() { json!({}) } else { json!({"parked": left}) }}))
-    }
-
-    fn query(&self, call: &Value) -> Answer {
-        let shard = call["ExpressionAttributeValues"][":pk"]["S"].as_str().expect("a partition").to_owned();
-        let after = &call["ExclusiveStartKey"];
-        let after = if after.is_object() { name(after) } else { (shard.clone(), String::new()) };
-        let limit = call["Limit"].as_u64().map_or(usize::MAX, |limit| usize::try_from(limit).expect("fits"));
-        let (mut page, mut bytes, mut last) = (Vec::new(), 0, None);
-        for (key, item) in self.items().iter().filter(|(key, _)| key.0 == shard && **key > after) {
-            page.push(item.clone());
-            bytes += size(item);
-            if page.len() >= limit || bytes > MOST_PAGE_BYTES {
-                last = Some(json!({"pk": {"S": key.0}, "sk": {"S": key.1}}));
-                break;
-            }
-        }
-        Ok(match last {
-            Some(last) => json!({"Items": page, "LastEvaluatedKey": last}),
-            None => json!({"Items": page}),
-        })
-    }
-
-    fn parking(&self) -> DynamoParking {
-        let table = self.clone();
-        let stub = StubDynamo::new(move |operation, call| match operation {
-            "BatchWriteItem" => table.write(call),
-            "Query" => table.query(call),
-            other => panic!("{other} is not among the rights on this table"),
-        });
-        DynamoParking::new(stub.client(), "parked".to_owned())
-    }
-
-    /// Lets a quarter of an hour pass for the parts that are stored.
-    fn age(&self) {
-        for item in self.items().values_mut() {
-            if let Some(at) = item.get("put_at").and_then(|at| at["N"].as_str()?.parse::<i64>().ok()) {
-                item["put_at"] = json!({"N": (at - 901_000).to_string()});
-            }
+/// Lets a quarter of an hour pass for the stored parts.
+fn age(table: &FakeTable) {
+    for item in table.state().items.values_mut() {
+        if let Some(at) = item.get("put_at").and_then(|at| at["N"].as_str()?.parse::<i64>().ok()) {
+            item["put_at"] = json!({"N": (at - 901_000).to_string()});
         }
     }
 }
@@ -147,19 +63,19 @@ async fn drained(parking: &DynamoParking, limit: u16) -> Vec<(String, String)> {
 #[tokio::test(start_paused = true)]
 async fn a_body_over_400_kb_is_parked_and_released_whole() {
     for bytes in [379_999, 380_001, 1_048_576] {
-        let (table, body) = (Table::default(), escaped(bytes));
-        let parking = table.parking();
+        let (table, body) = (FakeTable::default(), escaped(bytes));
+        let parking = parking(&table);
         assert_eq!(parking.put(vec![item("acme", "long", body.clone())]).await, [Ok(())], "{bytes}");
         assert_eq!(drained(&parking, 100).await, [("acme".to_owned(), body)], "{bytes}");
-        assert!(table.items().is_empty(), "{bytes}");
+        assert!(is_empty(&table), "{bytes}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn long_bodies_and_short_ones_share_a_shard() {
     for limit in [1, 100] {
-        let table = Table::default();
-        let parking = table.parking();
+        let table = FakeTable::default();
+        let parking = parking(&table);
         let body = |n: usize| {
             if n.is_multiple_of(4) { escaped(300_000 + n * 90_000) } else { format!("{{\"n\":{n}}}") }
         };
@@ -172,75 +88,75 @@ async fn long_bodies_and_short_ones_share_a_shard() {
         found.sort();
         expected.sort();
         assert!(found == expected, "{} of {}", found.len(), expected.len());
-        assert!(table.items().is_empty());
+        assert!(is_empty(&table));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_long_body_that_is_put_again_is_found_once() {
-    let table = Table::default();
-    let parking = table.parking();
+    let table = FakeTable::default();
+    let parking = parking(&table);
     for letter in ["a", "b"] {
         let body = letter.repeat(700_000);
         assert_eq!(parking.put(vec![item("acme", "long", body)]).await, [Ok(())]);
     }
     assert_eq!(drained(&parking, 100).await, [("acme".to_owned(), "b".repeat(700_000))]);
-    // The parts of the first are nobody's now.
-    assert!(!table.items().is_empty());
-    table.age();
+    // The parts of the first put are left over.
+    assert!(!is_empty(&table));
+    age(&table);
     assert_eq!(drained(&parking, 100).await, []);
-    assert!(table.items().is_empty());
+    assert!(is_empty(&table));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_whose_parts_are_not_all_stored_is_not_parked() {
-    let table = Table::default();
-    let parking = table.parking();
+async fn a_body_with_an_unstored_part_is_not_parked() {
+    let table = FakeTable::default();
+    let parking = parking(&table);
     let items = vec![item("acme", "long", escaped(900_000)), item("bolt", "d1", "{}".to_owned())];
-    table.throttle(Some(".002"));
+    table.state().throttled = Some(".002");
     let put = parking.put(items.clone()).await;
     assert!(put[0].as_ref().expect_err("a part is missing").throttled);
     assert_eq!(put[1], Ok(()));
     assert_eq!(drained(&parking, 100).await, [("bolt".to_owned(), "{}".to_owned())]);
-    assert!(!table.items().is_empty(), "another worker may be about to store the rest");
+    assert!(!is_empty(&table), "another worker may be about to store the rest");
 
-    table.throttle(None);
+    table.state().throttled = None;
     assert_eq!(parking.put(items[..1].to_vec()).await, [Ok(())]);
-    table.age();
+    age(&table);
     assert_eq!(drained(&parking, 1).await, [("acme".to_owned(), items[0].body.clone())]);
-    assert!(table.items().is_empty(), "what a dead worker left is removed");
+    assert!(is_empty(&table), "the parts that a dead worker left are removed");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_message_that_cannot_be_deleted_keeps_its_parts() {
-    let table = Table::default();
-    let parking = table.parking();
+    let table = FakeTable::default();
+    let parking = parking(&table);
     let items = ["a", "b"].map(|id| item("acme", id, escaped(500_000)));
     assert_eq!(parking.put(items.to_vec()).await, vec![Ok(()); 2]);
     let page = parking.page(shard(), 100).await.expect("readable");
-    table.throttle(Some("acme#a#0#1"));
+    table.state().throttled = Some("acme#a#0#1");
     let deleted = parking.delete(page.into_iter().map(|item| item.key).collect()).await;
     assert!(deleted.expect_err("one of the two").throttled);
-    table.throttle(None);
-    assert_eq!(table.items().len(), 2, "the other is deleted whole");
+    table.state().throttled = None;
+    assert_eq!(table.state().items.len(), 2, "the other is deleted whole");
     assert_eq!(drained(&parking, 100).await, [("acme".to_owned(), items[0].body.clone())]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_body_is_no_item_to_an_earlier_release() {
-    let table = Table::default();
-    table.parking().put(vec![item("acme", "long", escaped(500_000))]).await.remove(0).expect("parked");
-    for item in table.items().values() {
+async fn an_earlier_release_cannot_read_a_long_body() {
+    let table = FakeTable::default();
+    parking(&table).put(vec![item("acme", "long", escaped(500_000))]).await.remove(0).expect("parked");
+    for item in table.state().items.values() {
         assert!(item.get("body").is_none(), "it would release a part for the whole");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_without_a_part_is_never_passed_over() {
-    let table = Table::default();
-    let parking = table.parking();
+async fn a_body_without_a_part_is_an_error() {
+    let table = FakeTable::default();
+    let parking = parking(&table);
     parking.put(vec![item("acme", "long", escaped(900_000))]).await.remove(0).expect("parked");
-    table.items().retain(|(_, sort), _| !sort.ends_with(".002"));
+    table.state().items.retain(|(_, sort), _| !sort.ends_with(".002"));
     let error = parking.page(shard(), 100).await.expect_err("it cannot be read");
     assert_eq!(error.code, "UnreadableParkedItem");
 }

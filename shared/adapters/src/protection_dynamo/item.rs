@@ -1,7 +1,5 @@
-//! Keys, and what the items hold. What is not as this version writes it, because an older one or somebody's hand wrote it, reads
-//! as if it were not there: protection never stands in the way of sending.
-
-use std::collections::HashMap;
+//! Keys, and the attributes of the items. An attribute that this version did not write (an older version or an operator did) reads as
+//! if it were absent: protection never prevents sending.
 
 use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
@@ -9,7 +7,7 @@ use redial_core::protection::{Count, OriginState};
 use redial_core::rate::Rate;
 use redial_engine::ports::{Limited, StoredOrigin};
 
-use crate::attributes::{Item, Read, s};
+use crate::table::attributes::{self, Item, Read};
 use crate::telemetry;
 
 /// The partition of the list of origins.
@@ -22,7 +20,6 @@ pub(super) const LIMITS: &str = "limits";
 const LONGEST_PK: usize = 2048;
 const LONGEST_SK: usize = 1024;
 
-/// An item's key.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Key {
     pk: String,
@@ -34,22 +31,18 @@ impl Key {
         Self { pk: pk.into(), sk: sk.into() }
     }
 
-    /// Of an origin's state.
     pub(super) fn state(origin: &Origin) -> Self {
         Self::new(format!("origin#{}", origin.as_str()), "state")
     }
 
-    /// Of an origin's counter of that number.
     pub(super) fn counts(origin: &Origin, counter: u16) -> Self {
         Self::new(format!("origin#{}#{counter}", origin.as_str()), "counts")
     }
 
-    /// Of an origin's place in the list.
     pub(super) fn listed(origin: &Origin) -> Self {
         Self::new(LIST, origin.as_str())
     }
 
-    /// Of a limit.
     pub(super) fn limit(limited: &Limited) -> Self {
         match limited {
             Limited::Origin(origin) => Self::new(LIMITS, format!("origin#{}", origin.as_str())),
@@ -57,40 +50,35 @@ impl Key {
         }
     }
 
-    /// Of a bucket's part.
     pub(super) fn slots(part: &str) -> Self {
         Self::new(format!("bucket#{part}"), "slots")
     }
 
-    /// Of an item that was read.
     pub(super) fn of(item: &Item) -> Option<Self> {
         Some(Self::new(item.text("pk")?, item.text("sk")?))
     }
 
-    /// Whether DynamoDB takes it. No host is so long that it would not, but an endpoint's may claim to be, and one bad key fails a
-    /// whole reading.
+    /// Whether DynamoDB takes the key. No real host is too long, but an endpoint may name one that is, and one bad key fails a whole
+    /// read.
     pub(super) fn fits(&self) -> bool {
         self.pk.len() <= LONGEST_PK && self.sk.len() <= LONGEST_SK
     }
 
-    /// As the attributes of a call.
     pub(super) fn item(&self) -> Item {
-        HashMap::from([("pk".to_owned(), s(&self.pk)), ("sk".to_owned(), s(&self.sk))])
+        attributes::key(&self.pk, &self.sk)
     }
 }
 
-/// An origin's state. One that cannot be read is as a new one, in the version in which it stands: the next exchange replaces it.
+/// An origin's state. One that cannot be read counts as new, at its stored version: the next exchange replaces it.
 pub(super) fn stored(item: &Item) -> StoredOrigin {
     let state = item.text("state").and_then(|text| serde_json::from_str(text).ok());
     StoredOrigin { state: state.unwrap_or_default(), version: item.number("version").unwrap_or(0) }
 }
 
-/// A state as text.
 pub(super) fn text_of(state: &OriginState) -> String {
     serde_json::to_string(state).expect("a state has string keys and plain numbers")
 }
 
-/// A count's attributes.
 pub(super) fn fields(count: Count) -> [(&'static str, u64); 6] {
     let Count { attempts, failures, limited, retries, held, older } = count;
     [
@@ -103,7 +91,6 @@ pub(super) fn fields(count: Count) -> [(&'static str, u64); 6] {
     ]
 }
 
-/// What a counter holds.
 pub(super) fn count(item: &Item) -> Count {
     let of = |name| item.number(name).unwrap_or(0);
     Count {
@@ -116,7 +103,7 @@ pub(super) fn count(item: &Item) -> Count {
     }
 }
 
-/// What a limit's sort key says that it is about.
+/// The origin or tenant in a limit's sort key.
 pub(super) fn limited(item: &Item) -> Option<Limited> {
     match item.text("sk")?.split_once('#')? {
         ("origin", origin) => Origin::parse(origin).map(Limited::Origin),
@@ -125,9 +112,9 @@ pub(super) fn limited(item: &Item) -> Option<Limited> {
     }
 }
 
-/// A limit's rate. What else was written there is told, and not followed.
+/// A limit's rate. Another value is logged and ignored.
 pub(super) fn rate(limited: &Limited, item: &Item) -> Option<Rate> {
-    // Not a text, because someone wrote a number there, is as an empty one: invalid.
+    // An attribute of another type counts as an empty text: invalid.
     let read = Rate::parse(item.text("rate").unwrap_or_default());
     read.map_err(|error| match limited {
         Limited::Origin(_) => telemetry::limit_ignored(None, "an origin's", &error),

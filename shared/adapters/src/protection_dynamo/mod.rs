@@ -6,30 +6,26 @@
 //! | `origin#<origin>#<counter>` | `counts` | `attempts`, `failures`, `limited`, `retries`, `held`, `older`, which only grow |
 //! | `origins` | `<origin>` | none: the list of origins that have a state |
 //! | `limits` | `origin#<origin>`, `tenant#<tenant>` | `rate`: a limit that an operator has set |
-//! | `bucket#<part of a bucket>` | `slots` | `free_from`: when its next slot is, in epoch ms |
+//! | `bucket#<part of a bucket>` | `slots` | `free_from`: when its next slot is free, in epoch ms |
 //!
-//! All but limits expire some time after their last write. Origins stand in plain text here, where operators need them, and
-//! nowhere else.
+//! All but limits expire some time after their last write. Origins are in plain text here, where operators need them, and nowhere else.
 //!
-//! No worker holds a lock: a state is exchanged on the condition that nobody came between, counters and slots are added to. One
-//! that dies between two of its writes leaves a list with an origin too many, or slots that nobody uses.
+//! No worker holds a lock: a state is exchanged on the condition that its version is unchanged, counters and slots are added to. A worker
+//! that dies between two of its writes leaves one origin too many in the list, or slots that stay unused.
 //!
 //! | file | what |
 //! |---|---|
-//! | `item` | keys, and what the items hold |
-//! | `lease` | blocks of slots |
-//! | `operator` | what lists and sets, for the command line |
+//! | `item` | keys and attributes |
+//! | `slots` | blocks of slots of a token bucket |
+//! | `operator` | lists and limits, for the command line |
 
 mod item;
-mod lease;
 mod operator;
+mod slots;
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
-use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
 use futures_util::future::join_all;
 use redial_core::endpoint::Origin;
 use redial_core::protection::lease::{Answer, Request};
@@ -40,108 +36,58 @@ use redial_engine::ports::{Limited, PortError, Protection, StoredOrigin};
 use redial_engine::protection::COUNTERS;
 
 use self::item::Key;
-use crate::attributes::{Item, expiry, n, s};
-use crate::batch_get::{self, Reading};
 use crate::retries::Patience;
-use crate::write_units::WriteUnits;
-use crate::{aws_error, telemetry};
+use crate::table::attributes::{Item, expiry, n, s};
+use crate::table::{Reading, Table, on_a_table};
+use crate::telemetry;
 
-/// How long a state, and a place in the list, is kept after it was last written.
+/// How long a state, and its place in the list, is kept after it was last written.
 const STATE_KEPT: Duration = Duration::from_secs(7 * 86_400);
 
 /// How long a counter is kept after it was last added to.
 const COUNTS_KEPT: Duration = Duration::from_secs(86_400);
 
-/// The `control` table, as far as it protects origins.
+/// The `control` table: partition key `pk`, sort key `sk` (strings), TTL attribute `expires_at`.
 #[derive(Clone, Debug)]
 pub struct DynamoProtection {
-    client: Client,
-    table: String,
-    units: WriteUnits,
+    table: Table,
 }
 
+on_a_table!(DynamoProtection);
+
 impl DynamoProtection {
-    /// On this table: partition key `pk`, sort key `sk` (strings), TTL attribute `expires_at`.
-    pub fn new(client: Client, control_table: String) -> Self {
-        Self { client, table: control_table, units: WriteUnits::default() }
-    }
-
-    /// With this meter of write units.
-    #[must_use]
-    pub fn metered(mut self, units: WriteUnits) -> Self {
-        self.units = units;
-        self
-    }
-
-    /// The items of these keys, in one call a hundred.
+    /// The items of these keys: one call for each hundred.
     async fn find(&self, keys: BTreeSet<Key>, reading: Reading) -> Result<HashMap<Key, Item>, PortError> {
         let keys = keys.iter().map(Key::item).collect();
-        let items = batch_get::read(&self.client, &self.table, keys, reading, Patience::brief()).await?;
+        let items = self.table.read_all(keys, reading, Patience::brief()).await?;
         Ok(items.into_iter().filter_map(|item| Some((Key::of(&item)?, item))).collect())
     }
 
-    /// The item of this key as it is now.
-    async fn get(&self, key: &Key) -> Result<Option<Item>, PortError> {
-        let got = self.client.get_item().table_name(&self.table).set_key(Some(key.item()));
-        let got = got.consistent_read(true).send().await;
-        Ok(got.map_err(|error| aws_error::of_call("GetItem", &error))?.item)
-    }
-
-    /// An UpdateItem of this key; its condition and what it changes are the caller's to add.
-    fn updating(&self, key: &Key) -> UpdateItemFluentBuilder {
-        let update = self.client.update_item().table_name(&self.table).set_key(Some(key.item()));
-        update.return_consumed_capacity(ReturnConsumedCapacity::Total)
-    }
-
-    /// Sends it; answers the attributes that were asked for, or `None` if its condition did not hold.
-    async fn updated(&self, update: UpdateItemFluentBuilder) -> Result<Option<Item>, PortError> {
-        match update.send().await {
-            Ok(answer) => {
-                self.units.add(answer.consumed_capacity());
-                Ok(Some(answer.attributes.unwrap_or_default()))
-            }
-            Err(error)
-                if error
-                    .as_service_error()
-                    .is_some_and(|error| error.is_conditional_check_failed_exception()) =>
-            {
-                Ok(None)
-            }
-            Err(error) => Err(aws_error::of_call("UpdateItem", &error)),
-        }
-    }
-
-    /// Sends an update that nothing depends on: that it failed is told, and mended by the next of its kind.
-    async fn updated_beside(&self, update: UpdateItemFluentBuilder) {
-        if let Err(error) = self.updated(update).await {
+    /// Moves an item's expiry, or makes the item. Nothing depends on it: a failure is logged, and the next write of its kind makes up for
+    /// it.
+    async fn keep_until(&self, key: &Key, end: Timestamp) {
+        let values = [(":expires_at", expiry(end))];
+        let update = self.table.update(key.item(), "SET #expires_at = :expires_at", values);
+        if let Err(error) = self.table.send(update).await {
             telemetry::infrastructure(&error);
         }
     }
 
     /// Puts an origin on the list of those that have a state.
     async fn list(&self, origin: &Origin, now: Timestamp) {
-        let update = self
-            .updating(&Key::listed(origin))
-            .update_expression("SET #expires_at = :expires_at")
-            .expression_attribute_names("#expires_at", "expires_at")
-            .expression_attribute_values(":expires_at", expiry(now.plus(STATE_KEPT)));
-        self.updated_beside(update).await;
+        self.keep_until(&Key::listed(origin), now.plus(STATE_KEPT)).await;
     }
 
     async fn add_to(&self, key: &Key, count: Count, now: Timestamp) -> Result<(), PortError> {
         let fields = item::fields(count);
         let sums: Vec<String> = fields.iter().map(|(name, _)| format!("#{name} :{name}")).collect();
-        let update = self
-            .updating(key)
-            .update_expression(format!("SET #expires_at = :expires_at ADD {}", sums.join(", ")))
-            .expression_attribute_names("#expires_at", "expires_at")
-            .expression_attribute_values(":expires_at", expiry(now.plus(COUNTS_KEPT)));
+        let expression = format!("SET #expires_at = :expires_at ADD {}", sums.join(", "));
+        let values = [(":expires_at", expiry(now.plus(COUNTS_KEPT)))];
+        let update = self.table.update(key.item(), expression, values);
         let update = fields.into_iter().fold(update, |update, (name, count)| {
-            update
-                .expression_attribute_names(format!("#{name}"), name)
-                .expression_attribute_values(format!(":{name}"), n(count))
+            update.expression_attribute_values(format!(":{name}"), n(count))
         });
-        self.updated(update).await.map(|_| ())
+        self.table.send(update).await.map(|_| ())
     }
 }
 
@@ -177,17 +123,15 @@ impl Protection for DynamoProtection {
         if is_first {
             self.list(origin, now).await;
         }
-        let update = self
-            .updating(&Key::state(origin))
-            .update_expression("SET #version = :next, #state = :state, #expires_at = :expires_at")
-            .expression_attribute_names("#version", "version")
-            .expression_attribute_names("#state", "state")
-            .expression_attribute_names("#expires_at", "expires_at")
-            .expression_attribute_values(":next", n(version.saturating_add(1)))
-            .expression_attribute_values(":state", s(item::text_of(&state)))
-            .expression_attribute_values(":expires_at", expiry(now.plus(STATE_KEPT)));
+        let values = [
+            (":next", n(version.saturating_add(1))),
+            (":state", s(item::text_of(&state))),
+            (":expires_at", expiry(now.plus(STATE_KEPT))),
+        ];
+        let expression = "SET #version = :next, #state = :state, #expires_at = :expires_at";
+        let update = self.table.update(Key::state(origin).item(), expression, values);
         let update = if is_first {
-            // What is no version reads as 0: whoever wrote it by hand must not stop all exchanges.
+            // A version that is no number reads as 0: one written by hand must not stop all exchanges.
             update
                 .condition_expression(
                     "attribute_not_exists(#version) OR #version < :next OR NOT attribute_type(#version, :number)",
@@ -198,7 +142,7 @@ impl Protection for DynamoProtection {
                 .condition_expression("#version = :version")
                 .expression_attribute_values(":version", n(version))
         };
-        let is_ours = self.updated(update).await?.is_some();
+        let is_ours = self.table.send(update).await?.is_done();
         if is_ours && !is_first && state.breaker().phase(now) != Phase::Closed {
             self.list(origin, now).await;
         }

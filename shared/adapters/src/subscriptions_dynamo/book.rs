@@ -1,7 +1,7 @@
-//! What the front door keeps: browsers' subscriptions handed in, looked up and erased.
+//! Storing, looking up and erasing subscriptions.
 //!
-//! A renewal with the same endpoint is an update of the attributes that were handed in, so that what attempts have told of
-//! the endpoint, at that very moment perhaps, stays. All else replaces the item.
+//! A renewal with the same endpoint updates only the attributes that the browser sent, so that the health of the endpoint, which an
+//! attempt may change at that moment, stays. Everything else replaces the item.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::endpoint::HashKeys;
@@ -13,10 +13,10 @@ use redial_engine::ports::{Found, PortError, Renewed, SubscriptionBook};
 
 use super::transaction::After;
 use super::{DynamoSubscriptions, item, tombstone};
-use crate::attributes::{Item, ms};
+use crate::table::attributes::{Item, Read as _, ms, s};
 
-/// What a browser hands in, and a renewal therefore sets or removes.
-const HANDED_IN: [&str; 10] = [
+/// The attributes that a browser sends, and a renewal therefore sets or removes.
+const SENT: [&str; 10] = [
     "p256dh",
     "auth",
     "vapid_key_id",
@@ -30,21 +30,51 @@ const HANDED_IN: [&str; 10] = [
 ];
 
 impl DynamoSubscriptions {
-    /// The subscription of an item, if it is one that is stored.
+    /// Stores a subscription at `now`, in place of one of the same id; its receiver's health starts over. Returns whether it is new.
+    /// A retry policy of its own is kept as text: see [`Self::put_with_policy`].
+    pub async fn put(&self, subscription: &Subscription, now: Timestamp) -> Result<bool, PortError> {
+        self.put_item(&subscription.key, self.whole(subscription, now), now).await
+    }
+
+    /// The same, with a retry policy of its own: the JSON of one, or of the name of one of the package's, which the caller has
+    /// checked.
+    pub async fn put_with_policy(
+        &self,
+        subscription: &Subscription,
+        policy: &str,
+        now: Timestamp,
+    ) -> Result<bool, PortError> {
+        let mut item = self.whole(subscription, now);
+        item.insert("policy".to_owned(), s(policy));
+        self.put_item(&subscription.key, item, now).await
+    }
+
+    /// Keeps the time when it was first stored.
+    async fn put_item(&self, key: &SubscriptionKey, item: Item, now: Timestamp) -> Result<bool, PortError> {
+        self.change(key, |before| {
+            let before = before.filter(|item| item::is_stored(item));
+            let created_at = before.map_or(Some(now), |before| before.time("created_at"));
+            let mut item = item.clone();
+            item.extend(created_at.map(|at| ("created_at".to_owned(), ms(at))));
+            Ok((Some(After::Whole(item)), before.is_none()))
+        })
+        .await
+    }
+
+    /// The subscription of an item; `None` for a tombstone.
     fn read(&self, item: Option<&Item>) -> Result<Option<Subscription>, PortError> {
         item.and_then(|item| item::read(item, self.keys.as_ref())).transpose()
     }
 
-    /// The item of a subscription in full.
     fn whole(&self, subscription: &Subscription, now: Timestamp) -> Item {
         item::write(subscription, self.keys.as_ref(), now)
     }
 
-    /// What of it was handed in.
+    /// The attributes that the browser sent.
     fn part(&self, subscription: &Subscription, now: Timestamp) -> After {
         let mut item = self.whole(subscription, now);
         let (mut sets, mut removes): (Vec<(&'static str, AttributeValue)>, _) = (Vec::new(), Vec::new());
-        for name in HANDED_IN {
+        for name in SENT {
             match item.remove(name) {
                 Some(value) => sets.push((name, value)),
                 None => removes.push(name),
@@ -59,13 +89,13 @@ impl SubscriptionBook for DynamoSubscriptions {
         self.change(&renewal.key, |before| {
             let before = self.read(before)?;
             Ok(match renewal.decide(before.as_ref(), now) {
-                Decision::Begins(it) => {
-                    (Some(After::Whole(self.whole(&it, now))), Renewed::New(Box::new(it)))
+                Decision::Begins(new) => {
+                    (Some(After::Whole(self.whole(&new, now))), Renewed::New(Box::new(new)))
                 }
-                Decision::Moves(it) => {
-                    (Some(After::Whole(self.whole(&it, now))), Renewed::Renewed(Box::new(it)))
+                Decision::Moves(moved) => {
+                    (Some(After::Whole(self.whole(&moved, now))), Renewed::Renewed(Box::new(moved)))
                 }
-                Decision::Stays(it) => (Some(self.part(&it, now)), Renewed::Renewed(Box::new(it))),
+                Decision::Stays(same) => (Some(self.part(&same, now)), Renewed::Renewed(Box::new(same))),
                 Decision::NeedsConsent => (None, Renewed::NeedsConsent),
                 Decision::IsAWebhook => (None, Renewed::IsAWebhook),
             })

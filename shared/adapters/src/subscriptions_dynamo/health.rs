@@ -1,8 +1,8 @@
-//! What attempts tell of receivers, and what cleanup and operators make of it.
+//! Receivers' health: the outcomes of attempts, and how cleanup and operators act on them.
 //!
-//! A webhook that fails, or was switched off, has `failing_since` and `failing_tenant`. The index is made of them, so they
-//! are removed and never set to NULL, which an index refuses. Failures are added one item a call, because only UpdateItem
-//! adds to a number and keeps the first of two times.
+//! A webhook that fails, or was switched off, has `failing_since` and `failing_tenant`. They are the index's key, so they are removed and
+//! never set to NULL, which an index refuses. Failures are added one item a call, because only UpdateItem adds to a number and keeps the
+//! first of two times.
 
 use std::collections::HashMap;
 
@@ -18,57 +18,52 @@ use redial_engine::ports::{
 };
 
 use super::transaction::After;
-use super::{DynamoSubscriptions, FAILING, item};
-use crate::attributes::{Item, Read, ms, n, s};
-use crate::query;
+use super::{DynamoSubscriptions, FAILING, item, item_key};
+use crate::table::all;
+use crate::table::attributes::{Item, Read, ms, n, s};
 
-/// What a success, or an operator, takes away.
+/// The attributes that a success, or an operator, removes.
 const OF_FAILING: [&str; 4] = ["flagged_at", "failures", "failing_since", "failing_tenant"];
 
-/// `SET` of a failing one: the time of the first failure stays.
+/// `SET` of a failing webhook: the time of the first failure stays.
 const BEGINS_TO_FAIL: &str = "failing_since = if_not_exists(failing_since, :at), failing_tenant = :tenant";
 
 impl DynamoSubscriptions {
     /// A tenant's webhooks that fail or are switched off, those that have failed longest first.
     pub async fn failing(&self, tenant: &Tenant) -> Result<Vec<Subscription>, PortError> {
-        let query = self
-            .client
-            .query()
-            .table_name(&self.table)
-            .index_name(FAILING)
-            .key_condition_expression("failing_tenant = :tenant")
-            .expression_attribute_values(":tenant", s(tenant.as_str()));
-        let listed = query::all(query).await?;
+        let values = [(":tenant", s(tenant.as_str()))];
+        let listed = all(self.table.query_index(FAILING, "failing_tenant = :tenant", values)).await?;
         let key = |item: &Item| {
             let (_, id) = item.text("pk")?.split_once('#')?;
             Some(SubscriptionKey { tenant: tenant.clone(), id: SubscriptionId::parse(id)? })
         };
         let keys = listed.iter().filter_map(key).collect();
         let found = self.load(keys).await.into_iter().collect::<Result<Vec<_>, _>>()?;
-        // The index is read a moment late: who recovered meanwhile is left out.
-        let is_meant = |it: &Subscription| it.health.failing_since.is_some();
-        Ok(found.into_iter().flatten().filter(is_meant).collect())
+        // The index is a moment behind: a webhook that recovered meanwhile is left out.
+        let is_failing = |found: &Subscription| found.health.failing_since.is_some();
+        Ok(found.into_iter().flatten().filter(is_failing).collect())
     }
 
-    /// Sends to a subscription again, whatever it was switched off for; its receiver's health begins anew. `false` if there is
+    /// Sends to a subscription again, whatever it was switched off for; its receiver's health starts over. `false` if there is
     /// none of that key.
     pub async fn enable(&self, key: &SubscriptionKey, now: Timestamp) -> Result<bool, PortError> {
-        let update = self
-            .updating(key)
-            .update_expression(format!(
-                "SET #state = :active, updated_at = :at REMOVE gone_at, {}",
-                OF_FAILING.join(", ")
-            ))
-            .condition_expression("attribute_exists(endpoint)")
-            .expression_attribute_names("#state", "state")
-            .expression_attribute_values(":active", s(State::Active.label()))
-            .expression_attribute_values(":at", ms(now));
-        self.updated(update).await
+        let removes = OF_FAILING.join(", ");
+        let expression = format!("SET #state = :active, updated_at = :at REMOVE gone_at, {removes}");
+        let values = [(":active", s(State::Active.label())), (":at", ms(now))];
+        let update = self.table.update(item_key(key), expression, values);
+        let update = update.condition_expression("attribute_exists(endpoint)");
+        Ok(self.table.send(update).await?.is_done())
     }
 
-    /// An UpdateItem on the condition that it still leads there.
-    fn updating_if_it_leads_there(&self, update: &SubscriptionUpdate) -> UpdateItemFluentBuilder {
-        self.updating(&update.key)
+    /// An update on the condition that the endpoint is unchanged.
+    fn update_if_same_endpoint<const N: usize>(
+        &self,
+        update: &SubscriptionUpdate,
+        expression: String,
+        values: [(&str, AttributeValue); N],
+    ) -> UpdateItemFluentBuilder {
+        self.table
+            .update(item_key(&update.key), expression, values)
             .condition_expression("endpoint = :endpoint")
             .expression_attribute_values(":endpoint", s(update.endpoint.expose().as_str()))
             .expression_attribute_values(":at", ms(update.at))
@@ -76,23 +71,19 @@ impl DynamoSubscriptions {
     }
 
     async fn add_failures(&self, update: &SubscriptionUpdate, failures: u64) -> Result<(), PortError> {
-        let update = self
-            .updating_if_it_leads_there(update)
-            .update_expression(format!("ADD failures :failures SET updated_at = :at, {BEGINS_TO_FAIL}"))
-            .expression_attribute_values(":failures", n(failures));
-        self.updated(update).await.map(|_| ())
+        let expression = format!("ADD failures :failures SET updated_at = :at, {BEGINS_TO_FAIL}");
+        let update = self.update_if_same_endpoint(update, expression, [(":failures", n(failures))]);
+        self.table.send(update).await.map(|_| ())
     }
 
-    /// It is listed with the failing ones until it is enabled, since when it has failed if it did, else since now.
+    /// It is listed with the failing ones until it is enabled: since its first failure if there was one, else since now.
     async fn switch_off_webhook(&self, update: &SubscriptionUpdate) -> Result<(), PortError> {
+        let expression = format!("SET #state = :disabled, updated_at = :at, {BEGINS_TO_FAIL}");
+        let values = [(":active", s(State::Active.label())), (":disabled", s(State::Disabled.label()))];
         let update = self
-            .updating_if_it_leads_there(update)
-            .update_expression(format!("SET #state = :disabled, updated_at = :at, {BEGINS_TO_FAIL}"))
-            .condition_expression("endpoint = :endpoint AND #state = :active")
-            .expression_attribute_names("#state", "state")
-            .expression_attribute_values(":active", s(State::Active.label()))
-            .expression_attribute_values(":disabled", s(State::Disabled.label()));
-        self.updated(update).await.map(|_| ())
+            .update_if_same_endpoint(update, expression, values)
+            .condition_expression("endpoint = :endpoint AND #state = :active");
+        self.table.send(update).await.map(|_| ())
     }
 }
 
@@ -187,11 +178,11 @@ impl SubscriptionHealth for DynamoSubscriptions {
     async fn remove(&self, update: SubscriptionUpdate) -> Result<bool, PortError> {
         let SubscriptionUpdate { key, endpoint, at: _ } = &update;
         self.change(key, |before| {
-            let is_meant = |item: &&Item| {
+            let is_same = |item: &&Item| {
                 item.text("endpoint") == Some(endpoint.expose().as_str())
                     && item.text("state") == Some(State::Gone.label())
             };
-            let removed = before.filter(is_meant).map(|_| After::Nothing);
+            let removed = before.filter(is_same).map(|_| After::Nothing);
             let is_removed = removed.is_some();
             Ok((removed, is_removed))
         })

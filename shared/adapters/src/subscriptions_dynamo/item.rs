@@ -4,51 +4,51 @@
 //! |---|---|---|
 //! | `pk`, `tenant`, `id` | both | `tenant#id`, and its parts |
 //! | `kind` | both | `web_push` or `webhook` |
-//! | `endpoint`, `state`, `created_at`, `updated_at` | both | where it leads, whether it is sent to |
+//! | `endpoint`, `state`, `created_at`, `updated_at` | both | the endpoint, and whether it is sent to |
 //! | `p256dh`, `auth`, `vapid_key_id`, `flagged_at` | web push | a browser's keys, and its first 404 |
-//! | `consent_at`, `consent_prompt`, `consent_action`, `consent_origin` | web push | what its user agreed to |
-//! | `tags`, `last_seen_at` | web push | a list of tags; when the browser last handed it in itself |
+//! | `consent_at`, `consent_prompt`, `consent_action`, `consent_origin` | web push | the user's consent |
+//! | `tags`, `last_seen_at` | web push | a list of tags; when the browser last sent it |
 //! | `sealed` | webhook | its secrets and headers, under the stack's webhook key |
-//! | `topic`, `policy`, `permitted`, `rate` | webhook | what was agreed: `policy` is JSON, `permitted` a list of names |
+//! | `topic`, `policy`, `permitted`, `rate` | webhook | the terms: `policy` is JSON, `permitted` a list of names |
 //! | `failures`, `failing_since` | webhook | its health |
 //! | `failing_tenant` | webhook | the tenant again, while it fails or is switched off: what puts it into the index |
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::channel::Channel;
+use redial_core::delivery_options::EventType;
 use redial_core::endpoint::{Endpoint, Origin};
 use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant, VapidKeyId};
-use redial_core::message::EventType;
 use redial_core::policy::{Policy, catalogue, parse, stored};
 use redial_core::push_target::{PushKeys, PushTarget};
 use redial_core::rate::Rate;
 use redial_core::recipient::Recipient;
-use redial_core::subscription::{Consent, State, Subscription, Tag, Tags, Terms};
+use redial_core::subscription::{Consent, State, Subscription, Terms};
+use redial_core::tag::{Tag, Tags};
 use redial_core::time::Timestamp;
 use redial_core::webhook::{Health, Permitted, WebhookTarget};
 use redial_engine::ports::PortError;
 
-use crate::attributes::{Item, Read, ms, s};
+use crate::table::attributes::{self, Item, Read, ms, s};
 use crate::webhook_keys::WebhookKeys;
 use crate::{aws_error, telemetry};
 
-/// The item of a subscription, without what its receiver's answers have told.
+/// The item of a subscription, without its receiver's health.
 pub(super) fn write<'k>(
     subscription: &Subscription,
     webhook_keys: impl Into<Option<&'k WebhookKeys>>,
     now: Timestamp,
 ) -> Item {
     let Subscription { key, recipient, state, flagged_at, terms, created_at, .. } = subscription;
-    let mut item = HashMap::from([
-        ("pk".to_owned(), s(key.to_string())),
-        ("tenant".to_owned(), s(key.tenant.as_str())),
-        ("id".to_owned(), s(key.id.as_str())),
-        ("kind".to_owned(), s(recipient.channel().label())),
-        ("endpoint".to_owned(), s(recipient.endpoint().expose().as_str())),
-        ("state".to_owned(), s(state.label())),
-        ("updated_at".to_owned(), ms(now)),
+    let mut item = attributes::item([
+        ("pk", s(key.to_string())),
+        ("tenant", s(key.tenant.as_str())),
+        ("id", s(key.id.as_str())),
+        ("kind", s(recipient.channel().label())),
+        ("endpoint", s(recipient.endpoint().expose().as_str())),
+        ("state", s(state.label())),
+        ("updated_at", ms(now)),
     ]);
     let mut add = |name: &str, value: Option<AttributeValue>| {
         if let Some(value) = value {
@@ -76,7 +76,7 @@ pub(super) fn write<'k>(
         Recipient::Webhook(WebhookTarget { endpoint: _, secrets, headers }) => {
             let permitted: Vec<AttributeValue> = terms.permitted.names().iter().map(s).collect();
             let keys =
-                webhook_keys.into().expect("invariant: whoever stores a webhook has the webhooks' key");
+                webhook_keys.into().expect("invariant: only a holder of the webhooks' key stores a webhook");
             add("sealed", Some(s(keys.seal(key, secrets, headers))));
             add("topic", terms.topic.as_ref().map(|topic| s(topic.as_str())));
             add("permitted", (!permitted.is_empty()).then_some(AttributeValue::L(permitted)));
@@ -86,7 +86,7 @@ pub(super) fn write<'k>(
     item
 }
 
-/// Whose an item is; `None` if it is not one that this version wrote.
+/// `None` if this version did not write the item.
 pub(super) fn key(item: &Item) -> Option<SubscriptionKey> {
     Some(SubscriptionKey {
         tenant: Tenant::parse(item.text("tenant")?)?,
@@ -94,9 +94,9 @@ pub(super) fn key(item: &Item) -> Option<SubscriptionKey> {
     })
 }
 
-/// Reads an item; `None` if it is not one that this version wrote, `Err` if its secrets cannot be opened: then the key that
-/// they were sealed with is missing from the stack's, which is for an operator to mend and no fault of a message. Without any
-/// key, a webhook's secrets and headers stay sealed, and it is read as one that has none.
+/// Reads an item; `None` if this version did not write it, `Err` if its secrets cannot be opened: then the key that they were sealed with
+/// is missing from the stack's, which is an operator's error and not the message's. Without any key, a webhook's secrets and headers stay
+/// sealed, and it is read as one that has none.
 pub(super) fn read<'k>(
     item: &Item,
     webhook_keys: impl Into<Option<&'k WebhookKeys>>,
@@ -138,16 +138,14 @@ pub(super) fn read<'k>(
     }))
 }
 
-/// Whether an item is a subscription, and no tombstone: whether it counts.
+/// Whether an item counts as a subscription: a tombstone does not.
 pub(super) fn is_stored(item: &Item) -> bool {
     item.contains_key("endpoint")
 }
 
-/// The tags of an item: those rows there are.
+/// The tags of an item, which have their rows in `audiences`.
 pub(super) fn tags(item: &Item) -> Tags {
-    let tags = item.get("tags").and_then(|tags| tags.as_l().ok()).into_iter().flatten();
-    let tags = tags.filter_map(|tag| Tag::parse(tag.as_s().ok()?)).collect();
-    Tags::new(tags).unwrap_or_default()
+    Tags::new(item.texts("tags").filter_map(Tag::parse).collect()).unwrap_or_default()
 }
 
 fn consent(item: &Item) -> Option<Consent> {
@@ -160,18 +158,17 @@ fn consent(item: &Item) -> Option<Consent> {
 }
 
 fn terms(item: &Item, key: &SubscriptionKey) -> Terms {
-    let names = item.get("permitted").and_then(|names| names.as_l().ok()).into_iter().flatten();
-    let names = names.filter_map(|name| name.as_s().ok()).cloned().collect();
+    let names = item.texts("permitted").map(str::to_owned).collect();
     Terms {
         topic: item.text("topic").and_then(EventType::parse),
         policy: item.text("policy").and_then(|text| policy(text, key)),
-        // What was not checked when it was stored permits nothing.
+        // A list that was not checked when it was stored permits nothing.
         permitted: Permitted::new(names).unwrap_or_default(),
         rate: item.contains_key("rate").then(|| rate(item, key)).flatten(),
     }
 }
 
-/// The receiver's own limit. What is no rate is told, and not followed.
+/// The receiver's own limit. An invalid one is logged and ignored.
 fn rate(item: &Item, key: &SubscriptionKey) -> Option<Rate> {
     let read = Rate::parse(item.text("rate").unwrap_or_default());
     read.map_err(|error| {
@@ -180,7 +177,7 @@ fn rate(item: &Item, key: &SubscriptionKey) -> Option<Rate> {
     .ok()
 }
 
-/// A policy's JSON, or that of the name of one of the package's. Whatever else was written there is told, and not followed.
+/// A policy's JSON, or that of the name of one of the package's. Any other text is logged and ignored.
 fn policy(text: &str, key: &SubscriptionKey) -> Option<Arc<Policy>> {
     let name = format!("subscription {}", key.id);
     let read = match serde_json::from_str::<String>(text) {

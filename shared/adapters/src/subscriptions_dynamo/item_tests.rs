@@ -2,7 +2,7 @@ use redial_core::policy::catalogue;
 use redial_core::webhook::{CustomHeaders, SigningSecrets, WebhookSecret};
 
 use super::*;
-use crate::attributes::n;
+use crate::table::attributes::n;
 
 fn keys() -> WebhookKeys {
     WebhookKeys::parse("k1:0123456789abcdef").expect("valid")
@@ -88,7 +88,7 @@ fn a_browser_s_subscription_reads_back() {
 }
 
 #[test]
-fn a_webhook_reads_back_and_its_item_shows_neither_secret_nor_header() {
+fn a_webhook_reads_back_and_its_item_shows_no_secret() {
     let item = write(&webhook(), &keys(), stored_at());
     assert_eq!(
         names(&item),
@@ -114,7 +114,7 @@ fn a_webhook_reads_back_and_its_item_shows_neither_secret_nor_header() {
 }
 
 #[test]
-fn health_is_read_and_written_by_nobody_who_stores_a_subscription() {
+fn storing_a_subscription_does_not_write_its_health() {
     let health = Health { failures: 3, failing_since: Some(stored_at()) };
     let failing = Subscription { health, ..webhook() };
     let mut item = write(&failing, &keys(), stored_at());
@@ -125,7 +125,7 @@ fn health_is_read_and_written_by_nobody_who_stores_a_subscription() {
 }
 
 #[test]
-fn a_policy_is_read_by_its_name_or_whole_and_an_invalid_one_is_not_followed() {
+fn a_policy_is_read_by_name_or_as_json_and_ignored_if_invalid() {
     let with = |policy: &str| {
         let mut item = write(&webhook(), &keys(), stored_at());
         item.insert("policy".to_owned(), s(policy));
@@ -143,21 +143,21 @@ fn a_policy_is_read_by_its_name_or_whole_and_an_invalid_one_is_not_followed() {
 }
 
 #[test]
-fn permitted_headers_that_were_not_checked_permit_nothing() {
+fn an_invalid_list_of_permitted_headers_permits_nothing() {
     let mut item = write(&webhook(), &keys(), stored_at());
     item.insert("permitted".to_owned(), AttributeValue::L(vec![s("authorization"), s("host")]));
     assert_eq!(reread(&item).expect("a subscription").terms.permitted, Permitted::default());
 }
 
 #[test]
-fn a_receiver_that_asked_for_no_rate_has_none_and_what_is_no_rate_is_not_followed() {
+fn a_rate_that_is_missing_or_invalid_is_no_rate() {
     let with = |rate: Option<AttributeValue>| {
         let mut item = write(&webhook(), &keys(), stored_at());
         item.remove("rate");
         item.extend(rate.map(|rate| ("rate".to_owned(), rate)));
         let read = reread(&item).expect("a subscription");
         let rate = read.terms.rate;
-        // Nothing else of it is worse for that: it is sent to as before.
+        // The rest of the subscription is unaffected.
         let terms = Terms { rate: webhook().terms.rate, ..read.terms.clone() };
         assert_eq!(Subscription { terms, ..read }, webhook());
         rate
@@ -169,20 +169,20 @@ fn a_receiver_that_asked_for_no_rate_has_none_and_what_is_no_rate_is_not_followe
 }
 
 #[test]
-fn secrets_that_do_not_open_are_an_error_and_no_missing_subscription() {
+fn secrets_that_do_not_open_are_an_error() {
     let item = write(&webhook(), &keys(), stored_at());
     let others = WebhookKeys::parse("k2:0123456789abcdef").expect("valid");
     let error = read(&item, &others).expect("a subscription").expect_err("sealed with another key");
     assert_eq!(error.to_string(), "OpenWebhookSecrets failed: UnknownKey");
 
-    // Copied from one item to another, they are not its own.
+    // Secrets copied to another item do not open there.
     let mut copied = write(&webhook(), &keys(), stored_at());
     copied.insert("id".to_owned(), s("h2"));
     assert!(read(&copied, &keys()).expect("a subscription").is_err());
 }
 
 #[test]
-fn without_the_webhooks_key_a_webhook_is_read_with_its_secrets_sealed() {
+fn without_the_webhooks_key_secrets_stay_sealed() {
     let read = read(&write(&webhook(), &keys(), stored_at()), None);
     let Some(Ok(Subscription { recipient: Recipient::Webhook(target), .. })) = read else {
         panic!("{read:?}")
@@ -191,7 +191,7 @@ fn without_the_webhooks_key_a_webhook_is_read_with_its_secrets_sealed() {
 }
 
 #[test]
-fn what_this_version_did_not_write_is_no_subscription() {
+fn an_item_of_another_form_is_no_subscription() {
     for name in ["tenant", "id", "kind", "endpoint", "state", "sealed"] {
         let mut item = write(&webhook(), &keys(), stored_at());
         item.remove(name);
@@ -221,7 +221,7 @@ fn consent_tags_and_times_read_back() {
     let mut item = write(&full, &keys(), stored_at());
     assert_eq!(reread(&item), Some(full.clone()));
     assert_eq!(item["tags"], AttributeValue::L(vec![s("news"), s("sport")]));
-    // A consent of which a part is missing is none.
+    // A consent without one of its parts is none.
     item.remove("consent_action");
     assert_eq!(reread(&item), Some(Subscription { consent: None, ..full }));
 }

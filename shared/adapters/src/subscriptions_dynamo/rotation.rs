@@ -1,8 +1,7 @@
 //! Exchanging a webhook's signing secret while messages are under way.
 //!
-//! What is written is conditional on what was read, the endpoint and the sealed text: of two rotations at the same time neither
-//! loses the other's secret, and one that meets a new subscription leaves it alone. Everything else of the item stays, its
-//! health among it.
+//! The write is conditional on the endpoint and the sealed text that were read: of two rotations at the same time neither loses the
+//! other's secret, and a rotation does not touch a new subscription. All other attributes stay, the receiver's health among them.
 
 use redial_core::identity::SubscriptionKey;
 use redial_core::recipient::Recipient;
@@ -10,18 +9,17 @@ use redial_core::time::Timestamp;
 use redial_core::webhook::{SigningSecrets, WebhookSecret};
 use redial_engine::ports::PortError;
 
-use super::{DynamoSubscriptions, item};
-use crate::attributes::{Item, Read, ms, s};
+use super::{DynamoSubscriptions, item, item_key};
 use crate::aws_error;
+use crate::table::attributes::{Item, Read, ms, s};
 use crate::webhook_keys::WebhookKeys;
 
-/// How often a rotation begins anew when others keep changing the item.
+/// How often a rotation starts over while others keep changing the item.
 const ROUNDS: usize = 4;
 
 impl DynamoSubscriptions {
-    /// Signs with `newer` from now on, and until `ends_at` with the secrets from before beside it. Answers all that are stored
-    /// then; `None` if no webhook is stored under that key. A webhook without secrets of its own had its tenant's: those
-    /// are what sign beside the new one.
+    /// Signs with `newer` from now on, and until `ends_at` also with the previous secrets. Returns all secrets that are stored then;
+    /// `None` if no webhook is stored under that key. The previous secrets of a webhook without its own are its tenant's.
     pub async fn rotate_secret(
         &self,
         key: &SubscriptionKey,
@@ -37,11 +35,11 @@ impl DynamoSubscriptions {
             let Some(before) = items.first() else { return Ok(None) };
             let Some(subscription) = item::read(before, keys).transpose()? else { return Ok(None) };
             let Recipient::Webhook(target) = subscription.recipient else { return Ok(None) };
-            let mut known = target.secrets;
-            if known.at(now).is_empty() {
-                known = secrets_of_the_tenant(keys, key);
+            let mut secrets = target.secrets;
+            if secrets.at(now).is_empty() {
+                secrets = secrets_of_the_tenant(keys, key);
             }
-            let secrets = known.rotated(newer.clone(), ends_at, now);
+            let secrets = secrets.rotated(newer.clone(), ends_at, now);
             let sealed = keys.seal(key, &secrets, &target.headers);
             if self.put_sealed(key, before, sealed, now).await? {
                 return Ok(Some(secrets));
@@ -50,7 +48,7 @@ impl DynamoSubscriptions {
         Err(aws_error::of_code("UpdateItem", "Contention"))
     }
 
-    /// Puts a sealed text in the place of the one that `before` has; `false` if that is no longer what is stored.
+    /// Replaces the sealed text of `before`; `false` if the item has changed since.
     async fn put_sealed(
         &self,
         key: &SubscriptionKey,
@@ -59,15 +57,15 @@ impl DynamoSubscriptions {
         now: Timestamp,
     ) -> Result<bool, PortError> {
         let as_before = |name: &str| s(before.text(name).unwrap_or_default());
-        let update = self
-            .updating(key)
-            .update_expression("SET sealed = :sealed, updated_at = :at")
-            .condition_expression("endpoint = :endpoint AND sealed = :before")
-            .expression_attribute_values(":sealed", s(sealed))
-            .expression_attribute_values(":at", ms(now))
-            .expression_attribute_values(":endpoint", as_before("endpoint"))
-            .expression_attribute_values(":before", as_before("sealed"));
-        self.updated(update).await
+        let values = [
+            (":sealed", s(sealed)),
+            (":at", ms(now)),
+            (":endpoint", as_before("endpoint")),
+            (":before", as_before("sealed")),
+        ];
+        let update = self.table.update(item_key(key), "SET sealed = :sealed, updated_at = :at", values);
+        let update = update.condition_expression("endpoint = :endpoint AND sealed = :before");
+        Ok(self.table.send(update).await?.is_done())
     }
 }
 

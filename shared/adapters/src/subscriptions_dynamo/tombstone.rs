@@ -1,40 +1,37 @@
-//! What is left of a subscription that its user had deleted.
+//! The item that a deleted subscription leaves.
 //!
 //! | attribute | what |
 //! |---|---|
 //! | `pk`, `tenant`, `id` | `tenant#id`, and its parts |
 //! | `state` | `deleted` |
-//! | `endpoint_hash` | the hash of the endpoint that it led to |
+//! | `endpoint_hash` | the hash of its endpoint |
 //! | `deleted_at` | when |
 //!
-//! It proves the deletion, and that is all that it is for. Having no endpoint it is no subscription to anybody: dispatch finds
-//! none under its key, cleanup removes nothing, it is not counted, and the index of failing ones does not have it.
-
-use std::collections::HashMap;
+//! It proves the deletion, and serves nothing else. It has no endpoint, so it is no subscription: dispatch finds none under its key,
+//! cleanup removes nothing, it is not counted, and the index of failing webhooks does not have it.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::endpoint::EndpointHash;
 use redial_core::identity::SubscriptionKey;
 use redial_engine::ports::Found;
 
-use crate::attributes::{Item, Read, s};
+use crate::table::attributes::{self, Item, Read, s};
 
 /// The `state` of a tombstone.
 const DELETED: &str = "deleted";
 
-/// The tombstone of a subscription that led there.
 pub(super) fn write(key: &SubscriptionKey, hash: &EndpointHash, deleted_at: AttributeValue) -> Item {
-    HashMap::from([
-        ("pk".to_owned(), s(key.to_string())),
-        ("tenant".to_owned(), s(key.tenant.as_str())),
-        ("id".to_owned(), s(key.id.as_str())),
-        ("state".to_owned(), s(DELETED)),
-        ("endpoint_hash".to_owned(), s(hash.as_str())),
-        ("deleted_at".to_owned(), deleted_at),
+    attributes::item([
+        ("pk", s(key.to_string())),
+        ("tenant", s(key.tenant.as_str())),
+        ("id", s(key.id.as_str())),
+        ("state", s(DELETED)),
+        ("endpoint_hash", s(hash.as_str())),
+        ("deleted_at", deleted_at),
     ])
 }
 
-/// Reads one; `None` if the item is none.
+/// `None` if the item is no tombstone.
 pub(super) fn read(item: &Item) -> Option<Found> {
     item.text("state").filter(|state| *state == DELETED)?;
     let endpoint_hash = EndpointHash::parse(item.text("endpoint_hash")?)?;
@@ -48,12 +45,12 @@ mod tests {
     use redial_core::time::Timestamp;
 
     use super::*;
-    use crate::attributes::ms;
     use crate::subscriptions_dynamo::item;
+    use crate::table::attributes::ms;
     use crate::webhook_keys::WebhookKeys;
 
     #[test]
-    fn it_holds_the_hash_and_the_time_and_is_no_subscription() {
+    fn a_tombstone_has_the_hash_and_the_time_and_is_no_subscription() {
         let key = SubscriptionKey {
             tenant: Tenant::parse("acme").expect("valid"),
             id: SubscriptionId::parse("s1").expect("valid"),

@@ -1,10 +1,10 @@
 //! VAPID keys as they are written in a secret, and how they are rotated there.
 //!
-//! Either a bare private key, or `{"default": ID, "current": ID, "keys": {ID: KEY, …}}`; without `current` it is the
-//! default. The text of each key stays as its owner wrote it: nothing here writes one form as another.
+//! Either a bare private key, or `{"default": ID, "current": ID, "keys": {ID: KEY, …}}`; without `current`, the default is the current
+//! one. The text of each key stays as its owner wrote it.
 //!
-//! A rotation adds a key and makes it the current one. It never changes the default, which subscriptions without an id
-//! belong to, and it never takes a key away: that is for [`VapidDocument::without`], once nobody needs it.
+//! A rotation adds a key and makes it the current one. It never changes the default, which subscriptions without an id belong to, and it
+//! never removes a key: [`VapidDocument::without`] does, once no subscription needs it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,19 +23,16 @@ pub struct VapidDocument {
     keys: BTreeMap<VapidKeyId, Secret>,
 }
 
-/// A key of that id is there already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("a key of that id is there already")]
+#[error("there is already a key with this id")]
 pub struct VapidIdTaken;
 
-/// Why a key cannot be taken away.
+/// Why a key cannot be removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NotRetired {
-    /// There is none of that id.
-    #[error("there is no key of that id")]
+    #[error("there is no key with this id")]
     Unknown,
-    /// New subscribers are given it.
-    #[error("it is the current key, which new subscribers are given")]
+    #[error("it is the current key, which new subscribers get")]
     Current,
 }
 
@@ -49,8 +46,7 @@ struct Written {
 }
 
 impl VapidDocument {
-    /// Reads a bare private key, whose id is [`VapidKeys::ONLY_KEY_ID`], or the JSON of several. Whether each is a key is
-    /// seen by [`Self::keys`].
+    /// Reads a bare private key, whose id is [`VapidKeys::ONLY_KEY_ID`], or the JSON of several. [`Self::keys`] checks each key.
     pub fn parse(text: &str) -> Result<Self, VapidKeysError> {
         if !text.trim_start().starts_with('{') {
             let id = VapidKeyId::parse(VapidKeys::ONLY_KEY_ID).expect("invariant: the constant is an id");
@@ -71,7 +67,6 @@ impl VapidDocument {
         Ok(Self { default, current, keys })
     }
 
-    /// The keys, each of them read.
     pub fn keys(&self) -> Result<VapidKeys, VapidKeysError> {
         let read = |(id, key): (&VapidKeyId, &Secret)| match VapidKey::parse(key.expose()) {
             Ok(key) => Ok((id.clone(), key)),
@@ -81,7 +76,7 @@ impl VapidDocument {
         VapidKeys::new(self.default.clone(), self.current.clone(), keys)
     }
 
-    /// With one more key, which new subscribers are given from now on. All others stay, and so does the default.
+    /// Adds a key for new subscribers. All others stay, and so does the default.
     pub fn with_current(mut self, id: VapidKeyId, key: Secret) -> Result<Self, VapidIdTaken> {
         if self.keys.contains_key(&id) {
             return Err(VapidIdTaken);
@@ -91,7 +86,7 @@ impl VapidDocument {
         Ok(self)
     }
 
-    /// Without that key. Where it was the default, the current one takes its place.
+    /// Removes a key. If it was the default, the current one becomes the default.
     pub fn without(mut self, id: &VapidKeyId) -> Result<Self, NotRetired> {
         if *id == self.current {
             return Err(NotRetired::Current);
@@ -113,6 +108,13 @@ impl VapidDocument {
             keys: keys.map(|(id, key)| (id.as_str().to_owned(), key.expose().to_owned())).collect(),
         };
         Secret::new(serde_json::to_string(&written).expect("invariant: texts by text have a JSON form"))
+    }
+}
+
+impl VapidKeys {
+    /// Reads the keys that [`VapidDocument::parse`] reads.
+    pub fn parse(text: &str) -> Result<Self, VapidKeysError> {
+        VapidDocument::parse(text)?.keys()
     }
 }
 
@@ -141,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rotation_keeps_the_default_and_every_key_and_changes_the_current_one() {
+    fn a_rotation_keeps_every_key_and_changes_only_the_current_one() {
         let document = rotated();
         let keys = document.keys().expect("keys");
         assert_eq!((keys.default_id(), keys.current_id()), (&id("default"), &id("k2")));
@@ -157,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back_and_a_key_s_text_stays_as_it_was() {
+    fn a_document_reads_back_with_the_text_of_each_key_unchanged() {
         let document = rotated();
         assert_eq!(VapidDocument::parse(document.written().expose()), Ok(document.clone()));
         assert_eq!(
@@ -174,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_taken_away_unless_it_is_the_current_one() {
+    fn a_key_is_removed_unless_it_is_the_current_one() {
         let document = rotated();
         assert_eq!(document.clone().without(&id("k2")), Err(NotRetired::Current));
         assert_eq!(document.clone().without(&id("k9")), Err(NotRetired::Unknown));

@@ -1,82 +1,59 @@
-//! All VAPID keys of a deployment: by id, with one that is used where a subscription names none, and one that new
-//! subscribers are given.
+//! All VAPID keys of a deployment by id, with a default for subscriptions that name none, and a current one for new subscribers.
 //!
-//! Those two are the same until the keys are rotated. A rotation leaves the default as it is, because subscriptions without
-//! a key's id were made with it.
+//! Those two are the same until the keys are rotated. A rotation leaves the default, because subscriptions without a key's id were made
+//! with it.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use redial_core::identity::VapidKeyId;
 
-use super::{VapidDocument, VapidKey, VapidKeyError};
+use super::{VapidKey, VapidKeyError};
 
-/// At least one key, and a default and a current one among them.
+/// At least one key; the default and the current one are among them.
 pub struct VapidKeys {
     default: VapidKeyId,
     current: VapidKeyId,
     keys: BTreeMap<VapidKeyId, VapidKey>,
 }
 
-/// What may be known of a key.
+/// The public half of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PublishedKey<'a> {
-    /// What a subscription made with it is to carry as `vapid_key_id`.
+    /// The `vapid_key_id` of subscriptions made with it.
     pub id: &'a VapidKeyId,
     /// base64url of the uncompressed point: a browser's `applicationServerKey`.
     pub public_base64url: &'a str,
-    /// Whether new subscribers are given it.
+    /// Whether new subscribers get it.
     pub is_current: bool,
     /// Whether subscriptions without an id were made with it.
     pub is_default: bool,
 }
 
-/// Why a text is no set of VAPID keys. Names the place and what would do, never a key.
+/// Why a text is no set of VAPID keys. Names the place and what is expected, never a key.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum VapidKeysError {
-    /// Starts like JSON and is not of the form.
     #[error(
-        "expected a private key, or JSON of the form {{\"default\": ID, \"keys\": {{ID: KEY, …}}}}, \"current\": ID beside \
-         them if you like, with the ids of all subscriptions' keys (error in line {line}, column {column})"
+        "expected a private key, or JSON of the form {{\"default\": ID, \"keys\": {{ID: KEY, …}}}}, optionally with \
+         \"current\": ID, with the ids of all subscriptions' keys (error in line {line}, column {column})"
     )]
-    Json {
-        /// Line, from 1.
-        line: usize,
-        /// Column, from 1.
-        column: usize,
-    },
-    /// An id with other characters, or too long.
+    Json { line: usize, column: usize },
     #[error("a key's id is not 1 to 64 letters, digits, `_` and `-`")]
     KeyId,
-    /// `default` names no key.
     #[error("`default` is not the id of one of the keys")]
     Default,
-    /// `current` names no key.
     #[error("`current` is not the id of one of the keys")]
     Current,
-    /// One key cannot be read.
     #[error("the key cannot be read: {0}")]
     OnlyKey(VapidKeyError),
-    /// One of several keys cannot be read.
     #[error("the key `{id}` cannot be read: {error}")]
-    Key {
-        /// Whose.
-        id: VapidKeyId,
-        /// Why.
-        error: VapidKeyError,
-    },
+    Key { id: VapidKeyId, error: VapidKeyError },
 }
 
 impl VapidKeys {
     /// The id of a key that comes without one.
     pub const ONLY_KEY_ID: &str = "default";
 
-    /// Reads what [`VapidDocument::parse`] reads.
-    pub fn parse(text: &str) -> Result<Self, VapidKeysError> {
-        VapidDocument::parse(text)?.keys()
-    }
-
-    /// These keys. The default and the current one are among them.
     pub(super) fn new(
         default: VapidKeyId,
         current: VapidKeyId,
@@ -96,17 +73,17 @@ impl VapidKeys {
         self.keys.get_key_value(id.unwrap_or(&self.default))
     }
 
-    /// The id of the key that is used where a subscription names none.
+    /// The key of subscriptions that name none.
     pub fn default_id(&self) -> &VapidKeyId {
         &self.default
     }
 
-    /// The id of the key that new subscribers are given.
+    /// The key of new subscribers.
     pub fn current_id(&self) -> &VapidKeyId {
         &self.current
     }
 
-    /// What may be known of every key, in the order of their ids.
+    /// In the order of the ids.
     pub fn published(&self) -> impl Iterator<Item = PublishedKey<'_>> {
         self.keys.iter().map(|(id, key)| PublishedKey {
             id,
@@ -116,7 +93,6 @@ impl VapidKeys {
         })
     }
 
-    /// The ids of all keys.
     pub fn ids(&self) -> impl Iterator<Item = &VapidKeyId> {
         self.keys.keys()
     }
@@ -151,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn several_keys_are_told_apart_by_id() {
+    fn each_key_has_its_id() {
         let keys = VapidKeys::parse(&two_keys()).expect("keys");
         let public = |id: Option<&str>| {
             let id = id.and_then(VapidKeyId::parse);
@@ -175,8 +151,8 @@ mod tests {
         assert_eq!(published.len(), expected.len());
         for (key, (of, is_current, is_default)) in published.into_iter().zip(expected) {
             assert_eq!((key.id, key.is_current, key.is_default), (&id(of), is_current, is_default));
-            let (_, known) = keys.get(Some(&id(of))).expect("it is there");
-            assert_eq!(key.public_base64url, known.public_base64url());
+            let (_, found) = keys.get(Some(&id(of))).expect("a key");
+            assert_eq!(key.public_base64url, found.public_base64url());
         }
         let elsewhere = two_keys().replacen('{', r#"{"current": "c", "#, 1);
         assert_eq!(VapidKeys::parse(&elsewhere).expect_err("no such key"), VapidKeysError::Current);

@@ -1,8 +1,7 @@
-//! The public halves of the keys, for whoever subscribes browsers.
+//! The public halves of the keys, for the pages that subscribe browsers.
 //!
-//! They are asked for by anybody, and each reading is a call: so what was read stands for [`RELOAD_INTERVAL`], in which those
-//! who ask at the same time share one reading. They come from where they are published, and never from the secret: the
-//! function that lists them cannot read it.
+//! Anyone may request them, and each read is a call: so the keys are cached for [`RELOAD_INTERVAL`], and concurrent requests share one
+//! read. They come from the table where they are published, never from the secret: the function that lists them cannot read it.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,53 +11,50 @@ use redial_engine::ports::{PortError, PublicKey, PublicKeys};
 
 use super::RELOAD_INTERVAL;
 
-/// Reads the public keys from where they are published.
 pub trait LoadPublicKeys: Send + Sync {
-    /// All of them as they are now, in the order of their ids; an error if none were ever published.
+    /// In the order of their ids; an error if none were ever published.
     fn load(&self) -> impl Future<Output = Result<Vec<PublicKey>, PortError>> + Send;
 }
 
-/// Lists the keys that a loader gives.
 #[derive(Debug)]
 pub struct VapidListing<L> {
     loader: L,
     /// Held while keys are loaded.
-    known: tokio::sync::Mutex<Option<Known>>,
+    cached: tokio::sync::Mutex<Option<Cached>>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct Cached {
     keys: Arc<[PublicKey]>,
-    /// When they were last asked for, whether or not they came.
-    asked_at: Timestamp,
+    /// When they were last read, successfully or not.
+    read_at: Timestamp,
 }
 
 impl<L: LoadPublicKeys> VapidListing<L> {
-    /// Of these keys.
     pub fn new(loader: L) -> Self {
-        Self { loader, known: tokio::sync::Mutex::default() }
+        Self { loader, cached: tokio::sync::Mutex::default() }
     }
 }
 
 impl<L: LoadPublicKeys> PublicKeys for VapidListing<L> {
     async fn all(&self, now: Timestamp) -> Result<Vec<PublicKey>, PortError> {
-        let mut known = self.known.lock().await;
-        if let Some(known) = known.as_ref()
+        let mut cached = self.cached.lock().await;
+        if let Some(cached) = cached.as_ref()
             // Either way round: clocks are set back.
-            && now.since(known.asked_at).max(known.asked_at.since(now)) < RELOAD_INTERVAL
+            && now.since(cached.read_at).max(cached.read_at.since(now)) < RELOAD_INTERVAL
         {
-            return Ok(known.keys.to_vec());
+            return Ok(cached.keys.to_vec());
         }
-        match (self.loader.load().await, known.as_mut()) {
+        match (self.loader.load().await, cached.as_mut()) {
             (Ok(keys), _) => {
                 let keys: Arc<[PublicKey]> = keys.into();
-                *known = Some(Known { keys: keys.clone(), asked_at: now });
+                *cached = Some(Cached { keys: keys.clone(), read_at: now });
                 Ok(keys.to_vec())
             }
-            (Err(error), Some(known)) => {
-                tracing::warn!(%error, "the VAPID keys could not be listed anew; the ones that are known stand");
-                known.asked_at = now;
-                Ok(known.keys.to_vec())
+            (Err(error), Some(cached)) => {
+                tracing::warn!(%error, "cannot read the public VAPID keys; keeping the cached ones");
+                cached.read_at = now;
+                Ok(cached.keys.to_vec())
             }
             (Err(error), None) => Err(error),
         }
@@ -73,7 +69,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives what lies on top, and fails when nothing is left.
+    /// Returns the last element, and fails when none is left.
     struct Stack(Mutex<Vec<Vec<PublicKey>>>);
 
     impl LoadPublicKeys for Stack {
@@ -93,7 +89,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn keys_are_listed_anew_after_half_a_minute_and_old_ones_stand_where_that_fails() {
+    async fn keys_are_read_again_after_half_a_minute_and_kept_if_that_fails() {
         let two = vec![key("a", false), key("b", true)];
         let listing = VapidListing::new(Stack(Mutex::new(vec![two, vec![key("default", true)]])));
         let at = |secs: i64| Timestamp::from_secs(1_800_000_000 + secs);
@@ -108,7 +104,7 @@ mod tests {
     #[tokio::test]
     async fn keys_that_were_never_read_are_an_error() {
         let listing = VapidListing::new(Stack(Mutex::default()));
-        let error = listing.all(Timestamp::from_secs(1)).await.expect_err("nothing is known");
+        let error = listing.all(Timestamp::from_secs(1)).await.expect_err("nothing is cached");
         assert_eq!((error.operation, error.code.as_str()), ("GetItem", "Gone"));
     }
 }

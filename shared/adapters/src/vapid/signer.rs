@@ -1,13 +1,12 @@
-//! Gives out Authorization headers, and loads the keys again when a push service refuses them, or a subscription names one
-//! that is not known here.
+//! Makes Authorization headers, and loads the keys again when a push service refuses them, or a subscription names an unknown one.
 //!
-//! A 401 usually means that the operator has exchanged the key and this worker still holds the old one; an unknown id, that
-//! a key was added and browsers have subscribed with it. When that happens it happens to many pushes of a batch at once, so
-//! loading is single flight, happens at most once in [`RELOAD_INTERVAL`], and a load that fails keeps the keys that there
-//! are: a secret that cannot be read for a minute must not stop deliveries to push services that are content.
+//! A 401 usually means that the operator has exchanged the key and this worker still holds the old one; an unknown id, that a key was added
+//! and browsers have subscribed with it. Many pushes of a batch fail like that at once, so loading is single flight, happens at most once
+//! in [`RELOAD_INTERVAL`], and a failed load keeps the old keys: a secret that cannot be read for a minute must not stop deliveries to
+//! push services that still accept them.
 //!
-//! Who gives a new key to browsers no sooner than [`RELOAD_INTERVAL`] after it was added is never met by a worker that
-//! does not know it: what such a worker has loaded within the interval has the key, and what is older it loads again.
+//! If a new key reaches browsers no sooner than [`RELOAD_INTERVAL`] after it was added, every worker can use it: keys loaded within the
+//! interval include it, and older ones are loaded again.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,34 +20,30 @@ use ring::rand::SystemRandom;
 use super::token::{Token, TokenCache};
 use super::{LoadVapidKeys, VapidKeys, VapidLoadError, VapidSubject};
 
-/// At most one load in this time, a worker.
+/// At most one load by a worker in this time.
 pub const RELOAD_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The subscription names a VAPID key that is not configured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("no VAPID key of that id")]
+#[error("no VAPID key with this id")]
 pub struct UnknownVapidKey;
 
-/// What became of a wish to load the keys again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reload {
-    /// Loaded, and all tokens will be signed anew.
+    /// All tokens will be signed again.
     Loaded,
-    /// Someone has asked for it less than `RELOAD_INTERVAL` ago; that answer stands.
+    /// Loaded less than `RELOAD_INTERVAL` ago.
     Recent,
-    /// Loading failed, now or less than `RELOAD_INTERVAL` ago: the old keys stay. What failed now has all tokens signed again.
+    /// Loading failed, now or less than `RELOAD_INTERVAL` ago: the old keys stay. After a failure now, all tokens are signed again.
     Failed,
 }
 
-/// Keys, tokens and the way to new keys.
 #[derive(Debug)]
 pub struct VapidSigner<L> {
     loader: L,
     subject: VapidSubject,
     random: SystemRandom,
     state: Mutex<State>,
-    /// When keys were last loaded again, and whether that went well. Held while they load, so that callers at the same time
-    /// wait for one load.
+    /// When keys were last loaded again, and whether that succeeded. Held while they load, so that concurrent callers wait for one load.
     reloaded: tokio::sync::Mutex<Option<(Timestamp, bool)>>,
 }
 
@@ -79,8 +74,8 @@ impl<L: LoadVapidKeys> VapidSigner<L> {
         origin: &Origin,
         now: Timestamp,
     ) -> Result<HeaderValue, UnknownVapidKey> {
-        let mut state = self.state();
-        let State { keys, tokens } = &mut *state;
+        let state = self.state();
+        let State { keys, tokens } = &*state;
         let (id, key) = keys.get(key_id).ok_or(UnknownVapidKey)?;
         let token =
             tokens.get(id, origin, now, || Token::sign(key, origin, &self.subject, now, &self.random));
@@ -91,11 +86,11 @@ impl<L: LoadVapidKeys> VapidSigner<L> {
     /// time wait for one load. When it returns, signing again is worth a try.
     pub async fn reload(&self, now: Timestamp) -> Reload {
         let mut reloaded = self.reloaded.lock().await;
-        if let Some((last, went_well)) = *reloaded {
+        if let Some((last, succeeded)) = *reloaded {
             // Either way round: callers read the clock before they wait, and clocks are set back.
             let apart = now.since(last).max(last.since(now));
             if apart < RELOAD_INTERVAL {
-                return if went_well { Reload::Recent } else { Reload::Failed };
+                return if succeeded { Reload::Recent } else { Reload::Failed };
             }
         }
         let loaded = self.loader.load().await;
@@ -108,14 +103,14 @@ impl<L: LoadVapidKeys> VapidSigner<L> {
                 Reload::Loaded
             }
             Err(error) => {
-                tracing::warn!(%error, "loading the VAPID keys again failed; the old ones stay");
+                tracing::warn!(%error, "cannot reload the VAPID keys; keeping the old ones");
                 Reload::Failed
             }
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing that is done under this lock leaves the state half changed.
+        // No change under this lock can be left half done.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -129,7 +124,7 @@ mod tests {
     use super::super::key::tests::scalar;
     use super::*;
 
-    /// Gives the key of the byte that is set, or fails where that is 0; counts loads.
+    /// Loads the key of the byte that is set, or fails for 0; counts loads.
     #[derive(Clone, Debug, Default)]
     struct Loader {
         byte: Arc<AtomicU8>,
@@ -164,7 +159,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_token_is_used_again_for_its_origin_until_it_is_to_be_renewed() {
+    async fn a_token_is_reused_for_its_origin_until_renewal() {
         let (_, signer) = signer().await;
         let first = header(&signer, "https://a.example", at(0));
         assert_eq!(header(&signer, "https://a.example", at(9 * 3600)), first);
@@ -173,7 +168,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_unknown_key_id_is_told() {
+    async fn an_unknown_key_id_is_an_error() {
         let (_, signer) = signer().await;
         let origin = Origin::parse("https://a.example").expect("an origin");
         let unknown = VapidKeyId::parse("other");
@@ -181,7 +176,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_who_ask_at_the_same_time_share_one_load() {
+    async fn concurrent_reloads_share_one_load() {
         let (loader, signer) = signer().await;
         let before = header(&signer, "https://a.example", at(0));
         loader.byte.store(2, Ordering::SeqCst);
@@ -206,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_load_that_failed_recently_is_no_reason_to_trust_the_old_keys() {
+    async fn a_recent_failed_load_still_counts_as_failed() {
         let (loader, signer) = signer().await;
         loader.byte.store(0, Ordering::SeqCst);
         assert_eq!(signer.reload(at(1)).await, Reload::Failed);
@@ -217,13 +212,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failed_load_keeps_the_old_keys_and_signs_anew() {
+    async fn a_failed_load_keeps_the_old_keys_and_signs_again() {
         let (loader, signer) = signer().await;
         let before = header(&signer, "https://a.example", at(0));
         loader.byte.store(0, Ordering::SeqCst);
         assert_eq!(signer.reload(at(1)).await, Reload::Failed);
         let after = header(&signer, "https://a.example", at(1));
         assert_ne!(after, before);
-        assert_eq!(signer.reload(at(2)).await, Reload::Failed, "a failure counts as well");
+        assert_eq!(signer.reload(at(2)).await, Reload::Failed, "a failure counts too");
     }
 }

@@ -4,34 +4,29 @@ use std::fmt;
 use std::future::Future;
 
 use super::{VapidKeys, VapidKeysError};
-use crate::secrets::{CachedSecrets, Secret, SecretError, SecretSource};
+use crate::secrets::{Secret, SecretError, SecretSource};
 
-/// Loads the keys, each time anew.
 pub trait LoadVapidKeys: Send + Sync {
-    /// Reads and parses the keys as they are now.
+    /// Reads and parses the current keys.
     fn load(&self) -> impl Future<Output = Result<VapidKeys, VapidLoadError>> + Send;
 }
 
 /// Why the keys could not be loaded. Never holds a key.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum VapidLoadError {
-    /// The secret could not be read.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// What was read are no keys.
-    #[error("no VAPID keys: {0}")]
+    #[error("invalid VAPID keys: {0}")]
     Keys(#[from] VapidKeysError),
 }
 
-/// One of the two places that keys may stand in.
 pub enum VapidKeySource<S> {
     /// The value of `VAPID_PRIVATE_KEY`.
     Environment(Secret),
     /// The secret that `VAPID_SECRET_ID` names.
     SecretsManager {
-        /// Reads it.
-        secrets: CachedSecrets<S>,
-        /// Its name or ARN.
+        secrets: S,
+        /// A name or ARN.
         id: String,
     },
 }
@@ -40,9 +35,7 @@ impl<S: SecretSource> LoadVapidKeys for VapidKeySource<S> {
     async fn load(&self) -> Result<VapidKeys, VapidLoadError> {
         match self {
             Self::Environment(secret) => Ok(VapidKeys::parse(secret.expose())?),
-            Self::SecretsManager { secrets, id } => {
-                Ok(VapidKeys::parse(secrets.refresh(id).await?.expose())?)
-            }
+            Self::SecretsManager { secrets, id } => Ok(VapidKeys::parse(secrets.fetch(id).await?.expose())?),
         }
     }
 }

@@ -1,10 +1,8 @@
 //! The signed token, and how long it is used.
 //!
-//! A token says for which push service (`aud`) and until when (`exp`) it speaks, and nothing about a message, so one
-//! serves every push to an origin. It is renewed long before its end, and also when the clock was set back so far that a
-//! push service would see an `exp` beyond what it allows.
+//! A token names a push service (`aud`) and an end (`exp`), and nothing about a message, so one serves every push to an origin. It is
+//! renewed long before its end, and also when the clock was set back so far that a push service would refuse its `exp`.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -18,16 +16,14 @@ use ring::rand::SystemRandom;
 use serde::Serialize;
 
 use super::{VapidKey, VapidSubject};
+use crate::cache::Cache;
 
 /// How long a token is valid when it is signed: half of what RFC 8292, 2 allows, so that a clock that is wrong by hours
 /// does not make all tokens invalid.
 pub const TOKEN_LIFETIME: Duration = Duration::from_secs(12 * 3600);
 
-/// A token with less than this left is signed anew: no message waits at a push service for its sender's token to end.
+/// A token with less than this left is replaced: no push waits at its service until the token has expired.
 pub const RENEW_BEFORE: Duration = Duration::from_secs(2 * 3600);
-
-/// How many tokens are kept. Push services are a dozen origins; a hostile set of subscriptions may name any number.
-const MAX_TOKENS: usize = 1024;
 
 #[derive(Serialize)]
 struct Claims<'a> {
@@ -67,12 +63,10 @@ impl Token {
         Self { header, exp: Timestamp::from_secs(exp) }
     }
 
-    /// Whether it can be used at `now`.
     fn serves(&self, now: Timestamp) -> bool {
         now.plus(RENEW_BEFORE) < self.exp && self.exp <= now.plus(TOKEN_LIFETIME)
     }
 
-    /// The value of `Authorization`.
     pub(super) fn into_header(self) -> HeaderValue {
         self.header
     }
@@ -84,48 +78,29 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Tokens by key and origin, at most [`MAX_TOKENS`].
+/// Push services are a dozen origins, but a hostile set of subscriptions may name any number.
+const MOST_TOKENS: usize = 1024;
+
+/// Tokens by key and origin.
 #[derive(Debug, Default)]
-pub(super) struct TokenCache {
-    tokens: HashMap<VapidKeyId, HashMap<Origin, Token>>,
-    len: usize,
-}
+pub(super) struct TokenCache(Cache<(VapidKeyId, Origin), Token, MOST_TOKENS>);
 
 impl TokenCache {
-    /// The token that serves at `now`: the known one, or what `sign` makes.
+    /// A token that is valid at `now`: the cached one, or the one that `sign` makes.
     pub(super) fn get(
-        &mut self,
+        &self,
         key_id: &VapidKeyId,
         origin: &Origin,
         now: Timestamp,
         sign: impl FnOnce() -> Token,
     ) -> Token {
-        if let Some(token) = self.tokens.get(key_id).and_then(|of_key| of_key.get(origin))
-            && token.serves(now)
-        {
+        let key = (key_id.clone(), origin.clone());
+        if let Some(token) = self.0.lock().get(&key).filter(|token| token.serves(now)) {
             return token.clone();
         }
         let token = sign();
-        if self.len >= MAX_TOKENS {
-            self.make_room(now);
-        }
-        let of_key = self.tokens.entry(key_id.clone()).or_default();
-        if of_key.insert(origin.clone(), token.clone()).is_none() {
-            self.len += 1;
-        }
+        self.0.insert(key, token.clone(), |token| u8::from(token.serves(now)));
         token
-    }
-
-    /// Drops what is of no use any more, and everything if that was nothing: to sign again costs little, and only who has
-    /// a thousand origins gets here.
-    fn make_room(&mut self, now: Timestamp) {
-        for of_key in self.tokens.values_mut() {
-            of_key.retain(|_, token| token.serves(now));
-        }
-        self.len = self.tokens.values().map(HashMap::len).sum();
-        if self.len >= MAX_TOKENS {
-            *self = Self::default();
-        }
     }
 }
 
@@ -151,7 +126,7 @@ mod tests {
         )
     }
 
-    /// The claims, if another implementation finds the signature good.
+    /// The claims, after another implementation has verified the signature.
     fn verified(header: &HeaderValue) -> Value {
         let text = header.to_str().expect("text");
         let (jwt, key) = text.strip_prefix("vapid t=").and_then(|t| t.split_once(", k=")).expect("the form");
@@ -167,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_claims_origin_with_port_end_and_subject_under_a_good_signature() {
+    fn a_token_claims_origin_end_and_subject_with_a_valid_signature() {
         let token = sign("https://push.example:8443", Timestamp::from_secs(NOON));
         assert!(token.header.is_sensitive());
         let expected = serde_json::json!({
@@ -190,14 +165,14 @@ mod tests {
 
     #[test]
     fn the_cache_is_bounded() {
-        let mut cache = TokenCache::default();
+        let cache = TokenCache::default();
         let id = VapidKeyId::parse("k").expect("an id");
         let now = Timestamp::from_secs(NOON);
         let token = sign("https://push.example", now);
-        for n in 0..3 * MAX_TOKENS {
+        for n in 0..3 * MOST_TOKENS {
             let origin = Origin::parse(&format!("https://host-{n}.example")).expect("an origin");
             cache.get(&id, &origin, now, || token.clone());
-            assert!(cache.len <= MAX_TOKENS);
+            assert!(cache.0.lock().len() <= MOST_TOKENS);
         }
     }
 
@@ -207,7 +182,7 @@ mod tests {
         /// However the clock moves, forwards or back.
         #[test]
         fn a_token_in_use_has_two_to_twelve_hours_left(steps in prop::collection::vec(-50_000i64..50_000, 1..40)) {
-            let mut cache = TokenCache::default();
+            let cache = TokenCache::default();
             let id = VapidKeyId::parse("k").expect("an id");
             let origin = Origin::parse("https://push.example").expect("an origin");
             let mut at = NOON;
@@ -218,7 +193,7 @@ mod tests {
                 let left = token.exp.as_secs() - at;
                 prop_assert!((2 * 3600 + 1..=12 * 3600).contains(&left), "{left} s left");
             }
-            prop_assert_eq!(cache.len, 1);
+            prop_assert_eq!(cache.0.lock().len(), 1);
         }
     }
 }

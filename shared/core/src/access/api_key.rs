@@ -41,7 +41,6 @@ impl ApiKeyId {
         base62::is(text, ID).then(|| Self(text.to_owned()))
     }
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -85,7 +84,6 @@ impl ApiKey {
         (checksum(&id, random) == written).then(|| Self { id, secret: secret.to_owned() })
     }
 
-    /// Its name.
     pub fn id(&self) -> &ApiKeyId {
         &self.id
     }
@@ -115,7 +113,6 @@ fn checksum(id: &ApiKeyId, random: &str) -> String {
 pub struct SecretDigest([u8; 32]);
 
 impl SecretDigest {
-    /// The digest of a key.
     pub fn of(key: &ApiKey) -> Self {
         let digest = digest(&SHA256, key.expose().as_bytes());
         Self(digest.as_ref().try_into().expect("invariant: SHA-256 gives 32 bytes"))

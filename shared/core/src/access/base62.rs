@@ -13,7 +13,6 @@ pub(super) fn padded(mut number: u128, width: usize) -> String {
     text(&digits)
 }
 
-/// A number in as few digits as it takes.
 pub(super) fn short(mut number: u64) -> String {
     let mut digits = Vec::new();
     loop {
@@ -37,7 +36,6 @@ pub(super) fn read(text: &str) -> Option<u64> {
     })
 }
 
-/// Whether a text is so many of the digits.
 pub(super) fn is(text: &str, width: usize) -> bool {
     text.len() == width && text.bytes().all(|b| b.is_ascii_alphanumeric())
 }

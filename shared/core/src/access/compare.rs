@@ -8,7 +8,6 @@ use ring::hmac;
 /// Any key would do: it only has to be the same for both sides.
 const KEY: &[u8] = b"redial access compare";
 
-/// Whether two texts are the same.
 pub(super) fn same(a: &[u8], b: &[u8]) -> bool {
     let key = hmac::Key::new(hmac::HMAC_SHA256, KEY);
     hmac::verify(&key, a, hmac::sign(&key, b).as_ref()).is_ok()

@@ -4,16 +4,12 @@ use std::collections::BTreeSet;
 
 use super::{ApiKeyId, IamArn, Scope, SubscriptionToken};
 use crate::identity::{SubscriptionId, Tenant};
-use crate::subscription::Tags;
+use crate::tag::Tags;
 
-/// Who has asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Principal {
-    /// A sender, by its key.
     Key(ApiKeyId),
-    /// A sender, by its AWS credentials.
     Iam(IamArn),
-    /// A browser, by its token.
     SubscriptionToken,
 }
 
@@ -21,15 +17,12 @@ pub enum Principal {
 /// concerns one subscription: a browser's grant never passes the first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Grant {
-    /// For whom.
     pub tenant: Tenant,
-    /// What.
     pub scopes: BTreeSet<Scope>,
     /// The only subscription that it is for; `None` for all of the tenant's.
     pub subscription: Option<SubscriptionId>,
     /// The only tags that may be set; `None` for any.
     pub tags: Option<Tags>,
-    /// Who has asked.
     pub principal: Principal,
 }
 
@@ -39,12 +32,10 @@ impl Grant {
         self.scopes.contains(&scope) && self.subscription.is_none()
     }
 
-    /// Whether it is for this on that subscription.
     pub fn allows_on(&self, scope: Scope, id: &SubscriptionId) -> bool {
         self.scopes.contains(&scope) && self.subscription.as_ref().is_none_or(|only| only == id)
     }
 
-    /// Whether these tags may be set.
     pub fn allows_tags(&self, tags: &Tags) -> bool {
         self.tags.as_ref().is_none_or(|only| tags.are_within(only))
     }
@@ -67,7 +58,7 @@ impl From<SubscriptionToken> for Grant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subscription::Tag;
+    use crate::tag::Tag;
     use crate::time::Timestamp;
 
     fn tags(texts: &[&str]) -> Tags {

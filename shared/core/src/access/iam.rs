@@ -47,7 +47,6 @@ impl IamArn {
         (!name.is_empty()).then(|| Self(format!("arn:{partition}:iam::{account}:role/{name}")))
     }
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

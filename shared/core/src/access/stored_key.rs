@@ -4,31 +4,23 @@ use std::collections::BTreeSet;
 
 use super::{ApiKey, ApiKeyId, Grant, IamArn, Principal, Scope, SecretDigest};
 use crate::identity::Tenant;
+use crate::label::labels;
 use crate::time::Timestamp;
 
-/// What has to be shown.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Credential {
-    /// The key of this digest.
     Key(SecretDigest),
-    /// The AWS credentials of this principal.
     Iam(IamArn),
 }
 
 /// A key, or a principal's right, as it is stored: for one tenant and some scopes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StoredKey {
-    /// Its name.
     pub id: ApiKeyId,
-    /// For whom it speaks.
     pub tenant: Tenant,
-    /// For what.
     pub scopes: BTreeSet<Scope>,
-    /// What has to be shown.
     pub credential: Credential,
-    /// What its operator calls it.
     pub label: Option<String>,
-    /// When it was made.
     pub created_at: Timestamp,
     /// The first moment at which it is no longer good; `None` for never.
     pub expires_at: Option<Timestamp>,
@@ -36,25 +28,13 @@ pub struct StoredKey {
     pub revoked_at: Option<Timestamp>,
 }
 
-/// Whether a key is good.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Standing {
-    /// It is.
-    Active,
-    /// Its time is over.
-    Expired,
-    /// An operator has ended it.
-    Revoked,
-}
-
-impl Standing {
-    /// The stable label.
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Expired => "expired",
-            Self::Revoked => "revoked",
-        }
+labels! {
+    /// Whether a key is valid.
+    pub enum Standing {
+        Active = "active",
+        Expired = "expired",
+        /// By an operator.
+        Revoked = "revoked",
     }
 }
 

@@ -54,7 +54,6 @@ impl Envelope {
         deadline.at().plus(AckToken::GRACE)
     }
 
-    /// What is sealed for the browser.
     pub fn into_plaintext(self) -> Payload {
         self.plaintext
     }

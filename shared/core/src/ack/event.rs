@@ -1,43 +1,25 @@
-//! What a user's browser may tell of a push.
+//! What a user's browser reports of a push.
 
+use crate::label::labels;
 use crate::metric::Metric;
 
-/// What a user's browser tells.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum AckEvent {
-    /// The notification was shown.
-    Displayed,
-    /// It was clicked.
-    Clicked,
-    /// It was closed without a click.
-    Closed,
+labels! {
+    pub enum AckEvent {
+        Displayed = "displayed",
+        Clicked = "clicked",
+        /// Closed without a click.
+        Closed = "closed",
+    }
 }
 
 impl AckEvent {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Displayed, Self::Clicked, Self::Closed];
-
-    /// Its name in the API, in events and in metrics.
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Displayed => "displayed",
-            Self::Clicked => "clicked",
-            Self::Closed => "closed",
-        }
-    }
-
-    /// What counts the deliveries of which it was told.
+    /// Counts the deliveries that it was reported for.
     pub const fn metric(self) -> Metric {
         match self {
             Self::Displayed => Metric::Displayed,
             Self::Clicked => Metric::Clicked,
             Self::Closed => Metric::Closed,
         }
-    }
-
-    /// The one of that name.
-    pub fn from_label(label: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|event| event.label() == label)
     }
 }
 
@@ -46,11 +28,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_label_reads_back_and_names_its_metric() {
+    fn every_event_counts_in_the_metric_of_its_name() {
         for event in AckEvent::ALL {
-            assert_eq!(AckEvent::from_label(event.label()), Some(event));
             assert_eq!(event.metric().label().to_lowercase(), event.label());
         }
-        assert_eq!(AckEvent::from_label("seen"), None);
     }
 }

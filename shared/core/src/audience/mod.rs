@@ -1,10 +1,10 @@
-//! Audiences: one message to all of a tenant's subscriptions that bear a tag.
+//! Audiences: one message to all of a tenant's subscriptions that have a tag.
 //!
-//! The message is stored once, as a [`Run`]; what travels to each recipient is a reference to it. The tag's subscriptions lie in
-//! [`SHARDS`] parts, and each part is walked page by page by whoever holds its [`Expansion`]: a page is sent, then the
-//! part's [`Progress`] is moved past it. Whoever dies in between leaves a page that is sent again; a recipient's
-//! delivery has an id that follows from run and subscription, so that the ledger drops the second. Which run it is follows from
-//! the claim that opened it ([`Opening`]): a message whose hand-off is repeated has one run, an id that is used again has two.
+//! The message is stored once, as a [`Run`]; what travels to each recipient is a reference to it. The tag's subscriptions are divided
+//! into [`SHARDS`] parts, and the worker that holds a part's [`Expansion`] sends it page by page, moving the part's [`Progress`] past
+//! each page once it is sent. A worker that dies in between leaves a page that is sent again; a recipient's delivery has an id that
+//! follows from run and subscription, so that the ledger drops the second. The run's id follows from the claim that opened it
+//! ([`Opening`]): a message whose hand-off is repeated has one run, an id that is used again has two.
 //!
 //! | file | concept |
 //! |---|---|
@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use crate::identity::SubscriptionId;
 use crate::rate::Rate;
-use crate::subscription::Tag;
+use crate::tag::Tag;
 
 pub use expansion::Expansion;
 pub use opening::{Opening, RunKey};
@@ -32,33 +32,29 @@ pub use run::{Progress, Run};
 /// How many parts an audience has.
 pub const SHARDS: u8 = 16;
 
-/// The most recipients of a page.
+/// Recipients of a page, at most.
 pub const PAGE: u16 = 100;
 
-/// A page of a paced audience is worth so much time, where that is no more than [`PAGE`].
+/// How long a page of a paced audience lasts, where that is no more than [`PAGE`].
 const PACED_PAGE: Duration = Duration::from_secs(10);
 
 /// The longest that SQS delays, in seconds (SendMessage, API reference).
 const MOST_DELAY: f64 = 900.0;
 
-/// Whom a message is for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Audience {
-    /// All subscriptions that bear this.
     pub tag: Tag,
-    /// No more recipients than this.
     pub rate: Option<Rate>,
 }
 
 impl Audience {
-    /// How many recipients a page has.
     pub fn page(&self) -> u16 {
         let paced = self.rate.map(|rate| rate.per_second() / f64::from(SHARDS) * PACED_PAGE.as_secs_f64());
         // A float becomes an integer at its bounds.
         paced.map_or(PAGE, |paced| (paced.ceil() as u16).clamp(1, PAGE))
     }
 
-    /// How long a part rests after a page of so many recipients.
+    /// How long a part rests after a page of that many recipients.
     pub fn rest_after(&self, recipients: usize) -> Duration {
         let Some(rate) = self.rate else { return Duration::ZERO };
         let secs = recipients as f64 * f64::from(SHARDS) / rate.per_second();
@@ -66,7 +62,7 @@ impl Audience {
     }
 }
 
-/// The part of an audience that a subscription lies in, from 0.
+/// The part of an audience that a subscription belongs to, from 0.
 pub fn shard_of(id: &SubscriptionId) -> u8 {
     let digest = ring::digest::digest(&ring::digest::SHA256, id.as_str().as_bytes());
     digest.as_ref()[0] % SHARDS
@@ -82,19 +78,19 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rate_pages_are_full_and_follow_at_once() {
+    fn without_a_rate_pages_are_full_and_immediate() {
         let all = Audience { rate: None, ..paced("1/s") };
         assert_eq!((all.page(), all.rest_after(100)), (PAGE, Duration::ZERO));
     }
 
     #[test]
-    fn all_parts_together_keep_the_rate() {
+    fn all_parts_together_send_at_the_rate() {
         for (rate, per_second) in [("1/s", 1.0), ("160/s", 160.0), ("5000/s", 5000.0), ("90/min", 1.5)] {
             let audience = paced(rate);
             let page = f64::from(audience.page());
             let rest = audience.rest_after(usize::from(audience.page())).as_secs_f64();
-            let told = page * f64::from(SHARDS) / rest;
-            assert!((told - per_second).abs() < 0.01 * per_second, "{rate}: {told} a second");
+            let actual = page * f64::from(SHARDS) / rest;
+            assert!((actual - per_second).abs() < 0.01 * per_second, "{rate}: {actual} a second");
         }
     }
 
@@ -104,14 +100,14 @@ mod tests {
     }
 
     #[test]
-    fn subscriptions_spread_over_all_parts_and_each_stays_in_its_own() {
+    fn subscriptions_spread_evenly_over_fixed_parts() {
         let id = |n: usize| SubscriptionId::parse(&format!("s{n}")).expect("valid");
         let mut shards = [0; SHARDS as usize];
         for n in 0..1_600 {
             shards[usize::from(shard_of(&id(n)))] += 1;
         }
         assert!(shards.iter().all(|n| (60..=140).contains(n)), "{shards:?}");
-        // As it was when the first rows were written: another would be looked for in the wrong place.
+        // Rows that are stored were divided like this: with another division they would not be found.
         assert_eq!(shard_of(&id(1)), 8);
     }
 }

@@ -1,30 +1,25 @@
-//! Who may make an attempt: the one place that decides it.
+//! Which worker may make an attempt.
 //!
-//! A worker that holds a message asks for its lineage and attempt. [`judge`] compares that with what is stored and says
-//! whether it may claim, must stand back, repeats a hand-off that a crash may have swallowed, or drops a message that
-//! is of no use any more. The answer to claim is carried out by comparing and swapping on the entry that was judged, so a
-//! change in between makes the claim fail and be judged anew. `ApproximateReceiveCount` plays no part in it.
+//! A worker that holds a message asks for its lineage and attempt. [`judge`] compares that with the stored entry and decides whether
+//! the worker claims the attempt, waits, repeats a hand-off that a crash may have lost, or drops a message that is no longer
+//! needed. A claim is a compare-and-swap on the entry that was judged, so a
+//! change in between makes the claim fail and be judged again. `ApproximateReceiveCount` plays no part in it.
 
 use super::{Entry, State};
 use crate::endpoint::EndpointHash;
+use crate::identity::IdSource;
 use crate::identity::{DeliveryKey, Turn};
-use crate::message::IdSource;
 use crate::time::Timestamp;
 
-/// What a worker asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ask {
-    /// Which delivery.
     pub key: DeliveryKey,
-    /// Which attempt of it.
     pub turn: Turn,
     /// The worker's own token, new for each invocation.
     pub lease_token: String,
     /// Until when the worker is given time.
     pub lease_until: Timestamp,
-    /// The SQS message that it holds.
     pub source_message: String,
-    /// What it would deliver to whom.
     pub fingerprint: EndpointHash,
     /// Where the id comes from: only a producer's own id can conflict.
     pub id_source: IdSource,
@@ -32,26 +27,23 @@ pub struct Ask {
     pub state: State,
 }
 
-/// What an entry says to an ask.
+/// What a worker does with its message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Judgement {
-    /// The attempt may be claimed over this entry.
     Claim {
         /// An earlier worker may have sent it without recording so: its lease ran out in the middle of the attempt.
         in_doubt: bool,
     },
-    /// It is this invocation's already: the claim's answer was lost on its way, not the claim.
+    /// This invocation holds the claim: the answer was lost, not the claim.
     Mine,
-    /// This very message's attempt was made and recorded: hand its outcome off once more, and send nothing.
+    /// This message's attempt was made and recorded: hand its outcome off again, and send nothing.
     HandOffAgain,
-    /// Another worker is at it.
     Leased {
         /// Until when.
         until: Timestamp,
     },
-    /// The attempt was made by someone else, or belongs to the past: nothing is left to do.
+    /// Another worker made the attempt, or a later one: nothing is left to do.
     Done,
-    /// The id was used for another content.
     Conflict,
 }
 
@@ -95,8 +87,8 @@ pub fn judge(stored: &Entry, ask: &Ask, now: Timestamp) -> Judgement {
     }
 }
 
-/// Whether the entry is exactly what the claim writes. Another message of the same invocation has the same token, and what was recorded
-/// since has another state: neither may send.
+/// Whether the entry is exactly what the claim writes. Another message of the same invocation has the same token, and a later record
+/// has another state: neither may send.
 fn is_mine(stored: &Entry, ask: &Ask) -> bool {
     stored.lease_token == ask.lease_token
         && stored.turn == ask.turn
@@ -104,7 +96,7 @@ fn is_mine(stored: &Entry, ask: &Ask) -> bool {
         && stored.state == ask.state
 }
 
-/// Fingerprints under different keys cannot be compared: then the benefit of the doubt is the producer's.
+/// Fingerprints under different keys cannot be compared: those are taken for the same content.
 fn conflicts(stored: &Entry, ask: &Ask) -> bool {
     ask.id_source == IdSource::Producer
         && stored.fingerprint.key_id() == ask.fingerprint.key_id()
@@ -115,10 +107,11 @@ fn conflicts(stored: &Entry, ask: &Ask) -> bool {
 mod tests {
     use super::*;
     use crate::endpoint::HashKeys;
-    use crate::identity::{Attempt, DeliveryId, Lineage, Tenant};
+    use crate::fixtures::{delivery, hash_keys};
+    use crate::identity::{Attempt, Lineage};
 
     fn print(content: &str) -> EndpointHash {
-        HashKeys::parse("k1:0123456789abcdef").expect("valid").fingerprint(content.as_bytes())
+        hash_keys().fingerprint(content.as_bytes())
     }
 
     fn now() -> Timestamp {
@@ -129,16 +122,9 @@ mod tests {
         Turn { lineage: Lineage(lineage), attempt: Attempt(attempt) }
     }
 
-    fn key() -> DeliveryKey {
-        DeliveryKey {
-            tenant: Tenant::parse("acme").expect("valid"),
-            id: DeliveryId::parse("d1").expect("valid"),
-        }
-    }
-
     fn ask(at: Turn, source: &str) -> Ask {
         Ask {
-            key: key(),
+            key: delivery("d1"),
             turn: at,
             lease_token: "mine".to_owned(),
             lease_until: Timestamp::from_secs(1_000_040),
@@ -151,7 +137,7 @@ mod tests {
 
     fn entry(state: State, at: Turn, source: &str, lease_secs: i64) -> Entry {
         Entry {
-            key: key(),
+            key: delivery("d1"),
             state,
             turn: at,
             fingerprint: print("content"),
@@ -172,9 +158,8 @@ mod tests {
         }
     }
 
-    /// The contract, row by row: for every state, stored lineage and attempt, source and lease.
     #[test]
-    fn the_whole_table() {
+    fn every_state_attempt_message_and_lease_has_its_judgement() {
         const CLAIM: Judgement = Judgement::Claim { in_doubt: false };
         for state in State::ALL {
             for (lineage, attempt) in [(0, 1), (1, 0), (1, 1), (1, 2), (2, 0)] {
@@ -201,17 +186,11 @@ mod tests {
     }
 
     #[test]
-    fn an_own_write_whose_answer_was_lost_is_recognised() {
-        let mut stored = entry(State::Sending, turn(0, 0), "a", 40);
-        stored.lease_token = "mine".to_owned();
-        assert_eq!(judge(&stored, &ask(turn(0, 0), "a"), now()), Judgement::Mine);
-    }
-
-    #[test]
-    fn a_token_does_not_grant_what_another_message_or_record_left() {
+    fn a_lease_token_grants_only_the_claim_that_it_wrote() {
         let mut stored = entry(State::Sending, turn(0, 0), "a", 40);
         stored.lease_token = "mine".to_owned();
         let until = stored.lease_until;
+        assert_eq!(judge(&stored, &ask(turn(0, 0), "a"), now()), Judgement::Mine, "its answer was lost");
         assert_eq!(judge(&stored, &ask(turn(0, 0), "b"), now()), Judgement::Leased { until });
 
         stored.state = State::Sent;

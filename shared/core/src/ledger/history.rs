@@ -1,7 +1,7 @@
-//! What became of a delivery's attempts, one by one: for whoever looks, and for no decision.
+//! A delivery's past attempts, for operators to read. Nothing is decided by them.
 //!
-//! A delivery keeps as many as [`KEPT`], each in a place of its own that follows from its number, so that a record writes its
-//! attempt without reading the others. Of more, the latest stay.
+//! A delivery keeps [`KEPT`] attempts, each in a slot that follows from its number, so that a record writes its attempt without
+//! reading the others. The latest replace the oldest.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,10 +22,8 @@ pub struct PastAttempt {
     /// Its number, from 0.
     #[serde(rename = "n")]
     attempt: u32,
-    /// When its outcome was recorded.
     #[serde(rename = "at")]
     pub at: Timestamp,
-    /// What was answered, if anything was.
     #[serde(rename = "s", skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// What that meant: a verdict's label.
@@ -37,7 +35,6 @@ pub struct PastAttempt {
     /// What failed, if nothing was sent: the label of a [`NotSent`](crate::outcome::NotSent).
     #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
     pub not_sent: Option<String>,
-    /// When the next one was due.
     #[serde(rename = "next", skip_serializing_if = "Option::is_none")]
     pub next: Option<Timestamp>,
     /// Whether it may have arrived without our knowing.
@@ -61,7 +58,6 @@ impl PastAttempt {
         })
     }
 
-    /// Which one it was.
     pub fn turn(&self) -> Turn {
         Turn { lineage: Lineage(self.lineage), attempt: Attempt(self.attempt) }
     }
@@ -71,7 +67,6 @@ impl PastAttempt {
         self.attempt % KEPT
     }
 
-    /// As text.
     pub fn to_text(&self) -> String {
         serde_json::to_string(self).expect("an attempt is plain strings and numbers")
     }
@@ -83,38 +78,14 @@ impl PastAttempt {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::identity::{DeliveryId, DeliveryKey, Tenant};
-    use crate::ledger::State;
+    use crate::fixtures::record;
     use crate::outcome::NotSent;
 
-    /// What an attempt came to that is made again.
-    pub(in crate::ledger) fn record(attempt: u32) -> Record {
-        Record {
-            key: DeliveryKey {
-                tenant: Tenant::parse("acme").expect("valid"),
-                id: DeliveryId::parse("d1").expect("valid"),
-            },
-            turn: Turn { lineage: Lineage(0), attempt: Attempt(attempt) },
-            lease_token: "token".to_owned(),
-            state: State::Retrying,
-            status: Some(503),
-            verdict: Some("retry"),
-            reason: Some(Reason::ServerError),
-            not_sent: None,
-            provider_word: None,
-            headers: Vec::new(),
-            not_before: Some(Timestamp::from_ms(1_800_000_004_000)),
-            in_doubt: false,
-            kept_until: None,
-            now: Timestamp::from_ms(1_800_000_000_000),
-        }
-    }
-
     #[test]
-    fn it_is_read_back_as_it_was_written_and_is_short() {
-        let past = PastAttempt::of(&record(17)).expect("it was made");
+    fn an_attempt_is_written_in_short_names_and_reads_back() {
+        let past = PastAttempt::of(&record(17)).expect("an attempt");
         let text = past.to_text();
         assert_eq!(
             text,
@@ -125,9 +96,9 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_failed_handshake_is_read_back_and_an_older_text_has_none() {
+    fn a_failed_handshake_reads_back_and_older_texts_have_none() {
         let failed = Record { status: None, not_sent: Some(NotSent::Tls), ..record(0) };
-        let text = PastAttempt::of(&failed).expect("it was made").to_text();
+        let text = PastAttempt::of(&failed).expect("an attempt").to_text();
         assert!(text.contains(r#""f":"tls""#), "{text}");
         let read = |text: &str| PastAttempt::from_text(text).expect("an attempt").not_sent;
         assert_eq!(read(&text).as_deref(), Some("tls"));
@@ -135,7 +106,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_was_not_attempted_leaves_nothing() {
+    fn a_record_without_an_attempt_leaves_no_history() {
         assert_eq!(PastAttempt::of(&Record { verdict: None, ..record(0) }), None);
     }
 }

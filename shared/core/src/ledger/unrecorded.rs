@@ -1,8 +1,8 @@
-//! What could not be recorded, on its way in the message that is sent again.
+//! A record that could not be written, and travels in the message that is sent again.
 //!
-//! An attempt was made and its record failed for a fault of ours; or a claim may have been written, and nothing was attempted.
-//! Without it, the delivery would be sent twice, or an attempt that never left would count as in doubt. So the message that is sent again carries
-//! the record with the token that it is fenced by, and its receiver writes it before anything else.
+//! An attempt was made and its record failed through an error of our own; or a claim may have been written, and nothing was
+//! attempted. Without the record, the delivery would be sent twice, or an attempt that never left would count as in doubt. So the
+//! message that is sent again carries the record with its fencing token, and its receiver writes it before anything else.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,30 +14,28 @@ use crate::reason::Reason;
 use crate::time::Timestamp;
 use crate::verdict;
 
-/// A record that was not written, less what its message says itself.
+/// A record that was not written, without what its message already says.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unrecorded {
-    /// The record. Its state is `queued` where nothing was attempted.
+    /// Its state is `queued` where nothing was attempted.
     pub record: Record,
-    /// Where the attempt went.
     pub endpoint_hash: Option<EndpointHash>,
 }
 
-/// How it travels; the names are short, as the ledger's are.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wire {
     token: String,
-    state: String,
+    state: State,
     at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     verdict: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
+    reason: Option<Reason>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    not_sent: Option<String>,
+    not_sent: Option<NotSent>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     provider_word: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -49,29 +47,26 @@ struct Wire {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kept_until: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    endpoint_hash: Option<String>,
+    endpoint_hash: Option<EndpointHash>,
 }
 
 impl Unrecorded {
-    /// As JSON.
     pub fn to_json(&self) -> String {
-        let Record {
-            lease_token, state, status, verdict, reason, provider_word, headers, not_before, ..
-        } = &self.record;
+        let record = self.record.clone();
         let wire = Wire {
-            token: lease_token.clone(),
-            state: state.label().to_owned(),
-            at: self.record.now,
-            status: *status,
-            verdict: verdict.map(str::to_owned),
-            reason: reason.map(|reason| reason.label().to_owned()),
-            not_sent: self.record.not_sent.map(|failure| failure.label().to_owned()),
-            provider_word: provider_word.clone(),
-            headers: headers.clone(),
-            not_before: *not_before,
-            in_doubt: self.record.in_doubt,
-            kept_until: self.record.kept_until,
-            endpoint_hash: self.endpoint_hash.as_ref().map(|hash| hash.as_str().to_owned()),
+            token: record.lease_token,
+            state: record.state,
+            at: record.now,
+            status: record.status,
+            verdict: record.verdict.map(str::to_owned),
+            reason: record.reason,
+            not_sent: record.not_sent,
+            provider_word: record.provider_word,
+            headers: record.headers,
+            not_before: record.not_before,
+            in_doubt: record.in_doubt,
+            kept_until: record.kept_until,
+            endpoint_hash: self.endpoint_hash.clone(),
         };
         serde_json::to_string(&wire).expect("invariant: strings and numbers are JSON")
     }
@@ -79,17 +74,21 @@ impl Unrecorded {
     /// Reads what [`Self::to_json`] wrote of this delivery's turn; `None` for anything else.
     pub fn from_json(text: &str, key: DeliveryKey, turn: Turn) -> Option<Self> {
         let wire: Wire = serde_json::from_str(text).ok()?;
+        let verdict = match wire.verdict {
+            Some(label) => Some(verdict::label_of(&label)?),
+            None => None,
+        };
         Some(Self {
-            endpoint_hash: known(wire.endpoint_hash, |text| EndpointHash::parse(&text))?,
+            endpoint_hash: wire.endpoint_hash,
             record: Record {
                 key,
                 turn,
                 lease_token: wire.token,
-                state: State::from_label(&wire.state)?,
+                state: wire.state,
                 status: wire.status,
-                verdict: known(wire.verdict, |label| verdict::label_of(&label))?,
-                reason: known(wire.reason, |label| Reason::from_label(&label))?,
-                not_sent: known(wire.not_sent, |label| NotSent::from_label(&label))?,
+                verdict,
+                reason: wire.reason,
+                not_sent: wire.not_sent,
                 provider_word: wire.provider_word,
                 headers: wire.headers,
                 not_before: wire.not_before,
@@ -100,24 +99,16 @@ impl Unrecorded {
         })
     }
 
-    /// Whether it has an outcome to hand off; else a claim is given back that was not used.
+    /// Whether it has an outcome to hand off; else it gives back a claim that was not used.
     pub fn has_an_outcome(&self) -> bool {
         self.record.state != State::Queued
     }
 }
 
-/// `Some(None)` for what is not there; `None` for what is there and not known.
-fn known<T>(text: Option<String>, read: impl FnOnce(String) -> Option<T>) -> Option<Option<T>> {
-    match text {
-        None => Some(None),
-        Some(text) => read(text).map(Some),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::history;
     use super::*;
+    use crate::fixtures::record;
 
     #[test]
     fn an_unrecorded_outcome_reads_back() {
@@ -127,29 +118,30 @@ mod tests {
             headers: vec![("retry-after".to_owned(), "60".to_owned())],
             in_doubt: true,
             kept_until: Some(Timestamp::from_secs(1_800_000_900)),
-            ..history::tests::record(3)
+            ..record(3)
         };
         let (key, turn) = (record.key.clone(), record.turn);
-        for record in [record.clone(), Record { state: State::Queued, verdict: None, reason: None, ..record }]
-        {
-            let unrecorded = Unrecorded {
-                record,
-                endpoint_hash: EndpointHash::parse(&format!("hmac:k1:{}", "0f".repeat(32))),
-            };
+        let queued = Record { state: State::Queued, verdict: None, reason: None, ..record.clone() };
+        for record in [record, queued] {
+            let endpoint_hash = EndpointHash::parse(&format!("hmac:k1:{}", "0f".repeat(32)));
+            let unrecorded = Unrecorded { record, endpoint_hash };
             let text = unrecorded.to_json();
             assert_eq!(Unrecorded::from_json(&text, key.clone(), turn), Some(unrecorded), "{text}");
         }
     }
 
     #[test]
-    fn what_another_release_wrote_is_not_guessed_at() {
-        let record = history::tests::record(3);
+    fn a_record_of_another_release_is_not_guessed_at() {
+        let record = record(3);
         let (key, turn) = (record.key.clone(), record.turn);
-        let text = Unrecorded { record, endpoint_hash: None }.to_json();
+        let endpoint_hash = EndpointHash::parse(&format!("hmac:k1:{}", "0f".repeat(32)));
+        let text = Unrecorded { record, endpoint_hash }.to_json();
         for other in [
             text.replacen("\"token\"", "\"surprise\":1,\"token\"", 1),
             text.replace("\"retrying\"", "\"levitating\""),
             text.replace("\"server_error\"", "\"unheard_of\""),
+            text.replace("\"retry\"", "\"unheard_of\""),
+            text.replace("hmac:", "sha256:"),
         ] {
             assert_ne!(other, text);
             assert_eq!(Unrecorded::from_json(&other, key.clone(), turn), None, "{other}");

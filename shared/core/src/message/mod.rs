@@ -3,9 +3,9 @@
 //! A [`Message`] that exists is valid: [`parse()`] is the only way to one. It keeps the fields as they were written, so that it
 //! travels on to retry queues, parking and the dead-letter store with its payload byte for byte.
 
-mod delivery_options;
 pub mod parse;
 mod refusal;
+mod run;
 mod to;
 pub mod travel;
 
@@ -15,19 +15,20 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-pub use delivery_options::{Class, EventType, Topic, Urgency};
 pub use parse::{Inbound, QueueKind, parse};
 pub use refusal::Refusal;
-pub(crate) use to::PushFields;
 pub use to::To;
 pub use travel::Travel;
 
 use crate::audience::{RecipientRef, RunKey};
 use crate::channel::Channel;
+use crate::delivery_options::{Class, EventType, Topic, Urgency};
 use crate::endpoint::{EndpointHash, HashKeys};
-use crate::identity::{DeliveryId, DeliveryKey, SubscriptionId, Tenant};
+use crate::identity::{DeliveryId, DeliveryKey, IdSource, SubscriptionId, Tenant};
 use crate::payload::Payload;
-use crate::policy::Policy;
+use crate::policy::{Circumstances, Policy, TenantPolicies};
+use crate::subscription::Terms;
+use crate::text::redacted;
 use crate::time::{Deadline, Timestamp, Ttl};
 use crate::webhook::CustomHeaders;
 
@@ -41,56 +42,34 @@ pub const MOST_BYTES: usize = 1_048_576 - 2_048;
 /// The published JSON Schema of a message.
 pub const SCHEMA: &str = include_str!("../../../../infra/schema/message.v1.json");
 
-/// A valid message.
 #[derive(Clone)]
 pub struct Message {
-    /// Whose it is.
     pub tenant: Tenant,
-    /// Its correlation id.
     pub id: DeliveryId,
     /// Where the id comes from.
     pub id_source: IdSource,
-    /// Who is to get it.
     pub to: To,
-    /// What they are to get.
     pub payload: Payload,
-    /// The producer's own reference.
     pub producer_ref: Option<ProducerRef>,
-    /// How long it is worth delivering, if it says so itself; see [`Message::ttl_on`].
+    /// Its own TTL; see [`Message::ttl_on`].
     pub ttl: Option<Ttl>,
-    /// Its class.
     pub class: Class,
-    /// How urgent it is.
     pub urgency: Option<Urgency>,
-    /// What it replaces.
     pub topic: Option<Topic>,
-    /// The policy that it asks for; without one, [`crate::policy::choice`] finds it.
+    /// Its own policy; see [`Message::circumstances`].
     pub retry: Option<Arc<Policy>>,
-    /// Headers for a webhook, beside Redial's own.
     pub headers: CustomHeaders,
-    /// What kind of event it tells of.
     pub event_type: Option<EventType>,
     /// Not to be sent before this.
     pub deliver_at: Option<Timestamp>,
-    /// Whether a browser is to acknowledge it: it gets an [`crate::ack::Envelope`]. Of no consequence to a webhook.
+    /// Whether a browser is to acknowledge it: it gets a `redial_core::ack::Envelope`. Without effect on a webhook.
     pub acks: bool,
-    /// The recipient of an audience that it is for: then it travels as a reference.
+    /// The recipient of an audience: then the message travels as a reference.
     recipient: Option<RecipientRef>,
     fields: Vec<(String, Box<RawValue>)>,
 }
 
-/// Where a message's id comes from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum IdSource {
-    /// The producer gave it: reusing it for another content is a conflict.
-    Producer,
-    /// A hash of the producer's idempotency key: the same key is the same delivery.
-    IdempotencyKey,
-    /// The SQS MessageId.
-    SqsMessageId,
-}
-
-/// A producer's own reference: opaque, handed back in events, never logged.
+/// A producer's own reference: opaque, returned in events, never logged.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProducerRef(String);
 
@@ -101,20 +80,14 @@ impl ProducerRef {
     }
 }
 
-impl fmt::Debug for ProducerRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ProducerRef(redacted)")
-    }
-}
+redacted!(ProducerRef);
 
 impl Message {
-    /// The key of its delivery.
     pub fn key(&self) -> DeliveryKey {
         DeliveryKey { tenant: self.tenant.clone(), id: self.id.clone() }
     }
 
-    /// How long it is worth delivering on this channel: as it says itself; else a web push as long as its class's, and a
-    /// webhook whenever it is.
+    /// How long it is worth delivering on this channel: its own TTL; else its class's for a web push, and no limit for a webhook.
     pub fn ttl_on(&self, channel: Channel) -> Ttl {
         self.ttl.unwrap_or(match channel {
             Channel::WebPush => self.class.web_push_ttl(),
@@ -130,28 +103,31 @@ impl Message {
 
     /// A fingerprint of what is delivered to whom: two messages with the same id and another fingerprint conflict.
     pub fn fingerprint(&self, keys: &HashKeys) -> EndpointHash {
-        let mut content = Vec::with_capacity(self.payload.len() + 128);
-        match &self.to {
-            To::Subscription(id) => {
-                content.extend_from_slice(b"subscription\0");
-                content.extend_from_slice(id.as_str().as_bytes());
-            }
-            To::WebPush(target) => {
-                content.extend_from_slice(b"web_push\0");
-                content.extend_from_slice(target.endpoint.expose().as_str().as_bytes());
-            }
-            To::Webhook(endpoint) => {
-                content.extend_from_slice(b"webhook\0");
-                content.extend_from_slice(endpoint.expose().as_str().as_bytes());
-            }
-            To::Audience(audience) => {
-                content.extend_from_slice(b"audience\0");
-                content.extend_from_slice(audience.tag.as_str().as_bytes());
-            }
+        let (kind, recipient) = match &self.to {
+            To::Subscription(id) => ("subscription", id.as_str()),
+            To::WebPush(target) => ("web_push", target.endpoint.expose().as_str()),
+            To::Webhook(endpoint) => ("webhook", endpoint.expose().as_str()),
+            To::Audience(audience) => ("audience", audience.tag.as_str()),
+        };
+        let content = [kind.as_bytes(), recipient.as_bytes(), self.payload.expose()];
+        keys.fingerprint(&content.join(&0))
+    }
+
+    /// What decides on its retry policy.
+    pub fn circumstances<'a>(
+        &'a self,
+        channel: Channel,
+        terms: &'a Terms,
+        stored: &'a TenantPolicies,
+    ) -> Circumstances<'a> {
+        Circumstances {
+            own: self.retry.as_ref(),
+            subscription: terms.policy.as_ref(),
+            topic: self.event_type.as_ref().or(terms.topic.as_ref()),
+            stored,
+            channel,
+            class: self.class,
         }
-        content.push(0);
-        content.extend_from_slice(self.payload.expose());
-        keys.fingerprint(&content)
     }
 
     /// The same message, for one recipient of its audience.
@@ -178,14 +154,14 @@ impl Message {
         self.recipient.is_some()
     }
 
-    /// The same message, as long as any recipient's of its audience; itself where it is for none.
+    /// The longest message that a recipient of its audience gets; the message itself where it has no audience.
     #[must_use]
     pub fn as_long_as_a_recipient_s(&self) -> Cow<'_, Self> {
         match &self.to {
             To::Audience(_) => {
-                let anybody = SubscriptionId::parse("anybody").expect("invariant: the constant is an id");
+                let recipient = SubscriptionId::parse("anybody").expect("invariant: the constant is an id");
                 Cow::Owned(
-                    self.to_recipient(&RecipientRef::new(&RunKey::without_opening(&self.key()), anybody)),
+                    self.to_recipient(&RecipientRef::new(&RunKey::without_opening(&self.key()), recipient)),
                 )
             }
             To::Subscription(_) | To::WebPush(_) | To::Webhook(_) => Cow::Borrowed(self),

@@ -4,24 +4,20 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::{
-    Class, EventType, IdSource, MOST_BYTES, Message, ProducerRef, Refusal, To, Topic, Travel, Urgency,
-    VERSION, travel,
-};
+use super::refusal::A_VERSION;
+use super::{MOST_BYTES, Message, ProducerRef, Refusal, To, Travel, VERSION, travel};
 use crate::audience::{Expansion, RecipientRef};
-use crate::identity::{DeliveryId, DeliveryKey, Tenant};
+use crate::delivery_options::{Class, EventType, Topic, Urgency};
+use crate::identity::{DeliveryId, DeliveryKey, ID_FORM, IdSource, Tenant};
 use crate::payload::{Media, Payload};
 use crate::policy::{Policy, catalogue, parse as parse_policy, stored};
 use crate::reason::Reason;
-use crate::shape::{self, Errors, FieldsError, Object, ShapeError};
+use crate::shape::{self, Errors, FieldsError, Object, ShapeError, text};
 use crate::time::{Timestamp, Ttl};
 use crate::wait::{Release, bucket::MAX_WAIT};
 use crate::webhook::{self, CustomHeaders, Permitted};
 
-/// What an error expects at `v`.
-pub(super) const A_VERSION: &str = "1, the only version there is";
-
-/// Which queue a body came from: what may stand in it depends on that.
+/// The kind of queue that a body came from: it decides what the body may be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum QueueKind {
     /// Producers write here: messages only.
@@ -30,16 +26,13 @@ pub enum QueueKind {
     Retry,
 }
 
-/// What a body turned out to be.
+/// What a body is.
 #[derive(Clone, Debug)]
 pub enum Inbound {
-    /// A message and where it is on its way.
     Message(Box<Message>, Travel),
-    /// The end of a wait.
     Release(Release),
-    /// A part of an audience is to go on.
     Expand(Expansion),
-    /// One recipient's of a message to an audience, and where it is on its way.
+    /// A reference to a run's message, for one recipient.
     Recipient(RecipientRef, Travel),
 }
 
@@ -49,32 +42,28 @@ pub fn parse(body: &str, kind: QueueKind, message_id: &str, sent: Timestamp) -> 
     let mut tenant = None;
     let inbound = Object::parse(body, "", &errors).and_then(|mut object| {
         if kind == QueueKind::Retry
-            && let Some(release) = Release::take(&mut object)
+            && let Some(inbound) = take_internal(&mut object)
         {
             object.finish();
-            return Some(Inbound::Release(release));
-        }
-        if kind == QueueKind::Retry
-            && let Some(expansion) = Expansion::take(&mut object)
-        {
-            object.finish();
-            return Some(Inbound::Expand(expansion));
-        }
-        if kind == QueueKind::Retry
-            && let Some((recipient, travel)) = RecipientRef::take(&mut object)
-        {
-            object.finish();
-            return Some(Inbound::Recipient(recipient, travel));
+            return Some(inbound);
         }
         tenant = object.required("tenant", "^[a-z0-9][a-z0-9_-]{0,62}$", text(Tenant::parse));
-        let read = Reader { body, message_id, sent, kind };
-        let message = read.message(object, tenant.clone(), &errors);
+        let reader = Reader { body, message_id, sent, kind };
+        let message = reader.message(object, tenant.clone(), &errors);
         message.map(|(message, travel)| Inbound::Message(Box::new(message), travel))
     });
-    match (inbound, errors.is_empty()) {
-        (Some(inbound), true) => Ok(inbound),
-        (_, _) => Err(Refusal { reason: Reason::Malformed, errors: errors.into_vec(), tenant }),
+    errors.result(inbound).map_err(|errors| Refusal { reason: Reason::Malformed, errors, tenant })
+}
+
+/// What only Redial itself writes.
+fn take_internal(object: &mut Object<'_>) -> Option<Inbound> {
+    if let Some(release) = Release::take(object) {
+        return Some(Inbound::Release(release));
     }
+    if let Some(expansion) = Expansion::take(object) {
+        return Some(Inbound::Expand(expansion));
+    }
+    RecipientRef::take(object).map(|(recipient, travel)| Inbound::Recipient(recipient, travel))
 }
 
 struct Reader<'a> {
@@ -95,28 +84,19 @@ impl Reader<'_> {
         let (id, id_source) = self.id(&mut object);
         let to = To::take(&mut object, errors);
         let payload = payload(&mut object, errors);
-        let producer_ref = object.optional("ref", "a string of at most 128 bytes", |raw| {
-            shape::string(raw).filter(|text| text.len() <= 128).map(ProducerRef)
-        });
-        let class = object
-            .optional("class", "\"otp\", \"alert\" or \"campaign\"", |raw| {
-                let label = shape::string(raw)?;
-                Class::ALL.into_iter().find(|class| class.label() == label)
-            })
-            .unwrap_or_default();
+        let short = "a string of at most 128 bytes";
+        let producer_ref = object.optional("ref", short, shape::text_of(0..=128)).map(ProducerRef);
+        let class = object.optional("class", "\"otp\", \"alert\" or \"campaign\"", text(Class::from_label));
         let ttl = ttl(&mut object, to.as_ref());
-        let urgency = object.optional("urgency", "\"very-low\", \"low\", \"normal\" or \"high\"", |raw| {
-            let label = shape::string(raw)?;
-            Urgency::ALL.into_iter().find(|urgency| urgency.label() == label)
-        });
+        let an_urgency = "\"very-low\", \"low\", \"normal\" or \"high\"";
+        let urgency = object.optional("urgency", an_urgency, text(Urgency::from_label));
         let a_topic = "1 to 32 base64url characters, their number mod 4 not 1";
         let topic = object.optional("topic", a_topic, text(Topic::parse));
         let retry = retry_policy(&mut object, self.kind, errors);
         let headers = custom_headers(&mut object, to.as_ref(), errors);
         let deliver_at = self.deliver_at(&mut object);
         let acks = acks(&mut object, to.as_ref());
-        let event_type =
-            object.optional("event_type", "a string of at most 128 bytes", text(EventType::parse));
+        let event_type = object.optional("event_type", short, text(EventType::parse));
         let travel = match self.kind {
             QueueKind::Ingest => Some(Travel::start(self.sent)),
             QueueKind::Retry => {
@@ -140,7 +120,7 @@ impl Reader<'_> {
             payload: payload.unwrap_or_default(),
             producer_ref,
             ttl,
-            class,
+            class: class.unwrap_or_default(),
             urgency,
             topic,
             retry,
@@ -160,11 +140,10 @@ impl Reader<'_> {
     /// The idempotency key wins over the id, and both over the SQS MessageId.
     fn id(&self, object: &mut Object<'_>) -> (Option<DeliveryId>, IdSource) {
         let had_id = object.raw("id").is_some();
-        let id = object.optional("id", "^[A-Za-z0-9_-]{1,64}$", text(DeliveryId::parse));
+        let id = object.optional("id", ID_FORM, text(DeliveryId::parse));
         let had_key = object.raw("idempotency_key").is_some();
-        let key = object.optional("idempotency_key", "a string of 1 to 256 bytes", |raw| {
-            shape::string(raw).filter(|key| (1..=256).contains(&key.len()))
-        });
+        let a_key = "a string of 1 to 256 bytes";
+        let key = object.optional("idempotency_key", a_key, shape::text_of(1..=256));
         if had_key {
             (key.map(|key| DeliveryId::from_idempotency_key(&key)), IdSource::IdempotencyKey)
         } else if had_id {
@@ -182,11 +161,7 @@ impl Reader<'_> {
     }
 }
 
-pub(super) fn text<T>(parse: impl Fn(&str) -> Option<T>) -> impl Fn(&RawValue) -> Option<T> {
-    move |raw| parse(&shape::string(raw)?)
-}
-
-/// 28 days for a web push, a year for whatever may be a webhook.
+/// 28 days for a web push, a year for any message that may go to a webhook.
 fn ttl(object: &mut Object<'_>, to: Option<&To>) -> Option<Ttl> {
     let (most, expected) = match to {
         Some(To::WebPush(_) | To::Audience(_)) => {
@@ -196,19 +171,16 @@ fn ttl(object: &mut Object<'_>, to: Option<&To>) -> Option<Ttl> {
             (Ttl::MAX_WEBHOOK, "whole seconds from 0 to 31536000 (a year)")
         }
     };
-    object.optional("ttl", expected, |raw| {
-        let secs = shape::unsigned(raw).and_then(|secs| u32::try_from(secs).ok())?;
-        (secs <= most.as_secs()).then(|| Ttl::from_secs(secs))
-    })
+    object.optional("ttl", expected, shape::integer(0..=most.as_secs().into())).map(Ttl::from_secs)
 }
 
-/// Which headers its subscription permits is not known here: that is asked once it is.
+/// The headers that a stored subscription permits are checked once it is known.
 fn custom_headers(object: &mut Object<'_>, to: Option<&To>, errors: &Errors) -> Option<CustomHeaders> {
     let raw = object.raw("headers")?;
     let fields = match (shape::raw_fields(raw.get()), to) {
         (Ok(fields), Some(To::Webhook(_) | To::Subscription(_)) | None) => fields,
         (_, Some(To::WebPush(_) | To::Audience(_))) => {
-            object.refuse("headers", "nothing: a web push has no headers of its sender's", Some(raw));
+            object.refuse("headers", "nothing: a web push has no custom headers", Some(raw));
             return None;
         }
         (Err(FieldsError::TooMany), _) => {
@@ -247,18 +219,20 @@ fn custom_headers(object: &mut Object<'_>, to: Option<&To>, errors: &Errors) -> 
     }
 }
 
-/// A stored subscription may be a webhook's, which is not known here: there it has no consequence, so that one message fits all
-/// of a tenant's recipients.
+/// A stored subscription may be a webhook's, which is not known here: there `acks` has no effect, so that one message fits all of a
+/// tenant's recipients.
 fn acks(object: &mut Object<'_>, to: Option<&To>) -> bool {
     let (may_be_true, expected) = match to {
-        Some(To::Webhook(_)) => (false, "false or nothing: a webhook's receiver acknowledges by its answer"),
+        Some(To::Webhook(_)) => {
+            (false, "false or nothing: a webhook's receiver acknowledges by its response")
+        }
         Some(To::WebPush(_) | To::Subscription(_) | To::Audience(_)) | None => (true, "true or false"),
     };
-    let asked = |raw: &_| shape::boolean(raw).filter(|asked| may_be_true || !asked);
-    object.optional("acks", expected, asked).unwrap_or_default()
+    let wanted = |raw: &_| shape::boolean(raw).filter(|wanted| may_be_true || !wanted);
+    object.optional("acks", expected, wanted).unwrap_or_default()
 }
 
-/// The longest payload of any channel is checked here; that of web push at its gate, where the channel is known.
+/// Checks the longest payload of any channel. That of web push is checked once the channel is known.
 fn payload(object: &mut Object<'_>, errors: &Errors) -> Option<Payload> {
     let expected = "any JSON; {\"base64\": …} alone is standard base64";
     let payload = object.optional("payload", expected, payload_of)?;
@@ -278,7 +252,7 @@ fn payload_of(raw: &RawValue) -> Option<Payload> {
     match shape::type_of(raw) {
         "null" => Some(Payload::default()),
         "a string" => shape::string(raw).map(|text| Payload::written_as(Media::Text, text.into_bytes())),
-        // What else stands in a payload is the producer's: its fields are not counted.
+        // The producer's own JSON: its fields are not counted.
         "an object" => match shape::sole_field(written) {
             Some((name, value)) if name == "base64" => {
                 STANDARD.decode(shape::string(value)?).ok().map(Payload::new)
@@ -293,7 +267,7 @@ fn retry_policy(object: &mut Object<'_>, kind: QueueKind, errors: &Errors) -> Op
     let raw = object.raw("retry")?;
     if let Some(name) = shape::string(raw) {
         let named = catalogue::packaged().get(&name);
-        // A message that is on its way already outlives the deployment that knew its policy: it goes on without.
+        // A message outlives the deployment that knew its policy: on a retry queue it goes on without one.
         if named.is_none() && kind == QueueKind::Ingest {
             errors.add(&object.path_of("retry"), stored::expected_name(), "another string");
         }

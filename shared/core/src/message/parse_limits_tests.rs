@@ -1,12 +1,12 @@
 //! What bounds the work that a body can cause, and the length of its refusal.
 
-use super::tests::{errors, message, read, sent, to_subscription};
+use super::tests::{errors, message, parsed, sent};
 use super::*;
 use crate::channel::Channel;
 use crate::endpoint::EndpointHash;
+use crate::fixtures::to_subscription;
 use crate::identity::{Attempt, Lineage, Turn};
 use crate::ledger::{Record, State, Unrecorded};
-use crate::message::MOST_BYTES;
 use crate::outcome::NotSent;
 use crate::shape::{MOST_ERRORS, MOST_FIELDS};
 
@@ -30,11 +30,11 @@ fn an_object_of_257_fields_is_refused_with_one_error() {
 }
 
 #[test]
-fn half_a_megabyte_of_fields_is_refused_at_the_limit() {
+fn reading_stops_at_the_limit_of_fields() {
     let body = format!("{{{}}}", fields(40_000));
     assert!(body.len() > 420_000);
     assert_eq!(errors(&body), ["(the whole text): expected at most 256 fields, found more"]);
-    // What follows the limit is not read: it need not even be JSON.
+    // The rest is not read: it need not even be JSON.
     let cut = format!("{{{},\"one more\":0, no JSON", fields(MOST_FIELDS));
     assert_eq!(errors(&cut), ["(the whole text): expected at most 256 fields, found more"]);
 }
@@ -50,12 +50,12 @@ fn a_payload_may_have_any_number_of_fields() {
 fn a_refusal_has_at_most_32_errors_and_is_short() {
     let long = "é".repeat(1_000);
     let unknown = (0..200).map(|at| format!(r#""{at}{long}":0"#)).collect::<Vec<_>>().join(",");
-    let refusal = read(&format!("{{{unknown}}}"), QueueKind::Ingest).expect_err("refused");
+    let refusal = parsed(&format!("{{{unknown}}}"), QueueKind::Ingest).expect_err("refused");
     assert_eq!(refusal.errors.len(), MOST_ERRORS);
     assert_eq!(MOST_ERRORS, 32);
     assert!(refusal.errors.iter().all(|error| error.path.chars().count() <= 64), "{refusal}");
     assert!(refusal.to_string().len() < 8_192, "{} bytes", refusal.to_string().len());
-    // The fields that are read by name come before those that no one reads.
+    // Known fields come before unknown ones.
     assert_eq!((refusal.errors[0].path.as_str(), refusal.errors[1].path.as_str()), ("tenant", "to"));
 }
 
@@ -72,13 +72,13 @@ fn an_unknown_field_of_any_object_has_its_path_cut_at_64_characters() {
         (to_subscription(&format!(r#","headers":{{"{long}":1}}"#)), "headers.xxx"),
         (to_subscription(&format!(r#","headers":{{"{long}":"1"}}"#)), "headers.xxx"),
     ] {
-        let refusal = read(&body, QueueKind::Ingest).expect_err("refused");
+        let refusal = parsed(&body, QueueKind::Ingest).expect_err("refused");
         let path = &refusal.errors[0].path;
         assert!(path.starts_with(begins) && path.chars().count() == 64, "{path}");
     }
 }
 
-/// A message whose fields take so many bytes as they travel, most of them an escaped payload.
+/// A message whose fields take that many bytes as they travel, most of them an escaped payload.
 fn of_bytes(bytes: usize) -> String {
     let frame = to_subscription(r#","payload":"""#).len();
     let (escapes, rest) = ((bytes - frame) / 6, (bytes - frame) % 6);
@@ -86,14 +86,14 @@ fn of_bytes(bytes: usize) -> String {
 }
 
 #[test]
-fn a_body_that_could_not_travel_is_refused() {
+fn a_body_that_is_too_long_to_travel_is_refused() {
     let body = of_bytes(MOST_BYTES + 1);
     assert!(body.len() <= SQS_MAX_BYTES, "a producer can send it");
     assert_eq!(errors(&body), ["(the whole text): expected at most 1046528 bytes, found 1046529 bytes"]);
 }
 
 #[test]
-fn the_longest_body_travels_with_all_its_fields() {
+fn the_longest_body_travels_with_all_travel_fields() {
     let body = of_bytes(MOST_BYTES);
     let message = message(&body);
     let turn = Turn { lineage: Lineage(u32::MAX), attempt: Attempt(u32::MAX) };
@@ -126,13 +126,13 @@ fn the_longest_body_travels_with_all_its_fields() {
     };
     let travelling = message.expose_travel_body(&travel, message.deadline(Channel::WebPush, sent()), sent());
     assert!(travelling.len() <= SQS_MAX_BYTES, "{}", travelling.len());
-    // What travels already is never refused for its length.
-    assert!(read(&travelling, QueueKind::Retry).is_ok());
+    // A message that travels is never refused for its length.
+    assert!(parsed(&travelling, QueueKind::Retry).is_ok());
 }
 
 #[test]
-fn space_between_fields_does_not_travel_and_does_not_count() {
+fn whitespace_between_fields_does_not_count() {
     let spaced = to_subscription(&format!(r#", {} "payload":1"#, " ".repeat(1_048_000)));
     assert!(spaced.len() > MOST_BYTES);
-    assert!(read(&spaced, QueueKind::Ingest).is_ok());
+    assert!(parsed(&spaced, QueueKind::Ingest).is_ok());
 }

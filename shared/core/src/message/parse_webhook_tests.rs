@@ -1,8 +1,9 @@
 //! What a message to a webhook may say, and how everything else is refused.
 
-use super::tests::{errors, message, read, sent, to_subscription};
+use super::tests::{body_on, errors, message, parsed, print, sent};
 use super::*;
 use crate::channel::Channel;
+use crate::fixtures::{AUTH, P256DH, to_subscription};
 use crate::recipient::Recipient;
 
 fn to_url(rest: &str) -> String {
@@ -10,13 +11,13 @@ fn to_url(rest: &str) -> String {
 }
 
 fn to_browser(rest: &str) -> String {
-    let keys = r#"{"p256dh":"BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4","auth":"BTBZMqHH6r4Tts7J_aSIgg"}"#;
+    let keys = format!(r#"{{"p256dh":"{P256DH}","auth":"{AUTH}"}}"#);
     let web_push = format!(r#"{{"endpoint":"https://push.example/x","keys":{keys}}}"#);
     format!(r#"{{"tenant":"acme","to":{{"web_push":{web_push}}}{rest}}}"#)
 }
 
 #[test]
-fn an_address_is_enough_for_a_webhook() {
+fn a_webhook_needs_an_address_alone() {
     let read = message(&to_url(r#","payload":{"a":1},"event_type":"order.created""#));
     let Some(Recipient::Webhook(target)) = read.to.recipient() else { panic!("a webhook") };
     assert_eq!(target.endpoint.expose().as_str(), "https://hooks.example/a?b=c");
@@ -25,36 +26,37 @@ fn an_address_is_enough_for_a_webhook() {
 }
 
 #[test]
-fn a_url_that_is_none_is_named_and_not_shown() {
+fn an_invalid_url_is_an_error_that_does_not_show_it() {
     let long = format!(r#"{{"url":"https://hooks.example/{}"}}"#, "secret".repeat(400));
-    let an_url = "expected an https URL without userinfo, at most 2048 bytes";
+    let a_url = ".url: expected an https URL without userinfo, at most 2048 bytes";
     for (webhook, error) in [
-        (r#"{"url":"http://secret.example/"}"#, format!("to.webhook.url: {an_url}, found a string")),
-        (r#"{"url":"https://secret:x@a.example/"}"#, format!("to.webhook.url: {an_url}, found a string")),
-        (r#"{"url":"secret.example"}"#, format!("to.webhook.url: {an_url}, found a string")),
-        (r#"{"url":"https://"}"#, format!("to.webhook.url: {an_url}, found a string")),
-        (&long, format!("to.webhook.url: {an_url}, found a string")),
-        (r#"{"url":7}"#, format!("to.webhook.url: {an_url}, found an integer")),
-        ("{}", format!("to.webhook.url: {an_url}, found nothing")),
-        (r#""https://secret.example""#, "to.webhook: expected a JSON object, found a string".to_owned()),
+        (r#"{"url":"http://secret.example/"}"#, format!("{a_url}, found a string")),
+        (r#"{"url":"https://secret:x@a.example/"}"#, format!("{a_url}, found a string")),
+        (r#"{"url":"secret.example"}"#, format!("{a_url}, found a string")),
+        (r#"{"url":"https://"}"#, format!("{a_url}, found a string")),
+        (&long, format!("{a_url}, found a string")),
+        (r#"{"url":7}"#, format!("{a_url}, found an integer")),
+        ("{}", format!("{a_url}, found nothing")),
+        (r#""https://secret.example""#, ": expected a JSON object, found a string".to_owned()),
         (
             r#"{"url":"https://a.example","secret":"secret"}"#,
-            "to.webhook.secret: expected no such field, found a string".to_owned(),
+            ".secret: expected no such field, found a string".to_owned(),
         ),
     ] {
-        assert_eq!(errors(&format!(r#"{{"tenant":"acme","to":{{"webhook":{webhook}}}}}"#)), [error]);
+        let body = format!(r#"{{"tenant":"acme","to":{{"webhook":{webhook}}}}}"#);
+        assert_eq!(errors(&body), [format!("to.webhook{error}")]);
     }
 }
 
 #[test]
-fn a_webhook_and_another_recipient_are_one_too_many() {
+fn a_webhook_and_another_recipient_are_refused() {
     let found =
         errors(r#"{"tenant":"acme","to":{"webhook":{"url":"https://a.example"},"subscription":"s1"}}"#);
     assert!(found[0].starts_with("to: expected one of"), "{found:?}");
 }
 
 #[test]
-fn a_bare_address_takes_free_headers_and_a_subscription_any_lawful_one() {
+fn an_address_takes_free_headers_and_a_subscription_any_valid_one() {
     let of = |body: String| message(&body).headers;
     let free = r#","headers":{"X-Shop":"7","Content-Type":"text/csv","traceparent":"00-1"}"#;
     let written = [("x-shop", "7"), ("content-type", "text/csv"), ("traceparent", "00-1")];
@@ -77,33 +79,23 @@ fn a_bare_address_takes_free_headers_and_a_subscription_any_lawful_one() {
 }
 
 #[test]
-fn headers_that_nobody_may_set_are_named_and_no_value_is_shown() {
+fn forbidden_headers_are_named_and_no_value_is_shown() {
+    let another_name =
+        ": expected another name: no part of HTTP itself or of the signature, and each once, found an object";
     for (headers, error) in [
-        (
-            r#"{"Host":"secret"}"#,
-            "headers.Host: expected another name: no part of HTTP itself or of the signature, and each once, \
-             found an object",
-        ),
-        (
-            r#"{"webhook-id":"secret"}"#,
-            "headers.webhook-id: expected another name: no part of HTTP itself or of the signature, and each \
-             once, found an object",
-        ),
-        (
-            r#"{"x-a":"secret","X-A":"secret"}"#,
-            "headers.X-A: expected another name: no part of HTTP itself or of the signature, and each once, \
-             found an object",
-        ),
+        (r#"{"Host":"secret"}"#, format!(".Host{another_name}")),
+        (r#"{"webhook-id":"secret"}"#, format!(".webhook-id{another_name}")),
+        (r#"{"x-a":"secret","X-A":"secret"}"#, format!(".X-A{another_name}")),
         (
             r#"{"x-a":"secret\r\nx-b: secret"}"#,
-            "headers.x-a: expected 1 to 1024 visible ASCII characters and spaces, found an object",
+            ".x-a: expected 1 to 1024 visible ASCII characters and spaces, found an object".to_owned(),
         ),
-        (r#"{"x-a":7}"#, "headers.x-a: expected a string, found an integer"),
-        (r#"["x-a"]"#, "headers: expected an object of names and values, found an array"),
-        ("null", "headers: expected an object of names and values, found null"),
+        (r#"{"x-a":7}"#, ".x-a: expected a string, found an integer".to_owned()),
+        (r#"["x-a"]"#, ": expected an object of names and values, found an array".to_owned()),
+        ("null", ": expected an object of names and values, found null".to_owned()),
     ] {
         for to in [to_url, to_subscription] {
-            assert_eq!(errors(&to(&format!(r#","headers":{headers}"#))), [error]);
+            assert_eq!(errors(&to(&format!(r#","headers":{headers}"#))), [format!("headers{error}")]);
         }
     }
     let many: Vec<String> = (0..21).map(|n| format!(r#""x-{n}":"v""#)).collect();
@@ -112,11 +104,11 @@ fn headers_that_nobody_may_set_are_named_and_no_value_is_shown() {
 }
 
 #[test]
-fn a_web_push_has_no_headers_of_its_sender_s() {
+fn a_web_push_has_no_custom_headers() {
     for headers in [r#"{"x-a":"1"}"#, "{}", "7"] {
         let found = errors(&to_browser(&format!(r#","headers":{headers}"#)));
         assert!(
-            found[0].starts_with("headers: expected nothing: a web push has no headers"),
+            found[0].starts_with("headers: expected nothing: a web push has no custom headers"),
             "{headers}: {found:?}"
         );
     }
@@ -124,7 +116,7 @@ fn a_web_push_has_no_headers_of_its_sender_s() {
 
 #[test]
 fn a_ttl_is_at_most_a_year_and_a_web_push_s_28_days() {
-    for (to, most, told) in [
+    for (to, most, limit) in [
         (to_url as fn(&str) -> String, 31_536_000, "31536000 (a year)"),
         (to_subscription, 31_536_000, "31536000 (a year)"),
         (to_browser, 2_419_200, "2419200 (28 days)"),
@@ -134,25 +126,24 @@ fn a_ttl_is_at_most_a_year_and_a_web_push_s_28_days() {
             assert_eq!(message(&ttl(secs)).ttl.map(|ttl| i64::from(ttl.as_secs())), Some(secs));
         }
         for secs in [-1, most + 1, i64::from(u32::MAX), i64::from(u32::MAX) + 1] {
-            let expected = format!("ttl: expected whole seconds from 0 to {told}, found an integer");
+            let expected = format!("ttl: expected whole seconds from 0 to {limit}, found an integer");
             assert_eq!(errors(&ttl(secs)), [expected]);
         }
     }
 }
 
 #[test]
-fn a_webhook_without_a_ttl_has_none_whatever_its_class() {
+fn a_webhook_has_no_default_ttl() {
     for class in ["otp", "alert", "campaign"] {
         let read = message(&to_url(&format!(r#","class":"{class}""#)));
         assert_eq!((read.ttl, read.ttl_on(Channel::Webhook)), (None, Ttl::UNLIMITED));
         let deadline = read.deadline(Channel::Webhook, sent());
         assert!(!deadline.is_limited() && !deadline.is_over(sent().plus(MAX_WAIT * 100), 7));
-        let body = read.expose_travel_body(&Travel::start(sent()), deadline, sent());
+        let body = body_on(Channel::Webhook, &read, &Travel::start(sent()));
         assert!(!body.contains("ttl_remaining"), "{body}");
     }
     let given = message(&to_url(r#","ttl":60"#));
-    let deadline = given.deadline(Channel::Webhook, sent());
-    let body = given.expose_travel_body(&Travel::start(sent()), deadline, sent());
+    let body = body_on(Channel::Webhook, &given, &Travel::start(sent()));
     assert!(body.contains(r#""ttl_remaining":60"#), "{body}");
 }
 
@@ -186,28 +177,24 @@ fn a_payload_s_media_type_follows_from_how_it_is_written() {
     ] {
         let first = message(&to_url(&format!(r#","payload":{written}"#)));
         assert_eq!((first.payload.media(), media.content_type()), (media, content_type), "{written}");
-        let deadline = first.deadline(Channel::Webhook, sent());
-        let body = first.expose_travel_body(&Travel::start(sent()), deadline, sent());
-        let again = read(&body, QueueKind::Retry).expect("valid").0;
+        let body = body_on(Channel::Webhook, &first, &Travel::start(sent()));
+        let again = parsed(&body, QueueKind::Retry).expect("valid").0;
         assert_eq!(again.payload, first.payload, "{written}");
     }
     assert!(message(&to_url(r#","payload":null"#)).payload.is_empty());
 }
 
 #[test]
-fn headers_travel_and_are_checked_again_on_their_way() {
+fn headers_travel_and_are_checked_again() {
     let first = message(&to_subscription(r#","headers":{"X-Shop":"7","Authorization":"Bearer t"}"#));
-    let deadline = first.deadline(Channel::Webhook, sent());
-    let body = first.expose_travel_body(&Travel::start(sent()), deadline, sent());
-    assert_eq!(read(&body, QueueKind::Retry).expect("valid").0.headers, first.headers);
+    let body = body_on(Channel::Webhook, &first, &Travel::start(sent()));
+    assert_eq!(parsed(&body, QueueKind::Retry).expect("valid").0.headers, first.headers);
     let forged = body.replace("X-Shop", "webhook-signature");
-    assert!(read(&forged, QueueKind::Retry).is_err());
+    assert!(parsed(&forged, QueueKind::Retry).is_err());
 }
 
 #[test]
 fn webhooks_to_different_addresses_have_different_fingerprints() {
-    let keys = crate::endpoint::HashKeys::parse("k1:0123456789abcdef").expect("valid");
-    let print = |body: &str| message(body).fingerprint(&keys);
     let one = to_url(r#","payload":"a""#);
     assert_eq!(print(&one), print(&one));
     assert_ne!(print(&one), print(&one.replace("b=c", "b=d")));
@@ -215,7 +202,7 @@ fn webhooks_to_different_addresses_have_different_fingerprints() {
 }
 
 #[test]
-fn only_what_may_be_a_browser_is_asked_to_acknowledge() {
+fn only_a_message_that_may_go_to_a_browser_has_acks() {
     let acks = |body: String| message(&body).acks;
     let (yes, no) = (r#","acks":true"#, r#","acks":false"#);
     assert!(acks(to_browser(yes)) && acks(to_subscription(yes)));
@@ -224,7 +211,9 @@ fn only_what_may_be_a_browser_is_asked_to_acknowledge() {
     }
     assert_eq!(
         errors(&to_url(yes)),
-        ["acks: expected false or nothing: a webhook's receiver acknowledges by its answer, found a boolean"]
+        [
+            "acks: expected false or nothing: a webhook's receiver acknowledges by its response, found a boolean"
+        ]
     );
     for value in ["null", "1", "\"true\""] {
         let found = errors(&to_subscription(&format!(r#","acks":{value}"#)));

@@ -2,27 +2,29 @@
 
 use std::fmt;
 
-use super::parse;
 use crate::identity::Tenant;
 use crate::reason::Reason;
 use crate::shape::{NO_SUCH_FIELD, ShapeError};
 
-/// A body that is no valid message, with everything that is wrong with it. Never holds a value of the body.
+/// What an error expects at `v`.
+pub(super) const A_VERSION: &str = "1, the only version there is";
+
+/// Everything that is wrong with a body that is not a valid message. Never holds a value of the body.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
     /// `malformed`.
     pub reason: Reason,
-    /// Everything that is wrong, in the order of the fields; at least one.
+    /// At least one, in the order of the fields.
     pub errors: Vec<ShapeError>,
-    /// The tenant, if at least that could be read.
+    /// The tenant, if that could be read.
     pub tenant: Option<Tenant>,
 }
 
 impl Refusal {
-    /// Whether the body holds a field, or a form of one, that this release does not know. On a retry queue another release wrote
+    /// Whether the body has a field, or a form of one, that this release does not know. On a retry queue another release wrote
     /// that, and can read it.
     pub fn is_of_another_release(&self) -> bool {
-        let unknown = [NO_SUCH_FIELD, parse::A_VERSION];
+        let unknown = [NO_SUCH_FIELD, A_VERSION];
         self.errors.iter().any(|error| unknown.contains(&error.expected.as_ref()))
     }
 }

@@ -1,68 +1,53 @@
 //! Policies by name: the presets that come with Redial, and the operator's own, which override presets of the same name.
 //!
-//! Both are data in `infra/policies` and become part of the package when it is built. The presets are checked by the tests
-//! here; the operator's own by `redial policy check`, and once more when a function starts: one that is not valid ends
-//! its initialisation instead of being left out in silence.
+//! Both are data in `infra/policies` and become part of the package when it is built. Tests check the presets. `redial policy check`
+//! checks the operator's own, and so does every function when it starts: an invalid policy fails its initialisation.
 
 use std::sync::{Arc, LazyLock};
 
 use super::{Policy, parse};
-use crate::message::Class;
+use crate::delivery_options::Class;
+use crate::label::labels;
 use crate::shape::ShapeError;
 
 // `PRESETS` and `OWN`: names and texts of the files.
 include!(concat!(env!("OUT_DIR"), "/policies.rs"));
 
-/// Policies by name.
 #[derive(Clone, Debug, Default)]
 pub struct Catalogue {
     entries: Vec<Named>,
 }
 
-/// A policy of a catalogue.
 #[derive(Clone, Debug)]
 pub struct Named {
     /// The policy; its name is the file's.
     pub policy: Arc<Policy>,
-    /// Where it comes from.
     pub origin: Origin,
 }
 
-/// Where a named policy comes from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Origin {
-    /// With Redial.
-    Preset,
-    /// From the operator's `infra/policies`.
-    Operator,
-}
-
-impl Origin {
-    /// As lists show it.
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Preset => "preset",
-            Self::Operator => "operator",
-        }
+labels! {
+    /// Where a named policy comes from.
+    pub enum Origin {
+        Preset = "preset",
+        /// From the operator's `infra/policies`.
+        Operator = "operator",
     }
 }
 
 /// A file that holds no policy.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("policy `{name}`: {}", told(errors))]
+#[error("policy `{name}`: {}", joined(errors))]
 pub struct InvalidPolicy {
-    /// The file's name without its ending.
     pub name: String,
-    /// All that is wrong with it.
     pub errors: Vec<ShapeError>,
 }
 
-fn told(errors: &[ShapeError]) -> String {
+fn joined(errors: &[ShapeError]) -> String {
     errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 impl Catalogue {
-    /// Reads files given by name and text; a later one of the same name takes the earlier one's place.
+    /// Reads files given by name and text; a later one replaces an earlier one of the same name.
     pub fn read(files: &[(Origin, &str, &str)]) -> (Self, Vec<InvalidPolicy>) {
         let mut catalogue = Self::default();
         let mut invalid = Vec::new();
@@ -81,12 +66,10 @@ impl Catalogue {
         self.entries.sort_by(|a, b| a.policy.name.cmp(&b.policy.name));
     }
 
-    /// The policy of that name.
     pub fn get(&self, name: &str) -> Option<&Arc<Policy>> {
         self.entries.iter().find(|named| named.policy.name == name).map(|named| &named.policy)
     }
 
-    /// All of them, by name.
     pub fn entries(&self) -> &[Named] {
         &self.entries
     }
@@ -96,18 +79,17 @@ impl Catalogue {
         self.entries.iter().map(|named| named.policy.name.as_str())
     }
 
-    /// The policy that a class of messages has of its own.
     pub fn of_class(&self, class: Class) -> &Arc<Policy> {
         let name = match class {
             Class::Otp => "otp",
             Class::Alert => "web-push",
             Class::Campaign => "campaign",
         };
-        self.get(name).expect("every class has a preset, which can be overridden and not removed")
+        self.get(name).expect("invariant: every class has a preset, which can be overridden and not removed")
     }
 }
 
-/// Reads a policy's file: its name has to be one that a message can ask for.
+/// Reads a policy's file. Its name must be one that a message can use.
 pub fn named(name: &str, text: &str) -> Result<Policy, Vec<ShapeError>> {
     let policy = parse::document(text, name);
     if is_name(name) {
@@ -129,27 +111,28 @@ fn is_name(name: &str) -> bool {
 }
 
 static PACKAGED: LazyLock<(Catalogue, Vec<InvalidPolicy>)> = LazyLock::new(|| {
-    let presets = PRESETS.iter().map(|(name, text)| (Origin::Preset, *name, *text));
     let own = OWN.iter().map(|(name, text)| (Origin::Operator, *name, *text));
-    Catalogue::read(&presets.chain(own).collect::<Vec<_>>())
+    Catalogue::read(&preset_files().chain(own).collect::<Vec<_>>())
 });
 
-/// What this package was built with.
+fn preset_files() -> impl Iterator<Item = (Origin, &'static str, &'static str)> {
+    PRESETS.iter().map(|(name, text)| (Origin::Preset, *name, *text))
+}
+
+/// The policies that this package was built with.
 pub fn packaged() -> &'static Catalogue {
     &PACKAGED.0
 }
 
-/// What this package was built with and cannot use: not to be started with.
+/// The invalid policies that this package was built with: no function starts with any.
 pub fn packaged_invalid() -> &'static [InvalidPolicy] {
     &PACKAGED.1
 }
 
-/// The presets alone, whatever the operator has put over them.
+/// The presets, without the operator's own policies.
 pub fn presets() -> &'static Catalogue {
-    static ALONE: LazyLock<Catalogue> = LazyLock::new(|| {
-        let files = PRESETS.iter().map(|(name, text)| (Origin::Preset, *name, *text)).collect::<Vec<_>>();
-        Catalogue::read(&files).0
-    });
+    static ALONE: LazyLock<Catalogue> =
+        LazyLock::new(|| Catalogue::read(&preset_files().collect::<Vec<_>>()).0);
     &ALONE
 }
 
@@ -170,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operator_s_policy_takes_the_place_of_the_preset_of_its_name() {
+    fn an_operator_s_policy_replaces_the_preset_of_its_name() {
         let (catalogue, invalid) = Catalogue::read(&[
             (Origin::Preset, "web-push", "{}"),
             (Origin::Preset, "otp", "{}"),
@@ -179,14 +162,20 @@ mod tests {
         ]);
         assert_eq!(invalid, []);
         assert_eq!(catalogue.names().collect::<Vec<_>>(), ["mine", "otp", "web-push"]);
-        let retries = |name| catalogue.get(name).and_then(|it| it.retries.as_ref()).map(|it| it.max_retries);
+        let retries = |name| {
+            catalogue.get(name).and_then(|policy| policy.retries.as_ref()).map(|retries| retries.max_retries)
+        };
         assert_eq!((retries("web-push"), retries("otp"), retries("mine")), (Some(9), Some(5), Some(2)));
-        let origin = catalogue.entries().iter().find(|it| it.policy.name == "web-push").map(|it| it.origin);
+        let origin = catalogue
+            .entries()
+            .iter()
+            .find(|named| named.policy.name == "web-push")
+            .map(|named| named.origin);
         assert_eq!(origin, Some(Origin::Operator));
     }
 
     #[test]
-    fn a_file_that_is_no_policy_is_told_and_leaves_the_preset_in_place() {
+    fn an_invalid_file_is_reported_and_leaves_the_preset_in_place() {
         let (catalogue, invalid) = Catalogue::read(&[
             (Origin::Preset, "web-push", "{}"),
             (Origin::Operator, "web-push", r#"{"max_retries": 101}"#),

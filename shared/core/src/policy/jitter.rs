@@ -1,4 +1,4 @@
-//! Spreading delays at random, so that a thousand failures do not come back in one second.
+//! Random spread of delays, so that a thousand failures do not come back in one second.
 
 use std::time::Duration;
 
@@ -7,31 +7,22 @@ use rand::{Rng, RngExt};
 /// How a delay is spread around its nominal value.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Jitter {
-    /// Anywhere from zero to the nominal delay: the widest spread (article 000).
+    /// Anywhere from zero to the nominal delay: the widest spread.
     Full,
-    /// Half of it fixed, half random: keeps a minimum distance.
+    /// From half of the nominal delay to all of it: keeps a minimum distance.
     Equal,
-    /// The nominal delay and up to this fraction of it on top (articles 001 and 002); 0 to 10.
-    Additive {
-        /// Share of the nominal delay.
-        fraction: f64,
-    },
-    /// The nominal delay and up to so many milliseconds on top; the policy's cap holds for both together (000's code).
-    Bounded {
-        /// Milliseconds.
-        ms: u64,
-    },
-    /// The nominal delay and a whole number of seconds from 0 to this on top (004's `rand(60)`).
-    WholeSeconds {
-        /// Seconds.
-        most: u16,
-    },
-    /// No randomness: for receivers that are alone, and for tables.
+    /// The nominal delay and up to this share of it on top, 0 to 10.
+    Additive { fraction: f64 },
+    /// The nominal delay and up to that many milliseconds on top; the policy's cap holds for the sum.
+    Bounded { ms: u64 },
+    /// The nominal delay and a whole number of seconds from 0 to this on top.
+    WholeSeconds { most: u16 },
+    /// No randomness: for receivers with few messages, and for tables.
     None,
 }
 
 impl Jitter {
-    /// The delays that can be drawn around `nominal`, of which a formula caps none above `cap`.
+    /// The delays that can be drawn around `nominal`; `cap` holds for [`Jitter::Bounded`] alone.
     pub fn around(self, nominal: Duration, cap: Duration) -> DelayRange {
         let on_top = |most: Duration| DelayRange::new(nominal, nominal.saturating_add(most));
         match self {
@@ -47,10 +38,9 @@ impl Jitter {
     }
 }
 
-/// The delays that one retry may have, each as likely as the others.
+/// The delays that one retry may have, all equally likely.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DelayRange {
-    /// The shortest.
     pub min: Duration,
     /// The longest.
     pub max: Duration,
@@ -64,7 +54,7 @@ impl DelayRange {
         Self { min, max: max.max(min), step_ms: 1 }
     }
 
-    /// Those of them that do not pass `cap`; `cap` alone if all do.
+    /// The delays up to `cap`; `cap` alone if all are longer.
     pub fn below(self, cap: Duration) -> Self {
         let min = self.min.min(cap);
         let steps = self.max.min(cap).saturating_sub(min).as_millis() / u128::from(self.step_ms);
@@ -72,12 +62,10 @@ impl DelayRange {
         Self { min, max: min.saturating_add(Duration::from_millis(span)).min(cap), step_ms: self.step_ms }
     }
 
-    /// Their mean.
     pub fn mean(self) -> Duration {
         self.min + (self.max - self.min) / 2
     }
 
-    /// One of them.
     pub fn draw(self, rng: &mut dyn Rng) -> Duration {
         let ms = u64::try_from((self.max - self.min).as_millis()).unwrap_or(u64::MAX);
         let steps = rng.random_range(0..=ms / self.step_ms);
@@ -115,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cap_cuts_the_range_and_not_the_randomness_within_it() {
+    fn a_cap_limits_the_range_and_keeps_its_randomness() {
         let cut = Jitter::Full.around(TEN, Duration::MAX).below(Duration::from_secs(4));
         let mut rng = StdRng::seed_from_u64(1);
         let drawn: Vec<Duration> = (0..1_000).map(|_| cut.draw(&mut rng)).collect();
@@ -126,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_seconds_stay_whole_also_under_a_cap() {
+    fn whole_seconds_stay_whole_under_a_cap() {
         let range = Jitter::WholeSeconds { most: 59 }.around(Duration::from_millis(500), Duration::MAX);
         let cut = range.below(Duration::from_millis(3_200));
         assert_eq!(cut.max, Duration::from_millis(2_500));
@@ -137,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn bounded_is_the_one_kind_that_the_policy_s_cap_holds_for() {
+    fn the_policy_s_cap_holds_for_bounded_jitter_alone() {
         let cap = Duration::from_millis(10_400);
         assert_eq!(Jitter::Bounded { ms: 1_000 }.around(TEN, cap).max, cap);
         assert_eq!(Jitter::Additive { fraction: 0.1 }.around(TEN, cap).max, Duration::from_secs(11));

@@ -7,58 +7,54 @@
 //! {"retries_enabled": false}
 //! ```
 //!
-//! Delays grow by a factor, stand in a list (`retry_delays`, in seconds), or follow from a `wait_factor`: which of the three
-//! is told by the fields that are there, and fields of two of them are an error. `jitter` is `"full"`, `"equal"`, `"none"`,
-//! `{"additive": FRACTION}`, `{"bounded_ms": MS}` or `{"whole_seconds": MOST}`. What is left out is as in the preset
-//! `web-push`, except that a list has additive jitter of 0.1 and as many retries as delays, and a wait factor 004's 0 to
-//! 59 s.
+//! Delays grow by a factor, come from a list (`retry_delays`, in seconds), or follow from a `wait_factor`. The fields that are present
+//! select one of the three, and fields of two of them are an error. `jitter` is `"full"`, `"equal"`, `"none"`,
+//! `{"additive": FRACTION}`, `{"bounded_ms": MS}` or `{"whole_seconds": MOST}`. The defaults are those of the preset
+//! `web-push`, except that a list has additive jitter of 0.1 and as many retries as delays, and a wait factor jitter of 0 to 59 whole
+//! seconds.
 
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 
 use super::{Backoff, Exponential, Jitter, MAX_DELAY, Policy, Retries, Schedule, WaitFactor};
-use crate::shape::{self, Errors, Object, ShapeError};
+use crate::dead_letter::DEFAULT_RETENTION_DAYS;
+use crate::shape::{self, Errors, Object, ShapeError, integer, number_in};
 use crate::verdict::NOT_OVERRIDABLE_WEBHOOK;
 
 /// The most retries that a policy may ask for.
 pub const MAX_RETRIES: u64 = 100;
 
+const MAX_DELAY_MS: u64 = MAX_DELAY.as_millis() as u64;
+
 /// The longest description, in bytes.
 const MAX_DESCRIPTION: usize = 200;
 
-/// The longest list of statuses: there are no more from 400 to 599.
+/// The longest list of statuses: all from 400 to 599.
 const MAX_STATUSES: usize = 200;
 
-/// Reads a policy named `name` from a JSON object within a message; errors name fields below `path`, and no value.
+/// Reads a policy named `name` from a JSON object within a message; errors name fields below `path`, and quote no value.
 pub fn policy(text: &str, name: &str, path: &str) -> Result<Policy, Vec<ShapeError>> {
-    collected(text, name, path, Errors::default())
-}
-
-/// Reads a policy named `name` from a document of the operator's; errors quote the values that they dislike.
-pub fn document(text: &str, name: &str) -> Result<Policy, Vec<ShapeError>> {
-    collected(text, name, "", Errors::quoting())
-}
-
-fn collected(text: &str, name: &str, path: &str, errors: Errors) -> Result<Policy, Vec<ShapeError>> {
+    let errors = Errors::default();
     let policy = read(text, name, path, &errors);
-    match (policy, errors.is_empty()) {
-        (Some(policy), true) => Ok(policy),
-        (_, _) => Err(errors.into_vec()),
-    }
+    errors.result(policy)
+}
+
+/// Reads a policy named `name` from an operator's document; errors quote the invalid values.
+pub fn document(text: &str, name: &str) -> Result<Policy, Vec<ShapeError>> {
+    let errors = Errors::quoting();
+    let policy = read(text, name, "", &errors);
+    errors.result(policy)
 }
 
 fn read(text: &str, name: &str, path: &str, errors: &Errors) -> Option<Policy> {
     let mut object = Object::parse(text, path, errors)?;
-    let share = |raw: &RawValue| shape::number(raw).filter(|n| (0.0..=1.0).contains(n));
+    let (a_boolean, a_share) = ("true or false", "a number from 0 to 1");
 
-    let description = object.optional("description", "a string of at most 200 bytes", |raw| {
-        shape::string(raw).filter(|text| text.len() <= MAX_DESCRIPTION)
-    });
-    let enabled = object.optional("retries_enabled", "true or false", shape::boolean).unwrap_or(true);
-    let max_retries = object.optional("max_retries", "an integer from 0 to 100", |raw| {
-        shape::unsigned(raw).filter(|n| *n <= MAX_RETRIES).and_then(|n| u32::try_from(n).ok())
-    });
+    let a_description = "a string of at most 200 bytes";
+    let description = object.optional("description", a_description, shape::text_of(0..=MAX_DESCRIPTION));
+    let enabled = object.optional("retries_enabled", a_boolean, shape::boolean).unwrap_or(true);
+    let max_retries = object.optional("max_retries", "an integer from 0 to 100", integer(0..=MAX_RETRIES));
     let family = Family::read(&mut object, errors);
     let jitter = object.optional(
         "jitter",
@@ -72,15 +68,13 @@ fn read(text: &str, name: &str, path: &str, errors: &Errors) -> Option<Policy> {
     for both in retryable.iter().filter(|status| permanent.contains(status)) {
         errors.add(&object.path_of("permanent"), "no status that is in `retryable` too", both.to_string());
     }
-    let retry_in_doubt = object.optional("retry_in_doubt", "true or false", shape::boolean).unwrap_or(true);
-    let max_delay_ttl_fraction = object.optional("max_delay_ttl_fraction", "a number from 0 to 1", share);
+    let retry_in_doubt = object.optional("retry_in_doubt", a_boolean, shape::boolean).unwrap_or(true);
+    let max_delay_ttl_fraction = object.optional("max_delay_ttl_fraction", a_share, number_in(0.0..=1.0));
     let retry_after_smear =
-        object.optional("retry_after_smear", "a number from 0 to 1", share).unwrap_or(0.1);
+        object.optional("retry_after_smear", a_share, number_in(0.0..=1.0)).unwrap_or(0.1);
     let dlq_retention_days = object
-        .optional("dlq_retention_days", "an integer from 1 to 365", |raw| {
-            shape::unsigned(raw).filter(|n| (1..=365).contains(n)).and_then(|n| u16::try_from(n).ok())
-        })
-        .unwrap_or(14);
+        .optional("dlq_retention_days", "an integer from 1 to 365", integer(1..=365))
+        .unwrap_or(DEFAULT_RETENTION_DAYS);
     object.finish();
 
     Some(Policy {
@@ -96,7 +90,7 @@ fn read(text: &str, name: &str, path: &str, errors: &Errors) -> Option<Policy> {
     })
 }
 
-/// What tells one family of delays from another; `None` where its fields were unfit.
+/// The family of delays, by the fields that are present; `None` where they were invalid.
 enum Family {
     Exponential(Exponential),
     Schedule(Option<Schedule>),
@@ -108,10 +102,10 @@ impl Family {
         const EXPONENTIAL: [&str; 3] = ["base_delay_ms", "multiplier", "max_delay_ms"];
         let a_list = object.raw("retry_delays").is_some();
         let a_factor = object.raw("wait_factor").is_some();
-        let strangers = [(a_list && a_factor).then_some("wait_factor")].into_iter().flatten();
-        let strangers = strangers.chain(EXPONENTIAL.into_iter().filter(|_| a_list || a_factor));
+        let others = [(a_list && a_factor).then_some("wait_factor")].into_iter().flatten();
+        let others = others.chain(EXPONENTIAL.into_iter().filter(|_| a_list || a_factor));
         let named = if a_list { "retry_delays" } else { "wait_factor" };
-        for field in strangers {
+        for field in others {
             if object.raw(field).is_some() {
                 errors.add(&object.path_of(field), format!("nothing beside `{named}`"), "it");
             }
@@ -129,9 +123,8 @@ impl Family {
             return Self::Schedule(delays.and_then(Schedule::new));
         }
         if a_factor {
-            return Self::WaitFactor(object.optional("wait_factor", "an integer from 10 to 200", |raw| {
-                shape::unsigned(raw).and_then(|f| u16::try_from(f).ok()).and_then(WaitFactor::new)
-            }));
+            let f = object.optional("wait_factor", "an integer from 10 to 200", integer(10..=200));
+            return Self::WaitFactor(f.and_then(WaitFactor::new));
         }
         Self::Exponential(exponential(object))
     }
@@ -150,9 +143,9 @@ impl Family {
                 jitter: jitter.unwrap_or(Jitter::Full),
             },
             Self::Schedule(it) => {
-                // An unfit list is an error already: anything will do in its place.
+                // An invalid list is an error already: any value will do.
                 let it = it.or_else(|| Schedule::new(vec![Duration::ZERO])).expect("one delay is a schedule");
-                let delays = it.len();
+                let delays = it.retries();
                 if let Some(more) = max_retries.filter(|retries| *retries > delays) {
                     let expected = format!("at most {delays}, the number of `retry_delays`");
                     errors.add(&object.path_of("max_retries"), expected, more.to_string());
@@ -175,17 +168,14 @@ impl Family {
 }
 
 fn exponential(object: &mut Object<'_>) -> Exponential {
-    let max_ms = u64::try_from(MAX_DELAY.as_millis()).unwrap_or(u64::MAX);
-    let delay = |raw: &RawValue| shape::unsigned(raw).filter(|ms| *ms <= max_ms).map(Duration::from_millis);
-    let a_delay = "milliseconds from 0 to 31536000000 (a year)";
-    let base_delay = object.optional("base_delay_ms", a_delay, delay).unwrap_or(Duration::from_secs(2));
-    let max_delay = object.optional("max_delay_ms", a_delay, delay).unwrap_or(Duration::from_secs(120));
-    let multiplier = object
-        .optional("multiplier", "a number from 1 to 1000", |raw| {
-            shape::number(raw).filter(|n| (1.0..=1000.0).contains(n))
-        })
-        .unwrap_or(2.0);
-    Exponential { base_delay, multiplier, max_delay }
+    let mut delay = |name: &str| {
+        let a_delay = "milliseconds from 0 to 31536000000 (a year)";
+        object.optional(name, a_delay, integer(0..=MAX_DELAY_MS)).map(Duration::from_millis)
+    };
+    let base_delay = delay("base_delay_ms").unwrap_or(Duration::from_secs(2));
+    let max_delay = delay("max_delay_ms").unwrap_or(Duration::from_secs(120));
+    let multiplier = object.optional("multiplier", "a number from 1 to 1000", number_in(1.0..=1000.0));
+    Exponential { base_delay, multiplier: multiplier.unwrap_or(2.0), max_delay }
 }
 
 fn read_jitter(raw: &RawValue) -> Option<Jitter> {
@@ -199,27 +189,17 @@ fn read_jitter(raw: &RawValue) -> Option<Jitter> {
     }
     let (name, value) = shape::sole_field(raw.get())?;
     match name.as_ref() {
-        "additive" => shape::number(value)
-            .filter(|n| (0.0..=10.0).contains(n))
-            .map(|fraction| Jitter::Additive { fraction }),
-        "bounded_ms" => shape::unsigned(value)
-            .filter(|ms| u128::from(*ms) <= MAX_DELAY.as_millis())
-            .map(|ms| Jitter::Bounded { ms }),
-        "whole_seconds" => shape::unsigned(value)
-            .and_then(|most| u16::try_from(most).ok())
-            .filter(|most| *most <= 3600)
-            .map(|most| Jitter::WholeSeconds { most }),
+        "additive" => number_in(0.0..=10.0)(value).map(|fraction| Jitter::Additive { fraction }),
+        "bounded_ms" => integer(0..=MAX_DELAY_MS)(value).map(|ms| Jitter::Bounded { ms }),
+        "whole_seconds" => integer(0..=3600)(value).map(|most| Jitter::WholeSeconds { most }),
         _ => None,
     }
 }
 
 fn statuses(object: &mut Object<'_>, name: &str) -> Vec<u16> {
     let a_status = "an HTTP status from 400 to 599 without 410";
-    let read = |raw: &RawValue| {
-        shape::unsigned(raw)
-            .and_then(|status| u16::try_from(status).ok())
-            .filter(|status| (400..=599).contains(status) && !NOT_OVERRIDABLE_WEBHOOK.contains(status))
-    };
+    let read =
+        |raw: &RawValue| integer(400..=599)(raw).filter(|status| !NOT_OVERRIDABLE_WEBHOOK.contains(status));
     object.list(name, a_status, MAX_STATUSES, read).unwrap_or_default()
 }
 
@@ -227,6 +207,7 @@ fn statuses(object: &mut Object<'_>, name: &str) -> Vec<u16> {
 mod tests {
     use super::super::catalogue;
     use super::*;
+    use crate::fixtures::texts;
 
     #[test]
     fn all_errors_come_at_once_each_naming_its_field() {
@@ -255,20 +236,21 @@ mod tests {
         assert_eq!(errors[0].path, "permanent");
     }
 
-    /// On web push 401, 404 and 413 stay what they are (see [`crate::verdict`]); on a webhook the policy decides.
+    /// On web push, lists do not apply to 401, 404 and 413 (see [`crate::verdict`]).
     #[test]
     fn every_status_from_400_to_599_may_be_listed_except_410() {
         for list in ["retryable", "permanent"] {
             for status in 0..=1000u16 {
                 let read = policy(&format!(r#"{{"{list}":[{status}]}}"#), "p", "");
-                let listed = read.is_ok_and(|it| it.retryable == [status] || it.permanent == [status]);
+                let listed =
+                    read.is_ok_and(|policy| [policy.retryable, policy.permanent].contains(&vec![status]));
                 assert_eq!(listed, (400..=599).contains(&status) && status != 410, "{list}: {status}");
             }
         }
     }
 
     #[test]
-    fn every_jitter_has_its_spelling() {
+    fn every_jitter_is_read() {
         for (text, jitter) in [
             (r#""full""#, Jitter::Full),
             (r#""equal""#, Jitter::Equal),
@@ -282,14 +264,14 @@ mod tests {
         }
     }
 
-    fn told(text: &str) -> Vec<String> {
-        document(text, "p").expect_err("unfit").iter().map(ToString::to_string).collect()
+    fn errors_of(text: &str) -> Vec<String> {
+        texts(&document(text, "p").expect_err("invalid"))
     }
 
     #[test]
-    fn an_operator_s_document_has_its_values_quoted_and_a_message_s_policy_has_not() {
+    fn errors_quote_the_values_of_a_document_and_never_of_a_message() {
         assert_eq!(
-            told(r#"{"wait_factor": 9.5, "max_retries": 101, "retryable": [410, 503, "x"]}"#),
+            errors_of(r#"{"wait_factor": 9.5, "max_retries": 101, "retryable": [410, 503, "x"]}"#),
             [
                 "max_retries: expected an integer from 0 to 100, found an integer: 101",
                 "wait_factor: expected an integer from 10 to 200, found a number: 9.5",
@@ -297,7 +279,7 @@ mod tests {
                 r#"retryable[2]: expected an HTTP status from 400 to 599 without 410, found a string: "x""#,
             ]
         );
-        let errors = policy(r#"{"max_retries": 101}"#, "inline", "retry").expect_err("unfit");
+        let errors = policy(r#"{"max_retries": 101}"#, "inline", "retry").expect_err("invalid");
         assert_eq!(
             errors[0].to_string(),
             "retry.max_retries: expected an integer from 0 to 100, found an integer"
@@ -305,13 +287,13 @@ mod tests {
     }
 
     #[test]
-    fn a_list_s_delays_may_fall_and_each_is_from_0_to_a_year() {
+    fn delays_of_a_list_may_decrease_and_are_at_most_a_year() {
         let falling = policy(r#"{"retry_delays": [600, 0, 0.25, 31536000]}"#, "p", "").expect("valid");
         let retries = falling.retries.expect("enabled");
         let secs: Vec<f64> = (1..=4).map(|retry| retries.backoff.nominal(retry).as_secs_f64()).collect();
         assert_eq!((retries.max_retries, secs), (4, vec![600.0, 0.0, 0.25, 31_536_000.0]));
         assert_eq!(
-            told(r#"{"retry_delays": [60, -1, 31536001, "soon"]}"#),
+            errors_of(r#"{"retry_delays": [60, -1, 31536001, "soon"]}"#),
             [
                 "retry_delays[1]: expected seconds from 0 to 31536000 (a year), found an integer: -1",
                 "retry_delays[2]: expected seconds from 0 to 31536000 (a year), found an integer: 31536001",
@@ -319,11 +301,11 @@ mod tests {
             ]
         );
         assert_eq!(
-            told(r#"{"retry_delays": []}"#),
+            errors_of(r#"{"retry_delays": []}"#),
             ["retry_delays: expected at least one delay, found an empty array"]
         );
         assert_eq!(
-            told(r#"{"retry_delays": [1, 2], "max_retries": 3}"#),
+            errors_of(r#"{"retry_delays": [1, 2], "max_retries": 3}"#),
             ["max_retries: expected at most 2, the number of `retry_delays`, found 3"]
         );
     }
@@ -331,20 +313,20 @@ mod tests {
     #[test]
     fn two_families_in_one_policy_are_an_error() {
         assert_eq!(
-            told(r#"{"retry_delays": [1], "wait_factor": 100, "multiplier": 2}"#),
+            errors_of(r#"{"retry_delays": [1], "wait_factor": 100, "multiplier": 2}"#),
             [
                 "wait_factor: expected nothing beside `retry_delays`, found it",
                 "multiplier: expected nothing beside `retry_delays`, found it",
             ]
         );
         assert_eq!(
-            told(r#"{"wait_factor": 100, "base_delay_ms": 2}"#),
+            errors_of(r#"{"wait_factor": 100, "base_delay_ms": 2}"#),
             ["base_delay_ms: expected nothing beside `wait_factor`, found it"]
         );
     }
 
     #[test]
-    fn what_is_left_out_is_as_in_the_default_preset_or_as_the_family_s_article_has_it() {
+    fn defaults_are_those_of_the_preset_or_of_the_family() {
         let default = catalogue::presets().get("web-push").expect("a preset");
         let empty = policy("{}", "web-push", "").expect("valid");
         assert_eq!(Policy { description: default.description.clone(), ..empty }, **default);

@@ -1,23 +1,21 @@
-//! A tenant's own policies, which are changed while functions run.
+//! A tenant's own policies, which can change while functions run.
 //!
-//! They are stored as the JSON text that `redial policy set` has checked. Whatever else may have written there, a function
-//! only ever follows a valid one: in the place of an invalid text it follows the last one that was checked, which is stored
-//! beside it, so that all workers follow the same; and without that, the one that it followed before.
+//! They are stored as the JSON text that `redial policy set` has checked. A function only ever follows a valid one: instead of an
+//! invalid text it follows the last one that was checked, which is stored with it, so that all workers follow the same; and without
+//! that, the one that it followed before.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use super::{Policy, catalogue, parse};
-use crate::message::EventType;
+use crate::delivery_options::EventType;
 use crate::shape::{self, Errors, ShapeError};
 
 /// What a stored policy holds for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Slot {
-    /// All of the tenant's messages.
     Tenant,
-    /// Those of this event type.
     Topic(String),
 }
 
@@ -30,12 +28,10 @@ impl fmt::Display for Slot {
     }
 }
 
-/// A stored text, which may or may not be a policy.
+/// A stored text, which may be invalid.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stored {
-    /// What it is stored for.
     pub slot: Slot,
-    /// A policy, or the name of one, as JSON.
     pub policy: String,
     /// The last text that was checked when it was stored.
     pub last_good: Option<String>,
@@ -44,20 +40,17 @@ pub struct Stored {
 /// A stored text that is ignored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ignored {
-    /// What it is stored for.
     pub slot: Slot,
-    /// All that is wrong with it.
     pub errors: Vec<ShapeError>,
 }
 
-/// A tenant's policies.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct TenantPolicies {
     by_slot: BTreeMap<Slot, Arc<Policy>>,
 }
 
 impl TenantPolicies {
-    /// Reads what is stored; `before` is what was followed until now.
+    /// Reads what is stored; `before` is what was followed so far.
     pub fn read(stored: Vec<Stored>, before: &Self) -> (Self, Vec<Ignored>) {
         let mut policies = Self::default();
         let mut ignored = Vec::new();
@@ -77,39 +70,32 @@ impl TenantPolicies {
         (policies, ignored)
     }
 
-    /// The policy for all of the tenant's messages.
     pub fn of_tenant(&self) -> Option<&Arc<Policy>> {
         self.by_slot.get(&Slot::Tenant)
     }
 
-    /// The policy for messages of this event type.
     pub fn of_topic(&self, topic: &EventType) -> Option<&Arc<Policy>> {
         self.by_slot.get(&Slot::Topic(topic.as_str().to_owned()))
     }
 
-    /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = (&Slot, &Arc<Policy>)> {
         self.by_slot.iter()
     }
 }
 
-/// Reads a stored text: a policy, or the name of one of the package's. Named after what it is stored for, or as it is named.
-/// Errors quote nothing, for they are logged: whatever was written there was not checked by anyone.
+/// Reads a stored text: a policy, which gets the name of its slot, or the name of a packaged one. Errors quote no value, because they
+/// are logged and the text is unchecked.
 pub fn stored_policy(text: &str, slot: &Slot) -> Result<Arc<Policy>, Vec<ShapeError>> {
     if let Ok(raw) = serde_json::from_str(text)
         && let Some(name) = shape::string(raw)
     {
         let errors = Errors::default();
-        let known = catalogue::packaged().get(&name).cloned();
-        return known.ok_or_else(|| {
-            errors.add("", expected_name(), "another string");
-            errors.into_vec()
-        });
+        errors.add("", expected_name(), "another string");
+        return catalogue::packaged().get(&name).cloned().ok_or_else(|| errors.into_vec());
     }
     parse::policy(text, &slot.to_string(), "").map(Arc::new)
 }
 
-/// What a policy can be asked for as.
 pub fn expected_name() -> String {
     let names: Vec<_> = catalogue::packaged().names().collect();
     format!("a policy: an object, or one of {}", names.join(", "))
@@ -129,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_stands_for_the_package_s_policy() {
+    fn a_name_selects_the_packaged_policy() {
         let (policies, ignored) = TenantPolicies::read(tenant(r#""otp""#, None), &TenantPolicies::default());
         assert_eq!((max_retries(&policies), ignored), (Some(3), vec![]));
         let errors = stored_policy(r#""opt""#, &Slot::Tenant).expect_err("no such name");
@@ -137,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn in_the_place_of_an_invalid_text_the_last_good_policy_stays() {
+    fn the_last_good_policy_replaces_an_invalid_text() {
         let (before, _) =
             TenantPolicies::read(tenant(r#"{"max_retries": 1}"#, None), &TenantPolicies::default());
         let broken = tenant(r#"{"max_retries": 999}"#, Some(r#"{"max_retries": 2}"#));
@@ -154,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_text_with_nothing_before_it_is_no_policy() {
+    fn an_invalid_text_without_a_predecessor_is_ignored() {
         for text in ["", "not JSON", "[]", r#"{"colour": "red"}"#] {
             let (policies, ignored) = TenantPolicies::read(tenant(text, None), &TenantPolicies::default());
             assert_eq!((max_retries(&policies), ignored.len()), (None, 1), "{text}");
@@ -162,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_longer_stored_no_longer_holds() {
+    fn a_policy_that_is_deleted_is_not_followed() {
         let (before, _) = TenantPolicies::read(tenant("{}", None), &TenantPolicies::default());
         let (after, _) = TenantPolicies::read(Vec::new(), &before);
         assert_eq!(after, TenantPolicies::default());

@@ -33,16 +33,12 @@ pub const FAST_FROM_SECS: u32 = 3;
 pub struct Rule {
     /// More than this share of the attempts.
     pub percent: u64,
-    /// Of no fewer than these.
     pub at_least: u64,
-    /// Within this time.
     pub within_secs: u32,
-    /// The width of a bucket.
     pub grain_secs: u32,
 }
 
 impl Rule {
-    /// Whether these failed too often.
     pub fn is_broken_by(&self, count: Count) -> bool {
         count.passes(count.failures, self.percent, self.at_least)
     }
@@ -95,43 +91,33 @@ pub const PROBES: u32 = 5;
 /// How long a half-open breaker waits for its probes' answers before it lets others through.
 pub const PROBES_ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 
-/// How long the ramp takes.
 pub const RAMP: Duration = Duration::from_secs(60);
 
 /// Where a breaker stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "phase")]
 pub enum Phase {
-    /// Everything passes.
     Closed,
     /// Nothing passes before that.
     Open {
-        /// The end of the cooldown.
         until: Timestamp,
     },
-    /// A few probes pass.
     HalfOpen {
         /// When the last probe passed, or, while none has, when probes were first allowed.
         since: Timestamp,
-        /// How many it has let pass.
         sent: u32,
-        /// How many of them succeeded.
         succeeded: u32,
     },
-    /// Attempts pass at a pace that grows.
     Ramping {
-        /// When it began to grow.
         since: Timestamp,
     },
     /// The origin asked everyone to stay away until then.
     Paused {
-        /// When that is over.
         until: Timestamp,
     },
 }
 
 impl Phase {
-    /// Its name in logs and lists.
     pub const fn label(&self) -> &'static str {
         match self {
             Self::Closed => "closed",
@@ -146,23 +132,18 @@ impl Phase {
 /// What a breaker says to an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Says {
-    /// Go.
     Go,
     /// Only so many more may go, and what they see decides whether others may. Who finds none left comes back in the
     /// `width` after `from`.
     Probes {
-        /// How many.
         left: u32,
         /// When the last probe passed, or, while none has, when probes were first allowed.
         since: Timestamp,
-        /// The earliest moment for the others.
         from: Timestamp,
-        /// Over which time they are spread.
         width: Duration,
     },
     /// Not before `from`, spread over the `width` after it; over up to `longest` where many wait.
     Later {
-        /// The earliest moment.
         from: Timestamp,
         /// Over which time those who wait are spread, if they are few.
         width: Duration,
@@ -171,7 +152,6 @@ pub enum Says {
     },
 }
 
-/// An origin's breaker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Breaker {
     #[serde(flatten)]
@@ -301,12 +281,10 @@ impl Breaker {
         pauses
     }
 
-    /// Closes it at an operator's word.
     pub fn close(&mut self) {
         *self = Self::default();
     }
 
-    /// Makes what time has changed its own.
     fn go_on(&mut self, now: Timestamp) {
         let phase = self.phase(now);
         if phase == Phase::Closed && phase != self.phase {

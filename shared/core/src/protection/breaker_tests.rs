@@ -22,7 +22,6 @@ fn counted(attempts: u64, failures: u64) -> Count {
     Count { attempts, failures, ..Count::default() }
 }
 
-/// It fails too often.
 fn fails(breaker: &mut Breaker, now: Timestamp) -> bool {
     breaker.judge(true, now, &COOLDOWNS, &mut rng())
 }

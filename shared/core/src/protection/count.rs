@@ -9,15 +9,12 @@ use crate::verdict::{Retry, Verdict};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(from = "[u64; 6]", into = "[u64; 6]")]
 pub struct Count {
-    /// Attempts.
     pub attempts: u64,
     /// Those of them that failed in a way that tells of the origin, not of the message: 5xx, time-outs, no connection.
     pub failures: u64,
     /// Those that were asked to slow down: 429.
     pub limited: u64,
-    /// Those that were retries.
     pub retries: u64,
-    /// Messages that were held back instead.
     pub held: u64,
     /// Attempts besides that were accepted earlier, and that nobody had reason to tell of then.
     pub older: u64,
@@ -58,17 +55,14 @@ impl Count {
         }
     }
 
-    /// So many messages that were held back.
     pub const fn held_back(held: u64) -> Self {
         Self { attempts: 0, failures: 0, limited: 0, retries: 0, held, older: 0 }
     }
 
-    /// Attempts that the origin took and dealt with.
     pub const fn accepted(self) -> u64 {
         self.attempts.saturating_sub(self.failures).saturating_sub(self.limited)
     }
 
-    /// Attempts that were no retries.
     pub const fn firsts(self) -> u64 {
         self.attempts.saturating_sub(self.retries)
     }
@@ -84,12 +78,10 @@ impl Count {
         Self { attempts: self.attempts.saturating_add(self.older), older: 0, ..self }
     }
 
-    /// Whether it holds nothing.
     pub fn is_empty(self) -> bool {
         self == Self::default()
     }
 
-    /// Both together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let (a, b): ([u64; 6], [u64; 6]) = (self.into(), other.into());

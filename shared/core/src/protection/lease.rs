@@ -20,15 +20,11 @@ const SLOTS_OF_A_PART: f64 = 500.0;
 /// What a bucket is for. Its text is its key in the store.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Bucket {
-    /// All attempts to an origin.
     Origin(String),
-    /// The retries to an origin.
     Retries(String),
-    /// All attempts of a tenant.
     Tenant(String),
     /// All attempts to a subscription's endpoint: `tenant#subscription`.
     Endpoint(String),
-    /// All requests of an API key.
     ApiKey(String),
     /// The looks at an open breaker of an origin by messages that wait for it.
     Waiting(String),
@@ -37,7 +33,6 @@ pub enum Bucket {
 }
 
 impl Bucket {
-    /// Its key.
     pub fn key(&self) -> String {
         match self {
             Self::Origin(origin) => format!("origin#{origin}"),
@@ -72,15 +67,12 @@ pub fn parts(per_second: f64) -> u32 {
 /// Asks for a block of a bucket's part.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Request {
-    /// The part's key.
     pub key: String,
-    /// How many slots.
     pub slots: u32,
     /// How long they take: slots over slots a second.
     pub span: Duration,
     /// Until when the first slot may be; none: however far it is.
     pub latest: Option<Timestamp>,
-    /// Now.
     pub now: Timestamp,
 }
 
@@ -102,19 +94,10 @@ impl Request {
     }
 }
 
-/// What became of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// The block is ours.
-    Leased {
-        /// Its first slot.
-        begin: Timestamp,
-    },
-    /// No slot is free soon enough.
-    Empty {
-        /// The next one that is.
-        free_from: Timestamp,
-    },
+    Leased { begin: Timestamp },
+    Empty { free_from: Timestamp },
 }
 
 /// A block that a worker holds.
@@ -126,7 +109,6 @@ pub struct Block {
 }
 
 impl Block {
-    /// The block that was leased.
     pub fn of(request: &Request, begin: Timestamp) -> Self {
         Self { slots: request.slots, begin, void_from: begin.plus(request.span).plus(KEPT) }
     }
@@ -151,7 +133,6 @@ impl Block {
         Some(self.begin)
     }
 
-    /// Gives one back.
     pub fn give_back(&mut self) {
         self.slots += 1;
     }

@@ -37,7 +37,6 @@ pub struct OriginState {
     pace: Pace,
     /// Attempts of the last ten seconds.
     fast: Window,
-    /// Attempts of the last five minutes.
     slow: Window,
     /// The counters' sum at the last look; none: whatever they are now is where counting begins.
     counted: Option<Count>,
@@ -45,7 +44,6 @@ pub struct OriginState {
     judged: Count,
     /// How often counting has begun anew: what workers counted before is no news then.
     epoch: u32,
-    /// When the last look was.
     looked_at: Timestamp,
 }
 
@@ -65,12 +63,10 @@ impl Default for OriginState {
 }
 
 impl OriginState {
-    /// Its breaker.
     pub fn breaker(&self) -> &Breaker {
         &self.breaker
     }
 
-    /// Its pace.
     pub fn pace(&self) -> &Pace {
         &self.pace
     }
@@ -80,7 +76,6 @@ impl OriginState {
         self.fast.sum(now)
     }
 
-    /// Attempts of the last five minutes.
     pub fn five_minutes(&self, now: Timestamp) -> Count {
         self.slow.sum(now)
     }
@@ -106,7 +101,6 @@ impl OriginState {
         if measured > 0.0 { measured } else { self.pace.took().unwrap_or(0.0) }
     }
 
-    /// How often counting has begun anew.
     pub fn epoch(&self) -> u32 {
         self.epoch
     }
@@ -169,7 +163,6 @@ impl OriginState {
         self.breaker.send_probes(wanted, now)
     }
 
-    /// Learns what probes saw.
     pub fn probed(
         &mut self,
         succeeded: u32,
@@ -205,7 +198,6 @@ impl OriginState {
         self.forget(now);
     }
 
-    /// Counting begins anew with the next look.
     fn forget(&mut self, now: Timestamp) {
         self.fast.take(now);
         let judged = self.slow.take(now).with_older();
@@ -222,7 +214,6 @@ impl OriginState {
         fast.min(per_second(&self.slow, self.five_minutes(now).asked(), now))
     }
 
-    /// Whether its attempts fail too often.
     fn fails(&self, now: Timestamp) -> bool {
         SLOW.is_broken_by(self.slow.sum(now).with_older())
             || (FAST_FROM_SECS..=FAST.within_secs).any(|secs| FAST.is_broken_by(self.fast.sum_of(secs, now)))

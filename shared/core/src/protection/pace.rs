@@ -37,7 +37,6 @@ const AMPLE: f64 = 3.0;
 /// The longest time for which a pace grows at once: nobody has looked for longer.
 const GROWS_AT_MOST: Duration = Duration::from_secs(5);
 
-/// An origin's pace.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Pace {
     /// Attempts a second; none: as many as there are.
@@ -49,9 +48,7 @@ pub struct Pace {
     /// Whether that was too much, and not only what there was.
     #[serde(default)]
     at_its_limit: bool,
-    /// When it was last lowered, or grew.
     at: Timestamp,
-    /// When it began.
     since: Timestamp,
 }
 

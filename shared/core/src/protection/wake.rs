@@ -5,17 +5,15 @@ use std::time::Duration;
 
 use rand::{Rng, RngExt};
 
-use crate::message::{Class, Message, Urgency};
+use crate::delivery_options::{Class, Urgency};
+use crate::message::Message;
 use crate::time::{Deadline, Timestamp};
 
 /// Who comes first where a choice exists.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Rank {
-    /// One-time codes, and what is of high urgency.
     First,
-    /// Everything else.
     Middle,
-    /// Campaigns, and what is of low urgency.
     Last,
 }
 

@@ -75,7 +75,6 @@ impl Window {
         at.as_secs().div_euclid(i64::from(self.grain.max(1)))
     }
 
-    /// The first bucket that still counts.
     fn oldest(&self, now: Timestamp) -> i64 {
         self.oldest_of(self.span, now)
     }

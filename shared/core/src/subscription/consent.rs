@@ -1,26 +1,24 @@
-//! Consent: when a user agreed to be sent to, to which words, how, and where. It is kept for as long as the subscription is,
-//! because it is what a sender shows to whoever asks by what right he sends.
+//! Consent: when a user agreed to messages, to which text, how, and where. It is kept for as long as the subscription, because it is
+//! the sender's proof that the user agreed.
 
 use std::time::Duration;
 
 use crate::endpoint::Origin;
-use crate::shape::{self, Object};
+use crate::shape::{Object, text};
 use crate::time::Timestamp;
 
-/// A user's consent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Consent {
-    /// When it was given.
     pub at: Timestamp,
-    /// Which words he agreed to: the sender's own name for them, 1 to 64 bytes without control characters.
+    /// The sender's name for the text that the user agreed to: 1 to 64 bytes without control characters.
     pub prompt_version: String,
-    /// What he did: `granted` and the like, 1 to 32 bytes without control characters.
+    /// What the user did, such as `granted`: 1 to 32 bytes without control characters.
     pub action: String,
-    /// On which site: an https origin, or http on this very machine.
+    /// The site: an https origin, or http on the local machine.
     pub origin: Origin,
 }
 
-/// So far may the clock of whoever noted a consent run ahead.
+/// How far the clock that recorded a consent may run ahead.
 pub const CLOCKS_DIFFER: Duration = Duration::from_secs(86_400);
 
 /// The longest name of a prompt, in bytes.
@@ -30,22 +28,21 @@ pub const MOST_OF_PROMPT: usize = 64;
 pub const MOST_OF_ACTION: usize = 32;
 
 /// Hosts on which a browser lets a page subscribe without https (W3C Secure Contexts, 3.1).
-const OF_THIS_MACHINE: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+const LOCAL_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 impl Consent {
-    /// Takes its fields from an object, of which nothing else is expected; `None` if anything was unfit.
+    /// Takes its fields from an object that has no others; `None` if any was invalid.
     pub(super) fn take(mut object: Object<'_>, now: Timestamp) -> Option<Self> {
-        let at = object.required("at", "an RFC 3339 time that is not ahead", |raw| {
-            Self::time(&shape::string(raw)?, now)
-        });
-        let prompt_version = object.required("prompt_version", "a text of 1 to 64 bytes", |raw| {
-            Self::text(&shape::string(raw)?, MOST_OF_PROMPT)
-        });
-        let action = object.required("action", "a text of 1 to 32 bytes, such as \"granted\"", |raw| {
-            Self::text(&shape::string(raw)?, MOST_OF_ACTION)
-        });
+        let at = object.required("at", "an RFC 3339 time that is not ahead", text(|at| Self::time(at, now)));
+        let prompt_version = object.required(
+            "prompt_version",
+            "a text of 1 to 64 bytes",
+            text(|name| Self::text(name, MOST_OF_PROMPT)),
+        );
+        let an_action = "a text of 1 to 32 bytes, such as \"granted\"";
+        let action = object.required("action", an_action, text(|name| Self::text(name, MOST_OF_ACTION)));
         let an_origin = "an https origin, or http://localhost with a port";
-        let origin = object.required("origin", an_origin, |raw| Self::site(&shape::string(raw)?));
+        let origin = object.required("origin", an_origin, text(Self::site));
         object.finish();
         Some(Self { at: at?, prompt_version: prompt_version?, action: action?, origin: origin? })
     }
@@ -55,7 +52,7 @@ impl Consent {
         Timestamp::parse_rfc3339(text).filter(|at| *at <= now.plus(CLOCKS_DIFFER))
     }
 
-    /// The name of a prompt or an action: not empty, of at most so many bytes, without control characters.
+    /// The name of a prompt or an action: 1 to `most` bytes without control characters.
     pub fn text(text: &str, most: usize) -> Option<String> {
         let fits = (1..=most).contains(&text.len()) && !text.chars().any(char::is_control);
         fits.then(|| text.to_owned())
@@ -65,7 +62,7 @@ impl Consent {
     pub fn site(text: &str) -> Option<Origin> {
         let is_secure = |origin: &Origin| {
             let Some(rest) = origin.as_str().strip_prefix("http://") else { return true };
-            OF_THIS_MACHINE.iter().any(|host| {
+            LOCAL_HOSTS.iter().any(|host| {
                 rest.strip_prefix(host).is_some_and(|port| port.is_empty() || port.starts_with(':'))
             })
         };
@@ -76,18 +73,19 @@ impl Consent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures::{texts, time};
     use crate::shape::Errors;
 
     fn read(text: &str) -> (Option<Consent>, Vec<String>) {
         let errors = Errors::default();
-        let now = Timestamp::parse_rfc3339("2026-11-21T10:00:00Z").expect("valid");
+        let now = time("2026-11-21T10:00:00Z");
         let object = Object::parse(text, "consent", &errors).expect("an object");
         let consent = Consent::take(object, now);
-        (consent, errors.into_vec().iter().map(ToString::to_string).collect())
+        (consent, texts(&errors.into_vec()))
     }
 
     #[test]
-    fn it_is_read_whole() {
+    fn a_consent_is_read() {
         let (consent, errors) = read(
             r#"{"at":"2026-11-20T10:00:00+01:00","prompt_version":"v3","action":"granted","origin":"https://Shop.example"}"#,
         );
@@ -99,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_missing_or_unfit_is_told() {
+    fn all_missing_and_invalid_fields_are_errors() {
         let (consent, errors) = read(
             r#"{"at":"2026-11-23T10:00:00Z","prompt_version":"","origin":"https://a.example/x","ip":"192.0.2.1"}"#,
         );
@@ -117,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn http_is_a_site_on_this_machine_only() {
+    fn http_is_a_site_on_the_local_machine_alone() {
         for fit in ["https://a.example:8443", "http://localhost:3000", "http://127.0.0.1:1", "http://[::1]"] {
             assert!(Consent::site(fit).is_some(), "{fit}");
         }

@@ -1,29 +1,25 @@
-//! A browser's subscription as it is handed in: what `PushSubscription.toJSON()` gives, with consent and tags.
+//! A browser's subscription as it is submitted: what `PushSubscription.toJSON()` gives, with consent and tags.
 //!
-//! One reader serves the HTTP API and the import from a file. Whatever it lets pass can be sent to: the endpoint lies on a push
-//! service that may be pushed to, and the key is a point that a message can be encrypted to. Errors name the field, what
-//! was expected and the type that was found, and never a value: endpoint and keys are what must not be known.
-
-use crate::endpoint::{Endpoint, Origin, PushHosts};
-use crate::identity::SubscriptionId;
-use crate::message::PushFields;
-use crate::push_target::{PushKeys, PushTarget};
-use crate::shape::{self, Errors, Object, ShapeError};
-use crate::time::Timestamp;
+//! One reader serves the HTTP API and the import from a file. Messages can be sent to every document that it accepts: the endpoint is
+//! on an allowed push service, and the key is a point that a message can be encrypted to. Errors name the field, what was expected
+//! and the type that was found, and never a value, because endpoint and keys are secret.
 
 use super::consent::Consent;
-use super::tag::{Tag, Tags, TagsError};
+use crate::endpoint::{Endpoint, Origin, PushHosts};
+use crate::identity::{ID_FORM, SubscriptionId};
+use crate::push_target::{PushFields, PushKeys, PushTarget};
+use crate::shape::{Errors, Object, ShapeError, text};
+use crate::tag::{Tag, Tags, TagsError};
+use crate::time::Timestamp;
 
 /// No document is longer, in bytes: an address has 2,048 at most, ten tags 350, a consent about 400.
 pub const MOST_BYTES: usize = 16_384;
 
-/// What a consent looks like.
 const A_CONSENT: &str = r#"{"at", "prompt_version", "action", "origin"}"#;
 
-/// A subscription as a browser, or whoever speaks for it, hands it in.
+/// A subscription as a browser, or a server or import for it, submits it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Document {
-    /// Where it leads.
     pub target: PushTarget,
     /// Its tags; `None` leaves those that it has.
     pub tags: Option<Tags>,
@@ -31,16 +27,13 @@ pub struct Document {
     pub consent: Option<Consent>,
 }
 
-/// What a document is held against.
+/// What a document is checked against.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a> {
-    /// The hosts that may be pushed to.
     pub push_hosts: &'a PushHosts,
-    /// Origins that may be pushed to besides.
     pub egress_allow: &'a [Origin],
-    /// Whether a `p256dh` is a point of P-256: cryptography, and so an adapter's.
+    /// Whether a `p256dh` is a point of P-256. Adapters have the cryptography.
     pub is_on_curve: fn(&PushKeys) -> bool,
-    /// The time.
     pub now: Timestamp,
 }
 
@@ -50,18 +43,21 @@ impl Rules<'_> {
     }
 }
 
-/// Reads a document, or everything that is wrong with it.
-pub fn parse(text: &str, rules: &Rules<'_>) -> Result<Document, Vec<ShapeError>> {
-    read(text, |object, errors| document(object, errors, rules))
+/// Reads a document, or all its errors.
+pub fn parse(json: &str, rules: &Rules<'_>) -> Result<Document, Vec<ShapeError>> {
+    let errors = Errors::default();
+    let document = Object::parse(json, "", &errors).and_then(|object| take_document(object, &errors, rules));
+    errors.result(document)
 }
 
-/// Reads a document that carries its subscription's `id` as well: a line of an import.
-pub fn parse_with_id(text: &str, rules: &Rules<'_>) -> Result<(SubscriptionId, Document), Vec<ShapeError>> {
-    read(text, |mut object, errors| {
-        let an_id = "^[A-Za-z0-9_-]{1,64}$";
-        let id = object.required("id", an_id, |raw| SubscriptionId::parse(&shape::string(raw)?));
-        document(object, errors, rules).and_then(|document| Some((id?, document)))
-    })
+/// Reads a document that has its subscription's `id` as well: a line of an import.
+pub fn parse_with_id(json: &str, rules: &Rules<'_>) -> Result<(SubscriptionId, Document), Vec<ShapeError>> {
+    let errors = Errors::default();
+    let read = Object::parse(json, "", &errors).and_then(|mut object| {
+        let id = object.required("id", ID_FORM, text(SubscriptionId::parse));
+        take_document(object, &errors, rules).and_then(|document| Some((id?, document)))
+    });
+    errors.result(read)
 }
 
 /// The error of a new subscription's document that has no consent.
@@ -69,16 +65,7 @@ pub fn consent_is_missing() -> ShapeError {
     ShapeError { path: "consent".to_owned(), expected: A_CONSENT.into(), found: "nothing".into() }
 }
 
-fn read<T>(text: &str, read: impl FnOnce(Object<'_>, &Errors) -> Option<T>) -> Result<T, Vec<ShapeError>> {
-    let errors = Errors::default();
-    let found = Object::parse(text, "", &errors).and_then(|object| read(object, &errors));
-    match (found, errors.is_empty()) {
-        (Some(found), true) => Ok(found),
-        (_, _) => Err(errors.into_vec()),
-    }
-}
-
-fn document(mut object: Object<'_>, errors: &Errors, rules: &Rules<'_>) -> Option<Document> {
+fn take_document(mut object: Object<'_>, errors: &Errors, rules: &Rules<'_>) -> Option<Document> {
     let fields = PushFields::take(&mut object, errors);
     if fields.endpoint.as_ref().is_some_and(|endpoint| !rules.may_push_to(endpoint)) {
         errors.add("endpoint", "an address of a push service that may be pushed to", "another address");
@@ -87,7 +74,7 @@ fn document(mut object: Object<'_>, errors: &Errors, rules: &Rules<'_>) -> Optio
         errors.add("keys.p256dh", "a point of the curve P-256", "another point");
     }
     let has_tags = object.raw("tags").is_some();
-    let tags = object.list("tags", Tag::FORM, Tags::MOST, |raw| Tag::parse(&shape::string(raw)?));
+    let tags = object.list("tags", Tag::FORM, Tags::MOST, text(Tag::parse));
     let tags = tags.and_then(|tags| match Tags::new(tags) {
         Ok(tags) => Some(tags),
         Err(TagsError::Twice | TagsError::TooMany) => {

@@ -1,16 +1,12 @@
 use super::*;
+use crate::fixtures::{AUTH, P256DH, texts, time};
 
-// RFC 8291, Appendix A.
-const P256DH: &str =
-    "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4";
-const AUTH: &str = "BTBZMqHH6r4Tts7J_aSIgg";
-
-fn told(text: &str, is_on_curve: fn(&PushKeys) -> bool) -> Result<Document, Vec<String>> {
+fn read_with(json: &str, is_on_curve: fn(&PushKeys) -> bool) -> Result<Document, Vec<String>> {
     let push_hosts = PushHosts::parse("push.example").expect("valid");
     let local = Origin::parse("https://localhost:8443").expect("valid");
-    let now = Timestamp::parse_rfc3339("2026-11-21T10:00:00Z").expect("valid");
+    let now = time("2026-11-21T10:00:00Z");
     let rules = Rules { push_hosts: &push_hosts, egress_allow: &[local], is_on_curve, now };
-    parse(text, &rules).map_err(|errors| errors.iter().map(ToString::to_string).collect())
+    parse(json, &rules).map_err(|errors| texts(&errors))
 }
 
 fn body(endpoint: &str, more: &str) -> String {
@@ -20,22 +16,22 @@ fn body(endpoint: &str, more: &str) -> String {
 }
 
 fn read(more: &str) -> Result<Document, Vec<String>> {
-    told(&body("https://push.example/s3cret", more), |_| true)
+    read_with(&body("https://push.example/s3cret", more), |_| true)
 }
 
 #[test]
-fn what_a_browser_gives_is_read_as_it_is() {
+fn a_browser_s_subscription_is_read() {
     let document = read("").expect("valid");
     assert_eq!(document.target.endpoint.expose().as_str(), "https://push.example/s3cret");
     assert_eq!((document.tags, document.consent, document.target.vapid_key_id), (None, None, None));
     assert!(
-        told(&body("https://localhost:8443/x", ""), |_| true).is_ok(),
+        read_with(&body("https://localhost:8443/x", ""), |_| true).is_ok(),
         "an origin that is allowed besides"
     );
 }
 
 #[test]
-fn tags_consent_and_key_are_read_beside_it() {
+fn tags_consent_and_vapid_key_are_read() {
     let document = read(
         r#","vapid_key_id":"shop","tags":["sport","news"],"consent":{"at":"2026-11-20T10:00:00Z","prompt_version":"v1","action":"granted","origin":"https://shop.example"}"#,
     )
@@ -48,29 +44,29 @@ fn tags_consent_and_key_are_read_beside_it() {
 }
 
 #[test]
-fn a_foreign_host_a_literal_and_http_are_refused_and_no_address_is_told() {
+fn a_foreign_host_a_literal_and_http_are_refused_and_no_address_is_read_with() {
     for endpoint in
         ["https://evil.example/s3cret", "https://127.0.0.1/s3cret", "https://localhost:8444/s3cret"]
     {
-        let errors = told(&body(endpoint, ""), |_| true).expect_err("not allowed");
+        let errors = read_with(&body(endpoint, ""), |_| true).expect_err("not allowed");
         assert_eq!(
             errors,
             ["endpoint: expected an address of a push service that may be pushed to, found another address"]
         );
     }
-    let errors = told(&body("http://push.example/s3cret", ""), |_| true).expect_err("not https");
+    let errors = read_with(&body("http://push.example/s3cret", ""), |_| true).expect_err("not https");
     assert_eq!(errors, ["endpoint: expected an https URL without userinfo, found a string"]);
 }
 
 #[test]
 fn a_point_off_the_curve_is_refused() {
-    let errors = told(&body("https://push.example/s3cret", ""), |_| false).expect_err("off the curve");
+    let errors = read_with(&body("https://push.example/s3cret", ""), |_| false).expect_err("off the curve");
     assert_eq!(errors, ["keys.p256dh: expected a point of the curve P-256, found another point"]);
 }
 
 #[test]
-fn everything_that_is_wrong_is_told_at_once_without_a_value() {
-    let errors = told(
+fn all_errors_come_at_once_without_a_value() {
+    let errors = read_with(
         r#"{"keys":{"p256dh":"s3cret","auth":7},"tags":["News","a"],"consent":"s3cret","vapid_key_id":"a b","more":"s3cret"}"#,
         |_| true,
     )
@@ -86,18 +82,13 @@ fn everything_that_is_wrong_is_told_at_once_without_a_value() {
             "more: expected no such field, found a string",
         ]
     );
-    assert_eq!(
-        read(r#","tags":["a","a"]"#),
-        Err(vec!["tags: expected every tag once, found one twice".to_owned()])
-    );
-    assert_eq!(
-        read(r#","tags":null"#),
-        Err(vec!["tags: expected an array, each element ^[a-z0-9][a-z0-9_-]{0,31}$, found null".to_owned()])
-    );
-    assert_eq!(
-        read(r#","consent":null"#),
-        Err(vec!["consent: expected a JSON object, found null".to_owned()])
-    );
+    for (more, error) in [
+        (r#","tags":["a","a"]"#, "tags: expected every tag once, found one twice"),
+        (r#","tags":null"#, "tags: expected an array, each element ^[a-z0-9][a-z0-9_-]{0,31}$, found null"),
+        (r#","consent":null"#, "consent: expected a JSON object, found null"),
+    ] {
+        assert_eq!(read(more), Err(vec![error.to_owned()]));
+    }
 }
 
 #[test]

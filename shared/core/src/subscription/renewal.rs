@@ -1,15 +1,15 @@
-//! A browser's subscription handed in again: what becomes of the one that is stored.
+//! A browser's subscription is submitted again: what happens to the stored one.
 //!
-//! | stored | handed in | what it comes to |
+//! | stored | submitted | result |
 //! |---|---|---|
 //! | nothing, or a tombstone | with consent | a new one, active |
 //! | nothing, or a tombstone | without consent | nothing: a new one needs consent |
 //! | one with the same endpoint | either | new keys, consent and tags; state, flag and health stay |
-//! | one with another endpoint | either | the new one, active and unflagged; when it was made stays |
+//! | one with another endpoint | either | the new one, active and unflagged; `created_at` stays |
 //! | a webhook's | either | nothing: its id is taken |
 //!
-//! State and flag are the push service's word about an endpoint: a 404 or a 410. A page that shows the same endpoint once more
-//! does not contradict it, as the browser learns of neither. Only a new endpoint does.
+//! State and flag come from the push service: a 404 or a 410 for the endpoint. A page that submits the same endpoint again does not
+//! change them, because the browser does not know of either. Only a new endpoint does.
 
 use super::{Subscription, document::Document};
 use crate::identity::SubscriptionKey;
@@ -20,26 +20,20 @@ use crate::time::Timestamp;
 /// A document for one subscription.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Renewal {
-    /// Which.
     pub key: SubscriptionKey,
-    /// What was handed in.
     pub document: Document,
-    /// When the browser itself was heard of; `None` where another speaks for it, as an import does.
+    /// When the browser itself submitted it; `None` where an import or a server did.
     pub seen_at: Option<Timestamp>,
 }
 
-/// What a renewal comes to.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Decision {
-    /// A new one.
     Begins(Subscription),
-    /// It leads to another endpoint now.
     Moves(Subscription),
-    /// It leads where it led; of what is stored, its state, flag and health are not touched.
+    /// The same endpoint: its state, flag and health stay as they are.
     Stays(Subscription),
-    /// There is none yet, and no consent came with it.
+    /// None is stored, and the document has no consent.
     NeedsConsent,
-    /// A webhook's receiver is stored under that id.
     IsAWebhook,
 }
 
@@ -59,7 +53,7 @@ impl Renewal {
         };
         let Recipient::WebPush(known) = &before.recipient else { return Decision::IsAWebhook };
         let stays = known.endpoint == target.endpoint;
-        // An endpoint belongs to the key that it was made with: who does not name it has not changed it.
+        // An endpoint belongs to the key that it was made with: a document without one does not change it.
         let vapid_key_id =
             target.vapid_key_id.clone().or_else(|| known.vapid_key_id.clone().filter(|_| stays));
         let recipient = Recipient::WebPush(PushTarget { vapid_key_id, ..target.clone() });

@@ -1,15 +1,15 @@
-//! The guard against a provider's bad day: how many endpoints may turn gone together before nothing is deleted any more.
+//! How many endpoints may turn gone together before nothing is deleted.
 
 use std::time::Duration;
 
 use crate::time::Timestamp;
 
-/// The guard that keeps a provider's bad day from deleting an audience.
+/// Keeps an error at a provider from deleting an audience.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SpikeGuard {
     /// The time in which endpoints that turn gone are counted together.
     pub window: Duration,
-    /// So many are never unusual.
+    /// Fewer are never unusual.
     pub at_least: u32,
     /// The share of a tenant's subscriptions, 0 to 1, that is unusual.
     pub share: f64,
@@ -23,13 +23,12 @@ impl Default for SpikeGuard {
 }
 
 impl SpikeGuard {
-    /// Whether `gone` of a tenant's `all` subscriptions within a window are so many that nothing may be deleted.
-    /// `all` counts those that are gone, too.
+    /// Whether `gone` of a tenant's `all` subscriptions (with those that are gone) within a window are too many to delete any.
     pub fn is_unusual(&self, gone: u32, all: u64) -> bool {
         gone >= self.at_least && f64::from(gone) > self.share * all as f64
     }
 
-    /// The number of the window that `at` lies in.
+    /// The number of the window of `at`.
     pub fn window_of(&self, at: Timestamp) -> i64 {
         at.as_secs() / i64::try_from(self.window.as_secs().max(1)).unwrap_or(i64::MAX)
     }

@@ -54,7 +54,6 @@ impl Bucket {
         if n <= 1 { self.name() } else { format!("{}-{n}", self.name()) }
     }
 
-    /// Its lane.
     pub fn lane(&self) -> Lane {
         self.lane
     }
@@ -72,7 +71,6 @@ impl Bucket {
         Shard { bucket: *self, number }
     }
 
-    /// All of its shards.
     pub fn shards(&self, shards: u16) -> impl Iterator<Item = Shard> {
         let bucket = *self;
         (0..shards.clamp(1, MAX_SHARDS)).map(move |number| Shard { bucket, number })
@@ -82,7 +80,6 @@ impl Bucket {
 /// One partition of a bucket's messages.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct Shard {
-    /// Of which bucket.
     pub bucket: Bucket,
     /// From 0.
     pub number: u16,

@@ -8,9 +8,7 @@ use crate::shape::{self, Object};
 /// Which waiting messages may go on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Release {
-    /// All of a bucket's.
     Bucket(Bucket),
-    /// One shard's.
     Shard(Shard),
 }
 
@@ -30,7 +28,6 @@ impl Release {
         })
     }
 
-    /// The bucket that it is about.
     pub fn bucket(&self) -> Bucket {
         match self {
             Self::Bucket(bucket) => *bucket,
@@ -38,7 +35,6 @@ impl Release {
         }
     }
 
-    /// The SQS body.
     pub fn to_body(&self) -> String {
         match self {
             Self::Bucket(bucket) => serde_json::json!({ "release": bucket.name() }).to_string(),

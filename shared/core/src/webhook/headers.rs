@@ -64,7 +64,6 @@ impl Permitted {
             .then_some(Self(names))
     }
 
-    /// The names.
     pub fn names(&self) -> &[String] {
         &self.0
     }
@@ -74,16 +73,13 @@ impl Permitted {
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct CustomHeaders(Vec<(String, String)>);
 
-/// Why a header is not taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum HeaderError {
-    /// Too many of them.
     #[error("at most 20 headers")]
     TooMany,
     /// The name is none, is one that is never taken, or stands twice.
     #[error("another name: no part of HTTP itself or of the signature, and each once")]
     Name,
-    /// The value cannot be a header's.
     #[error("1 to 1024 visible ASCII characters and spaces")]
     Value,
 }
@@ -133,13 +129,11 @@ impl CustomHeaders {
         &self.0
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Values may be tokens, and names tell little.
 impl fmt::Debug for CustomHeaders {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CustomHeaders(redacted, {})", self.0.len())

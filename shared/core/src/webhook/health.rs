@@ -10,9 +10,7 @@ pub const SWITCHED_OFF_AFTER: Duration = Duration::from_secs(5 * 86_400);
 /// How a receiver has answered of late.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Health {
-    /// Failed attempts since the last success.
     pub failures: u64,
-    /// When the first of them was.
     pub failing_since: Option<Timestamp>,
 }
 

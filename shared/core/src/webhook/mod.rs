@@ -34,7 +34,6 @@ pub struct WebhookTarget {
     pub endpoint: Endpoint,
     /// What to sign with; without any, the sender signs with the tenant's own.
     pub secrets: SigningSecrets,
-    /// Headers that go with every message.
     pub headers: CustomHeaders,
 }
 

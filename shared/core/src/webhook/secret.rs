@@ -81,7 +81,6 @@ impl SigningSecrets {
         valid.map(|(secret, _)| secret.clone()).collect()
     }
 
-    /// All of them, with their ends.
     pub fn all(&self) -> &[(WebhookSecret, Option<Timestamp>)] {
         &self.0
     }

@@ -20,7 +20,7 @@ use redial_core::identity::{SubscriptionKey, Turn};
 use redial_core::ledger::{Entry, State};
 use redial_core::message::{Inbound, Message, QueueKind, Travel, parse};
 use redial_core::metric::Metric;
-use redial_core::policy::{Circumstances, Policy};
+use redial_core::policy::Policy;
 use redial_core::queue::Outgoing;
 use redial_core::reason::Reason;
 use redial_core::route::DelaySeconds;
@@ -181,8 +181,7 @@ async fn policy_of<E: CleanupEnvironment>(
     let mut answers = env.policies().of(vec![message.tenant.clone()], now).await;
     let known = answers.pop().expect("a port answers every item")?;
     known.tell(&message.tenant, env.telemetry());
-    let circumstances = Circumstances { message, channel, terms, stored: &known.policies };
-    Ok(circumstances.choose().policy)
+    Ok(message.circumstances(channel, terms, &known.policies).choose().policy)
 }
 
 fn of_message(

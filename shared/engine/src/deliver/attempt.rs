@@ -15,9 +15,10 @@ use crate::ports::{
 };
 use crate::protection::Seen;
 use redial_core::channel::Channel;
+use redial_core::ledger::kept_headers;
 use redial_core::message::Message;
 use redial_core::metric::Metric;
-use redial_core::outcome::{Attempted, Outcome, Response};
+use redial_core::outcome::{Attempted, Outcome};
 use redial_core::plaintext::Plaintext;
 use redial_core::plan::{self, Plan, Situation};
 use redial_core::provider::{self, Provider};
@@ -305,7 +306,7 @@ impl Facts {
             verdict: Some(verdict.label()),
             not_sent: attempted.outcome.not_sent(),
             provider_word: response.filter(|_| channel == Channel::WebPush).and_then(provider::quotable),
-            headers: response.map(Response::ledger_headers).unwrap_or_default(),
+            headers: response.map(kept_headers).unwrap_or_default(),
             in_doubt: was_in_doubt || matches!(verdict, Verdict::Retry(retry) if retry.in_doubt),
         }
     }

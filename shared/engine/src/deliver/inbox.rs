@@ -14,7 +14,7 @@ use redial_core::identity::{DeliveryKey, SubscriptionKey, Turn};
 use redial_core::lane::Lane;
 use redial_core::ledger::{Ask, State as Standing};
 use redial_core::message::{Inbound, Message, QueueKind, Refusal, Travel, parse};
-use redial_core::policy::{Chosen, Circumstances, Policy, Source, TenantPolicies};
+use redial_core::policy::{Chosen, Policy, Source, TenantPolicies};
 use redial_core::recipient::Recipient;
 use redial_core::subscription::{State, Subscription, Terms};
 use redial_core::time::{Deadline, Timestamp};
@@ -114,7 +114,7 @@ impl Job {
         let channel = target.ready().map_or(Channel::WebPush, Recipient::channel);
         let terms = Terms::default();
         let stored = TenantPolicies::default();
-        let chosen = Circumstances { message: &message, channel, terms: &terms, stored: &stored }.choose();
+        let chosen = message.circumstances(channel, &terms, &stored).choose();
         Self {
             index,
             lane: incoming.receipt.lane,
@@ -147,7 +147,7 @@ impl Job {
 
     pub(crate) fn choose_policy(&mut self, policies: &TenantPolicies) {
         let Self { message, channel, terms, .. } = self;
-        self.chosen = Circumstances { message, channel: *channel, terms, stored: policies }.choose();
+        self.chosen = message.circumstances(*channel, terms, policies).choose();
     }
 
     pub(crate) fn subscription_key(&self) -> Option<SubscriptionKey> {

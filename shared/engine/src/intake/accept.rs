@@ -6,10 +6,11 @@ use serde_json::Value;
 
 use crate::ports::Entrance;
 use redial_core::channel::Channel;
+use redial_core::delivery_options::Class;
 use redial_core::endpoint::{EndpointHash, HashKeys};
 use redial_core::identity::{DeliveryId, Tenant};
 use redial_core::lane::Lane;
-use redial_core::message::{Class, Inbound, Message, QueueKind, To, parse};
+use redial_core::message::{Inbound, Message, QueueKind, To, parse};
 use redial_core::queue::{Outgoing, Queue};
 use redial_core::route::DelaySeconds;
 use redial_core::shape::{self, Errors, ShapeError};

@@ -5,7 +5,7 @@ use std::future::Future;
 use super::PortError;
 use redial_core::audience::{Progress, Run, RunKey};
 use redial_core::identity::{SubscriptionId, Tenant};
-use redial_core::subscription::Tag;
+use redial_core::tag::Tag;
 use redial_core::time::Timestamp;
 
 /// Keeps messages to audiences, and how far they are.

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use redial_core::message::{Topic, Urgency};
+use redial_core::delivery_options::{Topic, Urgency};
 use redial_core::outcome::Outcome;
 use redial_core::payload::Payload;
 use redial_core::push_target::PushTarget;

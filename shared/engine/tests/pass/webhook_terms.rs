@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use redial_core::delivery_options::EventType;
 use redial_core::identity::Tenant;
 use redial_core::ledger::State;
-use redial_core::message::EventType;
 use redial_core::policy::stored::{Slot, Stored};
 use redial_core::policy::{Policy, parse};
 use redial_core::reason::Reason;

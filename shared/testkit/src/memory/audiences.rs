@@ -2,7 +2,7 @@
 
 use redial_core::audience::{Progress, Run, RunKey, shard_of};
 use redial_core::identity::{SubscriptionId, Tenant};
-use redial_core::subscription::Tag;
+use redial_core::tag::Tag;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Audiences, PortError};
 

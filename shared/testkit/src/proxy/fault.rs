@@ -25,6 +25,8 @@ pub enum Fault {
     KillAfter(Kill),
     /// Does not carry the call out and answers this, as `application/x-amz-json-1.0`.
     Status(u16, String),
+    /// The same as `application/cbor`, in which the SDK calls CloudWatch.
+    Cbor(u16, Vec<u8>),
     /// Carries a BatchExecuteStatement out without this statement, which answers an error of this code.
     FailStatement {
         /// From 0.
@@ -44,7 +46,7 @@ impl Fault {
         match self {
             Self::KillBefore(_) => Injected::KilledBefore,
             Self::KillAfter(_) => Injected::KilledAfter,
-            Self::Status(..) => Injected::Status,
+            Self::Status(..) | Self::Cbor(..) => Injected::Status,
             Self::FailStatement { .. } => Injected::FailedStatement,
             Self::FailEntry { .. } => Injected::FailedEntry,
         }
@@ -57,6 +59,7 @@ impl fmt::Debug for Fault {
             Self::KillBefore(_) => f.write_str("KillBefore"),
             Self::KillAfter(_) => f.write_str("KillAfter"),
             Self::Status(status, body) => f.debug_tuple("Status").field(status).field(body).finish(),
+            Self::Cbor(status, body) => f.debug_tuple("Cbor").field(status).field(body).finish(),
             Self::FailStatement { index, code } => {
                 f.debug_struct("FailStatement").field("index", index).field("code", code).finish()
             }

@@ -144,12 +144,10 @@ impl Line {
                 return None;
             }
             Some(Fault::Status(status, text)) => {
-                let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-                let text = Bytes::from(text);
-                self.answered(name, status, text.clone());
-                let mut headers = HeaderMap::new();
-                headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-amz-json-1.0"));
-                return Some(respond(status, headers, text));
+                return Some(self.answer(name, status, "application/x-amz-json-1.0", text.into()));
+            }
+            Some(Fault::Cbor(status, body)) => {
+                return Some(self.answer(name, status, "application/cbor", body.into()));
             }
             Some(Fault::FailStatement { index, code }) => Some(Cut::statement(&body, index, &code)),
             Some(Fault::FailEntry { index }) => Some(Cut::entry(&body, index)),
@@ -164,6 +162,14 @@ impl Line {
         };
         self.answered(name, status, answer.clone());
         Some(respond(status, headers, answer))
+    }
+
+    /// Answers in the place of AWS.
+    fn answer(&self, name: u128, status: u16, content_type: &'static str, body: Bytes) -> Answer {
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        self.answered(name, status, body.clone());
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(content_type))]);
+        respond(status, headers, body)
     }
 
     async fn carry_out_in_part(&self, parts: &Parts, cut: Cut, name: u128) -> (StatusCode, HeaderMap, Bytes) {

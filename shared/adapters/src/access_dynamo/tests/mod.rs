@@ -1,32 +1,29 @@
-//! The adapter against a table behind HTTP, through the SDK, as it runs.
+//! The adapter on a fake table, through the SDK.
 
 mod found;
 mod operators;
-mod table;
 
 use std::collections::BTreeSet;
-use std::io;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use redial_core::access::{Credential, Scope, SecretDigest};
 use redial_core::identity::Tenant;
 use redial_core::time::Timestamp;
 
 use super::*;
-use crate::receiver::{Receiver, dynamodb_at};
-use table::Table;
+use crate::fake_table::FakeTable;
 
-/// A clock that stands where it was set.
 #[derive(Clone, Debug, Default)]
-struct Hand(Arc<Mutex<Timestamp>>);
+struct SetClock(Arc<Mutex<Timestamp>>);
 
-impl Hand {
+impl SetClock {
     fn set(&self, secs: i64) {
         *self.0.lock().expect("no panic") = Timestamp::from_secs(secs);
     }
 }
 
-impl Clock for Hand {
+impl Clock for SetClock {
     fn now(&self) -> Timestamp {
         *self.0.lock().expect("no panic")
     }
@@ -34,43 +31,18 @@ impl Clock for Hand {
     async fn sleep(&self, _: Duration) {}
 }
 
-/// A table and a worker that uses it.
-struct World {
-    table: Arc<Mutex<Table>>,
-    clock: Hand,
-    worker: DynamoAccess<Hand>,
-    _receiver: Receiver,
+struct Harness {
+    table: FakeTable,
+    clock: SetClock,
+    worker: DynamoAccess<SetClock>,
 }
 
-impl World {
-    async fn new() -> Self {
-        let table: Arc<Mutex<Table>> = Arc::default();
-        let answering = table.clone();
-        let receiver = Receiver::plain_http(move |request| {
-            let (answer, slow) = {
-                let mut table = answering.lock().expect("no panic");
-                (table.answer(&request), table.slow)
-            };
-            async move {
-                tokio::time::sleep(slow).await;
-                io::Result::Ok(answer)
-            }
-        })
-        .await;
-        let clock = Hand::default();
+impl Harness {
+    fn new() -> Self {
+        let (table, clock) = (FakeTable::default(), SetClock::default());
         clock.set(100);
-        let client = dynamodb_at(receiver.port);
-        let worker = DynamoAccess::with_clock(client, "control".to_owned(), clock.clone());
-        Self { table, clock, worker, _receiver: receiver }
-    }
-
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().expect("no panic")
-    }
-
-    /// What was called since the last time.
-    fn calls(&self) -> Vec<String> {
-        std::mem::take(&mut self.table().calls)
+        let worker = DynamoAccess::with_clock(table.client(), "control".to_owned(), clock.clone());
+        Self { table, clock, worker }
     }
 
     async fn create(&self, key: &StoredKey) -> Created {
@@ -99,7 +71,7 @@ fn stored(byte: u8, tenant: &str) -> StoredKey {
     }
 }
 
-fn right(byte: u8, tenant: &str, name: &str) -> StoredKey {
+fn grant(byte: u8, tenant: &str, name: &str) -> StoredKey {
     let scopes = BTreeSet::from([Scope::Send]);
     let credential = Credential::Iam(arn(name));
     StoredKey { scopes, credential, label: None, expires_at: None, ..stored(byte, tenant) }

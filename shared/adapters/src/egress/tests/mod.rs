@@ -7,32 +7,43 @@ mod limits;
 mod reach;
 mod sharing;
 
-use std::sync::Arc;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue};
 use redial_core::endpoint::Endpoint;
 use redial_core::outcome::Outcome;
 use redial_core::time::Timestamp;
-use redial_engine::ports::Clock;
 
-use super::resolver::tests::Scripted;
+use super::resolver::{LookedUp, Lookup};
 use super::*;
+use crate::receiver::FixedClock;
 
 /// When every answer of these tests arrives.
 fn moment() -> Timestamp {
     Timestamp::from_ms(1_800_000_000_000)
 }
 
-struct FixedClock;
+/// Returns these answers in turn, and then the last one; counts look-ups.
+pub(crate) struct Scripted {
+    answers: Mutex<Vec<Vec<SocketAddr>>>,
+    pub(crate) lookups: Mutex<usize>,
+}
 
-impl Clock for FixedClock {
-    fn now(&self) -> Timestamp {
-        moment()
+impl Scripted {
+    pub(crate) fn new(answers: &[&[&str]]) -> Arc<Self> {
+        let parse = |answer: &&[&str]| answer.iter().map(|a| a.parse().expect("an address")).collect();
+        Arc::new(Self { answers: Mutex::new(answers.iter().map(parse).collect()), lookups: Mutex::new(0) })
     }
+}
 
-    async fn sleep(&self, duration: Duration) {
-        tokio::time::sleep(duration).await;
+impl Lookup for Scripted {
+    fn lookup(&self, _host: &str) -> LookedUp {
+        *self.lookups.lock().expect("no panic") += 1;
+        let mut answers = self.answers.lock().expect("no panic");
+        let answer = if answers.len() > 1 { answers.remove(0) } else { answers[0].clone() };
+        Box::pin(async move { Ok(answer) })
     }
 }
 
@@ -52,7 +63,7 @@ async fn post(egress: &Egress, url: &str) -> Outcome {
         http::header::HeaderName::from_static("ttl"),
         HeaderValue::from_static("60"),
     )]);
-    egress.post(&endpoint, headers, b"sealed".to_vec(), &FixedClock).await
+    egress.post(&endpoint, headers, b"sealed".to_vec(), &FixedClock(moment())).await
 }
 
 fn scripted(config: EgressConfig, answers: &[&[&str]]) -> Egress {

@@ -3,55 +3,59 @@
 use redial_engine::protection::{Guard, Seen, Settings};
 
 use super::*;
+use crate::write_units::WriteUnits;
 
 const STATE: &str = "origin#https://push.example";
 
 #[tokio::test]
-async fn an_origin_s_items_are_as_the_table_says() {
-    let world = World::new().await;
+async fn the_items_of_an_origin_are_as_documented() {
+    let harness = Harness::new();
     let (push, state) = (origin("push"), open());
-    assert_eq!(world.worker.exchange(&push, 0, state.clone(), at(0)).await, Ok(true));
+    assert_eq!(harness.worker.exchange(&push, 0, state.clone(), at(0)).await, Ok(true));
     let count = Count { attempts: 9, failures: 3, limited: 2, retries: 1, held: 4, older: 5 };
-    assert_eq!(world.worker.add(7, vec![(push.clone(), count)], at(1)).await, [Ok(())]);
+    assert_eq!(harness.worker.add(7, vec![(push.clone(), count)], at(1)).await, [Ok(())]);
     let text = serde_json::to_string(&state).expect("JSON");
     let n = |n: u64| json!({"N": n.to_string()});
     assert_eq!(
-        world.item(STATE, "state"),
+        harness.table.item(STATE, "state"),
         Some(json!({"version": n(1), "state": {"S": text}, "expires_at": n(1_800_604_800)}))
     );
-    assert_eq!(world.item("origins", "https://push.example"), Some(json!({"expires_at": n(1_800_604_800)})));
     assert_eq!(
-        world.item("origin#https://push.example#7", "counts"),
+        harness.table.item("origins", "https://push.example"),
+        Some(json!({"expires_at": n(1_800_604_800)}))
+    );
+    assert_eq!(
+        harness.table.item("origin#https://push.example#7", "counts"),
         Some(json!({
             "attempts": n(9), "failures": n(3), "limited": n(2), "retries": n(1), "held": n(4), "older": n(5),
             "expires_at": n(1_800_086_400),
         }))
     );
-    assert_eq!(world.table().items.len(), 3);
+    assert_eq!(harness.table.state().items.len(), 3);
     let stored = StoredOrigin { state, version: 1 };
-    assert_eq!(world.worker.look(&push).await, Ok((stored.clone(), count)));
-    assert_eq!(world.worker.stored(&push).await, Ok(stored.clone()));
-    assert_eq!(world.worker.origins().await, Ok(vec![(push, stored)]));
+    assert_eq!(harness.worker.look(&push).await, Ok((stored.clone(), count)));
+    assert_eq!(harness.worker.stored(&push).await, Ok(stored.clone()));
+    assert_eq!(harness.worker.origins().await, Ok(vec![(push, stored)]));
 }
 
 #[tokio::test]
-async fn of_those_who_exchange_the_same_version_at_the_same_time_one_wins() {
-    let world = World::new().await;
+async fn of_concurrent_exchanges_of_a_version_one_wins() {
+    let harness = Harness::new();
     let push = origin("push");
     for version in 0..20 {
-        let exchanges = (0..8).map(|_| world.worker.exchange(&push, version, open(), at(0)));
+        let exchanges = (0..8).map(|_| harness.worker.exchange(&push, version, open(), at(0)));
         let won = join_all(exchanges).await.into_iter().filter(|won| *won == Ok(true)).count();
         assert_eq!(won, 1, "version {version}");
-        assert_eq!(world.worker.stored(&push).await.map(|it| it.version), Ok(version + 1));
+        assert_eq!(harness.worker.stored(&push).await.map(|it| it.version), Ok(version + 1));
     }
-    // Who knows none, or an older one, comes too late.
+    // No version, or an older one, is too late.
     for version in [0, 19, 21] {
-        assert_eq!(world.worker.exchange(&push, version, open(), at(0)).await, Ok(false), "{version}");
+        assert_eq!(harness.worker.exchange(&push, version, open(), at(0)).await, Ok(false), "{version}");
     }
 }
 
 #[tokio::test]
-async fn a_state_that_does_not_parse_is_a_new_one_which_the_next_exchange_puts_in_its_place() {
+async fn an_invalid_state_counts_as_new_and_can_be_replaced() {
     for (garbage, version) in [
         (json!({"version": {"N": "7"}, "state": {"S": "{broken"}}), 7),
         (json!({"version": {"N": "7"}, "state": {"S": "{\"phase\":\"ajar\"}"}}), 7),
@@ -62,106 +66,111 @@ async fn a_state_that_does_not_parse_is_a_new_one_which_the_next_exchange_puts_i
         (json!({"state": {"S": "{}"}}), 0),
         (json!({"updated_by": {"S": "someone"}}), 0),
     ] {
-        let world = World::new().await;
+        let harness = Harness::new();
         let push = origin("push");
-        world.write(STATE, "state", garbage.clone());
+        harness.table.write(STATE, "state", &garbage);
         let found = StoredOrigin { state: OriginState::default(), version };
-        assert_eq!(world.worker.look(&push).await.map(|it| it.0), Ok(found.clone()), "{garbage}");
-        let (read, _) = world.worker.read(vec![push.clone()], Vec::new()).await.expect("it is read");
+        assert_eq!(harness.worker.look(&push).await.map(|it| it.0), Ok(found.clone()), "{garbage}");
+        let (read, _) = harness.worker.read(vec![push.clone()], Vec::new()).await.expect("it is read");
         assert_eq!(read, [found], "{garbage}");
-        assert_eq!(world.worker.exchange(&push, version, open(), at(0)).await, Ok(true), "{garbage}");
+        assert_eq!(harness.worker.exchange(&push, version, open(), at(0)).await, Ok(true), "{garbage}");
         let new = StoredOrigin { state: open(), version: version + 1 };
-        assert_eq!(world.worker.stored(&push).await, Ok(new), "{garbage}");
+        assert_eq!(harness.worker.stored(&push).await, Ok(new), "{garbage}");
     }
 }
 
 #[tokio::test]
-async fn an_origin_is_listed_before_it_has_a_state_and_again_while_its_breaker_is_not_closed() {
-    let world = World::new().await;
+async fn an_origin_is_listed_first_and_again_while_its_breaker_is_not_closed() {
+    let harness = Harness::new();
     let push = origin("push");
     let partitions = || -> Vec<String> {
-        std::mem::take(&mut world.table().calls).into_iter().flat_map(|(_, partitions)| partitions).collect()
+        harness.table.calls_with_partitions().into_iter().flat_map(|(_, partitions)| partitions).collect()
     };
-    world.worker.exchange(&push, 0, OriginState::default(), at(0)).await.expect("it is written");
+    harness.worker.exchange(&push, 0, OriginState::default(), at(0)).await.expect("it is written");
     assert_eq!(partitions(), ["origins", STATE]);
-    world.worker.exchange(&push, 1, OriginState::default(), at(0)).await.expect("it is written");
+    harness.worker.exchange(&push, 1, OriginState::default(), at(0)).await.expect("it is written");
     assert_eq!(partitions(), [STATE]);
-    world.worker.exchange(&push, 2, open(), at(5_000)).await.expect("it is written");
+    harness.worker.exchange(&push, 2, open(), at(5_000)).await.expect("it is written");
     assert_eq!(partitions(), [STATE, "origins"]);
-    let listed = world.item("origins", "https://push.example").expect("it is listed");
+    let listed = harness.table.item("origins", "https://push.example").expect("it is listed");
     assert_eq!(listed["expires_at"], json!({"N": "1800604805"}));
-    world.worker.exchange(&push, 2, open(), at(9_000)).await.expect("it is answered");
+    harness.worker.exchange(&push, 2, open(), at(9_000)).await.expect("it is answered");
     assert_eq!(partitions(), [STATE], "another came before");
 
-    // A list that cannot be written stops nothing.
-    world.table().refusing = Some(("UpdateItem", "origins"));
-    assert_eq!(world.worker.exchange(&push, 3, open(), at(9_000)).await, Ok(true));
-    assert_eq!(world.worker.exchange(&origin("other"), 0, open(), at(9_000)).await, Ok(true));
+    // A list that cannot be written prevents nothing.
+    harness.table.state().refusing = Some(("UpdateItem", "origins"));
+    assert_eq!(harness.worker.exchange(&push, 3, open(), at(9_000)).await, Ok(true));
+    assert_eq!(harness.worker.exchange(&origin("other"), 0, open(), at(9_000)).await, Ok(true));
 }
 
 #[tokio::test]
 async fn an_origin_on_the_list_without_a_state_is_left_out() {
-    let world = World::new().await;
+    let harness = Harness::new();
     for name in ["b", "a", "c"] {
-        world.worker.exchange(&origin(name), 0, open(), at(0)).await.expect("it is written");
+        harness.worker.exchange(&origin(name), 0, open(), at(0)).await.expect("it is written");
     }
-    world.table().items.remove(&("origin#https://b.example".to_owned(), "state".to_owned()));
-    world.write("origins", "no origin", json!({}));
-    let origins = world.worker.origins().await.expect("they are read");
+    harness.table.state().items.remove(&("origin#https://b.example".to_owned(), "state".to_owned()));
+    harness.table.write("origins", "no origin", &json!({}));
+    let origins = harness.worker.origins().await.expect("they are read");
     let names: Vec<&str> = origins.iter().map(|(origin, _)| origin.as_str()).collect();
     assert_eq!(names, ["https://a.example", "https://c.example"]);
-    assert_eq!(world.worker.stored(&origin("b")).await, Ok(StoredOrigin::default()));
+    assert_eq!(harness.worker.stored(&origin("b")).await, Ok(StoredOrigin::default()));
 }
 
 #[tokio::test]
-async fn counts_that_are_added_at_the_same_time_sum_up_and_each_origin_has_its_own() {
-    let world = World::new().await;
+async fn concurrent_counts_sum_up_by_origin() {
+    let harness = Harness::new();
     let (a, b) = (origin("a"), origin("b"));
     let adds = (0..60).map(|n| {
         let count = Count { attempts: n, failures: 1, limited: 2, retries: 3, held: 4, older: 5 };
         let counts = vec![(a.clone(), count), (b.clone(), attempts(1))];
-        world.worker.add(u16::try_from(n % 16).expect("small"), counts, at(0))
+        harness.worker.add(u16::try_from(n % 16).expect("small"), counts, at(0))
     });
     let added: Vec<_> = join_all(adds).await.into_iter().flatten().collect();
     assert_eq!(added, vec![Ok(()); 120]);
     let sum = Count { attempts: 1770, failures: 60, limited: 120, retries: 180, held: 240, older: 300 };
-    assert_eq!(world.worker.look(&a).await, Ok((StoredOrigin::default(), sum)));
-    assert_eq!(world.worker.look(&b).await.map(|it| it.1), Ok(attempts(60)));
-    world.write("origin#https://b.example#3", "counts", json!({"attempts": {"S": "many"}}));
-    assert_eq!(world.worker.look(&b).await.map(|it| it.1), Ok(attempts(56)));
-    assert_eq!(world.calls().iter().filter(|call| *call == "BatchGetItem").count(), 3, "a look is one call");
+    assert_eq!(harness.worker.look(&a).await, Ok((StoredOrigin::default(), sum)));
+    assert_eq!(harness.worker.look(&b).await.map(|it| it.1), Ok(attempts(60)));
+    harness.table.write("origin#https://b.example#3", "counts", &json!({"attempts": {"S": "many"}}));
+    assert_eq!(harness.worker.look(&b).await.map(|it| it.1), Ok(attempts(56)));
+    assert_eq!(
+        harness.table.calls().iter().filter(|call| *call == "BatchGetItem").count(),
+        3,
+        "a look is one call"
+    );
 }
 
 #[tokio::test]
-async fn every_counter_that_a_worker_may_add_to_is_one_that_is_looked_at() {
-    let world = World::new().await;
+async fn every_counter_that_a_worker_may_add_to_is_read() {
+    let harness = Harness::new();
     let failed = Count { failures: 1, ..attempts(1) };
     for counter in 0..40 {
         let guard = Guard::new(Settings::default(), counter);
         let seen = Seen { origin: origin("push"), count: failed, probe: false, retry_after: None };
-        let told = guard.learn(&world.worker, vec![seen], at(0), &mut StdRng::seed_from_u64(1)).await;
+        let told = guard.learn(&harness.worker, vec![seen], at(0), &mut StdRng::seed_from_u64(1)).await;
         assert_eq!(told.errors, []);
     }
-    let (_, sum) = world.worker.look(&origin("push")).await.expect("it is looked at");
+    let (_, sum) = harness.worker.look(&origin("push")).await.expect("it is looked at");
     assert_eq!((sum.attempts, sum.failures), (40, 40));
 }
 
 #[tokio::test]
-async fn one_origin_s_failed_adding_is_its_alone() {
-    let world = World::new().await;
-    world.write("origin#https://b.example#0", "counts", json!({"attempts": {"S": "many"}}));
+async fn a_failed_addition_is_reported_for_its_origin_alone() {
+    let harness = Harness::new();
+    harness.table.write("origin#https://b.example#0", "counts", &json!({"attempts": {"S": "many"}}));
     let counts = ["a", "b", "c"].map(|name| (origin(name), attempts(1))).to_vec();
-    let added = world.worker.add(0, counts, at(0)).await;
+    let added = harness.worker.add(0, counts, at(0)).await;
     assert!(matches!(added.as_slice(), [Ok(()), Err(error), Ok(())] if error.code == "ValidationException"));
-    let failed = DynamoProtection::new(dynamodb_at(9), "control".to_owned()).look(&origin("a")).await;
+    harness.table.state().refusing = Some(("BatchGetItem", ""));
+    let failed = harness.worker.look(&origin("a")).await;
     assert_eq!(failed.map_err(|error| error.operation), Err("BatchGetItem"));
 }
 
 #[tokio::test]
 async fn write_units_are_metered() {
-    let world = World::new().await;
+    let harness = Harness::new();
     let units = WriteUnits::default();
-    let worker = world.worker.clone().metered(units.clone());
+    let worker = harness.worker.clone().metered(units.clone());
     worker.exchange(&origin("a"), 0, open(), at(0)).await.expect("it is written");
     worker.add(0, vec![(origin("a"), attempts(1))], at(0)).await;
     assert_eq!(units.take(), 3);

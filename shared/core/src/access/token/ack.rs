@@ -16,12 +16,9 @@ const KIND: Kind = Kind { name: "redial ack token", mac_bytes: 16 };
 /// No token is longer: the longest names take 194 characters.
 const MAX: usize = 256;
 
-/// What a token is for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AckToken {
-    /// Whose delivery.
     pub tenant: Tenant,
-    /// Which.
     pub delivery: DeliveryId,
     /// The first moment at which it is no longer good.
     pub expires_at: Timestamp,

@@ -94,7 +94,6 @@ impl TokenKey {
         context.sign().as_ref().iter().take(kind.mac_bytes).copied().collect()
     }
 
-    /// A text and its MAC.
     fn signed(&self, kind: &Kind, text: String) -> String {
         let mac = URL_SAFE_NO_PAD.encode(self.mac(kind, &text));
         format!("{text}{SEPARATOR}{mac}")

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Kind, SEPARATOR, TokenKeys};
 use crate::identity::{SubscriptionId, Tenant};
-use crate::subscription::{Tag, Tags};
+use crate::tag::{Tag, Tags};
 use crate::time::Timestamp;
 
 /// What every such token begins with.
@@ -19,14 +19,10 @@ const KIND: Kind = Kind { name: "redial subscription token", mac_bytes: 32 };
 /// No token is longer: the longest names and all tags take some 800 characters.
 const MAX: usize = 1024;
 
-/// What a token is for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SubscriptionToken {
-    /// Whose subscription.
     pub tenant: Tenant,
-    /// Which.
     pub subscription: SubscriptionId,
-    /// The tags that its holder may set.
     pub tags: Tags,
     /// The first moment at which it is no longer good.
     pub expires_at: Timestamp,
@@ -81,7 +77,6 @@ impl TokenKeys {
     }
 }
 
-/// The key's id and the payload.
 fn parts(text: &str) -> Option<(&str, &str)> {
     text.strip_prefix(PREFIX)?.split_once(SEPARATOR)
 }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::identity::{DeliveryId, SubscriptionId, Tenant};
-use crate::subscription::{Tag, Tags};
+use crate::tag::{Tag, Tags};
 use crate::time::Timestamp;
 
 fn old() -> TokenKeys {

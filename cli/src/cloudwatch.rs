@@ -1,0 +1,211 @@
+//! CloudWatch: alarms as they are now, and what metrics were, minute by minute.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use aws_config::SdkConfig;
+use aws_sdk_cloudwatch::{
+    Client,
+    primitives::DateTime,
+    types::{
+        AlarmType, CompositeAlarm, Dimension, Metric, MetricAlarm, MetricDataQuery, MetricDataResult,
+        MetricStat, StateValue,
+    },
+};
+use redial_core::time::Timestamp;
+
+use crate::asked::{Trouble, asked};
+
+/// The most alarms of one response (API reference).
+const ALARMS_AT_ONCE: usize = 100;
+
+/// The most metrics of one request (API reference).
+const METRICS_AT_ONCE: usize = 500;
+
+/// The smallest period that these metrics have, in seconds.
+const PERIOD_SECS: i32 = 60;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Alarm {
+    pub(crate) name: String,
+    pub(crate) is_firing: bool,
+    /// Whether it does anything when it fires.
+    pub(crate) notifies: bool,
+}
+
+impl Alarm {
+    fn new(
+        name: Option<String>,
+        state: Option<StateValue>,
+        enabled: Option<bool>,
+        actions: Option<Vec<String>>,
+    ) -> Self {
+        Self {
+            name: name.unwrap_or_default(),
+            is_firing: state == Some(StateValue::Alarm),
+            notifies: enabled != Some(false) && actions.is_some_and(|actions| !actions.is_empty()),
+        }
+    }
+}
+
+impl From<MetricAlarm> for Alarm {
+    fn from(alarm: MetricAlarm) -> Self {
+        Self::new(alarm.alarm_name, alarm.state_value, alarm.actions_enabled, alarm.alarm_actions)
+    }
+}
+
+impl From<CompositeAlarm> for Alarm {
+    fn from(alarm: CompositeAlarm) -> Self {
+        Self::new(alarm.alarm_name, alarm.state_value, alarm.actions_enabled, alarm.alarm_actions)
+    }
+}
+
+/// Those of these names that exist.
+pub(crate) async fn alarms(sdk: &SdkConfig, names: &[String]) -> Result<Vec<Alarm>, Trouble> {
+    let client = Client::new(sdk);
+    let mut alarms = Vec::new();
+    for names in names.chunks(ALARMS_AT_ONCE) {
+        let described = client
+            .describe_alarms()
+            .set_alarm_names(Some(names.to_vec()))
+            .alarm_types(AlarmType::MetricAlarm)
+            .alarm_types(AlarmType::CompositeAlarm)
+            .max_records(ALARMS_AT_ONCE as i32)
+            .send()
+            .await;
+        let described = asked("cloudwatch:DescribeAlarms", described)?;
+        alarms.extend(described.metric_alarms.into_iter().flatten().map(Alarm::from));
+        alarms.extend(described.composite_alarms.into_iter().flatten().map(Alarm::from));
+    }
+    Ok(alarms)
+}
+
+/// A metric with its dimensions.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Query {
+    pub(crate) namespace: &'static str,
+    pub(crate) metric: &'static str,
+    /// Names and values.
+    pub(crate) dimensions: Vec<(&'static str, String)>,
+    /// `Sum`, `Maximum`, …
+    pub(crate) statistic: &'static str,
+}
+
+/// A metric's values by their minutes; a minute without data has none.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Points(BTreeMap<Timestamp, f64>);
+
+impl Points {
+    #[cfg(test)]
+    pub(crate) fn of(points: &[(Timestamp, f64)]) -> Self {
+        Self(points.iter().copied().collect())
+    }
+
+    pub(crate) fn latest(&self) -> Option<f64> {
+        self.0.last_key_value().map(|(_, value)| *value)
+    }
+
+    /// The sum over the minutes that began at `since` or later; `None` if there is none.
+    pub(crate) fn sum_since(&self, since: Timestamp) -> Option<f64> {
+        let values: Vec<f64> = self.0.range(since..).map(|(_, value)| *value).collect();
+        (!values.is_empty()).then(|| values.iter().sum())
+    }
+
+    fn add(&mut self, result: &MetricDataResult) {
+        let times = result.timestamps().iter().map(|at| Timestamp::from_secs(at.secs()));
+        self.0.extend(times.zip(result.values().iter().copied()));
+    }
+}
+
+/// What these metrics were within the last `within`, in the order of the queries.
+pub(crate) async fn metrics(
+    sdk: &SdkConfig,
+    queries: &[Query],
+    within: Duration,
+    now: Timestamp,
+) -> Result<Vec<Points>, Trouble> {
+    let client = Client::new(sdk);
+    let mut points = vec![Points::default(); queries.len()];
+    for (queries, points) in queries.chunks(METRICS_AT_ONCE).zip(points.chunks_mut(METRICS_AT_ONCE)) {
+        let mut pages = client
+            .get_metric_data()
+            .set_metric_data_queries(Some(queries.iter().enumerate().map(data_query).collect()))
+            .start_time(DateTime::from_secs(now.minus(within).as_secs()))
+            // The minute that has begun is one of them.
+            .end_time(DateTime::from_secs(now.as_secs() + i64::from(PERIOD_SECS)))
+            .into_paginator()
+            .send();
+        while let Some(page) = pages.next().await {
+            let page = asked("cloudwatch:GetMetricData", page)?;
+            for result in page.metric_data_results() {
+                if let Some(points) = index(result).and_then(|index| points.get_mut(index)) {
+                    points.add(result);
+                }
+            }
+        }
+    }
+    Ok(points)
+}
+
+fn data_query((index, query): (usize, &Query)) -> MetricDataQuery {
+    let dimensions =
+        query.dimensions.iter().map(|(name, value)| Dimension::builder().name(*name).value(value));
+    let metric = Metric::builder()
+        .namespace(query.namespace)
+        .metric_name(query.metric)
+        .set_dimensions(Some(dimensions.map(|it| it.build()).collect()));
+    let stat = MetricStat::builder().metric(metric.build()).period(PERIOD_SECS).stat(query.statistic);
+    // An id begins with a small letter.
+    MetricDataQuery::builder().id(format!("m{index}")).metric_stat(stat.build()).build()
+}
+
+fn index(result: &MetricDataResult) -> Option<usize> {
+    result.id()?.strip_prefix('m')?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_alarm_without_enabled_actions_notifies_no_one() {
+        let alarm = MetricAlarm::builder().alarm_name("a").state_value(StateValue::Alarm);
+        let told = alarm.clone().alarm_actions("arn:topic");
+        for (alarm, notifies) in [(told.clone(), true), (told.actions_enabled(false), false), (alarm, false)]
+        {
+            let expected = Alarm { name: "a".to_owned(), is_firing: true, notifies };
+            assert_eq!(Alarm::from(alarm.build()), expected);
+        }
+    }
+
+    #[test]
+    fn results_in_any_order_and_on_several_pages_are_one_series() {
+        let result = |id: &str, points: &[(i64, f64)]| {
+            let (times, values) = points.iter().map(|(at, value)| (DateTime::from_secs(*at), *value)).unzip();
+            MetricDataResult::builder().id(id).set_timestamps(Some(times)).set_values(Some(values)).build()
+        };
+        let mut points = Points::default();
+        points.add(&result("m0", &[(180, 7.0), (60, 5.0)]));
+        points.add(&result("m0", &[(120, 2.0)]));
+        assert_eq!(points.latest(), Some(7.0));
+        assert_eq!(points.sum_since(Timestamp::from_secs(120)), Some(9.0));
+        assert_eq!(Points::default().sum_since(Timestamp::from_secs(0)), None);
+        assert_eq!(["m0", "m17", "q1"].map(|id| index(&result(id, &[]))), [Some(0), Some(17), None]);
+    }
+
+    #[test]
+    fn a_query_names_its_metric_with_dimensions() {
+        let query = Query {
+            namespace: "AWS/SQS",
+            metric: "ApproximateAgeOfOldestMessage",
+            dimensions: vec![("QueueName", "ingest".to_owned())],
+            statistic: "Maximum",
+        };
+        let query = data_query((4, &query));
+        let stat = query.metric_stat().expect("a metric");
+        let metric = stat.metric().expect("its name");
+        assert_eq!((query.id(), stat.period(), stat.stat()), (Some("m4"), Some(60), Some("Maximum")));
+        assert_eq!(metric.metric_name(), Some("ApproximateAgeOfOldestMessage"));
+        let dimension = Dimension::builder().name("QueueName").value("ingest").build();
+        assert_eq!((metric.namespace(), metric.dimensions()), (Some("AWS/SQS"), &[dimension][..]));
+    }
+}

@@ -1,0 +1,152 @@
+//! BatchGetItem and BatchWriteItem. What a call leaves unprocessed is requested again after a pause.
+//!
+//! DynamoDB refuses a whole BatchWriteItem for one item that is too long or otherwise invalid. The call is then made item by item,
+//! so that the item fails alone: the others may be other tenants'.
+
+use std::collections::{HashMap, HashSet};
+
+use aws_sdk_dynamodb::types::{
+    DeleteRequest, KeysAndAttributes, PutRequest, ReturnConsumedCapacity, WriteRequest,
+};
+use futures_util::future::{join_all, try_join_all};
+use redial_engine::ports::PortError;
+
+use super::Table;
+use super::attributes::{Item, Read as _};
+use crate::aws_error;
+use crate::retries::{Patience, in_time};
+
+/// BatchGetItem's limit (API reference).
+const MOST_KEYS: usize = 100;
+
+/// BatchWriteItem's limit (API reference).
+const MOST_REQUESTS: usize = 25;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reading {
+    /// As new as the last write.
+    Consistent,
+    /// Usually a second old at most, for half the price.
+    Eventual,
+}
+
+impl Table {
+    /// The items of these keys, read consistently; a key without an item is missing from the result.
+    pub(crate) async fn get_all(&self, keys: Vec<Item>) -> Result<Vec<Item>, PortError> {
+        self.read_all(keys, Reading::Consistent, Patience::brief()).await
+    }
+
+    /// The items of these keys, each of which is there once; a key without an item is missing from the result.
+    pub(crate) async fn read_all(
+        &self,
+        keys: Vec<Item>,
+        reading: Reading,
+        patience: Patience,
+    ) -> Result<Vec<Item>, PortError> {
+        let calls = keys.chunks(MOST_KEYS).map(|chunk| self.read_chunk(chunk.to_vec(), reading, patience));
+        Ok(try_join_all(calls).await?.into_iter().flatten().collect())
+    }
+
+    async fn read_chunk(
+        &self,
+        mut wanted: Vec<Item>,
+        reading: Reading,
+        patience: Patience,
+    ) -> Result<Vec<Item>, PortError> {
+        let consistent = reading == Reading::Consistent;
+        let mut found = Vec::with_capacity(wanted.len());
+        let mut pauses = patience.pauses();
+        loop {
+            let keys =
+                KeysAndAttributes::builder().set_keys(Some(wanted)).consistent_read(consistent).build();
+            let keys = keys.expect("a request has its keys");
+            let request = self.client.batch_get_item().request_items(&self.name, keys);
+            let sending =
+                async { request.send().await.map_err(|error| aws_error::of_call("BatchGetItem", &error)) };
+            let mut output = in_time("BatchGetItem", sending).await?;
+            let items = output.responses.as_mut().and_then(|tables| tables.remove(&self.name));
+            found.extend(items.unwrap_or_default());
+            let rest = output.unprocessed_keys.as_mut().and_then(|tables| tables.remove(&self.name));
+            wanted = rest.map(|rest| rest.keys).unwrap_or_default();
+            if wanted.is_empty() {
+                return Ok(found);
+            }
+            if !pauses.pause().await {
+                return Err(aws_error::of_code("BatchGetItem", "ThrottlingException"));
+            }
+        }
+    }
+
+    /// Puts these items; one result each.
+    pub(crate) async fn put_all(&self, items: Vec<Item>) -> Vec<Result<(), PortError>> {
+        let put = |item| {
+            let put = PutRequest::builder().set_item(Some(item)).build().expect("a put has its item");
+            WriteRequest::builder().put_request(put).build()
+        };
+        self.write_all(items.into_iter().map(put).collect()).await
+    }
+
+    /// Deletes the items of these keys; one result each.
+    pub(crate) async fn delete_each(&self, keys: Vec<Item>) -> Vec<Result<(), PortError>> {
+        let delete = |key| {
+            let delete = DeleteRequest::builder().set_key(Some(key)).build().expect("a delete has its key");
+            WriteRequest::builder().delete_request(delete).build()
+        };
+        self.write_all(keys.into_iter().map(delete).collect()).await
+    }
+
+    pub(crate) async fn delete_all(&self, keys: Vec<Item>) -> Result<(), PortError> {
+        self.delete_each(keys).await.into_iter().collect()
+    }
+
+    async fn write_all(&self, requests: Vec<WriteRequest>) -> Vec<Result<(), PortError>> {
+        let patience = Patience::brief();
+        let calls = requests.chunks(MOST_REQUESTS).map(async |chunk| {
+            let written = self.write_chunk(chunk, patience).await;
+            let is_invalid = |written: &Result<(), PortError>| {
+                written.as_ref().is_err_and(|error| error.code == aws_error::INVALID)
+            };
+            if chunk.len() == 1 || !written.iter().any(is_invalid) {
+                return written;
+            }
+            let singly = chunk.chunks(1).map(|one| self.write_chunk(one, patience));
+            join_all(singly).await.into_iter().flatten().collect()
+        });
+        join_all(calls).await.into_iter().flatten().collect()
+    }
+
+    async fn write_chunk(&self, requests: &[WriteRequest], patience: Patience) -> Vec<Result<(), PortError>> {
+        let mut open = requests.to_vec();
+        let mut pauses = patience.pauses();
+        let error = loop {
+            let call = self
+                .client
+                .batch_write_item()
+                .set_request_items(Some(HashMap::from([(self.name.clone(), open.clone())])))
+                .return_consumed_capacity(ReturnConsumedCapacity::Total);
+            let mut output = match call.send().await {
+                Ok(output) => output,
+                Err(error) => break aws_error::of_call("BatchWriteItem", &error),
+            };
+            self.units.add(output.consumed_capacity());
+            let rest = output.unprocessed_items.as_mut().and_then(|tables| tables.remove(&self.name));
+            open = rest.unwrap_or_default();
+            if open.is_empty() {
+                return vec![Ok(()); requests.len()];
+            }
+            if !pauses.pause().await {
+                break aws_error::of_code("BatchWriteItem", "ThrottlingException");
+            }
+        };
+        let open: HashSet<_> = open.iter().map(key).collect();
+        let result = |request| if open.contains(&key(request)) { Err(error.clone()) } else { Ok(()) };
+        requests.iter().map(result).collect()
+    }
+}
+
+/// Partition key and sort key, which have these names in every table.
+fn key(request: &WriteRequest) -> [Option<&str>; 2] {
+    let put = request.put_request().map(PutRequest::item);
+    let item = put.or_else(|| request.delete_request().map(DeleteRequest::key));
+    ["pk", "sk"].map(|name| item.and_then(|item| item.text(name)))
+}

@@ -1,0 +1,230 @@
+//! One DynamoDB table: how every adapter calls it.
+//!
+//! Names of attributes that stand as `#name` in an expression are filled in here. The write units of updates, batches and
+//! statements are metered.
+//!
+//! | file | concept |
+//! |---|---|
+//! | `attributes` | items, and the values in them |
+//! | `batch` | many reads or writes a call |
+//! | `statements` | many conditional writes a call |
+//! | `transaction` | all of some writes or none |
+
+pub(crate) mod attributes;
+mod batch;
+mod statements;
+mod transaction;
+
+#[cfg(test)]
+mod batch_tests;
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::operation::put_item::PutItemError;
+use aws_sdk_dynamodb::operation::query::QueryOutput;
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity, ReturnValue};
+use redial_engine::ports::PortError;
+
+use self::attributes::{Item, s};
+use crate::aws_error;
+use crate::retries::Patience;
+use crate::write_units::WriteUnits;
+
+pub(crate) use self::batch::Reading;
+pub(crate) use self::statements::{Statement, Written};
+pub(crate) use self::transaction::{request_token, transact};
+
+/// A table, and where its write units are added up.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    client: Client,
+    name: String,
+    units: WriteUnits,
+}
+
+/// How an update ended.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Update {
+    /// With the attributes that the request asked for.
+    Done(Item),
+    /// Its condition did not hold; with the item, if the request asked for it and there is one.
+    Refused(Item),
+}
+
+impl Update {
+    pub(crate) fn is_done(&self) -> bool {
+        matches!(self, Self::Done(_))
+    }
+
+    pub(crate) fn attributes(self) -> Option<Item> {
+        match self {
+            Self::Done(attributes) => Some(attributes),
+            Self::Refused(_) => None,
+        }
+    }
+}
+
+impl Table {
+    pub(crate) fn new(client: Client, name: String) -> Self {
+        Self { client, name, units: WriteUnits::default() }
+    }
+
+    pub(crate) fn metered(self, units: WriteUnits) -> Self {
+        Self { units, ..self }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The item of this key, read consistently.
+    pub(crate) async fn get(&self, key: Item) -> Result<Option<Item>, PortError> {
+        let get = self.client.get_item().table_name(&self.name).set_key(Some(key)).consistent_read(true);
+        Ok(get.send().await.map_err(|error| aws_error::of_call("GetItem", &error))?.item)
+    }
+
+    /// Writes an item in place of what was there.
+    pub(crate) async fn put(&self, item: Item) -> Result<(), PortError> {
+        let put = self.client.put_item().table_name(&self.name).set_item(Some(item)).send().await;
+        put.map(|_| ()).map_err(|error| aws_error::of_call("PutItem", &error))
+    }
+
+    /// Writes an item unless there is one with its key.
+    pub(crate) async fn put_if_new(&self, item: Item) -> Result<(), PortError> {
+        let put = self.client.put_item().table_name(&self.name).set_item(Some(item));
+        let put = put.condition_expression("attribute_not_exists(pk)");
+        match put.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await {
+            Ok(output) => {
+                self.units.add(output.consumed_capacity());
+                Ok(())
+            }
+            Err(error) => match error.as_service_error() {
+                Some(PutItemError::ConditionalCheckFailedException(_)) => Ok(()),
+                Some(_) | None => Err(aws_error::of_call("PutItem", &error)),
+            },
+        }
+    }
+
+    /// Deletes the item of this key, and returns it.
+    pub(crate) async fn delete(&self, key: Item) -> Result<Option<Item>, PortError> {
+        let delete = self.client.delete_item().table_name(&self.name).set_key(Some(key));
+        let deleted = delete.return_values(ReturnValue::AllOld).send().await;
+        Ok(deleted.map_err(|error| aws_error::of_call("DeleteItem", &error))?.attributes)
+    }
+
+    /// An update that [`Self::send`] sends; conditions and returned values are the caller's to add.
+    pub(crate) fn update<const N: usize>(
+        &self,
+        key: Item,
+        expression: impl Into<String>,
+        values: [(&str, AttributeValue); N],
+    ) -> UpdateItemFluentBuilder {
+        let update = self.client.update_item().table_name(&self.name).set_key(Some(key));
+        let update = update.update_expression(expression);
+        values
+            .into_iter()
+            .fold(update, |update, (name, value)| update.expression_attribute_values(name, value))
+    }
+
+    /// Sends an update, and sends it again while it meets a transaction over its item.
+    pub(crate) async fn send(&self, update: UpdateItemFluentBuilder) -> Result<Update, PortError> {
+        let expressions = [update.get_update_expression(), update.get_condition_expression()];
+        let mut names = names_in(expressions.into_iter().flatten());
+        names.extend(update.get_expression_attribute_names().clone().unwrap_or_default());
+        let update = update
+            .set_expression_attribute_names(Some(names).filter(|names| !names.is_empty()))
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let mut pauses = Patience::brief().pauses();
+        loop {
+            let error = match update.clone().send().await {
+                Ok(output) => {
+                    self.units.add(output.consumed_capacity());
+                    return Ok(Update::Done(output.attributes.unwrap_or_default()));
+                }
+                Err(error) => error,
+            };
+            match error.as_service_error() {
+                Some(UpdateItemError::ConditionalCheckFailedException(refused)) => {
+                    return Ok(Update::Refused(refused.item().cloned().unwrap_or_default()));
+                }
+                Some(UpdateItemError::TransactionConflictException(_)) => {
+                    if !pauses.pause().await {
+                        return Err(aws_error::of_code("UpdateItem", "ThrottlingException"));
+                    }
+                }
+                _ => return Err(aws_error::of_call("UpdateItem", &error)),
+            }
+        }
+    }
+
+    /// A consistent query.
+    pub(crate) fn query<const N: usize>(
+        &self,
+        condition: &str,
+        values: [(&str, AttributeValue); N],
+    ) -> QueryFluentBuilder {
+        let query = self.client.query().table_name(&self.name).key_condition_expression(condition);
+        let query = query.consistent_read(true);
+        values.into_iter().fold(query, |query, (name, value)| query.expression_attribute_values(name, value))
+    }
+
+    /// A query of an index, which may be a moment behind the table.
+    pub(crate) fn query_index<const N: usize>(
+        &self,
+        index: &str,
+        condition: &str,
+        values: [(&str, AttributeValue); N],
+    ) -> QueryFluentBuilder {
+        self.query(condition, values).index_name(index).set_consistent_read(None)
+    }
+
+    /// All items of a partition, in the order of their sort keys.
+    pub(crate) async fn partition(&self, pk: impl Into<String>) -> Result<Vec<Item>, PortError> {
+        all(self.query("pk = :pk", [(":pk", s(pk))])).await
+    }
+}
+
+/// Every page of a query.
+pub(crate) async fn all(query: QueryFluentBuilder) -> Result<Vec<Item>, PortError> {
+    let items = query.into_paginator().items().send().collect::<Result<_, _>>().await;
+    items.map_err(|error| aws_error::of_call("Query", &error))
+}
+
+/// One page of a query.
+pub(crate) async fn page(query: QueryFluentBuilder) -> Result<QueryOutput, PortError> {
+    query.send().await.map_err(|error| aws_error::of_call("Query", &error))
+}
+
+/// The names of attributes in expressions: `#name` stands for `name`.
+fn names_in<'a>(expressions: impl Iterator<Item = &'a String>) -> HashMap<String, String> {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '#';
+    let words = expressions.flat_map(|expression| expression.split(move |c| !is_of_name(c)));
+    words.filter_map(|word| Some((word.to_owned(), word.strip_prefix('#')?.to_owned()))).collect()
+}
+
+/// Gives an adapter over one table its constructor and its meter; other fields begin as their defaults.
+macro_rules! on_a_table {
+    ($adapter:ident $(, $field:ident)*) => {
+        impl $adapter {
+            pub fn new(client: aws_sdk_dynamodb::Client, table: String) -> Self {
+                Self { table: $crate::table::Table::new(client, table) $(, $field: Default::default())* }
+            }
+
+            /// With this meter of write units.
+            #[must_use]
+            pub fn metered(mut self, units: $crate::write_units::WriteUnits) -> Self {
+                self.table = self.table.metered(units);
+                self
+            }
+        }
+    };
+}
+pub(crate) use on_a_table;

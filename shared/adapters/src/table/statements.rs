@@ -1,0 +1,155 @@
+//! Batches of conditional writes: BatchExecuteStatement, which answers statement by statement.
+//!
+//! Of DynamoDB's batch calls it is the only one that takes conditions without tying its items into one transaction.
+
+use aws_sdk_dynamodb::types::{
+    AttributeValue, BatchStatementErrorCodeEnum, BatchStatementRequest, ReturnConsumedCapacity,
+};
+use futures_util::future::join_all;
+use redial_engine::ports::PortError;
+
+use super::Table;
+use crate::aws_error;
+use crate::retries::{Patience, in_time};
+
+/// BatchExecuteStatement's limit (API reference).
+const MOST_STATEMENTS: usize = 25;
+
+const OPERATION: &str = "BatchExecuteStatement";
+
+/// A statement and the values of its `?`.
+#[derive(Clone)]
+pub(crate) struct Statement {
+    pub(crate) text: String,
+    pub(crate) values: Vec<AttributeValue>,
+}
+
+impl Statement {
+    /// `UPDATE … SET … WHERE …`, everything by value; the conditions name the whole key.
+    pub(crate) fn update(
+        table: &str,
+        sets: Vec<(&str, AttributeValue)>,
+        conditions: Vec<(&str, AttributeValue)>,
+    ) -> Self {
+        Self::update_and_remove(table, sets, &[], conditions)
+    }
+
+    /// The same with `REMOVE …`: an attribute that is part of an index cannot be set to NULL.
+    pub(crate) fn update_and_remove(
+        table: &str,
+        sets: Vec<(&str, AttributeValue)>,
+        removes: &[&str],
+        conditions: Vec<(&str, AttributeValue)>,
+    ) -> Self {
+        let set = sets.iter().map(|(name, _)| format!("SET \"{name}\" = ?"));
+        let changes: Vec<String> =
+            set.chain(removes.iter().map(|name| format!("REMOVE \"{name}\""))).collect();
+        let all: Vec<String> = conditions.iter().map(|(name, _)| format!("\"{name}\" = ?")).collect();
+        Self {
+            text: format!("UPDATE \"{table}\" {} WHERE {}", changes.join(" "), all.join(" AND ")),
+            values: sets.into_iter().chain(conditions).map(|(_, value)| value).collect(),
+        }
+    }
+
+    /// `INSERT INTO … VALUE …`: fails if the item exists.
+    pub(crate) fn insert(table: &str, fields: Vec<(&str, AttributeValue)>) -> Self {
+        let names: Vec<String> = fields.iter().map(|(name, _)| format!("'{name}': ?")).collect();
+        Self {
+            text: format!("INSERT INTO \"{table}\" VALUE {{{}}}", names.join(", ")),
+            values: fields.into_iter().map(|(_, value)| value).collect(),
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Written {
+    Yes,
+    /// Its condition did not hold, or the item that it was to insert exists.
+    ConditionFailed,
+    /// It may or may not have been carried out.
+    Failed(PortError),
+}
+
+impl Table {
+    /// Carries out these statements, each on an item of its own, in as few calls as possible. Those whose failure may pass are tried
+    /// again as long as `patience` lasts, and a call that is refused as invalid is made statement by statement.
+    pub(crate) async fn execute(&self, statements: Vec<Statement>, patience: Patience) -> Vec<Written> {
+        let chunks = statements.chunks(MOST_STATEMENTS).map(async |chunk| {
+            let written = self.persist(chunk, patience).await;
+            if chunk.len() == 1 || !written.iter().any(is_invalid_call) {
+                return written;
+            }
+            let singly = chunk.chunks(1).map(|one| self.persist(one, patience));
+            join_all(singly).await.into_iter().flatten().collect()
+        });
+        join_all(chunks).await.into_iter().flatten().collect()
+    }
+
+    /// Makes one call, and makes it again with the statements whose failure may pass.
+    async fn persist(&self, chunk: &[Statement], patience: Patience) -> Vec<Written> {
+        let not_tried = Written::Failed(aws_error::of_code(OPERATION, "NotTried"));
+        let mut written = vec![not_tried; chunk.len()];
+        let mut open: Vec<usize> = (0..chunk.len()).collect();
+        let mut pauses = patience.pauses();
+        loop {
+            let called = self.call(open.iter().map(|at| &chunk[*at])).await;
+            let again = match &called {
+                Ok(_) => true,
+                Err(error) => patience.with_whole_calls && aws_error::is_passing(error),
+            };
+            let results = called.unwrap_or_else(|error| vec![Written::Failed(error); open.len()]);
+            for (at, result) in open.iter().zip(results) {
+                written[*at] = result;
+            }
+            open.retain(|at| matches!(&written[*at], Written::Failed(error) if aws_error::is_passing(error)));
+            if open.is_empty() || !again || !pauses.pause().await {
+                return written;
+            }
+        }
+    }
+
+    async fn call(
+        &self,
+        statements: impl ExactSizeIterator<Item = &Statement>,
+    ) -> Result<Vec<Written>, PortError> {
+        let count = statements.len();
+        let requests = statements
+            .map(|statement| {
+                BatchStatementRequest::builder()
+                    .statement(&statement.text)
+                    .set_parameters((!statement.values.is_empty()).then(|| statement.values.clone()))
+                    .build()
+                    .expect("a statement has its text")
+            })
+            .collect();
+        let request = self
+            .client
+            .batch_execute_statement()
+            .set_statements(Some(requests))
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let sending = async { request.send().await.map_err(|error| aws_error::of_call(OPERATION, &error)) };
+        let output = in_time(OPERATION, sending).await?;
+        self.units.add(output.consumed_capacity());
+        let responses = output.responses().iter();
+        let mut written: Vec<Written> = responses
+            .map(|response| match response.error().map(|error| error.code()) {
+                None => Written::Yes,
+                Some(Some(
+                    BatchStatementErrorCodeEnum::ConditionalCheckFailed
+                    | BatchStatementErrorCodeEnum::DuplicateItem,
+                )) => Written::ConditionFailed,
+                Some(code) => {
+                    let code = code.map_or("Unknown", |code| code.as_str());
+                    Written::Failed(aws_error::of_code(OPERATION, code))
+                }
+            })
+            .collect();
+        written.resize(count, Written::Failed(aws_error::of_code(OPERATION, "AnswerTooShort")));
+        Ok(written)
+    }
+}
+
+/// Whether a call was refused for one of its statements. An invalid statement itself has another code.
+fn is_invalid_call(written: &Written) -> bool {
+    matches!(written, Written::Failed(error) if error.code == aws_error::INVALID)
+}

@@ -1,0 +1,121 @@
+//! What is checked before an attempt is claimed, and in which order. A message that a gate holds back has used no attempt.
+
+use std::time::Duration;
+
+use crate::identity::Attempt;
+use crate::message::{Message, To};
+use crate::plan::{self, Plan};
+use crate::policy::Policy;
+use crate::reason::Reason;
+use crate::setback::SENT_AGAIN_FROM;
+use crate::time::{Deadline, Timestamp, Ttl};
+
+/// A shorter wait than this is waited out inside the invocation, because SQS delays in whole seconds.
+pub const WAITED_OUT_INSIDE: Duration = Duration::from_secs(1);
+
+/// What the gates let a message do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Gate {
+    /// Go on to the attempt.
+    Go,
+    /// Wait: no attempt before then.
+    Later(Timestamp),
+    /// End without an attempt.
+    End(Plan),
+}
+
+/// A message before its attempt, as far as the gates look at it.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate<'a> {
+    pub message: &'a Message,
+    pub policy: &'a Policy,
+    pub attempt: Attempt,
+    pub deadline: Deadline,
+    /// The earliest moment of its attempt.
+    pub due: Timestamp,
+    /// How often it was received, by its former SQS messages too.
+    pub receives: u32,
+    /// Whether it is longer than any push can be.
+    pub is_too_long: bool,
+    pub is_cancelled: bool,
+    /// Why it cannot be sent where it is addressed to, if it cannot.
+    pub obstacle: Option<Reason>,
+}
+
+impl Candidate<'_> {
+    /// Asks in this order: is the TTL over, is it too long, is it due, is it cancelled, is it for an audience, can it be sent there?
+    pub fn gate(&self, now: Timestamp) -> Gate {
+        let end = |reason| Gate::End(plan::failed(reason, self.policy));
+        if self.deadline.is_over(now, self.attempt.0) || self.is_past_its_only_attempt() {
+            Gate::End(Plan::Expired)
+        } else if self.is_too_long {
+            end(Reason::PayloadTooLarge)
+        } else if self.due.since(now) >= WAITED_OUT_INSIDE {
+            Gate::Later(self.due)
+        } else if self.is_cancelled {
+            Gate::End(Plan::FailedNoRetries(Reason::Cancelled))
+        } else if matches!(self.message.to, To::Audience(_)) {
+            Gate::End(Plan::Expand)
+        } else {
+            self.obstacle.map_or(Gate::Go, end)
+        }
+    }
+
+    /// A message with a TTL of 0 has one attempt, now. Where another message would be sent again, it ends.
+    fn is_past_its_only_attempt(&self) -> bool {
+        self.message.ttl == Some(Ttl::ZERO) && self.receives >= SENT_AGAIN_FROM
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channel::Channel;
+    use crate::message::{Inbound, QueueKind, parse};
+    use crate::policy::catalogue;
+
+    fn message(to: &str, more: &str) -> Message {
+        let body = format!(r#"{{"tenant":"acme","id":"m","to":{to},"payload":"x"{more}}}"#);
+        match parse(&body, QueueKind::Ingest, "m", Timestamp::from_secs(1_000)).expect("valid") {
+            Inbound::Message(message, _) => *message,
+            Inbound::Release(_) | Inbound::Expand(_) | Inbound::Recipient(..) => panic!("a message"),
+        }
+    }
+
+    /// Each row breaks one rule more than the row after it, so the first rule that is broken decides.
+    #[test]
+    fn the_first_gate_that_is_closed_decides() {
+        let start = Timestamp::from_secs(1_000);
+        let policy = catalogue::presets().get("web-push").expect("a preset");
+        let (one, all) = (
+            message(r#"{"subscription":"s"}"#, r#","ttl":60"#),
+            message(r#"{"audience":{"tag":"t"}}"#, r#","ttl":60"#),
+        );
+        let deadline = one.deadline(Channel::WebPush, start);
+        let due = start.plus(Duration::from_secs(20));
+        let failed = |reason| Gate::End(Plan::DeadLetter(reason));
+        for (name, at, message, is_too_long, is_cancelled, obstacle, expected) in [
+            ("over", 61, &all, true, true, true, Gate::End(Plan::Expired)),
+            ("too long", 0, &all, true, true, true, failed(Reason::PayloadTooLarge)),
+            ("early", 0, &all, false, true, true, Gate::Later(due)),
+            ("cancelled", 20, &all, false, true, true, Gate::End(Plan::FailedNoRetries(Reason::Cancelled))),
+            ("audience", 20, &all, false, false, true, Gate::End(Plan::Expand)),
+            ("obstacle", 20, &one, false, false, true, failed(Reason::SubscriptionOff)),
+            ("due within a second", 19, &one, false, false, false, Gate::Later(due)),
+            ("due", 20, &one, false, false, false, Gate::Go),
+        ] {
+            let candidate = Candidate {
+                message,
+                policy,
+                attempt: Attempt(0),
+                deadline,
+                due,
+                receives: 1,
+                is_too_long,
+                is_cancelled,
+                obstacle: obstacle.then_some(Reason::SubscriptionOff),
+            };
+            assert_eq!(candidate.gate(start.plus(Duration::from_secs(at))), expected, "{name}");
+        }
+    }
+}
