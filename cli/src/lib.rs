@@ -1,32 +1,30 @@
-//! Redial's command line, as a library: tests and the demo bring up the same local stack that a user does.
+//! Redial's command line, as a library: tests bring up the same local stack that a user does.
+//!
+//! Without its default features it is the operator's console alone: `local` brings `redial local`, `redial demo` and talking to
+//! local stacks by name, `simulate` brings `redial simulate` and `redial policy plot`.
 
 mod agreement;
 mod asked;
 mod aws_words;
-pub mod browser_demo;
 mod checkpoint;
 mod cloudwatch;
 pub mod commands;
 pub mod cost;
 mod dead_letters;
-mod demo;
 mod doctor;
-mod failure;
 mod import;
-mod input;
 mod interrupt;
-pub mod local;
 mod origins;
 mod pace;
-mod plot;
 mod policy;
 mod rotation;
 mod send;
-mod simulate;
-mod span;
 mod status;
 mod summary;
 mod table;
 mod tail;
 mod target;
-mod terminal;
+
+pub(crate) use redial_console::{failure, input, span, terminal};
+#[cfg(feature = "local")]
+pub use redial_local_stack::{self as local, browser_demo};

@@ -9,18 +9,15 @@ mod breakers;
 mod completions;
 mod cost;
 mod dead_letters;
-mod demo;
 mod doctor;
 mod hash_key;
 mod ids;
 mod limits;
-pub mod local;
 mod openapi;
 mod origin;
 mod policy;
 mod schema;
 mod send;
-mod simulate;
 mod status;
 mod subscriptions;
 mod tail;
@@ -31,9 +28,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::failure::Failure;
+#[cfg(feature = "local")]
+use crate::local;
 use crate::span;
-use crate::terminal::{print, say};
 
 /// Redial delivers web push and webhooks from your own AWS account; this is its command line.
 ///
@@ -60,10 +57,12 @@ pub struct Cli {
 /// What each command is for stands with its arguments.
 #[derive(Debug, Subcommand)]
 enum Command {
-    Demo(demo::Demo),
+    #[cfg(feature = "local")]
+    Demo(local::commands::Demo),
     /// The whole of it on this machine, without an AWS account
+    #[cfg(feature = "local")]
     #[command(subcommand)]
-    Local(local::Local),
+    Local(local::commands::Local),
     Send(send::Send),
     Status(status::Status),
     #[command(subcommand, name = "audience")]
@@ -76,7 +75,8 @@ enum Command {
     ApiKeys(api_keys::ApiKeys),
     #[command(subcommand)]
     Policy(policy::Policies),
-    Simulate(simulate::Simulate),
+    #[cfg(feature = "simulate")]
+    Simulate(redial_simulator::Simulate),
     #[command(subcommand)]
     DeadLetters(dead_letters::DeadLetters),
     #[command(subcommand)]
@@ -99,8 +99,10 @@ impl Cli {
     /// Runs the command.
     pub async fn run(self) -> ExitCode {
         let done = match self.command {
+            #[cfg(feature = "local")]
             Command::Demo(command) => command.run().await,
-            Command::Local(command) => command.run().await.map_err(Failure::Failed),
+            #[cfg(feature = "local")]
+            Command::Local(command) => command.run().await,
             Command::Send(command) => command.run().await,
             Command::Status(command) => command.run().await,
             Command::Audiences(command) => command.run().await,
@@ -109,6 +111,7 @@ impl Cli {
             Command::Subscriptions(command) => command.run().await,
             Command::ApiKeys(command) => command.run().await,
             Command::Policy(command) => command.run().await,
+            #[cfg(feature = "simulate")]
             Command::Simulate(command) => command.run(),
             Command::DeadLetters(command) => command.run().await,
             Command::Breakers(command) => command.run().await,

@@ -1,7 +1,7 @@
 //! `redial openapi`.
 
 use clap::Args;
-use redial_engine::intake;
+use redial_engine::http_api;
 
 use crate::{failure::Failure, terminal::print_as_it_is};
 
@@ -19,6 +19,6 @@ pub(crate) struct Openapi {}
 impl Openapi {
     /// Runs the command.
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        Ok(print_as_it_is(intake::openapi().as_bytes())?)
+        Ok(print_as_it_is(http_api::openapi().as_bytes())?)
     }
 }

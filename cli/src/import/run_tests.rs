@@ -1,7 +1,7 @@
 use std::future::pending;
 
 use redial_core::identity::Tenant;
-use redial_testkit::memory::{PortErrorKind, World};
+use redial_testkit::memory::{Memory, PortErrorKind};
 
 use super::*;
 use crate::{checkpoint::Identity, import::read::tests::reader};
@@ -20,7 +20,7 @@ fn plan() -> Plan {
 }
 
 struct Import {
-    world: World,
+    world: Memory,
     folder: tempfile::TempDir,
     checkpoint: Checkpoint,
 }
@@ -29,7 +29,7 @@ impl Import {
     fn new() -> Self {
         let of = Identity { stack: "here".to_owned(), options: String::new() };
         let checkpoint = Checkpoint::start(of, System.now(), 0);
-        Self { world: World::default(), folder: tempfile::tempdir().expect("a folder"), checkpoint }
+        Self { world: Memory::default(), folder: tempfile::tempdir().expect("a folder"), checkpoint }
     }
 
     async fn run(&mut self, text: &str) -> Result<Ended, Failure> {

@@ -1,29 +1,9 @@
-//! Policies and durations in words.
+//! Policies in words.
 
 use std::time::Duration;
 
+use redial_console::span::duration;
 use redial_core::policy::{Backoff, Jitter, Policy};
-
-/// The two largest units, the rest left out: `48s`, `1m 41s`, `1h 9m`, `68d 15h`; below a minute with its fraction.
-pub(crate) fn duration(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    match seconds {
-        0..60 => {
-            let text = format!("{:.3}", duration.as_secs_f64());
-            format!("{}s", text.trim_end_matches('0').trim_end_matches('.'))
-        }
-        60..3_600 => two(seconds / 60, "m", seconds % 60, "s"),
-        3_600..86_400 => two(seconds / 3_600, "h", seconds % 3_600 / 60, "m"),
-        _ => two(seconds / 86_400, "d", seconds % 86_400 / 3_600, "h"),
-    }
-}
-
-fn two(large: u64, unit: &str, small: u64, small_unit: &str) -> String {
-    if small == 0 && unit == "m" {
-        return format!("{large}{unit}");
-    }
-    format!("{large}{unit} {small}{small_unit}")
-}
 
 /// How a policy spaces its retries, in one line.
 pub(crate) fn summary(policy: &Policy) -> String {
@@ -79,23 +59,6 @@ mod tests {
     use redial_core::policy::catalogue;
 
     use super::*;
-
-    #[test]
-    fn durations_read_as_people_say_them() {
-        for (ms, words) in [
-            (0, "0s"),
-            (1, "0.001s"),
-            (2_600, "2.6s"),
-            (48_000, "48s"),
-            (60_000, "1m"),
-            (101_000, "1m 41s"),
-            (3_600_000, "1h 0m"),
-            (4_141_000, "1h 9m"),
-            (5_931_687_000, "68d 15h"),
-        ] {
-            assert_eq!(duration(Duration::from_millis(ms)), words);
-        }
-    }
 
     #[test]
     fn every_preset_has_a_summary_of_one_line() {

@@ -5,9 +5,11 @@
 //! is none, or more than one, nothing is guessed.
 
 mod aws;
+#[cfg(feature = "local")]
+mod local;
 mod outputs;
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use aws_config::{SdkConfig, timeout::TimeoutConfig};
 use clap::Args;
@@ -22,19 +24,13 @@ use redial_adapters::{
     webhook_keys::{WebhookKeys, WebhookKeysError},
 };
 
-use crate::{
-    failure::Failure,
-    local::{self, Known, LocalError},
-};
+use crate::failure::Failure;
 
 /// To connect: from a desk, not from within the region.
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// One attempt of a call to AWS: long enough for a mebibyte over a slow line.
 const AWS_ATTEMPT: Duration = Duration::from_secs(30);
-
-/// One attempt of a call to this machine: long enough for an emulator that is busy.
-const LOCAL_ATTEMPT: Duration = Duration::from_secs(10);
 
 /// The SDK has none of its own, and a command that hangs tells nothing.
 fn timeouts(attempt: Duration) -> TimeoutConfig {
@@ -50,9 +46,11 @@ fn timeouts(attempt: Duration) -> TimeoutConfig {
 #[command(next_help_heading = "Which stack")]
 pub(crate) struct TargetArgs {
     /// A stack deployed to AWS, by its name in CloudFormation
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["local", "state"])]
+    #[arg(long, value_name = "NAME")]
+    #[cfg_attr(feature = "local", arg(conflicts_with_all = ["local", "state"]))]
     stack: Option<String>,
     /// A stack on this machine, by its name [default: the one that is up]
+    #[cfg(feature = "local")]
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
     local: Option<String>,
     /// Region of --stack [default: what AWS_REGION or the profile says]
@@ -62,8 +60,9 @@ pub(crate) struct TargetArgs {
     #[arg(long, value_name = "NAME", requires = "stack")]
     profile: Option<String>,
     /// Folder that local stacks keep their state in [default: target/redial/stacks]
+    #[cfg(feature = "local")]
     #[arg(long, value_name = "DIR")]
-    state: Option<PathBuf>,
+    state: Option<std::path::PathBuf>,
 }
 
 /// A stack that can be worked on.
@@ -93,14 +92,17 @@ pub(crate) struct Target {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TargetError {
     /// Nothing was named, and nothing is there to be taken.
+    #[cfg(feature = "local")]
     #[error(
         "no local stack is up: bring one up with `redial local up`, or name a deployed one with --stack NAME"
     )]
     NoneUp,
     /// Nothing was named, and there is a choice.
+    #[cfg(feature = "local")]
     #[error("several local stacks are up: choose one with --local NAME, of {0}")]
     Several(String),
     /// No local stack of that name is up.
+    #[cfg(feature = "local")]
     #[error("no local stack named {name} is up; {up}")]
     NotUp {
         /// What was asked for.
@@ -109,8 +111,13 @@ pub(crate) enum TargetError {
         up: String,
     },
     /// The local stacks cannot be looked up.
+    #[cfg(feature = "local")]
     #[error("the local stacks cannot be looked up")]
-    Local(#[source] LocalError),
+    Local(#[source] crate::local::LocalError),
+    /// Nothing was named, and there is nothing else to take.
+    #[cfg(not(feature = "local"))]
+    #[error("which stack? name one that is deployed to AWS with --stack NAME")]
+    NotNamed,
     /// The SDK found no region.
     #[error("no AWS region: give --region, set AWS_REGION, or use a profile that has one")]
     NoRegion,
@@ -152,19 +159,11 @@ pub(crate) enum TargetError {
 impl TargetError {
     /// A choice that was left open is a matter of what was given; all else failed.
     fn into_failure(self) -> Failure {
-        match self {
-            Self::Several(_) => Failure::input(self.to_string()),
-            Self::NoneUp
-            | Self::NotUp { .. }
-            | Self::Local(_)
-            | Self::NoRegion
-            | Self::CaBundle(_)
-            | Self::NoStack { .. }
-            | Self::Lookup { .. }
-            | Self::Secret(_)
-            | Self::WebhookKeys(_)
-            | Self::NotOurs { .. } => Failure::from(self),
-        }
+        #[cfg(feature = "local")]
+        let is_input = matches!(self, Self::Several(_));
+        #[cfg(not(feature = "local"))]
+        let is_input = matches!(self, Self::NotNamed);
+        if is_input { Failure::input(self.to_string()) } else { Failure::from(self) }
     }
 }
 
@@ -211,123 +210,9 @@ impl TargetArgs {
         if let Some(name) = &self.stack {
             return aws::deployed(name, self.region.as_deref(), self.profile.as_deref()).await;
         }
-        let known = match local::known(self.state.as_deref()) {
-            Err(LocalError::NoWorkspace) => Vec::new(),
-            known => known.map_err(TargetError::Local)?,
-        };
-        let name = self.local.as_deref().filter(|name| !name.is_empty());
-        choose(known, name).map(on_this_machine)
-    }
-}
-
-/// The stack of that name, or the only one.
-fn choose(mut known: Vec<Known>, name: Option<&str>) -> Result<Known, TargetError> {
-    let names = known.iter().map(|known| known.name.as_str()).collect::<Vec<_>>().join(", ");
-    match name {
-        Some(name) => known.into_iter().find(|known| known.name == name).ok_or_else(|| TargetError::NotUp {
-            name: name.to_owned(),
-            up: if names.is_empty() { "none is".to_owned() } else { format!("up: {names}") },
-        }),
-        None => match (known.pop(), known.is_empty()) {
-            (Some(only), true) => Ok(only),
-            (Some(_), false) => Err(TargetError::Several(names)),
-            (None, _) => Err(TargetError::NoneUp),
-        },
-    }
-}
-
-fn on_this_machine(known: Known) -> Target {
-    let Known { name, stack } = known;
-    Target {
-        name,
-        sdk: local::sdk_config(&stack.endpoint)
-            .into_builder()
-            .timeout_config(timeouts(LOCAL_ATTEMPT))
-            .build(),
-        queues: QueueUrls {
-            ingest: stack.queues.ingest,
-            bulk: stack.queues.bulk,
-            retry: stack.queues.retry,
-            retry_bulk: stack.queues.retry_bulk,
-            dead_letters: stack.queues.dead_letter,
-        },
-        quarantine: stack.queues.quarantine,
-        tables: stack.tables,
-        webhook_key_secret: stack.webhook_key_secret,
-        dispatch: stack.functions.dispatch,
-        cleanup: stack.functions.cleanup,
-        ingest: stack.functions.ingest,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::local::{Description, Functions, Queues};
-
-    fn known(name: &str) -> Known {
-        let url = |queue: &str| format!("http://127.0.0.1:1/0/{name}-{queue}");
-        let table = |table: &str| format!("{name}-{table}");
-        let stack = Description {
-            endpoint: "http://127.0.0.1:1".to_owned(),
-            region: local::REGION.to_owned(),
-            queues: Queues {
-                ingest: url("ingest"),
-                bulk: url("bulk"),
-                retry: url("retry"),
-                retry_bulk: url("retry-bulk"),
-                dead_letter: url("dlq"),
-                quarantine: url("quarantine"),
-                events: None,
-            },
-            tables: Tables {
-                deliveries: table("deliveries"),
-                subscriptions: table("subscriptions"),
-                audiences: table("audiences"),
-                parked: table("parked"),
-                dead_letters: table("dead_letters"),
-                control: table("control"),
-            },
-            state_machine: String::new(),
-            functions: Functions {
-                dispatch: table("dispatch"),
-                cleanup: table("cleanup"),
-                ingest: table("ingest"),
-            },
-            api_url: None,
-            webhook_key_secret: "arn:aws:secretsmanager:us-east-1:000000000000:secret:webhook-key".to_owned(),
-            pid: Some(1),
-            vapid_public_key: String::new(),
-        };
-        Known { name: name.to_owned(), stack }
-    }
-
-    #[test]
-    fn the_only_one_is_taken_and_nothing_is_guessed() {
-        assert_eq!(choose(vec![known("a")], None).expect("one").name, "a");
-        assert!(matches!(choose(Vec::new(), None), Err(TargetError::NoneUp)));
-        let several = choose(vec![known("a"), known("b")], None).expect_err("a choice");
-        assert_eq!(several.to_string(), "several local stacks are up: choose one with --local NAME, of a, b");
-        assert!(matches!(several.into_failure(), Failure::Input(_)));
-    }
-
-    #[test]
-    fn a_named_one_is_taken_among_several_and_a_missing_one_is_told_with_the_others() {
-        assert_eq!(choose(vec![known("a"), known("b")], Some("b")).expect("up").name, "b");
-        let missing = choose(vec![known("a"), known("b")], Some("c")).expect_err("not up");
-        assert_eq!(missing.to_string(), "no local stack named c is up; up: a, b");
-        assert!(choose(Vec::new(), Some("c")).expect_err("not up").to_string().ends_with("none is"));
-    }
-
-    #[test]
-    fn a_local_stack_s_queues_and_tables_keep_their_parts() {
-        let target = on_this_machine(known("a"));
-        assert_eq!(target.queues.retry_bulk, "http://127.0.0.1:1/0/a-retry-bulk");
-        assert_eq!(target.quarantine, "http://127.0.0.1:1/0/a-quarantine");
-        assert!(target.is_emulated());
-        assert_eq!(target.tables.dead_letters, "a-dead_letters");
-        assert!(target.webhook_key_secret.ends_with(":webhook-key"));
-        let functions = [&target.dispatch, &target.cleanup, &target.ingest];
-        assert_eq!(functions, ["a-dispatch", "a-cleanup", "a-ingest"]);
+        #[cfg(feature = "local")]
+        return local::find(self.local.as_deref(), self.state.as_deref());
+        #[cfg(not(feature = "local"))]
+        Err(TargetError::NotNamed)
     }
 }

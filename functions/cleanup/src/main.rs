@@ -1,10 +1,10 @@
 //! cleanup: drains dead letters and quarantine, and sweeps. This file wires, and nothing else.
 
 mod handler;
+mod worker;
 
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use redial_adapters::config;
-use redial_adapters::environment::CleaningEnvironment;
 use redial_adapters::retries::within_invocation;
 use redial_adapters::telemetry::start_logging;
 use redial_core::time::Timestamp;
@@ -14,13 +14,13 @@ async fn main() -> Result<(), Error> {
     start_logging();
     let config = config::cleanup(|name| std::env::var(name).ok())?;
     let dead_letters_url = config.stack.queues.dead_letters.clone();
-    let (env, settings) = CleaningEnvironment::connect(config).await?;
-    let (env, settings, dead_letters_url) = (&env, &settings, dead_letters_url.as_str());
+    let (aws, worker) = worker::connect(config).await?;
+    let (aws, worker, dead_letters_url) = (&aws, &worker, dead_letters_url.as_str());
     lambda_runtime::run(service_fn(async |event: LambdaEvent<_>| {
         let deadline = Timestamp::from_ms(i64::try_from(event.context.deadline).unwrap_or(i64::MAX));
-        let handling = handler::handle(env, settings, dead_letters_url, event);
+        let handling = handler::handle(worker, dead_letters_url, event);
         let response = within_invocation(deadline, handling).await;
-        env.flush();
+        aws.flush(&worker.telemetry);
         response
     }))
     .await

@@ -1,10 +1,10 @@
 //! What every request needs.
 
-use redial_engine::intake::Settings;
+use redial_engine::http_api::Settings;
 
 use crate::limits::Limits;
 
-/// A worker: its world, what is set, and what it remembers of its callers.
+/// A worker: its ports, its settings, and what it remembers of its callers.
 #[derive(Debug)]
 pub struct App<E> {
     env: E,
@@ -19,17 +19,14 @@ impl<E> App<E> {
         Self { env, settings, limits }
     }
 
-    /// Its world.
     pub fn env(&self) -> &E {
         &self.env
     }
 
-    /// What is set.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// How many requests it lets in.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }

@@ -8,7 +8,7 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use redial_core::access::{ApiKey, Grant, IamArn, Principal, Scope};
 use redial_core::identity::SubscriptionId;
-use redial_engine::ports::{AccessKeys, Clock, FrontDoor};
+use redial_engine::ports::{AccessKeys, Clock, HttpApi};
 
 use crate::app::App;
 use crate::journal;
@@ -28,7 +28,7 @@ pub enum Need<'a> {
     Subscription(&'a [Scope], &'a SubscriptionId),
 }
 
-impl<E: FrontDoor> App<E> {
+impl<E: HttpApi> App<E> {
     /// What whoever sent this may do.
     pub async fn grant(&self, parts: &Parts) -> Result<Grant, Problem> {
         let now = self.env().clock().now();

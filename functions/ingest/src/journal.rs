@@ -13,7 +13,7 @@ use http::header::CACHE_CONTROL;
 use http::{Extensions, HeaderValue, Method};
 use redial_core::access::{Grant, Principal};
 use redial_core::metric::Metric;
-use redial_engine::ports::{Clock, FrontDoor, Telemetry};
+use redial_engine::ports::{Clock, HttpApi, Telemetry};
 
 use crate::app::App;
 use crate::problem::Problem;
@@ -35,7 +35,7 @@ pub(crate) fn note(extensions: &Extensions, grant: &Grant) {
 }
 
 /// Runs a request, and writes its line.
-pub(crate) async fn layer<E: FrontDoor + 'static>(
+pub(crate) async fn layer<E: HttpApi + 'static>(
     State(app): State<Arc<App<E>>>,
     mut request: Request,
     next: Next,

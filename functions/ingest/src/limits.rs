@@ -18,7 +18,7 @@ use rand::RngExt;
 use redial_core::protection::lease::{AHEAD, Answer, Block, Bucket, Request, parts};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
-use redial_engine::ports::{Clock, FrontDoor, Protection, Randomness, Telemetry};
+use redial_engine::ports::{Clock, HttpApi, Protection, Randomness, Telemetry};
 
 use crate::problem::Problem;
 
@@ -98,7 +98,7 @@ impl Limits {
     }
 
     /// Lets in so many of that caller, or says when to come back.
-    pub async fn admit<E: FrontDoor>(&self, env: &E, who: Who, units: usize) -> Result<(), Problem> {
+    pub async fn admit<E: HttpApi>(&self, env: &E, who: Who, units: usize) -> Result<(), Problem> {
         let now = env.clock().now();
         let units = u32::try_from(units).unwrap_or(u32::MAX);
         let step = match (&who, self.rate) {
@@ -139,7 +139,7 @@ impl Limits {
         Step::Admitted
     }
 
-    fn or_lease<E: FrontDoor>(
+    fn or_lease<E: HttpApi>(
         &self,
         env: &E,
         who: &Who,
@@ -208,12 +208,12 @@ mod tests {
     use std::time::Duration;
 
     use futures_util::FutureExt;
-    use redial_testkit::memory::{PortErrorKind, World};
+    use redial_testkit::memory::{Memory, PortErrorKind};
 
     use super::*;
 
-    fn world() -> World {
-        World::at(Timestamp::from_secs(1_800_000_000))
+    fn world() -> Memory {
+        Memory::at(Timestamp::from_secs(1_800_000_000))
     }
 
     fn limits(rate: &str) -> Limits {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     /// How many of these asks are let in, each by the worker whose turn it is.
-    fn admitted(world: &World, workers: &[Limits], asks: usize, units: usize) -> usize {
+    fn admitted(world: &Memory, workers: &[Limits], asks: usize, units: usize) -> usize {
         let who = Who::Sender("key".to_owned());
         (0..asks)
             .filter(|n| {

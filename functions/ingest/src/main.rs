@@ -1,6 +1,7 @@
 //! ingest: HTTP in, the queues out. This file wires, and nothing else.
 
 mod lambda;
+mod ports;
 
 use std::sync::Arc;
 
@@ -9,8 +10,8 @@ use ingest::router::router;
 use lambda_http::lambda_runtime;
 use lambda_http::request::LambdaRequest;
 use lambda_http::{Adapter, Error, LambdaEvent, Request, Service, service_fn};
+use ports::AwsPorts;
 use redial_adapters::config;
-use redial_adapters::environment::FrontDoorEnvironment;
 use redial_adapters::retries::within_invocation;
 use redial_adapters::telemetry::start_logging;
 use redial_core::time::Timestamp;
@@ -20,7 +21,7 @@ use serde_json::Value;
 async fn main() -> Result<(), Error> {
     start_logging();
     let config = config::ingest(|name| std::env::var(name).ok())?;
-    let (env, settings) = FrontDoorEnvironment::connect(config).await?;
+    let (env, settings) = AwsPorts::connect(config).await?;
     let app = Arc::new(App::new(env, settings));
     let router = &router(app.clone());
     let app = &app;

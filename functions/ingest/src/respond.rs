@@ -8,7 +8,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use redial_core::metric::Metric;
-use redial_engine::ports::{FrontDoor, PortError, Telemetry};
+use redial_engine::ports::{HttpApi, PortError, Telemetry};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -104,7 +104,7 @@ impl Text {
     }
 }
 
-impl<E: FrontDoor> App<E> {
+impl<E: HttpApi> App<E> {
     /// Tells that our own infrastructure failed, and gives what the caller is told.
     pub(crate) fn failed(&self, error: &PortError) -> Problem {
         self.env().telemetry().infrastructure(error);

@@ -6,7 +6,7 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use http::Method;
-use redial_engine::ports::FrontDoor;
+use redial_engine::ports::HttpApi;
 
 use crate::app::App;
 use crate::problem::{Kind, Problem};
@@ -92,7 +92,7 @@ impl Operation {
         }
     }
 
-    fn handler<E: FrontDoor + 'static>(self) -> MethodRouter<Arc<App<E>>> {
+    fn handler<E: HttpApi + 'static>(self) -> MethodRouter<Arc<App<E>>> {
         let method = match self.row().0 {
             Verb::Get => MethodFilter::GET,
             Verb::Post => MethodFilter::POST,
@@ -115,7 +115,7 @@ impl Operation {
 }
 
 /// The API over this world.
-pub fn router<E: FrontDoor + 'static>(app: Arc<App<E>>) -> Router {
+pub fn router<E: HttpApi + 'static>(app: Arc<App<E>>) -> Router {
     let routes = Operation::ALL
         .into_iter()
         .fold(Router::new(), |router, operation| router.route(operation.path(), operation.handler::<E>()));

@@ -12,9 +12,9 @@ pub mod webhook_sender;
 
 // The process: time, configuration, log lines, errors.
 mod api_calls;
+pub mod aws;
 mod cache;
 pub mod config;
-pub mod environment;
 pub mod error_chain;
 pub mod system;
 pub mod telemetry;

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | [`deliver`] | a batch of one of dispatch's queues |
 //! | [`cleanup`] | a message of the two queues that follow a delivery's end, and the sweep |
-//! | [`intake`] | a request of the HTTP API |
+//! | [`http_api`] | a request of the HTTP API |
 //! | [`acks`] | an acknowledgement by a browser |
 //! | [`protection`] | one worker's part in protecting origins |
 //! | [`ports`] | what the passes need: stores, queues, senders, the clock |
@@ -14,6 +14,6 @@
 pub mod acks;
 pub mod cleanup;
 pub mod deliver;
-pub mod intake;
+pub mod http_api;
 pub mod ports;
 pub mod protection;

@@ -8,7 +8,6 @@ use crate::runtime_api::{InvokeError, RuntimeApi};
 /// What no message may hold. A variable of that value is bad, but for those that may have any.
 pub const VALUE: &str = "v4J9";
 
-/// The variables that no function can do without.
 const OF_EVERY_FUNCTION: [&str; 12] = [
     "INGEST_QUEUE_URL",
     "BULK_QUEUE_URL",
@@ -24,7 +23,6 @@ const OF_EVERY_FUNCTION: [&str; 12] = [
     "ENDPOINT_HASH_SECRET_ID",
 ];
 
-/// What is bad for every function.
 const BAD: [(&str, &str); 8] = [
     ("INGEST_QUEUE_URL", VALUE),
     ("BULK_QUEUE_URL", VALUE),
@@ -47,9 +45,6 @@ const GOOD: [(&str, &str); 5] = [
 
 /// Starts this bootstrap, as Lambda does, without a variable: it names those of every function and its own, and none that only others
 /// need.
-///
-/// # Panics
-/// If it does not.
 pub async fn names_what_is_missing(bootstrap: &str, own: &[&str], of_others: &[&str]) {
     let told = told(bootstrap, &[]).await;
     for name in OF_EVERY_FUNCTION.iter().chain(own) {
@@ -62,9 +57,6 @@ pub async fn names_what_is_missing(bootstrap: &str, own: &[&str], of_others: &[&
 
 /// Starts this bootstrap, as Lambda does, with what is bad for every function and for this one: it names each of them, and prints no
 /// value.
-///
-/// # Panics
-/// If it does not.
 pub async fn names_what_is_bad(bootstrap: &str, own: &[(&str, &str)]) {
     let told = told(bootstrap, &[BAD.as_slice(), &GOOD, own].concat()).await;
     for (name, _) in BAD.iter().chain(own) {
@@ -76,7 +68,6 @@ pub async fn names_what_is_bad(bootstrap: &str, own: &[(&str, &str)]) {
     assert!(!told.contains(VALUE), "{told}");
 }
 
-/// The one line that initialisation ends with.
 async fn told(bootstrap: &str, env: &[(&str, &str)]) -> String {
     let host = RuntimeApi::start(Path::new(bootstrap), env.iter().copied()).expect("it starts");
     let Err(InvokeError::InitFailed(reason)) = host.init().await else { panic!("it is ready") };

@@ -12,17 +12,13 @@
 //! Everything listens on free ports of the loopback interface, stops when it is dropped, and can be waited
 //! on by a condition and a deadline.
 
-mod ambient;
-mod background;
-mod journal;
-mod tls;
-
 pub mod autopush;
 pub mod firefox;
 pub mod initialisation;
 pub mod memory;
 pub mod proxy;
-pub mod push_service;
 pub mod runtime_api;
-pub mod standard_webhooks;
-pub mod webhook_receiver;
+
+pub use redial_receivers::{push_service, standard_webhooks, webhook_receiver};
+
+use redial_receivers::{ambient, background, journal};

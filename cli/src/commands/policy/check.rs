@@ -6,11 +6,12 @@ use std::{
 };
 
 use clap::Args;
+use redial_console::checkout;
 use redial_core::policy::catalogue;
 
 use crate::{
     failure::Failure,
-    input, local,
+    input,
     policy::{MOST_BYTES, lines_of},
     terminal::print,
 };
@@ -52,7 +53,10 @@ impl Check {
 }
 
 fn packaged() -> Result<Vec<PathBuf>, Failure> {
-    let own = local::workspace(None)?.join("infra/policies");
+    let checkout = checkout::find(None)?.ok_or_else(|| {
+        Failure::input("no infra/policies in this folder or above it: run this inside a checkout of Redial, or name a PATH")
+    })?;
+    let own = checkout.join("infra/policies");
     let own = std::env::current_dir()
         .ok()
         .and_then(|here| own.strip_prefix(here).ok().map(Path::to_owned))

@@ -3,6 +3,7 @@
 mod check;
 mod explain;
 mod list;
+#[cfg(feature = "simulate")]
 mod plot;
 mod show;
 mod tenant;
@@ -28,6 +29,7 @@ Examples:
 pub(crate) enum Policies {
     List(list::List),
     Show(show::Show),
+    #[cfg(feature = "simulate")]
     Plot(plot::Plot),
     Check(check::Check),
     Set(tenant::Set),
@@ -41,6 +43,7 @@ impl Policies {
         match self {
             Self::List(command) => command.run(),
             Self::Show(command) => command.run().await,
+            #[cfg(feature = "simulate")]
             Self::Plot(command) => command.run(),
             Self::Check(command) => command.run(),
             Self::Set(command) => command.run().await,

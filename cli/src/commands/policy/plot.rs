@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use redial_core::time::Ttl;
+use redial_simulator::plot::{RetryWindow, TimelineRow, check_name, timeline};
 
 use crate::{
     failure::Failure,
-    plot::{RetryWindow, TimelineRow, check_name, timeline},
     policy::{Overrides, Timetable, named_or_file, usual_ttl},
     terminal::say,
 };

@@ -11,7 +11,8 @@ use redial_core::ack::AckEvent;
 use redial_core::identity::DeliveryKey;
 use redial_core::shape::{self, Errors, Object};
 use redial_core::time::Timestamp;
-use redial_engine::ports::{Acknowledged, Clock, FrontDoor};
+use redial_engine::acks;
+use redial_engine::ports::{Acknowledged, Clock, HttpApi};
 use serde_json::{Value, json};
 
 use super::Worker;
@@ -27,7 +28,7 @@ struct Told {
 }
 
 /// Takes one acknowledgement, or several.
-pub async fn acknowledge<E: FrontDoor + 'static>(
+pub async fn acknowledge<E: HttpApi + 'static>(
     State(app): Worker<E>,
     request: Request,
 ) -> Result<Response, Problem> {
@@ -48,16 +49,16 @@ pub async fn acknowledge<E: FrontDoor + 'static>(
     }
 }
 
-async fn take<E: FrontDoor>(app: &App<E>, text: &str) -> Result<(StatusCode, Value), Problem> {
+async fn take<E: HttpApi>(app: &App<E>, text: &str) -> Result<(StatusCode, Value), Problem> {
     let told = read(text)?;
     let now = app.env().clock().now();
     let token = app.settings().token_keys.read_ack(&told.token, now).ok_or(Kind::Unauthorized)?;
     let AckToken { tenant, delivery, expires_at: _ } = token;
     let key = DeliveryKey { tenant, id: delivery };
     app.limits().admit(app.env(), Who::Browser(format!("ack#{key}")), 1).await?;
-    let noted = redial_engine::acks::take(app.env(), &key, told.event, now)
-        .await
-        .map_err(|error| app.failed(&error))?;
+    let (env, event) = (app.env(), told.event);
+    let noted = acks::take(env.acks(), env.ledger(), env.outbox(), env.telemetry(), &key, event, now);
+    let noted = noted.await.map_err(|error| app.failed(&error))?;
     let duplicate = match noted {
         Acknowledged::First | Acknowledged::Unknown => false,
         Acknowledged::Again => true,

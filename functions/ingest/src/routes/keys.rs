@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use http::header::CACHE_CONTROL;
 use http::{HeaderValue, StatusCode};
-use redial_engine::ports::{Clock, FrontDoor, PublicKeys};
+use redial_engine::ports::{Clock, HttpApi, PublicKeys};
 use serde_json::{Value, json};
 
 use super::Worker;
@@ -15,7 +15,7 @@ use crate::respond;
 const KEPT: HeaderValue = HeaderValue::from_static("public, max-age=300");
 
 /// Lists the public keys.
-pub async fn list<E: FrontDoor + 'static>(State(app): Worker<E>) -> Result<Response, Problem> {
+pub async fn list<E: HttpApi + 'static>(State(app): Worker<E>) -> Result<Response, Problem> {
     let keys = app.env().public_keys().all(app.env().clock().now()).await;
     let keys = keys.map_err(|error| app.failed(&error))?;
     let current = keys.iter().find(|key| key.is_current).map(|key| key.id.as_str());

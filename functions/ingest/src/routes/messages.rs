@@ -1,6 +1,6 @@
 //! `POST /v1/messages` and `GET /v1/messages/{id}`.
 //!
-//! The order of effects is [`redial_engine::intake`]'s: entries first, then the queues, then the answer.
+//! The order of effects is [`redial_engine::http_api`]'s: entries first, then the queues, then the answer.
 
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -14,8 +14,8 @@ use redial_core::identity::{DeliveryId, DeliveryKey, Tenant};
 use redial_core::ledger::PastAttempt;
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
-use redial_engine::intake::{self, Accepted, Answer};
-use redial_engine::ports::{Clock, Deliveries, FrontDoor, Intake, Known, Outbox, Randomness};
+use redial_engine::http_api::{self, Accepted, Answer};
+use redial_engine::ports::{Clock, Deliveries, HttpApi, Intake, Known, Outbox, Randomness};
 use serde_json::{Value, json};
 
 use super::{Id, Worker, parsed};
@@ -32,7 +32,7 @@ const MADE: usize = 32;
 type Done = Result<(StatusCode, Value), Problem>;
 
 /// Takes one message, or several.
-pub async fn send<E: FrontDoor + 'static>(
+pub async fn send<E: HttpApi + 'static>(
     State(app): Worker<E>,
     request: Request,
 ) -> Result<Response, Problem> {
@@ -57,14 +57,14 @@ pub async fn send<E: FrontDoor + 'static>(
 }
 
 /// Takes these messages; each is answered for itself.
-async fn take<E: FrontDoor>(app: &App<E>, tenant: &Tenant, texts: Vec<&str>) -> Vec<Done> {
+async fn take<E: HttpApi>(app: &App<E>, tenant: &Tenant, texts: Vec<&str>) -> Vec<Done> {
     let now = app.env().clock().now();
     let read: Vec<Result<Accepted, Problem>> = {
         let mut rng = app.env().randomness().rng();
         let keys = &app.settings().hash_keys;
         let texts = texts.into_iter();
         texts
-            .map(|text| intake::accept(text, tenant, &made(&mut rng), keys, now).map_err(Problem::invalid))
+            .map(|text| http_api::accept(text, tenant, &made(&mut rng), keys, now).map_err(Problem::invalid))
             .collect()
     };
     let (accepted, places): (Vec<Accepted>, Vec<usize>) =
@@ -77,11 +77,11 @@ async fn take<E: FrontDoor>(app: &App<E>, tenant: &Tenant, texts: Vec<&str>) -> 
 }
 
 /// Enters what was accepted into the ledger, and puts it on its queues.
-async fn enter<E: FrontDoor>(app: &App<E>, accepted: &[Accepted]) -> Vec<Done> {
+async fn enter<E: HttpApi>(app: &App<E>, accepted: &[Accepted]) -> Vec<Done> {
     if accepted.is_empty() {
         return Vec::new();
     }
-    let plan = intake::plan(accepted);
+    let plan = http_api::plan(accepted);
     let entered = app.env().ledger().enter(plan.entrances.clone(), app.env().clock().now()).await;
     let answers = plan.judge(accepted, &entered);
     let to_send: Vec<usize> = answers
@@ -109,7 +109,7 @@ async fn enter<E: FrontDoor>(app: &App<E>, accepted: &[Accepted]) -> Vec<Done> {
     done
 }
 
-fn answered<E: FrontDoor>(app: &App<E>, id: &DeliveryId, answer: Answer) -> Done {
+fn answered<E: HttpApi>(app: &App<E>, id: &DeliveryId, answer: Answer) -> Done {
     match answer {
         Answer::Taken { state, duplicate, send: _ } => {
             let told = json!({"id": id.as_str(), "state": state.label(), "duplicate": duplicate});
@@ -128,7 +128,7 @@ fn made(rng: &mut StdRng) -> DeliveryId {
 }
 
 /// Tells where a delivery stands.
-pub async fn get<E: FrontDoor + 'static>(
+pub async fn get<E: HttpApi + 'static>(
     State(app): Worker<E>,
     id: Id,
     request: Request,

@@ -16,7 +16,7 @@ use redial_core::subscription::document::{self, Rules};
 use redial_core::subscription::{Consent, Renewal, Subscription};
 use redial_core::tag::Tag;
 use redial_core::time::Timestamp;
-use redial_engine::ports::{Clock, Found, FrontDoor, Randomness, Renewed, SubscriptionBook};
+use redial_engine::ports::{Clock, Found, HttpApi, Randomness, Renewed, SubscriptionBook};
 use serde_json::{Value, json};
 
 use super::{Id, Worker, parsed};
@@ -36,7 +36,7 @@ const KEEPS: &[Scope] = &[Scope::Subscribe];
 const KNOWS: &[Scope] = &[Scope::Read, Scope::Subscribe];
 
 /// Stores a subscription under an id that is made for it.
-pub async fn create<E: FrontDoor + 'static>(
+pub async fn create<E: HttpApi + 'static>(
     State(app): Worker<E>,
     request: Request,
 ) -> Result<Response, Problem> {
@@ -47,7 +47,7 @@ pub async fn create<E: FrontDoor + 'static>(
 }
 
 /// Stores or renews a subscription.
-pub async fn put<E: FrontDoor + 'static>(
+pub async fn put<E: HttpApi + 'static>(
     State(app): Worker<E>,
     id: Id,
     request: Request,
@@ -62,7 +62,7 @@ pub async fn put<E: FrontDoor + 'static>(
 }
 
 /// Tells of a subscription.
-pub async fn get<E: FrontDoor + 'static>(
+pub async fn get<E: HttpApi + 'static>(
     State(app): Worker<E>,
     id: Id,
     request: Request,
@@ -80,7 +80,7 @@ pub async fn get<E: FrontDoor + 'static>(
 }
 
 /// Erases a subscription. One that was erased before is so still.
-pub async fn delete<E: FrontDoor + 'static>(
+pub async fn delete<E: HttpApi + 'static>(
     State(app): Worker<E>,
     id: Id,
     request: Request,
@@ -99,7 +99,7 @@ pub async fn delete<E: FrontDoor + 'static>(
 }
 
 /// The subscription that the path names, for one who has one of these scopes on it.
-async fn named<E: FrontDoor>(
+async fn named<E: HttpApi>(
     app: &App<E>,
     id: Id,
     parts: &Parts,
@@ -114,7 +114,7 @@ async fn named<E: FrontDoor>(
     Ok((SubscriptionKey { tenant: grant.tenant.clone(), id }, grant))
 }
 
-async fn keep<E: FrontDoor>(
+async fn keep<E: HttpApi>(
     app: &App<E>,
     grant: Grant,
     id: SubscriptionId,

@@ -10,7 +10,7 @@ use redial_core::access::{Scope, SubscriptionToken};
 use redial_core::identity::SubscriptionId;
 use redial_core::shape::{self, Errors, Object};
 use redial_core::tag::{Tag, Tags};
-use redial_engine::ports::{Clock, FrontDoor, Randomness};
+use redial_engine::ports::{Clock, HttpApi, Randomness};
 use serde_json::json;
 
 use super::{Worker, subscriptions};
@@ -30,7 +30,7 @@ struct Wish {
 }
 
 /// Makes a token.
-pub async fn create<E: FrontDoor + 'static>(
+pub async fn create<E: HttpApi + 'static>(
     State(app): Worker<E>,
     request: Request,
 ) -> Result<Response, Problem> {

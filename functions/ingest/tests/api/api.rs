@@ -17,9 +17,9 @@ use redial_core::endpoint::{HashKeys, Origin, PushHosts};
 use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionId, Tenant, VapidKeyId};
 use redial_core::tag::{Tag, Tags};
 use redial_core::time::Timestamp;
-use redial_engine::intake::Settings;
+use redial_engine::http_api::Settings;
 use redial_engine::ports::PublicKey;
-use redial_testkit::memory::World;
+use redial_testkit::memory::Memory;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 use tracing_subscriber::fmt::MakeWriter;
@@ -34,7 +34,7 @@ pub(crate) const AUTH: &str = "BTBZMqHH6r4Tts7J_aSIgg";
 
 /// The API and its world.
 pub(crate) struct Api {
-    pub(crate) world: World,
+    pub(crate) world: Memory,
     pub(crate) tokens: TokenKeys,
     pub(crate) settings: Settings,
     router: Router,
@@ -112,7 +112,7 @@ impl Api {
     }
 
     pub(crate) fn with(change: impl FnOnce(&mut Settings)) -> Self {
-        let world = World::at(Timestamp::from_secs(NOW));
+        let world = Memory::at(Timestamp::from_secs(NOW));
         let tokens = TokenKeys::new([("k1".to_owned(), [7; 32])]).expect("a key");
         let mut settings = Settings {
             token_keys: tokens.clone(),

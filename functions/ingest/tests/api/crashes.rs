@@ -1,4 +1,4 @@
-//! The front door's worker is killed at every effect, and its caller sends again: the message is delivered once.
+//! The API's worker is killed at every effect, and its caller sends again: the message is delivered once.
 
 use std::time::Duration;
 
@@ -7,25 +7,18 @@ use redial_core::lane::Lane;
 use redial_core::ledger::State;
 use redial_core::message::QueueKind;
 use redial_core::queue::Queue;
-use redial_core::route::WaitSettings;
-use redial_engine::deliver::{self, Incoming, Invocation, deliver};
+use redial_engine::deliver::{Incoming, Invocation, Settings};
 use redial_engine::ports::{Clock, Receipt};
-use redial_testkit::memory::Death;
+use redial_engine::protection::Guard;
+use redial_testkit::memory::{self, Death};
 use serde_json::{Value, json};
 
 use crate::api::{Api, delivery, document};
 
 /// Lets dispatch deal with all that lies in the queues.
 fn dispatch(api: &Api) {
-    let settings = deliver::Settings {
-        waits: WaitSettings::default(),
-        push_hosts: api.settings.push_hosts.clone(),
-        egress_allow: Vec::new(),
-        hash_keys: api.settings.hash_keys.clone(),
-        lease_margin: Duration::from_secs(10),
-        token_keys: api.settings.token_keys.clone(),
-        switched_off_after: Duration::from_secs(86_400),
-    };
+    let settings = Settings { push_hosts: api.settings.push_hosts.clone(), ..memory::dispatch_settings() };
+    let worker = api.world.dispatch(settings, Guard::default());
     let queued = std::mem::take(&mut api.world.state().outbox);
     for (n, message) in queued.into_iter().enumerate() {
         assert_eq!(message.queue, Queue::Ingest(Lane::Transactional));
@@ -39,7 +32,7 @@ fn dispatch(api: &Api) {
         };
         let deadline = Clock::now(&api.world).plus(Duration::from_secs(30));
         let invocation = Invocation { lease_token: format!("invocation-{n}"), deadline };
-        let back = deliver(&api.world, &settings, &invocation, vec![incoming]);
+        let back = worker.deliver(&invocation, vec![incoming]);
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         assert_eq!(runtime.block_on(back), [""; 0]);
     }

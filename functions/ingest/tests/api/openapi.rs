@@ -7,7 +7,7 @@ use http::Method;
 use ingest::problem::Kind;
 use ingest::router::Operation;
 use redial_core::access::Scope;
-use redial_engine::intake::openapi;
+use redial_engine::http_api::openapi;
 use serde_json::{Map, Value, json};
 
 use crate::api::{Answer, Api, document};

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Settings, announce};
+use super::events::announce;
+use super::settings::Settings;
 use crate::ports::{
-    CleanupEnvironment, Clock, DeadLetterStore, Outbox, Parking, PortError, PruneCandidate, QuarantineEvent,
-    RegisteredBucket, SubscriptionHealth, SubscriptionUpdate, Telemetry, WaitRegistry,
+    Clock, DeadLetterStore, Outbox, Parking, PortError, PruneCandidate, QuarantineEvent, RegisteredBucket,
+    SubscriptionHealth, SubscriptionUpdate, Telemetry, WaitRegistry,
 };
 use redial_core::event::{Event, State as Announced};
 use redial_core::identity::{SubscriptionKey, Tenant};
-use redial_core::metric::Metric;
 use redial_core::queue::Outgoing;
 use redial_core::reason::Reason;
 use redial_core::subscription::State;
@@ -48,48 +48,33 @@ pub struct Swept {
     pub bodies: u32,
 }
 
-/// Makes a sweep, at the longest until `deadline`; what is left is the next one's.
-pub async fn sweep<E: CleanupEnvironment>(
-    env: &E,
-    settings: &Settings,
-    which: Sweep,
-    deadline: Timestamp,
-) -> Result<Swept, PortError> {
-    let swept = match which {
-        Sweep::Waits => waits(env, settings, deadline).await?,
-        Sweep::Prune => prune(env, settings, deadline).await?,
-        Sweep::Bodies => bodies(env, deadline).await?,
-    };
-    env.telemetry().count(Metric::WaitsSwept, u64::from(swept.released));
-    env.telemetry().count(Metric::Pruned, u64::from(swept.pruned));
-    env.telemetry().count(Metric::Quarantined, u64::from(swept.quarantined));
-    Ok(swept)
-}
-
-async fn waits<E: CleanupEnvironment>(
-    env: &E,
+pub(super) async fn waits(
+    registry: &impl WaitRegistry,
+    parking: &impl Parking,
+    outbox: &impl Outbox,
+    clock: &impl Clock,
     settings: &Settings,
     deadline: Timestamp,
 ) -> Result<Swept, PortError> {
     let mut swept = Swept::default();
-    let late = env.wait_registry().begun_before(env.clock().now().minus(settings.late_after)).await?;
+    let late = registry.begun_before(clock.now().minus(settings.late_after)).await?;
     for RegisteredBucket { bucket, shards } in late {
-        if env.clock().now() >= deadline {
+        if clock.now() >= deadline {
             break;
         }
         let mut holds_messages = false;
         for shard in bucket.shards(shards) {
-            if !env.parking().page(shard, 1).await?.is_empty() {
+            if !parking.page(shard, 1).await?.is_empty() {
                 holds_messages = true;
                 break;
             }
         }
         if holds_messages {
             let release = Outgoing::release(Release::Bucket(bucket));
-            env.outbox().send(vec![release]).await.into_iter().collect::<Result<(), _>>()?;
+            outbox.send(vec![release]).await.into_iter().collect::<Result<(), _>>()?;
             swept.released += 1;
         } else {
-            env.wait_registry().forget(bucket).await?;
+            registry.forget(bucket).await?;
             swept.forgotten += 1;
         }
     }
@@ -98,35 +83,38 @@ async fn waits<E: CleanupEnvironment>(
 
 /// Decides the windows whose neighbours are over, too: endpoints that turned gone together count together wherever a
 /// window's edge happens to fall.
-async fn prune<E: CleanupEnvironment>(
-    env: &E,
+pub(super) async fn prune(
+    subscriptions: &impl SubscriptionHealth,
+    outbox: &impl Outbox,
+    telemetry: &impl Telemetry,
+    clock: &impl Clock,
     settings: &Settings,
     deadline: Timestamp,
 ) -> Result<Swept, PortError> {
     let mut swept = Swept::default();
-    let current = settings.guard.window_of(env.clock().now());
-    for window in env.health().open_windows(current - 1).await? {
-        let candidates = env.health().candidates(window).await?;
-        let gone = gone_by_tenant(env, window, &candidates).await?;
+    let current = settings.guard.window_of(clock.now());
+    for window in subscriptions.open_windows(current - 1).await? {
+        let candidates = subscriptions.candidates(window).await?;
+        let gone = gone_by_tenant(subscriptions, window, &candidates).await?;
         let mut all = BTreeMap::new();
         for candidate in candidates.iter().filter(|candidate| !candidate.decided) {
-            if env.clock().now() >= deadline {
+            if clock.now() >= deadline {
                 return Ok(swept);
             }
             let tenant = &candidate.key.tenant;
             if !all.contains_key(tenant) {
-                all.insert(tenant.clone(), env.health().count(tenant).await?);
+                all.insert(tenant.clone(), subscriptions.count(tenant).await?);
             }
             let (gone, all) = (gone.get(tenant).copied().unwrap_or(0), all[tenant]);
             let unusual = settings.guard.is_unusual(gone, all);
-            let decided = decide(env, settings, candidate, unusual).await?;
+            let decided = decide(subscriptions, clock, settings, candidate, unusual).await?;
             match decided {
                 Decided::Removed => swept.pruned += 1,
                 Decided::Quarantined => swept.quarantined += 1,
                 Decided::QuarantinedBefore | Decided::RemovedBefore | Decided::SubscribedAgain => {}
             }
             if decided.is_in_quarantine() {
-                env.telemetry().quarantined(&QuarantineEvent {
+                telemetry.quarantined(&QuarantineEvent {
                     subscription: &candidate.key,
                     endpoint_hash: candidate.endpoint_hash.as_str(),
                     reason: Reason::Gone,
@@ -135,24 +123,24 @@ async fn prune<E: CleanupEnvironment>(
                 });
             }
             if let Some(state) = decided.announced() {
-                let now = env.clock().now();
+                let now = clock.now();
                 let event = Event::of_subscription(&candidate.key, state, Some(Reason::Gone), now);
-                announce(env, event).await?;
+                announce(outbox, event).await?;
             }
-            env.health().decide_candidate(window, candidate).await?;
+            subscriptions.decide_candidate(window, candidate).await?;
         }
-        env.health().close_window(window).await?;
+        subscriptions.close_window(window).await?;
     }
     Ok(swept)
 }
 
-async fn gone_by_tenant<E: CleanupEnvironment>(
-    env: &E,
+async fn gone_by_tenant(
+    subscriptions: &impl SubscriptionHealth,
     window: i64,
     own: &[PruneCandidate],
 ) -> Result<BTreeMap<Tenant, u32>, PortError> {
-    let before = env.health().candidates(window - 1).await?;
-    let after = env.health().candidates(window + 1).await?;
+    let before = subscriptions.candidates(window - 1).await?;
+    let after = subscriptions.candidates(window + 1).await?;
     let distinct: BTreeSet<&SubscriptionKey> =
         before.iter().chain(own).chain(&after).map(|candidate| &candidate.key).collect();
     let mut gone = BTreeMap::new();
@@ -169,16 +157,16 @@ enum Decided {
     Removed,
     /// It was put in quarantine.
     Quarantined,
-    /// It is in quarantine already: a sweep that died may have put it there, and told nobody.
+    /// It is in quarantine already: a sweep that died may have put it there without announcing it.
     QuarantinedBefore,
-    /// It is not there: a sweep that died may have removed it, and told nobody.
+    /// It is not there: a sweep that died may have removed it without announcing it.
     RemovedBefore,
     /// It leads elsewhere by now.
     SubscribedAgain,
 }
 
 impl Decided {
-    /// What producers are told.
+    /// The event for producers.
     const fn announced(self) -> Option<Announced> {
         match self {
             Self::Removed | Self::RemovedBefore => Some(Announced::Pruned),
@@ -187,7 +175,7 @@ impl Decided {
         }
     }
 
-    /// Whether operators are told.
+    /// Whether it is logged for operators.
     const fn is_in_quarantine(self) -> bool {
         match self {
             Self::Quarantined | Self::QuarantinedBefore => true,
@@ -196,13 +184,14 @@ impl Decided {
     }
 }
 
-async fn decide<E: CleanupEnvironment>(
-    env: &E,
+async fn decide(
+    subscriptions: &impl SubscriptionHealth,
+    clock: &impl Clock,
     settings: &Settings,
     candidate: &PruneCandidate,
     unusual: bool,
 ) -> Result<Decided, PortError> {
-    let Some(subscription) = env.health().get(&candidate.key).await? else {
+    let Some(subscription) = subscriptions.get(&candidate.key).await? else {
         return Ok(Decided::RemovedBefore);
     };
     let endpoint = subscription.recipient.endpoint().clone();
@@ -212,19 +201,23 @@ async fn decide<E: CleanupEnvironment>(
     if subscription.state == State::Quarantined {
         return Ok(Decided::QuarantinedBefore);
     }
-    let update = SubscriptionUpdate { key: candidate.key.clone(), endpoint, at: env.clock().now() };
+    let update = SubscriptionUpdate { key: candidate.key.clone(), endpoint, at: clock.now() };
     let (done, decided) = if unusual {
-        (env.health().quarantine(update).await?, Decided::Quarantined)
+        (subscriptions.quarantine(update).await?, Decided::Quarantined)
     } else {
-        (env.health().remove(update).await?, Decided::Removed)
+        (subscriptions.remove(update).await?, Decided::Removed)
     };
     Ok(if done { decided } else { Decided::SubscribedAgain })
 }
 
-async fn bodies<E: CleanupEnvironment>(env: &E, deadline: Timestamp) -> Result<Swept, PortError> {
+pub(super) async fn bodies(
+    store: &impl DeadLetterStore,
+    clock: &impl Clock,
+    deadline: Timestamp,
+) -> Result<Swept, PortError> {
     let mut swept = Swept::default();
-    while env.clock().now() < deadline {
-        let deleted = env.dead_letters().delete_absent_bodies(env.clock().now(), BODIES_AT_A_TIME).await?;
+    while clock.now() < deadline {
+        let deleted = store.delete_absent_bodies(clock.now(), BODIES_AT_A_TIME).await?;
         swept.bodies += deleted;
         if deleted < BODIES_AT_A_TIME {
             break;

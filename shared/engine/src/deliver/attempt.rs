@@ -6,308 +6,270 @@ use std::time::Duration;
 
 use futures_util::future::FutureExt;
 
-use super::fate::Setback;
-use super::hand_off::Facts;
-use super::inbox::Job;
-use super::{Invocation, RESERVE, Settings};
+use super::admit;
+use super::job::Job;
+use super::planned::{Facts, Planned};
+use super::settings::{Invocation, RESERVE};
 use crate::ports::{
-    AttemptEvent, Clock, Environment, Keys, Push, PushSender, Randomness, Telemetry, Webhook, WebhookSender,
+    AttemptEvent, Clock, Keys, Push, PushSender, Randomness, Telemetry, Webhook, WebhookSender,
 };
 use crate::protection::Seen;
+use redial_core::access::TokenKeys;
 use redial_core::channel::Channel;
-use redial_core::ledger::kept_headers;
 use redial_core::message::Message;
 use redial_core::metric::Metric;
 use redial_core::outcome::{Attempted, Outcome};
 use redial_core::plaintext::Plaintext;
 use redial_core::plan::{self, Plan, Situation};
-use redial_core::provider::{self, Provider};
+use redial_core::provider::Provider;
 use redial_core::push_target::PushTarget;
 use redial_core::reason::Reason;
 use redial_core::recipient::Recipient;
 use redial_core::retry_after;
+use redial_core::setback::Setback;
 use redial_core::time::Timestamp;
 use redial_core::verdict::{self, Verdict};
 
-/// An attempt that is over, in one way or another.
-pub(crate) enum Finished {
-    /// It has an outcome and a plan.
-    Planned {
-        /// Whose attempt.
-        job: Job,
-        /// What follows.
-        plan: Plan,
-        /// What was seen.
-        facts: Facts,
-        /// The token that its claim was made with.
-        lease_token: String,
-        /// What it tells of its origin, if anything was sent there.
-        seen: Option<Seen>,
-    },
-    /// There was no attempt, or none that can have arrived: the claim is given back, and the message comes back.
-    NotAttempted {
-        /// Whose attempt.
-        job: Job,
-        /// The token that its claim was made with.
-        lease_token: String,
-        /// Why.
-        setback: Setback,
-    },
-    /// Its handling panicked: the claim is given back.
-    Panicked {
-        /// Whose attempt.
-        job: Job,
-        /// The token that its claim was made with.
-        lease_token: String,
-    },
+/// The senders of both channels.
+#[derive(Debug)]
+pub struct Senders<P, W> {
+    pub push: P,
+    pub webhooks: W,
+}
+
+/// An attempt that is over.
+pub(super) struct Finished {
+    pub(super) job: Job,
+    pub(super) made: Made,
+}
+
+/// What came of an attempt.
+pub(super) enum Made {
+    /// A plan, and what is seen of the origin, if anything was sent there.
+    Planned { plan: Plan, facts: Facts, seen: Option<Seen> },
+    /// No attempt, or none that can have arrived.
+    Nothing(Setback),
+    /// Its handling panicked.
+    Panic,
 }
 
 impl Finished {
-    /// Whose attempt.
-    pub(crate) fn job(&self) -> &Job {
-        match self {
-            Self::Planned { job, .. } | Self::NotAttempted { job, .. } | Self::Panicked { job, .. } => job,
+    pub(super) fn seen(&self) -> Option<Seen> {
+        match &self.made {
+            Made::Planned { seen, .. } => seen.clone(),
+            Made::Nothing(_) | Made::Panic => None,
         }
     }
 
-    /// What it tells of its origin.
-    pub(crate) fn seen(&self) -> Option<Seen> {
-        match self {
-            Self::Planned { seen, .. } => seen.clone(),
-            Self::NotAttempted { .. } | Self::Panicked { .. } => None,
-        }
-    }
-}
-
-/// Makes one attempt. A panic in it is this message's alone.
-pub(crate) async fn attempt<E: Environment>(
-    env: &E,
-    settings: &Settings,
-    invocation: &Invocation,
-    job: Job,
-    was_in_doubt: bool,
-) -> Finished {
-    let lease_token = invocation.lease_token.clone();
-    let attempted = try_attempt(env, settings, invocation, &job, was_in_doubt);
-    match AssertUnwindSafe(attempted).catch_unwind().await {
-        Ok(Ok((plan, facts, seen))) => Finished::Planned { job, plan, facts, lease_token, seen },
-        Ok(Err(setback)) => Finished::NotAttempted { job, lease_token, setback },
-        Err(_panic) => {
-            // What it panicked with may quote the message: it is not looked at.
-            env.telemetry().panicked(&job.message.id, &job.message.tenant);
-            Finished::Panicked { job, lease_token }
+    pub(super) fn into_planned(self, at: Timestamp) -> Option<Planned> {
+        let job = self.job;
+        match self.made {
+            Made::Planned { plan, facts, .. } => Some(Planned { job, plan, facts, at }),
+            Made::Nothing(_) | Made::Panic => None,
         }
     }
 }
 
-async fn try_attempt<E: Environment>(
-    env: &E,
-    settings: &Settings,
-    invocation: &Invocation,
-    job: &Job,
-    was_in_doubt: bool,
-) -> Result<(Plan, Facts, Option<Seen>), Setback> {
-    let policy = job.policy();
-    if was_in_doubt && !policy.retry_in_doubt {
-        let facts = Facts { in_doubt: true, ..Facts::without_attempt() };
-        return Ok((plan::failed(Reason::InDoubtNotRetried, policy), facts, None));
-    }
-    wait_until(env, job.due()).await;
-    let began = env.clock().now();
-    if job.deadline.is_over(began, job.travel.turn.attempt.0) {
-        return Ok((Plan::Expired, Facts::without_attempt(), None));
-    }
-    // The calls before this one may have been slow. An attempt that outlives its invocation would never be recorded.
-    let last_start = last_start(env, invocation, job);
-    if began > last_start {
-        return Err(Setback::NotAdmitted);
-    }
-    if let Some(not_before) = job.travel.not_before {
-        // A slot under a limit is no overhead.
-        let due = job.slot.map_or(not_before, |slot| slot.at.max(not_before));
-        let overhead_ms = began.since(due).as_secs_f64() * 1000.0;
-        env.telemetry().measure(Metric::RetryOverhead, overhead_ms);
-    }
-
-    let (outcome, verdict) = send(env, settings, job, began, last_start).await?;
-    let now = env.clock().now();
-    let situation = Situation {
-        policy,
-        attempt: job.travel.turn.attempt,
-        ttl: job.message.ttl_on(job.channel),
-        deadline: job.deadline,
-        now,
-    };
-    let plan = plan::after(&verdict, &situation, &mut env.randomness().rng());
-    let attempted = Attempted { outcome, took: now.since(began) };
-    let facts = Facts::of(&attempted, job.channel, &verdict, was_in_doubt);
-    report(env, job, &attempted, &verdict, &plan, &facts, now);
-    let seen = super::protect::seen(job, &attempted.outcome, &verdict);
-    Ok((plan, facts, seen))
+/// What every attempt of an invocation shares.
+pub(super) struct Attempts<'a, S, T, P, W> {
+    pub(super) system: &'a S,
+    pub(super) telemetry: &'a T,
+    pub(super) senders: &'a Senders<P, W>,
+    pub(super) token_keys: &'a TokenKeys,
+    pub(super) invocation: &'a Invocation,
 }
 
-/// The latest moment at which a send may start, so that it ends with [`RESERVE`] left to record it and to hand it off.
-fn last_start<E: Environment>(env: &E, invocation: &Invocation, job: &Job) -> Timestamp {
-    let longest = match job.channel {
-        Channel::WebPush => env.sender().attempt_timeout(),
-        Channel::Webhook => env.webhooks().attempt_timeout(),
-    };
-    invocation.deadline.minus(longest + RESERVE)
-}
-
-async fn wait_until<E: Environment>(env: &E, due: Timestamp) {
-    let rest = due.since(env.clock().now());
-    if rest > Duration::ZERO {
-        env.clock().sleep(rest).await;
+impl<S, T, P, W> Attempts<'_, S, T, P, W>
+where
+    S: Clock + Randomness,
+    T: Telemetry,
+    P: PushSender,
+    W: WebhookSender,
+{
+    /// Makes one attempt. A panic in it is this message's alone.
+    pub(super) async fn make(&self, job: Job, was_in_doubt: bool) -> Finished {
+        let made = match AssertUnwindSafe(self.try_make(&job, was_in_doubt)).catch_unwind().await {
+            Ok(Ok((plan, facts, seen))) => Made::Planned { plan, facts, seen },
+            Ok(Err(setback)) => Made::Nothing(setback),
+            Err(_panic) => {
+                // What it panicked with may quote the message: it is not looked at.
+                self.telemetry.panicked(&job.message.id, &job.message.tenant);
+                Made::Panic
+            }
+        };
+        Finished { job, made }
     }
-}
 
-async fn send<E: Environment>(
-    env: &E,
-    settings: &Settings,
-    job: &Job,
-    began: Timestamp,
-    last_start: Timestamp,
-) -> Result<(Outcome, Verdict), Setback> {
-    match job.target.ready().expect("the gate lets nothing pass that has no target") {
-        Recipient::WebPush(target) => {
-            let plaintext = job.plaintext(&settings.token_keys);
-            push(env, job, target, &plaintext, began, last_start).await
+    async fn try_make(&self, job: &Job, was_in_doubt: bool) -> Result<(Plan, Facts, Option<Seen>), Setback> {
+        let policy = job.policy();
+        if let Some(end) = plan::in_doubt(was_in_doubt, policy) {
+            return Ok((end, Facts { in_doubt: true, ..Facts::default() }, None));
         }
-        Recipient::Webhook(target) => {
-            env.telemetry().count(Metric::Attempts, 1);
-            let Message { tenant, id, payload, headers, .. } = &job.message;
-            let webhook = Webhook { tenant, target, id, payload, headers, at: began };
-            let outcome = env.webhooks().send(webhook).await;
-            let verdict = verdict::webhook(&outcome, job.policy().overrides());
-            Ok((outcome, verdict))
+        let rest = job.due().since(self.system.now());
+        if rest > Duration::ZERO {
+            self.system.sleep(rest).await;
+        }
+        let began = self.system.now();
+        if job.deadline.is_over(began, job.travel.turn.attempt.0) {
+            return Ok((Plan::Expired, Facts::default(), None));
+        }
+        // The calls before this one may have been slow. An attempt that outlives its invocation would never be recorded.
+        let last_start = self.last_start(job);
+        if began > last_start {
+            return Err(Setback::NotAdmitted);
+        }
+        if let Some(not_before) = job.travel.not_before {
+            // A slot under a limit is no overhead.
+            let due = job.slot.map_or(not_before, |slot| slot.at.max(not_before));
+            let overhead_ms = began.since(due).as_secs_f64() * 1000.0;
+            self.telemetry.measure(Metric::RetryOverhead, overhead_ms);
+        }
+
+        let (outcome, verdict) = self.send(job, began, last_start).await?;
+        let now = self.system.now();
+        let situation = Situation {
+            policy,
+            attempt: job.travel.turn.attempt,
+            ttl: job.message.ttl_on(job.channel),
+            deadline: job.deadline,
+            now,
+        };
+        let plan = plan::after(&verdict, &situation, &mut self.system.rng());
+        let attempted = Attempted { outcome, took: now.since(began) };
+        let facts = Facts::of(&attempted, job.channel, &verdict, was_in_doubt);
+        self.report(job, &attempted, &verdict, &plan, &facts, now);
+        let seen = admit::seen(job, &attempted.outcome, &verdict);
+        Ok((plan, facts, seen))
+    }
+
+    /// The latest moment at which a send may start, so that it ends with [`RESERVE`] left to record it and to hand it off.
+    fn last_start(&self, job: &Job) -> Timestamp {
+        let longest = match job.channel {
+            Channel::WebPush => self.senders.push.attempt_timeout(),
+            Channel::Webhook => self.senders.webhooks.attempt_timeout(),
+        };
+        self.invocation.deadline.minus(longest + RESERVE)
+    }
+
+    async fn send(
+        &self,
+        job: &Job,
+        began: Timestamp,
+        last_start: Timestamp,
+    ) -> Result<(Outcome, Verdict), Setback> {
+        match job.recipient().expect("the gate lets nothing pass that has no target") {
+            Recipient::WebPush(target) => {
+                let plaintext = Plaintext::of(&job.message, job.deadline, self.token_keys);
+                self.push(job, target, &plaintext, began, last_start).await
+            }
+            Recipient::Webhook(target) => {
+                self.telemetry.count(Metric::Attempts, 1);
+                let Message { tenant, id, payload, headers, .. } = &job.message;
+                let webhook = Webhook { tenant, target, id, payload, headers, at: began };
+                let outcome = self.senders.webhooks.send(webhook).await;
+                let verdict = verdict::webhook(&outcome, job.policy().overrides());
+                Ok((outcome, verdict))
+            }
         }
     }
-}
 
-/// Pushes once; and once more with the keys loaded again, if the signature was refused or its key is not known here.
-async fn push<E: Environment>(
-    env: &E,
-    job: &Job,
-    target: &PushTarget,
-    plaintext: &Plaintext<'_>,
-    began: Timestamp,
-    last_start: Timestamp,
-) -> Result<(Outcome, Verdict), Setback> {
-    let overrides = job.policy().overrides();
-    let outcome = push_once(env, job, target, plaintext, began).await;
-    let verdict = verdict::web_push(&outcome, false, overrides);
-    if verdict != Verdict::SignAgain {
-        return Ok((outcome, verdict));
+    /// Pushes once; and once more with the keys loaded again, if the signature was refused or its key is not known here.
+    async fn push(
+        &self,
+        job: &Job,
+        target: &PushTarget,
+        plaintext: &Plaintext<'_>,
+        began: Timestamp,
+        last_start: Timestamp,
+    ) -> Result<(Outcome, Verdict), Setback> {
+        let overrides = job.policy().overrides();
+        let outcome = self.push_once(job, target, plaintext, began).await;
+        let verdict = verdict::web_push(&outcome, false, overrides);
+        if verdict != Verdict::SignAgain {
+            return Ok((outcome, verdict));
+        }
+        let keys = self.reload_keys(last_start).await;
+        if keys == Keys::Unavailable && matches!(outcome, Outcome::Impossible(_)) {
+            // There may be such a key: that cannot be known now.
+            return Err(Setback::Infrastructure);
+        }
+        let now = self.system.now();
+        if now > last_start {
+            return Err(Setback::NotAdmitted);
+        }
+        let outcome = self.push_once(job, target, plaintext, now).await;
+        let verdict = verdict::web_push(&outcome, true, overrides);
+        Ok((outcome, verdict))
     }
-    let keys = reload(env, last_start).await;
-    if keys == Keys::Unavailable && matches!(outcome, Outcome::Impossible(_)) {
-        // Whether there is such a key cannot be known now.
-        return Err(Setback::Infrastructure);
-    }
-    let now = env.clock().now();
-    if now > last_start {
-        return Err(Setback::NotAdmitted);
-    }
-    let outcome = push_once(env, job, target, plaintext, now).await;
-    let verdict = verdict::web_push(&outcome, true, overrides);
-    Ok((outcome, verdict))
-}
 
-/// Loads the keys again, for no longer than there is time for a send after it.
-async fn reload<E: Environment>(env: &E, last_start: Timestamp) -> Keys {
-    let budget = last_start.since(env.clock().now());
-    let mut loaded = pin!(env.sender().reload_keys().fuse());
-    let mut too_late = pin!(env.clock().sleep(budget).fuse());
-    futures_util::select_biased! {
-        keys = loaded => keys,
-        () = too_late => Keys::Unavailable,
+    /// Loads the keys again, for no longer than there is time for a send after it.
+    async fn reload_keys(&self, last_start: Timestamp) -> Keys {
+        let budget = last_start.since(self.system.now());
+        let mut loaded = pin!(self.senders.push.reload_keys().fuse());
+        let mut too_late = pin!(self.system.sleep(budget).fuse());
+        futures_util::select_biased! {
+            keys = loaded => keys,
+            () = too_late => Keys::Unavailable,
+        }
     }
-}
 
-async fn push_once<E: Environment>(
-    env: &E,
-    job: &Job,
-    target: &PushTarget,
-    plaintext: &Plaintext<'_>,
-    now: Timestamp,
-) -> Outcome {
-    env.telemetry().count(Metric::Attempts, 1);
-    env.sender()
-        .send(Push {
+    async fn push_once(
+        &self,
+        job: &Job,
+        target: &PushTarget,
+        plaintext: &Plaintext<'_>,
+        now: Timestamp,
+    ) -> Outcome {
+        self.telemetry.count(Metric::Attempts, 1);
+        let push = Push {
             target,
             payload: plaintext.as_payload(),
             ttl: job.deadline.remaining_ttl(now),
             urgency: job.message.urgency,
             topic: job.message.topic.as_ref(),
-        })
-        .await
-}
-
-fn report<E: Environment>(
-    env: &E,
-    job: &Job,
-    attempted: &Attempted,
-    verdict: &Verdict,
-    plan: &Plan,
-    facts: &Facts,
-    now: Timestamp,
-) {
-    let telemetry = env.telemetry();
-    if facts.status == Some(503) {
-        telemetry.count(Metric::ServiceUnavailable, 1);
-    }
-    if facts.status == Some(400) && matches!(verdict, Verdict::Failed(Reason::Rejected)) {
-        telemetry.count(Metric::BadRequests, 1);
-    }
-    if matches!(verdict, Verdict::Retry(retry) if retry.in_doubt) {
-        telemetry.count(Metric::InDoubt, 1);
-    }
-    if matches!(verdict, Verdict::Gone { .. } | Verdict::Failed(_)) {
-        telemetry.count(Metric::PermanentFailures, 1);
-    }
-    if matches!(plan, Plan::Sent) && job.travel.turn.attempt.0 > 0 {
-        telemetry.count(Metric::SentOnRetry, 1);
-    }
-    let response = match &attempted.outcome {
-        Outcome::Response(response) => Some(response),
-        Outcome::NotSent(_) | Outcome::InDoubt(_) | Outcome::Impossible(_) => None,
-    };
-    telemetry.attempt(&AttemptEvent {
-        correlation_id: &job.message.id,
-        endpoint_hash: job.endpoint_hash.as_ref().map(|hash| hash.as_str()),
-        tenant: &job.message.tenant,
-        channel: job.channel.label(),
-        provider: job.target.ready().map_or(Provider::Other, |to| Provider::of(to.endpoint())).label(),
-        attempt: job.travel.turn.attempt.0,
-        status_code: facts.status,
-        retry_after_header: response.and_then(retry_after::from_response).map(|wait| wait.as_secs()),
-        verdict: verdict.label(),
-        plan: plan.label(),
-        reason: plan.reason(),
-        not_sent: facts.not_sent,
-        policy_source: job.chosen.source.label(),
-        provider_word: facts.provider_word.as_deref(),
-        delay_ms: plan.not_before().map(|at| plan::delay_ms(at, now)),
-        took_ms: u64::try_from(attempted.took.as_millis()).unwrap_or(u64::MAX),
-    });
-}
-
-impl Facts {
-    /// A webhook's receiver is anyone: nothing of its own words is kept.
-    fn of(attempted: &Attempted, channel: Channel, verdict: &Verdict, was_in_doubt: bool) -> Self {
-        let response = match &attempted.outcome {
-            Outcome::Response(response) => Some(response),
-            Outcome::NotSent(_) | Outcome::InDoubt(_) | Outcome::Impossible(_) => None,
         };
-        Self {
-            attempted: true,
-            status: response.map(|response| response.status),
-            verdict: Some(verdict.label()),
-            not_sent: attempted.outcome.not_sent(),
-            provider_word: response.filter(|_| channel == Channel::WebPush).and_then(provider::quotable),
-            headers: response.map(kept_headers).unwrap_or_default(),
-            in_doubt: was_in_doubt || matches!(verdict, Verdict::Retry(retry) if retry.in_doubt),
+        self.senders.push.send(push).await
+    }
+
+    fn report(
+        &self,
+        job: &Job,
+        attempted: &Attempted,
+        verdict: &Verdict,
+        plan: &Plan,
+        facts: &Facts,
+        now: Timestamp,
+    ) {
+        let is_retry = job.travel.turn.attempt.0 > 0;
+        for (metric, is_so) in [
+            (Metric::ServiceUnavailable, facts.status == Some(503)),
+            (Metric::BadRequests, facts.status == Some(400) && *verdict == Verdict::Failed(Reason::Rejected)),
+            (Metric::InDoubt, verdict.is_in_doubt()),
+            (Metric::PermanentFailures, matches!(verdict, Verdict::Gone { .. } | Verdict::Failed(_))),
+            (Metric::SentOnRetry, *plan == Plan::Sent && is_retry),
+        ] {
+            if is_so {
+                self.telemetry.count(metric, 1);
+            }
         }
+        let retry_after = attempted.outcome.response().and_then(retry_after::from_response);
+        self.telemetry.attempt(&AttemptEvent {
+            correlation_id: &job.message.id,
+            endpoint_hash: job.endpoint_hash.as_ref().map(|hash| hash.as_str()),
+            tenant: &job.message.tenant,
+            channel: job.channel.label(),
+            provider: job.recipient().map_or(Provider::Other, |to| Provider::of(to.endpoint())).label(),
+            attempt: job.travel.turn.attempt.0,
+            status_code: facts.status,
+            retry_after_header: retry_after.map(|wait| wait.as_secs()),
+            verdict: verdict.label(),
+            plan: plan.label(),
+            reason: plan.reason(),
+            not_sent: facts.not_sent,
+            policy_source: job.chosen.source.label(),
+            provider_word: facts.provider_word.as_deref(),
+            delay_ms: plan.not_before().map(|at| plan::delay_ms(at, now)),
+            took_ms: u64::try_from(attempted.took.as_millis()).unwrap_or(u64::MAX),
+        });
     }
 }

@@ -1,29 +1,49 @@
-//! The one pass over the ports: from a batch of SQS messages to the list of those that must come back.
+//! The pass over a batch of SQS messages: which of them are acknowledged, and which must come back.
 //!
 //! It carries out what the pure modules decide and decides nothing itself. The order of effects is what keeps the promise
 //! that nothing is lost: an attempt is claimed before it is made, recorded before it is handed off, handed off before its
-//! message is acknowledged. Whatever dies in between, the message comes back, and [`redial_core::ledger::claim`] tells from the
-//! ledger what is left to do. One case cannot be excluded: where a POST is followed by no record, because its worker dies or the ledger stays out of
-//! reach until the invocation ends, it may be sent twice, and is recorded as in doubt.
+//! message is acknowledged. Whatever dies in between, the message comes back, and [`redial_core::ledger::claim`] decides from the
+//! ledger what is left to do. One case cannot be excluded: where a POST is followed by no record, because its worker dies or the
+//! ledger stays out of reach until the invocation ends, it may be sent twice, and is recorded as in doubt.
 //!
 //! All messages of a batch go through together, so that a batch of ten costs one read of subscriptions, one claim and one
 //! record. Outcomes are recorded in waves: as soon as every attempt is over, or [`LINGER`] after the first one.
+//!
+//! Only this file knows the order. Each stage takes what the stage before it made, and the ports that it uses:
+//!
+//! | stage | makes of it |
+//! |---|---|
+//! | `runs`, `batch` | jobs, releases, parts of audiences, bodies that are no messages |
+//! | `resolve` | jobs with their recipients and policies |
+//! | `record` | outcomes that messages carry, on the ledger |
+//! | `job`, `admit` | what the gates and the protection of origins let through |
+//! | `claim` | attempts that are this worker's |
+//! | `attempt` | outcomes and plans |
+//! | `record` | plans on the ledger |
+//! | `health`, `hand_off` | retries, waits (`park`), `dead_letters`, `gone` endpoints, opened audiences (`expand`) |
+//! | `events` | events for producers |
+//! | `acknowledgements`, `visibility` | acknowledgements, and messages that come back |
 
-mod announce;
+mod acknowledgements;
+mod admit;
 mod attempt;
-mod come_back;
+mod batch;
+mod claim;
+mod dead_letters;
+mod events;
 mod expand;
-mod fate;
-mod gate;
+mod gone;
 mod hand_off;
 mod health;
-mod inbox;
-mod parking;
-mod protect;
+mod job;
+mod park;
+mod planned;
+mod record;
 mod release;
 mod resolve;
-mod settle;
-mod unrecorded;
+mod runs;
+mod settings;
+mod visibility;
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -32,124 +52,109 @@ use futures_util::future::{Fuse, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use crate::ports::{
-    Claim, ClaimAnswer, Clock, Environment, Ledger, PushSender, Randomness, Settlement, Telemetry,
-    WebhookSender,
+    Audiences, Clock, DeadLetterBodies, Ledger, Outbox, Parking, Policies, Protection, PushSender,
+    Randomness, Subscriptions, Telemetry, WaitExecutions, WaitRegistry, WebhookSender,
 };
-use redial_core::access::TokenKeys;
-use redial_core::endpoint::{HashKeys, Origin, PushHosts};
+use crate::protection::Guard;
+use redial_core::gate::Gate;
 use redial_core::message::To;
 use redial_core::metric::Metric;
 use redial_core::plan::Plan;
-use redial_core::route::WaitSettings;
-use redial_core::time::Timestamp;
+use redial_core::setback::Setback;
 
-pub use come_back::all_come_back;
-pub use fate::{Fate, Setback};
-pub use inbox::Incoming;
+pub use attempt::Senders;
+pub use batch::Incoming;
+pub use park::Waits;
+pub use settings::{CONCURRENCY, Invocation, LINGER, RESERVE, Settings, time_for};
+pub use visibility::return_all;
 
-use hand_off::{Facts, HandOff};
-use inbox::{Inbox, Job};
+use acknowledgements::{Acknowledgements, send};
+use attempt::{Attempts, Finished};
+use batch::Batch;
+use claim::Claimed;
+use dead_letters::DeadLetter;
+use hand_off::Effects;
+use job::Job;
+use planned::Planned;
 
-/// How long the first outcome of a batch waits for the others before it is recorded.
-pub const LINGER: Duration = Duration::from_millis(100);
-
-/// The most attempts of one batch that are under way together.
-pub const CONCURRENCY: usize = 64;
-
-/// What an invocation keeps in reserve for recording and handing off after its last attempt.
-pub const RESERVE: Duration = Duration::from_secs(2);
-
-/// The time that an invocation needs for an attempt that takes so long: the wait before it, and what follows it.
-pub fn time_for(attempt: Duration) -> Duration {
-    attempt + gate::WAITED_OUT_INSIDE + RESERVE
+/// A worker of dispatch: its settings, an adapter for each port, and what it remembers of origins.
+#[derive(Debug)]
+pub struct Worker<S, T, O, L, Su, Po, Au, Pr, Pu, We, Pa, Re, Ex, D> {
+    pub settings: Settings,
+    /// Lives as long as the worker.
+    pub guard: Guard,
+    /// Time and randomness.
+    pub system: S,
+    pub telemetry: T,
+    pub outbox: O,
+    pub ledger: L,
+    pub subscriptions: Su,
+    pub policies: Po,
+    pub audiences: Au,
+    pub protection: Pr,
+    pub senders: Senders<Pu, We>,
+    pub waits: Waits<Pa, Re, Ex>,
+    pub dead_letter_bodies: D,
 }
 
-/// What the operator has set.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// How waits are divided.
-    pub waits: WaitSettings,
-    /// The hosts that may be pushed to.
-    pub push_hosts: PushHosts,
-    /// Origins that may be pushed to besides: tests' and the local stack's.
-    pub egress_allow: Vec<Origin>,
-    /// What endpoints are hashed with.
-    pub hash_keys: HashKeys,
-    /// How long a lease outlives its invocation.
-    pub lease_margin: Duration,
-    /// What the tokens are made with by which browsers acknowledge.
-    pub token_keys: TokenKeys,
-    /// How long a webhook's receiver may fail without one success.
-    pub switched_off_after: Duration,
-}
-
-/// One invocation.
-#[derive(Clone, Debug)]
-pub struct Invocation {
-    /// New for each: what its claims are fenced with.
-    pub lease_token: String,
-    /// When the function is stopped.
-    pub deadline: Timestamp,
-}
-
-/// Deals with a batch; answers the SQS MessageIds of those that must come back.
-pub async fn deliver<E: Environment>(
-    env: &E,
-    settings: &Settings,
-    invocation: &Invocation,
-    batch: Vec<Incoming>,
-) -> Vec<String> {
-    let read = inbox::read(&batch);
-    let runs = expand::runs(env, &read).await;
-    let inbox = Inbox::sort(&batch, read, &runs, settings);
-    env.telemetry().count(Metric::Deliveries, inbox.jobs.len() as u64);
-    let pass = Pass { env, settings, invocation };
-    let (refused, released, expanded, delivered) = futures_util::join!(
-        settle::refuse(env, inbox.refused),
-        release::release_all(env, settings, invocation, inbox.releases),
-        expand::expand_all(env, settings, invocation, inbox.expansions),
-        pass.deliver_all(inbox.jobs),
-    );
-    let mut fates: Vec<(usize, Fate)> =
-        refused.into_iter().chain(released).chain(expanded).chain(delivered).collect();
-    fates.extend(inbox.unread.into_iter().map(|(index, why)| (index, expand::fate_of_unread(env, why))));
-    fates.extend(inbox.unreadable.into_iter().map(|index| (index, Fate::ComesBack(Setback::Unreadable))));
-    fates.extend(inbox.held_back.iter().map(|index| (*index, Fate::ComesBack(Setback::NotAdmitted))));
-    for (follower, leader) in inbox.followers {
-        let leaders = fates.iter().find(|(index, _)| *index == leader).map(|(_, fate)| fate);
-        fates.push((follower, leaders.map_or(Fate::ComesBack(Setback::NotAdmitted), Fate::of_follower)));
+impl<S, T, O, L, Su, Po, Au, Pr, Pu, We, Pa, Re, Ex, D>
+    Worker<S, T, O, L, Su, Po, Au, Pr, Pu, We, Pa, Re, Ex, D>
+where
+    S: Clock + Randomness,
+    T: Telemetry,
+    O: Outbox,
+    L: Ledger,
+    Su: Subscriptions,
+    Po: Policies,
+    Au: Audiences,
+    Pr: Protection,
+    Pu: PushSender,
+    We: WebhookSender,
+    Pa: Parking,
+    Re: WaitRegistry,
+    Ex: WaitExecutions,
+    D: DeadLetterBodies,
+{
+    /// Delivers a batch; returns the SQS MessageIds of those that must come back.
+    pub async fn deliver(&self, invocation: &Invocation, incoming: Vec<Incoming>) -> Vec<String> {
+        let Self { settings, system, telemetry, outbox, audiences, waits, .. } = self;
+        let read: Vec<_> = incoming.iter().map(Incoming::read).collect();
+        let runs = runs::load(audiences, system, &read).await;
+        let Batch { refused, releases, expansions, jobs, copies, decided: mut all } =
+            Batch::sort(&incoming, read, &runs, &settings.hash_keys, telemetry);
+        telemetry.count(Metric::Deliveries, jobs.len() as u64);
+        let now = system.now();
+        let refused = refused.into_iter().map(|refused| DeadLetter::of_refused(refused, now)).collect();
+        let (refused, released, expanded, delivered) = futures_util::join!(
+            self.post(refused),
+            release::release_all(waits, outbox, system, telemetry, settings, invocation, releases),
+            expand::expand_all(audiences, outbox, system, telemetry, settings, invocation, expansions),
+            self.deliver_all(invocation, jobs),
+        );
+        all.extend(refused.into_iter().chain(released).chain(expanded).chain(delivered));
+        all.share(copies);
+        visibility::return_some(outbox, telemetry, &incoming, all, system.now(), system.rng()).await
     }
-    let (now, rng) = (env.clock().now(), env.randomness().rng());
-    come_back::send_back(env.outbox(), env.telemetry(), &batch, fates, now, rng).await
-}
 
-struct Pass<'a, E> {
-    env: &'a E,
-    settings: &'a Settings,
-    invocation: &'a Invocation,
-}
-
-impl<E: Environment> Pass<'_, E> {
-    async fn deliver_all(&self, mut jobs: Vec<Job>) -> Vec<(usize, Fate)> {
-        let mut fates = Vec::with_capacity(jobs.len());
+    async fn deliver_all(&self, invocation: &Invocation, mut jobs: Vec<Job>) -> Acknowledgements {
+        let mut all = Acknowledgements::default();
         while !jobs.is_empty() {
             let rest = jobs.split_off(jobs.len().min(CONCURRENCY));
-            if self.has_time_for(&jobs) {
-                fates.extend(self.deliver_some(jobs).await);
+            if self.has_time_for(invocation, &jobs) {
+                all.extend(self.deliver_some(invocation, jobs).await);
             } else {
-                let not_admitted = |job: Job| (job.index, Fate::ComesBack(Setback::NotAdmitted));
-                fates.extend(jobs.into_iter().map(not_admitted));
+                jobs.iter().for_each(|job| all.comes_back(job.place, Setback::NotAdmitted));
             }
             jobs = rest;
         }
-        fates
+        all
     }
 
     /// Whether the longest attempt that these may make ends before the invocation does.
-    fn has_time_for(&self, jobs: &[Job]) -> bool {
+    fn has_time_for(&self, invocation: &Invocation, jobs: &[Job]) -> bool {
         // A push may be sent twice: once more with a new signature.
-        let pushed = self.env.sender().attempt_timeout() * 2;
-        let posted = self.env.webhooks().attempt_timeout();
+        let pushed = self.senders.push.attempt_timeout() * 2;
+        let posted = self.senders.webhooks.attempt_timeout();
         let of = |job: &Job| match job.message.to {
             To::WebPush(_) => pushed,
             To::Webhook(_) => posted,
@@ -159,161 +164,151 @@ impl<E: Environment> Pass<'_, E> {
             To::Subscription(_) => pushed.max(posted),
         };
         let longest = jobs.iter().map(of).max().unwrap_or_default();
-        self.env.clock().now().plus(time_for(longest)) <= self.invocation.deadline
+        self.system.now().plus(time_for(longest)) <= invocation.deadline
     }
 
-    async fn deliver_some(&self, jobs: Vec<Job>) -> Vec<(usize, Fate)> {
-        let mut fates = Vec::with_capacity(jobs.len());
-        let (targets, policies) =
-            futures_util::join!(resolve::targets(self.env, &jobs), resolve::policies(self.env, &jobs),);
-        let jobs = resolve::resolved(self.env, self.settings, jobs, &targets, &policies, &mut fates);
-        let unrecorded::Recorded { jobs, ready } =
-            unrecorded::record(self.env, self.settings, jobs, &mut fates).await;
+    async fn deliver_some(&self, invocation: &Invocation, jobs: Vec<Job>) -> Acknowledgements {
+        let Self { settings, system, telemetry, ledger, subscriptions, policies, .. } = self;
+        let keys = &settings.hash_keys;
+        let mut all = Acknowledgements::default();
+        let jobs = resolve::resolve(subscriptions, policies, system, telemetry, keys, jobs, &mut all).await;
+        let (jobs, recorded) = record::record_carried(ledger, telemetry, keys, jobs, &mut all).await;
 
-        let now = self.env.clock().now();
+        let now = system.now();
         let gated = jobs.into_iter().map(|job| {
-            let answer = gate::gate(&job, self.settings, now);
-            (job, answer)
+            let gate = job.gate(settings, now);
+            (job, gate)
         });
-        let (asking, mut answers): (Vec<_>, Vec<_>) =
-            gated.partition(|(_, answer)| *answer == gate::Gate::Go);
-        let early = answers.iter().filter(|(_, answer)| matches!(answer, gate::Gate::Later(_))).count();
-        self.env.telemetry().count(Metric::Deferred, early as u64);
-        let asking = asking.into_iter().map(|(job, _)| job).collect();
-        answers.extend(protect::admit(self.env, self.settings, asking).await);
+        let (passed, mut gated): (Vec<_>, Vec<_>) = gated.partition(|(_, gate)| *gate == Gate::Go);
+        let early = gated.iter().filter(|(_, gate)| matches!(gate, Gate::Later(_))).count();
+        telemetry.count(Metric::Deferred, early as u64);
+        let passed = passed.into_iter().map(|(job, _)| job).collect();
+        gated.extend(admit::admit(&self.guard, &self.protection, system, telemetry, keys, passed).await);
         let mut later = Vec::new();
         let mut claims = Vec::new();
-        for (job, answer) in answers {
-            match answer {
-                gate::Gate::Later(not_before) => later.push(job.deferred(not_before, now)),
-                // The reads may have been slow: an attempt that would come too late is not even claimed.
-                gate::Gate::Go if !self.has_time_for(std::slice::from_ref(&job)) => {
-                    fates.push((job.index, Fate::ComesBack(Setback::NotAdmitted)));
+        for (job, gate) in gated {
+            match gate {
+                Gate::Later(not_before) => {
+                    later.push(Planned::without_attempt(job, Plan::Defer { not_before }, now));
                 }
-                gate::Gate::Go => claims.push((job, None)),
-                gate::Gate::End(plan) => claims.push((job, Some(plan))),
+                // The reads may have been slow: an attempt that would come too late is not even claimed.
+                Gate::Go if !self.has_time_for(invocation, std::slice::from_ref(&job)) => {
+                    all.comes_back(job.place, Setback::NotAdmitted);
+                }
+                Gate::Go => claims.push((job, None)),
+                Gate::End(plan) => claims.push((job, Some(plan))),
             }
         }
         let (deferred, recorded, delivered) = futures_util::join!(
-            hand_off::hand_off(self.env, self.settings, later),
-            hand_off::hand_off(self.env, self.settings, ready),
-            self.claim(claims),
+            self.hand_off(later),
+            self.hand_off(recorded),
+            self.claim_and_attempt(invocation, claims),
         );
-        fates.extend(deferred.into_iter().map(|(index, fate)| (index, fate.alone())));
-        fates.extend(recorded);
-        fates.extend(delivered);
-        fates
+        all.extend(deferred.alone());
+        all.extend(recorded.into_iter().chain(delivered));
+        all
     }
 
-    async fn claim(&self, wanted: Vec<(Job, Option<Plan>)>) -> Vec<(usize, Fate)> {
-        if wanted.is_empty() {
-            return Vec::new();
-        }
-        let now = self.env.clock().now();
-        let claims = wanted.iter().map(|(job, end)| self.claim_of(job, *end)).collect();
-        let answers = self.env.ledger().claim(claims, now).await;
-
-        let mut fates = Vec::with_capacity(wanted.len());
-        let mut admitted = Vec::new();
-        let mut ready = Vec::new();
-        let mut conflicts = Vec::new();
-        for ((job, end), answer) in wanted.into_iter().zip(answers) {
-            match answer {
-                Ok(ClaimAnswer::Granted { in_doubt, at }) => match end {
-                    None => admitted.push((job, in_doubt)),
-                    Some(plan) => {
-                        settle::count(self.env, &plan, job.lane);
-                        ready.push(HandOff { job, plan, facts: Facts::without_attempt(), at });
-                    }
-                },
-                Ok(ClaimAnswer::HandOffAgain(entry)) => {
-                    ready.push(HandOff::again(job, &entry, &self.settings.hash_keys))
-                }
-                Ok(ClaimAnswer::Leased { until }) => {
-                    fates.push((job.index, Fate::ComesBack(Setback::Leased { until })));
-                }
-                Ok(ClaimAnswer::Done) => {
-                    self.env.telemetry().count(Metric::DuplicatesDropped, 1);
-                    fates.push((job.index, Fate::AcknowledgedAlone));
-                }
-                Ok(ClaimAnswer::Conflict) => conflicts.push(job),
-                Err(error) => {
-                    self.env.telemetry().infrastructure(&error);
-                    // The claim may have been written, its answer lost: what is sent again says that nothing was attempted.
-                    let setback = if end.is_some() {
-                        Setback::Infrastructure
-                    } else {
-                        let given_back = settle::given_back(&job, &self.invocation.lease_token, now);
-                        Setback::unrecorded(given_back, job.endpoint_hash.as_ref())
-                    };
-                    fates.push((job.index, Fate::ComesBack(setback)));
-                }
-            }
-        }
+    async fn claim_and_attempt(
+        &self,
+        invocation: &Invocation,
+        wanted: Vec<(Job, Option<Plan>)>,
+    ) -> Acknowledgements {
+        let Self { settings, system, telemetry, ledger, .. } = self;
+        let mut all = Acknowledgements::default();
+        let now = system.now();
+        let Claimed { admitted, ready, conflicts } =
+            claim::claim(ledger, telemetry, settings, invocation, wanted, now, &mut all).await;
+        let now = system.now();
+        let conflicts = conflicts.iter().map(|job| DeadLetter::of_conflict(job, now)).collect();
         let (ended, conflicted, attempted) = futures_util::join!(
-            hand_off::hand_off(self.env, self.settings, ready),
-            settle::conflict(self.env, conflicts),
-            self.attempt_all(admitted),
+            self.hand_off(ready),
+            self.post(conflicts),
+            self.attempt_all(invocation, admitted),
         );
-        fates.extend(ended);
-        fates.extend(conflicted.into_iter().map(|(index, fate)| (index, fate.alone())));
-        fates.extend(attempted);
-        fates
+        all.extend(conflicted.alone());
+        all.extend(ended.into_iter().chain(attempted));
+        all
     }
 
-    fn claim_of(&self, job: &Job, end: Option<Plan>) -> Claim {
-        Claim {
-            ask: job.ask(self.invocation, self.settings.lease_margin, end),
-            endpoint_hash: job.endpoint_hash.clone(),
-            channel: job.channel,
-            subscription: job.message.to.subscription().cloned(),
-            settlement: end.map(|plan| Settlement { state: settle::state_of(&plan), reason: plan.reason() }),
-        }
-    }
-
-    /// Makes all attempts at once, and settles their outcomes in waves.
-    async fn attempt_all(&self, admitted: Vec<(Job, bool)>) -> Vec<(usize, Fate)> {
+    /// Makes all attempts at once, and records and hands off their outcomes in waves.
+    async fn attempt_all(&self, invocation: &Invocation, admitted: Vec<(Job, bool)>) -> Acknowledgements {
+        let Self { settings, system, telemetry, senders, .. } = self;
+        let mut all = Acknowledgements::default();
         if admitted.is_empty() {
-            return Vec::new();
+            return all;
         }
-        let mut attempts: FuturesUnordered<_> = admitted
-            .into_iter()
-            .map(|(job, in_doubt)| attempt::attempt(self.env, self.settings, self.invocation, job, in_doubt))
-            .collect();
-        let mut settling = FuturesUnordered::new();
-        let mut fates = Vec::new();
+        let making = Attempts { system, telemetry, senders, token_keys: &settings.token_keys, invocation };
+        let mut attempts: FuturesUnordered<_> =
+            admitted.into_iter().map(|(job, in_doubt)| making.make(job, in_doubt)).collect();
+        let mut finishing = FuturesUnordered::new();
         let mut wave = Vec::new();
         let mut linger: Fuse<Pin<Box<dyn Future<Output = ()> + Send>>> = Fuse::terminated();
         loop {
             futures_util::select_biased! {
-                settled = settling.select_next_some() => fates.extend::<Vec<(usize, Fate)>>(settled),
+                finished = finishing.select_next_some() => all.extend::<Acknowledgements>(finished),
                 finished = attempts.select_next_some() => {
                     if wave.is_empty() {
-                        let timer: Pin<Box<dyn Future<Output = ()> + Send>> =
-                            Box::pin(self.env.clock().sleep(LINGER));
+                        let timer: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(system.sleep(LINGER));
                         linger = timer.fuse();
                     }
                     wave.push(finished);
                     if attempts.is_empty() {
                         linger = Fuse::terminated();
-                        settling.push(self.settle(std::mem::take(&mut wave)));
+                        finishing.push(self.finish(invocation, std::mem::take(&mut wave)));
                     }
                 }
                 () = &mut linger => {
-                    settling.push(self.settle(std::mem::take(&mut wave)));
+                    finishing.push(self.finish(invocation, std::mem::take(&mut wave)));
                 }
-                complete => return fates,
+                complete => return all,
             }
         }
     }
 
-    /// Records and hands off a wave, and meanwhile tells of the origins what it saw.
-    async fn settle(&self, wave: Vec<attempt::Finished>) -> Vec<(usize, Fate)> {
-        let seen = wave.iter().filter_map(attempt::Finished::seen).collect();
-        let (fates, ()) = futures_util::join!(
-            settle::settle(self.env, self.settings, wave),
-            protect::learn(self.env, self.settings, seen),
+    /// Records and hands off a wave, and meanwhile learns what it saw of the origins.
+    async fn finish(&self, invocation: &Invocation, wave: Vec<Finished>) -> Acknowledgements {
+        let Self { settings, guard, system, telemetry, ledger, protection, .. } = self;
+        let seen = wave.iter().filter_map(Finished::seen).collect();
+        let recorded = async {
+            let mut all = Acknowledgements::default();
+            let (token, now) = (&invocation.lease_token, system.now());
+            let ready = record::record(ledger, telemetry, token, wave, now, &mut all).await;
+            all.extend(self.hand_off(ready).await);
+            all
+        };
+        let learnt = admit::learn(guard, protection, system, telemetry, &settings.hash_keys, seen);
+        futures_util::join!(recorded, learnt).0
+    }
+
+    /// Carries out all of these plans, like with like in one batch, and then announces those that are ends.
+    async fn hand_off(&self, ready: Vec<Planned>) -> Acknowledgements {
+        let Self { settings, system, telemetry, outbox, subscriptions, audiences, waits, .. } = self;
+        let mut all = Acknowledgements::default();
+        let ends = if outbox.has_events() { events::of_ends(&ready) } else { Vec::new() };
+        let now = system.now();
+        let after = settings.switched_off_after;
+        let ready =
+            health::count_failures(subscriptions, outbox, telemetry, after, ready, now, &mut all).await;
+        let ready = health::disable(subscriptions, telemetry, ready, now, &mut all).await;
+        let effects = Effects::of(ready, settings, now);
+        effects.done.into_iter().for_each(|place| all.acknowledged(place));
+        let (recovered, gone, opened, dead_letters, queued, parked) = futures_util::join!(
+            health::recover(subscriptions, telemetry, effects.recovered),
+            gone::hand_off(subscriptions, outbox, telemetry, effects.gone, now),
+            expand::open(audiences, outbox, telemetry, effects.opened, now),
+            self.post(effects.dead_letters),
+            send(outbox, telemetry, effects.queued),
+            park::park(waits, outbox, system, telemetry, settings, effects.parked),
         );
-        fates
+        for some in [recovered, gone, opened, dead_letters, queued, parked] {
+            all.extend(some);
+        }
+        events::announce(outbox, telemetry, ends, &mut all).await;
+        all
+    }
+
+    async fn post(&self, dead_letters: Vec<DeadLetter>) -> Acknowledgements {
+        dead_letters::post(&self.dead_letter_bodies, &self.outbox, &self.telemetry, dead_letters).await
     }
 }

@@ -2,77 +2,91 @@
 
 use std::collections::HashMap;
 
-use super::fate::Fate;
-use super::inbox::Job;
-use super::{Settings, hand_off};
-use crate::ports::{Clock, Environment, KnownPolicies, Policies, PortError, Subscriptions};
+use super::acknowledgements::Acknowledgements;
+use super::job::Job;
+use crate::ports::{Clock, KnownPolicies, Policies, PortError, Subscriptions, Telemetry};
+use redial_core::endpoint::HashKeys;
 use redial_core::identity::{SubscriptionKey, Tenant};
 use redial_core::subscription::Subscription;
 
-type Targets = HashMap<SubscriptionKey, Result<Option<Subscription>, PortError>>;
-type PoliciesByTenant = HashMap<Tenant, Result<KnownPolicies, PortError>>;
+type Found<K, V> = HashMap<K, Result<V, PortError>>;
 
-/// The stored subscriptions that these jobs are addressed to.
-pub(super) async fn targets<E: Environment>(env: &E, jobs: &[Job]) -> Targets {
-    let mut wanted: Vec<SubscriptionKey> = jobs.iter().filter_map(Job::subscription_key).collect();
-    wanted.sort();
-    wanted.dedup();
-    if wanted.is_empty() {
-        return Targets::new();
-    }
-    let answers = env.subscriptions().load(wanted.clone()).await;
-    wanted.into_iter().zip(answers).collect()
-}
-
-/// The policies of the tenants whose policies decide on any of these jobs.
-pub(super) async fn policies<E: Environment>(env: &E, jobs: &[Job]) -> PoliciesByTenant {
-    let deciding = jobs.iter().filter(|job| job.follows_its_tenant());
-    let mut wanted: Vec<Tenant> = deciding.map(|job| job.message.tenant.clone()).collect();
-    wanted.sort();
-    wanted.dedup();
-    if wanted.is_empty() {
-        return PoliciesByTenant::new();
-    }
-    let answers = env.policies().of(wanted.clone(), env.clock().now()).await;
-    for (tenant, answer) in wanted.iter().zip(&answers) {
-        if let Ok(known) = answer {
-            known.tell(tenant, env.telemetry());
-        }
-    }
-    wanted.into_iter().zip(answers).collect()
-}
-
-/// The jobs with what was read of them; those of which something could not be read come back.
-pub(super) fn resolved<E: Environment>(
-    env: &E,
-    settings: &Settings,
+/// The jobs with what is stored for them; those for which something could not be read come back.
+pub(super) async fn resolve(
+    subscriptions: &impl Subscriptions,
+    policies: &impl Policies,
+    clock: &impl Clock,
+    telemetry: &impl Telemetry,
+    keys: &HashKeys,
     mut jobs: Vec<Job>,
-    targets: &Targets,
-    policies: &PoliciesByTenant,
-    fates: &mut Vec<(usize, Fate)>,
+    acknowledgements: &mut Acknowledgements,
 ) -> Vec<Job> {
-    jobs.retain_mut(|job| match resolve(job, settings, targets, policies) {
+    let (targets, policies) = futures_util::join!(
+        load_targets(subscriptions, &jobs),
+        load_policies(policies, clock, telemetry, &jobs)
+    );
+    jobs.retain_mut(|job| match resolve_one(job, keys, &targets, &policies) {
         Ok(()) => true,
         Err(error) => {
-            fates.push((job.index, hand_off::fate_of(env, Err(error))));
+            acknowledgements.failed(job.place, error, telemetry);
             false
         }
     });
     jobs
 }
 
-fn resolve(
+async fn load_targets(
+    subscriptions: &impl Subscriptions,
+    jobs: &[Job],
+) -> Found<SubscriptionKey, Option<Subscription>> {
+    let wanted = distinct(jobs.iter().filter_map(Job::subscription_key));
+    if wanted.is_empty() {
+        return Found::new();
+    }
+    let loaded = subscriptions.load(wanted.clone()).await;
+    wanted.into_iter().zip(loaded).collect()
+}
+
+/// The policies of the tenants whose policies decide on any of these jobs.
+async fn load_policies(
+    policies: &impl Policies,
+    clock: &impl Clock,
+    telemetry: &impl Telemetry,
+    jobs: &[Job],
+) -> Found<Tenant, KnownPolicies> {
+    let deciding = jobs.iter().filter(|job| job.follows_its_tenant());
+    let wanted = distinct(deciding.map(|job| job.message.tenant.clone()));
+    if wanted.is_empty() {
+        return Found::new();
+    }
+    let loaded = policies.of(wanted.clone(), clock.now()).await;
+    for (tenant, loaded) in wanted.iter().zip(&loaded) {
+        if let Ok(known) = loaded {
+            known.report(tenant, telemetry);
+        }
+    }
+    wanted.into_iter().zip(loaded).collect()
+}
+
+fn distinct<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut all: Vec<T> = all.collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+fn resolve_one(
     job: &mut Job,
-    settings: &Settings,
-    targets: &Targets,
-    policies: &PoliciesByTenant,
+    keys: &HashKeys,
+    targets: &Found<SubscriptionKey, Option<Subscription>>,
+    policies: &Found<Tenant, KnownPolicies>,
 ) -> Result<(), PortError> {
     if let Some(key) = job.subscription_key() {
-        let subscription = targets.get(&key).expect("every subscription was asked for").as_ref();
-        job.resolve(subscription.map_err(Clone::clone)?.as_ref(), &settings.hash_keys);
+        let subscription = targets.get(&key).expect("every subscription was loaded").as_ref();
+        job.resolve(subscription.map_err(Clone::clone)?.as_ref(), keys);
     }
     if job.follows_its_tenant() {
-        let known = policies.get(&job.message.tenant).expect("every tenant was asked for").as_ref();
+        let known = policies.get(&job.message.tenant).expect("every tenant's policies were loaded").as_ref();
         job.choose_policy(&known.map_err(Clone::clone)?.policies);
     }
     Ok(())

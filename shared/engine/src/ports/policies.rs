@@ -15,15 +15,15 @@ use redial_core::time::Timestamp;
 pub struct KnownPolicies {
     /// The policies.
     pub policies: Arc<TenantPolicies>,
-    /// What was found stored and is no policy; told once, by the reading that found it.
+    /// What was found stored and is no policy; reported once, by the reading that found it.
     pub ignored: Vec<Ignored>,
-    /// Why these are older than they should be; told once an attempt to read them.
+    /// Why these are older than they should be; reported once an attempt to read them.
     pub stale: Option<PortError>,
 }
 
 impl KnownPolicies {
-    /// Tells what was wrong with this tenant's.
-    pub(crate) fn tell<T: Telemetry>(&self, tenant: &Tenant, telemetry: &T) {
+    /// Logs what is wrong with this tenant's.
+    pub(crate) fn report(&self, tenant: &Tenant, telemetry: &impl Telemetry) {
         for ignored in &self.ignored {
             telemetry.count(Metric::PoliciesIgnored, 1);
             telemetry.policy_ignored(tenant, ignored);

@@ -1,4 +1,4 @@
-//! What one worker knows of what all share, and for how long it believes it.
+//! What one worker has read of the state that all share, and for how long it relies on it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,7 @@ const MOST: usize = 8192;
 /// What the operator has set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// Whether origins are judged by what they answer: breaker, pace and retry budget. Limits that someone has set hold
+    /// Whether origins are judged by what they answer: breaker, pace and retry budget. Limits that an operator has set hold
     /// without it.
     pub judges: bool,
     /// How long breakers stay open.
@@ -46,7 +46,7 @@ impl Default for Settings {
     }
 }
 
-/// A breaker went from one phase to another, and this worker wrote it so: it is told once.
+/// A breaker went from one phase to another, and this worker wrote it, so it is reported once.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Transition {
     /// Whose breaker.
@@ -60,7 +60,7 @@ pub struct Transition {
 }
 
 /// One worker's part in the protection of origins.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Guard {
     pub(super) settings: Settings,
     /// This worker's number: which counters it adds to, and which parts of buckets it asks.
@@ -85,12 +85,12 @@ pub(super) struct KnownOrigin {
     pub(super) version: u64,
     /// When it was read; none: never.
     pub(super) read_at: Option<Timestamp>,
-    /// What it counted in the last three seconds: nobody need tell it that.
+    /// What it counted itself in the last three seconds.
     pub(super) own: Window,
-    /// What it counted and has not told.
-    pub(super) untold: Window,
-    /// When it last told.
-    pub(super) told_at: Timestamp,
+    /// What it counted and has not shared.
+    pub(super) unshared: Window,
+    /// When it last shared.
+    pub(super) shared_at: Timestamp,
     /// The end of the cooldown for which too many wait to be lined up: they are spread over the longest time.
     pub(super) crowded: Option<Timestamp>,
     /// The last Retry-After that came with a 429, and when.
@@ -104,8 +104,8 @@ impl Default for KnownOrigin {
             version: 0,
             read_at: None,
             own: Window::new(FAST_FROM_SECS, FAST.grain_secs),
-            untold: Window::new(SLOW.within_secs, SLOW.grain_secs),
-            told_at: Timestamp::default(),
+            unshared: Window::new(SLOW.within_secs, SLOW.grain_secs),
+            shared_at: Timestamp::default(),
             crowded: None,
             retry_after: None,
         }
@@ -184,7 +184,7 @@ impl Guard {
         }
     }
 
-    /// Exchanges an origin's state for what `change` makes of it as it is now, until nobody came between, or it was tried
+    /// Exchanges an origin's state for what `change` makes of it as it is now, until no other worker came between, or it was tried
     /// often enough. `change` answers `None` where there is nothing to change.
     pub(super) async fn change<P: Protection, T>(
         &self,
@@ -220,16 +220,16 @@ impl Guard {
 impl KnownOrigin {
     fn learn(&mut self, state: OriginState, version: u64, now: Timestamp) {
         if state.epoch() != self.state.epoch() {
-            // Counting began anew since: what was counted before is no news.
+            // Counting began again since: what was counted before is outdated.
             self.own.take(now);
-            self.untold.take(now);
+            self.unshared.take(now);
         }
         (self.state, self.version, self.read_at) = (state, version, Some(now));
     }
 }
 
 impl Transition {
-    /// What changed between two states, if the phase did. What time alone changed is told with the next change.
+    /// What changed between two states, if the phase did. What time alone changed is reported with the next change.
     fn between(origin: &Origin, before: &OriginState, after: &OriginState, now: Timestamp) -> Option<Self> {
         let (from, to) = (before.breaker().phase_then(), after.breaker().phase_then());
         let count = if before.epoch() == after.epoch() {

@@ -5,8 +5,8 @@
 
 mod admit;
 mod guard;
-mod told;
+mod share;
 
 pub use admit::{Admission, Ask, EndpointLimit};
 pub use guard::{COUNTERS, Guard, Settings, Transition};
-pub use told::{Seen, Told};
+pub use share::{Changes, Seen};

@@ -14,14 +14,14 @@ use redial_engine::ports::{Acknowledged, Clock as _, Deliveries as _};
 use redial_testkit::memory::sender::answered;
 use serde_json::{Value, json};
 
-use crate::universe::Universe;
+use crate::harness::Harness;
 
 const WITH_ACKS: &str = r#","acks":true,"ttl":600"#;
 
 /// What was posted to where the browser of an id is.
-fn posted(universe: &Universe, id: &str) -> Vec<Vec<u8>> {
-    let state = universe.world.state();
-    let to = Universe::endpoint(id);
+fn posted(harness: &Harness, id: &str) -> Vec<Vec<u8>> {
+    let state = harness.memory.state();
+    let to = Harness::endpoint(id);
     state.sent.iter().filter(|push| push.endpoint == to).map(|push| push.payload.clone()).collect()
 }
 
@@ -31,21 +31,21 @@ fn token_of(plaintext: &[u8]) -> String {
 }
 
 /// A message with acknowledgements that is sent at the third attempt.
-fn sent_on_retry() -> Universe {
-    let mut universe = Universe::new();
-    universe.subscribe("m");
-    universe.world.state().answers.insert(Universe::endpoint("m"), vec![answered(503), answered(429)]);
-    universe.produce(&Universe::message("m", WITH_ACKS));
-    universe.run();
-    assert_eq!(universe.state_of("m"), Some(State::Sent));
-    universe
+fn sent_on_retry() -> Harness {
+    let mut harness = Harness::new();
+    harness.subscribe("m");
+    harness.memory.state().answers.insert(Harness::endpoint("m"), vec![answered(503), answered(429)]);
+    harness.produce(&Harness::message("m", WITH_ACKS));
+    harness.run();
+    assert_eq!(harness.state_of("m"), Some(State::Sent));
+    harness
 }
 
 #[test]
 fn every_attempt_carries_the_same_envelope_whose_token_is_the_delivery_s() {
-    let produced = Universe::new().world.now();
-    let universe = sent_on_retry();
-    let pushes = posted(&universe, "m");
+    let produced = Harness::new().memory.now();
+    let harness = sent_on_retry();
+    let pushes = posted(&harness, "m");
     assert_eq!(pushes.len(), 3);
     assert!(pushes.iter().all(|push| *push == pushes[0]));
 
@@ -53,68 +53,68 @@ fn every_attempt_carries_the_same_envelope_whose_token_is_the_delivery_s() {
     let text = format!(r#"{{"redial":1,"id":"m","ack":"{token}","payload":"hello m"}}"#);
     assert_eq!(String::from_utf8_lossy(&pushes[0]), text);
     let AckToken { tenant, delivery, expires_at } =
-        Universe::token_keys().read_ack(&token, universe.world.now()).expect("it is good");
-    assert_eq!((tenant, delivery), (Universe::key("m").tenant, Universe::key("m").id));
+        Harness::token_keys().read_ack(&token, harness.now()).expect("it is good");
+    assert_eq!((tenant, delivery), (Harness::key("m").tenant, Harness::key("m").id));
     assert_eq!(expires_at, produced.plus(Duration::from_secs(600 + 7 * 86_400)));
 }
 
 #[test]
 fn without_acknowledgements_the_payload_is_the_producer_s() {
     for rest in ["", r#","acks":false"#] {
-        let mut universe = Universe::new();
-        universe.subscribe("m");
-        universe.produce(&Universe::message("m", rest));
-        universe.run();
-        assert_eq!(posted(&universe, "m"), [b"hello m"]);
+        let mut harness = Harness::new();
+        harness.subscribe("m");
+        harness.produce(&Harness::message("m", rest));
+        harness.run();
+        assert_eq!(posted(&harness, "m"), [b"hello m"]);
     }
 }
 
 #[test]
 fn a_wait_and_a_replay_keep_the_token() {
-    let mut universe = Universe::new();
-    universe.subscribe("m");
+    let mut harness = Harness::new();
+    harness.subscribe("m");
     // Parked in between, for longer than a queue can hold it back.
     let retry = r#","acks":true,"ttl":86400,"retry":{"retry_delays":[7200],"jitter":"none"}"#;
-    universe.world.state().answers.insert(Universe::endpoint("m"), vec![answered(503), answered(503)]);
-    universe.produce(&Universe::message("m", retry));
-    universe.run();
-    assert_eq!(universe.state_of("m"), Some(State::Failed));
-    let body = universe.world.state().bodies.values().next().expect("its body is kept").body.clone();
+    harness.memory.state().answers.insert(Harness::endpoint("m"), vec![answered(503), answered(503)]);
+    harness.produce(&Harness::message("m", retry));
+    harness.run();
+    assert_eq!(harness.state_of("m"), Some(State::Failed));
+    let body = harness.memory.state().bodies.values().next().expect("its body is kept").body.clone();
     let mut again: Value = serde_json::from_str(&body).expect("JSON");
     again["lineage"] = json!(1);
     again["retry_count"] = json!(0);
     again.as_object_mut().expect("an object").remove("not_before");
-    universe.produce_retry(&again.to_string());
-    universe.run();
-    assert_eq!(universe.state_of("m"), Some(State::Sent));
-    let pushes = posted(&universe, "m");
+    harness.produce_retry(&again.to_string());
+    harness.run();
+    assert_eq!(harness.state_of("m"), Some(State::Sent));
+    let pushes = posted(&harness, "m");
     assert_eq!(pushes.len(), 3);
     assert!(pushes.iter().all(|push| *push == pushes[0]));
 }
 
 #[test]
 fn a_stored_webhook_gets_the_producer_s_payload() {
-    let mut universe = Universe::new();
-    universe.subscribe_hook("m");
-    universe.produce(&Universe::message("m", r#","acks":true"#));
-    universe.run();
-    assert_eq!(universe.state_of("m"), Some(State::Sent));
-    assert_eq!(universe.world.state().webhooks[0].body, b"hello m");
+    let mut harness = Harness::new();
+    harness.subscribe_hook("m");
+    harness.produce(&Harness::message("m", r#","acks":true"#));
+    harness.run();
+    assert_eq!(harness.state_of("m"), Some(State::Sent));
+    assert_eq!(harness.memory.state().webhooks[0].body, b"hello m");
 }
 
 #[test]
 fn an_envelope_that_no_push_carries_is_a_dead_letter_that_says_what_it_takes() {
     let of = |bytes: usize, rest: &str| {
-        let mut universe = Universe::new();
-        universe.subscribe("m");
+        let mut harness = Harness::new();
+        harness.subscribe("m");
         let payload = "x".repeat(bytes);
-        universe.produce(&format!(
+        harness.produce(&format!(
             r#"{{"tenant":"acme","id":"m","to":{{"subscription":"m"}},"payload":"{payload}"{rest}}}"#
         ));
-        universe.run();
+        harness.run();
         let detail =
-            universe.world.state().described.values().next().and_then(|described| described.detail.clone());
-        (universe.entry("m").and_then(|entry| entry.reason), detail)
+            harness.memory.state().described.values().next().and_then(|described| described.detail.clone());
+        (harness.entry("m").and_then(|entry| entry.reason), detail)
     };
     let overhead = 81;
     assert_eq!(of(3993 - overhead - 2, WITH_ACKS), (None, None));
@@ -138,48 +138,49 @@ fn an_envelope_that_no_push_carries_is_a_dead_letter_that_says_what_it_takes() {
     );
 }
 
-/// The browser of a delivery tells of it.
-fn tell(universe: &Universe, id: &str, event: AckEvent) -> Acknowledged {
-    let key = Universe::key(id);
-    let told = take(&universe.world, &key, event, universe.world.now());
-    told.now_or_never().expect("nothing kills it").expect("nothing fails")
+/// The browser of a delivery acknowledges it.
+fn acknowledge(harness: &Harness, id: &str, event: AckEvent) -> Acknowledged {
+    let key = Harness::key(id);
+    let memory = &harness.memory;
+    let noted = take(memory, memory, memory, memory, &key, event, memory.now());
+    noted.now_or_never().expect("nothing kills it").expect("nothing fails")
 }
 
-fn noted(universe: &Universe, id: &str) -> Vec<(AckEvent, Timestamp)> {
-    let key = Universe::key(id);
-    let found = universe.world.find(&key).now_or_never();
+fn noted(harness: &Harness, id: &str) -> Vec<(AckEvent, Timestamp)> {
+    let key = Harness::key(id);
+    let found = harness.memory.find(&key).now_or_never();
     found.expect("nothing kills it").expect("nothing fails").expect("it is known").acknowledged
 }
 
-fn counted(universe: &Universe, metric: Metric) -> u64 {
-    universe.world.state().counts.get(&metric).copied().unwrap_or_default()
+fn counted(harness: &Harness, metric: Metric) -> u64 {
+    harness.memory.state().counts.get(&metric).copied().unwrap_or_default()
 }
 
 #[test]
 fn what_is_told_in_any_order_again_or_late_is_noted_once_and_counted_apart() {
     for has_events in [false, true] {
-        let mut universe = sent_on_retry();
-        universe.world.state().has_events = has_events;
-        let clicked_at = universe.world.now();
-        assert_eq!(tell(&universe, "m", AckEvent::Clicked), Acknowledged::First);
-        universe.world.pass(Duration::from_secs(1));
-        let displayed_at = universe.world.now();
-        assert_eq!(tell(&universe, "m", AckEvent::Displayed), Acknowledged::First);
-        universe.world.pass(Duration::from_secs(5 * 86_400));
-        assert_eq!(tell(&universe, "m", AckEvent::Clicked), Acknowledged::Again);
-        let closed_at = universe.world.now();
-        assert_eq!(tell(&universe, "m", AckEvent::Closed), Acknowledged::First);
-        assert_eq!(tell(&universe, "forgotten", AckEvent::Displayed), Acknowledged::Unknown);
+        let mut harness = sent_on_retry();
+        harness.memory.state().has_events = has_events;
+        let clicked_at = harness.now();
+        assert_eq!(acknowledge(&harness, "m", AckEvent::Clicked), Acknowledged::First);
+        harness.memory.pass(Duration::from_secs(1));
+        let displayed_at = harness.now();
+        assert_eq!(acknowledge(&harness, "m", AckEvent::Displayed), Acknowledged::First);
+        harness.memory.pass(Duration::from_secs(5 * 86_400));
+        assert_eq!(acknowledge(&harness, "m", AckEvent::Clicked), Acknowledged::Again);
+        let closed_at = harness.now();
+        assert_eq!(acknowledge(&harness, "m", AckEvent::Closed), Acknowledged::First);
+        assert_eq!(acknowledge(&harness, "forgotten", AckEvent::Displayed), Acknowledged::Unknown);
 
         assert_eq!(
-            noted(&universe, "m"),
+            noted(&harness, "m"),
             [
                 (AckEvent::Displayed, displayed_at),
                 (AckEvent::Clicked, clicked_at),
                 (AckEvent::Closed, closed_at)
             ]
         );
-        assert_eq!(universe.state_of("m"), Some(State::Sent), "a state is never changed by it");
+        assert_eq!(harness.state_of("m"), Some(State::Sent), "a state is never changed by it");
         for (metric, times) in [
             (Metric::Displayed, 1),
             (Metric::Clicked, 1),
@@ -187,11 +188,11 @@ fn what_is_told_in_any_order_again_or_late_is_noted_once_and_counted_apart() {
             (Metric::AcksRepeated, 1),
             (Metric::AcksUnknown, 1),
         ] {
-            assert_eq!(counted(&universe, metric), times, "{metric:?}");
+            assert_eq!(counted(&harness, metric), times, "{metric:?}");
         }
-        universe.run();
+        harness.run();
         let told: Vec<_> =
-            universe.events.iter().filter_map(|event| event["state"].as_str().map(str::to_owned)).collect();
+            harness.events.iter().filter_map(|event| event["state"].as_str().map(str::to_owned)).collect();
         assert_eq!(told, if has_events { vec!["clicked", "displayed", "closed"] } else { Vec::new() });
     }
 }

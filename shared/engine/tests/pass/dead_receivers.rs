@@ -11,67 +11,67 @@ use redial_core::protection::{Cooldowns, OriginState, Phase};
 use redial_core::reason::Reason;
 use redial_core::subscription::State as Standing;
 use redial_core::webhook::Health;
-use redial_engine::ports::{Clock, StoredOrigin};
+use redial_engine::ports::StoredOrigin;
 use redial_testkit::memory::sender::{answered, answered_with};
 use redial_testkit::memory::{Death, PortErrorKind};
 
-use crate::universe::Universe;
+use crate::harness::Harness;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// A dead receiver `m`, and the messages to it: so many, one each `every`, the first now.
-fn dead(messages: u32, every: Duration, fields: &str) -> Universe {
-    let mut universe = Universe::new();
-    universe.subscribe_hook("m");
-    universe.world.state().usual_answer = Some(answered(503));
+fn dead(messages: u32, every: Duration, fields: &str) -> Harness {
+    let mut harness = Harness::new();
+    harness.subscribe_hook("m");
+    harness.memory.state().usual_answer = Some(answered(503));
     for n in 0..messages {
-        universe.produce_after(every * n, &Universe::message_to("m", &format!("m{n}"), fields));
+        harness.produce_after(every * n, &Harness::message_to("m", &format!("m{n}"), fields));
     }
-    universe
+    harness
 }
 
 /// Four messages a minute for so many hours.
-fn four_a_minute(hours: u32) -> Universe {
+fn four_a_minute(hours: u32) -> Harness {
     dead(hours * 240, Duration::from_secs(15), "")
 }
 
-fn count(universe: &Universe, metric: Metric) -> u64 {
-    universe.world.state().counts.get(&metric).copied().unwrap_or_default()
+fn count(harness: &Harness, metric: Metric) -> u64 {
+    harness.memory.state().counts.get(&metric).copied().unwrap_or_default()
 }
 
 fn origin() -> Origin {
     Origin::parse("https://hooks.example").expect("valid")
 }
 
-fn phase(universe: &Universe) -> Phase {
-    let now = universe.world.now();
-    let origins = universe.world.state().origins.clone();
+fn phase(harness: &Harness) -> Phase {
+    let now = harness.now();
+    let origins = harness.memory.state().origins.clone();
     let stored = origins.get(&origin());
     stored.map_or(Phase::Closed, |stored| stored.state.breaker().phase(now))
 }
 
 /// How many of these messages are in a state.
-fn how_many(universe: &Universe, messages: u32, state: State) -> u32 {
-    let is_in = |n: &u32| universe.state_of(&format!("m{n}")) == Some(state);
+fn how_many(harness: &Harness, messages: u32, state: State) -> u32 {
+    let is_in = |n: &u32| harness.state_of(&format!("m{n}")) == Some(state);
     u32::try_from((0..messages).filter(is_in).count()).expect("few")
 }
 
 #[test]
 fn the_cost_of_a_dead_receiver_grows_linearly_with_time() {
-    let mut universe = four_a_minute(0);
-    let start = universe.world.now();
+    let mut harness = four_a_minute(0);
+    let start = harness.now();
     let mut hour = 0;
     let costs = [6, 12, 24].map(|hours| {
         while hour < hours {
             for n in hour * 240..(hour + 1) * 240 {
                 let after = Duration::from_secs(15) * (n % 240);
-                universe.produce_after(after, &Universe::message_to("m", &format!("m{n}"), ""));
+                harness.produce_after(after, &Harness::message_to("m", &format!("m{n}"), ""));
             }
             hour += 1;
-            universe.run_to(start.plus(HOUR * hour));
+            harness.run_to(start.plus(HOUR * hour));
         }
-        let effects = universe.world.state().effects as u64;
-        (hours, [count(&universe, Metric::Deferred), universe.invocations(), effects])
+        let effects = harness.memory.state().effects as u64;
+        (hours, [count(&harness, Metric::Deferred), harness.invocations(), effects])
     });
     println!("after hours: [deferrals, invocations, effects]: {costs:?}");
     for (hours, [deferrals, ..]) in costs {
@@ -86,100 +86,100 @@ fn the_cost_of_a_dead_receiver_grows_linearly_with_time() {
 
 #[test]
 fn a_dead_receiver_behind_an_open_breaker_is_switched_off() {
-    let mut universe = four_a_minute(4);
-    universe.switch_off_after(HOUR * 2);
-    universe.world.state().has_events = true;
-    let start = universe.world.now();
-    universe.run_to(start.plus(HOUR * 2));
-    assert!(matches!(phase(&universe), Phase::Open { .. }));
-    assert_eq!(universe.subscription("m").state, Standing::Active);
+    let mut harness = four_a_minute(4);
+    harness.switch_off_after(HOUR * 2);
+    harness.memory.state().has_events = true;
+    let start = harness.now();
+    harness.run_to(start.plus(HOUR * 2));
+    assert!(matches!(phase(&harness), Phase::Open { .. }));
+    assert_eq!(harness.subscription("m").state, Standing::Active);
     // A cooldown later a probe has failed.
-    universe.run_to(start.plus(HOUR * 2 + HOUR / 3));
-    assert_eq!(universe.subscription("m").state, Standing::Disabled);
-    assert_eq!(count(&universe, Metric::EndpointsDisabled), 1);
-    let posts = universe.world.state().webhooks.len();
+    harness.run_to(start.plus(HOUR * 2 + HOUR / 3));
+    assert_eq!(harness.subscription("m").state, Standing::Disabled);
+    assert_eq!(count(&harness, Metric::EndpointsDisabled), 1);
+    let posts = harness.memory.state().webhooks.len();
 
-    universe.run_to(start.plus(HOUR * 5));
-    assert_eq!(how_many(&universe, 960, State::Failed), 960);
-    let ended_so = universe.world.state().dead_letters.get(&Reason::EndpointDisabled).copied();
+    harness.run_to(start.plus(HOUR * 5));
+    assert_eq!(how_many(&harness, 960, State::Failed), 960);
+    let ended_so = harness.memory.state().dead_letters.get(&Reason::EndpointDisabled).copied();
     assert!(ended_so.is_some_and(|n| n > 900), "{ended_so:?}");
-    assert_eq!(universe.world.state().webhooks.len(), posts);
-    assert!(universe.world.state().parked.is_empty());
-    let disabled = universe.events.iter().filter(|event| event["state"] == "disabled");
+    assert_eq!(harness.memory.state().webhooks.len(), posts);
+    assert!(harness.memory.state().parked.is_empty());
+    let disabled = harness.events.iter().filter(|event| event["state"] == "disabled");
     let subscriptions: Vec<_> = disabled.map(|event| event["subscription"].as_str()).collect();
     assert_eq!(subscriptions, [Some("m")]);
 }
 
 #[test]
 fn a_dead_receiver_of_messages_without_retries_is_switched_off() {
-    let mut universe = dead(3, HOUR, r#","retry":"none""#);
-    universe.switch_off_after(HOUR * 2);
-    universe.run();
-    assert_eq!(universe.subscription("m").state, Standing::Disabled);
-    assert_eq!(count(&universe, Metric::EndpointsDisabled), 1);
+    let mut harness = dead(3, HOUR, r#","retry":"none""#);
+    harness.switch_off_after(HOUR * 2);
+    harness.run();
+    assert_eq!(harness.subscription("m").state, Standing::Disabled);
+    assert_eq!(count(&harness, Metric::EndpointsDisabled), 1);
 }
 
 #[test]
 fn one_delivery_that_fails_for_five_days_is_enough_while_retries_are_left() {
-    let mut universe = Universe::new();
-    universe.subscribe_hook("m");
+    let mut harness = Harness::new();
+    harness.subscribe_hook("m");
     let busy = answered_with(503, &[("retry-after", "172800")]);
-    universe.world.state().usual_answer = Some(busy);
-    universe.produce(&Universe::message("m", r#","retry":{"max_retries":9}"#));
-    universe.run();
-    assert_eq!(universe.posts_to("m"), 4);
-    assert_eq!(universe.entry("m").expect("in the ledger").reason, Some(Reason::EndpointDisabled));
+    harness.memory.state().usual_answer = Some(busy);
+    harness.produce(&Harness::message("m", r#","retry":{"max_retries":9}"#));
+    harness.run();
+    assert_eq!(harness.posts_to("m"), 4);
+    assert_eq!(harness.entry("m").expect("in the ledger").reason, Some(Reason::EndpointDisabled));
 }
 
 #[test]
 fn a_first_attempt_that_fails_after_a_quiet_week_is_retried() {
-    let mut universe = Universe::new();
-    universe.subscribe_hook("m");
-    universe.world.state().answers.insert(Universe::hook("m"), vec![answered(503); 2]);
-    universe.produce(&Universe::message_to("m", "before", r#","retry":{"max_retries":0}"#));
-    universe.run();
-    universe.world.pass(HOUR * 24 * 7);
-    universe.produce(&Universe::message_to("m", "after", ""));
-    universe.run();
-    assert_eq!(universe.state_of("after"), Some(State::Sent));
-    assert_eq!(universe.subscription("m").state, Standing::Active);
+    let mut harness = Harness::new();
+    harness.subscribe_hook("m");
+    harness.memory.state().answers.insert(Harness::hook("m"), vec![answered(503); 2]);
+    harness.produce(&Harness::message_to("m", "before", r#","retry":{"max_retries":0}"#));
+    harness.run();
+    harness.memory.pass(HOUR * 24 * 7);
+    harness.produce(&Harness::message_to("m", "after", ""));
+    harness.run();
+    assert_eq!(harness.state_of("after"), Some(State::Sent));
+    assert_eq!(harness.subscription("m").state, Standing::Active);
 }
 
 /// The breaker is open for a minute, its receiver has failed for six days, and the one probe that is sent fails, too.
-fn last_probe(prepare: impl FnOnce(&Universe)) -> Universe {
-    let mut universe = Universe::new();
-    universe.subscribe_hook("m");
-    universe.world.state().has_events = true;
-    let now = universe.world.now();
+fn last_probe(prepare: impl FnOnce(&Harness)) -> Harness {
+    let mut harness = Harness::new();
+    harness.subscribe_hook("m");
+    harness.memory.state().has_events = true;
+    let now = harness.now();
     let since = now.minus(HOUR * 24 * 6);
-    universe.amend("m", |it| it.health = Health { failures: 100, failing_since: Some(since) });
+    harness.amend("m", |it| it.health = Health { failures: 100, failing_since: Some(since) });
     let (mut state, mut rng) = (OriginState::default(), StdRng::seed_from_u64(1));
     state.open(Duration::from_secs(60), now, &Cooldowns::default(), &mut rng);
-    universe.world.state().origins.insert(origin(), StoredOrigin { state, version: 1 });
-    universe.world.state().usual_answer = Some(answered(503));
-    universe.produce(&Universe::message("m", ""));
-    prepare(&universe);
-    universe.run();
-    universe
+    harness.memory.state().origins.insert(origin(), StoredOrigin { state, version: 1 });
+    harness.memory.state().usual_answer = Some(answered(503));
+    harness.produce(&Harness::message("m", ""));
+    prepare(&harness);
+    harness.run();
+    harness
 }
 
-fn announced(universe: &Universe) -> usize {
-    universe.events.iter().filter(|event| event["state"] == "disabled").count()
+fn announced(harness: &Harness) -> usize {
+    harness.events.iter().filter(|event| event["state"] == "disabled").count()
 }
 
 #[test]
 fn a_worker_killed_at_any_effect_leaves_no_receiver_switched_off_unannounced() {
     let unharmed = last_probe(|_| {});
-    let trace = unharmed.world.state().trace.clone();
+    let trace = unharmed.memory.state().trace.clone();
     assert!(trace.contains(&"give_up"));
     assert_eq!((unharmed.posts_to("m"), announced(&unharmed)), (1, 1));
     for n in 1..=trace.len() {
         for death in [Death::Before(n), Death::After(n)] {
-            let universe = last_probe(|it| it.world.state().death = Some(death));
+            let harness = last_probe(|it| it.memory.state().death = Some(death));
             let told = format!("{death:?} ({})", trace[n - 1]);
-            assert_eq!(universe.subscription("m").state, Standing::Disabled, "{told}");
-            assert!(announced(&universe) > 0, "{told}");
-            assert_eq!(universe.state_of("m"), Some(State::Failed), "{told}");
+            assert_eq!(harness.subscription("m").state, Standing::Disabled, "{told}");
+            assert!(announced(&harness) > 0, "{told}");
+            assert_eq!(harness.state_of("m"), Some(State::Failed), "{told}");
         }
     }
 }
@@ -187,43 +187,43 @@ fn a_worker_killed_at_any_effect_leaves_no_receiver_switched_off_unannounced() {
 #[test]
 fn a_receiver_that_could_not_be_given_up_is_given_up_by_the_next_failure() {
     for kind in [PortErrorKind::Broken, PortErrorKind::Throttled] {
-        let universe = last_probe(|it| it.world.fail("give_up", 1, kind));
-        assert_eq!(universe.subscription("m").state, Standing::Disabled, "{kind:?}");
-        assert!(universe.posts_to("m") > 1, "{kind:?}: its message was retried");
-        assert_eq!(universe.state_of("m"), Some(State::Failed), "{kind:?}");
+        let harness = last_probe(|it| it.memory.fail("give_up", 1, kind));
+        assert_eq!(harness.subscription("m").state, Standing::Disabled, "{kind:?}");
+        assert!(harness.posts_to("m") > 1, "{kind:?}: its message was retried");
+        assert_eq!(harness.state_of("m"), Some(State::Failed), "{kind:?}");
     }
 }
 
 #[test]
 fn few_messages_that_wait_for_long_are_sent_soon_after_a_recovery() {
     // Retried soon, so that what waits is held back by the breaker and not by its policy.
-    let mut universe = dead(20, Duration::from_secs(3), r#","retry":{"max_retries":60}"#);
-    let start = universe.world.now();
-    universe.run_to(start.plus(HOUR * 12));
-    assert!(matches!(phase(&universe), Phase::Open { .. } | Phase::HalfOpen { .. }));
-    universe.world.state().usual_answer = None;
-    universe.run_to(start.plus(HOUR * 12 + HOUR / 2));
-    assert_eq!(how_many(&universe, 20, State::Sent), 20);
+    let mut harness = dead(20, Duration::from_secs(3), r#","retry":{"max_retries":60}"#);
+    let start = harness.now();
+    harness.run_to(start.plus(HOUR * 12));
+    assert!(matches!(phase(&harness), Phase::Open { .. } | Phase::HalfOpen { .. }));
+    harness.memory.state().usual_answer = None;
+    harness.run_to(start.plus(HOUR * 12 + HOUR / 2));
+    assert_eq!(how_many(&harness, 20, State::Sent), 20);
 }
 
 #[test]
 fn the_many_that_wait_for_an_origin_are_sent_within_a_quarter_of_its_outage() {
-    let mut universe = four_a_minute(4);
-    let start = universe.world.now();
-    universe.run_to(start.plus(HOUR * 4));
+    let mut harness = four_a_minute(4);
+    let start = harness.now();
+    harness.run_to(start.plus(HOUR * 4));
     let deadline = r#","ttl":5400"#;
     for n in 0..10 {
-        universe.produce(&Universe::message_to("m", &format!("short{n}"), deadline));
+        harness.produce(&Harness::message_to("m", &format!("short{n}"), deadline));
     }
-    universe.run_to(start.plus(HOUR * 5));
-    universe.world.state().usual_answer = None;
-    let back = universe.world.now();
-    universe.run_to(back.plus(HOUR / 3));
-    assert!(matches!(phase(&universe), Phase::Closed | Phase::Ramping { .. }), "{:?}", phase(&universe));
-    universe.run_to(back.plus(HOUR * 5 / 4 + HOUR / 3));
-    let failed = how_many(&universe, 4 * 240, State::Failed);
+    harness.run_to(start.plus(HOUR * 5));
+    harness.memory.state().usual_answer = None;
+    let back = harness.now();
+    harness.run_to(back.plus(HOUR / 3));
+    assert!(matches!(phase(&harness), Phase::Closed | Phase::Ramping { .. }), "{:?}", phase(&harness));
+    harness.run_to(back.plus(HOUR * 5 / 4 + HOUR / 3));
+    let failed = how_many(&harness, 4 * 240, State::Failed);
     assert!(failed < 60, "{failed} were probes whose retries are used up");
-    assert_eq!(how_many(&universe, 4 * 240, State::Sent) + failed, 4 * 240);
-    let short = (0..10).map(|n| universe.state_of(&format!("short{n}")));
+    assert_eq!(how_many(&harness, 4 * 240, State::Sent) + failed, 4 * 240);
+    let short = (0..10).map(|n| harness.state_of(&format!("short{n}")));
     assert!(short.clone().all(|state| state == Some(State::Sent)), "{:?}", short.collect::<Vec<_>>());
 }

@@ -7,9 +7,9 @@ use rand::rngs::StdRng;
 use redial_core::endpoint::Origin;
 use redial_core::ledger::State;
 use redial_core::protection::{Cooldowns, OriginState, Phase};
-use redial_engine::ports::{Clock, StoredOrigin};
+use redial_engine::ports::StoredOrigin;
 
-use crate::universe::Universe;
+use crate::harness::Harness;
 
 const MESSAGES: u64 = 12;
 
@@ -17,22 +17,22 @@ const MESSAGES: u64 = 12;
 const SINGLE_ATTEMPT: [&str; 2] = [r#","retry":"none""#, r#","retry":{"max_retries":0}"#];
 
 /// Opens the breaker of an origin for a minute.
-fn open(universe: &Universe, origin: &str) -> Origin {
+fn open(harness: &Harness, origin: &str) -> Origin {
     let origin = Origin::parse(origin).expect("valid");
     let mut state = OriginState::default();
-    let (now, mut rng) = (universe.world.now(), StdRng::seed_from_u64(1));
+    let (now, mut rng) = (harness.now(), StdRng::seed_from_u64(1));
     state.open(Duration::from_secs(60), now, &Cooldowns::default(), &mut rng);
-    universe.world.state().origins.insert(origin.clone(), StoredOrigin { state, version: 1 });
+    harness.memory.state().origins.insert(origin.clone(), StoredOrigin { state, version: 1 });
     origin
 }
 
 /// Runs the messages that were produced, one each `every`, for two hours; answers how many were sent.
-fn sent(universe: &mut Universe, origin: &Origin) -> usize {
-    let end = universe.world.now().plus(Duration::from_secs(7200));
-    universe.run_to(end);
-    let sent = (0..MESSAGES).filter(|n| universe.state_of(&format!("m{n}")) == Some(State::Sent)).count();
-    let breaker = *universe.world.state().origins[origin].state.breaker();
-    let phase = breaker.phase(universe.world.now());
+fn sent(harness: &mut Harness, origin: &Origin) -> usize {
+    let end = harness.now().plus(Duration::from_secs(7200));
+    harness.run_to(end);
+    let sent = (0..MESSAGES).filter(|n| harness.state_of(&format!("m{n}")) == Some(State::Sent)).count();
+    let breaker = *harness.memory.state().origins[origin].state.breaker();
+    let phase = breaker.phase(harness.now());
     assert!(matches!(phase, Phase::Ramping { .. } | Phase::Closed), "{sent} were sent: {phase:?}");
     sent
 }
@@ -41,14 +41,14 @@ fn sent(universe: &mut Universe, origin: &Origin) -> usize {
 fn a_healthy_origin_gets_all_twelve_messages_that_have_one_attempt_each() {
     for fields in SINGLE_ATTEMPT {
         for every in [0, 1, 15, 25, 40, 300] {
-            let mut universe = Universe::new();
-            let origin = open(&universe, "https://push.example");
+            let mut harness = Harness::new();
+            let origin = open(&harness, "https://push.example");
             for n in 0..MESSAGES {
-                universe.subscribe(&format!("m{n}"));
-                let body = Universe::message(&format!("m{n}"), &format!(r#","ttl":3600{fields}"#));
-                universe.produce_after(Duration::from_secs(every * n), &body);
+                harness.subscribe(&format!("m{n}"));
+                let body = Harness::message(&format!("m{n}"), &format!(r#","ttl":3600{fields}"#));
+                harness.produce_after(Duration::from_secs(every * n), &body);
             }
-            assert_eq!(sent(&mut universe, &origin), 12, "{fields}, one each {every} s");
+            assert_eq!(sent(&mut harness, &origin), 12, "{fields}, one each {every} s");
         }
     }
 }
@@ -57,14 +57,14 @@ fn a_healthy_origin_gets_all_twelve_messages_that_have_one_attempt_each() {
 fn a_healthy_webhook_gets_all_twelve_messages_that_have_one_attempt_each() {
     for fields in SINGLE_ATTEMPT {
         for every in [0, 1, 15, 25, 40, 300] {
-            let mut universe = Universe::new();
-            let origin = open(&universe, "https://hooks.example");
-            universe.subscribe_hook("m");
+            let mut harness = Harness::new();
+            let origin = open(&harness, "https://hooks.example");
+            harness.subscribe_hook("m");
             for n in 0..MESSAGES {
-                let body = Universe::message_to("m", &format!("m{n}"), fields);
-                universe.produce_after(Duration::from_secs(every * n), &body);
+                let body = Harness::message_to("m", &format!("m{n}"), fields);
+                harness.produce_after(Duration::from_secs(every * n), &body);
             }
-            assert_eq!(sent(&mut universe, &origin), 12, "{fields}, one each {every} s");
+            assert_eq!(sent(&mut harness, &origin), 12, "{fields}, one each {every} s");
         }
     }
 }

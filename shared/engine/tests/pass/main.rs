@@ -1,4 +1,4 @@
-//! The pass over the ports, in a world without AWS: every road, and every road with a worker killed at every effect.
+//! The pass over the ports, in a memory without AWS: every road, and every road with a worker killed at every effect.
 
 mod acks;
 mod audiences;
@@ -8,7 +8,8 @@ mod copies;
 mod crashes;
 mod dead_receivers;
 mod events;
-mod front_door;
+mod harness;
+mod http_api;
 mod last_attempts;
 mod not_sent;
 mod openings;
@@ -16,7 +17,6 @@ mod outages;
 mod policies;
 mod protection;
 mod roads;
-mod universe;
 mod webhook_health;
 mod webhook_terms;
 mod webhooks;

@@ -13,16 +13,15 @@ use redial_core::lane::Lane;
 use redial_core::ledger::{DEDUPE_WINDOW, State};
 use redial_core::route::DelaySeconds;
 use redial_core::time::Timestamp;
-use redial_engine::ports::Clock;
 use redial_testkit::memory::{Death, Row};
 
 use crate::audiences::{current_run, delivery, message, readers, tags};
-use crate::universe::Universe;
+use crate::harness::Harness;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-fn posts(universe: &Universe, readers: usize) -> Vec<usize> {
-    (0..readers).map(|n| universe.posts_to(&format!("s{n}"))).collect()
+fn posts(harness: &Harness, readers: usize) -> Vec<usize> {
+    (0..readers).map(|n| harness.posts_to(&format!("s{n}"))).collect()
 }
 
 /// What moves a part of a run on.
@@ -41,8 +40,8 @@ fn copy(run: &RunKey, subscription: &str, first_sent: Timestamp) -> String {
 }
 
 /// Deletes all rows that have expired but those.
-fn delete_expired(universe: &Universe, but: impl Fn(&Row) -> bool) {
-    let mut state = universe.world.state();
+fn delete_expired(harness: &Harness, but: impl Fn(&Row) -> bool) {
+    let mut state = harness.memory.state();
     for row in state.expired() {
         if !but(&row) {
             state.delete(&row);
@@ -51,19 +50,19 @@ fn delete_expired(universe: &Universe, but: impl Fn(&Row) -> bool) {
 }
 
 /// A run of the message that the previous release opened now.
-fn opened_by_the_previous_release(universe: &Universe) -> RunKey {
-    let (now, key) = (universe.world.now(), RunKey::without_opening(&Universe::key("n1")));
+fn opened_by_the_previous_release(harness: &Harness) -> RunKey {
+    let (now, key) = (harness.now(), RunKey::without_opening(&Harness::key("n1")));
     let travel = format!(r#","retry_count":0,"original_timestamp":{}"#, now.as_ms());
     let run = Run {
         key: key.clone(),
-        message: Universe::key("n1").id,
+        message: Harness::key("n1").id,
         lane: Lane::Transactional,
         body: Body::new(message(&travel)),
         opened_at: now,
         kept_until: now.plus(DEDUPE_WINDOW),
         cancelled_at: None,
     };
-    universe.world.state().runs.insert(key.clone(), run);
+    harness.memory.state().runs.insert(key.clone(), run);
     key
 }
 
@@ -78,30 +77,30 @@ fn an_id_used_again_after_the_dedupe_window_reaches_everybody() {
         |_| true,
     ];
     for (n, still_there) in kinds.into_iter().enumerate() {
-        let mut universe = Universe::new();
-        readers(&universe, 20);
+        let mut harness = Harness::new();
+        readers(&harness, 20);
         for times in 1..=3 {
-            universe.produce(&message(""));
-            universe.run();
-            assert_eq!(posts(&universe, 20), [times; 20], "{n}");
-            assert_eq!(universe.state_of("n1"), Some(State::Expanded));
-            assert_eq!(delivery(&universe, "s0"), Some((State::Sent, None)), "{n}");
-            universe.world.pass(DEDUPE_WINDOW + DAY);
-            delete_expired(&universe, still_there);
+            harness.produce(&message(""));
+            harness.run();
+            assert_eq!(posts(&harness, 20), [times; 20], "{n}");
+            assert_eq!(harness.state_of("n1"), Some(State::Expanded));
+            assert_eq!(delivery(&harness, "s0"), Some((State::Sent, None)), "{n}");
+            harness.memory.pass(DEDUPE_WINDOW + DAY);
+            delete_expired(&harness, still_there);
         }
     }
 }
 
 #[test]
 fn an_id_used_again_may_have_another_content() {
-    let mut universe = Universe::new();
-    readers(&universe, 3);
+    let mut harness = Harness::new();
+    readers(&harness, 3);
     for payload in ["hello", "goodbye"] {
-        universe.produce(&message("").replace("hello", payload));
-        universe.run();
-        universe.world.pass(DEDUPE_WINDOW + DAY);
+        harness.produce(&message("").replace("hello", payload));
+        harness.run();
+        harness.memory.pass(DEDUPE_WINDOW + DAY);
     }
-    let state = universe.world.state();
+    let state = harness.memory.state();
     let last: Vec<_> = state.sent.iter().rev().take(3).map(|push| push.payload.as_slice()).collect();
     assert_eq!(last, [b"goodbye"; 3]);
     assert!(state.dead_letters.is_empty(), "{:?}", state.dead_letters);
@@ -110,158 +109,158 @@ fn an_id_used_again_may_have_another_content() {
 #[test]
 fn killed_at_any_effect_an_id_used_again_reaches_everybody_once_more() {
     let whole = |death| {
-        let mut universe = Universe::new();
-        readers(&universe, 3);
-        universe.produce(&message(""));
-        universe.run();
-        universe.world.pass(DEDUPE_WINDOW + DAY);
-        universe.world.revive();
-        universe.world.state().death = death;
-        universe.produce(&message(""));
-        universe.run();
-        universe
+        let mut harness = Harness::new();
+        readers(&harness, 3);
+        harness.produce(&message(""));
+        harness.run();
+        harness.memory.pass(DEDUPE_WINDOW + DAY);
+        harness.memory.revive();
+        harness.memory.state().death = death;
+        harness.produce(&message(""));
+        harness.run();
+        harness
     };
-    let trace = whole(None).world.state().trace.clone();
+    let trace = whole(None).memory.state().trace.clone();
     for n in 1..=trace.len() {
         for death in [Death::Before(n), Death::After(n)] {
-            let universe = whole(Some(death));
+            let harness = whole(Some(death));
             let made = match death {
                 Death::Before(_) => &trace[..n - 1],
                 Death::After(_) => &trace[..n],
             };
             let may_repeat = made.iter().rfind(|name| matches!(**name, "post" | "record")) == Some(&"post");
-            for posts in posts(&universe, 3) {
+            for posts in posts(&harness, 3) {
                 assert!(
                     posts == 2 || may_repeat && posts == 3,
                     "{posts} posts, {death:?} ({})",
                     trace[n - 1]
                 );
             }
-            assert_eq!(universe.world.state().runs.len(), 2, "{death:?} ({})", trace[n - 1]);
+            assert_eq!(harness.memory.state().runs.len(), 2, "{death:?} ({})", trace[n - 1]);
         }
     }
 }
 
 /// A message whose worker died when its claim was written, 5 s ago.
-fn claimed_and_not_handed_off() -> (Universe, String, Timestamp) {
-    let mut universe = Universe::new();
-    readers(&universe, 3);
-    let id = universe.produce(&message(""));
+fn claimed_and_not_handed_off() -> (Harness, String, Timestamp) {
+    let mut harness = Harness::new();
+    readers(&harness, 3);
+    let id = harness.produce(&message(""));
     let claim = {
-        let mut rehearsal = Universe::new();
+        let mut rehearsal = Harness::new();
         rehearsal.produce(&message(""));
         rehearsal.run();
-        rehearsal.world.state().trace.iter().position(|name| *name == "claim").expect("it claims") + 1
+        rehearsal.memory.state().trace.iter().position(|name| *name == "claim").expect("it claims") + 1
     };
-    universe.world.state().death = Some(Death::After(claim));
-    let incoming = universe.incoming_of(&id);
-    assert_eq!(universe.invoke_until_death(vec![incoming]), None);
-    let claimed_at = universe.entry("n1").expect("claimed").updated_at;
-    universe.world.revive();
-    universe.world.pass(Duration::from_secs(5));
-    (universe, id, claimed_at)
+    harness.memory.state().death = Some(Death::After(claim));
+    let incoming = harness.incoming_of(&id);
+    assert_eq!(harness.invoke_until_death(vec![incoming]), None);
+    let claimed_at = harness.entry("n1").expect("claimed").updated_at;
+    harness.memory.revive();
+    harness.memory.pass(Duration::from_secs(5));
+    (harness, id, claimed_at)
 }
 
 #[test]
 fn every_hand_off_of_a_message_opens_the_same_run() {
-    let (mut universe, id, claimed_at) = claimed_and_not_handed_off();
+    let (mut harness, id, claimed_at) = claimed_and_not_handed_off();
     for _ in 0..3 {
-        let incoming = universe.incoming_of(&id);
-        assert!(universe.invoke_with(vec![incoming]).is_empty());
-        universe.world.pass(Duration::from_secs(5));
+        let incoming = harness.incoming_of(&id);
+        assert!(harness.invoke_with(vec![incoming]).is_empty());
+        harness.memory.pass(Duration::from_secs(5));
     }
-    universe.run();
-    let opened: Vec<_> = universe.world.state().runs.values().map(|run| run.opened_at).collect();
+    harness.run();
+    let opened: Vec<_> = harness.memory.state().runs.values().map(|run| run.opened_at).collect();
     assert_eq!(opened, [claimed_at]);
-    assert_eq!(posts(&universe, 3), [1; 3]);
+    assert_eq!(posts(&harness, 3), [1; 3]);
 }
 
 #[test]
 fn a_claim_whose_answer_was_lost_opens_the_same_run() {
-    let (mut universe, id, claimed_at) = claimed_and_not_handed_off();
-    let incoming = universe.incoming_of(&id);
-    assert_eq!(universe.invoke_again(vec![incoming]), Some(Vec::new()));
-    universe.world.pass(Duration::from_secs(5));
-    let incoming = universe.incoming_of(&id);
-    assert!(universe.invoke_with(vec![incoming]).is_empty());
-    universe.run();
-    let opened: Vec<_> = universe.world.state().runs.values().map(|run| run.opened_at).collect();
+    let (mut harness, id, claimed_at) = claimed_and_not_handed_off();
+    let incoming = harness.incoming_of(&id);
+    assert_eq!(harness.invoke_again(vec![incoming]), Some(Vec::new()));
+    harness.memory.pass(Duration::from_secs(5));
+    let incoming = harness.incoming_of(&id);
+    assert!(harness.invoke_with(vec![incoming]).is_empty());
+    harness.run();
+    let opened: Vec<_> = harness.memory.state().runs.values().map(|run| run.opened_at).collect();
     assert_eq!(opened, [claimed_at]);
-    assert_eq!(posts(&universe, 3), [1; 3]);
+    assert_eq!(posts(&harness, 3), [1; 3]);
 }
 
 #[test]
 fn what_the_previous_release_left_under_way_arrives_once() {
-    let mut universe = Universe::new();
-    readers(&universe, 12);
-    let (run, now) = (opened_by_the_previous_release(&universe), universe.world.now());
+    let mut harness = Harness::new();
+    readers(&harness, 12);
+    let (run, now) = (opened_by_the_previous_release(&harness), harness.now());
     assert_eq!(run.id.as_str(), "n1");
     for reader in ["s0", "s1"] {
-        universe.produce_retry(&copy(&run, reader, now));
+        harness.produce_retry(&copy(&run, reader, now));
     }
     for part in parts(&run) {
         assert!(part.contains(r#""expand":"n1""#), "{part}");
-        universe.produce_retry(&part);
+        harness.produce_retry(&part);
     }
-    universe.run();
-    assert_eq!(posts(&universe, 12), [1; 12]);
+    harness.run();
+    assert_eq!(posts(&harness, 12), [1; 12]);
 }
 
 #[test]
 fn a_run_that_the_previous_release_opened_is_not_opened_again() {
-    let (mut universe, _, _) = claimed_and_not_handed_off();
-    let run = opened_by_the_previous_release(&universe);
-    universe.produce_retry(&copy(&run, "s0", universe.world.now()));
-    universe.run();
-    assert_eq!(posts(&universe, 3), [1; 3]);
-    assert_eq!(universe.world.state().runs.keys().collect::<Vec<_>>(), [&run]);
+    let (mut harness, _, _) = claimed_and_not_handed_off();
+    let run = opened_by_the_previous_release(&harness);
+    harness.produce_retry(&copy(&run, "s0", harness.now()));
+    harness.run();
+    assert_eq!(posts(&harness, 3), [1; 3]);
+    assert_eq!(harness.memory.state().runs.keys().collect::<Vec<_>>(), [&run]);
 }
 
 #[test]
 fn an_earlier_run_of_the_previous_release_does_not_stand_in_for_a_new_one() {
-    let mut universe = Universe::new();
-    readers(&universe, 3);
-    let earlier = opened_by_the_previous_release(&universe);
-    universe.world.pass(Duration::from_secs(60));
-    universe.produce(&message(""));
-    universe.run();
-    assert_ne!(current_run(&universe), earlier);
-    assert_eq!(posts(&universe, 3), [1; 3]);
+    let mut harness = Harness::new();
+    readers(&harness, 3);
+    let earlier = opened_by_the_previous_release(&harness);
+    harness.memory.pass(Duration::from_secs(60));
+    harness.produce(&message(""));
+    harness.run();
+    assert_ne!(current_run(&harness), earlier);
+    assert_eq!(posts(&harness, 3), [1; 3]);
 }
 
 #[test]
 fn a_copy_held_back_beyond_the_dedupe_window_is_dropped() {
-    let mut universe = Universe::new();
-    readers(&universe, 2);
-    let sent = universe.world.now();
-    universe.produce(&message(r#","ttl":2419200"#));
-    universe.run();
-    let run = current_run(&universe);
+    let mut harness = Harness::new();
+    readers(&harness, 2);
+    let sent = harness.now();
+    harness.produce(&message(r#","ttl":2419200"#));
+    harness.run();
+    let run = current_run(&harness);
     for _ in 0..28 {
-        universe.world.pass(DAY);
-        delete_expired(&universe, |_| false);
-        universe.produce_retry(&copy(&run, "s0", sent));
-        universe.produce_retry(&parts(&run)[3]);
-        universe.run();
+        harness.memory.pass(DAY);
+        delete_expired(&harness, |_| false);
+        harness.produce_retry(&copy(&run, "s0", sent));
+        harness.produce_retry(&parts(&run)[3]);
+        harness.run();
     }
-    assert_eq!(posts(&universe, 2), [1; 2]);
+    assert_eq!(posts(&harness, 2), [1; 2]);
 }
 
 #[test]
 fn a_message_without_a_ttl_to_speak_of_is_not_walked_again_once_it_is_forgotten() {
-    let mut universe = Universe::new();
-    readers(&universe, 3);
-    universe.produce(&message(r#","ttl":0"#));
-    universe.run();
-    let run = current_run(&universe);
-    universe.world.pass(DEDUPE_WINDOW + DAY);
+    let mut harness = Harness::new();
+    readers(&harness, 3);
+    harness.produce(&message(r#","ttl":0"#));
+    harness.run();
+    let run = current_run(&harness);
+    harness.memory.pass(DEDUPE_WINDOW + DAY);
     // The run's own row is the last one that is still there.
-    delete_expired(&universe, |row| matches!(row, Row::Run(_)));
+    delete_expired(&harness, |row| matches!(row, Row::Run(_)));
     parts(&run).iter().for_each(|part| {
-        universe.produce_retry(part);
+        harness.produce_retry(part);
     });
-    universe.run();
-    assert_eq!(posts(&universe, 3), [1; 3]);
+    harness.run();
+    assert_eq!(posts(&harness, 3), [1; 3]);
 }
 
 /// Over six weeks copies of all that travels come again, rows that have expired are deleted one by one in any order, and other
@@ -271,46 +270,46 @@ fn whatever_order_expired_rows_are_deleted_in_each_gets_a_message_once() {
     const READERS: usize = 5;
     for seed in 0..60 {
         let mut rng = StdRng::seed_from_u64(seed);
-        let mut universe = Universe::new();
-        readers(&universe, READERS);
+        let mut harness = Harness::new();
+        readers(&harness, READERS);
         let again_on = rng.random_range(16..35);
         let mut times = 0;
         let mut copies = Vec::new();
         for day in 0..42 {
             if day == 0 || day == again_on {
                 times += 1;
-                let sent = universe.world.now();
-                universe.produce(&message(r#","ttl":1728000"#));
+                let sent = harness.now();
+                harness.produce(&message(r#","ttl":1728000"#));
                 let first = rng.random_range(1..40);
-                universe.world.revive();
-                universe.world.state().death = Some(Death::After(first));
-                universe.run();
-                let run = current_run(&universe);
+                harness.memory.revive();
+                harness.memory.state().death = Some(Death::After(first));
+                harness.run();
+                let run = current_run(&harness);
                 copies.extend(parts(&run));
                 copies.extend((0..READERS).map(|n| copy(&run, &format!("s{n}"), sent)));
             }
-            let mut expired = universe.world.state().expired();
+            let mut expired = harness.memory.state().expired();
             while rng.random_bool(0.5)
                 && let Some(row) = expired.choose(&mut rng).cloned()
             {
                 expired.retain(|other| *other != row);
-                universe.world.state().delete(&row);
+                harness.memory.state().delete(&row);
             }
             let news = if rng.random_bool(0.5) { tags(&["news"]) } else { tags(&[]) };
-            universe.amend("other", |it| it.tags = news);
+            harness.amend("other", |it| it.tags = news);
             for _ in 0..3 {
-                universe.produce_retry(copies.choose(&mut rng).expect("there are some"));
+                harness.produce_retry(copies.choose(&mut rng).expect("there are some"));
             }
-            universe.run();
-            for (n, posts) in posts(&universe, READERS).into_iter().enumerate() {
+            harness.run();
+            for (n, posts) in posts(&harness, READERS).into_iter().enumerate() {
                 // Its worker may have died between the POST and its record.
-                let in_doubt = universe.world.state().ledger.values().any(|entry| entry.in_doubt);
+                let in_doubt = harness.memory.state().ledger.values().any(|entry| entry.in_doubt);
                 assert!(
                     posts == times || in_doubt && posts <= 2 * times,
                     "seed {seed}, day {day}: s{n} {posts}"
                 );
             }
-            universe.world.pass(DAY);
+            harness.memory.pass(DAY);
         }
         assert_eq!(times, 2);
     }
@@ -318,21 +317,21 @@ fn whatever_order_expired_rows_are_deleted_in_each_gets_a_message_once() {
 
 #[test]
 fn what_refers_to_a_run_of_another_release_comes_back() {
-    let mut universe = Universe::new();
-    readers(&universe, 3);
-    let (run, now) = (opened_by_the_previous_release(&universe), universe.world.now());
-    let readable = universe.world.state().runs[&run].body.clone();
+    let mut harness = Harness::new();
+    readers(&harness, 3);
+    let (run, now) = (opened_by_the_previous_release(&harness), harness.now());
+    let readable = harness.memory.state().runs[&run].body.clone();
     let later = Body::new(readable.expose().replace("{\"tenant\"", "{\"of_a_later_release\":1,\"tenant\""));
-    universe.world.state().runs.get_mut(&run).expect("opened").body = later;
+    harness.memory.state().runs.get_mut(&run).expect("opened").body = later;
     let mut bodies = parts(&run);
     bodies.push(copy(&run, "s0", now));
     for body in bodies {
-        let id = universe.produce_retry(&body);
-        let incoming = universe.incoming_of(&id);
-        assert_eq!(universe.invoke_with(vec![incoming]), [id], "{body}");
-        assert!(universe.try_poison(&body).is_err() || body.contains("expand"), "{body}");
+        let id = harness.produce_retry(&body);
+        let incoming = harness.incoming_of(&id);
+        assert_eq!(harness.invoke_with(vec![incoming]), [id], "{body}");
+        assert!(harness.try_poison(&body).is_err() || body.contains("expand"), "{body}");
     }
-    universe.world.state().runs.get_mut(&run).expect("opened").body = readable;
-    universe.run();
-    assert_eq!(posts(&universe, 3), [1; 3]);
+    harness.memory.state().runs.get_mut(&run).expect("opened").body = readable;
+    harness.run();
+    assert_eq!(posts(&harness, 3), [1; 3]);
 }

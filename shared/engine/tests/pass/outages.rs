@@ -12,8 +12,8 @@ use redial_testkit::memory::sender::{answered, answered_with};
 use redial_testkit::memory::{Outage, PortErrorKind};
 use serde_json::json;
 
+use crate::harness::Harness;
 use crate::roads::{Road, roads};
-use crate::universe::Universe;
 use crate::webhooks;
 
 /// The calls of a dependency.
@@ -58,35 +58,35 @@ const DEPENDENCIES: [(&str, &[&str]); 5] = [
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-fn travelled(road: &Road, outage: Option<(&'static [&'static str], usize)>) -> Universe {
-    let mut universe = Universe::new();
-    universe.world.state().has_events = true;
-    let message = road.to.prepare(&universe, road.answers.clone(), road.fields);
-    let until = universe.world.now().plus(2 * HOUR);
-    universe.world.state().outage = outage.map(|(calls, from_effect)| Outage { calls, from_effect, until });
-    universe.produce(&message);
-    universe.run();
-    universe
+fn travelled(road: &Road, outage: Option<(&'static [&'static str], usize)>) -> Harness {
+    let mut harness = Harness::new();
+    harness.memory.state().has_events = true;
+    let message = road.to.prepare(&harness, road.answers.clone(), road.fields);
+    let until = harness.now().plus(2 * HOUR);
+    harness.memory.state().outage = outage.map(|(calls, from_effect)| Outage { calls, from_effect, until });
+    harness.produce(&message);
+    harness.run();
+    harness
 }
 
 #[test]
 fn no_outage_of_two_hours_makes_poison_whenever_it_begins() {
     for road in roads().into_iter().chain(webhooks::roads()) {
-        let trace = travelled(&road, None).world.state().trace.clone();
+        let trace = travelled(&road, None).memory.state().trace.clone();
         for (name, calls) in DEPENDENCIES {
             let begins = (1..=trace.len()).filter(|n| *n == 1 || calls.contains(&trace[n - 1]));
             for from_effect in begins {
-                let universe = travelled(&road, Some((calls, from_effect)));
+                let harness = travelled(&road, Some((calls, from_effect)));
                 let what = format!("{}, {name} out from effect {from_effect} of {trace:?}", road.name);
-                let entry = universe.entry("m").expect("it is in the ledger");
-                assert_eq!(universe.redriven, Vec::<String>::new(), "{what}");
-                assert_eq!(universe.world.state().counts.get(&Metric::Poison), None, "{what}");
-                assert!(universe.world.state().parked.is_empty(), "{what}");
+                let entry = harness.entry("m").expect("it is in the ledger");
+                assert_eq!(harness.redriven, Vec::<String>::new(), "{what}");
+                assert_eq!(harness.memory.state().counts.get(&Metric::Poison), None, "{what}");
+                assert!(harness.memory.state().parked.is_empty(), "{what}");
                 let end = (entry.state, entry.reason);
                 let too_late =
                     [(State::Expired, Some(Reason::TtlOver)), (State::Failed, Some(Reason::TtlExceeded))];
                 let is_short_lived = road.fields.contains("ttl");
-                let posts = universe.posts_to("m");
+                let posts = harness.posts_to("m");
                 // A POST that could not be recorded is made again, and may be answered otherwise.
                 let may_repeat = trace[from_effect - 1] == "record";
                 // One attempt more, which a 401 makes two posts.
@@ -98,7 +98,7 @@ fn no_outage_of_two_hours_makes_poison_whenever_it_begins() {
                         || (may_repeat && entry.state.is_terminal()),
                     "{what}: {end:?}"
                 );
-                let announced = universe.events.iter().rfind(|event| event["id"] == json!("m"));
+                let announced = harness.events.iter().rfind(|event| event["id"] == json!("m"));
                 let announced = announced.map(|event| event["state"].clone());
                 assert_eq!(announced, Some(json!(entry.state.label())), "{what}");
             }
@@ -108,25 +108,25 @@ fn no_outage_of_two_hours_makes_poison_whenever_it_begins() {
 
 /// How many calls ten webhooks cost while a dependency is out for so long.
 fn calls(names: &'static [&'static str], lasting: Duration) -> usize {
-    let mut universe = Universe::new();
-    universe.world.state().has_events = true;
+    let mut harness = Harness::new();
+    harness.memory.state().has_events = true;
     for n in 0..10 {
         let id = format!("m{n}");
-        universe.subscribe_hook(&id);
+        harness.subscribe_hook(&id);
         // A long wait, so that Step Functions is needed.
         let busy = vec![answered_with(429, &[("retry-after", "1800")])];
-        universe.world.state().answers.insert(Universe::hook(&id), busy);
-        universe.produce(&Universe::message(&id, ""));
+        harness.memory.state().answers.insert(Harness::hook(&id), busy);
+        harness.produce(&Harness::message(&id, ""));
     }
-    let until = universe.world.now().plus(lasting);
-    universe.world.state().outage = Some(Outage { calls: names, from_effect: 1, until });
-    universe.run_until(|it| it.world.now() >= until || it.queued().is_empty());
-    let calls = universe.world.state().trace.iter().filter(|name| **name != "begun_before").count();
-    universe.run();
+    let until = harness.now().plus(lasting);
+    harness.memory.state().outage = Some(Outage { calls: names, from_effect: 1, until });
+    harness.run_until(|it| it.now() >= until || it.queued().is_empty());
+    let calls = harness.memory.state().trace.iter().filter(|name| **name != "begun_before").count();
+    harness.run();
     for n in 0..10 {
-        assert_eq!(universe.state_of(&format!("m{n}")), Some(State::Sent));
+        assert_eq!(harness.state_of(&format!("m{n}")), Some(State::Sent));
     }
-    assert_eq!(universe.world.state().counts.get(&Metric::Poison), None);
+    assert_eq!(harness.memory.state().counts.get(&Metric::Poison), None);
     calls
 }
 
@@ -143,17 +143,17 @@ fn the_calls_of_an_outage_grow_linearly_with_its_length() {
 
 #[test]
 fn a_failing_start_of_an_execution_is_counted_and_delays_nothing_else() {
-    let mut universe = Universe::new();
-    universe.subscribe("m");
+    let mut harness = Harness::new();
+    harness.subscribe("m");
     let busy = answered_with(429, &[("retry-after", "1800")]);
-    universe.world.state().answers.insert(Universe::endpoint("m"), vec![busy]);
-    universe.world.fail("ensure_running", 1, PortErrorKind::Broken);
-    universe.produce(&Universe::message("m", ""));
-    universe.run_until(|it| !it.world.state().parked.is_empty());
-    assert_eq!(universe.queued(), Vec::<String>::new(), "what waits in its bucket is acknowledged");
-    assert_eq!(universe.world.state().counts[&Metric::WaitsNotStarted], 1);
-    universe.run();
-    assert_eq!((universe.state_of("m"), universe.posts_to("m")), (Some(State::Sent), 2));
+    harness.memory.state().answers.insert(Harness::endpoint("m"), vec![busy]);
+    harness.memory.fail("ensure_running", 1, PortErrorKind::Broken);
+    harness.produce(&Harness::message("m", ""));
+    harness.run_until(|it| !it.memory.state().parked.is_empty());
+    assert_eq!(harness.queued(), Vec::<String>::new(), "what waits in its bucket is acknowledged");
+    assert_eq!(harness.memory.state().counts[&Metric::WaitsNotStarted], 1);
+    harness.run();
+    assert_eq!((harness.state_of("m"), harness.posts_to("m")), (Some(State::Sent), 2));
 }
 
 /// A message at its fifteenth receive, in which this call fails.
@@ -162,14 +162,14 @@ fn at_the_fifteenth_receive(
     fields: &str,
     failing: &'static str,
     kind: PortErrorKind,
-) -> Universe {
-    let mut universe = Universe::new();
-    universe.subscribe("m");
-    universe.world.state().answers.insert(Universe::endpoint("m"), answers);
-    let id = universe.produce(&Universe::message("m", fields));
-    universe.has_been_received(&id, 14);
-    universe.world.fail(failing, 1, kind);
-    universe
+) -> Harness {
+    let mut harness = Harness::new();
+    harness.subscribe("m");
+    harness.memory.state().answers.insert(Harness::endpoint("m"), answers);
+    let id = harness.produce(&Harness::message("m", fields));
+    harness.has_been_received(&id, 14);
+    harness.memory.fail(failing, 1, kind);
+    harness
 }
 
 #[test]
@@ -178,14 +178,14 @@ fn an_outcome_that_was_not_recorded_travels_and_is_not_sent_again() {
         [(201, State::Sent, 1), (503, State::Sent, 2), (400, State::Failed, 1), (410, State::Gone, 1)]
     {
         for kind in [PortErrorKind::Broken, PortErrorKind::Lost] {
-            let mut universe = at_the_fifteenth_receive(vec![answered(answer)], "", "record", kind);
-            universe.run_until(|it| it.travelling().iter().any(|body| body.contains("unrecorded")));
-            assert_eq!(universe.queued().len(), 0, "the copy takes the message's place");
-            universe.run();
-            assert_eq!(universe.state_of("m"), Some(ends), "{answer}, {kind:?}");
-            assert_eq!(universe.posts_to("m"), posts, "{answer}, {kind:?}");
+            let mut harness = at_the_fifteenth_receive(vec![answered(answer)], "", "record", kind);
+            harness.run_until(|it| it.travelling().iter().any(|body| body.contains("unrecorded")));
+            assert_eq!(harness.queued().len(), 0, "the copy takes the message's place");
+            harness.run();
+            assert_eq!(harness.state_of("m"), Some(ends), "{answer}, {kind:?}");
+            assert_eq!(harness.posts_to("m"), posts, "{answer}, {kind:?}");
             let bodies = usize::from(ends == State::Failed);
-            assert_eq!(universe.world.state().bodies.len(), bodies, "{answer}, {kind:?}");
+            assert_eq!(harness.memory.state().bodies.len(), bodies, "{answer}, {kind:?}");
         }
     }
 }
@@ -193,68 +193,68 @@ fn an_outcome_that_was_not_recorded_travels_and_is_not_sent_again() {
 #[test]
 fn a_claim_that_was_not_used_is_given_back_without_doubt() {
     let fields = r#","retry":{"retry_in_doubt":false}"#;
-    let mut universe = at_the_fifteenth_receive(vec![], fields, "claim", PortErrorKind::Lost);
-    universe.run();
-    let entry = universe.entry("m").expect("it is in the ledger");
+    let mut harness = at_the_fifteenth_receive(vec![], fields, "claim", PortErrorKind::Lost);
+    harness.run();
+    let entry = harness.entry("m").expect("it is in the ledger");
     assert_eq!((entry.state, entry.in_doubt), (State::Sent, false));
-    assert_eq!(universe.posts_to("m"), 1);
+    assert_eq!(harness.posts_to("m"), 1);
 }
 
 #[test]
 fn a_message_that_cannot_be_sent_again_stays_in_its_queue() {
-    let mut universe = at_the_fifteenth_receive(vec![], "", "claim", PortErrorKind::Broken);
-    universe.world.fail("send", 1, PortErrorKind::Broken);
-    let ids = universe.queued();
-    universe.run_until(|it| it.world.state().failing["send"].0 == 0);
-    assert_eq!(universe.queued(), ids);
-    universe.run();
-    assert_eq!((universe.state_of("m"), universe.posts_to("m")), (Some(State::Sent), 1));
+    let mut harness = at_the_fifteenth_receive(vec![], "", "claim", PortErrorKind::Broken);
+    harness.memory.fail("send", 1, PortErrorKind::Broken);
+    let ids = harness.queued();
+    harness.run_until(|it| it.memory.state().failing["send"].0 == 0);
+    assert_eq!(harness.queued(), ids);
+    harness.run();
+    assert_eq!((harness.state_of("m"), harness.posts_to("m")), (Some(State::Sent), 1));
 }
 
 #[test]
 fn a_message_without_a_second_chance_ends_where_others_are_sent_again() {
-    let mut universe = at_the_fifteenth_receive(vec![], r#","ttl":0"#, "load", PortErrorKind::Broken);
-    universe.run();
-    assert_eq!((universe.state_of("m"), universe.posts_to("m")), (Some(State::Expired), 0));
-    assert_eq!(universe.effects("send"), 0, "it is never sent again");
+    let mut harness = at_the_fifteenth_receive(vec![], r#","ttl":0"#, "load", PortErrorKind::Broken);
+    harness.run();
+    assert_eq!((harness.state_of("m"), harness.posts_to("m")), (Some(State::Expired), 0));
+    assert_eq!(harness.effects("send"), 0, "it is never sent again");
 }
 
 #[test]
 fn a_key_that_is_not_known_while_secrets_are_out_is_no_dead_letter() {
-    let mut universe = Universe::new();
-    universe.subscribe("m");
-    let until = universe.world.now().plus(HOUR);
-    universe.world.state().key_is_unknown = true;
-    universe.world.state().outage = Some(Outage { calls: &["reload_keys"], from_effect: 1, until });
-    universe.produce(&Universe::message("m", r#","retry":{"retry_in_doubt":false}"#));
-    universe.run();
-    let entry = universe.entry("m").expect("it is in the ledger");
+    let mut harness = Harness::new();
+    harness.subscribe("m");
+    let until = harness.now().plus(HOUR);
+    harness.memory.state().key_is_unknown = true;
+    harness.memory.state().outage = Some(Outage { calls: &["reload_keys"], from_effect: 1, until });
+    harness.produce(&Harness::message("m", r#","retry":{"retry_in_doubt":false}"#));
+    harness.run();
+    let entry = harness.entry("m").expect("it is in the ledger");
     assert_eq!((entry.state, entry.in_doubt), (State::Sent, false));
-    assert_eq!(universe.posts_to("m"), 1);
+    assert_eq!(harness.posts_to("m"), 1);
 }
 
 #[test]
 fn a_message_that_panics_every_time_is_redriven_and_not_sent_again() {
-    let mut universe = Universe::new();
-    universe.subscribe("m");
-    universe.world.state().always_panicking.insert(Universe::endpoint("m"));
-    universe.produce(&Universe::message("m", r#","ttl":2419200"#));
-    universe.run();
-    assert_eq!(universe.redriven.len(), 1);
-    assert_eq!(universe.world.state().dead_letters.get(&Reason::Poison), Some(&1));
+    let mut harness = Harness::new();
+    harness.subscribe("m");
+    harness.memory.state().always_panicking.insert(Harness::endpoint("m"));
+    harness.produce(&Harness::message("m", r#","ttl":2419200"#));
+    harness.run();
+    assert_eq!(harness.redriven.len(), 1);
+    assert_eq!(harness.memory.state().dead_letters.get(&Reason::Poison), Some(&1));
 }
 
 #[test]
 fn a_body_of_another_release_is_set_back_and_never_malformed() {
-    let at = Universe::new().world.now().as_ms();
+    let at = Harness::new().memory.now().as_ms();
     for more in [r#","levitate":true"#, r#","v":2"#, r#","unrecorded":{"token":"t","surprise":1}"#] {
-        let mut universe = Universe::new();
-        universe.subscribe("m");
+        let mut harness = Harness::new();
+        harness.subscribe("m");
         let travel = format!(r#","retry_count":1,"original_timestamp":{at}{more}"#);
-        let id = universe.produce_retry(&Universe::message("m", &travel));
-        universe.run_until(|it| it.world.now() > redial_core::time::Timestamp::from_ms(at + 600_000));
-        assert_eq!(universe.queued(), [id], "{more}");
-        assert_eq!(universe.world.state().dead_letters.len(), 0, "{more}");
+        let id = harness.produce_retry(&Harness::message("m", &travel));
+        harness.run_until(|it| it.now() > redial_core::time::Timestamp::from_ms(at + 600_000));
+        assert_eq!(harness.queued(), [id], "{more}");
+        assert_eq!(harness.memory.state().dead_letters.len(), 0, "{more}");
     }
 }
 
@@ -266,21 +266,21 @@ fn the_quarantine_announces_the_end_of_what_it_drops() {
         (vec![answered(400)], "", State::Failed),
         (vec![answered(410)], "", State::Gone),
     ] {
-        let mut universe = Universe::new();
-        universe.world.state().has_events = true;
-        universe.subscribe("m");
-        universe.world.state().answers.insert(Universe::endpoint("m"), answers);
-        let message = Universe::message("m", fields);
-        universe.produce(&message);
+        let mut harness = Harness::new();
+        harness.memory.state().has_events = true;
+        harness.subscribe("m");
+        harness.memory.state().answers.insert(Harness::endpoint("m"), answers);
+        let message = Harness::message("m", fields);
+        harness.produce(&message);
         // Its worker dies each time before the event is sent.
-        let until = universe.world.now().plus(HOUR);
-        universe.world.state().outage = Some(Outage { calls: &["send"], from_effect: 1, until });
-        universe.run_until(|it| it.state_of("m").is_some_and(State::is_terminal));
-        universe.world.state().outage = None;
-        let recorded = universe.entry("m").expect("it is in the ledger");
-        universe.poison(&message);
-        universe.drop_travelling_and_collect();
-        let [event] = &universe.events[..] else { panic!("{ends:?}: {:?}", universe.events) };
+        let until = harness.now().plus(HOUR);
+        harness.memory.state().outage = Some(Outage { calls: &["send"], from_effect: 1, until });
+        harness.run_until(|it| it.state_of("m").is_some_and(State::is_terminal));
+        harness.memory.state().outage = None;
+        let recorded = harness.entry("m").expect("it is in the ledger");
+        harness.poison(&message);
+        harness.drop_travelling_and_collect();
+        let [event] = &harness.events[..] else { panic!("{ends:?}: {:?}", harness.events) };
         assert_eq!(event["state"], json!(ends.label()));
         assert_eq!(event["reason"], json!(recorded.reason.map(Reason::label)));
     }
@@ -289,93 +289,89 @@ fn the_quarantine_announces_the_end_of_what_it_drops() {
 #[test]
 fn an_attempt_that_would_outlive_its_invocation_is_not_begun() {
     for (slow, took) in [("claim", 20), ("load", 19), ("protection", 19)] {
-        let mut universe = Universe::new();
-        universe.subscribe("m");
-        universe.world.state().slow.insert(slow, Duration::from_secs(took));
-        let id = universe.produce(&Universe::message("m", r#","retry":{"retry_in_doubt":false}"#));
+        let mut harness = Harness::new();
+        harness.subscribe("m");
+        harness.memory.state().slow.insert(slow, Duration::from_secs(took));
+        let id = harness.produce(&Harness::message("m", r#","retry":{"retry_in_doubt":false}"#));
         let ids = [id];
-        let batch = universe.receive(&ids);
-        assert_eq!(universe.invoke_with(batch), ids, "{slow}");
-        assert_eq!(universe.posts_to("m"), 0, "{slow}");
+        let batch = harness.receive(&ids);
+        assert_eq!(harness.invoke_with(batch), ids, "{slow}");
+        assert_eq!(harness.posts_to("m"), 0, "{slow}");
         let given_back = (slow == "claim").then_some((State::Queued, false));
-        let entry = universe.entry("m").map(|entry| (entry.state, entry.in_doubt));
+        let entry = harness.entry("m").map(|entry| (entry.state, entry.in_doubt));
         assert_eq!(entry, given_back, "{slow}: what is too late before it is claimed is not claimed");
-        universe.world.state().slow.clear();
-        universe.acknowledge(&ids, &ids);
-        universe.run();
-        assert_eq!((universe.state_of("m"), universe.posts_to("m")), (Some(State::Sent), 1), "{slow}");
+        harness.memory.state().slow.clear();
+        harness.acknowledge(&ids, &ids);
+        harness.run();
+        assert_eq!((harness.state_of("m"), harness.posts_to("m")), (Some(State::Sent), 1), "{slow}");
     }
 }
 
 #[test]
 fn the_copy_that_knows_the_outcome_leads_in_either_order() {
     for newest_first in [false, true] {
-        let mut universe = at_the_fifteenth_receive(vec![answered(201)], "", "record", PortErrorKind::Broken);
-        universe.run_until(|it| it.travelling().iter().any(|body| body.contains("unrecorded")));
-        let at = universe.entry("m").expect("it was claimed").created_at.as_ms();
+        let mut harness = at_the_fifteenth_receive(vec![answered(201)], "", "record", PortErrorKind::Broken);
+        harness.run_until(|it| it.travelling().iter().any(|body| body.contains("unrecorded")));
+        let at = harness.entry("m").expect("it was claimed").created_at.as_ms();
         let bare = format!(r#","retry_count":0,"original_timestamp":{at}"#);
-        universe.run_until(|it| !it.queued().is_empty());
-        universe.produce_retry(&Universe::message("m", &bare));
-        universe.deliver_together();
-        universe.newest_first = newest_first;
-        universe.run();
-        assert_eq!(
-            (universe.state_of("m"), universe.posts_to("m")),
-            (Some(State::Sent), 1),
-            "{newest_first}"
-        );
+        harness.run_until(|it| !it.queued().is_empty());
+        harness.produce_retry(&Harness::message("m", &bare));
+        harness.deliver_together();
+        harness.newest_first = newest_first;
+        harness.run();
+        assert_eq!((harness.state_of("m"), harness.posts_to("m")), (Some(State::Sent), 1), "{newest_first}");
     }
 }
 
 #[test]
 fn the_quarantine_knows_the_outcome_that_a_message_carries() {
-    let mut universe = at_the_fifteenth_receive(vec![answered(201)], "", "record", PortErrorKind::Broken);
-    universe.world.state().has_events = true;
-    universe.run_until(|it| it.travelling().iter().any(|body| body.contains("unrecorded")));
-    let body = universe.travelling().remove(0);
-    universe.poison(&body);
-    universe.drop_travelling_and_collect();
-    assert_eq!(universe.events.len(), 1);
-    assert_eq!(universe.events[0]["state"], json!("sent"));
-    assert_eq!(universe.world.state().bodies.len(), 0);
+    let mut harness = at_the_fifteenth_receive(vec![answered(201)], "", "record", PortErrorKind::Broken);
+    harness.memory.state().has_events = true;
+    harness.run_until(|it| it.travelling().iter().any(|body| body.contains("unrecorded")));
+    let body = harness.travelling().remove(0);
+    harness.poison(&body);
+    harness.drop_travelling_and_collect();
+    assert_eq!(harness.events.len(), 1);
+    assert_eq!(harness.events[0]["state"], json!("sent"));
+    assert_eq!(harness.memory.state().bodies.len(), 0);
 }
 
 #[test]
 fn doubts_of_an_earlier_lineage_do_not_end_a_replay() {
-    let mut universe = Universe::new();
-    universe.subscribe("m");
+    let mut harness = Harness::new();
+    harness.subscribe("m");
     let timeout = Outcome::InDoubt(InDoubt::Timeout);
-    universe.world.state().answers.insert(Universe::endpoint("m"), vec![timeout]);
+    harness.memory.state().answers.insert(Harness::endpoint("m"), vec![timeout]);
     let fields = r#","retry":{"retry_in_doubt":false}"#;
-    universe.produce(&Universe::message("m", fields));
-    universe.run();
-    assert_eq!(universe.entry("m").and_then(|entry| entry.reason), Some(Reason::InDoubtNotRetried));
+    harness.produce(&Harness::message("m", fields));
+    harness.run();
+    assert_eq!(harness.entry("m").and_then(|entry| entry.reason), Some(Reason::InDoubtNotRetried));
     // The replay is claimed, too late to be sent, and given back.
-    let at = universe.world.now().as_ms();
+    let at = harness.now().as_ms();
     let replay = format!(r#"{fields},"lineage":1,"retry_count":0,"original_timestamp":{at}"#);
-    universe.world.state().slow.insert("claim", Duration::from_secs(20));
-    let ids = [universe.produce_retry(&Universe::message("m", &replay))];
-    let batch = universe.receive(&ids);
-    assert_eq!(universe.invoke_with(batch), ids);
-    universe.world.state().slow.clear();
-    universe.acknowledge(&ids, &ids);
-    universe.run();
-    let entry = universe.entry("m").expect("it is in the ledger");
-    assert_eq!((entry.state, entry.in_doubt, universe.posts_to("m")), (State::Sent, false, 2));
+    harness.memory.state().slow.insert("claim", Duration::from_secs(20));
+    let ids = [harness.produce_retry(&Harness::message("m", &replay))];
+    let batch = harness.receive(&ids);
+    assert_eq!(harness.invoke_with(batch), ids);
+    harness.memory.state().slow.clear();
+    harness.acknowledge(&ids, &ids);
+    harness.run();
+    let entry = harness.entry("m").expect("it is in the ledger");
+    assert_eq!((entry.state, entry.in_doubt, harness.posts_to("m")), (State::Sent, false, 2));
 }
 
 #[test]
 fn loading_keys_again_leaves_time_for_the_second_send() {
     for took in [17, 25] {
-        let mut universe = Universe::new();
-        universe.subscribe("m");
-        universe.world.state().answers.insert(Universe::endpoint("m"), vec![answered(401)]);
-        universe.world.state().slow.insert("reload_keys", Duration::from_secs(took));
-        let start = universe.world.now();
-        let id = universe.produce(&Universe::message("m", ""));
-        let batch = universe.receive(std::slice::from_ref(&id));
-        let back = universe.invoke_with(batch);
-        let last = universe.world.state().sent.last().map(|push| push.at);
+        let mut harness = Harness::new();
+        harness.subscribe("m");
+        harness.memory.state().answers.insert(Harness::endpoint("m"), vec![answered(401)]);
+        harness.memory.state().slow.insert("reload_keys", Duration::from_secs(took));
+        let start = harness.now();
+        let id = harness.produce(&Harness::message("m", ""));
+        let batch = harness.receive(std::slice::from_ref(&id));
+        let back = harness.invoke_with(batch);
+        let last = harness.memory.state().sent.last().map(|push| push.at);
         let last = last.expect("it was pushed");
         assert!(last <= start.plus(Duration::from_secs(18)), "{took}: it ends with 2 s to spare");
         assert_eq!(back.is_empty(), took == 17, "{took}");

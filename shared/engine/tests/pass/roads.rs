@@ -7,10 +7,9 @@ use redial_core::ledger::State;
 use redial_core::metric::Metric;
 use redial_core::outcome::{InDoubt, Outcome};
 use redial_core::reason::Reason;
-use redial_engine::ports::Clock;
 use redial_testkit::memory::sender::{answered, answered_with};
 
-use crate::universe::Universe;
+use crate::harness::Harness;
 
 /// Who a message is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,19 +24,19 @@ pub(crate) enum Whom {
 
 impl Whom {
     /// Makes `m` one of these, with these answers, and the message to it.
-    pub(crate) fn prepare(self, universe: &Universe, answers: Vec<Outcome>, fields: &str) -> String {
+    pub(crate) fn prepare(self, harness: &Harness, answers: Vec<Outcome>, fields: &str) -> String {
         let (url, message) = match self {
             Self::Browser => {
-                universe.subscribe("m");
-                (Universe::endpoint("m"), Universe::message("m", fields))
+                harness.subscribe("m");
+                (Harness::endpoint("m"), Harness::message("m", fields))
             }
             Self::Hook => {
-                universe.subscribe_hook("m");
-                (Universe::hook("m"), Universe::message("m", fields))
+                harness.subscribe_hook("m");
+                (Harness::hook("m"), Harness::message("m", fields))
             }
-            Self::Address => (Universe::hook("m"), Universe::message_to_url("m", fields)),
+            Self::Address => (Harness::hook("m"), Harness::message_to_url("m", fields)),
         };
-        universe.world.state().answers.insert(url, answers);
+        harness.memory.state().answers.insert(url, answers);
         message
     }
 }
@@ -139,15 +138,15 @@ pub(crate) fn roads() -> Vec<Road> {
 #[test]
 fn every_road_ends_where_it_should() {
     for road in roads() {
-        let mut universe = Universe::new();
-        universe.subscribe("m");
-        universe.world.state().answers.insert(Universe::endpoint("m"), road.answers.clone());
-        universe.produce(&Universe::message("m", road.fields));
-        universe.run();
-        let entry = universe.entry("m").expect("it is in the ledger");
+        let mut harness = Harness::new();
+        harness.subscribe("m");
+        harness.memory.state().answers.insert(Harness::endpoint("m"), road.answers.clone());
+        harness.produce(&Harness::message("m", road.fields));
+        harness.run();
+        let entry = harness.entry("m").expect("it is in the ledger");
         assert_eq!((entry.state, entry.reason), (road.ends, road.reason), "{}", road.name);
-        assert_eq!(universe.posts_to("m"), road.posts, "{}", road.name);
-        let state = universe.world.state();
+        assert_eq!(harness.posts_to("m"), road.posts, "{}", road.name);
+        let state = harness.memory.state();
         assert_eq!(state.bodies.len(), usize::from(road.letter), "{}", road.name);
         let described = road.letter || road.ends == State::Gone;
         assert_eq!(state.described.len(), usize::from(described), "{}", road.name);
@@ -158,14 +157,14 @@ fn every_road_ends_where_it_should() {
 #[test]
 fn a_retry_after_is_never_undercut_by_the_queue_or_by_the_wait() {
     for secs in [5, 899, 900, 901, 1800, 86_000] {
-        let mut universe = Universe::new();
-        universe.subscribe("m");
-        let start = universe.world.now();
+        let mut harness = Harness::new();
+        harness.subscribe("m");
+        let start = harness.now();
         let answer = answered_with(429, &[("retry-after", &secs.to_string())]);
-        universe.world.state().answers.insert(Universe::endpoint("m"), vec![answer]);
-        universe.produce(&Universe::message("m", r#","ttl":2419200"#));
-        universe.run();
-        let second = universe.world.state().sent[1].at;
+        harness.memory.state().answers.insert(Harness::endpoint("m"), vec![answer]);
+        harness.produce(&Harness::message("m", r#","ttl":2419200"#));
+        harness.run();
+        let second = harness.memory.state().sent[1].at;
         assert!(second >= start.plus(Duration::from_secs(secs)), "{secs}");
         // Smear: a tenth, at most 30 s; half a minute more for what a bucket's release may take on virtual time.
         let late = second.since(start.plus(Duration::from_secs(secs)));
@@ -175,26 +174,26 @@ fn a_retry_after_is_never_undercut_by_the_queue_or_by_the_wait() {
 
 #[test]
 fn the_ttl_header_is_what_remains() {
-    let mut universe = Universe::new();
-    universe.subscribe("m");
+    let mut harness = Harness::new();
+    harness.subscribe("m");
     let answer = answered_with(429, &[("retry-after", "100")]);
-    universe.world.state().answers.insert(Universe::endpoint("m"), vec![answer]);
-    universe.produce(&Universe::message("m", r#","ttl":1000"#));
-    universe.run();
-    let ttls: Vec<u32> = universe.world.state().sent.iter().map(|push| push.ttl_secs).collect();
+    harness.memory.state().answers.insert(Harness::endpoint("m"), vec![answer]);
+    harness.produce(&Harness::message("m", r#","ttl":1000"#));
+    harness.run();
+    let ttls: Vec<u32> = harness.memory.state().sent.iter().map(|push| push.ttl_secs).collect();
     assert_eq!(ttls[0], 1000);
     assert!((880..=900).contains(&ttls[1]), "{ttls:?}");
 }
 
 #[test]
 fn a_message_that_comes_too_late_is_expired_and_nothing_is_sent() {
-    let mut universe = Universe::new();
-    universe.subscribe("m");
-    universe.produce(&Universe::message("m", r#","ttl":60"#));
-    universe.world.pass(Duration::from_secs(61));
-    universe.run();
-    assert_eq!(universe.state_of("m"), Some(State::Expired));
-    assert_eq!(universe.posts_to("m"), 0);
+    let mut harness = Harness::new();
+    harness.subscribe("m");
+    harness.produce(&Harness::message("m", r#","ttl":60"#));
+    harness.memory.pass(Duration::from_secs(61));
+    harness.run();
+    assert_eq!(harness.state_of("m"), Some(State::Expired));
+    assert_eq!(harness.posts_to("m"), 0);
 }
 
 #[test]
@@ -204,28 +203,28 @@ fn what_cannot_be_sent_anywhere_is_a_dead_letter_without_an_attempt() {
         "x".repeat(3994)
     );
     for (body, subscribed, reason) in [
-        (Universe::message("m", ""), false, Reason::SubscriptionUnknown),
+        (Harness::message("m", ""), false, Reason::SubscriptionUnknown),
         (big, true, Reason::PayloadTooLarge),
     ] {
-        let mut universe = Universe::new();
+        let mut harness = Harness::new();
         if subscribed {
-            universe.subscribe("m");
+            harness.subscribe("m");
         }
-        universe.produce(&body);
-        universe.run();
-        assert_eq!(universe.entry("m").and_then(|entry| entry.reason), Some(reason));
-        assert_eq!(universe.posts_to("m"), 0);
-        assert_eq!(universe.world.state().bodies.len(), 1);
+        harness.produce(&body);
+        harness.run();
+        assert_eq!(harness.entry("m").and_then(|entry| entry.reason), Some(reason));
+        assert_eq!(harness.posts_to("m"), 0);
+        assert_eq!(harness.memory.state().bodies.len(), 1);
     }
 }
 
 #[test]
 fn a_body_that_is_no_message_is_kept_for_a_day_and_never_loops() {
-    let mut universe = Universe::new();
-    universe.produce("{\"tenant\":\"acme\",\"surprise\":1}");
-    universe.produce("no JSON at all");
-    universe.run();
-    let state = universe.world.state();
+    let mut harness = Harness::new();
+    harness.produce("{\"tenant\":\"acme\",\"surprise\":1}");
+    harness.produce("no JSON at all");
+    harness.run();
+    let state = harness.memory.state();
     assert_eq!(state.dead_letters.get(&Reason::Malformed), Some(&2));
     assert_eq!(state.bodies.len(), 2);
     assert!(state.ledger.is_empty());
@@ -235,28 +234,28 @@ fn a_body_that_is_no_message_is_kept_for_a_day_and_never_loops() {
 
 #[test]
 fn a_dead_letter_s_body_tells_the_lane_that_its_message_came_by() {
-    let lanes = |produce: fn(&mut Universe, &str) -> String| {
-        let mut universe = Universe::new();
-        universe.subscribe("m");
-        universe.world.state().answers.insert(Universe::endpoint("m"), vec![answered(503), answered(400)]);
-        produce(&mut universe, &Universe::message("m", ""));
-        produce(&mut universe, r#"{"tenant":"acme","id":"broken"}"#);
-        universe.run();
-        let state = universe.world.state();
+    let lanes = |produce: fn(&mut Harness, &str) -> String| {
+        let mut harness = Harness::new();
+        harness.subscribe("m");
+        harness.memory.state().answers.insert(Harness::endpoint("m"), vec![answered(503), answered(400)]);
+        produce(&mut harness, &Harness::message("m", ""));
+        produce(&mut harness, r#"{"tenant":"acme","id":"broken"}"#);
+        harness.run();
+        let state = harness.memory.state();
         state.bodies.values().map(|body| body.lane).collect::<Vec<_>>()
     };
-    assert_eq!(lanes(Universe::produce), [Some(Lane::Transactional), Some(Lane::Transactional)]);
-    assert_eq!(lanes(Universe::produce_in_bulk), [Some(Lane::Bulk), Some(Lane::Bulk)]);
+    assert_eq!(lanes(Harness::produce), [Some(Lane::Transactional), Some(Lane::Transactional)]);
+    assert_eq!(lanes(Harness::produce_in_bulk), [Some(Lane::Bulk), Some(Lane::Bulk)]);
 }
 
 #[test]
 fn a_rejection_with_400_is_counted_apart_from_other_failures() {
     let counted = |whom: Whom, answer: Outcome| {
-        let mut universe = Universe::new();
-        let message = whom.prepare(&universe, vec![answer], "");
-        universe.produce(&message);
-        universe.run();
-        let counts = &universe.world.state().counts;
+        let mut harness = Harness::new();
+        let message = whom.prepare(&harness, vec![answer], "");
+        harness.produce(&message);
+        harness.run();
+        let counts = &harness.memory.state().counts;
         [Metric::BadRequests, Metric::PermanentFailures]
             .map(|it| counts.get(&it).copied().unwrap_or_default())
     };

@@ -11,8 +11,8 @@ use redial_core::reason::Reason;
 use redial_core::webhook::Permitted;
 use redial_testkit::memory::sender::answered;
 
+use crate::harness::Harness;
 use crate::roads::Whom;
-use crate::universe::Universe;
 use crate::webhooks::{ended, posted, sent_to};
 
 fn policy(text: &str) -> Arc<Policy> {
@@ -21,9 +21,9 @@ fn policy(text: &str) -> Arc<Policy> {
 
 /// How often a message to `m` is posted whose receiver fails, and which has these terms.
 fn posts_under(topic: Option<&str>, own: Option<&str>, stored: &[(Slot, &str)], fields: &str) -> usize {
-    let mut universe = Universe::new();
-    let message = Whom::Hook.prepare(&universe, vec![answered(500); 20], fields);
-    universe.amend("m", |it| {
+    let mut harness = Harness::new();
+    let message = Whom::Hook.prepare(&harness, vec![answered(500); 20], fields);
+    harness.amend("m", |it| {
         it.terms.topic = topic.and_then(EventType::parse);
         it.terms.policy = own.map(policy);
     });
@@ -33,11 +33,11 @@ fn posts_under(topic: Option<&str>, own: Option<&str>, stored: &[(Slot, &str)], 
         last_good: None,
     };
     let acme = Tenant::parse("acme").expect("valid");
-    universe.world.state().policies.insert(acme, stored.iter().map(slot).collect());
-    universe.produce(&message);
-    universe.run();
-    assert_eq!(ended(&universe), (State::Failed, Some(Reason::RetriesExhausted)));
-    universe.posts_to("m")
+    harness.memory.state().policies.insert(acme, stored.iter().map(slot).collect());
+    harness.produce(&message);
+    harness.run();
+    assert_eq!(ended(&harness), (State::Failed, Some(Reason::RetriesExhausted)));
+    harness.posts_to("m")
 }
 
 #[test]
@@ -60,18 +60,18 @@ fn the_most_particular_policy_holds() {
 #[test]
 fn a_header_that_the_subscription_does_not_permit_is_a_dead_letter_unsent() {
     let fields = r#","headers":{"Authorization":"Bearer s3cret"}"#;
-    let universe = sent_to(Whom::Hook, vec![], fields);
-    assert_eq!(ended(&universe), (State::Failed, Some(Reason::HeaderNotPermitted)));
-    assert_eq!((universe.posts_to("m"), universe.world.state().bodies.len()), (0, 1));
-    assert_eq!(universe.subscription("m").health.failures, 0, "that is not its receiver's fault");
+    let harness = sent_to(Whom::Hook, vec![], fields);
+    assert_eq!(ended(&harness), (State::Failed, Some(Reason::HeaderNotPermitted)));
+    assert_eq!((harness.posts_to("m"), harness.memory.state().bodies.len()), (0, 1));
+    assert_eq!(harness.subscription("m").health.failures, 0, "that is not its receiver's fault");
 
-    let mut universe = Universe::new();
-    let message = Whom::Hook.prepare(&universe, Vec::new(), fields);
-    universe.amend("m", |it| {
+    let mut harness = Harness::new();
+    let message = Whom::Hook.prepare(&harness, Vec::new(), fields);
+    harness.amend("m", |it| {
         it.terms.permitted = Permitted::new(vec!["Authorization".to_owned()]).expect("valid");
     });
-    universe.produce(&message);
-    universe.run();
-    assert_eq!(ended(&universe), (State::Sent, None));
-    assert_eq!(posted(&universe)[0].headers, [("authorization".to_owned(), "Bearer s3cret".to_owned())]);
+    harness.produce(&message);
+    harness.run();
+    assert_eq!(ended(&harness), (State::Sent, None));
+    assert_eq!(posted(&harness)[0].headers, [("authorization".to_owned(), "Bearer s3cret".to_owned())]);
 }

@@ -11,36 +11,35 @@ use redial_core::reason::Reason;
 use redial_core::recipient::Recipient;
 use redial_core::subscription::State as Standing;
 use redial_core::webhook::{CustomHeaders, SigningSecrets, WebhookSecret, WebhookTarget};
-use redial_engine::ports::Clock;
 use redial_testkit::memory::sender::{answered, answered_with};
 use redial_testkit::memory::{Death, SentWebhook};
 
 use crate::crashes::killed_at_every_effect;
+use crate::harness::Harness;
 use crate::roads::{Road, Whom};
-use crate::universe::Universe;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// A message to `m`, which is one of these, answered so; run to its end.
-pub(crate) fn sent_to(whom: Whom, answers: Vec<Outcome>, fields: &str) -> Universe {
-    let mut universe = Universe::new();
-    let message = whom.prepare(&universe, answers, fields);
-    universe.produce(&message);
-    universe.run();
-    universe
+pub(crate) fn sent_to(whom: Whom, answers: Vec<Outcome>, fields: &str) -> Harness {
+    let mut harness = Harness::new();
+    let message = whom.prepare(&harness, answers, fields);
+    harness.produce(&message);
+    harness.run();
+    harness
 }
 
-pub(crate) fn posted(universe: &Universe) -> Vec<SentWebhook> {
-    universe.world.state().webhooks.clone()
+pub(crate) fn posted(harness: &Harness) -> Vec<SentWebhook> {
+    harness.memory.state().webhooks.clone()
 }
 
 /// The times between posts, in milliseconds.
-fn gaps(universe: &Universe) -> Vec<i64> {
-    posted(universe).windows(2).map(|two| two[1].at.as_ms() - two[0].at.as_ms()).collect()
+fn gaps(harness: &Harness) -> Vec<i64> {
+    posted(harness).windows(2).map(|two| two[1].at.as_ms() - two[0].at.as_ms()).collect()
 }
 
-pub(crate) fn ended(universe: &Universe) -> (State, Option<Reason>) {
-    let entry = universe.entry("m").expect("in the ledger");
+pub(crate) fn ended(harness: &Harness) -> (State, Option<Reason>) {
+    let entry = harness.entry("m").expect("in the ledger");
     (entry.state, entry.reason)
 }
 
@@ -50,8 +49,8 @@ fn headers(pairs: &[(&str, &str)]) -> CustomHeaders {
 }
 
 /// What `m` leads to.
-fn amend_target(universe: &Universe, change: impl FnOnce(&mut WebhookTarget)) {
-    universe.amend("m", |it| match &mut it.recipient {
+fn amend_target(harness: &Harness, change: impl FnOnce(&mut WebhookTarget)) {
+    harness.amend("m", |it| match &mut it.recipient {
         Recipient::Webhook(target) => change(target),
         Recipient::WebPush(_) => panic!("a webhook"),
     });
@@ -59,20 +58,20 @@ fn amend_target(universe: &Universe, change: impl FnOnce(&mut WebhookTarget)) {
 
 #[test]
 fn a_webhook_is_posted_with_its_id_its_body_and_its_receiver_s_secrets_and_headers() {
-    let mut universe = Universe::new();
+    let mut harness = Harness::new();
     let fields = r#","headers":{"X-Shop":"message"},"class":"otp","urgency":"high","topic":"abcd""#;
-    let message = Whom::Hook.prepare(&universe, Vec::new(), fields);
+    let message = Whom::Hook.prepare(&harness, Vec::new(), fields);
     let secret = WebhookSecret::new(vec![7; 32]).expect("valid");
-    amend_target(&universe, |target| {
+    amend_target(&harness, |target| {
         target.secrets = SigningSecrets::new(vec![(secret.clone(), None)]).expect("one");
         target.headers = headers(&[("x-shop", "subscription"), ("authorization", "Bearer s3cret")]);
     });
-    universe.produce(&message);
-    let now = universe.world.now();
-    universe.run();
+    harness.produce(&message);
+    let now = harness.now();
+    harness.run();
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let expected = SentWebhook {
-        url: Universe::hook("m"),
+        url: Harness::hook("m"),
         tenant: Tenant::parse("acme").expect("valid"),
         id: "m".to_owned(),
         timestamp: now.as_secs(),
@@ -82,28 +81,28 @@ fn a_webhook_is_posted_with_its_id_its_body_and_its_receiver_s_secrets_and_heade
         secrets: vec![secret.expose()],
         at: now,
     };
-    assert_eq!(posted(&universe), [expected]);
-    assert_eq!(ended(&universe), (State::Sent, None));
-    assert!(universe.world.state().sent.is_empty(), "and nothing is pushed");
+    assert_eq!(posted(&harness), [expected]);
+    assert_eq!(ended(&harness), (State::Sent, None));
+    assert!(harness.memory.state().sent.is_empty(), "and nothing is pushed");
 }
 
 #[test]
 fn a_bare_address_is_posted_to_without_secrets_of_its_own() {
-    let universe = sent_to(Whom::Address, vec![], "");
-    assert_eq!(ended(&universe), (State::Sent, None));
-    assert_eq!(posted(&universe)[0].secrets, [""; 0]);
-    let entry = universe.entry("m").expect("in the ledger");
+    let harness = sent_to(Whom::Address, vec![], "");
+    assert_eq!(ended(&harness), (State::Sent, None));
+    assert_eq!(posted(&harness)[0].secrets, [""; 0]);
+    let entry = harness.entry("m").expect("in the ledger");
     assert_eq!((entry.subscription, entry.endpoint_hash.is_some()), (None, true));
     // There is no subscription to be read, and no health to be kept.
-    assert_eq!(universe.effects("load") + universe.effects("recovered"), 0);
+    assert_eq!(harness.effects("load") + harness.effects("recovered"), 0);
 }
 
 #[test]
 fn a_retry_has_the_same_id_and_a_new_timestamp() {
     for whom in [Whom::Hook, Whom::Address] {
-        let universe = sent_to(whom, vec![answered(500), answered(502)], "");
-        assert_eq!(ended(&universe), (State::Sent, None));
-        let posted = posted(&universe);
+        let harness = sent_to(whom, vec![answered(500), answered(502)], "");
+        assert_eq!(ended(&harness), (State::Sent, None));
+        let posted = posted(&harness);
         assert!(posted.iter().all(|it| it.id == "m" && it.body == b"hello m"), "{posted:?}");
         let [first, second, third] = [0, 1, 2].map(|at| posted[at].timestamp);
         assert!(first < second && second < third, "{posted:?}");
@@ -114,12 +113,12 @@ fn a_retry_has_the_same_id_and_a_new_timestamp() {
 fn every_answer_but_2xx_and_410_is_retried_and_a_redirect_is_not_followed() {
     for status in [300, 301, 302, 307, 308, 400, 401, 403, 404, 408, 413, 418, 425, 429, 500, 503, 599] {
         let elsewhere = answered_with(status, &[("location", "https://hooks.example/elsewhere")]);
-        let universe = sent_to(Whom::Hook, vec![elsewhere], "");
-        assert_eq!(ended(&universe), (State::Sent, None), "{status}");
-        let urls: Vec<String> = posted(&universe).into_iter().map(|it| it.url).collect();
-        assert_eq!(urls, [Universe::hook("m"), Universe::hook("m")], "{status}");
-        assert_eq!(universe.subscription("m").state, Standing::Active, "{status}");
-        assert_eq!(universe.world.state().key_reloads, 0, "{status}");
+        let harness = sent_to(Whom::Hook, vec![elsewhere], "");
+        assert_eq!(ended(&harness), (State::Sent, None), "{status}");
+        let urls: Vec<String> = posted(&harness).into_iter().map(|it| it.url).collect();
+        assert_eq!(urls, [Harness::hook("m"), Harness::hook("m")], "{status}");
+        assert_eq!(harness.subscription("m").state, Standing::Active, "{status}");
+        assert_eq!(harness.memory.state().key_reloads, 0, "{status}");
     }
 }
 
@@ -132,13 +131,13 @@ fn what_was_answered_last_is_why_it_failed() {
         (204, Reason::RetriesExhausted),
     ] {
         let answers = vec![answered(status); 2];
-        let universe = sent_to(Whom::Hook, answers, r#","retry":{"max_retries":0}"#);
+        let harness = sent_to(Whom::Hook, answers, r#","retry":{"max_retries":0}"#);
         let expected = match status {
             204 => (State::Sent, None),
             _ => (State::Failed, Some(reason)),
         };
-        assert_eq!(ended(&universe), expected, "{status}");
-        let state = universe.world.state();
+        assert_eq!(ended(&harness), expected, "{status}");
+        let state = harness.memory.state();
         let described: Vec<_> =
             state.described.values().map(|it| (it.channel.as_str(), it.status, it.attempts)).collect();
         let letter = [("webhook", Some(status), 1)];
@@ -151,32 +150,32 @@ fn what_did_not_leave_is_retried_and_what_may_have_arrived_is_recorded_as_in_dou
     for (outcome, in_doubt) in
         [(Outcome::NotSent(NotSent::Connect), false), (Outcome::InDoubt(InDoubt::Timeout), true)]
     {
-        let universe = sent_to(Whom::Address, vec![outcome.clone()], "");
-        assert_eq!(ended(&universe), (State::Sent, None));
-        assert_eq!(universe.entry("m").expect("in the ledger").in_doubt, in_doubt, "{outcome:?}");
+        let harness = sent_to(Whom::Address, vec![outcome.clone()], "");
+        assert_eq!(ended(&harness), (State::Sent, None));
+        assert_eq!(harness.entry("m").expect("in the ledger").in_doubt, in_doubt, "{outcome:?}");
     }
     let careful = r#","retry":{"retry_in_doubt":false}"#;
-    let universe = sent_to(Whom::Hook, vec![Outcome::InDoubt(InDoubt::Reset)], careful);
-    assert_eq!(ended(&universe), (State::Failed, Some(Reason::InDoubtNotRetried)));
-    assert_eq!((universe.posts_to("m"), universe.world.state().bodies.len()), (1, 1));
+    let harness = sent_to(Whom::Hook, vec![Outcome::InDoubt(InDoubt::Reset)], careful);
+    assert_eq!(ended(&harness), (State::Failed, Some(Reason::InDoubtNotRetried)));
+    assert_eq!((harness.posts_to("m"), harness.memory.state().bodies.len()), (1, 1));
 }
 
 #[test]
 fn an_address_that_egress_does_not_reach_is_a_dead_letter_at_once() {
     for whom in [Whom::Hook, Whom::Address] {
-        let universe = sent_to(whom, vec![Outcome::Impossible(Impossible::EndpointNotAllowed)], "");
-        assert_eq!(ended(&universe), (State::Failed, Some(Reason::EndpointNotAllowed)));
-        assert_eq!(universe.world.state().bodies.len(), 1);
+        let harness = sent_to(whom, vec![Outcome::Impossible(Impossible::EndpointNotAllowed)], "");
+        assert_eq!(ended(&harness), (State::Failed, Some(Reason::EndpointNotAllowed)));
+        assert_eq!(harness.memory.state().bodies.len(), 1);
     }
 }
 
 #[test]
 fn a_410_switches_the_receiver_off_and_its_next_messages_are_dead_letters_unsent() {
-    let mut universe = sent_to(Whom::Hook, vec![answered(410)], "");
-    assert_eq!(ended(&universe), (State::Failed, Some(Reason::Gone)));
-    assert_eq!(universe.subscription("m").state, Standing::Disabled);
+    let mut harness = sent_to(Whom::Hook, vec![answered(410)], "");
+    assert_eq!(ended(&harness), (State::Failed, Some(Reason::Gone)));
+    assert_eq!(harness.subscription("m").state, Standing::Disabled);
     {
-        let state = universe.world.state();
+        let state = harness.memory.state();
         assert_eq!(state.dead_letters.get(&Reason::Gone), Some(&1));
         assert_eq!(state.counts.get(&Metric::EndpointsDisabled), Some(&1));
         assert!(state.bodies.values().all(|it| it.body.contains("hello m")));
@@ -184,55 +183,55 @@ fn a_410_switches_the_receiver_off_and_its_next_messages_are_dead_letters_unsent
         assert!(state.candidates.is_empty(), "nobody prunes it");
     }
 
-    universe.produce(&Universe::message_to("m", "next", ""));
-    universe.run();
-    let next = universe.entry("next").expect("in the ledger");
+    harness.produce(&Harness::message_to("m", "next", ""));
+    harness.run();
+    let next = harness.entry("next").expect("in the ledger");
     assert_eq!((next.state, next.reason), (State::Failed, Some(Reason::EndpointDisabled)));
-    assert_eq!(universe.posts_to("m"), 1, "nothing is sent to it any more");
-    let state = universe.world.state();
+    assert_eq!(harness.posts_to("m"), 1, "nothing is sent to it any more");
+    let state = harness.memory.state();
     assert_eq!((state.bodies.len(), state.described.len()), (2, 2), "and it can be replayed");
 }
 
 #[test]
 fn a_410_of_a_bare_address_is_a_dead_letter_and_the_next_message_is_tried() {
-    let mut universe = sent_to(Whom::Address, vec![answered(410)], "");
-    assert_eq!(ended(&universe), (State::Failed, Some(Reason::Gone)));
-    assert_eq!(universe.world.state().bodies.len(), 1);
-    assert_eq!(universe.effects("switch_off"), 0);
-    universe.produce(&Universe::message_to_url("m", "").replace(r#""id":"m""#, r#""id":"next""#));
-    universe.run();
-    assert_eq!(universe.state_of("next"), Some(State::Sent));
+    let mut harness = sent_to(Whom::Address, vec![answered(410)], "");
+    assert_eq!(ended(&harness), (State::Failed, Some(Reason::Gone)));
+    assert_eq!(harness.memory.state().bodies.len(), 1);
+    assert_eq!(harness.effects("switch_off"), 0);
+    harness.produce(&Harness::message_to_url("m", "").replace(r#""id":"m""#, r#""id":"next""#));
+    harness.run();
+    assert_eq!(harness.state_of("next"), Some(State::Sent));
 }
 
 #[test]
 fn a_410_switches_off_under_a_policy_without_retries_too() {
-    let universe = sent_to(Whom::Hook, vec![answered(410)], r#","retry":"none""#);
-    assert_eq!(ended(&universe), (State::FailedNoRetries, Some(Reason::Gone)));
-    assert_eq!(universe.subscription("m").state, Standing::Disabled);
-    assert!(universe.world.state().bodies.is_empty());
+    let harness = sent_to(Whom::Hook, vec![answered(410)], r#","retry":"none""#);
+    assert_eq!(ended(&harness), (State::FailedNoRetries, Some(Reason::Gone)));
+    assert_eq!(harness.subscription("m").state, Standing::Disabled);
+    assert!(harness.memory.state().bodies.is_empty());
 }
 
 #[test]
 fn a_410_of_an_address_that_was_replaced_meanwhile_switches_the_new_one_not_off() {
     for whom in [Whom::Hook, Whom::Browser] {
         // The worker dies when the 410 is recorded, and its message comes back.
-        let mut universe = Universe::new();
-        let message = whom.prepare(&universe, vec![answered(410)], "");
-        let id = universe.produce(&message);
-        universe.world.state().death = Some(Death::After(6));
-        let incoming = universe.incoming_of(&id);
-        assert_eq!(universe.invoke_until_death(vec![incoming]), None);
-        assert_eq!(universe.world.state().trace.last(), Some(&"record"));
-        universe.world.revive();
+        let mut harness = Harness::new();
+        let message = whom.prepare(&harness, vec![answered(410)], "");
+        let id = harness.produce(&message);
+        harness.memory.state().death = Some(Death::After(6));
+        let incoming = harness.incoming_of(&id);
+        assert_eq!(harness.invoke_until_death(vec![incoming]), None);
+        assert_eq!(harness.memory.state().trace.last(), Some(&"record"));
+        harness.memory.revive();
 
         let new = Endpoint::parse("https://push.example/new").expect("valid");
-        universe.amend("m", |it| match &mut it.recipient {
+        harness.amend("m", |it| match &mut it.recipient {
             Recipient::WebPush(target) => target.endpoint = new,
             Recipient::Webhook(target) => target.endpoint = new,
         });
-        universe.run();
-        assert_eq!(universe.entry("m").expect("in the ledger").reason, Some(Reason::Gone));
-        assert_eq!(universe.subscription("m").state, Standing::Active, "{whom:?}");
+        harness.run();
+        assert_eq!(harness.entry("m").expect("in the ledger").reason, Some(Reason::Gone));
+        assert_eq!(harness.subscription("m").state, Standing::Active, "{whom:?}");
     }
 }
 
@@ -242,8 +241,8 @@ fn a_retry_after_is_kept_to_the_millisecond() {
         for secs in [0, 5, 899, 900, 901, 1800, 86_000] {
             let answer = answered_with(status, &[("retry-after", &secs.to_string())]);
             let exact = r#","retry":{"retry_delays":[7,7],"retry_after_smear":0}"#;
-            let universe = sent_to(Whom::Hook, vec![answer], exact);
-            assert_eq!(gaps(&universe), [secs * 1000], "{status}, {secs} s");
+            let harness = sent_to(Whom::Hook, vec![answer], exact);
+            assert_eq!(gaps(&harness), [secs * 1000], "{status}, {secs} s");
         }
     }
 }
@@ -251,16 +250,16 @@ fn a_retry_after_is_kept_to_the_millisecond() {
 #[test]
 fn a_webhook_without_a_ttl_is_still_sent_after_days() {
     let days = r#","class":"otp","retry":{"retry_delays":[86400,259200],"jitter":"none"}"#;
-    let universe = sent_to(Whom::Address, vec![answered(500), answered(500)], days);
-    assert_eq!(ended(&universe), (State::Sent, None));
-    assert_eq!(gaps(&universe), [86_400_000, 3 * 86_400_000]);
+    let harness = sent_to(Whom::Address, vec![answered(500), answered(500)], days);
+    assert_eq!(ended(&harness), (State::Sent, None));
+    assert_eq!(gaps(&harness), [86_400_000, 3 * 86_400_000]);
 }
 
 #[test]
 fn a_dead_letter_of_a_webhook_without_a_ttl_is_kept_as_long_as_its_description() {
     for (retry, days) in [("\"max_retries\":0", 14), ("\"max_retries\":0,\"dlq_retention_days\":3", 3)] {
-        let universe = sent_to(Whom::Hook, vec![answered(500)], &format!(r#","retry":{{{retry}}}"#));
-        let state = universe.world.state();
+        let harness = sent_to(Whom::Hook, vec![answered(500)], &format!(r#","retry":{{{retry}}}"#));
+        let state = harness.memory.state();
         let at = state.webhooks[0].at;
         let absent: Vec<_> = state.bodies.values().map(|it| it.absent_from).collect();
         assert_eq!(absent, [at.plus(DAY * days)]);
@@ -271,20 +270,20 @@ fn a_dead_letter_of_a_webhook_without_a_ttl_is_kept_as_long_as_its_description()
 #[test]
 fn a_ttl_that_is_given_is_kept() {
     // By schedule-standard the third retry would come three hours after the second.
-    let universe = sent_to(Whom::Hook, vec![answered(500); 4], r#","ttl":7200"#);
-    assert_eq!(ended(&universe), (State::Failed, Some(Reason::TtlExceeded)));
+    let harness = sent_to(Whom::Hook, vec![answered(500); 4], r#","ttl":7200"#);
+    assert_eq!(ended(&harness), (State::Failed, Some(Reason::TtlExceeded)));
     {
-        let state = universe.world.state();
+        let state = harness.memory.state();
         assert_eq!(state.webhooks.len(), 3);
         let over = state.webhooks[0].at.plus(Duration::from_secs(7200));
         assert!(state.bodies.values().all(|it| it.absent_from == over));
         assert!(state.bodies.values().all(|it| it.body.contains("ttl_remaining")));
     }
 
-    let mut late = Universe::new();
+    let mut late = Harness::new();
     let message = Whom::Address.prepare(&late, Vec::new(), r#","ttl":60"#);
     late.produce(&message);
-    late.world.pass(Duration::from_secs(61));
+    late.memory.pass(Duration::from_secs(61));
     late.run();
     assert_eq!(ended(&late), (State::Expired, Some(Reason::TtlOver)));
     assert!(posted(&late).is_empty());
@@ -293,11 +292,11 @@ fn a_ttl_that_is_given_is_kept() {
 #[test]
 fn poison_for_a_webhook_without_a_ttl_is_kept_as_long_as_its_description() {
     for whom in [Whom::Hook, Whom::Address] {
-        let mut universe = Universe::new();
-        let message = whom.prepare(&universe, Vec::new(), "");
-        universe.poison(&message);
-        let kept = universe.world.now().plus(DAY * 14);
-        let state = universe.world.state();
+        let mut harness = Harness::new();
+        let message = whom.prepare(&harness, Vec::new(), "");
+        harness.poison(&message);
+        let kept = harness.now().plus(DAY * 14);
+        let state = harness.memory.state();
         let absent: Vec<_> = state.bodies.values().map(|it| it.absent_from).collect();
         assert_eq!(absent, [kept], "{whom:?}");
         assert!(state.described.values().all(|it| it.channel == "webhook"), "{whom:?}");
@@ -307,41 +306,41 @@ fn poison_for_a_webhook_without_a_ttl_is_kept_as_long_as_its_description() {
 #[test]
 fn unless_anything_else_is_chosen_a_webhook_waits_as_schedule_standard_has_it() {
     for whom in [Whom::Hook, Whom::Address] {
-        let universe = sent_to(whom, vec![answered(500); 4], "");
-        assert_eq!(ended(&universe), (State::Failed, Some(Reason::RetriesExhausted)));
-        let gaps = gaps(&universe);
+        let harness = sent_to(whom, vec![answered(500); 4], "");
+        assert_eq!(ended(&harness), (State::Failed, Some(Reason::RetriesExhausted)));
+        let gaps = gaps(&harness);
         for (gap, secs) in gaps.iter().zip([60, 1800, 10_800]) {
             assert!((secs * 1000..=secs * 1100 + 1000).contains(gap), "{gaps:?}");
         }
         assert_eq!(gaps.len(), 3);
-        assert_eq!(universe.effects("park"), 2, "half an hour and three hours are parked");
+        assert_eq!(harness.effects("park"), 2, "half an hour and three hours are parked");
     }
 }
 
 #[test]
 fn a_payload_that_is_too_long_for_a_push_is_sent_to_a_webhook() {
-    let mut universe = Universe::new();
-    universe.subscribe_hook("m");
+    let mut harness = Harness::new();
+    harness.subscribe_hook("m");
     let payload = "x".repeat(262_144);
-    let body = Universe::message("m", "").replace(r#""hello m""#, &format!("\"{payload}\""));
-    universe.produce(&body);
-    universe.run();
-    assert_eq!(ended(&universe), (State::Sent, None));
-    assert_eq!(posted(&universe)[0].body.len(), 262_144);
+    let body = Harness::message("m", "").replace(r#""hello m""#, &format!("\"{payload}\""));
+    harness.produce(&body);
+    harness.run();
+    assert_eq!(ended(&harness), (State::Sent, None));
+    assert_eq!(posted(&harness)[0].body.len(), 262_144);
 }
 
 #[test]
 fn one_webhook_that_panics_leaves_the_other_nine_alone() {
-    let mut universe = Universe::new();
+    let mut harness = Harness::new();
     for at in 0..10 {
-        universe.subscribe_hook(&format!("m{at}"));
-        universe.produce(&Universe::message(&format!("m{at}"), ""));
+        harness.subscribe_hook(&format!("m{at}"));
+        harness.produce(&Harness::message(&format!("m{at}"), ""));
     }
-    universe.world.state().panicking.insert(Universe::hook("m4"));
-    universe.run();
+    harness.memory.state().panicking.insert(Harness::hook("m4"));
+    harness.run();
     for at in 0..10 {
-        assert_eq!(universe.state_of(&format!("m{at}")), Some(State::Sent), "{at}");
-        assert_eq!(universe.posts_to(&format!("m{at}")), 1, "{at}");
+        assert_eq!(harness.state_of(&format!("m{at}")), Some(State::Sent), "{at}");
+        assert_eq!(harness.posts_to(&format!("m{at}")), 1, "{at}");
     }
 }
 
@@ -404,7 +403,7 @@ fn killed_at_any_effect_every_road_of_a_webhook_ends_and_posts_twice_only_betwee
     let ailing =
         Road { ends: State::Sent, reason: None, posts: 1, letter: false, ..road("ailing", "", Reason::Gone) };
     deaths += killed_at_every_effect(vec![ailing], |it| {
-        let now = it.world.now();
+        let now = it.now();
         it.amend("m", |it| it.health.failing_since = Some(now));
     });
     assert!(deaths > 300, "{deaths} deaths are too few to be all of them");

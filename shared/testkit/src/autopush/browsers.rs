@@ -29,17 +29,14 @@ struct State {
     sessions: u64,
 }
 
-/// A browser, by its name.
 #[derive(Default)]
 struct Known {
-    /// Endpoints by channel.
     channels: HashMap<String, String>,
     waiting: Vec<Waiting>,
     /// Its websocket, by a number that tells it from the one before. Dropping it ends the connection.
     session: Option<(u64, UnboundedSender<String>)>,
 }
 
-/// A message that was not acknowledged yet.
 struct Waiting {
     channel: String,
     endpoint: String,
@@ -63,7 +60,6 @@ impl Browsers {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether connections are refused.
     pub(super) fn is_shut(&self) -> bool {
         self.state().shut
     }
@@ -148,7 +144,6 @@ impl Browsers {
         answer
     }
 
-    /// A page unsubscribes.
     pub(super) fn unregister(&self, uaid: &str, channel: &str) -> String {
         let (endpoint, waiting) = match self.state().known.get_mut(uaid) {
             Some(known) => {

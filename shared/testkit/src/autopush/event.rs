@@ -13,75 +13,46 @@ pub enum Event {
     },
     /// A page subscribed.
     Registered {
-        /// The browser.
         uaid: String,
-        /// Its name of the subscription.
         channel: String,
         /// Where to post to.
         endpoint: String,
     },
     /// A page unsubscribed. A post to the endpoint is answered 410 from now on.
     Unregistered {
-        /// The browser.
         uaid: String,
-        /// Its name of the subscription.
         channel: String,
         /// Where it was posted to; `None` if the server knew no such channel.
         endpoint: Option<String>,
     },
     /// A message went over the websocket.
-    Notified {
-        /// Where it was posted to.
-        endpoint: String,
-        /// Which one.
-        message: String,
-    },
+    Notified { endpoint: String, message: String },
     /// The browser was away: the message waits for it.
-    Kept {
-        /// Where it was posted to.
-        endpoint: String,
-        /// Which one.
-        message: String,
-    },
+    Kept { endpoint: String, message: String },
     /// A message will not be delivered.
-    Dropped {
-        /// Where it was posted to.
-        endpoint: String,
-        /// Which one.
-        message: String,
-        /// Why not.
-        why: Why,
-    },
+    Dropped { endpoint: String, message: String, why: Why },
     /// The browser says what became of a message.
     Acked {
         /// Where it was posted to; `None` if the server knew no such channel.
         endpoint: Option<String>,
-        /// Which one.
         message: String,
-        /// What became of it.
         code: Code,
     },
     /// The service worker failed with a message that it had been given: 301 for an exception, 302 for a promise that was
     /// rejected, 303 for the browser's own error.
     Nacked {
-        /// Which one.
         message: String,
         /// The browser's number for it.
         code: u64,
     },
     /// A browser's websocket ended.
-    Left {
-        /// The browser.
-        uaid: String,
-    },
+    Left { uaid: String },
 }
 
-/// Why a message was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// Its TTL is 0, and the browser was away.
     NotToBeKept,
-    /// Its TTL had passed when the browser came back.
     Expired,
     /// A newer one with the same Topic took its place.
     Replaced,
@@ -100,7 +71,6 @@ pub enum Code {
     NotDecrypted,
     /// 102: not delivered for another reason.
     NotDelivered,
-    /// Another number.
     Other(u64),
 }
 

@@ -13,7 +13,7 @@
 //!
 //! ```no_run
 //! # async fn example() -> Option<()> {
-//! use redial_testkit::autopush::{Autopush, Event};
+//! use redial_receivers::autopush::{Autopush, Event};
 //! use std::time::Duration;
 //!
 //! let server = Autopush::start().ok()?;
@@ -53,9 +53,6 @@ pub struct Autopush {
 
 impl Autopush {
     /// Starts both sides on free ports of 127.0.0.1.
-    ///
-    /// # Errors
-    /// If the system gives no socket or thread.
     pub fn start() -> Result<Self, StartError> {
         let endpoints = PushService::start()?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -72,19 +69,15 @@ impl Autopush {
     }
 
     /// `ws://127.0.0.1:PORT/`: Firefox's preference `dom.push.serverURL`.
-    #[must_use]
     pub fn websocket_url(&self) -> String {
         format!("ws://{}/", self.address)
     }
 
     /// The side that senders post to: its origin, its certificate, its scripts and what it received.
-    #[must_use]
     pub fn endpoints(&self) -> &PushService {
         &self.endpoints
     }
 
-    /// What happened so far, in order.
-    #[must_use]
     pub fn events(&self) -> Vec<Event> {
         self.browsers.journal.read(<[_]>::to_vec)
     }

@@ -16,7 +16,6 @@ use super::wire::{self, Said};
 /// A pause after a failed accept (out of descriptors), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
-/// Accepts for ever.
 pub(super) async fn serve(listener: TcpListener, browsers: Arc<Browsers>) {
     loop {
         let Ok((stream, _)) = listener.accept().await else {
@@ -57,7 +56,6 @@ async fn connection(stream: TcpStream, browsers: Arc<Browsers>) {
     browsers.left(&uaid, session);
 }
 
-/// What to answer, if anything.
 fn said_by(uaid: &str, said: Said, browsers: &Arc<Browsers>) -> Option<String> {
     match said {
         Said::Register { channel, key } => Some(browsers.register(uaid, &channel, key.as_deref())),

@@ -10,26 +10,33 @@ use serde_json::{Value, json};
 use super::Code;
 use crate::push_service::Accepted;
 
-/// What the browser said.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Said {
     /// The first words; with the name that it was given before, if any.
-    Hello { uaid: Option<String> },
+    Hello {
+        uaid: Option<String>,
+    },
     /// A page subscribes: the channel's name, and the public key of who may send.
-    Register { channel: String, key: Option<String> },
-    /// A page unsubscribes.
-    Unregister { channel: String },
+    Register {
+        channel: String,
+        key: Option<String>,
+    },
+    Unregister {
+        channel: String,
+    },
     /// What became of messages, by channel and version.
     Ack(Vec<Update>),
     /// A service worker failed with a message that was acknowledged.
-    Nack { version: String, code: u64 },
+    Nack {
+        version: String,
+        code: u64,
+    },
     /// Are you there?
     Ping,
     /// Something that needs no answer.
     Other,
 }
 
-/// One acknowledgement.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Update {
     pub(super) channel: String,

@@ -55,7 +55,6 @@ pub enum DesktopError {
     Refused(Value),
 }
 
-/// A connection to a running Firefox.
 pub struct Desktop {
     stream: TcpStream,
     sent: u64,
@@ -81,17 +80,11 @@ impl Desktop {
     }
 
     /// Waits for the notification with this title, and clicks on it.
-    ///
-    /// # Errors
-    /// [`DesktopError`], if there is none within half a minute.
     pub async fn click_notification(&mut self, title: &str) -> Result<(), DesktopError> {
         self.with_notification(title, "click").await
     }
 
     /// Waits for the notification with this title, and closes it.
-    ///
-    /// # Errors
-    /// [`DesktopError`], if there is none within half a minute.
     pub async fn close_notification(&mut self, title: &str) -> Result<(), DesktopError> {
         self.with_notification(title, "close").await
     }

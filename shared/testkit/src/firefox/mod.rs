@@ -38,7 +38,6 @@ const REMOVALS: u32 = 20;
 const BETWEEN_REMOVALS: Duration = Duration::from_millis(50);
 
 /// The program: what `FIREFOX` names, else the first of `firefox-esr` and `firefox` in `PATH`. `None` if there is none.
-#[must_use]
 pub fn find() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os(FIREFOX).filter(|named| !named.is_empty()) {
         return Some(PathBuf::from(named));
@@ -58,9 +57,6 @@ pub struct Firefox {
 
 impl Firefox {
     /// Starts the program with a fresh profile, and opens the page. `push_server` is a websocket's URL.
-    ///
-    /// # Errors
-    /// If the profile can't be written or the program can't be started.
     pub fn start(program: &Path, push_server: &str, page: &str) -> io::Result<Self> {
         let profile = TempDir::with_prefix("redial-firefox-")?;
         fs::write(profile.path().join("user.js"), preferences::written(push_server))?;
@@ -86,22 +82,17 @@ impl Firefox {
         Ok(Self { child, group, profile })
     }
 
-    /// Whether it still runs.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
     /// What it printed so far.
-    #[must_use]
     pub fn log(&self) -> String {
         let log = fs::read(self.profile.path().join(LOG));
         String::from_utf8_lossy(&log.unwrap_or_default()).into_owned()
     }
 
     /// A hand for what lies outside the page: its notifications.
-    ///
-    /// # Errors
-    /// [`DesktopError`], if Firefox does not answer within half a minute.
     pub async fn desktop(&self) -> Result<Desktop, DesktopError> {
         Desktop::connect(self.profile.path()).await
     }
@@ -125,7 +116,6 @@ impl Drop for Firefox {
 }
 
 /// Whether a missing Firefox is a failure: in CI (`CI` is set to something) it is, elsewhere a test says that it is skipped.
-#[must_use]
 pub fn is_required() -> bool {
     std::env::var_os("CI").is_some_and(|value| value != *OsStr::new(""))
 }

@@ -1,6 +1,5 @@
 //! The profile's preferences.
 
-/// A preference's value.
 enum Value {
     Bool(bool),
     Number(i32),

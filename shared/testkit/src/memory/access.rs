@@ -3,9 +3,9 @@
 use redial_core::access::{ApiKeyId, Credential, IamArn, StoredKey};
 use redial_engine::ports::{AccessKeys, PortError};
 
-use super::World;
+use super::Memory;
 
-impl AccessKeys for World {
+impl AccessKeys for Memory {
     async fn find(&self, id: &ApiKeyId) -> Result<Option<StoredKey>, PortError> {
         self.effect("find_key", |state| state.access_keys.get(id).cloned()).await
     }

@@ -6,9 +6,9 @@ use redial_core::tag::Tag;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Audiences, PortError};
 
-use super::World;
+use super::Memory;
 
-impl Audiences for World {
+impl Audiences for Memory {
     async fn open(&self, runs: Vec<Run>) -> Vec<Result<(), PortError>> {
         self.effect_on_each("audiences.open", runs, |state, run| {
             state.runs.entry(run.key.clone()).or_insert(run);

@@ -7,9 +7,9 @@ use redial_core::ledger::{
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Claim, ClaimAnswer, Ledger, LedgerReader, PortError};
 
-use super::{Row, State, World};
+use super::{Memory, Row, State};
 
-impl Ledger for World {
+impl Ledger for Memory {
     async fn claim(&self, claims: Vec<Claim>, now: Timestamp) -> Vec<Result<ClaimAnswer, PortError>> {
         self.effect_on_each("claim", claims, |state, claim| claim_one(state, &claim, now)).await
     }
@@ -45,7 +45,7 @@ impl Ledger for World {
     }
 }
 
-impl LedgerReader for World {
+impl LedgerReader for Memory {
     async fn get(&self, key: &DeliveryKey) -> Result<Option<Entry>, PortError> {
         self.effect("ledger.get", |state| {
             let now = state.now;

@@ -1,14 +1,13 @@
-//! In-memory twins of the ports: a whole world without AWS, for tests of the pass over them.
+//! In-memory twins of the ports, for tests of the passes over them.
 //!
-//! Every call of a port is an *effect* with a number, and the world can be told to die before or after any of them: a call
-//! that dies never answers, like one of a process that was killed. So a test can kill a worker between any two effects, start
+//! Every call of a port is an *effect* with a number, and a test may kill the worker before or after any of them: a call
+//! that dies never returns, like one of a process that was killed. So a test can kill a worker between any two effects, start
 //! another over what the first left, and look at what became of every message.
 
 mod access;
 mod audiences;
-mod cleanup;
 mod expiry;
-mod front_door;
+mod http_api;
 mod ledger;
 mod policies;
 mod protection;
@@ -29,11 +28,11 @@ use std::time::Duration;
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use redial_core::access::{ApiKeyId, StoredKey};
+use redial_core::access::{ApiKeyId, StoredKey, TokenKeys};
 use redial_core::ack::AckEvent;
 use redial_core::audience::{Progress, Run, RunKey};
 use redial_core::dead_letter::{LetterBody, LetterKey, Reference};
-use redial_core::endpoint::{EndpointHash, Origin};
+use redial_core::endpoint::{EndpointHash, HashKeys, Origin, PushHosts};
 use redial_core::identity::{DeliveryKey, SubscriptionKey, Tenant};
 use redial_core::ledger::{Entry, PastAttempt};
 use redial_core::metric::Metric;
@@ -44,14 +43,44 @@ use redial_core::protection::Count;
 use redial_core::queue::Outgoing;
 use redial_core::rate::Rate;
 use redial_core::reason::Reason;
-use redial_core::subscription::Subscription;
+use redial_core::route::WaitSettings;
+use redial_core::subscription::{SpikeGuard, Subscription};
 use redial_core::time::Timestamp;
 use redial_core::wait::Bucket;
+use redial_core::webhook::SWITCHED_OFF_AFTER;
 use redial_engine::ports::{
-    Clock, Environment, Limited, ParkedItem, ParkedKey, PortError, PruneCandidate, PublicKey, Randomness,
-    Receipt, StoredOrigin,
+    Clock, Limited, ParkedItem, ParkedKey, PortError, PruneCandidate, PublicKey, Randomness, Receipt,
+    StoredOrigin,
 };
-use redial_engine::protection::{Guard, Settings};
+use redial_engine::protection::Guard;
+use redial_engine::{cleanup, deliver};
+
+type M = Memory;
+pub type DispatchWorker = deliver::Worker<M, M, M, M, M, M, M, M, M, M, M, M, M, M>;
+pub type CleanupWorker = cleanup::Worker<M, M, M, M, M, M, M, M, M, M>;
+
+/// Settings for which `https://push.example` is a push service.
+pub fn dispatch_settings() -> deliver::Settings {
+    deliver::Settings {
+        waits: WaitSettings::default(),
+        push_hosts: PushHosts::parse("push.example").expect("valid"),
+        egress_allow: Vec::new(),
+        hash_keys: HashKeys::parse("k1:0123456789abcdef").expect("valid"),
+        lease_margin: Duration::from_secs(10),
+        token_keys: TokenKeys::new([("k1".to_owned(), [7; TokenKeys::KEY_BYTES])]).expect("valid"),
+        switched_off_after: SWITCHED_OFF_AFTER,
+    }
+}
+
+/// Settings with the same keys.
+pub fn cleanup_settings() -> cleanup::Settings {
+    cleanup::Settings {
+        hash_keys: dispatch_settings().hash_keys,
+        guard: SpikeGuard::default(),
+        switched_off_after: SWITCHED_OFF_AFTER,
+        late_after: cleanup::LATE_AFTER,
+    }
+}
 
 /// When to die.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -98,7 +127,7 @@ pub struct SentWebhook {
     pub at: Timestamp,
 }
 
-/// What the world holds.
+/// What the ports hold, and what tests make them do.
 #[derive(Debug, Default)]
 pub struct State {
     /// The time.
@@ -109,7 +138,7 @@ pub struct State {
     pub trace: Vec<&'static str>,
     /// When to die.
     pub death: Option<Death>,
-    /// The effect before which the worker is held up, until [`World::resume`].
+    /// The effect before which the worker is held up, until [`Memory::resume`].
     pub held_up_at: Option<usize>,
     /// What wakes it then.
     held_up: Vec<Waker>,
@@ -245,45 +274,66 @@ pub enum PortErrorKind {
     Lost,
 }
 
-/// The world, and one worker in it. Clones share both.
-#[derive(Clone, Debug)]
-pub struct World {
+/// Every port in memory, as one worker uses them. Clones share the state and the worker.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
     state: Arc<Mutex<State>>,
-    guard: Arc<Guard>,
     /// This worker's, and no other's.
     is_dead: Arc<AtomicBool>,
 }
 
-impl Default for World {
-    fn default() -> Self {
-        Self {
-            state: Arc::default(),
-            guard: Arc::new(Guard::new(Settings::default(), 0)),
-            is_dead: Arc::default(),
-        }
-    }
-}
-
-impl World {
-    /// A world at this time.
+impl Memory {
     pub fn at(now: Timestamp) -> Self {
-        let world = Self::default();
-        world.state().now = now;
-        world
+        let memory = Self::default();
+        memory.state().now = now;
+        memory
     }
 
-    /// What it holds.
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same world with another worker in it, which remembers nothing.
+    /// The same state, used by another worker.
     #[must_use]
-    pub fn with_worker(&self, settings: Settings, number: u32) -> Self {
-        Self {
-            state: self.state.clone(),
-            guard: Arc::new(Guard::new(settings, number)),
-            is_dead: Arc::default(),
+    pub fn another_worker(&self) -> Self {
+        Self { state: self.state.clone(), is_dead: Arc::default() }
+    }
+
+    /// A worker of dispatch on these ports.
+    pub fn dispatch(&self, settings: deliver::Settings, guard: Guard) -> DispatchWorker {
+        let memory = || self.clone();
+        DispatchWorker {
+            settings,
+            guard,
+            system: memory(),
+            telemetry: memory(),
+            outbox: memory(),
+            ledger: memory(),
+            subscriptions: memory(),
+            policies: memory(),
+            audiences: memory(),
+            protection: memory(),
+            senders: deliver::Senders { push: memory(), webhooks: memory() },
+            waits: deliver::Waits { parking: memory(), registry: memory(), executions: memory() },
+            dead_letter_bodies: memory(),
+        }
+    }
+
+    /// A worker of cleanup on these ports.
+    pub fn cleanup(&self, settings: cleanup::Settings) -> CleanupWorker {
+        let memory = || self.clone();
+        CleanupWorker {
+            settings,
+            clock: memory(),
+            telemetry: memory(),
+            outbox: memory(),
+            ledger: memory(),
+            policies: memory(),
+            subscriptions: memory(),
+            audiences: memory(),
+            parking: memory(),
+            wait_registry: memory(),
+            dead_letters: memory(),
         }
     }
 
@@ -308,7 +358,7 @@ impl World {
         held_up.into_iter().for_each(Waker::wake);
     }
 
-    /// Starts anew after a death: the effects are counted from one again, and nothing kills.
+    /// Starts again after a death: the effects are counted from one again, and nothing kills.
     pub fn revive(&self) {
         self.is_dead.store(false, Ordering::SeqCst);
         let mut state = self.state();
@@ -402,7 +452,7 @@ impl World {
     }
 }
 
-impl Clock for World {
+impl Clock for Memory {
     fn now(&self) -> Timestamp {
         self.state().now
     }
@@ -418,75 +468,8 @@ impl Clock for World {
     }
 }
 
-impl Randomness for World {
+impl Randomness for Memory {
     fn rng(&self) -> StdRng {
         StdRng::seed_from_u64(self.state().effects as u64)
-    }
-}
-
-impl Environment for World {
-    type Clock = Self;
-    type Randomness = Self;
-    type Ledger = Self;
-    type Policies = Self;
-    type Protection = Self;
-    type Subscriptions = Self;
-    type Audiences = Self;
-    type Sender = Self;
-    type Webhooks = Self;
-    type Outbox = Self;
-    type Parking = Self;
-    type WaitRegistry = Self;
-    type WaitExecutions = Self;
-    type DeadLetterBodies = Self;
-    type Telemetry = Self;
-
-    fn clock(&self) -> &Self {
-        self
-    }
-    fn randomness(&self) -> &Self {
-        self
-    }
-    fn ledger(&self) -> &Self {
-        self
-    }
-    fn policies(&self) -> &Self {
-        self
-    }
-    fn protection(&self) -> &Self {
-        self
-    }
-    fn guard(&self) -> &Guard {
-        &self.guard
-    }
-    fn subscriptions(&self) -> &Self {
-        self
-    }
-    fn audiences(&self) -> &Self {
-        self
-    }
-    fn sender(&self) -> &Self {
-        self
-    }
-    fn webhooks(&self) -> &Self {
-        self
-    }
-    fn outbox(&self) -> &Self {
-        self
-    }
-    fn parking(&self) -> &Self {
-        self
-    }
-    fn wait_registry(&self) -> &Self {
-        self
-    }
-    fn wait_executions(&self) -> &Self {
-        self
-    }
-    fn dead_letter_bodies(&self) -> &Self {
-        self
-    }
-    fn telemetry(&self) -> &Self {
-        self
     }
 }

@@ -7,9 +7,9 @@ use redial_core::policy::TenantPolicies;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{KnownPolicies, Policies, PortError};
 
-use super::World;
+use super::Memory;
 
-impl Policies for World {
+impl Policies for Memory {
     async fn of(&self, tenants: Vec<Tenant>, _now: Timestamp) -> Vec<Result<KnownPolicies, PortError>> {
         self.effect_on_each("policies", tenants, |state, tenant| {
             let before = state.followed.get(&tenant).cloned().unwrap_or_default();

@@ -6,9 +6,9 @@ use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Limited, PortError, Protection, StoredOrigin};
 
-use super::World;
+use super::Memory;
 
-impl Protection for World {
+impl Protection for Memory {
     async fn read(
         &self,
         origins: Vec<Origin>,

@@ -5,9 +5,9 @@ use redial_core::queue::{Outgoing, Queue};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{DeadLetterBodies, DeadLetterStore, Outbox, PortError, Receipt};
 
-use super::{Outage, World};
+use super::{Memory, Outage};
 
-impl Outbox for World {
+impl Outbox for Memory {
     fn has_events(&self) -> bool {
         self.state().has_events
     }
@@ -30,7 +30,7 @@ impl Outbox for World {
     }
 }
 
-impl DeadLetterBodies for World {
+impl DeadLetterBodies for Memory {
     async fn put(&self, bodies: Vec<LetterBody>) -> Vec<Result<(), PortError>> {
         self.effect_on_each("bodies.put", bodies, |state, body| {
             state.bodies.insert(body.key.clone(), body);
@@ -39,7 +39,7 @@ impl DeadLetterBodies for World {
     }
 }
 
-impl DeadLetterStore for World {
+impl DeadLetterStore for Memory {
     async fn describe(&self, reference: &Reference, _now: Timestamp) -> Result<(), PortError> {
         let reference = reference.clone();
         self.effect("describe", |state| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use redial_core::outcome::{Impossible, Outcome, Response};
 use redial_engine::ports::{Keys, Push, PushSender};
 
-use super::{SentPush, State, World};
+use super::{Memory, SentPush, State};
 
 /// An answer of this status without headers or body.
 pub fn answered(status: u16) -> Outcome {
@@ -26,7 +26,7 @@ pub(super) fn next_answer(state: &mut State, endpoint: &str, accepted: u16) -> O
     }
 }
 
-impl PushSender for World {
+impl PushSender for Memory {
     async fn send(&self, push: Push<'_>) -> Outcome {
         let endpoint = push.target.endpoint.expose().as_str().to_owned();
         let (panics, key_is_unknown) = {

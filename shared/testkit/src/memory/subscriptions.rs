@@ -11,7 +11,7 @@ use redial_engine::ports::{
     Subscriptions,
 };
 
-use super::{State, World};
+use super::{Memory, State};
 
 /// The subscription that an update is about, if it still leads to the endpoint that the update is about.
 fn meant<'a>(state: &'a mut State, update: &SubscriptionUpdate) -> Option<&'a mut Subscription> {
@@ -37,7 +37,7 @@ fn assert_distinct<'a>(updates: impl Iterator<Item = &'a SubscriptionUpdate>) {
     assert_eq!(keys.len(), n, "two updates of one subscription in a batch");
 }
 
-impl Subscriptions for World {
+impl Subscriptions for Memory {
     async fn load(&self, keys: Vec<SubscriptionKey>) -> Vec<Result<Option<Subscription>, PortError>> {
         self.effect_on_each("load", keys, |state, key| state.subscriptions.get(&key).cloned()).await
     }
@@ -82,7 +82,7 @@ impl Subscriptions for World {
     }
 }
 
-impl SubscriptionHealth for World {
+impl SubscriptionHealth for Memory {
     async fn get(&self, key: &SubscriptionKey) -> Result<Option<Subscription>, PortError> {
         self.effect("subscription.get", |state| state.subscriptions.get(key).cloned()).await
     }
@@ -166,7 +166,7 @@ impl SubscriptionHealth for World {
     }
 }
 
-impl SubscriptionBook for World {
+impl SubscriptionBook for Memory {
     async fn renew(&self, renewal: Renewal, now: Timestamp) -> Result<Renewed, PortError> {
         self.effect("renew", |state| {
             let (stored, is_new) = match renewal.decide(state.subscriptions.get(&renewal.key), now) {

@@ -9,9 +9,9 @@ use redial_core::provider::Provider;
 use redial_core::reason::Reason;
 use redial_engine::ports::{AttemptEvent, BreakerEvent, PortError, QuarantineEvent, Telemetry};
 
-use super::World;
+use super::Memory;
 
-impl Telemetry for World {
+impl Telemetry for Memory {
     fn attempt(&self, event: &AttemptEvent<'_>) {
         let mut state = self.state();
         state.plans.push(event.plan);

@@ -6,9 +6,9 @@ use redial_engine::ports::{
     ParkedItem, ParkedKey, Parking, PortError, RegisteredBucket, WaitExecutions, WaitRegistry,
 };
 
-use super::World;
+use super::Memory;
 
-impl Parking for World {
+impl Parking for Memory {
     async fn put(&self, items: Vec<ParkedItem>) -> Vec<Result<(), PortError>> {
         self.effect_on_each("park", items, |state, item| {
             state.parked.insert(item.key.clone(), item);
@@ -34,7 +34,7 @@ impl Parking for World {
     }
 }
 
-impl WaitRegistry for World {
+impl WaitRegistry for Memory {
     async fn register(&self, bucket: RegisteredBucket) -> Result<(), PortError> {
         self.effect("register", |state| {
             let shards = state.registered.entry(bucket.bucket).or_default();
@@ -63,7 +63,7 @@ impl WaitRegistry for World {
     }
 }
 
-impl WaitExecutions for World {
+impl WaitExecutions for Memory {
     async fn ensure_running(&self, bucket: Bucket) -> Result<(), PortError> {
         self.effect("ensure_running", |state| {
             state.executions.insert(bucket);

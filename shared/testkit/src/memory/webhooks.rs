@@ -9,9 +9,9 @@ use redial_core::webhook::TIMEOUT;
 use redial_engine::ports::{Webhook, WebhookSender};
 
 use super::sender::{answered, next_answer};
-use super::{SentWebhook, World};
+use super::{Memory, SentWebhook};
 
-impl WebhookSender for World {
+impl WebhookSender for Memory {
     async fn send(&self, webhook: Webhook<'_>) -> Outcome {
         let url = webhook.target.endpoint.expose().as_str().to_owned();
         assert!(!self.state().panicking.remove(&url), "a planned panic over {url}");

@@ -6,7 +6,6 @@ use http::HeaderMap;
 use hyper::body::Bytes;
 use serde_json::Value;
 
-/// The service a call is for, by the target it names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AwsService {
     /// `DynamoDB_20120810`.
@@ -21,7 +20,6 @@ pub enum AwsService {
     Other(String),
 }
 
-/// What was done to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Injected {
     /// The caller was killed, and the call not carried out.
@@ -38,7 +36,6 @@ pub enum Injected {
     NotApplicable,
 }
 
-/// One call.
 #[derive(Clone, Debug)]
 pub struct Call {
     /// Its place among the calls since the last reset, from 1.
@@ -51,33 +48,25 @@ pub struct Call {
     pub at: Instant,
     /// The same in milliseconds since the Unix epoch.
     pub at_ms: u64,
-    /// What the caller sent.
     pub body: Bytes,
     /// What the caller was answered, or would have been; `None` while it is under way.
     pub response_status: Option<u16>,
-    /// The body of that answer.
     pub response_body: Option<Bytes>,
-    /// What was done to it.
     pub injected: Option<Injected>,
     /// Tells this call from one of the same number before a reset.
     pub(super) name: u128,
 }
 
 impl Call {
-    /// The call's body, if it is JSON.
-    #[must_use]
     pub fn json(&self) -> Option<Value> {
         serde_json::from_slice(&self.body).ok()
     }
 
-    /// The answer's body, if it is JSON.
-    #[must_use]
     pub fn response_json(&self) -> Option<Value> {
         serde_json::from_slice(self.response_body.as_ref()?).ok()
     }
 }
 
-/// Service and operation of a request.
 pub(super) fn target(headers: &HeaderMap) -> Option<(AwsService, String)> {
     let target = headers.get("x-amz-target")?.to_str().ok()?;
     let (service, operation) = target.split_once('.')?;

@@ -14,7 +14,6 @@ use super::call::{Call, Injected};
 /// Kills the caller; the proxy calls it on its own thread.
 pub type Kill = Arc<dyn Fn() + Send + Sync>;
 
-/// What happens to a call.
 #[derive(Clone)]
 pub enum Fault {
     /// Kills the caller before the call is carried out, and does not carry it out. A caller that survives
@@ -80,7 +79,6 @@ struct Rule {
     used: bool,
 }
 
-/// The rules, and the count that they refer to.
 #[derive(Default)]
 pub(super) struct Plan {
     rules: Vec<Rule>,

@@ -198,7 +198,6 @@ impl Line {
     }
 }
 
-/// Accepts for ever.
 pub(super) async fn serve(listener: TcpListener, line: Arc<Line>) {
     loop {
         let Ok((stream, _)) = listener.accept().await else {

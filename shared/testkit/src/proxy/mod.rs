@@ -41,19 +41,13 @@ pub struct FaultProxy {
 #[derive(Debug, Error)]
 #[error("waited {within:?} for {wanted} calls and saw {}", seen.len())]
 pub struct TooFewCalls {
-    /// How many were waited for.
     pub wanted: usize,
-    /// For how long.
     pub within: Duration,
-    /// Those that came.
     pub seen: Vec<Call>,
 }
 
 impl FaultProxy {
     /// Starts a proxy on a free port of 127.0.0.1, in front of `upstream`: `http://HOST:PORT`.
-    ///
-    /// # Errors
-    /// If `upstream` is no such URL, or the system gives no socket or thread.
     pub fn start(upstream: &str) -> io::Result<Self> {
         let uri: Uri =
             upstream.parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
@@ -75,28 +69,22 @@ impl FaultProxy {
     }
 
     /// `http://127.0.0.1:PORT`, for `AWS_ENDPOINT_URL`.
-    #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
     /// Every call since the start or the last reset, in the order of arrival.
-    #[must_use]
     pub fn calls(&self) -> Vec<Call> {
         self.line.journal.read(<[_]>::to_vec)
     }
 
     /// How many of them were for this operation.
-    #[must_use]
     pub fn count(&self, service: &AwsService, operation: &str) -> usize {
         let fits = |call: &&Call| call.service == *service && call.operation == operation;
         self.line.journal.read(|calls| calls.iter().filter(fits).count())
     }
 
     /// Waits until `n` calls have arrived.
-    ///
-    /// # Errors
-    /// [`TooFewCalls`], with those that came, if the time is up first.
     pub async fn wait_for(&self, n: usize, within: Duration) -> Result<Vec<Call>, TooFewCalls> {
         let enough = |calls: &[Call]| (calls.len() >= n).then(|| calls.to_vec());
         let found = self.line.journal.wait(within, enough).await;
@@ -120,7 +108,6 @@ impl FaultProxy {
     }
 
     /// Whether there is a fault that no call has met yet: a test that means to break something checks this.
-    #[must_use]
     pub fn has_unused_faults(&self) -> bool {
         self.line.plan().has_unused()
     }

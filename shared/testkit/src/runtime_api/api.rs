@@ -22,14 +22,12 @@ use tokio::task::JoinSet;
 
 const PREFIX: &str = "/2018-06-01/runtime/";
 
-/// What a process is given to do.
 pub(super) struct Invocation {
     pub(super) request_id: String,
     pub(super) headers: Vec<(&'static str, String)>,
     pub(super) event: Bytes,
 }
 
-/// What a process said.
 pub(super) enum Report {
     /// It asked for its first event: initialisation is over.
     Ready,
@@ -38,7 +36,6 @@ pub(super) enum Report {
     Error(Bytes),
 }
 
-/// The server's side of one process.
 pub(super) struct Api {
     pub(super) address: SocketAddr,
     pub(super) reports: mpsc::UnboundedReceiver<Report>,

@@ -21,7 +21,6 @@ use crate::journal::Journal;
 /// buffers already; only a grandchild that left its process group could hold them open.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// How to start the function.
 pub(super) struct Recipe {
     pub(super) bootstrap: PathBuf,
     pub(super) env: Vec<(OsString, OsString)>,
@@ -59,7 +58,6 @@ impl Target {
     }
 }
 
-/// A running process with its own server.
 pub(super) struct Environment {
     pub(super) api: Api,
     pub(super) child: Child,
@@ -118,7 +116,6 @@ impl Environment {
         self.api.stop().await;
     }
 
-    /// Waits for the process's end.
     pub(super) async fn ended(child: &mut Child) -> ExitStatus {
         child.wait().await.expect("a child of one's own can be waited for")
     }

@@ -21,7 +21,6 @@ pub struct SqsRecord {
 
 impl SqsRecord {
     /// A message received for the first time, sent just now.
-    #[must_use]
     pub fn new(message_id: impl Into<String>, body: impl Into<String>) -> Self {
         let now_ms = ambient::epoch_ms();
         let message_id = message_id.into();
@@ -40,38 +39,31 @@ impl SqsRecord {
     }
 
     /// `ApproximateReceiveCount`.
-    #[must_use]
     pub fn receive_count(self, count: u32) -> Self {
         self.attribute("ApproximateReceiveCount", &count.to_string())
     }
 
     /// `SentTimestamp`, in milliseconds since the Unix epoch.
-    #[must_use]
     pub fn sent_timestamp_ms(self, at_ms: u64) -> Self {
         self.attribute("SentTimestamp", &at_ms.to_string())
     }
 
-    /// `MessageGroupId`.
-    #[must_use]
     pub fn group(self, group: &str) -> Self {
         self.attribute("MessageGroupId", group)
     }
 
     /// Any system attribute.
-    #[must_use]
     pub fn attribute(mut self, name: &str, value: &str) -> Self {
         self.attributes.insert(name.to_owned(), value.to_owned());
         self
     }
 
     /// The handle to delete the message by, or to change its visibility.
-    #[must_use]
     pub fn receipt_handle(self, handle: impl Into<String>) -> Self {
         Self { receipt_handle: handle.into(), ..self }
     }
 
     /// The ARN of the queue it comes from: `eventSourceARN`.
-    #[must_use]
     pub fn queue_arn(self, arn: impl Into<String>) -> Self {
         Self { queue_arn: arn.into(), ..self }
     }
@@ -92,7 +84,6 @@ impl SqsRecord {
 }
 
 /// The event of a batch: `{"Records": [...]}`. It has no `md5OfBody`, which AWS sends and no one needs.
-#[must_use]
 pub fn sqs_event(records: impl IntoIterator<Item = SqsRecord>) -> Value {
     json!({"Records": records.into_iter().map(|record| record.json()).collect::<Vec<_>>()})
 }

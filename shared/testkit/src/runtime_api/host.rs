@@ -20,16 +20,12 @@ use crate::journal::Journal;
 
 const REGION: &str = "us-east-1";
 
-/// The entrance: starts hosts.
 #[derive(Clone, Copy, Debug)]
 pub struct RuntimeApi;
 
 impl RuntimeApi {
     /// Hosts this bootstrap. It is started at once, with Lambda's own variables, `PATH`, and `env`, which
     /// wins over them; nothing else is inherited.
-    ///
-    /// # Errors
-    /// If the system gives no thread. A bootstrap that does not start is told by the first invocation.
     pub fn start<K, V>(bootstrap: &Path, env: impl IntoIterator<Item = (K, V)>) -> io::Result<Host>
     where
         K: Into<OsString>,
@@ -86,18 +82,12 @@ impl Host {
     /// Invokes the function and waits for its answer. `limit` is the function's time-out, counted from
     /// when the event is handed out: initialisation has Lambda's ten seconds for itself. Invocations of
     /// one host take turns.
-    ///
-    /// # Errors
-    /// [`InvokeError`]; after each but `Failed` the next invocation gets a new process.
     pub async fn invoke(&self, event: Value, limit: Duration) -> Result<Value, InvokeError> {
         self.order(|reply| Order::Invoke { event, limit, reply }).await
     }
 
     /// Waits until the function asks for its first event (in a new process, if the last one ended), and
     /// returns how long that took from the process's start.
-    ///
-    /// # Errors
-    /// [`InvokeError::InitFailed`].
     pub async fn init(&self) -> Result<Duration, InvokeError> {
         self.order(Order::Init).await
     }
@@ -110,40 +100,30 @@ impl Host {
         answer.await.expect("the host's thread answers every order")
     }
 
-    /// Kills the process, at once, as a fault of the machine would.
     pub fn kill(&self) {
         self.target.kill();
     }
 
     /// The same as a value, for a proxy that is to kill at a certain call.
-    #[must_use]
     pub fn killer(&self) -> Arc<dyn Fn() + Send + Sync> {
         let target = Arc::clone(&self.target);
         Arc::new(move || target.kill())
     }
 
-    /// The process's id, while there is one.
-    #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.target.pid()
     }
 
-    /// How many processes were started so far.
-    #[must_use]
     pub fn starts(&self) -> u32 {
         self.starts.load(Ordering::SeqCst)
     }
 
     /// Everything printed so far, by all of its processes.
-    #[must_use]
     pub fn logs(&self) -> Vec<LogLine> {
         self.logs.read(<[_]>::to_vec)
     }
 
     /// Waits until a line is printed that fits; one that is there already counts.
-    ///
-    /// # Errors
-    /// [`NoSuchLine`], with what was printed, if the time is up first.
     pub async fn wait_for_log(
         &self,
         fits: impl Fn(&LogLine) -> bool,

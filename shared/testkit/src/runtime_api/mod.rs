@@ -28,7 +28,6 @@ use thiserror::Error;
 pub use event::{SqsRecord, sqs_event};
 pub use host::{Host, RuntimeApi};
 
-/// Why an invocation has no result.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum InvokeError {
     /// The function answered with an error: `{"errorMessage", "errorType", …}`.
@@ -45,23 +44,17 @@ pub enum InvokeError {
     TimedOut,
 }
 
-/// A line the function printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLine {
-    /// Where to.
     pub stream: Stream,
     /// The text, without its line end; bytes that are not UTF-8 replaced.
     pub text: String,
-    /// When, in milliseconds since the Unix epoch.
     pub at_ms: u64,
 }
 
-/// The two streams that Lambda collects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
-    /// Standard output.
     Stdout,
-    /// Standard error.
     Stderr,
 }
 
@@ -69,8 +62,6 @@ pub enum Stream {
 #[derive(Debug, Error)]
 #[error("no such line within {within:?}; {} lines were printed", seen.len())]
 pub struct NoSuchLine {
-    /// For how long.
     pub within: Duration,
-    /// What was printed.
     pub seen: Vec<LogLine>,
 }

@@ -19,7 +19,6 @@ use crate::ambient;
 /// Lambda's limit for initialisation.
 const INIT_LIMIT: Duration = Duration::from_secs(10);
 
-/// What a host asks of its worker.
 pub(super) enum Order {
     Init(oneshot::Sender<Result<Duration, InvokeError>>),
     Invoke { event: Value, limit: Duration, reply: oneshot::Sender<Result<Value, InvokeError>> },

@@ -1,4 +1,4 @@
-//! What breakers say to a batch, and a worker's own eyes before they do.
+//! What breakers let a batch do, and what a worker sees itself before they react.
 
 use std::time::Duration;
 
@@ -35,11 +35,11 @@ const HELD_BY: &str = "breaker";
 /// After so long without another message a last attempt may be a probe, too.
 const LAST_RESORT: Duration = Duration::from_secs(20);
 
-/// What a batch is told of an origin.
+/// What an origin's breaker lets a batch do.
 enum Word {
     /// Go.
     Go,
-    /// The worker itself has seen too much: whoever can wait, waits a little. Or only who has no retry after this one.
+    /// The worker itself has seen too much: messages that can wait, wait a little. Or only those that have no retry after this one.
     Pause { only_last_retries: bool },
     /// What the breaker says, and how many messages want to be sent there a second.
     Breaker(Says, f64),
@@ -70,11 +70,11 @@ impl<P: Protection> Round<'_, P> {
                     self.hold(mine, from, width, rng);
                 }
                 Word::Breaker(Says::Probes { left, since, from, width }, asked_per_second) => {
-                    // Nobody's last attempt is spent on a probe, unless nobody else comes.
+                    // No last attempt is spent on a probe, unless no other message comes.
                     mine.sort_by_key(|at| self.asks[*at].is_last);
-                    let nobody_came = self.now.since(since) >= LAST_RESORT;
-                    let wanted = mine.iter().filter(|at| nobody_came || !self.asks[**at].is_last).count();
-                    // Of a thousand workers that would like to, a few try; more, if nobody did for a while.
+                    let none_came = self.now.since(since) >= LAST_RESORT;
+                    let wanted = mine.iter().filter(|at| none_came || !self.asks[**at].is_last).count();
+                    // Of a thousand workers that would like to, a few try; more, if none did for a while.
                     let share = TRY_FOR_PROBES / asked_per_second.max(1.0) * mine.len() as f64;
                     let share = share * (1.0 + self.now.since(since).as_secs_f64());
                     let tries = left > 0 && wanted > 0 && rng.random::<f64>() < share;
@@ -124,12 +124,12 @@ impl<P: Protection> Round<'_, P> {
         match self.store.lease(request.clone()).await {
             Ok(Answer::Leased { begin }) => begin.plus(request.span).since(from).min(longest).max(width),
             Ok(Answer::Empty { .. }) => {
-                // Nobody need ask again before the next cooldown: the line gets no shorter until then.
+                // Asking again before the next cooldown is of no use: the line gets no shorter until then.
                 self.guard.known().origins.entry(origin.clone()).or_default().crowded = Some(from);
                 longest
             }
             Err(error) => {
-                self.told.errors.push(error);
+                self.changes.errors.push(error);
                 longest
             }
         }
@@ -169,7 +169,7 @@ impl<P: Protection> Round<'_, P> {
             Ok(changed) => changed.map_or((0, Ok(None)), |(going, transition)| (going, Ok(transition))),
             Err(error) => (0, Err(error)),
         };
-        self.told.take(moved);
+        self.changes.take(moved);
         going as usize
     }
 }

@@ -27,12 +27,12 @@ const SHARES_FOR: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Slots {
     per_second: f64,
-    /// What is told to change: how many a second it is likely to have soon, for those who wait.
+    /// Where it is going to change: how many a second it is likely to have soon, for messages that wait.
     soon: Option<f64>,
 }
 
 impl Slots {
-    /// As many as somebody has set.
+    /// As many as an operator has set.
     fn set(per_second: f64) -> Self {
         Self { per_second, soon: None }
     }
@@ -58,11 +58,11 @@ impl<P: Protection> Round<'_, P> {
             leases.push(self.lease(bucket, *slots, *wanted, rng.random()));
         }
         let errors = futures_util::future::join_all(leases).await;
-        // A bucket that cannot be asked limits nobody.
+        // A bucket that cannot be read limits nothing.
         let mut unlimited: Vec<&Bucket> = Vec::new();
         for (bucket, error) in wanted.keys().zip(errors) {
             if let Some(error) = error {
-                self.told.errors.push(error);
+                self.changes.errors.push(error);
                 unlimited.push(bucket);
             }
         }
@@ -191,7 +191,7 @@ impl<P: Protection> Round<'_, P> {
     }
 
     /// Gives a tenant's messages, which found a bucket empty, their places behind those of its own that wait already. Tenants
-    /// have queues of their own, so that nobody waits behind another's thousand.
+    /// have queues of their own, so that none waits behind another's thousand.
     async fn queue(
         &mut self,
         bucket: &Bucket,
@@ -222,7 +222,7 @@ impl<P: Protection> Round<'_, P> {
             Ok(Answer::Leased { begin }) => (begin, false),
             Ok(Answer::Empty { .. }) => (now, true),
             Err(error) => {
-                self.told.errors.push(error);
+                self.changes.errors.push(error);
                 (now, true)
             }
         };
@@ -242,8 +242,8 @@ impl<P: Protection> Round<'_, P> {
         }
     }
 
-    /// The key of the part of a bucket that this worker takes slots of. A limit that somebody has set is another bucket when it
-    /// is set anew: nobody waits for slots of a rate that no longer holds.
+    /// The key of the part of a bucket that this worker takes slots of. A limit that an operator changes is another
+    /// bucket: no message waits for slots of a rate that no longer holds.
     fn part(&self, bucket: &Bucket, slots: Slots) -> String {
         let part = self.guard.number % parts(slots.per_second);
         match slots.soon {

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use rand::Rng;
 
 use super::guard::Guard;
-use super::told::Told;
+use super::share::Changes;
 use crate::ports::{Limited, Protection};
 use redial_core::endpoint::Origin;
 use redial_core::identity::{SubscriptionKey, Tenant};
@@ -22,9 +22,7 @@ use redial_core::time::{Deadline, Timestamp};
 /// A message that wants to be sent.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Ask {
-    /// Whom it goes to.
     pub origin: Origin,
-    /// Whose it is.
     pub tenant: Tenant,
     /// What its receiver asked for, if it asked for something.
     pub endpoint: Option<EndpointLimit>,
@@ -47,14 +45,14 @@ pub struct EndpointLimit {
     pub rate: Rate,
 }
 
-/// What becomes of it.
+/// What becomes of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Admission {
     /// It may be sent at that time, which is not far.
     Go {
         /// Not before this.
         at: Timestamp,
-        /// Whether it is a probe: what it sees is told at once.
+        /// Whether it is a probe: its outcome is shared at once.
         probe: bool,
     },
     /// It comes back then, and has used no attempt.
@@ -76,8 +74,8 @@ pub enum Admission {
 pub struct Admitted {
     /// In the order of the asks.
     pub admissions: Vec<Admission>,
-    /// What came of asking and telling the others.
-    pub told: Told,
+    /// What asking and sharing changed.
+    pub changes: Changes,
 }
 
 /// A batch that is being decided on.
@@ -87,7 +85,7 @@ struct Round<'a, P> {
     asks: &'a [Ask],
     now: Timestamp,
     decided: Vec<Option<Admission>>,
-    told: Told,
+    changes: Changes,
 }
 
 impl Guard {
@@ -108,19 +106,19 @@ impl Guard {
         let limits: Vec<Limited> = limits.chain(tenants.into_iter().map(Limited::Tenant)).collect();
         let errors = self.refresh(store, &origins, &limits, now).await.into_iter().collect();
         let decided = vec![None; asks.len()];
-        let told = Told { errors, ..Told::default() };
-        let mut round = Round { guard: self, store, asks, now, decided, told };
+        let changes = Changes { errors, ..Changes::default() };
+        let mut round = Round { guard: self, store, asks, now, decided, changes };
         let order = in_order(asks);
         if self.settings.judges {
             round.ask_breakers(&origins, &order, rng).await;
         }
         let held = round.ask_buckets(&order, rng).await;
-        let Round { decided, mut told, .. } = round;
+        let Round { decided, mut changes, .. } = round;
         if self.settings.judges && !held.is_empty() {
-            self.tell(store, &held, now, rng, &mut told).await;
+            self.share(store, &held, now, rng, &mut changes).await;
         }
         let go = Admission::Go { at: now, probe: false };
-        Admitted { admissions: decided.into_iter().map(|it| it.unwrap_or(go)).collect(), told }
+        Admitted { admissions: decided.into_iter().map(|it| it.unwrap_or(go)).collect(), changes }
     }
 }
 

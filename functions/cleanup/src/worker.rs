@@ -1,0 +1,61 @@
+//! The composition root: cleanup's ports on AWS, and its settings.
+
+use redial_adapters::audiences_dynamo::DynamoAudiences;
+use redial_adapters::aws::{self, Aws, InitError};
+use redial_adapters::config::CleanupConfig;
+use redial_adapters::control_dynamo::DynamoControl;
+use redial_adapters::dead_letters_dynamo::DynamoDeadLetters;
+use redial_adapters::ledger_dynamo::DynamoLedger;
+use redial_adapters::outbox_sqs::SqsOutbox;
+use redial_adapters::parked_dynamo::DynamoParking;
+use redial_adapters::policies_dynamo::DynamoPolicies;
+use redial_adapters::subscriptions_dynamo::DynamoSubscriptions;
+use redial_adapters::system::System;
+use redial_adapters::telemetry::JsonTelemetry;
+use redial_engine::cleanup::{Settings, Worker};
+
+/// A worker on AWS.
+pub(crate) type AwsWorker = Worker<
+    System,
+    JsonTelemetry,
+    SqsOutbox,
+    DynamoLedger,
+    DynamoPolicies,
+    DynamoSubscriptions,
+    DynamoAudiences,
+    DynamoParking,
+    DynamoControl,
+    DynamoDeadLetters,
+>;
+
+/// Builds the clients and loads the keys.
+pub(crate) async fn connect(config: CleanupConfig) -> Result<(Aws, AwsWorker), InitError> {
+    let CleanupConfig { stack, .. } = config;
+    let aws = Aws::find().await?;
+    let secrets = aws.secrets();
+    let (hash_keys, webhook_keys) = tokio::try_join!(
+        aws::hash_keys(&stack, &secrets),
+        aws::webhook_keys(&config.webhook_key, &secrets),
+    )?;
+    let (dynamo, tables) = (aws.dynamo(), stack.tables.clone());
+    let (client, units) = (|| dynamo.clone(), || aws.units.clone());
+    let worker = Worker {
+        settings: Settings {
+            hash_keys,
+            guard: config.guard,
+            late_after: config.late_after,
+            switched_off_after: config.switched_off_after,
+        },
+        clock: System,
+        telemetry: JsonTelemetry::new(stack.stack.clone()),
+        outbox: aws.outbox(&stack),
+        ledger: DynamoLedger::new(client(), tables.deliveries).metered(units()),
+        policies: DynamoPolicies::new(client(), tables.control.clone(), stack.policy_max_age),
+        subscriptions: aws.subscriptions(&dynamo, &stack, Some(webhook_keys)),
+        audiences: DynamoAudiences::new(client(), tables.audiences).metered(units()),
+        parking: DynamoParking::new(client(), tables.parked).metered(units()),
+        wait_registry: DynamoControl::new(client(), tables.control),
+        dead_letters: DynamoDeadLetters::new(client(), tables.dead_letters).metered(units()),
+    };
+    Ok((aws, worker))
+}

@@ -1,0 +1,132 @@
+//! The composition root: dispatch's ports on AWS, and its settings.
+
+use std::time::Duration;
+
+use rand::RngExt;
+use redial_adapters::audiences_dynamo::DynamoAudiences;
+use redial_adapters::aws::{self, Aws, InitError};
+use redial_adapters::config::DispatchConfig;
+use redial_adapters::control_dynamo::DynamoControl;
+use redial_adapters::dead_letters_dynamo::DynamoDeadLetters;
+use redial_adapters::egress::{Egress, EgressConfig};
+use redial_adapters::ledger_dynamo::DynamoLedger;
+use redial_adapters::outbox_sqs::SqsOutbox;
+use redial_adapters::parked_dynamo::DynamoParking;
+use redial_adapters::policies_dynamo::DynamoPolicies;
+use redial_adapters::protection_dynamo::DynamoProtection;
+use redial_adapters::public_keys_dynamo::DynamoPublicKeys;
+use redial_adapters::seal::DefaultSealer;
+use redial_adapters::secrets::SecretsManager;
+use redial_adapters::subscriptions_dynamo::DynamoSubscriptions;
+use redial_adapters::system::System;
+use redial_adapters::telemetry::JsonTelemetry;
+use redial_adapters::vapid::{LoadVapidKeys, VapidKeySource, VapidSigner};
+use redial_adapters::waits_sfn::SfnWaits;
+use redial_adapters::web_push_sender::WebPushSender;
+use redial_adapters::webhook_sender::StandardWebhookSender;
+use redial_engine::deliver::{self, Senders, Settings, Waits};
+use redial_engine::ports::Randomness;
+use redial_engine::protection::Guard;
+
+/// How long a webhook may take to connect: its receiver is anywhere, where push services are near.
+const WEBHOOK_CONNECT: Duration = Duration::from_secs(5);
+
+/// A worker on AWS.
+pub(crate) type AwsWorker = deliver::Worker<
+    System,
+    JsonTelemetry,
+    SqsOutbox,
+    DynamoLedger,
+    DynamoSubscriptions,
+    DynamoPolicies,
+    DynamoAudiences,
+    DynamoProtection,
+    WebPushSender<DefaultSealer, VapidKeySource<SecretsManager>, System>,
+    StandardWebhookSender<System>,
+    DynamoParking,
+    DynamoControl,
+    SfnWaits,
+    DynamoDeadLetters,
+>;
+
+/// What an invocation needs.
+#[derive(Debug)]
+pub(crate) struct Dispatch {
+    pub(crate) worker: AwsWorker,
+    aws: Aws,
+    public_keys: DynamoPublicKeys,
+    /// Read again each time that the public halves are published.
+    vapid: VapidKeySource<SecretsManager>,
+}
+
+impl Dispatch {
+    /// Builds the clients and loads the keys, all at once.
+    pub(crate) async fn connect(aws: Aws, config: DispatchConfig) -> Result<Self, InitError> {
+        let DispatchConfig { stack, vapid_keys, .. } = config;
+        let secrets = aws.secrets();
+        let source = aws::vapid_source(&vapid_keys, &secrets);
+        let signer = async { Ok(VapidSigner::start(source, config.vapid_subject).await?) };
+        let (hash_keys, webhook_keys, token_keys, signer) = tokio::try_join!(
+            aws::hash_keys(&stack, &secrets),
+            aws::webhook_keys(&config.webhook_key, &secrets),
+            aws::token_keys(&config.token_key, &secrets),
+            signer,
+        )?;
+        let egress = |connect_timeout, total_timeout| {
+            Egress::new(EgressConfig {
+                connect_timeout,
+                total_timeout,
+                allow: config.egress_allow.clone(),
+                extra_roots: config.egress_roots.clone(),
+            })
+        };
+        let pushes = egress(EgressConfig::default().connect_timeout, config.send_timeout);
+        let webhooks = egress(WEBHOOK_CONNECT, config.webhook_timeout);
+        let (dynamo, tables) = (aws.dynamo(), stack.tables.clone());
+        let (client, units) = (|| dynamo.clone(), || aws.units.clone());
+        let worker = AwsWorker {
+            settings: Settings {
+                waits: config.waits,
+                push_hosts: config.push_hosts,
+                egress_allow: config.egress_allow.origins().cloned().collect(),
+                hash_keys,
+                lease_margin: config.lease_margin,
+                token_keys,
+                switched_off_after: config.switched_off_after,
+            },
+            // Drawn, so that workers spread evenly over counters and parts of buckets.
+            guard: Guard::new(config.protection, System.rng().random()),
+            system: System,
+            telemetry: JsonTelemetry::new(stack.stack.clone()),
+            outbox: aws.outbox(&stack),
+            ledger: DynamoLedger::new(client(), tables.deliveries).metered(units()),
+            subscriptions: aws.subscriptions(&dynamo, &stack, Some(webhook_keys.clone())),
+            policies: DynamoPolicies::new(client(), tables.control.clone(), stack.policy_max_age),
+            audiences: DynamoAudiences::new(client(), tables.audiences).metered(units()),
+            protection: DynamoProtection::new(client(), tables.control.clone()).metered(units()),
+            senders: Senders {
+                push: WebPushSender::new(DefaultSealer::new(), signer, pushes, System),
+                webhooks: StandardWebhookSender::new(webhook_keys, webhooks, System),
+            },
+            waits: Waits {
+                parking: DynamoParking::new(client(), tables.parked).metered(units()),
+                registry: DynamoControl::new(client(), tables.control.clone()),
+                executions: aws.wait_executions(config.state_machine_arn, &stack),
+            },
+            dead_letter_bodies: DynamoDeadLetters::new(client(), tables.dead_letters).metered(units()),
+        };
+        let public_keys = DynamoPublicKeys::new(client(), tables.control);
+        Ok(Self { worker, public_keys, vapid: aws::vapid_source(&vapid_keys, &secrets), aws })
+    }
+
+    /// Reads the VAPID keys as they are now, and publishes their public halves, which the HTTP API lists.
+    pub(crate) async fn publish_vapid_keys(&self) -> Result<(), InitError> {
+        let keys = self.vapid.load().await?;
+        Ok(self.public_keys.publish(&keys).await?)
+    }
+
+    /// Writes the invocation's metrics.
+    pub(crate) fn flush(&self) {
+        self.aws.flush(&self.worker.telemetry);
+    }
+}

@@ -1,0 +1,115 @@
+//! The composition root: the HTTP API's ports on AWS, and its settings.
+
+use redial_adapters::access_dynamo::DynamoAccess;
+use redial_adapters::acks_dynamo::DynamoAcks;
+use redial_adapters::aws::{self, Aws, InitError};
+use redial_adapters::config::IngestConfig;
+use redial_adapters::intake_dynamo::DynamoIntake;
+use redial_adapters::outbox_sqs::SqsOutbox;
+use redial_adapters::protection_dynamo::DynamoProtection;
+use redial_adapters::public_keys_dynamo::DynamoPublicKeys;
+use redial_adapters::seal;
+use redial_adapters::subscriptions_dynamo::DynamoSubscriptions;
+use redial_adapters::system::System;
+use redial_adapters::telemetry::JsonTelemetry;
+use redial_adapters::vapid::VapidListing;
+use redial_engine::http_api::Settings;
+use redial_engine::ports::HttpApi;
+
+/// The ports on AWS.
+#[derive(Debug)]
+pub(crate) struct AwsPorts {
+    aws: Aws,
+    access_keys: DynamoAccess,
+    protection: DynamoProtection,
+    ledger: DynamoIntake,
+    outbox: SqsOutbox,
+    subscriptions: DynamoSubscriptions,
+    public_keys: VapidListing<DynamoPublicKeys>,
+    acks: DynamoAcks,
+    telemetry: JsonTelemetry,
+}
+
+impl AwsPorts {
+    /// Builds the clients and loads the keys of hashes and tokens. The public VAPID keys are read when they are first listed: the
+    /// API works without them, and most of its workers never list them.
+    pub(crate) async fn connect(config: IngestConfig) -> Result<(Self, Settings), InitError> {
+        let IngestConfig { stack, token_key, push_hosts, egress_allow, cors_origins, rate } = config;
+        let aws = Aws::find().await?;
+        let secrets = aws.secrets();
+        let (hash_keys, token_keys) =
+            tokio::try_join!(aws::hash_keys(&stack, &secrets), aws::token_keys(&token_key, &secrets))?;
+        let settings = Settings {
+            token_keys,
+            hash_keys,
+            push_hosts,
+            egress_allow: egress_allow.origins().cloned().collect(),
+            is_on_curve: seal::is_on_curve,
+            cors_origins,
+            rate,
+        };
+        let (dynamo, tables) = (aws.dynamo(), stack.tables.clone());
+        let (client, units) = (|| dynamo.clone(), || aws.units.clone());
+        let ports = Self {
+            access_keys: DynamoAccess::new(client(), tables.control.clone()),
+            protection: DynamoProtection::new(client(), tables.control.clone()).metered(units()),
+            ledger: DynamoIntake::new(client(), tables.deliveries.clone()).metered(units()),
+            outbox: aws.outbox(&stack),
+            subscriptions: aws.subscriptions(&dynamo, &stack, None),
+            public_keys: VapidListing::new(DynamoPublicKeys::new(client(), tables.control)),
+            acks: DynamoAcks::new(client(), tables.deliveries).metered(units()),
+            telemetry: JsonTelemetry::new(stack.stack.clone()),
+            aws,
+        };
+        Ok((ports, settings))
+    }
+
+    /// Writes the request's metrics.
+    pub(crate) fn flush(&self) {
+        self.aws.flush(&self.telemetry);
+    }
+}
+
+impl HttpApi for AwsPorts {
+    type Clock = System;
+    type Randomness = System;
+    type AccessKeys = DynamoAccess;
+    type Protection = DynamoProtection;
+    type Ledger = DynamoIntake;
+    type Outbox = SqsOutbox;
+    type Subscriptions = DynamoSubscriptions;
+    type PublicKeys = VapidListing<DynamoPublicKeys>;
+    type Acks = DynamoAcks;
+    type Telemetry = JsonTelemetry;
+
+    fn clock(&self) -> &System {
+        &System
+    }
+    fn randomness(&self) -> &System {
+        &System
+    }
+    fn access_keys(&self) -> &DynamoAccess {
+        &self.access_keys
+    }
+    fn protection(&self) -> &DynamoProtection {
+        &self.protection
+    }
+    fn ledger(&self) -> &DynamoIntake {
+        &self.ledger
+    }
+    fn outbox(&self) -> &SqsOutbox {
+        &self.outbox
+    }
+    fn subscriptions(&self) -> &DynamoSubscriptions {
+        &self.subscriptions
+    }
+    fn public_keys(&self) -> &Self::PublicKeys {
+        &self.public_keys
+    }
+    fn acks(&self) -> &DynamoAcks {
+        &self.acks
+    }
+    fn telemetry(&self) -> &JsonTelemetry {
+        &self.telemetry
+    }
+}

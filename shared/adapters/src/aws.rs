@@ -1,0 +1,140 @@
+//! What the functions' composition roots build their adapters with: clients of AWS, meters of what is called, and keys.
+
+use std::error::Error;
+use std::fmt::Display;
+
+use aws_config::SdkConfig;
+use redial_core::access::TokenKeys;
+use redial_core::endpoint::HashKeys;
+use redial_core::metric::Metric;
+use redial_core::policy::catalogue;
+use redial_engine::ports::{Clock, Telemetry};
+
+use crate::api_calls::ApiCalls;
+use crate::aws_http::sdk_config;
+use crate::config::{SecretLocation, StackConfig};
+use crate::control_dynamo::DynamoControl;
+use crate::outbox_sqs::SqsOutbox;
+use crate::secrets::{SecretSource, SecretsManager};
+use crate::subscriptions_dynamo::DynamoSubscriptions;
+use crate::system::System;
+use crate::telemetry::JsonTelemetry;
+use crate::vapid::VapidKeySource;
+use crate::waits_sfn::SfnWaits;
+use crate::webhook_keys::{self, WebhookKeys};
+use crate::write_units::WriteUnits;
+
+/// What initialisation fails with.
+pub type InitError = Box<dyn Error + Send + Sync>;
+
+/// Where AWS is found, and meters of what its clients do.
+#[derive(Clone, Debug)]
+pub struct Aws {
+    sdk: SdkConfig,
+    calls: ApiCalls,
+    /// The write units that the stores are charged.
+    pub units: WriteUnits,
+}
+
+/// The configuration of a service's client whose calls are counted.
+macro_rules! client {
+    ($aws:expr, $service:ident) => {{
+        let config = $service::config::Builder::from(&$aws.sdk).interceptor($aws.calls.clone());
+        $service::Client::from_conf(config.build())
+    }};
+}
+
+impl Aws {
+    /// Reads where AWS is; ring becomes the one crypto library of the process.
+    pub async fn find() -> Result<Self, InitError> {
+        // A second call changes nothing.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let invalid: Vec<String> = catalogue::packaged_invalid().iter().map(ToString::to_string).collect();
+        if !invalid.is_empty() {
+            return Err(format!("built with policies that are not valid: {}", invalid.join("; ")).into());
+        }
+        Ok(Self { sdk: sdk_config().await?, calls: ApiCalls::default(), units: WriteUnits::default() })
+    }
+
+    /// A client for the tables.
+    pub fn dynamo(&self) -> aws_sdk_dynamodb::Client {
+        client!(self, aws_sdk_dynamodb)
+    }
+
+    pub fn secrets(&self) -> SecretsManager {
+        SecretsManager::new(client!(self, aws_sdk_secretsmanager))
+    }
+
+    pub fn outbox(&self, stack: &StackConfig) -> SqsOutbox {
+        SqsOutbox::new(client!(self, aws_sdk_sqs), stack.queues.clone()).telling(stack.events.clone())
+    }
+
+    pub fn wait_executions(&self, state_machine_arn: String, stack: &StackConfig) -> SfnWaits {
+        SfnWaits::new(client!(self, aws_sdk_sfn), state_machine_arn, stack.queues.clone())
+    }
+
+    /// Without `webhook_keys`, receivers' secrets stay sealed.
+    pub fn subscriptions(
+        &self,
+        dynamo: &aws_sdk_dynamodb::Client,
+        stack: &StackConfig,
+        webhook_keys: Option<WebhookKeys>,
+    ) -> DynamoSubscriptions {
+        let tables = stack.tables.clone();
+        let control = DynamoControl::new(dynamo.clone(), tables.control);
+        DynamoSubscriptions::new(
+            dynamo.clone(),
+            tables.subscriptions,
+            tables.audiences,
+            control,
+            webhook_keys,
+        )
+        .metered(self.units.clone())
+    }
+
+    /// Writes an invocation's metrics.
+    pub fn flush(&self, telemetry: &JsonTelemetry) {
+        telemetry.count(Metric::ApiCalls, self.calls.take());
+        telemetry.count(Metric::WriteUnits, self.units.take());
+        telemetry.flush(System.now());
+    }
+}
+
+/// The keys that stand at `location`; `purpose` completes the error "the key that … cannot be used".
+async fn keys<K, E: Display>(
+    location: &SecretLocation,
+    secrets: &SecretsManager,
+    purpose: &str,
+    parse: impl Fn(&str) -> Result<K, E>,
+) -> Result<K, InitError> {
+    let secret = match location {
+        SecretLocation::Value(secret) => secret.clone(),
+        SecretLocation::SecretsManager(id) => secrets.fetch(id).await?,
+    };
+    parse(secret.expose()).map_err(|error| format!("the key that {purpose} cannot be used: {error}").into())
+}
+
+pub async fn hash_keys(stack: &StackConfig, secrets: &SecretsManager) -> Result<HashKeys, InitError> {
+    keys(&stack.hash_key, secrets, "endpoints are hashed with", HashKeys::parse).await
+}
+
+pub async fn webhook_keys(
+    location: &SecretLocation,
+    secrets: &SecretsManager,
+) -> Result<WebhookKeys, InitError> {
+    keys(location, secrets, "webhooks' secrets are sealed with", WebhookKeys::parse).await
+}
+
+pub async fn token_keys(location: &SecretLocation, secrets: &SecretsManager) -> Result<TokenKeys, InitError> {
+    keys(location, secrets, "browsers' tokens are made with", webhook_keys::token_keys).await
+}
+
+/// Where the VAPID keys are read, again each time that they are loaded.
+pub fn vapid_source(location: &SecretLocation, secrets: &SecretsManager) -> VapidKeySource<SecretsManager> {
+    match location {
+        SecretLocation::Value(secret) => VapidKeySource::Environment(secret.clone()),
+        SecretLocation::SecretsManager(id) => {
+            VapidKeySource::SecretsManager { secrets: secrets.clone(), id: id.clone() }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Where the commands write: results to standard output, everything else to standard error.
+//!
+//! A reader that has seen enough and left, as `head` does, is no error: what is being done goes on, unseen.
+
+use std::{
+    io::{self, Write as _},
+    time::Duration,
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Fewer steps than this are over before a bar is of use.
+const WORTH_A_BAR: u64 = 100;
+
+/// A line of progress, or of an error. A closed standard error is nobody's loss.
+pub fn say(line: &str) {
+    let _closed = writeln!(io::stderr(), "{line}");
+}
+
+pub fn print(line: &str) -> io::Result<()> {
+    tolerant(writeln!(io::stdout(), "{line}"))
+}
+
+/// A result that ends as it ends, with or without a line feed.
+pub fn print_as_it_is(text: &[u8]) -> io::Result<()> {
+    let mut stdout = io::stdout();
+    tolerant(stdout.write_all(text).and_then(|()| stdout.flush()))
+}
+
+/// How many characters have room on a line of standard output; `None` where that is no terminal, and any number have.
+pub fn width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    // A terminal that does not know says 0.
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+fn tolerant(written: io::Result<()>) -> io::Result<()> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
+
+/// A bar of so many steps on standard error; nothing where that is no terminal, or where the steps are few.
+pub fn bar(steps: u64, what: &'static str) -> ProgressBar {
+    if steps < WORTH_A_BAR {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len}  {eta} left")
+        .expect("invariant: the template is a constant that a test renders");
+    let bar = ProgressBar::new(steps).with_style(style).with_message(what);
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_that_left_is_no_error_and_a_full_disk_is() {
+        assert!(tolerant(Err(io::ErrorKind::BrokenPipe.into())).is_ok());
+        assert!(tolerant(Err(io::ErrorKind::StorageFull.into())).is_err());
+    }
+
+    #[test]
+    fn a_bar_is_shown_for_many_steps_only() {
+        assert_eq!(bar(WORTH_A_BAR, "sending").length(), Some(WORTH_A_BAR));
+        assert!(bar(1, "sending").is_hidden());
+    }
+}

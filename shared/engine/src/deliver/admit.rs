@@ -1,0 +1,109 @@
+//! The protection of origins: it is asked before an attempt is claimed, and learns from the outcome.
+
+use super::job::{Job, Slot};
+use crate::ports::{BreakerEvent, Clock, Protection, Randomness, Telemetry};
+use crate::protection::{Admission, Ask, Changes, EndpointLimit, Guard, Seen, Transition};
+use redial_core::endpoint::HashKeys;
+use redial_core::gate::Gate;
+use redial_core::metric::Metric;
+use redial_core::outcome::Outcome;
+use redial_core::plan;
+use redial_core::protection::{Count, Phase, Rank};
+use redial_core::provider::Provider;
+use redial_core::reason::Reason;
+use redial_core::verdict::{Retry, Verdict};
+
+/// Asks whether these may be sent now.
+pub(super) async fn admit(
+    guard: &Guard,
+    protection: &impl Protection,
+    system: &(impl Clock + Randomness),
+    telemetry: &impl Telemetry,
+    keys: &HashKeys,
+    jobs: Vec<Job>,
+) -> Vec<(Job, Gate)> {
+    let asks: Vec<Ask> = jobs.iter().map(ask).collect();
+    let now = system.now();
+    let admitted = guard.admit(protection, &asks, now, &mut system.rng()).await;
+    report(telemetry, keys, &admitted.changes);
+    let mut gated = Vec::with_capacity(jobs.len());
+    for ((mut job, ask), admission) in jobs.into_iter().zip(asks).zip(admitted.admissions) {
+        let gate = match admission {
+            Admission::Go { at, probe } => {
+                job.slot = Some(Slot { at, probe });
+                Gate::Go
+            }
+            Admission::Later { at, .. } => {
+                telemetry.count_with(Metric::Deferred, Provider::of_origin(&ask.origin), 1);
+                Gate::Later(at)
+            }
+            Admission::TooLate { .. } => Gate::End(plan::failed(Reason::TtlExceeded, job.policy())),
+        };
+        gated.push((job, gate));
+    }
+    gated
+}
+
+/// Learns from what attempts saw.
+pub(super) async fn learn(
+    guard: &Guard,
+    protection: &impl Protection,
+    system: &(impl Clock + Randomness),
+    telemetry: &impl Telemetry,
+    keys: &HashKeys,
+    seen: Vec<Seen>,
+) {
+    let changes = guard.learn(protection, seen, system.now(), &mut system.rng()).await;
+    report(telemetry, keys, &changes);
+}
+
+/// What an attempt shows of its origin. What could not be sent at all shows nothing.
+pub(super) fn seen(job: &Job, outcome: &Outcome, verdict: &Verdict) -> Option<Seen> {
+    if matches!(outcome, Outcome::Impossible(_)) {
+        return None;
+    }
+    let retry_after = match verdict {
+        Verdict::Retry(Retry { retry_after, .. }) => *retry_after,
+        Verdict::Sent | Verdict::SignAgain | Verdict::Gone { .. } | Verdict::Failed(_) => None,
+    };
+    Some(Seen {
+        origin: job.recipient()?.endpoint().origin(),
+        count: Count::of(verdict, job.travel.turn.attempt.0 > 0),
+        probe: job.slot.is_some_and(|slot| slot.probe),
+        retry_after,
+    })
+}
+
+fn ask(job: &Job) -> Ask {
+    let recipient = job.recipient().expect("the gate lets nothing pass that has no target");
+    let limit = job.terms.rate.zip(job.subscription_key());
+    Ask {
+        origin: recipient.endpoint().origin(),
+        tenant: job.message.tenant.clone(),
+        endpoint: limit.map(|(rate, subscription)| EndpointLimit { subscription, rate }),
+        rank: Rank::of(&job.message),
+        is_retry: job.travel.turn.attempt.0 > 0,
+        is_last: job.policy().is_last(job.travel.turn.attempt),
+        deadline: job.deadline,
+    }
+}
+
+fn report(telemetry: &impl Telemetry, keys: &HashKeys, changes: &Changes) {
+    for error in &changes.errors {
+        telemetry.infrastructure(error);
+    }
+    for Transition { origin, from, to, count } in &changes.transitions {
+        let provider = Provider::of_origin(origin);
+        if matches!(to, Phase::Open { .. } | Phase::Paused { .. }) {
+            telemetry.count_with(Metric::BreakersOpened, provider, 1);
+        }
+        let origin_hash = keys.origin(origin);
+        telemetry.breaker(&BreakerEvent {
+            provider,
+            origin_hash: origin_hash.as_str(),
+            from: *from,
+            to: *to,
+            count: *count,
+        });
+    }
+}

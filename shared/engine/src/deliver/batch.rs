@@ -1,0 +1,175 @@
+//! Sorting a batch: what is no message, what is a release, and which messages are one delivery.
+
+use std::collections::HashMap;
+
+use super::acknowledgements::Acknowledgements;
+use super::job::Job;
+use super::runs::{Runs, Unread};
+use crate::ports::{Receipt, Telemetry};
+use redial_core::audience::Expansion;
+use redial_core::body::Body;
+use redial_core::channel::Channel;
+use redial_core::endpoint::{EndpointHash, HashKeys};
+use redial_core::identity::{DeliveryKey, Turn};
+use redial_core::lane::Lane;
+use redial_core::message::{Inbound, Message, QueueKind, Refusal, Travel, parse};
+use redial_core::metric::Metric;
+use redial_core::policy::TenantPolicies;
+use redial_core::reason::Reason;
+use redial_core::recipient::Recipient;
+use redial_core::setback::Setback;
+use redial_core::subscription::Terms;
+use redial_core::time::Timestamp;
+use redial_core::wait::Release;
+use redial_core::webhook::Health;
+
+/// A message as SQS delivered it.
+#[derive(Clone, Debug)]
+pub struct Incoming {
+    /// SQS's MessageId.
+    pub message_id: String,
+    /// How to make it come back.
+    pub receipt: Receipt,
+    pub body: Body,
+    /// SQS's SentTimestamp.
+    pub sent: Timestamp,
+    /// SQS's ApproximateReceiveCount. It spaces out errors of our own, and decides when a message is sent again; it plays no part
+    /// in who may make an attempt.
+    pub receive_count: u32,
+}
+
+impl Incoming {
+    pub(super) fn read(&self) -> Result<Inbound, Refusal> {
+        parse(self.body.expose(), self.receipt.kind, &self.message_id, self.sent)
+    }
+}
+
+/// A body that is no message.
+#[derive(Debug)]
+pub(super) struct Refused {
+    pub(super) place: usize,
+    pub(super) refusal: Refusal,
+    pub(super) message_id: String,
+    pub(super) lane: Lane,
+    pub(super) body: Body,
+    pub(super) sent: Timestamp,
+}
+
+/// A sorted batch; every place of the batch is in exactly one of these.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) refused: Vec<Refused>,
+    pub(super) releases: Vec<(usize, Release)>,
+    pub(super) expansions: Vec<(usize, Expansion)>,
+    /// At most one a delivery.
+    pub(super) jobs: Vec<Job>,
+    /// The same turn of the same delivery as a job's: (its place, the job's place). They share the job's acknowledgement.
+    pub(super) copies: Vec<(usize, usize)>,
+    /// What is acknowledged, or comes back, without any work.
+    pub(super) decided: Acknowledgements,
+}
+
+impl Batch {
+    /// Sorts a batch that was read, with the messages to audiences that it refers to.
+    pub(super) fn sort(
+        incoming: &[Incoming],
+        read: Vec<Result<Inbound, Refusal>>,
+        runs: &Runs,
+        keys: &HashKeys,
+        telemetry: &impl Telemetry,
+    ) -> Self {
+        let mut batch = Self::default();
+        let mut leaders = HashMap::new();
+        for (place, (incoming, read)) in incoming.iter().zip(read).enumerate() {
+            match read {
+                Err(refusal)
+                    if incoming.receipt.kind == QueueKind::Retry && refusal.is_of_another_release() =>
+                {
+                    batch.decided.comes_back(place, Setback::Unreadable);
+                }
+                Err(refusal) => batch.refused.push(Refused {
+                    place,
+                    refusal,
+                    message_id: incoming.message_id.clone(),
+                    lane: incoming.receipt.lane,
+                    body: incoming.body.clone(),
+                    sent: incoming.sent,
+                }),
+                Ok(Inbound::Release(release)) => batch.releases.push((place, release)),
+                Ok(Inbound::Expand(expansion)) => batch.expansions.push((place, expansion)),
+                Ok(Inbound::Message(message, travel)) => {
+                    batch.add(job(place, *message, travel, incoming, keys), &mut leaders);
+                }
+                Ok(Inbound::Recipient(recipient, travel)) => match runs.message_to(&recipient) {
+                    Ok((message, is_cancelled)) => {
+                        let job = Job { is_cancelled, ..job(place, message, travel, incoming, keys) };
+                        batch.add(job, &mut leaders);
+                    }
+                    Err(Unread::Forgotten) => {
+                        telemetry.count(Metric::Expired, 1);
+                        batch.decided.acknowledged(place);
+                    }
+                    Err(Unread::Failed(error)) => batch.decided.failed(place, error, telemetry),
+                },
+            }
+        }
+        batch
+    }
+
+    fn add(&mut self, job: Job, leaders: &mut HashMap<DeliveryKey, (usize, Turn, EndpointHash)>) {
+        match leaders.get_mut(&job.message.key()) {
+            None => {
+                let leader = (job.place, job.travel.turn, job.fingerprint.clone());
+                leaders.insert(job.message.key(), leader);
+                self.jobs.push(job);
+            }
+            Some((leader, turn, print)) if *turn == job.travel.turn && *print == job.fingerprint => {
+                let former = *leader;
+                let at = self.jobs.iter().position(|other| other.place == former);
+                // The one that carries the outcome of an attempt leads, or the attempt would be made again.
+                match at.filter(|_| job.travel.unrecorded.is_some()) {
+                    Some(at) if self.jobs[at].travel.unrecorded.is_none() => {
+                        *leader = job.place;
+                        for (_, leads) in self.copies.iter_mut().filter(|(_, leads)| *leads == former) {
+                            *leads = job.place;
+                        }
+                        self.copies.push((former, job.place));
+                        self.jobs[at] = job;
+                    }
+                    Some(_) | None => self.copies.push((job.place, former)),
+                }
+            }
+            // Another turn or content of the same delivery comes back, because the store takes one statement an item.
+            Some(_) => self.decided.comes_back(job.place, Setback::NotAdmitted),
+        }
+    }
+}
+
+fn job(place: usize, message: Message, travel: Travel, incoming: &Incoming, keys: &HashKeys) -> Job {
+    let target = message.to.recipient().map(Box::new).ok_or(Reason::SubscriptionUnknown);
+    let recipient = target.as_deref().ok();
+    let endpoint_hash = recipient.map(|recipient| keys.endpoint(recipient.endpoint()));
+    let channel = recipient.map_or(Channel::WebPush, Recipient::channel);
+    let terms = Terms::default();
+    let stored = TenantPolicies::default();
+    let chosen = message.circumstances(channel, &terms, &stored).choose();
+    Job {
+        place,
+        lane: incoming.receipt.lane,
+        source_message: travel.deferred_from.clone().unwrap_or_else(|| incoming.message_id.clone()),
+        channel,
+        deadline: message.deadline(channel, travel.first_sent),
+        fingerprint: message.fingerprint(keys),
+        target,
+        endpoint_hash,
+        flagged: false,
+        health: Health::default(),
+        terms,
+        chosen,
+        slot: None,
+        is_cancelled: false,
+        receives: travel.receives.saturating_add(incoming.receive_count),
+        message,
+        travel,
+    }
+}

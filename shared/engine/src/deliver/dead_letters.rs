@@ -1,0 +1,154 @@
+//! Dead letters: a body is stored for a replay before the reference to it is sent.
+
+use super::acknowledgements::{Acknowledgement, Acknowledgements};
+use super::batch::Refused;
+use super::job::Job;
+use super::planned::Facts;
+use crate::ports::{DeadLetterBodies, Outbox, Telemetry};
+use redial_core::dead_letter::{self, Kind, LetterBody, LetterKey, Reference, UNPARSED_BODY_KEPT};
+use redial_core::identity::Tenant;
+use redial_core::queue::{Outgoing, Queue};
+use redial_core::reason::Reason;
+use redial_core::route::DelaySeconds;
+use redial_core::time::Timestamp;
+
+/// How many errors of a body that is no message its dead letter names.
+const ERRORS_NAMED: usize = 8;
+
+/// A dead letter on its way to its store and queue.
+pub(super) struct DeadLetter {
+    place: usize,
+    body: LetterBody,
+    reference: Reference,
+    reason: Reason,
+}
+
+impl DeadLetter {
+    /// That of a body that is no message; the ledger has no entry for it.
+    pub(super) fn of_refused(refused: Refused, now: Timestamp) -> Self {
+        let Refused { place, refusal, message_id, lane, body, sent } = refused;
+        let key = LetterKey::of_unparsed(refusal.tenant.as_ref(), &message_id);
+        let mut detail: Vec<String> =
+            refusal.errors.iter().take(ERRORS_NAMED).map(ToString::to_string).collect();
+        if refusal.errors.len() > detail.len() {
+            detail.push(format!("and {} more", refusal.errors.len() - detail.len()));
+        }
+        let reference = Reference {
+            detail: Some(detail.join("; ")),
+            ..Reference::new(&key, Kind::Failed, refusal.reason, sent, now)
+        };
+        let absent_from = now.plus(UNPARSED_BODY_KEPT);
+        let body = LetterBody { key, body: body.expose().to_owned(), lane: Some(lane), absent_from };
+        Self { place, body, reference, reason: refusal.reason }
+    }
+
+    /// That of a message whose id was used for another content. The first content's delivery goes on.
+    pub(super) fn of_conflict(job: &Job, now: Timestamp) -> Self {
+        let key = LetterKey::of_conflict(&job.message.tenant, &job.message.id, &job.source_message);
+        Self::new(job, key, Reason::IdConflict, &Facts::default(), None, now)
+    }
+
+    /// That of a delivery that failed; `detail` is what to say where its attempt says nothing.
+    pub(super) fn of_failed(
+        job: &Job,
+        reason: Reason,
+        facts: &Facts,
+        detail: Option<String>,
+        now: Timestamp,
+    ) -> Self {
+        Self::new(job, own_key(job), reason, facts, detail, now)
+    }
+
+    /// The body is the message as it travels, with its lane; absent once its TTL is over, and without a TTL once its description is.
+    fn new(
+        job: &Job,
+        key: LetterKey,
+        reason: Reason,
+        facts: &Facts,
+        detail: Option<String>,
+        now: Timestamp,
+    ) -> Self {
+        let mut reference = reference(job, &key, Kind::Failed, reason, facts, now);
+        reference.detail = reference.detail.or(detail);
+        let travel = job.travel.for_the_store();
+        let body = job.message.expose_stored_body(&travel, job.deadline, now);
+        let absent_from = dead_letter::body_absent_from(job.deadline, job.policy().dlq_retention_days, now);
+        let body = LetterBody { key, body, lane: Some(job.lane), absent_from };
+        Self { place: job.place, body, reference, reason }
+    }
+}
+
+fn own_key(job: &Job) -> LetterKey {
+    LetterKey::of_delivery(&job.message.tenant, &job.message.id, job.travel.turn.lineage)
+}
+
+/// The reference to a delivery whose endpoint is gone, or unknown and to be confirmed. It has no body.
+pub(super) fn reference_to_gone(job: &Job, confirmed: bool, facts: &Facts, now: Timestamp) -> Outgoing {
+    let (kind, reason) =
+        if confirmed { (Kind::Gone, Reason::Gone) } else { (Kind::NotFound, Reason::NotFound) };
+    outgoing(&reference(job, &own_key(job), kind, reason, facts, now))
+}
+
+fn reference(
+    job: &Job,
+    key: &LetterKey,
+    kind: Kind,
+    reason: Reason,
+    facts: &Facts,
+    now: Timestamp,
+) -> Reference {
+    Reference {
+        lineage: job.travel.turn.lineage.0,
+        channel: job.channel.label().to_owned(),
+        subscription: job.message.to.subscription().map(ToString::to_string),
+        endpoint_hash: job.endpoint_hash.as_ref().map(|hash| hash.as_str().to_owned()),
+        detail: facts.detail(),
+        status: facts.status,
+        attempts: job.travel.turn.attempt.0 + u32::from(facts.attempted),
+        retention_days: job.policy().dlq_retention_days,
+        ..Reference::new(key, kind, reason, job.travel.first_sent, now)
+    }
+}
+
+fn outgoing(reference: &Reference) -> Outgoing {
+    Outgoing {
+        queue: Queue::DeadLetters,
+        body: reference.to_body(),
+        delay: DelaySeconds::ZERO,
+        tenant: Tenant::parse(&reference.tenant),
+    }
+}
+
+/// Stores bodies, then sends the references of those that are stored.
+pub(super) async fn post(
+    bodies: &impl DeadLetterBodies,
+    outbox: &impl Outbox,
+    telemetry: &impl Telemetry,
+    dead_letters: Vec<DeadLetter>,
+) -> Acknowledgements {
+    let mut acknowledgements = Acknowledgements::default();
+    if dead_letters.is_empty() {
+        return acknowledgements;
+    }
+    let stored = bodies.put(dead_letters.iter().map(|it| it.body.clone()).collect()).await;
+    let mut waiting = Vec::new();
+    for (dead_letter, stored) in dead_letters.into_iter().zip(stored) {
+        match stored {
+            Ok(()) => waiting.push(dead_letter),
+            Err(error) => acknowledgements.failed(dead_letter.place, error, telemetry),
+        }
+    }
+    if waiting.is_empty() {
+        return acknowledgements;
+    }
+    let references = waiting.iter().map(|it| outgoing(&it.reference)).collect();
+    for (DeadLetter { place, body, reason, .. }, sent) in
+        waiting.into_iter().zip(outbox.send(references).await)
+    {
+        if sent.is_ok() {
+            telemetry.dead_letter(reason, body.lane);
+        }
+        acknowledgements.set(place, Acknowledgement::of(sent, telemetry));
+    }
+    acknowledgements
+}

@@ -1,0 +1,173 @@
+//! A message on its way through the pass, with what was read of its recipient and its policy.
+
+use super::settings::Settings;
+use redial_core::ack::Envelope;
+use redial_core::channel::Channel;
+use redial_core::endpoint::{EndpointHash, HashKeys};
+use redial_core::gate::{Candidate, Gate};
+use redial_core::identity::SubscriptionKey;
+use redial_core::lane::Lane;
+use redial_core::ledger::DEDUPE_WINDOW;
+use redial_core::message::{Message, Travel};
+use redial_core::plaintext::{Plaintext, TooLong};
+use redial_core::policy::{Chosen, Policy, Source, TenantPolicies};
+use redial_core::reason::Reason;
+use redial_core::recipient::Recipient;
+use redial_core::subscription::{Subscription, Terms};
+use redial_core::time::{Deadline, Timestamp};
+use redial_core::webhook::Health;
+
+/// A message to be delivered.
+#[derive(Clone, Debug)]
+pub(super) struct Job {
+    /// Its place in the batch.
+    pub(super) place: usize,
+    pub(super) message: Message,
+    pub(super) travel: Travel,
+    pub(super) lane: Lane,
+    /// Where it goes, or web push while that is not known.
+    pub(super) channel: Channel,
+    /// The SQS message that it is, or in whose place it is.
+    pub(super) source_message: String,
+    pub(super) deadline: Deadline,
+    pub(super) fingerprint: EndpointHash,
+    /// Whom it goes to, or why it cannot be sent there. A stored subscription is unknown until it is loaded.
+    pub(super) target: Result<Box<Recipient>, Reason>,
+    pub(super) endpoint_hash: Option<EndpointHash>,
+    /// Whether a 404 flagged its subscription.
+    pub(super) flagged: bool,
+    /// How its webhook's receiver has answered recently.
+    pub(super) health: Health,
+    /// What was agreed with that receiver.
+    pub(super) terms: Terms,
+    /// The retry policy that holds for it.
+    pub(super) chosen: Chosen,
+    /// When it may be sent, once it was admitted.
+    pub(super) slot: Option<Slot>,
+    /// Whether the message to the audience that it belongs to was cancelled.
+    pub(super) is_cancelled: bool,
+    /// How often it was received, by its former SQS messages too.
+    pub(super) receives: u32,
+}
+
+/// A place among an origin's attempts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Slot {
+    /// Not before this.
+    pub(super) at: Timestamp,
+    /// Whether its outcome decides on the others.
+    pub(super) probe: bool,
+}
+
+impl Job {
+    pub(super) fn policy(&self) -> &Policy {
+        &self.chosen.policy
+    }
+
+    /// Whether what its tenant has stored decides on its policy.
+    pub(super) fn follows_its_tenant(&self) -> bool {
+        self.chosen.source > Source::Message
+    }
+
+    pub(super) fn choose_policy(&mut self, policies: &TenantPolicies) {
+        let Self { message, channel, terms, .. } = self;
+        self.chosen = message.circumstances(*channel, terms, policies).choose();
+    }
+
+    pub(super) fn subscription_key(&self) -> Option<SubscriptionKey> {
+        let id = self.message.to.subscription()?.clone();
+        Some(SubscriptionKey { tenant: self.message.tenant.clone(), id })
+    }
+
+    pub(super) fn recipient(&self) -> Option<&Recipient> {
+        self.target.as_deref().ok()
+    }
+
+    pub(super) fn resolve(&mut self, subscription: Option<&Subscription>, keys: &HashKeys) {
+        let Some(subscription) = subscription else {
+            self.target = Err(Reason::SubscriptionUnknown);
+            return;
+        };
+        self.channel = subscription.recipient.channel();
+        self.deadline = self.message.deadline(self.channel, self.travel.first_sent);
+        self.endpoint_hash = Some(keys.endpoint(subscription.recipient.endpoint()));
+        self.flagged = subscription.flagged_at.is_some();
+        self.health = subscription.health;
+        self.terms = subscription.terms.clone();
+        self.target = subscription.destination(&self.message.headers).cloned().map(Box::new);
+    }
+
+    /// Its attempt went where an entry says. If its subscription leads elsewhere by now, the answer is not about that. The entry may
+    /// be older than the key that endpoints are hashed with.
+    pub(super) fn went_to(&mut self, endpoint: Option<&EndpointHash>, keys: &HashKeys) {
+        let target = self.recipient().map(Recipient::endpoint).zip(endpoint);
+        let leads_there = target.map_or(self.endpoint_hash.as_ref() == endpoint, |(target, hash)| {
+            keys.is_of(hash, target) == Some(true)
+        });
+        if !leads_there {
+            self.target = Err(Reason::SubscriptionUnknown);
+        }
+        self.endpoint_hash = endpoint.cloned();
+    }
+
+    /// Asks the gates.
+    pub(super) fn gate(&self, settings: &Settings, now: Timestamp) -> Gate {
+        let candidate = Candidate {
+            message: &self.message,
+            policy: self.policy(),
+            attempt: self.travel.turn.attempt,
+            deadline: self.deadline,
+            due: self.due(),
+            receives: self.receives,
+            is_too_long: self.too_long(settings).is_some(),
+            is_cancelled: self.is_cancelled,
+            obstacle: self.obstacle(settings),
+        };
+        candidate.gate(now)
+    }
+
+    fn obstacle(&self, settings: &Settings) -> Option<Reason> {
+        match self.target.as_deref() {
+            Err(reason) => Some(*reason),
+            Ok(Recipient::WebPush(target)) => {
+                let may_push = settings.push_hosts.allows(&target.endpoint)
+                    || settings.egress_allow.contains(&target.endpoint.origin());
+                (!may_push).then_some(Reason::EndpointNotAllowed)
+            }
+            // Egress decides where webhooks may lead, because it checks the address that it connects to.
+            Ok(Recipient::Webhook(_)) => None,
+        }
+    }
+
+    /// By how much it is longer than any push can be.
+    pub(super) fn too_long(&self, settings: &Settings) -> Option<TooLong> {
+        let message = self.message.as_long_as_a_recipient_s();
+        let too_long = || Plaintext::of(&message, self.deadline, &settings.token_keys).too_long();
+        (self.channel == Channel::WebPush).then(too_long).flatten()
+    }
+
+    /// What its ledger entry has to outlast. A recipient's message may be on its way twice, because a page that is repeated after a
+    /// crash is sent again, and the second may be held back for as long as its TTL lasts.
+    pub(super) fn kept_until(&self) -> Option<Timestamp> {
+        let may_come_twice = self.message.is_for_a_recipient() && self.deadline.is_limited();
+        let outlives_its_copies = may_come_twice.then(|| self.deadline.at().plus(DEDUPE_WINDOW));
+        let is_acknowledged = self.message.acks && self.channel == Channel::WebPush;
+        let by_its_browser = is_acknowledged.then(|| Envelope::acknowledged_until(self.deadline));
+        by_its_browser.max(outlives_its_copies)
+    }
+
+    /// The earliest moment of its attempt.
+    pub(super) fn due(&self) -> Timestamp {
+        let slot = self.slot.map(|slot| slot.at);
+        [self.travel.not_before, self.message.deliver_at, slot]
+            .into_iter()
+            .flatten()
+            .max()
+            .unwrap_or_default()
+    }
+
+    /// Whether its webhook's receiver was switched off.
+    pub(super) fn is_switched_off(&self) -> bool {
+        self.target == Err(Reason::EndpointDisabled)
+    }
+}

@@ -1,0 +1,167 @@
+//! What the ledger knows of accepted messages, and what follows from it.
+//!
+//! Two messages of one request may have the same id, and a store is asked once an id. So the first of them stands for all:
+//! what is stored under the id, or the first one where nothing was, is what each of them is compared with.
+
+use std::collections::HashMap;
+
+use super::accept::Accepted;
+use crate::ports::{Entered, Entrance, PortError};
+use redial_core::endpoint::EndpointHash;
+use redial_core::identity::DeliveryId;
+use redial_core::ledger::State;
+
+/// What to ask of the ledger.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// One a distinct id, in order.
+    pub entrances: Vec<Entrance>,
+    /// For each message, which of them is its own.
+    of: Vec<usize>,
+}
+
+/// What a message is answered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// It is the delivery's message, or the same once more.
+    Taken {
+        /// Where the delivery stands.
+        state: State,
+        /// It was known before.
+        duplicate: bool,
+        /// It has to go to its queue before this is answered.
+        send: bool,
+    },
+    /// Its id was used for another content. Nothing is sent.
+    Conflict,
+    /// The ledger could not be asked.
+    Failed(PortError),
+}
+
+/// What to ask the ledger about these, which are of one tenant.
+pub fn plan(accepted: &[Accepted]) -> Plan {
+    let mut first: HashMap<&DeliveryId, usize> = HashMap::new();
+    let mut entrances = Vec::new();
+    let of = accepted.iter().map(|it| {
+        *first.entry(it.id()).or_insert_with(|| {
+            entrances.push(it.entrance().clone());
+            entrances.len() - 1
+        })
+    });
+    let of = of.collect();
+    Plan { entrances, of }
+}
+
+impl Plan {
+    /// Judges each message by what the ledger has answered. At most one of an id is to be sent.
+    pub fn judge(&self, accepted: &[Accepted], answers: &[Result<Entered, PortError>]) -> Vec<Answer> {
+        let mut is_sent = vec![false; answers.len()];
+        let mut is_first = vec![true; answers.len()];
+        let judged = accepted.iter().zip(&self.of).map(|(it, of)| {
+            let first = std::mem::take(&mut is_first[*of]);
+            let (state, stored, duplicate) = match &answers[*of] {
+                Err(error) => return Answer::Failed(error.clone()),
+                Ok(Entered::Fresh) => (State::Queued, &self.entrances[*of].fingerprint, !first),
+                Ok(Entered::Known { state, fingerprint }) => (*state, fingerprint, true),
+            };
+            if differ(stored, it.fingerprint()) {
+                return Answer::Conflict;
+            }
+            let send = state == State::Queued && !std::mem::replace(&mut is_sent[*of], true);
+            Answer::Taken { state, duplicate, send }
+        });
+        judged.collect()
+    }
+
+    /// Which messages have the id of that one: what becomes of it becomes of them.
+    pub fn share_with(&self, at: usize) -> impl Iterator<Item = usize> {
+        let of = self.of[at];
+        self.of.iter().enumerate().filter(move |(_, other)| **other == of).map(|(at, _)| at)
+    }
+}
+
+/// Fingerprints under different keys cannot be compared: then the benefit of the doubt is the producer's, as in the claim.
+fn differ(stored: &EndpointHash, given: &EndpointHash) -> bool {
+    stored.key_id() == given.key_id() && stored != given
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http_api::accept;
+    use redial_core::endpoint::HashKeys;
+    use redial_core::identity::Tenant;
+    use redial_core::time::Timestamp;
+
+    fn message(id: &str, payload: &str) -> Accepted {
+        let keys = HashKeys::parse("k1:0123456789abcdef").expect("valid");
+        let text = format!(r#"{{"id":"{id}","to":{{"subscription":"s1"}},"payload":"{payload}"}}"#);
+        let made = DeliveryId::parse("made").expect("valid");
+        accept(&text, &Tenant::parse("acme").expect("valid"), &made, &keys, Timestamp::from_secs(1))
+            .expect("a message")
+    }
+
+    fn known(state: State, of: &Accepted) -> Result<Entered, PortError> {
+        Ok(Entered::Known { state, fingerprint: of.fingerprint().clone() })
+    }
+
+    fn taken(state: State, duplicate: bool, send: bool) -> Answer {
+        Answer::Taken { state, duplicate, send }
+    }
+
+    #[test]
+    fn a_known_message_is_sent_again_only_while_it_is_queued() {
+        for state in State::ALL {
+            let all = [message("a", "x")];
+            let answers = plan(&all).judge(&all, &[known(state, &all[0])]);
+            assert_eq!(answers, [taken(state, true, state == State::Queued)]);
+        }
+    }
+
+    #[test]
+    fn another_content_under_a_known_id_conflicts_in_any_state() {
+        for state in State::ALL {
+            let all = [message("a", "x")];
+            assert_eq!(plan(&all).judge(&all, &[known(state, &message("a", "y"))]), [Answer::Conflict]);
+        }
+    }
+
+    #[test]
+    fn fingerprints_under_another_key_are_not_compared() {
+        let all = [message("a", "x")];
+        let other = HashKeys::parse("k0:0123456789abcdef").expect("valid").fingerprint(b"other");
+        let answers =
+            plan(&all).judge(&all, &[Ok(Entered::Known { state: State::Sent, fingerprint: other })]);
+        assert_eq!(answers, [taken(State::Sent, true, false)]);
+    }
+
+    #[test]
+    fn of_several_with_one_id_the_first_is_sent_and_the_others_are_held_against_it() {
+        let all = [message("a", "x"), message("b", "x"), message("a", "x"), message("a", "y")];
+        let plan = plan(&all);
+        assert_eq!(plan.entrances.len(), 2);
+        assert_eq!(
+            plan.judge(&all, &[Ok(Entered::Fresh), Ok(Entered::Fresh)]),
+            [
+                taken(State::Queued, false, true),
+                taken(State::Queued, false, true),
+                taken(State::Queued, true, false),
+                Answer::Conflict,
+            ]
+        );
+        assert_eq!(plan.share_with(2).collect::<Vec<_>>(), [0, 2, 3]);
+        // Stored is what the last one says: the first conflicts, and the last is the one that is sent again.
+        assert_eq!(
+            plan.judge(&all, &[known(State::Queued, &all[3]), Ok(Entered::Fresh)])[3],
+            taken(State::Queued, true, true)
+        );
+    }
+
+    #[test]
+    fn a_ledger_that_fails_for_one_id_fails_for_that_id_alone() {
+        let all = [message("a", "x"), message("b", "x")];
+        let error = PortError { operation: "x", code: "y".to_owned(), throttled: false };
+        let answers = plan(&all).judge(&all, &[Err(error.clone()), Ok(Entered::Fresh)]);
+        assert_eq!(answers, [Answer::Failed(error), taken(State::Queued, false, true)]);
+    }
+}

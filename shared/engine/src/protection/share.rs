@@ -1,0 +1,201 @@
+//! The counts that workers share, and when a worker looks after an origin.
+//!
+//! A worker counts the outcomes of its attempts, and adds them to the shared counters at most once a second. Of a healthy origin
+//! it adds fifty attempts or more at once, and at most every ten seconds, so that the successes are known when something
+//! fails. A worker that has added something looks after the origin now and then: with a probability that makes it about one look a
+//! second among all workers, however many they are; one in ten, for a healthy origin.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use rand::{Rng, RngExt};
+
+use super::guard::{Guard, Transition};
+use crate::ports::{PortError, Protection};
+use redial_core::endpoint::Origin;
+use redial_core::protection::count::Count;
+use redial_core::time::Timestamp;
+
+/// A worker adds to the shared counters no more often than this.
+pub(super) const SHARES_EVERY: Duration = Duration::from_secs(1);
+
+/// Successes longer ago than this say nothing about these seconds.
+const NEWS_SECS: u32 = 2;
+
+/// It adds the counts of a healthy origin no more often than this.
+const WELL_SHARED_EVERY: Duration = Duration::from_secs(10);
+
+/// And no fewer attempts.
+const WELL_SHARED_FROM: u64 = 50;
+
+/// An attempt that is over.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Seen {
+    /// Where it went.
+    pub origin: Origin,
+    /// What it came to.
+    pub count: Count,
+    /// Whether it was a probe.
+    pub probe: bool,
+    /// How long the origin asked us to stay away, if it limited our rate.
+    pub retry_after: Option<Duration>,
+}
+
+/// What asking and sharing changed.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Changes {
+    /// Breakers that this worker moved.
+    pub transitions: Vec<Transition>,
+    /// What failed; nothing depends on it.
+    pub errors: Vec<PortError>,
+}
+
+impl Guard {
+    /// Learns what attempts saw, and shares what other workers need.
+    pub async fn learn<P: Protection>(
+        &self,
+        store: &P,
+        seen: Vec<Seen>,
+        now: Timestamp,
+        rng: &mut (dyn Rng + Send),
+    ) -> Changes {
+        let mut changes = Changes::default();
+        if !self.settings.judges || seen.is_empty() {
+            return changes;
+        }
+        let mut probes: HashMap<Origin, (u32, bool)> = HashMap::new();
+        let mut origins: Vec<Origin> = Vec::new();
+        for seen in seen {
+            if seen.probe {
+                let (succeeded, failed) = probes.entry(seen.origin).or_default();
+                // A 429 to a probe is an answer, and no success.
+                *failed |= seen.count.accepted() == 0;
+                *succeeded += u32::from(seen.count.accepted() > 0);
+                continue;
+            }
+            self.note(&seen, now);
+            if !origins.contains(&seen.origin) {
+                origins.push(seen.origin);
+            }
+        }
+        for (origin, (succeeded, failed)) in probes {
+            let answered = self
+                .change(store, &origin, now, |state, _| {
+                    state.probed(succeeded, failed, now, &self.settings.cooldowns, rng);
+                    Some(())
+                })
+                .await;
+            changes.take(answered.map(|changed| changed.and_then(|((), transition)| transition)));
+        }
+        self.share(store, &origins, now, rng, &mut changes).await;
+        changes
+    }
+
+    /// Shares what other workers need to know of these origins, and looks after some of them.
+    pub(super) async fn share<P: Protection>(
+        &self,
+        store: &P,
+        origins: &[Origin],
+        now: Timestamp,
+        rng: &mut (dyn Rng + Send),
+        changes: &mut Changes,
+    ) {
+        let to_share = self.to_share(origins, now);
+        let errors = store.add(self.counter(), to_share.clone(), now).await;
+        changes.errors.extend(errors.into_iter().filter_map(Result::err));
+        for (origin, count) in to_share {
+            if self.looks(&origin, count, now, rng) {
+                changes.take(self.look(store, &origin, now, rng).await);
+            }
+        }
+    }
+
+    /// Notes that messages to an origin were held back.
+    pub(super) fn note_held(&self, origin: &Origin, held: u64, now: Timestamp) {
+        if self.settings.judges {
+            let mut known = self.known();
+            known.origins.entry(origin.clone()).or_default().unshared.note(Count::held_back(held), now);
+        }
+    }
+
+    fn note(&self, seen: &Seen, now: Timestamp) {
+        let mut known = self.known();
+        let it = known.origins.entry(seen.origin.clone()).or_default();
+        it.unshared.note(seen.count, now);
+        it.own.note(seen.count, now);
+        if let Some(retry_after) = seen.retry_after.filter(|_| seen.count.limited > 0) {
+            it.retry_after = Some((retry_after, now));
+        }
+    }
+
+    /// The counts of these origins that are due to be shared.
+    fn to_share(&self, origins: &[Origin], now: Timestamp) -> Vec<(Origin, Count)> {
+        let mut known = self.known();
+        let mut to_share = Vec::new();
+        for origin in origins {
+            let Some(it) = known.origins.get_mut(origin) else { continue };
+            let unshared = it.unshared.sum(now);
+            let concerns = unshared.failures + unshared.limited > 0 || it.state.is_watched(now);
+            let silent_for = now.since(it.shared_at);
+            let count = if concerns && silent_for >= SHARES_EVERY {
+                // Earlier successes say nothing about these seconds.
+                let recent = it.own.sum_of(NEWS_SECS, now).accepted().min(unshared.accepted());
+                let older = unshared.accepted() - recent;
+                Count { attempts: unshared.attempts - older, older, ..unshared }
+            } else if silent_for >= WELL_SHARED_EVERY && unshared.attempts >= WELL_SHARED_FROM {
+                unshared
+            } else {
+                continue;
+            };
+            it.shared_at = now;
+            it.unshared.take(now);
+            to_share.push((origin.clone(), count));
+        }
+        to_share
+    }
+
+    /// Whether this worker, which shared these counts, looks after the origin.
+    fn looks(&self, origin: &Origin, shared: Count, now: Timestamp, rng: &mut (dyn Rng + Send)) -> bool {
+        let known = self.known();
+        let Some(it) = known.origins.get(origin) else { return false };
+        let concerns = shared.failures + shared.limited > 0 || it.state.is_watched(now);
+        let every = if concerns { SHARES_EVERY } else { WELL_SHARED_EVERY };
+        let age = now.since(it.state.looked_at());
+        if age < every {
+            return false;
+        }
+        let all = it.state.told_per_second(now).max(1.0) * every.as_secs_f64();
+        rng.random::<f64>() < shared.asked() as f64 / all * age.div_duration_f64(every)
+    }
+
+    async fn look<P: Protection>(
+        &self,
+        store: &P,
+        origin: &Origin,
+        now: Timestamp,
+        rng: &mut (dyn Rng + Send),
+    ) -> Result<Option<Transition>, PortError> {
+        const BELIEVED: Duration = Duration::from_secs(30);
+        let retry_after = self.known().origins.get(origin).and_then(|it| it.retry_after);
+        let retry_after =
+            retry_after.filter(|(_, at)| now.since(*at) < BELIEVED).map(|(retry_after, _)| retry_after);
+        let changed = self
+            .change(store, origin, now, |state, sum| {
+                // Another worker may have looked meanwhile.
+                (now.since(state.looked_at()) >= SHARES_EVERY).then(|| {
+                    state.look(sum, retry_after, now, &self.settings.cooldowns, rng);
+                })
+            })
+            .await?;
+        Ok(changed.and_then(|((), transition)| transition))
+    }
+}
+
+impl Changes {
+    pub(super) fn take(&mut self, transition: Result<Option<Transition>, PortError>) {
+        match transition {
+            Ok(transition) => self.transitions.extend(transition),
+            Err(error) => self.errors.push(error),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! `redial local up | down | status`.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use redial_console::{
+    failure::Failure,
+    terminal::{print, say},
+};
+
+use crate::local::{self, Description, Emulator, LOCALSTACK_ENDPOINT, Options, Progress, Stack};
+
+/// The whole of it on this machine, without an AWS account
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+  redial local up
+  redial local status
+  redial local down")]
+pub enum Local {
+    /// Brings a stack up and leaves it running
+    Up(Up),
+    /// Ends a stack
+    Down(Down),
+    /// Lists the stacks that are up
+    Status(Status),
+}
+
+/// Which stack, and where stacks are kept.
+#[derive(Debug, Args)]
+struct Which {
+    /// The stack's name
+    #[arg(long, default_value = "redial", value_parser = stack_name)]
+    name: String,
+    /// Folder that stacks keep their state in [default: target/redial/stacks]
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+}
+
+/// Brings a stack up and leaves it running
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  redial local up
+  redial local up --json --egress-allow https://localhost:8443 --egress-ca root.pem
+  redial local up --name shop --env WAIT_SHARDS=1")]
+pub struct Up {
+    #[command(flatten)]
+    which: Which,
+    /// Print one line of JSON
+    #[arg(long)]
+    json: bool,
+    /// Origin that messages may go to though it is on this machine, such as https://localhost:8443
+    #[arg(long, value_name = "ORIGIN")]
+    egress_allow: Vec<String>,
+    /// PEM file with a root certificate to trust besides the usual ones
+    #[arg(long, value_name = "FILE")]
+    egress_ca: Option<PathBuf>,
+    /// Environment variable of the functions
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    env: Vec<(String, String)>,
+    /// Parameter of the template
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    parameter: Vec<(String, String)>,
+    /// What to deploy to
+    #[arg(long, value_enum, default_value_t = EmulatorKind::Embedded)]
+    emulator: EmulatorKind,
+    /// Where LocalStack listens
+    #[arg(long, value_name = "URL", default_value = LOCALSTACK_ENDPOINT)]
+    endpoint: String,
+    /// VAPID private key, base64url or PEM [default: a new one]
+    #[arg(long, env = "VAPID_PRIVATE_KEY", hide_env_values = true, hide = true)]
+    vapid_private_key: Option<String>,
+    /// VAPID subject: a mailto or https address
+    #[arg(long, env = "VAPID_SUBJECT", hide = true)]
+    vapid_subject: Option<String>,
+    /// Folder with binaries named as the functions, instead of building them
+    #[arg(long, value_name = "DIR", hide = true)]
+    bootstraps: Option<PathBuf>,
+}
+
+/// Ends a stack
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  redial local down --name shop")]
+pub struct Down {
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Lists the stacks that are up
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  redial local status --json | jq -r .stack.queues.ingest")]
+pub struct Status {
+    /// Folder that stacks keep their state in [default: target/redial/stacks]
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// Print one line of JSON for each
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum EmulatorKind {
+    /// Our own, installed under target/ and started for this stack
+    Embedded,
+    /// A LocalStack that runs already
+    Localstack,
+}
+
+impl Local {
+    /// Runs the command.
+    pub async fn run(self) -> Result<(), Failure> {
+        match self {
+            Self::Up(up) => up.run().await,
+            Self::Down(down) => down.run().await,
+            Self::Status(status) => status.run(),
+        }
+    }
+}
+
+impl Up {
+    async fn run(self) -> Result<(), Failure> {
+        let options = Options {
+            name: self.which.name.clone(),
+            state: self.which.state,
+            emulator: match self.emulator {
+                EmulatorKind::Embedded => Emulator::Embedded,
+                EmulatorKind::Localstack => Emulator::LocalStack { endpoint: self.endpoint },
+            },
+            egress_allow: self.egress_allow,
+            egress_ca: self.egress_ca,
+            env: BTreeMap::from_iter(self.env),
+            parameters: BTreeMap::from_iter(self.parameter),
+            bootstraps: self.bootstraps,
+            vapid_private_key: self.vapid_private_key,
+            vapid_subject: self.vapid_subject,
+            events: true,
+            progress: Progress::to(say),
+            ..Options::default()
+        };
+        let stack = Stack::up(options).await?.set_free()?;
+        if self.json {
+            return Ok(print(&serde_json::to_string(&stack)?)?);
+        }
+        show(&self.which.name, &stack)
+    }
+}
+
+impl Down {
+    async fn run(self) -> Result<(), Failure> {
+        local::take_down(&self.which.name, self.which.state.as_deref()).await?;
+        say(&format!("{} is down", self.which.name));
+        Ok(())
+    }
+}
+
+impl Status {
+    fn run(self) -> Result<(), Failure> {
+        let known = local::known(self.state.as_deref())?;
+        for stack in &known {
+            if self.json {
+                print(&serde_json::to_string(stack)?)?;
+            } else {
+                show(&stack.name, &stack.stack)?;
+            }
+        }
+        if known.is_empty() {
+            say("no stack is up");
+        }
+        Ok(())
+    }
+}
+
+fn show(name: &str, stack: &Description) -> Result<(), Failure> {
+    let process = stack.pid.map(|pid| format!(", process {pid}")).unwrap_or_default();
+    print(&format!("{name} is up at {} in {}{process}", stack.endpoint, stack.region))?;
+    for (label, value) in [
+        ("HTTP API", stack.api_url.as_ref()),
+        ("ingest queue", Some(&stack.queues.ingest)),
+        ("bulk queue", Some(&stack.queues.bulk)),
+        ("events queue", stack.queues.events.as_ref()),
+        ("deliveries table", Some(&stack.tables.deliveries)),
+        ("dead-letter table", Some(&stack.tables.dead_letters)),
+        ("VAPID public key", Some(&stack.vapid_public_key)),
+    ] {
+        let line = value.map(|value| format!("  {label:<18}{value}"));
+        line.map_or(Ok(()), |line| print(&line))?;
+    }
+    Ok(())
+}
+
+/// `KEY=VALUE`, cut at the first `=`.
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+/// A name that CloudFormation takes, and that stays within a folder.
+fn stack_name(text: &str) -> Result<String, String> {
+    let begins_well = text.starts_with(|c: char| c.is_ascii_alphabetic());
+    if begins_well && text.len() <= 64 && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
+        return Ok(text.to_owned());
+    }
+    Err("a letter, then letters, digits and hyphens, 64 at most".to_owned())
+}

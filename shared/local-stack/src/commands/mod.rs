@@ -1,0 +1,7 @@
+//! The commands of this crate: arguments and output.
+
+mod demo;
+mod local;
+
+pub use demo::Demo;
+pub use local::Local;

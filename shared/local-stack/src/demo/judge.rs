@@ -1,0 +1,333 @@
+//! From evidence to a few words: how a delivery ended, as far as two witnesses agree on it. Pure.
+//!
+//! The words are built from what was found alone; the scenario a delivery was to take is not asked. What is wrong with a
+//! delivery beyond its end is appended, so that a row is as expected only if nothing is.
+
+use redial_core::{
+    ledger::{Entry, State},
+    subscription,
+};
+
+use super::{
+    evidence::{Evidence, Parked},
+    mix::Delivery,
+    posts::Post,
+    scenarios::Manner,
+};
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Finding {
+    /// How it ended, how often it was posted, and what is wrong with that.
+    pub(super) words: String,
+    pub(super) is_proved: bool,
+}
+
+/// An end, and whether the other witness confirms it.
+struct End {
+    words: String,
+    is_proved: bool,
+}
+
+impl End {
+    fn new(words: impl Into<String>, is_proved: bool) -> Self {
+        Self { words: words.into(), is_proved }
+    }
+}
+
+/// Says what became of a delivery.
+pub(super) fn judge(delivery: &Delivery, evidence: &Evidence) -> Finding {
+    let mut faults = Vec::new();
+    let end = match (delivery.scenario.manner, &evidence.entry) {
+        (Manner::CutOff, None) => unreadable(delivery, evidence, &mut faults),
+        (Manner::CutOff, Some(_)) => End::new("in the ledger though unreadable", false),
+        (Manner::Once | Manner::Twice, None) => End::new("not in the ledger", false),
+        (Manner::Once | Manner::Twice, Some(entry)) => {
+            count_attempts(entry, &evidence.posts, &mut faults);
+            end_of(delivery, entry, evidence, &mut faults)
+        }
+    };
+    check_posts(delivery, &evidence.posts, &mut faults);
+
+    let waited = match evidence.parked {
+        None => "",
+        Some(Parked::Released) => "parked, ",
+        Some(Parked::WithoutExecution) => "parked without an execution, ",
+    };
+    let posts = evidence.posts.len();
+    let plural = if posts == 1 { "" } else { "s" };
+    let mut words = format!("{waited}{}, {posts} post{plural}", end.words);
+    for fault in faults {
+        words.push_str("; ");
+        words.push_str(&fault);
+    }
+    Finding { words, is_proved: end.is_proved }
+}
+
+fn unreadable(delivery: &Delivery, evidence: &Evidence, faults: &mut Vec<String>) -> End {
+    let Some(letter) = &evidence.letter else { return End::new("no dead letter", false) };
+    let is_kept = letter.body.as_deref() == Some(&delivery.body());
+    if !is_kept {
+        faults.push("its body is not kept as it was sent".to_owned());
+    }
+    End::new(format!("dead letter {}", letter.reason), is_kept)
+}
+
+fn end_of(delivery: &Delivery, entry: &Entry, evidence: &Evidence, faults: &mut Vec<String>) -> End {
+    match entry.state {
+        State::Sent => {
+            let accepted = evidence.posts.last().is_some_and(|post| is_accepted(delivery, post));
+            if !accepted {
+                faults.push("the push service did not accept it".to_owned());
+            }
+            let doubt = if entry.in_doubt { " in doubt" } else { "" };
+            let mut keys = evidence.posts.iter().map(|post| &post.vapid_key);
+            let first = keys.next();
+            let key = if keys.any(|key| Some(key) != first) { " with a new key" } else { "" };
+            End::new(format!("sent{doubt}{key}"), accepted)
+        }
+        State::Gone => {
+            let told = evidence.posts.last().is_some_and(|post| matches!(post.status, Some(404 | 410)));
+            let (health, changed) = match evidence.subscription.as_ref().map(|it| (it.state, it.flagged_at)) {
+                None => ("", true),
+                Some((subscription::State::Active, None)) => (", subscription unchanged", false),
+                Some((subscription::State::Active, Some(_))) => (", subscription flagged", true),
+                Some((subscription::State::Gone, _)) => (", subscription off", true),
+                Some((subscription::State::Quarantined, _)) => (", subscription in quarantine", true),
+                Some((subscription::State::Disabled, _)) => (", subscription disabled", true),
+            };
+            End::new(format!("gone{health}"), told && changed)
+        }
+        State::Failed => dead_letter(delivery, entry, evidence, faults),
+        State::Expired | State::FailedNoRetries | State::Expanded => End::new(entry.state.label(), true),
+        State::Queued | State::Sending | State::Retrying | State::Deferred => {
+            End::new(format!("still {}", entry.state.label()), false)
+        }
+    }
+}
+
+fn dead_letter(delivery: &Delivery, entry: &Entry, evidence: &Evidence, faults: &mut Vec<String>) -> End {
+    let reason = entry.reason.map_or("without a reason", |reason| reason.label());
+    let Some(letter) = &evidence.letter else {
+        return End::new(format!("failed {reason} without a dead letter"), false);
+    };
+    if letter.reason != reason {
+        faults.push(format!("the ledger says {reason}"));
+    }
+    if letter.attempts != u64::from(entry.turn.attempt.0) + 1 {
+        faults.push(format!("the dead letter says {} attempts", letter.attempts));
+    }
+    let body = letter.body.as_deref().and_then(|body| serde_json::from_str::<serde_json::Value>(body).ok());
+    let is_kept = body
+        .is_some_and(|body| body["id"] == delivery.id.as_str() && body["payload"] == delivery.sample.written);
+    if !is_kept {
+        faults.push("its body is not kept".to_owned());
+    }
+    let is_off = evidence.subscription.as_ref().is_some_and(|it| it.state == subscription::State::Disabled);
+    let health = if is_off { ", subscription off" } else { "" };
+    End::new(format!("dead letter {}{health}", letter.reason), is_kept)
+}
+
+fn is_accepted(delivery: &Delivery, post: &Post) -> bool {
+    post.status.is_some_and(|status| (200..=299).contains(&status))
+        && post.plaintext.as_ref() == Some(&delivery.sample.plaintext)
+        && post.problems.is_empty()
+        && !post.wrong_key
+}
+
+/// An attempt is one request, or two where the first was refused for its key.
+fn count_attempts(entry: &Entry, posts: &[Post], faults: &mut Vec<String>) {
+    let signed_again = posts.windows(2).filter(|pair| pair[0].status == Some(401)).count();
+    let attempts = entry.turn.attempt.0 as usize + 1;
+    if entry.state.is_terminal() && attempts + signed_again != posts.len() {
+        faults.push(format!("the ledger counts {attempts} attempts"));
+    }
+}
+
+fn check_posts(delivery: &Delivery, posts: &[Post], faults: &mut Vec<String>) {
+    for (number, post) in (1..).zip(posts) {
+        if post.plaintext.as_ref() != Some(&delivery.sample.plaintext) {
+            faults.push(format!("post {number} is not what was sent"));
+        }
+        for problem in &post.problems {
+            faults.push(format!("post {number}: {problem}"));
+        }
+        if post.wrong_key && post.status != Some(401) {
+            faults.push(format!("post {number} is signed by another key than the subscription's"));
+        }
+    }
+    if let [first, second, ..] = posts {
+        let apart = second.at_ms.saturating_sub(first.at_ms);
+        if u128::from(apart) < delivery.scenario.apart.as_millis() {
+            faults.push(format!("sent again after {apart} ms"));
+        }
+    }
+    if let Some((post, due)) = posts.first().zip(delivery.deliver_at)
+        && i64::try_from(post.at_ms).is_ok_and(|at| at < due.as_ms())
+    {
+        faults.push("sent too early".to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redial_core::{
+        endpoint::HashKeys,
+        identity::{Attempt, Lineage, Turn},
+        lane::Lane,
+        reason::Reason,
+        time::Timestamp,
+    };
+    use redial_receivers::push_service::Subscriber;
+
+    use super::super::{
+        evidence::Letter,
+        mix::Receiver,
+        payload::sample,
+        scenarios::{SCENARIOS, Scenario},
+    };
+    use super::*;
+
+    fn delivery(slug: &str) -> Delivery {
+        let scenario: &'static Scenario =
+            SCENARIOS.iter().find(|scenario| scenario.slug == slug).expect("a scenario");
+        Delivery {
+            scenario,
+            id: format!("{slug}-1"),
+            sample: sample(1, slug),
+            receiver: Receiver::Browser(Subscriber {
+                endpoint: String::new(),
+                p256dh: String::new(),
+                auth: String::new(),
+            }),
+            is_stored: false,
+            lane: Lane::Transactional,
+            deliver_at: None,
+            message_id: Some("m1".to_owned()),
+            is_repeated: false,
+        }
+    }
+
+    fn entry(delivery: &Delivery, state: State, attempt: u32) -> Entry {
+        let keys = HashKeys::parse("k1:0123456789abcdef").expect("valid");
+        Entry {
+            key: delivery.key(),
+            state,
+            turn: Turn { lineage: Lineage(0), attempt: Attempt(attempt) },
+            fingerprint: keys.fingerprint(b"content"),
+            lease_token: String::new(),
+            lease_until: Timestamp::default(),
+            source_message: String::new(),
+            endpoint_hash: None,
+            subscription: None,
+            status: None,
+            reason: None,
+            not_sent: None,
+            provider_word: None,
+            not_before: None,
+            in_doubt: false,
+            created_at: Timestamp::default(),
+            updated_at: Timestamp::default(),
+            expires_at: Timestamp::default(),
+        }
+    }
+
+    fn post(delivery: &Delivery, at_ms: u64, status: u16) -> Post {
+        let plaintext = Some(delivery.sample.plaintext.clone());
+        Post { at_ms, status: Some(status), plaintext, ..Post::default() }
+    }
+
+    #[test]
+    fn what_is_sent_and_received_is_as_expected() {
+        let it = delivery("unavailable");
+        let evidence = Evidence {
+            entry: Some(entry(&it, State::Sent, 1)),
+            posts: vec![post(&it, 0, 503), post(&it, 900, 201)],
+            ..Evidence::default()
+        };
+        assert_eq!(
+            judge(&it, &evidence),
+            Finding { words: it.scenario.expected.to_owned(), is_proved: true }
+        );
+    }
+
+    #[test]
+    fn sent_is_not_proved_by_the_ledger_alone() {
+        let it = delivery("sent");
+        let evidence = Evidence { entry: Some(entry(&it, State::Sent, 0)), ..Evidence::default() };
+        let found = judge(&it, &evidence);
+        assert!(!found.is_proved);
+        assert!(found.words.starts_with("sent, 0 posts; "), "{}", found.words);
+    }
+
+    #[test]
+    fn another_payload_a_wrong_key_and_a_second_post_are_told() {
+        let it = delivery("sent");
+        let wrong = Post { plaintext: Some(b"other".to_vec()), ..post(&it, 0, 201) };
+        let foreign = Post { wrong_key: true, ..post(&it, 0, 201) };
+        for (posts, told) in [
+            (vec![wrong], "post 1 is not what was sent"),
+            (vec![foreign], "another key"),
+            (vec![post(&it, 0, 201), post(&it, 1, 201)], "the ledger counts 1 attempts"),
+        ] {
+            let evidence = Evidence { entry: Some(entry(&it, State::Sent, 0)), posts, ..Evidence::default() };
+            let found = judge(&it, &evidence);
+            assert!(found.words.contains(told), "{}", found.words);
+            assert_ne!(found.words, it.scenario.expected);
+        }
+    }
+
+    #[test]
+    fn a_new_key_is_one_attempt_of_two_posts() {
+        let it = delivery("new-key");
+        let first = Post { wrong_key: true, vapid_key: Some(vec![1]), ..post(&it, 0, 401) };
+        let second = Post { vapid_key: Some(vec![2]), ..post(&it, 9, 201) };
+        let evidence = Evidence {
+            entry: Some(entry(&it, State::Sent, 0)),
+            posts: vec![first, second],
+            ..Evidence::default()
+        };
+        assert_eq!(judge(&it, &evidence).words, it.scenario.expected);
+    }
+
+    #[test]
+    fn a_retry_before_its_time_is_told() {
+        let it = delivery("parked");
+        let evidence = Evidence {
+            entry: Some(entry(&it, State::Sent, 1)),
+            posts: vec![post(&it, 0, 429), post(&it, 4_999, 201)],
+            parked: Some(Parked::Released),
+            ..Evidence::default()
+        };
+        assert_eq!(judge(&it, &evidence).words, "parked, sent, 2 posts; sent again after 4999 ms");
+    }
+
+    #[test]
+    fn a_dead_letter_has_to_keep_the_message() {
+        let it = delivery("rejected");
+        let failed = Entry { reason: Some(Reason::Rejected), ..entry(&it, State::Failed, 0) };
+        let letter = |body: Option<String>| Letter { reason: "rejected".to_owned(), attempts: 1, body };
+        let with = |letter| Evidence {
+            entry: Some(failed.clone()),
+            posts: vec![post(&it, 0, 400)],
+            letter,
+            ..Evidence::default()
+        };
+        let found = judge(&it, &with(Some(letter(Some(it.body())))));
+        assert_eq!((found.words.as_str(), found.is_proved), (it.scenario.expected, true));
+        assert!(!judge(&it, &with(Some(letter(None)))).is_proved);
+        assert!(!judge(&it, &with(None)).is_proved);
+    }
+
+    #[test]
+    fn an_unreadable_body_is_kept_as_it_was_sent() {
+        let it = delivery("malformed");
+        assert!(serde_json::from_str::<serde_json::Value>(&it.body()).is_err());
+        let letter = Letter { reason: "malformed".to_owned(), attempts: 0, body: Some(it.body()) };
+        let evidence = Evidence { letter: Some(letter), ..Evidence::default() };
+        assert_eq!(
+            judge(&it, &evidence),
+            Finding { words: it.scenario.expected.to_owned(), is_proved: true }
+        );
+        assert!(!judge(&it, &Evidence::default()).is_proved);
+    }
+}

@@ -1,0 +1,11 @@
+//! Redial on one machine: the local stack, and the demos that run on one. Exports `redial local` and `redial demo`.
+
+pub mod browser_demo;
+pub mod commands;
+mod demo;
+mod local;
+
+pub use local::{
+    Description, Emulator, Functions, Known, LOCALSTACK_ENDPOINT, LocalError, Options, Progress, Queues,
+    REGION, Stack, Tables, known, python, sdk_config, take_down,
+};

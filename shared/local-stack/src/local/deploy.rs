@@ -1,0 +1,150 @@
+//! Brings a packaged template up through CloudFormation: artifacts into S3 by plain PUT, then `CreateStack`.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use aws_sdk_cloudformation::{
+    Client,
+    error::ProvideErrorMetadata as _,
+    types::{Capability, Parameter, ResourceStatus, StackStatus},
+};
+
+use super::{
+    bootstraps::Bundle,
+    error::{LocalError, call, chain},
+    package,
+};
+
+/// The bucket that templates and code are uploaded to.
+pub(super) const BUCKET: &str = "redial-artifacts";
+
+const TEMPLATE_KEY: &str = "template.yaml";
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// How long a deployment may take: half a second on the embedded emulator, minutes on a LocalStack that loads services.
+const DEPLOY_LIMIT: Duration = Duration::from_secs(600);
+
+pub(super) struct Deployment<'a> {
+    pub(super) name: &'a str,
+    /// Packaged for [`BUCKET`].
+    pub(super) template: &'a package::Template,
+    pub(super) definition: &'a str,
+    pub(super) bundles: Vec<Bundle>,
+    pub(super) parameters: &'a BTreeMap<String, String>,
+}
+
+impl Deployment<'_> {
+    /// Uploads and creates; returns the stack's outputs once it is complete.
+    pub(super) async fn run(
+        self,
+        endpoint: &str,
+        http: &reqwest::Client,
+        cloudformation: &Client,
+    ) -> Result<BTreeMap<String, String>, LocalError> {
+        let bucket = format!("{endpoint}/{BUCKET}");
+        put(http, &bucket, Vec::new()).await?;
+        for bundle in self.bundles {
+            put(http, &format!("{bucket}/{}", package::code_key(bundle.function)), bundle.zip).await?;
+        }
+        put(http, &format!("{bucket}/{}", package::DEFINITION_KEY), self.definition.into()).await?;
+        let template_url = format!("{bucket}/{TEMPLATE_KEY}");
+        put(http, &template_url, self.template.0.as_str().into()).await?;
+
+        let parameters = self
+            .parameters
+            .iter()
+            .map(|(key, value)| Parameter::builder().parameter_key(key).parameter_value(value).build())
+            .collect();
+        let created = cloudformation
+            .create_stack()
+            .stack_name(self.name)
+            .template_url(template_url)
+            .set_parameters(Some(parameters))
+            .capabilities(Capability::CapabilityIam)
+            .capabilities(Capability::CapabilityAutoExpand)
+            .send()
+            .await;
+        if let Err(error) = &created
+            && error.code() == Some("AlreadyExistsException")
+        {
+            return Err(LocalError::AlreadyUp(self.name.to_owned()));
+        }
+        created.map_err(call("CreateStack"))?;
+        let outputs = outputs_when_complete(cloudformation, self.name);
+        tokio::time::timeout(DEPLOY_LIMIT, outputs).await.unwrap_or_else(|_| {
+            let status = format!("not complete after {} s", DEPLOY_LIMIT.as_secs());
+            Err(LocalError::Deploy { status, failures: Vec::new() })
+        })
+    }
+}
+
+pub(super) async fn delete(cloudformation: &Client, name: &str) -> Result<(), LocalError> {
+    cloudformation.delete_stack().stack_name(name).send().await.map_err(call("DeleteStack"))?;
+    loop {
+        match cloudformation.describe_stacks().stack_name(name).send().await {
+            Err(error) if error.code() == Some("ValidationError") => return Ok(()),
+            Err(error) => return Err(call("DescribeStacks")(error)),
+            Ok(answer) => match answer.stacks().first().and_then(|stack| stack.stack_status()) {
+                None | Some(StackStatus::DeleteComplete) => return Ok(()),
+                Some(StackStatus::DeleteFailed) => {
+                    return Err(LocalError::Deploy {
+                        status: "DELETE_FAILED".to_owned(),
+                        failures: Vec::new(),
+                    });
+                }
+                Some(_) => tokio::time::sleep(POLL_INTERVAL).await,
+            },
+        }
+    }
+}
+
+async fn put(http: &reqwest::Client, url: &str, body: Vec<u8>) -> Result<(), LocalError> {
+    let failed = |message: String| LocalError::Call { call: "PutObject", message };
+    let answer = http.put(url).body(body).send().await.map_err(|error| failed(chain(&error)))?;
+    let status = answer.status();
+    if status.is_success() || status == reqwest::StatusCode::CONFLICT {
+        return Ok(());
+    }
+    Err(failed(format!("{status} for {url}")))
+}
+
+async fn outputs_when_complete(
+    cloudformation: &Client,
+    name: &str,
+) -> Result<BTreeMap<String, String>, LocalError> {
+    loop {
+        let answer = cloudformation.describe_stacks().stack_name(name).send().await;
+        let answer = answer.map_err(call("DescribeStacks"))?;
+        let stack = answer.stacks().first();
+        match stack.and_then(|stack| stack.stack_status()) {
+            Some(StackStatus::CreateComplete) => {
+                let outputs = stack.map(|stack| stack.outputs()).unwrap_or_default();
+                return Ok(outputs
+                    .iter()
+                    .filter_map(|output| Some((output.output_key.clone()?, output.output_value.clone()?)))
+                    .collect());
+            }
+            Some(StackStatus::CreateInProgress) => tokio::time::sleep(POLL_INTERVAL).await,
+            status => {
+                let status = status.map_or("absent", StackStatus::as_str).to_owned();
+                return Err(LocalError::Deploy { status, failures: failures(cloudformation, name).await });
+            }
+        }
+    }
+}
+
+/// What failed, oldest first; empty if it cannot be told.
+async fn failures(cloudformation: &Client, name: &str) -> Vec<String> {
+    let Ok(answer) = cloudformation.describe_stack_events().stack_name(name).send().await else {
+        return Vec::new();
+    };
+    let mut failures: Vec<String> = answer
+        .stack_events()
+        .iter()
+        .filter(|event| event.resource_status() == Some(&ResourceStatus::CreateFailed))
+        .map(|event| {
+            let resource = event.logical_resource_id().unwrap_or("?");
+            format!("{resource}: {}", event.resource_status_reason().unwrap_or("no reason given"))
+        })
+        .collect();
+    failures.reverse();
+    failures
+}

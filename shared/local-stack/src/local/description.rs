@@ -1,0 +1,94 @@
+//! What a stack that is up looks like to whoever uses it: addresses and names.
+
+use std::collections::BTreeMap;
+
+use redial_adapters::config::Tables;
+use serde::{Deserialize, Serialize};
+
+use super::{clients::REGION, error::LocalError};
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Description {
+    /// Endpoint URL for every service: `http://127.0.0.1:PORT`.
+    pub endpoint: String,
+    pub region: String,
+    pub queues: Queues,
+    pub tables: Tables,
+    pub state_machine: String,
+    pub functions: Functions,
+    /// Address of the HTTP API, without a slash at its end; null if the stack has none.
+    pub api_url: Option<String>,
+    /// Name or ARN of the secret with the key that webhooks' secrets are sealed with.
+    pub webhook_key_secret: String,
+    /// Process id of the embedded emulator; null for a LocalStack, which is not ours.
+    pub pid: Option<u32>,
+    /// Uncompressed public key, base64url: what a browser subscribes with.
+    pub vapid_public_key: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Queues {
+    pub ingest: String,
+    pub bulk: String,
+    pub retry: String,
+    pub retry_bulk: String,
+    pub dead_letter: String,
+    /// Messages that were received twenty times.
+    pub quarantine: String,
+    /// Events for producers, where there are any.
+    #[serde(default)]
+    pub events: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Functions {
+    pub dispatch: String,
+    pub cleanup: String,
+    pub ingest: String,
+}
+
+impl Description {
+    pub(super) fn from_outputs(
+        endpoint: &str,
+        outputs: &BTreeMap<String, String>,
+        api_url: Option<String>,
+        events: Option<String>,
+        pid: Option<u32>,
+        vapid_public_key: String,
+    ) -> Result<Self, LocalError> {
+        let output = |name: &str| {
+            outputs.get(name).cloned().ok_or_else(|| LocalError::Template(format!("no output named {name}")))
+        };
+        Ok(Self {
+            endpoint: endpoint.to_owned(),
+            region: REGION.to_owned(),
+            queues: Queues {
+                ingest: output("IngestQueueUrl")?,
+                bulk: output("BulkQueueUrl")?,
+                retry: output("RetryQueueUrl")?,
+                retry_bulk: output("RetryBulkQueueUrl")?,
+                dead_letter: output("DeadLetterQueueUrl")?,
+                quarantine: output("QuarantineQueueUrl")?,
+                events,
+            },
+            tables: Tables {
+                deliveries: output("DeliveriesTableName")?,
+                subscriptions: output("SubscriptionsTableName")?,
+                audiences: output("AudiencesTableName")?,
+                parked: output("ParkedTableName")?,
+                dead_letters: output("DeadLettersTableName")?,
+                control: output("ControlTableName")?,
+            },
+            state_machine: output("WaitStateMachineArn")?,
+            functions: Functions {
+                dispatch: output("DispatchFunctionName")?,
+                cleanup: output("CleanupFunctionName")?,
+                ingest: output("IngestFunctionName")?,
+            },
+            api_url,
+            webhook_key_secret: output("WebhookKeySecretId")?,
+            pid,
+            vapid_public_key,
+        })
+    }
+}

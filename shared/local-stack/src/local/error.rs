@@ -1,0 +1,83 @@
+//! Why a local stack could not be brought up, down or found.
+
+use std::path::{Path, PathBuf};
+
+use redial_adapters::vapid::VapidKeysError;
+
+/// What went wrong, in words for whoever typed the command. None of it is transient: nothing is retried.
+#[derive(Debug, thiserror::Error)]
+pub enum LocalError {
+    /// The checkout is needed: its template is deployed and its functions are built.
+    #[error("no infra/template.yaml in this folder or above it: run this inside a checkout of Redial")]
+    NoWorkspace,
+    /// No Python of a version that the emulator runs on.
+    #[error("the emulator needs Python 3.10 or newer as python3 (or named by REDIAL_PYTHON); found {found}")]
+    NoPython { found: String },
+    #[error("{what} failed ({status}){}", indented(output))]
+    Program {
+        what: String,
+        status: String,
+        /// The end of what it printed; empty if that went to the terminal.
+        output: String,
+    },
+    #[error("{}: {source}", path.display())]
+    File { path: PathBuf, source: std::io::Error },
+    #[error("no bootstrap of the function {0}")]
+    NoBootstrap(&'static str),
+    /// The template does not have the shape that packaging relies on.
+    #[error("infra/template.yaml: {0}")]
+    Template(String),
+    /// The emulator ended or stayed silent instead of answering.
+    #[error("the emulator did not come up{}", indented(log))]
+    Emulator { log: String },
+    #[error("{call}: {message}")]
+    Call { call: &'static str, message: String },
+    #[error("the template was not deployed ({status}){}", indented(&failures.join("\n")))]
+    Deploy {
+        status: String,
+        /// One line for every resource that failed.
+        failures: Vec<String>,
+    },
+    /// The VAPID key in the environment cannot be read.
+    #[error("VAPID_PRIVATE_KEY: {0}")]
+    VapidKey(VapidKeysError),
+    #[error("a stack named {0} is already up: take it down first, or give another --name")]
+    AlreadyUp(String),
+    #[error("no stack named {0} is up")]
+    NotUp(String),
+}
+
+impl LocalError {
+    /// For `map_err` on what touches `path`.
+    pub(super) fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::File { path, source }
+    }
+}
+
+fn indented(text: &str) -> String {
+    let text = text.trim_end();
+    if text.is_empty() { String::new() } else { format!(":\n  {}", text.replace('\n', "\n  ")) }
+}
+
+pub(super) fn tail(text: &str, lines: usize) -> String {
+    let all: Vec<&str> = text.lines().collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}
+
+/// For `map_err` on an AWS call.
+pub(crate) fn call<E: std::error::Error>(call: &'static str) -> impl FnOnce(E) -> LocalError {
+    move |error| LocalError::Call { call, message: chain(&error) }
+}
+
+/// An error with its causes, on one line.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

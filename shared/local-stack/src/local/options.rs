@@ -1,0 +1,119 @@
+//! What a local stack can be told.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use redial_console::checkout;
+
+use super::LocalError;
+
+/// Where a LocalStack listens unless told otherwise.
+pub const LOCALSTACK_ENDPOINT: &str = "http://localhost:4566";
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Emulator {
+    /// One of our own, installed and started for this stack.
+    Embedded,
+    LocalStack {
+        endpoint: String,
+    },
+}
+
+/// Hears, one line at a time, what takes long.
+#[derive(Clone)]
+pub struct Progress(Option<Listener>);
+
+type Listener = Arc<dyn Fn(&str) + Send + Sync>;
+
+impl Progress {
+    /// Tells `listener`.
+    pub fn to(listener: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(listener)))
+    }
+
+    pub fn silent() -> Self {
+        Self(None)
+    }
+
+    pub(super) fn say(&self, line: &str) {
+        if let Some(listener) = &self.0 {
+            listener(line);
+        }
+    }
+
+    /// Whether nobody listens.
+    pub(super) fn is_silent(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl fmt::Debug for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Progress")
+    }
+}
+
+/// How to bring a stack up. [`Options::default`] is a stack of its own that nothing else finds, as a test wants it.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The stack's name: letters, digits and hyphens, beginning with a letter.
+    pub name: String,
+    /// The checkout. `None`: the one that the current folder lies in, else the one that this was compiled in.
+    pub workspace: Option<PathBuf>,
+    /// Where stacks keep their folders. `None`: `target/redial/stacks` of the checkout.
+    pub state: Option<PathBuf>,
+    pub emulator: Emulator,
+    /// Origins that the address filter and the list of push hosts let through.
+    pub egress_allow: Vec<String>,
+    pub egress_ca: Option<PathBuf>,
+    /// Environment of the functions, over what the template sets.
+    pub env: BTreeMap<String, String>,
+    /// Values for the template's parameters, over those that follow from the other options.
+    pub parameters: BTreeMap<String, String>,
+    /// Where the functions find AWS, if not at the emulator: a proxy that injects faults, say. It may come up later.
+    pub function_endpoint: Option<String>,
+    /// A folder with binaries named as the functions, instead of building them.
+    pub bootstraps: Option<PathBuf>,
+    /// VAPID private key: base64url scalar or PEM. `None` makes one.
+    pub vapid_private_key: Option<String>,
+    /// VAPID subject. `None` is an address that reaches nobody.
+    pub vapid_subject: Option<String>,
+    /// Whether there is a queue of events, and ends are told there.
+    pub events: bool,
+    pub progress: Progress,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        static STACKS: AtomicU32 = AtomicU32::new(0);
+        let number = STACKS.fetch_add(1, Ordering::Relaxed);
+        Self {
+            name: format!("redial-{}-{number}", std::process::id()),
+            workspace: None,
+            state: None,
+            emulator: Emulator::Embedded,
+            egress_allow: Vec::new(),
+            egress_ca: None,
+            env: BTreeMap::new(),
+            parameters: BTreeMap::new(),
+            function_endpoint: None,
+            bootstraps: None,
+            vapid_private_key: None,
+            vapid_subject: None,
+            events: false,
+            progress: Progress::silent(),
+        }
+    }
+}
+
+pub(super) fn workspace(given: Option<&Path>) -> Result<PathBuf, LocalError> {
+    let found = checkout::find(given).map_err(LocalError::file(given.unwrap_or(Path::new("."))))?;
+    found.ok_or(LocalError::NoWorkspace)
+}

@@ -1,0 +1,200 @@
+//! A stack from nothing to ready, and to nothing again.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use aws_config::SdkConfig;
+
+use super::{
+    Description, Emulator, Known, LocalError, Options, bootstraps,
+    clients::{http_client, sdk_config},
+    deploy::{self, Deployment},
+    emulator_differences, emulator_install,
+    emulator_process::{self, EmulatorProcess},
+    events, options,
+    package::{self, Template},
+    registry,
+    vapid_key::VapidKey,
+};
+
+/// The subject of tokens that no push service of the world will see.
+const SUBJECT: &str = "mailto:local-stack@redial.invalid";
+
+/// A stack that is up. Dropping it ends the embedded emulator with all its functions, and removes its folder; a process
+/// that dies without dropping it has the same effect. A LocalStack keeps what was deployed to it.
+#[derive(Debug)]
+pub struct Stack {
+    name: String,
+    folder: PathBuf,
+    description: Description,
+    outputs: BTreeMap<String, String>,
+    emulator: Option<EmulatorProcess>,
+}
+
+impl Stack {
+    /// Installs the emulator if need be, starts it, builds the functions, deploys the template.
+    pub async fn up(options: Options) -> Result<Self, LocalError> {
+        let progress = options.progress.clone();
+        let workspace = options::workspace(options.workspace.as_deref())?;
+        let folder = registry::stacks_dir(options.state.as_deref(), &workspace)?.join(&options.name);
+        if registry::is_up(&folder) {
+            return Err(LocalError::AlreadyUp(options.name));
+        }
+        registry::remove(&folder)?;
+        let vapid = match &options.vapid_private_key {
+            Some(key) => VapidKey::parse(key)?,
+            None => VapidKey::generate(),
+        };
+
+        let parameters = parameters(&options, &vapid)?;
+        let (template, definition) = packaged(&workspace, &options, &parameters)?;
+
+        let http = http_client()?;
+        let build = tokio::task::spawn_blocking({
+            let (workspace, prebuilt, progress) =
+                (workspace.clone(), options.bootstraps.clone(), progress.clone());
+            move || bootstraps::bundles(&workspace, prebuilt.as_deref(), &progress)
+        });
+        let emulator = started(&workspace, &folder, &options, &http);
+        let (emulator, bundles) = tokio::join!(emulator, build);
+        let (emulator, endpoint) = emulator?;
+        let bundles = bundles.expect("the build does not panic")?;
+
+        progress.say("deploying the template");
+        let sdk = sdk_config(&endpoint);
+        let events = if options.events { Some(events::create(&sdk, &options.name).await?) } else { None };
+        let deployment = Deployment {
+            name: &options.name,
+            template: &template,
+            definition: &definition,
+            bundles,
+            parameters: &parameters,
+        };
+        let cloudformation = aws_sdk_cloudformation::Client::new(&sdk);
+        let outputs = match deployment.run(&endpoint, &http, &cloudformation).await {
+            Ok(outputs) => outputs,
+            Err(error) => {
+                // The embedded emulator ends here, with all that is in it; a LocalStack would keep the ruin.
+                if emulator.is_none() && matches!(error, LocalError::Deploy { .. }) {
+                    let _kept = cloudformation.delete_stack().stack_name(&options.name).send().await;
+                }
+                return Err(error);
+            }
+        };
+        let pid = emulator.as_ref().map(EmulatorProcess::pid);
+        let api_url = outputs.get("ApiUrl").map(|url| emulator_differences::api_url(&endpoint, url));
+        let description =
+            Description::from_outputs(&endpoint, &outputs, api_url, events, pid, vapid.public.clone())?;
+        let dynamodb = aws_sdk_dynamodb::Client::new(&sdk);
+        vapid.publish(&dynamodb, &description.tables).await?;
+        if emulator.is_some() {
+            emulator_differences::switch_on_expiry(&dynamodb, &description.tables).await?;
+            let lambda = aws_sdk_lambda::Client::new(&sdk);
+            emulator_differences::allow_recursion(&lambda, &template, &description.functions).await?;
+        }
+        Ok(Self { name: options.name, folder, description, outputs, emulator })
+    }
+
+    pub fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// An output of the template, by its name there.
+    pub fn output(&self, name: &str) -> Option<&str> {
+        self.outputs.get(name).map(String::as_str)
+    }
+
+    pub fn sdk_config(&self) -> SdkConfig {
+        sdk_config(&self.description.endpoint)
+    }
+
+    /// What the embedded emulator, and the functions in it, have logged so far; empty for a LocalStack.
+    pub fn log(&self) -> String {
+        fs::read_to_string(emulator_process::log_path(&self.folder)).unwrap_or_default()
+    }
+
+    /// The line of [`Stack::log`] that says the emulator stopped delivering messages, if there is one.
+    pub fn poller_failure(&self) -> Option<String> {
+        emulator_differences::poller_failure(&self.log()).map(str::to_owned)
+    }
+
+    /// Lets the stack outlive this process: [`super::known`] lists it, [`super::take_down`] ends it.
+    pub fn set_free(self) -> Result<Description, LocalError> {
+        registry::note(&self.folder, &Known { name: self.name, stack: self.description.clone() })?;
+        if let Some(emulator) = self.emulator {
+            emulator.set_free()?;
+        }
+        Ok(self.description)
+    }
+}
+
+/// The template as it is deployed, and the state machine's definition.
+fn packaged(
+    workspace: &Path,
+    options: &Options,
+    parameters: &BTreeMap<String, String>,
+) -> Result<(Template, String), LocalError> {
+    let infra = workspace.join("infra");
+    let read = |name: &str| {
+        let path = infra.join(name);
+        fs::read_to_string(&path).map_err(LocalError::file(&path))
+    };
+    let template = Template(read("template.yaml")?).with_artifacts_in(deploy::BUCKET)?;
+    let mut environment = options.env.clone();
+    let template = match &options.emulator {
+        Emulator::Embedded => {
+            emulator_differences::adapted(&template.with_environment(&environment)?, parameters)?
+        }
+        Emulator::LocalStack { .. } => {
+            if let Some(endpoint) = &options.function_endpoint {
+                environment.insert("AWS_ENDPOINT_URL".to_owned(), endpoint.clone());
+            }
+            template.with_environment(&environment)?
+        }
+    };
+    Ok((template, read(package::DEFINITION_KEY)?))
+}
+
+/// The embedded emulator, unless another one is used, and the endpoint.
+async fn started(
+    workspace: &Path,
+    folder: &Path,
+    options: &Options,
+    http: &reqwest::Client,
+) -> Result<(Option<EmulatorProcess>, String), LocalError> {
+    match &options.emulator {
+        Emulator::LocalStack { endpoint } => Ok((None, endpoint.trim_end_matches('/').to_owned())),
+        Emulator::Embedded => {
+            let (redial_dir, progress) = (registry::redial_dir(workspace), options.progress.clone());
+            let python = tokio::task::spawn_blocking(move || {
+                emulator_install::python_with_emulator(&redial_dir, &progress)
+            });
+            let python = python.await.expect("the installation does not panic")?;
+            let function_endpoint = options.function_endpoint.as_deref();
+            let process = EmulatorProcess::start(&python, folder, function_endpoint, http).await?;
+            let endpoint = process.endpoint.clone();
+            Ok((Some(process), endpoint))
+        }
+    }
+}
+
+fn parameters(options: &Options, vapid: &VapidKey) -> Result<BTreeMap<String, String>, LocalError> {
+    let subject = options.vapid_subject.as_deref().unwrap_or(SUBJECT);
+    let mut parameters = BTreeMap::from([
+        ("VapidSubject".to_owned(), subject.to_owned()),
+        ("VapidPrivateKey".to_owned(), vapid.private.clone()),
+        ("EgressAllow".to_owned(), options.egress_allow.join(",")),
+    ]);
+    if let Some(file) = &options.egress_ca {
+        let file = file.canonicalize().map_err(LocalError::file(file))?;
+        parameters.insert("EgressCaFile".to_owned(), file.to_string_lossy().into_owned());
+    }
+    if options.events {
+        parameters.insert("EventsQueueArn".to_owned(), events::arn(&options.name));
+    }
+    parameters.extend(options.parameters.clone());
+    Ok(parameters)
+}

@@ -1,0 +1,15 @@
+//! What Redial sends to in its demo, its tests and its benchmarks: a push service that opens what it gets ([`push_service`]),
+//! and a receiver of webhooks ([`webhook_receiver`]) whose signatures another
+//! library checks ([`standard_webhooks`]).
+//!
+//! None of it knows Redial's own types, and its cryptography is another library's: it can agree with Redial only where both agree
+//! with the standards. Everything listens on free ports of the loopback interface, stops when it is dropped, and can be waited on
+//! by a condition and a deadline.
+
+pub mod ambient;
+pub mod background;
+pub mod journal;
+pub mod push_service;
+pub mod standard_webhooks;
+mod tls;
+pub mod webhook_receiver;

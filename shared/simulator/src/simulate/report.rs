@@ -1,0 +1,318 @@
+//! The figures for people, as a table and what it means in a sentence, and for scripts, as a line of JSON.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{
+    scenario::Scenario,
+    tally::{Figures, TenantFigures},
+};
+use redial_console::span::duration;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    policies: &'a [Figures],
+}
+
+pub(crate) fn to_json(figures: &[Figures]) -> String {
+    serde_json::to_string(&Document { policies: figures }).expect("invariant: texts and numbers are JSON")
+}
+
+/// The scenario, the table, and what it means.
+pub(crate) fn lines(scenario: &Scenario, figures: &[Figures]) -> Vec<String> {
+    let mut lines = vec![scenario.words(), String::new()];
+    lines.extend(table(scenario, figures));
+    lines.extend(tenants(figures));
+    lines.push(String::new());
+    lines.extend(meaning(scenario, figures));
+    lines.extend(figures.windows(2).filter_map(|pair| spared(&pair[0], &pair[1])));
+    lines
+}
+
+const COLUMNS: usize = 12;
+
+fn table(scenario: &Scenario, figures: &[Figures]) -> Vec<String> {
+    let capacity = format!("of {}", scenario.capacity);
+    let headings: [&str; COLUMNS] = [
+        "policy",
+        "attempts each",
+        "peak/s",
+        if scenario.outage.is_some() { "after outage/s" } else { "" },
+        &capacity,
+        "drained",
+        "p50",
+        "p99",
+        "parked",
+        if scenario.workers.is_some() && scenario.outage.is_some() { "in outage" } else { "" },
+        if scenario.workers.is_some() { "deferrals" } else { "" },
+        "not sent",
+    ];
+    let rows: Vec<[String; COLUMNS]> = [headings.map(str::to_owned)]
+        .into_iter()
+        .chain(figures.iter().map(|figures| cells(scenario, figures)))
+        .collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    // A column without a heading has nothing in it.
+    let columns: Vec<(usize, usize)> =
+        (0..COLUMNS).map(|column| (column, width(column))).filter(|(_, width)| *width > 0).collect();
+    let line = |row: &[String; COLUMNS]| {
+        let padded = columns.iter().map(|(column, width)| {
+            let cell = &row[*column];
+            let is_text = *column == 0 || *column == COLUMNS - 1;
+            if is_text { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+        });
+        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
+}
+
+fn cells(scenario: &Scenario, figures: &Figures) -> [String; COLUMNS] {
+    let in_outage = figures.attempts_during_outage.filter(|_| figures.protected.is_some());
+    [
+        figures.name.clone(),
+        format!("{:.2}", figures.attempts_per_message),
+        figures.peak_per_second.to_string(),
+        figures.peak_after_outage_per_second.map(|peak| peak.to_string()).unwrap_or_default(),
+        format!("{:.0} %", load_of(scenario, figures) * 100.0),
+        or_dash(figures.drained_at_s),
+        or_dash(figures.p50_s),
+        or_dash(figures.p99_s),
+        share(figures.waits_parked, figures.waits_in_sqs + figures.waits_parked),
+        in_outage.map(|attempts| attempts.to_string()).unwrap_or_default(),
+        figures.protected.map(|_| figures.deferrals.to_string()).unwrap_or_default(),
+        not_sent(scenario, figures),
+    ]
+}
+
+fn tenants(figures: &[Figures]) -> Vec<String> {
+    let of = |figures: &Figures| {
+        let told = |it: &TenantFigures| {
+            let mut line =
+                format!("{}: {} of {}'s {} messages sent", figures.name, it.sent, it.name, it.messages);
+            if let (Some(half), Some(last)) = (it.p50_s, it.last_sent_at_s) {
+                let (half, last) = (duration_of(half), duration_of(last));
+                line.push_str(&format!(", half of them within {half}, the last at {last}"));
+            }
+            line
+        };
+        figures.tenants.iter().map(told).collect::<Vec<_>>()
+    };
+    let lines: Vec<String> = figures.iter().flat_map(of).collect();
+    if lines.is_empty() { lines } else { [vec![String::new()], lines].concat() }
+}
+
+fn or_dash(seconds: Option<f64>) -> String {
+    seconds.map_or_else(|| "-".to_owned(), duration_of)
+}
+
+/// `-`, or each reason with its share of the messages.
+fn not_sent(scenario: &Scenario, figures: &Figures) -> String {
+    let dead = figures.dead_lettered.iter().map(|(reason, number)| (reason.label(), *number));
+    let other = figures.ended_otherwise.iter().map(|(label, number)| (*label, *number));
+    let parts: Vec<String> = dead
+        .chain(other)
+        .map(|(label, number)| format!("{} {label}", percent(number, scenario.messages())))
+        .collect();
+    if parts.is_empty() { "-".to_owned() } else { parts.join(", ") }
+}
+
+/// The seconds that are judged: those after the outage, or all if there was none.
+fn peak(figures: &Figures) -> u32 {
+    figures.peak_after_outage_per_second.unwrap_or(figures.peak_per_second)
+}
+
+fn load_of(scenario: &Scenario, figures: &Figures) -> f64 {
+    f64::from(peak(figures)) / scenario.capacity.per_second()
+}
+
+/// What the peaks mean for the provider.
+fn meaning(scenario: &Scenario, figures: &[Figures]) -> Option<String> {
+    let when = if scenario.outage.is_some() { "After the outage" } else { "Without an outage" };
+    let capacity = scenario.capacity;
+    let told = |figures: &Figures| {
+        let load = load_of(scenario, figures);
+        let against = if load > 1.0 {
+            format!("{load:.1} times its capacity of {capacity}")
+        } else {
+            format!("within its capacity of {capacity}")
+        };
+        format!("{} requests in its fullest second, {against}", peak(figures))
+    };
+    let highest = figures.iter().rev().max_by_key(|it| peak(it))?;
+    let lowest = figures.iter().min_by_key(|it| peak(it))?;
+    Some(if figures.len() == 1 {
+        format!("{when} {} brings the provider {}.", highest.name, told(highest))
+    } else if peak(highest) == peak(lowest) {
+        format!("{when} each of them brings the provider {}.", told(highest))
+    } else {
+        let (most, least) = (told(highest), peak(lowest));
+        format!(
+            "{when} {} brings the provider {most}; {} brings the fewest, {least}.",
+            highest.name, lowest.name
+        )
+    })
+}
+
+/// What the breaker does, where the same was simulated without it and with it.
+fn spared(without: &Figures, with: &Figures) -> Option<String> {
+    let name = &with.name;
+    let (without, with) = match (without.protected, with.protected) {
+        (Some(false), Some(true)) => (without.attempts_during_outage?, with.attempts_during_outage?),
+        _ => return None,
+    };
+    let fewer = without.checked_sub(with)?;
+    Some(format!(
+        "{name} leaves {with} of {without} requests during the outage: {} fewer.",
+        share(fewer, without)
+    ))
+}
+
+/// A share in tenths of a percent; what is not none and not all never looks like it.
+pub(super) fn percent(part: u32, whole: u32) -> String {
+    share(part.into(), whole.into())
+}
+
+fn share(part: u64, whole: u64) -> String {
+    let percent = part as f64 / (whole.max(1)) as f64 * 100.0;
+    match part {
+        0 => "0 %".to_owned(),
+        all if all == whole => "100 %".to_owned(),
+        _ if percent < 0.1 => "<0.1 %".to_owned(),
+        _ if percent > 99.9 => ">99.9 %".to_owned(),
+        _ => format!("{percent:.1} %"),
+    }
+}
+
+/// Seconds, as people say them: to the tenth from a second on.
+pub(super) fn duration_of(seconds: f64) -> String {
+    let seconds = if seconds < 1.0 { seconds } else { (seconds * 10.0).round() / 10.0 };
+    duration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use redial_core::reason::Reason;
+
+    use super::super::{
+        fixtures::{contender, scenario},
+        scenario::Workers,
+        tally::Tally,
+    };
+    use super::*;
+
+    fn figures(name: &str, peak_after: u32) -> Figures {
+        let none = Tally::default().figures(&scenario(), &contender("web-push"));
+        Figures {
+            name: name.to_owned(),
+            attempts_per_message: 2.345,
+            peak_per_second: 9_000,
+            peak_after_outage_per_second: Some(peak_after),
+            drained_at_s: Some(66.5),
+            sent: 19_000,
+            p50_s: Some(0.1),
+            p99_s: Some(61.25),
+            waits_in_sqs: 30_000,
+            ..none
+        }
+    }
+
+    #[test]
+    fn the_table_is_aligned_and_names_the_capacity() {
+        let mut other = figures("b", 4_500);
+        other.dead_lettered.insert(Reason::RetriesExhausted, 1_000);
+        other.ended_otherwise.insert("expired", 1);
+        assert_eq!(
+            lines(&scenario(), &[figures("web-push+full", 1_500), other]).join("\n"),
+            "\
+20000 messages at 2000/s, outage from 5 s to 35 s, capacity 3000/s, answers after 100 ms, seed 1
+
+policy         attempts each  peak/s  after outage/s  of 3000/s  drained   p50    p99  parked  not sent
+web-push+full           2.35    9000            1500       50 %    1m 6s  0.1s  1m 1s     0 %  -
+b                       2.35    9000            4500      150 %    1m 6s  0.1s  1m 1s     0 %  5.0 % retries_exhausted, <0.1 % expired
+
+After the outage b brings the provider 4500 requests in its fullest second, 1.5 times its capacity of 3000/s; \
+web-push+full brings the fewest, 1500."
+        );
+    }
+
+    #[test]
+    fn where_workers_are_compared_it_says_what_the_breaker_spares() {
+        let workers = Workers { number: 200, limit: None, counter_lag: Duration::ZERO };
+        let scenario = Scenario { workers: Some(workers), ..scenario() };
+        let of = |name: &str, breaker, in_outage, deferrals| Figures {
+            attempts_during_outage: Some(in_outage),
+            protected: Some(breaker),
+            deferrals,
+            ..figures(name, 1_500)
+        };
+        let two = [of("a, breaker off", false, 60_000, 0), of("a, breaker on", true, 600, 40_000)];
+        let text = lines(&scenario, &two).join("\n");
+        assert!(text.contains("parked  in outage  deferrals  not sent"), "{text}");
+        assert!(text.contains("0 %        600      40000  -"), "{text}");
+        assert!(
+            text.ends_with("a, breaker on leaves 600 of 60000 requests during the outage: 99.0 % fewer."),
+            "{text}"
+        );
+        let [off, on] = two;
+        assert_eq!(spared(&on, &off), None, "another policy's");
+        assert_eq!(spared(&off, &of("b", true, 60_001, 0)), None, "it spares nothing");
+    }
+
+    #[test]
+    fn several_tenants_have_a_line_each() {
+        let tenant = |name: &str, sent| TenantFigures {
+            name: name.to_owned(),
+            messages: 10,
+            sent,
+            last_sent_at_s: (sent > 0).then_some(2.3),
+            p50_s: (sent > 0).then_some(0.1),
+            p99_s: None,
+        };
+        let figures = Figures { tenants: vec![tenant("acme", 9), tenant("other", 0)], ..figures("a", 1) };
+        assert_eq!(
+            tenants(&[figures]),
+            [
+                "",
+                "a: 9 of acme's 10 messages sent, half of them within 0.1s, the last at 2.3s",
+                "a: 0 of other's 10 messages sent",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_sentence_fits_one_policy_and_equal_ones_and_no_outage() {
+        let said = |scenario: &Scenario, figures: &[Figures]| meaning(scenario, figures).expect("a policy");
+        assert_eq!(
+            said(&scenario(), &[figures("a", 3_000)]),
+            "After the outage a brings the provider 3000 requests in its fullest second, within its capacity of 3000/s."
+        );
+        assert!(
+            said(&scenario(), &[figures("a", 9), figures("b", 9)])
+                .starts_with("After the outage each of them")
+        );
+        let calm = Scenario { outage: None, ..scenario() };
+        let figures = Figures { peak_after_outage_per_second: None, ..figures("a", 0) };
+        assert!(
+            said(&calm, std::slice::from_ref(&figures))
+                .contains("9000 requests in its fullest second, 3.0 times")
+        );
+        assert!(!table(&calm, &[figures])[0].contains("after outage"));
+    }
+
+    #[test]
+    fn a_share_that_is_not_all_does_not_look_like_all() {
+        for (part, shown) in
+            [(0, "0 %"), (1, "<0.1 %"), (50_000, "50.0 %"), (99_999, ">99.9 %"), (100_000, "100 %")]
+        {
+            assert_eq!(percent(part, 100_000), shown);
+        }
+    }
+
+    #[test]
+    fn the_json_is_one_line_with_one_object_a_policy() {
+        let json = to_json(&[figures("a", 1), figures("b", 2)]);
+        let read: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        assert_eq!((read["policies"][1]["name"].as_str(), json.lines().count()), (Some("b"), 1));
+    }
+}

@@ -1,0 +1,199 @@
+//! Workers that protect the provider together: the protocol of [`redial_core::protection`], on the virtual clock.
+//!
+//! ```text
+//!               ┌── gathered: up to ten, for 20 ms at most          ┌─────── store ───────┐
+//!  received ────┤                                                   │ states, counters:   │
+//!               └─► a worker at random: Guard::admit ◄─── reads ────┤   so late           │
+//!                     │           │        │                        │ exchanges, leases:  │
+//!                  too late     later   go: waits for its slot      │   exact             │
+//!                     │           │        │                        └──────────▲──────────┘
+//!                     ▼           ▼        ▼                                   │
+//!                    end        route   provider ──► answer ──► Guard::learn ──┘ adds, looks, exchanges
+//! ```
+//!
+//! Each worker has a [`Guard`] of its own, which knows what it has read and seen itself and nothing else, and calls the very
+//! functions that dispatch calls. What is simplified:
+//!
+//! - A batch is what was received within 20 ms of its first message, ten messages at most, as SQS hands them to a function;
+//!   it goes to any worker, whether that is busy or not.
+//! - A message that waited in a queue is handed out 1 to 50 ms after its delay, at random: in lockstep, the same would come first
+//!   every time.
+//! - What a batch's attempts see at the same moment is learnt together; dispatch waits up to a tenth of a second for more.
+//! - The store answers at once and never fails, so no two workers exchange a state at the same moment. What is late in it is
+//!   as late for everyone.
+//! - All messages go to one origin and are of the same rank.
+
+mod store;
+
+use std::{ops::RangeInclusive, time::Duration};
+
+use futures_util::FutureExt as _;
+use rand::{RngExt as _, rngs::StdRng};
+use redial_core::{
+    endpoint::Origin,
+    identity::Attempt,
+    protection::{Count, Rank},
+    time::Timestamp,
+    verdict::{Retry, Verdict},
+};
+use redial_engine::protection::{Admission, Ask, Guard, Seen, Settings};
+
+use super::{
+    calendar::Calendar,
+    scenario::{Contender, Message, Scenario, Workers},
+};
+use store::Store;
+
+/// How many messages a worker gets at once (the event source mappings' BatchSize).
+const BATCH: usize = 10;
+
+/// How long messages are gathered for a batch.
+const GATHERED_FOR: Duration = Duration::from_millis(20);
+
+/// How many milliseconds after its delay a message is handed out.
+const HANDED_OUT_MS: RangeInclusive<u64> = 1..=50;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Turn {
+    worker: usize,
+    probe: bool,
+}
+
+/// What became of a message that a worker was handed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Admitted {
+    pub(super) message: Message,
+    pub(super) admission: Admission,
+    pub(super) turn: Turn,
+}
+
+#[derive(Debug)]
+pub(super) struct Fleet<'a> {
+    scenario: &'a Scenario,
+    contender: &'a Contender,
+    origin: Origin,
+    guards: Vec<Guard>,
+    store: Store,
+    gathered: Vec<Message>,
+    /// When the batch that is being gathered is handed to a worker.
+    closes_at: Timestamp,
+    /// Those that were admitted, by the moment of their attempts.
+    slots: Calendar<(Message, Turn)>,
+}
+
+impl<'a> Fleet<'a> {
+    pub(super) fn new(workers: &Workers, scenario: &'a Scenario, contender: &'a Contender) -> Self {
+        let settings = Settings { judges: contender.breaker, ..Settings::default() };
+        Self {
+            scenario,
+            contender,
+            origin: Origin::parse("https://push.example").expect("invariant: it is a scheme and a host"),
+            guards: (0..workers.number).map(|number| Guard::new(settings, number)).collect(),
+            store: Store::new(workers.limit, workers.counter_lag),
+            gathered: Vec::with_capacity(BATCH),
+            closes_at: Timestamp::default(),
+            slots: Calendar::new(),
+        }
+    }
+
+    /// When the next batch is handed to a worker, if one is being gathered.
+    pub(super) fn closes_at(&self) -> Option<Timestamp> {
+        (!self.gathered.is_empty()).then_some(self.closes_at)
+    }
+
+    pub(super) fn next_slot(&self) -> Option<Timestamp> {
+        self.slots.next_at()
+    }
+
+    /// The next attempt's message and who makes it.
+    pub(super) fn take_slot(&mut self) -> Option<(Message, Turn)> {
+        self.slots.take()
+    }
+
+    /// Keeps a slot for a message.
+    pub(super) fn keep_slot(&mut self, at: Timestamp, message: Message, turn: Turn) {
+        self.slots.put(at, (message, turn));
+    }
+
+    /// How long after its delay a message is handed out that waited in a queue.
+    pub(super) fn hand_out(rng: &mut StdRng) -> Duration {
+        Duration::from_millis(rng.random_range(HANDED_OUT_MS))
+    }
+
+    pub(super) fn gather(&mut self, message: Message, now: Timestamp) {
+        if self.gathered.is_empty() {
+            self.closes_at = now.plus(GATHERED_FOR);
+        }
+        self.gathered.push(message);
+        if self.gathered.len() == BATCH {
+            self.closes_at = now;
+        }
+    }
+
+    /// Hands the batch to a worker, who decides on it.
+    pub(super) fn admit(&mut self, now: Timestamp, rng: &mut StdRng) -> Vec<Admitted> {
+        let batch = std::mem::take(&mut self.gathered);
+        let worker = rng.random_range(0..self.guards.len());
+        let asks: Vec<Ask> = batch.iter().map(|message| self.ask(*message)).collect();
+        self.store.is_at(now);
+        let admitted = self.guards[worker].admit(&self.store, &asks, now, rng);
+        let admissions = at_once(admitted).admissions;
+        let turn = |admission: &Admission| Turn {
+            worker,
+            probe: matches!(admission, Admission::Go { probe: true, .. }),
+        };
+        let admitted = batch.into_iter().zip(admissions);
+        admitted.map(|(message, admission)| Admitted { message, admission, turn: turn(&admission) }).collect()
+    }
+
+    /// Lets the workers learn what their attempts saw at this moment.
+    pub(super) fn learn(
+        &mut self,
+        mut seen: Vec<(Turn, Attempt, Verdict)>,
+        now: Timestamp,
+        rng: &mut StdRng,
+    ) {
+        self.store.is_at(now);
+        seen.sort_by_key(|(turn, ..)| turn.worker);
+        for batch in seen.chunk_by(|(one, ..), (other, ..)| one.worker == other.worker) {
+            let worker = batch[0].0.worker;
+            let seen =
+                batch.iter().map(|(turn, attempt, verdict)| self.seen(*turn, *attempt, verdict)).collect();
+            at_once(self.guards[worker].learn(&self.store, seen, now, rng));
+        }
+    }
+
+    fn ask(&self, message: Message) -> Ask {
+        let tenants = &self.scenario.tenants;
+        Ask {
+            origin: self.origin.clone(),
+            tenant: tenants.shares()[tenants.of(message.number)].tenant.clone(),
+            endpoint: None,
+            rank: Rank::Middle,
+            is_retry: message.attempt > Attempt::FIRST,
+            is_last: self.contender.policy.is_last(message.attempt),
+            deadline: self.scenario.deadline(message, self.contender),
+        }
+    }
+
+    fn seen(&self, turn: Turn, attempt: Attempt, verdict: &Verdict) -> Seen {
+        let retry_after = match verdict {
+            Verdict::Retry(Retry { retry_after, .. }) => *retry_after,
+            Verdict::Sent | Verdict::SignAgain | Verdict::Gone { .. } | Verdict::Failed(_) => None,
+        };
+        Seen {
+            origin: self.origin.clone(),
+            count: Count::of(verdict, attempt > Attempt::FIRST),
+            probe: turn.probe,
+            retry_after,
+        }
+    }
+}
+
+/// What needs nothing but the store, which answers at once.
+fn at_once<T>(answer: impl Future<Output = T>) -> T {
+    answer.now_or_never().expect("invariant: the store in memory is always ready")
+}
+
+#[cfg(test)]
+mod tests;

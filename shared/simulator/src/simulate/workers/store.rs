@@ -1,0 +1,232 @@
+//! What workers share, in memory: the port to it, on the virtual clock.
+//!
+//! It is late where the real one is. What is added to a counter can be looked at only a while later, and what is read for
+//! the cache is as old; exchanges and leases are exact, because they are conditional writes there.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use redial_core::{
+    endpoint::Origin,
+    protection::{Count, OriginState, lease},
+    rate::Rate,
+    time::Timestamp,
+};
+use redial_engine::ports::{Limited, PortError, Protection, StoredOrigin};
+
+#[derive(Debug)]
+pub(super) struct Store {
+    limit: Option<Rate>,
+    lag: Duration,
+    shared: Mutex<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    now: Timestamp,
+    origins: HashMap<Origin, Shelf>,
+    free_from: HashMap<String, Timestamp>,
+}
+
+#[derive(Debug, Default)]
+struct Shelf {
+    /// States by the moment at which they were written; of those that everyone can read, only the last.
+    states: VecDeque<(Timestamp, StoredOrigin)>,
+    /// The sum of what can be looked at.
+    counted: Count,
+    /// What was added and cannot be looked at yet, by the moment at which it was.
+    added: VecDeque<(Timestamp, Count)>,
+}
+
+impl Store {
+    /// A store in which every origin has this limit, and which is so late.
+    pub(super) fn new(limit: Option<Rate>, lag: Duration) -> Self {
+        Self { limit, lag, shared: Mutex::default() }
+    }
+
+    pub(super) fn is_at(&self, now: Timestamp) {
+        self.shared().now = now;
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shelf {
+    fn newest(&self) -> StoredOrigin {
+        self.states.back().map(|(_, stored)| stored.clone()).unwrap_or_default()
+    }
+
+    /// The newest that was written by then.
+    fn as_of(&self, then: Timestamp) -> StoredOrigin {
+        let written = self.states.iter().rev().find(|(at, _)| *at <= then);
+        written.map(|(_, stored)| stored.clone()).unwrap_or_default()
+    }
+
+    fn write(&mut self, stored: StoredOrigin, now: Timestamp, lag: Duration) {
+        self.states.push_back((now, stored));
+        let everyone_reads = now.minus(lag);
+        while self.states.get(1).is_some_and(|(at, _)| *at <= everyone_reads) {
+            self.states.pop_front();
+        }
+    }
+
+    /// The sum of what was added by then.
+    fn sum(&mut self, then: Timestamp) -> Count {
+        while let Some((_, count)) = self.added.pop_front_if(|(at, _)| *at <= then) {
+            self.counted = self.counted.plus(count);
+        }
+        self.counted
+    }
+}
+
+impl Protection for Store {
+    async fn read(
+        &self,
+        origins: Vec<Origin>,
+        limits: Vec<Limited>,
+    ) -> Result<(Vec<StoredOrigin>, Vec<Option<Rate>>), PortError> {
+        let shared = self.shared();
+        let then = shared.now.minus(self.lag);
+        let stored = |origin| shared.origins.get(origin).map(|it| it.as_of(then)).unwrap_or_default();
+        let limit = |limited: &Limited| match limited {
+            Limited::Origin(_) => self.limit,
+            Limited::Tenant(_) => None,
+        };
+        Ok((origins.iter().map(stored).collect(), limits.iter().map(limit).collect()))
+    }
+
+    async fn look(&self, origin: &Origin) -> Result<(StoredOrigin, Count), PortError> {
+        let mut shared = self.shared();
+        let then = shared.now.minus(self.lag);
+        let shelf = shared.origins.entry(origin.clone()).or_default();
+        Ok((shelf.newest(), shelf.sum(then)))
+    }
+
+    async fn exchange(
+        &self,
+        origin: &Origin,
+        version: u64,
+        state: OriginState,
+        now: Timestamp,
+    ) -> Result<bool, PortError> {
+        let mut shared = self.shared();
+        let shelf = shared.origins.entry(origin.clone()).or_default();
+        let ours = shelf.states.back().map_or(0, |(_, stored)| stored.version) == version;
+        if ours {
+            shelf.write(StoredOrigin { state, version: version + 1 }, now, self.lag);
+        }
+        Ok(ours)
+    }
+
+    async fn add(
+        &self,
+        _counter: u16,
+        counts: Vec<(Origin, Count)>,
+        now: Timestamp,
+    ) -> Vec<Result<(), PortError>> {
+        let mut shared = self.shared();
+        let add = |(origin, count): (Origin, Count)| {
+            shared.origins.entry(origin).or_default().added.push_back((now, count));
+            Ok(())
+        };
+        counts.into_iter().map(add).collect()
+    }
+
+    async fn lease(&self, request: lease::Request) -> Result<lease::Answer, PortError> {
+        let mut shared = self.shared();
+        let answer = request.judge(shared.free_from.get(&request.key).copied());
+        if let lease::Answer::Leased { begin } = answer {
+            shared.free_from.insert(request.key.clone(), begin.plus(request.span));
+        }
+        Ok(answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    const LAG: Duration = Duration::from_secs(2);
+
+    fn at(secs: i64) -> Timestamp {
+        Timestamp::from_secs(1_000_000 + secs)
+    }
+
+    fn origin() -> Origin {
+        Origin::parse("https://push.example").expect("an origin")
+    }
+
+    fn store() -> Store {
+        Store::new(Rate::parse("50/s").ok(), LAG)
+    }
+
+    fn count(attempts: u64) -> Count {
+        Count { attempts, ..Count::default() }
+    }
+
+    fn read(store: &Store, now: i64) -> u64 {
+        store.is_at(at(now));
+        let read = store.read(vec![origin()], vec![Limited::Origin(origin())]);
+        let (states, limits) = read.now_or_never().expect("ready").expect("no error");
+        assert_eq!(limits, [Rate::parse("50/s").ok()]);
+        states[0].version
+    }
+
+    fn look(store: &Store, now: i64) -> (u64, Count) {
+        store.is_at(at(now));
+        let (stored, sum) = store.look(&origin()).now_or_never().expect("ready").expect("no error");
+        (stored.version, sum)
+    }
+
+    fn exchange(store: &Store, version: u64, now: i64) -> bool {
+        let origin = origin();
+        let exchanged = store.exchange(&origin, version, OriginState::default(), at(now));
+        exchanged.now_or_never().expect("ready").expect("no error")
+    }
+
+    #[test]
+    fn what_is_added_can_be_looked_at_only_after_a_while() {
+        let store = store();
+        for (counter, now) in [(0, 0), (1, 1)] {
+            store.add(counter, vec![(origin(), count(7))], at(now)).now_or_never().expect("ready");
+        }
+        let sums: Vec<Count> = (0..5).map(|now| look(&store, now).1).collect();
+        assert_eq!(sums, [0, 0, 7, 14, 14].map(count));
+    }
+
+    #[test]
+    fn what_is_written_is_read_late_and_exchanged_at_once() {
+        let store = store();
+        assert!(exchange(&store, 0, 0));
+        assert!(!exchange(&store, 0, 0), "another stands there");
+        assert!(exchange(&store, 1, 1));
+        assert_eq!((0..5).map(|now| read(&store, now)).collect::<Vec<_>>(), [0, 0, 1, 2, 2]);
+        assert_eq!(look(&store, 1).0, 2);
+        assert!(exchange(&store, 2, 4));
+        assert_eq!(
+            (read(&store, 5), read(&store, 6)),
+            (2, 3),
+            "what nobody reads any more is forgotten, and no more"
+        );
+    }
+
+    #[test]
+    fn a_lease_is_never_given_twice() {
+        let store = store();
+        let lease = |key: &str| {
+            let request = lease::Request::new(key.to_owned(), 5, 5.0, Some(at(1)), at(0));
+            store.lease(request).now_or_never().expect("ready").expect("no error")
+        };
+        assert_eq!(lease("a"), lease::Answer::Leased { begin: at(0) });
+        assert_eq!(lease("a"), lease::Answer::Leased { begin: at(1) });
+        assert_eq!(lease("a"), lease::Answer::Empty { free_from: at(2) });
+        assert_eq!(lease("b"), lease::Answer::Leased { begin: at(0) });
+    }
+}
