@@ -129,7 +129,7 @@ async fn a_healthy_origin_s_breaker_adds_one_read_to_a_batch() {
 }
 
 #[tokio::test]
-async fn of_ten_a_failed_claim_comes_back_alone_and_a_malformed_body_is_stored() {
+async fn a_failed_claim_comes_back_alone_and_a_malformed_body_is_stored() {
     let stack = TestStack::up().await;
     let (resources, dispatch) = dispatch_on(&stack, "batch", &[]).await;
     dispatch.ready().await;

@@ -1,4 +1,4 @@
-//! The whole of it: a Firefox subscribes at the stack's API, is sent to through its queue and its dispatch, and tells the API what its
+//! The whole of it: a Firefox subscribes at the stack's API, is sent to through its queue and its dispatch, and reports to the API what its
 //! user saw; it unsubscribes, and Redial learns of it from the push service.
 
 use std::io::Write as _;

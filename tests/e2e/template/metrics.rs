@@ -328,7 +328,7 @@ fn every_metric_on_the_list_is_one_that_something_counts() {
 }
 
 #[test]
-fn the_functions_write_the_stack_s_name_as_the_dimension_that_the_template_watches() {
+fn the_functions_write_the_dimension_that_the_template_watches() {
     let globals = section("Globals");
     assert!(globals.iter().any(|line| line.trim() == "REDIAL_STACK: !Ref AWS::StackName"));
 }

@@ -81,7 +81,7 @@ async fn a_deployed_stack_is_found_by_its_outputs_and_a_missing_queue_reported()
 }
 
 #[tokio::test]
-async fn a_failed_entry_is_sent_again_and_a_doubtful_one_only_with_an_id() {
+async fn a_failed_entry_is_sent_again_a_doubtful_one_with_an_id() {
     let stack = TestStack::idle().await;
     let queue = &stack.description().queues.ingest;
     let proxy = FaultProxy::start(&stack.description().endpoint).expect("a free port");

@@ -171,9 +171,14 @@ fn a_fingerprint_depends_on_the_payload_and_not_on_the_ttl() {
 fn no_mutated_message_causes_a_panic() {
     let valid = [
         to_subscription(r#","payload":"hello","ttl":3600,"class":"otp","ref":"order 17","v":1"#),
-        to_subscription(r#","retry":{"retry_delays":[5,30],"jitter":"none"},"deliver_at":"2026-11-21T11:05:00Z""#),
-        to_subscription(r#","payload":{"base64":"AP8="},"urgency":"high","topic":"news","event_type":"order.created""#),
-        r#"{"tenant":"acme","to":{"webhook":{"url":"https://a.example/x"}},"headers":{"x-shop":"7"}}"#.to_owned(),
+        to_subscription(
+            r#","retry":{"retry_delays":[5,30],"jitter":"none"},"deliver_at":"2026-11-21T11:05:00Z""#,
+        ),
+        to_subscription(
+            r#","payload":{"base64":"AP8="},"urgency":"high","topic":"news","event_type":"order.created""#,
+        ),
+        r#"{"tenant":"acme","to":{"webhook":{"url":"https://a.example/x"}},"headers":{"x-shop":"7"}}"#
+            .to_owned(),
         format!(
             r#"{{"tenant":"acme","to":{{"web_push":{{"endpoint":"https://push.example/x","keys":{{"p256dh":"{P256DH}","auth":"{AUTH}"}}}}}}}}"#
         ),
