@@ -21,10 +21,9 @@ mod rotation;
 mod send;
 mod status;
 mod summary;
-mod table;
 mod tail;
 mod target;
 
-pub(crate) use redial_console::{failure, input, span, terminal};
+pub(crate) use redial_console::{failure, input, span, table, terminal};
 #[cfg(feature = "local")]
 pub use redial_local_stack::{self as local, browser_demo};

@@ -5,6 +5,8 @@ pub mod canary;
 pub mod cloud_logs;
 pub mod hosted;
 pub mod mapping;
+#[cfg(test)]
+mod module_graph;
 pub mod prelude;
 pub mod resources;
 pub mod steps;

@@ -51,6 +51,6 @@ impl Doctor {
             diagnosis.lines().iter().try_for_each(|line| print(line))?;
             say(&diagnosis.summary());
         }
-        if diagnosis.has_faults() { Err(Failure::Told) } else { Ok(()) }
+        if diagnosis.has_faults() { Err(Failure::Reported) } else { Ok(()) }
     }
 }

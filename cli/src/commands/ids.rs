@@ -1,7 +1,7 @@
 //! Ids on the command line: read as everywhere else, and refused with what would do.
 
 use redial_core::{
-    dead_letter::LetterKey,
+    dead_letter::DeadLetterKey,
     delivery_options::EventType,
     identity::{DeliveryId, SubscriptionId, Tenant, VapidKeyId},
 };
@@ -16,7 +16,7 @@ pub(super) fn tenant(text: &str) -> Result<Tenant, String> {
 
 /// A tenant's name, or what stands for one that could not be read.
 pub(super) fn tenant_or_unknown(text: &str) -> Result<String, String> {
-    if text == LetterKey::NO_TENANT { Ok(text.to_owned()) } else { Ok(tenant(text)?.to_string()) }
+    if text == DeadLetterKey::NO_TENANT { Ok(text.to_owned()) } else { Ok(tenant(text)?.to_string()) }
 }
 
 pub(super) fn delivery(text: &str) -> Result<DeliveryId, String> {

@@ -59,7 +59,7 @@ pub struct Cli {
 enum Command {
     #[cfg(feature = "local")]
     Demo(local::commands::Demo),
-    /// The whole of it on this machine, without an AWS account
+    /// Runs the whole stack on this machine, without an AWS account
     #[cfg(feature = "local")]
     #[command(subcommand)]
     Local(local::commands::Local),
@@ -124,6 +124,6 @@ impl Cli {
             Command::Openapi(command) => command.run(),
             Command::Completions(command) => command.run(),
         };
-        done.map_or_else(|failure| failure.tell(), |()| ExitCode::SUCCESS)
+        done.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
     }
 }

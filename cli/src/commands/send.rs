@@ -88,7 +88,7 @@ impl Send {
         bar.finish_and_clear();
         say(&summary(sent, refused, messages, &target.name));
         done?;
-        if refused == 0 { Ok(()) } else { Err(Failure::Told) }
+        if refused == 0 { Ok(()) } else { Err(Failure::Reported) }
     }
 
     fn tell(&self, answer: &Answer) -> Result<(), Failure> {

@@ -80,7 +80,7 @@ impl Tail {
             return match self.tail().await? {
                 Ended::Over { found: false } => {
                     say("nothing of that was logged since then; --since 2h looks further back");
-                    Err(Failure::Told)
+                    Err(Failure::Reported)
                 }
                 Ended::Over { found: true } | Ended::ReaderLeft => Ok(()),
             };

@@ -97,7 +97,7 @@ impl RotateSecret {
         let now = System.now();
         let Some(secrets) = store.rotate_secret(&key, &newer, now.plus(self.grace), now).await? else {
             say(&format!("no webhook {key}"));
-            return Err(Failure::Told);
+            return Err(Failure::Reported);
         };
         let older_until = older_until(&secrets);
         if self.json {

@@ -12,7 +12,7 @@ use redial_adapters::{
     dead_letters_dynamo::{Described, DynamoDeadLetters, Position},
     system::System,
 };
-use redial_core::{dead_letter::LetterKey, lane::Lane, rate::Rate};
+use redial_core::{dead_letter::DeadLetterKey, lane::Lane, rate::Rate};
 use redial_engine::{ports::Clock as _, ports::PortError};
 
 use super::{
@@ -163,7 +163,7 @@ async fn prepared<'a>(
 }
 
 /// Sends these, and answers with the letters that SQS has.
-async fn send(queues: &Queues, ready: Vec<(LetterKey, Resend)>, bar: &ProgressBar) -> Vec<LetterKey> {
+async fn send(queues: &Queues, ready: Vec<(DeadLetterKey, Resend)>, bar: &ProgressBar) -> Vec<DeadLetterKey> {
     let calls = batches(ready).into_iter().map(|(lane, batch)| async move {
         let queue = match lane {
             Lane::Transactional => &queues.transactional,
@@ -192,7 +192,7 @@ async fn send(queues: &Queues, ready: Vec<(LetterKey, Resend)>, bar: &ProgressBa
     sent
 }
 
-type Batch = Vec<(LetterKey, Resend)>;
+type Batch = Vec<(DeadLetterKey, Resend)>;
 
 /// Lane by lane, and never more than SQS takes at once.
 fn batches(ready: Batch) -> Vec<(Lane, Batch)> {
@@ -219,8 +219,11 @@ mod tests {
     #[test]
     fn batches_are_of_one_lane_and_of_what_sqs_takes() {
         let ready = |lane, bytes: usize| {
-            let key =
-                LetterKey { tenant: "acme".to_owned(), id: "d".to_owned(), letter: "lineage-0".to_owned() };
+            let key = DeadLetterKey {
+                tenant: "acme".to_owned(),
+                id: "d".to_owned(),
+                letter: "lineage-0".to_owned(),
+            };
             let tenant = Tenant::parse("acme").expect("valid");
             let id = DeliveryId::parse("d").expect("valid");
             (key, Resend { lane, tenant, id, body: "x".repeat(bytes) })

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use aws_sdk_sfn::types::{ExecutionStatus, StateMachineStatus};
 use redial_adapters::system::System;
-use redial_core::{time::Timestamp, wait::Bucket};
+use redial_core::{time::Timestamp, wait::WaitBucket};
 use redial_engine::ports::Clock as _;
 
 use super::{
@@ -92,8 +92,8 @@ async fn running(sfn: &aws_sdk_sfn::Client, arn: &str) -> Result<Running, Troubl
 
 /// When an execution's wait ends. Its name says that; a later one of a bucket has a number after it.
 fn ends(name: &str) -> Option<Timestamp> {
-    let without_number = || name.rsplit_once('-').and_then(|(bucket, _)| Bucket::parse(bucket));
-    Bucket::parse(name).or_else(without_number).map(|bucket| bucket.start())
+    let without_number = || name.rsplit_once('-').and_then(|(bucket, _)| WaitBucket::parse(bucket));
+    WaitBucket::parse(name).or_else(without_number).map(|bucket| bucket.start())
 }
 
 fn judge(names: &[String], now: Timestamp, report: &mut Report) {

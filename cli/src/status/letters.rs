@@ -37,7 +37,7 @@ pub(super) fn in_words(letter: &Letter) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use redial_adapters::dead_letters_dynamo::Described;
-    use redial_core::dead_letter::{Kind, LetterKey, Reference};
+    use redial_core::dead_letter::{DeadLetterKey, Kind, Reference};
 
     use super::*;
 
@@ -63,7 +63,7 @@ pub(super) mod tests {
             retention_days: 14,
         };
         Letter {
-            key: LetterKey { tenant: text("acme"), id: text("d1"), letter: text(name) },
+            key: DeadLetterKey { tenant: text("acme"), id: text("d1"), letter: text(name) },
             described: Some(Described { reference, replayed_at: None, kept_until: None }),
             body_until: None,
             lane: None,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use redial_adapters::dead_letters_dynamo::Letter;
 use redial_core::{
     channel::Channel,
-    dead_letter::LetterKey,
+    dead_letter::DeadLetterKey,
     identity::Turn,
     lane::Lane,
     ledger::{Entry, PastAttempt, State},
@@ -44,7 +44,7 @@ pub(super) fn of_entry(
         State::Gone => "the endpoint is gone for good, and its subscription off".to_owned(),
         State::Expired => "its TTL was over before it could be sent".to_owned(),
         State::Failed => {
-            let name = LetterKey::of_delivery(&entry.key.tenant, &entry.key.id, entry.turn.lineage).letter;
+            let name = DeadLetterKey::of_delivery(&entry.key.tenant, &entry.key.id, entry.turn.lineage).letter;
             let reason = entry.reason.map_or("failed", Reason::label);
             let letter = letters.iter().find(|letter| letter.key.letter == name);
             format!("dead letter: {reason}; {}", body(letter, now))

@@ -16,7 +16,7 @@ use redial_adapters::control_dynamo::DynamoControl;
 use redial_core::{
     lane::Lane,
     time::Timestamp,
-    wait::{Bucket, Shard, bucket::MAX_WAIT},
+    wait::{Shard, WaitBucket, bucket::MAX_WAIT},
 };
 use redial_engine::ports::{RegisteredBucket, WaitRegistry as _};
 
@@ -71,7 +71,7 @@ impl Due {
     }
 
     /// Of a bucket.
-    fn of(bucket: Bucket, now: Timestamp) -> Self {
+    fn of(bucket: WaitBucket, now: Timestamp) -> Self {
         if now.since(bucket.start()) > LATE_AFTER {
             return Self::Late;
         }
@@ -236,7 +236,7 @@ pub(super) mod tests {
     }
 
     fn registered(lane: &str, start: &str, shards: u16) -> RegisteredBucket {
-        let bucket = Bucket::parse(&format!("w60-{lane}-{start}")).expect("a bucket");
+        let bucket = WaitBucket::parse(&format!("w60-{lane}-{start}")).expect("a bucket");
         RegisteredBucket { bucket, shards }
     }
 

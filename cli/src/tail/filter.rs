@@ -5,7 +5,7 @@
 //! label; none of these can hold a quote, nor an asterisk, which a pattern would take for a wildcard.
 
 use redial_core::{
-    dead_letter::LetterKey,
+    dead_letter::DeadLetterKey,
     identity::{DeliveryId, Tenant},
     reason::Reason,
     verdict::{Retry, Verdict},
@@ -35,7 +35,7 @@ impl Filter {
     /// Events with that tenant, that id and one of these verdicts, as far as they are given. A tenant may be the name that
     /// stands for those that could not be read. `None` if it is no tenant, or one of the verdicts is none.
     pub(crate) fn new(tenant: Option<&str>, id: Option<DeliveryId>, verdicts: &[String]) -> Option<Self> {
-        let is_tenant = |name: &str| name == LetterKey::NO_TENANT || Tenant::parse(name).is_some();
+        let is_tenant = |name: &str| name == DeadLetterKey::NO_TENANT || Tenant::parse(name).is_some();
         if !tenant.is_none_or(is_tenant) {
             return None;
         }

@@ -15,7 +15,7 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rand::RngExt;
-use redial_core::protection::lease::{AHEAD, Answer, Block, Bucket, Request, parts};
+use redial_core::protection::token_bucket::{AHEAD, Answer, Block, Request, TokenBucket, parts};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Clock, HttpApi, Protection, Randomness, Telemetry};
@@ -168,7 +168,7 @@ impl Limits {
         caller.next = caller.next.saturating_mul(2).min(longest).max(1);
         drop(callers);
         let part: u32 = env.randomness().rng().random_range(0..n);
-        let key = format!("{}#{part}", Bucket::ApiKey(id.to_owned()).key());
+        let key = format!("{}#{part}", TokenBucket::ApiKey(id.to_owned()).key());
         Step::Lease(Request::new(key, slots, of_a_part, Some(now.plus(AHEAD)), now))
     }
 

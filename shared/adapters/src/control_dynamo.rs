@@ -22,7 +22,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, Update};
 use redial_core::endpoint::EndpointHash;
 use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
 use redial_core::time::Timestamp;
-use redial_core::wait::Bucket;
+use redial_core::wait::WaitBucket;
 use redial_engine::ports::{PortError, PruneCandidate, RegisteredBucket, WaitRegistry};
 
 use crate::audiences_dynamo;
@@ -43,7 +43,7 @@ const WAITS: &str = "waits";
 #[derive(Clone, Debug)]
 pub struct DynamoControl {
     table: Table,
-    registered: Cache<Bucket, ()>,
+    registered: Cache<WaitBucket, ()>,
 }
 
 on_a_table!(DynamoControl, registered);
@@ -142,7 +142,7 @@ fn candidate(item: &Item) -> Option<PruneCandidate> {
     })
 }
 
-fn wait_key(bucket: Bucket) -> Item {
+fn wait_key(bucket: WaitBucket) -> Item {
     key(WAITS, format!("{}#{}", bucket.start().to_compact(), bucket.name()))
 }
 
@@ -161,20 +161,20 @@ impl WaitRegistry for DynamoControl {
         Ok(())
     }
 
-    async fn shards_of(&self, bucket: Bucket) -> Result<Option<u16>, PortError> {
+    async fn shards_of(&self, bucket: WaitBucket) -> Result<Option<u16>, PortError> {
         Ok(self.table.get(wait_key(bucket)).await?.and_then(|item| item.number("shards")))
     }
 
     async fn begun_before(&self, time: Timestamp) -> Result<Vec<RegisteredBucket>, PortError> {
         let items = self.below(WAITS, &time.to_compact()).await?;
         let read = |item: &Item| {
-            let bucket = Bucket::parse(item.text("name")?)?;
+            let bucket = WaitBucket::parse(item.text("name")?)?;
             Some(RegisteredBucket { bucket, shards: item.number("shards")? })
         };
         Ok(items.iter().filter_map(read).collect())
     }
 
-    async fn forget(&self, bucket: Bucket) -> Result<(), PortError> {
+    async fn forget(&self, bucket: WaitBucket) -> Result<(), PortError> {
         self.table.delete(wait_key(bucket)).await.map(|_| ())
     }
 }

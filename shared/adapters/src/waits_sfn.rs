@@ -6,7 +6,7 @@
 use aws_sdk_sfn::Client;
 use aws_sdk_sfn::operation::start_execution::StartExecutionError;
 use aws_sdk_sfn::types::ExecutionStatus;
-use redial_core::wait::Bucket;
+use redial_core::wait::WaitBucket;
 use redial_engine::ports::{PortError, WaitExecutions};
 
 use crate::aws_error;
@@ -22,7 +22,7 @@ pub struct SfnWaits {
     client: Client,
     state_machine_arn: String,
     urls: QueueUrls,
-    started: Cache<Bucket, ()>,
+    started: Cache<WaitBucket, ()>,
 }
 
 impl SfnWaits {
@@ -31,7 +31,7 @@ impl SfnWaits {
     }
 
     /// The input of a bucket's execution: the same from every worker, and no payload.
-    fn input(&self, bucket: Bucket) -> String {
+    fn input(&self, bucket: WaitBucket) -> String {
         serde_json::json!({
             "release": bucket.name(),
             "until": bucket.start().to_rfc3339_seconds(),
@@ -49,7 +49,7 @@ impl SfnWaits {
 }
 
 impl WaitExecutions for SfnWaits {
-    async fn ensure_running(&self, bucket: Bucket) -> Result<(), PortError> {
+    async fn ensure_running(&self, bucket: WaitBucket) -> Result<(), PortError> {
         if self.started.contains(&bucket) {
             return Ok(());
         }

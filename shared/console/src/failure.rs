@@ -1,50 +1,55 @@
-//! How a command ends that does not end well, and the exit status that says so.
+//! Why a command fails, and its exit status.
 //!
 //! | status | meaning |
 //! |---|---|
-//! | 1 | something failed, or what was asked for is not there |
-//! | 2 | what was given cannot be used, and nothing was done |
+//! | 1 | something failed, or was not found |
+//! | 2 | invalid input; nothing was done |
 
-use std::{error::Error, process::ExitCode};
+use std::{error::Error, iter, process::ExitCode};
 
 use crate::terminal::say;
 
 #[derive(Debug)]
 pub enum Failure {
-    /// What was given cannot be used: one line for everything that is wrong with it.
+    /// The input is invalid: one line for each mistake.
     Input(Vec<String>),
     Failed(Box<dyn Error>),
-    /// The command has told it all itself.
-    Told,
+    /// The command has already printed why.
+    Reported,
 }
 
 impl Failure {
-    /// A single thing that is wrong with what was given.
+    /// A single mistake in the input.
     pub fn input(line: impl Into<String>) -> Self {
         Self::Input(vec![line.into()])
     }
 
-    /// Tells it on standard error, causes and all, and gives the exit status.
-    pub fn tell(&self) -> ExitCode {
+    /// Prints a line on standard error: an answer that is no error, but ends the command with exit status 1.
+    pub fn reported(line: &str) -> Self {
+        say(line);
+        Self::Reported
+    }
+
+    /// Prints the error and its causes on standard error.
+    pub fn report(&self) -> ExitCode {
         match self {
             Self::Input(lines) => {
-                for line in lines {
-                    say(&format!("error: {line}"));
-                }
+                lines.iter().for_each(|line| say(&format!("error: {line}")));
                 ExitCode::from(2)
             }
             Self::Failed(error) => {
                 say(&format!("error: {error}"));
-                let mut cause = error.source();
-                while let Some(error) = cause {
-                    say(&format!("  because: {error}"));
-                    cause = error.source();
-                }
+                causes(error.as_ref()).for_each(|cause| say(&format!("  because: {cause}")));
                 ExitCode::FAILURE
             }
-            Self::Told => ExitCode::FAILURE,
+            Self::Reported => ExitCode::FAILURE,
         }
     }
+}
+
+/// The causes of an error, the nearest first, without the error itself.
+pub fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    iter::successors(error.source(), |&cause| cause.source())
 }
 
 impl<E: Error + 'static> From<E> for Failure {

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_a_folder_or_too_long_is_told_by_name() {
+    fn an_unreadable_or_too_long_file_is_named_in_the_error() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let long = folder.path().join("long.json");
         std::fs::write(&long, "12345").expect("writable");

@@ -6,4 +6,5 @@ pub mod failure;
 pub mod input;
 pub mod policies;
 pub mod span;
+pub mod table;
 pub mod terminal;

@@ -1,4 +1,4 @@
-//! Which policy is meant: one of the package's by its name, or a file's; and what is changed in it for once.
+//! A policy by its name, or from a file, and the changes that an option makes to it.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::{failure::Failure, input};
 /// No policy is longer, in bytes.
 pub const MOST_BYTES: u64 = 16_384;
 
-/// Changes to a policy, for this once.
+/// Changes to a policy for one call.
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[command(next_help_heading = "For this once")]
 pub struct Overrides {
@@ -101,26 +101,26 @@ impl Overrides {
 mod tests {
     use super::*;
 
-    fn told(failure: Failure) -> Vec<String> {
+    fn input_errors(failure: Failure) -> Vec<String> {
         match failure {
             Failure::Input(lines) => lines,
-            Failure::Failed(_) | Failure::Told => panic!("{failure:?}"),
+            Failure::Failed(_) | Failure::Reported => panic!("{failure:?}"),
         }
     }
 
     #[test]
-    fn a_name_that_is_none_is_told_with_those_that_there_are() {
-        let lines = told(named_or_file("web_push").expect_err("no such name"));
+    fn an_unknown_name_is_refused_with_the_known_names() {
+        let lines = input_errors(named_or_file("web_push").expect_err("no such name"));
         assert!(lines[0].contains("web-push") && lines[0].contains("./mine.json"), "{lines:?}");
     }
 
     #[test]
-    fn a_file_s_errors_come_all_at_once_with_its_name() {
+    fn all_errors_of_a_file_are_reported_with_its_name() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = folder.path().join("mine.json");
         std::fs::write(&file, r#"{"max_retries": 101, "multiplier": 0}"#).expect("writable");
         let path = file.to_str().expect("a plain path");
-        let lines = told(named_or_file(path).expect_err("unfit"));
+        let lines = input_errors(named_or_file(path).expect_err("unfit"));
         assert_eq!(lines.len(), 2);
         assert!(lines.iter().all(|line| line.starts_with(path)), "{lines:?}");
         std::fs::write(&file, r#"{"retry_delays": [1, 2]}"#).expect("writable");
@@ -128,16 +128,16 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_changed_in_a_policy_is_told() {
+    fn a_change_that_does_not_fit_the_policy_is_refused() {
         let apply =
             |name: &str, overrides: Overrides| overrides.apply(named_or_file(name).expect("a preset"));
         let f = Overrides { f: Some(150), ..Overrides::default() };
         assert!(apply("wait-factor", f).is_ok());
-        assert!(told(apply("web-push", f).expect_err("no factor"))[0].contains("--f"));
+        assert!(input_errors(apply("web-push", f).expect_err("no factor"))[0].contains("--f"));
         let more = Overrides { max_retries: Some(4), ..Overrides::default() };
         assert_eq!(apply("web-push", more).expect("fine").retries.expect("enabled").max_retries, 4);
-        assert!(told(apply("schedule-standard", more).expect_err("three"))[0].contains("3 delays"));
-        assert!(told(apply("none", more).expect_err("none"))[0].contains("no retries"));
+        assert!(input_errors(apply("schedule-standard", more).expect_err("three"))[0].contains("3 delays"));
+        assert!(input_errors(apply("none", more).expect_err("none"))[0].contains("no retries"));
         let flat = Overrides { no_jitter: true, ..Overrides::default() };
         assert!(apply("none", flat).is_ok());
         assert_eq!(apply("otp", flat).expect("fine").retries.expect("enabled").jitter, Jitter::None);

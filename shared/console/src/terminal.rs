@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// Fewer steps than this are over before a bar is of use.
 const WORTH_A_BAR: u64 = 100;
 
-/// A line of progress, or of an error. A closed standard error is nobody's loss.
+/// A line of progress, or of an error. It is lost if standard error is closed.
 pub fn say(line: &str) {
     let _closed = writeln!(io::stderr(), "{line}");
 }
@@ -41,7 +41,7 @@ fn tolerant(written: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// A bar of so many steps on standard error; nothing where that is no terminal, or where the steps are few.
+/// A bar of `steps` on standard error; nothing if that is no terminal or the steps are few.
 pub fn bar(steps: u64, what: &'static str) -> ProgressBar {
     if steps < WORTH_A_BAR {
         return ProgressBar::hidden();
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reader_that_left_is_no_error_and_a_full_disk_is() {
+    fn a_closed_pipe_is_no_error_and_a_full_disk_is() {
         assert!(tolerant(Err(io::ErrorKind::BrokenPipe.into())).is_ok());
         assert!(tolerant(Err(io::ErrorKind::StorageFull.into())).is_err());
     }

@@ -1,7 +1,7 @@
 //! Dead letters: the reference that goes through the dead-letter queue, and the body that waits in its store.
 //!
-//! The queue carries references only. A body is stored by whoever gives the message up, before the reference is sent; the
-//! description is stored by cleanup, from the reference. A body counts as absent from the moment its message's TTL ends.
+//! The queue carries references only. The worker that gives a message up stores its body before it sends the reference; cleanup stores
+//! the description, from the reference. A body counts as absent from the moment its message's TTL ends.
 
 use std::time::Duration;
 
@@ -18,13 +18,11 @@ pub const DEFAULT_RETENTION_DAYS: u16 = 14;
 /// How long the body of a message that could not be parsed is kept.
 pub const UNPARSED_BODY_KEPT: Duration = Duration::from_secs(24 * 3600);
 
-/// What a dead letter is known by.
-///
-/// A delivery has one dead letter a lineage; a conflict, an unreadable body and a poison message are not the delivery's
-/// own, and are known by their SQS message.
+/// A delivery has one dead letter for each lineage. The dead letters of a conflict, an unreadable body and a poison message are
+/// identified by their SQS message.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
-pub struct LetterKey {
-    /// The tenant, or [`LetterKey::NO_TENANT`] where none could be read.
+pub struct DeadLetterKey {
+    /// The tenant, or [`DeadLetterKey::NO_TENANT`] where none could be read.
     pub tenant: String,
     /// The delivery's id, or the SQS MessageId.
     pub id: String,
@@ -32,7 +30,7 @@ pub struct LetterKey {
     pub letter: String,
 }
 
-impl LetterKey {
+impl DeadLetterKey {
     /// Stands for a tenant that could not be read; no tenant has such a name.
     pub const NO_TENANT: &str = "_unknown";
 
@@ -69,7 +67,7 @@ impl LetterKey {
     }
 }
 
-/// What kind of end a reference tells of.
+/// What happened to the delivery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -102,7 +100,7 @@ pub struct Reference {
     pub endpoint_hash: Option<String>,
     /// Why: a [`Reason`]'s label.
     pub reason: String,
-    /// What exactly: fields that are wrong, a provider's own word, or what failed before anything was sent (`not_sent: tls`).
+    /// Details: the invalid fields, a provider's own reason, or what failed before anything was sent (`not_sent: tls`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,8 +117,14 @@ pub struct Reference {
 impl Reference {
     pub const VERSION: u32 = 1;
 
-    /// The reference to a dead letter of which no more is known.
-    pub fn new(key: &LetterKey, kind: Kind, reason: Reason, first_sent: Timestamp, now: Timestamp) -> Self {
+    /// The reference to a dead letter, with defaults for everything else.
+    pub fn new(
+        key: &DeadLetterKey,
+        kind: Kind,
+        reason: Reason,
+        first_sent: Timestamp,
+        now: Timestamp,
+    ) -> Self {
         Self {
             v: Self::VERSION,
             kind,
@@ -141,9 +145,8 @@ impl Reference {
         }
     }
 
-    /// The key of the letter that it refers to.
-    pub fn letter_key(&self) -> LetterKey {
-        LetterKey { tenant: self.tenant.clone(), id: self.id.clone(), letter: self.letter.clone() }
+    pub fn letter_key(&self) -> DeadLetterKey {
+        DeadLetterKey { tenant: self.tenant.clone(), id: self.id.clone(), letter: self.letter.clone() }
     }
 
     /// Its reason, if it is one that this version knows.
@@ -161,7 +164,7 @@ impl Reference {
     }
 }
 
-/// From when on the body of a message counts as absent: once its TTL is over, or with its description where it has none.
+/// When the body of a message becomes absent: at the end of its TTL, or with its description where it has none.
 pub fn body_absent_from(deadline: Deadline, retention_days: u16, now: Timestamp) -> Timestamp {
     if deadline.is_limited() {
         return deadline.at();
@@ -171,20 +174,19 @@ pub fn body_absent_from(deadline: Deadline, retention_days: u16, now: Timestamp)
 
 /// A dead letter's body, to be stored for a replay.
 #[derive(Clone, PartialEq, Eq)]
-pub struct LetterBody {
-    pub key: LetterKey,
+pub struct DeadLetterBody {
+    pub key: DeadLetterKey,
     /// The message as JSON, with what travels with it. Never log it.
     pub body: String,
-    /// The lane that the message travelled on, where its queue told: a replay goes there again. It stands here and not in
-    /// the reference, because without a body nothing can be sent anywhere.
+    /// The lane of the message, where it is known: a replay uses it again. Not in the reference, because a replay needs the body
+    /// anyway.
     pub lane: Option<Lane>,
-    /// From when on it counts as absent.
     pub absent_from: Timestamp,
 }
 
-impl std::fmt::Debug for LetterBody {
+impl std::fmt::Debug for DeadLetterBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LetterBody").field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("DeadLetterBody").field("key", &self.key).finish_non_exhaustive()
     }
 }
 
@@ -193,9 +195,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reference_reads_back_and_other_bodies_do_not() {
+    fn a_reference_reads_back_and_other_bodies_are_refused() {
         let key =
-            LetterKey { tenant: "acme".to_owned(), id: "d1".to_owned(), letter: "lineage-0".to_owned() };
+            DeadLetterKey { tenant: "acme".to_owned(), id: "d1".to_owned(), letter: "lineage-0".to_owned() };
         let reference = Reference {
             subscription: Some("s1".to_owned()),
             status: Some(410),

@@ -1,13 +1,13 @@
-//! Events out: what a producer's own tables are told.
+//! Events for producers.
 //!
-//! One event for each end of a delivery, for each first acknowledgement by its user, and for each subscription that is
-//! removed or switched off; at least once each. A delivery's event is durable before its message is acknowledged: whoever
-//! dies in between leaves the message to the next worker, which tells it again, word for word.
+//! One event for each end of a delivery, for each first acknowledgement by its user, and for each subscription that is removed or
+//! switched off; at least once each. A delivery's event is durable before its message is acknowledged: if a worker dies in between, the
+//! next one emits the same event again.
 
 use serde_json::{Value, json};
 
 use crate::ack::AckEvent;
-use crate::identity::{DeliveryKey, SubscriptionId, SubscriptionKey};
+use crate::identity::{DeliveryKey, SubscriptionId, SubscriptionKey, Tenant};
 use crate::ledger;
 use crate::message::ProducerRef;
 use crate::queue::{Outgoing, Queue};
@@ -19,7 +19,7 @@ pub const VERSION: u64 = 1;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// A delivery ended so. A push that is `sent` was accepted by its push service; whether anybody saw it is told apart.
+    /// The end of a delivery. `sent` means that the push service accepted it; acknowledgements are events of their own.
     Delivery(ledger::State),
     Acknowledged(AckEvent),
     /// A subscription was removed: its endpoint is gone.
@@ -42,10 +42,10 @@ impl State {
     }
 }
 
-/// An event. What it is about is a delivery, a subscription, or a delivery to a subscription.
+/// About a delivery, a subscription, or a delivery to a subscription.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
-    tenant: crate::identity::Tenant,
+    tenant: Tenant,
     id: Option<String>,
     producer_ref: Option<ProducerRef>,
     subscription: Option<SubscriptionId>,
@@ -102,7 +102,6 @@ impl Event {
         self
     }
 
-    /// With why it ended so, and the HTTP status of its last attempt.
     #[must_use]
     pub fn because(mut self, reason: Option<Reason>, status: Option<u16>) -> Self {
         self.reason = reason;
@@ -110,8 +109,7 @@ impl Event {
         self
     }
 
-    /// Its JSON: every field is always there, `null` where there is nothing to say. Never log what this returns: it holds the
-    /// producer's reference.
+    /// JSON in which every field is always present, perhaps `null`. Never log what this returns: it has the producer's reference.
     pub fn to_body(&self) -> String {
         let body: Value = json!({
             "v": VERSION,
@@ -140,17 +138,12 @@ impl Event {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identity::{DeliveryId, Tenant};
-
-    fn tenant() -> Tenant {
-        Tenant::parse("acme").expect("valid")
-    }
+    use crate::fixtures::{delivery, subscription, time};
 
     #[test]
-    fn every_field_is_always_there() {
-        let key = DeliveryKey { tenant: tenant(), id: DeliveryId::parse("m1").expect("valid") };
-        let at = Timestamp::parse_rfc3339("2026-11-21T10:00:00Z").expect("valid");
-        let event = Event::of_delivery(&key, State::Delivery(ledger::State::Failed), at)
+    fn every_field_is_always_present() {
+        let at = time("2026-11-21T10:00:00Z");
+        let event = Event::of_delivery(&delivery("m1"), State::Delivery(ledger::State::Failed), at)
             .because(Some(Reason::RetriesExhausted), Some(503));
         let body: Value = serde_json::from_str(&event.to_body()).expect("JSON");
         assert_eq!(
@@ -163,9 +156,8 @@ mod tests {
     }
 
     #[test]
-    fn a_subscription_s_event_has_no_delivery() {
-        let id = SubscriptionId::parse("s1").expect("valid");
-        let key = SubscriptionKey { tenant: tenant(), id };
+    fn an_event_of_a_subscription_has_no_delivery() {
+        let key = subscription("s1");
         let event = Event::of_subscription(&key, State::Pruned, Some(Reason::Gone), Timestamp::from_secs(1));
         let body: Value = serde_json::from_str(&event.to_body()).expect("JSON");
         assert_eq!((&body["id"], &body["subscription"]), (&Value::Null, &json!("s1")));

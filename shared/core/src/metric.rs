@@ -17,13 +17,13 @@ labels! {
         DeadLetters = "DeadLetters",
         /// Deliveries that failed under a policy without retries.
         FailedNoRetries = "FailedNoRetries",
-        /// Attempts that ended a delivery without hope: a high share tells of stale subscriptions, or of a fault of ours.
+        /// Attempts with a permanent failure: a high share points to stale subscriptions, or to an error of our own.
         PermanentFailures = "PermanentFailures",
         /// Endpoints found gone or unknown.
         Gone = "Gone",
         /// Deliveries whose TTL was over before they could be sent.
         Expired = "Expired",
-        /// Attempts that may have arrived without our knowing.
+        /// Attempts that may have arrived without an answer.
         InDoubt = "InDoubt",
         /// Messages dropped because their attempt was already made.
         DuplicatesDropped = "DuplicatesDropped",
@@ -55,9 +55,9 @@ labels! {
         Clicked = "Clicked",
         /// Deliveries that their users closed without a click.
         Closed = "Closed",
-        /// Requests of the front door, or parts of them, that something of ours could not serve.
+        /// Requests of the HTTP API, or parts of them, that failed through an error of our own.
         RequestsFailed = "RequestsFailed",
-        /// Acknowledgements that had been told before.
+        /// Acknowledgements that had been reported before.
         AcksRepeated = "AcksRepeated",
         /// Acknowledgements of deliveries that the ledger has forgotten.
         AcksUnknown = "AcksUnknown",
@@ -71,7 +71,7 @@ labels! {
         ApiCalls = "ApiCalls",
         /// Write units that DynamoDB charged for ledger, subscriptions, parking, dead letters and the protection of origins.
         WriteUnits = "WriteUnits",
-        /// Deliveries that an invocation dealt with.
+        /// Deliveries that an invocation handled.
         Deliveries = "Deliveries",
     }
 }

@@ -1,4 +1,4 @@
-//! What a web push carries: a message's payload, or the envelope around it where the message asks for acknowledgements.
+//! The plaintext of a web push: a message's payload, or the envelope around it where the message asks for acknowledgements.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,6 @@ pub struct Plaintext<'a> {
     overhead: usize,
 }
 
-/// It is longer than any push can be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("payload: {payload} bytes{}, and web push carries at most {MAX_WEB_PUSH_PLAINTEXT}", around(*.overhead))]
 pub struct TooLong {
@@ -31,7 +30,6 @@ fn around(overhead: usize) -> String {
 }
 
 impl<'a> Plaintext<'a> {
-    /// What is sealed of a message that is worth delivering until `deadline`.
     pub fn of(message: &'a Message, deadline: Deadline, keys: &TokenKeys) -> Self {
         if !message.acks {
             return Self { bytes: Cow::Borrowed(&message.payload), overhead: 0 };
@@ -40,7 +38,6 @@ impl<'a> Plaintext<'a> {
         Self { overhead: envelope.overhead(), bytes: Cow::Owned(envelope.into_plaintext()) }
     }
 
-    /// The bytes, for the one who seals them.
     pub fn as_payload(&self) -> &Payload {
         &self.bytes
     }
@@ -56,37 +53,28 @@ impl<'a> Plaintext<'a> {
 mod tests {
     use super::*;
     use crate::channel::Channel;
-    use crate::message::{Inbound, QueueKind, parse};
+    use crate::fixtures;
     use crate::time::Timestamp;
 
-    fn message(payload: usize, rest: &str) -> Message {
+    fn error(payload: usize, rest: &str) -> Option<String> {
         let text = "x".repeat(payload);
-        let body =
-            format!(r#"{{"tenant":"acme","id":"m1","to":{{"subscription":"s1"}},"payload":"{text}"{rest}}}"#);
-        match parse(&body, QueueKind::Ingest, "m", Timestamp::from_secs(1_800_000_000)).expect("valid") {
-            Inbound::Message(message, _) => *message,
-            Inbound::Release(_) | Inbound::Expand(_) | Inbound::Recipient(..) => panic!("a message"),
-        }
-    }
-
-    fn told(message: &Message) -> Option<String> {
-        let keys = TokenKeys::new([("k1".to_owned(), [7; TokenKeys::KEY_BYTES])]).expect("valid");
+        let message = fixtures::message(&format!(r#","id":"m1","payload":"{text}"{rest}"#));
         let deadline = message.deadline(Channel::WebPush, Timestamp::from_secs(1_800_000_000));
-        Plaintext::of(message, deadline, &keys).too_long().map(|it| it.to_string())
+        Plaintext::of(&message, deadline, &fixtures::token_keys()).too_long().map(|error| error.to_string())
     }
 
     #[test]
-    fn without_acknowledgements_it_is_the_payload() {
-        assert_eq!(told(&message(3993, "")), None);
+    fn without_acknowledgements_the_payload_alone_counts() {
+        assert_eq!(error(3993, ""), None);
         assert_eq!(
-            told(&message(3994, r#","acks":false"#)).as_deref(),
+            error(3994, r#","acks":false"#).as_deref(),
             Some("payload: 3994 bytes, and web push carries at most 3993")
         );
     }
 
     #[test]
-    fn the_envelope_counts() {
-        let with_acks = |payload| told(&message(payload, r#","acks":true"#));
+    fn with_acknowledgements_the_envelope_counts() {
+        let with_acks = |payload| error(payload, r#","acks":true"#);
         // {"redial":1,"id":"m1","ack":"k1.acme.m1.1234567.<22 characters>","payload":} is 83 long, and the quotes are the text's.
         let overhead = 83;
         assert_eq!(with_acks(3993 - overhead - 2), None);

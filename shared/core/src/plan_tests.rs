@@ -19,13 +19,17 @@ fn situation(policy: &Policy, attempt: u32, ttl_secs: u32, elapsed_secs: u64) ->
     }
 }
 
+fn preset(name: &str) -> &'static Policy {
+    catalogue::presets().get(name).expect("a preset")
+}
+
 fn rng() -> StdRng {
     StdRng::seed_from_u64(7)
 }
 
 #[test]
-fn retries_end_with_the_policy_s_number_and_become_a_dead_letter() {
-    let policy = catalogue::presets().get("web-push").expect("a preset");
+fn after_the_last_retry_a_failure_is_a_dead_letter() {
+    let policy = preset("web-push");
     for attempt in 0..5 {
         let plan = after(&Verdict::Retry(SOME_RETRY), &situation(policy, attempt, 14_400, 0), &mut rng());
         assert!(matches!(plan, Plan::Retry { .. }), "{attempt}: {plan:?}");
@@ -36,7 +40,7 @@ fn retries_end_with_the_policy_s_number_and_become_a_dead_letter() {
 
 #[test]
 fn a_retry_after_beyond_the_ttl_is_a_dead_letter_at_once() {
-    let policy = catalogue::presets().get("web-push").expect("a preset");
+    let policy = preset("web-push");
     let retry = Retry { retry_after: Some(Duration::from_secs(60)), ..SOME_RETRY };
     let plan = after(&Verdict::Retry(retry), &situation(policy, 0, 60, 0), &mut rng());
     assert_eq!(plan, Plan::DeadLetter(Reason::TtlExceeded));
@@ -44,7 +48,7 @@ fn a_retry_after_beyond_the_ttl_is_a_dead_letter_at_once() {
 
 #[test]
 fn a_retry_after_that_ends_within_the_ttl_is_always_retried() {
-    let policy = catalogue::presets().get("web-push").expect("a preset");
+    let policy = preset("web-push");
     let second = Duration::from_secs(1);
     // 60 s of Retry-After and up to 6 s of smear, with less than that left.
     for (left_ms, latest_ms) in [(63_000, 62_000), (61_000, 60_000), (60_500, 60_000), (60_001, 60_000)] {
@@ -64,8 +68,8 @@ fn a_retry_after_that_ends_within_the_ttl_is_always_retried() {
 }
 
 #[test]
-fn a_smear_that_the_ttl_cuts_still_spreads() {
-    let policy = catalogue::presets().get("web-push").expect("a preset");
+fn a_smear_that_the_ttl_limits_still_spreads() {
+    let policy = preset("web-push");
     let retry = Retry { retry_after: Some(Duration::from_secs(60)), ..SOME_RETRY };
     let situation = situation(policy, 0, 63, 0);
     let mut rng = rng();
@@ -80,14 +84,14 @@ fn a_smear_that_the_ttl_cuts_still_spreads() {
 
 #[test]
 fn a_ttl_of_zero_is_never_retried() {
-    let policy = catalogue::presets().get("web-push").expect("a preset");
+    let policy = preset("web-push");
     let plan = after(&Verdict::Retry(SOME_RETRY), &situation(policy, 0, 0, 0), &mut rng());
     assert_eq!(plan, Plan::DeadLetter(Reason::TtlExceeded));
 }
 
 #[test]
-fn without_retries_every_failure_is_final_and_no_dead_letter() {
-    let policy = catalogue::presets().get("none").expect("a preset");
+fn without_retries_every_failure_is_final() {
+    let policy = preset("none");
     for verdict in [Verdict::Retry(SOME_RETRY), Verdict::Failed(Reason::Rejected)] {
         let plan = after(&verdict, &situation(policy, 0, 60, 0), &mut rng());
         assert!(matches!(plan, Plan::FailedNoRetries(_)), "{plan:?}");
@@ -97,8 +101,8 @@ fn without_retries_every_failure_is_final_and_no_dead_letter() {
 }
 
 #[test]
-fn what_may_have_arrived_is_not_repeated_where_the_policy_forbids_it() {
-    let mut policy = Policy::clone(catalogue::presets().get("web-push").expect("a preset"));
+fn an_attempt_in_doubt_is_not_repeated_if_the_policy_forbids_it() {
+    let mut policy = preset("web-push").clone();
     policy.retry_in_doubt = false;
     let retry = Retry { in_doubt: true, reason: Reason::InDoubt, retry_after: None };
     let plan = after(&Verdict::Retry(retry), &situation(&policy, 0, 60, 0), &mut rng());
@@ -129,7 +133,7 @@ fn any_policy() -> impl Strategy<Value = Policy> {
     ];
     (any_backoff(), jitter, 0u32..=100, prop::option::of(0.0..=1.0f64), 0.0..=1.0f64).prop_map(
         |(backoff, jitter, max_retries, fraction, smear)| {
-            let mut policy = Policy::clone(catalogue::presets().get("web-push").expect("a preset"));
+            let mut policy = preset("web-push").clone();
             policy.retries = Some(Retries { max_retries, backoff, jitter });
             policy.max_delay_ttl_fraction = fraction;
             policy.retry_after_smear = smear;
@@ -150,7 +154,7 @@ proptest! {
 
     /// Never before Retry-After, never at or past the TTL, never more than `max_retries + 1` attempts, each path ends once.
     #[test]
-    fn every_path_of_every_policy_keeps_its_promises(
+    fn every_path_of_every_policy_keeps_its_limits(
         policy in a_preset_or_any(), ttl in 0u32..2_419_200, seed: u64,
         asked in prop::collection::vec(prop::option::of(0u64..5_000_000), 1..4),
     ) {

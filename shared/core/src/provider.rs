@@ -141,47 +141,37 @@ impl Words {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn response(status: u16, headers: &[(&str, &str)], body: &str) -> Response {
-        Response {
-            status,
-            headers: headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect(),
-            body: body.as_bytes().to_vec(),
-            ..Response::default()
-        }
-    }
+    use crate::fixtures::{endpoint, response};
 
     #[test]
     fn hosts_name_their_provider() {
-        let of = |text| Provider::of(&Endpoint::parse(text).expect("valid"));
-        assert_eq!(of("https://fcm.googleapis.com/fcm/send/a"), Provider::Fcm);
-        assert_eq!(of("https://updates.push.services.mozilla.com/wpush/v2/a"), Provider::Mozilla);
-        assert_eq!(of("https://web.push.apple.com/a"), Provider::Apple);
-        assert_eq!(of("https://wns2-db5p.notify.windows.com/w/?token=a"), Provider::Wns);
-        assert_eq!(of("https://push.example/a"), Provider::Other);
-        assert_eq!(of("https://127.0.0.1/a"), Provider::Other);
-    }
-
-    #[test]
-    fn apple_s_reason_counts_whatever_the_status() {
-        for status in [400, 403] {
-            let mismatch = response(status, &[], r#"{"reason":"VapidPkHashMismatch"}"#);
-            assert_eq!(meaning(&mismatch), Some(Meaning::KeyMismatch));
+        for (url, provider) in [
+            ("https://fcm.googleapis.com/fcm/send/a", Provider::Fcm),
+            ("https://updates.push.services.mozilla.com/wpush/v2/a", Provider::Mozilla),
+            ("https://web.push.apple.com/a", Provider::Apple),
+            ("https://wns2-db5p.notify.windows.com/w/?token=a", Provider::Wns),
+            ("https://push.example/a", Provider::Other),
+            ("https://127.0.0.1/a", Provider::Other),
+        ] {
+            assert_eq!(Provider::of(&endpoint(url)), provider, "{url}");
         }
-        assert_eq!(meaning(&response(403, &[], r#"{"reason":"BadJwtToken"}"#)), Some(Meaning::BadToken));
     }
 
     #[test]
-    fn a_wns_406_is_a_limit_only_with_its_header() {
-        let headers = [("x-wns-status", "appthrottled")];
-        assert_eq!(meaning(&response(406, &headers, "")), Some(Meaning::RateLimited));
-        assert_eq!(meaning(&response(406, &[], "")), None);
-    }
-
-    #[test]
-    fn html_and_broken_bodies_mean_nothing() {
-        assert_eq!(meaning(&response(403, &[], "<html>mismatch</html>")), None);
-        assert_eq!(meaning(&response(401, &[], r#"{"errno":"109"}"#)), None);
+    fn error_codes_have_their_meaning() {
+        let mismatch = r#"{"reason":"VapidPkHashMismatch"}"#;
+        let throttled = [("x-wns-status", "appthrottled")];
+        for (status, headers, body, expected) in [
+            (400, &[][..], mismatch, Some(Meaning::KeyMismatch)),
+            (403, &[], mismatch, Some(Meaning::KeyMismatch)),
+            (403, &[], r#"{"reason":"BadJwtToken"}"#, Some(Meaning::BadToken)),
+            (406, &throttled, "", Some(Meaning::RateLimited)),
+            (406, &[], "", None),
+            (403, &[], "<html>mismatch</html>", None),
+            (401, &[], r#"{"errno":"109"}"#, None),
+        ] {
+            assert_eq!(meaning(&response(status, headers, body)), expected, "{status} {body}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::wait::Release;
 /// A queue that Redial writes to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Queue {
-    /// A lane's queue of producers' messages: the front door writes there.
+    /// A lane's queue of producers' messages: the HTTP API writes there too.
     Ingest(Lane),
     Retry(Lane),
     DeadLetters,
@@ -25,12 +25,12 @@ pub struct Outgoing {
     /// The body. Never log it.
     pub body: String,
     pub delay: DelaySeconds,
-    /// Whose it is: the MessageGroupId that keeps tenants from starving each other.
+    /// The MessageGroupId, which keeps tenants from starving each other.
     pub tenant: Option<Tenant>,
 }
 
 impl Outgoing {
-    /// A release, on its way to the retry queue of its bucket's lane at once. It is nobody's: it has no tenant.
+    /// A release to the retry queue of its bucket's lane, without delay and without a tenant.
     pub fn release(release: Release) -> Self {
         Self {
             queue: Queue::Retry(release.bucket().lane()),

@@ -1,4 +1,4 @@
-//! Why a delivery stands where it stands: one closed list, with the labels that logs, metrics, ledger, dead letters
+//! The reasons of a delivery's state: one closed list, with the labels that logs, metrics, ledger, dead letters
 //! and the command line all use.
 
 use crate::label::labels;
@@ -25,7 +25,7 @@ labels! {
         UnknownVapidKey = "unknown_vapid_key",
         /// The payload is longer than the channel or the push service takes.
         PayloadTooLarge = "payload_too_large",
-        /// The other side calls the request wrong.
+        /// The other side rejects the request as invalid.
         Rejected = "rejected",
         /// The other side does not accept our signature, also not a new one.
         Unauthorized = "unauthorized",
@@ -49,7 +49,7 @@ labels! {
         PermanentByPolicy = "permanent_by_policy",
         /// Nothing was sent: name, connection or TLS.
         NotSent = "not_sent",
-        /// It is not known whether it arrived: time-out or reset after the request had left.
+        /// It is unknown whether it arrived: time-out or reset after the request had left.
         InDoubt = "in_doubt",
         /// In doubt, and the policy says not to repeat what may have arrived.
         InDoubtNotRetried = "in_doubt_not_retried",
@@ -61,7 +61,7 @@ labels! {
         TtlOver = "ttl_over",
         /// The policy does not retry at all.
         RetriesDisabled = "retries_disabled",
-        /// The message to the audience that it belongs to was called off.
+        /// The message to its audience was cancelled.
         Cancelled = "cancelled",
         /// The message crashed its worker again and again, and was taken out of its queue.
         Poison = "poison",

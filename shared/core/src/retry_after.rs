@@ -2,17 +2,17 @@
 //!
 //! The value is either delta-seconds, digits and nothing else, or an HTTP-date. A date is read against the response's
 //! own `Date` where it has one, because it was written by the same clock; a date in the past means "now". Anything
-//! else counts as absent: guessing at `1.5` or `60s` would be inventing a promise that nobody made.
+//! else, such as `1.5` or `60s`, counts as absent.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::outcome::Response;
 use crate::time::Timestamp;
 
-/// The longest wait that is believed: what a message can be parked for (360 days).
+/// Longer waits are cut to this: the longest time that a message can be parked.
 pub const MAX: Duration = Duration::from_secs(360 * 86_400);
 
-/// How long the response asks us to stay away; `None` if it does not say so in a valid form.
+/// The wait that the response asks for; `None` without a valid header.
 pub fn from_response(response: &Response) -> Option<Duration> {
     let value = response.header("retry-after")?;
     let date = response.header("date").and_then(http_date);
@@ -42,28 +42,25 @@ fn http_date(value: &str) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures::{response, time};
 
     /// Sat, 21 Nov 2026 10:05:00 GMT
     fn now() -> Timestamp {
-        Timestamp::parse_rfc3339("2026-11-21T10:05:00Z").expect("valid")
+        time("2026-11-21T10:05:00Z")
     }
 
     #[test]
-    fn digits_are_seconds() {
-        assert_eq!(parse("0", now()), Some(Duration::ZERO));
-        assert_eq!(parse("120", now()), Some(Duration::from_secs(120)));
-        assert_eq!(parse(" 7\t", now()), Some(Duration::from_secs(7)));
-    }
-
-    #[test]
-    fn absurd_numbers_are_capped_and_do_not_overflow() {
-        assert_eq!(parse("99999999999999999999999999", now()), Some(MAX));
-    }
-
-    #[test]
-    fn a_date_is_a_distance_and_a_past_one_is_zero() {
-        assert_eq!(parse("Sat, 21 Nov 2026 10:06:30 GMT", now()), Some(Duration::from_secs(90)));
-        assert_eq!(parse("Sat, 21 Nov 2026 10:00:00 GMT", now()), Some(Duration::ZERO));
+    fn digits_are_seconds_and_a_date_is_a_distance() {
+        for (value, secs) in [
+            ("0", 0),
+            ("120", 120),
+            (" 7\t", 7),
+            ("99999999999999999999999999", MAX.as_secs()),
+            ("Sat, 21 Nov 2026 10:06:30 GMT", 90),
+            ("Sat, 21 Nov 2026 10:00:00 GMT", 0),
+        ] {
+            assert_eq!(parse(value, now()), Some(Duration::from_secs(secs)), "{value}");
+        }
     }
 
     #[test]
@@ -75,22 +72,14 @@ mod tests {
 
     #[test]
     fn a_date_is_read_against_the_response_s_own_clock() {
-        let response = |headers: &[(&str, &str)]| Response {
-            status: 429,
-            headers: headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect(),
-            at: now(),
-            ..Response::default()
-        };
-        let date = "Sat, 21 Nov 2026 11:00:00 GMT";
-        let later = "Sat, 21 Nov 2026 11:00:20 GMT";
-        assert_eq!(
-            from_response(&response(&[("date", date), ("retry-after", later)])),
-            Some(Duration::from_secs(20))
-        );
-        assert_eq!(
-            from_response(&response(&[("retry-after", later)])),
-            Some(Duration::from_secs(55 * 60 + 20))
-        );
-        assert_eq!(from_response(&response(&[])), None);
+        let (date, later) = ("Sat, 21 Nov 2026 11:00:00 GMT", "Sat, 21 Nov 2026 11:00:20 GMT");
+        for (headers, secs) in [
+            (&[("date", date), ("retry-after", later)][..], Some(20)),
+            (&[("retry-after", later)], Some(55 * 60 + 20)),
+            (&[], None),
+        ] {
+            let response = Response { at: now(), ..response(429, headers, "") };
+            assert_eq!(from_response(&response), secs.map(Duration::from_secs), "{headers:?}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Which way a message takes that may not be sent yet.
+//! Where a message waits that may not be sent yet.
 //!
 //! Up to what SQS can delay it goes to its lane's retry queue; beyond that it is parked in a bucket of waits. SQS delays in
 //! whole seconds, so the delay is rounded down and dispatch waits out the rest: that keeps the overhead on top of a planned
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::lane::Lane;
 use crate::time::Timestamp;
-use crate::wait::Bucket;
+use crate::wait::WaitBucket;
 use crate::wait::bucket::MAX_WAIT;
 
 /// SQS's own limit of DelaySeconds (SendMessage, API reference).
@@ -53,7 +53,7 @@ impl Default for WaitSettings {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Route {
     Queue(DelaySeconds),
-    Park(Bucket),
+    Park(WaitBucket),
 }
 
 /// The way of a message of `lane` that is not to be sent before `not_before`.
@@ -63,7 +63,7 @@ pub fn route(lane: Lane, not_before: Timestamp, now: Timestamp, settings: &WaitS
     // What is due later than an execution can wait is parked for as long as one can, and then routed again.
     let until = not_before.min(now.plus(MAX_WAIT));
     if delay >= Duration::from_secs(u64::from(most) + 1)
-        && let Some(bucket) = Bucket::of(lane, until, settings.bucket_secs, now)
+        && let Some(bucket) = WaitBucket::of(lane, until, settings.bucket_secs, now)
     {
         return Route::Park(bucket);
     }
@@ -72,7 +72,7 @@ pub fn route(lane: Lane, not_before: Timestamp, now: Timestamp, settings: &WaitS
     Route::Queue(DelaySeconds::floor(delay, most))
 }
 
-/// The way of a message that should be parked, and cannot be at the moment: as long as SQS delays, then again.
+/// The delay of a message that cannot be parked at the moment: it is routed again afterwards.
 pub fn hop(not_before: Timestamp, now: Timestamp, settings: &WaitSettings) -> DelaySeconds {
     DelaySeconds::floor(not_before.since(now), settings.sqs_max_delay)
 }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn up_to_900_seconds_and_a_fraction_the_queue_delays_and_beyond_that_it_is_parked() {
+    fn the_queue_delays_up_to_900_seconds_and_longer_waits_are_parked() {
         assert_eq!(of(0), Route::Queue(DelaySeconds(0)));
         assert_eq!(of(999), Route::Queue(DelaySeconds(0)));
         assert_eq!(of(1_000), Route::Queue(DelaySeconds(1)));
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_year_is_parked_twice_and_not_sent_around_in_the_queue() {
+    fn a_year_is_parked_twice() {
         let year = Duration::from_secs(365 * 86_400);
         let Route::Park(bucket) = of(u64::try_from(year.as_millis()).expect("small")) else {
             panic!("parked");
@@ -117,7 +117,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_delay_is_ever_outside_0_to_900_nor_longer_than_asked(
+        fn every_delay_is_within_0_to_900_and_the_wait(
             delay in 0u64..40_000_000_000, most in 0u16..=u16::MAX, bucket_secs in 0u32..100_000,
         ) {
             let settings = WaitSettings { sqs_max_delay: most, bucket_secs, shards: 1 };

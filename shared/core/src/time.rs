@@ -32,7 +32,7 @@ impl Timestamp {
 
     /// From RFC 3339 text such as `2026-11-21T10:05:00Z`; `None` if it is not that or lies before 1970.
     pub fn parse_rfc3339(text: &str) -> Option<Self> {
-        // The library takes any character here.
+        // The library accepts any character here.
         if !matches!(text.as_bytes().get(10), Some(b'T' | b't' | b' ')) {
             return None;
         }
@@ -131,18 +131,18 @@ impl fmt::Debug for Timestamp {
     }
 }
 
-/// How long a message is worth delivering, in whole seconds. Zero means: one attempt, now or never.
+/// How long a message is worth delivering, in whole seconds. Zero means one attempt, without a retry.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Ttl(u32);
 
 impl Ttl {
     pub const ZERO: Self = Self(0);
-    /// Worth delivering whenever it is: what a webhook has that names no TTL. 136 years are no limit to anyone.
+    /// No limit: the TTL of a webhook that names none.
     pub const UNLIMITED: Self = Self(u32::MAX);
     /// A year: the longest that a webhook may name.
     pub const MAX_WEBHOOK: Self = Self(31_536_000);
-    /// 28 days: the longest that push services accept (articles 000 and 002).
+    /// 28 days: the longest that push services accept.
     pub const MAX_WEB_PUSH: Self = Self(2_419_200);
 
     /// A lifetime of so many seconds.
@@ -188,7 +188,7 @@ impl Deadline {
     }
 
     /// Whole seconds left at `now`, a part of one counted as one, and never more than push services take: the value of the
-    /// `TTL` header (RFC 8030, 5.2). Rounded down, a message of one second would be one that nobody keeps.
+    /// `TTL` header (RFC 8030, 5.2). Rounded down, a push service would not keep a message of one second.
     pub fn remaining_ttl(self, now: Timestamp) -> Ttl {
         let secs = u32::try_from(self.remaining(now).as_millis().div_ceil(1000)).unwrap_or(u32::MAX);
         Ttl(secs.min(Ttl::MAX_WEB_PUSH.0))
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_compact_time_is_refused() {
+    fn an_invalid_compact_time_is_refused() {
         for text in ["", "20261121T100500", "20261321T100500Z", "20261121X100500Z", "2026112éT10500Z"] {
             assert_eq!(Timestamp::parse_compact(text), None, "{text}");
         }

@@ -1,7 +1,7 @@
 //! What an outcome means for the delivery: the only status table in the code base.
 //!
-//! A verdict is not yet a plan: whether a retryable failure is retried depends on the policy, the attempt's number and
-//! the TTL, and is [`crate::plan`]'s to say. A policy's own lists of statuses may override the table for 4xx and 5xx, but not
+//! A verdict is not a plan: whether a retryable failure is retried depends on the policy, the attempt's number and the TTL, and is
+//! decided in [`crate::plan`]. A policy's own lists of statuses may override the table for 4xx and 5xx, but not
 //! where the status says whose fault it is: 401, 404, 410 and 413.
 
 use std::time::Duration;
@@ -173,6 +173,7 @@ fn of_response(response: &Response, signed_again: bool, overrides: Overrides<'_>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures::response;
     use crate::outcome::{InDoubt, NotSent};
 
     fn judge(status: u16, headers: &[(&str, &str)], body: &str) -> Verdict {
@@ -180,12 +181,7 @@ mod tests {
     }
 
     fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> Outcome {
-        Outcome::Response(Response {
-            status,
-            headers: headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect(),
-            body: body.as_bytes().to_vec(),
-            ..Response::default()
-        })
+        Outcome::Response(response(status, headers, body))
     }
 
     fn retry(reason: Reason) -> Verdict {
@@ -249,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn retry_after_travels_with_every_retryable_status() {
+    fn every_retryable_status_keeps_its_retry_after() {
         for status in [408, 425, 429, 500, 503] {
             let Verdict::Retry(retry) = judge(status, &[("retry-after", "17")], "") else {
                 panic!("{status} is retryable");
@@ -259,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_throttled_wns_406_is_retried_after_its_time() {
+    fn a_throttled_wns_406_is_retried_after_its_retry_after() {
         let verdict = judge(406, &[("x-wns-status", "appthrottled"), ("retry-after", "900")], "");
         assert_eq!(
             verdict,
@@ -273,14 +269,14 @@ mod tests {
     }
 
     #[test]
-    fn a_key_mismatch_never_prunes() {
+    fn a_key_mismatch_never_removes_a_subscription() {
         for (status, body) in [(403, "<html/>"), (400, r#"{"reason":"VapidPkHashMismatch"}"#)] {
             assert_eq!(judge(status, &[], body), Verdict::Failed(Reason::Forbidden));
         }
     }
 
     #[test]
-    fn failures_without_an_answer_tell_doubt_from_certainty() {
+    fn failures_without_an_answer_are_in_doubt_or_not_sent() {
         let of = |outcome| web_push(&outcome, false, Overrides::default());
         assert_eq!(of(Outcome::NotSent(NotSent::Dns)), retry(Reason::NotSent));
         assert_eq!(
@@ -294,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_overrides_4xx_and_5xx_but_not_whose_fault_it_is() {
+    fn a_policy_overrides_4xx_and_5xx_except_four() {
         let every: Vec<u16> = (100..=599).collect();
         let retryable = Overrides { retryable: &every, permanent: &[] };
         let permanent = Overrides { retryable: &[], permanent: &every };

@@ -2,18 +2,18 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-#[expect(clippy::disallowed_methods, reason = "the kit's one door to the clock")]
+#[expect(clippy::disallowed_methods, reason = "this module alone reads the clock")]
 pub fn epoch_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |elapsed| elapsed.as_millis().try_into().unwrap_or(u64::MAX))
 }
 
-#[expect(clippy::disallowed_methods, reason = "the kit's one door to the clock")]
+#[expect(clippy::disallowed_methods, reason = "this module alone reads the clock")]
 pub fn monotonic() -> Instant {
     Instant::now()
 }
 
-#[expect(clippy::disallowed_methods, reason = "the kit's one door to chance")]
+#[expect(clippy::disallowed_methods, reason = "this module alone draws random numbers")]
 pub fn random_bytes<const N: usize>() -> [u8; N] {
     rand::random()
 }

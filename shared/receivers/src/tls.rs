@@ -1,7 +1,7 @@
 //! A certificate authority made for one run, and the server's side of TLS.
 //!
 //! Redial's senders accept https only, so what they send to speaks it, with a root certificate that a
-//! client is told to trust. Nothing is written to a disk.
+//! client has to trust. Nothing is written to a disk.
 
 use std::sync::Arc;
 
@@ -37,13 +37,13 @@ pub(crate) struct Identity {
 
 pub(crate) fn identity() -> Result<Identity, StartError> {
     let mut root = CertificateParams::default();
-    root.distinguished_name.push(DnType::CommonName, "Redial testkit root");
+    root.distinguished_name.push(DnType::CommonName, "Redial receivers root");
     root.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     root.key_usages = vec![KeyUsagePurpose::KeyCertSign];
     let root = CertifiedIssuer::self_signed(root, KeyPair::generate()?)?;
 
     let mut leaf = CertificateParams::new(NAMES.map(String::from))?;
-    leaf.distinguished_name.push(DnType::CommonName, "Redial testkit server");
+    leaf.distinguished_name.push(DnType::CommonName, "Redial receivers server");
     leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     leaf.use_authority_key_identifier_extension = true;
     let leaf_key = KeyPair::generate()?;

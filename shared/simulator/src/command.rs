@@ -18,20 +18,20 @@ use redial_console::{
     terminal::{bar, print, say},
 };
 
-/// Simulates an outage: what retry policies do to a provider, before they meet it
+/// Simulates an outage: what retry policies do to a provider, before a real outage shows it
 ///
-/// Messages arrive evenly; the provider answers every request with 503 while it is out, and with 429 what is beyond its
-/// capacity. Every policy meets the same on its own. What a failure means, what follows and where a message waits is
-/// decided by the code that the functions run; only the clock is virtual, and the same seed has the same result.
+/// Messages arrive evenly. The provider answers every request with 503 while it is out, and requests beyond its capacity with
+/// 429. Each policy is simulated on its own, under the same conditions. What a failure means, what follows and where a message
+/// waits is decided by the code that the functions run; only the clock is virtual, and the same seed gives the same result.
 ///
-/// Compare policies by `after outage/s`, the most requests that arrive in any second after the outage: what brings more than
-/// the capacity keeps the provider down. `drained` is when the last message ended that ever failed or was held back, `not sent`
-/// are dead letters by reason, `parked` is the share of waits longer than SQS can delay. In the JSON all times are
+/// Compare policies by `after outage/s`, the most requests that arrive in any second after the outage: a policy that sends more
+/// than the capacity keeps the provider down. `drained` is when the last message ended that ever failed or was held back,
+/// `not sent` are dead letters by reason, `parked` is the share of waits longer than SQS can delay. In the JSON all times are in
 /// seconds, `drained_at_s` from the start of the simulation, `p50_s` and `p99_s` from a message's arrival to its acceptance.
 ///
-/// With --workers, so many workers send, and protect the provider together as the functions do: each knows what it saw itself
-/// and what it last read of the shared state, and no more. `in outage` are the requests that a provider gets that is out,
-/// `deferrals` tells how often a message was held back, which uses no attempt.
+/// With --workers, messages are sent by that many workers, which protect the provider together as the functions do: each knows
+/// what it saw itself and what it last read of the shared state. `in outage` counts the requests that arrive during the outage;
+/// `deferrals` counts how often a message was held back, which uses no attempt.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -49,46 +49,46 @@ pub struct Simulate {
     /// additive=FRACTION), bounded (by 1000, or bounded=MS), none
     #[arg(long, value_name = "KIND", num_args = 1.., value_parser = jitter)]
     jitter: Vec<Jitter>,
-    /// How many messages arrive
+    /// Number of messages
     #[arg(long, value_name = "N", conflicts_with = "tenants", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     messages: u32,
-    /// How fast they arrive: 2000/s, 120/min, 90/h
+    /// Rate at which they arrive: 2000/s, 120/min, 90/h
     #[arg(long, value_name = "R/s", default_value = "2000/s", value_parser = Rate::parse)]
     rate: Rate,
-    /// When the provider is out, from the start: 5..35, 1m..2m30s, 1h..2h; never if left out
+    /// When the provider is out, counted from the start: 5..35, 1m..2m30s, 1h..2h [default: never]
     #[arg(long, value_name = "START..END", value_parser = Outage::parse)]
     outage: Option<Outage>,
-    /// How many requests the provider accepts, in bursts of a tenth of a second's worth at most
+    /// Rate of requests that the provider accepts, in bursts of at most a tenth of a second's worth
     #[arg(long, value_name = "C/s", default_value = "3000/s", value_parser = Rate::parse)]
     capacity: Rate,
-    /// Seconds that the provider asks for in the Retry-After of its 503s and 429s; it asks for none if left out
+    /// Seconds in the Retry-After header of its 503s and 429s [default: no header]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(0..=31_536_000))]
     retry_after: Option<u32>,
-    /// Seconds that each message is worth delivering [default: its class's: 60 for otp, 86400 for campaign, else 14400]
+    /// TTL of each message, in seconds [default: that of its class: 60 for otp, 86400 for campaign, else 14400]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(0..=2_419_200))]
     ttl: Option<u32>,
-    /// How long the provider takes to answer, in milliseconds
+    /// Time the provider takes to answer, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(0..=60_000))]
     latency: u64,
-    /// What the jitter is drawn from: another seed, another draw
+    /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// How many workers send, and protect the provider together; if left out, nobody protects it
+    /// Number of workers that send and protect the provider together [default: no protection]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     workers: Option<u32>,
-    /// Whether the workers spare a provider that fails, by circuit breaker, pace and retry budget; both compares [default: on]
+    /// Whether the workers spare a failing provider, by circuit breaker, pace and retry budget; both compares [default: on]
     #[arg(long, requires = "workers", hide_possible_values = true, value_name = "on|off|both")]
     breaker: Option<Breaker>,
-    /// The operator's limit of the provider, which the workers keep to: 50/s
+    /// The operator's limit for the provider, which the workers keep to: 50/s
     #[arg(long, value_name = "R/s", requires = "workers", value_parser = Rate::parse)]
     limit: Option<Rate>,
-    /// How late the workers see what others have counted and written: 2, 2s, 1m [default: 0]
+    /// Delay until workers see what others have counted and written: 2, 2s, 1m [default: 0]
     #[arg(long, value_name = "TIME", requires = "workers", value_parser = simulate::lag)]
     counter_lag: Option<Duration>,
-    /// Whose messages arrive, one tenant's after the other's, instead of --messages: acme:1000,other:10
+    /// Tenants and the number of their messages, in the order of arrival, instead of --messages: acme:1000,other:10
     #[arg(long, value_name = "NAME:N,…", value_parser = Tenants::parse)]
     tenants: Option<Tenants>,
-    /// Draw the load over time, policies side by side: a name that ends in .svg
+    /// Draw the load over time, policies side by side, into a file whose name ends in .svg
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Print one line of JSON
@@ -205,7 +205,7 @@ impl Simulate {
     }
 }
 
-/// The policies of these names and files, by their names; all that is wrong with any of them is told.
+/// The policies of these names and files, by their names; the error lists everything that is wrong with any of them.
 fn policies(names: &[String]) -> Result<Vec<(String, Policy)>, Failure> {
     let mut policies = Vec::new();
     let mut wrong = Vec::new();
@@ -213,7 +213,7 @@ fn policies(names: &[String]) -> Result<Vec<(String, Policy)>, Failure> {
         match named_or_file(name) {
             Ok(policy) => policies.push((policy.name.clone(), policy)),
             Err(Failure::Input(lines)) => wrong.extend(lines),
-            Err(failure @ (Failure::Failed(_) | Failure::Told)) => return Err(failure),
+            Err(failure @ (Failure::Failed(_) | Failure::Reported)) => return Err(failure),
         }
     }
     if wrong.is_empty() { Ok(policies) } else { Err(Failure::Input(wrong)) }
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_wrong_with_the_policies_is_told_at_once() {
+    fn all_errors_of_the_policies_are_reported_at_once() {
         let names = ["web-push", "web_push", "./none.json", "nothing"].map(str::to_owned);
         let Err(Failure::Input(lines)) = policies(&names) else { panic!("three of them are unfit") };
         assert_eq!(lines.len(), 3, "{lines:?}");

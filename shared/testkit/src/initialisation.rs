@@ -46,29 +46,29 @@ const GOOD: [(&str, &str); 5] = [
 /// Starts this bootstrap, as Lambda does, without a variable: it names those of every function and its own, and none that only others
 /// need.
 pub async fn names_what_is_missing(bootstrap: &str, own: &[&str], of_others: &[&str]) {
-    let told = told(bootstrap, &[]).await;
+    let message = last_line(bootstrap, &[]).await;
     for name in OF_EVERY_FUNCTION.iter().chain(own) {
-        assert!(told.contains(name), "{name}: {told}");
+        assert!(message.contains(name), "{name}: {message}");
     }
     for name in of_others {
-        assert!(!told.contains(name), "{name}: {told}");
+        assert!(!message.contains(name), "{name}: {message}");
     }
 }
 
 /// Starts this bootstrap, as Lambda does, with what is bad for every function and for this one: it names each of them, and prints no
 /// value.
 pub async fn names_what_is_bad(bootstrap: &str, own: &[(&str, &str)]) {
-    let told = told(bootstrap, &[BAD.as_slice(), &GOOD, own].concat()).await;
+    let message = last_line(bootstrap, &[BAD.as_slice(), &GOOD, own].concat()).await;
     for (name, _) in BAD.iter().chain(own) {
-        assert!(told.contains(name), "{name}: {told}");
+        assert!(message.contains(name), "{name}: {message}");
     }
     for (name, _) in GOOD {
-        assert!(!told.contains(name), "{name}: {told}");
+        assert!(!message.contains(name), "{name}: {message}");
     }
-    assert!(!told.contains(VALUE), "{told}");
+    assert!(!message.contains(VALUE), "{message}");
 }
 
-async fn told(bootstrap: &str, env: &[(&str, &str)]) -> String {
+async fn last_line(bootstrap: &str, env: &[(&str, &str)]) -> String {
     let host = RuntimeApi::start(Path::new(bootstrap), env.iter().copied()).expect("it starts");
     let Err(InvokeError::InitFailed(reason)) = host.init().await else { panic!("it is ready") };
     assert_eq!(reason.lines().next(), Some("exit status: 1"));

@@ -1,6 +1,6 @@
-//! The world around Redial, for its tests, its demo and its benchmarks.
+//! What surrounds Redial, for its tests and benchmarks.
 //!
-//! Redial is a sender between a cloud and push services, so what has to be played for it is everything at
+//! Redial is a sender between a cloud and push services, so tests play everything at
 //! its edges: who receives ([`push_service`], [`webhook_receiver`], and with a real browser at the end [`autopush`] and
 //! [`firefox`]), who runs it ([`runtime_api`]) and who stands between it and
 //! the cloud's API and breaks things ([`proxy`]).

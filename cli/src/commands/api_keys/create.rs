@@ -86,13 +86,13 @@ impl Create {
                 say(&format!(
                     "that principal has a right already: revoke it first, with `redial api-keys revoke {id}`"
                 ));
-                return Err(Failure::Told);
+                return Err(Failure::Reported);
             }
             Created::Taken => {
                 say(
                     "another was stored at the same moment, and nothing was made: see `redial api-keys list`",
                 );
-                return Err(Failure::Told);
+                return Err(Failure::Reported);
             }
         }
         if self.json {

@@ -53,13 +53,13 @@ impl Revoke {
         let store = keys(&target);
         let unknown = || {
             say(&format!("no key {id}"));
-            Failure::Told
+            Failure::Reported
         };
         if !self.yes {
             let key = store.stored(&id).await?.ok_or_else(unknown)?;
             if key.revoked_at.is_none() && !agreement::is_given(self.yes, &question(&key, &target.name))? {
                 say("nothing was revoked");
-                return Err(Failure::Told);
+                return Err(Failure::Reported);
             }
         }
         let now = System.now();

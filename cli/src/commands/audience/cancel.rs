@@ -50,7 +50,7 @@ impl Cancel {
         let question = format!("Call {id} of {tenant} off, on {}?", target.name);
         if !agreement::is_given(self.yes, &question)? {
             say("nothing was called off");
-            return Err(Failure::Told);
+            return Err(Failure::Reported);
         }
         if !audiences.cancel(&before.standing.run.key, System.now()).await? {
             return Err(self.which.unknown());

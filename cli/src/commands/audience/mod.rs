@@ -69,7 +69,7 @@ impl Which {
             "no message {id} of {tenant}'s to an audience is under way: `redial status {id} --tenant {tenant}` tells \
              whether one still waits"
         ));
-        Failure::Told
+        Failure::Reported
     }
 }
 

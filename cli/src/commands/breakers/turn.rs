@@ -94,7 +94,7 @@ impl Open {
             state.open(self.lasting, now, &Cooldowns::default(), &mut System.rng());
         };
         let Some(turned) = turn(&super::protection(&target), origin, true, open).await? else {
-            return Err(Failure::Told);
+            return Err(Failure::Reported);
         };
         self.which.tell(&turned)?;
         if breakers_are_off(&target).await {
@@ -112,7 +112,7 @@ impl Close {
         let store = super::protection(&self.which.target.resolve().await?);
         let Some(turned) = turn(&store, origin, false, OriginState::close).await? else {
             say("nothing is known of that origin: its breaker never opened");
-            return Err(Failure::Told);
+            return Err(Failure::Reported);
         };
         self.which.tell(&turned)?;
         say(

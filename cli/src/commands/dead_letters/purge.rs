@@ -58,7 +58,7 @@ impl Purge {
         let question = format!("Remove {number} from {}, with what bodies there are?", target.name);
         if !agreement::is_given(self.yes, &question)? {
             say("nothing was removed");
-            return Err(Failure::Told);
+            return Err(Failure::Reported);
         }
         let bar = bar(found.total(), "removing");
         let mut removed = Tally::default();

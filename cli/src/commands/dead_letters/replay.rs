@@ -117,20 +117,20 @@ impl Replay {
             Ended::Done => Checkpoint::remove(&path)?,
             Ended::Interrupted => {
                 say(&goes_on("interrupted", &path));
-                return Err(Failure::Told);
+                return Err(Failure::Reported);
             }
             Ended::NothingGetsThrough => {
                 say(
                     "the queue took nothing of a whole batch: the rest is not tried. The same command goes on here",
                 );
-                return Err(Failure::Told);
+                return Err(Failure::Reported);
             }
         }
         if checkpoint.refused == 0 {
             return Ok(());
         }
         say("the same command tries those again that were not sent, and only those");
-        Err(Failure::Told)
+        Err(Failure::Reported)
     }
 
     fn identity(&self, target: &Target) -> Identity {

@@ -53,7 +53,7 @@ impl Show {
         if letters.is_empty() {
             let which = self.letter.as_ref().map_or(String::new(), |name| format!(" {name}"));
             say(&format!("no dead letter{which} of {}#{}", self.tenant, self.id));
-            return Err(Failure::Told);
+            return Err(Failure::Reported);
         }
         let now = System.now();
         if !self.body {
@@ -71,7 +71,7 @@ impl Show {
         };
         let Some(body) = store.body(&letter.key, now).await? else {
             say(&format!("{}#{} {}: no body is kept", self.tenant, self.id, letter.key.letter));
-            return Err(Failure::Told);
+            return Err(Failure::Reported);
         };
         say(
             "warning: this is the message itself, with its payload and its endpoint: keep it out of logs and tickets",
@@ -138,14 +138,14 @@ fn lines(letter: &Letter, now: Timestamp) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use redial_core::dead_letter::LetterKey;
+    use redial_core::dead_letter::DeadLetterKey;
 
     use super::*;
 
     #[test]
     fn a_letter_of_which_only_the_body_is_there_says_so() {
         let key =
-            LetterKey { tenant: "acme".to_owned(), id: "d1".to_owned(), letter: "lineage-0".to_owned() };
+            DeadLetterKey { tenant: "acme".to_owned(), id: "d1".to_owned(), letter: "lineage-0".to_owned() };
         let letter = Letter {
             key,
             described: None,

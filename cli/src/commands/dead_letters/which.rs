@@ -172,7 +172,7 @@ mod tests {
     fn refused(failure: Failure) -> String {
         match &failure {
             Failure::Input(lines) => lines.concat(),
-            Failure::Failed(_) | Failure::Told => panic!("{failure:?}"),
+            Failure::Failed(_) | Failure::Reported => panic!("{failure:?}"),
         }
     }
 

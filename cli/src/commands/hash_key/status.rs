@@ -44,6 +44,6 @@ impl Status {
                 say(&format!("the secret was last changed at {changed_at}"));
             }
         }
-        if is_settled { Ok(()) } else { Err(Failure::Told) }
+        if is_settled { Ok(()) } else { Err(Failure::Reported) }
     }
 }

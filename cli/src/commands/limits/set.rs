@@ -105,7 +105,7 @@ impl Unset {
         if before.is_none() {
             let (of, name) = parts(&limited);
             say(&format!("no limit is set for {of} {name}"));
-            return Err(Failure::Told);
+            return Err(Failure::Reported);
         }
         self.output.tell(&limited, None, before)
     }

@@ -73,7 +73,7 @@ impl Show {
         let stored = tenant::store(&self.target.resolve().await?).stored(tenant).await?;
         let Some(found) = stored.into_iter().find(|it| it.slot == slot) else {
             say(&format!("nothing is stored for {}", tenant::words(tenant, &slot)));
-            return Err(Failure::Told);
+            return Err(Failure::Reported);
         };
         match stored::stored_policy(&found.policy, &slot) {
             Ok(policy) => Ok(Policy::clone(&policy)),
@@ -83,7 +83,7 @@ impl Show {
                     tenant::words(tenant, &slot)
                 ));
                 errors.iter().for_each(|error| say(&format!("  {error}")));
-                Err(Failure::Told)
+                Err(Failure::Reported)
             }
         }
     }

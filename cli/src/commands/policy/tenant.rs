@@ -97,7 +97,7 @@ impl Unset {
         let slot = slot(topic.as_deref());
         let Some(before) = store(&self.target.resolve().await?).remove(tenant, &slot).await? else {
             say(&format!("nothing is stored for {}", words(tenant, &slot)));
-            return Err(Failure::Told);
+            return Err(Failure::Reported);
         };
         if self.json {
             return Ok(print(&json_of(tenant, topic.as_deref(), None, Some(&before)).to_string())?);

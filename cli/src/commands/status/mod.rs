@@ -118,7 +118,7 @@ impl Delivery {
             (Err(_), Some(standing)) => {
                 self.show(&standing)?;
                 say(&format!("it has not ended within {seconds} s"));
-                Err(Failure::Told)
+                Err(Failure::Reported)
             }
             (Err(_), None) => self.unknown(),
         }
@@ -150,6 +150,6 @@ impl Delivery {
         say(
             "  it was not attempted yet (on its queue, or parked for its deliver_at), never sent, or is forgotten",
         );
-        Err(Failure::Told)
+        Err(Failure::Reported)
     }
 }

@@ -29,7 +29,7 @@ pub(super) async fn run(target: &Target, watch: Option<u64>, json: bool, all: bo
         };
         let has_reader = shown(writeln!(io::stdout(), "{text}").and_then(|()| io::stdout().flush()))?;
         let Some(seconds) = watch else {
-            return if summary.is_unread() { Err(Failure::Told) } else { Ok(()) };
+            return if summary.is_unread() { Err(Failure::Reported) } else { Ok(()) };
         };
         if !has_reader {
             return Ok(());

@@ -87,7 +87,7 @@ impl Enable {
         let store = self.target.resolve().await?.subscriptions().await?;
         if !store.enable(&key, System.now()).await? {
             say(&format!("no subscription {key}"));
-            return Err(Failure::Told);
+            return Err(Failure::Reported);
         }
         if self.json {
             let line = json!({"tenant": key.tenant.as_str(), "id": key.id.as_str(), "state": "active"});

@@ -48,7 +48,7 @@ impl Get {
         let store = self.target.resolve().await?.subscriptions().await?;
         let Some(found) = store.get(&key).await? else {
             say(&format!("no subscription {key}"));
-            return Err(Failure::Told);
+            return Err(Failure::Reported);
         };
         let shown = Shown { endpoint: self.show_endpoint, keys: self.show_keys, now: System.now() };
         if self.json {

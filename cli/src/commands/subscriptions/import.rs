@@ -156,10 +156,10 @@ impl Import {
             Ended::Done => Checkpoint::remove(&path)?,
             Ended::Interrupted => {
                 say(&goes_on("interrupted", &path));
-                return Err(Failure::Told);
+                return Err(Failure::Reported);
             }
         }
-        if checkpoint.refused == 0 { Ok(()) } else { Err(Failure::Told) }
+        if checkpoint.refused == 0 { Ok(()) } else { Err(Failure::Reported) }
     }
 
     fn defaults(&self) -> Defaults {
@@ -200,7 +200,7 @@ impl Import {
         } else {
             print(&format!("{fit} of {} lines would be stored, {refused} refused", fit + refused))?;
         }
-        if refused == 0 { Ok(()) } else { Err(Failure::Told) }
+        if refused == 0 { Ok(()) } else { Err(Failure::Reported) }
     }
 
     fn tell(&self, checkpoint: &Checkpoint, stack: &str) -> Result<(), Failure> {

@@ -70,7 +70,7 @@ impl Retire {
         let question = format!("Take the VAPID key {} away from {}?", self.id, target.name);
         if !agreement::is_given(self.yes, &question)? {
             say("nothing was changed");
-            return Err(Failure::Told);
+            return Err(Failure::Reported);
         }
         let keys = secret.remove(&self.id).await?;
         if self.json {

@@ -47,7 +47,7 @@ impl Status {
                  subscribe anew",
                 report.stranded()
             ));
-            return Err(Failure::Told);
+            return Err(Failure::Reported);
         }
         Ok(())
     }

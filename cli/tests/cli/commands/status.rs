@@ -3,7 +3,7 @@
 use redial_adapters::{dead_letters_dynamo::DynamoDeadLetters, ledger_dynamo::DynamoLedger};
 use redial_core::{
     channel::Channel,
-    dead_letter::{Kind, LetterBody, LetterKey, Reference},
+    dead_letter::{DeadLetterBody, DeadLetterKey, Kind, Reference},
     identity::Lineage,
     ledger::{Record, State},
     outcome::NotSent,
@@ -72,8 +72,8 @@ async fn status_shows_deliveries_and_dead_letters_and_refuses_unknown_ids() {
         store.describe(&dead_letter(tenant, id, letter, reason, now), now).await.expect("stored");
     }
     let d4 = key(&stack, "d4");
-    let body = LetterBody {
-        key: LetterKey::of_delivery(&d4.tenant, &d4.id, Lineage(0)),
+    let body = DeadLetterBody {
+        key: DeadLetterKey::of_delivery(&d4.tenant, &d4.id, Lineage(0)),
         body: "s3cret".to_owned(),
         lane: None,
         absent_from: now.plus(Duration::from_secs(7000)),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use futures_util::{StreamExt as _, stream};
 use redial_adapters::dead_letters_dynamo::DynamoDeadLetters;
-use redial_core::dead_letter::{Kind, LetterBody, Reference};
+use redial_core::dead_letter::{DeadLetterBody, Kind, Reference};
 use redial_engine::ports::{DeadLetterBodies as _, DeadLetterStore as _};
 
 use crate::prelude::*;
@@ -48,7 +48,7 @@ impl Harness {
     }
 
     /// Writes dead letters as cleanup does, and their bodies as dispatch does.
-    pub(super) async fn write(&self, dead_letters: &[Reference], bodies: Vec<LetterBody>) {
+    pub(super) async fn write(&self, dead_letters: &[Reference], bodies: Vec<DeadLetterBody>) {
         let now = System.now();
         for put in self.store.put(bodies).await {
             put.expect("stored");
@@ -113,12 +113,12 @@ pub(super) fn dead_letter(tenant: &str, id: &str, reason: &str, at: Timestamp) -
 }
 
 /// Its body: a message whose payload names its id, with further fields.
-pub(super) fn body(of: &Reference, to: &Subscriber, fields: &Value) -> LetterBody {
+pub(super) fn body(of: &Reference, to: &Subscriber, fields: &Value) -> DeadLetterBody {
     let message = json!({
         "tenant": of.tenant, "id": of.id, "to": {"web_push": to.json()}, "payload": format!("s3cret {}", of.id),
         "ttl": TTL, "lineage": of.lineage, "retry_count": of.attempts - 1, "original_timestamp": of.first_sent,
     });
     let absent_from = Timestamp::from_ms(of.first_sent).plus(Duration::from_secs(TTL));
     let body = with_fields(message, fields).to_string();
-    LetterBody { key: of.letter_key(), body, lane: None, absent_from }
+    DeadLetterBody { key: of.letter_key(), body, lane: None, absent_from }
 }

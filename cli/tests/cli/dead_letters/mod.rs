@@ -6,7 +6,7 @@ mod interrupted;
 
 use std::fs;
 
-use redial_core::dead_letter::{Kind, LetterBody, Reference};
+use redial_core::dead_letter::{DeadLetterBody, Kind, Reference};
 
 use crate::prelude::*;
 use harness::{Harness, body, dead_letter};
@@ -84,7 +84,7 @@ async fn what_cannot_be_sent_is_counted_with_its_reason(harness: &Harness) {
     let bodies = vec![
         body(&late, &browser, &json!({"ttl": 120})),
         body(&conflict, &browser, &json!({})),
-        LetterBody { body: "{\"tenant\":".to_owned(), ..body(&broken, &browser, &json!({})) },
+        DeadLetterBody { body: "{\"tenant\":".to_owned(), ..body(&broken, &browser, &json!({})) },
     ];
     harness.write(&[gone, late, absent, conflict, broken], bodies).await;
 

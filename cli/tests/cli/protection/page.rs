@@ -11,7 +11,7 @@ use redial_core::{
     protection::{
         Cooldowns, Count, OriginState,
         breaker::{FAST, FAST_FROM_SECS, PROBES, PROBES_ANSWERED_WITHIN, RAMP, Rule, SLOW},
-        budget, lease,
+        budget, token_bucket,
     },
 };
 use redial_engine::{ports::Protection as _, protection::Settings};
@@ -81,7 +81,7 @@ fn the_page_s_numbers_are_those_of_the_code() {
     assert_eq!((seconds(first), seconds(longest), PROBES), (30.0, 900.0, 5));
     assert_eq!((seconds(PROBES_ANSWERED_WITHIN), seconds(RAMP)), (30.0, 60.0));
     assert_eq!((budget::PERCENT, budget::FLOOR_PER_SECOND), (20, 10.0));
-    assert_eq!((seconds(lease::AHEAD), seconds(lease::KEPT)), (1.0, 2.0));
+    assert_eq!((seconds(token_bucket::AHEAD), seconds(token_bucket::KEPT)), (1.0, 2.0));
     let Settings { state_max_age, limit_max_age, .. } = Settings::default();
     assert_eq!((seconds(state_max_age), seconds(limit_max_age)), (1.5, 30.0));
     assert_page_says(&[

@@ -7,7 +7,7 @@ use redial_adapters::{control_dynamo::DynamoControl, parked_dynamo::DynamoParkin
 use redial_core::{
     identity::{Attempt, DeliveryId, DeliveryKey, Lineage, Tenant, Turn},
     lane::Lane,
-    wait::Bucket,
+    wait::WaitBucket,
 };
 use redial_engine::ports::{ParkedItem, ParkedKey, Parking as _, RegisteredBucket, WaitRegistry as _};
 
@@ -69,7 +69,7 @@ async fn messages_on_queues_are_counted(stack: &TestStack) {
 /// Parks messages of a lane in a bucket that begins at `at`.
 async fn park(stack: &TestStack, lane: Lane, at: Timestamp, messages: u32) {
     let tables = &stack.description().tables;
-    let bucket = Bucket::of(lane, at, 60, at.minus(Duration::from_secs(3_600))).expect("ahead of then");
+    let bucket = WaitBucket::of(lane, at, 60, at.minus(Duration::from_secs(3_600))).expect("ahead of then");
     let control = DynamoControl::new(stack.dynamodb.clone(), tables.control.clone());
     control.register(RegisteredBucket { bucket, shards: 4 }).await.expect("the table answers");
     let tenant = Tenant::parse("acme").expect("a tenant");

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use redial_core::dead_letter::{LetterBody, LetterKey};
+use redial_core::dead_letter::{DeadLetterBody, DeadLetterKey};
 use redial_core::lane::Lane;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{DeadLetterBodies, PortError};
@@ -43,13 +43,13 @@ impl std::fmt::Debug for StoredBody {
 
 impl DynamoDeadLetters {
     /// A dead letter's body, unless it counts as absent at `now`.
-    pub async fn body(&self, key: &LetterKey, now: Timestamp) -> Result<Option<String>, PortError> {
+    pub async fn body(&self, key: &DeadLetterKey, now: Timestamp) -> Result<Option<String>, PortError> {
         let stored = self.stored_body(key).await?;
         Ok(stored.filter(|stored| now < stored.absent_from).map(|stored| stored.body))
     }
 
     /// A dead letter's body as long as it is in the store, even if it counts as absent. Only for an operator who asks for it.
-    pub async fn stored_body(&self, key: &LetterKey) -> Result<Option<StoredBody>, PortError> {
+    pub async fn stored_body(&self, key: &DeadLetterKey) -> Result<Option<StoredBody>, PortError> {
         let values = [(":pk", s(key.partition())), (":body", s(part_prefix(key)))];
         let parts = all(self.table.query("pk = :pk AND begins_with(sk, :body)", values)).await?;
         // The first part to expire makes the whole body absent.
@@ -92,7 +92,7 @@ impl DynamoDeadLetters {
 }
 
 impl DeadLetterBodies for DynamoDeadLetters {
-    async fn put(&self, bodies: Vec<LetterBody>) -> Vec<Result<(), PortError>> {
+    async fn put(&self, bodies: Vec<DeadLetterBody>) -> Vec<Result<(), PortError>> {
         let parts: Vec<Vec<Item>> = bodies.iter().map(body_items).collect();
         let mut counts: Vec<usize> = parts.iter().map(Vec::len).collect();
         let mut written = self.table.put_all(parts.into_iter().flatten().collect()).await;
@@ -114,12 +114,12 @@ pub(super) fn key_of(item: &Item) -> Item {
     ["pk", "sk"].into_iter().filter_map(|name| Some((name.to_owned(), item.get(name)?.clone()))).collect()
 }
 
-fn part_prefix(key: &LetterKey) -> String {
+fn part_prefix(key: &DeadLetterKey) -> String {
     format!("{}{PART}", key.letter)
 }
 
-fn body_items(letter: &LetterBody) -> Vec<Item> {
-    let LetterBody { key, body, lane, absent_from } = letter;
+fn body_items(letter: &DeadLetterBody) -> Vec<Item> {
+    let DeadLetterBody { key, body, lane, absent_from } = letter;
     let hour = hour_key(*absent_from, shard(key, HOUR_SHARDS));
     let item = |(at, part): (usize, &str)| {
         let part_sort = format!("{}{at:03}", part_prefix(key));
@@ -163,11 +163,11 @@ mod tests {
     #[test]
     fn every_part_has_the_lane_if_there_is_one() {
         let key =
-            LetterKey { tenant: "acme".to_owned(), id: "d1".to_owned(), letter: "lineage-0".to_owned() };
+            DeadLetterKey { tenant: "acme".to_owned(), id: "d1".to_owned(), letter: "lineage-0".to_owned() };
         let body = "a".repeat(PART_BYTES + 1);
         for lane in [Some(Lane::Transactional), Some(Lane::Bulk), None] {
             let (key, body) = (key.clone(), body.clone());
-            let letter = LetterBody { key, body, lane, absent_from: Timestamp::from_ms(5) };
+            let letter = DeadLetterBody { key, body, lane, absent_from: Timestamp::from_ms(5) };
             let items = body_items(&letter);
             assert_eq!(items.iter().map(lane_of).collect::<Vec<_>>(), [lane, lane]);
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use redial_core::dead_letter::{LetterKey, Reference};
+use redial_core::dead_letter::{DeadLetterKey, Reference};
 use redial_core::time::Timestamp;
 use serde_json::Value;
 
@@ -49,7 +49,7 @@ pub(super) fn partition(tenant: &str, day: &str, shard: u32) -> String {
 }
 
 /// A dead letter's sort key in the index.
-pub(super) fn sort(at: Timestamp, key: &LetterKey) -> String {
+pub(super) fn sort(at: Timestamp, key: &DeadLetterKey) -> String {
     format!("{}#{}#{}", moment(at), key.id, key.letter)
 }
 
@@ -75,7 +75,7 @@ pub(super) fn moment(at: Timestamp) -> String {
     format!("{:013}", at.as_ms())
 }
 
-pub(super) fn shard(key: &LetterKey, shards: u32) -> u32 {
+pub(super) fn shard(key: &DeadLetterKey, shards: u32) -> u32 {
     let text = format!("{}#{}", key.partition(), key.letter);
     let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
     u32::from(digest.as_ref()[0]) % shards

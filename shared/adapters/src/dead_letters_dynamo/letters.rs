@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::try_join_all;
-use redial_core::dead_letter::LetterKey;
+use redial_core::dead_letter::DeadLetterKey;
 use redial_core::lane::Lane;
 use redial_core::time::Timestamp;
 use redial_engine::ports::PortError;
@@ -17,7 +17,7 @@ use crate::table::attributes::{Item, Read as _, key, ms, s};
 /// A dead letter as far as it is stored: its body is stored before its description.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Letter {
-    pub key: LetterKey,
+    pub key: DeadLetterKey,
     pub described: Option<Described>,
     /// From when on its body counts as absent; `None` if none is stored.
     pub body_until: Option<Timestamp>,
@@ -28,12 +28,12 @@ pub struct Letter {
 impl DynamoDeadLetters {
     /// All dead letters of an id, by name. Without the bodies, though reading them costs as much.
     pub async fn letters_of(&self, tenant: &str, id: &str) -> Result<Vec<Letter>, PortError> {
-        let all = LetterKey { tenant: tenant.to_owned(), id: id.to_owned(), letter: String::new() };
+        let all = DeadLetterKey { tenant: tenant.to_owned(), id: id.to_owned(), letter: String::new() };
         Ok(letters(&all, &self.items_of(&all).await?))
     }
 
     /// Marks descriptions as replayed at `now`. One that was removed stays removed.
-    pub async fn mark_replayed(&self, keys: &[LetterKey], now: Timestamp) -> Result<(), PortError> {
+    pub async fn mark_replayed(&self, keys: &[DeadLetterKey], now: Timestamp) -> Result<(), PortError> {
         let marks = keys.iter().map(async |letter| {
             let key = key(letter.partition(), &letter.letter);
             let update = self.table.update(key, "SET replayed_at = :now", [(":now", ms(now))]);
@@ -43,7 +43,7 @@ impl DynamoDeadLetters {
     }
 
     /// Removes dead letters, their bodies before their descriptions: one whose removal is interrupted is still listed.
-    pub async fn remove(&self, keys: &[LetterKey]) -> Result<(), PortError> {
+    pub async fn remove(&self, keys: &[DeadLetterKey]) -> Result<(), PortError> {
         let found = try_join_all(keys.iter().map(async |letter| {
             let items = self.items_of(letter).await?;
             let prefix = format!("{}{PART}", letter.letter);
@@ -57,7 +57,7 @@ impl DynamoDeadLetters {
     }
 
     /// The items of a dead letter, or of all of an id's where it has no name; without the bodies' text.
-    async fn items_of(&self, letter: &LetterKey) -> Result<Vec<Item>, PortError> {
+    async fn items_of(&self, letter: &DeadLetterKey) -> Result<Vec<Item>, PortError> {
         let pk = (":pk", s(letter.partition()));
         // A key value may not be empty, not even one to begin with.
         let mut query = if letter.letter.is_empty() {
@@ -101,13 +101,13 @@ const PROJECTED: [&str; 22] = [
 ];
 
 /// Groups the items of an id by dead letter.
-fn letters(of: &LetterKey, items: &[Item]) -> Vec<Letter> {
+fn letters(of: &DeadLetterKey, items: &[Item]) -> Vec<Letter> {
     let mut letters: BTreeMap<&str, Letter> = BTreeMap::new();
     for item in items {
         let Some(sort) = item.text("sk") else { continue };
         let (name, is_body) = sort.split_once(PART).map_or((sort, false), |(name, _)| (name, true));
         let letter = letters.entry(name).or_insert_with(|| Letter {
-            key: LetterKey { letter: name.to_owned(), ..of.clone() },
+            key: DeadLetterKey { letter: name.to_owned(), ..of.clone() },
             described: None,
             body_until: None,
             lane: None,

@@ -10,7 +10,7 @@ use std::fmt;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use redial_core::dead_letter::LetterKey;
+use redial_core::dead_letter::DeadLetterKey;
 use redial_core::time::Timestamp;
 use redial_engine::ports::PortError;
 
@@ -44,7 +44,7 @@ impl Position {
         let mut parts = text.splitn(4, '/');
         let at = Timestamp::parse_rfc3339(parts.next()?)?;
         let [tenant, id, letter] = [parts.next()?, parts.next()?, parts.next()?].map(str::to_owned);
-        let key = LetterKey { tenant, id, letter };
+        let key = DeadLetterKey { tenant, id, letter };
         let whole = [&key.tenant, &key.id, &key.letter].iter().all(|part| !part.is_empty());
         whole.then(|| Self { sort: sort(at, &key), tenant: key.tenant, at })
     }

@@ -3,7 +3,7 @@
 use redial_core::identity::{Attempt, DeliveryId, DeliveryKey, Lineage, Tenant, Turn};
 use redial_core::lane::Lane;
 use redial_core::time::Timestamp;
-use redial_core::wait::Bucket;
+use redial_core::wait::WaitBucket;
 use serde_json::json;
 
 use super::*;
@@ -29,7 +29,7 @@ fn age(table: &FakeTable) {
 fn shard() -> Shard {
     let now = Timestamp::from_secs(1_800_000_000);
     let begin = now.plus(std::time::Duration::from_secs(3_600));
-    let bucket = Bucket::of(Lane::Transactional, begin, 60, now).expect("ahead of now");
+    let bucket = WaitBucket::of(Lane::Transactional, begin, 60, now).expect("ahead of now");
     bucket.shards(1).next().expect("a shard")
 }
 

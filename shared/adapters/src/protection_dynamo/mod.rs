@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use redial_core::endpoint::Origin;
-use redial_core::protection::lease::{Answer, Request};
+use redial_core::protection::token_bucket::{Answer, Request};
 use redial_core::protection::{Count, OriginState, Phase};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::ReturnValue;
-use redial_core::protection::lease::{Answer, Request};
+use redial_core::protection::token_bucket::{Answer, Request};
 use redial_core::time::Timestamp;
 use redial_engine::ports::PortError;
 

@@ -1,20 +1,21 @@
-//! The key that a sender shows: `rdk_`, its id, `_`, its secret.
+//! A sender's API key: `rdk_`, its id, `_`, its secret.
 //!
-//! `rdk_4Xb0m2Qp9Lk7_…` is letters, digits and underlines only, so that a double click selects it whole, and its beginning tells
-//! those who search code for leaked secrets what it is. The secret is 43 characters: 39 that are random (232 bits), and a
-//! checksum over all that stands before it, by which a mistyped or cut key is refused without a look-up. The checksum is no
-//! secret and proves nothing.
+//! `rdk_4Xb0m2Qp9Lk7_…` has letters, digits and underlines only, so that a double click selects all of it, and secret scanners
+//! recognise its prefix. The secret is 43 characters: 39 that are random (232 bits), and a checksum over everything before it, by which
+//! a mistyped or truncated key is refused without a look-up. The checksum is not secret and proves nothing.
 //!
-//! Of a key only its id and a digest are ever stored. The secret is long and random, so a plain SHA-256 cannot be guessed back,
-//! and nothing slower is needed.
+//! Only a key's id and a digest are stored. The secret is long and random, so SHA-256 cannot be reversed by guessing, and a slower hash
+//! is not needed.
 
 use std::fmt;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::digest::{SHA256, digest};
+use subtle::ConstantTimeEq;
 
-use super::{base62, compare};
+use super::base62;
+use crate::text::{checked_text, redacted};
 
 /// What every key begins with.
 const PREFIX: &str = "rdk_";
@@ -31,25 +32,9 @@ const CHECKSUM: usize = 4;
 /// Characters of a secret with its checksum.
 const SECRET: usize = PARTS[0] + PARTS[1] + PARTS[2] + CHECKSUM;
 
-/// The name of a key, which is no secret: 12 letters and digits.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct ApiKeyId(String);
-
-impl ApiKeyId {
-    /// The id of this text; `None` if it is none.
-    pub fn parse(text: &str) -> Option<Self> {
-        base62::is(text, ID).then(|| Self(text.to_owned()))
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for ApiKeyId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+checked_text! {
+    /// The name of a key, which is not secret: 12 letters and digits.
+    ApiKeyId, |text| base62::is(text, ID);
 }
 
 /// A key as its sender has it.
@@ -76,7 +61,7 @@ impl ApiKey {
         Self { id, secret: secret + &checksum }
     }
 
-    /// Reads a key; `None` if it is none, or if its checksum says that it was mistyped.
+    /// `None` if it is not a key, or if its checksum is wrong.
     pub fn parse(text: &str) -> Option<Self> {
         let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
         let id = ApiKeyId::parse(id)?;
@@ -88,7 +73,7 @@ impl ApiKey {
         &self.id
     }
 
-    /// The whole of it, for the sender. Never log what this returns.
+    /// The key's text. Never log what this returns.
     pub fn expose(&self) -> String {
         format!("{PREFIX}{}_{}", self.id, self.secret)
     }
@@ -107,8 +92,7 @@ fn checksum(id: &ApiKeyId, random: &str) -> String {
     base62::padded(number, CHECKSUM)
 }
 
-/// What is stored of a key's secret: the SHA-256 of the whole key. It is the proof of no other key, because the id is part of
-/// it.
+/// The stored digest of a key's secret: the SHA-256 of the whole key. It proves no other key, because the id is part of it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretDigest([u8; 32]);
 
@@ -130,15 +114,11 @@ impl SecretDigest {
 
     /// Whether this is the digest of that key, found out in constant time.
     pub fn is_of(&self, key: &ApiKey) -> bool {
-        compare::same(&self.0, &Self::of(key).0)
+        self.0.ct_eq(&Self::of(key).0).into()
     }
 }
 
-impl fmt::Debug for SecretDigest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SecretDigest(redacted)")
-    }
-}
+redacted!(SecretDigest);
 
 #[cfg(test)]
 mod tests {
@@ -166,7 +146,7 @@ mod tests {
         }
 
         #[test]
-        fn a_key_of_which_one_character_was_changed_is_none_and_never_admitted(
+        fn a_key_with_one_changed_character_is_never_admitted(
             random in random(), place: prop::sample::Index, with in "[A-Za-z0-9_.-]"
         ) {
             let key = ApiKey::generate(&random);
@@ -175,7 +155,7 @@ mod tests {
             changed.replace_range(place..=place, &with);
             prop_assume!(changed != key.expose());
             // One in 14 million gets past the checksum, and none past the digest.
-            let admitted = ApiKey::parse(&changed).is_some_and(|it| SecretDigest::of(&key).is_of(&it));
+            let admitted = ApiKey::parse(&changed).is_some_and(|other| SecretDigest::of(&key).is_of(&other));
             prop_assert!(!admitted, "{changed}");
         }
     }
@@ -205,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bit_of_randomness_is_used_and_ids_differ_with_it() {
+    fn every_part_of_a_key_depends_on_its_random_bytes() {
         let (one, other) = (ApiKey::generate(&[0; 64]), ApiKey::generate(&[255; 64]));
         assert!(one.expose().starts_with("rdk_000000000000_000"));
         assert_ne!(one.id(), other.id());

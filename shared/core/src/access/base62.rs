@@ -1,4 +1,4 @@
-//! Numbers in letters and digits alone: a word that a double click selects whole, and that needs no escaping anywhere.
+//! Numbers in letters and digits: words that a double click selects and that need no escaping.
 
 /// The digits, in the order of their bytes.
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -56,7 +56,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_number_reads_back_from_the_one_text_that_it_has(number: u64) {
+        fn a_number_has_one_text_and_reads_back(number: u64) {
             let written = short(number);
             prop_assert_eq!(read(&written), Some(number));
             prop_assert_eq!(padded(number.into(), written.len()), &*written);
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_refused() {
+    fn an_invalid_number_is_refused() {
         assert_eq!(
             (short(0), read("0"), short(61), short(62)),
             ("0".into(), Some(0), "z".into(), "10".into())

@@ -1,4 +1,4 @@
-//! What comes of a credential that was accepted: whose it is, and what it may do.
+//! What an accepted credential allows.
 
 use std::collections::BTreeSet;
 
@@ -13,21 +13,20 @@ pub enum Principal {
     SubscriptionToken,
 }
 
-/// What may be done, for one tenant. Ask [`Self::allows`] of what concerns the whole tenant, and [`Self::allows_on`] of what
-/// concerns one subscription: a browser's grant never passes the first.
+/// Permissions for one tenant. [`Self::allows`] decides on the whole tenant, and [`Self::allows_on`] on one subscription: a browser's
+/// grant never allows the first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Grant {
     pub tenant: Tenant,
     pub scopes: BTreeSet<Scope>,
-    /// The only subscription that it is for; `None` for all of the tenant's.
+    /// `None`: all of the tenant's.
     pub subscription: Option<SubscriptionId>,
-    /// The only tags that may be set; `None` for any.
+    /// The tags that may be set; `None`: any.
     pub tags: Option<Tags>,
     pub principal: Principal,
 }
 
 impl Grant {
-    /// Whether it is for this, and for the whole tenant.
     pub fn allows(&self, scope: Scope) -> bool {
         self.scopes.contains(&scope) && self.subscription.is_none()
     }
@@ -42,7 +41,7 @@ impl Grant {
 }
 
 impl From<SubscriptionToken> for Grant {
-    /// A token's holder may subscribe, for that one subscription, and set no tag but those that the token carries.
+    /// A token allows to manage its one subscription, and to set the tags that it carries.
     fn from(token: SubscriptionToken) -> Self {
         let SubscriptionToken { tenant, subscription, tags, expires_at: _ } = token;
         Self {
@@ -58,23 +57,18 @@ impl From<SubscriptionToken> for Grant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tag::Tag;
+    use crate::fixtures::{subscription, tags, tenant};
     use crate::time::Timestamp;
 
-    fn tags(texts: &[&str]) -> Tags {
-        let tags = texts.iter().map(|text| Tag::parse(text).expect("a tag"));
-        Tags::new(tags.collect()).expect("few, and each once")
-    }
-
     fn id(text: &str) -> SubscriptionId {
-        SubscriptionId::parse(text).expect("valid")
+        subscription(text).id
     }
 
     #[test]
-    fn a_token_is_for_its_subscription_alone_and_never_for_the_tenant() {
-        let tenant = Tenant::parse("acme").expect("valid");
+    fn a_token_is_for_its_subscription_alone() {
         let expires_at = Timestamp::from_secs(100);
-        let token = SubscriptionToken { tenant, subscription: id("s1"), tags: tags(&["news"]), expires_at };
+        let token =
+            SubscriptionToken { tenant: tenant(), subscription: id("s1"), tags: tags(&["news"]), expires_at };
         let grant = Grant::from(token);
         assert!(grant.allows_on(Scope::Subscribe, &id("s1")));
         assert!(!grant.allows_on(Scope::Subscribe, &id("s2")));
@@ -87,9 +81,9 @@ mod tests {
     }
 
     #[test]
-    fn a_key_s_grant_is_for_its_scopes_on_all_of_the_tenant() {
+    fn a_key_s_grant_is_for_its_scopes_on_the_whole_tenant() {
         let grant = Grant {
-            tenant: Tenant::parse("acme").expect("valid"),
+            tenant: tenant(),
             scopes: [Scope::Send, Scope::Subscribe].into(),
             subscription: None,
             tags: None,

@@ -1,13 +1,12 @@
 //! AWS principals that call the API with their own credentials.
 //!
-//! API Gateway and function URLs in IAM mode name the caller by its ARN. Whoever has assumed a role comes under another ARN each
-//! time, `arn:aws:sts::111122223333:assumed-role/NAME/SESSION`, in which the role's path is missing; so a role is known here by
+//! API Gateway and function URLs in IAM mode name the caller by its ARN. A session of a role has an ARN of its own, `arn:aws:sts::111122223333:assumed-role/NAME/SESSION`, in which the role's path is missing; so a role is identified here by
 //! its account and its name, which is unique in the account whatever its path (IAM API reference, CreateRole). Users keep
 //! their path, which is part of what they call with.
 
 use std::fmt;
 
-/// The longest ARN that is taken: AWS's own limit (IAM API reference, `arnType`).
+/// The longest ARN: AWS's own limit (IAM API reference, `arnType`).
 const MAX: usize = 2048;
 
 /// A principal: `arn:…:iam::<account>:user/…`, `arn:…:iam::<account>:role/<name>` for all sessions of a role,
@@ -16,7 +15,7 @@ const MAX: usize = 2048;
 pub struct IamArn(String);
 
 impl IamArn {
-    /// Reads the ARN of a principal, or of a session of a role; `None` if it is neither.
+    /// Reads the ARN of a principal or of a role's session.
     pub fn parse(text: &str) -> Option<Self> {
         if text.len() > MAX || !text.bytes().all(|b| b.is_ascii_graphic()) || text.contains('*') {
             return None;
@@ -63,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_sessions_of_a_role_are_the_role() {
+    fn every_session_of_a_role_is_the_role() {
         let role = "arn:aws:iam::111122223333:role/Sender";
         for text in [
             role,
@@ -78,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn other_principals_are_as_they_are() {
+    fn other_principals_keep_their_arn() {
         for text in [
             "arn:aws:iam::111122223333:user/anna",
             "arn:aws-cn:iam::111122223333:user/teams/anna",
@@ -90,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_principal_is_refused() {
+    fn an_arn_of_no_principal_is_refused() {
         for text in [
             "",
             "anna",

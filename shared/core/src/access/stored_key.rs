@@ -1,4 +1,4 @@
-//! What is stored of an API key, or of the right of an AWS principal.
+//! A stored API key, or the stored rights of an AWS principal.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,6 @@ pub enum Credential {
     Iam(IamArn),
 }
 
-/// A key, or a principal's right, as it is stored: for one tenant and some scopes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StoredKey {
     pub id: ApiKeyId,
@@ -22,9 +21,9 @@ pub struct StoredKey {
     pub credential: Credential,
     pub label: Option<String>,
     pub created_at: Timestamp,
-    /// The first moment at which it is no longer good; `None` for never.
+    /// The first moment at which it is no longer valid; `None`: never.
     pub expires_at: Option<Timestamp>,
-    /// When it was revoked. It is no longer good from then on, whatever any clock says.
+    /// A revoked key is invalid, whatever the clock.
     pub revoked_at: Option<Timestamp>,
 }
 
@@ -42,7 +41,6 @@ impl StoredKey {
     /// The longest label, in bytes.
     pub const MAX_LABEL: usize = 64;
 
-    /// Whether it is good at `now`.
     pub fn standing(&self, now: Timestamp) -> Standing {
         if self.revoked_at.is_some() {
             Standing::Revoked
@@ -53,27 +51,27 @@ impl StoredKey {
         }
     }
 
-    /// Whether it is good at `now`, and this is the key that it is stored of. Takes as long for a wrong secret as for the right.
+    /// Whether it is valid at `now`, and this is its key. Takes as long for a wrong secret as for the right one.
     pub fn admits(&self, key: &ApiKey, now: Timestamp) -> bool {
-        let is_it = match &self.credential {
+        let is_its = match &self.credential {
             Credential::Key(digest) => digest.is_of(key),
             Credential::Iam(_) => false,
         };
-        is_it & (self.standing(now) == Standing::Active)
+        is_its & (self.standing(now) == Standing::Active)
     }
 
-    /// What whoever shows this key may do at `now`; `None` unless [`Self::admits`].
+    /// What this key allows at `now`; `None` unless [`Self::admits`].
     pub fn grant_to(&self, key: &ApiKey, now: Timestamp) -> Option<Grant> {
         self.admits(key, now).then(|| self.grant(Principal::Key(self.id.clone())))
     }
 
-    /// What this principal may do at `now`, whom AWS has authenticated; `None` if it is another's right, or no longer good.
+    /// What this principal, which AWS has authenticated, may do at `now`; `None` if the row is another's, or no longer valid.
     pub fn grant_to_iam(&self, caller: &IamArn, now: Timestamp) -> Option<Grant> {
-        let is_it = match &self.credential {
+        let is_its = match &self.credential {
             Credential::Key(_) => false,
             Credential::Iam(arn) => arn == caller,
         };
-        let admitted = is_it && self.standing(now) == Standing::Active;
+        let admitted = is_its && self.standing(now) == Standing::Active;
         admitted.then(|| self.grant(Principal::Iam(caller.clone())))
     }
 
@@ -113,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_right_key_is_granted_what_is_stored_and_no_other_key_anything() {
+    fn only_the_key_itself_gets_the_stored_grant() {
         let now = Timestamp::from_secs(200);
         let grant = of_key().grant_to(&key(7), now).expect("it is the key");
         assert_eq!(grant.principal, Principal::Key(key(7).id().clone()));
@@ -124,7 +122,6 @@ mod tests {
         assert_eq!(of_key().grant_to_iam(&arn("Sender"), now), None);
     }
 
-    /// Two keys of one id: whoever knows an id and makes up a secret.
     #[test]
     fn another_secret_under_the_same_id_is_not_admitted() {
         let mut random = [7; ApiKey::RANDOM_BYTES];
@@ -135,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_good_until_the_millisecond_before_it_expires() {
+    fn a_key_is_valid_until_the_millisecond_before_it_expires() {
         let end = Timestamp::from_secs(300);
         let stored = StoredKey { expires_at: Some(end), ..of_key() };
         let before = Timestamp::from_ms(end.as_ms() - 1);
@@ -147,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_revoked_key_is_not_admitted_even_by_a_clock_that_is_behind() {
+    fn a_revoked_key_is_refused_even_by_a_slow_clock() {
         let stored = StoredKey { revoked_at: Some(Timestamp::from_secs(300)), ..of_key() };
         for secs in [200, 300, 400] {
             assert_eq!(stored.grant_to(&key(7), Timestamp::from_secs(secs)), None);
@@ -156,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_principal_is_granted_what_is_stored_for_it_and_no_key_opens_its_right() {
+    fn a_principal_gets_its_stored_grant_and_a_key_does_not() {
         let now = Timestamp::from_secs(200);
         let stored = stored(Credential::Iam(arn("Sender")));
         let grant = stored.grant_to_iam(&arn("Sender"), now).expect("its right");

@@ -1,13 +1,11 @@
-//! What a browser gets of a message that asks for acknowledgements.
+//! The plaintext of a push whose message asks for acknowledgements.
 //!
-//! `{"redial":1,"id":"<delivery>","ack":"<token>","payload":<what the producer wrote>}`, in this order and without spaces. JSON
-//! stands in it byte for byte as it was written, a text as a JSON string, and bytes as `{"base64":"…"}`; a message without a
-//! payload has no such field. By the id a service worker drops what it has shown already; with the token, and no other
-//! credential, it says what became of the message.
+//! `{"redial":1,"id":"<delivery>","ack":"<token>","payload":<the producer's payload>}`, in this order and without spaces. JSON is
+//! included byte for byte as it was written, a text as a JSON string, and bytes as `{"base64":"…"}`; a message without a payload has
+//! no such field. With the id a service worker drops duplicates; with the token, and no other credential, it acknowledges.
 //!
-//! All of it follows from the delivery, its deadline and the stack's keys, none of which changes from one attempt to the
-//! next: a retry carries the same bytes. (Where the stack was given a new key in between, it carries a new token, as good as the
-//! old one.) It shares the bytes of a web push with the producer's payload, so that it is as short as it can be.
+//! It follows from the delivery, its deadline and the stack's keys, so a retry carries the same bytes (after a rotation of keys, a new
+//! token). It shares the bytes of a web push with the producer's payload, so it is as short as possible.
 
 use std::fmt;
 
@@ -22,7 +20,7 @@ use crate::time::{Deadline, Timestamp};
 /// The version of the envelope, by which a service worker knows one.
 const VERSION: u32 = 1;
 
-/// A payload with the delivery's id and token around it. It lets its holder acknowledge: never log what it holds.
+/// A payload with the delivery's id and token. Never log it: its holder can acknowledge.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Envelope {
     plaintext: Payload,
@@ -49,7 +47,7 @@ impl Envelope {
         Self { plaintext: Payload::written_as(Media::Json, text), overhead }
     }
 
-    /// Until when acknowledgements of a message with this deadline are taken.
+    /// The end of acknowledgements of a message with this deadline.
     pub fn acknowledged_until(deadline: Deadline) -> Timestamp {
         deadline.at().plus(AckToken::GRACE)
     }
@@ -58,12 +56,11 @@ impl Envelope {
         self.plaintext
     }
 
-    /// How many bytes long it is.
     pub fn size(&self) -> usize {
         self.plaintext.len()
     }
 
-    /// How many bytes it takes beside the payload as it stands in it.
+    /// Bytes besides the payload.
     pub fn overhead(&self) -> usize {
         self.overhead
     }
@@ -94,19 +91,11 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::identity::{DeliveryId, Tenant};
-    use crate::message::{Inbound, QueueKind, parse};
+    use crate::fixtures::{delivery, message, token_keys};
     use crate::time::Ttl;
 
-    fn keys() -> TokenKeys {
-        TokenKeys::new([("k1".to_owned(), [7; TokenKeys::KEY_BYTES])]).expect("valid")
-    }
-
     fn key() -> DeliveryKey {
-        DeliveryKey {
-            tenant: Tenant::parse("acme").expect("valid"),
-            id: DeliveryId::parse("order-17").expect("valid"),
-        }
+        delivery("order-17")
     }
 
     fn deadline() -> Deadline {
@@ -114,25 +103,17 @@ mod tests {
     }
 
     fn envelope(payload: &Payload) -> Envelope {
-        Envelope::of(&key(), payload, deadline(), &keys())
+        Envelope::of(&key(), payload, deadline(), &token_keys())
     }
 
     fn text(envelope: Envelope) -> String {
         String::from_utf8(envelope.into_plaintext().expose().to_vec()).expect("JSON")
     }
 
-    /// A message's payload in its envelope, for what a producer wrote.
-    fn of_written(payload: &str) -> String {
-        let body = format!(r#"{{"tenant":"acme","to":{{"subscription":"s1"}}{payload}}}"#);
-        let inbound = parse(&body, QueueKind::Ingest, "m", Timestamp::from_secs(1)).expect("valid");
-        let Inbound::Message(message, _) = inbound else { panic!("a message") };
-        text(envelope(&message.payload))
-    }
-
     #[test]
-    fn the_payload_stands_in_it_as_it_was_written() {
+    fn the_payload_is_included_as_it_was_written() {
         let expires_at = deadline().at().plus(AckToken::GRACE);
-        let token = keys().ack(&AckToken { tenant: key().tenant, delivery: key().id, expires_at });
+        let token = token_keys().ack(&AckToken { tenant: key().tenant, delivery: key().id, expires_at });
         for (written, stands) in [
             (r#","payload": {"b" : [1.0,"\u00e9"],"a":2}"#, r#","payload":{"b" : [1.0,"\u00e9"],"a":2}"#),
             (r#","payload":"caf\u00e9 \"x\"\n""#, r#","payload":"café \"x\"\n""#),
@@ -142,25 +123,25 @@ mod tests {
             (r#","payload":null"#, ""),
             ("", ""),
         ] {
-            let text = of_written(written);
+            let text = text(envelope(&message(written).payload));
             assert_eq!(text, format!(r#"{{"redial":1,"id":"order-17","ack":"{token}"{stands}}}"#));
             assert!(serde_json::from_str::<Value>(&text).is_ok(), "{text}");
         }
     }
 
     #[test]
-    fn its_token_reads_back_to_the_delivery_until_a_week_after_the_deadline() {
+    fn its_token_is_valid_until_a_week_after_the_deadline() {
         let value: Value = serde_json::from_str(&text(envelope(&Payload::default()))).expect("JSON");
         let token = value["ack"].as_str().expect("a text");
         let end = deadline().at().plus(AckToken::GRACE);
-        let read = keys().read_ack(token, Timestamp::from_ms(end.as_ms() - 1)).expect("good");
+        let read = token_keys().read_ack(token, Timestamp::from_ms(end.as_ms() - 1)).expect("good");
         assert_eq!((read.tenant, read.delivery, read.expires_at), (key().tenant, key().id, end));
-        assert_eq!(keys().read_ack(token, end), None);
+        assert_eq!(token_keys().read_ack(token, end), None);
         assert_eq!(value["redial"], json!(1));
     }
 
     #[test]
-    fn it_is_the_same_each_time_and_says_what_it_takes() {
+    fn it_is_the_same_each_time_and_knows_its_overhead() {
         let payload = Payload::written_as(Media::Json, br#"{"a":1}"#.to_vec());
         let one = envelope(&payload);
         assert_eq!(one, envelope(&payload));

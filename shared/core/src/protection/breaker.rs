@@ -1,4 +1,4 @@
-//! The circuit breaker of an origin: while a provider is out, nobody asks it but a few.
+//! The circuit breaker of an origin: during an outage a few probes are sent, and nothing else.
 //!
 //! ```text
 //!           too many failures                   its cooldown ends
@@ -19,16 +19,16 @@ use serde::{Deserialize, Serialize};
 use super::count::Count;
 use crate::time::Timestamp;
 
-/// More than 20 % of at least 20 attempts within five minutes (article 000).
+/// More than 20 % of at least 20 attempts within five minutes.
 pub const SLOW: Rule = Rule { percent: 20, at_least: 20, within_secs: 300, grain_secs: 10 };
 
 /// More than 50 % of at least 50 attempts within ten seconds, and be it the last [`FAST_FROM_SECS`] of them.
 pub const FAST: Rule = Rule { percent: 50, at_least: 50, within_secs: 10, grain_secs: 1 };
 
-/// No fewer seconds than these are judged by [`FAST`]: one bad second is no outage.
+/// [`FAST`] judges at least this many seconds: one bad second is no outage.
 pub const FAST_FROM_SECS: u32 = 3;
 
-/// So many of at least so many within a time, counted in buckets of so many seconds.
+/// A share of a minimum of attempts within a time, counted in buckets of `grain_secs`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rule {
     /// More than this share of the attempts.
@@ -47,7 +47,7 @@ impl Rule {
 /// How long breakers stay open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cooldowns {
-    /// The first, which doubles with each that follows (article 001).
+    /// The first, which doubles with each that follows.
     pub first: Duration,
     /// The longest.
     pub longest: Duration,
@@ -82,7 +82,7 @@ const MOST_DOUBLINGS: u32 = 16;
 /// Those who wait are spread over no more than this: the ledger knows a delivery for 15 days after its last change.
 const LONGEST_WIDTH: Duration = Duration::from_secs(7 * 86_400);
 
-/// Share of a cooldown that is added to it at random, so that origins that went out together are not asked together.
+/// Share of a cooldown that is added to it at random, so that origins that failed together are not probed together.
 const COOLDOWN_JITTER: f64 = 0.1;
 
 /// How many probes a half-open breaker lets through, and how many successes close it.
@@ -129,12 +129,11 @@ impl Phase {
     }
 }
 
-/// What a breaker says to an attempt.
+/// What a breaker decides for an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Says {
     Go,
-    /// Only so many more may go, and what they see decides whether others may. Who finds none left comes back in the
-    /// `width` after `from`.
+    /// Only `left` more may go, and their results decide on the others. Without one left, a message returns in the `width` after `from`.
     Probes {
         left: u32,
         /// When the last probe passed, or, while none has, when probes were first allowed.
@@ -142,7 +141,7 @@ pub enum Says {
         from: Timestamp,
         width: Duration,
     },
-    /// Not before `from`, spread over the `width` after it; over up to `longest` where many wait.
+    /// Not before `from`, spread over the `width` after it; over up to `longest` if many wait.
     Later {
         from: Timestamp,
         /// Over which time those who wait are spread, if they are few.

@@ -1,14 +1,14 @@
 //! The retry budget of an origin: while it fails, retries stay within a share of the first attempts.
 //!
-//! A retry that succeeds amplifies nothing, so the budget holds only while the origin's attempts fail. What is over it is
-//! held back and has used no attempt.
+//! A retry that succeeds amplifies nothing, so the budget holds only while the origin's attempts fail. Retries over it are held back
+//! and use no attempt.
 
 use super::count::Count;
 
 /// Retries stay within this share of the first attempts, in hundredths.
 pub const PERCENT: u64 = 20;
 
-/// And so many a second besides, so that an origin that gets little is retried at all.
+/// Besides, this many a second, so that an origin with few messages is retried at all.
 pub const FLOOR_PER_SECOND: f64 = 10.0;
 
 /// The budget holds while more than this share of the attempts fail, in hundredths.
@@ -21,7 +21,7 @@ pub fn retries_per_second(lately: Count, secs: f64) -> Option<f64> {
         return None;
     }
     let budget = lately.firsts() as f64 / secs * PERCENT as f64 / 100.0 + FLOOR_PER_SECOND;
-    // Far below it there is nothing to share out.
+    // Far below it no limit is needed.
     (lately.retries as f64 / secs * 2.0 > budget).then_some(budget)
 }
 
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn while_attempts_fail_retries_get_a_fifth_of_the_first_attempts_and_ten_a_second() {
+    fn while_attempts_fail_retries_are_limited() {
         let count =
             |failures, retries| Count { attempts: 1000 + retries, failures, retries, ..Count::default() };
         assert_eq!(retries_per_second(count(0, 5000), 10.0), None, "they succeed");

@@ -5,18 +5,18 @@ use serde::{Deserialize, Serialize};
 use crate::reason::Reason;
 use crate::verdict::{Retry, Verdict};
 
-/// How many attempts were made to an origin, and what they tell of it.
+/// Attempts to an origin, and their results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(from = "[u64; 6]", into = "[u64; 6]")]
 pub struct Count {
     pub attempts: u64,
-    /// Those of them that failed in a way that tells of the origin, not of the message: 5xx, time-outs, no connection.
+    /// Attempts that failed because of the origin, not of the message: 5xx, time-outs, no connection.
     pub failures: u64,
-    /// Those that were asked to slow down: 429.
+    /// Attempts that were answered with 429.
     pub limited: u64,
     pub retries: u64,
     pub held: u64,
-    /// Attempts besides that were accepted earlier, and that nobody had reason to tell of then.
+    /// Further attempts that were accepted earlier and not reported then.
     pub older: u64,
 }
 
@@ -27,16 +27,16 @@ impl From<[u64; 6]> for Count {
 }
 
 impl From<Count> for [u64; 6] {
-    fn from(it: Count) -> Self {
-        [it.attempts, it.failures, it.limited, it.retries, it.held, it.older]
+    fn from(count: Count) -> Self {
+        [count.attempts, count.failures, count.limited, count.retries, count.held, count.older]
     }
 }
 
 impl Count {
-    /// One attempt that was judged so.
+    /// One attempt.
     ///
-    /// A provider that answers 410, or refuses a message, works. One that limits our rate works too: what it asks for is a
-    /// slower pace. What fails whatever is sent is a failure of the origin.
+    /// A provider that answers 410, or refuses a message, works. One that limits our rate works too, and asks for a slower pace. Errors
+    /// that do not depend on the message are failures of the origin.
     pub fn of(verdict: &Verdict, is_retry: bool) -> Self {
         let (failed, limited) = match verdict {
             Verdict::Retry(Retry { reason: Reason::RateLimited, .. }) => (false, true),
@@ -88,14 +88,14 @@ impl Count {
         std::array::from_fn(|at| a[at].saturating_add(b[at])).into()
     }
 
-    /// What came after `earlier`; `None` if that was not earlier, because counting began anew.
+    /// What came after `earlier`; `None` if counting was reset in between.
     pub fn since(self, earlier: Self) -> Option<Self> {
         let (a, b): ([u64; 6], [u64; 6]) = (self.into(), earlier.into());
         let all_later = a.iter().zip(b).all(|(a, b)| *a >= b);
         all_later.then(|| std::array::from_fn(|at| a[at] - b[at]).into())
     }
 
-    /// Whether more than `percent` of at least `at_least` attempts are `some` of them: by whole numbers, so that 20 of 100 are
+    /// Whether `some` are more than `percent` of the attempts, which are at least `at_least`. In whole numbers, so that 20 of 100 are
     /// never more than 20 %.
     pub fn passes(self, some: u64, percent: u64, at_least: u64) -> bool {
         self.attempts >= at_least && u128::from(some) * 100 > u128::from(self.attempts) * u128::from(percent)
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_is_passed_by_more_than_it_and_never_by_itself() {
+    fn a_share_is_passed_only_by_more_than_it() {
         let of = |attempts| Count { attempts, ..Count::default() };
         assert!(!Count { older: 80, ..of(20) }.with_older().passes(20, 20, 20));
         assert!(!of(100).passes(20, 20, 20));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_fails_whatever_is_sent_is_a_failure_of_the_origin() {
+    fn only_errors_of_the_origin_count_as_failures() {
         let retry = |reason| Verdict::Retry(Retry { reason, retry_after: None, in_doubt: false });
         for reason in [Reason::ServerError, Reason::NotSent, Reason::InDoubt] {
             assert_eq!(Count::of(&retry(reason), false).failures, 1, "{reason:?}");
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn counting_anew_is_noticed() {
+    fn a_reset_of_the_counters_is_recognised() {
         let of = |attempts, held| Count { attempts, held, ..Count::default() };
         assert_eq!(of(7, 3).since(of(5, 3)), Some(of(2, 0)));
         assert_eq!(of(7, 1).since(of(5, 3)), None);

@@ -1,4 +1,4 @@
-//! Protecting the provider: what a thousand workers do together so that an outage is absorbed and not amplified.
+//! Protection of providers: workers share limits so that they absorb an outage instead of amplifying it.
 //!
 //! ```text
 //!                    ┌───────────── one worker: guard ─────────────┐          what all share (ports::Protection)
@@ -12,24 +12,23 @@
 //!
 //! | file | decides |
 //! |---|---|
-//! | `count`, `window` | what attempts came to, and of late |
-//! | `breaker` | whether an origin is asked at all |
+//! | `count`, `window` | the results of attempts, and of recent ones |
+//! | `breaker` | whether messages are sent to an origin |
 //! | `pace` | how fast: additive increase, multiplicative decrease |
 //! | `budget` | how many retries it gets while it fails |
 //! | `origin` | the three together, as they are shared |
-//! | `lease` | token buckets: who may send when under a limit |
-//! | `wake` | when what is held back comes back |
-//! | `guard`, `admit`, `told` | one worker's part in it |
+//! | `token_bucket` | which worker may send at which time under a limit |
+//! | `wake` | when a held-back message returns |
 //!
-//! Everything but the worker's part is values without a clock. A store that fails stops nothing: a worker goes on with what
-//! it knows, for protection must not lose what it protects.
+//! All of these are values without a clock. A store that fails stops nothing: a worker continues with the state that it has read, because
+//! protection must not lose messages.
 
 pub mod breaker;
 pub mod budget;
 pub mod count;
-pub mod lease;
 pub mod origin;
 pub mod pace;
+pub mod token_bucket;
 pub mod wake;
 pub mod window;
 

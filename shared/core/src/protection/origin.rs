@@ -1,8 +1,8 @@
-//! What all workers share of an origin: its breaker, its pace, and what its attempts came to of late.
+//! An origin's shared state: its breaker, its pace, and the results of its recent attempts.
 //!
-//! Workers add what they count to a few counters that only ever grow. Now and then one of them reads those, notes what came
-//! since the last look, judges, and writes this state back, if nobody else did so meanwhile. A look that is never written
-//! back is lost without harm: the next one sees the same counters.
+//! Workers add their counts to a few counters that only grow. At intervals one of them reads the counters, records the difference
+//! since the last look, judges, and writes this state back, unless another worker has. A look that is not written back does no harm:
+//! the next one sees the same counters.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ const STORM_AT_LEAST: u64 = 20;
 /// What is said of a second is the mean of no fewer than these.
 const SHORTEST_REACH: f64 = 3.0;
 
-/// Who finds a state that nobody has looked after for so long follows none of its limits.
+/// A state that no worker has updated for this long limits nothing.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(300);
 
 /// An origin's shared state.
@@ -42,7 +42,7 @@ pub struct OriginState {
     counted: Option<Count>,
     /// The attempts of five minutes that it was opened or paused for last.
     judged: Count,
-    /// How often counting has begun anew: what workers counted before is no news then.
+    /// Increases with each reset of the counts: what workers counted before it is ignored.
     epoch: u32,
     looked_at: Timestamp,
 }
@@ -95,8 +95,8 @@ impl OriginState {
         self.measured(now).max(self.pace.took().unwrap_or(0.0))
     }
 
-    /// Attempts and messages held back that workers tell of a second, as far as is known.
-    pub fn told_per_second(&self, now: Timestamp) -> f64 {
+    /// Attempts and held-back messages that workers report a second, as far as is known.
+    pub fn reported_per_second(&self, now: Timestamp) -> f64 {
         let measured = self.measured(now);
         if measured > 0.0 { measured } else { self.pace.took().unwrap_or(0.0) }
     }
@@ -115,7 +115,7 @@ impl OriginState {
         budget::retries_per_second(self.lately(now), FAST.within_secs.into())
     }
 
-    /// Whether there is something to watch. Of an origin that is well workers tell little.
+    /// Whether workers have to report often: they report little of a healthy origin.
     pub fn is_watched(&self, now: Timestamp) -> bool {
         let of_late = self.five_minutes(now);
         of_late.failures + of_late.limited > 0
@@ -140,7 +140,7 @@ impl OriginState {
             self.breaker.phase(now),
             Phase::Open { .. } | Phase::HalfOpen { .. } | Phase::Paused { .. }
         ) {
-            // What was under way when it opened says nothing new; probes speak for themselves.
+            // Attempts from before it opened are no news, and probes are reported separately.
             return;
         }
         self.slow.note(new, now);
@@ -185,7 +185,7 @@ impl OriginState {
         self.opened(before, now);
     }
 
-    /// Closes its breaker at an operator's word: everything passes at once, and counting begins anew.
+    /// Closes its breaker at an operator's word: everything passes at once, and counting is reset.
     pub fn close(&mut self, now: Timestamp) {
         self.breaker.close();
         self.pace = Pace::default();
@@ -208,7 +208,7 @@ impl OriginState {
         self.epoch = self.epoch.wrapping_add(1);
     }
 
-    /// Attempts and messages held back a second. What was told late lies in few buckets: the longer window knows better then.
+    /// Attempts and messages held back a second. Late reports fall into few buckets of time: then the longer window is more exact.
     fn measured(&self, now: Timestamp) -> f64 {
         let fast = per_second(&self.fast, self.lately(now).asked(), now);
         fast.min(per_second(&self.slow, self.five_minutes(now).asked(), now))

@@ -8,13 +8,13 @@ fn at(secs: u64) -> Timestamp {
 }
 
 /// The shared counters, as one worker after the other adds to them and looks.
-struct Life {
+struct History {
     state: OriginState,
     sum: Count,
     rng: StdRng,
 }
 
-impl Life {
+impl History {
     fn begin() -> Self {
         Self { state: OriginState::default(), sum: Count::default(), rng: StdRng::seed_from_u64(1) }
     }
@@ -32,89 +32,89 @@ fn counted(attempts: u64, failures: u64, limited: u64) -> Count {
 }
 
 #[test]
-fn an_outage_opens_it_and_after_the_probes_the_pace_grows_from_what_was_taken_before() {
-    let mut life = Life::begin();
-    (0..20).for_each(|second| assert_eq!(life.see(counted(1000, 0, 0), None, second), Phase::Closed));
-    life.see(counted(1000, 1000, 0), None, 20);
+fn an_outage_opens_the_breaker_and_the_pace_grows_afterwards() {
+    let mut history = History::begin();
+    (0..20).for_each(|second| assert_eq!(history.see(counted(1000, 0, 0), None, second), Phase::Closed));
+    history.see(counted(1000, 1000, 0), None, 20);
     let mut now = 21;
-    while matches!(life.see(counted(1000, 1000, 0), None, now), Phase::Closed) {
+    while matches!(history.see(counted(1000, 1000, 0), None, now), Phase::Closed) {
         now += 1;
     }
     assert!(now <= 27, "half of ten seconds at the latest: {now}");
-    let Phase::Open { until } = life.state.breaker().phase(at(now)) else { panic!("{:?}", life.state) };
+    let Phase::Open { until } = history.state.breaker().phase(at(now)) else { panic!("{:?}", history.state) };
     let back = until.since(at(0)).as_secs() + 1;
-    assert_eq!(life.state.send_probes(5, at(back)), 5);
-    life.state.probed(5, false, at(back), &Cooldowns::default(), &mut life.rng);
-    let took = life.state.pace().took().expect("it is known");
+    assert_eq!(history.state.send_probes(5, at(back)), 5);
+    history.state.probed(5, false, at(back), &Cooldowns::default(), &mut history.rng);
+    let took = history.state.pace().took().expect("it is known");
     assert!((600.0..=1100.0).contains(&took), "{took}");
-    assert!(life.state.limit(at(back)).is_some_and(|limit| limit < 60.0));
+    assert!(history.state.limit(at(back)).is_some_and(|limit| limit < 60.0));
     // What was counted before it closed is no news.
-    assert!(matches!(life.see(counted(0, 0, 0), None, back + 1), Phase::Ramping { .. }));
+    assert!(matches!(history.see(counted(0, 0, 0), None, back + 1), Phase::Ramping { .. }));
     (back + 2..back + 90).for_each(|second| {
-        life.see(Count { held: 100, ..counted(500, 0, 0) }, None, second);
+        history.see(Count { held: 100, ..counted(500, 0, 0) }, None, second);
     });
-    assert!(life.state.limit(at(back + 90)).is_some_and(|limit| limit >= took));
+    assert!(history.state.limit(at(back + 90)).is_some_and(|limit| limit >= took));
 }
 
 #[test]
-fn a_storm_of_429_with_a_retry_after_pauses_it_for_as_long() {
-    let mut life = Life::begin();
-    assert_eq!(life.see(counted(100, 0, 40), Some(60), 1), Phase::Closed, "no storm: a slower pace");
-    assert!(life.state.limit(at(1)).is_some());
-    assert_eq!(life.see(counted(100, 0, 100), Some(60), 2), Phase::Paused { until: at(62) });
-    assert_eq!(life.see(counted(100, 0, 100), Some(60), 3), Phase::Paused { until: at(62) });
-    assert_eq!(life.state.breaker().phase(at(62)), Phase::Ramping { since: at(62) });
+fn many_429_with_a_retry_after_pause_the_origin() {
+    let mut history = History::begin();
+    assert_eq!(history.see(counted(100, 0, 40), Some(60), 1), Phase::Closed, "no storm: a slower pace");
+    assert!(history.state.limit(at(1)).is_some());
+    assert_eq!(history.see(counted(100, 0, 100), Some(60), 2), Phase::Paused { until: at(62) });
+    assert_eq!(history.see(counted(100, 0, 100), Some(60), 3), Phase::Paused { until: at(62) });
+    assert_eq!(history.state.breaker().phase(at(62)), Phase::Ramping { since: at(62) });
 }
 
 #[test]
-fn an_origin_asks_for_a_quarter_of_an_hour_at_most() {
-    let mut life = Life::begin();
-    assert_eq!(life.see(counted(100, 0, 100), Some(86_400), 0), Phase::Paused { until: at(900) });
+fn a_pause_is_at_most_15_minutes() {
+    let mut history = History::begin();
+    assert_eq!(history.see(counted(100, 0, 100), Some(86_400), 0), Phase::Paused { until: at(900) });
 }
 
 #[test]
-fn an_origin_that_is_well_is_not_watched_and_one_that_failed_is_for_five_minutes() {
-    let mut life = Life::begin();
-    assert!(!life.state.is_watched(at(0)));
-    life.see(counted(100, 1, 0), None, 0);
-    assert!(life.state.is_watched(at(280)));
-    assert!(!life.state.is_watched(at(320)));
+fn an_origin_is_watched_for_five_minutes_after_a_failure() {
+    let mut history = History::begin();
+    assert!(!history.state.is_watched(at(0)));
+    history.see(counted(100, 1, 0), None, 0);
+    assert!(history.state.is_watched(at(280)));
+    assert!(!history.state.is_watched(at(320)));
 }
 
 #[test]
-fn limits_that_nobody_looks_after_are_forgotten() {
-    let mut life = Life::begin();
-    life.see(counted(100, 0, 100), None, 0);
-    assert!(life.state.limit(at(299)).is_some());
-    assert_eq!(life.state.limit(at(300)), None);
+fn limits_are_forgotten_without_updates() {
+    let mut history = History::begin();
+    history.see(counted(100, 0, 100), None, 0);
+    assert!(history.state.limit(at(299)).is_some());
+    assert_eq!(history.state.limit(at(300)), None);
 }
 
 #[test]
-fn counters_that_began_anew_open_nothing() {
-    let mut life = Life::begin();
-    life.see(counted(1000, 10, 0), None, 0);
-    life.sum = Count::default();
-    assert_eq!(life.see(counted(100, 100, 0), None, 1), Phase::Closed);
-    assert!(matches!(life.see(counted(10_000, 10_000, 0), None, 2), Phase::Open { .. }));
+fn counters_that_were_reset_open_nothing() {
+    let mut history = History::begin();
+    history.see(counted(1000, 10, 0), None, 0);
+    history.sum = Count::default();
+    assert_eq!(history.see(counted(100, 100, 0), None, 1), Phase::Closed);
+    assert!(matches!(history.see(counted(10_000, 10_000, 0), None, 2), Phase::Open { .. }));
 }
 
 #[test]
-fn an_operator_s_word_holds_and_closing_forgets() {
-    let mut life = Life::begin();
-    life.state.open(Duration::from_secs(3600), at(0), &Cooldowns::default(), &mut life.rng);
-    assert_eq!(life.see(counted(1000, 0, 0), None, 10), Phase::Open { until: at(3600) });
-    life.state.close(at(20));
-    assert_eq!(life.see(counted(1000, 1000, 0), None, 21), Phase::Closed, "counting begins here");
-    assert!(matches!(life.see(counted(1000, 1000, 0), None, 22), Phase::Open { .. }));
+fn an_operator_s_command_holds_and_closing_resets() {
+    let mut history = History::begin();
+    history.state.open(Duration::from_secs(3600), at(0), &Cooldowns::default(), &mut history.rng);
+    assert_eq!(history.see(counted(1000, 0, 0), None, 10), Phase::Open { until: at(3600) });
+    history.state.close(at(20));
+    assert_eq!(history.see(counted(1000, 1000, 0), None, 21), Phase::Closed, "counting begins here");
+    assert!(matches!(history.see(counted(1000, 1000, 0), None, 22), Phase::Open { .. }));
 }
 
 #[test]
-fn it_is_read_back_as_it_was_written_and_is_small() {
-    let mut life = Life::begin();
+fn it_reads_back_and_is_small() {
+    let mut history = History::begin();
     (0..400).for_each(|second| {
-        life.see(counted(10_000, 100, 200), None, second);
+        history.see(counted(10_000, 100, 200), None, second);
     });
-    let text = serde_json::to_string(&life.state).expect("JSON");
+    let text = serde_json::to_string(&history.state).expect("JSON");
     assert!(text.len() < 2048, "two write units: {}", text.len());
-    assert_eq!(serde_json::from_str::<OriginState>(&text).expect("its own JSON"), life.state);
+    assert_eq!(serde_json::from_str::<OriginState>(&text).expect("its own JSON"), history.state);
 }

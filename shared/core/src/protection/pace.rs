@@ -1,8 +1,8 @@
-//! How fast an origin may be asked: additive increase, multiplicative decrease, from what it answers.
+//! The rate of attempts to an origin: additive increase, multiplicative decrease, from its answers.
 //!
-//! Nothing limits an origin that never said 429 and never was out. A 429 lowers its pace to a part of what it took just before;
-//! success raises it again, until it is well above what is asked for and falls away. After an outage it begins low and grows
-//! to what the origin took before, over a minute: however many messages have waited, they do not come together.
+//! Without a 429 or an outage there is no limit. A 429 lowers the pace to a share of what the origin accepted just before; success raises
+//! it again, until it is well above the demand and the limit is removed. After an outage it begins low and grows over a minute to what
+//! the origin accepted before, so that waiting messages do not arrive together.
 
 use std::time::Duration;
 
@@ -21,20 +21,20 @@ const DECREASE: f64 = 0.7;
 /// More than this share of 429s lowers the pace, in hundredths: single ones concern single recipients.
 const LIMITED_PERCENT: u64 = 1;
 
-/// How long a pace is left alone after it was lowered: the answers to what was under way say nothing new.
+/// How long a pace stays after it was lowered: attempts from before are no news.
 const SETTLES_WITHIN: Duration = Duration::from_secs(3);
 
-/// Once an origin has said that it was too much, a pace grows by this share of what it takes a second: it is near it.
+/// Near an origin's limit, which a 429 has shown, a pace grows by this share of the accepted rate a second.
 const INCREASE: f64 = 0.01;
 
-/// Before it has, nobody knows what it takes: a pace grows by this share of itself a second, and doubles in 28. What is seen two
-/// seconds late by workers that believe what they know for as long, is not too much by then.
+/// Before that its capacity is unknown: a pace grows by this share of itself a second, and doubles in 28. Workers see it two seconds late
+/// and cache it as long, and it must not be too much by then.
 const DISCOVERY: f64 = 0.025;
 
-/// A pace that is so many times what is asked for limits nothing, and falls away.
+/// A pace that is this many times the demand limits nothing, and is removed.
 const AMPLE: f64 = 3.0;
 
-/// The longest time for which a pace grows at once: nobody has looked for longer.
+/// The longest time that a pace grows for in one step.
 const GROWS_AT_MOST: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -111,7 +111,7 @@ impl Pace {
         }
         let asked = per_second(lately.asked());
         let settled = now.since(self.since) >= RAMP && self.took.is_none_or(|took| grown >= took);
-        // While messages are held back nobody knows how many more wait.
+        // While messages are held back, the number of those that wait is unknown.
         self.limit = (!settled || lately.held > 0 || grown < asked * AMPLE).then_some(grown);
         self.at_its_limit &= self.limit.is_some();
         self.at = now;
@@ -137,14 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_limits_an_origin_that_never_asked_for_it() {
+    fn an_origin_without_429_has_no_limit() {
         let mut pace = Pace::default();
         (0..100).for_each(|second| pace.learn(counted(10_000, 0, 0), SECOND, at(second)));
         assert_eq!(pace.limit(), None);
     }
 
     #[test]
-    fn a_429_lowers_it_at_once_and_success_raises_it_bit_by_bit() {
+    fn a_429_lowers_the_pace_and_success_raises_it_slowly() {
         let mut pace = Pace::default();
         pace.learn(counted(1000, 200, 0), SECOND, at(0));
         assert_eq!(limit(&pace), 560, "70 % of the 800 that were taken");
@@ -162,14 +162,14 @@ mod tests {
     }
 
     #[test]
-    fn a_single_recipient_s_429_concerns_nobody_else() {
+    fn single_429s_lower_no_pace() {
         let mut pace = Pace::default();
         pace.learn(counted(1000, 10, 0), SECOND, at(0));
         assert_eq!(pace.limit(), None);
     }
 
     #[test]
-    fn it_falls_away_once_it_is_well_above_what_is_asked_for() {
+    fn the_limit_is_removed_well_above_the_demand() {
         let mut pace = Pace::default();
         pace.learn(counted(100, 50, 0), SECOND, at(0));
         for second in 1..10 {
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn after_an_outage_it_grows_over_a_minute_to_what_the_origin_took_before() {
+    fn after_an_outage_the_pace_grows_over_a_minute() {
         let mut pace = Pace::default();
         pace.outage(1200.0);
         pace.ramp(at(0));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_known_of_the_origin_it_doubles_in_28_seconds() {
+    fn an_unknown_origin_s_pace_doubles_in_28_seconds() {
         let mut pace = Pace::default();
         pace.ramp(at(0));
         (1..=56).for_each(|second| pace.learn(counted(100, 0, 100), SECOND, at(second)));
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_looking_for_an_hour_does_not_make_it_jump() {
+    fn an_hour_without_updates_does_not_make_it_jump() {
         let mut pace = Pace::default();
         pace.outage(1000.0);
         pace.ramp(at(0));

@@ -1,5 +1,4 @@
-//! When a message comes back that is held back: those that wait together do not come together, the urgent ones come first,
-//! and none sleeps past its own end.
+//! When a held-back message returns: spread in time, the urgent ones first, and none after its own deadline.
 
 use std::time::Duration;
 
@@ -37,7 +36,7 @@ impl Rank {
     }
 }
 
-/// A moment in the `width` after `from`; `None` where the message is over by then.
+/// A moment in the `width` after `from`; `None` if the message's TTL ends before.
 pub fn spread(
     from: Timestamp,
     width: Duration,
@@ -54,8 +53,8 @@ pub fn spread(
     Some(from.plus(Duration::from_secs_f64(width * (begin + (end - begin) * rng.random::<f64>()))))
 }
 
-/// A place in a queue that comes at `at`; where the message is over by then, half-way to its end: others may have given up.
-/// `None` where it is over soon.
+/// A place in a queue at `at`; if the TTL ends before, half-way to its end, because others may have given up. `None` if it ends
+/// soon.
 pub fn queued(at: Timestamp, now: Timestamp, deadline: Deadline) -> Option<Timestamp> {
     if at < deadline.at() {
         return Some(at);
@@ -87,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_urgent_come_first_and_all_are_spread() {
+    fn urgent_messages_return_first_and_all_are_spread() {
         let (first, middle, last) =
             (wakes(Rank::First, 86_400), wakes(Rank::Middle, 86_400), wakes(Rank::Last, 86_400));
         assert!(first[0] == 30 && first[999] < 55 && first[500] > 40);
@@ -96,14 +95,14 @@ mod tests {
     }
 
     #[test]
-    fn none_sleeps_past_its_end_unless_it_is_over_before_anyone_may_go() {
+    fn no_message_waits_past_its_deadline() {
         let wakes = wakes(Rank::Middle, 40);
         assert!(wakes.len() == 1000 && wakes[999] < 35);
         assert!(self::wakes(Rank::First, 30).is_empty());
     }
 
     #[test]
-    fn a_place_behind_its_end_is_exchanged_for_one_before() {
+    fn a_place_after_the_deadline_becomes_an_earlier_one() {
         let deadline = Ttl::from_secs(60).deadline_from(at(0));
         assert_eq!(queued(at(59), at(0), deadline), Some(at(59)));
         assert_eq!(queued(at(60), at(0), deadline), Some(at(30)));

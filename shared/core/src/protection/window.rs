@@ -1,4 +1,4 @@
-//! What attempts to an origin came to of late: exact counts over buckets of time.
+//! The recent attempts to an origin: exact counts over buckets of time.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::count::Count;
 use crate::time::Timestamp;
 
-/// Counts of the last while, by the bucket of time in which they were noted.
+/// Recent counts by their bucket of time.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Window {
-    /// How long it looks back, in seconds.
+    /// In seconds.
     span: u32,
     /// The width of a bucket, in seconds.
     grain: u32,
@@ -50,8 +50,8 @@ impl Window {
     /// What was noted in the buckets of the last `secs` seconds, at most of its span.
     pub fn sum_of(&self, secs: u32, now: Timestamp) -> Count {
         let oldest = self.oldest_of(secs.min(self.span), now);
-        let of_late = self.buckets.iter().rev().take_while(|(bucket, _)| *bucket >= oldest);
-        of_late.fold(Count::default(), |sum, (_, count)| sum.plus(*count))
+        let recent = self.buckets.iter().rev().take_while(|(bucket, _)| *bucket >= oldest);
+        recent.fold(Count::default(), |sum, (_, count)| sum.plus(*count))
     }
 
     /// How long ago its first bucket that still counts began, at most its span: zero if nothing counts.
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_older_than_the_span_no_longer_counts() {
+    fn older_counts_are_dropped() {
         let mut window = Window::new(10, 1);
         window.note(attempts(1), at(0));
         window.note(attempts(2), at(9));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_read_back_as_it_was_written() {
+    fn it_reads_back() {
         let mut window = Window::new(300, 10);
         window.note(attempts(7), at(3));
         let text = serde_json::to_string(&window).expect("JSON");

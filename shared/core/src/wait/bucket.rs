@@ -1,4 +1,4 @@
-//! Buckets: all messages of a lane that are due in the same minute wait in one execution.
+//! Buckets of waits: all messages of a lane that are due in the same minute wait in one execution.
 //!
 //! One execution per message would cost about 75 USD a million and stop at StartExecution's rate limit just when a
 //! provider answers everyone `Retry-After: 1800`. So a message joins the bucket that begins at its due time rounded down.
@@ -19,13 +19,13 @@ pub const MAX_SHARDS: u16 = 1000;
 
 /// All messages of one lane that are due within one span of time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
-pub struct Bucket {
+pub struct WaitBucket {
     lane: Lane,
     start_secs: i64,
     size_secs: u32,
 }
 
-impl Bucket {
+impl WaitBucket {
     /// The bucket of a message due at `due`; `None` if that bucket has begun, or is too far away to wait for.
     pub fn of(lane: Lane, due: Timestamp, size_secs: u32, now: Timestamp) -> Option<Self> {
         let size = i64::from(size_secs.max(1));
@@ -80,7 +80,7 @@ impl Bucket {
 /// One partition of a bucket's messages.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct Shard {
-    pub bucket: Bucket,
+    pub bucket: WaitBucket,
     /// From 0.
     pub number: u16,
 }
@@ -97,36 +97,36 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::identity::{DeliveryId, Tenant};
+    use crate::fixtures;
 
     fn at(text: &str) -> Timestamp {
-        Timestamp::parse_rfc3339(text).expect("valid")
+        fixtures::time(text)
     }
 
     #[test]
     fn a_bucket_begins_at_the_due_time_rounded_down() {
         let now = at("2026-11-21T09:00:00Z");
-        let bucket = Bucket::of(Lane::Transactional, at("2026-11-21T10:05:37Z"), 60, now).expect("ahead");
+        let bucket = WaitBucket::of(Lane::Transactional, at("2026-11-21T10:05:37Z"), 60, now).expect("ahead");
         assert_eq!(bucket.name(), "w60-transactional-20261121T100500Z");
         assert_eq!(bucket.execution_name(1), "w60-transactional-20261121T100500Z");
         assert_eq!(bucket.execution_name(2), "w60-transactional-20261121T100500Z-2");
-        assert_eq!(Bucket::parse(&bucket.name()), Some(bucket));
+        assert_eq!(WaitBucket::parse(&bucket.name()), Some(bucket));
     }
 
     #[test]
-    fn a_bucket_that_has_begun_takes_nobody() {
+    fn a_bucket_that_has_begun_accepts_no_message() {
         let due = at("2026-11-21T10:05:37Z");
-        assert_eq!(Bucket::of(Lane::Bulk, due, 60, at("2026-11-21T10:05:00Z")), None);
-        assert!(Bucket::of(Lane::Bulk, due, 60, at("2026-11-21T10:04:59Z")).is_some());
-        assert_eq!(Bucket::of(Lane::Bulk, due.plus(MAX_WAIT).plus(MAX_WAIT), 60, due), None);
+        assert_eq!(WaitBucket::of(Lane::Bulk, due, 60, at("2026-11-21T10:05:00Z")), None);
+        assert!(WaitBucket::of(Lane::Bulk, due, 60, at("2026-11-21T10:04:59Z")).is_some());
+        assert_eq!(WaitBucket::of(Lane::Bulk, due.plus(MAX_WAIT).plus(MAX_WAIT), 60, due), None);
     }
 
     #[test]
-    fn names_that_are_none_are_refused() {
+    fn invalid_names_are_refused() {
         for name in
             ["", "w60", "w0-bulk-20261121T100500Z", "w060-bulk-20261121T100500Z", "w60-x-20261121T100500Z"]
         {
-            assert_eq!(Bucket::parse(name), None, "{name}");
+            assert_eq!(WaitBucket::parse(name), None, "{name}");
         }
     }
 
@@ -138,16 +138,13 @@ mod tests {
             let lane = if bulk { Lane::Bulk } else { Lane::Transactional };
             let due = Timestamp::from_secs(due);
             let now = due.minus(Duration::from_secs(u64::from(size) + 5));
-            if let Some(bucket) = Bucket::of(lane, due, size, now) {
+            if let Some(bucket) = WaitBucket::of(lane, due, size, now) {
                 prop_assert!(bucket.start() <= due && due.since(bucket.start()) < Duration::from_secs(u64::from(size)));
                 let name = bucket.execution_name(n);
                 prop_assert!(name.len() <= 80);
                 prop_assert!(name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-'));
-                prop_assert_eq!(Bucket::parse(&bucket.name()), Some(bucket));
-                let key = DeliveryKey {
-                    tenant: Tenant::parse("acme").expect("valid"),
-                    id: DeliveryId::parse(&id).expect("valid"),
-                };
+                prop_assert_eq!(WaitBucket::parse(&bucket.name()), Some(bucket));
+                let key = fixtures::delivery(&id);
                 prop_assert!(bucket.shards(128).any(|shard| shard == bucket.shard_of(&key, 128)));
             }
         }

@@ -4,5 +4,5 @@
 pub mod bucket;
 mod release;
 
-pub use bucket::{Bucket, Shard};
+pub use bucket::{Shard, WaitBucket};
 pub use release::Release;

@@ -2,13 +2,13 @@
 //!
 //! The state machine sends it for the whole bucket; dispatch answers by sending one with a `shard` for each partition.
 
-use super::bucket::{Bucket, MAX_SHARDS, Shard};
-use crate::shape::{self, Object};
+use super::bucket::{MAX_SHARDS, Shard, WaitBucket};
+use crate::shape::{Object, integer, text};
 
 /// Which waiting messages may go on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Release {
-    Bucket(Bucket),
+    Bucket(WaitBucket),
     Shard(Shard),
 }
 
@@ -16,19 +16,17 @@ impl Release {
     /// Takes the release's fields out of a body; `None` if it has no `release`.
     pub(crate) fn take(object: &mut Object<'_>) -> Option<Self> {
         object.raw("release")?;
-        let bucket = object.required("release", "the name of a bucket of waits", |raw| {
-            Bucket::parse(&shape::string(raw)?)
-        })?;
-        let number = object.optional("shard", "an integer from 0 to 999", |raw| {
-            shape::unsigned(raw).and_then(|n| u16::try_from(n).ok()).filter(|n| *n < MAX_SHARDS)
-        });
+        let a_bucket = "the name of a bucket of waits";
+        let bucket = object.required("release", a_bucket, text(WaitBucket::parse))?;
+        let last = u64::from(MAX_SHARDS) - 1;
+        let number = object.optional("shard", "an integer from 0 to 999", integer(0..=last));
         Some(match number {
             Some(number) => Self::Shard(Shard { bucket, number }),
             None => Self::Bucket(bucket),
         })
     }
 
-    pub fn bucket(&self) -> Bucket {
+    pub fn bucket(&self) -> WaitBucket {
         match self {
             Self::Bucket(bucket) => *bucket,
             Self::Shard(shard) => shard.bucket,

@@ -1,8 +1,8 @@
 //! Headers that a sender may add to a webhook.
 //!
-//! Some belong to HTTP, some to the signature, and some would make Redial the accomplice of whoever writes messages: those are
-//! never taken. A message's own headers are on a short list, because a message comes from any producer; a subscription is
-//! the operator's, may have any other header, and may permit further ones to its messages.
+//! Headers of HTTP itself and of the signature, and headers that proxies trust, are never accepted. A message's own headers are on a
+//! short list, because a message comes from any producer; a subscription is the operator's, may have any other header, and may permit
+//! further ones to its messages.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ const MOST: usize = 20;
 const MAX_NAME: usize = 64;
 const MAX_VALUE: usize = 1024;
 
-/// What no one sets: HTTP's own, and the signature's.
+/// Never accepted: HTTP's own headers, and the signature's.
 const NEVER: [&str; 20] = [
     "connection",
     "content-encoding",
@@ -37,10 +37,10 @@ const NEVER: [&str; 20] = [
     "webhook-timestamp",
 ];
 
-/// What no one sets because it speaks for the network between: by its beginning.
+/// Never accepted, by prefix: proxies and load balancers set these.
 const NEVER_PREFIXES: [&str; 3] = ["x-forwarded-", "x-real-", "x-amz-"];
 
-/// What any message may set, beside `x-…`.
+/// Any message may set these, and `x-…`.
 const FREE: [&str; 8] = [
     "accept",
     "accept-language",
@@ -52,12 +52,12 @@ const FREE: [&str; 8] = [
     "tracestate",
 ];
 
-/// Header names that a subscription permits to its messages beside the free ones, in lower case.
+/// Header names that a subscription permits its messages besides the free ones, in lower case.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Permitted(Vec<String>);
 
 impl Permitted {
-    /// These names; `None` if one of them is no header's name, or one that is never taken.
+    /// `None` if a name is invalid or never accepted.
     pub fn new(names: Vec<String>) -> Option<Self> {
         let names: Vec<String> = names.iter().map(|name| name.to_ascii_lowercase()).collect();
         (names.len() <= MOST && names.iter().all(|name| is_name(name) && !is_never(name)))
@@ -77,7 +77,7 @@ pub struct CustomHeaders(Vec<(String, String)>);
 pub enum HeaderError {
     #[error("at most 20 headers")]
     TooMany,
-    /// The name is none, is one that is never taken, or stands twice.
+    /// The name is invalid, never accepted, or repeated.
     #[error("another name: no part of HTTP itself or of the signature, and each once")]
     Name,
     #[error("1 to 1024 visible ASCII characters and spaces")]
@@ -85,7 +85,7 @@ pub enum HeaderError {
 }
 
 impl CustomHeaders {
-    /// Checks headers; the error comes with the name of the header that it is about.
+    /// The error has the name of its header.
     pub fn new(headers: Vec<(String, String)>) -> Result<Self, (String, HeaderError)> {
         let mut taken: Vec<(String, String)> = Vec::with_capacity(headers.len());
         for (written, value) in headers {
@@ -111,7 +111,7 @@ impl CustomHeaders {
         })
     }
 
-    /// These, and those of `others` that are not among them.
+    /// These, and those of `others` with other names.
     #[must_use]
     pub fn over(&self, others: &Self) -> Self {
         let mut all = self.0.clone();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_http_or_to_the_signature_is_never_taken() {
+    fn headers_of_http_and_of_the_signature_are_never_accepted() {
         let forged =
             ["Host", "WEBHOOK-ID", "content-length", "X-Forwarded-For", "transfer-encoding", "cookie"];
         for name in NEVER.iter().copied().chain(forged) {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_values_are_those_of_http() {
+    fn names_and_values_must_be_valid_in_http() {
         for name in ["", "a b", "a:b", "é", "a\r\nb", &"a".repeat(65)] {
             assert_eq!(headers(&[(name, "x")]), Err(HeaderError::Name), "{name:?}");
         }
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_may_set_free_ones_and_what_its_subscription_permits() {
+    fn a_message_may_set_free_and_permitted_headers() {
         let none = Permitted::default();
         let free = headers(&[("X-Shop", "1"), ("Content-Type", "text/plain"), ("traceparent", "00-1")]);
         assert!(free.expect("valid").are_permitted(&none));
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_s_headers_go_before_its_subscription_s() {
+    fn a_message_s_headers_override_its_subscription_s() {
         let own = headers(&[("x-a", "message")]).expect("valid");
         let all = own.over(&headers(&[("x-a", "subscription"), ("x-b", "subscription")]).expect("valid"));
         assert_eq!((all.get("x-a"), all.get("x-b")), (Some("message"), Some("subscription")));

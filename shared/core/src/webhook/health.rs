@@ -1,4 +1,4 @@
-//! When a receiver that never answers well is given up.
+//! When a receiver that keeps failing is switched off.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::time::Timestamp;
 /// How long a receiver may fail without one success, unless the operator sets it otherwise: five days.
 pub const SWITCHED_OFF_AFTER: Duration = Duration::from_secs(5 * 86_400);
 
-/// How a receiver has answered of late.
+/// A receiver's recent failures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Health {
     pub failures: u64,
@@ -15,7 +15,7 @@ pub struct Health {
 }
 
 impl Health {
-    /// Whether it is given up at `now`: it has failed for so long, without one success.
+    /// Whether it has failed for `after` without one success.
     pub fn is_given_up(&self, now: Timestamp, after: Duration) -> bool {
         self.failing_since.is_some_and(|since| now.since(since) >= after)
     }
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn five_days_without_one_success_are_the_end() {
+    fn a_receiver_is_given_up_after_five_days_without_success() {
         let since = Timestamp::from_secs(1_000_000);
         let health = Health { failures: 2, failing_since: Some(since) };
         let at = |after: Duration| health.is_given_up(since.plus(after), SWITCHED_OFF_AFTER);

@@ -1,11 +1,4 @@
-//! Webhooks, as Standard Webhooks (1.0) has them: what is posted to whom, signed how.
-//!
-//! | file | concept |
-//! |---|---|
-//! | `secret` | what they are signed with |
-//! | `signature` | how |
-//! | `headers` | which headers a sender may add |
-//! | `health` | when a receiver that never answers well is given up |
+//! Webhooks, as Standard Webhooks (1.0) defines them.
 
 mod headers;
 mod health;
@@ -27,18 +20,16 @@ pub const TIMEOUT: Duration = Duration::from_secs(15);
 /// The longest body, in bytes.
 pub const MAX_BODY: usize = 256 * 1024;
 
-/// Everything that a webhook needs to know of its receiver.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WebhookTarget {
     /// Where to post to.
     pub endpoint: Endpoint,
-    /// What to sign with; without any, the sender signs with the tenant's own.
+    /// Without any, messages are signed with the tenant's own.
     pub secrets: SigningSecrets,
     pub headers: CustomHeaders,
 }
 
 impl WebhookTarget {
-    /// A receiver of which only the address is known.
     pub fn at(endpoint: Endpoint) -> Self {
         Self { endpoint, secrets: SigningSecrets::default(), headers: CustomHeaders::default() }
     }

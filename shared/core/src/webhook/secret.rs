@@ -1,10 +1,9 @@
 //! The secrets that webhooks are signed with, as Standard Webhooks writes them: `whsec_` and base64.
 
-use std::fmt;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::text::redacted;
 use crate::time::Timestamp;
 
 /// What every secret begins with.
@@ -41,11 +40,7 @@ impl WebhookSecret {
     }
 }
 
-impl fmt::Debug for WebhookSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("WebhookSecret(redacted)")
-    }
-}
+redacted!(WebhookSecret);
 
 /// The secrets of a receiver: the newest first, older ones for as long as a rotation's grace lasts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -60,8 +55,8 @@ impl SigningSecrets {
         (secrets.len() <= Self::MOST).then_some(Self(secrets))
     }
 
-    /// With a new secret before the others, which end at `ends_at` unless they end sooner; those that are over at `now`
-    /// are left out, and if there are too many, the oldest.
+    /// With a new secret before the others, which end at `ends_at` unless they end sooner. Secrets that have ended at `now` are
+    /// dropped, and the oldest if there are too many.
     #[must_use]
     pub fn rotated(&self, newer: WebhookSecret, ends_at: Timestamp, now: Timestamp) -> Self {
         let mut secrets = vec![(newer, None)];
@@ -75,7 +70,7 @@ impl SigningSecrets {
         Self(secrets)
     }
 
-    /// Those to sign with at `now`.
+    /// The secrets to sign with at `now`.
     pub fn at(&self, now: Timestamp) -> Vec<WebhookSecret> {
         let valid = self.0.iter().filter(|(_, end)| end.is_none_or(|end| now < end));
         valid.map(|(secret, _)| secret.clone()).collect()
@@ -91,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_reads_back_and_shows_nothing() {
+    fn a_secret_reads_back_and_is_never_printed() {
         let text = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
         let secret = WebhookSecret::parse(text).expect("24 bytes");
         assert_eq!(secret.expose(), text);
@@ -99,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rotation_keeps_the_older_secret_for_its_grace_and_no_longer() {
+    fn a_rotation_keeps_the_older_secret_until_it_ends() {
         let secret = |byte| WebhookSecret::new(vec![byte; 32]).expect("valid");
         let at = Timestamp::from_secs;
         let first = SigningSecrets::new(vec![(secret(1), None)]).expect("one");
@@ -117,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_secret_is_refused() {
+    fn an_invalid_secret_is_refused() {
         let of = |bytes: usize| format!("whsec_{}", STANDARD.encode(vec![7; bytes]));
         assert!(WebhookSecret::parse(&of(64)).is_some());
         for text in ["", "whsec_", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_!", &of(23), &of(65)] {

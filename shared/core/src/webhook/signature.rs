@@ -7,8 +7,7 @@ use ring::hmac;
 use super::WebhookSecret;
 use crate::time::Timestamp;
 
-/// The value of `webhook-signature`: one signature a secret, with spaces between. A receiver accepts if any of them is made
-/// with a secret that it knows.
+/// The value of `webhook-signature`: one signature for each secret, separated by spaces. A receiver accepts if one of them matches.
 pub fn signatures(secrets: &[WebhookSecret], id: &str, at: Timestamp, body: &[u8]) -> String {
     let signed: Vec<String> = secrets.iter().map(|secret| signature(secret, id, at, body)).collect();
     signed.join(" ")
@@ -28,7 +27,7 @@ mod tests {
 
     /// The vector that the reference libraries of Standard Webhooks are tested with.
     #[test]
-    fn the_specification_s_vector() {
+    fn signatures_match_the_specification_s_vector() {
         let secret = WebhookSecret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").expect("valid");
         let at = Timestamp::from_secs(1_614_265_330);
         let id = "msg_p5jXN8AQM9LWM0D4loKWxJek";

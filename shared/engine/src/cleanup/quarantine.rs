@@ -12,7 +12,7 @@ use crate::ports::{
 use redial_core::audience::{Run, RunKey};
 use redial_core::body::Body;
 use redial_core::channel::Channel;
-use redial_core::dead_letter::{self, Kind, LetterBody, LetterKey, Reference, UNPARSED_BODY_KEPT};
+use redial_core::dead_letter::{self, DeadLetterBody, DeadLetterKey, Kind, Reference, UNPARSED_BODY_KEPT};
 use redial_core::event::{self, Event};
 use redial_core::identity::{SubscriptionKey, Turn};
 use redial_core::ledger::{Entry, State};
@@ -69,10 +69,10 @@ where
                 self.keep_message(message_id, &message.to_recipient(&recipient), &travel).await
             }
             Err(refusal) => {
-                let key = LetterKey::of_poison(refusal.tenant.as_ref(), None, message_id);
+                let key = DeadLetterKey::of_poison(refusal.tenant.as_ref(), None, message_id);
                 let reference = Reference::new(&key, Kind::Failed, Reason::Poison, sent, self.now);
                 let (body, absent_from) = (body.expose().to_owned(), self.now.plus(UNPARSED_BODY_KEPT));
-                self.keep(LetterBody { key, body, lane: None, absent_from }, reference).await
+                self.keep(DeadLetterBody { key, body, lane: None, absent_from }, reference).await
             }
         }
     }
@@ -96,7 +96,7 @@ where
                 false => Ok(()),
             };
         }
-        let key = LetterKey::of_poison(Some(&message.tenant), Some(&message.id), message_id);
+        let key = DeadLetterKey::of_poison(Some(&message.tenant), Some(&message.id), message_id);
         let (channel, terms) = self.destination(message).await?;
         let mut known = self.policies.of(vec![message.tenant.clone()], self.now).await;
         let known = known.pop().expect("a port answers every item")?;
@@ -104,7 +104,7 @@ where
         let circumstances = message.circumstances(channel, &terms, &known.policies);
         let retention_days = circumstances.choose().policy.dlq_retention_days;
         let deadline = message.deadline(channel, travel.first_sent);
-        let body = LetterBody {
+        let body = DeadLetterBody {
             body: message.expose_stored_body(&travel.for_the_store(), deadline, self.now),
             lane: None,
             absent_from: dead_letter::body_absent_from(deadline, retention_days, self.now),
@@ -132,7 +132,7 @@ where
         self.audiences.load(vec![key.clone()], self.now).await.pop().expect("a port answers every item")
     }
 
-    async fn keep(&self, body: LetterBody, reference: Reference) -> Result<(), PortError> {
+    async fn keep(&self, body: DeadLetterBody, reference: Reference) -> Result<(), PortError> {
         self.dead_letters.put(vec![body]).await.into_iter().collect::<Result<(), _>>()?;
         self.dead_letters.describe(&reference, self.now).await?;
         self.telemetry.reference(&reference);

@@ -5,7 +5,7 @@ use super::batch::Refused;
 use super::job::Job;
 use super::planned::Facts;
 use crate::ports::{DeadLetterBodies, Outbox, Telemetry};
-use redial_core::dead_letter::{self, Kind, LetterBody, LetterKey, Reference, UNPARSED_BODY_KEPT};
+use redial_core::dead_letter::{self, DeadLetterBody, DeadLetterKey, Kind, Reference, UNPARSED_BODY_KEPT};
 use redial_core::identity::Tenant;
 use redial_core::queue::{Outgoing, Queue};
 use redial_core::reason::Reason;
@@ -18,7 +18,7 @@ const ERRORS_NAMED: usize = 8;
 /// A dead letter on its way to its store and queue.
 pub(super) struct DeadLetter {
     place: usize,
-    body: LetterBody,
+    body: DeadLetterBody,
     reference: Reference,
     reason: Reason,
 }
@@ -27,7 +27,7 @@ impl DeadLetter {
     /// That of a body that is no message; the ledger has no entry for it.
     pub(super) fn of_refused(refused: Refused, now: Timestamp) -> Self {
         let Refused { place, refusal, message_id, lane, body, sent } = refused;
-        let key = LetterKey::of_unparsed(refusal.tenant.as_ref(), &message_id);
+        let key = DeadLetterKey::of_unparsed(refusal.tenant.as_ref(), &message_id);
         let mut detail: Vec<String> =
             refusal.errors.iter().take(ERRORS_NAMED).map(ToString::to_string).collect();
         if refusal.errors.len() > detail.len() {
@@ -38,13 +38,13 @@ impl DeadLetter {
             ..Reference::new(&key, Kind::Failed, refusal.reason, sent, now)
         };
         let absent_from = now.plus(UNPARSED_BODY_KEPT);
-        let body = LetterBody { key, body: body.expose().to_owned(), lane: Some(lane), absent_from };
+        let body = DeadLetterBody { key, body: body.expose().to_owned(), lane: Some(lane), absent_from };
         Self { place, body, reference, reason: refusal.reason }
     }
 
     /// That of a message whose id was used for another content. The first content's delivery goes on.
     pub(super) fn of_conflict(job: &Job, now: Timestamp) -> Self {
-        let key = LetterKey::of_conflict(&job.message.tenant, &job.message.id, &job.source_message);
+        let key = DeadLetterKey::of_conflict(&job.message.tenant, &job.message.id, &job.source_message);
         Self::new(job, key, Reason::IdConflict, &Facts::default(), None, now)
     }
 
@@ -62,7 +62,7 @@ impl DeadLetter {
     /// The body is the message as it travels, with its lane; absent once its TTL is over, and without a TTL once its description is.
     fn new(
         job: &Job,
-        key: LetterKey,
+        key: DeadLetterKey,
         reason: Reason,
         facts: &Facts,
         detail: Option<String>,
@@ -73,13 +73,13 @@ impl DeadLetter {
         let travel = job.travel.for_the_store();
         let body = job.message.expose_stored_body(&travel, job.deadline, now);
         let absent_from = dead_letter::body_absent_from(job.deadline, job.policy().dlq_retention_days, now);
-        let body = LetterBody { key, body, lane: Some(job.lane), absent_from };
+        let body = DeadLetterBody { key, body, lane: Some(job.lane), absent_from };
         Self { place: job.place, body, reference, reason }
     }
 }
 
-fn own_key(job: &Job) -> LetterKey {
-    LetterKey::of_delivery(&job.message.tenant, &job.message.id, job.travel.turn.lineage)
+fn own_key(job: &Job) -> DeadLetterKey {
+    DeadLetterKey::of_delivery(&job.message.tenant, &job.message.id, job.travel.turn.lineage)
 }
 
 /// The reference to a delivery whose endpoint is gone, or unknown and to be confirmed. It has no body.
@@ -91,7 +91,7 @@ pub(super) fn reference_to_gone(job: &Job, confirmed: bool, facts: &Facts, now: 
 
 fn reference(
     job: &Job,
-    key: &LetterKey,
+    key: &DeadLetterKey,
     kind: Kind,
     reason: Reason,
     facts: &Facts,

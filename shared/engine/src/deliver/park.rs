@@ -12,7 +12,7 @@ use crate::ports::{
 use redial_core::metric::Metric;
 use redial_core::queue::{Outgoing, Queue};
 use redial_core::route::hop;
-use redial_core::wait::{Bucket, Release};
+use redial_core::wait::{Release, WaitBucket};
 
 /// Where waiting messages lie, and what ends their waits.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct Waits<P, R, E> {
 /// A message that waits in a bucket.
 pub(super) struct Waiting {
     pub(super) place: usize,
-    pub(super) bucket: Bucket,
+    pub(super) bucket: WaitBucket,
     pub(super) item: ParkedItem,
 }
 
@@ -85,7 +85,7 @@ pub(super) async fn park(
 
 /// Starts the execution that ends the bucket's wait. Its messages lie in a registered bucket by now, so that the sweep releases
 /// them if it cannot be started: that makes them late, and is no reason to hold up what brought them here.
-async fn start(executions: &impl WaitExecutions, telemetry: &impl Telemetry, bucket: Bucket) {
+async fn start(executions: &impl WaitExecutions, telemetry: &impl Telemetry, bucket: WaitBucket) {
     if let Err(error) = executions.ensure_running(bucket).await {
         telemetry.infrastructure(&error);
         telemetry.count(Metric::WaitsNotStarted, 1);

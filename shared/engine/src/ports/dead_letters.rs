@@ -3,13 +3,13 @@
 use std::future::Future;
 
 use super::PortError;
-use redial_core::dead_letter::{LetterBody, Reference};
+use redial_core::dead_letter::{DeadLetterBody, Reference};
 use redial_core::time::Timestamp;
 
 /// Keeps bodies for a replay.
 pub trait DeadLetterBodies: Send + Sync {
     /// Stores these; storing one again changes nothing.
-    fn put(&self, bodies: Vec<LetterBody>) -> impl Future<Output = Vec<Result<(), PortError>>> + Send;
+    fn put(&self, bodies: Vec<DeadLetterBody>) -> impl Future<Output = Vec<Result<(), PortError>>> + Send;
 }
 
 /// Keeps descriptions, and tidies bodies up.

@@ -5,7 +5,7 @@ use std::future::Future;
 use super::PortError;
 use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
-use redial_core::protection::{Count, OriginState, lease};
+use redial_core::protection::{Count, OriginState, token_bucket};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 
@@ -56,7 +56,9 @@ pub trait Protection: Send + Sync {
         now: Timestamp,
     ) -> impl Future<Output = Vec<Result<(), PortError>>> + Send;
 
-    /// Asks for a block of a bucket: [`lease::Request::judge`] says what the answer is, and the store that nobody comes between.
-    fn lease(&self, request: lease::Request)
-    -> impl Future<Output = Result<lease::Answer, PortError>> + Send;
+    /// Asks for a block of a bucket: [`token_bucket::Request::judge`] says what the answer is, and the store that nobody comes between.
+    fn lease(
+        &self,
+        request: token_bucket::Request,
+    ) -> impl Future<Output = Result<token_bucket::Answer, PortError>> + Send;
 }

@@ -6,7 +6,7 @@ use std::future::Future;
 use super::PortError;
 use redial_core::identity::{DeliveryKey, Tenant, Turn};
 use redial_core::time::Timestamp;
-use redial_core::wait::{Bucket, Shard};
+use redial_core::wait::{Shard, WaitBucket};
 
 /// What a waiting message is known by.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
@@ -69,7 +69,7 @@ pub trait Parking: Send + Sync {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RegisteredBucket {
     /// Which.
-    pub bucket: Bucket,
+    pub bucket: WaitBucket,
     /// Over how many shards its messages may lie.
     pub shards: u16,
 }
@@ -80,7 +80,7 @@ pub trait WaitRegistry: Send + Sync {
     fn register(&self, bucket: RegisteredBucket) -> impl Future<Output = Result<(), PortError>> + Send;
 
     /// A bucket's number of shards; `None` if it is not registered.
-    fn shards_of(&self, bucket: Bucket) -> impl Future<Output = Result<Option<u16>, PortError>> + Send;
+    fn shards_of(&self, bucket: WaitBucket) -> impl Future<Output = Result<Option<u16>, PortError>> + Send;
 
     /// The registered buckets that began before `time`, the oldest first.
     fn begun_before(
@@ -89,11 +89,11 @@ pub trait WaitRegistry: Send + Sync {
     ) -> impl Future<Output = Result<Vec<RegisteredBucket>, PortError>> + Send;
 
     /// Forgets a bucket that is empty.
-    fn forget(&self, bucket: Bucket) -> impl Future<Output = Result<(), PortError>> + Send;
+    fn forget(&self, bucket: WaitBucket) -> impl Future<Output = Result<(), PortError>> + Send;
 }
 
 /// Ends waits in time.
 pub trait WaitExecutions: Send + Sync {
     /// Makes sure that an execution will release the bucket when it begins.
-    fn ensure_running(&self, bucket: Bucket) -> impl Future<Output = Result<(), PortError>> + Send;
+    fn ensure_running(&self, bucket: WaitBucket) -> impl Future<Output = Result<(), PortError>> + Send;
 }

@@ -9,8 +9,8 @@ use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
 use redial_core::protection::breaker::{Cooldowns, FAST, FAST_FROM_SECS, Phase, SLOW};
 use redial_core::protection::count::Count;
-use redial_core::protection::lease::{Block, Bucket};
 use redial_core::protection::origin::OriginState;
+use redial_core::protection::token_bucket::{Block, TokenBucket};
 use redial_core::protection::window::Window;
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
@@ -75,7 +75,7 @@ pub(super) struct Known {
     pub(super) limits: HashMap<Limited, (Option<Rate>, Timestamp)>,
     pub(super) blocks: HashMap<String, HeldBlock>,
     /// Whose messages found a bucket empty, and when last.
-    pub(super) turned_away: HashMap<(Bucket, Tenant), Timestamp>,
+    pub(super) turned_away: HashMap<(TokenBucket, Tenant), Timestamp>,
 }
 
 /// What it knows of an origin.

@@ -164,7 +164,7 @@ impl Guard {
         if age < every {
             return false;
         }
-        let all = it.state.told_per_second(now).max(1.0) * every.as_secs_f64();
+        let all = it.state.reported_per_second(now).max(1.0) * every.as_secs_f64();
         rng.random::<f64>() < shared.asked() as f64 / all * age.div_duration_f64(every)
     }
 

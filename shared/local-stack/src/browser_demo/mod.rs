@@ -58,11 +58,11 @@ pub(crate) async fn serve(port: u16, vapid_subject: Option<String>) -> Result<In
     let site = Site::new(sender, port.number());
     let _server = Server::start(port, Arc::new(site));
     say("");
-    say("Open this page in a browser on this machine; Ctrl-C ends it:");
+    say("Open this page in a browser on this machine; Ctrl-C stops it:");
     print(&format!("{page}/"))?;
     say("");
     say(
-        "Your browser's own push service is sent to, over the internet. What was stored here is gone afterwards, and so is the",
+        "Pushes go to your browser's own push service, over the internet. What is stored here is deleted afterwards, with the",
     );
     say("subscription's key: unsubscribe first, or remove the site's data in the browser.");
     Ok(std::future::pending().await)

@@ -37,7 +37,7 @@ impl Port {
     /// Takes this port; 0 is any that is free.
     ///
     /// # Errors
-    /// If somebody else has it, or only root may.
+    /// If it is in use, or only root may bind it.
     pub async fn take(number: u16) -> io::Result<Self> {
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, number))).await?;
         let number = listener.local_addr()?.port();
@@ -48,7 +48,7 @@ impl Port {
         self.number
     }
 
-    /// The origin at this port: a browser tells `localhost` from `127.0.0.1`.
+    /// The origin at this port: to a browser `localhost` and `127.0.0.1` are two origins.
     pub fn origin(&self, host: &str) -> String {
         format!("http://{host}:{}", self.number)
     }

@@ -1,7 +1,7 @@
 //! The page's own server: `infra/web` under a strict policy, and the three requests that the page makes of it.
 //!
-//! It answers only under the names that this machine has for itself. A page of the world could otherwise give a name of its own
-//! this machine's address, and then read what it is told here (DNS rebinding). What it sends for the page has to be JSON: no
+//! It answers only under the names that this machine has for itself. Otherwise any page could give a name of its own
+//! this machine's address, and read the answers (DNS rebinding). What it sends for the page has to be JSON: no
 //! other site's page can send that here without being asked first, and the answer to that is no.
 
 use http_body_util::Full;
@@ -73,7 +73,7 @@ impl<B: BackOffice> Site<B> {
         }
         match (&asked.method, asked.path.as_str()) {
             (&Method::POST, SEND) => match asked.header("content-type") {
-                Some("application/json") => told(self.back_office.send(asked.json()).await),
+                Some("application/json") => response(self.back_office.send(asked.json()).await),
                 Some(_) | None => problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, "application/json is expected"),
             },
             (&Method::GET | &Method::HEAD, "/demo/session") => {
@@ -82,10 +82,10 @@ impl<B: BackOffice> Site<B> {
                     document["send"] = SEND.into();
                     document["status"] = STATUS.into();
                 }
-                told((status, document))
+                response((status, document))
             }
             (&Method::GET | &Method::HEAD, path) => match path.strip_prefix(STATUS) {
-                Some(id) if is_plain(id) => told(self.back_office.status(id).await),
+                Some(id) if is_plain(id) => response(self.back_office.status(id).await),
                 Some(_) => problem(StatusCode::NOT_FOUND, "no such message"),
                 None => file(path),
             },
@@ -125,7 +125,7 @@ fn origin(address: &str) -> &str {
     &address[..end]
 }
 
-fn told((status, document): Answered) -> Response<Full<Bytes>> {
+fn response((status, document): Answered) -> Response<Full<Bytes>> {
     json_answer(status, &document)
 }
 

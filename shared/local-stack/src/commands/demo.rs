@@ -14,15 +14,14 @@ use redial_console::{
     terminal::{print, say},
 };
 
-/// Sends messages down every scenario there is, on this machine, and shows where each ended
+/// Runs every delivery scenario on this machine, and shows how each message ended
 ///
-/// Brings up a stack of its own (without an AWS account), and beside it a push service over TLS that decrypts what it gets
-/// and checks its signatures, and a receiver of webhooks. They answer some of the messages with 503, 429, 410 and the like, or
-/// not at all. At the end every message is accounted for, by Redial's tables and by what was received, and all is taken
-/// down again.
+/// Starts a stack of its own (no AWS account needed), a push service over TLS that decrypts what it receives and verifies its
+/// signatures, and a webhook receiver. They answer some messages with 503, 429, 410 and the like, or not at all. At the
+/// end every message is accounted for, by Redial's tables and by what was received, and everything is taken down again.
 ///
-/// With --browser nothing is played: it serves a page on this machine that subscribes your own browser, sends it pushes through the
-/// stack and shows whether they were displayed, clicked and closed, until Ctrl-C.
+/// With --browser it serves a page on this machine instead, until Ctrl-C: the page subscribes your own browser, sends it pushes
+/// through the stack, and shows whether they were displayed, clicked and closed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -33,21 +32,21 @@ Examples:
   redial demo --browser --port 8740
 
 Exit status: 0 every message is accounted for and every row as expected, 1 if not, 2 too few messages. With --browser: 0 when
-it is interrupted, 1 if it cannot be served.")]
+interrupted, 1 if the page cannot be served.")]
 pub struct Demo {
-    /// How many messages; what the scenarios do not need is simply sent
+    /// Number of messages; those that no other scenario needs are sent without incident
     #[arg(long, value_name = "N", default_value_t = 60)]
     messages: usize,
     /// Print one line of JSON; the table goes to standard error
     #[arg(long)]
     json: bool,
-    /// Serve a page to subscribe your own browser with, and send it pushes
+    /// Serve a page that subscribes your own browser and sends it pushes
     #[arg(long, conflicts_with_all = ["messages", "json"])]
     browser: bool,
     /// The page's port on this machine, with --browser [default: a free one]
     #[arg(long, value_name = "PORT", requires = "browser")]
     port: Option<u16>,
-    /// A mailto or https address of yours for the push service, with --browser: Apple's takes no invented one
+    /// Your mailto or https address for the push service, with --browser: Apple requires a real one
     #[arg(long, value_name = "SUBJECT", env = "VAPID_SUBJECT", hide_env_values = true)]
     vapid_subject: Option<String>,
 }
@@ -64,7 +63,7 @@ impl Demo {
         let least = demo::least_messages();
         if self.messages < least {
             return Err(Failure::input(format!(
-                "--messages: at least {least} are needed to take every scenario, not {}",
+                "--messages: at least {least} are needed for every scenario, not {}",
                 self.messages
             )));
         }
@@ -74,12 +73,12 @@ impl Demo {
                 // The demo's future is dropped by now, and the stack with it. A build may still run on a thread of its own,
                 // and is not worth waiting for.
                 ended?;
-                say("interrupted; everything is taken down");
+                say("interrupted; everything has been taken down");
                 process::exit(INTERRUPTED);
             }
         };
-        self.tell(&report)?;
-        if report.ok() { Ok(()) } else { Err(Failure::Told) }
+        self.print(&report)?;
+        if report.ok() { Ok(()) } else { Err(Failure::Reported) }
     }
 
     async fn serve(self) -> Result<(), Failure> {
@@ -87,14 +86,14 @@ impl Demo {
             served = browser_demo::serve(self.port.unwrap_or(0), self.vapid_subject) => match served? {},
             ended = interruption() => {
                 ended?;
-                say("interrupted; everything is taken down");
-                // For the same reason as below: not by returning.
+                say("interrupted; everything has been taken down");
+                // For the same reason as above.
                 process::exit(0);
             }
         }
     }
 
-    fn tell(&self, report: &Report) -> Result<(), Failure> {
+    fn print(&self, report: &Report) -> Result<(), Failure> {
         if self.json {
             report.lines().iter().for_each(|line| say(line));
             return Ok(print(&report.to_json())?);
@@ -102,14 +101,14 @@ impl Demo {
         report.lines().iter().try_for_each(|line| print(line))?;
         say("");
         say(
-            "Next: `redial local up` brings up a stack that stays, `redial send message.json` sends to it, and `redial",
+            "Next: `redial local up` starts a stack that stays up, `redial send message.json` sends to it, and `redial",
         );
-        say("status ID` shows where a message is. README.md says how to deploy to your own account.");
+        say("status ID` shows where a message is. README.md explains how to deploy to your own account.");
         Ok(())
     }
 }
 
-/// Returns when the process is asked to end.
+/// Returns on SIGINT, SIGTERM or SIGHUP.
 async fn interruption() -> Result<(), Failure> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

@@ -11,7 +11,7 @@ use redial_console::{
 
 use crate::local::{self, Description, Emulator, LOCALSTACK_ENDPOINT, Options, Progress, Stack};
 
-/// The whole of it on this machine, without an AWS account
+/// Runs the whole stack on this machine, without an AWS account
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
 Examples:
@@ -19,11 +19,11 @@ Examples:
   redial local status
   redial local down")]
 pub enum Local {
-    /// Brings a stack up and leaves it running
+    /// Starts a stack and leaves it running
     Up(Up),
-    /// Ends a stack
+    /// Stops a stack
     Down(Down),
-    /// Lists the stacks that are up
+    /// Lists the running stacks
     Status(Status),
 }
 
@@ -33,12 +33,12 @@ struct Which {
     /// The stack's name
     #[arg(long, default_value = "redial", value_parser = stack_name)]
     name: String,
-    /// Folder that stacks keep their state in [default: target/redial/stacks]
+    /// Folder where stacks keep their state [default: target/redial/stacks]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
 }
 
-/// Brings a stack up and leaves it running
+/// Starts a stack and leaves it running
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -51,13 +51,13 @@ pub struct Up {
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
-    /// Origin that messages may go to though it is on this machine, such as https://localhost:8443
+    /// Origin on this machine that messages may be sent to, such as https://localhost:8443
     #[arg(long, value_name = "ORIGIN")]
     egress_allow: Vec<String>,
-    /// PEM file with a root certificate to trust besides the usual ones
+    /// PEM file with an additional root certificate to trust
     #[arg(long, value_name = "FILE")]
     egress_ca: Option<PathBuf>,
-    /// Environment variable of the functions
+    /// Environment variable for the functions
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     env: Vec<(String, String)>,
     /// Parameter of the template
@@ -80,7 +80,7 @@ pub struct Up {
     bootstraps: Option<PathBuf>,
 }
 
-/// Ends a stack
+/// Stops a stack
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -90,13 +90,13 @@ pub struct Down {
     which: Which,
 }
 
-/// Lists the stacks that are up
+/// Lists the running stacks
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   redial local status --json | jq -r .stack.queues.ingest")]
 pub struct Status {
-    /// Folder that stacks keep their state in [default: target/redial/stacks]
+    /// Folder where stacks keep their state [default: target/redial/stacks]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
     /// Print one line of JSON for each
@@ -106,9 +106,9 @@ pub struct Status {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum EmulatorKind {
-    /// Our own, installed under target/ and started for this stack
+    /// Redial's own, installed under target/ and started for this stack
     Embedded,
-    /// A LocalStack that runs already
+    /// A LocalStack that is already running
     Localstack,
 }
 
@@ -161,15 +161,15 @@ impl Down {
 
 impl Status {
     fn run(self) -> Result<(), Failure> {
-        let known = local::known(self.state.as_deref())?;
-        for stack in &known {
+        let running = local::known(self.state.as_deref())?;
+        for stack in &running {
             if self.json {
                 print(&serde_json::to_string(stack)?)?;
             } else {
                 show(&stack.name, &stack.stack)?;
             }
         }
-        if known.is_empty() {
+        if running.is_empty() {
             say("no stack is up");
         }
         Ok(())
@@ -206,5 +206,5 @@ fn stack_name(text: &str) -> Result<String, String> {
     if begins_well && text.len() <= 64 && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
         return Ok(text.to_owned());
     }
-    Err("a letter, then letters, digits and hyphens, 64 at most".to_owned())
+    Err("expected a letter, then letters, digits and hyphens, 64 characters at most".to_owned())
 }

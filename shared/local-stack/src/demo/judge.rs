@@ -86,7 +86,7 @@ fn end_of(delivery: &Delivery, entry: &Entry, evidence: &Evidence, faults: &mut 
             End::new(format!("sent{doubt}{key}"), accepted)
         }
         State::Gone => {
-            let told = evidence.posts.last().is_some_and(|post| matches!(post.status, Some(404 | 410)));
+            let refused = evidence.posts.last().is_some_and(|post| matches!(post.status, Some(404 | 410)));
             let (health, changed) = match evidence.subscription.as_ref().map(|it| (it.state, it.flagged_at)) {
                 None => ("", true),
                 Some((subscription::State::Active, None)) => (", subscription unchanged", false),
@@ -95,7 +95,7 @@ fn end_of(delivery: &Delivery, entry: &Entry, evidence: &Evidence, faults: &mut 
                 Some((subscription::State::Quarantined, _)) => (", subscription in quarantine", true),
                 Some((subscription::State::Disabled, _)) => (", subscription disabled", true),
             };
-            End::new(format!("gone{health}"), told && changed)
+            End::new(format!("gone{health}"), refused && changed)
         }
         State::Failed => dead_letter(delivery, entry, evidence, faults),
         State::Expired | State::FailedNoRetries | State::Expanded => End::new(entry.state.label(), true),
@@ -260,18 +260,18 @@ mod tests {
     }
 
     #[test]
-    fn another_payload_a_wrong_key_and_a_second_post_are_told() {
+    fn another_payload_a_wrong_key_and_a_second_post_are_faults() {
         let it = delivery("sent");
         let wrong = Post { plaintext: Some(b"other".to_vec()), ..post(&it, 0, 201) };
         let foreign = Post { wrong_key: true, ..post(&it, 0, 201) };
-        for (posts, told) in [
+        for (posts, fault) in [
             (vec![wrong], "post 1 is not what was sent"),
             (vec![foreign], "another key"),
             (vec![post(&it, 0, 201), post(&it, 1, 201)], "the ledger counts 1 attempts"),
         ] {
             let evidence = Evidence { entry: Some(entry(&it, State::Sent, 0)), posts, ..Evidence::default() };
             let found = judge(&it, &evidence);
-            assert!(found.words.contains(told), "{}", found.words);
+            assert!(found.words.contains(fault), "{}", found.words);
             assert_ne!(found.words, it.scenario.expected);
         }
     }
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retry_before_its_time_is_told() {
+    fn a_retry_before_its_time_is_a_fault() {
         let it = delivery("parked");
         let evidence = Evidence {
             entry: Some(entry(&it, State::Sent, 1)),

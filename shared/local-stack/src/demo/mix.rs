@@ -4,7 +4,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use redial_adapters::{system::System, webhook_keys::new_secret};
 use redial_console::failure::Failure;
 use redial_core::{
-    dead_letter::LetterKey,
+    dead_letter::DeadLetterKey,
     endpoint::Endpoint,
     identity::{DeliveryId, DeliveryKey, Lineage, SubscriptionId, SubscriptionKey, Tenant, VapidKeyId},
     lane::Lane,
@@ -27,7 +27,7 @@ use super::{
 
 const TENANT: &str = "demo";
 
-/// So many messages for every delivery of a scenario but the first: that one gets a third of them, or more.
+/// One delivery of each scenario for this many messages; the first scenario gets the rest, a third or more.
 const MESSAGES_A_DELIVERY: usize = 30;
 
 pub(super) struct Mix {
@@ -78,7 +78,7 @@ pub(crate) fn least_messages() -> usize {
     SCENARIOS.iter().map(Scenario::messages_each).sum()
 }
 
-/// How many deliveries each scenario gets of so many messages.
+/// The number of deliveries of each scenario.
 fn counts(messages: usize) -> [usize; SCENARIOS.len()] {
     let mut counts =
         SCENARIOS.each_ref().map(|scenario| (messages / MESSAGES_A_DELIVERY).clamp(1, scenario.most));
@@ -243,13 +243,13 @@ impl Delivery {
     }
 
     /// The key of its dead letter; `None` for a body that has no id and is on no queue yet.
-    pub(super) fn letter_key(&self) -> Option<LetterKey> {
+    pub(super) fn letter_key(&self) -> Option<DeadLetterKey> {
         match self.scenario.manner {
             Manner::Once | Manner::Twice => {
-                Some(LetterKey::of_delivery(&tenant(), &self.delivery_id(), Lineage(0)))
+                Some(DeadLetterKey::of_delivery(&tenant(), &self.delivery_id(), Lineage(0)))
             }
             Manner::CutOff => {
-                self.message_id.as_ref().map(|message_id| LetterKey::of_unparsed(None, message_id))
+                self.message_id.as_ref().map(|message_id| DeadLetterKey::of_unparsed(None, message_id))
             }
         }
     }
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_of_messages_is_spread_without_a_rest_and_takes_every_road() {
+    fn every_number_of_messages_covers_every_scenario_without_a_rest() {
         for messages in least_messages()..2_000 {
             let counts = counts(messages);
             assert!(counts.iter().all(|count| *count > 0), "{messages}: {counts:?}");

@@ -7,7 +7,7 @@
 //!
 //! The functions are the real ones on the deployed template, and so are the waits. What is played is the receiving end, a
 //! push service of the testkit, which follows a script for each scenario and knows no more of Redial than a real one. So a
-//! row of the report says what two witnesses agree on: what Redial's tables tell, and what was received and decrypted.
+//! row of the report says what two witnesses agree on: Redial's tables, and what was received and decrypted.
 //!
 //! A message is accounted for if its end is proved by both; that is judged without knowing which scenario it was to take.
 //! Whether it took the right one is the comparison of two short texts, which are printed.
@@ -50,7 +50,7 @@ const LIMIT: Duration = Duration::from_secs(150);
 const INQUIRY_LIMIT: Duration = Duration::from_secs(30);
 
 /// How many messages are named that did not come to an end.
-const MOST_TOLD: usize = 20;
+const MOST_LISTED: usize = 20;
 
 /// Something that should take a moment took for ever.
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +60,7 @@ struct TooLong {
     limit: Duration,
 }
 
-/// Sends `messages` messages (at least [`least_messages`]) and tells what became of them. Dropped half way, it takes
+/// Sends `messages` messages (at least [`least_messages`]) and reports what became of them. Dropped half way, it takes
 /// down all that it started.
 pub(crate) async fn run(messages: usize) -> Result<Report, Failure> {
     let harness = Harness::up().await?;
@@ -90,7 +90,7 @@ async fn deliver(harness: &Harness, messages: usize) -> Result<Report, Failure> 
     };
     watch.close();
     if !in_time {
-        tell_missing(&mix, &watch);
+        report_missing(&mix, &watch);
     }
 
     let inquiry = evidence::gather(harness, &mix.deliveries, watch.parked());
@@ -122,14 +122,14 @@ async fn prepare(harness: &Harness, messages: usize) -> Result<(Mix, Producer), 
     Ok((mix, producer))
 }
 
-fn tell_missing(mix: &Mix, watch: &Watch<'_>) {
+fn report_missing(mix: &Mix, watch: &Watch<'_>) {
     say(&format!("not everything came to its end within {} s:", LIMIT.as_secs()));
     let missing: Vec<(&Delivery, &str)> = watch.missing(&mix.deliveries).collect();
-    for (delivery, state) in missing.iter().take(MOST_TOLD) {
+    for (delivery, state) in missing.iter().take(MOST_LISTED) {
         say(&format!("  {} ({}): {state}", delivery.id, delivery.scenario.name));
     }
-    if missing.len() > MOST_TOLD {
-        say(&format!("  and {} more", missing.len() - MOST_TOLD));
+    if missing.len() > MOST_LISTED {
+        say(&format!("  and {} more", missing.len() - MOST_LISTED));
     }
     for place in watch.not_empty() {
         say(&format!("  {place} is not empty"));

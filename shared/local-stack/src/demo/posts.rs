@@ -29,7 +29,7 @@ pub(super) struct Post {
     pub(super) plaintext: Option<Vec<u8>>,
     /// The VAPID key that it was signed with.
     pub(super) vapid_key: Option<Vec<u8>>,
-    /// What is wrong with it, by name. To be signed by another key than the subscription's is told by `wrong_key`.
+    /// What is wrong with it, by name, except for the key: see `wrong_key`.
     pub(super) problems: Vec<String>,
     /// Signed by another key than the subscription's.
     pub(super) wrong_key: bool,

@@ -1,7 +1,8 @@
-//! What the demo has to say: a table for readers, one line of JSON for scripts.
+//! The result of the demo: a table for readers, one line of JSON for scripts.
 
 use std::{collections::BTreeMap, time::Duration};
 
+use redial_console::table::{Column, Table};
 use serde::Serialize;
 
 use super::{
@@ -32,7 +33,7 @@ struct Row {
     seen: String,
 }
 
-/// What is told below the table.
+/// The lines below the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Figures {
     posts: usize,
@@ -102,21 +103,14 @@ impl Report {
 
     /// The table, and what there is to say below it.
     pub(crate) fn lines(&self) -> Vec<String> {
-        let width = |texts: &mut dyn Iterator<Item = &str>| {
-            texts.map(|text| text.chars().count()).max().unwrap_or_default()
-        };
-        let scenario = width(&mut self.scenarios.iter().map(|row| row.scenario));
-        let expected = width(&mut self.scenarios.iter().map(|row| row.expected));
-        let line = |mark: &str, name: &str, messages: &str, should: &str, seen: &str| {
-            format!("{mark} {name:<scenario$}  {messages:>8}  {should:<expected$}  {seen}")
-                .trim_end()
-                .to_owned()
-        };
-        let mut lines = vec![line(" ", "scenario", "messages", "expected", "seen")];
-        for row in &self.scenarios {
+        let columns = ["  scenario", "expected", "seen"].map(Column::text);
+        let [scenario, expected, seen] = columns;
+        let rows = self.scenarios.iter().map(|row| {
             let mark = if row.is_as_expected() { "✓" } else { "✗" };
-            lines.push(line(mark, row.scenario, &row.messages.to_string(), row.expected, &row.seen));
-        }
+            let name = format!("{mark} {}", row.scenario);
+            [name, row.messages.to_string(), row.expected.to_owned(), row.seen.clone()]
+        });
+        let mut lines = Table::new([scenario, Column::number("messages"), expected, seen]).with(rows).lines();
         lines.push(String::new());
         lines.extend(self.summary());
         lines
@@ -179,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn several_ends_are_told_with_their_numbers() {
+    fn several_ends_are_listed_with_their_counts() {
         let findings = BTreeMap::from([("a".to_owned(), 2), ("b".to_owned(), 1)]);
         assert_eq!(in_words(Some(&findings)), "2 × a | 1 × b");
         assert_eq!(in_words(None), "nothing");

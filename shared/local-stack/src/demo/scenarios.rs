@@ -244,7 +244,7 @@ pub(super) static SCENARIOS: [Scenario; 19] = [
     Scenario {
         name: "webhook: redirected",
         slug: "webhook-redirected",
-        // Back to where it came from, and as a POST: whoever follows it is seen there.
+        // Back to where it came from, and as a POST: a sender that follows it is seen there.
         answers: Answers::OfWebhook(|| webhook_receiver::Answer::redirect(307, "?followed").times(2)),
         fields: || one_retry(),
         expected: "dead letter retries_exhausted, 2 posts",

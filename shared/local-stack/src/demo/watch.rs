@@ -1,4 +1,4 @@
-//! Looking on until nothing moves any more.
+//! Waits until nothing moves any more.
 //!
 //! A message's end in the ledger is not yet the end of everything: its dead letter may still be on its way, its duplicate
 //! still in a queue. So the run is over when every delivery has ended *and* all queues and the parking are empty, twice in a
@@ -27,7 +27,7 @@ use redial_console::failure::Failure;
 
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// So many looks in a row have to find everything empty.
+/// Looks in a row that have to find everything empty.
 const LOOKS: u32 = 2;
 
 /// The place of what is on no queue yet.

@@ -61,7 +61,7 @@ fn build(
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     // Under `cargo run` and `cargo test` the environment describes the caller's own package, and some build scripts take a
-    // change of that for a reason to build anew, and all that depends on them.
+    // change of that for a reason to build again, with all that depends on them.
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(describes_a_package) {
             command.env_remove(name);

@@ -131,7 +131,7 @@ async fn outputs_when_complete(
     }
 }
 
-/// What failed, oldest first; empty if it cannot be told.
+/// What failed, oldest first; empty if the events cannot be read.
 async fn failures(cloudformation: &Client, name: &str) -> Vec<String> {
     let Ok(answer) = cloudformation.describe_stack_events().stack_name(name).send().await else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What a stack that is up looks like to whoever uses it: addresses and names.
+//! Addresses and names of a stack that is up.
 
 use std::collections::BTreeMap;
 

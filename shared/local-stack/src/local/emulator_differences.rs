@@ -11,7 +11,7 @@
 //! | A failing poller is a line in its log and nothing else | [`poller_failure`] finds it |
 //!
 //! Further differences need nothing here: queue and bucket policies and roles are not enforced, generated secrets
-//! hold punctuation though told not to, a `!Ref` to a secret is its name instead of its ARN, anomaly detection does not
+//! hold punctuation although the template excludes it, a `!Ref` to a secret is its name instead of its ARN, anomaly detection does not
 //! exist, the mappings poll once a second when idle, rounds of a loop are not counted (`RecursiveLoop` is ignored, and every function says
 //! `Terminate`), and point-in-time recovery is accepted and stays off.
 
@@ -186,8 +186,8 @@ mod tests {
             "http://127.0.0.1:4566/_aws/lambda-url/abc"
         );
         for url in ["http://abc.lambda-url.us-east-1.localhost.localstack.cloud:4566", "https://x.example"] {
-            let told = format!("{url}/");
-            assert_eq!(of(&told), url);
+            let with_slash = format!("{url}/");
+            assert_eq!(of(&with_slash), url);
         }
     }
 

@@ -3,7 +3,7 @@
 //! The versions and hashes are those of `infra/local/requirements.txt`, which travels inside this binary; pip refuses
 //! anything else. A file lock keeps processes that start at the same time, as tests do, from installing over each
 //! other, and a marker with the list's content says that an installation ended well, so that one which was cut
-//! short, or belongs to another list, is made anew.
+//! short, or belongs to another list, is made again.
 
 use std::{
     fs::{self, File},

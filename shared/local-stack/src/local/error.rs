@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use redial_adapters::vapid::VapidKeysError;
 
-/// What went wrong, in words for whoever typed the command. None of it is transient: nothing is retried.
+/// None of it is transient: nothing is retried.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalError {
     /// The checkout is needed: its template is deployed and its functions are built.

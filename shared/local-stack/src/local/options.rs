@@ -1,4 +1,4 @@
-//! What a local stack can be told.
+//! The options of a local stack.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,7 @@ use redial_console::checkout;
 
 use super::LocalError;
 
-/// Where a LocalStack listens unless told otherwise.
+/// Where a LocalStack listens by default.
 pub const LOCALSTACK_ENDPOINT: &str = "http://localhost:4566";
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,14 +26,14 @@ pub enum Emulator {
     },
 }
 
-/// Hears, one line at a time, what takes long.
+/// Receives a line for each step that takes long.
 #[derive(Clone)]
 pub struct Progress(Option<Listener>);
 
 type Listener = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl Progress {
-    /// Tells `listener`.
+    /// Calls `listener` with each line.
     pub fn to(listener: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(listener)))
     }
@@ -48,7 +48,6 @@ impl Progress {
         }
     }
 
-    /// Whether nobody listens.
     pub(super) fn is_silent(&self) -> bool {
         self.0.is_none()
     }
@@ -83,9 +82,9 @@ pub struct Options {
     pub bootstraps: Option<PathBuf>,
     /// VAPID private key: base64url scalar or PEM. `None` makes one.
     pub vapid_private_key: Option<String>,
-    /// VAPID subject. `None` is an address that reaches nobody.
+    /// VAPID subject. `None` is an address that does not exist.
     pub vapid_subject: Option<String>,
-    /// Whether there is a queue of events, and ends are told there.
+    /// Whether the stack has a queue of events.
     pub events: bool,
     pub progress: Progress,
 }

@@ -20,7 +20,7 @@ use super::{
     vapid_key::VapidKey,
 };
 
-/// The subject of tokens that no push service of the world will see.
+/// The subject of tokens that no real push service will see.
 const SUBJECT: &str = "mailto:local-stack@redial.invalid";
 
 /// A stack that is up. Dropping it ends the embedded emulator with all its functions, and removes its folder; a process

@@ -98,7 +98,7 @@ impl Answer {
         self.with_header(CONTENT_TYPE.as_str(), media_type)
     }
 
-    /// `n` times this answer: an outage of so many requests.
+    /// `n` times this answer: an outage of that many requests.
     pub fn times(self, n: usize) -> Vec<Self> {
         vec![self; n]
     }

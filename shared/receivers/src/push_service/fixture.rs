@@ -24,7 +24,7 @@ pub enum Basis {
     Measured,
     /// Read in the service's public source.
     Source,
-    /// Told by the service's users or its manual.
+    /// Reported by the service's users or its manual.
     Reported,
 }
 

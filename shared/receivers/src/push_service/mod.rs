@@ -5,7 +5,7 @@
 //! script: a row of answers, each for one request, and after them the strict ones again.
 //!
 //! What it is for is to disagree: it shares no code and no cryptographic library with the sender, it writes
-//! down every problem it finds instead of failing, and it tells what a service would have accepted from
+//! down every problem it finds instead of failing, and it distinguishes what a service would have accepted from
 //! what a browser could have shown.
 //!
 //! ```no_run

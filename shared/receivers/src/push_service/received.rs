@@ -1,7 +1,7 @@
 //! What the service was sent, as a test sees it.
 //!
 //! A request is written down when it has arrived whole and before it is answered, so one that is never
-//! answered is there too. It is opened when somebody looks: a push service can't open it, and a benchmark
+//! answered is there too. It is opened when it is read: a push service can't open it, and a benchmark
 //! should not pay for it.
 
 use std::sync::{Arc, OnceLock};

@@ -1,7 +1,7 @@
 //! Who sends: the `Authorization: vapid t=…, k=…` header of RFC 8292, read and verified.
 //!
 //! Every departure is collected, not only the first, because a test wants to see all that is wrong. Which
-//! of them a real push service refuses is told apart in `problem`.
+//! of them a real push service refuses is decided in `problem`.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

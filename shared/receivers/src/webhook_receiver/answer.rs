@@ -48,7 +48,7 @@ impl Answer {
         Self::status(200).after(time)
     }
 
-    /// 200 at once, and then a body of so many bytes, one by one, each after this pause.
+    /// 200 at once, and then a body of that many bytes, one by one, each after this pause.
     pub fn drip(bytes: usize, pause: Duration) -> Self {
         Self { body: vec![b'.'; bytes].into(), pace: Some(pause), ..Self::status(200) }
     }
@@ -73,7 +73,7 @@ impl Answer {
         Self { body: body.into(), ..self }
     }
 
-    /// `n` times this answer: an outage of so many requests.
+    /// `n` times this answer: an outage of that many requests.
     pub fn times(self, n: usize) -> Vec<Self> {
         vec![self; n]
     }

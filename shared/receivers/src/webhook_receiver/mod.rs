@@ -80,7 +80,7 @@ impl WebhookReceiver {
     pub fn start_at(port: u16) -> Result<Self, StartError> {
         let tls::Identity { ca_pem, acceptor } = tls::identity()?;
         let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        // A reserved port can be shared with whoever reserved it likewise: this tells that somebody did.
+        // A reserved port can be shared with another socket that reserves it: this fails if there is one.
         drop(TcpListener::bind(wanted)?);
         let reserved = serve::bound(wanted)?;
         let address = reserved.local_addr()?;

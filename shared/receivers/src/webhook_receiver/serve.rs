@@ -1,6 +1,6 @@
 //! The socket side: listening and not, connections, TLS, HTTP/2 and HTTP/1.1.
 //!
-//! A receiver that refuses connections does not listen, but its port stays bound by another socket, so that nobody else gets it
+//! A receiver that refuses connections does not listen, but its port stays bound by another socket, so that no other process gets it
 //! in the meantime: both sockets have `SO_REUSEPORT`.
 
 use std::io;
@@ -29,7 +29,7 @@ const BACKLOG: u32 = 1024;
 /// A pause after a failed accept (out of descriptors), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
-/// Listen, or refuse; told when it is so.
+/// Listen, or refuse; `done` receives the result.
 pub(super) struct Command {
     pub(super) listening: bool,
     pub(super) done: mpsc::Sender<io::Result<()>>,
@@ -44,7 +44,7 @@ pub(super) fn bound(address: SocketAddr) -> io::Result<TcpSocket> {
     Ok(socket)
 }
 
-/// Listens and refuses as it is told, until nobody can tell any more.
+/// Listens and refuses as the commands say, until their sender is gone.
 pub(super) async fn serve(
     address: SocketAddr,
     acceptor: TlsAcceptor,

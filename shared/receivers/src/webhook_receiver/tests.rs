@@ -195,7 +195,7 @@ async fn a_port_is_one_receiver_s_and_free_when_it_is_dropped() {
     assert_eq!(post(&client, first.url("/")).await, 200);
     assert!(matches!(WebhookReceiver::start_at(port), Err(StartError::Io(_))));
     let origin = first.origin().to_owned();
-    // Nobody else gets the port between the two.
+    // No other process gets the port between the two.
     let kept = serve::bound((Ipv4Addr::LOCALHOST, port).into()).expect("it can be shared");
     drop(first);
     assert!(client.post(&origin).send().await.is_err());

@@ -57,7 +57,7 @@ impl Drawing {
     }
 
     /// A filled rectangle, with corners of this radius, and a text that a browser shows for the pointer upon it.
-    pub(super) fn fill(&mut self, area: Area, colour: &str, radius: f64, told: Option<&str>) {
+    pub(super) fn fill(&mut self, area: Area, colour: &str, radius: f64, tooltip: Option<&str>) {
         let mut shape = Rectangle::new()
             .set("x", exact(area.x))
             .set("y", exact(area.y))
@@ -67,8 +67,8 @@ impl Drawing {
         if radius > 0.0 {
             shape = shape.set("rx", exact(radius));
         }
-        if let Some(told) = told {
-            shape = shape.add(Title::new(readable(told)));
+        if let Some(tooltip) = tooltip {
+            shape = shape.add(Title::new(readable(tooltip)));
         }
         self.document.append(shape);
     }

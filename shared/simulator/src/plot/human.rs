@@ -8,8 +8,8 @@ pub(super) const DAY: f64 = 24.0 * HOUR;
 /// In seconds: a calendar's leap days are no matter of a picture.
 pub(super) const YEAR: f64 = 365.0 * DAY;
 
-/// From here on a count of years is told by its magnitude.
-const UNTOLD_YEARS: f64 = 100_000.0;
+/// From here on a count of years is given by its magnitude.
+const MANY_YEARS: f64 = 100_000.0;
 
 /// A span in its two largest units: `250 ms`, `2.6 s`, `1 min 2 s`, `17 h 21 min`, `106 d 7 h`.
 pub(crate) fn duration(seconds: f64) -> String {
@@ -23,7 +23,7 @@ pub(crate) fn duration(seconds: f64) -> String {
     if seconds < 59.95 {
         return format!("{} s", tenths(seconds));
     }
-    if seconds >= UNTOLD_YEARS * YEAR {
+    if seconds >= MANY_YEARS * YEAR {
         return format!("{:.1e} y", seconds / YEAR);
     }
     for pair in UNITS.windows(2) {
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_span_is_told_in_its_two_largest_units() {
+    fn a_span_is_written_in_its_two_largest_units() {
         for (seconds, words) in [
             (0.0, "0 s"),
             (0.0004, "0.4 ms"),

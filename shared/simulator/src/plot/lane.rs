@@ -41,7 +41,7 @@ pub(super) struct Lane<'a> {
 impl Lane<'_> {
     /// Draws the bar of a retry and the marks on it; `ttl_s` is counted as its window is.
     pub(super) fn draw(self, drawing: &mut Drawing, window: &RetryWindow, ttl_s: Option<f64>) {
-        let told = format!(
+        let tooltip = format!(
             "retry {}: {} to {} after the first failure, {} on average",
             window.retry,
             human::duration(window.earliest_s),
@@ -49,8 +49,8 @@ impl Lane<'_> {
             human::duration(window.mean_s),
         );
         let cut_s = ttl_s.unwrap_or(f64::INFINITY);
-        self.bar(drawing, window.earliest_s, window.latest_s.min(cut_s), colour::SOFT, &told);
-        self.bar(drawing, window.earliest_s.max(cut_s), window.latest_s, colour::VOID, &told);
+        self.bar(drawing, window.earliest_s, window.latest_s.min(cut_s), colour::SOFT, &tooltip);
+        self.bar(drawing, window.earliest_s.max(cut_s), window.latest_s, colour::VOID, &tooltip);
 
         // A retry that would come due at the very end of the TTL is not sent either.
         let colour_at = |moment_s, sent| if moment_s < cut_s { sent } else { colour::VOID_EDGE };
@@ -76,13 +76,13 @@ impl Lane<'_> {
         }
     }
 
-    fn bar(self, drawing: &mut Drawing, from_s: f64, to_s: f64, colour: &str, told: &str) {
+    fn bar(self, drawing: &mut Drawing, from_s: f64, to_s: f64, colour: &str, tooltip: &str) {
         if from_s > to_s {
             return;
         }
         let x = self.axis.at(from_s);
         let height = self.place.height * BAR;
         let y = self.place.y + (self.place.height - height) / 2.0;
-        drawing.fill(Area { x, y, width: self.axis.at(to_s) - x, height }, colour, 1.0, Some(told));
+        drawing.fill(Area { x, y, width: self.axis.at(to_s) - x, height }, colour, 1.0, Some(tooltip));
     }
 }

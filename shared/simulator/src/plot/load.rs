@@ -23,9 +23,9 @@ const FOOTER: f64 = 64.0;
 const TALL: f64 = 250.0;
 const FLAT: f64 = 150.0;
 
-/// One request in so many may come after the time axis ends.
+/// One request in this many may come after the time axis ends.
 const STRAGGLERS: u64 = 500;
-/// They only may if they would make the axis so many times as long.
+/// They only may if they would make the axis this many times as long.
 const WORTH_CUTTING: f64 = 2.0;
 
 /// Draws the panels, two in a row.
@@ -84,22 +84,22 @@ fn check(chart: &LoadChart) -> Result<(), PlotError> {
 /// The end of the time axis, in seconds: when the last request has arrived everywhere and the outage is over; or, where a
 /// few stragglers would press everything else to the left, when nearly all have.
 fn end(chart: &LoadChart) -> f64 {
-    let (mut last, mut settled) = (1, 1);
+    let (mut last, mut nearly_all) = (1, 1);
     for panel in &chart.panels {
         let numbers = &panel.per_second;
         let mut left: u64 = numbers.iter().copied().map(u64::from).sum();
         let few = left / STRAGGLERS;
         let end_of = |second: Option<usize>| second.map_or(0, |second| second + 1);
         last = last.max(end_of(numbers.iter().rposition(|&number| number > 0)));
-        settled = settled.max(end_of(panel.peak_after_outage.map(|(second, _)| second)));
-        settled = settled.max(end_of(numbers.iter().position(|&number| {
+        nearly_all = nearly_all.max(end_of(panel.peak_after_outage.map(|(second, _)| second)));
+        nearly_all = nearly_all.max(end_of(numbers.iter().position(|&number| {
             left -= u64::from(number);
             left <= few
         })));
     }
     let outage = chart.outage_s.map_or(0.0, |(_, end)| end);
-    let (last, settled) = ((last as f64).max(outage), (settled as f64).max(outage));
-    1.02 * if last > WORTH_CUTTING * settled { settled } else { last }
+    let (last, nearly_all) = ((last as f64).max(outage), (nearly_all as f64).max(outage));
+    1.02 * if last > WORTH_CUTTING * nearly_all { nearly_all } else { last }
 }
 
 fn most(chart: &LoadChart) -> f64 {
@@ -203,18 +203,18 @@ mod tests {
     }
 
     #[test]
-    fn stragglers_are_told_instead_of_pressing_the_rest_to_the_left() {
+    fn stragglers_are_counted_instead_of_squeezing_the_rest() {
         let mut tail = herd();
         tail.resize(40_000, 0);
         tail[39_000] = 12;
-        let told = texts(&svg(&chart(vec![panel("tail", tail)])));
-        assert!(told.iter().any(|text| text == "12 more until 10 h 50 min"), "{told:?}");
-        assert!(told.iter().any(|text| text == "6 s"), "{told:?}");
+        let texts_drawn = texts(&svg(&chart(vec![panel("tail", tail)])));
+        assert!(texts_drawn.iter().any(|text| text == "12 more until 10 h 50 min"), "{texts_drawn:?}");
+        assert!(texts_drawn.iter().any(|text| text == "6 s"), "{texts_drawn:?}");
         let mut heavy = herd();
         heavy.resize(40_000, 5);
-        let told = texts(&svg(&chart(vec![panel("heavy", heavy)])));
-        assert!(told.iter().any(|text| text == "10 h"), "{told:?}");
-        assert!(told.iter().any(|text| text.starts_with("requests in the busiest second of each ")));
+        let texts_drawn = texts(&svg(&chart(vec![panel("heavy", heavy)])));
+        assert!(texts_drawn.iter().any(|text| text == "10 h"), "{texts_drawn:?}");
+        assert!(texts_drawn.iter().any(|text| text.starts_with("requests in the busiest second of each ")));
     }
 
     #[test]

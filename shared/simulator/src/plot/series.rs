@@ -34,7 +34,7 @@ pub(crate) struct LoadChart {
 /// Above the highest number, so that what is written there is clear of the outage's name.
 const HEADROOM: f64 = 1.25;
 
-/// At most so many numbers are named.
+/// The most numbers that are named.
 const TICKS: f64 = 5.0;
 
 /// A step narrower than this is not seen.
@@ -227,7 +227,7 @@ impl Panel<'_> {
         }
     }
 
-    /// Tells of the requests that come after the axis ends: too few, too late to be seen.
+    /// Counts the requests that come after the axis ends: too few, too late to be seen.
     fn later(self, drawing: &mut Drawing, later: &[u32]) {
         let number: u64 = later.iter().copied().map(u64::from).sum();
         let Some(last) = later.iter().rposition(|&number| number > 0) else { return };

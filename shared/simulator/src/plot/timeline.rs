@@ -32,7 +32,7 @@ const LANE: f64 = 18.0;
 /// Of a policy with more retries than [`ROOMY`].
 const NARROW_LANE: f64 = 8.0;
 const ROOMY: usize = 30;
-/// One in so many of narrow lanes is labelled.
+/// One in this many of narrow lanes is labelled.
 const LABELLED: usize = 5;
 
 /// A TTL up to this multiple of the longest window is drawn; a later one would press the windows to the left.
@@ -212,10 +212,10 @@ mod tests {
     fn a_ttl_greys_what_it_cuts_off_and_says_how_much_it_leaves() {
         let cut = svg(&[wait_factor()], Some(14_400.0));
         assert!(cut.contains(colour::VOID));
-        let told = texts(&cut);
+        let texts_drawn = texts(&cut);
         for expected in ["TTL 4 h", "15 retries, of which the TTL leaves at most 8", "past the TTL: not sent"]
         {
-            assert!(told.iter().any(|text| text == expected), "{expected} in {told:?}");
+            assert!(texts_drawn.iter().any(|text| text == expected), "{expected} in {texts_drawn:?}");
         }
         let whole = svg(&[web_push()], Some(14_400.0));
         assert!(!whole.contains(colour::VOID));

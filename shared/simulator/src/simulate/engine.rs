@@ -228,7 +228,7 @@ impl<'a> Engine<'a> {
     fn wait(&mut self, message: Message, now: Timestamp) -> Route {
         let route_taken = route(LANE, message.due, now, &self.waits);
         let back_at = match &route_taken {
-            // Less than a second, and nobody to ask: waited out inside dispatch.
+            // Less than a second, and no workers to ask: waited out inside dispatch.
             Route::Queue(DelaySeconds::ZERO) if self.fleet.is_none() => message.due.max(now),
             Route::Queue(delay) => {
                 let handed_out =

@@ -8,7 +8,10 @@ use super::{
     scenario::Scenario,
     tally::{Figures, TenantFigures},
 };
-use redial_console::span::duration;
+use redial_console::{
+    span::duration,
+    table::{Column, Table},
+};
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -30,44 +33,28 @@ pub(crate) fn lines(scenario: &Scenario, figures: &[Figures]) -> Vec<String> {
     lines
 }
 
-const COLUMNS: usize = 12;
-
 fn table(scenario: &Scenario, figures: &[Figures]) -> Vec<String> {
-    let capacity = format!("of {}", scenario.capacity);
-    let headings: [&str; COLUMNS] = [
-        "policy",
-        "attempts each",
-        "peak/s",
-        if scenario.outage.is_some() { "after outage/s" } else { "" },
-        &capacity,
-        "drained",
-        "p50",
-        "p99",
-        "parked",
-        if scenario.workers.is_some() && scenario.outage.is_some() { "in outage" } else { "" },
-        if scenario.workers.is_some() { "deferrals" } else { "" },
-        "not sent",
+    let has_outage = scenario.outage.is_some();
+    let has_workers = scenario.workers.is_some();
+    let columns = [
+        Column::text("policy"),
+        Column::number("attempts each"),
+        Column::number("peak/s"),
+        Column::number(if has_outage { "after outage/s" } else { "" }),
+        Column::number(format!("of {}", scenario.capacity)),
+        Column::number("drained"),
+        Column::number("p50"),
+        Column::number("p99"),
+        Column::number("parked"),
+        Column::number(if has_workers && has_outage { "in outage" } else { "" }),
+        Column::number(if has_workers { "deferrals" } else { "" }),
+        Column::text("not sent"),
     ];
-    let rows: Vec<[String; COLUMNS]> = [headings.map(str::to_owned)]
-        .into_iter()
-        .chain(figures.iter().map(|figures| cells(scenario, figures)))
-        .collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    // A column without a heading has nothing in it.
-    let columns: Vec<(usize, usize)> =
-        (0..COLUMNS).map(|column| (column, width(column))).filter(|(_, width)| *width > 0).collect();
-    let line = |row: &[String; COLUMNS]| {
-        let padded = columns.iter().map(|(column, width)| {
-            let cell = &row[*column];
-            let is_text = *column == 0 || *column == COLUMNS - 1;
-            if is_text { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
-        });
-        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    rows.iter().map(line).collect()
+    // A column without a heading has nothing in it, and is not shown.
+    Table::new(columns).with(figures.iter().map(|figures| cells(scenario, figures))).lines()
 }
 
-fn cells(scenario: &Scenario, figures: &Figures) -> [String; COLUMNS] {
+fn cells(scenario: &Scenario, figures: &Figures) -> [String; 12] {
     let in_outage = figures.attempts_during_outage.filter(|_| figures.protected.is_some());
     [
         figures.name.clone(),
@@ -87,7 +74,7 @@ fn cells(scenario: &Scenario, figures: &Figures) -> [String; COLUMNS] {
 
 fn tenants(figures: &[Figures]) -> Vec<String> {
     let of = |figures: &Figures| {
-        let told = |it: &TenantFigures| {
+        let line = |it: &TenantFigures| {
             let mut line =
                 format!("{}: {} of {}'s {} messages sent", figures.name, it.sent, it.name, it.messages);
             if let (Some(half), Some(last)) = (it.p50_s, it.last_sent_at_s) {
@@ -96,7 +83,7 @@ fn tenants(figures: &[Figures]) -> Vec<String> {
             }
             line
         };
-        figures.tenants.iter().map(told).collect::<Vec<_>>()
+        figures.tenants.iter().map(line).collect::<Vec<_>>()
     };
     let lines: Vec<String> = figures.iter().flat_map(of).collect();
     if lines.is_empty() { lines } else { [vec![String::new()], lines].concat() }
@@ -130,7 +117,7 @@ fn load_of(scenario: &Scenario, figures: &Figures) -> f64 {
 fn meaning(scenario: &Scenario, figures: &[Figures]) -> Option<String> {
     let when = if scenario.outage.is_some() { "After the outage" } else { "Without an outage" };
     let capacity = scenario.capacity;
-    let told = |figures: &Figures| {
+    let load = |figures: &Figures| {
         let load = load_of(scenario, figures);
         let against = if load > 1.0 {
             format!("{load:.1} times its capacity of {capacity}")
@@ -142,11 +129,11 @@ fn meaning(scenario: &Scenario, figures: &[Figures]) -> Option<String> {
     let highest = figures.iter().rev().max_by_key(|it| peak(it))?;
     let lowest = figures.iter().min_by_key(|it| peak(it))?;
     Some(if figures.len() == 1 {
-        format!("{when} {} brings the provider {}.", highest.name, told(highest))
+        format!("{when} {} brings the provider {}.", highest.name, load(highest))
     } else if peak(highest) == peak(lowest) {
-        format!("{when} each of them brings the provider {}.", told(highest))
+        format!("{when} each of them brings the provider {}.", load(highest))
     } else {
-        let (most, least) = (told(highest), peak(lowest));
+        let (most, least) = (load(highest), peak(lowest));
         format!(
             "{when} {} brings the provider {most}; {} brings the fewest, {least}.",
             highest.name, lowest.name

@@ -43,7 +43,7 @@ pub(crate) struct Scenario {
     pub(crate) latency: Duration,
     /// What the jitter is drawn from.
     pub(crate) seed: u64,
-    /// Who protects the provider; none: nobody.
+    /// The workers that protect the provider, if there are any.
     pub(crate) workers: Option<Workers>,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct Contender {
 pub(crate) struct Workers {
     pub(crate) number: u32,
     pub(crate) limit: Option<Rate>,
-    /// How long it takes until a worker can see what others told.
+    /// How long it takes until a worker can see what others wrote.
     pub(crate) counter_lag: Duration,
 }
 
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn its_words_name_everything_that_was_asked_for() {
+    fn its_description_names_every_option() {
         let scenario = Scenario { retry_after_s: Some(60), ..scenario() };
         assert_eq!(
             scenario.words(),

@@ -38,9 +38,9 @@ impl Tally {
         self.load.count(at);
     }
 
-    /// A wait begins, on this road.
-    pub(super) fn waits(&mut self, road: &Route) {
-        match road {
+    /// A wait begins.
+    pub(super) fn waits(&mut self, route: &Route) {
+        match route {
             Route::Queue(_) => self.waits_in_sqs += 1,
             Route::Park(_) => self.waits_parked += 1,
         }

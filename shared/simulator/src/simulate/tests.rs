@@ -65,8 +65,8 @@ fn a_wait_beyond_what_sqs_delays_is_parked_and_still_ends_when_it_is_due() {
 
 #[test]
 fn a_retry_after_is_kept_by_everyone() {
-    let told = Scenario { retry_after_s: Some(60), outage: outage("0..10"), ..scenario() };
-    let figures = alone(&told, contender("web-push"));
+    let asking = Scenario { retry_after_s: Some(60), outage: outage("0..10"), ..scenario() };
+    let figures = alone(&asking, contender("web-push"));
     // All fail before 10 s, and none is back before a minute later, nor more than the smear after that.
     let every = figures.load.every_second();
     assert_eq!(every[10..60].iter().sum::<u32>(), 0);
@@ -96,13 +96,13 @@ fn a_policy_s_result_does_not_depend_on_what_runs_beside_it() {
 }
 
 #[test]
-fn every_end_is_told_once() {
-    let told = AtomicUsize::new(0);
+fn every_end_is_reported_once() {
+    let reported = AtomicUsize::new(0);
     let ended = |n: u64| {
-        told.fetch_add(usize::try_from(n).expect("few"), Ordering::Relaxed);
+        reported.fetch_add(usize::try_from(n).expect("few"), Ordering::Relaxed);
     };
     simulate(&scenario(), &[contender("web-push"), contender("otp")], &ended);
-    assert_eq!(told.into_inner(), 40_000);
+    assert_eq!(reported.into_inner(), 40_000);
 }
 
 #[test]

@@ -33,7 +33,7 @@ struct State {
 struct Known {
     channels: HashMap<String, String>,
     waiting: Vec<Waiting>,
-    /// Its websocket, by a number that tells it from the one before. Dropping it ends the connection.
+    /// Its websocket, by a number that no earlier one had. Dropping it ends the connection.
     session: Option<(u64, UnboundedSender<String>)>,
 }
 

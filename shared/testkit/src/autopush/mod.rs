@@ -99,7 +99,7 @@ impl Autopush {
     }
 
     /// Forgets all browsers: their connections end, their endpoints answer 410, and who comes back is given another name. A
-    /// browser then drops its subscriptions and tells the service workers (`pushsubscriptionchange`).
+    /// browser then drops its subscriptions and notifies the service workers (`pushsubscriptionchange`).
     pub fn forget_browsers(&self) {
         self.browsers.forget();
     }

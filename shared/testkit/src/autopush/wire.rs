@@ -1,4 +1,4 @@
-//! What a browser and its push server say to each other: one JSON object a websocket text, told apart by `messageType`.
+//! What a browser and its push server say to each other: one JSON object a websocket text, distinguished by `messageType`.
 //!
 //! Written after what Firefox sends and reads, and not after a specification, because there is none. Fields that a test has no
 //! use for (`broadcasts`, `channelIDs`) are passed over.

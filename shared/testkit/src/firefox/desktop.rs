@@ -19,7 +19,7 @@ use tokio::net::TcpStream;
 const PORT_FILE: &str = "MarionetteActivePort";
 /// How long Firefox may take to come up, and to answer.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Between two looks for something that nobody announces: a file, or a window.
+/// Between two looks for something that is not announced: a file, or a window.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// More than any answer to what is asked here.
 const LONGEST_MESSAGE: usize = 1 << 20;
@@ -41,7 +41,7 @@ const WITH_ALERT: &str = r#"
     return false;
 "#;
 
-/// Why Firefox did not do as it was told.
+/// Why Firefox did not carry a command out.
 #[derive(Debug, Error)]
 pub enum DesktopError {
     /// The connection failed, or what came over it was not of the protocol.

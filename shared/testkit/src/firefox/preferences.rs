@@ -12,11 +12,11 @@ const PUSH: [(&str, Value); 9] = [
     // A plain websocket, on this machine.
     ("dom.push.testing.allowInsecureServerURL", Bool(true)),
     ("dom.push.testing.ignorePermission", Bool(true)),
-    // 1 is granted: nobody is there to answer the question.
+    // 1 is granted: there is no user to answer the question.
     ("permissions.default.desktop-notification", Number(1)),
     // There is no desktop to show notifications; Firefox's own windows do.
     ("alerts.useSystemBackend", Bool(false)),
-    // Firefox's own windows go after some seconds, as if somebody had closed them, unless the notification asks to stay.
+    // Firefox's own windows go after some seconds, as if a user had closed them, unless the notification asks to stay.
     ("dom.webnotifications.requireinteraction.enabled", Bool(true)),
     // Of those that stay, the fourth would wait for room, and its `showNotification` with it.
     ("dom.webnotifications.requireinteraction.count", Number(100)),

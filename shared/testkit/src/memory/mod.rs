@@ -31,7 +31,7 @@ use rand::rngs::StdRng;
 use redial_core::access::{ApiKeyId, StoredKey, TokenKeys};
 use redial_core::ack::AckEvent;
 use redial_core::audience::{Progress, Run, RunKey};
-use redial_core::dead_letter::{LetterBody, LetterKey, Reference};
+use redial_core::dead_letter::{DeadLetterBody, DeadLetterKey, Reference};
 use redial_core::endpoint::{EndpointHash, HashKeys, Origin, PushHosts};
 use redial_core::identity::{DeliveryKey, SubscriptionKey, Tenant};
 use redial_core::ledger::{Entry, PastAttempt};
@@ -46,7 +46,7 @@ use redial_core::reason::Reason;
 use redial_core::route::WaitSettings;
 use redial_core::subscription::{SpikeGuard, Subscription};
 use redial_core::time::Timestamp;
-use redial_core::wait::Bucket;
+use redial_core::wait::WaitBucket;
 use redial_core::webhook::SWITCHED_OFF_AFTER;
 use redial_engine::ports::{
     Clock, Limited, ParkedItem, ParkedKey, PortError, PruneCandidate, PublicKey, Randomness, Receipt,
@@ -195,13 +195,13 @@ pub struct State {
     /// Waiting messages.
     pub parked: BTreeMap<ParkedKey, ParkedItem>,
     /// Registered buckets.
-    pub registered: BTreeMap<Bucket, u16>,
+    pub registered: BTreeMap<WaitBucket, u16>,
     /// Running executions.
-    pub executions: BTreeSet<Bucket>,
+    pub executions: BTreeSet<WaitBucket>,
     /// Bodies of dead letters.
-    pub bodies: BTreeMap<LetterKey, LetterBody>,
+    pub bodies: BTreeMap<DeadLetterKey, DeadLetterBody>,
     /// Descriptions of dead letters.
-    pub described: BTreeMap<LetterKey, Reference>,
+    pub described: BTreeMap<DeadLetterKey, Reference>,
     /// What the senders answer, by endpoint, the first first; then [`State::usual_answer`].
     pub answers: HashMap<String, Vec<Outcome>>,
     /// What the senders answer else; if unset, a push 201 and a webhook 200.

@@ -1,7 +1,7 @@
 //! What workers share to protect origins, in memory.
 
 use redial_core::endpoint::Origin;
-use redial_core::protection::{Count, OriginState, lease};
+use redial_core::protection::{Count, OriginState, token_bucket};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Limited, PortError, Protection, StoredOrigin};
@@ -65,10 +65,10 @@ impl Protection for Memory {
         .await
     }
 
-    async fn lease(&self, request: lease::Request) -> Result<lease::Answer, PortError> {
+    async fn lease(&self, request: token_bucket::Request) -> Result<token_bucket::Answer, PortError> {
         self.effect("lease", |state| {
             let answer = request.judge(state.slots.get(&request.key).copied());
-            if let lease::Answer::Leased { begin } = answer {
+            if let token_bucket::Answer::Leased { begin } = answer {
                 state.slots.insert(request.key.clone(), begin.plus(request.span));
             }
             answer

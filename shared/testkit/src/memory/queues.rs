@@ -1,6 +1,6 @@
 //! Queues and dead letters in memory.
 
-use redial_core::dead_letter::{LetterBody, Reference};
+use redial_core::dead_letter::{DeadLetterBody, Reference};
 use redial_core::queue::{Outgoing, Queue};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{DeadLetterBodies, DeadLetterStore, Outbox, PortError, Receipt};
@@ -31,7 +31,7 @@ impl Outbox for Memory {
 }
 
 impl DeadLetterBodies for Memory {
-    async fn put(&self, bodies: Vec<LetterBody>) -> Vec<Result<(), PortError>> {
+    async fn put(&self, bodies: Vec<DeadLetterBody>) -> Vec<Result<(), PortError>> {
         self.effect_on_each("bodies.put", bodies, |state, body| {
             state.bodies.insert(body.key.clone(), body);
         })

@@ -1,7 +1,7 @@
 //! Waits in memory.
 
 use redial_core::time::Timestamp;
-use redial_core::wait::{Bucket, Shard};
+use redial_core::wait::{Shard, WaitBucket};
 use redial_engine::ports::{
     ParkedItem, ParkedKey, Parking, PortError, RegisteredBucket, WaitExecutions, WaitRegistry,
 };
@@ -43,7 +43,7 @@ impl WaitRegistry for Memory {
         .await
     }
 
-    async fn shards_of(&self, bucket: Bucket) -> Result<Option<u16>, PortError> {
+    async fn shards_of(&self, bucket: WaitBucket) -> Result<Option<u16>, PortError> {
         self.effect("shards_of", |state| state.registered.get(&bucket).copied()).await
     }
 
@@ -55,7 +55,7 @@ impl WaitRegistry for Memory {
         .await
     }
 
-    async fn forget(&self, bucket: Bucket) -> Result<(), PortError> {
+    async fn forget(&self, bucket: WaitBucket) -> Result<(), PortError> {
         self.effect("forget", |state| {
             state.registered.remove(&bucket);
         })
@@ -64,7 +64,7 @@ impl WaitRegistry for Memory {
 }
 
 impl WaitExecutions for Memory {
-    async fn ensure_running(&self, bucket: Bucket) -> Result<(), PortError> {
+    async fn ensure_running(&self, bucket: WaitBucket) -> Result<(), PortError> {
         self.effect("ensure_running", |state| {
             state.executions.insert(bucket);
         })

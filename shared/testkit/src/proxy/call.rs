@@ -53,7 +53,7 @@ pub struct Call {
     pub response_status: Option<u16>,
     pub response_body: Option<Bytes>,
     pub injected: Option<Injected>,
-    /// Tells this call from one of the same number before a reset.
+    /// Distinguishes this call from one of the same number before a reset.
     pub(super) name: u128,
 }
 

@@ -1,8 +1,8 @@
-//! A proxy between a function and the cloud's API, which counts the calls and breaks the ones it is told to.
+//! A proxy between a function and the cloud's API, which counts the calls and breaks the ones that a test names.
 //!
 //! Redial's promise is about what happens when a process dies, or a call fails, between two effects. The
-//! production code has no hooks for that, and needs none: each of its effects is one HTTP call, so whoever
-//! stands on the line can kill the process before a call is carried out, or after it was carried out and
+//! production code has no hooks for that, and needs none: each of its effects is one HTTP call, so a proxy
+//! on the line can kill the process before a call is carried out, or after it was carried out and
 //! before its answer arrives, and can do so at every call in turn.
 //!
 //! A call that has arrived whole is carried out to its end, whatever becomes of the caller: that is how a

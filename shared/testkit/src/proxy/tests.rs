@@ -1,4 +1,4 @@
-//! The proxy between a client and an upstream that repeats what it is told.
+//! The proxy between a client and an upstream that repeats what it gets.
 
 use super::*;
 use std::convert::Infallible;

@@ -82,7 +82,7 @@ impl Exchange {
     }
 
     fn report(&self, report: Report) {
-        // Nobody listens any more when the host has given the process up.
+        // There is no receiver any more when the host has given the process up.
         let _ = self.reports.send(report);
     }
 

@@ -28,7 +28,7 @@ pub(super) struct Recipe {
     pub(super) target: Arc<Target>,
 }
 
-/// The process that a kill would hit, shared with whoever may kill.
+/// The process that a kill would hit, shared with those that may kill it.
 #[derive(Default)]
 pub(super) struct Target(Mutex<Aim>);
 
@@ -92,7 +92,7 @@ impl Environment {
         Ok(Self { api, child, target: Arc::clone(&recipe.target), readers })
     }
 
-    /// Whether it still runs and nobody has killed it.
+    /// Whether it still runs and was not killed.
     pub(super) fn lives(&mut self) -> bool {
         let hit = self.target.lock().hit;
         !hit && matches!(self.child.try_wait(), Ok(None))

@@ -36,7 +36,7 @@ pub enum InvokeError {
     /// The process ended without an answer.
     #[error("the process ended without an answer: {0}")]
     Crashed(ExitStatus),
-    /// The process ended, or told of an error, before it asked for its first event. With what it printed.
+    /// The process ended, or reported an error, before it asked for its first event. With what it printed.
     #[error("initialisation failed: {0}")]
     InitFailed(String),
     /// No answer by the deadline; the process was killed.

@@ -25,7 +25,7 @@ pub(super) enum Order {
 }
 
 impl Order {
-    /// Whether nobody waits for it any more.
+    /// Whether its sender has stopped waiting.
     fn is_abandoned(&self) -> bool {
         match self {
             Self::Init(reply) => reply.is_closed(),
@@ -67,7 +67,7 @@ impl Worker {
         Self { arn, recipe, starts, running: None }
     }
 
-    /// Starts a process, and then carries out orders until nobody can give one.
+    /// Starts a process, and then carries out orders until their sender is gone.
     pub(super) async fn run(mut self, mut orders: mpsc::UnboundedReceiver<Order>) {
         let mut first = Some(self.environment().await);
         while let Some(order) = orders.recv().await {
@@ -78,7 +78,7 @@ impl Worker {
                 Some(Err(error)) => Err(error),
                 Some(Ok(())) | None => self.environment().await,
             };
-            // Whoever ordered may have gone away; the work was done all the same.
+            // The sender may have gone away; the work was done anyway.
             match order {
                 Order::Init(reply) => {
                     let init = self.running.as_ref().map(|warm| warm.init);

@@ -1,7 +1,7 @@
 //! Blocks of slots.
 
 use rand::RngExt;
-use redial_core::protection::lease::AHEAD;
+use redial_core::protection::token_bucket::AHEAD;
 use serde_json::json;
 
 use super::*;

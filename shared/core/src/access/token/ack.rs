@@ -1,8 +1,8 @@
-//! The token that lets a service worker say what became of one message: `<key id>.<tenant>.<delivery>.<end>.<MAC>`.
+//! The token that lets a service worker acknowledge one message: `<key id>.<tenant>.<delivery>.<end>.<MAC>`.
 //!
 //! It travels inside the push, whose 3,993 bytes it shares with the producer's payload, so it is as short as it can be: names
 //! as they are, because base64 would make them a third longer; the end in milliseconds, in base 62; and 16 bytes of MAC,
-//! which nobody guesses and which is what RFC 2104 (section 5) allows at the least for HMAC-SHA256.
+//! the minimum that RFC 2104 (section 5) allows for HMAC-SHA256.
 
 use std::time::Duration;
 
@@ -20,13 +20,13 @@ const MAX: usize = 256;
 pub struct AckToken {
     pub tenant: Tenant,
     pub delivery: DeliveryId,
-    /// The first moment at which it is no longer good.
+    /// The first moment at which it is no longer valid.
     pub expires_at: Timestamp,
 }
 
 impl AckToken {
-    /// How long acknowledgements are taken after a message's deadline, or after it was sent where it has none: a notification
-    /// may be clicked days after it came.
+    /// How long acknowledgements are accepted after a message's deadline, or after it was sent where it has none: a user may click a
+    /// notification days later.
     pub const GRACE: Duration = Duration::from_secs(7 * 86_400);
 }
 
@@ -40,7 +40,7 @@ impl TokenKeys {
         key.signed(&KIND, parts.join(&SEPARATOR.to_string()))
     }
 
-    /// What a token is for; `None` if it is none, was not made here, or is over at `now`.
+    /// `None` if it is invalid, was not made here, or has expired at `now`.
     pub fn read_ack(&self, token: &str, now: Timestamp) -> Option<AckToken> {
         if token.len() > MAX {
             return None;

@@ -1,16 +1,11 @@
-//! What browsers show: texts that carry what they are for, and a MAC by which only the stack can have made them.
+//! Tokens for browsers: texts that carry what they are for, and a MAC that only the stack can make.
 //!
-//! Nobody stores a token, so none can be revoked by itself: each ends by its time, and all of them with the key that they were
-//! made with. Every token names its key. The current key makes new ones, and those made with a former one are read for as long
-//! as that key is known.
+//! Tokens are not stored, so a single one cannot be revoked: each ends by its time, and all of them with the key that they were made
+//! with. Every token names its key. The current key makes new tokens, and tokens of a former key are read for as long as that key is
+//! configured.
 //!
-//! A MAC covers all that stands before it and the kind of token, so that one kind is never taken for another. It is checked
-//! before anything that it covers is read.
-//!
-//! | file | concept |
-//! |---|---|
-//! | `subscription` | lets a browser look after its subscription |
-//! | `ack` | lets a service worker say what became of one message |
+//! A MAC covers everything before it and the kind of token, so that one kind is never taken for another. It is checked before anything
+//! that it covers is read.
 
 mod ack;
 mod subscription;
@@ -20,16 +15,17 @@ use std::fmt;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
+use subtle::ConstantTimeEq;
 
 pub use ack::AckToken;
 pub use subscription::SubscriptionToken;
 
-use super::compare;
+use crate::text::is_word;
 
 /// The longest id of a key.
 const MAX_ID: usize = 32;
 
-/// What stands between the parts of a token, and in none of them.
+/// Between the parts of a token, and in none of them.
 const SEPARATOR: char = '.';
 
 /// The keys that tokens are made with, the current one first. At least one.
@@ -42,7 +38,7 @@ struct TokenKey {
     key: hmac::Key,
 }
 
-/// A kind of token: its name goes into its MAC, of which so many bytes are kept.
+/// A kind of token: its MAC covers its name, and is cut to `mac_bytes`.
 struct Kind {
     name: &'static str,
     mac_bytes: usize,
@@ -52,12 +48,12 @@ impl TokenKeys {
     /// The length of a key in bytes: as long as what HMAC-SHA256 gives.
     pub const KEY_BYTES: usize = 32;
 
-    /// These keys by their ids, the current one first; `None` if there is none, or if an id stands twice or is not
+    /// These keys by their ids, the current one first; `None` without any, or if an id is repeated or is not
     /// `[A-Za-z0-9_-]{1,32}`.
     pub fn new(keys: impl IntoIterator<Item = (String, [u8; Self::KEY_BYTES])>) -> Option<Self> {
         let mut all: Vec<TokenKey> = Vec::new();
         for (id, key) in keys {
-            if !is_id(&id) || all.iter().any(|known| known.id == id) {
+            if !is_word(&id, MAX_ID) || all.iter().any(|known| known.id == id) {
                 return None;
             }
             all.push(TokenKey { id, key: hmac::Key::new(hmac::HMAC_SHA256, &key) });
@@ -81,7 +77,7 @@ impl TokenKeys {
         let key = self.0.iter().find(|known| known.id == id)?;
         // Strict: a last character whose spare bits are not zero is refused, so that each MAC has one text.
         let mac = URL_SAFE_NO_PAD.decode(mac).ok()?;
-        compare::same(&mac, &key.mac(kind, text)).then_some(text)
+        bool::from(mac.ct_eq(&key.mac(kind, text))).then_some(text)
     }
 }
 
@@ -98,11 +94,6 @@ impl TokenKey {
         let mac = URL_SAFE_NO_PAD.encode(self.mac(kind, &text));
         format!("{text}{SEPARATOR}{mac}")
     }
-}
-
-fn is_id(id: &str) -> bool {
-    (1..=MAX_ID).contains(&id.len())
-        && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }
 
 impl fmt::Debug for TokenKeys {

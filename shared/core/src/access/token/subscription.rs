@@ -24,12 +24,12 @@ pub struct SubscriptionToken {
     pub tenant: Tenant,
     pub subscription: SubscriptionId,
     pub tags: Tags,
-    /// The first moment at which it is no longer good.
+    /// The first moment at which it is no longer valid.
     pub expires_at: Timestamp,
 }
 
 impl SubscriptionToken {
-    /// How long a token is good that a browser gets with its subscription, to renew it with: longer than most users stay away.
+    /// How long the token is valid that a browser gets to renew its subscription with: longer than most users stay away.
     pub const RENEWAL: Duration = Duration::from_secs(180 * 86_400);
 }
 
@@ -58,7 +58,7 @@ impl TokenKeys {
         key.signed(&KIND, format!("{PREFIX}{}{SEPARATOR}{payload}", key.id))
     }
 
-    /// What a token is for; `None` if it is none, was not made here, or is over at `now`.
+    /// `None` if it is invalid, was not made here, or has expired at `now`.
     pub fn read_subscription(&self, token: &str, now: Timestamp) -> Option<SubscriptionToken> {
         if token.len() > MAX {
             return None;

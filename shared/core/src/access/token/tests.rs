@@ -1,12 +1,13 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::identity::{DeliveryId, SubscriptionId, Tenant};
+use crate::fixtures::{delivery, subscription, tags, token_keys};
+use crate::identity::{DeliveryId, Tenant};
 use crate::tag::{Tag, Tags};
 use crate::time::Timestamp;
 
 fn old() -> TokenKeys {
-    TokenKeys::new([("k1".to_owned(), [1; 32])]).expect("a key")
+    token_keys()
 }
 
 fn new_and_old() -> TokenKeys {
@@ -17,19 +18,14 @@ fn now() -> Timestamp {
     Timestamp::from_secs(1_800_000_000)
 }
 
-fn tags(texts: &[&str]) -> Tags {
-    Tags::new(texts.iter().map(|text| Tag::parse(text).expect("a tag")).collect())
-        .expect("few, and each once")
-}
-
 fn of_subscription(tenant: &str, id: &str, tags: Tags, expires_at: Timestamp) -> SubscriptionToken {
     let tenant = Tenant::parse(tenant).expect("valid");
-    SubscriptionToken { tenant, subscription: SubscriptionId::parse(id).expect("valid"), tags, expires_at }
+    SubscriptionToken { tenant, subscription: subscription(id).id, tags, expires_at }
 }
 
 fn of_ack(tenant: &str, id: &str, expires_at: Timestamp) -> AckToken {
     let tenant = Tenant::parse(tenant).expect("valid");
-    AckToken { tenant, delivery: DeliveryId::parse(id).expect("valid"), expires_at }
+    AckToken { tenant, delivery: delivery(id).id, expires_at }
 }
 
 fn later() -> Timestamp {
@@ -61,7 +57,7 @@ proptest! {
     }
 
     #[test]
-    fn a_token_of_which_one_byte_was_changed_is_refused(place: prop::sample::Index, with: char) {
+    fn a_token_with_one_changed_byte_is_refused(place: prop::sample::Index, with: char) {
         let subscription = old().subscription(&of_subscription("acme", "s1", tags(&["news"]), later()));
         let ack = old().ack(&of_ack("acme", "order-17", later()));
         for token in [subscription, ack] {
@@ -76,7 +72,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_refused_and_none_panics(text in ".{0,300}", parts in prop::collection::vec("(rds_|k1|[A-Za-z0-9_-]{0,30})", 0..7)) {
+    fn any_other_text_is_refused(text in ".{0,300}", parts in prop::collection::vec("(rds_|k1|[A-Za-z0-9_-]{0,30})", 0..7)) {
         for text in [text, parts.join("."), format!("rds_k1.{}", parts.join("."))] {
             prop_assert_eq!(old().read_subscription(&text, now()), None);
             prop_assert_eq!(old().read_ack(&text, now()), None);
@@ -84,7 +80,7 @@ proptest! {
     }
 }
 
-/// Every place and every character that base64url has, so that not one spare bit is free.
+/// Every position and every base64url character: no spare bit is ignored.
 #[test]
 fn no_other_text_is_the_same_token() {
     let tokens = [
@@ -108,7 +104,7 @@ fn no_other_text_is_the_same_token() {
 }
 
 #[test]
-fn a_token_is_good_until_the_millisecond_before_it_ends() {
+fn a_token_is_valid_until_the_millisecond_before_it_ends() {
     let end = later();
     let before = Timestamp::from_ms(end.as_ms() - 1);
     let token = old().subscription(&of_subscription("acme", "s1", Tags::default(), end));
@@ -122,12 +118,12 @@ fn a_token_is_good_until_the_millisecond_before_it_ends() {
 }
 
 #[test]
-fn one_kind_of_token_is_never_taken_for_another() {
+fn one_kind_of_token_is_never_accepted_as_another() {
     let subscription = old().subscription(&of_subscription("acme", "s1", Tags::default(), later()));
     let ack = old().ack(&of_ack("acme", "s1", later()));
     assert_eq!(old().read_ack(&subscription, now()), None);
     assert_eq!(old().read_subscription(&ack, now()), None);
-    // With the other's form, too: the same text and the same key give another MAC.
+    // Also in the other's form: the same text and the same key give another MAC.
     let (text, _) = ack.rsplit_once('.').expect("it has a MAC");
     let key = &old().0[0];
     let other = Kind { name: "redial subscription token", mac_bytes: 16 };
@@ -138,7 +134,7 @@ fn one_kind_of_token_is_never_taken_for_another() {
 }
 
 #[test]
-fn a_former_key_s_tokens_are_read_and_the_current_one_makes_new_ones() {
+fn tokens_of_a_former_key_are_read_and_new_ones_use_the_current() {
     let subscription = of_subscription("acme", "s1", tags(&["news"]), later());
     let ack = of_ack("acme", "d1", later());
     let (first, second) = (old().subscription(&subscription), new_and_old().subscription(&subscription));
@@ -153,7 +149,7 @@ fn a_former_key_s_tokens_are_read_and_the_current_one_makes_new_ones() {
 }
 
 #[test]
-fn an_ack_token_takes_little_of_a_push() {
+fn an_ack_token_is_short() {
     let id = DeliveryId::from_idempotency_key("order-17");
     assert_eq!(id.as_str().len(), 43);
     assert_eq!(old().ack(&of_ack("acme", id.as_str(), later())).len(), 82);
@@ -174,7 +170,7 @@ fn an_ack_token_takes_little_of_a_push() {
 }
 
 #[test]
-fn keys_have_an_id_each_and_debug_shows_the_ids_alone() {
+fn keys_have_unique_ids_and_debug_shows_the_ids_alone() {
     let keys = |ids: &[&str]| TokenKeys::new(ids.iter().map(|id| ((*id).to_owned(), [1; 32])));
     for bad in [&[][..], &[""], &["a.b"], &["a", "a"], &["é"], &[&"k".repeat(33)]] {
         assert!(keys(bad).is_none(), "{bad:?}");

@@ -8,7 +8,7 @@ use super::{Admission, Round};
 use crate::ports::Protection;
 use redial_core::endpoint::Origin;
 use redial_core::protection::breaker::{FAST_FROM_SECS, PROBES, Rule, Says};
-use redial_core::protection::lease::{Answer, Bucket, Request};
+use redial_core::protection::token_bucket::{Answer, Request, TokenBucket};
 use redial_core::protection::wake;
 use redial_core::time::Timestamp;
 
@@ -118,7 +118,7 @@ impl<P: Protection> Round<'_, P> {
         if longest <= width || crowded == Some(from) {
             return longest;
         }
-        let key = Bucket::Waiting(origin.as_str().to_owned()).key();
+        let key = TokenBucket::Waiting(origin.as_str().to_owned()).key();
         let places = u32::try_from(waiting).unwrap_or(u32::MAX);
         let request = Request::new(key, places, LOOKS_PER_SECOND, Some(from.plus(longest)), from);
         match self.store.lease(request.clone()).await {

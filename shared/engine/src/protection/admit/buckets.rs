@@ -9,7 +9,7 @@ use super::{Admission, Ask, EndpointLimit, Round};
 use crate::ports::{Limited, PortError, Protection};
 use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
-use redial_core::protection::lease::{AHEAD, Answer, Block, Bucket, Request, parts};
+use redial_core::protection::token_bucket::{AHEAD, Answer, Block, Request, TokenBucket, parts};
 use redial_core::protection::wake;
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
@@ -42,14 +42,14 @@ impl<P: Protection> Round<'_, P> {
     /// Decides on those who need slots of buckets; answers the origins of those who got none.
     pub(super) async fn ask_buckets(&mut self, order: &[usize], rng: &mut (dyn Rng + Send)) -> Vec<Origin> {
         let undecided = order.iter().copied().filter(|at| self.decided[*at].is_none());
-        let needs: Vec<(usize, Vec<(Bucket, Slots)>)> = undecided
+        let needs: Vec<(usize, Vec<(TokenBucket, Slots)>)> = undecided
             .map(|at| (at, self.buckets_of(&self.asks[at])))
             .filter(|(_, buckets)| !buckets.is_empty())
             .collect();
         if needs.is_empty() {
             return Vec::new();
         }
-        let mut wanted: BTreeMap<&Bucket, (Slots, u32)> = BTreeMap::new();
+        let mut wanted: BTreeMap<&TokenBucket, (Slots, u32)> = BTreeMap::new();
         for (bucket, slots) in needs.iter().flat_map(|(_, buckets)| buckets) {
             wanted.entry(bucket).or_insert((*slots, 0)).1 += 1;
         }
@@ -59,14 +59,14 @@ impl<P: Protection> Round<'_, P> {
         }
         let errors = futures_util::future::join_all(leases).await;
         // A bucket that cannot be read limits nothing.
-        let mut unlimited: Vec<&Bucket> = Vec::new();
+        let mut unlimited: Vec<&TokenBucket> = Vec::new();
         for (bucket, error) in wanted.keys().zip(errors) {
             if let Some(error) = error {
                 self.changes.errors.push(error);
                 unlimited.push(bucket);
             }
         }
-        let mut turned_away: BTreeMap<(Bucket, Tenant), (Slots, Vec<usize>)> = BTreeMap::new();
+        let mut turned_away: BTreeMap<(TokenBucket, Tenant), (Slots, Vec<usize>)> = BTreeMap::new();
         for (at, buckets) in &needs {
             let limiting: Vec<_> =
                 buckets.iter().filter(|(bucket, _)| !unlimited.contains(&bucket)).collect();
@@ -90,15 +90,17 @@ impl<P: Protection> Round<'_, P> {
     }
 
     /// The buckets that a message needs slots of, and their slots a second.
-    fn buckets_of(&self, ask: &Ask) -> Vec<(Bucket, Slots)> {
+    fn buckets_of(&self, ask: &Ask) -> Vec<(TokenBucket, Slots)> {
         let known = self.guard.known();
         let set = |limit: &Limited| known.limits.get(limit).and_then(|(rate, _)| *rate).map(Rate::per_second);
         let state = known.origins.get(&ask.origin).map(|it| &it.state).filter(|_| self.guard.settings.judges);
         let origin = ask.origin.as_str();
         let mut buckets = Vec::new();
         if let Some(limit) = state.filter(|_| ask.is_retry).and_then(|state| state.retry_limit(self.now)) {
-            buckets
-                .push((Bucket::Retries(origin.to_owned()), Slots { per_second: limit, soon: Some(limit) }));
+            buckets.push((
+                TokenBucket::Retries(origin.to_owned()),
+                Slots { per_second: limit, soon: Some(limit) },
+            ));
         }
         let set_pace = set(&Limited::Origin(ask.origin.clone())).map(Slots::set);
         let pace = state.and_then(|state| {
@@ -108,19 +110,19 @@ impl<P: Protection> Round<'_, P> {
         });
         let slower = |a: &Slots, b: &Slots| a.per_second.total_cmp(&b.per_second);
         if let Some(slots) = [set_pace, pace].into_iter().flatten().min_by(slower) {
-            buckets.push((Bucket::Origin(origin.to_owned()), slots));
+            buckets.push((TokenBucket::Origin(origin.to_owned()), slots));
         }
         if let Some(limit) = set(&Limited::Tenant(ask.tenant.clone())) {
-            buckets.push((Bucket::Tenant(ask.tenant.to_string()), Slots::set(limit)));
+            buckets.push((TokenBucket::Tenant(ask.tenant.to_string()), Slots::set(limit)));
         }
         if let Some(EndpointLimit { subscription, rate }) = &ask.endpoint {
-            buckets.push((Bucket::Endpoint(subscription.to_string()), Slots::set(rate.per_second())));
+            buckets.push((TokenBucket::Endpoint(subscription.to_string()), Slots::set(rate.per_second())));
         }
         buckets
     }
 
     /// Sees to it that so many slots of a bucket are at hand, if it has them. `chance` is from 0 to 1.
-    async fn lease(&self, bucket: &Bucket, slots: Slots, wanted: u32, chance: f64) -> Option<PortError> {
+    async fn lease(&self, bucket: &TokenBucket, slots: Slots, wanted: u32, chance: f64) -> Option<PortError> {
         let key = self.part(bucket, slots);
         let per_second = slots.per_second / f64::from(parts(slots.per_second));
         let request = {
@@ -161,7 +163,7 @@ impl<P: Protection> Round<'_, P> {
     }
 
     /// Takes a slot of each of these, or of none: then it names the first that has none.
-    fn take(&self, buckets: &[&(Bucket, Slots)]) -> Result<Timestamp, (Bucket, Slots)> {
+    fn take(&self, buckets: &[&(TokenBucket, Slots)]) -> Result<Timestamp, (TokenBucket, Slots)> {
         let mut known = self.guard.known();
         let mut begin = self.now;
         let mut taken: Vec<String> = Vec::new();
@@ -194,7 +196,7 @@ impl<P: Protection> Round<'_, P> {
     /// have queues of their own, so that none waits behind another's thousand.
     async fn queue(
         &mut self,
-        bucket: &Bucket,
+        bucket: &TokenBucket,
         tenant: &Tenant,
         slots: Slots,
         mine: &[usize],
@@ -213,7 +215,7 @@ impl<P: Protection> Round<'_, P> {
         };
         let per_second = slots.soon.unwrap_or(slots.per_second) / sharing as f64;
         let places = u32::try_from(mine.len()).unwrap_or(u32::MAX);
-        let key = Bucket::Queue(Box::new(bucket.clone()), tenant.to_string()).key();
+        let key = TokenBucket::Queue(Box::new(bucket.clone()), tenant.to_string()).key();
         // The next place is not before slots are free again.
         let now = free_from.max(self.now.plus(AHEAD));
         let latest = slots.soon.map(|_| self.now.plus(LONGEST_QUEUE));
@@ -244,7 +246,7 @@ impl<P: Protection> Round<'_, P> {
 
     /// The key of the part of a bucket that this worker takes slots of. A limit that an operator changes is another
     /// bucket: no message waits for slots of a rate that no longer holds.
-    fn part(&self, bucket: &Bucket, slots: Slots) -> String {
+    fn part(&self, bucket: &TokenBucket, slots: Slots) -> String {
         let part = self.guard.number % parts(slots.per_second);
         match slots.soon {
             Some(_) => format!("{}#{part}", bucket.key()),

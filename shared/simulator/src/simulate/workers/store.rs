@@ -11,7 +11,7 @@ use std::{
 
 use redial_core::{
     endpoint::Origin,
-    protection::{Count, OriginState, lease},
+    protection::{Count, OriginState, token_bucket},
     rate::Rate,
     time::Timestamp,
 };
@@ -137,10 +137,10 @@ impl Protection for Store {
         counts.into_iter().map(add).collect()
     }
 
-    async fn lease(&self, request: lease::Request) -> Result<lease::Answer, PortError> {
+    async fn lease(&self, request: token_bucket::Request) -> Result<token_bucket::Answer, PortError> {
         let mut shared = self.shared();
         let answer = request.judge(shared.free_from.get(&request.key).copied());
-        if let lease::Answer::Leased { begin } = answer {
+        if let token_bucket::Answer::Leased { begin } = answer {
             shared.free_from.insert(request.key.clone(), begin.plus(request.span));
         }
         Ok(answer)
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(
             (read(&store, 5), read(&store, 6)),
             (2, 3),
-            "what nobody reads any more is forgotten, and no more"
+            "only what no reader can see any more is forgotten"
         );
     }
 
@@ -221,12 +221,12 @@ mod tests {
     fn a_lease_is_never_given_twice() {
         let store = store();
         let lease = |key: &str| {
-            let request = lease::Request::new(key.to_owned(), 5, 5.0, Some(at(1)), at(0));
+            let request = token_bucket::Request::new(key.to_owned(), 5, 5.0, Some(at(1)), at(0));
             store.lease(request).now_or_never().expect("ready").expect("no error")
         };
-        assert_eq!(lease("a"), lease::Answer::Leased { begin: at(0) });
-        assert_eq!(lease("a"), lease::Answer::Leased { begin: at(1) });
-        assert_eq!(lease("a"), lease::Answer::Empty { free_from: at(2) });
-        assert_eq!(lease("b"), lease::Answer::Leased { begin: at(0) });
+        assert_eq!(lease("a"), token_bucket::Answer::Leased { begin: at(0) });
+        assert_eq!(lease("a"), token_bucket::Answer::Leased { begin: at(1) });
+        assert_eq!(lease("a"), token_bucket::Answer::Empty { free_from: at(2) });
+        assert_eq!(lease("b"), token_bucket::Answer::Leased { begin: at(0) });
     }
 }

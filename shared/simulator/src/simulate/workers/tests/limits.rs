@@ -40,7 +40,7 @@ fn a_fast_limit_is_used_up_by_many_workers_as_well() {
     }
 }
 
-/// The time that twenty messages take under the limit is 0.4 s. Beyond it, whoever finds no slot is back a second later, give
+/// The time that twenty messages take under the limit is 0.4 s. Beyond it, a message that finds no slot is back a second later, give
 /// or take one, and may have to ask again.
 #[test]
 fn a_tenant_s_ten_messages_do_not_wait_for_another_s_thousand() {

@@ -7,7 +7,7 @@ use super::*;
 
 const MESSAGES: u32 = 100_000;
 
-/// Nobody brings a provider that has just come back more than this in a second: a fifth above its capacity.
+/// A provider that has just come back gets no more than this in a second: a fifth above its capacity.
 const MOST_PER_SECOND: u32 = 2_400;
 
 fn outage(flow: &str, when: &str, seed: u64) -> Scenario {
@@ -26,7 +26,7 @@ fn protected(scenario: &Scenario, lag_s: u64) -> Scenario {
     Scenario { workers: Some(Workers { counter_lag, ..workers(200) }), ..scenario.clone() }
 }
 
-/// Whose jitter is small every time may use up its attempts before anybody knows: one or two of the hundred thousand.
+/// A message whose jitter is small every time may use up its attempts before the breaker opens: one or two of the hundred thousand.
 const UNLUCKY: u32 = 2;
 
 /// Against retries alone; what all share is at hand at once, or so late.

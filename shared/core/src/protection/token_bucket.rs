@@ -1,38 +1,38 @@
-//! Token buckets, shared: a limit of so many a second is a line of slots in time, and whoever sends takes a block of them.
+//! Shared token buckets: a rate limit is a line of slots in time, and a worker leases a block of them to send.
 //!
-//! All that workers share of a bucket is the moment from which its slots are free. A lease moves that moment on by as many
-//! slots as the block has, in one conditional write, which buys as many sends. What its holder does not use within
-//! [`KEPT`] is void: a worker that dies takes its one block with it, and nothing else. An idle bucket saves nothing up.
+//! Workers share one value of a bucket: the moment from which its slots are free. A lease moves that moment past the block's slots in
+//! one conditional write. Slots that are not used within [`KEPT`] are void: a worker that dies loses its one block, and nothing else.
+//! An idle bucket does not accumulate slots.
 
 use std::time::Duration;
 
 use crate::time::Timestamp;
 
-/// A block may be leased whose first slot is not further away than this: it is waited out inside the invocation.
+/// The first slot of a block may be this far ahead: the invocation waits for it.
 pub const AHEAD: Duration = Duration::from_secs(1);
 
 /// How long after its last slot a block is void.
 pub const KEPT: Duration = Duration::from_secs(2);
 
-/// A bucket of more slots a second than this is divided, so that the writes to none of its parts are too many.
+/// A bucket of more slots a second than this is divided into parts, to limit the writes to each item.
 const SLOTS_OF_A_PART: f64 = 500.0;
 
 /// What a bucket is for. Its text is its key in the store.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
-pub enum Bucket {
+pub enum TokenBucket {
     Origin(String),
     Retries(String),
     Tenant(String),
     /// All attempts to a subscription's endpoint: `tenant#subscription`.
     Endpoint(String),
     ApiKey(String),
-    /// The looks at an open breaker of an origin by messages that wait for it.
+    /// The reads of an origin's open breaker by messages that wait for it.
     Waiting(String),
-    /// The order in which a tenant's messages come back that found a bucket empty.
-    Queue(Box<Bucket>, String),
+    /// The order in which a tenant's messages return after they found a bucket empty.
+    Queue(Box<TokenBucket>, String),
 }
 
-impl Bucket {
+impl TokenBucket {
     pub fn key(&self) -> String {
         match self {
             Self::Origin(origin) => format!("origin#{origin}"),
@@ -71,7 +71,7 @@ pub struct Request {
     pub slots: u32,
     /// How long they take: slots over slots a second.
     pub span: Duration,
-    /// Until when the first slot may be; none: however far it is.
+    /// The latest moment of the first slot; none: any.
     pub latest: Option<Timestamp>,
     pub now: Timestamp,
 }
@@ -83,8 +83,7 @@ impl Request {
         Self { key, slots, span: Duration::from_millis(ms as u64), latest, now }
     }
 
-    /// What the store is to make of it, if slots are free from `free_from`: the block's begin, and from when slots are free
-    /// then. This is what a store's conditional write says in its own words.
+    /// The answer if slots are free from `free_from`. A store's conditional write decides the same.
     pub fn judge(&self, free_from: Option<Timestamp>) -> Answer {
         let begin = free_from.map_or(self.now, |at| at.max(self.now));
         match self.latest {
@@ -124,7 +123,7 @@ impl Block {
         if now < self.void_from { self.slots } else { 0 }
     }
 
-    /// Uses one, if one is left; answers from when it may be used.
+    /// Uses one, if any is left; returns from when it may be used.
     pub fn take(&mut self, now: Timestamp) -> Option<Timestamp> {
         if self.left(now) == 0 {
             return None;
@@ -149,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_bucket_saves_nothing_up() {
+    fn an_idle_bucket_accumulates_no_slots() {
         let request = Request::new("k".to_owned(), 10, 50.0, Some(at(60_000)), at(59_000));
         assert_eq!(request.span, Duration::from_millis(200));
         assert_eq!(request.judge(Some(at(0))), Answer::Leased { begin: at(59_000) });
@@ -172,7 +171,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever asks when for how many: in no span of time do more slots begin than it has, and one block.
+        /// No span of time has more slots than its rate, and one block.
         #[test]
         fn no_span_has_more_slots_than_its_share_and_a_block(
             asks in prop::collection::vec((0u64..300, 1u32..20), 1..200), per_second in 1u32..200, from in 0u64..20_000,

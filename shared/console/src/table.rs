@@ -14,20 +14,16 @@ const LEAST_WIDTH: usize = 8;
 
 /// How a column makes room in a terminal that is too narrow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Narrow {
+pub enum Narrow {
     LeaveOut,
     /// Keeps the start of each cell.
     CutEnd,
     /// Keeps the end of each cell: of a host name, that says the most.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "for the origins of `status --summary`, which still cuts them itself")
-    )]
     CutStart,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Column {
+pub struct Column {
     heading: Cow<'static, str>,
     is_number: bool,
     narrow: Option<(u8, Narrow)>,
@@ -35,17 +31,17 @@ pub(crate) struct Column {
 
 impl Column {
     /// Aligned to the left.
-    pub(crate) fn text(heading: impl Into<Cow<'static, str>>) -> Self {
+    pub fn text(heading: impl Into<Cow<'static, str>>) -> Self {
         Self { heading: heading.into(), is_number: false, narrow: None }
     }
 
     /// Aligned to the right.
-    pub(crate) fn number(heading: impl Into<Cow<'static, str>>) -> Self {
+    pub fn number(heading: impl Into<Cow<'static, str>>) -> Self {
         Self { is_number: true, ..Self::text(heading) }
     }
 
     /// Lets the column make room; columns do so in ascending order, until the table fits.
-    pub(crate) fn narrowed(self, order: u8, narrow: Narrow) -> Self {
+    pub fn narrowed(self, order: u8, narrow: Narrow) -> Self {
         Self { narrow: Some((order, narrow)), ..self }
     }
 
@@ -65,7 +61,7 @@ impl Column {
 
 /// Columns and the rows that wait to be printed.
 #[derive(Clone, Debug)]
-pub(crate) struct Table {
+pub struct Table {
     columns: Vec<Column>,
     rows: Vec<Vec<String>>,
     terminal: Option<usize>,
@@ -74,37 +70,37 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new(columns: impl IntoIterator<Item = Column>) -> Self {
+    pub fn new(columns: impl IntoIterator<Item = Column>) -> Self {
         Self { columns: columns.into_iter().collect(), rows: Vec::new(), terminal: None, layout: None }
     }
 
     /// Fits the table into this number of characters, if there is one.
-    pub(crate) fn within(self, terminal: Option<usize>) -> Self {
+    pub fn within(self, terminal: Option<usize>) -> Self {
         Self { terminal, ..self }
     }
 
     /// Adds rows: a cell for each column.
-    pub(crate) fn with(mut self, rows: impl IntoIterator<Item = impl IntoIterator<Item = String>>) -> Self {
+    pub fn with(mut self, rows: impl IntoIterator<Item = impl IntoIterator<Item = String>>) -> Self {
         rows.into_iter().for_each(|row| self.add(row));
         self
     }
 
-    pub(crate) fn add(&mut self, row: impl IntoIterator<Item = String>) {
+    pub fn add(&mut self, row: impl IntoIterator<Item = String>) {
         self.rows.push(row.into_iter().collect());
     }
 
     /// The number of rows that wait to be printed.
-    pub(crate) fn waiting(&self) -> usize {
+    pub fn waiting(&self) -> usize {
         self.rows.len()
     }
 
     /// The headings, if there are any, and all rows.
-    pub(crate) fn lines(mut self) -> Vec<String> {
+    pub fn lines(mut self) -> Vec<String> {
         self.page()
     }
 
     /// The rows that were added since the last page. The first page begins with the headings, and the others keep its widths.
-    pub(crate) fn page(&mut self) -> Vec<String> {
+    pub fn page(&mut self) -> Vec<String> {
         let headings = self.columns.iter().map(|column| column.heading.to_string()).collect();
         let mut rows = std::mem::take(&mut self.rows);
         if self.layout.is_none() && self.columns.iter().any(|column| !column.heading.is_empty()) {
