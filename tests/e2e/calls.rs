@@ -76,7 +76,7 @@ async fn assert_sent(stack: &TestStack, resources: &Resources, numbers: std::ops
 #[tokio::test]
 async fn a_warm_batch_of_ten_makes_three_calls_over_one_connection() {
     let stack = TestStack::up().await;
-    let (resources, dispatch) = dispatch_on(&stack, "calls", &[("POLICY_CACHE_SECONDS", "600")]).await;
+    let (resources, dispatch) = dispatch_on(&stack, "calls", &[("POLICY_CACHE_SECONDS", "60")]).await;
     let browser = stack.browser();
     assert_eq!(failed(&dispatch, ten(&stack, &resources, "cold", &browser).await).await, NONE);
     // Its subscriptions, its tenant's policies, and the limits of its tenant and origin.
@@ -111,7 +111,7 @@ async fn a_warm_batch_of_ten_makes_three_calls_over_one_connection() {
 #[tokio::test]
 async fn a_healthy_origin_s_breaker_adds_one_read_to_a_batch() {
     let stack = TestStack::up().await;
-    let changed = [("POLICY_CACHE_SECONDS", "600"), ("BREAKER", "on")];
+    let changed = [("POLICY_CACHE_SECONDS", "60"), ("BREAKER", "on")];
     let (resources, dispatch) = dispatch_on(&stack, "protected", &changed).await;
     let browser = stack.browser();
     let warm = expected(&[("BatchExecuteStatement", 2), ("BatchGetItem", 2)]);
