@@ -169,8 +169,9 @@ mod tests {
     #[test]
     fn an_alarm_without_enabled_actions_notifies_no_one() {
         let alarm = MetricAlarm::builder().alarm_name("a").state_value(StateValue::Alarm);
-        let told = alarm.clone().alarm_actions("arn:topic");
-        for (alarm, notifies) in [(told.clone(), true), (told.actions_enabled(false), false), (alarm, false)]
+        let notifying = alarm.clone().alarm_actions("arn:topic");
+        for (alarm, notifies) in
+            [(notifying.clone(), true), (notifying.actions_enabled(false), false), (alarm, false)]
         {
             let expected = Alarm { name: "a".to_owned(), is_firing: true, notifies };
             assert_eq!(Alarm::from(alarm.build()), expected);

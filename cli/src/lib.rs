@@ -20,7 +20,6 @@ mod policy;
 mod rotation;
 mod send;
 mod status;
-mod summary;
 mod tail;
 mod target;
 

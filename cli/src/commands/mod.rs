@@ -7,20 +7,16 @@ mod api_keys;
 mod audience;
 mod breakers;
 mod completions;
-mod cost;
 mod dead_letters;
-mod doctor;
 mod hash_key;
-mod ids;
+pub(crate) mod ids;
 mod limits;
 mod openapi;
 mod origin;
 mod policy;
 mod schema;
 mod send;
-mod status;
 mod subscriptions;
-mod tail;
 mod vapid;
 mod webhooks;
 
@@ -31,6 +27,7 @@ use clap::{Parser, Subcommand};
 #[cfg(feature = "local")]
 use crate::local;
 use crate::span;
+use crate::{cost, doctor, status, tail};
 
 /// Redial delivers web push and webhooks from your own AWS account; this is its command line.
 ///

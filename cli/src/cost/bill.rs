@@ -1,4 +1,4 @@
-//! A bill: how much of what, at which price.
+//! A bill: amounts and prices.
 
 use redial_core::{lane::Lane, metric::Metric, provider::Provider, reason::Reason};
 use serde::Serialize;
@@ -6,70 +6,55 @@ use serde::Serialize;
 use super::counts::{Counts, DEAD_LETTER, FIRST_ATTEMPT, LONG_WAIT, RETRY};
 use super::prices::Prices;
 
-/// The template: what stands in it costs by the month.
+/// Its resources are billed by the month.
 const TEMPLATE: &str = include_str!("../../../infra/template.yaml");
 
-/// What a message that lies in a table has besides its payload, in bytes: the names of its fields, its subscription.
+/// Bytes of a stored message besides its payload: the names of its fields, its subscription.
 const ENVELOPE_BYTES: f64 = 600.0;
 
-/// How many times the units of a dead letter are those of its body as a whole: stored and deleted. Its description and all rows
-/// of indexes stay small.
+/// Writes of a dead letter that cost units for its whole body: stored and deleted. Its description and all rows of indexes stay
+/// small.
 const BODY_WRITES: f64 = 2.0;
 
-/// How many transitions an execution makes, and how many executions there are a month at most: one a minute and lane.
+/// Transitions of an execution, and the most executions of a month: one per minute and lane.
 const TRANSITIONS: f64 = 4.0;
 const EXECUTIONS_A_MONTH: f64 = 2.0 * 60.0 * 24.0 * 30.0;
 
-/// The traffic that is paid for.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Traffic {
-    /// Messages.
     pub(crate) messages: f64,
-    /// Retries a message, on average.
+    /// Per message, on average, as the next two.
     pub(crate) retry_rate: f64,
-    /// Waits of more than 15 minutes a message, on average.
+    /// Waits of more than 15 minutes.
     pub(crate) long_wait_rate: f64,
-    /// Dead letters a message, on average.
     pub(crate) dead_letter_rate: f64,
     /// Messages in a batch, 1 to 10.
     pub(crate) batch: f64,
-    /// Bytes of payload.
     pub(crate) payload_bytes: f64,
-    /// Memory of the function, in MB.
     pub(crate) memory_mb: f64,
-    /// How long an invocation takes, in ms.
+    /// Duration of an invocation.
     pub(crate) batch_ms: f64,
-    /// Bytes of log an attempt.
+    /// Per attempt.
     pub(crate) log_bytes: f64,
 }
 
-/// A line of a bill.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(crate) struct Line {
-    /// The service.
     pub(crate) service: &'static str,
-    /// What is paid for.
     pub(crate) what: &'static str,
-    /// How much of it.
     pub(crate) amount: f64,
-    /// What one million, a thousand, or one of it costs: as its name says.
+    /// Of one million, a thousand, or one, as `per` says.
     pub(crate) price: f64,
-    /// What a price is for: 1,000,000, 1,000 or 1.
     pub(crate) per: f64,
-    /// Amount times price.
     pub(crate) usd: f64,
 }
 
-/// A bill.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(crate) struct Bill {
-    /// What the traffic costs.
     pub(crate) traffic: Vec<Line>,
-    /// Its sum.
     pub(crate) traffic_usd: f64,
-    /// What the stack costs a month, with and without traffic.
+    /// What the stack costs per month, whatever the traffic.
     pub(crate) month: Vec<Line>,
-    /// Its sum.
     pub(crate) month_usd: f64,
 }
 
@@ -80,17 +65,17 @@ fn line(service: &'static str, what: &'static str, amount: f64, price: f64, per:
 const MILLION: f64 = 1_000_000.0;
 
 impl Bill {
-    /// For that traffic, at these prices.
     pub(crate) fn of(traffic: &Traffic, prices: &Prices) -> Self {
         let Traffic { messages, batch, .. } = *traffic;
         let retries = messages * traffic.retry_rate;
         let waits = messages * traffic.long_wait_rate;
         let letters = messages * traffic.dead_letter_rate;
-        let roads = [(FIRST_ATTEMPT, messages), (RETRY, retries), (LONG_WAIT, waits), (DEAD_LETTER, letters)];
+        let attempts =
+            [(FIRST_ATTEMPT, messages), (RETRY, retries), (LONG_WAIT, waits), (DEAD_LETTER, letters)];
         let sum = |of: fn(&Counts) -> u32, ten: f64| -> f64 {
-            roads.iter().map(|(counts, n)| f64::from(of(counts)) / ten * n).sum()
+            attempts.iter().map(|(counts, n)| f64::from(of(counts)) / ten * n).sum()
         };
-        // A batch is a call and an invocation however small it is; an item is a unit however large the batch.
+        // Calls and invocations are billed per batch, units per item.
         let requests = sum(|counts| counts.sqs_requests, batch);
         let invocations = sum(|counts| counts.invocations, batch);
         let kilobytes = ((traffic.payload_bytes + ENVELOPE_BYTES) / 1024.0).ceil();
@@ -109,7 +94,7 @@ impl Bill {
             line("CloudWatch Logs", "GB", log_gb, prices.logs_gb, 1.0),
         ];
         let count = |text: &str| TEMPLATE.matches(text).count() as f64;
-        // An alarm is paid by the metrics that it looks at; a band is two more.
+        // An alarm is billed by its metrics; a band is two more.
         let alarm_metrics = count("MetricName: ") + 2.0 * count("ANOMALY_DETECTION_BAND(");
         let by_provider = 2 * Provider::ALL.len();
         let by_lane = 3 * Lane::ALL.len();
@@ -180,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_letter_is_paid_besides_the_attempts_that_it_ends() {
+    fn a_dead_letter_costs_more_than_its_attempts() {
         let more = |traffic: Traffic| {
             let without = Bill::of(&Traffic { dead_letter_rate: 0.0, ..traffic }, &Prices::list()).traffic;
             let with = Bill::of(&traffic, &Prices::list()).traffic;
@@ -196,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_the_template_is_paid_by_the_month() {
+    fn the_template_s_resources_cost_by_the_month() {
         let bill = Bill::of(&Traffic { messages: 0.0, ..traffic() }, &Prices::list());
         assert_eq!(bill.traffic_usd, 0.0);
         let amount = |what: &str| bill.month.iter().find(|line| line.what == what).expect("a line").amount;

@@ -1,4 +1,4 @@
-//! List prices, which have a date and a region; an operator may have others.
+//! List prices, which have a date and a region, and an operator's own that replace them.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,9 +9,8 @@ const LIST: &str = include_str!("../../../infra/prices/us-east-1.json");
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Prices {
-    /// Where they hold.
     pub(crate) region: String,
-    /// When they were looked up: year and month.
+    /// Year and month.
     pub(crate) as_of: String,
     currency: String,
     pub(super) sqs_million_requests: f64,
@@ -28,21 +27,20 @@ pub(crate) struct Prices {
 }
 
 impl Prices {
-    /// The list prices.
     pub(crate) fn list() -> Self {
         serde_json::from_str(LIST).expect("invariant: the list prices are valid, which a test checks")
     }
 
-    /// The list prices with those of a JSON object in their place; the error says which field, and what would do.
+    /// The list prices, replaced by those of a JSON object; the error names the field and what is expected.
     pub(crate) fn with(text: &str) -> Result<Self, String> {
         let own: serde_json::Value =
-            serde_json::from_str(text).map_err(|error| format!("no valid JSON: {error}"))?;
+            serde_json::from_str(text).map_err(|error| format!("invalid JSON: {error}"))?;
         let own = own.as_object().ok_or("expected a JSON object such as {\"logs_gb\": 0.57}")?;
         let mut prices = serde_json::to_value(Self::list()).expect("prices are plain numbers and strings");
-        let known = prices.as_object_mut().expect("prices are an object");
+        let list = prices.as_object_mut().expect("prices are an object");
         for (name, value) in own {
-            let Some(price) = known.get_mut(name) else {
-                let names: Vec<&str> = known.keys().map(String::as_str).collect();
+            let Some(price) = list.get_mut(name) else {
+                let names: Vec<&str> = list.keys().map(String::as_str).collect();
                 return Err(format!("{name}: there is no such price; expected one of {}", names.join(", ")));
             };
             let fits = match value.as_f64() {
@@ -50,7 +48,7 @@ impl Prices {
                 None => value.is_string() && price.is_string(),
             };
             if !fits {
-                let expected = if price.is_number() { "a number of USD, 0 or more" } else { "a text" };
+                let expected = if price.is_number() { "a number of USD, 0 or more" } else { "a string" };
                 return Err(format!("{name}: expected {expected}"));
             }
             *price = value.clone();
@@ -64,21 +62,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_s_own_prices_stand_in_the_place_of_the_list_s() {
+    fn an_operator_s_prices_replace_the_list_s() {
         let prices = Prices::with(r#"{"region": "eu-central-1", "logs_gb": 0.63}"#).expect("valid");
         assert_eq!((prices.region.as_str(), prices.logs_gb), ("eu-central-1", 0.63));
         assert_eq!(prices.sqs_million_requests, Prices::list().sqs_million_requests);
     }
 
     #[test]
-    fn what_is_no_price_is_named() {
+    fn an_invalid_price_is_named() {
         for (text, named) in [
             (r#"{"log_gb": 1}"#, "logs_gb"),
             (r#"{"logs_gb": "1"}"#, "logs_gb: expected a number"),
             (r#"{"logs_gb": -1}"#, "logs_gb: expected a number"),
-            (r#"{"region": 1}"#, "region: expected a text"),
+            (r#"{"region": 1}"#, "region: expected a string"),
             ("[]", "a JSON object"),
-            ("{", "no valid JSON"),
+            ("{", "invalid JSON"),
         ] {
             let error = Prices::with(text).expect_err(text);
             assert!(error.contains(named), "{text}: {error}");

@@ -1,57 +1,42 @@
-//! The stack's alarms: all there, each telling someone, none firing.
+//! The stack's alarms: all present, each with an action, none firing.
 //!
-//! Which there are, CloudFormation says. On an emulator alarms may be missing or never fire, so only those that are there
-//! are looked at.
+//! CloudFormation lists them. On an emulator alarms may be missing or never fire, so only those that exist are examined.
 
 use aws_sdk_cloudformation::types::{ResourceStatus, StackResourceSummary};
 
-use super::{
+use super::{report::Report, stack::Stack};
+use crate::{
     asked::{Trouble, asked},
     cloudwatch::{self, Alarm},
-    report::Report,
-    stack::Stack,
 };
 
-/// So many are named; of more, how many there are.
+/// The most alarms that a finding names.
 const NAMED: usize = 5;
 
-pub(super) async fn check(stack: &Stack) -> Report {
-    let mut report = Report::new("alarms");
-    let deployed = match deployed(stack).await {
-        Ok(deployed) => deployed,
-        // That the stack itself is absent is told by the check of the configuration.
-        Err(Trouble::Absent) => {
-            report.unchecked("all of this", "the stack's alarms are not known");
-            return report;
-        }
-        Err(trouble) => {
-            report.trouble("the list of the stack's alarms", &trouble);
-            return report;
-        }
+pub(super) async fn check(stack: &Stack, report: &mut Report) {
+    let deployed = deployed(stack).await;
+    let why = "the stack is unknown to CloudFormation";
+    let Some(deployed) = report.read_if_present("the list of the stack's alarms", deployed, why) else {
+        return;
     };
     let names: Vec<String> = deployed.iter().map(|(_, name)| name.clone()).collect();
-    match cloudwatch::alarms(&stack.target.sdk, &names).await {
-        Ok(alarms) => judge(&deployed, &alarms, stack.is_emulated(), &mut report),
-        Err(trouble) => report.trouble("the stack's alarms", &trouble),
+    let alarms = cloudwatch::alarms(&stack.target.sdk, &names).await;
+    if let Some(alarms) = report.read("the stack's alarms", alarms) {
+        judge(&deployed, &alarms, stack.target.is_emulated(), report);
     }
-    report
 }
 
-/// The alarms as the template names them, with their names in CloudWatch.
+/// The alarms by their names in the template, with their names in CloudWatch.
 async fn deployed(stack: &Stack) -> Result<Vec<(String, String)>, Trouble> {
-    if let Err(trouble) = stack.outputs() {
-        return Err(trouble.clone());
-    }
+    stack.outputs.as_ref().map_err(Clone::clone)?;
     let client = aws_sdk_cloudformation::Client::new(&stack.target.sdk);
-    let listed = client.list_stack_resources().stack_name(stack.name()).into_paginator().items().send();
+    let listed = client.list_stack_resources().stack_name(&stack.name).into_paginator().items().send();
     let listed = listed.collect::<Result<Vec<StackResourceSummary>, _>>().await;
     let resources = asked("cloudformation:ListStackResources", listed)?;
-    let is_gone = |it: &StackResourceSummary| {
-        matches!(it.resource_status(), Some(ResourceStatus::DeleteComplete | ResourceStatus::DeleteSkipped))
-    };
     let is_alarm = |it: &StackResourceSummary| {
+        use ResourceStatus::{DeleteComplete, DeleteSkipped};
         matches!(it.resource_type(), Some("AWS::CloudWatch::Alarm" | "AWS::CloudWatch::CompositeAlarm"))
-            && !is_gone(it)
+            && !matches!(it.resource_status(), Some(DeleteComplete | DeleteSkipped))
     };
     let names = |it: StackResourceSummary| Some((it.logical_resource_id?, it.physical_resource_id?));
     Ok(resources.into_iter().filter(is_alarm).filter_map(names).collect())
@@ -63,20 +48,17 @@ fn judge(deployed: &[(String, String)], alarms: &[Alarm], is_emulated: bool, rep
         match alarms.iter().find(|alarm| alarm.name == *deployed_as) {
             None => missing.push(name.as_str()),
             Some(alarm) => {
-                if !alarm.notifies {
-                    silent.push(name.as_str());
-                }
-                if alarm.is_firing {
-                    firing.push(name.as_str());
-                }
+                silent.extend(Some(name.as_str()).filter(|_| !alarm.notifies));
+                firing.extend(Some(name.as_str()).filter(|_| alarm.is_firing));
             }
         }
     }
+    let all = deployed.len();
     if !missing.is_empty() {
         report.fault(
             format!("alarms were deleted: {}", listed(&missing)),
-            "deploy the template with another value of a parameter of theirs, such as RunbookUrl: \
-             CloudFormation makes them anew",
+            "deploy the template with another value of one of their parameters, such as RunbookUrl: CloudFormation \
+             creates them again",
         );
     }
     if !firing.is_empty() {
@@ -86,20 +68,17 @@ fn judge(deployed: &[(String, String)], alarms: &[Alarm], is_emulated: bool, rep
         );
     }
     if is_emulated {
-        report.well(format!(
-            "{} alarms are there; whether they tell anyone was not looked at, since none fires on an emulator",
-            deployed.len()
+        return report.well(format!(
+            "{all} alarms exist; their actions were not checked, since none fires on an emulator"
         ));
-        return;
     }
     if !silent.is_empty() {
         report.warning(
-            format!("{} of {} alarms tell nobody: {}", silent.len(), deployed.len(), listed(&silent)),
-            "deploy with AlarmTopicArn, an SNS topic that someone reads; where it is set, switch the \
-             alarms' actions on",
+            format!("{} of {all} alarms notify no one: {}", silent.len(), listed(&silent)),
+            "deploy with AlarmTopicArn, an SNS topic with subscribers; if it is set, enable the alarms' actions",
         );
     }
-    report.well(format!("{} alarms are there, each tells someone, and none is firing", deployed.len()));
+    report.well(format!("{all} alarms exist, each has an action, and none is firing"));
 }
 
 fn listed(names: &[&str]) -> String {
@@ -112,29 +91,24 @@ fn listed(names: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    fn found(alarms: &[Alarm], is_emulated: bool) -> Vec<String> {
-        let deployed = ["A", "B"].map(|name| (format!("{name}Alarm"), format!("shop-{name}")));
-        let mut report = Report::new("alarms");
-        judge(&deployed, alarms, is_emulated, &mut report);
-        report.findings.into_iter().map(|finding| finding.found).collect()
-    }
-
-    fn alarm(name: &str, is_firing: bool, notifies: bool) -> Alarm {
-        Alarm { name: name.to_owned(), is_firing, notifies }
-    }
+    use super::{super::report::tests::finds, *};
 
     #[test]
-    fn those_that_are_missing_silent_or_firing_are_named_as_in_the_template() {
-        let healthy = [alarm("shop-A", false, true), alarm("shop-B", false, true)];
-        assert_eq!(found(&healthy, false), [""; 0]);
-        assert_eq!(found(&healthy[..1], false), ["alarms were deleted: BAlarm"]);
-        let firing = [healthy[0].clone(), alarm("shop-B", true, true)];
-        assert_eq!(found(&firing, false), ["alarms are firing: BAlarm"]);
-        let silent = [alarm("shop-A", false, false), alarm("shop-B", false, false)];
-        assert_eq!(found(&silent, false), ["2 of 2 alarms tell nobody: AAlarm, BAlarm"]);
-        assert_eq!(found(&silent, true), [""; 0]);
+    fn missing_silent_and_firing_alarms_are_named_as_in_the_template() {
+        let deployed = ["A", "B"].map(|name| (format!("{name}Alarm"), format!("shop-{name}")));
+        let alarm =
+            |name: &str, is_firing, notifies| Alarm { name: format!("shop-{name}"), is_firing, notifies };
+        let healthy = [alarm("A", false, true), alarm("B", false, true)];
+        let silent = [alarm("A", false, false), alarm("B", false, false)];
+        for (alarms, is_emulated, expected) in [
+            (&healthy[..], false, ""),
+            (&healthy[..1], false, "fault: alarms were deleted: BAlarm"),
+            (&[alarm("A", false, true), alarm("B", true, true)], false, "fault: alarms are firing: BAlarm"),
+            (&silent, false, "warning: 2 of 2 alarms notify no one: AAlarm, BAlarm"),
+            (&silent, true, ""),
+        ] {
+            finds(expected, |report| judge(&deployed, alarms, is_emulated, report));
+        }
     }
 
     #[test]

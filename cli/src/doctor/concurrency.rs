@@ -1,21 +1,17 @@
-//! How many batches the mappings may run at once, against the executions that the account has for them.
+//! The number of batches that the mappings may run at once, against the account's concurrent executions.
 //!
-//! What is over is throttled by Lambda, and each throttled batch uses up one of the twenty receives of its messages. A new
-//! account has ten concurrent executions, and the six mappings run twelve at the least.
+//! Lambda throttles the rest, and each throttled batch uses up one of the twenty receives of its messages. A new account has ten
+//! concurrent executions, and the six mappings run at least twelve.
 
-use aws_sdk_lambda::{Client, types::EventSourceMappingConfiguration};
+use aws_sdk_lambda::Client;
 use futures_util::join;
 
-use super::{
-    asked::{Trouble, asked},
-    report::Report,
-    stack::Stack,
-};
+use super::{mappings::mappings, report::Report, stack::Stack};
+use crate::asked::{Trouble, asked};
 
-/// What to do about an account that is too small.
 const RAISE_THE_QUOTA: &str = "ask AWS for a higher quota (Service Quotas, AWS Lambda, concurrent executions: L-B99A9384), or \
                                deploy with lower IngestConcurrency, RetryConcurrency, BulkConcurrency and RetryBulkConcurrency; \
-                               the six mappings need 12 at the least";
+                               the six mappings need at least 12";
 
 /// The account's concurrent executions in this region.
 struct Account {
@@ -24,10 +20,9 @@ struct Account {
     unreserved: i32,
 }
 
-/// A function's part in them.
+/// What one function uses of them.
 struct Share {
     name: &'static str,
-    /// Its name in Lambda.
     deployed_as: String,
     /// The maxima of its mappings; `None` for a mapping without one.
     maxima: Vec<Option<i32>>,
@@ -40,8 +35,7 @@ impl Share {
     }
 }
 
-pub(super) async fn check(stack: &Stack) -> Report {
-    let mut report = Report::new("concurrency");
+pub(super) async fn check(stack: &Stack, report: &mut Report) {
     let client = Client::new(&stack.target.sdk);
     let target = &stack.target;
     let (account, dispatch, cleanup, ingest) = join!(
@@ -50,22 +44,16 @@ pub(super) async fn check(stack: &Stack) -> Report {
         share(&client, "cleanup", &target.cleanup),
         share(&client, "ingest", &target.ingest),
     );
-    let mut shares = Vec::new();
-    for (name, share) in [("dispatch", dispatch), ("cleanup", cleanup), ("ingest", ingest)] {
-        match share {
-            Ok(share) => shares.push(share),
-            // The check of the configuration reports a function that is absent.
-            Err(Trouble::Absent) => {
-                report.unchecked(format!("the concurrency of {name}"), "there is no such function");
-            }
-            Err(trouble) => report.trouble(&format!("the concurrency of {name}"), &trouble),
-        }
+    let shares = [("dispatch", dispatch), ("cleanup", cleanup), ("ingest", ingest)];
+    let shares: Vec<Share> = shares
+        .into_iter()
+        .filter_map(|(name, share)| {
+            report.read_if_present(format!("the concurrency of {name}"), share, "the function does not exist")
+        })
+        .collect();
+    if let Some(account) = report.read("the account's concurrent executions", account) {
+        judge(&account, &shares, report);
     }
-    match account {
-        Ok(account) => judge(&account, &shares, &mut report),
-        Err(trouble) => report.trouble("the account's concurrent executions", &trouble),
-    }
-    report
 }
 
 async fn account(client: &Client) -> Result<Account, Trouble> {
@@ -78,12 +66,9 @@ async fn account(client: &Client) -> Result<Account, Trouble> {
 async fn share(client: &Client, name: &'static str, deployed_as: &str) -> Result<Share, Trouble> {
     let reserved = client.get_function_concurrency().function_name(deployed_as).send().await;
     let reserved = asked("lambda:GetFunctionConcurrency", reserved)?.reserved_concurrent_executions;
-    let mappings = client.list_event_source_mappings().function_name(deployed_as).into_paginator().items();
-    let mappings = mappings.send().collect::<Result<Vec<EventSourceMappingConfiguration>, _>>().await;
-    let maxima = asked("lambda:ListEventSourceMappings", mappings)?
-        .iter()
-        .map(|mapping| mapping.scaling_config().and_then(|scaling| scaling.maximum_concurrency()))
-        .collect();
+    let mappings = mappings(client, deployed_as).await?;
+    let maximum = |scaling: &aws_sdk_lambda::types::ScalingConfig| scaling.maximum_concurrency();
+    let maxima = mappings.iter().map(|mapping| mapping.scaling_config().and_then(maximum)).collect();
     Ok(Share { name, deployed_as: deployed_as.to_owned(), maxima, reserved })
 }
 
@@ -92,27 +77,16 @@ fn judge(account: &Account, shares: &[Share], report: &mut Report) {
     let unreserved = || shares.iter().filter(|share| share.reserved.is_none());
     let most: i32 = unreserved().map(Share::most).sum();
     let Account { all, unreserved: left } = account;
+    let both = format!(
+        "the mappings may run {most} batches at once, and {left} of the account's {all} concurrent executions are not \
+         reserved"
+    );
     if most > *left {
-        report.fault(
-            format!(
-                "the mappings may run {most} batches at once, and {left} of the account's {all} concurrent \
-                 executions are not reserved: Lambda throttles the rest"
-            ),
-            RAISE_THE_QUOTA,
-        );
+        report.fault(format!("{both}: Lambda throttles the rest"), RAISE_THE_QUOTA);
     } else if most == *left && unreserved().any(|share| share.name == "ingest") {
-        report.warning(
-            format!(
-                "the mappings may run {most} batches at once, which are all of the account's concurrent \
-                 executions that are not reserved: none is left for the HTTP API"
-            ),
-            RAISE_THE_QUOTA,
-        );
+        report.warning(format!("{both}: none is left for the HTTP API"), RAISE_THE_QUOTA);
     }
-    report.well(format!(
-        "the mappings may run {most} batches at once, and {left} of the account's {all} concurrent executions are \
-         not reserved"
-    ));
+    report.well(both);
 }
 
 fn judge_share(share: &Share, report: &mut Report) {
@@ -120,27 +94,22 @@ fn judge_share(share: &Share, report: &mut Report) {
     let unbounded = maxima.iter().filter(|maximum| maximum.is_none()).count();
     if unbounded > 0 {
         report.warning(
-            format!(
-                "{unbounded} of {name}'s mappings have no maximum concurrency: they may use up the account's"
-            ),
-            "deploy the template again, which gives each one a maximum",
+            format!("{unbounded} of {name}'s mappings have no maximum concurrency, and may use all of the account's"),
+            "deploy the template again: it gives each one a maximum",
         );
     }
     let most = share.most();
+    let delete = format!("aws lambda delete-function-concurrency --function-name {deployed_as}");
     match reserved {
-        Some(0) => report.fault(
-            format!("{name} has a reserved concurrency of 0: Lambda does not run it"),
-            format!("aws lambda delete-function-concurrency --function-name {deployed_as}"),
-        ),
+        Some(0) => {
+            report.fault(format!("{name} has a reserved concurrency of 0: Lambda does not run it"), delete);
+        }
         Some(reserved) if most > *reserved => report.fault(
             format!(
-                "the mappings of {name} may run {most} batches at once, and its reserved concurrency is \
-                 {reserved}: Lambda throttles the rest"
+                "the mappings of {name} may run {most} batches at once, and its reserved concurrency is {reserved}: \
+                 Lambda throttles the rest"
             ),
-            format!(
-                "aws lambda delete-function-concurrency --function-name {deployed_as}; the mappings' maxima hold \
-                 it back without using up receives"
-            ),
+            format!("{delete}; the mappings' maxima limit it without using up receives"),
         ),
         Some(_) | None => {}
     }
@@ -148,53 +117,59 @@ fn judge_share(share: &Share, report: &mut Report) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use redial_testkit::template::Template;
 
-    const MOST: [Option<i32>; 4] = [Some(20), Some(10), Some(10), Some(5)];
+    use super::{super::report::tests::finds, *};
 
-    fn share(name: &'static str, maxima: &[Option<i32>], reserved: Option<i32>) -> Share {
-        Share { name, deployed_as: format!("shop-{name}"), maxima: maxima.into(), reserved }
-    }
-
-    fn found(unreserved: i32, dispatch: Share, ingest: Option<i32>) -> Vec<String> {
-        let shares = [dispatch, share("cleanup", &[Some(2), Some(2)], None), share("ingest", &[], ingest)];
-        let mut report = Report::new("concurrency");
-        judge(&Account { all: 1_000, unreserved }, &shares, &mut report);
-        report.findings.into_iter().map(|finding| finding.found).collect()
+    #[test]
+    fn the_maxima_fit_what_the_account_and_the_function_have() {
+        let all = [Some(20), Some(10), Some(10), Some(5)];
+        for (unreserved, dispatch, of_dispatch, of_ingest, expected) in [
+            (50, &all[..], None, None, ""),
+            (49, &all, None, None, "warning: the mappings may run 49 batches at once"),
+            (49, &all, None, Some(20), ""),
+            (
+                10,
+                &all,
+                None,
+                None,
+                "fault: the mappings may run 49 batches at once, and 10 of the account's 1000",
+            ),
+            (10, &all, Some(45), None, ""),
+            (
+                10,
+                &all,
+                Some(44),
+                None,
+                "fault: the mappings of dispatch may run 45 batches at once, and its reserved concurrency is 44",
+            ),
+            (10, &[], Some(0), None, "fault: dispatch has a reserved concurrency of 0"),
+            (1_000, &[Some(20), None], None, None, "warning: 1 of dispatch's mappings have no maximum"),
+        ] {
+            let share = |name: &'static str, maxima: &[Option<i32>], reserved| Share {
+                name,
+                deployed_as: format!("shop-{name}"),
+                maxima: maxima.into(),
+                reserved,
+            };
+            let shares = [
+                share("dispatch", dispatch, of_dispatch),
+                share("cleanup", &[Some(2), Some(2)], None),
+                share("ingest", &[], of_ingest),
+            ];
+            finds(expected, |report| judge(&Account { all: 1_000, unreserved }, &shares, report));
+        }
     }
 
     #[test]
-    fn the_sum_of_the_maxima_fits_what_is_not_reserved() {
-        let dispatch = || share("dispatch", &MOST, None);
-        assert_eq!(found(50, dispatch(), None), [""; 0]);
-        let all_used = found(49, dispatch(), None);
-        assert!(all_used.len() == 1 && all_used[0].contains("none is left for the HTTP API"), "{all_used:?}");
-        assert_eq!(found(49, dispatch(), Some(20)), [""; 0]);
-        let too_few = found(10, dispatch(), None);
-        assert!(
-            too_few.len() == 1 && too_few[0].contains("may run 49 batches at once, and 10 of"),
-            "{too_few:?}"
-        );
-    }
-
-    #[test]
-    fn a_reserved_concurrency_below_the_maxima_is_a_fault_of_its_own() {
-        let found = |reserved| found(10, share("dispatch", &MOST, Some(reserved)), None);
-        assert_eq!(found(45), [""; 0]);
-        assert!(found(44)[0].contains("may run 45 batches at once, and its reserved concurrency is 44"));
-        assert!(found(0)[0].contains("reserved concurrency of 0"));
-    }
-
-    #[test]
-    fn a_mapping_without_a_maximum_is_a_warning() {
-        let found = found(1_000, share("dispatch", &[Some(20), None], None), None);
-        assert!(found.len() == 1 && found[0].starts_with("1 of dispatch's mappings"), "{found:?}");
-    }
-
-    #[test]
-    fn the_least_that_the_mappings_need_is_the_template_s() {
-        let template = include_str!("../../../infra/template.yaml");
-        // Lambda takes no maximum below 2.
-        assert_eq!(template.matches("ScalingConfig: { MaximumConcurrency: ").count() * 2, 12);
+    fn the_template_has_six_mappings_with_a_maximum() {
+        let template = Template::read();
+        let functions = template.resources("AWS::Serverless::Function");
+        let events = functions.filter_map(|(_, function)| function["Events"].as_mapping());
+        let has_maximum = |event: &&redial_testkit::template::Value| {
+            event["Properties"]["ScalingConfig"].get("MaximumConcurrency").is_some()
+        };
+        // Lambda's least maximum is 2, so six mappings need at least 12.
+        assert_eq!(events.flat_map(|events| events.values()).filter(has_maximum).count(), 6);
     }
 }

@@ -1,7 +1,6 @@
-//! The functions' environments: complete, valid, and both about the stack's own queues, tables and keys.
+//! The functions' environments: complete, valid, and naming the stack's own queues, tables and keys.
 //!
-//! What is valid is said by the very code that the functions read their environment with. It reads no secret: where one
-//! stands in Secrets Manager, it takes its name.
+//! The functions' own parser decides what is valid. It reads no secret, only the name of one in Secrets Manager.
 
 use redial_adapters::config;
 
@@ -10,7 +9,7 @@ use super::{
     stack::{Function, Stack},
 };
 
-/// The variables that name parts of the stack, with the template's outputs that name them too.
+/// The variables that name parts of the stack, with the template's outputs that name the same parts.
 const PARTS: [(&str, &str); 17] = [
     ("INGEST_QUEUE_URL", "IngestQueueUrl"),
     ("BULK_QUEUE_URL", "BulkQueueUrl"),
@@ -34,45 +33,39 @@ const PARTS: [(&str, &str); 17] = [
 const DEPLOY_AGAIN: &str =
     "deploy the template again with the values that you want; it sets all functions' environments";
 
-pub(super) fn check(stack: &Stack) -> Report {
-    let mut report = Report::new("configuration");
-    report.well("all functions' environments are complete, and name the stack's own queues, tables and keys");
+pub(super) async fn check(stack: &Stack, report: &mut Report) {
+    report.well("all functions' environments are complete and name the stack's own queues, tables and keys");
     for (name, function) in stack.functions() {
-        match function {
-            Ok(function) => {
-                valid(function, &mut report);
-                if let Ok(outputs) = stack.outputs() {
-                    own_parts(function, |output| outputs.get(output).map(String::as_str), &mut report);
-                }
-            }
-            Err(trouble) => report.trouble(&format!("the configuration of {name}"), trouble),
+        let read = function.as_ref().map_err(Clone::clone);
+        let Some(function) = report.read(format!("the configuration of {name}"), read) else { continue };
+        is_valid(function, report);
+        if let Ok(outputs) = &stack.outputs {
+            names_own_parts(function, |output| outputs.get(output).map(String::as_str), report);
         }
     }
-    if let (Ok(_), Err(trouble)) = (&stack.dispatch, stack.outputs()) {
-        report.trouble("the stack in CloudFormation", trouble);
+    if stack.dispatch.is_ok() {
+        report.read("the stack in CloudFormation", stack.outputs.as_ref().map_err(Clone::clone));
     }
-    report
 }
 
-/// Whether it could start.
-fn valid(function: &Function, report: &mut Report) {
+fn is_valid(function: &Function, report: &mut Report) {
     let lookup = |name: &str| function.lookup(name);
-    let read = match function.name {
+    let parsed = match function.name {
         "dispatch" => config::dispatch(lookup).map(|_| ()),
         "ingest" => config::ingest(lookup).map(|_| ()),
         _ => config::cleanup(lookup).map(|_| ()),
     };
-    if let Err(error) = read {
+    if let Err(error) = parsed {
         report.fault(format!("{} cannot start: {error}", function.name), DEPLOY_AGAIN);
     }
 }
 
-/// Whether it works on what is the stack's. What is missing is told elsewhere.
-fn own_parts<'a>(function: &Function, output: impl Fn(&str) -> Option<&'a str>, report: &mut Report) {
+/// Skips variables that are missing, which [`is_valid`] reports.
+fn names_own_parts<'a>(function: &Function, output: impl Fn(&str) -> Option<&'a str>, report: &mut Report) {
     for (variable, own) in PARTS {
         let (Some(named), Some(own)) = (function.variable(variable), output(own)) else { continue };
         if named != own {
-            let found = format!("{}: {variable} names {named}, and the stack's is {own}", function.name);
+            let found = format!("{}: {variable} is {named}, but the stack's own is {own}", function.name);
             report.fault(found, DEPLOY_AGAIN);
         }
     }
@@ -80,38 +73,46 @@ fn own_parts<'a>(function: &Function, output: impl Fn(&str) -> Option<&'a str>, 
 
 #[cfg(test)]
 mod tests {
-    use super::{super::stack::tests::deployed, *};
+    use redial_testkit::template::Template;
 
-    const TEMPLATE: &str = include_str!("../../../infra/template.yaml");
+    use super::{
+        super::{report::tests::found, stack::tests::deployed},
+        *,
+    };
 
     #[test]
     fn the_parts_are_the_template_s_variables_and_outputs() {
+        let template = Template::read();
+        let variables = &template["Globals"]["Function"]["Environment"]["Variables"];
+        let own = template.resources("AWS::Serverless::Function");
+        let own: Vec<_> = own.map(|(_, function)| &function["Environment"]["Variables"]).collect();
         for (variable, output) in PARTS {
-            assert!(TEMPLATE.contains(&format!("        {variable}: ")), "{variable}");
-            assert!(TEMPLATE.contains(&format!("\n  {output}:\n    Description:")), "{output}");
+            let is_set =
+                variables.get(variable).is_some() || own.iter().any(|own| own.get(variable).is_some());
+            assert!(is_set, "{variable}");
+            assert!(template["Outputs"].get(output).is_some(), "{output}");
         }
     }
 
     #[test]
-    fn everything_that_is_missing_is_one_finding_a_function() {
-        let mut report = Report::new("configuration");
-        valid(&deployed("dispatch", 30, &[("VAPID_SUBJECT", "nobody")]), &mut report);
-        let [finding] = &report.findings[..] else { panic!("{:?}", report.findings) };
-        assert!(finding.found.starts_with("dispatch cannot start: "), "{}", finding.found);
-        assert!(finding.found.contains("DLQ_URL is missing") && finding.found.contains("VAPID_SUBJECT"));
+    fn all_invalid_variables_of_a_function_are_one_finding() {
+        let dispatch = deployed("dispatch", 30, &[("VAPID_SUBJECT", "no-address")]);
+        let found = found(|report| is_valid(&dispatch, report));
+        assert!(found.len() == 1 && found[0].starts_with("fault: dispatch cannot start: "), "{found:?}");
+        assert!(found[0].contains("DLQ_URL is missing") && found[0].contains("VAPID_SUBJECT"));
     }
 
     #[test]
-    fn a_part_of_another_stack_is_named_with_the_own_one() {
-        let mut report = Report::new("configuration");
+    fn a_part_of_another_stack_is_a_fault() {
         let function = deployed("cleanup", 30, &[("CONTROL_TABLE", "other"), ("DLQ_URL", "dlq")]);
         let output = |name: &str| match name {
             "ControlTableName" => Some("own"),
             "DeadLetterQueueUrl" => Some("dlq"),
             _ => None,
         };
-        own_parts(&function, output, &mut report);
-        let [finding] = &report.findings[..] else { panic!("{:?}", report.findings) };
-        assert_eq!(finding.found, "cleanup: CONTROL_TABLE names other, and the stack's is own");
+        assert_eq!(
+            found(|report| names_own_parts(&function, output, report)),
+            ["fault: cleanup: CONTROL_TABLE is other, but the stack's own is own"]
+        );
     }
 }

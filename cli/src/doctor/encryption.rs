@@ -1,7 +1,7 @@
-//! KMS keys of the account's own that queues and secrets are encrypted with, and whether the functions may use them.
+//! The account's own KMS keys that encrypt queues and secrets, and whether the functions may use them.
 //!
-//! Without the key's rights a function can neither read its secrets nor send to the queue, and the service says so only when it is
-//! called. The template gives the functions' roles rights to the keys that its parameters name; a key's own policy may give them,
+//! Without permission for the key a function can neither read its secrets nor send to the queue, and learns that only from the
+//! call. The template permits the functions' roles to use the keys that its parameters name; a key's own policy may permit it,
 //! too. So a key that no parameter names is a warning, and a call that was refused for its key is a fault.
 
 use std::{collections::BTreeMap, time::Duration};
@@ -14,84 +14,72 @@ use redial_engine::ports::Clock as _;
 use serde::Deserialize;
 
 use super::{
-    asked::{Trouble, asked},
     logs::{self, Lines},
-    queues::{QUEUES, unfound},
+    queues::QUEUES,
     report::Report,
-    stack::{Function, Stack},
+    stack::{Outputs, Stack, output},
 };
+use crate::asked::{Trouble, asked};
 
-/// Keys of AWS's own: every caller of the service may use them.
+/// AWS's own keys: every caller of the service may use them.
 const OF_AWS: &str = "alias/aws/";
 
-/// How far back refused calls are looked for.
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// How the functions log a call to AWS that failed. CloudWatch looks for it, and [`refusals`] checks it.
+/// CloudWatch's pattern for failed calls to AWS in the functions' logs; [`refusals`] checks its result.
 const FAILED_CALLS: &str = "{ $.event = \"infrastructure\" }";
 
-/// The variables that name secrets, in words.
+/// The variables that name secrets.
 const SECRETS: [(&str, &str); 4] = [
     ("VAPID_SECRET_ID", "the secret with the VAPID key"),
-    ("WEBHOOK_KEY_SECRET_ID", "the secret with the webhooks' key"),
-    ("TOKEN_KEY_SECRET_ID", "the secret with the key of browsers' tokens"),
-    ("ENDPOINT_HASH_SECRET_ID", "the secret with the key of endpoints' hashes"),
+    ("WEBHOOK_KEY_SECRET_ID", "the secret with the webhook key"),
+    ("TOKEN_KEY_SECRET_ID", "the secret with the browser token key"),
+    ("ENDPOINT_HASH_SECRET_ID", "the secret with the endpoint hash key"),
 ];
 
-/// What is encrypted, and the key that it is encrypted with, unless that is AWS's own.
+/// What is encrypted, and its key unless that is AWS's own.
 type Encrypted = (String, Result<Option<String>, Trouble>);
 
-pub(super) async fn check(stack: &Stack) -> Report {
-    let mut report = Report::new("encryption");
-    if let Err(trouble) = stack.outputs() {
-        unfound(trouble, &mut report);
-        return report;
-    }
+pub(super) async fn check(stack: &Stack, report: &mut Report) {
+    let Some(outputs) = stack.outputs_for(report) else { return };
     let mut keys: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (what, key) in queues(stack).await.into_iter().chain(secrets(stack).await) {
+    for (what, key) in queues(stack, outputs).await.into_iter().chain(secrets(stack).await) {
         match key {
             Ok(Some(key)) => keys.entry(key).or_default().push(what),
             Ok(None) => {}
-            // The checks of the queues and of the keys report what is absent or gives no answer.
-            Err(trouble) => report.unchecked(format!("the key of {what}"), trouble.in_words()),
+            // The checks of the queues and of the keys report what does not exist or cannot be read.
+            Err(error) => report.unchecked(format!("the key of {what}"), error.in_words()),
         }
     }
     for (key, encrypted) in &keys {
-        judge_key(key, &encrypted.join(", "), stack.parameters(), &mut report);
+        judge_key(key, &encrypted.join(", "), &stack.parameters, report);
     }
-    let now = System.now();
     for (name, _) in stack.functions().into_iter().filter(|(_, function)| function.is_err()) {
-        report.unchecked(format!("the log of {name}"), "its configuration is not known");
+        report.unchecked(format!("the log of {name}"), "its configuration is unknown");
     }
-    let functions = stack.functions().into_iter().filter_map(|(_, function)| function.as_ref().ok());
-    let logged =
-        join_all(functions.map(async |function| (function, failed_calls(stack, function, now).await)));
-    for (function, lines) in logged.await {
-        match lines {
-            Ok(Lines { lines, all }) => {
-                judge_calls(function.name, &lines, &mut report);
-                if !all {
-                    report.unchecked(
-                        format!("the whole log of {} of the last hour", function.name),
-                        "it is too long",
-                    );
-                }
+    let since = System.now().minus(HOUR);
+    let logged = stack
+        .known_functions()
+        .map(async |function| (function.name, logs::lines(stack, function, FAILED_CALLS, since).await));
+    for (function, lines) in join_all(logged).await {
+        if let Some(Lines { lines, all }) = report.read(format!("the log of {function}"), lines) {
+            judge_calls(function, &lines, report);
+            if !all {
+                report.unchecked(format!("the whole log of {function} of the last hour"), "it is too long");
             }
-            Err(trouble) => report.trouble(&format!("the log of {}", function.name), &trouble),
         }
     }
     report.well(match keys.len() {
         0 => "no queue and no secret is encrypted with a KMS key of the account's own".to_owned(),
         count => format!(
-            "the stack's parameters name the KMS keys ({count}) that queues and secrets are encrypted with, and \
-             no function was refused one within the last hour"
+            "the stack's parameters name the KMS keys ({count}) of queues and secrets, and no function was refused \
+             one within the last hour"
         ),
     });
-    report
 }
 
-/// The stack's queues, and the queue of events.
-async fn queues(stack: &Stack) -> Vec<Encrypted> {
+/// The stack's queues, and the events queue.
+async fn queues(stack: &Stack, outputs: &Outputs) -> Vec<Encrypted> {
     let client = aws_sdk_sqs::Client::new(&stack.target.sdk);
     let of_url = async |url: &str| {
         let name = QueueAttributeName::KmsMasterKeyId;
@@ -100,7 +88,7 @@ async fn queues(stack: &Stack) -> Vec<Encrypted> {
         Ok(attributes.get(&name).cloned().and_then(own))
     };
     let mut encrypted = join_all(QUEUES.map(async |queue| {
-        let key = match stack.output(queue.output) {
+        let key = match output(outputs, queue.output) {
             Ok(url) => of_url(url).await,
             Err(trouble) => Err(trouble),
         };
@@ -137,10 +125,6 @@ fn own(key: String) -> Option<String> {
     Some(key).filter(|key| !key.is_empty() && !key.contains(OF_AWS))
 }
 
-async fn failed_calls(stack: &Stack, function: &Function, now: Timestamp) -> Result<Lines, Trouble> {
-    logs::lines(stack, function, FAILED_CALLS, now.minus(HOUR)).await
-}
-
 /// Keys come as an id, an alias or an ARN: all three end in the same word.
 fn judge_key(key: &str, encrypted: &str, parameters: &[String], report: &mut Report) {
     let last = |name: &str| name.rsplit('/').next().unwrap_or_default().to_owned();
@@ -151,8 +135,8 @@ fn judge_key(key: &str, encrypted: &str, parameters: &[String], report: &mut Rep
     } else if !named.any(|value| last(value) == last(key)) {
         report.warning(
             format!(
-                "no parameter of the stack names the KMS key {key} of {encrypted}: the functions may use that only \
-                 if the key's own policy allows it"
+                "no parameter of the stack names the KMS key {key} of {encrypted}: the functions may use it only if \
+                 its own policy allows that"
             ),
             "deploy with the key's ARN as a parameter, or let the key's policy allow the functions' roles kms:Decrypt \
              and, for a queue, kms:GenerateDataKey",
@@ -168,7 +152,7 @@ struct FailedCall {
     code: String,
 }
 
-/// How often each operation was refused for its key, by operation and code. A throttled one passes.
+/// Calls that were refused for their key, counted by operation and code. Throttling is temporary, and not counted.
 fn refusals(lines: &[(Timestamp, String)]) -> BTreeMap<(String, String), usize> {
     let is_of_a_key = |code: &str| {
         let begins = |prefix| code.starts_with(prefix);
@@ -186,7 +170,7 @@ fn judge_calls(function: &str, lines: &[(Timestamp, String)], report: &mut Repor
     for ((operation, code), count) in refusals(lines) {
         report.fault(
             format!("{function} could not use a KMS key: {operation}: {code} ({count} within the last hour)"),
-            "see in KMS that the key is enabled, and that its policy and the function's role allow kms:Decrypt and, for \
+            "check in KMS that the key is enabled, and that its policy and the function's role allow kms:Decrypt and, for \
              a queue, kms:GenerateDataKey",
         );
     }
@@ -194,50 +178,33 @@ fn judge_calls(function: &str, lines: &[(Timestamp, String)], report: &mut Repor
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::report::tests::finds, *};
 
     const KEY: &str = "arn:aws:kms:eu-central-1:123456789012:key/0a1b";
 
-    fn found(report: &Report) -> Vec<&str> {
-        report.findings.iter().map(|finding| finding.found.as_str()).collect()
-    }
-
-    fn judged(key: &str, parameters: &[&str]) -> Report {
-        let parameters: Vec<String> = parameters.iter().map(|value| (*value).to_owned()).collect();
-        let mut report = Report::new("encryption");
-        judge_key(key, "the events queue", &parameters, &mut report);
-        report
-    }
-
     #[test]
-    fn a_key_that_no_parameter_names_is_a_warning() {
-        let unnamed = judged(KEY, &["500/s", "arn:aws:kms:eu-central-1:123456789012:key/other"]);
-        assert_eq!(
-            found(&unnamed),
-            [
-                "no parameter of the stack names the KMS key arn:aws:kms:eu-central-1:123456789012:key/0a1b of the \
-              events queue: the functions may use that only if the key's own policy allows it"
-            ]
-        );
-        assert!(!unnamed.has_faults());
-        for key in [KEY, "0a1b"] {
-            assert!(judged(key, &["500/s", KEY]).is_ok(), "{key}");
+    fn a_key_is_named_by_a_parameter() {
+        const ALIAS: &str = "arn:aws:kms:eu-central-1:123456789012:alias/events";
+        const UNNAMED: &str = "warning: no parameter of the stack names the KMS key";
+        for (key, parameters, expected) in [
+            (KEY, &["500/s", "arn:aws:kms:eu-central-1:123456789012:key/other"][..], UNNAMED),
+            (KEY, &["500/s", KEY], ""),
+            ("0a1b", &[KEY], ""),
+            // An alias cannot be compared with a key.
+            ("alias/events", &[KEY], "unchecked: whether the functions may use the key of the events queue"),
+            ("alias/events", &[ALIAS], ""),
+            ("alias/events", &[], UNNAMED),
+        ] {
+            let parameters: Vec<String> = parameters.iter().map(|value| (*value).to_owned()).collect();
+            finds(expected, |report| judge_key(key, "the events queue", &parameters, report));
         }
     }
 
     #[test]
-    fn an_alias_cannot_be_compared_with_a_key() {
-        let alias = judged("alias/events", &[KEY]);
-        assert!(alias.findings.is_empty() && !alias.is_ok());
-        assert!(judged("alias/events", &["arn:aws:kms:eu-central-1:123456789012:alias/events"]).is_ok());
-        assert_eq!(judged("alias/events", &[]).findings.len(), 1);
-    }
-
-    #[test]
-    fn keys_of_aws_need_no_rights() {
-        assert_eq!(own("alias/aws/sqs".to_owned()), None);
-        assert_eq!(own(String::new()), None);
-        assert_eq!(own(KEY.to_owned()).as_deref(), Some(KEY));
+    fn aws_s_own_keys_need_no_permission() {
+        for (key, expected) in [("alias/aws/sqs", None), ("", None), (KEY, Some(KEY))] {
+            assert_eq!(own(key.to_owned()).as_deref(), expected);
+        }
     }
 
     #[test]
@@ -252,14 +219,10 @@ mod tests {
             line("Query", "AccessDeniedException"),
             "START RequestId: KMS.AccessDeniedException".to_owned(),
         ];
-        let mut report = Report::new("encryption");
-        judge_calls("dispatch", &lines.map(|line| (Timestamp::from_secs(0), line)), &mut report);
-        assert_eq!(
-            found(&report),
-            [
-                "dispatch could not use a KMS key: SendMessageBatch: KMS.AccessDeniedException (2 within the last hour)"
-            ]
+        let lines = lines.map(|line| (Timestamp::from_secs(0), line));
+        finds(
+            "fault: dispatch could not use a KMS key: SendMessageBatch: KMS.AccessDeniedException (2 within the last hour)",
+            |report| judge_calls("dispatch", &lines, report),
         );
-        assert!(report.has_faults());
     }
 }

@@ -1,12 +1,12 @@
 //! The functions: active, and with time for the longest attempt that their environment allows.
 //!
-//! Dispatch begins no attempt that could outlast its invocation. Where the time-outs of sending are so long that none could
-//! ever end in time, it sends nothing, and every message ends in the quarantine.
+//! Dispatch begins no attempt that could outlast its invocation. If the timeouts of sending are longer than its own, it sends
+//! nothing, and every message ends in the quarantine.
 
 use std::time::Duration;
 
 use aws_sdk_lambda::types::{LastUpdateStatus, State};
-use redial_adapters::config::{self, DispatchConfig};
+use redial_adapters::config;
 use redial_engine::deliver;
 
 use super::{
@@ -14,39 +14,34 @@ use super::{
     stack::{Function, Stack},
 };
 
-pub(super) fn check(stack: &Stack) -> Report {
-    let mut report = Report::new("functions");
-    // What cannot be read is told by the check of the configuration.
-    for function in stack.functions().into_iter().filter_map(|(_, function)| function.as_ref().ok()) {
-        report.well("all are active, and dispatch's time-out leaves room for the longest attempt");
-        state(function, &mut report);
+const REPAIR: &str = "repair what the reason names, and deploy the template again";
+
+pub(super) async fn check(stack: &Stack, report: &mut Report) {
+    for function in stack.known_functions() {
+        report.well("all are active, and dispatch's timeout leaves room for the longest attempt");
+        is_active(function, report);
     }
     match &stack.dispatch {
-        Ok(dispatch) => room(dispatch, &mut report),
-        Err(_) => report.unchecked("whether an attempt fits", "dispatch's configuration is not known"),
+        Ok(dispatch) => has_time(dispatch, report),
+        Err(_) => report.unchecked("whether an attempt fits", "dispatch's configuration is unknown"),
     }
-    report
 }
 
-fn state(function: &Function, report: &mut Report) {
+fn is_active(function: &Function, report: &mut Report) {
     let (name, configuration) = (function.name, &function.configuration);
+    let reason = |reason: Option<&str>| reason.unwrap_or("no reason is given").to_owned();
     match configuration.state() {
         None | Some(State::Active) => {}
         Some(State::Inactive) => report.warning(
             format!("{name} is inactive: it was not called for weeks"),
-            "nothing, if that is so: its first batch wakes it, a minute late",
+            "nothing, if that is expected: its first batch activates it, a minute late",
         ),
         Some(State::Pending) => {
-            report.warning(format!("{name} is being made ready"), "look again in a minute");
-            return;
+            return report.warning(format!("{name} is being created"), "look again in a minute");
         }
         Some(state) => report.fault(
-            format!(
-                "{name} is in the state {}: {}",
-                state.as_str(),
-                configuration.state_reason().unwrap_or("no reason is given")
-            ),
-            "mend what the reason names, and deploy the template again",
+            format!("{name} is in the state {}: {}", state.as_str(), reason(configuration.state_reason())),
+            REPAIR,
         ),
     }
     match configuration.last_update_status() {
@@ -58,26 +53,26 @@ fn state(function: &Function, report: &mut Report) {
             format!(
                 "the last update of {name} ended as {}: {}",
                 status.as_str(),
-                configuration.last_update_status_reason().unwrap_or("no reason is given")
+                reason(configuration.last_update_status_reason())
             ),
-            "mend what the reason names, and deploy the template again",
+            REPAIR,
         ),
     }
 }
 
-/// Whether dispatch could ever make an attempt.
-fn room(dispatch: &Function, report: &mut Report) {
-    let lookup = |name: &str| dispatch.lookup(name);
-    let (Ok(config), Some(timeout)) = (config::dispatch(lookup), dispatch.timeout()) else {
-        report.unchecked("whether an attempt fits", "dispatch's environment is not valid");
-        return;
+fn has_time(dispatch: &Function, report: &mut Report) {
+    let (Ok(config), Some(timeout)) = (config::dispatch(|name| dispatch.lookup(name)), dispatch.timeout())
+    else {
+        return report.unchecked("whether an attempt fits", "dispatch's environment is not valid");
     };
-    let needed = deliver::time_for(longest(&config));
+    // A push may be sent twice: once more with a new signature.
+    let longest = (config.send_timeout * 2).max(config.webhook_timeout);
+    let needed: Duration = deliver::time_for(longest);
     if needed >= timeout {
         report.fault(
             format!(
-                "dispatch may run for {} s, and an attempt may take {} s with what is kept in reserve \
-                 (SEND_TIMEOUT_SECONDS is {}, WEBHOOK_TIMEOUT_SECONDS {}): it sends nothing of that kind",
+                "dispatch may run for {} s, and an attempt may take {} s including the reserve (SEND_TIMEOUT_SECONDS \
+                 is {}, WEBHOOK_TIMEOUT_SECONDS {}): it sends nothing of that kind",
                 timeout.as_secs(),
                 needed.as_secs(),
                 config.send_timeout.as_secs(),
@@ -88,16 +83,14 @@ fn room(dispatch: &Function, report: &mut Report) {
     }
 }
 
-/// A push may be sent twice: once more with a new signature.
-fn longest(config: &DispatchConfig) -> Duration {
-    (config.send_timeout * 2).max(config.webhook_timeout)
-}
-
 #[cfg(test)]
 mod tests {
     use aws_sdk_lambda::operation::get_function_configuration::GetFunctionConfigurationOutput;
 
-    use super::{super::stack::tests::deployed, *};
+    use super::{
+        super::{report::tests::finds, stack::tests::deployed},
+        *,
+    };
 
     const COMPLETE: [(&str, &str); 18] = [
         ("INGEST_QUEUE_URL", "https://sqs.example/1/ingest"),
@@ -117,39 +110,45 @@ mod tests {
         ("ENDPOINT_HASH_SECRET_ID", "hashes"),
         ("WEBHOOK_KEY_SECRET_ID", "webhooks"),
         ("TOKEN_KEY_SECRET_ID", "tokens"),
-        // It is inside the function, and nowhere here.
+        // It exists only inside the function.
         ("EGRESS_CA_FILE", "/no/such/file.pem"),
     ];
 
-    fn found(timeout: i32, more: &[(&str, &str)]) -> usize {
-        let mut report = Report::new("functions");
-        room(&deployed("dispatch", timeout, &[&COMPLETE[..], more].concat()), &mut report);
-        report.findings.len()
-    }
-
     #[test]
-    fn the_longest_attempt_and_what_is_kept_in_reserve_fit_the_time_out() {
+    fn the_longest_attempt_and_its_reserve_fit_the_timeout() {
         // Twice ten seconds, one of waiting, two in reserve.
-        assert_eq!((found(24, &[]), found(23, &[])), (0, 1));
-        assert_eq!(found(30, &[("SEND_TIMEOUT_SECONDS", "13")]), 0);
-        assert_eq!(found(30, &[("SEND_TIMEOUT_SECONDS", "14")]), 1);
-        assert_eq!(found(30, &[("WEBHOOK_TIMEOUT_SECONDS", "27")]), 1);
+        for (timeout, variable, is_fault) in [
+            (24, ("STACK", "shop"), false),
+            (23, ("STACK", "shop"), true),
+            (30, ("SEND_TIMEOUT_SECONDS", "13"), false),
+            (30, ("SEND_TIMEOUT_SECONDS", "14"), true),
+            (30, ("WEBHOOK_TIMEOUT_SECONDS", "27"), true),
+        ] {
+            let dispatch = deployed("dispatch", timeout, &[&COMPLETE[..], &[variable]].concat());
+            let expected =
+                if is_fault { format!("fault: dispatch may run for {timeout} s") } else { String::new() };
+            finds(&expected, |report| has_time(&dispatch, report));
+        }
     }
 
     #[test]
-    fn a_function_that_is_not_active_is_told_once() {
-        let told = |configuration| {
-            let mut report = Report::new("functions");
-            let mut function = deployed("cleanup", 30, &[]);
-            function.configuration = configuration;
-            state(&function, &mut report);
-            report.findings.into_iter().map(|finding| finding.found).collect::<Vec<_>>()
-        };
+    fn a_function_that_is_not_active_is_one_finding() {
         let configuration = GetFunctionConfigurationOutput::builder;
-        assert_eq!(told(configuration().state(State::Active).build()), [""; 0]);
         let pending = configuration().state(State::Pending).last_update_status(LastUpdateStatus::InProgress);
-        assert_eq!(told(pending.build()), ["cleanup is being made ready"]);
-        let failed = configuration().state(State::Failed).state_reason("no image");
-        assert_eq!(told(failed.build()), ["cleanup is in the state Failed: no image"]);
+        for (configuration, expected) in [
+            (configuration().state(State::Active), ""),
+            (pending, "warning: cleanup is being created"),
+            (
+                configuration().state(State::Failed).state_reason("no image"),
+                "fault: cleanup is in the state Failed: no image",
+            ),
+            (
+                configuration().last_update_status(LastUpdateStatus::Failed),
+                "fault: the last update of cleanup ended as Failed: no reason is given",
+            ),
+        ] {
+            let function = Function { configuration: configuration.build(), ..deployed("cleanup", 30, &[]) };
+            finds(expected, |report| is_active(&function, report));
+        }
     }
 }

@@ -1,7 +1,5 @@
-//! The four secrets: there, readable, and keys; and whether the HTTP API lists the public halves of the VAPID keys that there are.
-//! No private key is ever shown.
-//!
-//! Whom push services may write to (`VAPID_SUBJECT`) is part of the configuration, and told there.
+//! The four secrets: present, readable and valid keys; and whether the HTTP API lists the public halves of the VAPID keys. No
+//! private key is ever printed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,35 +15,32 @@ use redial_core::endpoint::HashKeys;
 use redial_engine::ports::PublicKey;
 
 use super::{
-    asked::{Trouble, asked},
     report::Report,
     stack::{Function, Stack},
 };
+use crate::asked::{Trouble, asked};
 
-/// How many stored subscriptions are looked at.
+/// The most stored subscriptions of a sample.
 const SAMPLE: i32 = 1_000;
 
-/// A key of the stack's.
+/// A key of the stack.
 struct Key {
-    /// In words.
-    what: &'static str,
+    name: &'static str,
     /// The variable that may hold it.
     value: &'static str,
     /// The variable that may hold the name of its secret.
-    id: &'static str,
+    secret: &'static str,
 }
 
-const VAPID: Key = Key { what: "VAPID key", value: "VAPID_PRIVATE_KEY", id: "VAPID_SECRET_ID" };
-const WEBHOOKS: Key = Key { what: "webhooks' key", value: "WEBHOOK_KEY", id: "WEBHOOK_KEY_SECRET_ID" };
-const TOKENS: Key = Key { what: "key of browsers' tokens", value: "TOKEN_KEY", id: "TOKEN_KEY_SECRET_ID" };
+const VAPID: Key = Key { name: "VAPID key", value: "VAPID_PRIVATE_KEY", secret: "VAPID_SECRET_ID" };
+const WEBHOOKS: Key = Key { name: "webhook key", value: "WEBHOOK_KEY", secret: "WEBHOOK_KEY_SECRET_ID" };
+const TOKENS: Key = Key { name: "browser token key", value: "TOKEN_KEY", secret: "TOKEN_KEY_SECRET_ID" };
 const HASHES: Key =
-    Key { what: "key of endpoints' hashes", value: "ENDPOINT_HASH_KEY", id: "ENDPOINT_HASH_SECRET_ID" };
+    Key { name: "endpoint hash key", value: "ENDPOINT_HASH_KEY", secret: "ENDPOINT_HASH_SECRET_ID" };
 
-pub(super) async fn check(stack: &Stack) -> Report {
-    let mut report = Report::new("keys");
+pub(super) async fn check(stack: &Stack, report: &mut Report) {
     let Ok(dispatch) = &stack.dispatch else {
-        report.unchecked("all of this", "dispatch's configuration is not known");
-        return report;
+        return report.unchecked("everything", "dispatch's configuration is unknown");
     };
     let client = aws_sdk_secretsmanager::Client::new(&stack.target.sdk);
     let control = stack.target.tables.control.clone();
@@ -58,51 +53,35 @@ pub(super) async fn check(stack: &Stack) -> Report {
         public.published(),
         sample(stack),
     );
-    let vapid = parsed(&VAPID, dispatch, vapid, VapidKeys::parse, &mut report);
-    parsed(&WEBHOOKS, dispatch, webhooks, WebhookKeys::parse, &mut report);
-    parsed(&TOKENS, dispatch, tokens, webhook_keys::token_keys, &mut report);
-    parsed(&HASHES, dispatch, hashes, HashKeys::parse, &mut report);
-    match published {
-        Ok(published) => {
-            if let Some(keys) = &vapid {
-                listed(keys, published.as_deref(), &mut report);
-            }
-        }
-        Err(error) => report.unchecked("which VAPID keys the HTTP API lists", error.to_string()),
+    let vapid = parsed(&VAPID, dispatch, vapid, VapidKeys::parse, report);
+    parsed(&WEBHOOKS, dispatch, webhooks, WebhookKeys::parse, report);
+    parsed(&TOKENS, dispatch, tokens, webhook_keys::token_keys, report);
+    parsed(&HASHES, dispatch, hashes, HashKeys::parse, report);
+    match (published, &vapid) {
+        (Ok(published), Some(keys)) => judge_published(keys, published.as_deref(), report),
+        (Ok(_), None) => {}
+        (Err(error), _) => report.unchecked("which VAPID keys the HTTP API lists", error.to_string()),
     }
-    let looked_at = match (sample, vapid) {
-        (Err(trouble), _) => {
-            report.trouble("which keys subscriptions ask for", &trouble);
-            None
-        }
-        // That those cannot be used is told.
-        (Ok(_), None) => None,
-        (Ok(sample), Some(keys)) => {
-            let known = keys.ids().map(|id| id.as_str().to_owned()).collect();
-            asked_for(&sample, &known, &mut report);
-            Some(sample.subscriptions)
-        }
-    };
-    report.well(match looked_at {
-        None => {
-            "the VAPID key, the webhooks' key, and those of browsers' tokens and endpoints' hashes can be used".to_owned()
-        }
-        Some(0) => "the four keys can be used; no web push subscription is stored, as far as a sample tells".to_owned(),
-        Some(subscriptions) => format!(
-            "the four keys can be used; every web push subscription of a sample of {subscriptions} asks for one \
-             that is there"
-        ),
-    });
-    report
+    report.well("the four keys are valid");
+    let sample = report.read("which keys subscriptions need", sample);
+    if let (Some(sample), Some(keys)) = (sample, vapid) {
+        judge_sample(&sample, &keys.ids().map(|id| id.as_str().to_owned()).collect(), report);
+        report.well(match sample.subscriptions {
+            0 => "the four keys are valid; a sample has no stored web push subscription".to_owned(),
+            subscriptions => format!(
+                "the four keys are valid; every web push subscription of a sample of {subscriptions} needs one of them"
+            ),
+        });
+    }
 }
 
-/// Whether what the HTTP API lists are the keys that there are. What was rotated is published at once, and all else within minutes.
-fn listed(keys: &VapidKeys, published: Option<&[PublicKey]>, report: &mut Report) {
-    const ADVICE: &str = "dispatch publishes the public keys every five minutes: if this stays so, look at its log for why it cannot, \
-                          and at its schedule in EventBridge";
+/// Whether the HTTP API lists the keys of the secret. A rotation publishes at once, and dispatch within minutes.
+fn judge_published(keys: &VapidKeys, published: Option<&[PublicKey]>, report: &mut Report) {
+    const REMEDY: &str = "dispatch publishes the public keys every five minutes: if this persists, look for the reason in its log, \
+                          and check its schedule in EventBridge";
     let Some(published) = published else {
-        let found = "the public VAPID keys were never published: browsers that ask the HTTP API for them are answered 503";
-        return report.fault(found, ADVICE);
+        let found = "the public VAPID keys were never published: the HTTP API responds 503 to browsers that ask for them";
+        return report.fault(found, REMEDY);
     };
     let is_listed = keys.published().zip(published).all(|(key, listed)| {
         *key.id == listed.id
@@ -110,11 +89,11 @@ fn listed(keys: &VapidKeys, published: Option<&[PublicKey]>, report: &mut Report
             && key.is_current == listed.is_current
     });
     if !is_listed || keys.ids().count() != published.len() {
-        report.warning("the HTTP API lists other VAPID keys than those in the secret", ADVICE);
+        report.warning("the HTTP API lists other VAPID keys than those in the secret", REMEDY);
     }
 }
 
-/// A key's text; `None` where the environment names none, which is told as a fault of the configuration.
+/// A key's text; `None` if the environment names none, which the check of the configuration reports.
 async fn secret(
     client: &aws_sdk_secretsmanager::Client,
     dispatch: &Function,
@@ -123,12 +102,12 @@ async fn secret(
     if let Some(text) = dispatch.variable(key.value) {
         return Ok(Some(Secret::new(text.to_owned())));
     }
-    let Some(id) = dispatch.variable(key.id) else { return Ok(None) };
-    let answer =
-        asked("secretsmanager:GetSecretValue", client.get_secret_value().secret_id(id).send().await)?;
+    let Some(id) = dispatch.variable(key.secret) else { return Ok(None) };
+    let value = client.get_secret_value().secret_id(id).send().await;
+    let value = asked("secretsmanager:GetSecretValue", value)?;
     let binary = |bytes: aws_sdk_secretsmanager::primitives::Blob| String::from_utf8(bytes.into_inner()).ok();
-    let text = answer.secret_string.or_else(|| answer.secret_binary.and_then(binary));
-    // What is no text is no key.
+    let text = value.secret_string.or_else(|| value.secret_binary.and_then(binary));
+    // Bytes that are no text are no key.
     Ok(Some(Secret::new(text.unwrap_or_default())))
 }
 
@@ -139,44 +118,36 @@ fn parsed<K, E: std::fmt::Display>(
     parse: impl Fn(&str) -> Result<K, E>,
     report: &mut Report,
 ) -> Option<K> {
-    let id = dispatch.variable(key.id).unwrap_or(key.value);
-    match secret {
-        Ok(None) => None,
-        Ok(Some(secret)) => match parse(secret.expose()) {
-            Ok(keys) => Some(keys),
-            // The parsers' errors hold no key.
-            Err(error) => {
-                report.fault(
-                    format!("the {} cannot be used: {error}", key.what),
-                    format!(
-                        "put the key back into {id}; what stood there before may still be its version AWSPREVIOUS"
-                    ),
-                );
-                None
-            }
-        },
-        Err(Trouble::Absent) => {
-            report.fault(
-                format!("the secret with the {} is not there, or is being deleted: {id}", key.what),
-                "restore it (aws secretsmanager restore-secret), or name another one in the template's parameters",
-            );
-            None
-        }
-        Err(trouble) => {
-            report.trouble(&format!("the secret with the {}", key.what), &trouble);
-            None
-        }
+    let (name, id) = (key.name, dispatch.variable(key.secret).unwrap_or(key.value));
+    if secret.as_ref().is_err_and(|error| *error == Trouble::Absent) {
+        report.fault(
+            format!("the secret with the {name} does not exist, or is being deleted: {id}"),
+            "restore it (aws secretsmanager restore-secret), or name another one in the template's parameters",
+        );
+        return None;
     }
+    let secret = report.read(format!("the secret with the {name}"), secret)??;
+    // The parsers' errors hold no key.
+    parse(secret.expose())
+        .map_err(|error| {
+            report.fault(
+                format!("the {name} is not valid: {error}"),
+                format!(
+                    "put the key back into {id}; its version AWSPREVIOUS may still hold the previous value"
+                ),
+            );
+        })
+        .ok()
 }
 
-/// Some of the stored subscriptions: those of web push, and the ids of VAPID keys that they name.
+/// Stored web push subscriptions, and how many of them name each id of a VAPID key.
 #[derive(Default)]
 struct Sample {
     subscriptions: usize,
     named: BTreeMap<String, usize>,
 }
 
-/// One page of the table, as it comes: a mebibyte at most, about 130 read units.
+/// One page of the table: a mebibyte at most, about 130 read units.
 async fn sample(stack: &Stack) -> Result<Sample, Trouble> {
     let scanned = aws_sdk_dynamodb::Client::new(&stack.target.sdk)
         .scan()
@@ -187,7 +158,7 @@ async fn sample(stack: &Stack) -> Result<Sample, Trouble> {
         .expression_attribute_names("#vapid_key_id", "vapid_key_id")
         .send()
         .await;
-    // That the table is absent is told by the check of the tables.
+    // The check of the tables reports that the table does not exist.
     let items = match asked("dynamodb:Scan", scanned) {
         Err(Trouble::Absent) => Vec::new(),
         scanned => scanned?.items.unwrap_or_default(),
@@ -203,7 +174,7 @@ async fn sample(stack: &Stack) -> Result<Sample, Trouble> {
     Ok(sample)
 }
 
-fn asked_for(sample: &Sample, known: &BTreeSet<String>, report: &mut Report) {
+fn judge_sample(sample: &Sample, known: &BTreeSet<String>, report: &mut Report) {
     let unknown: Vec<_> = sample.named.iter().filter(|(id, _)| !known.contains(*id)).collect();
     if unknown.is_empty() {
         return;
@@ -212,42 +183,49 @@ fn asked_for(sample: &Sample, known: &BTreeSet<String>, report: &mut Report) {
     let ids = unknown.iter().map(|(id, count)| format!("{id} ({count})")).collect::<Vec<_>>().join(", ");
     report.fault(
         format!(
-            "of a sample of {} web push subscriptions, {count} were made with VAPID keys that are \
-             not configured: {ids}",
+            "of a sample of {} web push subscriptions, {count} need VAPID keys that are not configured: {ids}",
             sample.subscriptions
         ),
-        "put those keys beside the others into the secret, as {\"default\": ID, \"keys\": {ID: KEY, …}}; without them \
-         such browsers must subscribe anew",
+        "add those keys to the secret beside the others, as {\"default\": ID, \"keys\": {ID: KEY, …}}; without them those \
+         browsers must subscribe again",
     );
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{super::stack::tests::deployed, *};
+    use super::{
+        super::{
+            report::tests::{finds, found},
+            stack::tests::deployed,
+        },
+        *,
+    };
 
-    fn found(report: Report) -> Vec<String> {
-        report.findings.into_iter().map(|finding| finding.found).collect()
+    #[test]
+    fn an_invalid_or_absent_key_is_a_fault_that_does_not_show_it() {
+        let variables = [("VAPID_SECRET_ID", "shop-vapid"), ("WEBHOOK_KEY_SECRET_ID", "shop-webhooks")];
+        let dispatch = deployed("dispatch", 30, &variables);
+        let found = found(|report| {
+            let invalid = Ok(Some(Secret::new("s3cret rubbish".to_owned())));
+            assert!(parsed(&VAPID, &dispatch, invalid, VapidKeys::parse, report).is_none());
+            parsed(&WEBHOOKS, &dispatch, Err(Trouble::Absent), WebhookKeys::parse, report);
+        });
+        let [invalid, absent] = &found[..] else { panic!("{found:?}") };
+        assert!(invalid.starts_with("fault: the VAPID key is not valid") && !invalid.contains("s3cret"));
+        assert!(
+            absent.starts_with("fault: the secret with the webhook key") && absent.ends_with("shop-webhooks")
+        );
     }
 
     #[test]
-    fn what_is_no_key_is_told_without_showing_it() {
-        let dispatch = deployed("dispatch", 30, &[("VAPID_SECRET_ID", "shop-vapid")]);
-        let mut report = Report::new("keys");
-        let secret = Ok(Some(Secret::new("s3cret rubbish".to_owned())));
-        assert!(parsed(&VAPID, &dispatch, secret, VapidKeys::parse, &mut report).is_none());
-        let found = found(report);
-        assert!(found.len() == 1 && found[0].contains("VAPID key cannot be used"), "{found:?}");
-        assert!(!found[0].contains("s3cret"), "{found:?}");
-    }
-
-    #[test]
-    fn public_keys_that_are_not_those_of_the_secret_are_found() {
-        let key = |byte: u8| {
-            use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-            URL_SAFE_NO_PAD.encode([byte; 32])
-        };
+    fn published_keys_other_than_those_of_the_secret_are_found() {
+        use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+        let [a, b] = [1, 2].map(|byte| URL_SAFE_NO_PAD.encode([byte; 32]));
         let keys = |text: &str| VapidKeys::parse(text).expect("keys");
-        let of = |keys: &VapidKeys| -> Vec<PublicKey> {
+        let both = |current| {
+            keys(&format!(r#"{{"default":"a","current":"{current}","keys":{{"a":"{a}","b":"{b}"}}}}"#))
+        };
+        let published = |keys: &VapidKeys| -> Vec<PublicKey> {
             let public = |key: redial_adapters::vapid::PublishedKey<'_>| PublicKey {
                 id: key.id.clone(),
                 public_base64url: key.public_base64url.to_owned(),
@@ -255,37 +233,23 @@ mod tests {
             };
             keys.published().map(public).collect()
         };
-        let both = |current| {
-            let (a, b) = (key(1), key(2));
-            keys(&format!(r#"{{"default":"a","current":"{current}","keys":{{"a":"{a}","b":"{b}"}}}}"#))
-        };
-        let told = |published: Option<&[PublicKey]>| {
-            let mut report = Report::new("keys");
-            listed(&both("b"), published, &mut report);
-            found(report).concat()
-        };
-        assert_eq!(told(Some(&of(&both("b")))), "");
-        assert!(told(None).contains("were never published"));
-        for other in [both("a"), keys(&format!(r#"{{"default":"b","keys":{{"b":"{}"}}}}"#, key(2)))] {
-            assert!(told(Some(&of(&other))).contains("lists other VAPID keys"));
+        let other = "warning: the HTTP API lists other VAPID keys";
+        for (published, expected) in [
+            (Some(published(&both("b"))), ""),
+            (None, "fault: the public VAPID keys were never published"),
+            (Some(published(&both("a"))), other),
+            (Some(published(&keys(&format!(r#"{{"default":"b","keys":{{"b":"{b}"}}}}"#)))), other),
+        ] {
+            finds(expected, |report| judge_published(&both("b"), published.as_deref(), report));
         }
-    }
-
-    #[test]
-    fn a_secret_that_is_gone_is_named() {
-        let dispatch = deployed("dispatch", 30, &[("WEBHOOK_KEY_SECRET_ID", "shop-webhooks")]);
-        let mut report = Report::new("keys");
-        parsed(&WEBHOOKS, &dispatch, Err(Trouble::Absent), WebhookKeys::parse, &mut report);
-        assert!(found(report)[0].ends_with("shop-webhooks"));
     }
 
     #[test]
     fn subscriptions_of_unknown_keys_are_counted_by_key() {
         let named = [("2024", 3), ("2025", 2), ("2026", 90)].map(|(id, count)| (id.to_owned(), count));
         let sample = Sample { subscriptions: 100, named: named.into() };
-        let mut report = Report::new("keys");
-        asked_for(&sample, &BTreeSet::from(["2026".to_owned()]), &mut report);
-        let found = found(report);
-        assert!(found[0].contains("sample of 100") && found[0].ends_with("2024 (3), 2025 (2)"), "{found:?}");
+        let expected = "fault: of a sample of 100 web push subscriptions, 5 need VAPID keys that are not configured: \
+                        2024 (3), 2025 (2)";
+        finds(expected, |report| judge_sample(&sample, &BTreeSet::from(["2026".to_owned()]), report));
     }
 }

@@ -2,13 +2,13 @@
 
 use redial_core::time::Timestamp;
 
-use super::{
+use super::stack::{Function, Stack};
+use crate::{
     asked::{Trouble, asked},
-    stack::{Function, Stack},
+    tail::group,
 };
-use crate::tail::group;
 
-/// How many pages are read: CloudWatch may give empty ones while it searches.
+/// The most pages that are read: CloudWatch may return empty ones while it searches.
 const PAGES: usize = 20;
 
 /// Lines with their times, the oldest first.
@@ -18,7 +18,7 @@ pub(super) struct Lines {
     pub(super) all: bool,
 }
 
-/// The lines of a function since then that match the pattern.
+/// The lines of a function since a time that match a filter pattern of CloudWatch Logs.
 pub(super) async fn lines(
     stack: &Stack,
     function: &Function,
@@ -26,8 +26,7 @@ pub(super) async fn lines(
     since: Timestamp,
 ) -> Result<Lines, Trouble> {
     let client = aws_sdk_cloudwatchlogs::Client::new(&stack.target.sdk);
-    let deployed_as = function.configuration.function_name().unwrap_or(function.name);
-    let group = group(&function.configuration, deployed_as);
+    let group = group(&function.configuration, &function.deployed_as);
     let (mut lines, mut token) = (Vec::new(), None);
     for _ in 0..PAGES {
         let page = client
@@ -39,7 +38,7 @@ pub(super) async fn lines(
             .send()
             .await;
         let page = match asked("logs:FilterLogEvents", page) {
-            // A log group that Lambda makes itself comes with the first line.
+            // A log group that Lambda creates does not exist before the first line.
             Err(Trouble::Absent) => return Ok(Lines { lines, all: true }),
             page => page?,
         };

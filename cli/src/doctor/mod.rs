@@ -1,33 +1,29 @@
-//! What is wrong with a stack, and what to do about it.
+//! `redial doctor`: what is wrong with a stack, and what to do about it.
 //!
-//! Every check reads and none changes anything. A check is a unit of its own: it asks AWS what it needs, hands that to a
-//! function that judges it, and gives a [`Report`]. Each thing that is wrong is told by one check alone, so that one cause
-//! is one finding. What the caller may not read is no fault of the stack: it is told with the permission that is missing.
+//! Checks read and change nothing. Each reads from AWS what it needs and gives that to pure functions that add findings to its
+//! [`Report`]. One cause is one finding: no two checks report the same. What the caller may not read is reported with the
+//! missing permission, and is not a fault.
 //!
 //! | file | what it examines |
 //! |---|---|
-//! | `configuration` | the functions' environments, and whether both work on the stack's own parts |
+//! | `configuration` | the functions' environments: complete, and naming the stack's own parts |
 //! | `template` | its size against CloudFormation's quotas |
-//! | `queues` | visibility time-outs, redrive, retention |
-//! | `mappings` | what leads from each queue to its function |
-//! | `concurrency` | the mappings' maxima against what the account has |
-//! | `functions` | state, and time-out against what an attempt takes |
+//! | `queues` | visibility timeouts, redrive, retention |
+//! | `mappings` | the event source mappings from each queue to its function |
+//! | `concurrency` | the mappings' maxima against the account's concurrency |
+//! | `functions` | state, and timeout against the longest attempt |
 //! | `recursion` | whether Lambda would stop a long chain of retries |
-//! | `architecture` | the functions' processor against what failed to start |
-//! | `keys` | the four secrets, and the VAPID keys that subscriptions ask for and the HTTP API lists |
-//! | `encryption` | KMS keys that queues and secrets are encrypted with |
-//! | `clock` | this machine's against the service's |
+//! | `architecture` | functions that fail to start on their processor architecture |
+//! | `keys` | the four secrets, and the VAPID keys that subscriptions need and the HTTP API lists |
+//! | `encryption` | KMS keys of queues and secrets |
+//! | `clock` | this machine's clock against the service's |
 //! | `tables` | state, indexes, expiry |
 //! | `throttling` | tables that DynamoDB throttled in the last hour |
-//! | `waits` | the state machine, and executions that should have ended |
-//! | `alarms` | the template's alarms: there, telling someone, quiet |
+//! | `waits` | the state machine, and executions that are overdue |
+//! | `alarms` | the template's alarms: present, with actions, not firing |
 //! | `origins` | breakers and limits |
 //!
-//! | file | what it is for |
-//! |---|---|
-//! | `stack` | what several checks need, read once |
-//! | `logs` | lines of the functions' logs |
-//! | `report` | findings, and how they read |
+//! `stack` reads what several checks need, once; `logs` searches the functions' logs; `report` prints.
 
 mod alarms;
 mod architecture;
@@ -49,59 +45,96 @@ mod template;
 mod throttling;
 mod waits;
 
-use futures_util::join;
+use clap::Args;
+use futures_util::{FutureExt as _, future::join_all};
 
-use self::stack::Stack;
-use crate::{asked, cloudwatch, target::Target};
+use self::{
+    report::{Diagnosis, Report},
+    stack::Stack,
+};
+use crate::{
+    failure::Failure,
+    target::{Target, TargetArgs},
+    terminal::{print, say},
+};
 
-pub(crate) use self::report::Diagnosis;
+/// Examines a stack and reports what is wrong with it, with a remedy for each finding
+///
+/// It reads and changes nothing: the functions' environments, timeouts and states; the queues' attributes; the event source
+/// mappings; the keys, which it never prints; the tables; the waits; the alarms; breakers and limits; and this machine's clock.
+///
+/// Of the account it reads the concurrent executions that the mappings need, the functions' recursion setting, tables that
+/// DynamoDB throttled in the last hour, functions that cannot start on their processor architecture, KMS keys of queues and
+/// secrets, and the template's size against CloudFormation's quotas.
+///
+/// A fault loses, delays or refuses messages, now or when something else goes wrong. A warning is worth a look. What you may not
+/// read is reported with the missing permission and is neither; the same goes for operations that an emulator or a region does
+/// not have.
+///
+/// Exit status 1: there is a fault.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  redial doctor --stack redial
+  redial doctor --stack redial && ./announce-the-campaign
+  redial doctor --json | jq -r '.checks[].findings[] | select(.severity == \"fault\") | .found, .do'
 
-/// Makes all checks, side by side.
-pub(crate) async fn examine(target: Target) -> Diagnosis {
-    let stack = Stack::read(target).await;
-    let (configuration, functions) = (configuration::check(&stack), functions::check(&stack));
-    let of_the_account = async {
-        join!(
-            template::check(&stack),
-            concurrency::check(&stack),
-            recursion::check(&stack),
-            architecture::check(&stack),
-            encryption::check(&stack),
-            throttling::check(&stack),
-        )
+A finding about a queue whose attributes were changed by hand:
+  fault    queues         the visibility timeout of the ingest queue is 45 s, and dispatch may run for 30 s
+                          do: set it to 180 s, six times the function's timeout (the template's VisibilityTimeout)")]
+pub(crate) struct Doctor {
+    /// Print one line of JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+impl Doctor {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let diagnosis = examine(self.target.resolve().await?).await;
+        if self.json {
+            print(&diagnosis.to_json().to_string())?;
+        } else {
+            diagnosis.lines().iter().try_for_each(|line| print(line))?;
+            say(&diagnosis.summary());
+        }
+        if diagnosis.has_faults() { Err(Failure::Reported) } else { Ok(()) }
+    }
+}
+
+/// Runs these checks concurrently; the reports are in their order.
+macro_rules! reports {
+    ($stack:expr, [$($name:literal: $check:path),+ $(,)?]) => {
+        join_all([$(async {
+            let mut report = Report::new($name);
+            $check($stack, &mut report).await;
+            report
+        }.boxed_local()),+])
     };
-    let checks = join!(
-        queues::check(&stack),
-        mappings::check(&stack),
-        keys::check(&stack),
-        clock::check(&stack),
-        tables::check(&stack),
-        waits::check(&stack),
-        alarms::check(&stack),
-        origins::breakers(&stack),
-        origins::limits(&stack),
-        of_the_account,
-    );
-    let (queues, mappings, keys, clock, tables, waits, alarms, breakers, limits, of_the_account) = checks;
-    let (template, concurrency, recursion, architecture, encryption, throttling) = of_the_account;
-    let reports = vec![
-        configuration,
-        template,
-        queues,
-        mappings,
-        concurrency,
-        functions,
-        recursion,
-        architecture,
-        keys,
-        encryption,
-        clock,
-        tables,
-        throttling,
-        waits,
-        alarms,
-        breakers,
-        limits,
-    ];
-    Diagnosis { stack: stack.name().to_owned(), reports }
+}
+
+async fn examine(target: Target) -> Diagnosis {
+    let stack = Stack::read(target).await;
+    let reports = reports!(&stack, [
+        "configuration": configuration::check,
+        "template": template::check,
+        "queues": queues::check,
+        "mappings": mappings::check,
+        "concurrency": concurrency::check,
+        "functions": functions::check,
+        "recursion": recursion::check,
+        "architecture": architecture::check,
+        "keys": keys::check,
+        "encryption": encryption::check,
+        "clock": clock::check,
+        "tables": tables::check,
+        "throttling": throttling::check,
+        "waits": waits::check,
+        "alarms": alarms::check,
+        "breakers": origins::check_breakers,
+        "limits": origins::check_limits,
+    ]);
+    let reports = reports.await;
+    Diagnosis { stack: stack.name, reports }
 }

@@ -1,19 +1,19 @@
-//! Origins that are not sent to, and limits that nobody follows because they cannot be read.
+//! Origins whose breaker is not closed, and limits that are invalid and therefore not enforced.
 
 use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_adapters::{protection_dynamo::DynamoProtection, system::System};
-use redial_core::{endpoint::Origin, protection::Phase, time::Timestamp};
+use redial_core::{endpoint::Origin, protection::Phase, rate::Rate, time::Timestamp};
 use redial_engine::ports::{Clock as _, Limited, StoredOrigin};
 
-use super::{
-    asked::{Trouble, asked},
-    report::Report,
-    stack::Stack,
-};
+use super::{report::Report, stack::Stack};
+use crate::asked::{Trouble, asked};
 
-/// The partition of the control table that limits stand in.
+/// The check of the tables reports its absence.
+const NO_TABLE: &str = "there is no control table";
+
+/// The limits' partition of the control table.
 const LIMITS: &str = "limits";
 
 fn protection(stack: &Stack) -> DynamoProtection {
@@ -21,37 +21,23 @@ fn protection(stack: &Stack) -> DynamoProtection {
     DynamoProtection::new(client, stack.target.tables.control.clone())
 }
 
-/// Breakers that are not closed.
-pub(super) async fn breakers(stack: &Stack) -> Report {
-    let mut report = Report::new("breakers");
-    match protection(stack).origins().await {
-        Ok(origins) => judge_breakers(&origins, System.now(), &mut report),
-        Err(error) => untold("breakers", &Trouble::of_port(&error), &mut report),
-    }
-    report
-}
-
-/// Limits that are set.
-pub(super) async fn limits(stack: &Stack) -> Report {
-    let mut report = Report::new("limits");
-    let followed = protection(stack).limits().await.map_err(|error| Trouble::of_port(&error));
-    let written = async { written(stack).await };
-    match (followed, written.await) {
-        (Ok(followed), Ok(written)) => judge_limits(&followed, &written, &mut report),
-        (Err(trouble), _) | (_, Err(trouble)) => untold("limits", &trouble, &mut report),
-    }
-    report
-}
-
-/// That the table itself is absent is told by the check of the tables.
-fn untold(what: &str, trouble: &Trouble, report: &mut Report) {
-    match trouble {
-        Trouble::Absent => report.unchecked(what, "there is no control table"),
-        Trouble::Refused { .. } | Trouble::Failed { .. } => report.trouble(what, trouble),
+pub(super) async fn check_breakers(stack: &Stack, report: &mut Report) {
+    let origins = protection(stack).origins().await.map_err(|error| Trouble::of_port(&error));
+    if let Some(origins) = report.read_if_present("breakers", origins, NO_TABLE) {
+        judge_breakers(&origins, System.now(), report);
     }
 }
 
-/// The sort keys of what stands among the limits.
+pub(super) async fn check_limits(stack: &Stack, report: &mut Report) {
+    let enforced = protection(stack).limits().await.map_err(|error| Trouble::of_port(&error));
+    let written = written(stack).await;
+    let limits = enforced.and_then(|enforced| Ok((enforced, written?)));
+    if let Some((enforced, written)) = report.read_if_present("limits", limits, NO_TABLE) {
+        judge_limits(&enforced, &written, report);
+    }
+}
+
+/// The sort keys of all items among the limits, valid or not.
 async fn written(stack: &Stack) -> Result<Vec<String>, Trouble> {
     let items = aws_sdk_dynamodb::Client::new(&stack.target.sdk)
         .query()
@@ -68,45 +54,42 @@ async fn written(stack: &Stack) -> Result<Vec<String>, Trouble> {
 
 fn judge_breakers(origins: &[(Origin, StoredOrigin)], now: Timestamp, report: &mut Report) {
     for (origin, stored) in origins {
-        let (origin, advice) = (
-            origin.as_str(),
-            "`redial breakers list` shows how many attempts failed; what is held back is sent when it is \
-             well again",
-        );
-        match stored.state.breaker().phase(now) {
-            Phase::Closed => {}
-            Phase::Open { until } => report.warning(
-                format!("the breaker of {origin} is open until {}", until.to_rfc3339_seconds()),
-                advice,
-            ),
-            Phase::Paused { until } => report.warning(
-                format!("{origin} asked everyone to stay away until {}", until.to_rfc3339_seconds()),
-                advice,
-            ),
-            Phase::HalfOpen { .. } | Phase::Ramping { .. } => {
-                report.warning(format!("{origin} was out, and gets a few attempts only"), advice);
+        let origin = origin.as_str();
+        let found = match stored.state.breaker().phase(now) {
+            Phase::Closed => continue,
+            Phase::Open { until } => {
+                format!("the breaker of {origin} is open until {}", until.to_rfc3339_seconds())
             }
-        }
+            Phase::Paused { until } => {
+                format!("{origin} asked senders to pause until {}", until.to_rfc3339_seconds())
+            }
+            Phase::HalfOpen { .. } | Phase::Ramping { .. } => {
+                format!("{origin} is recovering from an outage, and gets only a few attempts")
+            }
+        };
+        let remedy = "`redial breakers list` shows how many attempts failed; held messages are sent when the origin \
+                      recovers";
+        report.warning(found, remedy);
     }
     report.well("every breaker is closed");
 }
 
-fn judge_limits(followed: &[(Limited, redial_core::rate::Rate)], written: &[String], report: &mut Report) {
+fn judge_limits(enforced: &[(Limited, Rate)], written: &[String], report: &mut Report) {
     let key = |limited: &Limited| match limited {
         Limited::Origin(origin) => format!("origin#{}", origin.as_str()),
         Limited::Tenant(tenant) => format!("tenant#{tenant}"),
     };
-    let followed: BTreeSet<String> = followed.iter().map(|(limited, _)| key(limited)).collect();
-    for unread in written.iter().filter(|written| !followed.contains(*written)) {
+    let enforced: BTreeSet<String> = enforced.iter().map(|(limited, _)| key(limited)).collect();
+    for invalid in written.iter().filter(|written| !enforced.contains(*written)) {
         report.fault(
-            format!("the limit of {} cannot be read, and nobody follows it", unread.replacen('#', " ", 1)),
-            "set it anew with `redial limits set`, or delete the item from the control table",
+            format!("the limit of {} is invalid and not enforced", invalid.replacen('#', " ", 1)),
+            "set it again with `redial limits set`, or delete the item from the control table",
         );
     }
-    report.well(match followed.len() {
+    report.well(match enforced.len() {
         0 => "no limit is set".to_owned(),
-        1 => "the one limit that is set is followed".to_owned(),
-        limits => format!("the {limits} limits that are set are followed"),
+        1 => "the one limit that is set is enforced".to_owned(),
+        limits => format!("the {limits} limits that are set are enforced"),
     });
 }
 
@@ -118,36 +101,30 @@ mod tests {
     use redial_core::{
         identity::Tenant,
         protection::{Cooldowns, OriginState},
-        rate::Rate,
     };
 
-    use super::*;
-
-    fn found(report: Report) -> Vec<String> {
-        report.findings.into_iter().map(|finding| finding.found).collect()
-    }
+    use super::{super::report::tests::finds, *};
 
     #[test]
-    fn an_open_breaker_is_named_with_its_end() {
+    fn an_open_breaker_is_a_warning() {
         let now = Timestamp::parse_rfc3339("2026-11-21T10:00:00Z").expect("a time");
         let mut state = OriginState::default();
         state.open(Duration::from_secs(600), now, &Cooldowns::default(), &mut StdRng::seed_from_u64(1));
         let origin = |host: &str| Origin::parse(&format!("https://{host}.example")).expect("an origin");
         let origins =
             [(origin("well"), StoredOrigin::default()), (origin("out"), StoredOrigin { state, version: 1 })];
-        let mut report = Report::new("breakers");
-        judge_breakers(&origins, now, &mut report);
-        let found = found(report);
-        assert!(found.len() == 1 && found[0].starts_with("the breaker of https://out.example is open until"));
+        finds("warning: the breaker of https://out.example is open until", |report| {
+            judge_breakers(&origins, now, report);
+        });
     }
 
     #[test]
-    fn a_limit_that_cannot_be_read_is_named() {
+    fn an_invalid_limit_is_a_fault() {
         let acme = Limited::Tenant(Tenant::parse("acme").expect("a tenant"));
-        let followed = [(acme, Rate::parse("50").expect("a rate"))];
+        let enforced = [(acme, Rate::parse("50").expect("a rate"))];
         let written = ["tenant#acme", "tenant#other"].map(str::to_owned);
-        let mut report = Report::new("limits");
-        judge_limits(&followed, &written, &mut report);
-        assert_eq!(found(report), ["the limit of tenant other cannot be read, and nobody follows it"]);
+        finds("fault: the limit of tenant other is invalid and not enforced", |report| {
+            judge_limits(&enforced, &written, report);
+        });
     }
 }

@@ -1,49 +1,53 @@
-//! The queues' attributes, on which rests that nothing is lost.
+//! The queues' attributes, without which messages are lost.
 //!
-//! A visibility time-out that is too short lets a message be received while it is in work, and each receive is one of the
-//! twenty after which it is set aside. Without a redrive policy a message that crashes its worker comes back until its
-//! retention ends. A retention that is shorter than the template's lets messages vanish in an outage of some days.
+//! If a visibility timeout is too short, a message is received again while it is in work, and each receive is one of the twenty
+//! after which it moves to the quarantine. Without a redrive policy a message that crashes its worker comes back until its
+//! retention ends. With a shorter retention than the template's, messages are deleted in an outage of some days.
 
 use std::{collections::HashMap, time::Duration};
 
-use aws_sdk_sqs::types::QueueAttributeName;
+use aws_sdk_sqs::types::QueueAttributeName::{
+    self, MessageRetentionPeriod, QueueArn, RedrivePolicy, VisibilityTimeout,
+};
 use futures_util::future::join_all;
 use redial_adapters::config;
 use serde_json::Value;
 
 use super::{
-    asked::{Trouble, asked},
-    report::Report,
-    stack::{Function, Stack},
+    report::{Report, Severity},
+    stack::{Function, Outputs, Stack, output},
 };
+use crate::asked::{Trouble, asked};
 
-/// How often a message is received before it goes to the quarantine (the template's `maxReceiveCount`).
+/// The template's `maxReceiveCount`.
 const RECEIVES: u64 = 20;
 
-/// How long a message may wait on its way (the template's `MessageRetentionPeriod`), in seconds.
-const ON_THE_WAY: u64 = 10 * 86_400;
+/// The template's `MessageRetentionPeriod` of the queues that dispatch reads, and of those that cleanup reads, in seconds.
+const RETENTION_DISPATCH: u64 = 10 * 86_400;
+const RETENTION_CLEANUP: u64 = 14 * 86_400;
 
-/// How long at the end of it.
-const AT_THE_END: u64 = 14 * 86_400;
-
-/// What AWS asks for between a queue and a function: a visibility time-out of so many of the function's time-outs.
+/// A visibility timeout is at least this multiple of the function's timeout (AWS Lambda developer guide, SQS).
 const TIMEOUTS: u32 = 6;
 
-/// Unless the environment says otherwise (`LEASE_MARGIN_SECONDS`).
+/// Unless the environment has another (`LEASE_MARGIN_SECONDS`).
 const LEASE_MARGIN: Duration = Duration::from_secs(10);
 
 /// A queue of the template.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Queue {
-    /// In words.
     pub(super) name: &'static str,
     /// The output with its URL.
     pub(super) output: &'static str,
-    /// Whether dispatch reads it; else cleanup does.
-    pub(super) of_dispatch: bool,
+    of_dispatch: bool,
 }
 
-/// All of them.
+impl Queue {
+    /// The function that reads it.
+    pub(super) fn function(&self) -> &'static str {
+        if self.of_dispatch { "dispatch" } else { "cleanup" }
+    }
+}
+
 pub(super) const QUEUES: [Queue; 6] = [
     Queue { name: "ingest", output: "IngestQueueUrl", of_dispatch: true },
     Queue { name: "bulk", output: "BulkQueueUrl", of_dispatch: true },
@@ -55,59 +59,32 @@ pub(super) const QUEUES: [Queue; 6] = [
 
 type Attributes = HashMap<QueueAttributeName, String>;
 
-pub(super) async fn check(stack: &Stack) -> Report {
-    let mut report = Report::new("queues");
-    if let Err(trouble) = stack.outputs() {
-        unfound(trouble, &mut report);
-        return report;
-    }
+pub(super) async fn check(stack: &Stack, report: &mut Report) {
+    let Some(outputs) = stack.outputs_for(report) else { return };
     let sqs = aws_sdk_sqs::Client::new(&stack.target.sdk);
-    let read = join_all(QUEUES.map(|queue| attributes(stack, &sqs, queue.output))).await;
-    let arn =
-        |read: &Result<Attributes, Trouble>| read.as_ref().ok()?.get(&QueueAttributeName::QueueArn).cloned();
-    let quarantine = read.last().and_then(arn);
+    let read = join_all(QUEUES.map(|queue| attributes(outputs, &sqs, queue.output))).await;
+    let quarantine = read.last().and_then(|read| read.as_ref().ok()?.get(&QueueArn).cloned());
     let margin = stack.dispatch.as_ref().ok().and_then(lease_margin).unwrap_or(LEASE_MARGIN);
-    for (queue, read) in QUEUES.iter().zip(&read) {
+    report.well("the six queues have the template's redrive and retention, and time for their functions");
+    for (queue, read) in QUEUES.iter().zip(read) {
+        let Some(attributes) = report.read(format!("the {} queue", queue.name), read) else { continue };
         let function = if queue.of_dispatch { &stack.dispatch } else { &stack.cleanup };
-        match read {
-            Ok(attributes) => {
-                report.well(
-                    "the six queues have the template's redrive and retention, and time for their functions",
-                );
-                if let Some((function, timeout)) =
-                    function.as_ref().ok().and_then(|it| Some((it, it.timeout()?)))
-                {
-                    visibility(queue, function.name, timeout, margin, attributes, &mut report);
-                }
-                redrive(queue, quarantine.as_deref(), attributes, &mut report);
-                retention(queue, attributes, &mut report);
-            }
-            Err(trouble) => report.trouble(&format!("the {} queue", queue.name), trouble),
+        if let Some(timeout) = function.as_ref().ok().and_then(Function::timeout) {
+            judge_visibility(queue, timeout, margin, &attributes, report);
         }
-    }
-    report
-}
-
-/// Without the outputs there is nothing to go by. That a stack is absent is told by the check of the configuration.
-pub(super) fn unfound(trouble: &Trouble, report: &mut Report) {
-    match trouble {
-        Trouble::Refused { .. } => report.trouble("the stack's outputs", trouble),
-        Trouble::Absent | Trouble::Failed { .. } => {
-            report.unchecked("all of this", "the stack's outputs are not known");
-        }
+        judge_redrive(queue, quarantine.as_deref(), &attributes, report);
+        judge_retention(queue, &attributes, report);
     }
 }
 
 fn lease_margin(dispatch: &Function) -> Option<Duration> {
-    let lookup = |name: &str| dispatch.lookup(name);
-    let read = config::dispatch(lookup).ok().map(|config| config.lease_margin);
-    read.or_else(|| dispatch.variable("LEASE_MARGIN_SECONDS")?.parse().ok().map(Duration::from_secs))
+    let parsed = config::dispatch(|name| dispatch.lookup(name)).ok().map(|config| config.lease_margin);
+    parsed.or_else(|| dispatch.variable("LEASE_MARGIN_SECONDS")?.parse().ok().map(Duration::from_secs))
 }
 
-async fn attributes(stack: &Stack, sqs: &aws_sdk_sqs::Client, output: &str) -> Result<Attributes, Trouble> {
-    let url = stack.output(output)?;
-    let read =
-        sqs.get_queue_attributes().queue_url(url).attribute_names(QueueAttributeName::All).send().await;
+async fn attributes(outputs: &Outputs, sqs: &aws_sdk_sqs::Client, name: &str) -> Result<Attributes, Trouble> {
+    let read = sqs.get_queue_attributes().queue_url(output(outputs, name)?);
+    let read = read.attribute_names(QueueAttributeName::All).send().await;
     Ok(asked("sqs:GetQueueAttributes", read)?.attributes.unwrap_or_default())
 }
 
@@ -115,172 +92,172 @@ fn number(attributes: &Attributes, name: &QueueAttributeName) -> Option<u64> {
     attributes.get(name)?.parse().ok()
 }
 
-fn visibility(
+fn judge_visibility(
     queue: &Queue,
-    function: &str,
     timeout: Duration,
     margin: Duration,
     attributes: &Attributes,
     report: &mut Report,
 ) {
-    let Some(seconds) = number(attributes, &QueueAttributeName::VisibilityTimeout) else { return };
-    let (visible_after, timeout_seconds) = (Duration::from_secs(seconds), timeout.as_secs());
-    // A message that comes back must find the claim of the invocation before it ended.
+    let Some(seconds) = number(attributes, &VisibilityTimeout) else { return };
+    // A message that comes back must find that the claim of the previous invocation has ended.
     let claimed = timeout + margin * 2;
-    let wanted = (timeout * TIMEOUTS).max(claimed + Duration::from_secs(1)).as_secs();
-    if visible_after < timeout * TIMEOUTS || visible_after <= claimed {
+    let least = (timeout * TIMEOUTS).max(claimed + Duration::from_secs(1)).as_secs();
+    if seconds < least {
         report.fault(
             format!(
-                "the visibility time-out of the {} queue is {seconds} s, and {function} may run for \
-                 {timeout_seconds} s",
-                queue.name
+                "the visibility timeout of the {} queue is {seconds} s, and {} may run for {} s",
+                queue.name,
+                queue.function(),
+                timeout.as_secs()
             ),
             format!(
-                "set it to {wanted} s, six times the function's time-out (the template's \
-             VisibilityTimeout)"
+                "set it to {least} s, six times the function's timeout (the template's VisibilityTimeout)"
             ),
         );
     }
 }
 
-/// The template's: to the quarantine from what dispatch reads, nowhere from the two ends.
-fn redrive(queue: &Queue, quarantine: Option<&str>, attributes: &Attributes, report: &mut Report) {
-    let policy = attributes.get(&QueueAttributeName::RedrivePolicy).filter(|policy| !policy.is_empty());
+/// The template has redrive to the quarantine for the queues that dispatch reads, and none for the others.
+fn judge_redrive(queue: &Queue, quarantine: Option<&str>, attributes: &Attributes, report: &mut Report) {
+    let policy = attributes.get(&RedrivePolicy).filter(|policy| !policy.is_empty());
     let policy: Option<Value> = policy.map(|policy| serde_json::from_str(policy).unwrap_or_default());
     let name = queue.name;
-    match policy {
-        None if queue.of_dispatch => report.fault(
-            format!(
-                "the {name} queue has no redrive policy: a message that crashes its worker comes back \
-                 until it is deleted by age"
-            ),
-            format!(
-                "set one to the quarantine queue with a maxReceiveCount of {RECEIVES}, or deploy the \
-             template again"
-            ),
-        ),
-        Some(_) if !queue.of_dispatch => report.fault(
-            format!("the {name} queue has a redrive policy: what it sets aside, nobody looks at"),
-            "remove it",
-        ),
-        None => {}
-        Some(policy) => {
-            let receives = &policy["maxReceiveCount"];
-            let receives = receives.as_u64().or_else(|| receives.as_str()?.parse().ok());
-            let target = policy["deadLetterTargetArn"].as_str();
-            if quarantine.is_some() && target != quarantine {
-                report.fault(
-                    format!(
-                        "the {name} queue sets messages aside in {}, which cleanup does not \
-                     read",
-                        target.unwrap_or("nothing")
-                    ),
-                    "set its redrive policy to the quarantine queue",
-                );
-            }
-            if receives != Some(RECEIVES) {
-                let found = receives.map_or("no number".to_owned(), |receives| receives.to_string());
-                report.fault(
-                    format!(
-                        "the {name} queue sets messages aside after {found} receives: the template's \
-                     is {RECEIVES}"
-                    ),
-                    format!(
-                        "set its maxReceiveCount to {RECEIVES}: messages that came back because a \
-                     batch had no time for them must not look like poison"
-                    ),
-                );
-            }
+    let policy = match (queue.of_dispatch, policy) {
+        (false, None) => return,
+        (false, Some(_)) => {
+            return report.fault(
+                format!("the {name} queue has a redrive policy: no function reads what it moves away"),
+                "remove it",
+            );
         }
-    }
-}
-
-fn retention(queue: &Queue, attributes: &Attributes, report: &mut Report) {
-    let Some(seconds) = number(attributes, &QueueAttributeName::MessageRetentionPeriod) else { return };
-    let wanted = if queue.of_dispatch { ON_THE_WAY } else { AT_THE_END };
-    let found =
-        format!("the {} queue keeps messages for {seconds} s: the template's is {wanted} s", queue.name);
-    if seconds < wanted {
-        report.fault(found, format!("set its retention to {wanted} s: what is older is deleted unread"));
-    } else if seconds > wanted {
-        report.warning(
-            found,
+        (true, None) => {
+            return report.fault(
+                format!(
+                    "the {name} queue has no redrive policy: a message that crashes its worker comes back until its \
+                     retention ends"
+                ),
+                format!(
+                    "set one to the quarantine queue with a maxReceiveCount of {RECEIVES}, or deploy the template again"
+                ),
+            );
+        }
+        (true, Some(policy)) => policy,
+    };
+    let target = policy["deadLetterTargetArn"].as_str();
+    if quarantine.is_some() && target != quarantine {
+        report.fault(
             format!(
-                "set its retention to {wanted} s: what is set aside keeps its age, and needs time after that"
+                "the {name} queue moves messages to {}, which cleanup does not read",
+                target.unwrap_or("nowhere")
+            ),
+            "set its redrive policy to the quarantine queue",
+        );
+    }
+    let receives = &policy["maxReceiveCount"];
+    let receives = receives.as_u64().or_else(|| receives.as_str()?.parse().ok());
+    if receives != Some(RECEIVES) {
+        let found = receives.map_or("no number of".to_owned(), |receives| receives.to_string());
+        report.fault(
+            format!(
+                "the {name} queue moves messages to quarantine after {found} receives; the template has {RECEIVES}"
+            ),
+            format!(
+                "set its maxReceiveCount to {RECEIVES}: messages that came back because their batch ran out of time \
+                 must not count as poison"
             ),
         );
     }
+}
+
+fn judge_retention(queue: &Queue, attributes: &Attributes, report: &mut Report) {
+    let Some(seconds) = number(attributes, &MessageRetentionPeriod) else { return };
+    let expected = if queue.of_dispatch { RETENTION_DISPATCH } else { RETENTION_CLEANUP };
+    let (severity, why) = match seconds.cmp(&expected) {
+        std::cmp::Ordering::Equal => return,
+        std::cmp::Ordering::Less => (Severity::Fault, "older messages are deleted unread"),
+        std::cmp::Ordering::Greater => {
+            (Severity::Warning, "a message keeps its age in the quarantine, and needs time there")
+        }
+    };
+    report.finding(
+        severity,
+        format!("the {} queue keeps messages for {seconds} s; the template has {expected} s", queue.name),
+        format!("set its retention to {expected} s: {why}"),
+    );
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use redial_testkit::template::Template;
+
+    use super::{super::report::tests::finds, *};
 
     const QUARANTINE: &str = "arn:aws:sqs:eu-central-1:1:quarantine";
 
-    fn healthy() -> Attributes {
-        let policy = format!(r#"{{"deadLetterTargetArn":"{QUARANTINE}","maxReceiveCount":20}}"#);
-        HashMap::from([
-            (QueueAttributeName::VisibilityTimeout, "180".to_owned()),
-            (QueueAttributeName::MessageRetentionPeriod, "864000".to_owned()),
-            (QueueAttributeName::RedrivePolicy, policy),
-        ])
-    }
-
-    fn findings(queue: &Queue, attributes: &Attributes) -> Vec<String> {
-        let mut report = Report::new("queues");
-        let (timeout, margin) = (Duration::from_secs(30), Duration::from_secs(10));
-        visibility(queue, "dispatch", timeout, margin, attributes, &mut report);
-        redrive(queue, Some(QUARANTINE), attributes, &mut report);
-        retention(queue, attributes, &mut report);
-        report.findings.into_iter().map(|finding| finding.found).collect()
-    }
-
-    #[track_caller]
-    fn finds(name: QueueAttributeName, value: &str, words: &str) {
-        let mut attributes = healthy();
-        attributes.insert(name, value.to_owned());
-        let found = findings(&QUEUES[0], &attributes);
-        assert!(found.len() == 1 && found[0].contains(words), "{found:?}");
+    fn redrive(to: &str, count: &str) -> String {
+        format!(r#"{{"deadLetterTargetArn":"{to}","maxReceiveCount":{count}}}"#)
     }
 
     #[test]
-    fn the_template_s_attributes_are_healthy() {
-        assert_eq!(findings(&QUEUES[0], &healthy()), [""; 0]);
-        let mut end = healthy();
-        end.remove(&QueueAttributeName::RedrivePolicy);
-        end.insert(QueueAttributeName::MessageRetentionPeriod, "1209600".to_owned());
-        assert_eq!(findings(&QUEUES[4], &end), [""; 0]);
-    }
-
-    #[test]
-    fn what_is_off_is_one_finding() {
-        finds(QueueAttributeName::VisibilityTimeout, "179", "is 179 s, and dispatch may run for 30 s");
-        finds(QueueAttributeName::RedrivePolicy, "", "no redrive policy");
-        finds(QueueAttributeName::MessageRetentionPeriod, "345600", "for 345600 s");
-        finds(QueueAttributeName::MessageRetentionPeriod, "1209600", "for 1209600 s");
-        let policy =
-            |to: &str, count: &str| format!(r#"{{"deadLetterTargetArn":"{to}","maxReceiveCount":{count}}}"#);
-        finds(QueueAttributeName::RedrivePolicy, &policy(QUARANTINE, "3"), "after 3 receives");
-        finds(QueueAttributeName::RedrivePolicy, &policy("arn:other", "\"20\""), "aside in arn:other");
-    }
-
-    #[test]
-    fn the_ends_of_the_road_have_no_redrive() {
-        let mut end = healthy();
-        end.insert(QueueAttributeName::MessageRetentionPeriod, "1209600".to_owned());
-        let found = findings(&QUEUES[5], &end);
-        assert!(found.len() == 1 && found[0].contains("has a redrive policy"), "{found:?}");
-    }
-
-    #[test]
-    fn the_six_are_the_template_s() {
-        let template = include_str!("../../../infra/template.yaml");
-        let (_, outputs) = template.split_once("\nOutputs:\n").expect("it has outputs");
-        for queue in QUEUES {
-            assert!(outputs.contains(&format!("  {}:\n", queue.output)), "{}", queue.output);
+    fn each_wrong_attribute_is_one_finding() {
+        let (ingest, quarantine) = (&QUEUES[0], &QUEUES[5]);
+        let healthy = redrive(QUARANTINE, "20");
+        let attributes = |queue: &Queue| {
+            let [days, policy] = if queue.of_dispatch { ["864000", &healthy] } else { ["1209600", ""] };
+            [(VisibilityTimeout, "180"), (MessageRetentionPeriod, days), (RedrivePolicy, policy)]
+        };
+        for (queue, name, value, expected) in [
+            (ingest, VisibilityTimeout, "180", ""),
+            (quarantine, VisibilityTimeout, "180", ""),
+            (
+                ingest,
+                VisibilityTimeout,
+                "179",
+                "fault: the visibility timeout of the ingest queue is 179 s, and dispatch may run for 30 s",
+            ),
+            (ingest, RedrivePolicy, "", "fault: the ingest queue has no redrive policy"),
+            (
+                ingest,
+                RedrivePolicy,
+                &redrive(QUARANTINE, "3"),
+                "fault: the ingest queue moves messages to quarantine after 3 receives",
+            ),
+            (
+                ingest,
+                RedrivePolicy,
+                &redrive("arn:other", "\"20\""),
+                "fault: the ingest queue moves messages to arn:other",
+            ),
+            (quarantine, RedrivePolicy, &healthy, "fault: the quarantine queue has a redrive policy"),
+            (ingest, MessageRetentionPeriod, "345600", "fault: the ingest queue keeps messages for 345600 s"),
+            (
+                ingest,
+                MessageRetentionPeriod,
+                "1209600",
+                "warning: the ingest queue keeps messages for 1209600 s",
+            ),
+        ] {
+            let mut attributes: Attributes =
+                HashMap::from(attributes(queue).map(|(name, it)| (name, it.to_owned())));
+            attributes.insert(name, value.to_owned());
+            finds(expected, |report| {
+                judge_visibility(queue, Duration::from_secs(30), LEASE_MARGIN, &attributes, report);
+                judge_redrive(queue, Some(QUARANTINE), &attributes, report);
+                judge_retention(queue, &attributes, report);
+            });
         }
-        assert_eq!(template.matches("Type: AWS::SQS::Queue\n").count(), QUEUES.len());
-        assert_eq!(template.matches("maxReceiveCount: 20 }").count(), 4);
+    }
+
+    #[test]
+    fn the_six_queues_are_the_template_s() {
+        let template = Template::read();
+        for queue in QUEUES {
+            assert!(template["Outputs"].get(queue.output).is_some(), "{}", queue.output);
+        }
+        let queues: Vec<_> = template.resources("AWS::SQS::Queue").map(|(_, queue)| queue).collect();
+        let receives =
+            |queue: &&redial_testkit::template::Value| queue["RedrivePolicy"]["maxReceiveCount"] == RECEIVES;
+        assert_eq!((queues.len(), queues.into_iter().filter(receives).count()), (QUEUES.len(), 4));
     }
 }

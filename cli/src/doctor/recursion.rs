@@ -1,4 +1,4 @@
-//! Lambda's recursive loop detection, which has to be off for functions that queues lead back to.
+//! Lambda's recursive loop detection, which has to be off for functions that write to queues they read.
 //!
 //! It counts how often a message's chain has passed through the same function, and stops the chain after about 16 rounds.
 //! Here such chains are intended: every retry, deferral and page of an audience is a round. The number of retries, the TTL and
@@ -7,36 +7,27 @@
 use aws_sdk_lambda::{Client, types::RecursiveLoop};
 use futures_util::join;
 
-use super::{
-    asked::{Trouble, asked},
-    report::Report,
-    stack::Stack,
-};
+use super::{report::Report, stack::Stack};
+use crate::asked::{Trouble, asked};
 
-pub(super) async fn check(stack: &Stack) -> Report {
-    let mut report = Report::new("recursion");
+pub(super) async fn check(stack: &Stack, report: &mut Report) {
     let client = Client::new(&stack.target.sdk);
     let (dispatch, cleanup) = (&stack.target.dispatch, &stack.target.cleanup);
     let settings = join!(setting(&client, dispatch), setting(&client, cleanup));
+    report.well("Lambda does not stop long chains of retries: dispatch and cleanup allow recursive loops");
     for (name, deployed_as, setting) in [("dispatch", dispatch, settings.0), ("cleanup", cleanup, settings.1)]
     {
         let what = format!("the recursion setting of {name}");
-        match setting {
-            Ok(Some(setting)) => judge(name, deployed_as, &setting, &mut report),
-            // The check of the configuration reports a function that is absent; one that is there has a setting.
-            Ok(None) | Err(Trouble::Absent) => {
-                report.unchecked(what, "GetFunctionRecursionConfig gives no setting here");
-            }
-            Err(trouble) => report.trouble(&what, &trouble),
+        let why = "GetFunctionRecursionConfig returns no setting here";
+        if let Some(setting) = report.read_if_present(what, setting, why) {
+            judge(name, deployed_as, &setting, report);
         }
     }
-    report.well("Lambda does not stop long chains of retries: dispatch and cleanup allow recursive loops");
-    report
 }
 
-async fn setting(client: &Client, function: &str) -> Result<Option<RecursiveLoop>, Trouble> {
+async fn setting(client: &Client, function: &str) -> Result<RecursiveLoop, Trouble> {
     let setting = client.get_function_recursion_config().function_name(function).send().await;
-    Ok(asked("lambda:GetFunctionRecursionConfig", setting)?.recursive_loop)
+    asked("lambda:GetFunctionRecursionConfig", setting)?.recursive_loop.ok_or(Trouble::Absent)
 }
 
 fn judge(name: &str, deployed_as: &str, setting: &RecursiveLoop, report: &mut Report) {
@@ -57,35 +48,32 @@ fn judge(name: &str, deployed_as: &str, setting: &RecursiveLoop, report: &mut Re
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use redial_testkit::template::Template;
+
+    use super::{super::report::tests::finds, *};
 
     #[test]
-    fn a_loop_that_lambda_would_end_is_a_fault() {
-        let found = |setting: RecursiveLoop| {
-            let mut report = Report::new("recursion");
-            judge("dispatch", "shop-dispatch", &setting, &mut report);
-            report.findings.into_iter().map(|finding| finding.found).collect::<Vec<_>>()
-        };
-        assert_eq!(found(RecursiveLoop::Allow), [""; 0]);
-        let terminated = found(RecursiveLoop::Terminate);
-        assert!(
-            terminated.len() == 1
-                && terminated[0].starts_with("the recursion setting of dispatch is Terminate")
-        );
+    fn a_setting_that_stops_chains_is_a_fault() {
+        for (setting, expected) in [
+            (RecursiveLoop::Allow, ""),
+            (RecursiveLoop::Terminate, "fault: the recursion setting of dispatch is Terminate"),
+        ] {
+            finds(expected, |report| judge("dispatch", "shop-dispatch", &setting, report));
+        }
     }
 
     #[test]
-    fn the_functions_that_queues_lead_to_are_dispatch_and_cleanup() {
-        let template = include_str!("../../../infra/template.yaml");
-        let functions = template.split("    Type: AWS::Serverless::Function\n").skip(1);
-        let fed: Vec<&str> = functions
-            .filter_map(|text| {
-                // As far as the next resource.
-                let own: Vec<&str> = text.lines().take_while(|line| line.starts_with("    ")).collect();
-                let name = own.iter().find_map(|line| line.trim().strip_prefix("CodeUri: ../functions/"))?;
-                own.contains(&"          Type: SQS").then_some(name)
-            })
+    fn the_template_s_functions_with_queues_are_dispatch_and_cleanup() {
+        let template = Template::read();
+        let reads_a_queue = |function: &redial_testkit::template::Value| {
+            let events = function["Events"].as_mapping();
+            events.is_some_and(|events| events.values().any(|event| event["Type"] == "SQS"))
+        };
+        let functions = template.resources("AWS::Serverless::Function");
+        let reading: Vec<_> = functions
+            .filter(|(_, function)| reads_a_queue(function))
+            .map(|(_, function)| function["CodeUri"].as_str().expect("a path"))
             .collect();
-        assert_eq!(fed, ["dispatch", "cleanup"]);
+        assert_eq!(reading, ["../functions/dispatch", "../functions/cleanup"]);
     }
 }

@@ -1,15 +1,13 @@
-//! Findings, and how they read: as lines for people and as JSON for scripts.
+//! What a check found, as lines for people and as JSON for scripts.
 
 use serde_json::{Value, json};
 
-use super::asked::Trouble;
+use crate::asked::Trouble;
 
-/// How bad a finding is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Severity {
     /// Messages are lost, late or refused because of it, now or when something else goes wrong.
     Fault,
-    /// Worth a look.
     Warning,
 }
 
@@ -22,93 +20,100 @@ impl Severity {
     }
 }
 
-/// One thing that is wrong.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Finding {
+struct Finding {
     severity: Severity,
-    /// What is so.
-    pub(super) found: String,
-    /// What to do.
-    advice: String,
+    found: String,
+    remedy: String,
 }
 
-/// Something that a check could not look at.
+/// Something that a check could not read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Unchecked {
     what: String,
     why: String,
 }
 
-/// What a check came to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Report {
     check: &'static str,
-    /// What is well where nothing is found, and all could be looked at.
+    /// Holds if there are no findings and everything could be read.
     well: Option<String>,
-    pub(super) findings: Vec<Finding>,
+    findings: Vec<Finding>,
     unchecked: Vec<Unchecked>,
 }
 
 impl Report {
-    /// Of the check of this name; as yet nothing was looked at.
     pub(super) fn new(check: &'static str) -> Self {
         Self { check, well: None, findings: Vec::new(), unchecked: Vec::new() }
     }
 
-    /// What is well, if nothing is found and all could be looked at.
+    /// What to say if there are no findings and everything could be read.
     pub(super) fn well(&mut self, well: impl Into<String>) {
         self.well = Some(well.into());
     }
 
-    pub(super) fn fault(&mut self, found: impl Into<String>, advice: impl Into<String>) {
-        self.finding(Severity::Fault, found, advice);
+    pub(super) fn fault(&mut self, found: impl Into<String>, remedy: impl Into<String>) {
+        self.finding(Severity::Fault, found, remedy);
     }
 
-    pub(super) fn warning(&mut self, found: impl Into<String>, advice: impl Into<String>) {
-        self.finding(Severity::Warning, found, advice);
+    pub(super) fn warning(&mut self, found: impl Into<String>, remedy: impl Into<String>) {
+        self.finding(Severity::Warning, found, remedy);
     }
 
     pub(super) fn finding(
         &mut self,
         severity: Severity,
         found: impl Into<String>,
-        advice: impl Into<String>,
+        remedy: impl Into<String>,
     ) {
-        self.findings.push(Finding { severity, found: found.into(), advice: advice.into() });
+        self.findings.push(Finding { severity, found: found.into(), remedy: remedy.into() });
     }
 
     pub(super) fn unchecked(&mut self, what: impl Into<String>, why: impl Into<String>) {
         self.unchecked.push(Unchecked { what: what.into(), why: why.into() });
     }
 
-    /// `what` gave no answer. A refusal is no fault, and neither is an operation that is not available there.
-    pub(super) fn trouble(&mut self, what: &str, trouble: &Trouble) {
-        match trouble {
-            Trouble::Refused { permission } => {
+    /// The value, or nothing and a report of the error. A missing permission is not a fault of the stack, and neither is an
+    /// operation that an emulator or a region does not have.
+    pub(super) fn read<T>(&mut self, what: impl Into<String>, read: Result<T, Trouble>) -> Option<T> {
+        let what = what.into();
+        match read {
+            Ok(value) => return Some(value),
+            Err(Trouble::Refused { permission }) => {
                 self.unchecked(what, format!("you have no permission {permission}"));
             }
-            Trouble::Absent => self.fault(
-                format!("{what}: there is none"),
-                "see in CloudFormation what became of it, and deploy the template again",
+            Err(Trouble::Absent) => self.fault(
+                format!("{what} does not exist"),
+                "look in CloudFormation for what became of it, and deploy the template again",
             ),
-            Trouble::Failed { words } if trouble.is_unknown_operation() => {
-                self.unchecked(what, format!("this is not available here: {words}"));
+            Err(ref error @ Trouble::Failed { ref words }) if error.is_unknown_operation() => {
+                self.unchecked(what, format!("the operation is not available here: {words}"));
             }
-            Trouble::Failed { words } => self.fault(
-                format!("{what}: AWS gave no answer: {words}"),
-                "try again; if it stays so, look at your network, and at AWS's health dashboard",
+            Err(Trouble::Failed { words }) => self.fault(
+                format!("{what} cannot be read: {words}"),
+                "try again; if the error persists, check your network and AWS's health dashboard",
             ),
         }
+        None
     }
 
-    /// Whether nothing was found, and all was looked at.
-    pub(super) fn is_ok(&self) -> bool {
+    /// The same for something whose absence another check reports: here it is only unchecked, for that reason.
+    pub(super) fn read_if_present<T>(
+        &mut self,
+        what: impl Into<String>,
+        read: Result<T, Trouble>,
+        why: &str,
+    ) -> Option<T> {
+        if matches!(read, Err(Trouble::Absent)) {
+            self.unchecked(what, why);
+            return None;
+        }
+        self.read(what, read)
+    }
+
+    fn is_ok(&self) -> bool {
         self.findings.is_empty() && self.unchecked.is_empty()
-    }
-
-    #[cfg(test)]
-    pub(super) fn has_faults(&self) -> bool {
-        self.count(Severity::Fault) > 0
     }
 
     fn count(&self, severity: Severity) -> usize {
@@ -116,52 +121,41 @@ impl Report {
     }
 
     fn lines(&self) -> Vec<String> {
-        let mut lines = Vec::new();
         let line = |label: &str, text: &str| format!("{label:<9}{:<15}{text}", self.check);
-        let below = |text: &str| format!("{:<24}{text}", "");
-        if let Some(well) = self.well.as_ref().filter(|_| self.is_ok()) {
-            lines.push(line("ok", well));
-        }
-        for Finding { severity, found, advice } in &self.findings {
-            lines.push(line(severity.label(), found));
-            lines.push(below(&format!("do: {advice}")));
-        }
-        for Unchecked { what, why } in &self.unchecked {
-            lines.push(line("not told", &format!("{what} could not be checked: {why}")));
-        }
-        lines
+        let well = self.well.iter().filter(|_| self.is_ok()).map(|well| line("ok", well));
+        let findings = self.findings.iter().flat_map(|Finding { severity, found, remedy }| {
+            [line(severity.label(), found), format!("{:<24}do: {remedy}", "")]
+        });
+        let unchecked = self
+            .unchecked
+            .iter()
+            .map(|Unchecked { what, why }| line("skipped", &format!("{what} could not be checked: {why}")));
+        well.chain(findings).chain(unchecked).collect()
     }
 
     fn json(&self) -> Value {
-        let findings: Vec<Value> = self
-            .findings
-            .iter()
-            .map(|it| json!({"severity": it.severity.label(), "found": it.found, "do": it.advice}))
-            .collect();
-        let unchecked: Vec<Value> =
-            self.unchecked.iter().map(|it| json!({"what": it.what, "why": it.why})).collect();
-        let well = self.well.as_ref().filter(|_| self.is_ok());
+        let finding =
+            |it: &Finding| json!({"severity": it.severity.label(), "found": it.found, "do": it.remedy});
+        let unchecked = |it: &Unchecked| json!({"what": it.what, "why": it.why});
         json!({
             "check": self.check,
             "ok": self.is_ok(),
-            "well": well,
-            "findings": findings,
-            "unchecked": unchecked,
+            "well": self.well.as_ref().filter(|_| self.is_ok()),
+            "findings": self.findings.iter().map(finding).collect::<Vec<_>>(),
+            "unchecked": self.unchecked.iter().map(unchecked).collect::<Vec<_>>(),
         })
     }
 }
 
-/// All that was found.
+/// The reports of all checks.
 #[derive(Clone, Debug)]
-pub(crate) struct Diagnosis {
-    /// The stack's name.
+pub(super) struct Diagnosis {
     pub(super) stack: String,
     pub(super) reports: Vec<Report>,
 }
 
 impl Diagnosis {
-    /// Whether anything is a fault.
-    pub(crate) fn has_faults(&self) -> bool {
+    pub(super) fn has_faults(&self) -> bool {
         self.count(Severity::Fault) > 0
     }
 
@@ -173,34 +167,29 @@ impl Diagnosis {
         self.reports.iter().map(|report| report.unchecked.len()).sum()
     }
 
-    /// For people: a line for each check that is well, two for each finding.
-    pub(crate) fn lines(&self) -> Vec<String> {
+    /// One line for each check without findings, two for each finding.
+    pub(super) fn lines(&self) -> Vec<String> {
         self.reports.iter().flat_map(Report::lines).collect()
     }
 
-    /// For people, after all else.
-    pub(crate) fn summary(&self) -> String {
-        let (faults, warnings) = (self.count(Severity::Fault), self.count(Severity::Warning));
-        let mut words = vec![match faults {
-            0 => format!("the stack {} has no fault", self.stack),
-            1 => format!("the stack {} has 1 fault", self.stack),
-            _ => format!("the stack {} has {faults} faults", self.stack),
-        }];
-        match warnings {
-            0 => {}
-            1 => words.push("1 warning".to_owned()),
-            _ => words.push(format!("{warnings} warnings")),
-        }
-        match self.unchecked() {
-            0 => {}
-            1 => words.push("1 thing could not be checked".to_owned()),
-            unchecked => words.push(format!("{unchecked} things could not be checked")),
-        }
-        words.join("; ")
+    pub(super) fn summary(&self) -> String {
+        let counted = |count: usize, noun: &str| match count {
+            0 => None,
+            1 => Some(format!("1 {noun}")),
+            _ => Some(format!("{count} {noun}s")),
+        };
+        let faults = counted(self.count(Severity::Fault), "fault").unwrap_or_else(|| "no faults".to_owned());
+        let unchecked =
+            counted(self.unchecked(), "thing").map(|things| format!("{things} could not be checked"));
+        std::iter::once(format!("the stack {} has {faults}", self.stack))
+            .chain(counted(self.count(Severity::Warning), "warning"))
+            .chain(unchecked)
+            .collect::<Vec<_>>()
+            .join("; ")
     }
 
-    /// For a script: every field always there.
-    pub(crate) fn to_json(&self) -> Value {
+    /// Every field is always present.
+    pub(super) fn to_json(&self) -> Value {
         json!({
             "stack": self.stack,
             "faults": self.count(Severity::Fault),
@@ -212,22 +201,43 @@ impl Diagnosis {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// What a check finds and what it cannot check: `fault: …`, `warning: …`, `unchecked: …`.
+    pub(crate) fn found(check: impl FnOnce(&mut Report)) -> Vec<String> {
+        let mut report = Report::new("test");
+        check(&mut report);
+        let findings = report.findings.into_iter().map(|it| format!("{}: {}", it.severity.label(), it.found));
+        findings.chain(report.unchecked.into_iter().map(|it| format!("unchecked: {}", it.what))).collect()
+    }
+
+    /// A check finds one thing whose text contains `expected`, or nothing where that is empty.
+    #[track_caller]
+    pub(crate) fn finds(expected: &str, check: impl FnOnce(&mut Report)) {
+        let found = found(check);
+        let is_expected = match &found[..] {
+            [] => expected.is_empty(),
+            [only] => !expected.is_empty() && only.contains(expected),
+            _ => false,
+        };
+        assert!(is_expected, "expected {expected:?}, found {found:#?}");
+    }
 
     fn diagnosis() -> Diagnosis {
         let mut well = Report::new("clock");
         well.well("it is right");
         let mut ill = Report::new("queues");
-        ill.well("is not said where something is wrong");
+        ill.well("not shown beside findings");
         ill.fault("the queue is gone", "make one");
         ill.warning("it is long", "wait");
-        ill.trouble("its policy", &Trouble::Refused { permission: "sqs:GetQueueAttributes".to_owned() });
+        let refused = Trouble::Refused { permission: "sqs:GetQueueAttributes".to_owned() };
+        ill.read::<()>("its policy", Err(refused));
         Diagnosis { stack: "shop".to_owned(), reports: vec![well, ill] }
     }
 
     #[test]
-    fn each_finding_says_what_to_do_and_what_is_well_takes_a_line() {
+    fn each_finding_has_a_remedy_and_a_check_without_findings_one_line() {
         assert_eq!(
             diagnosis().lines(),
             [
@@ -236,7 +246,7 @@ mod tests {
                 "                        do: make one",
                 "warning  queues         it is long",
                 "                        do: wait",
-                "not told queues         its policy could not be checked: you have no permission sqs:GetQueueAttributes",
+                "skipped  queues         its policy could not be checked: you have no permission sqs:GetQueueAttributes",
             ]
         );
         let summary = "the stack shop has 1 fault; 1 warning; 1 thing could not be checked";
@@ -244,12 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_gets_the_same() {
-        let shown = diagnosis().to_json();
-        assert_eq!(
-            (&shown["faults"], &shown["warnings"], &shown["unchecked"]),
-            (&json!(1), &json!(1), &json!(1))
-        );
+    fn json_has_the_same_content() {
         let checks = json!([
             {"check": "clock", "ok": true, "well": "it is right", "findings": [], "unchecked": []},
             {"check": "queues", "ok": false, "well": null, "findings": [
@@ -257,29 +262,30 @@ mod tests {
                 {"severity": "warning", "found": "it is long", "do": "wait"},
             ], "unchecked": [{"what": "its policy", "why": "you have no permission sqs:GetQueueAttributes"}]},
         ]);
-        assert_eq!(shown["checks"], checks);
+        let expected = json!({"stack": "shop", "faults": 1, "warnings": 1, "unchecked": 1, "checks": checks});
+        assert_eq!(diagnosis().to_json(), expected);
     }
 
     #[test]
-    fn what_is_refused_is_no_fault_and_what_is_absent_or_fails_is_one() {
-        let faults = |trouble: &Trouble| {
-            let mut report = Report::new("tables");
-            report.trouble("the table", trouble);
-            report.count(Severity::Fault)
-        };
-        assert_eq!(faults(&Trouble::Refused { permission: "p".to_owned() }), 0);
-        assert_eq!(faults(&Trouble::Absent), 1);
-        assert_eq!(faults(&Trouble::Failed { words: "w".to_owned() }), 1);
-        assert_eq!(faults(&Trouble::Failed { words: "InvalidAction: unknown".to_owned() }), 0);
+    fn a_refused_read_is_unchecked_and_a_failed_one_is_a_fault() {
+        let failed = |words: &str| Trouble::Failed { words: words.to_owned() };
+        for (error, expected) in [
+            (Trouble::Refused { permission: "p".to_owned() }, "unchecked: the table"),
+            (Trouble::Absent, "fault: the table does not exist"),
+            (failed("Timeout"), "fault: the table cannot be read: Timeout"),
+            (failed("InvalidAction: unknown"), "unchecked: the table"),
+        ] {
+            finds(expected, |report| assert_eq!(report.read::<()>("the table", Err(error)), None));
+        }
     }
 
     #[test]
-    fn nothing_is_called_well_that_was_not_all_looked_at() {
+    fn a_check_is_ok_only_if_everything_was_checked() {
         let mut report = Report::new("tables");
         report.well("all five are active");
         assert_eq!(report.lines(), ["ok       tables         all five are active"]);
         report.unchecked("one of them", "it hides");
-        assert_eq!(report.lines(), ["not told tables         one of them could not be checked: it hides"]);
+        assert_eq!(report.lines(), ["skipped  tables         one of them could not be checked: it hides"]);
         assert_eq!(report.json()["ok"], false);
     }
 }

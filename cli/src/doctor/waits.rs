@@ -1,4 +1,4 @@
-//! The state machine of waits, and executions that should have ended: what waits in their buckets comes late.
+//! The state machine of waits, and overdue executions: the messages in their buckets are late.
 
 use std::time::Duration;
 
@@ -8,58 +8,42 @@ use redial_core::{time::Timestamp, wait::WaitBucket};
 use redial_engine::ports::Clock as _;
 
 use super::{
-    asked::{Trouble, asked},
-    queues::unfound,
     report::Report,
-    stack::Stack,
+    stack::{Stack, output},
 };
+use crate::asked::{Trouble, asked};
 
-/// How long after its time an execution may still run: it repeats its release for about a quarter of an hour if the queue
-/// does not answer (the ten retries of `infra/wait.asl.json`).
+/// How long after its time an execution may still run: it retries its release for about a quarter of an hour if the queue
+/// does not respond (the ten retries of `infra/wait.asl.json`).
 const GRACE: Duration = Duration::from_secs(20 * 60);
 
-/// How many executions are asked for at once, and how often.
+/// Executions of a page, and the most pages that are read.
 const PAGE: i32 = 1_000;
 const PAGES: usize = 5;
 
-pub(super) async fn check(stack: &Stack) -> Report {
-    let mut report = Report::new("waits");
-    let arn = match stack.output("WaitStateMachineArn") {
-        Ok(arn) => arn,
-        Err(trouble) => {
-            unfound(&trouble, &mut report);
-            return report;
-        }
-    };
+pub(super) async fn check(stack: &Stack, report: &mut Report) {
+    let Some(outputs) = stack.outputs_for(report) else { return };
+    let what = "the state machine of waits";
+    let Some(arn) = report.read(what, output(outputs, "WaitStateMachineArn")) else { return };
     let sfn = aws_sdk_sfn::Client::new(&stack.target.sdk);
     let machine = sfn.describe_state_machine().state_machine_arn(arn).send().await;
-    match asked("states:DescribeStateMachine", machine) {
-        Ok(machine) => match machine.status() {
-            Some(StateMachineStatus::Deleting) => {
-                report.fault("the state machine of waits is being deleted", "deploy the template again");
-                return report;
-            }
-            _ => report.well("the state machine of waits is active"),
-        },
-        Err(trouble) => {
-            report.trouble("the state machine of waits", &trouble);
-            if trouble == Trouble::Absent {
-                return report;
-            }
-        }
+    let machine = asked("states:DescribeStateMachine", machine);
+    let is_absent = machine == Err(Trouble::Absent);
+    if let Some(StateMachineStatus::Deleting) = report.read(what, machine).and_then(|machine| machine.status)
+    {
+        return report.fault("the state machine of waits is being deleted", "deploy the template again");
     }
-    match running(&sfn, arn).await {
-        Ok(Running { names, all }) => {
-            judge(&names, System.now(), &mut report);
-            let bound = if all { "" } else { ", as far as was looked" };
-            report.well(format!(
-                "the state machine of waits is active; {} of its executions run, none past its time{bound}",
-                names.len()
-            ));
-        }
-        Err(trouble) => report.trouble("the executions that run", &trouble),
+    if is_absent {
+        return;
     }
-    report
+    if let Some(Running { names, all }) = report.read("the executions that run", running(&sfn, arn).await) {
+        judge(&names, System.now(), report);
+        let bound = if all { "" } else { ", as far as was read" };
+        report.well(format!(
+            "the state machine of waits is active; {} of its executions run, none of them overdue{bound}",
+            names.len()
+        ));
+    }
 }
 
 struct Running {
@@ -90,7 +74,7 @@ async fn running(sfn: &aws_sdk_sfn::Client, arn: &str) -> Result<Running, Troubl
     Ok(Running { names, all: false })
 }
 
-/// When an execution's wait ends. Its name says that; a later one of a bucket has a number after it.
+/// When an execution's wait ends, from its name; a later execution of a bucket has a number after it.
 fn ends(name: &str) -> Option<Timestamp> {
     let without_number = || name.rsplit_once('-').and_then(|(bucket, _)| WaitBucket::parse(bucket));
     WaitBucket::parse(name).or_else(without_number).map(|bucket| bucket.start())
@@ -102,21 +86,21 @@ fn judge(names: &[String], now: Timestamp, report: &mut Report) {
     let Some(oldest) = late.iter().min_by_key(|name| ends(name)) else { return };
     report.fault(
         format!(
-            "{} of {} executions that run should have ended: the oldest is {oldest}",
+            "{} of {} executions that run are overdue; the oldest is {oldest}",
             late.len(),
             names.len()
         ),
-        "look at its history in Step Functions: it cannot reach the retry queue. The sweep of \
-         cleanup releases its messages meanwhile",
+        "look at its history in Step Functions: it cannot reach the retry queue. Cleanup's sweep releases its messages \
+         meanwhile",
     );
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::report::tests::finds, *};
 
     #[test]
-    fn an_execution_that_runs_past_its_time_is_named() {
+    fn an_overdue_execution_is_named() {
         let now = Timestamp::parse_rfc3339("2026-11-21T10:30:00Z").expect("a time");
         let names = [
             "w60-transactional-20261121T100500Z-2",
@@ -126,15 +110,10 @@ mod tests {
             "started-by-hand",
         ]
         .map(str::to_owned);
-        let mut report = Report::new("waits");
-        judge(&names, now, &mut report);
-        let [finding] = &report.findings[..] else { panic!("{:?}", report.findings) };
-        assert_eq!(
-            finding.found,
-            "2 of 5 executions that run should have ended: the oldest is w60-transactional-20261121T100500Z-2"
+        finds(
+            "fault: 2 of 5 executions that run are overdue; the oldest is w60-transactional-20261121T100500Z-2",
+            |report| judge(&names, now, report),
         );
-        let mut report = Report::new("waits");
-        judge(&names[2..], now, &mut report);
-        assert!(report.findings.is_empty());
+        finds("", |report| judge(&names[2..], now, report));
     }
 }

@@ -1,35 +1,33 @@
-//! Which lines of a log are events of Redial's, and of what kind.
+//! Which lines of a log are Redial's events, and of what kind.
 //!
-//! A log also holds what Lambda writes (START, END, REPORT), metrics in CloudWatch's embedded format, and warnings of
-//! libraries. An event is a JSON object whose field `event` names a kind that is known here; everything else is passed over.
+//! A log also has Lambda's lines (START, END, REPORT), metrics in CloudWatch's embedded format, and warnings of libraries. An
+//! event is a JSON object whose field `event` names a [`Kind`]; everything else is ignored.
 
 use redial_core::time::Timestamp;
 use serde_json::{Map, Value};
 
-/// A kind of event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// An attempt was made.
     Attempt,
-    /// A breaker went from one phase to another.
+    /// A breaker changed its phase.
     Breaker,
-    /// A reference to a dead letter came to be stored.
+    /// A reference to a dead letter was stored.
     DeadLetter,
     /// A subscription was put in quarantine, and is not sent to.
     Quarantined,
-    /// A message's own handling panicked.
+    /// The handling of a message panicked.
     Panic,
-    /// A stored policy is not valid, and not followed.
+    /// A stored policy is invalid and not applied.
     PolicyIgnored,
-    /// A stored limit is no rate, and not followed.
+    /// A stored limit is no rate and not enforced.
     LimitIgnored,
-    /// Our own infrastructure failed.
+    /// A call to AWS failed.
     Infrastructure,
-    /// The HTTP API answered a request.
+    /// The HTTP API handled a request.
     Request,
 }
 
-/// A field that events are asked for by.
+/// A field to filter by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Field {
     Tenant,
@@ -61,7 +59,7 @@ impl Kind {
         Self::Request,
     ];
 
-    /// What stands in the field `event`.
+    /// The value of the field `event`.
     pub(super) const fn label(self) -> &'static str {
         match self {
             Self::Attempt => "attempt",
@@ -80,44 +78,23 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| kind.label() == label)
     }
 
-    /// Whether its lines may have that field.
     pub(super) const fn has(self, field: Field) -> bool {
+        let (tenant, id, verdict) = match self {
+            Self::Attempt => (true, true, true),
+            Self::DeadLetter | Self::Panic => (true, true, false),
+            Self::Quarantined | Self::PolicyIgnored | Self::LimitIgnored | Self::Request => {
+                (true, false, false)
+            }
+            Self::Breaker | Self::Infrastructure => (false, false, false),
+        };
         match field {
-            Field::Tenant => match self {
-                Self::Attempt
-                | Self::DeadLetter
-                | Self::Quarantined
-                | Self::Panic
-                | Self::PolicyIgnored
-                | Self::LimitIgnored
-                | Self::Request => true,
-                Self::Breaker | Self::Infrastructure => false,
-            },
-            Field::Id => match self {
-                Self::Attempt | Self::DeadLetter | Self::Panic => true,
-                Self::Breaker
-                | Self::Quarantined
-                | Self::PolicyIgnored
-                | Self::LimitIgnored
-                | Self::Infrastructure
-                | Self::Request => false,
-            },
-            Field::Verdict => match self {
-                Self::Attempt => true,
-                Self::Breaker
-                | Self::DeadLetter
-                | Self::Quarantined
-                | Self::Panic
-                | Self::PolicyIgnored
-                | Self::LimitIgnored
-                | Self::Infrastructure
-                | Self::Request => false,
-            },
+            Field::Tenant => tenant,
+            Field::Id => id,
+            Field::Verdict => verdict,
         }
     }
 }
 
-/// An event.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Event {
     pub(super) kind: Kind,
@@ -131,10 +108,10 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    /// Reads a line that CloudWatch has under that time; `None` if it is no event.
+    /// Parses a line with CloudWatch's time of it; `None` if it is no event.
     pub(super) fn read(text: &str, logged_at: Timestamp, function: &'static str) -> Option<Self> {
         let text = text.trim();
-        // Most lines are none, and not worth a parser's time.
+        // Most lines are no events and need no parsing.
         if !text.starts_with('{') || !text.contains("\"event\"") {
             return None;
         }
@@ -144,12 +121,10 @@ impl Event {
         Some(Self { kind, at: own.unwrap_or(logged_at), function, text: text.to_owned(), fields })
     }
 
-    /// A field that is a text.
     pub(super) fn text_of(&self, field: &str) -> Option<&str> {
         self.fields.get(field)?.as_str()
     }
 
-    /// A field that is a whole number.
     pub(super) fn number(&self, field: &str) -> Option<u64> {
         self.fields.get(field)?.as_u64()
     }
@@ -159,7 +134,7 @@ impl Event {
 pub(super) mod tests {
     use super::*;
 
-    /// What writes the lines: a kind that is added or renamed there and not here fails the test below.
+    /// The code that writes the lines: a kind that is added or renamed there and not here fails the test below.
     const WRITERS: [&str; 2] = [
         include_str!("../../../shared/adapters/src/telemetry.rs"),
         include_str!("../../../functions/ingest/src/journal.rs"),
@@ -171,7 +146,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn every_kind_that_functions_write_is_known_and_no_other() {
+    fn the_kinds_are_those_that_functions_log() {
         let written: Vec<&str> = WRITERS
             .into_iter()
             .flat_map(|writer| writer.split("event = \"").skip(1))
@@ -184,7 +159,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_no_event_is_passed_over() {
+    fn lines_that_are_no_events_are_ignored() {
         for text in [
             "START RequestId: 1 Version: $LATEST\n",
             "REPORT RequestId: 1\tDuration: 3 ms",
@@ -201,7 +176,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_event_keeps_its_line_and_its_own_time_and_else_the_log_s() {
+    fn an_event_has_its_own_time_or_the_log_s() {
         let line = r#"{"timestamp":"2026-11-21T10:05:00.250999Z","event":"panic","tenant":"acme","n":7}"#;
         let read = event(&format!("{line}\n"));
         assert_eq!((read.kind, read.text.as_str()), (Kind::Panic, line));

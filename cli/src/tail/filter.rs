@@ -1,8 +1,8 @@
-//! Which events are asked for.
+//! Which events to print.
 //!
-//! CloudWatch gets it as a filter pattern, so that it hands over no more than that, and every event is judged here once more:
-//! emulators know such patterns only partly, and then answer with everything. What a pattern quotes is an id, a tenant or a
-//! label; none of these can hold a quote, nor an asterisk, which a pattern would take for a wildcard.
+//! CloudWatch gets the filter as a pattern, and every event is tested here again: emulators support such patterns only partly,
+//! and then return everything. A pattern quotes an id, a tenant or a label; none of these can contain a quote, nor an asterisk,
+//! which a pattern would take for a wildcard.
 
 use redial_core::{
     dead_letter::DeadLetterKey,
@@ -22,7 +22,7 @@ pub(crate) const VERDICTS: [&str; 5] = [
     Verdict::Failed(Reason::NotSent).label(),
 ];
 
-/// What is asked for; without any of it, every event is but the HTTP API's requests.
+/// By default every event except the HTTP API's requests.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Filter {
     tenant: Option<String>,
@@ -32,8 +32,8 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// Events with that tenant, that id and one of these verdicts, as far as they are given. A tenant may be the name that
-    /// stands for those that could not be read. `None` if it is no tenant, or one of the verdicts is none.
+    /// Events with that tenant, that id and one of these verdicts, as far as they are given. A tenant may be the one of messages
+    /// whose tenant could not be parsed. `None` if the tenant or a verdict is invalid.
     pub(crate) fn new(tenant: Option<&str>, id: Option<DeliveryId>, verdicts: &[String]) -> Option<Self> {
         let is_tenant = |name: &str| name == DeadLetterKey::NO_TENANT || Tenant::parse(name).is_some();
         if !tenant.is_none_or(is_tenant) {
@@ -44,29 +44,28 @@ impl Filter {
         Some(Self { tenant: tenant.map(str::to_owned), id, verdicts, requests: false })
     }
 
-    /// And the requests that the HTTP API answered: they are many, and only some are news.
+    /// Includes the HTTP API's requests, which are many.
     pub(crate) fn with_requests(self, requests: bool) -> Self {
         Self { requests, ..self }
     }
 
-    /// Whether the event is one of them.
     pub(super) fn matches(&self, event: &Event) -> bool {
         self.has(event.kind)
-            && self.asked().iter().all(|(field, values)| {
+            && self.terms().iter().all(|(field, values)| {
                 event.text_of(field.name()).is_some_and(|value| values.contains(&value))
             })
     }
 
     /// As a filter pattern of CloudWatch Logs.
     pub(super) fn pattern(&self) -> String {
-        let asked = self.asked();
+        let filters = self.terms();
         let kinds: Vec<&str> = Kind::ALL
             .into_iter()
-            .filter(|kind| self.has(*kind) && asked.iter().all(|(field, _)| kind.has(*field)))
+            .filter(|kind| self.has(*kind) && filters.iter().all(|(field, _)| kind.has(*field)))
             .map(Kind::label)
             .collect();
         let mut terms = vec![one_of("event", &kinds)];
-        terms.extend(asked.iter().map(|(field, values)| one_of(field.name(), values)));
+        terms.extend(filters.iter().map(|(field, values)| one_of(field.name(), values)));
         format!("{{ {} }}", terms.join(" && "))
     }
 
@@ -74,7 +73,7 @@ impl Filter {
         self.requests || kind != Kind::Request
     }
 
-    fn asked(&self) -> Vec<(Field, Vec<&str>)> {
+    fn terms(&self) -> Vec<(Field, Vec<&str>)> {
         let tenant = self.tenant.as_deref().map(|tenant| (Field::Tenant, vec![tenant]));
         let id = self.id.as_ref().map(|id| (Field::Id, vec![id.as_str()]));
         let verdicts = (!self.verdicts.is_empty()).then(|| (Field::Verdict, self.verdicts.clone()));
@@ -115,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn without_anything_asked_every_kind_of_event_is_but_requests() {
+    fn without_options_every_kind_matches_except_requests() {
         let all = Filter::default();
         assert_eq!(
             all.pattern(),
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_asks_only_for_kinds_that_have_the_fields() {
+    fn a_pattern_has_only_kinds_with_the_fields() {
         assert_eq!(
             filter(Some("acme"), Some("order-17"), &["failed", "gone"]).pattern(),
             "{ ($.event = \"attempt\") && ($.tenant = \"acme\") && ($.correlation_id = \"order-17\") && \
@@ -144,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_asked_must_be_so_and_of_verdicts_one() {
+    fn every_option_must_match_and_one_of_the_verdicts() {
         let attempt =
             event(r#"{"event":"attempt","tenant":"acme","correlation_id":"order-17","verdict":"gone"}"#);
         assert!(filter(Some("acme"), Some("order-17"), &["failed", "gone"]).matches(&attempt));
@@ -156,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_has_a_name_that_may_be_asked_for() {
+    fn the_tenant_of_unparsed_messages_is_a_valid_option() {
         assert!(filter(Some("_unknown"), None, &[]).pattern().contains("$.tenant = \"_unknown\""));
         assert_eq!(Filter::new(None, None, &["accepted".to_owned()]), None);
     }

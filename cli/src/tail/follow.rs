@@ -1,12 +1,12 @@
 //! All events of a stack's log groups, in order of time, each once, round after round.
 //!
-//! A round reads every group from some time on to its end, page after page, and always the group that is furthest behind:
-//! so what may be given out is given out in order, and no more than about a page of a group is held meanwhile. The next
-//! round begins a little before the youngest line that was read, because a line may become readable after younger ones; what
-//! was given out already is known by its id. Where nothing is read at all, rounds move on with the clock, so that a filter that
-//! finds nothing does not read an ever longer past.
+//! A round reads every group from a start time to its end, page after page, and always the group that is furthest behind: so
+//! events are returned in order, and about a page of each group is held at most. The next round starts a little before the
+//! youngest line, because a line may become readable after younger ones; events that were already returned are recognized by
+//! their ids. If nothing is read at all, rounds advance with the clock, so that a filter without matches does not read an ever
+//! longer past.
 //!
-//! Within what is held at one time the order is that of the functions' own clocks; a line that comes late is given out late.
+//! Events that are held at the same time are ordered by the functions' own clocks; a late line is returned late.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -19,43 +19,42 @@ use super::{
     event::Event,
     filter::Filter,
     groups::LogGroup,
-    source::{Asked, Logs, PAGE, Page, Trouble},
+    source::{Logs, PAGE, Page, PageError, Range},
 };
 
-/// A line may become readable so much later than one that is younger.
+/// The longest time after which a line may become readable behind younger ones.
 const OVERLAP: Duration = Duration::from_secs(15);
 
-/// The clock here may be wrong by so much: AWS refuses calls whose clock is more than five minutes off.
+/// The largest error of this machine's clock: AWS refuses calls that are more than five minutes off.
 const QUIET: Duration = Duration::from_secs(330);
 
-/// The most ids that are remembered of a group. Beyond them, a late line is missed rather than a line shown twice.
+/// The most ids that are kept of a group. Beyond them, a late line is missed rather than a line printed twice.
 const MOST_SEEN: usize = 50_000;
 
 const TICK: Duration = Duration::from_millis(1);
 
-/// Reads the groups of a stack.
 #[derive(Debug)]
 pub(crate) struct Follower<L> {
     logs: L,
     filter: Filter,
     pattern: String,
     groups: Vec<Group>,
-    /// When this round began.
+    /// Start of this round.
     began: Timestamp,
 }
 
 #[derive(Debug)]
 struct Group {
     log: LogGroup,
-    /// Where this round began to read.
+    /// The first time that this round reads.
     from: Timestamp,
-    /// Up to where it has read.
+    /// The last time that it has read.
     reached: Timestamp,
-    /// What is to be read next; none: this round is over.
+    /// None: this round has ended.
     next: Option<Place>,
     /// The youngest line of all rounds.
     youngest: Timestamp,
-    /// Events that were read and not given out, with their lines' times.
+    /// Events that were read and not yet returned, with their lines' times.
     held: VecDeque<(Timestamp, Event)>,
     /// Events that may be read again.
     seen: BTreeSet<(Timestamp, String)>,
@@ -68,7 +67,6 @@ struct Place {
 }
 
 impl<L: Logs> Follower<L> {
-    /// Of these groups, from that time on; the first round begins `now`.
     pub(crate) fn new(
         logs: L,
         groups: Vec<LogGroup>,
@@ -80,8 +78,8 @@ impl<L: Logs> Follower<L> {
         Self { logs, pattern: filter.pattern(), filter, groups, began: now }
     }
 
-    /// The next events; `None` when this round is over. After an error, it may be called again and goes on where it was.
-    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Event>>, Trouble> {
+    /// The next events; `None` at the end of this round. After an error, another call resumes where this one failed.
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Event>>, PageError> {
         loop {
             let unfinished = || self.groups.iter().filter(|group| group.next.is_some());
             let until = unfinished().map(|group| group.reached).min();
@@ -99,10 +97,9 @@ impl<L: Logs> Follower<L> {
         }
     }
 
-    /// Begins the next round.
-    pub(crate) fn again(&mut self, now: Timestamp) {
+    pub(crate) fn next_round(&mut self, now: Timestamp) {
         for group in &mut self.groups {
-            group.again(self.began);
+            group.next_round(self.began);
         }
         self.began = now;
     }
@@ -121,11 +118,10 @@ impl Group {
         }
     }
 
-    /// Reads a page.
-    async fn read<L: Logs>(&mut self, logs: &L, filter: &Filter, pattern: &str) -> Result<(), Trouble> {
+    async fn read<L: Logs>(&mut self, logs: &L, filter: &Filter, pattern: &str) -> Result<(), PageError> {
         let Some(place) = &self.next else { return Ok(()) };
         let token = place.token.as_deref();
-        let page = logs.page(Asked { group: &self.log.name, since: place.since, pattern, token }).await?;
+        let page = logs.page(Range { group: &self.log.name, since: place.since, pattern, token }).await?;
         let next = after(place, &page);
         self.next = next;
         for line in page.lines {
@@ -144,14 +140,13 @@ impl Group {
         Ok(())
     }
 
-    /// What is held of lines up to that time; all of it without one.
+    /// Removes the held events up to that time, or all.
     fn take(&mut self, until: Option<Timestamp>) -> Vec<Event> {
         let number = self.held.iter().take_while(|(at, _)| until.is_none_or(|until| *at <= until)).count();
         self.held.drain(..number).map(|(_, event)| event).collect()
     }
 
-    /// To the next round, after one that began at that time.
-    fn again(&mut self, began: Timestamp) {
+    fn next_round(&mut self, began: Timestamp) {
         // A clock that is ahead of the one here must not take rounds into the future.
         let lines = self.youngest.min(began).minus(OVERLAP);
         self.from = self.from.max(lines).max(began.minus(QUIET));
@@ -161,12 +156,11 @@ impl Group {
     }
 }
 
-/// What is to be read after that page of that place.
 fn after(place: &Place, page: &Page) -> Option<Place> {
     if let Some(token) = &page.next {
         return Some(Place { since: place.since, token: Some(token.clone()) });
     }
-    // Emulators end a page that is full, and name none after it.
+    // Emulators cut a page that is full, and return no token.
     let last = page.lines.last().filter(|_| page.lines.len() >= PAGE)?;
     Some(Place { since: last.at.max(place.since.plus(TICK)), token: None })
 }

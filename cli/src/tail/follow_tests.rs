@@ -5,16 +5,15 @@ use std::{
 
 use super::{super::source::LogLine, *};
 
-/// A group, from when on the line can be read, and the line.
+/// A group, the time from which the line can be read, and the line.
 type Row = (&'static str, u64, LogLine);
 
-/// Groups of lines.
 #[derive(Clone, Debug, Default)]
 struct Written {
     lines: Rc<RefCell<Vec<Row>>>,
     now: Rc<Cell<u64>>,
     page: usize,
-    /// The next calls that are throttled.
+    /// How many of the next calls are throttled.
     throttled: Rc<Cell<u32>>,
     asked: Rc<RefCell<Vec<(String, u64)>>>,
 }
@@ -52,18 +51,18 @@ impl Written {
 }
 
 impl Logs for Written {
-    async fn page(&self, asked: Asked<'_>) -> Result<Page, Trouble> {
+    async fn page(&self, range: Range<'_>) -> Result<Page, PageError> {
         if let Some(left) = self.throttled.get().checked_sub(1) {
             self.throttled.set(left);
-            return Err(Trouble::Throttled { words: "slower".to_owned() });
+            return Err(PageError::Throttled { words: "slower".to_owned() });
         }
-        self.asked.borrow_mut().push((asked.group.to_owned(), secs(asked.since)));
-        let skip: usize = asked.token.map_or(0, |token| token.parse().expect("ours"));
+        self.asked.borrow_mut().push((range.group.to_owned(), secs(range.since)));
+        let skip: usize = range.token.map_or(0, |token| token.parse().expect("ours"));
         let lines = self.lines.borrow();
         let mut readable = lines
             .iter()
             .filter(|(group, from, line)| {
-                *group == asked.group && *from <= self.now.get() && line.at >= asked.since
+                *group == range.group && *from <= self.now.get() && line.at >= range.since
             })
             .map(|(_, _, line)| line.clone())
             .skip(skip);
@@ -73,7 +72,7 @@ impl Logs for Written {
     }
 }
 
-/// The ids of a round, as they were given out.
+/// The ids of a round, as they were returned.
 async fn round(follower: &mut Follower<Written>) -> Vec<Vec<String>> {
     let mut given = Vec::new();
     while let Some(events) = follower.next().await.expect("not throttled") {
@@ -85,7 +84,7 @@ async fn round(follower: &mut Follower<Written>) -> Vec<Vec<String>> {
 
 async fn next_round(follower: &mut Follower<Written>, now: u64) -> Vec<String> {
     follower.logs.now.set(now);
-    follower.again(at(now));
+    follower.next_round(at(now));
     round(follower).await.concat()
 }
 
@@ -102,7 +101,7 @@ async fn groups_are_merged_by_time_across_pages() {
 }
 
 #[tokio::test]
-async fn a_line_that_becomes_readable_after_younger_ones_is_given_out_and_none_twice() {
+async fn a_late_line_is_returned_and_none_twice() {
     let written = Written::of(100);
     written.write("dispatch", 1_000, "early");
     written.write_late("dispatch", 999, 1_003, "late");
@@ -116,7 +115,7 @@ async fn a_line_that_becomes_readable_after_younger_ones_is_given_out_and_none_t
 }
 
 #[tokio::test]
-async fn the_past_is_not_read_again_and_again() {
+async fn the_past_is_read_once() {
     let written = Written::of(100);
     written.write("dispatch", 5_000, "only");
     let mut follower = written.follow(1_000, 5_001);
@@ -127,13 +126,13 @@ async fn the_past_is_not_read_again_and_again() {
         let asked = written.asked.borrow();
         asked.iter().filter(|(of, _)| of == group).map(|(_, since)| *since).collect()
     };
-    // Of one nothing was ever read: there the clock goes on.
+    // Where nothing was ever read, rounds advance with the clock.
     assert_eq!(asked("dispatch"), [1_000, 4_985, 4_985]);
     assert_eq!(asked("cleanup"), [1_000, 4_671, 4_673]);
 }
 
 #[tokio::test]
-async fn a_function_whose_clock_is_ahead_does_not_take_rounds_into_the_future() {
+async fn a_function_s_fast_clock_does_not_advance_rounds() {
     let written = Written::of(100);
     written.write_late("dispatch", 9_000, 1_001, "ahead");
     let mut follower = written.follow(990, 1_001);
@@ -143,7 +142,7 @@ async fn a_function_whose_clock_is_ahead_does_not_take_rounds_into_the_future() 
 }
 
 #[tokio::test]
-async fn after_a_throttled_call_it_goes_on_where_it_was() {
+async fn after_a_throttled_call_it_resumes_where_it_was() {
     let written = Written::of(1);
     (1..=5).for_each(|id| written.write("dispatch", 1_000 + id, &id.to_string()));
     let mut follower = written.follow(1_000, 1_100);
@@ -161,10 +160,9 @@ async fn after_a_throttled_call_it_goes_on_where_it_was() {
 }
 
 #[tokio::test]
-async fn no_more_ids_are_remembered_than_there_is_room_for() {
+async fn the_number_of_kept_ids_is_bounded() {
     let written = Written::of(PAGE);
     let many = MOST_SEEN + 1_000;
-    // In the order in which they are kept.
     let lines = (0..many).map(|id| {
         let text = r#"{"event":"attempt"}"#.to_owned();
         let line =
@@ -179,12 +177,12 @@ async fn no_more_ids_are_remembered_than_there_is_room_for() {
         assert!(follower.groups[0].seen.len() <= MOST_SEEN);
     }
     assert_eq!(given, many);
-    follower.again(at(1_061));
+    follower.next_round(at(1_061));
     assert_eq!(follower.next().await.expect("not throttled"), None);
 }
 
 #[test]
-fn a_full_page_that_names_none_after_it_is_followed_by_time() {
+fn a_full_page_without_a_token_is_continued_by_time() {
     let line = |ms| LogLine { id: String::new(), at: Timestamp::from_ms(ms), text: String::new() };
     let place = Place { since: Timestamp::from_ms(7), token: None };
     let full = |last| Page { lines: vec![line(last); PAGE], next: None };

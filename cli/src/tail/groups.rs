@@ -1,10 +1,9 @@
-//! Where a stack's functions log.
+//! The log groups of a stack's functions.
 
 use aws_sdk_lambda::operation::get_function_configuration::GetFunctionConfigurationOutput;
 
 use crate::{aws_words::in_words, target::Target};
 
-/// A log group, and the function that writes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct LogGroup {
     pub(crate) name: String,
@@ -12,9 +11,8 @@ pub(crate) struct LogGroup {
     pub(super) function: &'static str,
 }
 
-/// A function cannot be asked where it logs.
 #[derive(Debug, thiserror::Error)]
-#[error("it cannot be found out where the function {function} logs: GetFunctionConfiguration: {words}")]
+#[error("the log group of the function {function} is unknown: GetFunctionConfiguration: {words}")]
 pub(crate) struct NoConfiguration {
     function: String,
     words: String,
@@ -30,7 +28,7 @@ pub(crate) async fn groups(target: &Target) -> Result<Vec<LogGroup>, NoConfigura
         let configuration =
             read.map_err(|error| NoConfiguration { function: deployed_as.clone(), words: in_words(&error) })?;
         let name = group(&configuration, deployed_as);
-        // Who gives them the same group reads it once.
+        // Functions may share a group.
         if groups.iter().all(|known| known.name != name) {
             groups.push(LogGroup { name, function });
         }
@@ -38,10 +36,10 @@ pub(crate) async fn groups(target: &Target) -> Result<Vec<LogGroup>, NoConfigura
     Ok(groups)
 }
 
-/// The group that a function is told to log to, else the one that Lambda makes for it.
+/// The configured group, or the one that Lambda creates.
 pub(crate) fn group(configuration: &GetFunctionConfigurationOutput, deployed_as: &str) -> String {
-    let told = configuration.logging_config().and_then(|logging| logging.log_group());
-    told.map_or_else(|| format!("/aws/lambda/{deployed_as}"), str::to_owned)
+    let configured = configuration.logging_config().and_then(|logging| logging.log_group());
+    configured.map_or_else(|| format!("/aws/lambda/{deployed_as}"), str::to_owned)
 }
 
 #[cfg(test)]
@@ -51,11 +49,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_function_logs_where_it_is_told_to_or_where_lambda_puts_it() {
-        let silent = GetFunctionConfigurationOutput::builder().build();
-        assert_eq!(group(&silent, "redial-dispatch"), "/aws/lambda/redial-dispatch");
-        let told = LoggingConfig::builder().log_group("redial-DispatchLogs-1").build();
-        let told = GetFunctionConfigurationOutput::builder().logging_config(told).build();
-        assert_eq!(group(&told, "redial-dispatch"), "redial-DispatchLogs-1");
+    fn a_function_logs_to_the_configured_group_or_to_lambda_s() {
+        let default = GetFunctionConfigurationOutput::builder().build();
+        assert_eq!(group(&default, "redial-dispatch"), "/aws/lambda/redial-dispatch");
+        let logging = LoggingConfig::builder().log_group("redial-DispatchLogs-1").build();
+        let configured = GetFunctionConfigurationOutput::builder().logging_config(logging).build();
+        assert_eq!(group(&configured, "redial-dispatch"), "redial-DispatchLogs-1");
     }
 }

@@ -1,7 +1,6 @@
 //! An event as a line for people: columns where most lines have the same, then words.
 //!
-//! What stands in a log was written by functions of ours, but a provider's own word and the like come from elsewhere: no
-//! control character of theirs reaches a terminal.
+//! Our functions write the logs, but a provider's error word comes from elsewhere: control characters never reach the terminal.
 
 use std::time::Duration;
 
@@ -10,15 +9,14 @@ use redial_core::{channel::Channel, endpoint::EndpointHash, reason::Reason};
 use super::event::{Event, Kind};
 use crate::policy::duration;
 
-/// Widths of columns; what is longer moves the rest of its line.
-const WHOSE: usize = 24;
+/// Widths of columns; a longer cell moves the rest of its line.
+const DELIVERY: usize = 24;
 const CHANNEL: usize = 16;
 const OUTCOME: usize = 20;
 
-/// So much of a hash tells endpoints apart by eye.
+/// Enough digits of a hash to distinguish endpoints by eye.
 const SHORT_HASH: usize = 8;
 
-/// The line.
 pub(crate) fn line(event: &Event) -> String {
     let words = match event.kind {
         Kind::Attempt => attempt(event),
@@ -26,7 +24,11 @@ pub(crate) fn line(event: &Event) -> String {
         Kind::DeadLetter => dead_letter(event),
         Kind::Quarantined => quarantined(event),
         Kind::Panic => {
-            format!("{:WHOSE$}  {} panicked; SQS brings the message again", whose(event), event.function)
+            format!(
+                "{:DELIVERY$}  {} panicked; SQS delivers the message again",
+                delivery(event),
+                event.function
+            )
         }
         Kind::PolicyIgnored => ignored(event, "policy"),
         Kind::LimitIgnored => ignored(event, "limit"),
@@ -46,20 +48,20 @@ fn attempt(event: &Event) -> String {
         .into_iter()
         .filter_map(|field| event.text_of(field).map(str::to_owned))
         .collect();
-    let asked = event.number("retry_after_header");
-    more.extend(asked.map(|secs| format!("asked to wait {}", duration(Duration::from_secs(secs)))));
+    let retry_after = event.number("retry_after_header");
+    more.extend(retry_after.map(|secs| format!("asked to wait {}", duration(Duration::from_secs(secs)))));
     more.extend(event.text_of("endpoint_hash").map(|hash| format!("endpoint {}", short(hash))));
     more.extend(event.number("took_ms").map(|ms| format!("took {ms} ms")));
     format!(
-        "{:WHOSE$}  {:CHANNEL$}  attempt {number:<2}  {status:>3}  {:OUTCOME$}  {}",
-        whose(event),
+        "{:DELIVERY$}  {:CHANNEL$}  attempt {number:<2}  {status:>3}  {:OUTCOME$}  {}",
+        delivery(event),
         channel(event),
         outcome(event),
         more.join(", ")
     )
 }
 
-/// Verdict and plan, which often have the same name, and when it goes on.
+/// Verdict and plan, which often have the same name, and the delay.
 fn outcome(event: &Event) -> String {
     let (verdict, plan) = (word(event, "verdict"), word(event, "plan"));
     let outcome = if verdict == plan { plan.to_owned() } else { format!("{verdict} → {plan}") };
@@ -93,18 +95,18 @@ fn dead_letter(event: &Event) -> String {
         _ => format!("{number} attempts"),
     }));
     more.extend(event.text_of("endpoint_hash").map(|hash| format!("endpoint {}", short(hash))));
-    // A browser's endpoint that is gone is reported in the same way, and leaves no letter.
+    // A browser's endpoint that is gone is logged in the same way, without a dead letter.
     let is_gone = [Reason::Gone, Reason::NotFound].map(Reason::label).contains(&word(event, "reason"));
     let is_endpoint = is_gone && event.text_of("channel") == Some(Channel::WebPush.label());
     let what = if is_endpoint { "endpoint reported" } else { "dead letter" };
-    format!("{:WHOSE$}  {:CHANNEL$}  {what}: {}", whose(event), channel(event), more.join(", "))
+    format!("{:DELIVERY$}  {:CHANNEL$}  {what}: {}", delivery(event), channel(event), more.join(", "))
 }
 
-/// Many endpoints of a tenant's that are found gone together look like a fault of somebody else's.
+/// Many endpoints of a tenant that are gone at the same time look like a fault elsewhere.
 fn quarantined(event: &Event) -> String {
     let number = |field| event.number(field).unwrap_or_default();
     format!(
-        "{}  {}: subscription {} is in quarantine: {}, {} of the tenant's {} turned so together, endpoint {}",
+        "{}  {}: subscription {} is in quarantine: {}, {} of the tenant's {} at the same time, endpoint {}",
         word(event, "tenant"),
         event.function,
         word(event, "subscription"),
@@ -116,23 +118,23 @@ fn quarantined(event: &Event) -> String {
 }
 
 fn ignored(event: &Event, what: &str) -> String {
-    let whose = event.text_of("tenant").map_or(String::new(), |tenant| format!("{tenant}  "));
+    let tenant = event.text_of("tenant").map_or(String::new(), |tenant| format!("{tenant}  "));
     format!(
-        "{whose}{}: a stored {what} is ignored: {}: {}",
+        "{tenant}{}: a stored {what} is ignored: {}: {}",
         event.function,
         word(event, what),
         word(event, "errors")
     )
 }
 
-/// By its route's pattern: the path is not logged.
+/// With its route's pattern, since the path is not logged.
 fn request(event: &Event) -> String {
     let status = event.number("status").map_or("-".to_owned(), |status| status.to_string());
     let mut more: Vec<String> = event.text_of("credential").map(str::to_owned).into_iter().collect();
     more.extend(event.text_of("key").map(str::to_owned));
     more.extend(event.number("took_ms").map(|ms| format!("took {ms} ms")));
     format!(
-        "{:WHOSE$}  {:CHANNEL$}  {} {}  {status}  {}",
+        "{:DELIVERY$}  {:CHANNEL$}  {} {}  {status}  {}",
         word(event, "tenant"),
         "api",
         word(event, "method"),
@@ -141,7 +143,7 @@ fn request(event: &Event) -> String {
     )
 }
 
-fn whose(event: &Event) -> String {
+fn delivery(event: &Event) -> String {
     format!("{}#{}", word(event, "tenant"), word(event, "correlation_id"))
 }
 
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_event_has_its_words() {
+    fn every_kind_of_event_has_a_line() {
         let hash = hash();
         for (fields, words) in [
             (
@@ -222,11 +224,11 @@ mod tests {
                 format!(
                     r#""event":"quarantined","tenant":"acme","subscription":"s1","endpoint_hash":"{hash}","reason":"gone","together":21,"of":40"#
                 ),
-                "acme  dispatch: subscription s1 is in quarantine: gone, 21 of the tenant's 40 turned so together, endpoint 0a3fc1d2",
+                "acme  dispatch: subscription s1 is in quarantine: gone, 21 of the tenant's 40 at the same time, endpoint 0a3fc1d2",
             ),
             (
                 r#""event":"panic","tenant":"acme","correlation_id":"d1""#.to_owned(),
-                "acme#d1                   dispatch panicked; SQS brings the message again",
+                "acme#d1                   dispatch panicked; SQS delivers the message again",
             ),
             (
                 r#""event":"policy_ignored","tenant":"acme","policy":"the tenant's","errors":"backoff: missing""#.to_owned(),
@@ -254,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_a_line_steers_a_terminal() {
+    fn control_characters_never_reach_the_terminal() {
         let shown =
             shown(r#""event":"attempt","provider_word":"\u001b[2J\r\nspoof\u009b1m","status_code":400"#);
         assert!(!shown.chars().any(char::is_control), "{shown:?}");

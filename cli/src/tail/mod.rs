@@ -1,32 +1,191 @@
-//! The events of a stack, as its functions log them: read from CloudWatch Logs, and followed.
+//! `redial tail`: the events of a stack, as its functions log them, read from CloudWatch Logs and followed.
 //!
-//! Every attempt, every move of a breaker and every trouble of our own is one line of JSON in the log of the function that
-//! saw it. Here they are read on AWS and on the local stack alike. CloudWatch does not keep order: a line may be readable some
-//! seconds after younger ones. So what was read is read again for a while, and nothing is shown twice.
+//! Every attempt, change of a breaker and internal error is one line of JSON in the log of its function, on AWS and on the local
+//! stack alike. CloudWatch does not keep order: a line may become readable some seconds after younger ones. So recent lines are
+//! read again for a while, and none is printed twice.
 //!
 //! | file | concept |
 //! |---|---|
 //! | `event` | which lines are events, and of what kind |
-//! | `filter` | which of them are asked for: as a pattern for CloudWatch, and judged here |
-//! | `groups` | where the functions log |
-//! | `source` | one page of a log group, and why there may be none |
+//! | `filter` | which events to print, as a pattern for CloudWatch and as a test of each event |
+//! | `groups` | the functions' log groups |
+//! | `source` | one page of a log group, and its errors |
 //! | `follow` | page after page of all groups, in order of time, each event once |
-//! | `pace` | how long to wait before the next call |
+//! | `backoff` | the pause before the next call |
 //! | `line` | an event as a line for people |
 
+mod backoff;
 mod event;
 mod filter;
 mod follow;
 mod groups;
 mod line;
-mod pace;
 mod source;
 
-pub(crate) use self::{
+use std::{
+    io::{self, Write as _},
+    time::Duration,
+};
+
+use clap::{Args, builder::PossibleValuesParser};
+use redial_adapters::system::System;
+use redial_core::identity::DeliveryId;
+use redial_engine::ports::Clock as _;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use self::{
+    backoff::{Backoff, POLL},
     filter::{Filter, VERDICTS},
     follow::Follower,
-    groups::{group, groups},
     line::line,
-    pace::{POLL, Pace},
-    source::{Asked, CloudWatchLogs, Logs, Trouble},
+    source::PageError,
 };
+use crate::{
+    commands::ids, failure::Failure, interrupt::interrupted, span, target::TargetArgs, terminal::say,
+};
+
+pub(crate) use self::{
+    groups::{group, groups},
+    source::{CloudWatchLogs, Logs, Range},
+};
+
+/// Follows the functions' logs: a line for each attempt, change of a breaker, dead letter and internal error
+///
+/// The line of an attempt has: time (UTC), tenant#id, channel/push service, attempt (from 0), status, verdict → next step (if
+/// they differ) and its delay, then the reason, the first digits of the endpoint's hash, and the duration of the attempt.
+/// --tenant, --id and --verdict show only lines that have such a field. On AWS, a line can be read some seconds after it was
+/// written, and late lines are printed late; on a local stack, a function's lines can be read when its invocation ends. A call
+/// reads what was logged since the last one and is free of charge; there is one for each function every two seconds.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  redial tail
+  redial tail --stack redial --tenant acme --verdict failed --verdict gone
+  redial tail --id order-17 --since 2h --no-follow
+  redial tail --tenant acme --requests
+  redial tail --json | jq -r 'select(.event == \"attempt\") | [.correlation_id, .took_ms] | @tsv'
+
+Exit status: 0 ended by Ctrl-C or a closed pipe; with --no-follow 0 found, 1 nothing found; 1 failed.")]
+pub(crate) struct Tail {
+    /// Only this tenant; _unknown for messages whose tenant could not be parsed
+    #[arg(long, value_parser = ids::tenant_or_unknown)]
+    tenant: Option<String>,
+    /// Only this delivery
+    #[arg(long, value_parser = ids::delivery)]
+    id: Option<DeliveryId>,
+    /// Only attempts with this verdict; may be repeated
+    #[arg(long, value_parser = PossibleValuesParser::new(VERDICTS))]
+    verdict: Vec<String>,
+    /// Show the HTTP API's requests, too: method, route, status, credential
+    #[arg(long, conflicts_with_all = ["id", "verdict"])]
+    requests: bool,
+    /// Start this long ago: 90s, 30m, 2h, 7d
+    #[arg(long, value_name = "SPAN", default_value = "1m", value_parser = since)]
+    since: Duration,
+    /// Print what was logged until now, and exit
+    #[arg(long)]
+    no_follow: bool,
+    /// Print the events as they were logged, a line of JSON each
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ended {
+    Over { found: bool },
+    PipeClosed,
+}
+
+impl Tail {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        if self.no_follow {
+            return match self.tail().await? {
+                Ended::Over { found: false } => {
+                    say("no matching lines; --since 2h looks further back");
+                    Err(Failure::Reported)
+                }
+                Ended::Over { found: true } | Ended::PipeClosed => Ok(()),
+            };
+        }
+        tokio::select! {
+            ended = self.tail() => ended.map(|_| ()),
+            () = interrupted() => Ok(()),
+        }
+    }
+
+    async fn tail(&self) -> Result<Ended, Failure> {
+        let filter = Filter::new(self.tenant.as_deref(), self.id.clone(), &self.verdict)
+            .expect("invariant: the options are read by parsers of their own")
+            .with_requests(self.requests);
+        let target = self.target.resolve().await?;
+        let groups = groups(&target).await?;
+        let now = System.now();
+        let since = now.minus(self.since);
+        let mut follower = Follower::new(CloudWatchLogs::new(&target.sdk), groups, filter, since, now);
+        if !self.no_follow {
+            say(&format!("following {} from {}; Ctrl-C ends it", target.name, since.to_rfc3339_seconds()));
+        }
+        let mut backoff = Backoff::default();
+        let mut found = false;
+        loop {
+            let began = System.now();
+            loop {
+                let events = match follower.next().await {
+                    Ok(events) => events,
+                    Err(error) => {
+                        pause(&mut backoff, error).await?;
+                        continue;
+                    }
+                };
+                backoff.succeeded();
+                let Some(events) = events else { break };
+                found = true;
+                for event in events {
+                    let shown = if self.json { event.text } else { line(&event) };
+                    if !print(&shown)? {
+                        return Ok(Ended::PipeClosed);
+                    }
+                }
+            }
+            if self.no_follow {
+                return Ok(Ended::Over { found });
+            }
+            tokio::time::sleep(POLL.max(System.now().since(began))).await;
+            if pipe_is_closed() {
+                return Ok(Ended::PipeClosed);
+            }
+            follower.next_round(System.now());
+        }
+    }
+}
+
+/// Waits before another try; fails if none would help.
+async fn pause(backoff: &mut Backoff, error: PageError) -> Result<(), Failure> {
+    let Some(pause) = backoff.after(&error) else { return Err(error.into()) };
+    say(&format!("{error}; trying again in {} s", pause.as_secs()));
+    tokio::time::sleep(pause).await;
+    Ok(())
+}
+
+/// False if the pipe is closed.
+fn print(line: &str) -> io::Result<bool> {
+    match writeln!(io::stdout(), "{line}") {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Finds out without a write, since nothing may be logged for a long time.
+fn pipe_is_closed() -> bool {
+    let stdout = io::stdout();
+    let mut ends = [PollFd::new(&stdout, PollFlags::empty())];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut ends, Some(&at_once)).is_ok() && ends[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
+}
+
+fn since(text: &str) -> Result<Duration, String> {
+    span::parse(text).ok_or_else(|| "expected a time back from now: 90s, 30m, 2h, 7d".to_owned())
+}

@@ -1,4 +1,4 @@
-//! One page of a log group, and why there may be none.
+//! One page of a log group, and its errors.
 
 use std::error::Error;
 
@@ -20,66 +20,46 @@ const NOT_THERE: &str = "ResourceNotFoundException";
 const THROTTLED: [&str; 4] =
     ["LimitExceededException", "RequestLimitExceeded", "Throttling", "ThrottlingException"];
 
-/// What allows it.
 const PERMISSION: &str = "logs:FilterLogEvents";
 
-/// Why there is no page.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub(crate) enum Trouble {
-    /// Too many calls, of this command's or of others.
+pub(crate) enum PageError {
     #[error("CloudWatch Logs throttles: {words}")]
-    Throttled {
-        /// The service's words.
-        words: String,
-    },
-    /// No answer, or none that would stay so.
-    #[error("CloudWatch Logs does not answer: {words}")]
-    Passing {
-        /// The service's words.
-        words: String,
-    },
-    /// It would be the same answer again.
+    Throttled { words: String },
+    /// Another try may succeed.
+    #[error("CloudWatch Logs cannot be reached: {words}")]
+    Temporary { words: String },
+    /// Another try would fail, too.
     #[error("the log {group} cannot be read: {words}")]
-    Final {
-        /// Which log group.
-        group: String,
-        /// The service's words.
-        words: String,
-    },
+    Permanent { group: String, words: String },
 }
 
-/// A line of a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct LogLine {
-    /// No other line has it.
+    /// Unique.
     pub(crate) id: String,
-    /// When it was written, as CloudWatch has it.
+    /// CloudWatch's time of it.
     pub(crate) at: Timestamp,
     pub(crate) text: String,
 }
 
-/// Lines in order of time, and where the next ones are.
+/// Lines in order of time, and the token of the next page.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Page {
     pub(crate) lines: Vec<LogLine>,
     pub(crate) next: Option<String>,
 }
 
-/// Which page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct Range<'a> {
     pub(crate) group: &'a str,
-    /// Lines from then on.
     pub(crate) since: Timestamp,
     pub(crate) pattern: &'a str,
-    /// The page after the one that named it.
     pub(crate) token: Option<&'a str>,
 }
 
-/// Where pages come from.
 pub(crate) trait Logs {
-    /// A page.
-    async fn page(&self, asked: Asked<'_>) -> Result<Page, Trouble>;
+    async fn page(&self, range: Range<'_>) -> Result<Page, PageError>;
 }
 
 /// CloudWatch Logs, or an emulator of it.
@@ -93,30 +73,30 @@ impl CloudWatchLogs {
 }
 
 impl Logs for CloudWatchLogs {
-    async fn page(&self, asked: Asked<'_>) -> Result<Page, Trouble> {
-        let call = self.0.filter_log_events().log_group_name(asked.group).filter_pattern(asked.pattern);
-        let call = call.start_time(asked.since.as_ms()).set_next_token(asked.token.map(str::to_owned));
+    async fn page(&self, range: Range<'_>) -> Result<Page, PageError> {
+        let call = self.0.filter_log_events().log_group_name(range.group).filter_pattern(range.pattern);
+        let call = call.start_time(range.since.as_ms()).set_next_token(range.token.map(str::to_owned));
         match call.send().await {
             Ok(answer) => {
                 let lines = answer.events.unwrap_or_default().into_iter().filter_map(line).collect();
                 Ok(Page { lines, next: answer.next_token })
             }
-            // A group that Lambda makes itself comes with the first line.
+            // A group that Lambda creates does not exist before the first line.
             Err(error) if error.code() == Some(NOT_THERE) => Ok(Page::default()),
-            Err(error) => Err(trouble(asked.group, &error)),
+            Err(error) => Err(page_error(range.group, &error)),
         }
     }
 }
 
 fn line(event: FilteredLogEvent) -> Option<LogLine> {
     let (at, text) = (event.timestamp?, event.message?);
-    // The embedded emulator gives lines of functions no id. Theirs have a time in microseconds, and are unlike each other.
+    // The embedded emulator has no ids. Its lines differ, since they have a time in microseconds.
     let id =
         event.event_id.unwrap_or_else(|| format!("{} {text}", event.log_stream_name.unwrap_or_default()));
     Some(LogLine { id, at: Timestamp::from_ms(at), text })
 }
 
-fn trouble<E, R>(group: &str, error: &SdkError<E, R>) -> Trouble
+fn page_error<E, R>(group: &str, error: &SdkError<E, R>) -> PageError
 where
     E: Error + ProvideErrorMetadata + 'static,
     R: std::fmt::Debug,
@@ -125,15 +105,18 @@ where
     let is_ours = |error: &E| error.code().is_some_and(|code| !code.starts_with("Internal"));
     match error.as_service_error() {
         Some(error) if error.code().is_some_and(|code| THROTTLED.contains(&code)) => {
-            Trouble::Throttled { words }
+            PageError::Throttled { words }
         }
         Some(error) if error.code().is_some_and(|code| code.starts_with("AccessDenied")) => {
-            Trouble::Final { group: group.to_owned(), words: format!("it takes {PERMISSION}: {words}") }
+            PageError::Permanent {
+                group: group.to_owned(),
+                words: format!("you have no permission {PERMISSION}: {words}"),
+            }
         }
         Some(error) if is_ours(error) && error.code() != Some("ServiceUnavailableException") => {
-            Trouble::Final { group: group.to_owned(), words }
+            PageError::Permanent { group: group.to_owned(), words }
         }
-        Some(_) | None => Trouble::Passing { words },
+        Some(_) | None => PageError::Temporary { words },
     }
 }
 
@@ -143,30 +126,33 @@ mod tests {
 
     use super::*;
 
-    fn of(code: &str) -> Trouble {
+    fn of(code: &str) -> PageError {
         let metadata = ErrorMetadata::builder().code(code).message("words").build();
         let error = FilterLogEventsError::generic(metadata);
-        trouble("redial-logs", &SdkError::service_error(error, ()))
+        page_error("redial-logs", &SdkError::service_error(error, ()))
     }
 
     #[test]
-    fn what_would_pass_is_told_apart_from_what_stays_so() {
+    fn temporary_errors_differ_from_permanent_ones() {
         let words = |code: &str| format!("{code}: words");
         for code in ["ThrottlingException", "Throttling"] {
-            assert_eq!(of(code), Trouble::Throttled { words: words(code) });
+            assert_eq!(of(code), PageError::Throttled { words: words(code) });
         }
         for code in ["ServiceUnavailableException", "InternalFailure"] {
-            assert_eq!(of(code), Trouble::Passing { words: words(code) });
+            assert_eq!(of(code), PageError::Temporary { words: words(code) });
         }
         let refused = of("AccessDeniedException").to_string();
-        assert!(refused.contains("redial-logs") && refused.contains("it takes logs:FilterLogEvents"));
-        assert!(matches!(of("InvalidParameterException"), Trouble::Final { .. }));
+        assert!(
+            refused.contains("redial-logs")
+                && refused.contains("you have no permission logs:FilterLogEvents")
+        );
+        assert!(matches!(of("InvalidParameterException"), PageError::Permanent { .. }));
         let unreachable = SdkError::<FilterLogEventsError, ()>::timeout_error("too late");
-        assert!(matches!(trouble("redial-logs", &unreachable), Trouble::Passing { .. }));
+        assert!(matches!(page_error("redial-logs", &unreachable), PageError::Temporary { .. }));
     }
 
     #[test]
-    fn a_line_without_an_id_has_one_of_its_stream_and_text() {
+    fn a_line_without_an_id_gets_one_from_its_stream_and_text() {
         let event = FilteredLogEvent::builder().timestamp(7).message("a").log_stream_name("s");
         let read = |event: FilteredLogEvent| line(event).expect("a line").id;
         assert_eq!(read(event.clone().build()), "s a");

@@ -121,7 +121,7 @@ fn doctor_names_missing_permissions_and_finds_no_fault() {
         "dynamodb:Query",
     ];
     assert_named(&permissions, &lines);
-    assert!(lines.lines().all(|line| line.starts_with("not told ")), "{lines}");
+    assert!(lines.lines().all(|line| line.starts_with("skipped ")), "{lines}");
     let report = denied("doctor --json").json();
     let findings = report["checks"].as_array().expect("checks").iter().map(|check| &check["findings"]);
     let severities = findings.flat_map(|it| it.as_array().expect("findings")).map(|it| &it["severity"]);

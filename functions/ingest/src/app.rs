@@ -1,10 +1,8 @@
-//! What every request needs.
-
 use redial_engine::http_api::Settings;
 
 use crate::limits::Limits;
 
-/// A worker: its ports, its settings, and what it remembers of its callers.
+/// A worker: its ports, its settings, and what it remembers of its callers' rates.
 #[derive(Debug)]
 pub struct App<E> {
     env: E,
@@ -13,7 +11,6 @@ pub struct App<E> {
 }
 
 impl<E> App<E> {
-    /// A worker that remembers nothing yet.
     pub fn new(env: E, settings: Settings) -> Self {
         let limits = Limits::new(settings.rate);
         Self { env, settings, limits }

@@ -1,8 +1,7 @@
-//! Who asks: from a request's credential to a [`Grant`].
+//! From a request's credential to a [`Grant`].
 //!
-//! `Authorization: Bearer` shows an API key or a subscription token. Where whatever stands before Lambda has checked AWS's own
-//! signature, the header is that signature's, and the principal that it belongs to comes as an [`IamCaller`]. Every reason
-//! for which a credential is no good ends in the same answer.
+//! `Authorization: Bearer` carries an API key or a subscription token. Where the function URL or HTTP API has checked an AWS signature,
+//! the header contains that signature, and the principal comes as an [`IamCaller`]. Every invalid credential gets the same response.
 
 use http::header::AUTHORIZATION;
 use http::request::Parts;
@@ -12,41 +11,43 @@ use redial_engine::ports::{AccessKeys, Clock, HttpApi};
 
 use crate::app::App;
 use crate::journal;
-use crate::limits::Who;
+use crate::limits::Caller;
 use crate::problem::{Kind, Problem};
 
-/// An AWS principal whose signature was checked before the request came here. Nothing that a caller sends may become one.
+/// An AWS principal whose signature was checked before the request came here. No part of a request may become one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IamCaller(pub IamArn);
 
-/// What a grant is needed for.
+/// The right that a route requires.
 #[derive(Clone, Copy, Debug)]
 pub enum Need<'a> {
-    /// Something of the whole tenant's.
+    /// A scope of the whole tenant.
     Tenant(Scope),
-    /// Any of these, on one subscription.
+    /// Any of these scopes on one subscription.
     Subscription(&'a [Scope], &'a SubscriptionId),
 }
 
 impl<E: HttpApi> App<E> {
-    /// What whoever sent this may do.
+    /// The caller's rights.
     pub async fn grant(&self, parts: &Parts) -> Result<Grant, Problem> {
         let now = self.env().clock().now();
         let grant = match bearer(parts) {
-            Some(shown) if shown.starts_with("rds_") => {
-                self.settings().token_keys.read_subscription(shown, now).map(Grant::from)
+            Some(text) if text.starts_with("rds_") => {
+                self.settings().token_keys.read_subscription(text, now).map(Grant::from)
             }
-            Some(shown) => match ApiKey::parse(shown) {
+            Some(text) => match ApiKey::parse(text) {
                 Some(key) => {
                     let stored = self.env().access_keys().find(key.id()).await;
-                    stored.map_err(|error| self.failed(&error))?.and_then(|it| it.grant_to(&key, now))
+                    stored.map_err(|error| self.failed(&error))?.and_then(|stored| stored.grant_to(&key, now))
                 }
                 None => None,
             },
             None => match parts.extensions.get::<IamCaller>() {
                 Some(IamCaller(arn)) => {
                     let stored = self.env().access_keys().find_iam(arn).await;
-                    stored.map_err(|error| self.failed(&error))?.and_then(|it| it.grant_to_iam(arn, now))
+                    stored
+                        .map_err(|error| self.failed(&error))?
+                        .and_then(|stored| stored.grant_to_iam(arn, now))
                 }
                 None => None,
             },
@@ -56,7 +57,7 @@ impl<E: HttpApi> App<E> {
         Ok(grant)
     }
 
-    /// The same, if it suffices.
+    /// The same, if they suffice.
     pub async fn grant_for(&self, parts: &Parts, need: Need<'_>) -> Result<Grant, Problem> {
         let grant = self.grant(parts).await?;
         let suffices = match need {
@@ -66,22 +67,22 @@ impl<E: HttpApi> App<E> {
         if suffices { Ok(grant) } else { Err(Kind::Forbidden.into()) }
     }
 
-    /// Lets in so many of them, or says when to come back.
+    /// Counts `units` against the caller's rate.
     pub async fn admit(&self, grant: &Grant, units: usize) -> Result<(), Problem> {
-        let who = match (&grant.principal, &grant.subscription) {
-            (Principal::Key(id), _) => Who::Sender(id.to_string()),
-            (Principal::Iam(arn), _) => Who::Sender(arn.to_string()),
-            (Principal::SubscriptionToken, Some(id)) => Who::Browser(format!("{}#{id}", grant.tenant)),
-            (Principal::SubscriptionToken, None) => Who::Browser(grant.tenant.to_string()),
+        let caller = match (&grant.principal, &grant.subscription) {
+            (Principal::Key(id), _) => Caller::Sender(id.to_string()),
+            (Principal::Iam(arn), _) => Caller::Sender(arn.to_string()),
+            (Principal::SubscriptionToken, Some(id)) => Caller::Browser(format!("{}#{id}", grant.tenant)),
+            (Principal::SubscriptionToken, None) => Caller::Browser(grant.tenant.to_string()),
         };
-        self.limits().admit(self.env(), who, units).await
+        self.limits().admit(self.env(), caller, units).await
     }
 }
 
-/// What is shown as a bearer's; one header of the name alone.
+/// The bearer's credential, if there is exactly one header.
 fn bearer(parts: &Parts) -> Option<&str> {
     let mut all = parts.headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (all.next(), all.next()) else { return None };
-    let (scheme, shown) = value.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| shown.trim_start_matches(' '))
+    let (scheme, text) = value.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| text.trim_start_matches(' '))
 }

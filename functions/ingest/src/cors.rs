@@ -1,8 +1,8 @@
-//! Which sites' pages may call: cross-origin requests (WHATWG Fetch, 3.2), answered here and not by what stands before Lambda, so
-//! that a function URL, an HTTP API and a test answer alike.
+//! Cross-origin requests (WHATWG Fetch, 3.2). They are handled here and not by the function URL or HTTP API, so that both, and tests,
+//! behave alike.
 //!
-//! No cookie plays any part in this API, so that credentials are never allowed; a page's right is its token. A site that is not
-//! listed is answered like any caller that is no browser: its page is then kept from the answer by its own browser.
+//! The API uses no cookies, so credentials are never allowed; a page authenticates with its token. A site that is not listed gets the same
+//! response as a caller that is no browser: its browser then withholds the response from the page.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use crate::app::App;
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, DELETE");
 const HEADERS: HeaderValue = HeaderValue::from_static("authorization, content-type");
 const EXPOSED: HeaderValue = HeaderValue::from_static("retry-after");
-/// Two hours: no browser keeps it for longer than that but Firefox.
+/// Two hours: only Firefox caches a preflight for longer.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
 
-/// Answers preflights of sites that are listed, and lets their pages read what they are answered.
+/// Answers preflights of listed sites, and lets their pages read responses.
 pub async fn layer<E: Send + Sync + 'static>(
     State(app): State<Arc<App<E>>>,
     request: Request,
@@ -49,7 +49,7 @@ pub async fn layer<E: Send + Sync + 'static>(
     response
 }
 
-/// What is answered depends on who asks, whoever it is: caches must know.
+/// Responses depend on the origin, so caches must vary on it.
 fn allow(headers: &mut HeaderMap, origin: Option<HeaderValue>) {
     headers.append(VARY, HeaderValue::from_static("origin"));
     if let Some(origin) = origin {

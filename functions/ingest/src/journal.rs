@@ -1,6 +1,6 @@
-//! The one log line of a request, and what stands between a handler's panic and its caller.
+//! The log line of each request, and the response to a handler's panic.
 //!
-//! The line names the route's pattern, never the path: a path holds ids, and whatever a caller puts into it.
+//! The line contains the route's pattern, never the path: a caller can put anything into a path.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
@@ -18,11 +18,11 @@ use redial_engine::ports::{Clock, HttpApi, Telemetry};
 use crate::app::App;
 use crate::problem::Problem;
 
-/// Who was found to ask, for the line.
+/// Tenant, kind of credential and key id, for the line.
 #[derive(Clone, Default)]
 struct Caller(Arc<OnceLock<(String, &'static str, Option<String>)>>);
 
-/// Notes whose request it is.
+/// Records the caller for the log line.
 pub(crate) fn note(extensions: &Extensions, grant: &Grant) {
     let Some(Caller(caller)) = extensions.get() else { return };
     let (kind, key) = match &grant.principal {
@@ -30,11 +30,11 @@ pub(crate) fn note(extensions: &Extensions, grant: &Grant) {
         Principal::Iam(arn) => ("iam", Some(arn.to_string())),
         Principal::SubscriptionToken => ("token", None),
     };
-    // Once a request.
+    // A request has one caller.
     let _ = caller.set((grant.tenant.to_string(), kind, key));
 }
 
-/// Runs a request, and writes its line.
+/// Runs a request, and logs it.
 pub(crate) async fn layer<E: HttpApi + 'static>(
     State(app): State<Arc<App<E>>>,
     mut request: Request,
@@ -47,11 +47,11 @@ pub(crate) async fn layer<E: HttpApi + 'static>(
     let began = app.env().clock().now();
     let run = AssertUnwindSafe(next.run(request)).catch_unwind().await;
     let mut response = run.unwrap_or_else(|_| {
-        // The panic hook has told where.
+        // The panic hook has logged the place.
         app.env().telemetry().count(Metric::RequestsFailed, 1);
         Problem::panicked().into_response()
     });
-    // Answers hold tokens, and states that change.
+    // Responses contain tokens, and states that change.
     response.headers_mut().entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     let (tenant, credential, key) = match caller.0.get() {
         Some((tenant, kind, key)) => (Some(tenant.as_str()), Some(*kind), key.as_deref()),
@@ -70,7 +70,7 @@ pub(crate) async fn layer<E: HttpApi + 'static>(
     response
 }
 
-/// A method's name, if it is one that there is: others are whatever a caller writes.
+/// A standard method's name: a caller can send any other text.
 fn known(method: &Method) -> &'static str {
     const KNOWN: [(&Method, &str); 8] = [
         (&Method::GET, "GET"),

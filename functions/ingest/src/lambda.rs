@@ -1,11 +1,10 @@
 //! From Lambda's event to a request of the router, and back.
 //!
-//! Function URLs and HTTP APIs send the same event. Both can be told to check AWS's signature of a request; then its context
-//! says whose it is. The context is Lambda's, and no caller can write into it.
+//! Function URLs and HTTP APIs send the same event. Both can check AWS's signature of a request; then the request context contains the
+//! caller. Lambda writes the context, and no caller can change it.
 //!
-//! Callers write all the rest, and what makes a request of an event takes some of it for well-formed: it panics over a `Host`
-//! that is no host, and over a query that is none. So an event is made anew first, of what the API reads: method, path,
-//! headers that can be read, body, and the caller's ARN.
+//! Callers control everything else, and lambda_http expects some of it to be well-formed: it panics on an invalid `Host` or query. So a
+//! clean event is built first, from the parts that the API reads: method, path, valid headers, body, and the caller's ARN.
 
 use axum::Router;
 use axum::body::Body;
@@ -20,14 +19,13 @@ use redial_core::access::IamArn;
 use serde_json::{Map, Value, json};
 use tower::ServiceExt;
 
-/// The longest path that may be one of the API's.
+/// No path of the API is longer.
 const LONGEST_PATH: usize = 2048;
 
-/// Headers that say how a request came here, and not what it asks for.
-const OF_THE_WAY: [&str; 5] =
+/// Headers about the transport, which the API does not read.
+const TRANSPORT: [&str; 5] =
     ["host", "forwarded", "x-forwarded-proto", "x-forwarded-host", "x-forwarded-port"];
 
-/// Answers one request.
 pub(crate) async fn answer(router: &Router, mut request: Request) -> Response {
     if let Some(caller) = iam_caller(&request) {
         request.extensions_mut().insert(caller);
@@ -36,8 +34,8 @@ pub(crate) async fn answer(router: &Router, mut request: Request) -> Response {
     answered.unwrap_or_else(|_| Problem::panicked().into_response())
 }
 
-/// An event of which every part can be read. A path or a method that cannot leads to a route that there is not.
-pub(crate) fn tamed(event: &Value) -> Value {
+/// An event whose every part is valid. An invalid path or method becomes `GET /`, which is no route.
+pub(crate) fn sanitized(event: &Value) -> Value {
     let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str);
     let headers: Map<String, Value> =
         event["headers"].as_object().into_iter().flatten().filter_map(header).collect();
@@ -64,12 +62,11 @@ pub(crate) fn tamed(event: &Value) -> Value {
     })
 }
 
-/// A header that can be read and says what is asked for.
 fn header((name, value): (&String, &Value)) -> Option<(String, Value)> {
-    let is_of_the_way = OF_THE_WAY.iter().any(|it| it.eq_ignore_ascii_case(name));
-    let can_be_read =
+    let is_of_transport = TRANSPORT.iter().any(|known| known.eq_ignore_ascii_case(name));
+    let is_valid =
         HeaderName::try_from(name.as_str()).is_ok() && HeaderValue::from_str(value.as_str()?).is_ok();
-    (can_be_read && !is_of_the_way).then(|| (name.clone(), value.clone()))
+    (is_valid && !is_of_transport).then(|| (name.clone(), value.clone()))
 }
 
 fn iam_caller(request: &Request) -> Option<IamCaller> {
@@ -89,7 +86,7 @@ mod tests {
 
     use super::*;
 
-    /// What a function URL, or an HTTP API, sends.
+    /// The event of a function URL or an HTTP API.
     fn event(path: &str, query: &str, method: &str, headers: &Value, authorizer: &Value) -> Value {
         json!({
             "version": "2.0", "routeKey": "$default", "rawPath": path, "rawQueryString": query, "headers": headers,
@@ -106,7 +103,7 @@ mod tests {
     }
 
     fn request(event: &Value) -> Request {
-        from_str(&tamed(event).to_string()).expect("an event")
+        from_str(&sanitized(event).to_string()).expect("an event")
     }
 
     fn signed(authorizer: &Value) -> Request {
@@ -115,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn whose_signature_was_checked_is_told_by_the_context_alone() {
+    fn the_signing_principal_comes_from_the_context_alone() {
         let arn = "arn:aws:sts::111122223333:assumed-role/Sender/session";
         let caller = iam_caller(&signed(&json!({"iam": {"userArn": arn, "accountId": "111122223333"}})));
         assert_eq!(caller, IamArn::parse(arn).map(IamCaller));
@@ -127,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_api_reads_comes_as_it_was_written() {
+    fn method_path_headers_and_body_are_unchanged() {
         let headers = json!({"Content-Type": "application/json", "x-a": "b", "x-b": "a\nb", "Host": "::1"});
         let request = request(&event("/v1/messages/m%201", "a={}", "PUT", &headers, &Value::Null));
         assert_eq!((request.uri().path(), request.uri().query()), ("/v1/messages/m%201", None));
@@ -142,7 +139,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
-        fn whatever_a_caller_writes_becomes_a_request(
+        fn any_event_becomes_a_request(
             path in "(/[^#]{0,30}|.{0,30})", query in ".{0,30}", method in "([A-Z]{1,9}|.{0,9})",
             names in prop::collection::vec("(host|x-forwarded-proto|cookie|[a-z-]{1,9}|.{0,9})", 0..5), value in ".{0,30}",
         ) {

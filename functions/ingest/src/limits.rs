@@ -1,14 +1,12 @@
-//! How much is let in: bytes of a body, and requests of a caller.
+//! Limits: the bytes of a body, and the requests of a caller.
 //!
-//! A sender's rate is kept by all workers together: a worker leases blocks of slots of the key's bucket, as dispatch does for
-//! the origins that it protects. To lease is a write, or three for a key that was idle, so each worker lets through a fiftieth
-//! of the rate by itself, and leases from there on, one slot at first and twice as many each time. So in any second a key gets
-//! no more than its rate, a second's worth that is leased ahead, a block, and the fiftieths of the workers that serve it. A
-//! batch of messages counts as many as it has. A bucket that cannot be asked limits nobody: the ledger would not answer
-//! either, and says so itself.
+//! All workers enforce a sender's rate together: a worker leases blocks of slots of the key's token bucket, as dispatch does for the
+//! origins that it protects. A lease costs a write, or three for an idle key, so each worker admits a fiftieth of the rate by itself, and
+//! leases beyond that, one slot at first and twice as many each time. So in any second a key gets no more than its rate, a second's worth
+//! of slots leased ahead, a block, and the fiftieths of the workers that serve it. A batch counts as its number of messages. If a bucket
+//! cannot be read, requests are admitted: the ledger is then likely to fail as well, and reports it.
 //!
-//! Browsers are many, and each asks seldom. What one token may ask is kept by each worker alone: [`BROWSER_RATE`] a second for
-//! each worker that serves it.
+//! Browsers are many, and each sends few requests. Each worker alone limits a token to [`BROWSER_RATE`] a second.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -22,42 +20,39 @@ use redial_engine::ports::{Clock, HttpApi, Protection, Randomness, Telemetry};
 
 use crate::problem::Problem;
 
-/// The longest body of messages, in bytes.
+/// Bytes.
 pub const MESSAGES: usize = 1_048_576;
 
-/// The longest body of anything else, in bytes.
+/// Bytes.
 pub const OTHERS: usize = 16_384;
 
-/// The most messages of a request.
 pub const MOST_MESSAGES: usize = 100;
 
-/// The most acknowledgements of a request.
 pub const MOST_ACKS: usize = 20;
 
-/// How many requests a second a worker lets in of one browser, and how many at once.
+/// Requests a second that a worker admits for one token.
 pub const BROWSER_RATE: f64 = 5.0;
 const BROWSER_BURST: f64 = 20.0;
 
-/// What share of a sender's rate a worker lets in by itself.
+/// The share of a sender's rate that a worker admits by itself.
 const OWN_SHARE: f64 = 0.02;
 
-/// Blocks grow up to what a bucket has in a tenth of a second.
+/// The longest block, in seconds of a bucket.
 const LONGEST_BLOCK: f64 = 0.1;
 
-/// How many callers are remembered before all are forgotten.
+/// How many callers are remembered before all are dropped.
 const MOST_CALLERS: usize = 4096;
 
-/// Whose requests are counted.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub enum Who {
-    /// A sender, by its key's id or its ARN.
+pub enum Caller {
+    /// A key's id or an ARN.
     Sender(String),
-    /// A browser, by what its token is for.
+    /// What the token is for.
     Browser(String),
 }
 
-/// What its token is for is not for everybody to read.
-impl fmt::Debug for Who {
+/// What a token is for is private.
+impl fmt::Debug for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sender(id) => write!(f, "Sender({id})"),
@@ -66,25 +61,24 @@ impl fmt::Debug for Who {
     }
 }
 
-/// A worker's part in keeping the limits.
+/// A worker's part in enforcing the limits.
 #[derive(Debug)]
 pub struct Limits {
     rate: Option<Rate>,
-    callers: Mutex<HashMap<Who, Caller>>,
+    callers: Mutex<HashMap<Caller, Budget>>,
 }
 
 /// What a worker remembers of a caller.
 #[derive(Debug)]
-struct Caller {
-    /// What it may let in by itself.
+struct Budget {
+    /// What the worker may still admit by itself.
     own: f64,
     at: Timestamp,
     block: Option<Block>,
-    /// How many slots it asks for next.
+    /// How many slots to lease next.
     next: u32,
 }
 
-/// What is to be done about a request.
 enum Step {
     Admitted,
     Wait { secs: f64 },
@@ -92,26 +86,27 @@ enum Step {
 }
 
 impl Limits {
-    /// With this rate of each sender; `None`: any number.
+    /// `rate`: of each sender; `None`: unlimited.
     pub fn new(rate: Option<Rate>) -> Self {
         Self { rate, callers: Mutex::default() }
     }
 
-    /// Lets in so many of that caller, or says when to come back.
-    pub async fn admit<E: HttpApi>(&self, env: &E, who: Who, units: usize) -> Result<(), Problem> {
+    pub async fn admit<E: HttpApi>(&self, env: &E, caller: Caller, units: usize) -> Result<(), Problem> {
         let now = env.clock().now();
         let units = u32::try_from(units).unwrap_or(u32::MAX);
-        let step = match (&who, self.rate) {
-            (Who::Browser(_), _) => self.by_itself(&who, units, BROWSER_RATE, BROWSER_BURST, now),
-            (Who::Sender(_), None) => Step::Admitted,
-            (Who::Sender(id), Some(rate)) => self.or_lease(env, &who, id, units, rate.per_second(), now),
+        let step = match (&caller, self.rate) {
+            (Caller::Browser(_), _) => self.admit_locally(&caller, units, BROWSER_RATE, BROWSER_BURST, now),
+            (Caller::Sender(_), None) => Step::Admitted,
+            (Caller::Sender(id), Some(rate)) => {
+                self.admit_or_lease(env, &caller, id, units, rate.per_second(), now)
+            }
         };
         match step {
             Step::Admitted => Ok(()),
             Step::Wait { secs } => Err(Problem::rate_limited(secs.ceil() as u64)),
             Step::Lease(request) => match env.protection().lease(request.clone()).await {
                 Ok(Answer::Leased { begin }) => {
-                    self.use_block(&who, &request, begin, units, now);
+                    self.use_block(&caller, &request, begin, units, now);
                     Ok(())
                 }
                 Ok(Answer::Empty { free_from }) => {
@@ -126,23 +121,30 @@ impl Limits {
         }
     }
 
-    /// What this worker alone lets in.
-    fn by_itself(&self, who: &Who, units: u32, per_second: f64, burst: f64, now: Timestamp) -> Step {
+    /// Admits requests without a lease.
+    fn admit_locally(
+        &self,
+        caller: &Caller,
+        units: u32,
+        per_second: f64,
+        burst: f64,
+        now: Timestamp,
+    ) -> Step {
         let mut callers = self.callers();
-        let caller = Caller::of(&mut callers, who, burst, now);
-        caller.refill(per_second, burst, now);
-        let lacking = f64::from(units) - caller.own;
+        let budget = Budget::of(&mut callers, caller, burst, now);
+        budget.refill(per_second, burst, now);
+        let lacking = f64::from(units) - budget.own;
         if lacking > 0.0 {
             return Step::Wait { secs: lacking / per_second };
         }
-        caller.own -= f64::from(units);
+        budget.own -= f64::from(units);
         Step::Admitted
     }
 
-    fn or_lease<E: HttpApi>(
+    fn admit_or_lease<E: HttpApi>(
         &self,
         env: &E,
-        who: &Who,
+        caller: &Caller,
         id: &str,
         units: u32,
         per_second: f64,
@@ -150,12 +152,12 @@ impl Limits {
     ) -> Step {
         let share = per_second * OWN_SHARE;
         let burst = share.max(1.0);
-        if let Step::Admitted = self.by_itself(who, units, share, burst, now) {
+        if let Step::Admitted = self.admit_locally(caller, units, share, burst, now) {
             return Step::Admitted;
         }
         let mut callers = self.callers();
-        let caller = Caller::of(&mut callers, who, 0.0, now);
-        if let Some(block) = caller.block.as_mut().filter(|block| block.left(now) >= units) {
+        let budget = Budget::of(&mut callers, caller, 0.0, now);
+        if let Some(block) = budget.block.as_mut().filter(|block| block.left(now) >= units) {
             (0..units).for_each(|_| {
                 block.take(now);
             });
@@ -164,37 +166,42 @@ impl Limits {
         let n = parts(per_second);
         let of_a_part = per_second / f64::from(n);
         let longest = (of_a_part * LONGEST_BLOCK).clamp(1.0, 50.0) as u32;
-        let slots = caller.next.min(longest).max(units);
-        caller.next = caller.next.saturating_mul(2).min(longest).max(1);
+        let slots = budget.next.min(longest).max(units);
+        budget.next = budget.next.saturating_mul(2).min(longest).max(1);
         drop(callers);
         let part: u32 = env.randomness().rng().random_range(0..n);
         let key = format!("{}#{part}", TokenBucket::ApiKey(id.to_owned()).key());
         Step::Lease(Request::new(key, slots, of_a_part, Some(now.plus(AHEAD)), now))
     }
 
-    fn use_block(&self, who: &Who, request: &Request, begin: Timestamp, units: u32, now: Timestamp) {
+    fn use_block(&self, caller: &Caller, request: &Request, begin: Timestamp, units: u32, now: Timestamp) {
         let mut callers = self.callers();
-        let caller = Caller::of(&mut callers, who, 0.0, now);
-        let left = caller.block.map_or(0, |block| block.left(now));
+        let budget = Budget::of(&mut callers, caller, 0.0, now);
+        let left = budget.block.map_or(0, |block| block.left(now));
         let mut block = Block::of(request, begin).with(left);
         (0..units).for_each(|_| {
             block.take(now);
         });
-        caller.block = Some(block);
+        budget.block = Some(block);
     }
 
-    fn callers(&self) -> MutexGuard<'_, HashMap<Who, Caller>> {
-        // Nothing that is done under this lock leaves a caller half changed.
+    fn callers(&self) -> MutexGuard<'_, HashMap<Caller, Budget>> {
+        // No change under this lock can be left half done.
         self.callers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Caller {
-    fn of<'a>(callers: &'a mut HashMap<Who, Self>, who: &Who, own: f64, now: Timestamp) -> &'a mut Self {
-        if callers.len() >= MOST_CALLERS && !callers.contains_key(who) {
+impl Budget {
+    fn of<'a>(
+        callers: &'a mut HashMap<Caller, Self>,
+        caller: &Caller,
+        own: f64,
+        now: Timestamp,
+    ) -> &'a mut Self {
+        if callers.len() >= MOST_CALLERS && !callers.contains_key(caller) {
             callers.clear();
         }
-        callers.entry(who.clone()).or_insert(Self { own, at: now, block: None, next: 1 })
+        callers.entry(caller.clone()).or_insert(Self { own, at: now, block: None, next: 1 })
     }
 
     fn refill(&mut self, per_second: f64, burst: f64, now: Timestamp) {
@@ -212,7 +219,7 @@ mod tests {
 
     use super::*;
 
-    fn world() -> Memory {
+    fn memory() -> Memory {
         Memory::at(Timestamp::from_secs(1_800_000_000))
     }
 
@@ -220,12 +227,12 @@ mod tests {
         Limits::new(Some(Rate::parse(rate).expect("a rate")))
     }
 
-    /// How many of these asks are let in, each by the worker whose turn it is.
-    fn admitted(world: &Memory, workers: &[Limits], asks: usize, units: usize) -> usize {
-        let who = Who::Sender("key".to_owned());
-        (0..asks)
+    /// How many requests are admitted, the workers taking turns.
+    fn admitted(memory: &Memory, workers: &[Limits], requests: usize, units: usize) -> usize {
+        let caller = Caller::Sender("key".to_owned());
+        (0..requests)
             .filter(|n| {
-                let admit = workers[n % workers.len()].admit(world, who.clone(), units);
+                let admit = workers[n % workers.len()].admit(memory, caller.clone(), units);
                 admit.now_or_never().expect("nothing waits").is_ok()
             })
             .count()
@@ -234,58 +241,58 @@ mod tests {
     #[test]
     fn workers_keep_a_sender_s_rate_together() {
         for n in [1, 3, 10] {
-            let world = world();
+            let memory = memory();
             let workers: Vec<Limits> = (0..n).map(|_| limits("100/s")).collect();
-            let mut let_in = 0;
+            let mut admitted_count = 0;
             for _ in 0..50 {
-                let_in += admitted(&world, &workers, 40, 1);
-                world.pass(Duration::from_millis(100));
+                admitted_count += admitted(&memory, &workers, 40, 1);
+                memory.pass(Duration::from_millis(100));
             }
-            // Five seconds, and one ahead; and what each worker lets in by itself.
+            // Five seconds, one ahead, and what each worker admits by itself.
             let most = 600 + n * (2 * 6 + 10);
-            assert!((400..=most).contains(&let_in), "{n} workers: {let_in}");
+            assert!((400..=most).contains(&admitted_count), "{n} workers: {admitted_count}");
         }
     }
 
     #[test]
     fn a_slow_sender_costs_no_lease() {
-        let (world, workers) = (world(), [limits("100/s")]);
+        let (memory, workers) = (memory(), [limits("100/s")]);
         for _ in 0..20 {
-            assert_eq!(admitted(&world, &workers, 1, 1), 1);
-            world.pass(Duration::from_secs(1));
+            assert_eq!(admitted(&memory, &workers, 1, 1), 1);
+            memory.pass(Duration::from_secs(1));
         }
-        assert!(world.state().slots.is_empty());
+        assert!(memory.state().slots.is_empty());
     }
 
     #[test]
-    fn a_batch_counts_as_many_as_it_has_and_who_waits_is_told_how_long() {
-        let (world, limits) = (world(), limits("10/s"));
+    fn a_batch_counts_as_its_messages_and_a_refusal_has_a_wait() {
+        let (memory, limits) = (memory(), limits("10/s"));
         let admit = |units| {
-            let who = Who::Sender("key".to_owned());
-            limits.admit(&world, who, units).now_or_never().expect("nothing waits")
+            let caller = Caller::Sender("key".to_owned());
+            limits.admit(&memory, caller, units).now_or_never().expect("nothing waits")
         };
         assert_eq!(admit(100), Ok(()));
         assert_eq!(admit(100), Err(Problem::rate_limited(9)));
-        world.pass(Duration::from_secs(9));
+        memory.pass(Duration::from_secs(9));
         assert_eq!(admit(100), Ok(()));
     }
 
     #[test]
-    fn a_bucket_that_cannot_be_asked_limits_nobody() {
-        let (world, workers) = (world(), [limits("1/s")]);
-        world.fail("lease", 100, PortErrorKind::Broken);
-        assert_eq!(admitted(&world, &workers, 50, 1), 50);
+    fn a_bucket_that_cannot_be_read_limits_no_request() {
+        let (memory, workers) = (memory(), [limits("1/s")]);
+        memory.fail("lease", 100, PortErrorKind::Broken);
+        assert_eq!(admitted(&memory, &workers, 50, 1), 50);
     }
 
     #[test]
     fn a_browser_is_limited_without_a_lease() {
-        let (world, limits) = (world(), Limits::new(None));
-        let who = || Who::Browser("acme#s1".to_owned());
-        let admit = || limits.admit(&world, who(), 1).now_or_never().expect("nothing waits");
+        let (memory, limits) = (memory(), Limits::new(None));
+        let caller = || Caller::Browser("acme#s1".to_owned());
+        let admit = || limits.admit(&memory, caller(), 1).now_or_never().expect("nothing waits");
         assert_eq!((0..30).filter(|_| admit().is_ok()).count(), 20);
         assert_eq!(admit(), Err(Problem::rate_limited(1)));
-        world.pass(Duration::from_secs(1));
+        memory.pass(Duration::from_secs(1));
         assert_eq!((0..30).filter(|_| admit().is_ok()).count(), 5);
-        assert!(world.state().slots.is_empty());
+        assert!(memory.state().slots.is_empty());
     }
 }

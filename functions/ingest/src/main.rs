@@ -1,4 +1,4 @@
-//! ingest: HTTP in, the queues out. This file wires, and nothing else.
+//! ingest: HTTP in, the queues out. This file only wires.
 
 mod lambda;
 mod ports;
@@ -34,7 +34,7 @@ async fn main() -> Result<(), Error> {
         let mut answer = answer.clone();
         async move {
             let LambdaEvent { payload, context, .. } = event;
-            let request: LambdaRequest = serde_json::from_value(lambda::tamed(&payload))?;
+            let request: LambdaRequest = serde_json::from_value(lambda::sanitized(&payload))?;
             let deadline = Timestamp::from_ms(i64::try_from(context.deadline).unwrap_or(i64::MAX));
             within_invocation(deadline, answer.call(LambdaEvent::new(request, context))).await
         }

@@ -1,7 +1,7 @@
-//! What went wrong, as RFC 9457 writes it: `application/problem+json`.
+//! Errors as RFC 9457 defines them: `application/problem+json`.
 //!
-//! A problem names fields, what was expected and the type that was found. It never repeats what was sent, and a caller who has no
-//! right is told the same whatever the reason.
+//! A problem names fields, what was expected and the type that was found. It never repeats the request's values, and every unauthorized
+//! caller gets the same problem, whatever the reason.
 
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -11,39 +11,25 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::PortError;
 use serde_json::{Value, json};
 
-/// What kind of problem it is. Its slug and status are part of the API.
+/// The kind of a problem. Slugs and statuses are part of the API.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// The body is not what the route takes.
     Invalid,
-    /// No credential, or none that is good.
     Unauthorized,
-    /// The credential is good, and not for this.
     Forbidden,
-    /// There is no such thing, for this caller.
     NotFound,
-    /// There is no such route.
     NoRoute,
-    /// The route has no such method.
     MethodNotAllowed,
-    /// The id was used for another content.
     IdConflict,
-    /// A webhook's receiver is stored under this id.
     IsAWebhook,
-    /// The subscription was deleted.
     SubscriptionDeleted,
-    /// The body is too long.
     TooLarge,
-    /// The body is not said to be JSON.
     UnsupportedMediaType,
-    /// Too many requests.
     RateLimited,
-    /// Our own infrastructure failed.
     Unavailable,
 }
 
 impl Kind {
-    /// All of them.
     pub const ALL: [Self; 13] = [
         Self::Invalid,
         Self::Unauthorized,
@@ -60,90 +46,97 @@ impl Kind {
         Self::Unavailable,
     ];
 
-    /// The last part of its `type`.
+    /// Slug, status, title and detail.
+    const fn row(self) -> (&'static str, StatusCode, &'static str, &'static str) {
+        match self {
+            Self::Invalid => (
+                "invalid",
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "The request body is invalid",
+                "Each of `errors` names a field, what was expected and what was found.",
+            ),
+            Self::Unauthorized => (
+                "unauthorized",
+                StatusCode::UNAUTHORIZED,
+                "A valid credential is required",
+                "Send `Authorization: Bearer` with an API key or a subscription token that has not expired or been revoked.",
+            ),
+            Self::Forbidden => (
+                "forbidden",
+                StatusCode::FORBIDDEN,
+                "The credential does not permit this request",
+                "The key lacks the required scope, or the token is for another subscription or does not include these tags.",
+            ),
+            Self::NotFound => (
+                "not_found",
+                StatusCode::NOT_FOUND,
+                "Not found",
+                "The id is unknown, or its record has expired.",
+            ),
+            Self::NoRoute => {
+                ("no_route", StatusCode::NOT_FOUND, "No such route", "`redial openapi` prints the routes.")
+            }
+            Self::MethodNotAllowed => (
+                "method_not_allowed",
+                StatusCode::METHOD_NOT_ALLOWED,
+                "Method not allowed",
+                "`Allow` lists the methods of this route.",
+            ),
+            Self::IdConflict => (
+                "id_conflict",
+                StatusCode::CONFLICT,
+                "The id was used for different content",
+                "A message with another recipient or payload has this id. This one was not sent. Use a new id for new content.",
+            ),
+            Self::IsAWebhook => (
+                "is_a_webhook",
+                StatusCode::CONFLICT,
+                "The id belongs to a webhook",
+                "Manage webhooks with `redial subscriptions`.",
+            ),
+            Self::SubscriptionDeleted => (
+                "subscription_deleted",
+                StatusCode::GONE,
+                "The subscription was deleted",
+                "Send it again with `consent` to create a new subscription.",
+            ),
+            Self::TooLarge => (
+                "too_large",
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "The request body is too large",
+                "The limit is 1 MiB for messages and 16 KiB for all other requests.",
+            ),
+            Self::UnsupportedMediaType => (
+                "unsupported_media_type",
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "Content-Type must be application/json",
+                "Send the header `Content-Type: application/json`.",
+            ),
+            Self::RateLimited => (
+                "rate_limited",
+                StatusCode::TOO_MANY_REQUESTS,
+                "Too many requests",
+                "Retry after the number of seconds in `Retry-After`.",
+            ),
+            Self::Unavailable => (
+                "unavailable",
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Service temporarily unavailable",
+                "The request is valid: retry with the same id after the number of seconds in `Retry-After`.",
+            ),
+        }
+    }
+
+    /// The last part of the problem's `type`.
     pub const fn slug(self) -> &'static str {
-        match self {
-            Self::Invalid => "invalid",
-            Self::Unauthorized => "unauthorized",
-            Self::Forbidden => "forbidden",
-            Self::NotFound => "not_found",
-            Self::NoRoute => "no_route",
-            Self::MethodNotAllowed => "method_not_allowed",
-            Self::IdConflict => "id_conflict",
-            Self::IsAWebhook => "is_a_webhook",
-            Self::SubscriptionDeleted => "subscription_deleted",
-            Self::TooLarge => "too_large",
-            Self::UnsupportedMediaType => "unsupported_media_type",
-            Self::RateLimited => "rate_limited",
-            Self::Unavailable => "unavailable",
-        }
+        self.row().0
     }
 
-    /// Its status.
     pub const fn status(self) -> StatusCode {
-        match self {
-            Self::Invalid => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::Unauthorized => StatusCode::UNAUTHORIZED,
-            Self::Forbidden => StatusCode::FORBIDDEN,
-            Self::NotFound | Self::NoRoute => StatusCode::NOT_FOUND,
-            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::IdConflict | Self::IsAWebhook => StatusCode::CONFLICT,
-            Self::SubscriptionDeleted => StatusCode::GONE,
-            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::RateLimited => StatusCode::TOO_MANY_REQUESTS,
-            Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-        }
-    }
-
-    /// What it is, in short.
-    pub const fn title(self) -> &'static str {
-        match self {
-            Self::Invalid => "The body is not what this route takes",
-            Self::Unauthorized => "No credential that is good was shown",
-            Self::Forbidden => "The credential is not for this",
-            Self::NotFound => "There is no such thing",
-            Self::NoRoute => "There is no such route",
-            Self::MethodNotAllowed => "This route has no such method",
-            Self::IdConflict => "The id was used for another content",
-            Self::IsAWebhook => "A webhook's receiver has this id",
-            Self::SubscriptionDeleted => "The subscription was deleted",
-            Self::TooLarge => "The body is too long",
-            Self::UnsupportedMediaType => "The body is not said to be JSON",
-            Self::RateLimited => "Too many requests",
-            Self::Unavailable => "Something that this depends on failed",
-        }
-    }
-
-    /// What to do about it.
-    const fn detail(self) -> &'static str {
-        match self {
-            Self::Invalid => "Each of `errors` names a field, what would do, and what was found there.",
-            Self::Unauthorized => {
-                "Send `Authorization: Bearer` with an API key or a subscription token that is neither expired nor revoked."
-            }
-            Self::Forbidden => {
-                "The key lacks the scope, or the token is for another subscription or carries other tags."
-            }
-            Self::NotFound => "Nothing is known under this id, or no longer.",
-            Self::NoRoute => "The routes are listed in the API's description: `redial openapi`.",
-            Self::MethodNotAllowed => "`Allow` lists the methods that this route has.",
-            Self::IdConflict => {
-                "Another recipient or payload was sent under this id. Nothing was sent now. A new content needs a new id."
-            }
-            Self::IsAWebhook => "Webhooks' receivers are kept with `redial subscriptions`.",
-            Self::SubscriptionDeleted => "It can be made anew with a consent.",
-            Self::TooLarge => "Messages take 1 MiB a request, everything else 16 KiB.",
-            Self::UnsupportedMediaType => "Send `Content-Type: application/json`.",
-            Self::RateLimited => "Wait for the seconds that `Retry-After` names.",
-            Self::Unavailable => {
-                "Nothing is wrong with the request: send it again, under the same id, after the seconds that `Retry-After` names."
-            }
-        }
+        self.row().1
     }
 }
 
-/// A problem.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
     kind: Kind,
@@ -153,17 +146,14 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Of this kind, and nothing more to say.
     pub fn new(kind: Kind) -> Self {
         Self { kind, errors: Vec::new(), retry_after: None, deleted_at: None }
     }
 
-    /// These fields are not as they should be.
     pub fn invalid(errors: Vec<ShapeError>) -> Self {
         Self { errors, ..Self::new(Kind::Invalid) }
     }
 
-    /// One field is not as it should be.
     pub fn field(path: &str, expected: &'static str, found: &'static str) -> Self {
         Self::invalid(vec![ShapeError {
             path: path.to_owned(),
@@ -172,39 +162,30 @@ impl Problem {
         }])
     }
 
-    /// Too many requests: this many seconds are to be waited.
     pub fn rate_limited(secs: u64) -> Self {
         Self { retry_after: Some(secs.max(1)), ..Self::new(Kind::RateLimited) }
     }
 
-    /// Our own infrastructure failed.
     pub fn unavailable(error: &PortError) -> Self {
         Self { retry_after: Some(if error.throttled { 5 } else { 1 }), ..Self::new(Kind::Unavailable) }
     }
 
-    /// A handler of ours panicked.
     pub fn panicked() -> Self {
         Self { retry_after: Some(1), ..Self::new(Kind::Unavailable) }
     }
 
-    /// The subscription was deleted then.
     pub fn deleted(at: Timestamp) -> Self {
         Self { deleted_at: Some(at), ..Self::new(Kind::SubscriptionDeleted) }
     }
 
-    /// Its status.
     pub fn status(&self) -> StatusCode {
         self.kind.status()
     }
 
-    /// As JSON.
     pub fn to_json(&self) -> Value {
-        let mut problem = json!({
-            "type": format!("urn:redial:problem:{}", self.kind.slug()),
-            "title": self.kind.title(),
-            "status": self.status().as_u16(),
-            "detail": self.kind.detail(),
-        });
+        let (slug, status, title, detail) = self.kind.row();
+        let kind = format!("urn:redial:problem:{slug}");
+        let mut problem = json!({"type": kind, "title": title, "status": status.as_u16(), "detail": detail});
         if !self.errors.is_empty() {
             let errors = self.errors.iter();
             problem["errors"] = errors
@@ -250,15 +231,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_problem_is_written_as_the_rfc_has_it() {
+    fn a_problem_has_the_form_of_rfc_9457() {
         let problem = Problem::field("to", "a recipient", "nothing");
         assert_eq!(
             problem.to_json(),
             json!({
                 "type": "urn:redial:problem:invalid",
-                "title": "The body is not what this route takes",
+                "title": "The request body is invalid",
                 "status": 422,
-                "detail": "Each of `errors` names a field, what would do, and what was found there.",
+                "detail": "Each of `errors` names a field, what was expected and what was found.",
                 "errors": [{"field": "to", "expected": "a recipient", "found": "nothing"}],
             })
         );
@@ -275,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_to_wait_is_told_how_long() {
+    fn a_problem_that_may_pass_has_a_retry_after() {
         let throttled = PortError { operation: "x", code: "y".to_owned(), throttled: true };
         for (problem, secs) in [
             (Problem::rate_limited(0), "1"),

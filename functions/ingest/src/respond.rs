@@ -1,4 +1,4 @@
-//! Bodies, in and out.
+//! Request and response bodies.
 
 use std::fmt;
 
@@ -15,19 +15,18 @@ use serde_json::value::RawValue;
 use crate::app::App;
 use crate::problem::{Kind, Problem};
 
-/// An answer in JSON.
 pub(crate) fn json(status: StatusCode, body: &Value) -> Response {
     let mut response = (status, body.to_string()).into_response();
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
-/// What became of one of several: `{"status", …}` with what it is answered, or with its problem.
+/// An item of a batch: `{"status", …}` with its result, or with its problem.
 pub(crate) fn item(done: Result<(StatusCode, Value), Problem>) -> Value {
     match done {
-        Ok((status, mut answer)) => {
-            answer["status"] = status.as_u16().into();
-            answer
+        Ok((status, mut result)) => {
+            result["status"] = status.as_u16().into();
+            result
         }
         Err(problem) => {
             serde_json::json!({"status": problem.status().as_u16(), "problem": problem.to_json()})
@@ -35,41 +34,41 @@ pub(crate) fn item(done: Result<(StatusCode, Value), Problem>) -> Value {
     }
 }
 
-/// The body's text, if it is said to be JSON and no longer than `most` bytes.
+/// The body's text, if its type is JSON and it has at most `most` bytes.
 pub(crate) async fn read_json(headers: &HeaderMap, body: Body, most: usize) -> Result<Text, Problem> {
     let mut types = headers.get_all(CONTENT_TYPE).iter();
     match (types.next().map(HeaderValue::as_bytes), types.next()) {
-        (Some(said), None) if is_json(said) => read(headers, body, most).await,
+        (Some(media), None) if is_json(media) => read(headers, body, most).await,
         (_, _) => Err(Kind::UnsupportedMediaType.into()),
     }
 }
 
-/// The body's text, whatever it is said to be, if it is no longer than `most` bytes.
+/// The body's text, whatever its type, if it has at most `most` bytes.
 pub(crate) async fn read(headers: &HeaderMap, body: Body, most: usize) -> Result<Text, Problem> {
-    let said = headers.get(CONTENT_LENGTH).and_then(|said| said.to_str().ok()?.parse::<usize>().ok());
-    if said.is_some_and(|said| said > most) {
+    let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    if length.is_some_and(|length| length > most) {
         return Err(Kind::TooLarge.into());
     }
     let bytes = match Limited::new(body, most).collect().await {
         Ok(collected) => collected.to_bytes(),
         Err(error) if error.is::<LengthLimitError>() => return Err(Kind::TooLarge.into()),
         Err(_) => {
-            return Err(Problem::field("", "a body of the length that it is said to have", "a shorter one"));
+            return Err(Problem::field("", "a body of the length in Content-Length", "a shorter body"));
         }
     };
     match String::from_utf8(bytes.into()) {
         Ok(text) => Ok(Text(text)),
-        Err(_) => Err(Problem::field("", "JSON in UTF-8", "other bytes")),
+        Err(_) => Err(Problem::field("", "JSON in UTF-8", "invalid UTF-8")),
     }
 }
 
 /// `application/json`, with or without parameters.
-fn is_json(said: &[u8]) -> bool {
-    let essence = said.split(|byte| *byte == b';').next().unwrap_or_default();
+fn is_json(media: &[u8]) -> bool {
+    let essence = media.split(|byte| *byte == b';').next().unwrap_or_default();
     essence.trim_ascii().eq_ignore_ascii_case(b"application/json")
 }
 
-/// A body. It cannot be printed.
+/// A body, which must not be logged.
 pub(crate) struct Text(pub(crate) String);
 
 impl fmt::Debug for Text {
@@ -78,34 +77,33 @@ impl fmt::Debug for Text {
     }
 }
 
-/// One, or several.
 pub(crate) enum Load<'a> {
     One(&'a str),
     Several(Vec<&'a RawValue>),
 }
 
 impl Text {
-    /// Reads an array of 1 to `most`, and takes all else for one.
+    /// Reads an array of 1 to `most` elements; anything else is one.
     pub(crate) fn load(&self, most: usize) -> Result<Load<'_>, Problem> {
         if !self.0.trim_ascii_start().starts_with('[') {
             return Ok(Load::One(&self.0));
         }
         let Ok(several) = serde_json::from_str::<Vec<&RawValue>>(&self.0) else {
-            return Err(Problem::field("", "a JSON object, or an array of them", "no valid JSON"));
+            return Err(Problem::field("", "a JSON object or an array of objects", "no valid JSON"));
         };
         if (1..=most).contains(&several.len()) {
             return Ok(Load::Several(several));
         }
         Err(Problem::invalid(vec![redial_core::shape::ShapeError {
             path: String::new(),
-            expected: format!("an array of 1 to {most}").into(),
+            expected: format!("an array of 1 to {most} elements").into(),
             found: format!("{} elements", several.len()).into(),
         }]))
     }
 }
 
 impl<E: HttpApi> App<E> {
-    /// Tells that our own infrastructure failed, and gives what the caller is told.
+    /// Logs and counts a failure of our infrastructure, and returns the problem for the caller.
     pub(crate) fn failed(&self, error: &PortError) -> Problem {
         self.env().telemetry().infrastructure(error);
         self.env().telemetry().count(Metric::RequestsFailed, 1);
@@ -118,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_is_known_by_its_media_type_alone() {
+    fn json_is_recognised_by_its_media_type() {
         for good in ["application/json", "Application/JSON; charset=utf-8", " application/json ;x"] {
             assert!(is_json(good.as_bytes()), "{good}");
         }

@@ -1,4 +1,4 @@
-//! The routes: one table, from which the router is built and against which the API's description is checked.
+//! The routes: one table that the router is built from and the API's description is checked against.
 
 use std::sync::Arc;
 
@@ -10,45 +10,24 @@ use redial_engine::ports::HttpApi;
 
 use crate::app::App;
 use crate::problem::{Kind, Problem};
-use crate::routes::{acks, health, keys, messages, subscriptions, tokens};
+use crate::routes::{acks, keys, messages, subscriptions, tokens};
 use crate::{cors, journal};
 
-/// Something that the API does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
-    /// Takes messages.
     SendMessages,
-    /// Tells where a delivery stands.
     GetMessage,
-    /// Stores a subscription under an id that it makes.
     CreateSubscription,
-    /// Stores or renews a subscription.
     PutSubscription,
-    /// Tells of a subscription.
     GetSubscription,
-    /// Erases a subscription.
     DeleteSubscription,
-    /// Makes a token for a browser.
     CreateToken,
-    /// Lists what browsers subscribe with.
     ListKeys,
-    /// Takes acknowledgements.
     Acknowledge,
-    /// Tells that it is up.
     Health,
 }
 
-/// A method of the table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Verb {
-    Get,
-    Post,
-    Put,
-    Delete,
-}
-
 impl Operation {
-    /// All of them: the table.
     pub const ALL: [Self; 10] = [
         Self::SendMessages,
         Self::GetMessage,
@@ -62,43 +41,33 @@ impl Operation {
         Self::Health,
     ];
 
-    const fn row(self) -> (Verb, &'static str) {
+    fn row(self) -> (Method, &'static str) {
         match self {
-            Self::SendMessages => (Verb::Post, "/v1/messages"),
-            Self::GetMessage => (Verb::Get, "/v1/messages/{id}"),
-            Self::CreateSubscription => (Verb::Put, "/v1/subscriptions"),
-            Self::PutSubscription => (Verb::Put, "/v1/subscriptions/{id}"),
-            Self::GetSubscription => (Verb::Get, "/v1/subscriptions/{id}"),
-            Self::DeleteSubscription => (Verb::Delete, "/v1/subscriptions/{id}"),
-            Self::CreateToken => (Verb::Post, "/v1/subscription-tokens"),
-            Self::ListKeys => (Verb::Get, "/v1/keys"),
-            Self::Acknowledge => (Verb::Post, "/v1/acks"),
-            Self::Health => (Verb::Get, "/v1/health"),
+            Self::SendMessages => (Method::POST, "/v1/messages"),
+            Self::GetMessage => (Method::GET, "/v1/messages/{id}"),
+            Self::CreateSubscription => (Method::PUT, "/v1/subscriptions"),
+            Self::PutSubscription => (Method::PUT, "/v1/subscriptions/{id}"),
+            Self::GetSubscription => (Method::GET, "/v1/subscriptions/{id}"),
+            Self::DeleteSubscription => (Method::DELETE, "/v1/subscriptions/{id}"),
+            Self::CreateToken => (Method::POST, "/v1/subscription-tokens"),
+            Self::ListKeys => (Method::GET, "/v1/keys"),
+            Self::Acknowledge => (Method::POST, "/v1/acks"),
+            Self::Health => (Method::GET, "/v1/health"),
         }
     }
 
-    /// Its path, with names of parameters in braces.
-    pub const fn path(self) -> &'static str {
+    /// With the names of parameters in braces.
+    pub fn path(self) -> &'static str {
         self.row().1
     }
 
-    /// Its method.
-    pub const fn method(self) -> Method {
-        match self.row().0 {
-            Verb::Get => Method::GET,
-            Verb::Post => Method::POST,
-            Verb::Put => Method::PUT,
-            Verb::Delete => Method::DELETE,
-        }
+    pub fn method(self) -> Method {
+        self.row().0
     }
 
     fn handler<E: HttpApi + 'static>(self) -> MethodRouter<Arc<App<E>>> {
-        let method = match self.row().0 {
-            Verb::Get => MethodFilter::GET,
-            Verb::Post => MethodFilter::POST,
-            Verb::Put => MethodFilter::PUT,
-            Verb::Delete => MethodFilter::DELETE,
-        };
+        let method =
+            MethodFilter::try_from(self.method()).expect("invariant: axum routes the table's methods");
         match self {
             Self::SendMessages => on(method, messages::send::<E>),
             Self::GetMessage => on(method, messages::get::<E>),
@@ -109,12 +78,11 @@ impl Operation {
             Self::CreateToken => on(method, tokens::create::<E>),
             Self::ListKeys => on(method, keys::list::<E>),
             Self::Acknowledge => on(method, acks::acknowledge::<E>),
-            Self::Health => on(method, health::health),
+            Self::Health => on(method, crate::routes::health),
         }
     }
 }
 
-/// The API over this world.
 pub fn router<E: HttpApi + 'static>(app: Arc<App<E>>) -> Router {
     let routes = Operation::ALL
         .into_iter()

@@ -1,11 +1,11 @@
-//! The binary, started as Lambda starts it, in an environment that will not do.
+//! The binary, started as Lambda starts it, with an invalid environment.
 
 use redial_testkit::initialisation::{VALUE, names_what_is_bad, names_what_is_missing};
 
 const BOOTSTRAP: &str = env!("CARGO_BIN_EXE_ingest");
 
 #[tokio::test]
-async fn everything_that_is_missing_is_named_in_one_message() {
+async fn one_error_names_every_missing_variable() {
     names_what_is_missing(
         BOOTSTRAP,
         &["TOKEN_KEY_SECRET_ID"],
@@ -15,7 +15,7 @@ async fn everything_that_is_missing_is_named_in_one_message() {
 }
 
 #[tokio::test]
-async fn everything_that_is_bad_is_named_in_one_message_and_no_value_is_printed() {
+async fn one_error_names_every_invalid_variable_and_no_value() {
     let own = [
         ("TOKEN_KEY", VALUE),
         ("EGRESS_ALLOW", VALUE),

@@ -1,4 +1,4 @@
-//! Counts the calls that are made to AWS: what a delivery costs.
+//! Counts the calls to AWS.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,12 +10,12 @@ use aws_smithy_runtime_api::client::interceptors::dyn_dispatch_hint;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::config_bag::ConfigBag;
 
-/// A counter that an SDK client is given as an interceptor; clones share it.
+/// An interceptor for SDK clients; clones share the count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ApiCalls(Arc<AtomicU64>);
 
 impl ApiCalls {
-    /// How many calls were made since this was last asked, retries of the SDK's own among them.
+    /// The calls since the last time, the SDK's retries included.
     pub(crate) fn take(&self) -> u64 {
         self.0.swap(0, Ordering::Relaxed)
     }

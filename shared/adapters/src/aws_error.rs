@@ -4,7 +4,7 @@ use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use redial_engine::ports::PortError;
 
-/// Codes with which AWS asks for fewer calls.
+/// Codes of throttling.
 const THROTTLES: [&str; 9] = [
     "ThrottlingException",
     "ProvisionedThroughputExceeded",
@@ -17,7 +17,7 @@ const THROTTLES: [&str; 9] = [
     "ExecutionLimitExceeded",
 ];
 
-/// Further codes that pass: of DynamoDB's statements, transactions and calls, and of calls that were not answered.
+/// Further codes of errors that may pass: of DynamoDB's statements, transactions and calls, and of calls without an answer.
 const PASSING: [&str; 9] = [
     "InternalServerError",
     "TransactionConflict",
@@ -30,15 +30,14 @@ const PASSING: [&str; 9] = [
     "ResponseError",
 ];
 
-/// The code of a call that can never be carried out as it is.
+/// The code of a call that can never succeed.
 pub(crate) const INVALID: &str = "ValidationException";
 
-/// Whether the same may be carried out a moment later.
+/// Whether the same call may succeed a moment later.
 pub(crate) fn is_passing(error: &PortError) -> bool {
     error.throttled || PASSING.contains(&error.code.as_str())
 }
 
-/// The error of a whole call.
 pub(crate) fn of_call<E, R>(operation: &'static str, error: &SdkError<E, R>) -> PortError
 where
     E: ProvideErrorMetadata,
@@ -65,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn throttles_are_told_from_other_errors_and_codes_are_only_codes() {
+    fn throttling_is_recognised_and_codes_contain_no_message() {
         assert!(of_code("PutItem", "ThrottlingException").throttled);
         assert!(of_code("BatchExecuteStatement", "ProvisionedThroughputExceeded").throttled);
         let error = of_code("PutItem", "Some message: https://secret");

@@ -1,9 +1,9 @@
 //! The AWS SDK's HTTP client and settings.
 //!
-//! Two things are unlike the SDK's own defaults. TLS is rustls on ring, because aws-lc takes a cold start's 80 to 135 ms for
-//! its first random number. And the trust store is Amazon's own five roots, because reading the system's store is most of a
-//! cold start; whoever has another authority between (a TLS-inspecting proxy, a private endpoint) names a PEM file in
-//! `AWS_CA_BUNDLE`, the variable that AWS's other tools read, which then takes the roots' place.
+//! Two settings differ from the SDK's defaults. TLS is rustls on ring, because aws-lc adds 80 to 135 ms to a cold start for its first
+//! random number. And the trust store is Amazon's five roots, because reading the system's store is most of a cold start; behind another
+//! authority (a TLS-inspecting proxy, a private endpoint), set `AWS_CA_BUNDLE`, the variable that AWS's other tools read, to a PEM file
+//! that replaces the roots.
 //!
 //! Time-outs are set because the SDK has none: a call that hangs would hold its message until the function's end.
 //! Endpoints that are plain http, such as an emulator's, work as they are.
@@ -41,23 +41,12 @@ const OPERATION_TIMEOUT: Duration = Duration::from_secs(10);
 /// Attempts of a call, the first included.
 const MAX_ATTEMPTS: u32 = 3;
 
-/// `AWS_CA_BUNDLE` cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CaBundleError {
-    /// It cannot be read.
-    #[error("{CA_BUNDLE_VARIABLE}: `{}` cannot be read: {error}", path.display())]
-    Unreadable {
-        /// Where it was looked for.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// It holds no certificate, or something that is none.
-    #[error("{CA_BUNDLE_VARIABLE}: expected PEM with at least one certificate, each fit to be a root, in `{}`", path.display())]
-    NotCertificates {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("{CA_BUNDLE_VARIABLE}: cannot read `{}`: {error}", path.display())]
+    Unreadable { path: PathBuf, error: io::Error },
+    #[error("{CA_BUNDLE_VARIABLE}: expected PEM with at least one certificate, each a valid root, in `{}`", path.display())]
+    NotCertificates { path: PathBuf },
 }
 
 /// Region, credentials and endpoint as the environment says, with this module's HTTP client, time-outs and retries.
@@ -91,7 +80,7 @@ pub fn http_client(ca_bundle: Option<&Path>) -> Result<SharedHttpClient, CaBundl
     Ok(Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).tls_context(context).build_https())
 }
 
-/// Reads the file, and makes sure of what the SDK takes for granted: that each certificate parses.
+/// Reads the file, and checks that each certificate parses, which the SDK does not.
 fn read_bundle(path: &Path) -> Result<Vec<u8>, CaBundleError> {
     let pem =
         std::fs::read(path).map_err(|error| CaBundleError::Unreadable { path: path.to_owned(), error })?;
@@ -101,7 +90,7 @@ fn read_bundle(path: &Path) -> Result<Vec<u8>, CaBundleError> {
     }
 }
 
-/// How many certificates there are; `None` if one of them is not fit to be a root.
+/// The number of certificates; `None` if one of them cannot be a root.
 fn count_roots(pem: &[u8]) -> Option<usize> {
     let mut store = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {

@@ -15,27 +15,21 @@ use redial_engine::ports::{Outbox, PortError, Receipt};
 
 use crate::aws_error;
 
-/// SendMessageBatch's own limits (API reference).
+/// SendMessageBatch's limits (API reference).
 const MOST_ENTRIES: usize = 10;
 const MOST_BYTES: usize = 1_048_576;
 
-/// The URLs of a stack's queues.
+/// The URLs of a stack's queues: the producers' and the retry queues of both lanes, and the references to dead letters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueueUrls {
-    /// Producers' queue, transactional.
     pub ingest: String,
-    /// Producers' queue, bulk.
     pub bulk: String,
-    /// Retry queue, transactional.
     pub retry: String,
-    /// Retry queue, bulk.
     pub retry_bulk: String,
-    /// References to dead letters.
     pub dead_letters: String,
 }
 
 impl QueueUrls {
-    /// A lane's retry queue.
     pub fn retry_of(&self, lane: Lane) -> &str {
         match lane {
             Lane::Transactional => &self.retry,
@@ -70,7 +64,7 @@ pub struct QueueArn {
 }
 
 impl QueueArn {
-    /// Reads `arn:<partition>:sqs:<region>:<account>:<name>`; `None` if it is no such thing, or a FIFO queue's.
+    /// Reads `arn:<partition>:sqs:<region>:<account>:<name>`; `None` for anything else, and for a FIFO queue.
     pub fn parse(arn: &str) -> Option<Self> {
         let parts: Vec<&str> = arn.split(':').collect();
         let ["arn", _, "sqs", region, account, name] = parts.as_slice() else { return None };
@@ -81,15 +75,14 @@ impl QueueArn {
         whole.then(|| Self { name: (*name).to_owned(), account: (*account).to_owned() })
     }
 
-    /// Its URL, made of that of a queue of the stack's own: both are in one region, so all but account and name is the same.
-    /// Asking SQS for it would take a right that the owner in another account would have to give.
+    /// Its URL, derived from the URL of one of the stack's queues: both are in one region, so only account and name differ. Requesting it
+    /// from SQS would need a permission from the other account.
     fn url_beside(&self, own: &str) -> String {
         let host = own.rsplitn(3, '/').nth(2).unwrap_or(own);
         format!("{host}/{}/{}", self.account, self.name)
     }
 }
 
-/// SQS.
 #[derive(Clone, Debug)]
 pub struct SqsOutbox {
     client: Client,
@@ -99,7 +92,6 @@ pub struct SqsOutbox {
 }
 
 impl SqsOutbox {
-    /// On these queues.
     pub fn new(client: Client, urls: QueueUrls) -> Self {
         Self { client, urls, events: None }
     }
@@ -209,7 +201,7 @@ impl Outbox for SqsOutbox {
         for done in join_all(calls).await {
             if let Err(error) = done {
                 let error = aws_error::of_call("ChangeMessageVisibilityBatch", &error);
-                tracing::warn!(%error, "messages come back when the queue's visibility time-out is over");
+                tracing::warn!(%error, "cannot change the visibility of messages; they return after the queue's visibility time-out");
             }
         }
     }
@@ -268,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_source_is_known_by_its_queue_s_name() {
+    fn an_event_source_is_recognised_by_its_queue_name() {
         let url = |name: &str| format!("https://sqs.eu-central-1.amazonaws.com/123456789012/{name}");
         let urls = QueueUrls {
             ingest: url("ingest"),
@@ -299,7 +291,7 @@ mod tests {
         );
     }
 
-    /// Another account lets us send, and need not let us ask.
+    /// Another account permits sending, and need not permit other calls.
     #[tokio::test]
     async fn an_event_to_another_account_s_queue_is_one_call_that_sends() {
         let calls: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();

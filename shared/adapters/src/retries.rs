@@ -1,15 +1,13 @@
-//! Passing errors of DynamoDB, tried again while the invocation has time for it.
+//! Retries of DynamoDB errors that may pass, while the invocation has time.
 //!
 //! The SDK retries calls that fail as a whole. It does not retry what fails in an answer of 200: statements of
 //! BatchExecuteStatement, keys and requests that a batch leaves unprocessed, reasons for which a transaction is cancelled. Those
 //! are retried here, with jittered, exponential pauses.
 //!
-//! What is retried how long:
-//!
 //! | what | until | why |
 //! |---|---|---|
 //! | the record of a POST | one second before the invocation's deadline | if it is not written, there is a second POST |
-//! | all else | at most two seconds, and not past that point | the other messages of the batch wait for it, and it can come back |
+//! | everything else | at most two seconds, and not past that point | the other messages of the batch wait for it, and it can come back |
 //!
 //! The functions name the deadline with [`within_invocation`]. It travels with the invocation's task, so that no port has an
 //! argument for it. Where there is none (the command line), a record is retried for ten seconds.
@@ -25,10 +23,10 @@ use tokio::time::Instant;
 use crate::aws_error;
 use crate::system::System;
 
-/// What is left to an invocation when its last retry starts: half of [`redial_engine::deliver::RESERVE`].
+/// The time left to an invocation when its last retry starts: half of [`redial_engine::deliver::RESERVE`].
 const BEFORE_DEADLINE: Duration = Duration::from_secs(1);
 
-/// What is left to an invocation when a call is given up that has not been answered: for handing off and answering.
+/// The time left to an invocation when an unanswered call is abandoned: for handing off and responding.
 const FOR_THE_ANSWER: Duration = Duration::from_millis(500);
 
 /// How long anything but a record is retried. A claim that fails holds back the attempts of its batch's other claims.
@@ -62,13 +60,11 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// For the record of a POST.
     pub(crate) fn of_a_record() -> Self {
         let until = last_retry().unwrap_or_else(|| now() + WITHOUT_DEADLINE);
         Self { until, with_whole_calls: true }
     }
 
-    /// For all else.
     pub(crate) fn brief() -> Self {
         let until = now() + BRIEFLY;
         let until = last_retry().map_or(until, |last| last.min(until));
@@ -102,8 +98,7 @@ impl Pauses {
     }
 }
 
-/// Makes a call, and gives it up while its invocation still has time to send messages back. Whether it was carried out is not
-/// known then.
+/// Makes a call, and abandons it while its invocation still has time to return messages. It may have been carried out.
 pub(crate) async fn in_time<T>(
     operation: &'static str,
     call: impl Future<Output = Result<T, PortError>>,
@@ -131,7 +126,7 @@ fn now() -> Instant {
 mod tests {
     use super::*;
 
-    /// Retries to the end: how long that took, and how many tries it were.
+    /// How long all retries take, and the number of tries.
     async fn exhausted(patience: Patience) -> (Duration, u32) {
         let (began, mut pauses, mut tries) = (now(), patience.pauses(), 1);
         while pauses.pause().await {
@@ -145,7 +140,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_call_that_hangs_is_given_up_before_its_invocation_ends() {
+    async fn a_hanging_call_is_abandoned_before_its_invocation_ends() {
         let began = now();
         let hanging = in_time("Call", std::future::pending::<Result<(), PortError>>());
         let answer = within_invocation(deadline_in(30), hanging).await;
@@ -167,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn all_else_is_retried_for_two_seconds_and_not_past_that_point() {
+    async fn other_calls_are_retried_for_two_seconds_within_the_deadline() {
         for (secs, expected) in [(30, 2), (2, 1), (1, 0), (0, 0)] {
             let (took, _) =
                 within_invocation(deadline_in(secs), async { exhausted(Patience::brief()).await }).await;
@@ -176,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn retries_end_where_no_deadline_is_known() {
+    async fn retries_end_without_a_deadline() {
         assert_eq!(exhausted(Patience::brief()).await.0, BRIEFLY);
         assert_eq!(exhausted(Patience::of_a_record()).await.0, WITHOUT_DEADLINE);
     }

@@ -1,4 +1,4 @@
-//! The system's clock and its randomness: the only place that asks for either.
+//! The system's clock and randomness: the only module that reads either.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -7,7 +7,6 @@ use rand::rngs::StdRng;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Clock, Randomness};
 
-/// Real time, real chance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct System;
 
@@ -24,7 +23,7 @@ impl Clock for System {
 }
 
 impl Randomness for System {
-    #[expect(clippy::disallowed_methods, reason = "this is the one adapter that asks for randomness")]
+    #[expect(clippy::disallowed_methods, reason = "this is the one adapter that reads randomness")]
     fn rng(&self) -> StdRng {
         StdRng::from_rng(&mut rand::rng())
     }

@@ -1,9 +1,8 @@
 //! Log lines and metrics: JSON on standard output, which Lambda takes to CloudWatch.
 //!
-//! Every attempt has one line with everything that is known of it, and so has every move of a breaker and every
-//! subscription that is put in quarantine. Metrics are added up
-//! over an invocation and written once at its end, in CloudWatch's embedded metric format: no call is made for them. Nothing
-//! here takes a payload, an endpoint or a key; the types of those cannot be written.
+//! Each attempt has one line with all of its fields, and so has each change of a breaker and each subscription in quarantine. Metrics are
+//! summed over an invocation and written once at its end, in CloudWatch's embedded metric format, which needs no call. Payloads,
+//! endpoints and keys cannot be logged: their types have no `Display`.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -35,7 +34,7 @@ pub const NAMESPACE: &str = "Redial";
 /// The dimension of every metric: the stack's name.
 pub const STACK: &str = "Stack";
 
-/// A dimension that what came through and what failed has besides: the lane's label.
+/// A second dimension of deliveries and failures: the lane's label.
 pub const LANE: &str = "Lane";
 
 /// The most values that one metric may have in one line (embedded metric format specification).
@@ -75,7 +74,6 @@ where
         .with_writer(writer)
 }
 
-/// Writes lines to standard output.
 #[derive(Debug)]
 pub struct JsonTelemetry {
     stack: String,
@@ -86,12 +84,12 @@ pub struct JsonTelemetry {
 struct Sums {
     counts: BTreeMap<Metric, u64>,
     values: BTreeMap<Metric, Vec<f64>>,
-    /// By one more dimension: its name and its value.
+    /// By a second dimension: its name and its value.
     by: BTreeMap<(&'static str, &'static str), BTreeMap<Metric, u64>>,
 }
 
 impl Sums {
-    /// Adds to what the stack has and, for each of these dimensions, to what stands beside it.
+    /// Adds to the sum of the stack, and to the sum of each of these dimensions.
     fn add(&mut self, metric: Metric, n: u64, by: &[(&'static str, &'static str)]) {
         if n > 0 {
             *self.counts.entry(metric).or_default() += n;
@@ -103,17 +101,16 @@ impl Sums {
 }
 
 impl JsonTelemetry {
-    /// For the stack of that name: the dimension of every metric.
     pub fn new(stack: String) -> Self {
         Self { stack, sums: Mutex::default() }
     }
 
-    /// Writes what was added up since the last time, and starts anew.
+    /// Writes the sums since the last flush, and resets them.
     pub fn flush(&self, now: Timestamp) {
         let sums = std::mem::take(&mut *self.sums());
         let mut out = std::io::stdout().lock();
         for line in lines(&self.stack, &sums, now) {
-            // Standard output is a pipe to Lambda: without it there is nobody to tell.
+            // Standard output is a pipe to Lambda: without it, there is nowhere to report the error.
             let _ = writeln!(out, "{line}");
         }
     }
@@ -230,17 +227,16 @@ impl Telemetry for JsonTelemetry {
     }
 }
 
-/// A stored policy of a tenant's, or of one of its subscriptions, is not valid.
+/// A stored policy of a tenant or subscription is invalid.
 pub(crate) fn policy_ignored(tenant: &Tenant, policy: &str, errors: &str) {
     tracing::error!(event = "policy_ignored", tenant = tenant.as_str(), policy, errors);
 }
 
-/// A stored limit of a tenant's, of an origin or of a subscription is no rate. An origin is not named: who owns it is told by it.
+/// A stored limit is invalid. An origin is not named: it identifies its owner.
 pub(crate) fn limit_ignored(tenant: Option<&Tenant>, limit: &str, errors: &str) {
     tracing::error!(event = "limit_ignored", tenant = tenant.map(Tenant::as_str), limit, errors);
 }
 
-/// Our own infrastructure failed.
 pub(crate) fn infrastructure(error: &PortError) {
     tracing::error!(event = "infrastructure", operation = error.operation, code = error.code);
 }

@@ -6,7 +6,7 @@ use redial_core::protection::Count;
 use super::*;
 
 #[test]
-fn an_invocation_s_metrics_are_one_line_and_dead_letters_one_more_a_reason_and_a_lane() {
+fn metrics_have_one_line_and_one_more_for_each_reason_and_lane() {
     let telemetry = JsonTelemetry::new("my-stack".to_owned());
     telemetry.count(Metric::Attempts, 2);
     telemetry.count(Metric::Attempts, 1);
@@ -44,7 +44,7 @@ fn an_invocation_s_metrics_are_one_line_and_dead_letters_one_more_a_reason_and_a
 }
 
 #[test]
-fn what_is_counted_with_a_provider_is_in_the_stack_s_sum_and_in_one_more_line_a_provider() {
+fn metrics_by_provider_are_in_the_sum_and_in_a_line_each() {
     let telemetry = JsonTelemetry::new("my-stack".to_owned());
     telemetry.count(Metric::Deferred, 1);
     telemetry.count_with(Metric::Deferred, Provider::Fcm, 2);
@@ -104,7 +104,7 @@ fn logged(what: impl FnOnce()) -> Vec<Value> {
 }
 
 #[test]
-fn a_breaker_s_move_is_a_line_with_what_it_was_judged_by_and_no_origin() {
+fn a_breaker_change_is_logged_with_its_counts_and_no_origin() {
     let telemetry = JsonTelemetry::new("my-stack".to_owned());
     let until = Timestamp::from_ms(1_800_000_030_250);
     let count = Count { attempts: 50, failures: 31, limited: 2, retries: 9, held: 5, older: 10 };
@@ -135,7 +135,7 @@ fn a_breaker_s_move_is_a_line_with_what_it_was_judged_by_and_no_origin() {
 }
 
 #[test]
-fn a_subscription_in_quarantine_is_a_line_that_tells_whose_it_is_and_not_where_it_leads() {
+fn a_quarantined_subscription_is_logged_without_its_endpoint() {
     let subscription = redial_core::identity::SubscriptionKey {
         tenant: Tenant::parse("acme").expect("valid"),
         id: redial_core::identity::SubscriptionId::parse("s1").expect("valid"),
@@ -151,7 +151,7 @@ fn a_subscription_in_quarantine_is_a_line_that_tells_whose_it_is_and_not_where_i
 }
 
 #[test]
-fn a_limit_that_is_not_followed_is_told_and_never_whose_origin_s_it_is() {
+fn an_ignored_limit_is_logged_without_its_origin() {
     let tenant = Tenant::parse("acme").expect("valid");
     let lines = logged(|| {
         limit_ignored(None, "an origin's", "expected a number");
@@ -168,7 +168,7 @@ fn a_limit_that_is_not_followed_is_told_and_never_whose_origin_s_it_is() {
 }
 
 #[test]
-fn an_attempt_that_sent_nothing_says_what_failed_in_its_line() {
+fn an_attempt_that_was_not_sent_logs_the_failure() {
     let telemetry = JsonTelemetry::new("my-stack".to_owned());
     let (id, tenant) = (DeliveryId::parse("d1").expect("valid"), Tenant::parse("acme").expect("valid"));
     let event = |not_sent| AttemptEvent {

@@ -1,15 +1,15 @@
-//! The one secret that a stack keeps for its webhooks, and what follows from it.
+//! The one secret of a stack for its webhooks, and the keys derived from it.
 //!
-//! From it come, by HKDF-SHA256, the key that subscriptions' own secrets and headers are sealed with on their items, and for
-//! each tenant the secret that signs what goes to receivers without secrets of their own. So a stack that serves ten thousand receivers keeps one secret in Secrets Manager, and whoever reads the
-//! table learns no receiver's.
+//! HKDF-SHA256 derives from it the key that seals subscriptions' own secrets and headers on their items, and for each tenant the secret
+//! that signs webhooks to receivers without their own. So a stack with ten thousand receivers keeps one secret in Secrets Manager, and a
+//! reader of the table learns no receiver's secret.
 //!
 //! Browsers' tokens have a secret of their own in the same form ([`token_keys`]), because the function that faces the internet
-//! makes them, and is not to open a receiver's secrets. Their keys follow from it as they once followed from the webhooks' key:
-//! a stack that names the same secret for both goes on reading the tokens that it has given out before.
+//! makes them, and must not be able to open a receiver's secrets. An earlier release derived their keys from the webhooks' key: a stack
+//! that names the same secret for both still reads its earlier tokens.
 //!
-//! A sealed text names its key, and is bound to its subscription: it opens after that key was followed by a newer one, and
-//! never on another item. While a key and its predecessor are both known, messages are signed with the secrets of both.
+//! A sealed text names its key and is bound to its subscription: it opens after a rotation, and never on another item. While a key and its
+//! predecessor are both configured, messages are signed with the secrets of both.
 
 use std::fmt;
 
@@ -24,22 +24,21 @@ use ring::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 
-/// What the key of sealed texts is derived for.
+/// The HKDF info of the sealing key.
 const SEAL: &[u8] = b"redial webhook seal";
 
-/// What a tenant's signing secret is derived for; the tenant follows.
+/// The HKDF info of a tenant's signing secret; the tenant follows.
 const SIGN: &[u8] = b"redial webhook sign";
 
-/// What the key of browsers' tokens is derived for.
+/// The HKDF info of the key of browsers' tokens.
 const TOKEN: &[u8] = b"redial access token";
 
-/// The length of a signing secret that is made here, in bytes: as long as what HMAC-SHA256 gives.
+/// The length of a generated signing secret in bytes: the output of HMAC-SHA256.
 const SECRET_BYTES: usize = 32;
 
-/// The shortest text that is taken for a key.
+/// In characters.
 const MIN_KEY: usize = 16;
 
-/// The longest id of a key.
 const MAX_ID: usize = 32;
 
 /// The keys of a stack's webhooks, the current one first. At least one.
@@ -60,24 +59,22 @@ struct WebhookKey {
 )]
 pub struct WebhookKeysError;
 
-/// The system gives no randomness.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the system gives no randomness to make a secret of")]
+#[error("the system cannot generate a random secret")]
 pub struct NoRandomness;
 
-/// A new secret for a receiver.
 pub fn new_secret() -> Result<WebhookSecret, NoRandomness> {
     let mut bytes = vec![0; SECRET_BYTES];
     SystemRandom::new().fill(&mut bytes).map_err(|_| NoRandomness)?;
     Ok(WebhookSecret::new(bytes).expect("32 bytes are a secret"))
 }
 
-/// The keys that browsers' tokens are made and read with, of a text that [`WebhookKeys::parse`] reads.
+/// The keys of browsers' tokens, from a text that [`WebhookKeys::parse`] reads.
 pub fn token_keys(text: &str) -> Result<TokenKeys, WebhookKeysError> {
     WebhookKeys::parse(text).map(|keys| keys.token_keys())
 }
 
-/// What is sealed, as JSON.
+/// The sealed JSON.
 #[derive(Serialize, Deserialize)]
 struct Contents {
     secrets: Vec<SecretUntil>,
@@ -112,7 +109,7 @@ impl WebhookKeys {
     fn of<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, WebhookKeysError> {
         let mut keys: Vec<WebhookKey> = Vec::new();
         for (id, secret) in pairs {
-            if !is_id(id) || secret.len() < MIN_KEY || keys.iter().any(|known| known.id == id) {
+            if !is_id(id) || secret.len() < MIN_KEY || keys.iter().any(|other| other.id == id) {
                 return Err(WebhookKeysError);
             }
             keys.push(WebhookKey::new(id, secret));
@@ -144,11 +141,11 @@ impl WebhookKeys {
         format!("{id}:{}", STANDARD.encode([nonce.as_slice(), &sealed].concat()))
     }
 
-    /// What [`Self::seal`] sealed for this subscription; `None` if its key is not known any more, or if it was sealed for
-    /// another subscription, or by someone else.
+    /// What [`Self::seal`] sealed for this subscription; `None` if its key is unknown, or if it was sealed for another
+    /// subscription.
     pub fn open(&self, key: &SubscriptionKey, sealed: &str) -> Option<(SigningSecrets, CustomHeaders)> {
         let (id, text) = sealed.split_once(':')?;
-        let WebhookKey { seal, .. } = self.0.iter().find(|known| known.id == id)?;
+        let WebhookKey { seal, .. } = self.0.iter().find(|key| key.id == id)?;
         let mut bytes = STANDARD.decode(text).ok()?;
         let (nonce, ciphertext) = bytes.split_at_mut_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
@@ -161,12 +158,12 @@ impl WebhookKeys {
         Some((SigningSecrets::new(secrets?)?, CustomHeaders::new(headers).ok()?))
     }
 
-    /// What signs a tenant's messages to receivers without secrets of their own: one secret a key, the current first.
+    /// The secrets that sign a tenant's messages to receivers without their own: one for each key, the current first.
     pub fn secrets_of(&self, tenant: &Tenant) -> Vec<WebhookSecret> {
         self.0.iter().map(|key| key.secret_of(tenant)).collect()
     }
 
-    /// What browsers' tokens are made and read with: one key for each of these, under the same id, the current first.
+    /// One key for each of these, with the same id, the current first.
     fn token_keys(&self) -> TokenKeys {
         let keys = self.0.iter().map(|key| (key.id.clone(), key.derived(&[TOKEN])));
         TokenKeys::new(keys).expect("invariant: there is a key, and ids are distinct and short")
@@ -186,7 +183,6 @@ impl WebhookKey {
         WebhookSecret::new(bytes.to_vec()).expect("invariant: 32 bytes are a secret")
     }
 
-    /// The bytes that follow from this key for what `info` names.
     fn derived(&self, info: &[&[u8]]) -> [u8; SECRET_BYTES] {
         let mut bytes = [0; SECRET_BYTES];
         self.root

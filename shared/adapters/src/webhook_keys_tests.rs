@@ -48,7 +48,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn what_is_sealed_opens_for_its_subscription_and_for_no_other(
+    fn sealed_text_opens_for_its_subscription_only(
         secrets in secrets(), headers in headers(), id in "[A-Za-z0-9_-]{1,63}"
     ) {
         let key = subscription("acme", &id);
@@ -60,7 +60,7 @@ proptest! {
     }
 
     #[test]
-    fn a_text_of_which_one_character_was_changed_does_not_open(place in any::<prop::sample::Index>(), with in "[A-Za-z0-9+/:]") {
+    fn a_changed_text_does_not_open(place in any::<prop::sample::Index>(), with in "[A-Za-z0-9+/:]") {
         let key = subscription("acme", "s1");
         let sealed = keys(OLD).seal(&key, &one_secret(), &one_header());
         let place = place.index(sealed.len());
@@ -72,7 +72,7 @@ proptest! {
 }
 
 #[test]
-fn a_key_that_was_followed_by_a_newer_one_still_opens_and_no_longer_seals() {
+fn an_older_key_opens_and_no_longer_seals() {
     let key = subscription("acme", "s1");
     let old = keys(OLD).seal(&key, &one_secret(), &one_header());
     assert_eq!(keys(NEW_AND_OLD).open(&key, &old), Some((one_secret(), one_header())));
@@ -84,7 +84,7 @@ fn a_key_that_was_followed_by_a_newer_one_still_opens_and_no_longer_seals() {
 }
 
 #[test]
-fn sealing_twice_gives_two_texts_that_show_nothing() {
+fn sealing_twice_makes_two_texts_without_plaintext() {
     let key = subscription("acme", "s1");
     let seal = || keys(OLD).seal(&key, &one_secret(), &one_header());
     assert_ne!(seal(), seal());
@@ -92,7 +92,7 @@ fn sealing_twice_gives_two_texts_that_show_nothing() {
 }
 
 #[test]
-fn what_was_never_sealed_does_not_open() {
+fn invalid_text_does_not_open() {
     let key = subscription("acme", "s1");
     for text in ["", "k1", "k1:", "k1:!", "k1:AAAA", "k9:AAAA", ":", &format!("k1:{}", "A".repeat(400))] {
         assert_eq!(keys(OLD).open(&key, text), None, "{text}");
@@ -101,7 +101,7 @@ fn what_was_never_sealed_does_not_open() {
 
 /// RustCrypto derives the same: HKDF-SHA256 (RFC 5869) without salt, `redial webhook sign` and the tenant as info.
 #[test]
-fn a_tenant_s_secret_is_hkdf_of_the_key_and_each_tenant_and_key_has_its_own() {
+fn each_tenant_and_key_has_its_own_hkdf_secret() {
     let mut expected = [0; 32];
     let hkdf = Hkdf::<Sha256>::new(None, b"0123456789abcdef0123456789abcdef");
     hkdf.expand(b"redial webhook signacme", &mut expected).expect("32 bytes");
@@ -116,7 +116,7 @@ fn a_tenant_s_secret_is_hkdf_of_the_key_and_each_tenant_and_key_has_its_own() {
 
 /// RustCrypto derives the same, with a label of its own: no tenant's signing secret is a token's key.
 #[test]
-fn tokens_are_made_with_hkdf_of_the_current_key_and_read_with_each() {
+fn tokens_are_made_with_the_current_key_and_read_with_each() {
     let mut expected = [0; 32];
     let hkdf = Hkdf::<Sha256>::new(None, b"0123456789abcdef0123456789abcdef");
     hkdf.expand(b"redial access token", &mut expected).expect("32 bytes");
@@ -135,14 +135,14 @@ fn tokens_are_made_with_hkdf_of_the_current_key_and_read_with_each() {
 }
 
 #[test]
-fn a_generated_secret_is_read_as_it_is() {
+fn a_secret_that_secrets_manager_generated_is_read() {
     let generated = keys(r#"{"id":"k1","key":"0123456789abcdef0123456789abcdef"}"#);
     assert_eq!(generated.secrets_of(&tenant("acme")), keys(OLD).secrets_of(&tenant("acme")));
     assert!(WebhookKeys::parse(r#"{"id":"k1","key":"punctuation: all, of it!"}"#).is_ok());
 }
 
 #[test]
-fn weak_or_doubled_keys_are_refused() {
+fn short_or_duplicate_keys_are_refused() {
     let long = format!("{}:0123456789abcdef", "k".repeat(33));
     for bad in
         ["", "k1", "k1:short", "k 1:0123456789abcdef", "k1:0123456789abcdef,k1:0123456789abcdef", "{}", &long]
@@ -157,7 +157,7 @@ fn debug_shows_the_ids_alone() {
 }
 
 #[test]
-fn a_secret_is_long_enough_and_new_each_time() {
+fn a_new_secret_is_long_enough_and_distinct() {
     let (one, other) = (new_secret().expect("random"), new_secret().expect("random"));
     assert_eq!(one.expose_bytes().len(), SECRET_BYTES);
     assert_ne!(one, other);

@@ -18,6 +18,7 @@ pub mod initialisation;
 pub mod memory;
 pub mod proxy;
 pub mod runtime_api;
+pub mod template;
 
 pub use redial_receivers::{push_service, standard_webhooks, webhook_receiver};
 

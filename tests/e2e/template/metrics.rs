@@ -278,8 +278,9 @@ fn ways_by_metric() -> BTreeSet<(Metric, Way)> {
 /// What runs in the functions, but for the list of the metrics itself and for tests.
 fn sources() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package is in the workspace");
-    let mut folders =
-        ["shared/core/src", "shared/engine/src", "shared/adapters/src", "functions"].map(|it| root.join(it)).to_vec();
+    let mut folders = ["shared/core/src", "shared/engine/src", "shared/adapters/src", "functions"]
+        .map(|it| root.join(it))
+        .to_vec();
     let mut sources = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).expect("a folder of sources") {

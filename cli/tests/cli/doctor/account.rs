@@ -9,7 +9,7 @@ const KEY: &str = "arn:aws:kms:us-east-1:000000000000:key/0a1b2c3d";
 
 /// Words of the faults, in the order of the checks.
 const PLANTED: [&str; 6] = [
-    "the deployed template has 500 resources, and CloudFormation takes 500",
+    "the deployed template has 500 resources; CloudFormation allows 500",
     "the mappings may run 49 batches at once, and 10 of the account's 10 concurrent executions are not reserved",
     "the recursion setting of dispatch is Terminate",
     "dispatch cannot start: it runs on x86_64, and its program was built for another architecture",
@@ -27,7 +27,7 @@ pub(super) async fn an_unavailable_operation_is_unchecked(stack: &TestStack, pro
     let unknown = b"\xa2\x66__type\x6dInvalidAction\x67message\x6eUnknown action";
     proxy.when(is_metrics, Fault::Cbor(400, unknown.to_vec()));
     let done = stack.redial("doctor");
-    assert!(done.stderr.contains("has no fault; 4 things could not be checked"), "{}", done.stderr);
+    assert!(done.stderr.contains("has no faults; 4 things could not be checked"), "{}", done.stderr);
     let lines = done.succeeds();
     for (check, what) in [
         ("concurrency", "the account's concurrent executions"),
@@ -35,7 +35,8 @@ pub(super) async fn an_unavailable_operation_is_unchecked(stack: &TestStack, pro
         ("recursion", "the recursion setting of cleanup"),
         ("throttling", "whether tables are throttled"),
     ] {
-        let line = format!("not told {check:<15}{what} could not be checked: this is not available here: ");
+        let line =
+            format!("skipped  {check:<15}{what} could not be checked: the operation is not available here: ");
         assert!(lines.contains(&line), "{line}: {lines}");
         assert!(!lines.contains(&format!("ok       {check}")), "{lines}");
     }

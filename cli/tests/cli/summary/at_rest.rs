@@ -105,7 +105,7 @@ async fn parked_messages_are_counted_by_their_time_and_late_ones_reported(stack:
     let found = seen["findings"].as_array().expect("a list");
     assert_eq!((found.len(), &seen["ok"]), (1, &json!(false)), "{seen:#}");
     let words = found[0].as_str().expect("words");
-    assert!(words.starts_with("2 parked messages are past the time, the first for "), "{words}");
+    assert!(words.starts_with("2 parked messages are overdue, the first by "), "{words}");
 }
 
 async fn an_open_breaker_is_reported(stack: &TestStack) {
@@ -142,7 +142,7 @@ async fn everything_fits_eighty_columns(stack: &TestStack) {
     }
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     for row in [
-        ": look: 2 parked messages are past the time, the first for ",
+        ": look: 2 parked messages are overdue, the first by ",
         &format!("; the breaker of {ORIGIN} is open"),
         "transactional ingest 2 1 0 ",
         "bulk retry 0 0 1 -",

@@ -54,7 +54,7 @@ pub(super) async fn json_is_what_was_logged(stack: &TestStack) {
 
 pub(super) async fn without_events_the_exit_status_is_1(stack: &TestStack) {
     let said = found(stack, "--tenant unknown --json").refused_with(1);
-    assert!(said.contains("nothing of that was logged"), "{said}");
+    assert!(said.contains("no matching lines"), "{said}");
 }
 
 /// Requested again until it is shown: the emulator may take what a function writes last for its next invocation's.
@@ -87,6 +87,8 @@ pub(super) async fn other_lines_of_a_log_are_not_shown(stack: &TestStack) {
     stack.write_log(&["START RequestId: 1", panic], minute_ago + 7).await;
     let shown = lines(stack, "--id odd");
     assert_eq!(shown.len(), 1, "{shown:#?}");
-    assert!(shown[0].ends_with("acme#odd                  dispatch panicked; SQS brings the message again"));
+    assert!(
+        shown[0].ends_with("acme#odd                  dispatch panicked; SQS delivers the message again")
+    );
     assert!(!lines(stack, "").concat().contains("a library"));
 }

@@ -1,7 +1,7 @@
-//! `POST /v1/acks`: what a service worker tells of the messages that it was pushed.
+//! `POST /v1/acks`: a service worker reports that a message was displayed, clicked or closed.
 //!
-//! A message carries its token, which is the only credential here. `navigator.sendBeacon` and a `fetch` that outlives its page
-//! can set no content type but `text/plain` without asking first, so that none is insisted on.
+//! The message's token is the only credential here. `navigator.sendBeacon` and a `fetch` that outlives its page cannot set another
+//! content type than `text/plain` without a preflight, so any type is accepted.
 
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -17,17 +17,15 @@ use serde_json::{Value, json};
 
 use super::Worker;
 use crate::app::App;
-use crate::limits::{MOST_ACKS, OTHERS, Who};
+use crate::limits::{Caller, MOST_ACKS, OTHERS};
 use crate::problem::{Kind, Problem};
 use crate::respond::{self, Load};
 
-/// What is told of a message.
-struct Told {
+struct Ack {
     token: String,
     event: AckEvent,
 }
 
-/// Takes one acknowledgement, or several.
 pub async fn acknowledge<E: HttpApi + 'static>(
     State(app): Worker<E>,
     request: Request,
@@ -35,14 +33,14 @@ pub async fn acknowledge<E: HttpApi + 'static>(
     let (parts, body) = request.into_parts();
     let text = respond::read(&parts.headers, body, OTHERS).await?;
     match text.load(MOST_ACKS)? {
-        Load::One(told) => {
-            let (status, answer) = take(&app, told).await?;
+        Load::One(ack) => {
+            let (status, answer) = take(&app, ack).await?;
             Ok(respond::json(status, &answer))
         }
         Load::Several(all) => {
             let mut items = Vec::with_capacity(all.len());
-            for told in all {
-                items.push(respond::item(take(&app, told.get()).await));
+            for ack in all {
+                items.push(respond::item(take(&app, ack.get()).await));
             }
             Ok(respond::json(StatusCode::MULTI_STATUS, &json!({"items": items})))
         }
@@ -50,37 +48,37 @@ pub async fn acknowledge<E: HttpApi + 'static>(
 }
 
 async fn take<E: HttpApi>(app: &App<E>, text: &str) -> Result<(StatusCode, Value), Problem> {
-    let told = read(text)?;
+    let ack = read(text)?;
     let now = app.env().clock().now();
-    let token = app.settings().token_keys.read_ack(&told.token, now).ok_or(Kind::Unauthorized)?;
+    let token = app.settings().token_keys.read_ack(&ack.token, now).ok_or(Kind::Unauthorized)?;
     let AckToken { tenant, delivery, expires_at: _ } = token;
     let key = DeliveryKey { tenant, id: delivery };
-    app.limits().admit(app.env(), Who::Browser(format!("ack#{key}")), 1).await?;
-    let (env, event) = (app.env(), told.event);
+    app.limits().admit(app.env(), Caller::Browser(format!("ack#{key}")), 1).await?;
+    let (env, event) = (app.env(), ack.event);
     let noted = acks::take(env.acks(), env.ledger(), env.outbox(), env.telemetry(), &key, event, now);
     let noted = noted.await.map_err(|error| app.failed(&error))?;
     let duplicate = match noted {
         Acknowledged::First | Acknowledged::Unknown => false,
         Acknowledged::Again => true,
     };
-    let answer = json!({"id": key.id.as_str(), "event": told.event.label(), "duplicate": duplicate});
+    let answer = json!({"id": key.id.as_str(), "event": ack.event.label(), "duplicate": duplicate});
     Ok((StatusCode::ACCEPTED, answer))
 }
 
-fn read(text: &str) -> Result<Told, Problem> {
+fn read(text: &str) -> Result<Ack, Problem> {
     let errors = Errors::default();
-    let told = Object::parse(text, "", &errors).and_then(|mut object| {
+    let ack = Object::parse(text, "", &errors).and_then(|mut object| {
         let token = object.required("token", "the token that came with the message", shape::string);
         let event = object.required("event", "\"displayed\", \"clicked\" or \"closed\"", |raw| {
             AckEvent::from_label(&shape::string(raw)?)
         });
-        // The client's clock: whoever looks at the request may want it, and nothing else depends on it.
+        // The client's clock, which is not used.
         object.optional("at", "an RFC 3339 time", |raw| Timestamp::parse_rfc3339(&shape::string(raw)?));
         object.finish();
-        Some(Told { token: token?, event: event? })
+        Some(Ack { token: token?, event: event? })
     });
-    match told {
-        Some(told) if errors.is_empty() => Ok(told),
+    match ack {
+        Some(ack) if errors.is_empty() => Ok(ack),
         Some(_) | None => Err(Problem::invalid(errors.into_vec())),
     }
 }

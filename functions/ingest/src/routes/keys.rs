@@ -1,4 +1,4 @@
-//! `GET /v1/keys`: what browsers subscribe with. Public: every page that subscribes has to show it.
+//! `GET /v1/keys`: the VAPID public keys, which every page that subscribes browsers needs.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -11,10 +11,9 @@ use super::Worker;
 use crate::problem::Problem;
 use crate::respond;
 
-/// Five minutes: a rotation gives a new key to browsers long after it was added.
+/// Five minutes: a rotation adds a key long before browsers get it.
 const KEPT: HeaderValue = HeaderValue::from_static("public, max-age=300");
 
-/// Lists the public keys.
 pub async fn list<E: HttpApi + 'static>(State(app): Worker<E>) -> Result<Response, Problem> {
     let keys = app.env().public_keys().all(app.env().clock().now()).await;
     let keys = keys.map_err(|error| app.failed(&error))?;

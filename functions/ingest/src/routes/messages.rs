@@ -1,6 +1,6 @@
 //! `POST /v1/messages` and `GET /v1/messages/{id}`.
 //!
-//! The order of effects is [`redial_engine::http_api`]'s: entries first, then the queues, then the answer.
+//! The order of effects is [`redial_engine::http_api`]'s: entries first, then the queues, then the response.
 
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -25,13 +25,11 @@ use crate::limits::{MESSAGES, MOST_MESSAGES};
 use crate::problem::{Kind, Problem};
 use crate::respond::{self, Load};
 
-/// Characters of an id that is made here.
+/// The length of a generated id.
 const MADE: usize = 32;
 
-/// What a message is answered.
 type Done = Result<(StatusCode, Value), Problem>;
 
-/// Takes one message, or several.
 pub async fn send<E: HttpApi + 'static>(
     State(app): Worker<E>,
     request: Request,
@@ -56,7 +54,7 @@ pub async fn send<E: HttpApi + 'static>(
     }
 }
 
-/// Takes these messages; each is answered for itself.
+/// Accepts these messages; one result each.
 async fn take<E: HttpApi>(app: &App<E>, tenant: &Tenant, texts: Vec<&str>) -> Vec<Done> {
     let now = app.env().clock().now();
     let read: Vec<Result<Accepted, Problem>> = {
@@ -76,7 +74,7 @@ async fn take<E: HttpApi>(app: &App<E>, tenant: &Tenant, texts: Vec<&str>) -> Ve
     done.into_iter().map(|done| done.unwrap_or_else(|| Err(Problem::panicked()))).collect()
 }
 
-/// Enters what was accepted into the ledger, and puts it on its queues.
+/// Enters messages into the ledger, and puts them on their queues.
 async fn enter<E: HttpApi>(app: &App<E>, accepted: &[Accepted]) -> Vec<Done> {
     if accepted.is_empty() {
         return Vec::new();
@@ -91,14 +89,14 @@ async fn enter<E: HttpApi>(app: &App<E>, accepted: &[Accepted]) -> Vec<Done> {
         .map(|(at, _)| at)
         .collect();
     let mut done: Vec<Done> =
-        accepted.iter().zip(answers).map(|(it, answer)| answered(app, it.id(), answer)).collect();
+        accepted.iter().zip(answers).map(|(message, answer)| answered(app, message.id(), answer)).collect();
     if !to_send.is_empty() {
         let outgoing = to_send.iter().map(|at| accepted[*at].outgoing()).collect();
         for (at, sent) in to_send.into_iter().zip(app.env().outbox().send(outgoing).await) {
             if let Err(error) = sent {
                 let problem = app.failed(&error);
                 for other in plan.share_with(at) {
-                    // A conflict stays one: it would not have been sent.
+                    // A conflict stays a conflict: it would not have been sent.
                     if done[other].is_ok() {
                         done[other] = Err(problem.clone());
                     }
@@ -112,8 +110,8 @@ async fn enter<E: HttpApi>(app: &App<E>, accepted: &[Accepted]) -> Vec<Done> {
 fn answered<E: HttpApi>(app: &App<E>, id: &DeliveryId, answer: Answer) -> Done {
     match answer {
         Answer::Taken { state, duplicate, send: _ } => {
-            let told = json!({"id": id.as_str(), "state": state.label(), "duplicate": duplicate});
-            Ok((StatusCode::ACCEPTED, told))
+            let result = json!({"id": id.as_str(), "state": state.label(), "duplicate": duplicate});
+            Ok((StatusCode::ACCEPTED, result))
         }
         Answer::Conflict => Err(Kind::IdConflict.into()),
         Answer::Failed(error) => Err(app.failed(&error)),
@@ -127,7 +125,6 @@ fn made(rng: &mut StdRng) -> DeliveryId {
     DeliveryId::parse(&id).expect("invariant: letters and digits are an id")
 }
 
-/// Tells where a delivery stands.
 pub async fn get<E: HttpApi + 'static>(
     State(app): Worker<E>,
     id: Id,
@@ -139,11 +136,11 @@ pub async fn get<E: HttpApi + 'static>(
     let id = parsed(id, DeliveryId::parse).ok_or(Kind::NotFound)?;
     let found = app.env().ledger().find(&DeliveryKey { tenant: grant.tenant, id }).await;
     let known = found.map_err(|error| app.failed(&error))?.ok_or(Kind::NotFound)?;
-    Ok(respond::json(StatusCode::OK, &told(&known)))
+    Ok(respond::json(StatusCode::OK, &description(&known)))
 }
 
-/// Every field is always there, null where there is nothing to say.
-fn told(known: &Known) -> Value {
+/// Every field is always present, and null without a value.
+fn description(known: &Known) -> Value {
     let Known { entry, channel, attempts, acknowledged } = known;
     let time = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
     let first = |event: AckEvent| time(acknowledged.iter().find(|(of, _)| *of == event).map(|(_, at)| *at));
@@ -190,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn made_ids_are_ids_and_differ() {
+    fn generated_ids_are_valid_and_distinct() {
         let mut rng = StdRng::seed_from_u64(7);
         let ids: BTreeSet<_> = (0..1000).map(|_| made(&mut rng)).collect();
         assert_eq!(ids.len(), 1000);

@@ -1,10 +1,9 @@
-//! What the API does: a file a group of routes.
+//! The handlers, one file for each group of routes.
 //!
-//! Every handler has the same order: who asks, is it for them, the body's type and length, the rate, the fields, and only then
-//! the effects. So a request that is refused has changed nothing.
+//! Every handler checks in the same order: the credential and its scope, the body's type and length, the rate, the fields, and only then
+//! come the effects. So a rejected request has changed nothing.
 
 pub mod acks;
-pub mod health;
 pub mod keys;
 pub mod messages;
 pub mod subscriptions;
@@ -15,16 +14,23 @@ use std::sync::Arc;
 use axum::extract::Path;
 use axum::extract::State;
 use axum::extract::rejection::PathRejection;
+use axum::response::Response;
+use http::StatusCode;
+use serde_json::json;
 
 use crate::app::App;
+use crate::respond;
 
-/// The worker that answers.
 type Worker<E> = State<Arc<App<E>>>;
 
-/// The path's one parameter, unless it is no text.
+/// The path's one parameter, unless it is not UTF-8.
 type Id = Result<Path<String>, PathRejection>;
 
-/// It, read.
 fn parsed<T>(id: Id, parse: impl FnOnce(&str) -> Option<T>) -> Option<T> {
     parse(&id.ok()?.0)
+}
+
+/// `GET /v1/health`: the function is running, and its release. It checks no dependency: those have alarms of their own.
+pub async fn health() -> Response {
+    respond::json(StatusCode::OK, &json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}))
 }

@@ -1,6 +1,6 @@
-//! `/v1/subscriptions`: browsers' subscriptions, handed in, told of, and erased.
+//! `/v1/subscriptions`: browsers' subscriptions, stored, read and erased.
 //!
-//! What is answered never holds an endpoint or a key: whoever stored them has them, and nobody else is to have them from here.
+//! A response never contains an endpoint or a key: the sender that stored them has them, and no other caller should get them.
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
@@ -26,16 +26,15 @@ use crate::limits::OTHERS;
 use crate::problem::{Kind, Problem};
 use crate::respond;
 
-/// Characters of an id that is made here, after its `s_`: 131 bits.
+/// The length of a generated id after its `s_`: 131 bits.
 const MADE: usize = 22;
 
-/// Who may look after a subscription.
+/// A right to store and erase a subscription.
 const KEEPS: &[Scope] = &[Scope::Subscribe];
 
-/// Who may know of it.
+/// A right to read it.
 const KNOWS: &[Scope] = &[Scope::Read, Scope::Subscribe];
 
-/// Stores a subscription under an id that is made for it.
 pub async fn create<E: HttpApi + 'static>(
     State(app): Worker<E>,
     request: Request,
@@ -46,7 +45,6 @@ pub async fn create<E: HttpApi + 'static>(
     keep(&app, grant, id, &parts, body).await
 }
 
-/// Stores or renews a subscription.
 pub async fn put<E: HttpApi + 'static>(
     State(app): Worker<E>,
     id: Id,
@@ -55,13 +53,12 @@ pub async fn put<E: HttpApi + 'static>(
     let (parts, body) = request.into_parts();
     let Some(id) = parsed(id, SubscriptionId::parse) else {
         app.grant(&parts).await?;
-        return Err(Problem::field("id", "^[A-Za-z0-9_-]{1,64}$ in the path", "another text"));
+        return Err(Problem::field("id", "^[A-Za-z0-9_-]{1,64}$ in the path", "an invalid id"));
     };
     let grant = app.grant_for(&parts, Need::Subscription(KEEPS, &id)).await?;
     keep(&app, grant, id, &parts, body).await
 }
 
-/// Tells of a subscription.
 pub async fn get<E: HttpApi + 'static>(
     State(app): Worker<E>,
     id: Id,
@@ -70,8 +67,8 @@ pub async fn get<E: HttpApi + 'static>(
     let (key, _) = named(&app, id, &request.into_parts().0, KNOWS).await?;
     let found = app.env().subscriptions().find(&key).await.map_err(|error| app.failed(&error))?;
     match found {
-        Found::Stored(stored) => match told(&app, &stored) {
-            Some(told) => Ok(respond::json(StatusCode::OK, &told)),
+        Found::Stored(stored) => match description(&app, &stored) {
+            Some(description) => Ok(respond::json(StatusCode::OK, &description)),
             None => Err(Kind::IsAWebhook.into()),
         },
         Found::Deleted { at, endpoint_hash: _ } => Err(Problem::deleted(at)),
@@ -79,7 +76,7 @@ pub async fn get<E: HttpApi + 'static>(
     }
 }
 
-/// Erases a subscription. One that was erased before is so still.
+/// Erasing twice is no error.
 pub async fn delete<E: HttpApi + 'static>(
     State(app): Worker<E>,
     id: Id,
@@ -98,7 +95,7 @@ pub async fn delete<E: HttpApi + 'static>(
     }
 }
 
-/// The subscription that the path names, for one who has one of these scopes on it.
+/// The subscription in the path, if the caller has one of these scopes on it.
 async fn named<E: HttpApi>(
     app: &App<E>,
     id: Id,
@@ -143,13 +140,12 @@ async fn keep<E: HttpApi>(
         Renewed::NeedsConsent => return Err(Problem::invalid(vec![document::consent_is_missing()])),
         Renewed::IsAWebhook => return Err(Kind::IsAWebhook.into()),
     };
-    let mut told = told(app, &stored).ok_or(Kind::IsAWebhook)?;
-    told["renewal"] = renewal_token(app, grant, &stored, now);
-    Ok(respond::json(status, &told))
+    let mut description = description(app, &stored).ok_or(Kind::IsAWebhook)?;
+    description["renewal"] = renewal_token(app, grant, &stored, now);
+    Ok(respond::json(status, &description))
 }
 
-/// What the browser renews its subscription with. Its holder may set the tags that whoever handed it in might, and no more: those
-/// of the token that was shown, or those that the sender's key has set.
+/// The token that renews a subscription. It permits the tags of the token in the request, or those that the sender's key has set.
 fn renewal_token<E>(app: &App<E>, grant: Grant, stored: &Subscription, now: Timestamp) -> Value {
     let token = SubscriptionToken {
         tenant: grant.tenant,
@@ -161,8 +157,8 @@ fn renewal_token<E>(app: &App<E>, grant: Grant, stored: &Subscription, now: Time
     json!({"token": text, "expires_at": token.expires_at.to_rfc3339()})
 }
 
-/// What may be told of a browser's subscription; `None` of a webhook's.
-fn told<E>(app: &App<E>, stored: &Subscription) -> Option<Value> {
+/// `None` for a webhook.
+fn description<E>(app: &App<E>, stored: &Subscription) -> Option<Value> {
     let Recipient::WebPush(target) = &stored.recipient else { return None };
     let time = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
     Some(json!({
@@ -187,7 +183,6 @@ fn consent(consent: &Consent) -> Value {
     })
 }
 
-/// A new id.
 pub(super) fn made(rng: &mut StdRng) -> SubscriptionId {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let digits = (0..MADE).map(|_| char::from(DIGITS[rng.random_range(0..DIGITS.len())]));

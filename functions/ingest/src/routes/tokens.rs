@@ -1,4 +1,4 @@
-//! `POST /v1/subscription-tokens`: what a sender's server gives its page, so that the page stores its own subscription, and no
+//! `POST /v1/subscription-tokens`: a sender's server gets a token for its page, with which the page stores its own subscription and no
 //! other.
 
 use std::time::Duration;
@@ -19,17 +19,15 @@ use crate::limits::OTHERS;
 use crate::problem::Problem;
 use crate::respond;
 
-/// How long a token is good, in seconds: at least, at most, and where nothing is said.
+/// The lifetime of a token in seconds: least, most and default.
 const EXPIRES_IN: (u64, u64, u64) = (60, 3600, 600);
 
-/// What a token is asked for with.
-struct Wish {
+struct TokenRequest {
     subscription: Option<SubscriptionId>,
     tags: Tags,
     expires_in: u64,
 }
 
-/// Makes a token.
 pub async fn create<E: HttpApi + 'static>(
     State(app): Worker<E>,
     request: Request,
@@ -38,13 +36,13 @@ pub async fn create<E: HttpApi + 'static>(
     let grant = app.grant_for(&parts, Need::Tenant(Scope::Subscribe)).await?;
     let text = respond::read_json(&parts.headers, body, OTHERS).await?;
     app.admit(&grant, 1).await?;
-    let wish = read(&text.0)?;
+    let wanted = read(&text.0)?;
     let made = || subscriptions::made(&mut app.env().randomness().rng());
     let token = SubscriptionToken {
         tenant: grant.tenant,
-        subscription: wish.subscription.unwrap_or_else(made),
-        tags: wish.tags,
-        expires_at: app.env().clock().now().plus(Duration::from_secs(wish.expires_in)),
+        subscription: wanted.subscription.unwrap_or_else(made),
+        tags: wanted.tags,
+        expires_at: app.env().clock().now().plus(Duration::from_secs(wanted.expires_in)),
     };
     let answer = json!({
         "token": app.settings().token_keys.subscription(&token),
@@ -54,10 +52,10 @@ pub async fn create<E: HttpApi + 'static>(
     Ok(respond::json(StatusCode::CREATED, &answer))
 }
 
-fn read(text: &str) -> Result<Wish, Problem> {
+fn read(text: &str) -> Result<TokenRequest, Problem> {
     let (least, most, usual) = EXPIRES_IN;
     let errors = Errors::default();
-    let wish = Object::parse(text, "", &errors).map(|mut object| {
+    let wanted = Object::parse(text, "", &errors).map(|mut object| {
         let subscription = object.optional("subscription", "^[A-Za-z0-9_-]{1,64}$", |raw| {
             SubscriptionId::parse(&shape::string(raw)?)
         });
@@ -70,10 +68,10 @@ fn read(text: &str) -> Result<Wish, Problem> {
             shape::unsigned(raw).filter(|secs| (least..=most).contains(secs))
         });
         object.finish();
-        Wish { subscription, tags, expires_in: expires_in.unwrap_or(usual) }
+        TokenRequest { subscription, tags, expires_in: expires_in.unwrap_or(usual) }
     });
-    match wish {
-        Some(wish) if errors.is_empty() => Ok(wish),
+    match wanted {
+        Some(wanted) if errors.is_empty() => Ok(wanted),
         Some(_) | None => Err(Problem::invalid(errors.into_vec())),
     }
 }

@@ -1,4 +1,4 @@
-//! Acknowledgements, keys and health: the routes that ask for no key.
+//! Acknowledgements, keys and health: the routes that need no API key.
 
 use redial_core::ack::AckEvent;
 use redial_core::queue::Queue;
@@ -7,33 +7,32 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, delivery};
 
-/// A delivery of acme's.
 fn sent(api: &Api, id: &str) {
     let message = json!({"id": id, "to": {"subscription": "s1"}});
     assert_eq!(api.post("/v1/messages", &message).status.as_u16(), 202);
     api.world.state().outbox.clear();
 }
 
-fn told(api: &Api, id: &str, event: &str) -> Value {
+fn ack(api: &Api, id: &str, event: &str) -> Value {
     json!({"token": api.ack_token("acme", id, 60), "event": event})
 }
 
-/// As a browser's beacon does.
+/// As `navigator.sendBeacon` does.
 fn beacon(api: &Api, body: &Value) -> crate::api::Answer {
     let headers = [
         ("content-type", "text/plain;charset=UTF-8".to_owned()),
         ("origin", "https://shop.example".to_owned()),
     ];
-    api.try_send(Api::request("POST", "/v1/acks", &headers, body.to_string())).expect("nobody dies")
+    api.answer(Api::request("POST", "/v1/acks", &headers, body.to_string()))
 }
 
 #[test]
-fn the_first_telling_of_each_event_counts_in_whatever_order_they_come() {
+fn the_first_report_of_each_event_counts_in_any_order() {
     let api = Api::new();
     sent(&api, "m1");
     for (event, duplicate) in [("clicked", false), ("displayed", false), ("clicked", true), ("closed", false)]
     {
-        let answer = beacon(&api, &told(&api, "m1", event));
+        let answer = beacon(&api, &ack(&api, "m1", event));
         let expected = json!({"id": "m1", "event": event, "duplicate": duplicate});
         assert_eq!((answer.status.as_u16(), answer.json()), (202, expected));
     }
@@ -41,14 +40,14 @@ fn the_first_telling_of_each_event_counts_in_whatever_order_they_come() {
     for field in ["displayed_at", "clicked_at", "closed_at"] {
         assert_eq!(known[field], "2027-01-15T08:00:00.000Z");
     }
-    assert_eq!(known["state"], "queued", "they stand beside the state");
+    assert_eq!(known["state"], "queued", "acknowledgements do not change the state");
 }
 
 #[test]
-fn several_are_answered_one_by_one() {
+fn a_batch_of_acknowledgements_has_a_result_each() {
     let api = Api::new();
     sent(&api, "m1");
-    let all = json!([told(&api, "m1", "displayed"), {"token": "x", "event": "clicked"}, {"event": "seen"}]);
+    let all = json!([ack(&api, "m1", "displayed"), {"token": "x", "event": "clicked"}, {"event": "seen"}]);
     let answer = beacon(&api, &all);
     assert_eq!(answer.status.as_u16(), 207);
     let items = answer.json()["items"].clone();
@@ -56,12 +55,12 @@ fn several_are_answered_one_by_one() {
         [&items[0]["status"], &items[1]["status"], &items[2]["status"]],
         [&json!(202), &json!(401), &json!(422)]
     );
-    let many = Value::from_iter((0..21).map(|_| told(&api, "m1", "displayed")));
+    let many = Value::from_iter((0..21).map(|_| ack(&api, "m1", "displayed")));
     assert_eq!(beacon(&api, &many).status.as_u16(), 422);
 }
 
 #[test]
-fn a_token_that_is_no_good_notes_nothing() {
+fn an_invalid_token_records_nothing() {
     let api = Api::new();
     sent(&api, "m1");
     sent(&api, "m2");
@@ -78,23 +77,23 @@ fn a_token_that_is_no_good_notes_nothing() {
         api.token("acme", "m1", &[], 60),
     ] {
         let answer = beacon(&api, &json!({"token": token, "event": "displayed"}));
-        assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (401, "unauthorized"), "{token}");
+        answer.is_problem(401, "unauthorized", token);
     }
     assert_eq!(api.snapshot(), before);
-    // Good, and of a delivery that nobody knows any more.
-    let late = beacon(&api, &told(&api, "forgotten", "displayed"));
+    // A valid token of a delivery that has expired.
+    let late = beacon(&api, &ack(&api, "forgotten", "displayed"));
     assert_eq!((late.status.as_u16(), &late.json()["duplicate"]), (202, &json!(false)));
     assert_eq!(api.snapshot(), before);
 }
 
 #[test]
-fn producers_are_told_of_the_first_and_of_nothing_that_is_not_known() {
+fn producers_get_an_event_for_the_first_report_of_a_known_delivery() {
     let api = Api::new();
     sent(&api, "m1");
     api.world.state().has_events = true;
     for _ in 0..2 {
-        beacon(&api, &told(&api, "m1", "clicked"));
-        beacon(&api, &told(&api, "forgotten", "clicked"));
+        beacon(&api, &ack(&api, "m1", "clicked"));
+        beacon(&api, &ack(&api, "forgotten", "clicked"));
     }
     let state = api.world.state();
     let [event] = state.outbox.as_slice() else { panic!("{:?}", state.outbox) };
@@ -107,55 +106,55 @@ fn producers_are_told_of_the_first_and_of_nothing_that_is_not_known() {
 }
 
 #[test]
-fn an_event_is_durable_before_it_is_noted_wherever_the_worker_dies() {
-    let told_again = |n, death: fn(usize) -> Death| {
+fn an_event_is_queued_before_it_is_recorded_wherever_the_worker_dies() {
+    let report = |n, death: fn(usize) -> Death| {
         let api = Api::new();
         sent(&api, "m1");
         api.world.state().has_events = true;
         api.world.revive();
         api.world.state().death = Some(death(n));
-        let body = told(&api, "m1", "displayed").to_string();
+        let body = ack(&api, "m1", "displayed").to_string();
         let died = api.try_send(Api::request("POST", "/v1/acks", &[], body)).is_none();
         api.world.revive();
-        beacon(&api, &told(&api, "m1", "displayed"));
+        beacon(&api, &ack(&api, "m1", "displayed"));
         let state = api.world.state();
         assert!((1..=2).contains(&state.outbox.len()), "{n}");
         assert!(state.acknowledged.contains_key(&(delivery("acme", "m1"), AckEvent::Displayed)), "{n}");
         died
     };
-    let deaths = (1..=3).flat_map(|n| [told_again(n, Death::Before), told_again(n, Death::After)]);
+    let deaths = (1..=3).flat_map(|n| [report(n, Death::Before), report(n, Death::After)]);
     assert_eq!(deaths.filter(|died| *died).count(), 6);
 }
 
 #[test]
-fn a_browser_that_tells_too_often_waits() {
+fn a_browser_that_reports_too_often_is_limited() {
     let api = Api::new();
     sent(&api, "m1");
     let statuses: Vec<u16> =
-        (0..25).map(|_| beacon(&api, &told(&api, "m1", "displayed")).status.as_u16()).collect();
+        (0..25).map(|_| beacon(&api, &ack(&api, "m1", "displayed")).status.as_u16()).collect();
     assert_eq!(statuses.iter().filter(|status| **status == 202).count(), 20);
     assert_eq!(statuses[24], 429);
 }
 
 #[test]
-fn keys_are_for_everybody_and_say_which_is_current() {
+fn keys_are_public_and_show_the_current_one() {
     let api = Api::new();
-    let answer = api.try_send(Api::request("GET", "/v1/keys", &[], "")).expect("nobody dies");
+    let answer = api.answer(Api::request("GET", "/v1/keys", &[], ""));
     assert_eq!(answer.status.as_u16(), 200);
     assert_eq!(answer.headers["cache-control"], "public, max-age=300");
-    let told = answer.json();
-    assert_eq!(told["current"], "v2");
-    assert_eq!(told["keys"][0], json!({"id": "default", "public_key": crate::api::P256DH, "current": false}));
-    assert_eq!(told["keys"][1]["current"], true);
+    let body = answer.json();
+    assert_eq!(body["current"], "v2");
+    assert_eq!(body["keys"][0], json!({"id": "default", "public_key": crate::api::P256DH, "current": false}));
+    assert_eq!(body["keys"][1]["current"], true);
     api.world.fail("public_keys", 1, PortErrorKind::Broken);
-    let answer = api.try_send(Api::request("GET", "/v1/keys", &[], "")).expect("nobody dies");
+    let answer = api.answer(Api::request("GET", "/v1/keys", &[], ""));
     assert_eq!((answer.status.as_u16(), answer.headers["cache-control"].as_bytes()), (503, &b"no-store"[..]));
 }
 
 #[test]
-fn health_asks_nothing_of_anybody() {
+fn health_calls_no_port() {
     let api = Api::new();
-    let answer = api.try_send(Api::request("GET", "/v1/health", &[], "")).expect("nobody dies");
+    let answer = api.answer(Api::request("GET", "/v1/health", &[], ""));
     let expected = json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")});
     assert_eq!((answer.status.as_u16(), answer.json()), (200, expected));
     assert!(api.world.state().trace.is_empty());

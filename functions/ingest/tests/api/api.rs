@@ -1,5 +1,6 @@
-//! The API, with two tenants who have keys, and what it answers.
+//! The API with two tenants that have keys.
 
+use std::fmt::Display;
 use std::io;
 use std::sync::{Arc, Mutex};
 
@@ -24,7 +25,6 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// The time at which the world begins.
 pub(crate) const NOW: i64 = 1_800_000_000;
 
 /// RFC 8291, Appendix A.
@@ -32,7 +32,6 @@ pub(crate) const P256DH: &str =
     "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4";
 pub(crate) const AUTH: &str = "BTBZMqHH6r4Tts7J_aSIgg";
 
-/// The API and its world.
 pub(crate) struct Api {
     pub(crate) world: Memory,
     pub(crate) tokens: TokenKeys,
@@ -41,7 +40,6 @@ pub(crate) struct Api {
     logs: Logs,
 }
 
-/// What was answered.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -54,13 +52,18 @@ impl Answer {
         serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("no JSON: {}", self.text))
     }
 
-    /// The slug of a problem that is written as it should be.
+    /// The slug of a well-formed problem.
     pub(crate) fn problem(&self) -> String {
         assert_eq!(self.headers["content-type"], "application/problem+json", "{self:?}");
         let problem = self.json();
         assert_eq!(problem["status"], self.status.as_u16());
         let slug = problem["type"].as_str().and_then(|text| text.strip_prefix("urn:redial:problem:"));
         slug.expect("a slug").to_owned()
+    }
+
+    #[track_caller]
+    pub(crate) fn is_problem(&self, status: u16, slug: &str, context: impl Display) {
+        assert_eq!((self.status.as_u16(), self.problem().as_str()), (status, slug), "{context}");
     }
 
     /// The fields that a problem names.
@@ -83,17 +86,15 @@ pub(crate) fn delivery(tenant: &str, id: &str) -> DeliveryKey {
     DeliveryKey { tenant: self::tenant(tenant), id: DeliveryId::parse(id).expect("an id") }
 }
 
-/// A key: one for each byte.
 pub(crate) fn key(byte: u8) -> ApiKey {
     ApiKey::generate(&[byte; ApiKey::RANDOM_BYTES])
 }
 
-/// `Authorization` of a bearer.
 pub(crate) fn bearer(shown: &str) -> Vec<(&'static str, String)> {
     vec![("authorization", format!("Bearer {shown}"))]
 }
 
-/// A browser's subscription, as it is handed in.
+/// A browser's subscription, as a page sends it.
 pub(crate) fn document(endpoint: &str) -> Value {
     json!({
         "endpoint": format!("https://push.example/{endpoint}"),
@@ -137,7 +138,7 @@ impl Api {
         api
     }
 
-    /// The same world behind another worker.
+    /// Another worker on the same ports.
     pub(crate) fn again(&self) -> Self {
         Self {
             world: self.world.clone(),
@@ -158,7 +159,6 @@ impl Api {
         bearer(&key(2).expose())
     }
 
-    /// Stores a key.
     pub(crate) fn store(&self, key: ApiKey, of: &str, scopes: &[Scope], change: impl FnOnce(&mut StoredKey)) {
         let mut stored = StoredKey {
             id: key.id().clone(),
@@ -174,7 +174,6 @@ impl Api {
         self.world.state().access_keys.insert(stored.id.clone(), stored);
     }
 
-    /// Stores a principal's right.
     pub(crate) fn store_iam(&self, byte: u8, arn: &str, of: &str, scopes: &[Scope]) {
         let arn = IamArn::parse(arn).expect("an ARN");
         self.store(key(byte), of, scopes, |stored| stored.credential = Credential::Iam(arn));
@@ -200,7 +199,12 @@ impl Api {
         })
     }
 
-    /// What is answered; `None` if the worker died.
+    /// The answer of a worker that lives.
+    pub(crate) fn answer(&self, request: Request<Body>) -> Answer {
+        self.try_send(request).expect("the worker lives")
+    }
+
+    /// `None` if the worker died.
     pub(crate) fn try_send(&self, request: Request<Body>) -> Option<Answer> {
         let subscriber = tracing_subscriber::fmt().json().with_writer(self.logs.clone()).finish();
         let _guard = tracing::subscriber::set_default(subscriber);
@@ -224,10 +228,10 @@ impl Api {
         request.body(body.into()).expect("a request")
     }
 
-    /// Sends a body that is said to be JSON.
+    /// Sends a body as JSON.
     pub(crate) fn send(&self, method: &str, path: &str, headers: &[(&str, String)], body: &str) -> Answer {
         let json = [headers, &[("content-type", "application/json".to_owned())]].concat();
-        self.try_send(Self::request(method, path, &json, body.to_owned())).expect("nobody dies")
+        self.answer(Self::request(method, path, &json, body.to_owned()))
     }
 
     pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {
@@ -239,15 +243,14 @@ impl Api {
     }
 
     pub(crate) fn get(&self, path: &str) -> Answer {
-        self.try_send(Self::request("GET", path, &Self::acme(), "")).expect("nobody dies")
+        self.answer(Self::request("GET", path, &Self::acme(), ""))
     }
 
-    /// All that was logged so far.
     pub(crate) fn logged(&self) -> String {
         String::from_utf8(self.logs.0.lock().expect("not poisoned").clone()).expect("text")
     }
 
-    /// All that the world holds of tenants.
+    /// Everything that is stored for tenants.
     pub(crate) fn snapshot(&self) -> String {
         let state = self.world.state();
         let queued: Vec<_> = state.outbox.iter().map(|it| (it, &it.body)).collect();
@@ -259,7 +262,6 @@ impl Api {
     }
 }
 
-/// Where log lines go.
 #[derive(Clone, Default)]
 struct Logs(Arc<Mutex<Vec<u8>>>);
 

@@ -1,4 +1,4 @@
-//! The API's worker is killed at every effect, and its caller sends again: the message is delivered once.
+//! The worker is killed at every effect, and its caller retries: the message is delivered once.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, delivery, document};
 
-/// Lets dispatch deal with all that lies in the queues.
+/// Dispatches every queued message.
 fn dispatch(api: &Api) {
     let settings = Settings { push_hosts: api.settings.push_hosts.clone(), ..memory::dispatch_settings() };
     let worker = api.world.dispatch(settings, Guard::default());
@@ -54,7 +54,7 @@ fn killed(requests: &[Value], death: fn(usize) -> Death) -> usize {
             if send(&api).is_none() {
                 died = true;
                 api.world.revive();
-                let answer = send(&api.again()).expect("nobody dies twice");
+                let answer = send(&api.again()).expect("the worker lives");
                 assert!(answer.status.is_success(), "{n}: {answer:?}");
             }
         }
@@ -76,7 +76,7 @@ fn killed(requests: &[Value], death: fn(usize) -> Death) -> usize {
 }
 
 #[test]
-fn one_by_one() {
+fn a_message_sent_again_after_a_crash_is_delivered_once() {
     let message = |id: &str| json!({"id": id, "to": {"subscription": "s1"}, "payload": id});
     let requests = [message("m1"), message("m2")];
     for death in [Death::Before, Death::After] {
@@ -86,7 +86,7 @@ fn one_by_one() {
 }
 
 #[test]
-fn in_a_batch() {
+fn a_batch_sent_again_after_a_crash_is_delivered_once() {
     let message = |id: &str| json!({"id": id, "to": {"subscription": "s1"}, "payload": id});
     let requests = [json!([message("m1"), message("m2"), message("m1")])];
     for death in [Death::Before, Death::After] {

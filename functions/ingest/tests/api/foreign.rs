@@ -1,4 +1,4 @@
-//! Nobody reads or writes another tenant's: every route, with every foreign credential.
+//! Every route with every foreign credential: no tenant reads or writes another's data.
 
 use http::Method;
 use ingest::router::Operation;
@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use crate::api::{Answer, Api, bearer, document};
 
-/// What acme has.
 fn furnished() -> Api {
     let api = Api::new();
     assert_eq!(api.put("/v1/subscriptions/s1", &document("acme-s-endpoint")).status.as_u16(), 201);
@@ -15,7 +14,7 @@ fn furnished() -> Api {
     api
 }
 
-/// All that is acme's.
+/// Everything that is stored for acme.
 fn of_acme(api: &Api) -> Vec<String> {
     let state = api.world.state();
     let acme = "acme";
@@ -55,7 +54,7 @@ fn call(api: &Api, operation: Operation, shown: &[(&str, String)]) -> Answer {
 }
 
 #[test]
-fn a_foreign_key_finds_nothing_and_changes_nothing_of_acme_s() {
+fn a_foreign_key_reads_and_changes_nothing_of_acme() {
     for operation in Operation::ALL {
         let api = furnished();
         let before = of_acme(&api);
@@ -75,7 +74,7 @@ fn a_foreign_key_finds_nothing_and_changes_nothing_of_acme_s() {
 }
 
 #[test]
-fn naming_acme_does_not_help() {
+fn a_request_cannot_name_another_tenant() {
     let api = furnished();
     let before = api.snapshot();
     let message = json!({"tenant": "acme", "id": "m2", "to": {"subscription": "s1"}});
@@ -87,7 +86,7 @@ fn naming_acme_does_not_help() {
 }
 
 #[test]
-fn a_foreign_token_is_for_its_own_tenant_s_subscription_of_that_id() {
+fn a_foreign_token_applies_to_its_own_tenant() {
     let api = furnished();
     let before = of_acme(&api);
     let shown = bearer(&api.token("other", "s1", &[], 60));

@@ -1,4 +1,4 @@
-//! The API over the in-memory world: every route, with everything that may be sent to it.
+//! Every route of the API on in-memory ports.
 
 mod acks;
 mod api;

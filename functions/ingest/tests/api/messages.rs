@@ -1,4 +1,4 @@
-//! Messages: taken once, known again, and told of.
+//! Messages: accepted once, recognised again, and described.
 
 use redial_core::access::Scope;
 use redial_core::endpoint::HashKeys;
@@ -18,7 +18,7 @@ fn message(id: &str) -> Value {
 }
 
 #[test]
-fn a_message_is_entered_and_queued_and_then_answered() {
+fn a_message_is_entered_then_queued_then_answered() {
     let api = Api::new();
     let answer = api.post("/v1/messages", &message("m1"));
     assert_eq!(
@@ -39,7 +39,7 @@ fn a_message_is_entered_and_queued_and_then_answered() {
 }
 
 #[test]
-fn what_is_entered_a_worker_claims_without_doubt() {
+fn an_entered_message_can_be_claimed_and_is_not_in_doubt() {
     let api = Api::new();
     api.post("/v1/messages", &message("m1"));
     let state = api.world.state();
@@ -60,7 +60,7 @@ fn what_is_entered_a_worker_claims_without_doubt() {
 }
 
 #[test]
-fn a_campaign_goes_to_the_bulk_lane_and_an_id_is_made_where_there_is_none() {
+fn a_campaign_uses_the_bulk_lane_and_gets_an_id() {
     let api = Api::new();
     let answer = api.post("/v1/messages", &json!({"to": {"subscription": "s1"}, "class": "campaign"}));
     let id = answer.json()["id"].as_str().expect("an id").to_owned();
@@ -73,13 +73,13 @@ fn a_campaign_goes_to_the_bulk_lane_and_an_id_is_made_where_there_is_none() {
 }
 
 #[test]
-fn a_repetition_is_known_and_sent_again_only_while_it_is_queued() {
+fn a_duplicate_is_recognised_and_queued_again_only_while_queued() {
     let api = Api::new();
     let message = json!({"idempotency_key": "order 17", "to": {"subscription": "s1"}, "payload": "x"});
     let first = api.post("/v1/messages", &message).json();
     let again = api.post("/v1/messages", &message).json();
     assert_eq!(again, json!({"id": first["id"], "state": "queued", "duplicate": true}));
-    assert_eq!(api.world.state().outbox.len(), 2, "the queue may not have had it");
+    assert_eq!(api.world.state().outbox.len(), 2, "the queue may not have the first one");
     let key = delivery("acme", first["id"].as_str().expect("an id"));
     for state in State::ALL.into_iter().filter(|state| *state != State::Queued) {
         api.world.state().ledger.get_mut(&key).expect("entered").state = state;
@@ -90,16 +90,16 @@ fn a_repetition_is_known_and_sent_again_only_while_it_is_queued() {
 }
 
 #[test]
-fn another_content_under_the_same_id_conflicts_and_nothing_is_sent() {
+fn different_content_under_the_same_id_is_a_conflict() {
     let api = Api::new();
     api.post("/v1/messages", &message("m1"));
     let before = api.snapshot();
     let mut other = message("m1");
     other["payload"] = json!("another");
     let answer = api.post("/v1/messages", &other);
-    assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (409, "id_conflict"));
+    answer.is_problem(409, "id_conflict", "");
     assert_eq!(api.snapshot(), before);
-    // Under another hash key nobody can tell: the benefit of the doubt is the producer's.
+    // A fingerprint under another hash key cannot be compared, so the message is accepted.
     let print = HashKeys::parse("k0:fedcba9876543210").expect("a key").fingerprint(b"x");
     api.world.state().ledger.get_mut(&delivery("acme", "m1")).expect("entered").fingerprint = print;
     assert_eq!(api.post("/v1/messages", &other).status.as_u16(), 202);
@@ -120,7 +120,7 @@ fn the_same_id_of_another_tenant_is_another_delivery() {
 }
 
 #[test]
-fn a_batch_is_answered_item_by_item_in_order() {
+fn a_batch_has_a_result_for_each_item_in_order() {
     let api = Api::new();
     api.post("/v1/messages", &message("known"));
     let mut conflict = message("known");
@@ -129,16 +129,17 @@ fn a_batch_is_answered_item_by_item_in_order() {
     let answer = api.post("/v1/messages", &batch);
     assert_eq!(answer.status.as_u16(), 207);
     let items = answer.json()["items"].as_array().expect("items").clone();
-    let told: Vec<(u64, &Value)> = items
+    let results: Vec<(u64, &Value)> = items
         .iter()
         .map(|item| {
-            let told = if item["problem"].is_null() { &item["duplicate"] } else { &item["problem"]["type"] };
-            (item["status"].as_u64().expect("a status"), told)
+            let result =
+                if item["problem"].is_null() { &item["duplicate"] } else { &item["problem"]["type"] };
+            (item["status"].as_u64().expect("a status"), result)
         })
         .collect();
     let problem = |slug: &str| json!(format!("urn:redial:problem:{slug}"));
     assert_eq!(
-        told,
+        results,
         [
             (202, &json!(false)),
             (422, &problem("invalid")),
@@ -163,20 +164,20 @@ fn a_batch_is_answered_item_by_item_in_order() {
 }
 
 #[test]
-fn a_batch_has_one_to_a_hundred() {
+fn a_batch_has_1_to_100_messages() {
     let api = Api::new();
     let of = |n: usize| Value::from_iter((0..n).map(|n| message(&format!("m{n}"))));
     assert_eq!(api.post("/v1/messages", &of(100)).status.as_u16(), 207);
     let before = api.snapshot();
     for n in [0, 101] {
         let answer = api.post("/v1/messages", &of(n));
-        assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (422, "invalid"), "{n}");
+        answer.is_problem(422, "invalid", n);
     }
     assert_eq!(api.snapshot(), before);
 }
 
 #[test]
-fn what_fails_behind_the_door_is_told_and_cured_by_sending_again() {
+fn an_infrastructure_failure_is_503_and_a_retry_succeeds() {
     let api = Api::new();
     for (name, kind, wait) in [
         ("find_key", PortErrorKind::Broken, "1"),
@@ -185,7 +186,7 @@ fn what_fails_behind_the_door_is_told_and_cured_by_sending_again() {
     ] {
         api.world.fail(name, 1, kind);
         let answer = api.post("/v1/messages", &message(name));
-        assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (503, "unavailable"), "{name}");
+        answer.is_problem(503, "unavailable", name);
         assert_eq!(answer.headers["retry-after"], wait);
         let again = api.post("/v1/messages", &message(name));
         assert_eq!((again.status.as_u16(), &again.json()["duplicate"]), (202, &json!(name == "send")));
@@ -200,7 +201,7 @@ fn what_fails_behind_the_door_is_told_and_cured_by_sending_again() {
 }
 
 #[test]
-fn a_delivery_is_told_of_in_every_field() {
+fn a_delivery_has_every_field() {
     let api = Api::new();
     let at = "2027-01-16T00:00:00Z";
     api.post("/v1/messages", &json!({"id": "m1", "to": {"subscription": "s1"}, "deliver_at": at}));
@@ -221,12 +222,12 @@ fn a_delivery_is_told_of_in_every_field() {
     assert_eq!(api.get("/v1/messages/m1").json()["final"], true);
     for unknown in ["/v1/messages/m2", "/v1/messages/a%20b", "/v1/messages/%ff"] {
         let answer = api.get(unknown);
-        assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (404, "not_found"), "{unknown}");
+        answer.is_problem(404, "not_found", unknown);
     }
 }
 
 #[test]
-fn an_aws_principal_sends_as_its_tenant_and_nobody_by_naming_one() {
+fn an_aws_principal_sends_as_its_tenant() {
     let api = Api::new();
     let arn = "arn:aws:iam::111122223333:role/Sender";
     api.store_iam(3, arn, "acme", &[Scope::Send]);
@@ -242,27 +243,27 @@ fn an_aws_principal_sends_as_its_tenant_and_nobody_by_naming_one() {
     let caller =
         |arn: &str| ingest::authorize::IamCaller(redial_core::access::IamArn::parse(arn).expect("an ARN"));
     request.extensions_mut().insert(caller("arn:aws:sts::111122223333:assumed-role/Sender/session"));
-    assert_eq!(api.try_send(request).expect("nobody dies").status.as_u16(), 202);
+    assert_eq!(api.answer(request).status.as_u16(), 202);
     let mut request = Api::request("GET", "/v1/messages/m1", &[], "");
     request.extensions_mut().insert(caller("arn:aws:iam::111122223333:role/Stranger"));
-    assert_eq!(api.try_send(request).expect("nobody dies").status.as_u16(), 401);
-    // The key that has the right's id opens nothing.
+    assert_eq!(api.answer(request).status.as_u16(), 401);
+    // A key with the grant's id is not valid.
     assert_eq!(api.send("GET", "/v1/messages/m1", &bearer(&key(3).expose()), "").status.as_u16(), 401);
     assert_eq!(api.send("GET", "/v1/messages/m1", &bearer(arn), "").status.as_u16(), 401);
 }
 
 #[test]
-fn a_key_s_rate_is_kept_and_who_waits_is_told_how_long() {
+fn a_key_over_its_rate_gets_429_with_retry_after() {
     let api =
         Api::with(|settings| settings.rate = Some(redial_core::rate::Rate::parse("10/s").expect("a rate")));
     let batch = Value::from_iter((0..100).map(|n| message(&format!("m{n}"))));
     assert_eq!(api.post("/v1/messages", &batch).status.as_u16(), 207);
     let before = api.snapshot();
     let answer = api.post("/v1/messages", &batch);
-    assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (429, "rate_limited"));
+    answer.is_problem(429, "rate_limited", "");
     assert_eq!(answer.headers["retry-after"], "9");
     assert_eq!(api.snapshot(), before);
-    // Another tenant is not the one who waits.
+    // Another tenant is not limited.
     let other = api.send("POST", "/v1/messages", &Api::other(), &message("m1").to_string());
     assert_eq!(other.status.as_u16(), 202);
 }

@@ -1,4 +1,4 @@
-//! The API's description, held against the router, the kinds of problems and its own examples.
+//! The API's description, checked against the router, the kinds of problems and its own examples.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::api::{Answer, Api, document};
 
-/// Where the description lies for whoever validates against its parts.
+/// The URI of the description for the validator.
 const PLACE: &str = "https://redial.invalid/openapi.json";
 
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
@@ -78,7 +78,7 @@ fn contents() -> Vec<(String, Value)> {
 }
 
 #[test]
-fn the_router_s_operations_are_described_and_no_others() {
+fn the_description_lists_exactly_the_routes() {
     let description = description();
     let described: BTreeSet<(String, String)> = map(&description["paths"])
         .iter()
@@ -91,7 +91,7 @@ fn the_router_s_operations_are_described_and_no_others() {
         .collect();
     let routed = Operation::ALL.map(|it| (it.path().to_owned(), it.method().to_string()));
     assert_eq!(described, routed.into());
-    // And what is described is there.
+    // Every described route exists.
     let api = Api::new();
     for (path, method) in described {
         let answer = api.send(&method, &path.replace("{id}", "x"), &[], "{}");
@@ -102,7 +102,7 @@ fn the_router_s_operations_are_described_and_no_others() {
 }
 
 #[test]
-fn every_reference_leads_somewhere_and_every_part_is_referred_to() {
+fn every_reference_resolves_and_every_component_is_used() {
     fn references(value: &Value, all: &mut BTreeSet<String>) {
         match value {
             Value::Object(map) => {
@@ -123,7 +123,7 @@ fn every_reference_leads_somewhere_and_every_part_is_referred_to() {
     }
     for part in ["schemas", "responses"] {
         for name in map(&description["components"][part]).keys() {
-            // Answered outside of any operation.
+            // Returned outside of any operation.
             let is_outside = ["NoRoute", "MethodNotAllowed"].contains(&name.as_str());
             let reference = format!("#/components/{part}/{name}");
             assert!(is_outside || all.contains(&reference), "nothing refers to {reference}");
@@ -132,7 +132,7 @@ fn every_reference_leads_somewhere_and_every_part_is_referred_to() {
 }
 
 #[test]
-fn every_example_is_valid_and_everything_has_one() {
+fn every_body_has_valid_examples() {
     let mut validator = Validator::new();
     let mut checked = 0;
     for (at, content) in contents() {
@@ -148,7 +148,7 @@ fn every_example_is_valid_and_everything_has_one() {
 }
 
 #[test]
-fn what_is_no_message_and_what_is_no_answer_is_not_valid() {
+fn invalid_bodies_do_not_match_their_schemas() {
     let mut validator = Validator::new();
     let sends = "/paths/~1v1~1messages/post";
     for (at, wrong) in [
@@ -164,7 +164,7 @@ fn what_is_no_message_and_what_is_no_answer_is_not_valid() {
 }
 
 #[test]
-fn every_kind_of_problem_is_described_word_for_word() {
+fn every_kind_of_problem_is_described_verbatim() {
     let description = description();
     let described: BTreeSet<String> = map(&description["components"]["responses"])
         .values()
@@ -183,9 +183,8 @@ fn every_kind_of_problem_is_described_word_for_word() {
     assert_eq!(types.as_array().expect("types").len(), Kind::ALL.len());
 }
 
-/// What the API answers, as the description has it.
 #[test]
-fn what_is_answered_is_as_it_is_described() {
+fn responses_match_the_description() {
     let api = Api::new();
     let mut validator = Validator::new();
     let mut check = |operation: Operation, answer: &Answer| {

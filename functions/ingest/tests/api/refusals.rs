@@ -1,5 +1,5 @@
-//! Every route, with every wrong credential, and with bodies that are malformed, too long or of another type: the right status,
-//! nothing changed, nothing leaked.
+//! Every route with every invalid credential, and with bodies that are malformed, too long or of another type: the right status, nothing
+//! changed, nothing leaked.
 
 use http::{Method, StatusCode};
 use ingest::router::Operation;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::api::{Answer, Api, NOW, bearer, document, key};
 
-/// Stands in every input, and in no answer and no log line.
+/// Is in every input, and must be in no response and no log line.
 const MARKER: &str = "m4rk3r-7Hq2";
 
 type Headers = Vec<(&'static str, String)>;
@@ -34,7 +34,7 @@ fn with_scope(scope: Scope) -> Headers {
     bearer(&key(20 + u8::try_from(at).expect("few")).expose())
 }
 
-/// The scopes that suffice, if a key is asked for.
+/// The scopes that suffice, if the route needs a key.
 fn scopes(operation: Operation) -> Option<&'static [Scope]> {
     match operation {
         Operation::SendMessages => Some(&[Scope::Send]),
@@ -57,7 +57,7 @@ fn path(operation: Operation) -> String {
     operation.path().replace("{id}", id)
 }
 
-/// A body that is right, with the marker wherever a text may stand.
+/// A valid body, with the marker in every text.
 fn body(api: &Api, operation: Operation) -> Value {
     match operation {
         Operation::SendMessages => {
@@ -83,12 +83,11 @@ fn call(api: &Api, operation: Operation, headers: &Headers, body: &str) -> Answe
         [headers.as_slice(), &[("x-marker", MARKER.to_owned()), ("cookie", MARKER.to_owned())]].concat();
     let path = format!("{}?q={MARKER}", path(operation));
     let answer = if headers.iter().any(|(name, _)| *name == "content-type") {
-        api.try_send(Api::request(operation.method().as_str(), &path, &marked, body.to_owned()))
-            .expect("nobody dies")
+        api.answer(Api::request(operation.method().as_str(), &path, &marked, body.to_owned()))
     } else {
         api.send(operation.method().as_str(), &path, &marked, body)
     };
-    // What was taken is told its id.
+    // The response to an accepted request contains its id.
     let was_taken = answer.status.is_success() && answer.status != StatusCode::MULTI_STATUS;
     assert!(was_taken || !answer.text.contains(MARKER), "{operation:?}: {}", answer.text);
     assert!(!format!("{:?}", answer.headers).contains(MARKER), "{operation:?}: {:?}", answer.headers);
@@ -96,8 +95,8 @@ fn call(api: &Api, operation: Operation, headers: &Headers, body: &str) -> Answe
     answer
 }
 
-/// Credentials that are none, and what they are.
-fn no_good(api: &Api) -> Vec<(&'static str, Headers)> {
+/// Invalid credentials, and why they are invalid.
+fn invalid_credentials(api: &Api) -> Vec<(&'static str, Headers)> {
     let good = key(1).expose();
     let mut forged = [1; ApiKey::RANDOM_BYTES];
     forged[63] = 9;
@@ -113,7 +112,7 @@ fn no_good(api: &Api) -> Vec<(&'static str, Headers)> {
     vec![
         ("none", Vec::new()),
         ("garbage", bearer(MARKER)),
-        ("nothing of a bearer", vec![("authorization", "Bearer".to_owned())]),
+        ("an empty scheme", vec![("authorization", "Bearer".to_owned())]),
         ("an empty bearer", bearer("")),
         ("another scheme", vec![("authorization", format!("Basic {MARKER}"))]),
         ("a key without its scheme", vec![("authorization", good.clone())]),
@@ -121,34 +120,30 @@ fn no_good(api: &Api) -> Vec<(&'static str, Headers)> {
         ("a key and more", bearer(&format!("{good} {MARKER}"))),
         ("two", [bearer(&good), bearer(MARKER)].concat()),
         ("another secret under a known id", bearer(&forged.expose())),
-        ("a key that nobody has", bearer(&key(99).expose())),
+        ("an unknown key", bearer(&key(99).expose())),
         ("a revoked key", bearer(&key(10).expose())),
         ("an expired key", bearer(&key(11).expose())),
         ("an expired token", bearer(&api.token("acme", "s1", &[], 0))),
         ("a token of other keys", bearer(&other_keys.subscription(&token))),
         ("a message's token", bearer(&api.ack_token("acme", "s1", 60))),
         ("a garbled token", bearer(&format!("rds_k1.{MARKER}.{MARKER}"))),
-        ("bytes that are no text", vec![("authorization", "Bearer \u{e9}".to_owned())]),
+        ("bytes that are not ASCII", vec![("authorization", "Bearer \u{e9}".to_owned())]),
     ]
 }
 
 #[test]
-fn every_credential_that_is_no_good_is_answered_with_the_same_401() {
+fn every_invalid_credential_gets_the_same_401() {
     let api = furnished();
     let before = api.snapshot();
-    let mut told = None;
+    let mut first = None;
     for operation in Operation::ALL.into_iter().filter(|it| scopes(*it).is_some()) {
         let right = body(&api, operation).to_string();
-        for (what, headers) in no_good(&api) {
+        for (what, headers) in invalid_credentials(&api) {
             for body in [right.as_str(), "", "{", "[]", &"x".repeat(2_000_000)] {
                 let answer = call(&api, operation, &headers, body);
-                assert_eq!(
-                    (answer.status.as_u16(), answer.problem().as_str()),
-                    (401, "unauthorized"),
-                    "{operation:?}, {what}"
-                );
+                answer.is_problem(401, "unauthorized", format!("{operation:?}, {what}"));
                 assert_eq!(answer.headers["www-authenticate"], "Bearer");
-                assert_eq!(*told.get_or_insert(answer.text.clone()), answer.text, "{operation:?}, {what}");
+                assert_eq!(*first.get_or_insert(answer.text.clone()), answer.text, "{operation:?}, {what}");
             }
         }
     }
@@ -156,7 +151,7 @@ fn every_credential_that_is_no_good_is_answered_with_the_same_401() {
 }
 
 #[test]
-fn every_key_without_the_scope_and_every_token_for_something_else_is_answered_403() {
+fn a_key_without_the_scope_or_a_token_for_another_id_gets_403() {
     let api = furnished();
     let before = api.snapshot();
     for operation in Operation::ALL {
@@ -171,18 +166,14 @@ fn every_key_without_the_scope_and_every_token_for_something_else_is_answered_40
         }
         for headers in shown {
             let answer = call(&api, operation, &headers, &body);
-            assert_eq!(
-                (answer.status.as_u16(), answer.problem().as_str()),
-                (403, "forbidden"),
-                "{operation:?}"
-            );
+            answer.is_problem(403, "forbidden", format!("{operation:?}"));
         }
     }
     assert_eq!(api.snapshot(), before);
 }
 
 #[test]
-fn each_scope_alone_suffices_where_it_is_asked_for() {
+fn each_accepted_scope_suffices_alone() {
     for operation in Operation::ALL {
         for scope in scopes(operation).unwrap_or_default() {
             let api = furnished();
@@ -193,7 +184,7 @@ fn each_scope_alone_suffices_where_it_is_asked_for() {
     }
 }
 
-/// Bodies of the right length and type that no route takes.
+/// Bodies of the right length and type that are invalid for every route.
 fn malformed() -> Vec<String> {
     let nested = format!("{}{}", "[".repeat(5_000), "]".repeat(5_000));
     let mut all: Vec<String> = [
@@ -241,12 +232,12 @@ fn malformed() -> Vec<String> {
 }
 
 #[test]
-fn malformed_bodies_are_refused_by_their_fields_and_never_repeated() {
+fn a_malformed_body_gets_422_with_fields_and_no_values() {
     for operation in Operation::ALL.into_iter().filter(|it| takes_a_body(*it)) {
         let api = furnished();
         let before = api.snapshot();
         for body in malformed() {
-            // What is malformed for others may be a wish for a token.
+            // Some of them are valid requests for a token.
             let answer = call(&api, operation, &Api::acme(), &body);
             if operation == Operation::CreateToken && answer.status.as_u16() == 201 {
                 continue;
@@ -258,11 +249,7 @@ fn malformed_bodies_are_refused_by_their_fields_and_never_repeated() {
                 assert!(items.iter().all(|item| item["status"] == 422), "{body}: {}", answer.text);
                 continue;
             }
-            assert_eq!(
-                (answer.status.as_u16(), answer.problem().as_str()),
-                (422, "invalid"),
-                "{operation:?}: {body}"
-            );
+            answer.is_problem(422, "invalid", format!("{operation:?}: {body}"));
             assert!(!answer.fields().is_empty(), "{operation:?}: {body}: {}", answer.text);
         }
         let bytes = Api::request(
@@ -271,13 +258,13 @@ fn malformed_bodies_are_refused_by_their_fields_and_never_repeated() {
             &[Api::acme(), vec![("content-type", "application/json".to_owned())]].concat(),
             vec![b'{', 0xff, 0xfe],
         );
-        assert_eq!(api.try_send(bytes).expect("nobody dies").status.as_u16(), 422, "{operation:?}");
+        assert_eq!(api.answer(bytes).status.as_u16(), 422, "{operation:?}");
         assert_eq!(api.snapshot(), before, "{operation:?}");
     }
 }
 
 #[test]
-fn what_is_too_long_is_answered_413_and_what_is_just_not_is_read() {
+fn a_body_over_the_limit_gets_413() {
     for operation in Operation::ALL.into_iter().filter(|it| takes_a_body(*it)) {
         let api = furnished();
         let before = api.snapshot();
@@ -285,13 +272,9 @@ fn what_is_too_long_is_answered_413_and_what_is_just_not_is_read() {
         let padded = |n: usize| format!("{{{}", " ".repeat(n - 1));
         for n in [most + 1, 3 * most] {
             let answer = call(&api, operation, &Api::acme(), &padded(n));
-            assert_eq!(
-                (answer.status.as_u16(), answer.problem().as_str()),
-                (413, "too_large"),
-                "{operation:?}"
-            );
+            answer.is_problem(413, "too_large", format!("{operation:?}"));
         }
-        // Whatever its length is said to be.
+        // Whatever its Content-Length.
         let lying = [
             Api::acme(),
             vec![("content-type", "application/json".to_owned()), ("content-length", "2".to_owned())],
@@ -304,7 +287,7 @@ fn what_is_too_long_is_answered_413_and_what_is_just_not_is_read() {
 }
 
 #[test]
-fn what_is_not_said_to_be_json_is_answered_415_but_for_acknowledgements() {
+fn a_body_that_is_not_json_gets_415_except_acknowledgements() {
     for operation in Operation::ALL.into_iter().filter(|it| takes_a_body(*it)) {
         let api = furnished();
         let before = api.snapshot();
@@ -333,14 +316,14 @@ fn what_is_not_said_to_be_json_is_answered_415_but_for_acknowledgements() {
         if operation != Operation::Acknowledge {
             let nothing =
                 Api::request(operation.method().as_str(), &path(operation), &Api::acme(), right.clone());
-            assert_eq!(api.try_send(nothing).expect("nobody dies").status.as_u16(), 415);
+            assert_eq!(api.answer(nothing).status.as_u16(), 415);
             assert_eq!(api.snapshot(), before, "{operation:?}");
         }
     }
 }
 
 #[test]
-fn a_replayed_request_changes_nothing_more() {
+fn a_repeated_request_changes_nothing() {
     for operation in Operation::ALL {
         let api = furnished();
         let body = body(&api, operation).to_string().replace(MARKER, "x");
@@ -350,10 +333,10 @@ fn a_replayed_request_changes_nothing_more() {
         match operation {
             Operation::SendMessages => {
                 assert_eq!(again.json()["duplicate"], true);
-                // Once more on the queue: nobody has claimed it yet.
+                // Queued again: no worker has claimed it yet.
                 api.world.state().outbox.pop();
             }
-            // It makes an id: a replay is another one.
+            // Each request generates an id.
             Operation::CreateSubscription => continue,
             Operation::Acknowledge => assert_eq!(again.json()["duplicate"], true),
             Operation::PutSubscription
@@ -369,7 +352,7 @@ fn a_replayed_request_changes_nothing_more() {
 }
 
 #[test]
-fn other_methods_are_answered_405_with_those_that_there_are_and_other_paths_404() {
+fn other_methods_get_405_with_allow_and_other_paths_404() {
     let api = furnished();
     let before = api.snapshot();
     for operation in Operation::ALL {
@@ -410,13 +393,13 @@ fn other_methods_are_answered_405_with_those_that_there_are_and_other_paths_404(
         "/v1/subscriptions/",
     ] {
         let answer = api.send("GET", path, &Api::acme(), "");
-        assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (404, "no_route"), "{path}");
+        answer.is_problem(404, "no_route", path);
     }
     assert_eq!(api.snapshot(), before);
 }
 
 #[test]
-fn a_request_has_one_log_line_that_says_whose_it_was_and_repeats_nothing() {
+fn a_request_has_one_log_line_without_its_values() {
     let api = furnished();
     let before = api.logged().lines().count();
     api.get(&format!("/v1/messages/{MARKER}"));

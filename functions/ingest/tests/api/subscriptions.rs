@@ -1,4 +1,4 @@
-//! Subscriptions: handed in with consent, renewed, told of without their secrets, erased; and the tokens for it.
+//! Subscriptions: stored with consent, renewed, read without their secrets, erased; and their tokens.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ fn without_consent(endpoint: &str) -> Value {
 }
 
 #[test]
-fn a_new_one_needs_consent_and_is_told_of_without_its_secrets() {
+fn a_new_subscription_needs_consent_and_its_secrets_are_never_returned() {
     let api = Api::new();
     let answer = api.put("/v1/subscriptions/s1", &without_consent("a"));
-    assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (422, "invalid"));
+    answer.is_problem(422, "invalid", "");
     assert_eq!(answer.fields(), ["consent"]);
     assert!(api.world.state().subscriptions.is_empty());
 
@@ -27,16 +27,16 @@ fn a_new_one_needs_consent_and_is_told_of_without_its_secrets() {
     handed_in["tags"] = json!(["sport", "news"]);
     let answer = api.put("/v1/subscriptions/s1", &handed_in);
     assert_eq!(answer.status.as_u16(), 201);
-    let told = answer.json();
-    let renewal = told["renewal"].clone();
+    let body = answer.json();
+    let renewal = body["renewal"].clone();
     assert_eq!(renewal["expires_at"], "2027-07-14T08:00:00.000Z");
     let expected = json!({
-        "subscription": "s1", "state": "active", "vapid_key_id": null, "endpoint_hash": told["endpoint_hash"],
+        "subscription": "s1", "state": "active", "vapid_key_id": null, "endpoint_hash": body["endpoint_hash"],
         "endpoint_origin_class": "other", "tags": ["news", "sport"], "last_seen_at": "2027-01-15T08:00:00.000Z",
         "created_at": "2027-01-15T08:00:00.000Z", "renewal": renewal,
         "consent": {"at": "2027-01-15T07:00:00.000Z", "prompt_version": "v3", "action": "granted", "origin": "https://shop.example"},
     });
-    assert_eq!(told, expected);
+    assert_eq!(body, expected);
     let got = api.get("/v1/subscriptions/s1");
     let mut expected = expected;
     expected.as_object_mut().expect("an object").remove("renewal");
@@ -62,7 +62,7 @@ fn a_renewal_keeps_the_consent_and_moves_to_a_new_endpoint() {
 }
 
 #[test]
-fn an_id_is_made_where_none_is_named() {
+fn a_subscription_without_an_id_gets_one() {
     let api = Api::new();
     let answer = api.put("/v1/subscriptions", &document("a"));
     assert_eq!(answer.status.as_u16(), 201);
@@ -73,7 +73,7 @@ fn an_id_is_made_where_none_is_named() {
 }
 
 #[test]
-fn deleting_leaves_a_tombstone_and_may_be_repeated() {
+fn deleting_leaves_a_tombstone_and_can_be_repeated() {
     let api = Api::new();
     api.put("/v1/subscriptions/s1", &document("a"));
     let delete = |path| api.send("DELETE", path, &Api::acme(), "");
@@ -83,7 +83,7 @@ fn deleting_leaves_a_tombstone_and_may_be_repeated() {
     }
     assert!(api.world.state().subscriptions.is_empty());
     let gone = api.get("/v1/subscriptions/s1");
-    assert_eq!((gone.status.as_u16(), gone.problem().as_str()), (410, "subscription_deleted"));
+    gone.is_problem(410, "subscription_deleted", "");
     assert_eq!(gone.json()["deleted_at"], "2027-01-15T08:00:00.000Z");
     assert_eq!(delete("/v1/subscriptions/s2").status.as_u16(), 404);
     assert_eq!(api.put("/v1/subscriptions/s1", &without_consent("a")).status.as_u16(), 422);
@@ -92,7 +92,7 @@ fn deleting_leaves_a_tombstone_and_may_be_repeated() {
 }
 
 #[test]
-fn a_webhook_s_receiver_is_neither_shown_nor_replaced_nor_erased() {
+fn a_webhook_is_never_returned_replaced_or_erased() {
     use redial_core::endpoint::Endpoint;
     use redial_core::subscription::Subscription;
     use redial_core::webhook::WebhookTarget;
@@ -105,14 +105,14 @@ fn a_webhook_s_receiver_is_neither_shown_nor_replaced_nor_erased() {
     let before = api.snapshot();
     for (method, body) in [("GET", ""), ("DELETE", ""), ("PUT", document("a").to_string().as_str())] {
         let answer = api.send(method, "/v1/subscriptions/w1", &Api::acme(), body);
-        assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (409, "is_a_webhook"), "{method}");
+        answer.is_problem(409, "is_a_webhook", method);
         assert!(!answer.text.contains("hooks.example"));
     }
     assert_eq!(api.snapshot(), before);
 }
 
 #[test]
-fn a_browser_subscribes_renews_and_leaves_with_its_tokens_alone() {
+fn a_browser_subscribes_renews_and_unsubscribes_with_its_tokens() {
     let api = Api::new();
     let wish = json!({"subscription": "s1", "tags": ["news", "sport"], "expires_in": 60});
     let answer = api.post("/v1/subscription-tokens", &wish);
@@ -131,9 +131,9 @@ fn a_browser_subscribes_renews_and_leaves_with_its_tokens_alone() {
     assert_eq!(api.send("GET", "/v1/subscriptions/s1", &shown, "").status.as_u16(), 200);
     handed_in["tags"] = json!(["news", "vip"]);
     let refused = api.send("PUT", "/v1/subscriptions/s1", &shown, &handed_in.to_string());
-    assert_eq!((refused.status.as_u16(), refused.problem().as_str()), (403, "forbidden"));
+    refused.is_problem(403, "forbidden", "");
 
-    // The first token is over; the one that came with the subscription is not, and carries the same tags.
+    // The first token has expired; the renewal token has not, and has the same tags.
     api.world.pass(Duration::from_secs(61));
     assert_eq!(api.send("GET", "/v1/subscriptions/s1", &shown, "").status.as_u16(), 401);
     let renewal = bearer(stored.json()["renewal"]["token"].as_str().expect("a token"));
@@ -147,7 +147,7 @@ fn a_browser_subscribes_renews_and_leaves_with_its_tokens_alone() {
 }
 
 #[test]
-fn a_token_is_made_for_an_id_of_its_own_where_none_is_named() {
+fn a_token_without_an_id_gets_one() {
     let api = Api::new();
     let token = api.post("/v1/subscription-tokens", &json!({})).json();
     assert_eq!(token["expires_at"], "2027-01-15T08:10:00.000Z");
@@ -170,7 +170,7 @@ fn a_token_is_made_for_an_id_of_its_own_where_none_is_named() {
 }
 
 #[test]
-fn what_no_message_could_be_sent_to_is_refused_by_its_fields() {
+fn an_unusable_subscription_is_refused_with_its_fields() {
     let api = Api::new();
     let beside = "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw8";
     let change = |pointer: &str, value: Value| {

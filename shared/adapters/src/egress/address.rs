@@ -1,7 +1,7 @@
-//! Which addresses egress reaches: those of the public internet, and no others.
+//! Egress connects only to addresses of the public internet.
 //!
-//! A subscription comes from outside, and its endpoint's name resolves to whatever its owner likes. Without this filter, a
-//! worker inside a VPC would post to instance metadata, to a database or to itself on a stranger's behalf. The rule is by
+//! A subscription comes from outside, and its owner controls what the endpoint's name resolves to. Without this filter, a worker inside a
+//! VPC would post to instance metadata, to a database or to itself for a stranger. The rule is by
 //! exclusion for IPv4, where the special blocks are known (IANA's special-purpose registry), and by inclusion for IPv6:
 //! only global unicast, less the blocks in it that lead elsewhere or that embed an IPv4 address.
 //!
@@ -41,7 +41,7 @@ const SPECIAL_V4: [(Ipv4Addr, u32); 15] = [
 /// multicast, NAT64, IPv4-mapped or -compatible, discard-only, or not assigned at all (RFC 4291, 2.4).
 const GLOBAL_UNICAST: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
-/// Blocks of global unicast that are not public all the same.
+/// Blocks of global unicast that are not public.
 const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23), // Teredo, benchmarking, ORCHID and the like (RFC 2928)
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32), // documentation (RFC 3849)
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_and_last_of_every_special_block_are_refused_and_their_neighbours_reached() {
+    fn special_blocks_are_refused_and_their_neighbours_are_not() {
         let table = [
             // (first, last, the public neighbour before, the one after)
             ("0.0.0.0", "0.255.255.255", None, Some("1.0.0.0")),

@@ -1,4 +1,4 @@
-//! Who may be posted to: the check on a parsed endpoint, before any connection, and its exceptions by origin.
+//! The check of an endpoint before any connection, and its exceptions by origin.
 //!
 //! A resolver never sees an address literal or a port, so both are checked here. Names pass here and are checked in the
 //! resolver, at the moment of connecting.
@@ -19,7 +19,6 @@ const HTTPS_PORT: u16 = 443;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EgressAllow(BTreeSet<Origin>);
 
-/// A part of `EGRESS_ALLOW` is no origin.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "`{0}` is not an origin: expected `https://HOST` or `https://HOST:PORT`, several separated by commas"
@@ -37,12 +36,10 @@ impl EgressAllow {
             .map(Self)
     }
 
-    /// The origins.
     pub fn origins(&self) -> impl Iterator<Item = &Origin> {
         self.0.iter()
     }
 
-    /// Whether there is no exception.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -117,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_origin_is_named() {
+    fn an_invalid_origin_is_named() {
         assert_eq!(
             EgressAllow::parse("https://a.example,b.example"),
             Err(EgressAllowError("b.example".to_owned()))

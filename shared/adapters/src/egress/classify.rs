@@ -1,8 +1,8 @@
-//! What a failed request means: was anything sent?
+//! Whether a failed request may have been sent.
 //!
 //! The line is drawn where it matters: a failure while the name was resolved, the connection made or TLS agreed on left the
 //! receiver without a request, so sending again cannot double anything. From the moment that a request was handed to a
-//! connection, no answer means in doubt. Where a library does not tell the two apart, it is in doubt.
+//! connection, no answer means in doubt. Where a library does not distinguish the two, it is in doubt.
 //!
 //! reqwest and hyper say what happened in a chain of sources, of which some links are private. What is read here from the
 //! chain's shape is pinned by the tests of this folder, with real listeners.
@@ -20,7 +20,7 @@ pub(super) fn failed_request(error: &reqwest::Error) -> Outcome {
         return Outcome::Impossible(Impossible::EndpointNotAllowed);
     }
     if error.is_builder() {
-        // The address is a URL but no URI that HTTP can carry, and will not be one next time.
+        // The address is a URL but no valid HTTP URI; another try cannot succeed.
         return Outcome::Impossible(Impossible::EndpointNotAllowed);
     }
     if error.is_connect() {

@@ -1,4 +1,4 @@
-//! The one way out, to push services and webhooks' receivers: an HTTP client that never reaches inside.
+//! The HTTP client for push services and webhooks' receivers, which never connects to internal addresses.
 //!
 //! An endpoint is a stranger's text, so what is posted to is checked (`allow`, `resolver`, `address`), no redirect is
 //! followed, no proxy is read from the environment, no cookie is kept, and of an answer only what a verdict needs is read:
@@ -53,12 +53,11 @@ const LONGEST_WARM_UP: Duration = Duration::from_secs(1);
 /// Longest value of a kept header, in bytes. No header that is looked at is near it, and what is kept is stored.
 const MAX_HEADER_VALUE: usize = 1024;
 
-/// How egress is set up.
 #[derive(Clone, Debug)]
 pub struct EgressConfig {
     /// For resolving, connecting and TLS together. At most half of `total_timeout` is used.
     pub connect_timeout: Duration,
-    /// For the whole of a request, to the end of the answer.
+    /// For the whole request, to the end of the response.
     pub total_timeout: Duration,
     /// The origins that are exempt from the address and port checks.
     pub allow: EgressAllow,

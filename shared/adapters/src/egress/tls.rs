@@ -1,4 +1,4 @@
-//! Whom egress trusts.
+//! The certificates that egress trusts.
 //!
 //! The roots are Mozilla's, compiled in as parsed trust anchors: reading the system's store is most of a cold start, and a
 //! Lambda image need not have one. ring is named explicitly, so that no process-wide default has to be installed first.
@@ -10,19 +10,11 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-/// `EGRESS_CA_FILE` cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtraRootError {
-    /// It cannot be read.
-    #[error("`{}` cannot be read: {error}", path.display())]
-    Unreadable {
-        /// Where it was looked for.
-        path: PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// It holds no certificate, or something that is none.
-    #[error("expected PEM with at least one certificate (`BEGIN CERTIFICATE`), each fit to be a root")]
+    #[error("cannot read `{}`: {error}", path.display())]
+    Unreadable { path: PathBuf, error: std::io::Error },
+    #[error("expected PEM with at least one certificate (`BEGIN CERTIFICATE`), each a valid root")]
     NotCertificates,
 }
 
@@ -31,14 +23,12 @@ pub enum ExtraRootError {
 pub struct ExtraRoots(Vec<CertificateDer<'static>>);
 
 impl ExtraRoots {
-    /// Reads all certificates of a PEM file.
     pub fn from_file(path: &Path) -> Result<Self, ExtraRootError> {
         let pem = std::fs::read(path)
             .map_err(|error| ExtraRootError::Unreadable { path: path.to_owned(), error })?;
         Self::from_pem(&pem)
     }
 
-    /// Reads all certificates of a PEM text.
     pub fn from_pem(pem: &[u8]) -> Result<Self, ExtraRootError> {
         let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem)
             .collect::<Result<_, _>>()

@@ -1,19 +1,19 @@
-//! VAPID (RFC 8292): how a push service knows that a push comes from the one who made the subscription.
+//! VAPID (RFC 8292): a push service verifies that a push comes from the application that made the subscription.
 //!
-//! A browser subscribes with one public key, and its push service refuses every other, so an operator who ever rotates
-//! keys has several, each with an id. They are parsed once, and a signed token is used for every push to an origin until it
-//! is to be renewed: signing each message and parsing the key each time would be half of a push's cost.
+//! A browser subscribes with one public key, and its push service refuses every other, so an operator who rotates keys has several, each
+//! with an id. They are parsed once, and a signed token is used for every push to an origin until its renewal: signing each message and
+//! parsing the key each time would be half of a push's cost.
 //!
 //! | file | concept |
 //! |---|---|
-//! | `key` | one private key, in the three forms that people have |
+//! | `key` | one private key, in three formats |
 //! | `document` | several as they are written in a secret, and rotated there |
 //! | `keys` | all of them by id, with a default and a current one |
-//! | `subject` | whom a push service may write to |
+//! | `subject` | the contact for push services |
 //! | `token` | the signed token, and how long it is used |
-//! | `signer` | tokens from a cache, keys loaded again after a 401 or for an id that is not known |
+//! | `signer` | cached tokens; keys are loaded again after a 401 or for an unknown id |
 //! | `source` | where the keys come from |
-//! | `listing` | their public halves, for whoever subscribes browsers |
+//! | `listing` | their public halves, for pages that subscribe browsers |
 //!
 //! No type of this module prints a key, and no error holds one.
 

@@ -1,4 +1,4 @@
-//! The `sub` claim: whom a push service may write to about our pushes.
+//! The `sub` claim: the contact for push services.
 //!
 //! It has no default, because only the operator knows an address that is read. Mozilla accepts anything, Apple refuses
 //! what is neither `mailto:` nor `https:` and anything at localhost (as `BadJwtToken`), so that is refused at the start.
@@ -9,7 +9,6 @@ use url::{Host, Url};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VapidSubject(String);
 
-/// Why a text is no subject.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("expected an address of your own, `mailto:NAME@DOMAIN` or `https://DOMAIN…`, and not at localhost")]
 pub struct VapidSubjectError;
@@ -18,7 +17,6 @@ impl VapidSubject {
     /// Longest subject, in bytes: it travels with every push.
     const MAX_BYTES: usize = 256;
 
-    /// Reads a subject.
     pub fn parse(text: &str) -> Result<Self, VapidSubjectError> {
         let text = text.trim();
         let printable = text.bytes().all(|b| b.is_ascii_graphic()) && !text.contains(['<', '>', '"', '\\']);
@@ -46,7 +44,6 @@ impl VapidSubject {
         Ok(Self(text.to_owned()))
     }
 
-    /// The text, as it is claimed.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -57,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_of_the_operator_s_own_is_a_subject() {
+    fn an_own_address_is_a_subject() {
         for good in ["mailto:push@shop.example", "mailto:a+b@x.y.example", "https://shop.example/contact"] {
             assert_eq!(VapidSubject::parse(good).map(|s| s.as_str().to_owned()), Ok(good.to_owned()));
         }

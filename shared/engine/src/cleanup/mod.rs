@@ -29,10 +29,8 @@ use redial_core::time::Timestamp;
 /// A message of one of the two queues that cleanup drains.
 #[derive(Clone, Debug)]
 pub struct QueueMessage {
-    /// SQS's MessageId.
     pub message_id: String,
     pub body: Body,
-    /// SQS's SentTimestamp.
     pub sent: Timestamp,
     /// Whether it comes from the dead-letter queue, which carries references; the quarantine carries raw bodies.
     pub is_reference: bool,

@@ -8,7 +8,6 @@ use redial_core::subscription::SpikeGuard;
 /// How late a bucket of waits is before the sweep releases it, unless the operator sets it otherwise.
 pub const LATE_AFTER: Duration = Duration::from_secs(120);
 
-/// The operator's settings.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// What endpoints are hashed with.

@@ -36,15 +36,11 @@ pub enum Sweep {
 /// What a sweep did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Swept {
-    /// Late buckets released.
     pub released: u32,
-    /// Empty buckets forgotten.
     pub forgotten: u32,
-    /// Subscriptions removed.
     pub pruned: u32,
     /// Subscriptions put in quarantine.
     pub quarantined: u32,
-    /// Bodies deleted.
     pub bodies: u32,
 }
 

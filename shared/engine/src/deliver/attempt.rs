@@ -46,10 +46,13 @@ pub(super) struct Finished {
 /// What came of an attempt.
 pub(super) enum Made {
     /// A plan, and what is seen of the origin, if anything was sent there.
-    Planned { plan: Plan, facts: Facts, seen: Option<Seen> },
+    Planned {
+        plan: Plan,
+        facts: Facts,
+        seen: Option<Seen>,
+    },
     /// No attempt, or none that can have arrived.
     Nothing(Setback),
-    /// Its handling panicked.
     Panic,
 }
 

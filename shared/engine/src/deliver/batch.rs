@@ -26,12 +26,10 @@ use redial_core::webhook::Health;
 /// A message as SQS delivered it.
 #[derive(Clone, Debug)]
 pub struct Incoming {
-    /// SQS's MessageId.
     pub message_id: String,
     /// How to make it come back.
     pub receipt: Receipt,
     pub body: Body,
-    /// SQS's SentTimestamp.
     pub sent: Timestamp,
     /// SQS's ApproximateReceiveCount. It spaces out errors of our own, and decides when a message is sent again; it plays no part
     /// in who may make an attempt.

@@ -53,7 +53,6 @@ pub(super) struct Job {
 /// A place among an origin's attempts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Slot {
-    /// Not before this.
     pub(super) at: Timestamp,
     /// Whether its outcome decides on the others.
     pub(super) probe: bool,
@@ -110,7 +109,6 @@ impl Job {
         self.endpoint_hash = endpoint.cloned();
     }
 
-    /// Asks the gates.
     pub(super) fn gate(&self, settings: &Settings, now: Timestamp) -> Gate {
         let candidate = Candidate {
             message: &self.message,

@@ -83,7 +83,6 @@ pub struct Worker<S, T, O, L, Su, Po, Au, Pr, Pu, We, Pa, Re, Ex, D> {
     pub settings: Settings,
     /// Lives as long as the worker.
     pub guard: Guard,
-    /// Time and randomness.
     pub system: S,
     pub telemetry: T,
     pub outbox: O,

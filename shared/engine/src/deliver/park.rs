@@ -29,7 +29,6 @@ pub(super) struct Waiting {
     pub(super) item: ParkedItem,
 }
 
-/// Parks these messages.
 pub(super) async fn park(
     waits: &Waits<impl Parking, impl WaitRegistry, impl WaitExecutions>,
     outbox: &impl Outbox,

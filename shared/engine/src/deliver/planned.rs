@@ -16,9 +16,7 @@ use redial_core::verdict::Verdict;
 pub(super) struct Facts {
     /// Whether anything was sent.
     pub(super) attempted: bool,
-    /// The HTTP status.
     pub(super) status: Option<u16>,
-    /// A verdict's label.
     pub(super) verdict: Option<&'static str>,
     /// What failed, if nothing was sent.
     pub(super) not_sent: Option<NotSent>,

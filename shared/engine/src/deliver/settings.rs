@@ -22,7 +22,6 @@ pub fn time_for(attempt: Duration) -> Duration {
     attempt + WAITED_OUT_INSIDE + RESERVE
 }
 
-/// The operator's settings.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub waits: WaitSettings,

@@ -54,7 +54,7 @@ fn fit_for_a_queue(text: &str) -> Cow<'_, str> {
 
 /// The text with the tenant in it. Another tenant's than the key's is an error, which does not say whose the key is.
 fn with_tenant(text: &str, tenant: &Tenant) -> Result<String, Vec<ShapeError>> {
-    // What is no object is told by the parser.
+    // The parser reports what is no object.
     let Ok(fields) = shape::raw_fields(text) else { return Ok(text.to_owned()) };
     let mut named = fields.iter().filter(|(name, _)| name == "tenant").map(|(_, value)| value).peekable();
     if named.peek().is_none() {
@@ -92,7 +92,6 @@ fn entrance(message: &Message, keys: &HashKeys) -> Entrance {
 }
 
 impl Accepted {
-    /// Its id.
     pub fn id(&self) -> &DeliveryId {
         &self.message.id
     }

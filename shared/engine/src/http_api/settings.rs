@@ -5,7 +5,6 @@ use redial_core::endpoint::{HashKeys, Origin, PushHosts};
 use redial_core::push_target::PushKeys;
 use redial_core::rate::Rate;
 
-/// The operator's settings.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// What browsers' tokens are made with.

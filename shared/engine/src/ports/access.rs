@@ -5,7 +5,7 @@ use std::future::Future;
 use super::PortError;
 use redial_core::access::{ApiKeyId, IamArn, StoredKey};
 
-/// Looks up keys and principals' rights. What it answers may be half a minute old, so whoever revokes one waits as long; it is
+/// Looks up keys and principals' rights. What it answers may be half a minute old, so a revocation takes effect that much later; it is
 /// never older, because a store that cannot be read must not keep a revoked key alive.
 pub trait AccessKeys: Send + Sync {
     /// What is stored of the key of that id: good or not, which is [`StoredKey::grant_to`]'s to say.

@@ -1,4 +1,4 @@
-//! The port to acknowledgements: what users' browsers tell of deliveries.
+//! The port to acknowledgements: what users' browsers report of deliveries.
 
 use std::future::Future;
 
@@ -10,17 +10,16 @@ use redial_core::time::Timestamp;
 /// What became of an acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Acknowledged {
-    /// Nobody had told it before: it is noted.
+    /// The first of its event: it is noted.
     First,
-    /// It was told before: what was noted then stays.
+    /// It was noted before: what was noted then stays.
     Again,
     /// The ledger does not know the delivery, or no longer: nothing is noted.
     Unknown,
 }
 
-/// Notes acknowledgements.
 pub trait Acks: Send + Sync {
-    /// Notes on a delivery that its user's browser told this at `now`, unless it was told before.
+    /// Notes on a delivery that its user's browser reported this at `now`, unless it was noted before.
     fn acknowledge(
         &self,
         key: &DeliveryKey,

@@ -7,12 +7,9 @@ use rand::rngs::StdRng;
 
 use redial_core::time::Timestamp;
 
-/// Tells and spends time.
 pub trait Clock: Send + Sync {
-    /// The time.
     fn now(&self) -> Timestamp;
 
-    /// Waits.
     fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + Send;
 }
 

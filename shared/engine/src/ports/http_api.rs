@@ -20,7 +20,6 @@ pub trait HttpApi: Send + Sync {
 
     fn clock(&self) -> &Self::Clock;
     fn randomness(&self) -> &Self::Randomness;
-    /// Senders' keys.
     fn access_keys(&self) -> &Self::AccessKeys;
     /// What workers share to keep limits.
     fn protection(&self) -> &Self::Protection;

@@ -1,4 +1,4 @@
-//! The ports to the ledger that the front door has: it enters deliveries, and looks them up.
+//! The ports to the ledger that the HTTP API has: it enters deliveries, and looks them up.
 
 use std::future::Future;
 
@@ -10,10 +10,9 @@ use redial_core::identity::{DeliveryKey, SubscriptionId};
 use redial_core::ledger::{Entry, PastAttempt, State};
 use redial_core::time::Timestamp;
 
-/// What the ledger is to hold of a delivery before anybody has claimed it.
+/// What the ledger is to hold of a delivery before a worker has claimed it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entrance {
-    /// Which delivery.
     pub key: DeliveryKey,
     /// What it delivers to whom.
     pub fingerprint: EndpointHash,
@@ -34,17 +33,15 @@ pub enum Entered {
     Fresh,
     /// It was; nothing was written.
     Known {
-        /// Where it stands.
         state: State,
         /// What it delivers to whom.
         fingerprint: EndpointHash,
     },
 }
 
-/// Enters deliveries.
 pub trait Intake: Send + Sync {
-    /// Enters each of these unless it is there, each on its own; keys are distinct. What is entered [`redial_core::ledger::judge`] lets
-    /// anybody claim, without doubt.
+    /// Enters each of these unless it is there, each on its own; keys are distinct. [`redial_core::ledger::judge`] lets
+    /// any worker claim what is entered, without doubt.
     fn enter(
         &self,
         entrances: Vec<Entrance>,
@@ -52,20 +49,19 @@ pub trait Intake: Send + Sync {
     ) -> impl Future<Output = Vec<Result<Entered, PortError>>> + Send;
 }
 
-/// All that the ledger holds of a delivery for whoever asks.
+/// All that the ledger holds of a delivery for the HTTP API.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Known {
-    /// Where it stands.
     pub entry: Entry,
     /// Through which channel it goes, if that is known by now.
     pub channel: Option<Channel>,
     /// Its latest attempts, in order.
     pub attempts: Vec<PastAttempt>,
-    /// What its user's browser told first, and when.
+    /// What its user's browser acknowledged first, and when.
     pub acknowledged: Vec<(AckEvent, Timestamp)>,
 }
 
-/// Looks deliveries up for whoever asks.
+/// Looks deliveries up for the HTTP API.
 pub trait Deliveries: Send + Sync {
     /// All that is known of a delivery, read consistently; `None` if it is not known (any more).
     fn find(&self, key: &DeliveryKey) -> impl Future<Output = Result<Option<Known>, PortError>> + Send;

@@ -28,9 +28,7 @@ pub struct Claim {
 /// An end without an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settlement {
-    /// The terminal state.
     pub state: State,
-    /// Why.
     pub reason: Option<Reason>,
 }
 
@@ -77,7 +75,6 @@ pub trait Ledger: Send + Sync {
     ) -> impl Future<Output = Vec<Result<Fence, PortError>>> + Send;
 }
 
-/// Looks deliveries up.
 pub trait LedgerReader: Send + Sync {
     /// A delivery's entry, read consistently; `None` if there is none (any more).
     fn get(&self, key: &DeliveryKey) -> impl Future<Output = Result<Option<Entry>, PortError>> + Send;

@@ -1,4 +1,4 @@
-//! What the middle needs of the world: one narrow trait a capability, each with one adapter and one in-memory twin.
+//! What the passes need: one narrow trait a capability, each with one adapter and one in-memory twin.
 //!
 //! Ports that touch a store take batches, because a store that is called once a message costs more than the sending. They
 //! answer item by item, in the order of the request: one item's failure is that item's alone.

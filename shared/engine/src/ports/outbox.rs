@@ -15,7 +15,6 @@ pub struct Receipt {
     pub lane: Lane,
     /// See [`Self::lane`].
     pub kind: QueueKind,
-    /// SQS's receipt handle.
     pub handle: String,
 }
 
@@ -27,7 +26,7 @@ impl fmt::Debug for Receipt {
 
 /// Sends messages, and says when received ones come back.
 pub trait Outbox: Send + Sync {
-    /// Whether there is a queue of events: without one, nobody is told.
+    /// Whether there is a queue of events: without one, events are not sent.
     fn has_events(&self) -> bool;
 
     /// Puts these messages on their queues; an `Ok` is durable.

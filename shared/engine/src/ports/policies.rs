@@ -13,7 +13,6 @@ use redial_core::time::Timestamp;
 /// A tenant's policies as a worker knows them.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct KnownPolicies {
-    /// The policies.
     pub policies: Arc<TenantPolicies>,
     /// What was found stored and is no policy; reported once, by the reading that found it.
     pub ignored: Vec<Ignored>,
@@ -34,7 +33,6 @@ impl KnownPolicies {
     }
 }
 
-/// Reads tenants' policies.
 pub trait Policies: Send + Sync {
     /// The policies of these tenants, none of them older than a minute unless the store cannot be read: then as they were
     /// last known. `Err` for a tenant of whom nothing was ever known: its policy may forbid what the default allows.

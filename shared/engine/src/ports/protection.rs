@@ -21,7 +21,6 @@ pub enum Limited {
 /// An origin's state as it is stored.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct StoredOrigin {
-    /// The state.
     pub state: OriginState,
     /// What it is exchanged by: 0 if nothing is stored.
     pub version: u64,
@@ -56,7 +55,7 @@ pub trait Protection: Send + Sync {
         now: Timestamp,
     ) -> impl Future<Output = Vec<Result<(), PortError>>> + Send;
 
-    /// Asks for a block of a bucket: [`token_bucket::Request::judge`] says what the answer is, and the store that nobody comes between.
+    /// Asks for a block of a bucket: [`token_bucket::Request::judge`] decides, and the store makes sure that no other worker comes between.
     fn lease(
         &self,
         request: token_bucket::Request,

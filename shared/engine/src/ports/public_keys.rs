@@ -17,7 +17,6 @@ pub struct PublicKey {
     pub is_current: bool,
 }
 
-/// Lists them.
 pub trait PublicKeys: Send + Sync {
     /// All keys, in the order of their ids; half a minute old at most, unless where they are kept cannot be read: then as they
     /// were last known.

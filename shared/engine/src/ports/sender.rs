@@ -12,7 +12,6 @@ use redial_core::time::Ttl;
 /// One push, ready to be sealed, signed and posted.
 #[derive(Clone, Debug)]
 pub struct Push<'a> {
-    /// To whom.
     pub target: &'a PushTarget,
     /// What; empty for no body.
     pub payload: &'a Payload,
@@ -33,7 +32,6 @@ pub enum Keys {
     Unavailable,
 }
 
-/// Sends one push.
 pub trait PushSender: Send + Sync {
     /// Seals, signs and posts the push once, within the sender's own time-outs, and says what was seen.
     fn send(&self, push: Push<'_>) -> impl Future<Output = Outcome> + Send;

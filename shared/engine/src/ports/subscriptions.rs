@@ -1,4 +1,4 @@
-//! The ports to stored subscriptions: what dispatch asks of them, what cleanup does to them, and what the front door keeps.
+//! The ports to stored subscriptions: what dispatch asks of them, what cleanup does to them, and what the HTTP API keeps.
 
 use std::future::Future;
 
@@ -12,15 +12,12 @@ use redial_core::webhook::Health;
 /// A change to a subscription's health, made only if it still leads to the endpoint that the change is about.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SubscriptionUpdate {
-    /// Which subscription.
     pub key: SubscriptionKey,
     /// The endpoint that was seen.
     pub endpoint: Endpoint,
-    /// When.
     pub at: Timestamp,
 }
 
-/// What dispatch needs.
 pub trait Subscriptions: Send + Sync {
     /// Loads these subscriptions; `None` for one that is not stored. Keys are distinct.
     fn load(
@@ -58,7 +55,6 @@ pub trait Subscriptions: Send + Sync {
 /// An endpoint that is gone, watched until its window is over.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PruneCandidate {
-    /// Which subscription.
     pub key: SubscriptionKey,
     /// The hash of the endpoint that is gone.
     pub endpoint_hash: EndpointHash,
@@ -68,9 +64,7 @@ pub struct PruneCandidate {
     pub decided: bool,
 }
 
-/// What cleanup needs.
 pub trait SubscriptionHealth: Send + Sync {
-    /// Loads one.
     fn get(
         &self,
         key: &SubscriptionKey,
@@ -86,7 +80,6 @@ pub trait SubscriptionHealth: Send + Sync {
         health: Health,
     ) -> impl Future<Output = Result<bool, PortError>> + Send;
 
-    /// Switches it off.
     fn mark_gone(&self, update: SubscriptionUpdate) -> impl Future<Output = Result<(), PortError>> + Send;
 
     /// Puts it in quarantine: off, and kept. Answers whether it was the one meant.
@@ -138,7 +131,6 @@ pub enum Renewed {
 /// What is stored under a key.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Found {
-    /// Nothing.
     Unknown,
     /// A tombstone: there was one.
     Deleted {
@@ -151,7 +143,7 @@ pub enum Found {
     Stored(Box<Subscription>),
 }
 
-/// What the front door needs. Each call is one decision over what is stored at that moment: of two that meet, the second
+/// What the HTTP API needs. Each call is one decision over what is stored at that moment: of two that meet, the second
 /// decides over what the first left. The tenant's count and the rows of its audiences change with the subscription, or not at all.
 pub trait SubscriptionBook: Send + Sync {
     /// Stores what a browser handed in, as [`Renewal::decide`] says.

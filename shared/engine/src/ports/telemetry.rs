@@ -11,11 +11,9 @@ use redial_core::reason::Reason;
 /// The one log line of an attempt. Holds nothing that may not be logged.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AttemptEvent<'a> {
-    /// The delivery's id.
     pub correlation_id: &'a DeliveryId,
     /// Where it went, as a hash.
     pub endpoint_hash: Option<&'a str>,
-    /// Whose it is.
     pub tenant: &'a Tenant,
     /// `web_push` or `webhook`.
     pub channel: &'static str,
@@ -31,7 +29,6 @@ pub struct AttemptEvent<'a> {
     pub verdict: &'static str,
     /// What follows: a label.
     pub plan: &'static str,
-    /// Why.
     pub reason: Option<Reason>,
     /// What failed, if nothing was sent.
     pub not_sent: Option<NotSent>,
@@ -52,9 +49,7 @@ pub struct BreakerEvent<'a> {
     pub provider: Provider,
     /// Whose breaker, as a hash: a webhook's origin names its owner.
     pub origin_hash: &'a str,
-    /// From.
     pub from: Phase,
-    /// To.
     pub to: Phase,
     /// The attempts of the last five minutes that it was judged by.
     pub count: Count,
@@ -63,7 +58,6 @@ pub struct BreakerEvent<'a> {
 /// A subscription was put in quarantine instead of being removed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct QuarantineEvent<'a> {
-    /// Which.
     pub subscription: &'a SubscriptionKey,
     /// Where it leads, as a hash.
     pub endpoint_hash: &'a str,
@@ -101,7 +95,7 @@ pub trait Telemetry: Send + Sync {
     /// A reference came through the dead-letter queue.
     fn reference(&self, reference: &redial_core::dead_letter::Reference);
 
-    /// A subscription was put in quarantine; told once more if it is not certain that it was told.
+    /// A subscription was put in quarantine; logged again if it is not certain that it was logged.
     fn quarantined(&self, event: &QuarantineEvent<'_>);
 
     /// A tenant's stored policy is not valid, and is not followed.

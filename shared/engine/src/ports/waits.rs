@@ -11,7 +11,6 @@ use redial_core::wait::{Shard, WaitBucket};
 /// What a waiting message is known by.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct ParkedKey {
-    /// Where it lies.
     pub shard: Shard,
     /// `tenant#id#lineage#r`, and `#` with the MessageId in whose place it waits, if it was deferred.
     pub sort: String,
@@ -30,12 +29,10 @@ impl ParkedKey {
     }
 }
 
-/// A waiting message.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ParkedItem {
     /// What it is known by.
     pub key: ParkedKey,
-    /// Whose it is.
     pub tenant: Tenant,
     /// When it is due.
     pub not_before: Timestamp,
@@ -61,14 +58,12 @@ pub trait Parking: Send + Sync {
         limit: u16,
     ) -> impl Future<Output = Result<Vec<ParkedItem>, PortError>> + Send;
 
-    /// Removes these.
     fn delete(&self, keys: Vec<ParkedKey>) -> impl Future<Output = Result<(), PortError>> + Send;
 }
 
 /// A bucket that messages were parked in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RegisteredBucket {
-    /// Which.
     pub bucket: WaitBucket,
     /// Over how many shards its messages may lie.
     pub shards: u16,

@@ -14,7 +14,6 @@ use redial_core::webhook::{CustomHeaders, WebhookTarget};
 pub struct Webhook<'a> {
     /// Whose it is: signs where the target has no secrets of its own.
     pub tenant: &'a Tenant,
-    /// To whom.
     pub target: &'a WebhookTarget,
     /// The delivery's id, the same on every attempt: `webhook-id`.
     pub id: &'a DeliveryId,
@@ -26,7 +25,6 @@ pub struct Webhook<'a> {
     pub at: Timestamp,
 }
 
-/// Sends one webhook.
 pub trait WebhookSender: Send + Sync {
     /// Signs and posts the webhook once, within the sender's own time-outs, and says what was seen.
     fn send(&self, webhook: Webhook<'_>) -> impl Future<Output = Outcome> + Send;

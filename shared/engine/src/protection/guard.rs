@@ -49,11 +49,8 @@ impl Default for Settings {
 /// A breaker went from one phase to another, and this worker wrote it, so it is reported once.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Transition {
-    /// Whose breaker.
     pub origin: Origin,
-    /// From.
     pub from: Phase,
-    /// To.
     pub to: Phase,
     /// The attempts of five minutes that it was judged by.
     pub count: Count,
@@ -68,7 +65,6 @@ pub struct Guard {
     known: Mutex<Known>,
 }
 
-/// What it knows.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub(super) origins: HashMap<Origin, KnownOrigin>,

@@ -31,7 +31,6 @@ const WELL_SHARED_FROM: u64 = 50;
 /// An attempt that is over.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Seen {
-    /// Where it went.
     pub origin: Origin,
     /// What it came to.
     pub count: Count,

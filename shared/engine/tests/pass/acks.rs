@@ -32,11 +32,7 @@ fn token_of(plaintext: &[u8]) -> String {
 
 /// A message with acknowledgements that is sent at the third attempt.
 fn sent_on_retry() -> Harness {
-    let mut harness = Harness::new();
-    harness.subscribe("m");
-    harness.memory.state().answers.insert(Harness::endpoint("m"), vec![answered(503), answered(429)]);
-    harness.produce(&Harness::message("m", WITH_ACKS));
-    harness.run();
+    let harness = Harness::with_push(vec![answered(503), answered(429)], WITH_ACKS).run_to_the_end();
     assert_eq!(harness.state_of("m"), Some(State::Sent));
     harness
 }
@@ -61,10 +57,7 @@ fn every_attempt_carries_the_same_envelope_whose_token_is_the_delivery_s() {
 #[test]
 fn without_acknowledgements_the_payload_is_the_producer_s() {
     for rest in ["", r#","acks":false"#] {
-        let mut harness = Harness::new();
-        harness.subscribe("m");
-        harness.produce(&Harness::message("m", rest));
-        harness.run();
+        let harness = Harness::with_push(vec![], rest).run_to_the_end();
         assert_eq!(posted(&harness, "m"), [b"hello m"]);
     }
 }
@@ -191,8 +184,8 @@ fn what_is_told_in_any_order_again_or_late_is_noted_once_and_counted_apart() {
             assert_eq!(counted(&harness, metric), times, "{metric:?}");
         }
         harness.run();
-        let told: Vec<_> =
+        let announced: Vec<_> =
             harness.events.iter().filter_map(|event| event["state"].as_str().map(str::to_owned)).collect();
-        assert_eq!(told, if has_events { vec!["clicked", "displayed", "closed"] } else { Vec::new() });
+        assert_eq!(announced, if has_events { vec!["clicked", "displayed", "closed"] } else { Vec::new() });
     }
 }

@@ -1,4 +1,4 @@
-//! Messages to audiences: each recipient gets the message once, whoever dies while it is handed on.
+//! Messages to audiences: each recipient gets the message once, even if workers die.
 
 use std::time::Duration;
 
@@ -48,13 +48,13 @@ pub(crate) fn delivery(harness: &Harness, subscription: &str) -> Option<(State, 
     harness.entry(own.as_str()).map(|entry| (entry.state, entry.reason))
 }
 
-fn all_got_it_once(harness: &Harness, n: usize, told: &str) {
+fn all_got_it_once(harness: &Harness, n: usize, case: &str) {
     for id in (0..n).map(|n| format!("s{n}")) {
-        assert_eq!(harness.posts_to(&id), 1, "{id}, {told}");
-        assert_eq!(delivery(harness, &id), Some((State::Sent, None)), "{id}, {told}");
+        assert_eq!(harness.posts_to(&id), 1, "{id}, {case}");
+        assert_eq!(delivery(harness, &id), Some((State::Sent, None)), "{id}, {case}");
     }
-    assert_eq!(harness.posts_to("other"), 0, "{told}");
-    assert_eq!(harness.state_of("n1"), Some(State::Expanded), "{told}");
+    assert_eq!(harness.posts_to("other"), 0, "{case}");
+    assert_eq!(harness.state_of("n1"), Some(State::Expanded), "{case}");
 }
 
 #[test]
@@ -101,17 +101,17 @@ fn killed_at_any_effect_everybody_gets_it_once() {
     for n in 1..=trace.len() {
         for death in [Death::Before(n), Death::After(n)] {
             let harness = whole(Some(death));
-            let told = format!("{death:?} ({})", trace[n - 1]);
+            let case = format!("{death:?} ({})", trace[n - 1]);
             let made = match death {
                 Death::Before(_) => &trace[..n - 1],
                 Death::After(_) => &trace[..n],
             };
-            // Between a POST and its record nobody can know.
+            // Between a POST and its record a repetition cannot be excluded.
             let may_repeat = made.iter().rfind(|name| matches!(**name, "post" | "record")) == Some(&"post");
             for id in (0..12).map(|n| format!("s{n}")) {
                 let posts = harness.posts_to(&id);
-                assert!(posts == 1 || may_repeat && posts == 2, "{id}: {posts} posts, {told}");
-                assert_eq!(delivery(&harness, &id).map(|it| it.0), Some(State::Sent), "{id}, {told}");
+                assert!(posts == 1 || may_repeat && posts == 2, "{id}: {posts} posts, {case}");
+                assert_eq!(delivery(&harness, &id).map(|it| it.0), Some(State::Sent), "{id}, {case}");
             }
         }
     }
@@ -165,11 +165,11 @@ fn with_acknowledgements_what_is_too_long_for_a_recipient_is_refused_before_it_i
         readers(&harness, 1);
         harness.produce(&message(r#","acks":true"#).replace("hello", &"x".repeat(3_993 - spare)));
         harness.run();
-        let told = harness.entry("n1").map(|entry| (entry.state, entry.reason));
+        let end = harness.entry("n1").map(|entry| (entry.state, entry.reason));
         let fits = harness.posts_to("s0") == 1;
         let expected =
             if fits { (State::Expanded, None) } else { (State::Failed, Some(Reason::PayloadTooLarge)) };
-        assert_eq!(told, Some(expected), "{spare} bytes are left");
+        assert_eq!(end, Some(expected), "{spare} bytes are left");
         seen[usize::from(fits)] = true;
     }
     assert_eq!(seen, [true, true]);

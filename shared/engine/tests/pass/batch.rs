@@ -68,13 +68,13 @@ fn faults_of_ours_bring_messages_back_and_nothing_is_sent_twice() {
                 harness.memory.fail(name, 1, kind);
                 harness.produce(&Harness::message("m", ""));
                 harness.run();
-                let told = format!("{name} {kind:?} {answers:?}");
-                assert!(harness.state_of("m").is_some_and(State::is_terminal), "{told}");
+                let case = format!("{name} {kind:?} {answers:?}");
+                assert!(harness.state_of("m").is_some_and(State::is_terminal), "{case}");
                 let expected = if answers.is_empty() { 1 } else { answers.len() };
                 let most = expected + usize::from(matches!(harness.state_of("m"), Some(State::Sent)));
-                // A record that failed is the one fault after which nobody knows whether it was sent.
+                // A record that failed is the one fault after which it is unknown whether it was sent.
                 let most = most + usize::from(name == "record");
-                assert!(harness.posts_to("m") <= most, "{told}: {}", harness.posts_to("m"));
+                assert!(harness.posts_to("m") <= most, "{case}: {}", harness.posts_to("m"));
             }
         }
     }
@@ -82,9 +82,7 @@ fn faults_of_ours_bring_messages_back_and_nothing_is_sent_twice() {
 
 #[test]
 fn the_same_message_twice_in_a_batch_is_one_delivery() {
-    let mut harness = Harness::new();
-    harness.subscribe("m");
-    harness.produce(&Harness::message("m", ""));
+    let mut harness = Harness::with_push(vec![], "");
     harness.produce(&Harness::message("m", ""));
     harness.run();
     assert_eq!(harness.posts_to("m"), 1);
@@ -92,10 +90,7 @@ fn the_same_message_twice_in_a_batch_is_one_delivery() {
 
 #[test]
 fn the_same_message_again_later_is_dropped() {
-    let mut harness = Harness::new();
-    harness.subscribe("m");
-    harness.produce(&Harness::message("m", ""));
-    harness.run();
+    let mut harness = Harness::with_push(vec![], "").run_to_the_end();
     harness.produce(&Harness::message("m", ""));
     harness.run();
     assert_eq!(harness.posts_to("m"), 1);
@@ -121,9 +116,7 @@ fn the_same_record_in_three_invocations_is_one_post() {
 
 #[test]
 fn the_same_id_with_another_content_is_a_dead_letter_and_the_first_goes_on() {
-    let mut harness = Harness::new();
-    harness.subscribe("m");
-    harness.produce(&Harness::message("m", ""));
+    let mut harness = Harness::with_push(vec![], "");
     harness.produce(r#"{"tenant":"acme","id":"m","to":{"subscription":"m"},"payload":"another"}"#);
     harness.run();
     assert_eq!(harness.state_of("m"), Some(State::Sent));
@@ -135,9 +128,7 @@ fn the_same_id_with_another_content_is_a_dead_letter_and_the_first_goes_on() {
 
 #[test]
 fn two_tenants_may_use_the_same_id() {
-    let mut harness = Harness::new();
-    harness.subscribe("m");
-    harness.produce(&Harness::message("m", ""));
+    let mut harness = Harness::with_push(vec![], "");
     harness.produce(&Harness::message("m", "").replace("acme", "other"));
     harness.run();
     assert_eq!(harness.memory.state().ledger.len(), 2);

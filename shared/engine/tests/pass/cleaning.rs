@@ -41,10 +41,10 @@ fn thirty_of_a_hundred_endpoints_are_quarantined_and_none_is_deleted() {
     assert_eq!(state.subscriptions.len(), 100);
     let quarantined = state.subscriptions.values().filter(|it| it.state == Standing::Quarantined).count();
     assert_eq!(quarantined, 30);
-    // It is told whose they are, each once.
-    let told: BTreeSet<_> = state.quarantined.iter().map(|(key, _)| key.clone()).collect();
+    // The log names whose they are, each once.
+    let logged: BTreeSet<_> = state.quarantined.iter().map(|(key, _)| key.clone()).collect();
     let aside = state.subscriptions.values().filter(|it| it.state == Standing::Quarantined);
-    assert_eq!(told, aside.map(|it| it.key.clone()).collect());
+    assert_eq!(logged, aside.map(|it| it.key.clone()).collect());
     assert_eq!(state.quarantined.len(), 30);
     assert!(state.quarantined.iter().all(|(_, hash)| hash.starts_with("hmac:")));
 }
@@ -61,8 +61,8 @@ fn who_is_quarantined_is_told_though_the_sweep_dies_at_any_moment() {
         harness.memory.revive();
         harness.sweep(Sweep::Prune);
         let state = harness.memory.state();
-        let told: BTreeSet<_> = state.quarantined.iter().map(|(key, _)| &key.id).collect();
-        assert_eq!(told.len(), 12, "died after {effect} effects");
+        let logged: BTreeSet<_> = state.quarantined.iter().map(|(key, _)| &key.id).collect();
+        assert_eq!(logged.len(), 12, "died after {effect} effects");
         if !died {
             assert!(effect > 24, "{effect}");
             return;
@@ -124,11 +124,7 @@ fn a_404_prunes_only_when_another_confirms_it_an_hour_later() {
 
 #[test]
 fn a_success_takes_the_flag_of_a_404_away() {
-    let mut harness = Harness::new();
-    harness.subscribe("m");
-    harness.memory.state().answers.insert(Harness::endpoint("m"), vec![answered(404)]);
-    harness.produce(&Harness::message("m", ""));
-    harness.run();
+    let mut harness = Harness::with_push(vec![answered(404)], "").run_to_the_end();
     harness.produce(&Harness::message("m", "").replace(r#""id":"m""#, r#""id":"again""#));
     harness.run();
     let state = harness.memory.state();
@@ -156,10 +152,7 @@ fn poison_is_kept_unless_its_delivery_has_moved_on() {
     let lanes: Vec<_> = harness.memory.state().bodies.values().map(|body| body.lane).collect();
     assert_eq!(lanes, [None, None], "the quarantine does not tell where a message came from");
 
-    let mut harness = Harness::new();
-    harness.subscribe("m");
-    harness.produce(&Harness::message("m", ""));
-    harness.run();
+    let mut harness = Harness::with_push(vec![], "").run_to_the_end();
     harness.poison(&Harness::message("m", ""));
     assert!(harness.memory.state().bodies.is_empty(), "it was sent");
 
@@ -170,11 +163,7 @@ fn poison_is_kept_unless_its_delivery_has_moved_on() {
 
 #[test]
 fn bodies_are_deleted_when_their_time_is_over() {
-    let mut harness = Harness::new();
-    harness.subscribe("m");
-    harness.memory.state().answers.insert(Harness::endpoint("m"), vec![answered(400)]);
-    harness.produce(&Harness::message("m", r#","ttl":600"#));
-    harness.run();
+    let mut harness = Harness::with_push(vec![answered(400)], r#","ttl":600"#).run_to_the_end();
     assert_eq!(harness.sweep(Sweep::Bodies).bodies, 0);
     harness.memory.pass(Duration::from_secs(601));
     assert_eq!(harness.sweep(Sweep::Bodies).bodies, 1);

@@ -53,7 +53,7 @@ fn assert_ended(harness: &Harness, road: &Road, may_repeat: bool, what: &str) {
         assert_eq!(posts, road.posts, "{what}");
         assert_eq!((entry.state, entry.reason), (road.ends, road.reason), "{what}");
         let state = harness.memory.state();
-        if road.letter {
+        if road.dead_letter {
             assert_eq!((state.bodies.len(), state.described.len()), (1, 1), "{what}");
         }
     }
@@ -108,7 +108,7 @@ fn two_workers(road: &Road, n: usize, dies: Option<Death>, goes_on: bool) -> (bo
     let posted =
         |made: &[&str]| made.iter().rfind(|name| matches!(**name, "post" | "record")) == Some(&"post");
     let begun = harness.memory.state().effects;
-    // Killed here, after its POST, nobody knows of it. Going on, it records, but too late if the other one has taken its lease over.
+    // Killed here, after its POST, it is not on record. Going on, it records, but too late if the other one has taken its lease over.
     let mut made = harness.memory.state().trace.clone();
     if was_held_up {
         made.remove(n - 1);

@@ -19,7 +19,7 @@ fn travelled(road: &Road, death: Option<Death>, prepare: fn(&Harness)) -> Harnes
     harness
 }
 
-/// Kills the worker at every effect of these roads, in universes so prepared; answers how often it was killed.
+/// Kills the worker at every effect of these roads, in harnesses prepared like this; returns how often it was killed.
 pub(crate) fn killed_at_every_effect(roads: Vec<Road>, prepare: fn(&Harness)) -> u32 {
     let mut deaths = 0;
     for road in roads {
@@ -28,7 +28,7 @@ pub(crate) fn killed_at_every_effect(roads: Vec<Road>, prepare: fn(&Harness)) ->
             for death in [Death::Before(n), Death::After(n)] {
                 deaths += 1;
                 let harness = travelled(&road, Some(death), prepare);
-                let told = format!("{}, {death:?} ({}) of {trace:?}", road.name, trace[n - 1]);
+                let case = format!("{}, {death:?} ({}) of {trace:?}", road.name, trace[n - 1]);
                 let posts = harness.posts_to("m");
                 let made = match death {
                     Death::Before(_) => &trace[..n - 1],
@@ -38,23 +38,23 @@ pub(crate) fn killed_at_every_effect(roads: Vec<Road>, prepare: fn(&Harness)) ->
                 let may_repeat = last == Some(&"post");
                 let entry = harness.entry("m").expect("it is in the ledger");
                 if may_repeat {
-                    assert!(posts >= road.posts, "{told}: {posts} posts");
+                    assert!(posts >= road.posts, "{case}: {posts} posts");
                     // One attempt more, which a 401 makes two posts.
-                    assert!(posts <= road.posts + 2, "{told}: {posts} posts");
+                    assert!(posts <= road.posts + 2, "{case}: {posts} posts");
                 } else {
-                    assert_eq!(posts, road.posts, "{told}");
-                    assert_eq!((entry.state, entry.reason), (road.ends, road.reason), "{told}");
+                    assert_eq!(posts, road.posts, "{case}");
+                    assert_eq!((entry.state, entry.reason), (road.ends, road.reason), "{case}");
                 }
                 let state = harness.memory.state();
                 if entry.reason == Some(Reason::Gone) {
                     let mut subscriptions = state.subscriptions.values();
-                    assert!(subscriptions.all(|it| it.state != Standing::Active), "{told}");
+                    assert!(subscriptions.all(|it| it.state != Standing::Active), "{case}");
                 }
-                assert!(state.webhooks.iter().all(|it| it.id == "m" && it.body == b"hello m"), "{told}");
-                assert!(entry.state.is_terminal(), "{told}: {entry:?}");
-                assert!(state.parked.is_empty(), "{told}");
-                if road.letter && !may_repeat {
-                    assert_eq!((state.bodies.len(), state.described.len()), (1, 1), "{told}");
+                assert!(state.webhooks.iter().all(|it| it.id == "m" && it.body == b"hello m"), "{case}");
+                assert!(entry.state.is_terminal(), "{case}: {entry:?}");
+                assert!(state.parked.is_empty(), "{case}");
+                if road.dead_letter && !may_repeat {
+                    assert_eq!((state.bodies.len(), state.described.len()), (1, 1), "{case}");
                 }
             }
         }
@@ -95,7 +95,11 @@ fn what_was_recorded_before_the_hash_key_was_rotated_is_still_carried_out_after_
     let record = trace.iter().position(|name| *name == "record").expect("it records") + 1;
     harness.memory.state().death = Some(Death::After(record));
     harness.run_until(|it| it.entry("m").is_some_and(|entry| entry.state.is_terminal()));
-    assert_eq!(harness.subscription("m").state, Standing::Active, "its worker died before it told");
+    assert_eq!(
+        harness.subscription("m").state,
+        Standing::Active,
+        "its worker died before it switched it off"
+    );
     harness.rotate_hash_key();
     harness.run();
     assert_eq!(harness.subscription("m").state, Standing::Disabled);

@@ -176,10 +176,10 @@ fn a_worker_killed_at_any_effect_leaves_no_receiver_switched_off_unannounced() {
     for n in 1..=trace.len() {
         for death in [Death::Before(n), Death::After(n)] {
             let harness = last_probe(|it| it.memory.state().death = Some(death));
-            let told = format!("{death:?} ({})", trace[n - 1]);
-            assert_eq!(harness.subscription("m").state, Standing::Disabled, "{told}");
-            assert!(announced(&harness) > 0, "{told}");
-            assert_eq!(harness.state_of("m"), Some(State::Failed), "{told}");
+            let case = format!("{death:?} ({})", trace[n - 1]);
+            assert_eq!(harness.subscription("m").state, Standing::Disabled, "{case}");
+            assert!(announced(&harness) > 0, "{case}");
+            assert_eq!(harness.state_of("m"), Some(State::Failed), "{case}");
         }
     }
 }

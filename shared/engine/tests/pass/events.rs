@@ -1,4 +1,4 @@
-//! What producers are told: every end at least once, whatever dies in between, and word for word the same when told again.
+//! Events for producers: one for every end at least once, whatever dies in between, and the same words when it is repeated.
 
 use std::time::Duration;
 
@@ -54,15 +54,15 @@ fn killed_at_any_effect_every_end_is_told_and_told_again_in_the_same_words() {
         for n in 1..=trace.len() {
             for death in [Death::Before(n), Death::After(n)] {
                 let harness = travelled(&road, Some(death));
-                let told = format!("{}, {death:?} ({})", road.name, trace[n - 1]);
+                let case = format!("{}, {death:?} ({})", road.name, trace[n - 1]);
                 let entry = harness.entry("m").expect("in the ledger");
                 let ends = ends(&harness);
-                let last = *ends.last().unwrap_or_else(|| panic!("{told}: nothing was told"));
-                assert_eq!(last["state"], json!(entry.state.label()), "{told}");
-                assert!(ends.iter().all(|event| *event == last), "{told}: {ends:?}");
+                let last = *ends.last().unwrap_or_else(|| panic!("{case}: no event"));
+                assert_eq!(last["state"], json!(entry.state.label()), "{case}");
+                assert!(ends.iter().all(|event| *event == last), "{case}: {ends:?}");
                 if entry.reason == Some(Reason::Gone) && entry.state.label() == "failed" {
                     let off = harness.events.iter().filter(|event| event["state"] == "disabled").count();
-                    assert!(off >= usize::from(road.to != crate::roads::Whom::Address), "{told}");
+                    assert!(off >= usize::from(road.to != crate::roads::Whom::Address), "{case}");
                 }
             }
         }
@@ -82,10 +82,7 @@ fn a_message_whose_event_cannot_be_sent_is_not_acknowledged() {
 
 #[test]
 fn without_a_queue_of_events_nothing_is_sent() {
-    let mut harness = Harness::new();
-    harness.subscribe("m");
-    harness.produce(&Harness::message("m", ""));
-    harness.run();
+    let harness = Harness::with_push(vec![], "").run_to_the_end();
     assert!(harness.events.is_empty());
     assert_eq!(harness.effects("send"), 0);
 }
@@ -101,7 +98,7 @@ fn gone_and_watched() -> Harness {
     harness
 }
 
-/// What was told of subscriptions, after everything that was sent has arrived.
+/// The events of subscriptions, after everything that was sent has arrived.
 fn of_subscriptions(harness: &mut Harness) -> Vec<Value> {
     harness.run();
     harness.events.iter().filter(|event| event["id"].is_null()).cloned().collect()
@@ -123,9 +120,9 @@ fn a_removed_subscription_is_told_of_also_when_the_sweep_dies() {
             harness.memory.state().death = Some(death);
             harness.sweep(Sweep::Prune);
             harness.sweep(Sweep::Prune);
-            let told = of_subscriptions(&mut harness);
-            assert!(!told.is_empty(), "{death:?} of {trace:?}");
-            assert!(told.iter().all(|event| event["state"] == "pruned"), "{death:?}: {told:?}");
+            let events = of_subscriptions(&mut harness);
+            assert!(!events.is_empty(), "{death:?} of {trace:?}");
+            assert!(events.iter().all(|event| event["state"] == "pruned"), "{death:?}: {events:?}");
         }
     }
 }
@@ -157,12 +154,12 @@ fn a_receiver_that_failed_for_days_is_told_of_when_it_is_switched_off() {
     harness.produce(&Harness::message("m", r#","retry":"web-push""#));
     harness.run();
     assert_eq!(harness.subscription("m").state, Standing::Disabled);
-    let told = of_subscriptions(&mut harness);
-    assert_eq!(told.iter().map(|event| event["state"].as_str()).collect::<Vec<_>>(), [Some("disabled")]);
+    let events = of_subscriptions(&mut harness);
+    assert_eq!(events.iter().map(|event| event["state"].as_str()).collect::<Vec<_>>(), [Some("disabled")]);
 
     harness.produce(&Harness::message_to("m", "m2", ""));
-    let told = of_subscriptions(&mut harness);
-    assert_eq!(told.len(), 1, "what fails because it is off tells nothing new: {told:?}");
+    let events = of_subscriptions(&mut harness);
+    assert_eq!(events.len(), 1, "a failure because it is off is no news: {events:?}");
     assert_eq!(ends(&harness).len(), 2);
 }
 

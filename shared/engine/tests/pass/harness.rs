@@ -16,6 +16,7 @@ use redial_core::endpoint::HashKeys;
 use redial_core::lane::Lane;
 use redial_core::ledger::{Entry, State};
 use redial_core::message::QueueKind;
+use redial_core::outcome::Outcome;
 use redial_core::queue::Queue;
 use redial_core::route::WaitSettings;
 use redial_core::time::Timestamp;
@@ -93,6 +94,20 @@ impl Harness {
             redriven: Vec::new(),
             quarantined: Vec::new(),
         }
+    }
+
+    /// A browser `m` whose push service responds with these, and a message to it on its queue.
+    pub(crate) fn with_push(answers: Vec<Outcome>, fields: &str) -> Self {
+        let mut harness = Self::new();
+        harness.subscribe("m");
+        harness.memory.state().answers.insert(Self::endpoint("m"), answers);
+        harness.produce(&Self::message("m", fields));
+        harness
+    }
+
+    pub(crate) fn run_to_the_end(mut self) -> Self {
+        self.run();
+        self
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -177,7 +192,7 @@ impl Harness {
         panic!("it never comes about: {:?}", self.memory.state().ledger);
     }
 
-    /// The same as [`Self::run`], while somebody stops every execution by hand.
+    /// The same as [`Self::run`], while an operator stops every execution.
     pub(crate) fn run_without_executions(&mut self) {
         self.executions_run = false;
         self.run();
@@ -222,8 +237,8 @@ impl Harness {
         let sweep = (!self.memory.state().registered.is_empty()).then_some(self.next_sweep);
         // What cleanup could not deal with waits for its queue's visibility time-out.
         let is_left = !self.dead_letters.is_empty() || !self.quarantined.is_empty();
-        let letters = is_left.then(|| self.now().plus(Duration::from_secs(60)));
-        let Some(next) = [bucket, message, sweep, letters].into_iter().flatten().min() else { return false };
+        let cleanup = is_left.then(|| self.now().plus(Duration::from_secs(60)));
+        let Some(next) = [bucket, message, sweep, cleanup].into_iter().flatten().min() else { return false };
         let now = self.now();
         self.memory.pass(next.since(now));
         let now = self.now();
@@ -426,12 +441,10 @@ impl Harness {
         }
     }
 
-    /// A delivery's entry.
     pub(crate) fn entry(&self, id: &str) -> Option<Entry> {
         self.memory.state().ledger.get(&Self::key(id)).cloned()
     }
 
-    /// A delivery's state.
     pub(crate) fn state_of(&self, id: &str) -> Option<State> {
         self.entry(id).map(|entry| entry.state)
     }

@@ -1,4 +1,4 @@
-//! What the front door does to subscriptions, as dispatch and cleanup see it.
+//! What the HTTP API does to subscriptions, as dispatch and cleanup see it.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ fn harness() -> Harness {
 }
 
 #[test]
-fn a_message_to_what_its_user_deleted_is_one_to_nobody() {
+fn a_message_to_what_its_user_deleted_ends_without_an_attempt() {
     let mut harness = harness();
     assert_eq!(harness.hand_in("m", "m", false), Renewed::NeedsConsent);
     assert!(matches!(harness.hand_in("m", "m", true), Renewed::New(_)));
@@ -67,7 +67,7 @@ fn a_message_to_what_its_user_deleted_is_one_to_nobody() {
     harness.run();
     assert_eq!(harness.entry("m").and_then(|entry| entry.reason), Some(Reason::SubscriptionUnknown));
     assert_eq!(harness.posts_to("m"), 0);
-    // Made anew, it is sent to.
+    // Stored again, it is sent to.
     assert_eq!(harness.hand_in("m", "m", false), Renewed::NeedsConsent);
     assert!(matches!(harness.hand_in("m", "m", true), Renewed::New(_)));
     harness.produce(&Harness::message_to("m", "m2", ""));

@@ -236,7 +236,7 @@ fn a_batch_of_ten_reads_a_tenant_s_policies_once_and_counts_each_invalid_one_onc
 #[test]
 fn killed_at_any_effect_under_a_tenant_s_policy_nothing_is_lost() {
     let refused = || vec![answered(500); 6];
-    let road = |name, answers, ends, reason, posts, letter| Road {
+    let road = |name, answers, ends, reason, posts, dead_letter| Road {
         name,
         to: Whom::Browser,
         fields: "",
@@ -244,7 +244,7 @@ fn killed_at_any_effect_under_a_tenant_s_policy_nothing_is_lost() {
         ends,
         reason,
         posts,
-        letter,
+        dead_letter,
     };
     let exhausted = Some(Reason::RetriesExhausted);
     let ends_by_policy = |posts| vec![road("exhausted", refused(), State::Failed, exhausted, posts, true)];

@@ -1,4 +1,4 @@
-//! An origin goes out and comes back, limits hold between workers, and whoever dies in between leaves nothing stuck.
+//! An origin goes out and comes back, limits hold between workers, and a worker that dies in between leaves nothing stuck.
 
 use std::time::Duration;
 
@@ -63,8 +63,8 @@ fn while_it_is_open_nothing_is_sent_and_no_attempt_is_used_and_in_the_end_all_ar
         assert_eq!(harness.state_of(&format!("m{n}")), Some(State::Sent), "{n}");
         assert!(harness.posts_to(&format!("m{n}")) <= 4, "{n}");
     }
-    let told = harness.memory.state().breakers.clone();
-    assert_eq!(told[..3], [("closed", "open"), ("open", "half_open"), ("half_open", "ramping")]);
+    let transitions = harness.memory.state().breakers.clone();
+    assert_eq!(transitions[..3], [("closed", "open"), ("open", "half_open"), ("half_open", "ramping")]);
 }
 
 #[test]
@@ -156,19 +156,19 @@ fn a_worker_killed_between_any_two_shared_writes_leaves_nothing_stuck() {
         for death in [Death::Before(at + 1), Death::After(at + 1)] {
             deaths += 1;
             let mut harness = lived_through(Some(death));
-            let told = format!("{death:?} ({name})");
+            let case = format!("{death:?} ({name})");
             for n in 0..30 {
-                assert_eq!(harness.state_of(&format!("m{n}")), Some(State::Sent), "{told}: {n}");
+                assert_eq!(harness.state_of(&format!("m{n}")), Some(State::Sent), "{case}: {n}");
             }
             // Two minutes later a new message goes at once.
             harness.memory.pass(Duration::from_secs(120));
             let now = harness.now();
-            assert!(matches!(phase(&harness), Phase::Closed), "{told}: {:?}", phase(&harness));
-            assert!(harness.memory.state().slots.values().all(|free_from| *free_from <= now), "{told}");
+            assert!(matches!(phase(&harness), Phase::Closed), "{case}: {:?}", phase(&harness));
+            assert!(harness.memory.state().slots.values().all(|free_from| *free_from <= now), "{case}");
             harness.subscribe("late");
             harness.produce(&Harness::message("late", ""));
             harness.run_until(|it| it.state_of("late") == Some(State::Sent));
-            assert!(harness.now().since(now) < Duration::from_secs(2), "{told}");
+            assert!(harness.now().since(now) < Duration::from_secs(2), "{case}");
             // And the next outage opens it again.
             harness.memory.state().usual_answer = Some(answered(503));
             for n in 0..40 {
@@ -200,10 +200,7 @@ fn a_worker_killed_at_any_effect_of_an_outage_loses_no_message() {
 fn what_a_crash_left_undone_is_done_by_the_message_in_its_place() {
     for (answer, ends) in [(503, State::Sent), (400, State::Failed)] {
         let begin = || {
-            let mut harness = Harness::new();
-            harness.subscribe("m");
-            harness.memory.state().answers.insert(Harness::endpoint("m"), vec![answered(answer)]);
-            harness.produce(&Harness::message("m", ""));
+            let harness = Harness::with_push(vec![answered(answer)], "");
             harness
         };
         let mut unharmed = begin();

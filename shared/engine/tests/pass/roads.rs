@@ -14,9 +14,7 @@ use crate::harness::Harness;
 /// Who a message is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Whom {
-    /// A browser's subscription.
     Browser,
-    /// A webhook's subscription.
     Hook,
     /// A webhook's bare address.
     Address,
@@ -51,11 +49,11 @@ pub(crate) struct Road {
     pub(crate) reason: Option<Reason>,
     pub(crate) posts: usize,
     /// Whether a body waits in the dead-letter store.
-    pub(crate) letter: bool,
+    pub(crate) dead_letter: bool,
 }
 
 pub(crate) fn roads() -> Vec<Road> {
-    let road = |name, fields, answers, ends, reason, posts, letter| Road {
+    let road = |name, fields, answers, ends, reason, posts, dead_letter| Road {
         name,
         to: Whom::Browser,
         fields,
@@ -63,7 +61,7 @@ pub(crate) fn roads() -> Vec<Road> {
         ends,
         reason,
         posts,
-        letter,
+        dead_letter,
     };
     let always = |status| vec![answered(status); 6];
     vec![
@@ -138,17 +136,13 @@ pub(crate) fn roads() -> Vec<Road> {
 #[test]
 fn every_road_ends_where_it_should() {
     for road in roads() {
-        let mut harness = Harness::new();
-        harness.subscribe("m");
-        harness.memory.state().answers.insert(Harness::endpoint("m"), road.answers.clone());
-        harness.produce(&Harness::message("m", road.fields));
-        harness.run();
+        let harness = Harness::with_push(road.answers.clone(), road.fields).run_to_the_end();
         let entry = harness.entry("m").expect("it is in the ledger");
         assert_eq!((entry.state, entry.reason), (road.ends, road.reason), "{}", road.name);
         assert_eq!(harness.posts_to("m"), road.posts, "{}", road.name);
         let state = harness.memory.state();
-        assert_eq!(state.bodies.len(), usize::from(road.letter), "{}", road.name);
-        let described = road.letter || road.ends == State::Gone;
+        assert_eq!(state.bodies.len(), usize::from(road.dead_letter), "{}", road.name);
+        let described = road.dead_letter || road.ends == State::Gone;
         assert_eq!(state.described.len(), usize::from(described), "{}", road.name);
         assert!(state.parked.is_empty(), "{}", road.name);
     }
@@ -187,9 +181,7 @@ fn the_ttl_header_is_what_remains() {
 
 #[test]
 fn a_message_that_comes_too_late_is_expired_and_nothing_is_sent() {
-    let mut harness = Harness::new();
-    harness.subscribe("m");
-    harness.produce(&Harness::message("m", r#","ttl":60"#));
+    let mut harness = Harness::with_push(vec![], r#","ttl":60"#);
     harness.memory.pass(Duration::from_secs(61));
     harness.run();
     assert_eq!(harness.state_of("m"), Some(State::Expired));

@@ -95,11 +95,7 @@ fn what_was_not_attempted_is_no_failure() {
 
 #[test]
 fn a_browser_s_failures_are_not_counted() {
-    let mut harness = Harness::new();
-    harness.subscribe("m");
-    harness.memory.state().answers.insert(Harness::endpoint("m"), vec![answered(500); 3]);
-    harness.produce(&Harness::message("m", ""));
-    harness.run();
+    let harness = Harness::with_push(vec![answered(500); 3], "").run_to_the_end();
     assert_eq!((harness.posts_to("m"), harness.effects("failed")), (4, 0));
 }
 
@@ -198,8 +194,8 @@ fn a_success_after_the_dead_letter_saves_the_receiver() {
     send(&mut harness, "first", 1, ONCE);
     harness.memory.pass(DAY * 6);
     harness.produce(&Harness::message_to("m", "second", ONCE));
-    let letters = |it: &Harness| it.memory.state().dead_letters.values().sum::<u64>();
-    harness.run_until(|it| letters(it) == 2);
+    let dead_letters = |it: &Harness| it.memory.state().dead_letters.values().sum::<u64>();
+    harness.run_until(|it| dead_letters(it) == 2);
     // Cleanup has not seen the second one yet.
     harness.amend("m", |it| it.health = Health::default());
     harness.run();
@@ -213,8 +209,8 @@ fn a_dead_letter_of_an_address_that_was_replaced_switches_the_new_one_not_off() 
     send(&mut harness, "first", 1, ONCE);
     harness.memory.pass(DAY * 6);
     harness.produce(&Harness::message_to("m", "second", ONCE));
-    let letters = |it: &Harness| it.memory.state().dead_letters.values().sum::<u64>();
-    harness.run_until(|it| letters(it) == 2);
+    let dead_letters = |it: &Harness| it.memory.state().dead_letters.values().sum::<u64>();
+    harness.run_until(|it| dead_letters(it) == 2);
     harness.amend("m", |it| {
         let Recipient::Webhook(target) = &mut it.recipient else { panic!("a webhook") };
         target.endpoint = Endpoint::parse("https://hooks.example/new").expect("valid");

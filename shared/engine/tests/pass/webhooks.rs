@@ -140,8 +140,8 @@ fn what_was_answered_last_is_why_it_failed() {
         let state = harness.memory.state();
         let described: Vec<_> =
             state.described.values().map(|it| (it.channel.as_str(), it.status, it.attempts)).collect();
-        let letter = [("webhook", Some(status), 1)];
-        assert_eq!(described, if status == 204 { &letter[..0] } else { &letter[..] }, "{status}");
+        let dead_letter = [("webhook", Some(status), 1)];
+        assert_eq!(described, if status == 204 { &dead_letter[..0] } else { &dead_letter[..] }, "{status}");
     }
 }
 
@@ -180,7 +180,7 @@ fn a_410_switches_the_receiver_off_and_its_next_messages_are_dead_letters_unsent
         assert_eq!(state.counts.get(&Metric::EndpointsDisabled), Some(&1));
         assert!(state.bodies.values().all(|it| it.body.contains("hello m")));
         assert_eq!((state.bodies.len(), state.described.len()), (1, 1));
-        assert!(state.candidates.is_empty(), "nobody prunes it");
+        assert!(state.candidates.is_empty(), "it is not pruned");
     }
 
     harness.produce(&Harness::message_to("m", "next", ""));
@@ -369,15 +369,8 @@ pub(crate) fn roads() -> Vec<Road> {
     [Whom::Hook, Whom::Address]
         .into_iter()
         .flat_map(|to| {
-            all.clone().into_iter().map(move |(name, fields, answers, ends, reason, posts, letter)| Road {
-                name,
-                to,
-                fields,
-                answers,
-                ends,
-                reason,
-                posts,
-                letter,
+            all.clone().into_iter().map(move |(name, fields, answers, ends, reason, posts, dead_letter)| {
+                Road { name, to, fields, answers, ends, reason, posts, dead_letter }
             })
         })
         .collect()
@@ -394,14 +387,19 @@ fn killed_at_any_effect_every_road_of_a_webhook_ends_and_posts_twice_only_betwee
         ends: State::Failed,
         reason: Some(reason),
         posts: 0,
-        letter: true,
+        dead_letter: true,
     };
     let disabled = vec![road("disabled", "", Reason::EndpointDisabled)];
     deaths += killed_at_every_effect(disabled, |it| it.amend("m", |it| it.state = Standing::Disabled));
     let fields = r#","headers":{"authorization":"x"}"#;
     deaths += killed_at_every_effect(vec![road("header", fields, Reason::HeaderNotPermitted)], |_| {});
-    let ailing =
-        Road { ends: State::Sent, reason: None, posts: 1, letter: false, ..road("ailing", "", Reason::Gone) };
+    let ailing = Road {
+        ends: State::Sent,
+        reason: None,
+        posts: 1,
+        dead_letter: false,
+        ..road("ailing", "", Reason::Gone)
+    };
     deaths += killed_at_every_effect(vec![ailing], |it| {
         let now = it.now();
         it.amend("m", |it| it.health.failing_since = Some(now));

@@ -32,7 +32,6 @@ impl State {
         rows
     }
 
-    /// Deletes a row.
     pub fn delete(&mut self, row: &Row) {
         match row {
             Row::Entry(key) => {

@@ -82,7 +82,6 @@ pub fn cleanup_settings() -> cleanup::Settings {
     }
 }
 
-/// When to die.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Death {
     /// Before the effect of that number (from 1) is made.
@@ -94,28 +93,22 @@ pub enum Death {
 /// A push that was made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SentPush {
-    /// The endpoint's text.
     pub endpoint: String,
-    /// The plaintext.
     pub payload: Vec<u8>,
     /// The TTL header, in seconds.
     pub ttl_secs: u32,
-    /// When.
     pub at: Timestamp,
 }
 
 /// A webhook that was posted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SentWebhook {
-    /// The endpoint's text.
     pub url: String,
-    /// Whose it is.
     pub tenant: Tenant,
     /// `webhook-id`.
     pub id: String,
     /// `webhook-timestamp`, in epoch seconds.
     pub timestamp: i64,
-    /// The body.
     pub body: Vec<u8>,
     /// `content-type`, where there is a body: a custom one, or the payload's own.
     pub content_type: Option<String>,
@@ -123,20 +116,16 @@ pub struct SentWebhook {
     pub headers: Vec<(String, String)>,
     /// What it is signed with, `whsec_…`; empty for the tenant's own secrets.
     pub secrets: Vec<String>,
-    /// When.
     pub at: Timestamp,
 }
 
 /// What the ports hold, and what tests make them do.
 #[derive(Debug, Default)]
 pub struct State {
-    /// The time.
     pub now: Timestamp,
-    /// Effects so far.
     pub effects: usize,
     /// Names of the effects so far.
     pub trace: Vec<&'static str>,
-    /// When to die.
     pub death: Option<Death>,
     /// The effect before which the worker is held up, until [`Memory::resume`].
     pub held_up_at: Option<usize>,
@@ -148,37 +137,30 @@ pub struct State {
     pub slow: HashMap<&'static str, Duration>,
     /// Calls that are to fail: by name, how often.
     pub failing: HashMap<&'static str, (usize, PortErrorKind)>,
-    /// The ledger.
     pub ledger: HashMap<DeliveryKey, Entry>,
     /// Attempts that were recorded, in order.
     pub attempts: HashMap<DeliveryKey, Vec<PastAttempt>>,
-    /// What browsers told of deliveries first, and when.
+    /// What browsers acknowledged first, and when.
     pub acknowledged: BTreeMap<(DeliveryKey, AckEvent), Timestamp>,
     /// What browsers subscribe with.
     pub public_keys: Vec<PublicKey>,
-    /// Origins' shared states.
     pub origins: BTreeMap<Origin, StoredOrigin>,
-    /// Origins' shared counters.
     pub counters: BTreeMap<(Origin, u16), Count>,
-    /// Operators' limits.
     pub limits: BTreeMap<Limited, Rate>,
     /// From when slots of buckets are free.
     pub slots: BTreeMap<String, Timestamp>,
-    /// Breakers' transitions that were told: from, to.
+    /// Breakers' transitions that were logged: from, to.
     pub breakers: Vec<(&'static str, &'static str)>,
-    /// Subscriptions of which was told that they were put in quarantine, with their endpoints' hashes.
+    /// Subscriptions that were logged as put in quarantine, with their endpoints' hashes.
     pub quarantined: Vec<(SubscriptionKey, String)>,
-    /// Tenants' stored policies.
     pub policies: BTreeMap<Tenant, Vec<Stored>>,
     /// Tenants' policies as they were last read.
     pub followed: BTreeMap<Tenant, TenantPolicies>,
     /// Stored API keys and principals' rights.
     pub access_keys: BTreeMap<ApiKeyId, StoredKey>,
-    /// Stored subscriptions.
     pub subscriptions: BTreeMap<SubscriptionKey, Subscription>,
     /// What is left of erased ones: the hash of the endpoint, and when.
     pub tombstones: BTreeMap<SubscriptionKey, (EndpointHash, Timestamp)>,
-    /// Messages to audiences.
     pub runs: BTreeMap<RunKey, Run>,
     /// A part that another worker moves there just before it is moved.
     pub crossing: Option<((RunKey, u8), Progress)>,
@@ -188,15 +170,11 @@ pub struct State {
     pub part_expiries: BTreeMap<(RunKey, u8), Timestamp>,
     /// Whether producers listen to events.
     pub has_events: bool,
-    /// Queued messages.
     pub outbox: Vec<Outgoing>,
     /// Messages that come back, and after how many seconds.
     pub come_back: Vec<(Receipt, u32)>,
-    /// Waiting messages.
     pub parked: BTreeMap<ParkedKey, ParkedItem>,
-    /// Registered buckets.
     pub registered: BTreeMap<WaitBucket, u16>,
-    /// Running executions.
     pub executions: BTreeSet<WaitBucket>,
     /// Bodies of dead letters.
     pub bodies: BTreeMap<DeadLetterKey, DeadLetterBody>,
@@ -218,11 +196,9 @@ pub struct State {
     pub webhooks: Vec<SentWebhook>,
     /// How often keys were loaded again.
     pub key_reloads: usize,
-    /// Metrics.
     pub counts: BTreeMap<Metric, u64>,
     /// Dead letters by reason.
     pub dead_letters: BTreeMap<Reason, u64>,
-    /// Measured values.
     pub values: BTreeMap<Metric, Vec<f64>>,
     /// Plans of the attempts that were logged.
     pub plans: Vec<&'static str>,
@@ -268,7 +244,6 @@ impl State {
 pub enum PortErrorKind {
     /// The service asks for fewer calls.
     Throttled,
-    /// Anything else.
     Broken,
     /// What it asks for is done, and the answer is lost.
     Lost,
@@ -337,7 +312,6 @@ impl Memory {
         }
     }
 
-    /// Lets time pass.
     pub fn pass(&self, time: Duration) {
         let mut state = self.state();
         state.now = state.now.plus(time);

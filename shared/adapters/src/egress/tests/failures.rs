@@ -15,7 +15,7 @@ fn not_sent(why: NotSent) -> Outcome {
 }
 
 #[tokio::test]
-async fn a_port_where_nobody_listens_is_not_sent_for_want_of_a_connection() {
+async fn a_closed_port_is_not_sent() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let origin = format!("https://localhost:{}", listener.local_addr().expect("bound").port());
     drop(listener);
@@ -32,7 +32,7 @@ async fn a_name_that_does_not_resolve_is_not_sent() {
 }
 
 #[tokio::test]
-async fn a_certificate_of_an_unknown_authority_is_not_sent_for_want_of_tls() {
+async fn a_certificate_of_an_unknown_authority_is_not_sent() {
     let (theirs, ours) = (Identity::new(&["h2"]), Identity::new(&["h2"]));
     let receiver = Receiver::tls(&theirs, |_| async {}).await;
     let egress = Egress::new(config(&receiver.origin(), &ours.ca_pem));
@@ -40,7 +40,7 @@ async fn a_certificate_of_an_unknown_authority_is_not_sent_for_want_of_tls() {
 }
 
 #[tokio::test]
-async fn a_certificate_for_another_name_is_not_sent_for_want_of_tls() {
+async fn a_certificate_for_another_name_is_not_sent() {
     let identity = Identity::new(&["h2"]);
     let receiver = Receiver::tls(&identity, |_| async {}).await;
     let origin = format!("https://127.0.0.1:{}", receiver.port);
@@ -49,7 +49,7 @@ async fn a_certificate_for_another_name_is_not_sent_for_want_of_tls() {
 }
 
 #[tokio::test]
-async fn a_connection_that_closes_or_talks_plain_text_in_the_handshake_is_not_sent_for_want_of_tls() {
+async fn a_failed_handshake_is_not_sent() {
     let identity = Identity::new(&["h2"]);
     let closes = Receiver::tcp(|stream, _| async move { drop(stream) }).await;
     let talks = Receiver::tcp(|mut stream, _| async move {
@@ -151,7 +151,7 @@ async fn literals_and_other_ports_are_impossible_without_a_look_up() {
 }
 
 #[tokio::test]
-async fn a_kept_connection_that_was_closed_meanwhile_is_replaced_and_each_request_arrives_once() {
+async fn a_closed_pooled_connection_is_replaced_and_each_request_arrives_once() {
     for alpn in ["h2", "http/1.1"] {
         let identity = Identity::new(&[alpn]);
         let paths = Arc::new(Mutex::new(Vec::new()));

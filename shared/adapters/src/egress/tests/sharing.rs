@@ -1,4 +1,4 @@
-//! A cold client with many requests in flight shares one connection, and nobody is held up for it.
+//! A cold client with many requests in flight shares one connection without delaying them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,7 +8,7 @@ use http_body_util::Full;
 use super::*;
 use crate::receiver::{Identity, Receiver};
 
-/// Answers 201 after a while; knows how many requests it held at most at a time.
+/// Answers 201 after `delay`; counts the most requests in flight.
 async fn slow(identity: &Identity, delay: Duration) -> (Receiver, Arc<AtomicUsize>) {
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let seen = Arc::clone(&most);
@@ -46,7 +46,7 @@ async fn sixty_four_requests_at_once_use_one_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_first_request_each_of_them_would_open_its_own() {
+async fn without_warm_up_each_request_opens_a_connection() {
     let identity = Identity { handshake_delay: Duration::from_millis(100), ..Identity::new(&["h2"]) };
     let (receiver, _) = slow(&identity, Duration::from_millis(50)).await;
     let mut egress = Egress::new(config(&receiver.origin(), &identity.ca_pem));
@@ -56,7 +56,7 @@ async fn without_a_first_request_each_of_them_would_open_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_origin_that_speaks_only_http_1_is_not_served_one_by_one() {
+async fn an_http_1_origin_gets_requests_in_parallel() {
     let identity = Identity::new(&["http/1.1"]);
     let (receiver, most) = slow(&identity, Duration::from_millis(100)).await;
     let egress = Egress::new(EgressConfig {
@@ -68,7 +68,7 @@ async fn an_origin_that_speaks_only_http_1_is_not_served_one_by_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_first_request_that_hangs_holds_up_the_others_for_a_moment_only() {
+async fn a_hanging_first_request_delays_the_others_briefly() {
     let identity = Identity::new(&["h2"]);
     let first = Arc::new(AtomicUsize::new(0));
     let receiver = Receiver::http(&identity, move |_| {

@@ -147,8 +147,8 @@ async fn every_counter_that_a_worker_may_add_to_is_read() {
     for counter in 0..40 {
         let guard = Guard::new(Settings::default(), counter);
         let seen = Seen { origin: origin("push"), count: failed, probe: false, retry_after: None };
-        let told = guard.learn(&harness.worker, vec![seen], at(0), &mut StdRng::seed_from_u64(1)).await;
-        assert_eq!(told.errors, []);
+        let learned = guard.learn(&harness.worker, vec![seen], at(0), &mut StdRng::seed_from_u64(1)).await;
+        assert_eq!(learned.errors, []);
     }
     let (_, sum) = harness.worker.look(&origin("push")).await.expect("it is looked at");
     assert_eq!((sum.attempts, sum.failures), (40, 40));

@@ -37,10 +37,11 @@ const LAST_RESORT: Duration = Duration::from_secs(20);
 
 /// What an origin's breaker lets a batch do.
 enum Word {
-    /// Go.
     Go,
     /// The worker itself has seen too much: messages that can wait, wait a little. Or only those that have no retry after this one.
-    Pause { only_last_retries: bool },
+    Pause {
+        only_last_retries: bool,
+    },
     /// What the breaker says, and how many messages want to be sent there a second.
     Breaker(Says, f64),
 }

@@ -26,7 +26,6 @@ pub struct Ask {
     pub tenant: Tenant,
     /// What its receiver asked for, if it asked for something.
     pub endpoint: Option<EndpointLimit>,
-    /// Who comes first.
     pub rank: Rank,
     /// Whether it was attempted before.
     pub is_retry: bool,
@@ -39,7 +38,6 @@ pub struct Ask {
 /// A receiver's own limit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EndpointLimit {
-    /// Which subscription.
     pub subscription: SubscriptionKey,
     /// No more than this.
     pub rate: Rate,
@@ -50,14 +48,12 @@ pub struct EndpointLimit {
 pub enum Admission {
     /// It may be sent at that time, which is not far.
     Go {
-        /// Not before this.
         at: Timestamp,
         /// Whether it is a probe: its outcome is shared at once.
         probe: bool,
     },
     /// It comes back then, and has used no attempt.
     Later {
-        /// Not before this.
         at: Timestamp,
         /// Who held it back: a label.
         held_by: &'static str,

@@ -79,7 +79,6 @@ impl Harness {
         change(self.memory.state().subscriptions.get_mut(&Self::subscription_key(id)).expect("stored"));
     }
 
-    /// A stored subscription.
     pub(crate) fn subscription(&self, id: &str) -> Subscription {
         self.memory.state().subscriptions[&Self::subscription_key(id)].clone()
     }

@@ -1,4 +1,4 @@
-//! The one document for scripts. Every field is always there; what is not known is null.
+//! The document for scripts. Every field is always present; what is unknown is null.
 
 use std::time::Duration;
 
@@ -6,24 +6,24 @@ use redial_core::lane::Lane;
 use serde_json::{Map, Value, json};
 
 use super::{
-    AgesFrom, Summary, findings,
+    findings,
     flow::{self, COUNTED, Flow, in_words},
     queues::{Depth, Place},
+    reading::{AgesFrom, Summary},
     waits::{Due, Waits},
 };
 use crate::asked::Trouble;
 
 impl Summary {
-    /// For a script.
     pub(crate) fn to_json(&self) -> Value {
-        let (found, untold) = (findings::findings(self), findings::untold(self));
+        let (found, unread) = (findings::findings(self), findings::unread(self));
         json!({
             "stack": self.stack,
             "at": self.at.to_rfc3339(),
-            "ok": found.is_empty() && untold.is_empty(),
-            "summary": findings::in_a_sentence(&found, untold.len()),
+            "ok": found.is_empty() && unread.is_empty(),
+            "summary": findings::in_a_sentence(&found, unread.len()),
             "findings": found,
-            "untold": untold,
+            "untold": unread,
             "queues": self.queues_json(),
             "oldest_from": self.ages_from.map(|from| match from {
                 AgesFrom::CloudWatch => "cloudwatch",
@@ -33,22 +33,22 @@ impl Summary {
             "last_minutes": self.flow_json(),
             "origins": self.shown_origins().iter().map(|row| row.json(self.at)).collect::<Vec<_>>(),
             "origins_known": self.origins.as_ref().ok().map(Vec::len),
-            "origins_trouble": trouble(self.origins.as_ref().err()),
+            "origins_trouble": error(self.origins.as_ref().err()),
         })
     }
 
     fn queues_json(&self) -> Vec<Value> {
         let queues = Place::ALL.into_iter().zip(&self.depths).zip(self.ages);
         let queue = |((place, depth), age): ((Place, &Result<Depth, Trouble>), Option<Duration>)| {
-            let known = depth.as_ref().ok();
+            let counts = depth.as_ref().ok();
             json!({
                 "lane": place.lane().map(Lane::label),
                 "queue": place.label(),
-                "waiting": known.map(|it| it.waiting),
-                "in_flight": known.map(|it| it.in_flight),
-                "delayed": known.map(|it| it.delayed),
+                "waiting": counts.map(|it| it.waiting),
+                "in_flight": counts.map(|it| it.in_flight),
+                "delayed": counts.map(|it| it.delayed),
                 "oldest_seconds": age.map(|age| age.as_secs()),
-                "trouble": trouble(depth.as_ref().err()),
+                "trouble": error(depth.as_ref().err()),
             })
         };
         queues.map(queue).collect()
@@ -56,7 +56,7 @@ impl Summary {
 
     fn parked_json(&self) -> Value {
         let waits = self.waits.as_ref().ok();
-        let failed = self.waits.as_ref().err().or_else(|| waits?.trouble.as_ref());
+        let failed = self.waits.as_ref().err().or_else(|| waits?.error.as_ref());
         let lane = |lane: Lane| {
             json!({
                 "lane": lane.label(),
@@ -70,7 +70,7 @@ impl Summary {
             "late_for_seconds": waits.and_then(|waits| waits.late_for).map(|late| late.as_secs()),
             "shards_not_counted": waits.map(|waits| waits.not_counted),
             "shards_counted_in_part": waits.map(|waits| waits.in_part),
-            "trouble": trouble(failed),
+            "trouble": error(failed),
         })
     }
 
@@ -80,9 +80,9 @@ impl Summary {
         });
         let mut shown: Map<String, Value> = counts.collect();
         shown.insert("lanes".to_owned(), json!(Lane::ALL.map(|lane| ends_json(self.flow, lane))));
-        shown.insert("seconds".to_owned(), json!(flow::OF.as_secs()));
-        shown.insert("since".to_owned(), json!(self.at.minus(flow::OF).to_rfc3339()));
-        shown.insert("trouble".to_owned(), trouble(self.metrics.as_ref()));
+        shown.insert("seconds".to_owned(), json!(flow::PERIOD.as_secs()));
+        shown.insert("since".to_owned(), json!(self.at.minus(flow::PERIOD).to_rfc3339()));
+        shown.insert("trouble".to_owned(), error(self.metrics_error.as_ref()));
         Value::Object(shown)
     }
 }
@@ -105,6 +105,6 @@ fn due_json(waits: Option<&Waits>, lane: Lane, due: Due) -> Value {
     })
 }
 
-fn trouble(trouble: Option<&Trouble>) -> Value {
-    json!(trouble.map(Trouble::in_words))
+fn error(error: Option<&Trouble>) -> Value {
+    json!(error.map(Trouble::in_words))
 }

@@ -1,9 +1,9 @@
-//! What is parked, by when it is due.
+//! Parked messages, by when they are due.
 //!
-//! Messages that wait for longer than a queue can delay lie in buckets, each in a number of shards. The registry in the control
-//! table names every bucket; how many messages a shard holds is counted by a query that gives back nothing but the number.
-//! Its cost is that of reading the messages (half a read unit for each 4 KB, and for each empty shard), so what is counted is
-//! bounded: buckets that are due first come first, and the rest is told as not counted.
+//! Messages that wait for longer than a queue can delay are parked in buckets of several shards. The registry in the control
+//! table names every bucket; a query that returns nothing but a number counts the messages of a shard. It costs as much as
+//! reading them (half a read unit for each 4 KB, and for each empty shard), so counting is bounded: the buckets that are due
+//! first are counted, and the rest is reported as not counted.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -25,14 +25,14 @@ use crate::{
     target::Target,
 };
 
-/// So many shards are counted unless all are to be: eight buckets of the template's 128.
+/// The most shards that are counted without `--all`: eight buckets of the template's 128.
 pub(super) const MOST_SHARDS: usize = 1_024;
 
-/// How many are counted side by side.
+/// Shards that are counted concurrently.
 const SIDE_BY_SIDE: usize = 32;
 
-/// How long after its time a bucket may still hold messages: cleanup's own measure, after which it releases them once more.
-pub(super) const LATE_AFTER: Duration = redial_engine::cleanup::LATE_AFTER;
+/// After this time cleanup releases the messages of a bucket again.
+const LATE_AFTER: Duration = redial_engine::cleanup::LATE_AFTER;
 
 /// When messages are due.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -57,7 +57,7 @@ impl Due {
         Self::Later,
     ];
 
-    /// Its name for a script.
+    /// For JSON.
     pub(super) const fn label(self) -> &'static str {
         match self {
             Self::Late => "late",
@@ -70,12 +70,11 @@ impl Due {
         }
     }
 
-    /// Of a bucket.
     fn of(bucket: WaitBucket, now: Timestamp) -> Self {
         if now.since(bucket.start()) > LATE_AFTER {
             return Self::Late;
         }
-        // What has begun of late is being released.
+        // A bucket whose time has just passed is being released.
         match bucket.start().since(now).as_secs() {
             0..=60 => Self::InAMinute,
             61..=900 => Self::InAQuarter,
@@ -87,7 +86,6 @@ impl Due {
     }
 }
 
-/// How many wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Parked {
     pub(super) buckets: u64,
@@ -97,7 +95,6 @@ pub(super) struct Parked {
 }
 
 impl Parked {
-    /// Both together.
     pub(super) fn plus(self, other: Self) -> Self {
         Self {
             buckets: self.buckets + other.buckets,
@@ -107,18 +104,17 @@ impl Parked {
     }
 }
 
-/// All that is parked.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Waits {
     parked: BTreeMap<(Lane, Due), Parked>,
-    /// How long the longest has been due that is late.
+    /// How long the oldest late bucket is overdue.
     pub(super) late_for: Option<Duration>,
-    /// Shards of which nothing was counted.
+    /// In shards.
     pub(super) not_counted: usize,
-    /// Shards of which the first mebibyte was counted.
+    /// Shards of which only the first mebibyte was counted.
     pub(super) in_part: usize,
     /// Why counting ended early.
-    pub(super) trouble: Option<Trouble>,
+    pub(super) error: Option<Trouble>,
 }
 
 impl Waits {
@@ -126,26 +122,23 @@ impl Waits {
         self.parked.get(&(lane, due)).copied().unwrap_or_default()
     }
 
-    /// Of a lane, whenever it is due.
     pub(super) fn of_lane(&self, lane: Lane) -> Parked {
         Due::ALL.map(|due| self.of(lane, due)).into_iter().fold(Parked::default(), Parked::plus)
     }
 
-    /// Of both lanes, past its time.
     pub(super) fn late(&self) -> Parked {
         Lane::ALL.map(|lane| self.of(lane, Due::Late)).into_iter().fold(Parked::default(), Parked::plus)
     }
 }
 
-/// What was counted of a shard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Counted {
     messages: u64,
     is_whole: bool,
 }
 
-/// Counts what is parked: all of it, or what is due first.
-pub(super) async fn waits(target: &Target, all: bool, now: Timestamp) -> Result<Waits, Trouble> {
+/// Counts all parked messages, or those that are due first.
+pub(super) async fn read(target: &Target, all: bool, now: Timestamp) -> Result<Waits, Trouble> {
     let client = Client::new(&target.sdk);
     let registry = DynamoControl::new(client.clone(), target.tables.control.clone());
     // No bucket begins later.
@@ -159,40 +152,40 @@ pub(super) async fn waits(target: &Target, all: bool, now: Timestamp) -> Result<
         async move { (shard, count(&client, table, shard, all).await) }
     });
     let mut counting = stream::iter(counting).buffered(SIDE_BY_SIDE);
-    let (mut counted, mut trouble) = (BTreeMap::new(), None);
+    let (mut counted, mut stopped) = (BTreeMap::new(), None);
     while let Some((shard, count)) = counting.next().await {
         match count {
             Ok(count) => {
                 counted.insert(shard, count);
             }
             Err(error) => {
-                trouble = Some(error);
+                stopped = Some(error);
                 break;
             }
         }
     }
-    Ok(Waits { trouble, ..tally(&buckets, &counted, now) })
+    Ok(Waits { error: stopped, ..tally(&buckets, &counted, now) })
 }
 
-/// How many messages a shard holds. Not `all` of them: those of its first mebibyte.
+/// Counts the messages of a shard: `all`, or those of its first mebibyte.
 async fn count(client: &Client, table: &str, shard: Shard, all: bool) -> Result<Counted, Trouble> {
     let mut counted = Counted { messages: 0, is_whole: true };
     let mut after = None;
     loop {
-        let answer = client
+        let response = client
             .query()
             .table_name(table)
             .select(Select::Count)
             .key_condition_expression("pk = :pk")
-            // The further parts of a long body have no time of their own.
+            // Only the first part of a long body has a time.
             .filter_expression("attribute_exists(not_before)")
             .expression_attribute_values(":pk", AttributeValue::S(shard.to_string()))
             .set_exclusive_start_key(after)
             .send()
             .await;
-        let answer = asked("dynamodb:Query", answer)?;
-        counted.messages += u64::try_from(answer.count).unwrap_or(0);
-        after = answer.last_evaluated_key;
+        let response = asked("dynamodb:Query", response)?;
+        counted.messages += u64::try_from(response.count).unwrap_or(0);
+        after = response.last_evaluated_key;
         counted.is_whole = after.is_none();
         if counted.is_whole || !all {
             return Ok(counted);
@@ -205,24 +198,24 @@ fn tally(buckets: &[RegisteredBucket], counted: &BTreeMap<Shard, Counted>, now: 
     for registered in buckets {
         let bucket = registered.bucket;
         let due = Due::of(bucket, now);
-        let mut of_it = Parked { buckets: 1, ..Parked::default() };
+        let mut in_bucket = Parked { buckets: 1, ..Parked::default() };
         for shard in bucket.shards(registered.shards) {
             let Some(counted) = counted.get(&shard) else {
                 waits.not_counted += 1;
-                of_it.at_least = true;
+                in_bucket.at_least = true;
                 continue;
             };
-            of_it.messages += counted.messages;
+            in_bucket.messages += counted.messages;
             if !counted.is_whole {
                 waits.in_part += 1;
-                of_it.at_least = true;
+                in_bucket.at_least = true;
             }
         }
-        if due == Due::Late && of_it.messages > 0 {
+        if due == Due::Late && in_bucket.messages > 0 {
             waits.late_for = waits.late_for.max(Some(now.since(bucket.start())));
         }
         let parked = waits.parked.entry((bucket.lane(), due)).or_default();
-        *parked = parked.plus(of_it);
+        *parked = parked.plus(in_bucket);
     }
     waits
 }
@@ -241,7 +234,7 @@ pub(super) mod tests {
     }
 
     /// Two late messages in a bulk bucket, three transactional ones that are due in an hour, and a shard not counted.
-    pub(in crate::summary) fn some() -> Waits {
+    pub(crate) fn some() -> Waits {
         let buckets = [
             registered("bulk", "20261121T095500Z", 2),
             registered("transactional", "20261121T104500Z", 2),
@@ -266,7 +259,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_late_bucket_that_holds_nothing_is_not_late() {
+    fn an_empty_bucket_is_never_late() {
         let buckets = [registered("bulk", "20261121T095500Z", 1)];
         let counted = buckets[0].bucket.shards(1).map(|it| (it, Counted { messages: 0, is_whole: true }));
         let waits = tally(&buckets, &counted.collect(), now());

@@ -1,6 +1,6 @@
-//! What lies on each queue.
+//! The number of messages on each queue.
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
 use aws_sdk_sqs::types::QueueAttributeName;
 use futures_util::future::join_all;
@@ -14,18 +14,17 @@ use crate::{
 /// A queue of the template.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Place {
-    /// Where producers put what is to be sent.
+    /// Messages from producers.
     Ingest(Lane),
-    /// Where a retry waits that is due soon.
+    /// Retries that are due soon.
     Retry(Lane),
-    /// References to dead letters, on their way to cleanup.
+    /// References to dead letters, for cleanup.
     DeadLetters,
-    /// Messages that were received too often, on their way to cleanup.
+    /// Messages that were received too often, for cleanup.
     Quarantine,
 }
 
 impl Place {
-    /// All of them.
     pub(super) const ALL: [Self; 6] = [
         Self::Ingest(Lane::Transactional),
         Self::Retry(Lane::Transactional),
@@ -35,7 +34,6 @@ impl Place {
         Self::Quarantine,
     ];
 
-    /// Its lane, if it has one.
     pub(super) const fn lane(self) -> Option<Lane> {
         match self {
             Self::Ingest(lane) | Self::Retry(lane) => Some(lane),
@@ -43,7 +41,7 @@ impl Place {
         }
     }
 
-    /// What it is called beside its lane.
+    /// Its name beside its lane.
     pub(super) const fn label(self) -> &'static str {
         match self {
             Self::Ingest(_) => "ingest",
@@ -62,8 +60,8 @@ impl Place {
         }
     }
 
-    /// How old its oldest message may be: what the template's alarms take for too old.
-    pub(super) const fn patience(self) -> Option<Duration> {
+    /// How old its oldest message may be: the threshold of the template's alarm.
+    pub(super) const fn oldest(self) -> Option<Duration> {
         let secs = match self {
             Self::Ingest(Lane::Transactional) => 300,
             Self::Ingest(Lane::Bulk) => 3_600,
@@ -75,8 +73,8 @@ impl Place {
         Some(Duration::from_secs(secs))
     }
 
-    /// How many may wait on it: what the template's alarms take for too many.
-    pub(super) const fn room(self) -> u64 {
+    /// How many messages may wait on it: the threshold of the template's alarm.
+    pub(super) const fn most_waiting(self) -> u64 {
         match self {
             Self::Ingest(_) | Self::Retry(_) => 10_000,
             Self::DeadLetters => 100,
@@ -95,7 +93,7 @@ impl Place {
         }
     }
 
-    /// The queue's name in SQS.
+    /// In SQS.
     pub(super) fn name(self, target: &Target) -> &str {
         name_in(self.url(target))
     }
@@ -106,71 +104,50 @@ pub(super) fn name_in(url: &str) -> &str {
     url.rsplit('/').next().unwrap_or(url)
 }
 
-/// How many messages a queue has, as nearly as SQS says it.
+/// SQS's approximate numbers of messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Depth {
-    /// Ready to be received.
     pub(super) waiting: u64,
-    /// Received, and neither deleted nor back.
+    /// Received, and neither deleted nor visible again.
     pub(super) in_flight: u64,
-    /// Not ready yet.
     pub(super) delayed: u64,
 }
 
-/// Of all queues, in their order.
+/// In the order of [`Place::ALL`].
 pub(super) async fn depths(target: &Target) -> Vec<Result<Depth, Trouble>> {
     let sqs = aws_sdk_sqs::Client::new(&target.sdk);
     join_all(Place::ALL.map(|place| depth(&sqs, place.url(target)))).await
 }
 
 async fn depth(sqs: &aws_sdk_sqs::Client, url: &str) -> Result<Depth, Trouble> {
-    let asking = sqs.get_queue_attributes().queue_url(url).attribute_names(QueueAttributeName::All);
-    let answer = asked("sqs:GetQueueAttributes", asking.send().await)?;
-    Ok(of(&answer.attributes.unwrap_or_default()))
-}
-
-fn of(attributes: &HashMap<QueueAttributeName, String>) -> Depth {
+    let read = sqs.get_queue_attributes().queue_url(url).attribute_names(QueueAttributeName::All);
+    let attributes = asked("sqs:GetQueueAttributes", read.send().await)?.attributes.unwrap_or_default();
     let number = |name| attributes.get(&name).and_then(|text| text.parse().ok()).unwrap_or(0);
-    Depth {
+    Ok(Depth {
         waiting: number(QueueAttributeName::ApproximateNumberOfMessages),
         in_flight: number(QueueAttributeName::ApproximateNumberOfMessagesNotVisible),
         delayed: number(QueueAttributeName::ApproximateNumberOfMessagesDelayed),
-    }
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use redial_testkit::template::Template;
+
     use super::*;
 
-    const TEMPLATE: &str = include_str!("../../../infra/template.yaml");
-
-    /// The threshold of an alarm of the template.
-    fn threshold(alarm: &str) -> u64 {
-        let (_, after) = TEMPLATE.split_once(&format!("\n  {alarm}:\n")).expect("the alarm");
-        let (_, after) = after.split_once("\n      Threshold: ").expect("its threshold");
-        after.lines().next().and_then(|line| line.parse().ok()).expect("a whole number")
-    }
-
     #[test]
-    fn too_old_and_too_many_are_what_the_alarms_take_for_it() {
+    fn the_limits_of_age_and_depth_are_the_alarms_thresholds() {
+        let template = Template::read();
+        let threshold = |alarm: String| template["Resources"][&*alarm]["Properties"]["Threshold"].as_u64();
         for (place, queue) in
             Place::ALL.into_iter().zip(["Ingest", "Retry", "Bulk", "RetryBulk", "DeadLetter", "Quarantine"])
         {
-            assert_eq!(place.room(), threshold(&format!("{queue}DepthAlarm")), "{queue}");
-            if let Some(patience) = place.patience() {
-                assert_eq!(patience.as_secs(), threshold(&format!("{queue}AgeAlarm")), "{queue}");
+            assert_eq!(Some(place.most_waiting()), threshold(format!("{queue}DepthAlarm")), "{queue}");
+            if let Some(oldest) = place.oldest() {
+                assert_eq!(Some(oldest.as_secs()), threshold(format!("{queue}AgeAlarm")), "{queue}");
             }
         }
-    }
-
-    #[test]
-    fn what_sqs_says_is_told_apart() {
-        let attributes = HashMap::from([
-            (QueueAttributeName::ApproximateNumberOfMessages, "3".to_owned()),
-            (QueueAttributeName::ApproximateNumberOfMessagesNotVisible, "2".to_owned()),
-            (QueueAttributeName::ApproximateNumberOfMessagesDelayed, "1".to_owned()),
-        ]);
-        assert_eq!(of(&attributes), Depth { waiting: 3, in_flight: 2, delayed: 1 });
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! What CloudWatch was told: how old each queue's oldest message is, and what the stack did in the last minutes.
+//! CloudWatch's metrics: how old each queue's oldest message is, and what the stack did in the last minutes.
 //!
-//! CloudWatch hears of the latter when an invocation ends, and shows it about a minute later.
+//! The latter arrive when an invocation ends, and can be read about a minute later.
 
 use std::time::Duration;
 
@@ -17,28 +17,27 @@ use crate::{
     target::Target,
 };
 
-/// How far back an age is looked for: SQS tells of a queue once a minute, and some minutes late.
-const AGE_OF: Duration = Duration::from_secs(15 * 60);
+/// SQS publishes an age once a minute, and some minutes late.
+const AGE_PERIOD: Duration = Duration::from_secs(15 * 60);
 
-/// How old each queue's oldest message is, where that is known.
+/// The age of each queue's oldest message, where it is known.
 pub(super) type Ages = [Option<Duration>; Place::ALL.len()];
 
-/// What CloudWatch was told.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Metrics {
     pub(super) ages: Ages,
-    /// `None` where nothing at all was told.
+    /// `None` if CloudWatch has none of these metrics.
     pub(super) flow: Option<Flow>,
 }
 
-/// What the flow is made of, in the order in which it is asked for.
+/// The flow's metrics in the order of their queries.
 fn counted() -> impl Iterator<Item = (Metric, Option<Lane>)> {
     let of_lane = |lane: Lane| ENDS.into_iter().map(move |metric| (metric, Some(lane)));
     COUNTED.into_iter().map(|metric| (metric, None)).chain(Lane::ALL.into_iter().flat_map(of_lane))
 }
 
-/// Asks for all of it in one call.
-pub(super) async fn told(target: &Target, now: Timestamp) -> Result<Told, Trouble> {
+/// Reads all of them in one call.
+pub(super) async fn read(target: &Target, now: Timestamp) -> Result<Metrics, Trouble> {
     let ages = Place::ALL.map(|place| Query {
         namespace: "AWS/SQS",
         metric: "ApproximateAgeOfOldestMessage",
@@ -55,8 +54,8 @@ pub(super) async fn told(target: &Target, now: Timestamp) -> Result<Told, Troubl
             statistic: "Sum",
         }
     });
-    let asked: Vec<Query> = ages.into_iter().chain(flow).collect();
-    let points = metrics(&target.sdk, &asked, AGE_OF, now).await?;
+    let queries: Vec<Query> = ages.into_iter().chain(flow).collect();
+    let points = metrics(&target.sdk, &queries, AGE_PERIOD, now).await?;
     Ok(of(&points, now))
 }
 
@@ -65,18 +64,18 @@ pub(super) async fn told(target: &Target, now: Timestamp) -> Result<Told, Troubl
     clippy::cast_sign_loss,
     reason = "a count of five minutes is no fraction, not negative, and far from the end of its type"
 )]
-fn of(points: &[Points], now: Timestamp) -> Told {
+fn of(points: &[Points], now: Timestamp) -> Metrics {
     let (ages, counts) = points.split_at(Place::ALL.len().min(points.len()));
     let age = |points: &Points| {
         points.latest().and_then(|secs| Duration::try_from_secs_f64(secs).ok()).filter(|age| !age.is_zero())
     };
     let mut flow = None;
     for ((metric, lane), points) in counted().zip(counts) {
-        if let Some(count) = points.sum_since(now.minus(flow::OF)) {
+        if let Some(count) = points.sum_since(now.minus(flow::PERIOD)) {
             flow.get_or_insert_with(Flow::default).add(metric, lane, count as u64);
         }
     }
-    Told { ages: std::array::from_fn(|at| ages.get(at).and_then(age)), flow }
+    Metrics { ages: std::array::from_fn(|at| ages.get(at).and_then(age)), flow }
 }
 
 #[cfg(test)]
@@ -95,17 +94,17 @@ mod tests {
         points[0] = Points::of(&[(at(0), 100.0), (at(60), 40.0)]);
         points[1] = Points::of(&[(at(60), 0.0)]);
         points[Place::ALL.len() + 1] = Points::of(&[(at(0), 7.0), (at(60), 2.0), (at(300), 3.0)]);
-        // The last of all is what failed of the last lane.
+        // The last one counts failures of the last lane.
         points[MANY - 1] = Points::of(&[(at(60), 4.0)]);
-        let told = of(&points, at(330));
-        assert_eq!(told.ages[..2], [Some(Duration::from_secs(40)), None]);
-        let flow = told.flow.expect("something was told");
+        let metrics = of(&points, at(330));
+        assert_eq!(metrics.ages[..2], [Some(Duration::from_secs(40)), None]);
+        let flow = metrics.flow.expect("a flow");
         assert_eq!(flow.counted, [0, 5, 0, 0, 0, 0, 0, 0]);
         assert_eq!((flow.failed(Lane::Bulk), flow.failed(Lane::Transactional)), (4, 0));
     }
 
     #[test]
-    fn that_nothing_was_told_is_not_the_same_as_nothing() {
-        assert_eq!(of(&vec![Points::default(); MANY], at(0)), Told::default());
+    fn no_metrics_are_not_the_same_as_zeroes() {
+        assert_eq!(of(&vec![Points::default(); MANY], at(0)), Metrics::default());
     }
 }

@@ -1,4 +1,4 @@
-//! Where a delivery is now, in a sentence.
+//! Where a delivery is now, and what its attempts came to, in words.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use redial_core::{
     time::Timestamp,
 };
 
-/// Of what the ledger holds, with the letters of the same id.
+/// From the ledger's entry and the dead letters of the same id.
 pub(super) fn of_entry(
     entry: &Entry,
     channel: Option<Channel>,
@@ -24,27 +24,29 @@ pub(super) fn of_entry(
     now: Timestamp,
 ) -> String {
     match entry.state {
-        State::Queued => "given back after its worker failed: on its queue, about to be attempted again".to_owned(),
+        State::Queued => "its worker failed: back on its queue, to be attempted again".to_owned(),
         State::Deferred => match entry.not_before {
             Some(at) => format!("held back until {}", moment(at, now)),
-            None => "held back, about to be attempted".to_owned(),
+            None => "held back, to be attempted now".to_owned(),
         },
         State::Sending if now < entry.lease_until => {
             format!("being sent; its worker has until {}", moment(entry.lease_until, now))
         }
         State::Sending => {
-            "its worker ended without recording an outcome: the attempt is made again when SQS brings the message back"
+            "its worker ended without an outcome: the attempt is repeated when SQS delivers the message again"
                 .to_owned()
         }
         State::Retrying => retrying(entry, settings, now),
         State::Sent => format!("accepted by {} {}", other_side(channel), moment(entry.updated_at, now)),
         State::Gone if entry.reason == Some(Reason::NotFound) => {
-            "the push service does not know the endpoint; it is flagged until another 404 confirms it".to_owned()
+            "the push service does not know the endpoint, which is flagged until another 404 confirms that"
+                .to_owned()
         }
-        State::Gone => "the endpoint is gone for good, and its subscription off".to_owned(),
-        State::Expired => "its TTL was over before it could be sent".to_owned(),
+        State::Gone => "the endpoint is gone for good, and its subscription is disabled".to_owned(),
+        State::Expired => "its TTL expired before it could be sent".to_owned(),
         State::Failed => {
-            let name = DeadLetterKey::of_delivery(&entry.key.tenant, &entry.key.id, entry.turn.lineage).letter;
+            let name =
+                DeadLetterKey::of_delivery(&entry.key.tenant, &entry.key.id, entry.turn.lineage).letter;
             let reason = entry.reason.map_or("failed", Reason::label);
             let letter = letters.iter().find(|letter| letter.key.letter == name);
             format!("dead letter: {reason}; {}", body(letter, now))
@@ -56,16 +58,15 @@ pub(super) fn of_entry(
     }
 }
 
-/// Who answered. Neither of them says that anybody has read it.
+/// Who accepted it, which does not mean that a person has read it.
 const fn other_side(channel: Option<Channel>) -> &'static str {
     match channel {
         Some(Channel::WebPush) => "the push service",
         Some(Channel::Webhook) => "the webhook's receiver",
-        None => "the other side",
+        None => "the receiver",
     }
 }
 
-/// A channel's name.
 pub(super) const fn channel(channel: Channel) -> &'static str {
     match channel {
         Channel::WebPush => "web push",
@@ -73,8 +74,8 @@ pub(super) const fn channel(channel: Channel) -> &'static str {
     }
 }
 
-/// Of a message that the ledger does not know, and a letter tells of.
-pub(super) fn of_letter(letter: &Letter, now: Timestamp) -> String {
+/// Of a message that has a dead letter and no entry in the ledger.
+pub(super) fn of_dead_letter(letter: &Letter, now: Timestamp) -> String {
     let reason = letter.described.as_ref().map_or("not described yet", |it| it.reference.reason.as_str());
     format!("dead letter: {reason}; {}", body(Some(letter), now))
 }
@@ -87,7 +88,7 @@ pub(super) fn attempt(turn: Turn) -> String {
     }
 }
 
-/// What became of an attempt: `attempt 0 at …: 503, retry (server_error) after 4.2 s`, `…: no answer, retry (not_sent, tls)`.
+/// The outcome of an attempt: `attempt 0 at …: 503, retry (server_error) after 4.2 s`, `…: no answer, retry (not_sent, tls)`.
 pub(super) fn past(past: &PastAttempt) -> String {
     let mut words = format!("attempt {} at {}: ", attempt(past.turn()), past.at.to_rfc3339());
     match past.status {
@@ -106,7 +107,7 @@ pub(super) fn past(past: &PastAttempt) -> String {
     words
 }
 
-/// What failed before anything was sent: its label, and in words.
+/// What failed before anything was sent: its label, then words.
 pub(super) fn not_sent(failure: NotSent) -> String {
     let words = match failure {
         NotSent::Dns => "the receiver's name did not resolve",
@@ -117,7 +118,7 @@ pub(super) fn not_sent(failure: NotSent) -> String {
     format!("{}: {words}", failure.label())
 }
 
-/// What the reader can do about such a failure, where it is likely to be a mistake of their own.
+/// A remedy, where the failure is likely a mistake in the setup.
 pub(super) const fn hint(failure: NotSent) -> Option<&'static str> {
     match failure {
         NotSent::Tls => Some(
@@ -133,7 +134,7 @@ fn retrying(entry: &Entry, settings: &WaitSettings, now: Timestamp) -> String {
     if at <= now {
         return format!("on the retry queue for retry {next}, due since {}", moment(at, now));
     }
-    // The same question that was asked when the attempt's outcome was handed off; the answer is the same in both lanes.
+    // As it was routed after the last attempt; the route is the same in both lanes.
     match route(Lane::Transactional, at, entry.updated_at, settings) {
         Route::Queue(_) => format!("waiting on the retry queue for retry {next} until {}", moment(at, now)),
         Route::Park(_) => format!("parked for retry {next} until {}", moment(at, now)),
@@ -143,7 +144,7 @@ fn retrying(entry: &Entry, settings: &WaitSettings, now: Timestamp) -> String {
 fn body(letter: Option<&Letter>, now: Timestamp) -> String {
     match letter.map(|letter| (letter.body_until, letter.described.is_some())) {
         Some((Some(until), _)) if now < until => format!("body kept until {}", moment(until, now)),
-        Some((Some(_), _) | (None, true)) => "no body kept any more".to_owned(),
+        Some((Some(_), _) | (None, true)) => "its body is no longer kept".to_owned(),
         Some((None, false)) | None => "on its way to the dead-letter store".to_owned(),
     }
 }
@@ -156,7 +157,6 @@ fn moment(at: Timestamp, now: Timestamp) -> String {
     format!("{} ({relative})", at.to_rfc3339())
 }
 
-/// A length of time in its largest whole unit.
 fn rough(length: Duration) -> String {
     let secs = length.as_secs();
     match secs {
@@ -180,7 +180,7 @@ pub(super) mod tests {
         Timestamp::parse_rfc3339("2026-11-21T10:05:00Z").expect("valid")
     }
 
-    pub(in crate::status) fn entry(state: State) -> Entry {
+    pub(crate) fn entry(state: State) -> Entry {
         let keys = HashKeys::parse("k1:0123456789abcdef").expect("valid");
         Entry {
             key: DeliveryKey {
@@ -207,26 +207,26 @@ pub(super) mod tests {
         }
     }
 
-    fn said(entry: &Entry, letters: &[Letter]) -> String {
+    fn place(entry: &Entry, letters: &[Letter]) -> String {
         of_entry(entry, Some(Channel::WebPush), letters, &WaitSettings::default(), now())
     }
 
     #[test]
     fn every_state_has_its_words() {
         let expected = |state| match state {
-            State::Queued => "given back",
+            State::Queued => "its worker failed",
             State::Deferred => "held back",
             State::Sending => "being sent; its worker has until 2026-11-21T10:05:30.000Z (in 30 s)",
             State::Retrying => "on the retry queue for retry 2",
             State::Sent => "accepted by the push service 2026-11-21T10:05:00.000Z (0 s ago)",
             State::Gone => "the endpoint is gone",
-            State::Expired => "its TTL was over",
+            State::Expired => "its TTL expired",
             State::Failed => "dead letter: server_error; on its way to the dead-letter store",
             State::FailedNoRetries => "failed, under a policy without retries",
             State::Expanded => "handed on to its audience",
         };
         for state in State::ALL {
-            let words = said(&entry(state), &[]);
+            let words = place(&entry(state), &[]);
             assert!(words.starts_with(expected(state)), "{words}");
         }
     }
@@ -238,50 +238,53 @@ pub(super) mod tests {
             ..entry(State::Retrying)
         };
         let on_queue = "waiting on the retry queue for retry 2 until 2026-11-21T10:06:30.000Z (in 90 s)";
-        assert_eq!(said(&due_in(90), &[]), on_queue);
-        assert_eq!(said(&due_in(3600), &[]), "parked for retry 2 until 2026-11-21T11:05:00.000Z (in 60 min)");
+        assert_eq!(place(&due_in(90), &[]), on_queue);
+        assert_eq!(
+            place(&due_in(3600), &[]),
+            "parked for retry 2 until 2026-11-21T11:05:00.000Z (in 60 min)"
+        );
         let settings = WaitSettings { sqs_max_delay: 2, bucket_secs: 1, shards: 1 };
         assert!(of_entry(&due_in(5), None, &[], &settings, now()).starts_with("parked"));
         let late = Entry { not_before: Some(now().minus(Duration::from_secs(3))), ..entry(State::Retrying) };
-        assert!(said(&late, &[]).ends_with("due since 2026-11-21T10:04:57.000Z (3 s ago)"));
+        assert!(place(&late, &[]).ends_with("due since 2026-11-21T10:04:57.000Z (3 s ago)"));
     }
 
     #[test]
-    fn it_is_told_who_accepted_it() {
+    fn the_channel_says_who_accepted_it() {
         let sent = |channel| of_entry(&entry(State::Sent), channel, &[], &WaitSettings::default(), now());
         assert!(sent(Some(Channel::Webhook)).starts_with("accepted by the webhook's receiver 2026-"));
         assert!(sent(Some(Channel::WebPush)).starts_with("accepted by the push service 2026-"));
-        assert!(sent(None).starts_with("accepted by the other side 2026-"));
+        assert!(sent(None).starts_with("accepted by the receiver 2026-"));
     }
 
     #[test]
-    fn a_lease_that_is_over_says_that_the_worker_ended() {
+    fn after_its_lease_a_worker_has_ended() {
         let over = Entry { lease_until: now(), ..entry(State::Sending) };
-        assert!(said(&over, &[]).starts_with("its worker ended"));
+        assert!(place(&over, &[]).starts_with("its worker ended"));
     }
 
     #[test]
-    fn a_dead_letter_says_until_when_its_body_is_kept() {
-        let mut letter = super::super::letters::tests::letter("lineage-0", "server_error");
+    fn a_dead_letter_has_the_time_that_its_body_is_kept() {
+        let mut letter = super::super::dead_letters::tests::dead_letter("lineage-0", "server_error");
         let failed = entry(State::Failed);
         letter.body_until = Some(now().plus(Duration::from_secs(4 * 3600)));
         let kept = "dead letter: server_error; body kept until 2026-11-21T14:05:00.000Z (in 4 h)";
-        assert_eq!(said(&failed, std::slice::from_ref(&letter)), kept);
+        assert_eq!(place(&failed, std::slice::from_ref(&letter)), kept);
         letter.body_until = Some(now());
-        assert!(said(&failed, std::slice::from_ref(&letter)).ends_with("no body kept any more"));
+        assert!(place(&failed, std::slice::from_ref(&letter)).ends_with("its body is no longer kept"));
         letter.key.letter = "lineage-1".to_owned();
-        assert!(said(&failed, &[letter.clone()]).ends_with("on its way to the dead-letter store"));
-        assert_eq!(of_letter(&letter, now()), "dead letter: server_error; no body kept any more");
+        assert!(place(&failed, &[letter.clone()]).ends_with("on its way to the dead-letter store"));
+        assert_eq!(of_dead_letter(&letter, now()), "dead letter: server_error; its body is no longer kept");
     }
 
     #[test]
-    fn lengths_are_told_in_their_largest_unit() {
+    fn durations_are_in_their_largest_unit() {
         let seen = [0, 119, 120, 7199, 7200, 172_799, 172_800].map(|secs| rough(Duration::from_secs(secs)));
         assert_eq!(seen, ["0 s", "119 s", "2 min", "119 min", "2 h", "47 h", "2 days"]);
     }
 
     #[test]
-    fn an_attempt_that_sent_nothing_says_what_failed() {
+    fn an_attempt_that_sent_nothing_names_what_failed() {
         let of = |reason: &str, failed: &str| {
             let text = format!(r#"{{"l":0,"n":1,"at":1000,"v":"retry","w":"{reason}"{failed}}}"#);
             past(&PastAttempt::from_text(&text).expect("valid"))
@@ -302,7 +305,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_replay_is_told() {
+    fn an_attempt_of_a_replay_names_the_replay() {
         assert_eq!(attempt(Turn { lineage: Lineage(1), attempt: Attempt(2) }), "2 (of replay 1)");
     }
 }

@@ -1,5 +1,4 @@
-//! A delivery's ledger item, read once: the entry, and what no decision needs: through which channel it goes, and what its
-//! attempts came to.
+//! A delivery's ledger item, read once: the entry, and what only people need: its channel, attempts and acknowledgements.
 
 use std::collections::HashMap;
 
@@ -23,25 +22,21 @@ pub(super) struct Items {
     table: String,
 }
 
-/// What a delivery's item says besides.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Details {
-    /// The channel, if the item names one.
     pub(super) channel: Option<Channel>,
-    /// Its latest attempts, the first first.
+    /// The latest attempts, in their order.
     pub(super) history: Vec<PastAttempt>,
-    /// What its user's browser told first, and when, in the order of [`AckEvent::ALL`].
+    /// The first acknowledgement of each kind, in the order of [`AckEvent::ALL`].
     pub(super) acknowledged: Vec<(AckEvent, Timestamp)>,
 }
 
 impl Details {
-    /// When its user's browser first told that.
-    pub(super) fn told(&self, event: AckEvent) -> Option<Timestamp> {
+    pub(super) fn acknowledged_at(&self, event: AckEvent) -> Option<Timestamp> {
         self.acknowledged.iter().find(|(of, _)| *of == event).map(|(_, at)| *at)
     }
 }
 
-/// The ledger cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("the delivery cannot be looked up: GetItem: {0}")]
 struct LookupError(String);
@@ -51,8 +46,8 @@ impl Items {
         Self { client, table }
     }
 
-    /// What the ledger holds of a delivery; `None` if nothing.
-    pub(super) async fn of(&self, key: &DeliveryKey) -> Result<Option<(Entry, Details)>, Failure> {
+    /// `None` if the ledger has no such delivery, or no longer.
+    pub(super) async fn get(&self, key: &DeliveryKey) -> Result<Option<(Entry, Details)>, Failure> {
         let got = self
             .client
             .get_item()
@@ -62,8 +57,8 @@ impl Items {
             .send()
             .await;
         let item = got.map_err(|error| LookupError(in_words(&error)))?.item;
-        let known = item.and_then(|item| Some((ledger_dynamo::entry(&item)?, details(&item))));
-        Ok(known.filter(|(entry, _)| !entry.is_forgotten(System.now())))
+        let found = item.and_then(|item| Some((ledger_dynamo::entry(&item)?, details(&item))));
+        Ok(found.filter(|(entry, _)| !entry.is_forgotten(System.now())))
     }
 }
 
@@ -72,14 +67,14 @@ fn details(item: &HashMap<String, AttributeValue>) -> Details {
     let past = |place| text(&ledger_dynamo::attribute(place)).and_then(|text| PastAttempt::from_text(text));
     let mut history: Vec<PastAttempt> = (0..KEPT).filter_map(past).collect();
     history.sort_by_key(|past| (past.turn(), past.at));
-    let told_at = |event| {
+    let acknowledged = |event| {
         let at = item.get(acks_dynamo::attribute(event))?.as_n().ok()?.parse().ok()?;
         Some((event, Timestamp::from_ms(at)))
     };
     Details {
         channel: text("channel").and_then(|label| Channel::from_label(label)),
         history,
-        acknowledged: AckEvent::ALL.into_iter().filter_map(told_at).collect(),
+        acknowledged: AckEvent::ALL.into_iter().filter_map(acknowledged).collect(),
     }
 }
 
@@ -87,8 +82,7 @@ fn details(item: &HashMap<String, AttributeValue>) -> Details {
 pub(super) mod tests {
     use super::*;
 
-    /// An attempt as the ledger has it.
-    pub(in crate::status) fn past(number: u32, status: u16, next_ms: i64) -> PastAttempt {
+    pub(crate) fn past(number: u32, status: u16, next_ms: i64) -> PastAttempt {
         let text = format!(
             r#"{{"l":0,"n":{number},"at":1000,"s":{status},"v":"retry","w":"server_error","next":{next_ms}}}"#
         );
@@ -96,7 +90,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn it_is_what_the_item_says_and_else_nothing() {
+    fn an_unknown_channel_is_none() {
         let s = |text: &str| AttributeValue::S(text.to_owned());
         let of = |label: &str| details(&HashMap::from([("channel".to_owned(), s(label))])).channel;
         assert_eq!(of("webhook"), Some(Channel::Webhook));
@@ -108,12 +102,12 @@ pub(super) mod tests {
     fn acknowledgements_are_read_with_their_times() {
         let item = HashMap::from([("clicked_at".to_owned(), AttributeValue::N("2000".to_owned()))]);
         let details = details(&item);
-        assert_eq!(details.told(AckEvent::Clicked), Some(Timestamp::from_ms(2_000)));
-        assert_eq!((details.told(AckEvent::Displayed), details.acknowledged.len()), (None, 1));
+        assert_eq!(details.acknowledged_at(AckEvent::Clicked), Some(Timestamp::from_ms(2_000)));
+        assert_eq!((details.acknowledged_at(AckEvent::Displayed), details.acknowledged.len()), (None, 1));
     }
 
     #[test]
-    fn attempts_come_in_their_order_and_what_is_none_is_left_out() {
+    fn attempts_are_in_their_order_and_invalid_ones_are_left_out() {
         let item: HashMap<String, AttributeValue> = [17, 2, 16]
             .map(|number| past(number, 503, 2_000))
             .iter()

@@ -1,21 +1,20 @@
-//! A dead letter as it is told. Its body stays where it is.
+//! A dead letter as it is printed, without its body.
 
 use redial_adapters::dead_letters_dynamo::Letter;
 use redial_core::time::Timestamp;
 use serde_json::{Value, json};
 
-/// For a script.
 pub(super) fn to_json(letter: &Letter) -> Value {
-    let of_it = letter.described.as_ref().map(|described| &described.reference);
+    let reference = letter.described.as_ref().map(|described| &described.reference);
     json!({
         "letter": letter.key.letter,
-        "described": of_it.is_some(),
-        "kind": of_it.map(|it| it.kind),
-        "reason": of_it.map(|it| it.reason.as_str()),
-        "detail": of_it.and_then(|it| it.detail.as_deref()),
-        "status": of_it.and_then(|it| it.status),
-        "attempts": of_it.map(|it| it.attempts),
-        "at": of_it.map(|it| Timestamp::from_ms(it.at).to_rfc3339()),
+        "described": reference.is_some(),
+        "kind": reference.map(|it| it.kind),
+        "reason": reference.map(|it| it.reason.as_str()),
+        "detail": reference.and_then(|it| it.detail.as_deref()),
+        "status": reference.and_then(|it| it.status),
+        "attempts": reference.map(|it| it.attempts),
+        "at": reference.map(|it| Timestamp::from_ms(it.at).to_rfc3339()),
         "body_until": letter.body_until.map(Timestamp::to_rfc3339),
     })
 }
@@ -41,8 +40,8 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A letter of one attempt, described and without a body.
-    pub(in crate::status) fn letter(name: &str, reason: &str) -> Letter {
+    /// One with a description of one attempt, and without a body.
+    pub(crate) fn dead_letter(name: &str, reason: &str) -> Letter {
         let text = |text: &str| text.to_owned();
         let reference = Reference {
             v: Reference::VERSION,
@@ -71,8 +70,8 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_letter_is_told_with_what_is_known_of_it() {
-        let mut letter = letter("lineage-0", "retries_exhausted");
+    fn a_dead_letter_is_printed_with_the_fields_that_it_has() {
+        let mut letter = dead_letter("lineage-0", "retries_exhausted");
         assert_eq!(in_words(&letter), "lineage-0: retries_exhausted, 1 attempt, at 1970-01-01T00:00:05.000Z");
         let it = &mut letter.described.as_mut().expect("described").reference;
         (it.attempts, it.status, it.detail) = (6, Some(503), Some("busy".to_owned()));
@@ -85,8 +84,8 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_script_gets_every_field_also_of_a_letter_that_is_not_described_yet() {
-        let mut letter = letter("lineage-0", "retries_exhausted");
+    fn json_has_every_field_before_the_description_is_stored() {
+        let mut letter = dead_letter("lineage-0", "retries_exhausted");
         letter.body_until = Some(Timestamp::from_ms(7_000));
         assert_eq!(
             to_json(&letter),

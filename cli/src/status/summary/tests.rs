@@ -1,15 +1,24 @@
-//! What is said of stacks that were read, and of those that could not be.
+//! The summary of stacks that could be read, and of one that could not.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
 use rand::{SeedableRng as _, rngs::StdRng};
 use redial_core::{
     endpoint::Origin,
     protection::{Cooldowns, OriginState},
+    time::Timestamp,
 };
 use serde_json::{Value, json};
 
-use super::{queues::Place, *};
+use super::{
+    flow::Flow,
+    is_read,
+    metrics::Ages,
+    queues::{Depth, Place},
+    reading::{AgesFrom, Summary},
+    waits::{self, Waits},
+};
+use crate::{asked::Trouble, origins::Row};
 
 fn now() -> Timestamp {
     Timestamp::parse_rfc3339("2026-11-21T10:00:30Z").expect("a time")
@@ -25,7 +34,7 @@ fn well() -> Summary {
         ages: Ages::default(),
         ages_from: Some(AgesFrom::CloudWatch),
         flow: Some(Flow { counted: [1_204, 1_180, 20, 0, 1, 0, 2, 1], ends: [[1_100, 0, 0], [80, 1, 0]] }),
-        metrics: None,
+        metrics_error: None,
         waits: Ok(Waits::default()),
         origins: Ok(Vec::new()),
     }
@@ -39,7 +48,7 @@ fn row(host: &str, is_open: bool) -> Row {
     Row::of(Origin::parse(&format!("https://{host}")).expect("an origin"), &state, now())
 }
 
-/// With everything wrong that can be.
+/// With a finding of each kind.
 fn bad() -> Summary {
     let mut bad = Summary {
         waits: Ok(waits::tests::some()),
@@ -52,14 +61,13 @@ fn bad() -> Summary {
     bad
 }
 
-/// Of which nothing could be read.
 fn unread() -> Summary {
     let refused = |permission: &str| Trouble::Refused { permission: permission.to_owned() };
     Summary {
         depths: vec![Err(refused("sqs:GetQueueAttributes")); Place::ALL.len()],
         ages_from: None,
         flow: None,
-        metrics: Some(refused("cloudwatch:GetMetricData")),
+        metrics_error: Some(refused("cloudwatch:GetMetricData")),
         waits: Err(refused("dynamodb:Query")),
         origins: Err(Trouble::Failed { words: "Timeout".to_owned() }),
         ..well()
@@ -67,7 +75,7 @@ fn unread() -> Summary {
 }
 
 #[test]
-fn a_stack_that_is_well_says_so_in_its_first_line() {
+fn the_first_line_of_a_healthy_stack_is_ok() {
     assert_eq!(
         well().lines(None),
         [
@@ -89,22 +97,22 @@ fn a_stack_that_is_well_says_so_in_its_first_line() {
             "  failed no retries 0, expired 2, gone 1",
             "BY LANE transactional: sent 1100, failed 0; bulk: sent 80, failed 1",
             "",
-            "no origin is known: nothing was told of any within a week",
+            "no origins: workers reported none within a week",
         ]
     );
 }
 
 #[test]
-fn what_is_wrong_is_told_first_and_nothing_is_wider_than_eighty_columns() {
+fn findings_come_first_and_no_line_is_wider_than_the_terminal() {
     let lines = bad().lines(None);
     assert_eq!(
         lines[..6],
         [
-            "shop at 2026-11-21T10:00:30Z: look: 2 parked messages are past the time, the",
-            "  first for 5m 30s; the breaker of https://updates.push.services.mozilla.com is",
-            "  open; 123456 messages wait on the transactional ingest queue; the oldest",
-            "  message of the transactional ingest queue is 20m 4s old; 1 message waits on",
-            "  the quarantine queue",
+            "shop at 2026-11-21T10:00:30Z: look: 2 parked messages are overdue, the first by",
+            "  5m 30s; the breaker of https://updates.push.services.mozilla.com is open;",
+            "  123456 messages wait on the transactional ingest queue; the oldest message of",
+            "  the transactional ingest queue is 20m 4s old; 1 message waits on the",
+            "  quarantine queue",
             "",
         ]
     );
@@ -122,20 +130,20 @@ fn what_is_wrong_is_told_first_and_nothing_is_wider_than_eighty_columns() {
 }
 
 #[test]
-fn what_could_not_be_read_is_told_and_every_field_is_there_all_the_same() {
+fn unread_parts_are_reported_and_every_json_field_is_present() {
     let (unread, well) = (unread(), well());
     assert!(unread.is_unread() && !well.is_unread());
-    let told = unread.lines(None).join("\n");
+    let lines = unread.lines(None).join("\n");
     assert!(
-        told.starts_with("shop at 2026-11-21T10:00:30Z: nothing found, but 9 things could not be read\n")
+        lines.starts_with("shop at 2026-11-21T10:00:30Z: nothing found, but 9 parts could not be read\n")
     );
     for words in [
         "transactional  ingest              ?          ?        ?       ?",
-        "LAST 5 MINUTES not known",
-        "could not be read: what is parked: you have no permission dynamodb:Query",
+        "LAST 5 MINUTES unknown",
+        "could not be read: the parked buckets: you have no permission dynamodb:Query",
         "could not be read: the origins: AWS gave no answer: Timeout",
     ] {
-        assert!(told.contains(words), "{words}: {told}");
+        assert!(lines.contains(words), "{words}: {lines}");
     }
     let (unread, well) = (unread.to_json(), well.to_json());
     assert_eq!(fields(&unread), fields(&well));
@@ -146,7 +154,7 @@ fn what_could_not_be_read_is_told_and_every_field_is_there_all_the_same() {
     assert_eq!(unread["last_minutes"]["lanes"][1], json!({"lane": "bulk", "sent": null, "failed": null}));
 }
 
-/// The names of all fields, with their places.
+/// The paths of all fields.
 fn fields(of: &Value) -> Vec<String> {
     let below = |name: String, value: &Value| {
         let below = fields(value).into_iter().map(|it| format!("{name}.{it}")).collect::<Vec<_>>();
@@ -165,14 +173,21 @@ fn fields(of: &Value) -> Vec<String> {
 }
 
 #[test]
-fn those_that_stand_out_are_shown_and_with_all_every_origin() {
+fn twenty_origins_are_shown_and_with_all_every_one() {
     let rows: Vec<Row> = (0..30).map(|n| row(&format!("host-{n}.example"), n == 0)).collect();
     let some = Summary { origins: Ok(rows), ..well() };
     assert_eq!(
         (some.to_json()["origins"].as_array().map(Vec::len), some.shown_origins().len()),
         (Some(20), 20)
     );
-    assert!(some.lines(None).contains(&"10 more origins are known: --all shows them".to_owned()));
+    assert!(some.lines(None).contains(&"10 more origins: --all shows them".to_owned()));
     assert_eq!(Summary { all: true, ..some.clone() }.shown_origins().len(), 30);
     assert_eq!(some.to_json()["origins_known"], 30);
+}
+
+#[test]
+fn a_closed_pipe_ends_the_watch_and_a_full_disk_is_an_error() {
+    assert_eq!(is_read(Ok(())).ok(), Some(true));
+    assert_eq!(is_read(Err(io::ErrorKind::BrokenPipe.into())).ok(), Some(false));
+    assert!(is_read(Err(io::ErrorKind::StorageFull.into())).is_err());
 }

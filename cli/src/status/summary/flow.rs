@@ -1,10 +1,10 @@
-//! What a stack did in the last minutes: as a whole, and what of each lane came through and what failed.
+//! What a stack did in the last minutes: as a whole, and what each lane sent and failed to send.
 
 use std::time::Duration;
 
 use redial_core::{lane::Lane, metric::Metric};
 
-/// What is told of the whole stack.
+/// Metrics of the whole stack.
 pub(super) const COUNTED: [Metric; 8] = [
     Metric::Attempts,
     Metric::Sent,
@@ -16,23 +16,21 @@ pub(super) const COUNTED: [Metric; 8] = [
     Metric::Gone,
 ];
 
-/// What is told of each lane: what came through, and what failed.
+/// Metrics of each lane: what was sent, and what failed.
 pub(super) const ENDS: [Metric; 3] = [Metric::Sent, Metric::DeadLetters, Metric::FailedNoRetries];
 
-/// How many minutes of it.
-pub(super) const OF: Duration = Duration::from_secs(5 * 60);
+pub(super) const PERIOD: Duration = Duration::from_secs(5 * 60);
 
-/// What was counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Flow {
-    /// Of the whole stack.
+    /// Of the whole stack, in the order of [`COUNTED`].
     pub(super) counted: [u64; COUNTED.len()],
-    /// Of each lane.
+    /// Of each lane, in the order of [`ENDS`].
     pub(super) ends: [[u64; ENDS.len()]; Lane::ALL.len()],
 }
 
 impl Flow {
-    /// Adds so many of the whole stack, or of a lane; what is not told is left out.
+    /// Adds to a metric of the whole stack, or of a lane; other metrics are ignored.
     pub(super) fn add(&mut self, metric: Metric, lane: Option<Lane>, n: u64) {
         let place = match lane {
             None => COUNTED.iter().position(|it| *it == metric).map(|at| &mut self.counted[at]),
@@ -45,12 +43,10 @@ impl Flow {
         }
     }
 
-    /// How many of a lane's messages came through.
     pub(super) fn sent(&self, lane: Lane) -> u64 {
         self.ends[lane as usize][0]
     }
 
-    /// How many of a lane's messages failed.
     pub(super) fn failed(&self, lane: Lane) -> u64 {
         self.ends[lane as usize].iter().skip(1).sum()
     }
@@ -73,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_failed_of_a_lane_is_all_that_did_not_come_through_for_good() {
+    fn a_lane_s_failures_are_its_dead_letters_and_those_without_retries() {
         let mut flow = Flow::default();
         for (metric, lane, n) in [
             (Metric::Sent, None, 9),

@@ -1,0 +1,212 @@
+//! The summary as lines for people, of at most 80 characters unless a terminal has more room.
+
+use redial_core::lane::Lane;
+
+use super::{
+    findings,
+    flow::{COUNTED, in_words},
+    queues::{Depth, Place},
+    reading::{AgesFrom, Summary},
+    waits::{Due, MOST_SHARDS, Parked, Waits},
+};
+use crate::{
+    origins::whole,
+    table::{Column, Narrow, Table},
+};
+
+const COLUMNS: usize = 80;
+
+const UNKNOWN: &str = "?";
+
+const NONE: &str = "-";
+
+impl Summary {
+    /// For people, in a terminal of that width, or in 80 columns.
+    pub(super) fn lines(&self, terminal: Option<usize>) -> Vec<String> {
+        let room = terminal.unwrap_or(COLUMNS);
+        let (found, unread) = (findings::findings(self), findings::unread(self));
+        let sentence = findings::in_a_sentence(&found, unread.len());
+        let head = format!("{} at {}: {sentence}", self.stack, self.at.to_rfc3339_seconds());
+        let notes = unread.into_iter().map(|it| format!("could not be read: {it}")).chain(self.notes());
+        let blocks = [
+            wrapped(&head, room),
+            self.queue_lines(room),
+            self.parked_lines(room),
+            self.flow_lines(room),
+            self.origin_lines(room),
+            notes.flat_map(|note| wrapped(&note, room)).collect(),
+        ];
+        let blocks: Vec<Vec<String>> = blocks.into_iter().filter(|block| !block.is_empty()).collect();
+        blocks.join(&String::new())
+    }
+
+    fn queue_lines(&self, room: usize) -> Vec<String> {
+        let queues = Place::ALL.into_iter().zip(&self.depths).zip(self.ages);
+        let rows = queues.map(|((place, depth), age)| {
+            let number =
+                |of: fn(&Depth) -> u64| depth.as_ref().map_or(UNKNOWN.to_owned(), |depth| short(of(depth)));
+            let none = if self.ages_from.is_some() { NONE } else { UNKNOWN };
+            [
+                place.lane().map_or(NONE, Lane::label).to_owned(),
+                place.label().replace('_', " "),
+                number(|it| it.waiting),
+                number(|it| it.in_flight),
+                number(|it| it.delayed),
+                age.map_or(none.to_owned(), whole),
+            ]
+        });
+        let headings = ["LANE", "QUEUE", "WAITING", "IN FLIGHT", "DELAYED", "OLDEST"];
+        table(headings, 2).within(Some(room)).with(rows).lines()
+    }
+
+    fn parked_lines(&self, room: usize) -> Vec<String> {
+        let waits = self.waits.as_ref().ok();
+        let cell =
+            |of: &dyn Fn(&Waits) -> Parked| waits.map_or(UNKNOWN.to_owned(), |waits| number_of(of(waits)));
+        let rows = Lane::ALL.map(|lane| {
+            let due = Due::ALL.map(|due| cell(&|waits| waits.of(lane, due)));
+            let all = cell(&|waits| waits.of_lane(lane));
+            std::iter::once(lane.label().to_owned()).chain(due).chain([all])
+        });
+        let headings = ["PARKED, DUE", "LATE", "<1m", "<15m", "<1h", "<6h", "<24h", "LATER", "ALL"];
+        table(headings, 1).within(Some(room)).with(rows).lines()
+    }
+
+    fn flow_lines(&self, room: usize) -> Vec<String> {
+        let Some(flow) = self.flow else {
+            let why = match (&self.metrics_error, self.is_emulated) {
+                (Some(_), _) => "unknown",
+                (None, true) => "nothing was logged",
+                (None, false) => "CloudWatch has no metrics",
+            };
+            return wrapped(&format!("LAST 5 MINUTES {why}"), room);
+        };
+        let counted = COUNTED.iter().zip(flow.counted);
+        let counts: Vec<String> =
+            counted.map(|(metric, count)| format!("{} {count}", in_words(*metric))).collect();
+        let mut lines = wrapped(&format!("LAST 5 MINUTES {}", counts.join(", ")), room);
+        let of_lane =
+            |lane: Lane| format!("{}: sent {}, failed {}", lane.label(), flow.sent(lane), flow.failed(lane));
+        lines.extend(wrapped(&format!("BY LANE {}", Lane::ALL.map(of_lane).join("; ")), room));
+        lines
+    }
+
+    fn origin_lines(&self, room: usize) -> Vec<String> {
+        if self.shown_origins().is_empty() {
+            return Vec::new();
+        }
+        let rows = self.shown_origins().iter().map(|row| {
+            let [origin, _, phase, when, attempts, failures, limited, pace, _] = row.cells(self.at);
+            // All origins are https.
+            let origin = origin.strip_prefix("https://").unwrap_or(&origin).to_owned();
+            let short = |number: String| number.parse().map_or(number, short);
+            [origin, phase, when, short(attempts), short(failures), short(limited), pace]
+        });
+        let headings = ["ORIGIN", "BREAKER", "WHEN", "TRIED", "FAILED", "429", "PACE"];
+        table(headings, 3).within(Some(room)).with(rows).lines()
+    }
+
+    /// What the numbers leave out.
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if let Ok(waits) = &self.waits {
+            notes.extend(uncounted(waits));
+        }
+        if let Ok(known) = &self.origins {
+            match (known.len(), self.shown_origins().len()) {
+                (0, _) => notes.push("no origins: workers reported none within a week".to_owned()),
+                (known, shown) if shown < known => {
+                    notes.push(format!("{} more origins: --all shows them", known - shown));
+                }
+                _ => notes.push("origins: the last five minutes, as far as workers reported them".to_owned()),
+            }
+        }
+        match self.ages_from {
+            Some(AgesFrom::Emulator) => {
+                notes.push("OLDEST is the emulator's own number, without delayed messages".to_owned());
+            }
+            Some(AgesFrom::CloudWatch) if self.is_emulated => {
+                notes.push("OLDEST is unknown: this emulator has no such metric".to_owned());
+            }
+            Some(AgesFrom::CloudWatch) | None => {}
+        }
+        notes
+    }
+}
+
+/// A table whose first `texts` columns are text and the others numbers. The first one is cut at its start where the lines are too
+/// long: the end of a host name says the most.
+fn table<const N: usize>(headings: [&'static str; N], texts: usize) -> Table {
+    let column = |(at, heading)| if at < texts { Column::text(heading) } else { Column::number(heading) };
+    let columns = headings.into_iter().enumerate().map(column).enumerate();
+    Table::new(
+        columns.map(|(at, column)| if at == 0 { column.narrowed(1, Narrow::CutStart) } else { column }),
+    )
+}
+
+/// A number in five characters at most: `99999`, `123k`, `1.2M`, `12M`.
+fn short(n: u64) -> String {
+    match n {
+        0..=99_999 => n.to_string(),
+        100_000..=999_999 => format!("{}k", n / 1_000),
+        1_000_000..=9_999_999 => format!("{}.{}M", n / 1_000_000, n % 1_000_000 / 100_000),
+        10_000_000..=999_999_999 => format!("{}M", n / 1_000_000),
+        1_000_000_000.. => format!("{}G", n / 1_000_000_000),
+    }
+}
+
+/// A text in lines of at most `room` characters, indented after the first.
+fn wrapped(text: &str, room: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            Some(_) => lines.push(format!("  {word}")),
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+fn uncounted(waits: &Waits) -> Vec<String> {
+    let shards = |n: usize| if n == 1 { "1 shard was".to_owned() } else { format!("{n} shards were") };
+    let mut notes = Vec::new();
+    if waits.not_counted > 0 && waits.error.is_none() {
+        notes.push(format!(
+            "parked: {} not counted, after the first {MOST_SHARDS}: --all counts the rest",
+            shards(waits.not_counted)
+        ));
+    }
+    if waits.in_part > 0 {
+        notes.push(format!(
+            "parked: {} counted to the first mebibyte: --all counts the rest",
+            shards(waits.in_part)
+        ));
+    }
+    notes
+}
+
+fn number_of(parked: Parked) -> String {
+    let at_least = if parked.at_least { "≥" } else { "" };
+    format!("{at_least}{}", short(parked.messages))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_has_at_most_five_characters() {
+        let numbers = [0, 99_999, 123_456, 1_234_567, 12_345_678, 7_000_000_000];
+        assert_eq!(numbers.map(short), ["0", "99999", "123k", "1.2M", "12M", "7G"]);
+    }
+
+    #[test]
+    fn a_sentence_is_broken_between_words() {
+        assert_eq!(wrapped("one two three four", 9), ["one two", "  three", "  four"]);
+        assert_eq!(wrapped("https://a-long-word", 9), ["https://a-long-word"]);
+    }
+}
