@@ -1,190 +1,170 @@
 //! What a delivery costs in calls, and what becomes of a batch of which one claim fails.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use redial_adapters::control_dynamo::DynamoControl;
-use redial_adapters::subscriptions_dynamo::DynamoSubscriptions;
-use redial_core::endpoint::Endpoint;
-use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
-use redial_core::push_target::{PushKeys, PushTarget};
 use redial_core::recipient::Recipient;
 use redial_core::subscription::Subscription;
-use redial_core::time::Timestamp;
-use redial_testkit::proxy::{AwsService, Fault};
-use redial_testkit::push_service::Subscriber;
+use redial_testkit::proxy::{AwsService, Call, Fault};
 use redial_testkit::runtime_api::{SqsRecord, sqs_event};
-use redial_tests::deployment::{Deployment, Item, text};
 use redial_tests::hosted::{Function, Which};
-use redial_tests::scenery::Scenery;
-use serde_json::{Value, json};
+use redial_tests::prelude::*;
+use redial_tests::resources::Resources;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// A record of the scenery's ingest queue.
-fn record(scenery: &Scenery, id: &str, body: String) -> SqsRecord {
-    let queue = scenery.queues.ingest.rsplit('/').next().unwrap_or_default();
-    let now = std::time::UNIX_EPOCH.elapsed().expect("after 1970").as_millis();
-    SqsRecord::new(format!("sqs-{id}"), body)
-        .sent_timestamp_ms(u64::try_from(now).expect("it fits"))
-        .queue_arn(format!("arn:aws:sqs:us-east-1:000000000000:{queue}"))
+/// A copy of the stack's resources, and dispatch on it.
+async fn dispatch_on(stack: &TestStack, name: &str, changed: &[(&str, &str)]) -> (Resources, Function) {
+    let resources = Resources::copy(stack, name).await;
+    let dispatch = Function::start(stack, Which::Dispatch, &resources, changed, LIMIT).await;
+    (resources, dispatch)
 }
 
 /// Five messages that carry their subscription, and five to stored ones.
-async fn ten(it: &Deployment, scenery: &Scenery, batch: &str, browser: &Subscriber) -> Vec<SqsRecord> {
-    let tables = &scenery.tables;
-    let control = DynamoControl::new(it.dynamodb.clone(), tables.control.clone());
-    let store = DynamoSubscriptions::new(
-        it.dynamodb.clone(),
-        tables.subscriptions.clone(),
-        tables.audiences.clone(),
-        control,
-        it.webhook_keys().await,
-    );
+async fn ten(stack: &TestStack, resources: &Resources, batch: &str, browser: &Subscriber) -> Vec<SqsRecord> {
+    let store = stack.subscriptions_in(stack.dynamodb.clone(), &resources.tables).await;
     let mut records = Vec::new();
     for n in 0..10 {
         let id = format!("{batch}-{n}");
-        let mut message = Deployment::message(&id, browser, "hello");
+        let mut message = stack.message(&id, browser, "hello");
         if n % 2 == 0 {
-            let target = PushTarget {
-                endpoint: Endpoint::parse(&browser.endpoint).expect("valid"),
-                keys: PushKeys::parse(&browser.p256dh, &browser.auth).expect("valid"),
-                vapid_key_id: None,
-            };
-            let key = SubscriptionKey {
-                tenant: Tenant::parse("acme").expect("valid"),
-                id: SubscriptionId::parse(&id).expect("valid"),
-            };
-            let subscription = Subscription::new(key, Recipient::WebPush(target));
-            store.put(&subscription, Timestamp::from_secs(1_800_000_000)).await.expect("it is stored");
+            let recipient = Recipient::WebPush(push_target(browser));
+            let subscription = Subscription::new(stack.subscription_key(&id), recipient);
+            store.put(&subscription, System.now()).await.expect("it is stored");
             message["to"] = json!({"subscription": id});
         }
-        records.push(record(scenery, &id, message.to_string()));
+        records.push(resources.record(&id, message.to_string()));
     }
     records
 }
 
-async fn entry(it: &Deployment, scenery: &Scenery, id: &str) -> Option<Item> {
-    let items = it.scan(&scenery.tables.deliveries).await;
-    items.into_iter().find(|item| text(item, "id") == Some(id))
+/// Invokes dispatch with these records; the ids of those that come back.
+async fn failed(dispatch: &Function, records: impl IntoIterator<Item = SqsRecord>) -> Vec<String> {
+    let response = dispatch.invoke(sqs_event(records)).await.expect("it answers");
+    let failures = response["batchItemFailures"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let ids = failures.iter().filter_map(|failure| failure["itemIdentifier"].as_str());
+    ids.map(str::to_owned).collect()
 }
 
-fn failures(answer: &Value) -> Vec<&str> {
-    let failures = answer["batchItemFailures"].as_array().map(Vec::as_slice).unwrap_or_default();
-    failures.iter().filter_map(|failure| failure["itemIdentifier"].as_str()).collect()
+const NONE: [&str; 0] = [];
+
+/// How often each operation was called.
+fn calls(dispatch: &Function) -> Vec<(String, usize)> {
+    let mut calls = BTreeMap::new();
+    for call in dispatch.proxy.calls() {
+        *calls.entry(call.operation).or_default() += 1;
+    }
+    calls.into_iter().collect()
 }
 
-/// Once in `POLICY_CACHE_SECONDS` a worker reads its tenants' policies, once in half a minute its limits, and every second and a
-/// half how its origins are: each is one call more, as the cold batch has them. What the cold batch has read of the first two still
-/// holds for the warm one; how origins are is not asked here, because that would depend on the second.
+fn expected(calls: &[(&str, usize)]) -> Vec<(String, usize)> {
+    calls.iter().map(|(operation, count)| ((*operation).to_owned(), *count)).collect()
+}
+
+/// These deliveries are in the ledger as sent.
+async fn assert_sent(stack: &TestStack, resources: &Resources, numbers: std::ops::Range<u32>) {
+    let entries = stack.scan(&resources.tables.deliveries).await;
+    for n in numbers {
+        let id = format!("m-{n}");
+        let entry = entries.iter().find(|entry| text(entry, "id") == Some(&id)).expect("it is in the ledger");
+        assert_eq!(text(entry, "state"), Some("sent"), "{id}");
+    }
+}
+
+/// A worker reads its tenants' policies once in `POLICY_CACHE_SECONDS`, its limits once in half a minute, and the states of its
+/// origins every second and a half: each is one call more, as the cold batch has them. The cold batch's policies still hold for the
+/// warm one, and its limits unless the machine stalls; breakers are off, because a state's age depends on the second.
 #[tokio::test]
-async fn ten_messages_on_the_warm_success_path_make_three_calls_over_one_connection_with_one_token() {
-    let it = Deployment::up().await;
-    let scenery = Scenery::copy(&it, "calls").await;
-    let policies_last = [("POLICY_CACHE_SECONDS", "60")];
-    let dispatch = Function::start(&it, Which::Dispatch, &scenery, &policies_last, LIMIT).await;
-    let browser = it.subscriber();
-    let cold = ten(&it, &scenery, "cold", &browser).await;
-    assert!(failures(&dispatch.invoke(sqs_event(cold)).await.expect("it answers")).is_empty());
+async fn a_warm_batch_of_ten_makes_three_calls_over_one_connection() {
+    let stack = TestStack::up().await;
+    let (resources, dispatch) = dispatch_on(&stack, "calls", &[("POLICY_CACHE_SECONDS", "60")]).await;
+    let browser = stack.browser();
+    assert_eq!(failed(&dispatch, ten(&stack, &resources, "cold", &browser).await).await, NONE);
     // Its subscriptions, its tenant's policies, and the limits of its tenant and origin.
     assert_eq!(dispatch.proxy.count(&AwsService::DynamoDb, "BatchGetItem"), 3);
 
-    let warm = ten(&it, &scenery, "warm", &browser).await;
-    dispatch.proxy.reset();
-    assert!(failures(&dispatch.invoke(sqs_event(warm)).await.expect("it answers")).is_empty());
-    let mut calls: BTreeMap<String, usize> = BTreeMap::new();
-    for call in dispatch.proxy.calls() {
-        *calls.entry(call.operation).or_default() += 1;
+    // One read of the stored subscriptions, one batch of claims, one of records. Where the limits were read again because half a
+    // minute has passed, another batch is sent.
+    let warm = expected(&[("BatchExecuteStatement", 2), ("BatchGetItem", 1)]);
+    let mut batches = 1;
+    for name in ["warm", "warmer", "warmest"] {
+        let records = ten(&stack, &resources, name, &browser).await;
+        dispatch.proxy.reset();
+        assert_eq!(failed(&dispatch, records).await, NONE);
+        batches += 1;
+        if calls(&dispatch) == warm {
+            break;
+        }
     }
-    // One read of the stored subscriptions, one batch of claims, one of records.
-    let counted: Vec<(&str, usize)> = calls.iter().map(|(name, n)| (name.as_str(), *n)).collect();
-    assert!(calls.values().sum::<usize>() <= 5, "{counted:?}");
-    assert_eq!(counted, [("BatchExecuteStatement", 2), ("BatchGetItem", 1)]);
+    assert_eq!(calls(&dispatch), warm);
 
     // Two write units a delivery: its claim and its record.
-    let lines: Vec<String> = dispatch.logs().into_iter().map(|line| line.text).collect();
-    let metrics = lines.iter().rfind(|line| line.contains("\"Deliveries\"")).expect("metrics are written");
-    let metrics: Value = serde_json::from_str(metrics).expect("they are JSON");
-    assert_eq!((&metrics["Deliveries"], &metrics["ApiCalls"]), (&json!(10), &json!(3)), "{metrics}");
-    assert_eq!(metrics["WriteUnits"], json!(20), "{metrics}");
-
-    let counts = it.push.counts();
-    assert_eq!((counts.requests, counts.tls_connections, counts.tokens), (20, 1, 1));
+    let lines = dispatch.logs().into_iter().filter_map(|line| serde_json::from_str::<Value>(&line.text).ok());
+    let metrics = lines.filter(|line| line["Deliveries"].is_u64()).last().expect("metrics are written");
+    for (metric, value) in [("Deliveries", 10), ("ApiCalls", 3), ("WriteUnits", 20)] {
+        assert_eq!(metrics[metric], value, "{metrics}");
+    }
+    let counts = stack.push.counts();
+    assert_eq!((counts.requests, counts.tls_connections, counts.tokens), (10 * batches, 1, 1));
 }
 
-/// What protects an origin that is well: one reading of its state, and no write.
+/// A healthy origin costs one read of its state, and no write.
 #[tokio::test]
-async fn the_protection_of_an_origin_that_is_well_adds_one_read_to_a_batch() {
-    let it = Deployment::up().await;
-    let scenery = Scenery::copy(&it, "protected").await;
-    let dispatch = Function::start(
-        &it,
-        Which::Dispatch,
-        &scenery,
-        &[("POLICY_CACHE_SECONDS", "60"), ("BREAKER", "on")],
-        LIMIT,
-    )
-    .await;
-    let browser = it.subscriber();
-    for batch in ["cold", "warm"] {
-        dispatch.proxy.reset();
-        let records = ten(&it, &scenery, batch, &browser).await;
-        assert!(failures(&dispatch.invoke(sqs_event(records)).await.expect("it answers")).is_empty());
+async fn a_healthy_origin_s_breaker_adds_one_read_to_a_batch() {
+    let stack = TestStack::up().await;
+    let changed = [("POLICY_CACHE_SECONDS", "60"), ("BREAKER", "on")];
+    let (resources, dispatch) = dispatch_on(&stack, "protected", &changed).await;
+    let browser = stack.browser();
+    let warm = expected(&[("BatchExecuteStatement", 2), ("BatchGetItem", 2)]);
+    for batch in ["cold", "warm", "warmer", "warmest"] {
+        let records = ten(&stack, &resources, batch, &browser).await;
+        // Older than a worker's view of a breaker.
         tokio::time::sleep(Duration::from_secs(2)).await;
+        dispatch.proxy.reset();
+        assert_eq!(failed(&dispatch, records).await, NONE);
+        if batch != "cold" && calls(&dispatch) == warm {
+            break;
+        }
     }
-    let mut calls: BTreeMap<String, usize> = BTreeMap::new();
-    for call in dispatch.proxy.calls() {
-        *calls.entry(call.operation).or_default() += 1;
-    }
-    let counted: Vec<(&str, usize)> = calls.iter().map(|(name, n)| (name.as_str(), *n)).collect();
-    assert_eq!(counted, [("BatchExecuteStatement", 2), ("BatchGetItem", 2)]);
+    assert_eq!(calls(&dispatch), warm);
 }
 
 #[tokio::test]
-async fn of_a_batch_of_ten_a_failed_claim_comes_back_alone_and_a_malformed_body_is_stored() {
-    let it = Deployment::up().await;
-    let scenery = Scenery::copy(&it, "batch").await;
-    let dispatch = Function::start(&it, Which::Dispatch, &scenery, &[], LIMIT).await;
+async fn a_failed_claim_comes_back_alone_and_a_malformed_body_is_stored() {
+    let stack = TestStack::up().await;
+    let (resources, dispatch) = dispatch_on(&stack, "batch", &[]).await;
     dispatch.ready().await;
-    let browser = it.subscriber();
-    let mut records = ten(&it, &scenery, "m", &browser).await;
-    records[9] = record(&scenery, "broken", "{\"tenant\":\"acme\"".to_owned());
+    let browser = stack.browser();
+    let mut records = ten(&stack, &resources, "m", &browser).await;
+    records[9] = resources.record("broken", "{\"tenant\":\"acme\"");
     dispatch.proxy.reset();
-    let is_claim = |call: &redial_testkit::proxy::Call| {
-        call.service == AwsService::DynamoDb && call.operation == "BatchExecuteStatement"
-    };
-    // One that does not pass: a claim that is throttled is made again.
+    let is_claim =
+        |call: &Call| call.service == AwsService::DynamoDb && call.operation == "BatchExecuteStatement";
+    // An error that is not retried, as a throttled claim is.
     let code = "AccessDenied".to_owned();
     dispatch.proxy.once(is_claim, Fault::FailStatement { index: 3, code });
 
-    let answer = dispatch.invoke(sqs_event(records.clone())).await.expect("it answers");
-    assert_eq!(failures(&answer), ["sqs-m-3"], "{answer}");
+    assert_eq!(failed(&dispatch, records.clone()).await, ["sqs-m-3"]);
     assert!(!dispatch.proxy.has_unused_faults());
-    assert_eq!(it.push.received(&browser.endpoint).len(), 8);
+    assert_eq!(stack.pushes(&browser), 8);
     assert_eq!(dispatch.proxy.count(&AwsService::Sqs, "ChangeMessageVisibilityBatch"), 1, "within seconds");
-    let letters = it.scan(&scenery.tables.dead_letters).await;
-    assert!(letters.iter().any(|letter| text(letter, "body") == Some("{\"tenant\":\"acme\"")));
+    let bodies = stack.scan(&resources.tables.dead_letters).await;
+    assert!(bodies.iter().any(|item| text(item, "body") == Some("{\"tenant\":\"acme\"")));
 
-    let again = dispatch.invoke(sqs_event([records.remove(3)])).await.expect("it answers");
-    assert!(failures(&again).is_empty(), "{again}");
-    assert_eq!(it.push.received(&browser.endpoint).len(), 9, "nothing twice");
-    for n in 0..9 {
-        let stored = entry(&it, &scenery, &format!("m-{n}")).await.expect("it is in the ledger");
-        assert_eq!(text(&stored, "state"), Some("sent"), "{n}");
-    }
+    assert_eq!(failed(&dispatch, [records.remove(3)]).await, NONE);
+    assert_eq!(stack.pushes(&browser), 9, "nothing twice");
+    assert_sent(&stack, &resources, 0..9).await;
 }
 
 #[tokio::test]
-async fn a_throttled_claim_and_a_throttled_record_make_no_second_post() {
-    let it = Deployment::up().await;
-    let scenery = Scenery::copy(&it, "throttled").await;
-    let dispatch = Function::start(&it, Which::Dispatch, &scenery, &[], LIMIT).await;
+async fn a_throttled_claim_or_record_makes_no_second_post() {
+    let stack = TestStack::up().await;
+    let (resources, dispatch) = dispatch_on(&stack, "throttled", &[]).await;
     dispatch.ready().await;
-    let browser = it.subscriber();
-    let records = ten(&it, &scenery, "m", &browser).await;
+    let browser = stack.browser();
+    let records = ten(&stack, &resources, "m", &browser).await;
     dispatch.proxy.reset();
     let statements = |statement: &'static str| {
-        move |call: &redial_testkit::proxy::Call| {
+        move |call: &Call| {
             let is_of_ten = |call: Value| call["Statements"].as_array().is_some_and(|all| all.len() > 1);
             call.operation == "BatchExecuteStatement"
                 && String::from_utf8_lossy(&call.body).contains(statement)
@@ -195,38 +175,28 @@ async fn a_throttled_claim_and_a_throttled_record_make_no_second_post() {
     dispatch.proxy.once(statements("INSERT"), fails(3, "ThrottlingError"));
     dispatch.proxy.once(statements("UPDATE"), fails(1, "ProvisionedThroughputExceeded"));
 
-    let answer = dispatch.invoke(sqs_event(records.clone())).await.expect("it answers");
-    assert!(failures(&answer).is_empty(), "{answer}");
+    assert_eq!(failed(&dispatch, records.clone()).await, NONE);
     assert!(!dispatch.proxy.has_unused_faults());
-    let again = dispatch.invoke(sqs_event(records)).await.expect("it answers");
-    assert!(failures(&again).is_empty(), "{again}");
-    assert_eq!(it.push.received(&browser.endpoint).len(), 10, "nothing twice");
-    for n in 0..10 {
-        let stored = entry(&it, &scenery, &format!("m-{n}")).await.expect("it is in the ledger");
-        assert_eq!(text(&stored, "state"), Some("sent"), "{n}");
-    }
+    assert_eq!(failed(&dispatch, records).await, NONE);
+    assert_eq!(stack.pushes(&browser), 10, "nothing twice");
+    assert_sent(&stack, &resources, 0..10).await;
 }
 
 #[tokio::test]
-async fn entries_that_sqs_refuses_come_back_and_their_hand_off_is_repeated() {
-    let it = Deployment::up().await;
-    let scenery = Scenery::copy(&it, "entries").await;
-    let dispatch = Function::start(&it, Which::Dispatch, &scenery, &[], LIMIT).await;
+async fn an_entry_that_sqs_refuses_comes_back_and_its_hand_off_is_repeated() {
+    let stack = TestStack::up().await;
+    let (resources, dispatch) = dispatch_on(&stack, "entries", &[]).await;
     dispatch.ready().await;
-    let browser = it.subscriber();
-    it.push.always(&browser.endpoint, redial_testkit::push_service::Answer::status(503));
-    let records = ten(&it, &scenery, "m", &browser).await;
+    let browser = stack.browser_answering(Answer::status(503));
+    let records = ten(&stack, &resources, "m", &browser).await;
     dispatch.proxy.reset();
-    let is_send = |call: &redial_testkit::proxy::Call| call.operation == "SendMessageBatch";
+    let is_send = |call: &Call| call.operation == "SendMessageBatch";
     dispatch.proxy.once(is_send, Fault::FailEntry { index: 4 });
 
-    let answer = dispatch.invoke(sqs_event(records.clone())).await.expect("it answers");
-    let back = failures(&answer);
-    assert_eq!(back.len(), 1, "{answer}");
-    let again: Vec<_> =
-        (0..10).filter(|n| back[0] == format!("sqs-m-{n}")).map(|n| records[n].clone()).collect();
-    let answer = dispatch.invoke(sqs_event(again)).await.expect("it answers");
-    assert!(failures(&answer).is_empty(), "{answer}");
-    assert_eq!(it.push.received(&browser.endpoint).len(), 10, "nothing is sent again");
-    assert_eq!(it.depth(&scenery.queues.retry).await, 10, "all ten retries are on their way");
+    let back = failed(&dispatch, records.clone()).await;
+    let [id] = back.as_slice() else { panic!("{back:?}") };
+    let number: usize = id.strip_prefix("sqs-m-").and_then(|number| number.parse().ok()).expect("its number");
+    assert_eq!(failed(&dispatch, [records[number].clone()]).await, NONE);
+    assert_eq!(stack.pushes(&browser), 10, "nothing is sent again");
+    assert_eq!(stack.depth(&resources.queues.retry).await, 10, "all ten retries are on their way");
 }

@@ -1,18 +1,12 @@
-//! What ten messages need on each road, counted on the real function: what `redial cost` calculates with.
-
-use std::time::Duration;
+//! What ten messages need on each road, counted on the real function: the numbers that `redial cost` calculates with.
 
 use redial::cost::counts::{Counts, DEAD_LETTER, FIRST_ATTEMPT, LONG_WAIT, RETRY};
-use redial_adapters::system::System;
-use redial_engine::ports::Clock as _;
 use redial_testkit::proxy::AwsService;
-use redial_testkit::push_service::{Answer, Subscriber};
 use redial_testkit::runtime_api::{SqsRecord, sqs_event};
-use redial_tests::deployment::{Deployment, Item, text};
 use redial_tests::hosted::{Function, Which};
 use redial_tests::mapping::{Mapping, Poll};
-use redial_tests::scenery::Scenery;
-use serde_json::{Value, json};
+use redial_tests::prelude::*;
+use redial_tests::resources::Resources;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -28,22 +22,21 @@ const INDEXES: [&str; 2] = ["gsi_pk", "body_pk"];
 /// What a receive and a delete of ten messages are.
 const RECEIVED_AND_DELETED: u32 = 2;
 
-/// How many calls of an operation a function has made, in the type of counts.
 fn calls(of: &Function, service: &AwsService, operation: &str) -> u32 {
     u32::try_from(of.proxy.count(service, operation)).expect("small")
 }
 
-/// Ten messages of that batch, as the ingest queue hands them out, to ten browsers.
-fn ten(it: &Deployment, scenery: &Scenery, name: &str, more: &Value) -> (Vec<Subscriber>, Vec<SqsRecord>) {
-    let queue = scenery.queues.ingest.rsplit('/').next().unwrap_or_default();
-    let one = |n| {
-        let browser = it.subscriber();
-        let mut message = Deployment::message(&format!("{name}-{n}"), &browser, "hello");
-        message.as_object_mut().expect("an object").extend(more.as_object().expect("fields").clone());
-        let record = SqsRecord::new(format!("sqs-{n}"), message.to_string())
-            .sent_timestamp_ms(u64::try_from(System.now().as_ms()).expect("after 1970"))
-            .queue_arn(format!("arn:aws:sqs:us-east-1:000000000000:{queue}"));
-        (browser, record)
+/// Ten messages to ten browsers, as the ingest queue hands them out.
+fn ten(
+    stack: &TestStack,
+    resources: &Resources,
+    name: &str,
+    fields: &Value,
+) -> (Vec<Subscriber>, Vec<SqsRecord>) {
+    let one = |n: u32| {
+        let browser = stack.browser();
+        let message = stack.message_with(&format!("{name}-{n}"), &browser, fields);
+        (browser, resources.record(&n.to_string(), message.to_string()))
     };
     (0..10).map(one).unzip()
 }
@@ -55,36 +48,37 @@ fn write_units(dispatch: &Function) -> u32 {
     u32::try_from(units).expect("small")
 }
 
-/// Ten messages whose first attempts are answered so; how many sends dispatch made, and how many write units it was charged,
-/// until all are sent.
+/// Ten messages with this answer to their first attempts; how many sends dispatch made until all are sent, and how many write units
+/// it was charged.
 async fn ten_until_sent(name: &str, first: Option<Answer>) -> (u32, u32) {
-    let it = Deployment::up().await;
-    let scenery = Scenery::copy(&it, name).await;
-    let dispatch = Function::start(&it, Which::Dispatch, &scenery, &[], LIMIT).await;
+    let stack = TestStack::up().await;
+    let resources = Resources::copy(&stack, name).await;
+    let dispatch = Function::start(&stack, Which::Dispatch, &resources, &[], LIMIT).await;
     dispatch.ready().await;
     dispatch.proxy.reset();
-    let (browsers, records) = ten(&it, &scenery, name, &json!({}));
+    let (browsers, records) = ten(&stack, &resources, name, &json!({}));
     for browser in &browsers {
-        it.push.script(&browser.endpoint, first.clone());
+        stack.push.script(&browser.endpoint, first.clone());
     }
     dispatch.invoke(sqs_event(records)).await.expect("it answers");
     let mapping =
-        Mapping { sqs: &it.sqs, queue_url: &scenery.queues.retry, visibility: Duration::from_secs(30) };
+        Mapping { sqs: &stack.sqs, queue_url: &resources.queues.retry, visibility: Duration::from_secs(30) };
     let attempts = 1 + usize::from(first.is_some());
-    let all_sent = || browsers.iter().all(|browser| it.push.received(&browser.endpoint).len() == attempts);
-    for _ in 0..40 {
-        if all_sent() {
-            break;
-        }
-        assert!(mapping.poll(&dispatch, Duration::from_secs(1)).await != Poll::Died);
-    }
-    assert!(all_sent(), "all are sent");
+    stack
+        .until("all are sent", async || {
+            if browsers.iter().all(|browser| stack.pushes(browser) == attempts) {
+                return Some(());
+            }
+            assert!(mapping.poll(&dispatch, Duration::from_secs(1)).await != Poll::Died);
+            None
+        })
+        .await;
     let sends = dispatch.proxy.count(&AwsService::Sqs, "SendMessageBatch");
     (u32::try_from(sends).expect("small"), write_units(&dispatch))
 }
 
 #[tokio::test]
-async fn a_first_attempt_needs_what_the_cost_is_calculated_with() {
+async fn a_first_attempt_needs_what_cost_calculates_with() {
     let (sends, units) = ten_until_sent("first", None).await;
     // The producer's send, a receive and a delete.
     assert_eq!(FIRST_ATTEMPT.sqs_requests, 1 + sends + RECEIVED_AND_DELETED);
@@ -97,32 +91,32 @@ async fn a_long_wait_needs_its_retry_and_a_place_to_wait() {
     let (sends, units) = ten_until_sent("parked", Some(busy)).await;
     let all = |of: fn(&Counts) -> u32| of(&FIRST_ATTEMPT) + of(&RETRY) + of(&LONG_WAIT);
     assert_eq!(units, all(|counts| counts.write_units));
-    // Those that are due on both sides of a bucket's end are two releases.
+    // Messages due in several buckets are released one bucket at a time: a stalled machine makes several of one.
     let requests = 1 + sends + 2 * RECEIVED_AND_DELETED;
     let expected = all(|counts| counts.sqs_requests);
-    assert!((expected..=expected + 1).contains(&requests), "{requests}, {expected}");
+    assert!((expected..=expected + 9).contains(&requests), "{requests}, {expected}");
 }
 
 /// Each item of a dead letter stands in one index, which is looked up, and what is written in the table is written there as
 /// well, which dispatch's own figure shows. Of cleanup the items are counted that it writes and deletes.
 #[tokio::test]
-async fn a_dead_letter_needs_what_the_cost_is_calculated_with() {
-    let it = Deployment::up().await;
-    let scenery = Scenery::copy(&it, "letters").await;
-    let dispatch = Function::start(&it, Which::Dispatch, &scenery, &[], LIMIT).await;
-    let cleanup = Function::start(&it, Which::Cleanup, &scenery, &[], LIMIT).await;
+async fn a_dead_letter_needs_what_cost_calculates_with() {
+    let stack = TestStack::up().await;
+    let resources = Resources::copy(&stack, "letters").await;
+    let dispatch = Function::start(&stack, Which::Dispatch, &resources, &[], LIMIT).await;
+    let cleanup = Function::start(&stack, Which::Cleanup, &resources, &[], LIMIT).await;
     for function in [&dispatch, &cleanup] {
         function.ready().await;
         function.proxy.reset();
     }
-    let (browsers, records) = ten(&it, &scenery, "letters", &json!({"ttl": TTL.as_secs()}));
+    let (browsers, records) = ten(&stack, &resources, "letters", &json!({"ttl": TTL.as_secs()}));
     for browser in &browsers {
-        it.push.always(&browser.endpoint, Answer::status(400));
+        stack.push.always(&browser.endpoint, Answer::status(400));
     }
     dispatch.invoke(sqs_event(records)).await.expect("it answers");
     let sends = calls(&dispatch, &AwsService::Sqs, "SendMessageBatch");
     assert_eq!(calls(&dispatch, &AwsService::DynamoDb, "BatchWriteItem"), 1, "the bodies");
-    let letters = async || it.scan(&scenery.tables.dead_letters).await;
+    let letters = async || stack.scan(&resources.tables.dead_letters).await;
     let indexed = |items: &[Item], key: &str| {
         let in_one = |item: &&Item| INDEXES.into_iter().filter(|key| text(item, key).is_some()).eq([key]);
         u32::try_from(items.iter().filter(in_one).count()).expect("small")
@@ -134,8 +128,8 @@ async fn a_dead_letter_needs_what_the_cost_is_calculated_with() {
         FIRST_ATTEMPT.write_units + UNITS_OF_AN_ITEM * indexed(&bodies, "body_pk")
     );
 
-    let queue_url = &scenery.queues.dead_letter;
-    let mapping = Mapping { sqs: &it.sqs, queue_url, visibility: Duration::from_secs(30) };
+    let queue_url = &resources.queues.dead_letter;
+    let mapping = Mapping { sqs: &stack.sqs, queue_url, visibility: Duration::from_secs(30) };
     assert_eq!(mapping.poll(&cleanup, Duration::from_secs(5)).await, Poll::Done);
     assert_eq!(mapping.poll(&cleanup, Duration::ZERO).await, Poll::Idle, "all ten came at once");
     let described = indexed(&letters().await, "gsi_pk");

@@ -1,75 +1,51 @@
-//! Events out: what a producer's own queue is told, by the real functions, and the README's consumer over it.
+//! Events to a producer's own queue, sent by the real functions, and the README's consumer of them.
 
 use std::collections::BTreeMap;
-use std::process::Stdio;
 
-use redial_core::endpoint::Endpoint;
-use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
-use redial_core::push_target::{PushKeys, PushTarget};
 use redial_core::recipient::Recipient;
-use redial_core::subscription::Subscription;
-use redial_core::time::Timestamp;
-use redial_testkit::push_service::{Answer, Fixture, Subscriber};
-use redial_tests::deployment::Deployment;
-use serde_json::{Value, json};
+use redial_tests::prelude::*;
 use tokio::process::Command;
 
 use crate::readme;
 
-async fn telling() -> Deployment {
-    Deployment::up_with(|options| {
+async fn with_events() -> TestStack {
+    TestStack::up_with(|options| {
         options.events = true;
         options.env.insert("SPIKE_WINDOW_SECONDS".to_owned(), "4".to_owned());
     })
     .await
 }
 
-async fn subscribe(it: &Deployment, id: &str, browser: &Subscriber) {
-    let target = PushTarget {
-        endpoint: Endpoint::parse(&browser.endpoint).expect("valid"),
-        keys: PushKeys::parse(&browser.p256dh, &browser.auth).expect("valid"),
-        vapid_key_id: None,
-    };
-    let key = SubscriptionKey {
-        tenant: Tenant::parse("acme").expect("valid"),
-        id: SubscriptionId::parse(id).expect("valid"),
-    };
-    let subscription = Subscription::new(key, Recipient::WebPush(target));
-    let stored = it.subscriptions().await.put(&subscription, Timestamp::from_secs(1_800_000_000)).await;
-    assert_eq!(stored, Ok(true));
-}
-
-/// A browser that is well, one that is gone, and one whose push service always fails; a message to each.
-async fn three_ends(it: &Deployment) {
-    let (well, gone, failing) = (it.subscriber(), it.subscriber(), it.subscriber());
-    it.push.always(&gone.endpoint, Answer::fixture(Fixture::MozillaGone));
-    it.push.always(&failing.endpoint, Answer::status(503));
-    subscribe(it, "s1", &well).await;
-    subscribe(it, "s2", &gone).await;
-    subscribe(it, "s3", &failing).await;
+/// A message to each of three browsers: one that works, one that is gone, and one whose push service always fails.
+async fn three_ends(stack: &TestStack) {
+    let answers = [Answer::created(), Answer::fixture(Fixture::MozillaGone), Answer::status(503)];
+    for (n, answer) in (1..).zip(answers) {
+        let target = push_target(&stack.browser_answering(answer));
+        stack.subscribe(&format!("s{n}"), Recipient::WebPush(target)).await;
+    }
     for n in 1..=3 {
         let message = json!({
             "tenant": "acme", "id": format!("m{n}"), "ref": format!("order {n}"), "payload": "hello",
             "to": {"subscription": format!("s{n}")}, "retry": {"max_retries": 1, "base_delay_ms": 100},
         });
-        it.send(&message).await;
+        stack.send(&message).await;
     }
-    it.until_quiet().await;
+    stack.until_quiet().await;
 }
 
 #[tokio::test]
-async fn each_end_is_told_with_its_reference_and_a_pruned_subscription_after_it() {
-    let it = telling().await;
-    three_ends(&it).await;
-    let told: BTreeMap<String, Value> =
-        it.take_events().await.into_iter().map(|event| (event["id"].to_string(), event)).collect();
-    assert_eq!(told.len(), 3, "{told:?}");
+async fn each_end_and_a_pruned_subscription_are_reported() {
+    let stack = with_events().await;
+    three_ends(&stack).await;
+    let events: BTreeMap<String, Value> =
+        stack.take_events().await.into_iter().map(|event| (event["id"].to_string(), event)).collect();
+    assert_eq!(events.len(), 3, "{events:?}");
     for (n, state, reason, status) in [
         (1, "sent", Value::Null, 201),
         (2, "gone", json!("gone"), 410),
         (3, "failed", json!("retries_exhausted"), 503),
     ] {
-        let event = &told[&format!("\"m{n}\"")];
+        let event = &events[&format!("\"m{n}\"")];
         let mut expected = json!({
             "v": 1, "tenant": "acme", "id": format!("m{n}"), "ref": format!("order {n}"),
             "subscription": format!("s{n}"), "state": state, "reason": reason, "status": status,
@@ -79,10 +55,10 @@ async fn each_end_is_told_with_its_reference_and_a_pruned_subscription_after_it(
         assert!(Timestamp::parse_rfc3339(event["at"].as_str().expect("a time")).is_some());
     }
 
-    let pruned = it
-        .until("the window is over and the sweep has told", async || {
-            it.invoke(&it.description().functions.cleanup, &json!({"sweep": "prune"})).await;
-            Some(it.take_events().await).filter(|events| !events.is_empty())
+    let pruned = stack
+        .until("the window is over and the sweep has sent an event", async || {
+            stack.sweep("prune").await;
+            Some(stack.take_events().await).filter(|events| !events.is_empty())
         })
         .await;
     let [event] = pruned.as_slice() else { panic!("{pruned:?}") };
@@ -91,27 +67,22 @@ async fn each_end_is_told_with_its_reference_and_a_pruned_subscription_after_it(
 }
 
 #[tokio::test]
-async fn the_readme_s_consumer_learns_every_state_once() {
-    let it = telling().await;
-    three_ends(&it).await;
-    // Told again, as after a crash: the consumer must not mind.
-    let url = it.description().queues.events.clone().expect("it tells events");
+async fn the_readme_s_consumer_prints_every_state_once() {
+    let stack = with_events().await;
+    three_ends(&stack).await;
+    // Sent again, as after a crash.
+    let url = stack.description().queues.events.clone().expect("it has a queue of events");
     let again = json!({
         "v": 1, "tenant": "acme", "id": "m1", "ref": "order 1", "subscription": "s1", "state": "sent",
         "reason": null, "status": 201, "at": "2026-11-21T10:00:00.000Z",
     });
-    it.sqs.send_message().queue_url(&url).message_body(again.to_string()).send().await.expect("sent");
+    stack.sqs.send_message().queue_url(&url).message_body(again.to_string()).send().await.expect("sent");
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let done = Command::new(readme::python())
-        .args(["-c", &readme::snippet("python consumer")])
-        .current_dir(folder.path())
-        .env("AWS_ENDPOINT_URL", &it.description().endpoint)
-        .env("AWS_DEFAULT_REGION", &it.description().region)
-        .env("AWS_ACCESS_KEY_ID", "test")
-        .env("AWS_SECRET_ACCESS_KEY", "test")
+    let mut consumer = Command::new(readme::python());
+    consumer.args(["-c", &readme::snippet("python consumer")]).current_dir(folder.path());
+    let done = readme::with_access(&mut consumer, &stack)
         .env("EVENTS_QUEUE_URL", &url)
         .env("STOP_WHEN_EMPTY", "1")
-        .stdin(Stdio::null())
         .output()
         .await
         .expect("Python starts");
@@ -119,5 +90,5 @@ async fn the_readme_s_consumer_learns_every_state_once() {
     let mut lines: Vec<_> = std::str::from_utf8(&done.stdout).expect("text").lines().collect();
     lines.sort_unstable();
     assert_eq!(lines, ["order 1: sent", "order 2: gone (gone)", "order 3: failed (retries_exhausted)"]);
-    assert_eq!(it.depth(&url).await, 0);
+    assert_eq!(stack.depth(&url).await, 0);
 }

@@ -1,62 +1,63 @@
 //! The HTTP API of the deployed template, through its function URL: a browser subscribes with a token, a sender sends to it and
-//! reads what became of it.
+//! reads the state of the delivery.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_adapters::access_dynamo::{Created, DynamoAccess, new_key};
 use redial_core::access::{Credential, Scope, SecretDigest, StoredKey};
 use redial_core::identity::Tenant;
-use redial_core::time::Timestamp;
-use redial_tests::cloud_logs;
-use redial_tests::deployment::Deployment;
+use redial_tests::prelude::*;
 use reqwest::{Client, Method, RequestBuilder, Response};
-use serde_json::{Value, json};
 
-/// The API, and somebody who calls it.
+/// A caller of the API, with its credential.
 struct Caller {
     client: Client,
     api: String,
-    shown: Option<String>,
+    credential: Option<String>,
 }
 
 impl Caller {
-    fn of(it: &Deployment) -> Self {
+    fn of(stack: &TestStack) -> Self {
         let client = Client::builder().no_proxy().tls_certs_only([]).build().expect("a client");
-        Self { client, api: it.description().api_url.clone().expect("the stack has an API"), shown: None }
+        Self {
+            client,
+            api: stack.description().api_url.clone().expect("the stack has an API"),
+            credential: None,
+        }
     }
 
-    /// The same, who shows this.
-    fn showing(&self, shown: &str) -> Self {
+    /// The same with this credential.
+    fn with(&self, credential: &str) -> Self {
         let (client, api) = (self.client.clone(), self.api.clone());
-        Self { client, api, shown: Some(shown.to_owned()) }
+        Self { client, api, credential: Some(credential.to_owned()) }
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self.client.request(method, format!("{}{path}", self.api));
-        match &self.shown {
-            Some(shown) => request.bearer_auth(shown),
+        match &self.credential {
+            Some(credential) => request.bearer_auth(credential),
             None => request,
         }
     }
 
     async fn send(&self, method: Method, path: &str, body: &Value) -> (u16, Value) {
         let request = self.request(method, path).header("content-type", "application/json");
-        told(request.body(body.to_string()).send().await.expect("it answers")).await
+        read(request.body(body.to_string()).send().await.expect("it answers")).await
     }
 
     async fn get(&self, path: &str) -> (u16, Value) {
-        told(self.request(Method::GET, path).send().await.expect("it answers")).await
+        read(self.request(Method::GET, path).send().await.expect("it answers")).await
     }
 }
 
-async fn told(answer: Response) -> (u16, Value) {
+async fn read(answer: Response) -> (u16, Value) {
     let status = answer.status().as_u16();
     let text = answer.text().await.expect("text");
     (status, serde_json::from_str(&text).unwrap_or(Value::Null))
 }
 
-/// A key of acme's for everything.
-pub(crate) async fn key(it: &Deployment) -> String {
-    let access = DynamoAccess::new(it.dynamodb.clone(), it.description().tables.control.clone());
+/// A key of acme's with all scopes.
+pub(crate) async fn key(stack: &TestStack) -> String {
+    let access = DynamoAccess::new(stack.dynamodb.clone(), stack.description().tables.control.clone());
     let key = new_key().expect("randomness");
     let now = Timestamp::from_secs(1_700_000_000);
     let stored = StoredKey {
@@ -74,36 +75,34 @@ pub(crate) async fn key(it: &Deployment) -> String {
 }
 
 /// As it is before the first event after a deployment.
-async fn forget_the_public_keys(it: &Deployment) {
+async fn forget_the_public_keys(stack: &TestStack) {
     let key = |text: &str| AttributeValue::S(text.to_owned());
-    let forgotten = it.dynamodb.delete_item().table_name(&it.description().tables.control);
+    let forgotten = stack.dynamodb.delete_item().table_name(&stack.description().tables.control);
     forgotten.key("pk", key("vapid")).key("sk", key("public")).send().await.expect("it is deleted");
 }
 
 #[tokio::test]
-async fn a_browser_subscribes_and_is_sent_to_once_and_leaves() {
-    let it = Deployment::up_with(|options| {
+async fn a_browser_subscribes_is_sent_to_once_and_unsubscribes() {
+    let stack = TestStack::up_with(|options| {
         let origins = ("ApiCorsOrigins".to_owned(), "https://shop.example".to_owned());
         options.parameters.extend([origins]);
     })
     .await;
-    let (anybody, browser) = (Caller::of(&it), it.subscriber());
-    let sender = anybody.showing(&key(&it).await);
+    let (anonymous, browser) = (Caller::of(&stack), stack.browser());
+    let sender = anonymous.with(&key(&stack).await);
 
-    assert_eq!(anybody.get("/v1/health").await.1["status"], "ok");
-    forget_the_public_keys(&it).await;
-    assert_eq!(anybody.get("/v1/keys").await.0, 503, "they are not published yet");
-    let event = aws_sdk_lambda::primitives::Blob::new(json!({"publish": "vapid_keys"}).to_string());
-    let published = it.lambda.invoke().function_name(&it.description().functions.dispatch).payload(event);
-    assert_eq!(published.send().await.expect("it runs").function_error(), None);
-    let (_, keys) = anybody.get("/v1/keys").await;
-    assert_eq!(keys["keys"][0]["public_key"], it.description().vapid_public_key.as_str());
+    assert_eq!(anonymous.get("/v1/health").await.1["status"], "ok");
+    forget_the_public_keys(&stack).await;
+    assert_eq!(anonymous.get("/v1/keys").await.0, 503, "they are not published yet");
+    stack.invoke(&stack.description().functions.dispatch, &json!({"publish": "vapid_keys"})).await;
+    let (_, keys) = anonymous.get("/v1/keys").await;
+    assert_eq!(keys["keys"][0]["public_key"], stack.description().vapid_public_key.as_str());
 
     // The sender's server gives its page a token, and the page subscribes with it.
     let wish = json!({"subscription": "s1", "tags": ["news"]});
     let (status, token) = sender.send(Method::POST, "/v1/subscription-tokens", &wish).await;
     assert_eq!(status, 201, "{token}");
-    let page = anybody.showing(token["token"].as_str().expect("a token"));
+    let page = anonymous.with(token["token"].as_str().expect("a token"));
     let mut document = browser.json();
     document["tags"] = json!(["news"]);
     document["consent"] = json!({"at": "2026-01-01T10:00:00Z", "prompt_version": "v1", "action": "granted", "origin": "https://shop.example"});
@@ -116,7 +115,7 @@ async fn a_browser_subscribes_and_is_sent_to_once_and_leaves() {
     let (status, sent) = sender.send(Method::POST, "/v1/messages", &message).await;
     assert_eq!((status, &sent["duplicate"]), (202, &json!(false)), "{sent}");
     let path = format!("/v1/messages/{}", sent["id"].as_str().expect("an id"));
-    let known = it
+    let known = stack
         .until("it is sent", async || Some(sender.get(&path).await.1).filter(|it| it["state"] == "sent"))
         .await;
     assert_eq!(
@@ -130,8 +129,8 @@ async fn a_browser_subscribes_and_is_sent_to_once_and_leaves() {
     other["payload"] = json!({"n": 18});
     let (status, conflict) = sender.send(Method::POST, "/v1/messages", &other).await;
     assert_eq!((status, &conflict["type"]), (409, &json!("urn:redial:problem:id_conflict")));
-    it.until_quiet().await;
-    let received = it.push.received(&browser.endpoint);
+    stack.until_quiet().await;
+    let received = stack.push.received(&browser.endpoint);
     assert_eq!(received.len(), 1);
 
     // A batch, in both lanes, with one that is no message.
@@ -140,8 +139,8 @@ async fn a_browser_subscribes_and_is_sent_to_once_and_leaves() {
     let statuses: Vec<_> =
         items["items"].as_array().expect("items").iter().map(|item| item["status"].clone()).collect();
     assert_eq!((status, statuses), (207, vec![json!(202), json!(202), json!(422)]));
-    it.until_state("a", "sent").await;
-    it.until_state("b", "sent").await;
+    stack.until_state("a", "sent").await;
+    stack.until_state("b", "sent").await;
 
     // Its user leaves.
     let gone = page.request(Method::DELETE, "/v1/subscriptions/s1").send().await.expect("it answers");
@@ -149,7 +148,7 @@ async fn a_browser_subscribes_and_is_sent_to_once_and_leaves() {
     assert_eq!(sender.get("/v1/subscriptions/s1").await.0, 410);
 
     for (caller, path, status) in [
-        (&anybody, "/v1/messages/a", 401),
+        (&anonymous, "/v1/messages/a", 401),
         (&page, "/v1/messages/a", 403),
         (&sender, "/v1/messages/x", 404),
         (&sender, "/v1/x", 404),
@@ -158,19 +157,17 @@ async fn a_browser_subscribes_and_is_sent_to_once_and_leaves() {
         assert_eq!(answer.headers()["content-type"], "application/problem+json");
         assert_eq!(answer.status().as_u16(), status, "{path}");
     }
-    let preflight = anybody.request(Method::OPTIONS, "/v1/subscriptions/s1");
+    let preflight = anonymous.request(Method::OPTIONS, "/v1/subscriptions/s1");
     let preflight =
         preflight.header("origin", "https://shop.example").header("access-control-request-method", "PUT");
     let preflight = preflight.send().await.expect("it answers");
     assert_eq!(preflight.headers()["access-control-allow-origin"], "https://shop.example");
 
-    let function = &it.description().functions.ingest;
-    let answer = it.lambda.get_function_configuration().function_name(function).send().await;
-    let group = answer.expect("the function is there").logging_config.and_then(|it| it.log_group);
-    let lines = cloud_logs::lines(&it.description().endpoint, &group.expect("it has a group")).await;
-    assert!(lines.iter().any(|line| line.text.contains("/v1/messages/{id}")), "{lines:?}");
-    let log = lines.iter().map(|line| line.text.as_str()).collect::<String>() + &it.stack().log();
-    let (key, token) = (sender.shown.as_ref().expect("a key"), page.shown.as_ref().expect("a token"));
+    let lines = stack.log_lines(&stack.description().functions.ingest).await;
+    assert!(lines.iter().any(|line| line.contains("/v1/messages/{id}")), "{lines:?}");
+    let log = lines.concat() + &stack.stack().log();
+    let (key, token) =
+        (sender.credential.as_ref().expect("a key"), page.credential.as_ref().expect("a token"));
     for secret in [&browser.endpoint, &browser.p256dh, &browser.auth, key, token] {
         assert!(!log.contains(secret.as_str()));
     }
@@ -178,9 +175,9 @@ async fn a_browser_subscribes_and_is_sent_to_once_and_leaves() {
 
 #[tokio::test]
 async fn a_stack_without_the_api_has_no_address() {
-    let it = Deployment::up_with(|options| {
+    let stack = TestStack::up_with(|options| {
         options.parameters.insert("ApiKind".to_owned(), "None".to_owned());
     })
     .await;
-    assert_eq!(it.description().api_url, None);
+    assert_eq!(stack.description().api_url, None);
 }

@@ -2,6 +2,7 @@
 
 mod acks;
 mod audiences;
+mod browser;
 mod calls;
 mod cost;
 mod crash;

@@ -3,9 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use redial_testkit::push_service::Subscriber;
-use redial_tests::deployment::{Deployment, PATIENCE};
-use serde_json::{Value, json};
+use redial_tests::prelude::*;
 use tokio::process::Command;
 
 use crate::front_door;
@@ -34,24 +32,29 @@ fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Sends twelve messages, so that it takes two batches, and sees them arrive.
-async fn run(mut command: Command, it: &Deployment, browser: &Subscriber) {
-    let messages: Vec<_> =
-        (0..12).map(|n| Deployment::message(&format!("m{n}"), browser, format!("hello {n}"))).collect();
-    let done = command
-        .env("AWS_ENDPOINT_URL", &it.description().endpoint)
-        .env("AWS_REGION", &it.description().region)
-        .env("AWS_DEFAULT_REGION", &it.description().region)
+/// Lets a program call the stack's services.
+pub(crate) fn with_access<'a>(command: &'a mut Command, stack: &TestStack) -> &'a mut Command {
+    command
+        .env("AWS_ENDPOINT_URL", &stack.description().endpoint)
+        .env("AWS_REGION", &stack.description().region)
+        .env("AWS_DEFAULT_REGION", &stack.description().region)
         .env("AWS_ACCESS_KEY_ID", "test")
         .env("AWS_SECRET_ACCESS_KEY", "test")
-        .env("INGEST_QUEUE_URL", &it.description().queues.ingest)
-        .env("MESSAGES", json!(messages).to_string())
         .stdin(Stdio::null())
+}
+
+/// Sends twelve messages, so that it takes two batches, and sees them arrive.
+async fn run(mut command: Command, stack: &TestStack, browser: &Subscriber) {
+    let messages: Vec<_> =
+        (0..12).map(|n| stack.message(&format!("m{n}"), browser, format!("hello {n}"))).collect();
+    let done = with_access(&mut command, stack)
+        .env("INGEST_QUEUE_URL", &stack.description().queues.ingest)
+        .env("MESSAGES", json!(messages).to_string())
         .output()
         .await
         .expect("the interpreter starts");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    let received = it.push.wait_for(&browser.endpoint, 12, PATIENCE).await.expect("all arrive");
+    let received = stack.received(browser, 12).await;
     let mut texts: Vec<_> = received.iter().filter_map(|push| push.text()).collect();
     texts.sort_unstable();
     texts.dedup();
@@ -60,17 +63,17 @@ async fn run(mut command: Command, it: &Deployment, browser: &Subscriber) {
 
 #[tokio::test]
 async fn the_python_producer_sends() {
-    let it = Deployment::up().await;
-    let browser = it.subscriber();
+    let stack = TestStack::shared().await;
+    let browser = stack.browser();
     let mut python = Command::new(python());
     python.args(["-c", &snippet("python")]);
-    run(python, &it, &browser).await;
+    run(python, &stack, &browser).await;
 }
 
 #[tokio::test]
 async fn the_curl_commands_subscribe_send_and_read_the_state() {
-    let it = Deployment::up().await;
-    let browser = it.subscriber();
+    let stack = TestStack::up().await;
+    let browser = stack.browser();
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut document = browser.json();
     document["tags"] = json!(["news"]);
@@ -81,8 +84,8 @@ async fn the_curl_commands_subscribe_send_and_read_the_state() {
     let done = Command::new("bash")
         .args(["-euo", "pipefail", "-c", &snippet("curl")])
         .current_dir(folder.path())
-        .env("API", it.description().api_url.as_deref().expect("the stack has an API"))
-        .env("KEY", front_door::key(&it).await)
+        .env("API", stack.description().api_url.as_deref().expect("the stack has an API"))
+        .env("KEY", front_door::key(&stack).await)
         .env("no_proxy", "*")
         .stdin(Stdio::null())
         .output()
@@ -100,7 +103,7 @@ async fn the_curl_commands_subscribe_send_and_read_the_state() {
     // Two seconds are enough, unless the machine is busy.
     let state = known["state"].as_str().expect("a state");
     assert!(["queued", "sending", "sent"].contains(&state), "{known}");
-    let received = it.push.wait_for(&browser.endpoint, 1, PATIENCE).await.expect("it arrives");
+    let received = stack.received(&browser, 1).await;
     assert_eq!(received[0].text(), Some(r#"{"title": "Your parcel is here"}"#));
 }
 
@@ -130,9 +133,9 @@ async fn the_node_producer_sends() {
         .expect("npm starts");
     assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
     std::fs::write(folder.join("producer.mjs"), snippet("node")).expect("target is writable");
-    let it = Deployment::up().await;
-    let browser = it.subscriber();
+    let stack = TestStack::shared().await;
+    let browser = stack.browser();
     let mut node = Command::new("node");
     node.arg("producer.mjs").current_dir(&folder);
-    run(node, &it, &browser).await;
+    run(node, &stack, &browser).await;
 }

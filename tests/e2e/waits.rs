@@ -1,126 +1,114 @@
-//! Waits beyond what a queue can delay: many messages, one execution; and a lost execution strands nobody.
+//! Waits longer than a queue can delay: many messages make one execution, and a lost execution strands none of them.
 
-use std::time::Duration;
+use aws_sdk_sfn::types::{ExecutionListItem, ExecutionStatus};
+use redial_tests::prelude::*;
 
-use redial_testkit::push_service::{Answer, Subscriber};
-use redial_tests::deployment::{Deployment, text};
-use serde_json::json;
-
-/// Epoch milliseconds of now.
-fn now_ms() -> u64 {
-    let now = std::time::UNIX_EPOCH.elapsed().expect("after 1970").as_millis();
-    u64::try_from(now).expect("it fits")
+/// A message that is to be delivered then.
+fn scheduled(stack: &TestStack, id: &str, to: &Subscriber, at: Timestamp) -> Value {
+    stack.message_with(id, to, &json!({"deliver_at": at.to_rfc3339()}))
 }
 
-/// A message that is to be delivered at the second that begins so many seconds from now.
-fn scheduled(id: &str, to: &Subscriber, at_ms: u64) -> serde_json::Value {
-    let at = redial_core::time::Timestamp::from_ms(i64::try_from(at_ms).expect("it fits"));
-    let mut message = Deployment::message(id, to, "later");
-    message["deliver_at"] = json!(at.to_rfc3339());
-    message
+async fn executions(stack: &TestStack) -> Vec<ExecutionListItem> {
+    let list = stack.sfn.list_executions().state_machine_arn(&stack.description().state_machine);
+    list.send().await.expect("Step Functions answers").executions
 }
 
 #[tokio::test]
-async fn a_thousand_messages_due_in_one_bucket_make_one_execution_and_all_arrive_once() {
+async fn a_thousand_messages_of_one_bucket_make_one_execution() {
     const MANY: usize = 1000;
-    let it = Deployment::up_with(|options| {
+    let stack = TestStack::up_with(|options| {
         options.env.insert("WAIT_BUCKET_SECONDS".to_owned(), "60".to_owned());
         options.env.insert("WAIT_SHARDS".to_owned(), "4".to_owned());
     })
     .await;
-    let browser = it.subscriber();
-    it.push.always(&browser.endpoint, Answer::created());
-    // The next minute but one begins after all of them were parked.
-    let at = (now_ms() / 60_000 + if now_ms() % 60_000 > 25_000 { 2 } else { 1 }) * 60_000;
+    let browser = stack.browser_answering(Answer::created());
+    // The start of a minute, far enough ahead for a busy machine to park all of them before it.
+    let at = Timestamp::from_secs((System.now().as_secs() / 60 + 3) * 60);
     let ids: Vec<String> = (0..MANY).map(|n| format!("m{n}")).collect();
-    for ten in ids.chunks(10) {
-        let bodies: Vec<String> = ten.iter().map(|id| scheduled(id, &browser, at).to_string()).collect();
-        it.send_batch(&bodies).await;
-    }
-    it.until("all are parked", async || {
-        (it.scan(&it.description().tables.parked).await.len() == MANY).then_some(())
-    })
-    .await;
-    let executions = it.sfn.list_executions().state_machine_arn(&it.description().state_machine).send().await;
-    assert_eq!(executions.expect("Step Functions answers").executions.len(), 1);
+    stack.send_all(ids.iter().map(|id| scheduled(&stack, id, &browser, at).to_string())).await;
+    stack
+        .until("all are parked", async || {
+            (stack.scan(&stack.description().tables.parked).await.len() == MANY).then_some(())
+        })
+        .await;
+    assert_eq!(executions(&stack).await.len(), 1);
 
-    let patience = Duration::from_secs(150);
-    let received = it.push.wait_for(&browser.endpoint, MANY, patience).await.expect("all arrive");
-    assert!(received.iter().all(|push| push.at_ms >= at), "none before its time");
-    it.until_quiet().await;
-    assert_eq!(it.push.received(&browser.endpoint).len(), MANY, "none twice");
-    assert!(it.scan(&it.description().tables.parked).await.is_empty());
+    // It is a wait of up to three minutes, and then a thousand pushes.
+    let patience = at.since(System.now()) + PATIENCE;
+    let received = stack.push.wait_for(&browser.endpoint, MANY, patience).await.expect("all arrive");
+    let at_ms = u64::try_from(at.as_ms()).expect("after 1970");
+    assert!(received.iter().all(|push| push.at_ms >= at_ms), "none before its time");
+    stack.until_quiet().await;
+    assert_eq!(stack.pushes(&browser), MANY, "none twice");
+    assert!(stack.scan(&stack.description().tables.parked).await.is_empty());
 }
 
 /// Such bodies come from producers that escape all that is not ASCII: Python's `json.dumps` writes six bytes for three.
 #[tokio::test]
 async fn a_body_over_400_kb_waits_in_parts_and_arrives_whole() {
-    let it = Deployment::up().await;
+    let stack = TestStack::up().await;
     let payload = format!(r#""{}""#, "\\u3042".repeat(80_000));
-    let at = redial_core::time::Timestamp::from_ms(i64::try_from(now_ms() + 9_000).expect("it fits"));
-    let url = it.webhooks.url("/long");
-    it.send_body(&format!(
+    let at = System.now().plus(Duration::from_secs(20));
+    let url = stack.webhooks.url("/long");
+    stack.send_body(&format!(
         r#"{{"tenant":"acme","id":"long","to":{{"webhook":{{"url":"{url}"}}}},"deliver_at":"{}","payload":{payload}}}"#,
         at.to_rfc3339()
     ))
     .await;
-    it.until("its parts are stored", async || {
-        (it.scan(&it.description().tables.parked).await.len() > 1).then_some(())
-    })
-    .await;
-    it.until_state("long", "sent").await;
-    let received = it.webhooks.requests("/long");
+    stack
+        .until("its parts are stored", async || {
+            (stack.scan(&stack.description().tables.parked).await.len() > 1).then_some(())
+        })
+        .await;
+    stack.until_state("long", "sent").await;
+    let received = stack.webhooks.requests("/long");
     assert_eq!(received.len(), 1);
     assert!(received[0].body == "あ".repeat(80_000), "{} bytes", received[0].body.len());
-    it.until_quiet().await;
-    assert!(it.scan(&it.description().tables.parked).await.is_empty());
+    stack.until_quiet().await;
+    assert!(stack.scan(&stack.description().tables.parked).await.is_empty());
 }
 
 #[tokio::test]
-async fn with_the_execution_stopped_by_hand_the_sweep_releases() {
-    let it = Deployment::up_with(|options| {
+async fn the_sweep_releases_what_a_stopped_execution_stranded() {
+    let stack = TestStack::up_with(|options| {
         options.env.insert("WAIT_LATE_SECONDS".to_owned(), "1".to_owned());
     })
     .await;
-    let browser = it.subscriber();
-    it.send(&scheduled("stranded", &browser, now_ms() + 5_000)).await;
-    let execution = it
-        .until("its execution runs", async || {
-            let executions =
-                it.sfn.list_executions().state_machine_arn(&it.description().state_machine).send().await;
-            executions.expect("Step Functions answers").executions.pop()
-        })
-        .await;
-    let stopped = it.sfn.stop_execution().execution_arn(&execution.execution_arn).send().await;
+    let browser = stack.browser();
+    let at = System.now().plus(Duration::from_secs(30));
+    stack.send(&scheduled(&stack, "stranded", &browser, at)).await;
+    let execution = stack.until("its execution is started", async || executions(&stack).await.pop()).await;
+    assert_eq!(execution.status, ExecutionStatus::Running, "a busy machine took {at:?} to look");
+    let stopped = stack.sfn.stop_execution().execution_arn(&execution.execution_arn).send().await;
     stopped.expect("it can be stopped");
 
-    tokio::time::sleep(Duration::from_secs(7)).await;
-    assert_eq!(it.push.received(&browser.endpoint).len(), 0, "nobody has released it");
-    let swept = it.invoke(&it.description().functions.cleanup, &json!({"sweep": "waits"})).await;
+    // Late enough for the sweep.
+    tokio::time::sleep(at.since(System.now()) + Duration::from_secs(2)).await;
+    assert_eq!(stack.pushes(&browser), 0, "no execution has released it");
+    let swept = stack.sweep("waits").await;
     assert_eq!(swept["released"], 1, "{swept}");
-    it.until_state("stranded", "sent").await;
-    assert_eq!(it.push.received(&browser.endpoint).len(), 1);
-    let swept = it.invoke(&it.description().functions.cleanup, &json!({"sweep": "waits"})).await;
+    stack.until_state("stranded", "sent").await;
+    assert_eq!(stack.pushes(&browser), 1);
+    let swept = stack.sweep("waits").await;
     assert_eq!(swept["forgotten"], 1, "{swept}");
 }
 
 #[tokio::test]
-async fn a_message_too_late_for_its_ttl_is_a_dead_letter_that_can_be_replayed() {
-    let it = Deployment::up().await;
-    let browser = it.subscriber();
-    it.push.script(&browser.endpoint, [Answer::status(503).with_header("retry-after", "120")]);
-    let mut message = Deployment::message("late", &browser, "soon worthless");
-    message["ttl"] = json!(60);
-    it.send(&message).await;
-    let entry = it.until_state("late", "failed").await;
+async fn a_retry_beyond_the_ttl_is_a_dead_letter_with_its_body() {
+    let stack = TestStack::up().await;
+    let browser = stack.browser();
+    stack.push.script(&browser.endpoint, [Answer::status(503).with_header("retry-after", "900")]);
+    let fields = json!({"payload": "soon worthless", "ttl": 600});
+    stack.send(&stack.message_with("late", &browser, &fields)).await;
+    let entry = stack.until_state("late", "failed").await;
     assert_eq!(text(&entry, "reason"), Some("ttl_exceeded"));
-    let letters = it
-        .until("letter and body are stored", async || {
-            let letters = it.scan(&it.description().tables.dead_letters).await;
-            let has = |name| letters.iter().any(|letter| letter.contains_key(name));
-            (has("reason") && has("body")).then_some(letters)
+    let items = stack
+        .until("the description and the body are stored", async || {
+            let items = stack.scan(&stack.description().tables.dead_letters).await;
+            let has = |name| items.iter().any(|item| item.contains_key(name));
+            (has("reason") && has("body")).then_some(items)
         })
         .await;
-    let body = letters.iter().find_map(|letter| text(letter, "body")).expect("the body is kept");
+    let body = items.iter().find_map(|item| text(item, "body")).expect("the body is kept");
     assert!(body.contains("soon worthless") && body.contains("\"retry_count\":0"), "{body}");
 }

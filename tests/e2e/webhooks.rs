@@ -1,43 +1,31 @@
 //! Webhooks: signed so that a foreign library accepts them, retried, switched off, and unable to reach inside.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use redial_adapters::system::System;
-use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
+use redial_core::endpoint::Endpoint;
+use redial_core::identity::Tenant;
 use redial_core::recipient::Recipient;
-use redial_core::subscription::{State, Subscription};
+use redial_core::subscription::State;
 use redial_core::webhook::{SigningSecrets, WebhookSecret, WebhookTarget};
-use redial_engine::ports::{Clock as _, SubscriptionHealth as _};
+use redial_engine::ports::SubscriptionHealth as _;
 use redial_testkit::standard_webhooks::{self, SignedRequest};
 use redial_testkit::webhook_receiver::{Answer, Outage, Request};
-use redial_tests::deployment::{Deployment, PATIENCE, number, text};
-use serde_json::{Value, json};
+use redial_tests::prelude::*;
 
-/// A message of tenant `acme` to an address.
-fn to_url(id: &str, url: &str, retry: &Value) -> Value {
-    json!({"tenant": "acme", "id": id, "to": {"webhook": {"url": url}}, "payload": {"hello": id}, "retry": retry})
-}
-
-fn key(id: &str) -> SubscriptionKey {
-    SubscriptionKey {
-        tenant: Tenant::parse("acme").expect("valid"),
-        id: SubscriptionId::parse(id).expect("valid"),
-    }
+/// A message of the test's tenant to an address.
+fn to_url(stack: &TestStack, id: &str, url: &str, retry: &Value) -> Value {
+    json!({"tenant": stack.tenant, "id": id, "to": {"webhook": {"url": url}}, "payload": {"hello": id}, "retry": retry})
 }
 
 fn secret(byte: u8) -> WebhookSecret {
     WebhookSecret::new(vec![byte; 32]).expect("32 bytes")
 }
 
-/// Stores a webhook's subscription with this secret.
-async fn subscribe(it: &Deployment, id: &str, url: &str, secrets: SigningSecrets) {
-    let target = WebhookTarget {
-        secrets,
-        ..WebhookTarget::at(redial_core::endpoint::Endpoint::parse(url).expect("a URL"))
-    };
-    let subscription = Subscription::new(key(id), Recipient::Webhook(target));
-    it.subscriptions().await.put(&subscription, System.now()).await.expect("stored");
+/// Stores a webhook's subscription with these secrets.
+async fn subscribe(stack: &TestStack, id: &str, url: &str, secrets: SigningSecrets) {
+    let target = WebhookTarget { secrets, ..WebhookTarget::at(Endpoint::parse(url).expect("a URL")) };
+    stack.subscribe(id, Recipient::Webhook(target)).await;
 }
 
 /// What the Python library says of these requests, to a receiver with this secret.
@@ -50,19 +38,19 @@ async fn problems(secret: &WebhookSecret, requests: &[Arc<Request>]) -> Vec<Opti
 }
 
 #[tokio::test]
-async fn a_foreign_library_accepts_every_attempt_and_refuses_what_was_changed() {
-    let it = Deployment::up().await;
-    let url = it.webhooks.url("/orders");
-    it.webhooks.script("/orders", [Answer::status(500)]);
-    subscribe(&it, "w1", &url, SigningSecrets::new(vec![(secret(1), None)]).expect("one")).await;
+async fn another_library_accepts_every_attempt_and_refuses_a_changed_one() {
+    let stack = TestStack::shared().await;
+    let url = stack.webhooks.url("/orders");
+    stack.webhooks.script("/orders", [Answer::status(500)]);
+    subscribe(&stack, "w1", &url, SigningSecrets::new(vec![(secret(1), None)]).expect("one")).await;
     let message = json!({
-        "tenant": "acme", "id": "order-1", "to": {"subscription": "w1"},
+        "tenant": stack.tenant, "id": "order-1", "to": {"subscription": "w1"},
         "payload": {"amount": 5, "text": "Grüße"}, "headers": {"X-Shop": "7"},
         "retry": {"retry_delays": [2], "jitter": "none"},
     });
-    it.send(&message).await;
-    it.until_state("order-1", "sent").await;
-    let received = it.webhooks.requests("/orders");
+    stack.send(&message).await;
+    stack.until_state("order-1", "sent").await;
+    let received = stack.webhooks.requests("/orders");
     assert_eq!(received.len(), 2);
     assert_eq!(problems(&secret(1), &received).await, [None, None]);
 
@@ -81,35 +69,38 @@ async fn a_foreign_library_accepts_every_attempt_and_refuses_what_was_changed() 
 }
 
 #[tokio::test]
-async fn an_address_without_a_subscription_is_signed_with_its_tenant_s_own_secret() {
-    let it = Deployment::up().await;
-    let url = it.webhooks.url("/bare");
-    it.send(&to_url("bare", &url, &json!("none"))).await;
-    it.until_state("bare", "sent").await;
-    let secrets = it.webhook_keys().await.secrets_of(&Tenant::parse("acme").expect("valid"));
-    assert_eq!(problems(&secrets[0], &it.webhooks.requests("/bare")).await, [None]);
+async fn a_bare_url_is_signed_with_its_tenant_s_secret() {
+    let stack = TestStack::shared().await;
+    let url = stack.webhooks.url("/bare");
+    stack.send(&to_url(&stack, "bare", &url, &json!("none"))).await;
+    stack.until_state("bare", "sent").await;
+    let secrets = stack.webhook_keys().await.secrets_of(&Tenant::parse(&stack.tenant).expect("valid"));
+    assert_eq!(problems(&secrets[0], &stack.webhooks.requests("/bare")).await, [None]);
 }
 
 #[tokio::test]
-async fn during_a_rotation_both_secrets_are_accepted_and_after_it_the_new_one_alone() {
-    let it = Deployment::up().await;
+async fn both_secrets_sign_during_a_rotation_and_the_new_one_after() {
+    let stack = TestStack::shared().await;
     let now = System.now();
     let rotated = SigningSecrets::new(vec![(secret(1), None)]).expect("one").rotated(
         secret(2),
-        now.plus(Duration::from_secs(8)),
+        now.plus(Duration::from_secs(30)),
         now,
     );
-    let url = it.webhooks.url("/rotating");
-    subscribe(&it, "w1", &url, rotated).await;
+    let url = stack.webhooks.url("/rotating");
+    subscribe(&stack, "w1", &url, rotated).await;
     let send = async |id: &str| {
-        it.send(&json!({"tenant": "acme", "id": id, "to": {"subscription": "w1"}, "payload": "x"})).await;
-        it.until_state(id, "sent").await;
-        it.webhooks.requests("/rotating").pop().expect("it arrived")
+        stack
+            .send(&json!({"tenant": stack.tenant, "id": id, "to": {"subscription": "w1"}, "payload": "x"}))
+            .await;
+        stack.until_state(id, "sent").await;
+        stack.webhooks.requests("/rotating").pop().expect("it arrived")
     };
     let during = send("during").await;
     assert_eq!(problems(&secret(1), std::slice::from_ref(&during)).await, [None]);
     assert_eq!(problems(&secret(2), &[during]).await, [None]);
-    tokio::time::sleep(now.plus(Duration::from_secs(9)).since(System.now())).await;
+    // A second secret that has expired signs nothing.
+    tokio::time::sleep(now.plus(Duration::from_secs(31)).since(System.now())).await;
     let after = send("after").await;
     assert!(problems(&secret(1), std::slice::from_ref(&after)).await[0].is_some());
     assert_eq!(problems(&secret(2), &[after]).await, [None]);
@@ -117,29 +108,33 @@ async fn during_a_rotation_both_secrets_are_accepted_and_after_it_the_new_one_al
 
 #[tokio::test]
 async fn a_410_switches_off_at_once_and_a_redirect_is_never_followed() {
-    let it = Deployment::up().await;
-    let gone = it.webhooks.url("/gone");
-    it.webhooks.script("/gone", [Answer::status(410)]);
-    subscribe(&it, "w1", &gone, SigningSecrets::default()).await;
+    let stack = TestStack::shared().await;
+    let gone = stack.webhooks.url("/gone");
+    stack.webhooks.script("/gone", [Answer::status(410)]);
+    subscribe(&stack, "w1", &gone, SigningSecrets::default()).await;
     let message =
-        |id: &str| json!({"tenant": "acme", "id": id, "to": {"subscription": "w1"}, "payload": "x"});
-    it.send(&message("last")).await;
-    let entry = it.until_state("last", "failed").await;
+        |id: &str| json!({"tenant": stack.tenant, "id": id, "to": {"subscription": "w1"}, "payload": "x"});
+    stack.send(&message("last")).await;
+    let entry = stack.until_state("last", "failed").await;
     assert_eq!((number(&entry, "status"), text(&entry, "reason")), (Some(410), Some("gone")));
-    let stored = it.subscriptions().await.get(&key("w1")).await.expect("the table answers");
+    let stored =
+        stack.subscriptions().await.get(&stack.subscription_key("w1")).await.expect("the table answers");
     assert_eq!(stored.expect("it is kept").state, State::Disabled);
-    it.send(&message("later")).await;
-    let entry = it.until_state("later", "failed").await;
+    stack.send(&message("later")).await;
+    let entry = stack.until_state("later", "failed").await;
     assert_eq!(text(&entry, "reason"), Some("endpoint_disabled"));
-    assert_eq!(it.webhooks.requests("/gone").len(), 1);
+    assert_eq!(stack.webhooks.requests("/gone").len(), 1);
 
-    let moved = it.webhooks.url("/moved");
-    it.webhooks.always("/moved", Answer::redirect(302, &it.webhooks.url("/elsewhere")));
+    let moved = stack.webhooks.url("/moved");
+    stack.webhooks.always("/moved", Answer::redirect(302, &stack.webhooks.url("/elsewhere")));
     let retry = json!({"retry_delays": [1], "jitter": "none"});
-    it.send(&to_url("moved", &moved, &retry)).await;
-    let entry = it.until_state("moved", "failed").await;
+    stack.send(&to_url(&stack, "moved", &moved, &retry)).await;
+    let entry = stack.until_state("moved", "failed").await;
     assert_eq!(text(&entry, "reason"), Some("retries_exhausted"));
-    assert_eq!((it.webhooks.requests("/moved").len(), it.webhooks.requests("/elsewhere").len()), (2, 0));
+    assert_eq!(
+        (stack.webhooks.requests("/moved").len(), stack.webhooks.requests("/elsewhere").len()),
+        (2, 0)
+    );
 }
 
 /// One of every class of addresses that egress does not reach, and of every way to write one.
@@ -177,13 +172,13 @@ const INSIDE: [&str; 30] = [
 ];
 
 #[tokio::test]
-async fn what_leads_inside_is_refused_and_ends_as_a_dead_letter() {
-    let it = Deployment::up().await;
+async fn an_address_inside_the_network_ends_as_a_dead_letter() {
+    let stack = TestStack::shared().await;
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.set_nonblocking(true).expect("it can");
     let port = listener.local_addr().expect("bound").port();
     let mut urls: Vec<String> = INSIDE.map(str::to_owned).into();
-    // Other ports than 443, on this machine, where somebody listens; and a name that leads there.
+    // Other ports than 443, on this machine, where the test listens; and a name that leads there.
     urls.extend([
         format!("https://127.0.0.1:{port}/"),
         format!("https://[::ffff:127.0.0.1]:{port}/"),
@@ -191,55 +186,48 @@ async fn what_leads_inside_is_refused_and_ends_as_a_dead_letter() {
         "https://example.com:8443/".to_owned(),
     ]);
     let retry = json!({"retry_delays": [1], "jitter": "none"});
-    let bodies: Vec<String> = urls
-        .iter()
-        .enumerate()
-        .map(|(n, url)| to_url(&format!("inside-{n}"), url, &retry).to_string())
-        .collect();
-    for ten in bodies.chunks(10) {
-        it.send_batch(ten).await;
-    }
+    let message =
+        |(n, url): (usize, &String)| to_url(&stack, &format!("inside-{n}"), url, &retry).to_string();
+    stack.send_all(urls.iter().enumerate().map(message)).await;
     for (n, url) in urls.iter().enumerate() {
-        let entry = it.until_state(&format!("inside-{n}"), "failed").await;
+        let entry = stack.until_state(&format!("inside-{n}"), "failed").await;
         assert_eq!(text(&entry, "reason"), Some("endpoint_not_allowed"), "{url}");
     }
-    assert!(listener.accept().is_err(), "somebody connected");
-    it.until_quiet().await;
-    let letters = it.scan(&it.description().tables.dead_letters).await;
-    let described = letters.iter().filter(|it| text(it, "reason") == Some("endpoint_not_allowed"));
+    assert!(listener.accept().is_err(), "a connection was made");
+    stack.until_quiet().await;
+    let dead_letters = stack.own(&stack.description().tables.dead_letters).await;
+    let described = dead_letters.iter().filter(|it| text(it, "reason") == Some("endpoint_not_allowed"));
     assert_eq!(described.count(), urls.len());
 }
 
 #[tokio::test]
-async fn a_thousand_webhooks_outlast_an_outage_and_do_not_return_as_one() {
+async fn a_thousand_webhooks_outlast_an_outage_and_return_spread_out() {
     const MESSAGES: usize = 1000;
-    let it = Deployment::up_with(|options| {
+    let stack = TestStack::up_with(|options| {
         options.env.insert("SQS_MAX_DELAY_SECONDS".to_owned(), "900".to_owned());
     })
     .await;
-    let url = it.webhooks.url("/orders");
-    it.webhooks.take_down(Outage::Answering(503)).expect("it goes down");
+    let url = stack.webhooks.url("/orders");
+    stack.webhooks.take_down(Outage::Answering(503)).expect("it goes down");
     let retry = json!({"retry_delays": [2, 5, 10, 20]});
-    let bodies: Vec<String> =
-        (0..MESSAGES).map(|n| to_url(&format!("m{n}"), &url, &retry).to_string()).collect();
-    for ten in bodies.chunks(10) {
-        it.send_batch(ten).await;
-    }
+    let message = |n| to_url(&stack, &format!("m{n}"), &url, &retry).to_string();
+    stack.send_all((0..MESSAGES).map(message)).await;
+    // Long enough for most to have failed twice.
     tokio::time::sleep(Duration::from_secs(20)).await;
-    let before = it.webhooks.requests("/orders").len();
-    it.webhooks.bring_up().expect("it comes back");
-    it.webhooks.wait_for("/orders", before + 1, PATIENCE).await.expect("they return");
-    it.until_quiet().await;
+    let before = stack.webhooks.requests("/orders").len();
+    stack.webhooks.bring_up().expect("it comes back");
+    stack.webhooks.wait_for("/orders", before + 1, PATIENCE).await.expect("they return");
+    stack.until_quiet().await;
 
-    let received = it.webhooks.requests("/orders");
+    let received = stack.webhooks.requests("/orders");
     let accepted: Vec<&Arc<Request>> = received.iter().filter(|it| it.answered == Some(200)).collect();
     let mut ids: Vec<&str> = accepted.iter().filter_map(|it| it.header("webhook-id")).collect();
     ids.sort_unstable();
     ids.dedup();
     assert_eq!((ids.len(), accepted.len()), (MESSAGES, MESSAGES), "all arrive, none twice");
-    // The last two delays are drawn from a width of 1 s and one of 2 s: of what failed together, at most half falls into the
-    // same second. And it did not fail together: a thousand requests take longer than that to be sent.
-    let mut per_second = std::collections::BTreeMap::<u64, usize>::new();
+    // Retries spread out: of what failed together, at most half falls into the same second, because the last two delays are drawn
+    // from a width of 1 s and of 2 s. Nor did they fail together: to send a thousand requests takes longer than that.
+    let mut per_second = BTreeMap::<u64, usize>::new();
     for request in accepted {
         *per_second.entry(request.at_ms / 1000).or_default() += 1;
     }

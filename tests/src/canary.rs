@@ -8,13 +8,13 @@ use std::fmt::Write as _;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 
-/// No shorter value is told from what happens to be there.
+/// A shorter value could be there by chance.
 const SHORTEST: usize = 8;
 
 /// A value that must not be found.
 #[derive(Clone, Debug)]
 pub struct Canary {
-    /// What it is, for whoever reads of a leak.
+    /// What it is, shown with a leak.
     pub name: String,
     needles: Vec<Needle>,
 }
@@ -31,7 +31,7 @@ impl Canary {
     /// The canary of this text.
     ///
     /// # Panics
-    /// If it is too short to be told from chance.
+    /// If it is so short that it could be there by chance.
     pub fn text(name: impl Into<String>, text: &str) -> Self {
         let mut canary = Self::bytes(name, text.as_bytes());
         let escaped = text.chars().fold(String::new(), |mut escaped, c| {
@@ -59,7 +59,7 @@ impl Canary {
     /// The canary of these bytes, which are no text themselves.
     ///
     /// # Panics
-    /// If they are too few to be told from chance.
+    /// If they are so few that they could be there by chance.
     pub fn bytes(name: impl Into<String>, bytes: &[u8]) -> Self {
         assert!(bytes.len() >= SHORTEST, "too short for a canary");
         let hex = bytes.iter().fold(String::new(), |mut hex, byte| {
@@ -112,7 +112,7 @@ fn percent(bytes: &[u8], every: bool) -> String {
     })
 }
 
-/// All places where a canary is found, told with the canary's name and its encoding, never with the canary.
+/// All places where a canary is found, reported with the canary's name and its encoding, never with the canary.
 pub fn leaks(canaries: &[Canary], places: &[(String, String)]) -> Vec<String> {
     let mut leaks = Vec::new();
     for (place, text) in places {

@@ -7,19 +7,13 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
 
-/// One line of a log.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// Its stream.
     pub stream: String,
-    /// The line.
     pub text: String,
 }
 
 /// All lines of a group.
-///
-/// # Panics
-/// If the service does not answer so.
 pub async fn lines(endpoint: &str, group: &str) -> Vec<Line> {
     let answer = call(endpoint, "FilterLogEvents", &json!({"logGroupName": group})).await;
     let events = answer["events"].as_array().expect("a list of events");
@@ -27,13 +21,20 @@ pub async fn lines(endpoint: &str, group: &str) -> Vec<Line> {
     events.iter().map(|it| Line { stream: text(&it["logStreamName"]), text: text(&it["message"]) }).collect()
 }
 
-/// Writes a line into a stream that is there.
-///
-/// # Panics
-/// If the service does not take it.
+/// Writes a line into an existing stream.
 pub async fn write(endpoint: &str, group: &str, line: &Line, at_ms: i64) {
     let events = json!([{"timestamp": at_ms, "message": line.text}]);
     let put = json!({"logGroupName": group, "logStreamName": line.stream, "logEvents": events});
+    call(endpoint, "PutLogEvents", &put).await;
+}
+
+/// Creates the stream of these lines, and writes them under one time.
+pub async fn write_stream(endpoint: &str, group: &str, lines: &[Line], at_ms: i64) {
+    let stream = &lines[0].stream;
+    call(endpoint, "CreateLogStream", &json!({"logGroupName": group, "logStreamName": stream})).await;
+    let events: Vec<Value> =
+        lines.iter().map(|line| json!({"timestamp": at_ms, "message": line.text})).collect();
+    let put = json!({"logGroupName": group, "logStreamName": stream, "logEvents": events});
     call(endpoint, "PutLogEvents", &put).await;
 }
 

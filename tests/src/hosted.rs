@@ -2,7 +2,7 @@
 //! with a proxy between it and the emulator.
 //!
 //! Its environment is the deployed function's, read back from Lambda, so that what is tested is what the template says; only
-//! the resources' names, the endpoint and what the test asks for are other.
+//! the resources' names, the endpoint and the variables that the test changes differ.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -13,23 +13,17 @@ use redial_testkit::proxy::FaultProxy;
 use redial_testkit::runtime_api::{Host, InvokeError, LogLine, RuntimeApi};
 use serde_json::Value;
 
-use crate::deployment::Deployment;
-use crate::scenery::Scenery;
+use crate::resources::Resources;
+use crate::test_stack::TestStack;
 
-/// Which function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Which {
-    /// Sends.
     Dispatch,
-    /// Tidies up.
     Cleanup,
 }
 
 impl Which {
     /// Its binary, as `cargo build` leaves it beside this one.
-    ///
-    /// # Panics
-    /// If this binary does not lie in a target directory.
     pub fn bootstrap(self) -> PathBuf {
         let name = match self {
             Self::Dispatch => "dispatch",
@@ -42,7 +36,6 @@ impl Which {
     }
 }
 
-/// A hosted function.
 pub struct Function {
     /// Between it and the emulator.
     pub proxy: FaultProxy,
@@ -52,19 +45,21 @@ pub struct Function {
 
 impl Function {
     /// Starts the function on these resources, with `changed` variables; each of its invocations ends after `limit`.
-    ///
-    /// # Panics
-    /// If the stack does not answer, or the system gives no socket or thread.
     pub async fn start(
-        it: &Deployment,
+        stack: &TestStack,
         which: Which,
-        scenery: &Scenery,
+        resources: &Resources,
         changed: &[(&str, &str)],
         limit: Duration,
     ) -> Self {
-        let proxy = FaultProxy::start(&it.description().endpoint).expect("a free port");
-        let mut variables = deployed(it, which).await;
-        let own = scenery.variables();
+        let proxy = FaultProxy::start(&stack.description().endpoint).expect("a free port");
+        let functions = &stack.description().functions;
+        let deployed = match which {
+            Which::Dispatch => &functions.dispatch,
+            Which::Cleanup => &functions.cleanup,
+        };
+        let mut variables: BTreeMap<String, String> = stack.variables(deployed).await.into_iter().collect();
+        let own = resources.variables();
         variables.extend(own.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())));
         let access = [("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test")];
         let endpoint = [("AWS_ENDPOINT_URL", proxy.url())];
@@ -75,10 +70,7 @@ impl Function {
         Self { proxy, host, limit }
     }
 
-    /// Sees to it that a process waits for an event: its initialisation is over, and none of its calls are to come.
-    ///
-    /// # Panics
-    /// If initialisation fails.
+    /// Waits until a process waits for an event: it has initialised, and makes no calls until it is invoked.
     pub async fn ready(&self) {
         self.host.init().await.expect("the function starts");
     }
@@ -88,25 +80,12 @@ impl Function {
         self.host.invoke(event, self.limit).await
     }
 
-    /// Kills its process.
+    /// Kills its process when called.
     pub fn killer(&self) -> std::sync::Arc<dyn Fn() + Send + Sync> {
         self.host.killer()
     }
 
-    /// What it has printed.
     pub fn logs(&self) -> Vec<LogLine> {
         self.host.logs()
     }
-}
-
-/// The environment of the deployed function.
-async fn deployed(it: &Deployment, which: Which) -> BTreeMap<String, String> {
-    let functions = &it.description().functions;
-    let name = match which {
-        Which::Dispatch => &functions.dispatch,
-        Which::Cleanup => &functions.cleanup,
-    };
-    let answer = it.lambda.get_function_configuration().function_name(name).send().await;
-    let environment = answer.expect("the function is there").environment;
-    environment.and_then(|it| it.variables).expect("it has variables").into_iter().collect()
 }

@@ -1,7 +1,6 @@
-//! An event source mapping, by hand: receives from a queue, invokes a function, deletes what it has acknowledged.
+//! An event source mapping in the test's hands: it receives from a queue, invokes a function, and deletes what that acknowledged.
 //!
-//! What the function asks to come back, or dies over, is left in the queue until its visibility time-out is over, unless a test has it
-//! come back at once.
+//! A message that the function returned, or died over, comes back after its visibility time-out, or at once if the test says so.
 
 use std::time::Duration;
 
@@ -13,33 +12,26 @@ use redial_testkit::runtime_api::{InvokeError, SqsRecord, sqs_event};
 use serde_json::Value;
 
 use crate::hosted::Function;
+use crate::test_stack::queue_arn;
 
-/// What one look into the queue came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Poll {
-    /// No message was there.
+    /// The queue held no message.
     Idle,
-    /// The function has dealt with a batch.
     Done,
-    /// The function died over it.
+    /// The function's process died.
     Died,
 }
 
-/// A queue and the way its messages are handed out.
 pub struct Mapping<'a> {
-    /// The queue's service.
     pub sqs: &'a aws_sdk_sqs::Client,
-    /// The queue.
     pub queue_url: &'a str,
-    /// Its visibility time-out, in whole seconds.
+    /// Visibility time-out, in whole seconds.
     pub visibility: Duration,
 }
 
 impl Mapping<'_> {
     /// Waits up to `patience` (whole seconds) for messages, and invokes the function with those that come.
-    ///
-    /// # Panics
-    /// If the queue does not answer; if the function fails otherwise than by dying.
     pub async fn poll(&self, function: &Function, patience: Duration) -> Poll {
         let messages = self.receive(patience).await;
         let (poll, _left) = self.invoke(function, messages).await;
@@ -47,9 +39,6 @@ impl Mapping<'_> {
     }
 
     /// Waits up to `patience` (whole seconds) for messages: ten at most.
-    ///
-    /// # Panics
-    /// If the queue does not answer.
     pub async fn receive(&self, patience: Duration) -> Vec<Message> {
         let secs = |time: Duration| i32::try_from(time.as_secs()).expect("a time-out is short");
         let received = self
@@ -66,9 +55,6 @@ impl Mapping<'_> {
     }
 
     /// Invokes the function with these, and has those come back at once that it has not acknowledged.
-    ///
-    /// # Panics
-    /// If the queue does not answer; if the function fails otherwise than by dying.
     pub async fn hand_out(&self, function: &Function, messages: Vec<Message>) -> Poll {
         let (poll, left) = self.invoke(function, messages).await;
         self.give_back(&left).await;
@@ -110,10 +96,9 @@ impl Mapping<'_> {
 
     fn record(&self, message: &Message) -> SqsRecord {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        let queue = self.queue_url.rsplit('/').next().unwrap_or_default();
         let record = SqsRecord::new(text(&message.message_id), text(&message.body))
             .receipt_handle(text(&message.receipt_handle))
-            .queue_arn(format!("arn:aws:sqs:us-east-1:000000000000:{queue}"));
+            .queue_arn(queue_arn(self.queue_url));
         let attributes = message.attributes.iter().flatten();
         attributes.fold(record, |record, (name, value)| record.attribute(name.as_str(), value))
     }

@@ -1,7 +1,6 @@
 //! The roads, and where each of them ends.
 
-use redial_testkit::push_service::{Answer, Fixture};
-use serde_json::{Value, json};
+use redial_tests::prelude::*;
 
 use crate::crash::stage::TO_WAIT_SECS;
 
@@ -25,7 +24,7 @@ pub(crate) enum Entrance {
     Malformed,
     /// The message, on the quarantine.
     Quarantine,
-    /// A body that nobody can read, on the quarantine.
+    /// An unreadable body, on the quarantine.
     QuarantinedGarbage,
     /// The release of an empty bucket, on the quarantine.
     QuarantinedRelease,
@@ -47,11 +46,11 @@ pub(crate) struct Road {
     pub(crate) sweep: Option<&'static str>,
     /// How many times as long as the others it takes.
     pub(crate) slowness: u32,
-    /// State and reason in the ledger; `None` if the ledger never hears of it.
+    /// State and reason in the ledger; `None` if it never reaches the ledger.
     pub(crate) ends: Option<(&'static str, Option<&'static str>)>,
     pub(crate) posts: usize,
     /// Whether a dead letter is described, for which reason, and whether its body is kept.
-    pub(crate) letter: Option<(&'static str, bool)>,
+    pub(crate) dead_letter: Option<(&'static str, bool)>,
     /// State of the stored subscription, and whether it bears a flag; `None` if it is removed.
     pub(crate) subscription: Option<(&'static str, bool)>,
 }
@@ -69,7 +68,7 @@ fn sent() -> Road {
         slowness: 1,
         ends: Some(("sent", None)),
         posts: 1,
-        letter: None,
+        dead_letter: None,
         subscription: None,
     }
 }
@@ -79,13 +78,13 @@ fn refused(name: &'static str, status: u16, reason: &'static str) -> Road {
         name,
         usual: Some(Answer::status(status)),
         ends: Some(("failed", Some(reason))),
-        letter: Some((reason, true)),
+        dead_letter: Some((reason, true)),
         ..sent()
     }
 }
 
 fn quarantined(name: &'static str, entrance: Entrance) -> Road {
-    Road { name, enters: vec![entrance], ends: None, posts: 0, letter: Some(("poison", true)), ..sent() }
+    Road { name, enters: vec![entrance], ends: None, posts: 0, dead_letter: Some(("poison", true)), ..sent() }
 }
 
 /// All of them.
@@ -102,7 +101,7 @@ pub(crate) fn roads() -> Vec<Road> {
             sweep: Some("prune"),
             slowness: 2,
             ends: Some(("gone", Some("gone"))),
-            letter: Some(("gone", false)),
+            dead_letter: Some(("gone", false)),
             ..sent()
         },
         Road {
@@ -110,7 +109,7 @@ pub(crate) fn roads() -> Vec<Road> {
             to: To::Subscription,
             usual: Some(Answer::status(404)),
             ends: Some(("gone", Some("not_found"))),
-            letter: Some(("not_found", false)),
+            dead_letter: Some(("not_found", false)),
             subscription: Some(("active", true)),
             ..sent()
         },
@@ -121,10 +120,10 @@ pub(crate) fn roads() -> Vec<Road> {
         sent(),
         Road { name: "to-subscription", to: To::Subscription, subscription: stored, ..sent() },
         Road { name: "unflagged", to: To::Flagged, subscription: stored, ..sent() },
-        Road { letter: Some(("malformed", true)), ..quarantined("malformed", Entrance::Malformed) },
+        Road { dead_letter: Some(("malformed", true)), ..quarantined("malformed", Entrance::Malformed) },
         quarantined("poison", Entrance::Quarantine),
         quarantined("garbage", Entrance::QuarantinedGarbage),
-        Road { letter: None, ..quarantined("release", Entrance::QuarantinedRelease) },
+        Road { dead_letter: None, ..quarantined("release", Entrance::QuarantinedRelease) },
         Road {
             name: "moved-on",
             // Quarantined though it was sent: as after a crash loop that came to its end.

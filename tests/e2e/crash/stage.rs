@@ -1,27 +1,17 @@
 //! Where one case after the other takes place: resources, both functions, the queues' mappings, and the end of it all.
 
 use std::collections::HashSet;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_sfn::types::ExecutionStatus;
-use redial_adapters::control_dynamo::DynamoControl;
-use redial_adapters::subscriptions_dynamo::DynamoSubscriptions;
-use redial_adapters::system::System;
-use redial_core::endpoint::Endpoint;
-use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
-use redial_core::push_target::{PushKeys, PushTarget};
 use redial_core::recipient::Recipient;
 use redial_core::subscription::Subscription;
-use redial_engine::ports::Clock;
 use redial_testkit::proxy::{Call, Fault};
-use redial_testkit::push_service::{Received, Subscriber};
 use redial_testkit::runtime_api::InvokeError;
-use redial_tests::deployment::{Deployment, Item, number, text};
 use redial_tests::hosted::{Function, Which};
 use redial_tests::mapping::{Mapping, Poll};
-use redial_tests::scenery::Scenery;
-use serde_json::{Value, json};
+use redial_tests::prelude::*;
+use redial_tests::resources::Resources;
 
 use super::Death;
 use super::roads::{Entrance, Road, To};
@@ -33,8 +23,8 @@ const TIME_OUT: Duration = Duration::from_secs(9);
 const VISIBILITY: Duration = Duration::from_secs(10);
 /// A Retry-After that is not over when a message has come back from a death: then it is parked again.
 pub(crate) const TO_WAIT_SECS: u64 = 15;
-/// How long a case may take: a long wait with a death on it takes half of that.
-const PATIENCE: Duration = Duration::from_secs(100);
+/// How long a case may take. On an idle machine a long wait with a death on it takes under a minute.
+const LIMIT: Duration = Duration::from_secs(300);
 /// The prune sweep decides windows whose neighbours are over.
 const WINDOWS: Duration = Duration::from_millis(3_100);
 
@@ -52,12 +42,12 @@ const VARIABLES: [(&str, &str); 8] = [
 /// One place for cases.
 pub(crate) struct Stage {
     number: usize,
-    scenery: Scenery,
+    resources: Resources,
     dispatch: Function,
     cleanup: Function,
     cases: usize,
     /// Dead letters of earlier cases.
-    old_letters: HashSet<(String, String)>,
+    old_dead_letters: HashSet<(String, String)>,
 }
 
 /// What a case came to.
@@ -81,11 +71,11 @@ pub(crate) struct Seen {
 
 impl Stage {
     /// Sets a stage up.
-    pub(crate) async fn set(it: &Deployment, number: usize) -> Self {
-        let scenery = Scenery::copy(it, &format!("stage-{number}")).await;
-        let start = async |which| Function::start(it, which, &scenery, &VARIABLES, TIME_OUT).await;
+    pub(crate) async fn set(stack: &TestStack, number: usize) -> Self {
+        let resources = Resources::copy(stack, &format!("stage-{number}")).await;
+        let start = async |which| Function::start(stack, which, &resources, &VARIABLES, TIME_OUT).await;
         let (dispatch, cleanup) = (start(Which::Dispatch).await, start(Which::Cleanup).await);
-        Self { number, scenery, dispatch, cleanup, cases: 0, old_letters: HashSet::new() }
+        Self { number, resources, dispatch, cleanup, cases: 0, old_dead_letters: HashSet::new() }
     }
 
     /// The calls of a function since the last case began.
@@ -101,26 +91,26 @@ impl Stage {
     }
 
     /// Plays a case from its beginning until nothing is under way any more.
-    pub(crate) async fn travel(&mut self, it: &Deployment, road: &Road, death: Option<Death>) -> Seen {
+    pub(crate) async fn travel(&mut self, stack: &TestStack, road: &Road, death: Option<Death>) -> Seen {
         self.cases += 1;
         let case = Playing {
-            it,
+            stack,
             stage: self,
             road,
             id: format!("{}-{}-{}", road.name, self.number, self.cases),
             // A tenant of its own: the spike guard counts by tenant.
             tenant: format!("t{}-{}", self.number, self.cases),
-            browser: it.subscriber(),
+            browser: stack.browser(),
         };
         let seen = case.play(death).await;
-        self.old_letters.extend(seen.descriptions.iter().chain(&seen.bodies).map(key));
+        self.old_dead_letters.extend(seen.descriptions.iter().chain(&seen.bodies).map(key));
         seen
     }
 }
 
 /// A case on its stage.
 struct Playing<'a> {
-    it: &'a Deployment,
+    stack: &'a TestStack,
     stage: &'a Stage,
     road: &'a Road,
     id: String,
@@ -136,12 +126,14 @@ impl Playing<'_> {
         }
         let subscription = (self.road.to != To::Browser).then(|| self.subscription());
         if let Some(subscription) = &subscription {
-            let stored = self.subscriptions().await.put(subscription, System.now()).await;
+            let tables = &self.stage.resources.tables;
+            let store = self.stack.subscriptions_in(self.stack.dynamodb.clone(), tables).await;
+            let stored = store.put(subscription, System.now()).await;
             assert!(stored.expect("the table answers"));
         }
-        self.it.push.script(&self.browser.endpoint, self.road.script.clone());
+        self.stack.push.script(&self.browser.endpoint, self.road.script.clone());
         if let Some(usual) = &self.road.usual {
-            self.it.push.always(&self.browser.endpoint, usual.clone());
+            self.stack.push.always(&self.browser.endpoint, usual.clone());
         }
         if let Some(Death { of, call, carried_out }) = death {
             let function = self.stage.function(of);
@@ -161,23 +153,23 @@ impl Playing<'_> {
             died += self.sweep(sweep).await;
         }
 
-        let tables = &self.stage.scenery.tables;
-        let letters = self.it.scan(&tables.dead_letters).await;
-        // The list of a day's tenants is no letter.
-        let letters =
-            letters.into_iter().filter(|item| item.contains_key("body") || item.contains_key("reason"));
-        let new = letters.filter(|item| !self.stage.old_letters.contains(&key(item)));
+        let tables = &self.stage.resources.tables;
+        let items = self.stack.scan(&tables.dead_letters).await;
+        // The list of a day's tenants is not a dead letter.
+        let dead_letters =
+            items.into_iter().filter(|item| item.contains_key("body") || item.contains_key("reason"));
+        let new = dead_letters.filter(|item| !self.stage.old_dead_letters.contains(&key(item)));
         let (bodies, descriptions) = new.partition(|item: &Item| item.contains_key("body"));
         let stored = match &subscription {
-            Some(it) => Some(self.get(&tables.subscriptions, &it.key.to_string()).await),
+            Some(it) => Some(self.stack.item(&tables.subscriptions, &[("pk", &it.key.to_string())]).await),
             None => None,
         };
         Seen {
             died,
             fell_between,
-            posts: self.it.push.received(&self.browser.endpoint),
+            posts: self.stack.push.received(&self.browser.endpoint),
             entry: self.entry().await,
-            parked: self.it.scan(&tables.parked).await.len(),
+            parked: self.stack.scan(&tables.parked).await.len(),
             descriptions,
             bodies,
             subscription: stored,
@@ -187,23 +179,9 @@ impl Playing<'_> {
     }
 
     fn subscription(&self) -> Subscription {
-        let tenant = Tenant::parse(&self.tenant).expect("valid");
-        let key = SubscriptionKey { tenant, id: SubscriptionId::parse("s").expect("valid") };
-        let target = PushTarget {
-            endpoint: Endpoint::parse(&self.browser.endpoint).expect("valid"),
-            keys: PushKeys::parse(&self.browser.p256dh, &self.browser.auth).expect("valid"),
-            vapid_key_id: None,
-        };
+        let key = subscription_key(&self.tenant, "s");
         let flagged_at = (self.road.to == To::Flagged).then(|| System.now());
-        Subscription { flagged_at, ..Subscription::new(key, Recipient::WebPush(target)) }
-    }
-
-    async fn subscriptions(&self) -> DynamoSubscriptions {
-        let tables = &self.stage.scenery.tables;
-        let control = DynamoControl::new(self.it.dynamodb.clone(), tables.control.clone());
-        let keys = self.it.webhook_keys().await;
-        let (table, audiences) = (tables.subscriptions.clone(), tables.audiences.clone());
-        DynamoSubscriptions::new(self.it.dynamodb.clone(), table, audiences, control, keys)
+        Subscription { flagged_at, ..Subscription::new(key, Recipient::WebPush(push_target(&self.browser))) }
     }
 
     fn message(&self) -> Value {
@@ -211,15 +189,12 @@ impl Playing<'_> {
             To::Browser => json!({"web_push": self.browser.json()}),
             To::Subscription | To::Flagged => json!({"subscription": "s"}),
         };
-        let mut message = json!({"tenant": self.tenant, "id": self.id, "to": to, "payload": self.id});
-        for (name, value) in self.road.fields.as_object().into_iter().flatten() {
-            message[name] = value.clone();
-        }
-        message
+        let message = json!({"tenant": self.tenant, "id": self.id, "to": to, "payload": self.id});
+        with_fields(message, &self.road.fields)
     }
 
     async fn enter(&self, entrance: Entrance) {
-        let queues = &self.stage.scenery.queues;
+        let queues = &self.stage.resources.queues;
         let (queue, body) = match entrance {
             Entrance::Ingest => (&queues.ingest, self.message()),
             Entrance::Malformed => (&queues.ingest, json!({"tenant": self.tenant, "surprise": 1})),
@@ -232,7 +207,7 @@ impl Playing<'_> {
                 (&queues.quarantine, json!({"release": "w1-transactional-20261121T100500Z"}))
             }
         };
-        let sent = self.it.sqs.send_message().queue_url(queue).message_body(body.to_string()).send().await;
+        let sent = self.stack.sqs.send_message().queue_url(queue).message_body(body.to_string()).send().await;
         sent.expect("the queue takes it");
     }
 
@@ -241,19 +216,19 @@ impl Playing<'_> {
     #[expect(clippy::disallowed_methods, reason = "a test's patience is real time")]
     async fn until_quiet(&self) -> (usize, bool) {
         let (dispatch, cleanup) = (&self.stage.dispatch, &self.stage.cleanup);
-        let queues = &self.stage.scenery.queues;
+        let queues = &self.stage.resources.queues;
         let sources = [
             (&queues.ingest, dispatch, 0),
             (&queues.dead_letter, cleanup, 0),
             (&queues.quarantine, cleanup, 0),
             (&queues.retry, dispatch, 1),
         ];
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + LIMIT;
         let (mut died, mut between) = (0, false);
         while Instant::now() < end {
             let mut idle = true;
             for (queue_url, function, patience) in sources {
-                let mapping = Mapping { sqs: &self.it.sqs, queue_url, visibility: VISIBILITY };
+                let mapping = Mapping { sqs: &self.stack.sqs, queue_url, visibility: VISIBILITY };
                 // Only who has nothing else to do waits.
                 let patience = Duration::from_secs(if idle { patience } else { 0 });
                 match mapping.poll(function, patience).await {
@@ -272,21 +247,21 @@ impl Playing<'_> {
                 return (died, between);
             }
         }
-        panic!("{} is not over after {PATIENCE:?}: {:?}", self.id, self.entry().await);
+        panic!("{} is not over after {LIMIT:?}: {:?}", self.id, self.entry().await);
     }
 
     async fn is_quiet(&self) -> bool {
-        let queues = &self.stage.scenery.queues;
+        let queues = &self.stage.resources.queues;
         // The message that ends an execution is in its queue before the execution ends.
         for round in 0..2 {
             for url in [&queues.ingest, &queues.retry, &queues.dead_letter, &queues.quarantine] {
-                if self.it.depth(url).await > 0 {
+                if self.stack.depth(url).await > 0 {
                     return false;
                 }
             }
             if round == 0 {
-                let machine = &self.stage.scenery.state_machine;
-                let running = self.it.sfn.list_executions().state_machine_arn(machine);
+                let machine = &self.stage.resources.state_machine;
+                let running = self.stack.sfn.list_executions().state_machine_arn(machine);
                 let running = running.status_filter(ExecutionStatus::Running).send().await;
                 if !running.expect("Step Functions answers").executions.is_empty() {
                     return false;
@@ -299,7 +274,7 @@ impl Playing<'_> {
     /// Whether the ledger knows of an attempt whose POST was made and whose outcome was not recorded.
     async fn is_between(&self) -> bool {
         let Some(entry) = self.entry().await else { return false };
-        let posts = i64::try_from(self.it.push.received(&self.browser.endpoint).len()).unwrap_or(i64::MAX);
+        let posts = i64::try_from(self.stack.push.received(&self.browser.endpoint).len()).unwrap_or(i64::MAX);
         text(&entry, "state") == Some("sending")
             && number(&entry, "attempt").is_some_and(|it| posts == it + 1)
     }
@@ -317,18 +292,14 @@ impl Playing<'_> {
         }
     }
 
-    async fn get(&self, table: &str, pk: &str) -> Option<Item> {
-        let got = self.it.dynamodb.get_item().table_name(table).key("pk", AttributeValue::S(pk.to_owned()));
-        got.consistent_read(true).send().await.expect("the table answers").item
-    }
-
     async fn entry(&self) -> Option<Item> {
-        self.get(&self.stage.scenery.tables.deliveries, &format!("{}#{}", self.tenant, self.id)).await
+        let key = format!("{}#{}", self.tenant, self.id);
+        self.stack.item(&self.stage.resources.tables.deliveries, &[("pk", &key)]).await
     }
 
     async fn count(&self) -> i64 {
         let of = format!("tenant#{}", self.tenant);
-        let control = self.it.scan(&self.stage.scenery.tables.control).await;
+        let control = self.stack.scan(&self.stage.resources.tables.control).await;
         let own = control.iter().filter(|item| text(item, "pk") == Some(&of));
         own.filter_map(|item| number(item, "count")).sum()
     }

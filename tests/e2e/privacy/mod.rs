@@ -9,25 +9,17 @@ mod written;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use redial_adapters::system::System;
-use redial_core::endpoint::Endpoint;
-use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
-use redial_core::push_target::{PushKeys, PushTarget};
 use redial_core::recipient::Recipient;
-use redial_core::subscription::Subscription;
-use redial_engine::ports::Clock;
-use redial_testkit::proxy::{AwsService, Fault};
-use redial_testkit::push_service::{Answer, Fixture, Subscriber};
-use redial_testkit::runtime_api::{SqsRecord, sqs_event};
+use redial_testkit::proxy::{AwsService, Call, Fault};
+use redial_testkit::runtime_api::sqs_event;
 use redial_tests::canary::{Canary, leaks};
 use redial_tests::cloud_logs::{self, Line};
-use redial_tests::deployment::Deployment;
 use redial_tests::hosted::{Function, Which};
-use redial_tests::scenery::Scenery;
-use serde_json::{Value, json};
+use redial_tests::prelude::*;
+use redial_tests::resources::Resources;
 
 use malformed::malformed;
-use written::{letters, log_groups, mapping_of_references, switch, told, written};
+use written::{as_text, log_groups, references, written};
 
 /// Not a word that could be there by chance, and with characters that each encoding writes otherwise.
 const PAYLOAD: &str = "cänary?payload/+7Qm4xW";
@@ -42,14 +34,14 @@ type Place = (String, String);
 
 /// What is on its way, and what must not be seen of it.
 struct Run {
-    it: Deployment,
+    stack: TestStack,
     canaries: Vec<Canary>,
 }
 
 impl Run {
     async fn start() -> Self {
         let key = URL_SAFE_NO_PAD.encode(VAPID_KEY);
-        let it = Deployment::up_with(|options| {
+        let stack = TestStack::up_with(|options| {
             options.vapid_private_key = Some(key.clone());
             options.env.insert("RUST_LOG".to_owned(), "debug".to_owned());
         })
@@ -61,12 +53,12 @@ impl Run {
             Canary::text("the VAPID key", &key),
             Canary::bytes("the VAPID key's bytes", &VAPID_KEY),
         ];
-        Self { it, canaries }
+        Self { stack, canaries }
     }
 
     /// A browser, whose endpoint and keys are canaries from now on.
     fn browser(&mut self, of: &str) -> Subscriber {
-        let browser = self.it.subscriber();
+        let browser = self.stack.browser();
         let token = browser.endpoint.rsplit('/').next().expect("an endpoint has a path");
         let bytes = |text: &str| URL_SAFE_NO_PAD.decode(text).expect("base64url");
         self.canaries.extend([
@@ -81,7 +73,7 @@ impl Run {
 
     /// The tokens that were sent are canaries, too.
     fn add_tokens(&mut self) {
-        for received in self.it.push.received_by_all() {
+        for received in self.stack.push.received_by_all() {
             let header = received.header("authorization").expect("every push is signed");
             let token = header.split("t=").nth(1).and_then(|rest| rest.split(',').next()).expect("a token");
             let signature = token.rsplit('.').next().expect("a token has three parts");
@@ -92,7 +84,7 @@ impl Run {
                 self.canaries.push(Canary::text("an acknowledgement's token", token));
             }
         }
-        for received in self.it.webhooks.all_requests() {
+        for received in self.stack.webhooks.all_requests() {
             let header = received.header("webhook-signature").expect("every webhook is signed");
             let signature = header.strip_prefix("v1,").expect("there is one secret");
             self.canaries.push(Canary::text("a webhook's signature", signature));
@@ -109,22 +101,18 @@ impl Run {
         more: &Value,
     ) {
         let browser = self.browser(id);
-        self.it.push.script(&browser.endpoint, script);
+        self.stack.push.script(&browser.endpoint, script);
         if let Some(usual) = usual {
-            self.it.push.always(&browser.endpoint, usual);
+            self.stack.push.always(&browser.endpoint, usual);
         }
-        self.it.send(&message(id, &json!({"web_push": browser.json()}), more)).await;
-        self.it.until_state(id, state).await;
+        self.stack.send(&message(id, &json!({"web_push": browser.json()}), more)).await;
+        self.stack.until_state(id, state).await;
     }
 }
 
 /// A message with canaries in it, and with more fields or others.
 fn message(id: &str, to: &Value, more: &Value) -> Value {
-    let mut message = json!({"tenant": "acme", "id": id, "to": to, "payload": PAYLOAD, "ref": REF});
-    for (name, value) in more.as_object().into_iter().flatten() {
-        message[name] = value.clone();
-    }
-    message
+    with_fields(json!({"tenant": "acme", "id": id, "to": to, "payload": PAYLOAD, "ref": REF}), more)
 }
 
 /// What a service might say that quotes what it was sent.
@@ -142,38 +130,37 @@ fn quoting(status: u16) -> Answer {
 }
 
 #[tokio::test]
-async fn nothing_that_must_not_be_written_is_written_on_any_road() {
+async fn no_secret_is_written_on_any_road() {
     let mut run = Run::start().await;
-    let references = mapping_of_references(&run.it).await;
-    switch(&run.it, &references, false).await;
-
+    let queue = run.stack.description().queues.dead_letter.clone();
+    run.stack.set_mappings(Some(&queue), false).await;
     take_every_road(&mut run).await;
     webhooks::take_every_road(&mut run).await;
     let mut places = waiting(&mut run).await;
-    let letters = letters(&run.it).await;
-    assert!(letters.len() >= 12, "{} references are too few", letters.len());
-    places.extend(letters);
-    switch(&run.it, &references, true).await;
-    run.it.until_quiet().await;
+    let references = references(&run.stack).await;
+    assert!(references.len() >= 12, "{} references are too few", references.len());
+    places.extend(references);
+    run.stack.set_mappings(Some(&queue), true).await;
+    run.stack.until_quiet().await;
 
     places.extend(failing(&mut run).await);
     run.add_tokens();
     let of_acks = run.canaries.iter().filter(|canary| canary.name == "an acknowledgement's token");
     assert!(of_acks.count() >= 8);
-    places.extend(written(&run.it).await);
+    places.extend(written(&run.stack).await);
     let found = leaks(&run.canaries, &places);
     assert!(found.is_empty(), "{} leaks:\n{}", found.len(), found.join("\n"));
 
     // The same search finds each canary when it is there: in one stream of the function's log.
-    let group = log_groups(&run.it).await.swap_remove(0);
-    let endpoint = &run.it.description().endpoint;
+    let group = log_groups(&run.stack).await.swap_remove(0);
+    let endpoint = &run.stack.description().endpoint;
     let lines = cloud_logs::lines(endpoint, &group).await;
     let line = |text: String| Line { stream: lines[0].stream.clone(), text };
     for leak in [PAYLOAD, REF, &URL_SAFE_NO_PAD.encode(VAPID_KEY)] {
         let line = line(json!({"event": "attempt", "detail": leak}).to_string());
         cloud_logs::write(endpoint, &group, &line, System.now().as_ms()).await;
     }
-    let found = leaks(&run.canaries, &written(&run.it).await);
+    let found = leaks(&run.canaries, &written(&run.stack).await);
     for name in ["the payload", "the ref", "the VAPID key"] {
         assert!(found.iter().any(|leak| leak.starts_with(name)), "{name} is not found: {found:?}");
     }
@@ -201,26 +188,26 @@ async fn take_every_road(run: &mut Run) {
     let long = format!("{PAYLOAD}{}", "x".repeat(3_993));
     run.send("too-long", "failed", None, vec![], &json!({"payload": long})).await;
 
-    // A stored subscription that is gone, and one that nobody knows.
+    // A stored subscription that is gone, and an unknown one.
     let browser = run.browser("the gone subscription");
-    run.it.push.always(&browser.endpoint, Answer::fixture(Fixture::MozillaGone));
-    store(&run.it, "gone", &browser).await;
-    for (id, to, state) in [("gone", "gone", "gone"), ("unknown", "nobody", "failed")] {
-        run.it.send(&message(id, &json!({"subscription": to}), &none)).await;
-        run.it.until_state(id, state).await;
+    run.stack.push.always(&browser.endpoint, Answer::fixture(Fixture::MozillaGone));
+    run.stack.subscribe("gone", Recipient::WebPush(push_target(&browser))).await;
+    for (id, to, state) in [("gone", "gone", "gone"), ("unknown", "unknown", "failed")] {
+        run.stack.send(&message(id, &json!({"subscription": to}), &none)).await;
+        run.stack.until_state(id, state).await;
     }
     // An endpoint that may not be pushed to; another content under a used id; the same once more.
     let browser = run.browser("the endpoint that is not allowed");
     let mut elsewhere = browser.json();
     elsewhere["endpoint"] = json!(format!("https://push.example/{WRONG}"));
-    run.it.send(&message("elsewhere", &json!({"web_push": elsewhere}), &none)).await;
-    run.it.until_state("elsewhere", "failed").await;
+    run.stack.send(&message("elsewhere", &json!({"web_push": elsewhere}), &none)).await;
+    run.stack.until_state("elsewhere", "failed").await;
     let here = json!({"web_push": browser.json()});
-    run.it.send(&message("sent", &here, &json!({"payload": format!("{PAYLOAD} other")}))).await;
-    run.it.send(&message("elsewhere", &json!({"web_push": elsewhere}), &none)).await;
+    run.stack.send(&message("sent", &here, &json!({"payload": format!("{PAYLOAD} other")}))).await;
+    run.stack.send(&message("elsewhere", &json!({"web_push": elsewhere}), &none)).await;
 
     for body in malformed(&here) {
-        run.it.send_body(&body).await;
+        run.stack.send_body(&body).await;
     }
 }
 
@@ -228,26 +215,25 @@ async fn take_every_road(run: &mut Run) {
 async fn waiting(run: &mut Run) -> Vec<Place> {
     let browser = run.browser("the one that waits");
     let wait = Answer::status(429).with_header("retry-after", "5");
-    run.it.push.script(&browser.endpoint, [wait]);
-    run.it.send(&message("waiting", &json!({"web_push": browser.json()}), &json!({"acks": true}))).await;
-    let table = run.it.description().tables.parked.clone();
-    let parked =
-        run.it.until("it is parked", async || Some(run.it.scan(&table).await).filter(|it| !it.is_empty()));
-    let places = parked.await.iter().map(|item| ("parked".to_owned(), told(item, "body"))).collect();
-    run.it.until_state("waiting", "sent").await;
+    run.stack.push.script(&browser.endpoint, [wait]);
+    run.stack.send(&message("waiting", &json!({"web_push": browser.json()}), &json!({"acks": true}))).await;
+    let table = run.stack.description().tables.parked.clone();
+    let parked = run
+        .stack
+        .until("it is parked", async || Some(run.stack.scan(&table).await).filter(|it| !it.is_empty()));
+    let places = parked.await.iter().map(|item| ("parked".to_owned(), as_text(item, "body"))).collect();
+    run.stack.until_state("waiting", "sent").await;
     places
 }
 
 /// A worker whose calls to AWS fail with errors that quote what it was asked; answers what it printed.
 async fn failing(run: &mut Run) -> Vec<Place> {
-    let scenery = Scenery::copy(&run.it, "failing").await;
+    let resources = Resources::copy(&run.stack, "failing").await;
     let logged = [("RUST_LOG", "debug")];
-    let limit = std::time::Duration::from_secs(30);
-    let dispatch = Function::start(&run.it, Which::Dispatch, &scenery, &logged, limit).await;
+    let limit = Duration::from_secs(30);
+    let dispatch = Function::start(&run.stack, Which::Dispatch, &resources, &logged, limit).await;
     dispatch.ready().await;
     let browser = run.browser("the one whose worker fails");
-    let queue = scenery.queues.ingest.rsplit('/').next().expect("a URL has a path");
-    let arn = format!("arn:aws:sqs:us-east-1:000000000000:{queue}");
     let quote = json!({
         "__type": "com.amazonaws.dynamodb.v20120810#ValidationException",
         "message": format!("{WRONG} {PAYLOAD} {}", browser.endpoint),
@@ -257,20 +243,24 @@ async fn failing(run: &mut Run) -> Vec<Place> {
         dispatch.proxy.reset();
         let answer = [None, None, Some(400), Some(503)][at];
         if let Some(status) = answer {
-            run.it.push.script(&browser.endpoint, [Answer::status(status)]);
+            run.stack.push.script(&browser.endpoint, [Answer::status(status)]);
         }
         // The claim in the first round, the record in the second, the hand-offs in the others.
         let nth = [1, 2, 1, 1][at];
         let count = std::sync::atomic::AtomicUsize::new(0);
-        let fits = move |call: &redial_testkit::proxy::Call| {
+        let fits = move |call: &Call| {
             call.operation == operation && count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1 == nth
         };
         dispatch.proxy.once(fits, Fault::Status(400, quote.to_string()));
         let acks = json!({"acks": true});
         let body = message(&format!("failing-{at}"), &json!({"web_push": browser.json()}), &acks);
-        let record = SqsRecord::new(format!("failing-{at}"), body.to_string()).queue_arn(&arn);
+        let record = resources.record(&format!("failing-{at}"), body.to_string());
         let answer = dispatch.invoke(sqs_event([record])).await.expect("it answers");
-        assert_eq!(answer["batchItemFailures"][0]["itemIdentifier"], format!("failing-{at}"), "{operation}");
+        assert_eq!(
+            answer["batchItemFailures"][0]["itemIdentifier"],
+            format!("sqs-failing-{at}"),
+            "{operation}"
+        );
         assert!(!dispatch.proxy.has_unused_faults(), "{operation} was called");
         assert!(dispatch.proxy.count(&AwsService::DynamoDb, "BatchExecuteStatement") > 0);
     }
@@ -278,18 +268,4 @@ async fn failing(run: &mut Run) -> Vec<Place> {
         dispatch.logs().into_iter().map(|line| ("a failing worker's log".to_owned(), line.text)).collect();
     assert!(lines.iter().filter(|(_, text)| text.contains("infrastructure")).count() >= 4, "{lines:?}");
     lines
-}
-
-async fn store(it: &Deployment, id: &str, browser: &Subscriber) {
-    let key = SubscriptionKey {
-        tenant: Tenant::parse("acme").expect("valid"),
-        id: SubscriptionId::parse(id).expect("valid"),
-    };
-    let target = PushTarget {
-        endpoint: Endpoint::parse(&browser.endpoint).expect("valid"),
-        keys: PushKeys::parse(&browser.p256dh, &browser.auth).expect("valid"),
-        vapid_key_id: None,
-    };
-    let subscription = Subscription::new(key, Recipient::WebPush(target));
-    assert!(it.subscriptions().await.put(&subscription, System.now()).await.expect("the table answers"));
 }

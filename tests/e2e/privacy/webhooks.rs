@@ -1,12 +1,8 @@
 //! Webhooks with canaries in address, secret, headers and payload.
 
-use redial_adapters::system::System;
 use redial_core::endpoint::Endpoint;
-use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
 use redial_core::recipient::Recipient;
-use redial_core::subscription::Subscription;
 use redial_core::webhook::{CustomHeaders, SigningSecrets, WebhookSecret, WebhookTarget};
-use redial_engine::ports::Clock;
 use redial_testkit::webhook_receiver::Answer;
 use redial_tests::canary::Canary;
 use serde_json::json;
@@ -40,30 +36,30 @@ pub(super) async fn take_every_road(run: &mut Run) {
     for (road, state, script) in roads {
         let (id, to) = (format!("webhook-{road}"), if road == "disabled" { "gone" } else { road });
         let path = format!("/{PATH}/{to}");
-        let url = run.it.webhooks.url(&path);
-        run.it.webhooks.script(&path, script);
+        let url = run.stack.webhooks.url(&path);
+        run.stack.webhooks.script(&path, script);
         if road != "disabled" {
             subscribe(run, to, &url, &secret).await;
         }
         let more = json!({"retry": retry, "headers": {"x-canary": HEADER}});
-        run.it.send(&message(&id, &json!({"subscription": format!("webhook-{to}")}), &more)).await;
-        run.it.until_state(&id, state).await;
+        run.stack.send(&message(&id, &json!({"subscription": format!("webhook-{to}")}), &more)).await;
+        run.stack.until_state(&id, state).await;
     }
     let inside = format!("https://10.0.0.1/{PATH}");
     for (id, url, state) in
-        [("bare", run.it.webhooks.url(&format!("/{PATH}/bare")), "sent"), ("inside", inside, "failed")]
+        [("bare", run.stack.webhooks.url(&format!("/{PATH}/bare")), "sent"), ("inside", inside, "failed")]
     {
         let id = format!("webhook-{id}");
-        run.it.send(&message(&id, &json!({"webhook": {"url": url}}), &json!({"retry": retry}))).await;
-        run.it.until_state(&id, state).await;
+        run.stack.send(&message(&id, &json!({"webhook": {"url": url}}), &json!({"retry": retry}))).await;
+        run.stack.until_state(&id, state).await;
     }
     for headers in
         [json!({"authorization": HEADER}), json!({"host": HEADER}), json!({"x-a": [HEADER]}), json!(HEADER)]
     {
-        let url = run.it.webhooks.url(&format!("/{PATH}/refused"));
+        let url = run.stack.webhooks.url(&format!("/{PATH}/refused"));
         let body =
             message("webhook-refused", &json!({"webhook": {"url": url}}), &json!({"headers": headers}));
-        run.it.send(&body).await;
+        run.stack.send(&body).await;
     }
 }
 
@@ -76,16 +72,11 @@ fn quoting(status: u16) -> Answer {
 }
 
 async fn subscribe(run: &Run, id: &str, url: &str, secret: &WebhookSecret) {
-    let key = SubscriptionKey {
-        tenant: Tenant::parse("acme").expect("valid"),
-        id: SubscriptionId::parse(&format!("webhook-{id}")).expect("valid"),
-    };
     let headers = vec![("authorization".to_owned(), AUTHORIZATION.to_owned())];
     let target = WebhookTarget {
         endpoint: Endpoint::parse(url).expect("valid"),
         secrets: SigningSecrets::new(vec![(secret.clone(), None)]).expect("one"),
         headers: CustomHeaders::new(headers).expect("valid"),
     };
-    let subscription = Subscription::new(key, Recipient::Webhook(target));
-    run.it.subscriptions().await.put(&subscription, System.now()).await.expect("stored");
+    run.stack.subscribe(&format!("webhook-{id}"), Recipient::Webhook(target)).await;
 }

@@ -1,4 +1,4 @@
-//! The alarms: that each watches something that there is, says what it means, and reaches somebody.
+//! The alarms: that each watches something that there is, says what it means, and reaches the topic.
 
 use std::collections::BTreeSet;
 
@@ -142,7 +142,7 @@ fn every_queue_s_oldest_message_and_depth_and_both_functions_are_watched() {
 }
 
 #[test]
-fn every_alarm_says_what_it_means_keeps_still_without_data_and_reaches_the_topic() {
+fn every_alarm_explains_itself_ignores_missing_data_and_notifies_the_topic() {
     let address = parameter("RunbookUrl").number("MaxLength");
     for alarm in alarms() {
         let description = alarm.value("AlarmDescription").unwrap_or_default();
@@ -169,7 +169,7 @@ fn every_alarm_says_what_it_means_keeps_still_without_data_and_reaches_the_topic
 }
 
 #[test]
-fn an_expression_is_made_of_metrics_that_its_alarm_declares_and_has_one_result() {
+fn an_expression_uses_metrics_of_its_alarm_and_has_one_result() {
     for alarm in alarms() {
         let Some(expression) = alarm.value("Expression") else { continue };
         let after = |key: &'static str| {

@@ -31,7 +31,7 @@ fn every_table_s_throttled_reads_and_writes_have_an_alarm() {
 }
 
 #[test]
-fn every_function_that_is_invoked_by_a_schedule_has_an_alarm_on_dropped_events() {
+fn every_scheduled_function_has_an_alarm_on_dropped_events() {
     let mut scheduled = 0;
     for function in resources("AWS::Serverless::Function") {
         let events = Block::all(&function.lines, 8);

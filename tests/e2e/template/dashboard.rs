@@ -144,8 +144,7 @@ fn the_widgets_lie_side_by_side_on_a_grid_of_24_columns() {
 }
 
 #[test]
-fn every_widget_with_metrics_has_a_region_a_period_and_a_statistic_and_its_expressions_use_what_it_declares()
-{
+fn every_metric_widget_is_complete_and_uses_what_it_declares() {
     for widget in widgets().iter().filter(|widget| widget["type"] == "metric") {
         let properties = &widget["properties"];
         assert_eq!(properties["region"], "${AWS::Region}", "{widget}");

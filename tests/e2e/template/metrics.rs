@@ -278,8 +278,9 @@ fn ways_by_metric() -> BTreeSet<(Metric, Way)> {
 /// What runs in the functions, but for the list of the metrics itself and for tests.
 fn sources() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package is in the workspace");
-    let mut folders =
-        ["shared/core/src", "shared/adapters/src", "functions"].map(|it| root.join(it)).to_vec();
+    let mut folders = ["shared/core/src", "shared/engine/src", "shared/adapters/src", "functions"]
+        .map(|it| root.join(it))
+        .to_vec();
     let mut sources = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).expect("a folder of sources") {
@@ -328,7 +329,7 @@ fn every_metric_on_the_list_is_one_that_something_counts() {
 }
 
 #[test]
-fn the_functions_write_the_stack_s_name_as_the_dimension_that_the_template_watches() {
+fn the_functions_write_the_dimension_that_the_template_watches() {
     let globals = section("Globals");
     assert!(globals.iter().any(|line| line.trim() == "REDIAL_STACK: !Ref AWS::StackName"));
 }

@@ -1,7 +1,7 @@
 //! What the template promises beyond its own syntax, which `sam validate --lint` checks.
 //!
-//! CloudWatch takes an alarm on a metric that nobody writes, and it stays silent for ever: so each one in the template is
-//! held against what the code writes ([`metrics`]). An alarm that nobody knows what to do about is as good as none: each leads to
+//! CloudWatch takes an alarm on a metric that no code writes, and it stays silent for ever: so each one in the template is
+//! held against what the code writes ([`metrics`]). An alarm without a known remedy is as good as none: each leads to
 //! its section of the runbook. The same goes for relations between numbers that CloudFormation cannot compute ([`stack`]).
 //!
 //! The template is read line by line: what it looks like is ours to say, and a YAML reader would have to be taught

@@ -91,7 +91,7 @@ fn the_table_has_every_alarm_with_its_section_and_how_urgent_it_is() {
 }
 
 #[test]
-fn every_section_says_what_it_means_how_to_see_it_what_to_do_what_not_and_when_it_can_wait() {
+fn every_section_has_all_five_parts_in_order() {
     for (heading, text) in sections(3) {
         let mut rest = text;
         for part in PARTS {
@@ -117,7 +117,7 @@ fn the_reasons_that_it_names_are_those_that_there_are() {
 }
 
 #[test]
-fn the_events_that_are_looked_for_in_the_logs_are_those_that_are_written() {
+fn the_log_events_of_the_runbook_are_written() {
     let telemetry = include_str!("../../../shared/adapters/src/telemetry.rs");
     let asked: Vec<&str> =
         PAGE.split("event = \"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
@@ -128,6 +128,6 @@ fn the_events_that_are_looked_for_in_the_logs_are_those_that_are_written() {
 }
 
 #[test]
-fn without_an_address_of_one_s_own_the_link_is_the_page_in_this_repository() {
+fn the_default_runbook_is_the_page_in_this_repository() {
     assert_eq!(parameter("RunbookUrl").value("Default"), Some("infra/docs/runbook.md"));
 }

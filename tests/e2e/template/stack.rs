@@ -58,7 +58,7 @@ fn every_source_queue_redrives_to_quarantine_after_twenty_and_expires_before_it(
 }
 
 #[test]
-fn a_claim_outlives_the_function_and_a_message_stays_hidden_for_six_time_outs() {
+fn a_claim_outlives_the_function_and_visibility_is_six_time_outs() {
     let (timeout, margin, visibility) =
         (parameter("FunctionTimeout"), parameter("LeaseMarginSeconds"), parameter("VisibilityTimeout"));
     for bound in ["Default", "MinValue", "MaxValue"] {
@@ -79,21 +79,20 @@ fn a_claim_outlives_the_function_and_a_message_stays_hidden_for_six_time_outs() 
 }
 
 #[test]
-fn every_mapping_reports_each_failure_and_is_bounded_and_only_the_bulk_lane_s_batches_may_be_larger_than_ten()
-{
+fn every_mapping_reports_failures_and_bounds_its_batches_and_concurrency() {
     let mut queues = Vec::new();
     for function in resources("AWS::Serverless::Function") {
         for event in Block::all(&function.lines, 8).iter().filter(|it| it.value("Type") == Some("SQS")) {
-            let told = format!("{} of {}", event.name, function.name);
+            let name = format!("{} of {}", event.name, function.name);
             let bulk = event.name.contains("Bulk");
             let size = if bulk { "!Ref BulkBatchSize" } else { "10" };
             let window = bulk.then_some("!Ref BulkBatchWindowSeconds");
-            assert_eq!(event.value("BatchSize"), Some(size), "{told}");
-            assert_eq!(event.value("MaximumBatchingWindowInSeconds"), window, "{told}");
-            assert_eq!(event.value("FunctionResponseTypes"), Some("[ReportBatchItemFailures]"), "{told}");
+            assert_eq!(event.value("BatchSize"), Some(size), "{name}");
+            assert_eq!(event.value("MaximumBatchingWindowInSeconds"), window, "{name}");
+            assert_eq!(event.value("FunctionResponseTypes"), Some("[ReportBatchItemFailures]"), "{name}");
             assert!(
                 event.value("ScalingConfig").unwrap_or_default().contains("MaximumConcurrency"),
-                "{told}"
+                "{name}"
             );
             queues.push(event.value("Queue").unwrap_or_default());
         }

@@ -1,0 +1,148 @@
+//! `redial audience` on a message to an audience: its progress, how many bear its tag, and cancelling it.
+
+use redial_adapters::audiences_dynamo::DynamoAudiences;
+use redial_core::{
+    audience::{Opening, Progress, Run, RunKey},
+    body::Body,
+    identity::{SubscriptionId, Turn},
+    lane::Lane,
+};
+use redial_engine::ports::Audiences as _;
+
+use super::key;
+use crate::prelude::*;
+
+/// A run of the message `autumn` that was opened then.
+fn run_opened_at(stack: &TestStack, opened_at: Timestamp) -> Run {
+    let (tenant, sent) = (&stack.tenant, System.now().as_ms());
+    let body = format!(
+        r#"{{"tenant":"{tenant}","id":"autumn","ttl":3600,"to":{{"audience":{{"tag":"news","rate":"500/s"}}}},"payload":"s3cret","retry_count":0,"original_timestamp":{sent}}}"#
+    );
+    Run {
+        key: RunKey::new(&key(stack, "autumn"), Opening { turn: Turn::default(), at: opened_at }),
+        message: key(stack, "autumn").id,
+        lane: Lane::Bulk,
+        body: Body::new(body),
+        opened_at,
+        kept_until: System.now().plus(Duration::from_secs(86_400)),
+        cancelled_at: None,
+    }
+}
+
+fn sent_to(ids: [&str; 2]) -> Vec<SubscriptionId> {
+    ids.iter().filter_map(|id| SubscriptionId::parse(id)).collect()
+}
+
+fn audiences(stack: &TestStack) -> DynamoAudiences {
+    DynamoAudiences::new(stack.dynamodb.clone(), stack.description().tables.audiences.clone())
+}
+
+async fn open(audiences: &DynamoAudiences, run: &Run) {
+    audiences.open(vec![run.clone()]).await.pop().expect("one answer").expect("it is stored");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_to_an_audience_shows_its_progress_and_is_cancelled_once() {
+    let stack = TestStack::shared_idle().await;
+    let tenant = &stack.tenant;
+    let command = |command: &str| format!("audience {command} --tenant {tenant}");
+    for unknown in ["status autumn", "cancel autumn --yes"] {
+        let said = stack.redial(command(unknown)).ends_with(1);
+        let words = format!("no message autumn of {tenant}'s to an audience is under way");
+        assert!(said.contains(&words), "{said}");
+    }
+
+    let (audiences, run) = (audiences(&stack), run_opened_at(&stack, System.now()));
+    open(&audiences, &run).await;
+    let before = Progress::default();
+    let between = before.past(&sent_to(["s1", "s2"]), 2);
+    assert!(audiences.advance(&run, 3, &before, &between).await.expect("the table answers"));
+    // A worker that comes second does not move what the first has moved.
+    assert!(!audiences.advance(&run, 3, &before, &between).await.expect("the table answers"));
+    assert!(audiences.advance(&run, 3, &between, &between.past(&[], 2)).await.expect("the table answers"));
+
+    let shown = stack.shown(command("status autumn --count"));
+    assert!(shown.starts_with("open: 2 recipients, 1 of 16 parts done\n"), "{shown}");
+    assert!(shown.contains("tag         news, at 500/s\n") && shown.contains("bear it now 0\n"), "{shown}");
+    let status = stack.json(command("status autumn"));
+    for (field, value) in [
+        ("state", json!("open")),
+        ("recipients", json!(2)),
+        ("parts_done", json!(1)),
+        ("lane", json!("bulk")),
+        ("bearing", Value::Null),
+    ] {
+        assert_eq!(status[field], value, "{field}");
+    }
+
+    stack.redial(command("cancel autumn")).ends_with(2);
+    // A watch ends when it is cancelled.
+    let watching = started(&mut stack.command(command("status autumn --watch 1 --json")));
+    let cancelled = stack.shown(command("cancel autumn --yes"));
+    assert_eq!(cancelled, "cancelled after 2 recipients\n");
+    let watched = Done::from(watching.wait_with_output().expect("it ends")).succeeds();
+    let last = parsed(watched.lines().last().expect("a line"));
+    assert_eq!((&last["state"], last["cancelled_at"].is_string()), (&json!("cancelled"), true));
+    let again = stack.shown(command("cancel autumn --yes"));
+    assert!(again.starts_with("already cancelled, at "), "{again}");
+    assert!(![shown, watched, cancelled].concat().contains("s3cret"));
+
+    // Opened again, as after a death, it stays as it is.
+    open(&audiences, &run).await;
+    let standing = audiences.standing(&key(&stack, "autumn")).await.expect("the table answers");
+    let standing = standing.expect("it is stored");
+    assert!(standing.run.cancelled_at.is_some());
+    assert_eq!((standing.recipients(), standing.done()), (2, 1));
+}
+
+/// Stores a run as the previous release did.
+async fn open_as_the_previous_release(stack: &TestStack, id: &str) {
+    use aws_sdk_dynamodb::{primitives::Blob, types::AttributeValue};
+    let (tenant, run) = (&stack.tenant, run_opened_at(stack, System.now()));
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    let put = stack.dynamodb.put_item().table_name(&stack.description().tables.audiences);
+    let put = put.item("pk", text(&format!("run#{tenant}#{id}"))).item("sk", text("run"));
+    let put = put.item("tenant", text(tenant)).item("id", text(id)).item("lane", text("bulk"));
+    let put = put.item("body", AttributeValue::B(Blob::new(run.body.expose())));
+    let put = put.item("opened_at", AttributeValue::N(run.opened_at.as_ms().to_string()));
+    let put = put.item("expires_at", AttributeValue::N(run.kept_until.as_secs().to_string()));
+    put.send().await.expect("the table takes it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_used_again_finds_the_run_that_was_opened_last() {
+    let stack = TestStack::shared_idle().await;
+    let audiences = audiences(&stack);
+    let command = |command: &str| format!("audience {command} --tenant {}", stack.tenant);
+    let at =
+        |days_ago: u64| run_opened_at(&stack, System.now().minus(Duration::from_secs(days_ago * 86_400)));
+    let (earlier, later) = (at(20), at(1));
+
+    open(&audiences, &earlier).await;
+    let (before, sent) = (Progress::default(), sent_to(["s1", "s2"]));
+    let moved = async |run: &Run| {
+        audiences.advance(run, 3, &before, &before.past(&sent, 2)).await.expect("the table answers")
+    };
+    assert!(moved(&earlier).await);
+    assert_eq!(stack.json(command("status autumn"))["recipients"], 2);
+    open(&audiences, &later).await;
+    // A repeated hand-off of the earlier run does not bring it back.
+    open(&audiences, &earlier).await;
+    let shown = stack.json(command("status autumn"));
+    assert_eq!((&shown["id"], &shown["recipients"]), (&json!("autumn"), &json!(0)), "{shown}");
+    assert!(moved(&later).await, "it has parts of its own");
+
+    stack.shown(command("cancel autumn --yes"));
+    let runs = audiences.load(vec![earlier.key.clone(), later.key.clone()], System.now()).await;
+    let runs = runs.into_iter().map(|run| run.expect("the table answers").expect("it is stored"));
+    assert_eq!(runs.map(|run| run.cancelled_at.is_some()).collect::<Vec<_>>(), [false, true]);
+
+    // An expired run counts as absent although it is still stored.
+    let late = later.kept_until.plus(Duration::from_secs(1));
+    assert_eq!(audiences.load(vec![later.key], late).await, [Ok(None)]);
+
+    open_as_the_previous_release(&stack, "spring").await;
+    assert_eq!(stack.json(command("status spring"))["state"], "open");
+    stack.shown(command("cancel spring --yes"));
+    assert_eq!(stack.json(command("status spring"))["state"], "cancelled");
+}

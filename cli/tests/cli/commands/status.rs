@@ -1,0 +1,114 @@
+//! `redial status` of deliveries, of dead letters, and of an unknown id.
+
+use redial_adapters::{dead_letters_dynamo::DynamoDeadLetters, ledger_dynamo::DynamoLedger};
+use redial_core::{
+    channel::Channel,
+    dead_letter::{DeadLetterBody, DeadLetterKey, Kind, Reference},
+    identity::Lineage,
+    ledger::{Record, State},
+    outcome::NotSent,
+    reason::Reason,
+};
+use redial_engine::ports::{Claim, DeadLetterBodies as _, DeadLetterStore as _, Ledger as _};
+
+use super::{claim, key, record};
+use crate::prelude::*;
+
+/// The description of a dead letter that failed now.
+fn dead_letter(tenant: &str, id: &str, letter: &str, reason: Reason, now: Timestamp) -> Reference {
+    Reference {
+        v: Reference::VERSION,
+        kind: Kind::Failed,
+        tenant: tenant.to_owned(),
+        id: id.to_owned(),
+        letter: letter.to_owned(),
+        lineage: 0,
+        channel: "web_push".to_owned(),
+        subscription: None,
+        endpoint_hash: None,
+        reason: reason.label().to_owned(),
+        detail: None,
+        status: None,
+        attempts: 1,
+        first_sent: now.as_ms(),
+        at: now.as_ms(),
+        retention_days: 14,
+    }
+}
+
+#[tokio::test]
+async fn status_shows_deliveries_and_dead_letters_and_refuses_unknown_ids() {
+    let stack = TestStack::shared_idle().await;
+    let (now, tables, tenant) = (System.now(), &stack.description().tables, stack.tenant.as_str());
+    let ledger = DynamoLedger::new(stack.dynamodb.clone(), tables.deliveries.clone());
+    let claims = ["d1", "d2", "d3", "d4", "d5", "d6"].map(|id| {
+        let channel = if id == "d5" { Channel::Webhook } else { Channel::WebPush };
+        Claim { channel, ..claim(key(&stack, id), 0, now) }
+    });
+    for claimed in ledger.claim(claims.into(), now).await {
+        claimed.expect("no other claim exists");
+    }
+    let after = |secs| Some(now.plus(Duration::from_secs(secs)));
+    let record = |id: &str, state, reason, not_before| Record {
+        status: Some(503),
+        not_before,
+        ..record(key(&stack, id), 0, state, reason, now)
+    };
+    let not_sent = record("d6", State::Retrying, Some(Reason::NotSent), after(300));
+    let records = vec![
+        record("d2", State::Retrying, Some(Reason::ServerError), after(300)),
+        record("d3", State::Retrying, Some(Reason::RateLimited), after(3600)),
+        record("d4", State::Failed, Some(Reason::RetriesExhausted), None),
+        record("d5", State::Sent, None, None),
+        Record { status: None, not_sent: Some(NotSent::Tls), ..not_sent },
+    ];
+    for recorded in ledger.record(records).await {
+        recorded.expect("the claims are ours");
+    }
+    let store = DynamoDeadLetters::new(stack.dynamodb.clone(), tables.dead_letters.clone());
+    for (id, letter, reason) in
+        [("d4", "lineage-0", Reason::RetriesExhausted), ("m5", "malformed", Reason::Malformed)]
+    {
+        store.describe(&dead_letter(tenant, id, letter, reason, now), now).await.expect("stored");
+    }
+    let d4 = key(&stack, "d4");
+    let body = DeadLetterBody {
+        key: DeadLetterKey::of_delivery(&d4.tenant, &d4.id, Lineage(0)),
+        body: "s3cret".to_owned(),
+        lane: None,
+        absent_from: now.plus(Duration::from_secs(7000)),
+    };
+    store.put(vec![body]).await.into_iter().for_each(|put| put.expect("stored"));
+
+    let words = |id: &str| stack.shown(["status", id, "--tenant", tenant]);
+    let status = |arguments: &str| stack.redial(format!("status --tenant {tenant} --json {arguments}"));
+    for (id, channel, state, place) in [
+        ("d1", "web_push", "sending", "being sent"),
+        ("d2", "web_push", "retrying", "waiting on the retry queue for retry 1 until"),
+        ("d3", "web_push", "retrying", "parked for retry 1 until"),
+        ("d4", "web_push", "failed", "dead letter: retries_exhausted; body kept until"),
+        ("d5", "webhook", "sent", "accepted by the webhook's receiver"),
+    ] {
+        let shown = status(id).succeeds();
+        assert!(!shown.contains("s3cret"), "{shown}");
+        let shown = parsed(&shown);
+        assert_eq!((&shown["state"], &shown["channel"]), (&json!(state), &json!(channel)));
+        assert!(shown["where"].as_str().is_some_and(|words| words.starts_with(place)), "{shown}");
+    }
+    let failed = status("d6").json();
+    assert_eq!((&failed["not_sent"], &failed["attempts"][0]["not_sent"]), (&json!("tls"), &json!("tls")));
+    let shown = words("d6");
+    assert!(shown.contains("  hint          ") && shown.contains("--egress-ca"), "{shown}");
+
+    let only_dead_letter = status("m5 --wait 5").json();
+    assert_eq!((&only_dead_letter["state"], &only_dead_letter["final"]), (&Value::Null, &json!(true)));
+    assert_eq!(only_dead_letter["where"], "dead letter: malformed; no body kept any more");
+    status("d9").ends_with(1);
+    let waiting = status("d2 --wait 1");
+    assert_eq!((waiting.status, &waiting.json()["state"]), (Some(1), &json!("retrying")));
+
+    let shown = words("d4");
+    let first = format!("{tenant}#d4: failed\n  dead letter: retries_exhausted; body kept until ");
+    assert!(shown.starts_with(&first), "{shown}");
+    assert!(shown.contains("  dead letter   lineage-0: retries_exhausted, 1 attempt, at "), "{shown}");
+}

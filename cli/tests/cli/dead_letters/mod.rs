@@ -1,0 +1,231 @@
+//! Dead letters are listed, shown, sent again and removed by the command, on a stack with the real functions.
+
+mod at_terminal;
+mod harness;
+mod interrupted;
+
+use std::fs;
+
+use redial_core::dead_letter::{DeadLetterBody, Kind, Reference};
+
+use crate::prelude::*;
+use harness::{Harness, body, dead_letter};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dead_letters_are_listed_sent_again_and_removed() {
+    let harness = Harness::up().await;
+    steps! {
+        a_dead_letter_is_found_replayed_and_delivered(&harness);
+        what_cannot_be_sent_is_counted_with_its_reason(&harness);
+        interrupted::a_killed_or_refused_replay_goes_on_and_sends_once(&harness);
+        at_terminal::purge_removes_only_after_a_yes_at_the_terminal(&harness);
+        five_hundred_are_listed_replayed_by_reason_and_purged(&harness);
+    }
+    assert_eq!(harness.stack.stack().poller_failure(), None);
+}
+
+/// From a message that fails to its dead letter, found without naming its tenant, and back to its browser on the lane that it came
+/// by, although its class is not that of campaigns.
+async fn a_dead_letter_is_found_replayed_and_delivered(harness: &Harness) {
+    let stack = &harness.stack;
+    let browser = stack.browser_answering(Answer::status(500));
+    let message = json!({
+        "tenant": "dune", "id": "d1", "to": {"web_push": browser.json()}, "payload": "s3cret",
+        "retry": {"max_retries": 0},
+    });
+    stack.send_to(&stack.description().queues.bulk, &message).await;
+    let listed = stack
+        .until("the dead letter is listed", async || {
+            harness.json("list").pop().filter(|it| it["tenant"] == "dune")
+        })
+        .await;
+    assert_eq!((&listed["reason"], &listed["replayed_at"]), (&json!("retries_exhausted"), &Value::Null));
+    let shown = harness.shown("show d1 --tenant dune");
+    assert!(shown.starts_with("dune#d1 lineage-0\n") && shown.contains("kept until 20"), "{shown}");
+    assert!(shown.contains("  lane          bulk\n"), "{shown}");
+    assert!(!shown.contains("s3cret") && !shown.contains(&browser.endpoint), "{shown}");
+
+    // The receiver still fails: it comes back as the dead letter of the next lineage.
+    let replayed = &harness.json("replay --id d1")[0];
+    assert_eq!((&replayed["sent"], &replayed["letters"]), (&json!(1), &json!(1)));
+    let listed = stack
+        .until("it has failed again", async || {
+            Some(harness.json("list --tenant dune")).filter(|it| it.len() == 2)
+        })
+        .await;
+    assert_eq!((&listed[0]["letter"], &listed[1]["letter"]), (&json!("lineage-1"), &json!("lineage-0")));
+    assert!(listed[0]["replayed_at"].is_null() && listed[1]["replayed_at"].is_string(), "{listed:?}");
+
+    assert_eq!(harness.json("show d1 --tenant dune --letter lineage-1")[0]["lane"], "bulk");
+    let several = harness.run("show d1 --tenant dune --body").ends_with(2);
+    assert!(several.contains("lineage-0, lineage-1"), "{several}");
+    let shown = harness.run("show d1 --tenant dune --letter lineage-1 --body");
+    let body = shown.json();
+    assert_eq!((&body["payload"], &body["lineage"]), (&json!("s3cret"), &json!(1)));
+    assert!(shown.stderr.starts_with("warning: "), "{}", shown.stderr);
+    harness.run("show d9 --tenant dune").ends_with(1);
+
+    stack.push.always(&browser.endpoint, Answer::created());
+    let before = stack.pushes(&browser);
+    // The dead letter that was sent again is skipped; the new one goes.
+    let replayed = &harness.json("replay --tenant dune")[0];
+    assert_eq!((&replayed["sent"], &replayed["skipped"]), (&json!(1), &json!({"replayed_before": 1})));
+    let received = stack.received(&browser, before + 1).await;
+    assert_eq!(received.last().and_then(|it| it.text()), Some("s3cret"));
+}
+
+async fn what_cannot_be_sent_is_counted_with_its_reason(harness: &Harness) {
+    let browser = harness.stack.browser();
+    let at = System.now().minus(Duration::from_secs(300));
+    let of = |id: &str, reason: &str| dead_letter("crux", id, reason, at);
+    let gone = Reference { kind: Kind::Gone, ..of("gone", "gone") };
+    let (late, absent) = (of("late", "ttl_exceeded"), of("absent", "rejected"));
+    let (conflict, broken) = (of("conflict", "id_conflict"), of("broken", "malformed"));
+    let bodies = vec![
+        body(&late, &browser, &json!({"ttl": 120})),
+        body(&conflict, &browser, &json!({})),
+        DeadLetterBody { body: "{\"tenant\":".to_owned(), ..body(&broken, &browser, &json!({})) },
+    ];
+    harness.write(&[gone, late, absent, conflict, broken], bodies).await;
+
+    let skipped =
+        json!({"about_an_endpoint": 1, "ttl_over": 1, "body_absent": 1, "id_conflict": 1, "no_message": 1});
+    let counted = &harness.json("replay --tenant crux --dry-run")[0];
+    assert_eq!((&counted["letters"], &counted["to_be_sent"]), (&json!(5), &json!(0)));
+    assert_eq!(counted["skipped"], skipped);
+    let words = harness.shown("replay --tenant crux --dry-run");
+    assert!(words.contains("1 skipped: past their TTL (--refresh-ttl"), "{words}");
+    let sent = &harness.json("replay --tenant crux")[0];
+    assert_eq!((&sent["sent"], &sent["skipped"]), (&json!(0), &skipped));
+
+    let counted = &harness.json("replay --tenant crux --refresh-ttl --dry-run")[0];
+    assert_eq!(counted["to_be_sent_by_tenant"], json!({"crux": {"ttl_exceeded": 1}}));
+    assert_eq!(harness.json("replay --tenant crux --reason ttl_exceeded --refresh-ttl")[0]["sent"], 1);
+    harness.stack.received(&browser, 1).await;
+    harness.stack.until_quiet().await;
+    assert_eq!(harness.texts(&browser), ["s3cret late"]);
+}
+
+/// One reason of one tenant is sent, once although it is interrupted, and everything else stays as it is.
+async fn five_hundred_are_listed_replayed_by_reason_and_purged(harness: &Harness) {
+    let browser = harness.stack.browser();
+    let (mut dead_letters, mut bodies) = (Vec::new(), Vec::new());
+    for (tenant, reason) in [
+        ("acme", "retries_exhausted"),
+        ("acme", "rejected"),
+        ("acme", "ttl_exceeded"),
+        ("bolt", "retries_exhausted"),
+        ("bolt", "rejected"),
+    ] {
+        for n in 0_u32..100 {
+            // Over three days, and some at the same moment.
+            let at = System.now().minus(Duration::from_secs(60 + u64::from(n / 3) * 7_200));
+            let dead_letter = dead_letter(tenant, &format!("{reason}-{n}"), reason, at);
+            if reason == "retries_exhausted" {
+                let class = if n % 2 == 0 { "alert" } else { "campaign" };
+                bodies.push(body(&dead_letter, &browser, &json!({ "class": class })));
+            }
+            dead_letters.push(dead_letter);
+        }
+    }
+    harness.write(&dead_letters, bodies).await;
+    let own = |mut all: Vec<Value>| {
+        all.retain(|it| it["tenant"] == "acme" || it["tenant"] == "bolt");
+        all
+    };
+    let before = own(harness.json("list --limit 1000"));
+    let of = |tenant: &str| before.iter().filter(|it| it["tenant"] == tenant).count();
+    assert_eq!((of("acme"), of("bolt")), (300, 200));
+    let times: Vec<_> = before.iter().filter_map(|it| it["at"].as_str()).collect();
+    assert!(times.is_sorted_by(|a, b| a >= b), "the newest first");
+    let table = harness.run("list --tenant bolt --reason rejected --limit 2");
+    let lines: Vec<_> = table.stdout.lines().collect();
+    assert!(lines.len() == 3 && lines[0].starts_with("AT  "), "{lines:?}");
+    assert!(lines[1].contains("  bolt    rejected-"), "{lines:?}");
+    assert!(table.stderr.starts_with("there are more: continue with --after "), "{}", table.stderr);
+    assert_eq!(own(paged(harness)), before);
+    let unread = run_closed(&mut harness.stack.command("dead-letters list --limit 1000"));
+    assert!(unread.status == Some(0) && !unread.stderr.contains("panicked"), "{unread:?}");
+
+    let which = "--tenant acme --reason retries_exhausted";
+    let counted = &harness.json(&format!("replay {which} --dry-run"))[0];
+    assert_eq!(counted["to_be_sent_by_tenant"], json!({"acme": {"retries_exhausted": 100}}));
+    let stored = harness.stored().await;
+
+    let first_sent = interrupted(harness, which).await;
+    let resumed = harness.run(&format!("replay {which} --rate 25/s"));
+    assert!(resumed.stderr.contains(&format!("after {first_sent} of 100 letters")), "{}", resumed.stderr);
+    assert!(resumed.succeeds().starts_with("100 of 100 dead letters sent again to here\n"));
+    assert_eq!(harness.checkpoint(), None, "a finished replay leaves no file");
+    harness.stack.received(&browser, 100).await;
+    // Once more, as if nothing was known of the first time: the ledger drops them.
+    assert_eq!(harness.json(&format!("replay {which} --again --rate 1000/s"))[0]["sent"], 100);
+    harness.stack.until_quiet().await;
+    let mut expected: Vec<_> = (0..100).map(|n| format!("s3cret retries_exhausted-{n}")).collect();
+    expected.sort();
+    assert_eq!(harness.texts(&browser), expected, "each exactly once");
+
+    // Nothing else was changed.
+    assert_eq!(harness.stored().await, stored);
+    let after = own(harness.json("list --limit 1000"));
+    assert_eq!(before.len(), after.len());
+    for (mut before, mut after) in before.into_iter().zip(after) {
+        let sent = after["tenant"] == "acme" && after["reason"] == "retries_exhausted";
+        let (was, is) = (before["replayed_at"].take(), after["replayed_at"].take());
+        assert_eq!(is.is_string(), sent || was.is_string(), "{after}");
+        assert_eq!(before, after);
+    }
+    purged(harness, stored).await;
+}
+
+/// Interrupts a replay half-way; how many dead letters it had sent.
+async fn interrupted(harness: &Harness, which: &str) -> u64 {
+    let command = format!("dead-letters replay {which} --rate 10/s");
+    let child = started(&mut harness.stack.command(command));
+    let sent = || {
+        let text = fs::read_to_string(harness.checkpoint()?).ok()?;
+        assert!(!text.contains("s3cret"));
+        serde_json::from_str::<Value>(&text).ok()?["sent"].as_u64()
+    };
+    harness.stack.until("some were sent", async || sent().filter(|sent| *sent >= 30)).await;
+    interrupt(&child);
+    let said = Done::from(child.wait_with_output().expect("it ends")).ends_with(1);
+    assert!(said.contains("interrupted: run the same command to continue"), "{said}");
+    let checkpoint = harness.checkpoint().expect("it is kept");
+    let other = harness.run(&format!("replay --tenant bolt --checkpoint {}", checkpoint.display()));
+    let said = other.ends_with(2);
+    assert!(said.contains("another replay"), "{said}");
+    let sent = sent().expect("a number");
+    assert!((30..100).contains(&sent), "{sent}");
+    sent
+}
+
+/// The list as pages that follow each other.
+fn paged(harness: &Harness) -> Vec<Value> {
+    let (mut paged, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = harness.run(&format!("list --limit 170 --json{after}"));
+        paged.extend(page.json_lines());
+        let Some((_, rest)) = page.stderr.split_once("continue with --after ") else { return paged };
+        after = format!(" --after {}", rest.split_once(',').expect("words follow").0);
+    }
+}
+
+async fn purged(harness: &Harness, before: Vec<(String, String)>) {
+    let bodies = before.iter().filter(|(pk, sk)| pk.starts_with("bolt#") && sk.contains("#body.")).count();
+    assert_eq!(bodies, 100);
+    harness.run("purge --tenant bolt").refused_with(2);
+    assert_eq!(harness.stored().await, before);
+
+    let done = harness.run("purge --tenant bolt --reason rejected --yes --json");
+    assert_eq!(done.json(), json!({"removed": 100, "removed_by_tenant": {"bolt": {"rejected": 100}}}));
+    assert!(done.stderr.contains("bolt    rejected      100"), "{}", done.stderr);
+    let mut left = before;
+    left.retain(|(pk, _)| !pk.starts_with("bolt#rejected-"));
+    assert_eq!(harness.stored().await, left);
+
+    assert_eq!(harness.shown("purge --tenant bolt --yes"), "100 dead letters removed\n");
+    left.retain(|(pk, _)| !pk.starts_with("bolt#"));
+    assert_eq!(harness.stored().await, left);
+    assert_eq!(harness.json("list --tenant bolt"), Vec::<Value>::new());
+}

@@ -1,0 +1,153 @@
+//! The demo: every road, every message accounted for, and nothing left running.
+
+use std::{
+    collections::BTreeMap,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::TcpStream,
+    path::PathBuf,
+};
+
+use crate::prelude::*;
+
+/// The folders of the stacks that a process owns.
+fn stacks_of(pid: u32) -> Vec<PathBuf> {
+    let stacks = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/redial/stacks");
+    let own = format!("redial-{pid}-");
+    let folders = std::fs::read_dir(stacks).into_iter().flatten().filter_map(Result::ok);
+    folders.filter(|it| it.file_name().to_string_lossy().starts_with(&own)).map(|it| it.path()).collect()
+}
+
+#[test]
+fn every_road_ends_as_expected_and_every_message_is_accounted_for() {
+    let running = started(&mut redial("demo --json --messages 30"));
+    let pid = running.id();
+    let out = Done::from(running.wait_with_output().expect("it ends")).succeeds();
+    let report = parsed(out.lines().last().expect("a line"));
+    assert_eq!(
+        (&report["ok"], &report["messages"], &report["unaccounted"]),
+        (&json!(true), &json!(30), &json!(0))
+    );
+    let roads = report["roads"].as_array().expect("rows");
+    assert!(roads.iter().all(|row| row["expected"] == row["seen"]), "{roads:?}");
+    let messages: u64 = roads.iter().filter_map(|row| row["messages"].as_u64()).sum();
+    assert_eq!(messages, 30);
+    let ends: BTreeMap<_, _> =
+        roads.iter().filter_map(|row| Some((row["road"].as_str()?, row["seen"].as_str()?))).collect();
+    assert_eq!(ends.len(), 19);
+    assert_eq!(ends["410"], "gone, subscription off, 1 post");
+    assert_eq!(ends["wait in Step Functions"], "parked, sent, 2 posts");
+    for road in ["webhook", "webhook: 500 then sent", "webhook: 410", "webhook: redirected"] {
+        assert!(ends.contains_key(road), "{road}: {ends:?}");
+    }
+    assert_eq!(stacks_of(pid), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn too_few_messages_are_refused_with_the_least_number() {
+    let said = run(&mut redial("demo --messages 19"), "").refused_with(2);
+    assert!(said.lines().count() == 1 && said.contains("at least 20"), "{said}");
+}
+
+#[test]
+fn an_interrupted_demo_ends_its_stack() {
+    let mut running = started(&mut redial("demo --messages 60"));
+    let pid = running.id();
+    let mut said = BufReader::new(running.stderr.take().expect("piped"));
+    let mut line = String::new();
+    while !line.starts_with("sending") {
+        line.clear();
+        assert!(said.read_line(&mut line).expect("text") > 0, "it ended before it sent anything");
+    }
+    assert_eq!(stacks_of(pid).len(), 1);
+    interrupt(&running);
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).expect("text");
+    assert_eq!(running.wait().expect("it ends").code(), Some(130), "{rest}");
+    assert!(rest.contains("interrupted"), "{rest}");
+    assert_eq!(stacks_of(pid), Vec::<PathBuf>::new());
+}
+
+/// What the page's server answers to a request: the head in lower case, and the body.
+fn answer(host: &str, line: &str, more: &str) -> (String, String) {
+    answer_as(host, host, line, more)
+}
+
+/// The same of a request that names another host.
+fn answer_as(name: &str, host: &str, line: &str, more: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(host.replace("localhost", "127.0.0.1")).expect("it listens");
+    write!(stream, "{line} HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n{more}").expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("text");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head ends");
+    (head.to_ascii_lowercase(), body.to_owned())
+}
+
+fn got(host: &str, path: &str) -> (String, String) {
+    answer(host, &format!("GET {path}"), "\r\n")
+}
+
+#[test]
+fn the_browser_page_is_served_with_its_session_until_interrupted() {
+    let mut running = started(&mut redial("demo --browser"));
+    let pid = running.id();
+    let mut page = String::new();
+    BufReader::new(running.stdout.take().expect("piped")).read_line(&mut page).expect("text");
+    let host = page.trim().strip_prefix("http://").and_then(|page| page.strip_suffix('/'));
+    let Some(host) = host.filter(|host| host.starts_with("localhost:")) else {
+        let mut said = String::new();
+        running.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
+        panic!("{page:?} is not an address: {said}");
+    };
+
+    let (head, body) = got(host, "/");
+    assert!(head.starts_with("http/1.1 200") && body.contains("<title>Redial"), "{head}");
+    for header in [
+        "content-security-policy: default-src 'none'; script-src 'self'",
+        "x-content-type-options: nosniff",
+        "referrer-policy: no-referrer",
+    ] {
+        assert!(head.contains(header), "{header}: {head}");
+    }
+    for path in ["/app.js", "/redial.js", "/redial-sw.js", "/style.css", "/icon.svg", "/manifest.webmanifest"]
+    {
+        assert!(got(host, path).0.starts_with("http/1.1 200"), "{path}");
+    }
+
+    let (head, session) = got(host, "/demo/session");
+    assert!(head.starts_with("http/1.1 200"), "{head} {session}");
+    let session = parsed(&session);
+    let text = |name: &str| session[name].as_str().expect("text");
+    assert!(text("token").starts_with("rds_"), "{session}");
+    assert!(text("subscription").starts_with("s_"), "{session}");
+    assert!(!text("public_key").is_empty() && !text("vapid_key_id").is_empty(), "{session}");
+    assert_eq!((text("tenant"), text("send"), text("status")), ("demo", "/demo/send", "/demo/status/"));
+    assert!(!session.to_string().contains("rdk_"), "the API key is not the page's");
+    let api = text("api").split("/_").next().expect("an origin");
+    assert!(got(host, "/").0.contains(&format!("connect-src 'self' {api};")));
+
+    let send = r#"{"subscription":"s_unknown","payload":{"title":"x"},"ttl":60,"urgency":"normal"}"#;
+    let typed = |media_type: &str| {
+        format!("Content-Type: {media_type}\r\nContent-Length: {}\r\n\r\n{send}", send.len())
+    };
+    let (head, sent) = answer(host, "POST /demo/send", &typed("application/json"));
+    assert!(head.starts_with("http/1.1 202"), "{head} {sent}");
+    let sent = parsed(&sent);
+    let (head, known) = got(host, &format!("/demo/status/{}", sent["id"].as_str().expect("an id")));
+    assert!(head.starts_with("http/1.1 200") && known.contains("\"state\""), "{head} {known}");
+
+    // What another site's page could try.
+    assert!(answer(host, "POST /demo/send", &typed("text/plain")).0.starts_with("http/1.1 415"));
+    let (head, body) =
+        answer_as(&host.replace("localhost", "evil.example"), host, "GET /demo/session", "\r\n");
+    assert!(head.starts_with("http/1.1 421") && !body.contains("rds_"), "{head} {body}");
+    for path in ["/../Cargo.toml", "/demo/status/..%2fkeys", "/demo/status/", "/nothing"] {
+        assert!(got(host, path).0.starts_with("http/1.1 404"), "{path}");
+    }
+
+    assert_eq!(stacks_of(pid).len(), 1);
+    interrupt(&running);
+    let said = Done::from(running.wait_with_output().expect("it ends")).ends_with(0);
+    assert!(said.contains("Ctrl-C") && said.contains("taken down"), "{said}");
+    assert_eq!(stacks_of(pid), Vec::<PathBuf>::new());
+    assert!(TcpStream::connect(host.replace("localhost", "127.0.0.1")).is_err());
+}

@@ -1,0 +1,112 @@
+//! The local stack itself: it deploys, stacks do not meet, and no process survives its owner.
+//!
+//! The functions are placeholders: no message reaches them.
+
+use std::{
+    fs,
+    io::Read as _,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use redial::local::{LocalError, Options, Stack};
+use redial_tests::test_stack::placeholders;
+
+use crate::prelude::*;
+
+/// Set in the process that a test starts in order to kill it: the folder of its functions.
+const OWNER_BOOTSTRAPS: &str = "REDIAL_TEST_OWNER_BOOTSTRAPS";
+
+fn options(bootstraps: &Path) -> Options {
+    Options { bootstraps: Some(bootstraps.to_owned()), ..Options::default() }
+}
+
+/// Waits until the endpoint refuses connections.
+async fn until_ended(endpoint: &str) {
+    let address = endpoint.strip_prefix("http://").expect("an http endpoint");
+    let refuses = async || tokio::net::TcpStream::connect(address).await.is_err().then_some(());
+    eventually(refuses).await.unwrap_or_else(|| panic!("{endpoint} still answers"));
+}
+
+#[tokio::test]
+async fn two_stacks_are_up_side_by_side_and_end_when_dropped() {
+    let bootstraps = placeholders();
+    let up = || Stack::up(options(bootstraps.path()));
+    let (first, second) = tokio::join!(up(), up());
+    let (first, second) = (first.expect("it comes up"), second.expect("it comes up"));
+    let (one, other) = (first.description().clone(), second.description().clone());
+    assert_ne!(one.endpoint, other.endpoint);
+    assert_ne!(one.queues.ingest, other.queues.ingest);
+    assert_eq!(first.poller_failure(), None);
+
+    drop(first);
+    until_ended(&one.endpoint).await;
+    let queues = aws_sdk_sqs::Client::new(&second.sdk_config()).list_queues().send().await;
+    assert_eq!(queues.expect("the second still answers").queue_urls().len(), 6);
+    drop(second);
+    until_ended(&other.endpoint).await;
+}
+
+#[tokio::test]
+async fn settings_reach_the_functions() {
+    let bootstraps = placeholders();
+    let stack = TestStack::as_deployed_with(|options| {
+        options.bootstraps = Some(bootstraps.path().to_owned());
+        options.env = [("WAIT_SHARDS".to_owned(), "1".to_owned())].into();
+        options.parameters = [("WaitBucketSeconds".to_owned(), "5".to_owned())].into();
+        options.egress_allow = vec!["https://localhost:8443".to_owned(), "https://localhost:8444".to_owned()];
+    })
+    .await;
+    let variables = stack.variables(&stack.description().functions.dispatch).await;
+    for (name, value) in [
+        ("WAIT_SHARDS", "1"),
+        ("WAIT_BUCKET_SECONDS", "5"),
+        ("EGRESS_ALLOW", "https://localhost:8443,https://localhost:8444"),
+        ("RETRY_BULK_QUEUE_URL", &stack.description().queues.retry_bulk),
+        ("VAPID_SECRET_ID", stack.stack().output("VapidSecretArn").expect("an output")),
+    ] {
+        assert_eq!(variables.get(name).map(String::as_str), Some(value), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_parameter_that_the_template_refuses_is_reported() {
+    let bootstraps = placeholders();
+    let parameters = [("VapidSubject".to_owned(), "not-an-address".to_owned())].into();
+    let refused = Stack::up(Options { parameters, ..options(bootstraps.path()) }).await;
+    let error = refused.expect_err("a subject is an address");
+    let is_of_deployment =
+        matches!(&error, LocalError::Call { call: "CreateStack", .. } | LocalError::Deploy { .. });
+    assert!(is_of_deployment, "{error}");
+}
+
+/// Runs this test a second time in a process of its own, the owner of a stack, and kills that.
+#[tokio::test]
+async fn a_stack_ends_with_an_owner_that_is_killed() {
+    if let Some(bootstraps) = std::env::var_os(OWNER_BOOTSTRAPS) {
+        let bootstraps = Path::new(&bootstraps);
+        let stack = Stack::up(options(bootstraps)).await.expect("it comes up");
+        fs::write(bootstraps.join("endpoint"), &stack.description().endpoint).expect("writable");
+        // Until it is killed, or the test that started it is.
+        let owner_of_owner = std::io::stdin().read_to_end(&mut Vec::new());
+        panic!("it was not killed: {owner_of_owner:?}");
+    }
+    let bootstraps = placeholders();
+    let mut owner = Command::new(std::env::current_exe().expect("this is a test"))
+        .args(["--exact", "local_stack::a_stack_ends_with_an_owner_that_is_killed", "--nocapture"])
+        .env(OWNER_BOOTSTRAPS, bootstraps.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("this test can run itself");
+    let endpoint_file = bootstraps.path().join("endpoint");
+    let endpoint =
+        eventually(async || fs::read_to_string(&endpoint_file).ok().filter(|endpoint| !endpoint.is_empty()))
+            .await;
+    owner.kill().expect("it runs");
+    let mut said = String::new();
+    owner.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
+    owner.wait().expect("it was killed");
+    until_ended(&endpoint.unwrap_or_else(|| panic!("the owner's stack did not come up: {said}"))).await;
+}

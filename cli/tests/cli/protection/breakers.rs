@@ -1,0 +1,135 @@
+//! `redial breakers` on a stack.
+
+use redial_core::protection::{Cooldowns, Count, OriginState, Phase};
+use redial_engine::ports::Protection as _;
+
+use super::{listed, origin, protection};
+use crate::prelude::*;
+
+const FCM: &str = "https://fcm.googleapis.com";
+
+fn time(value: &Value) -> Timestamp {
+    let text = value.as_str().unwrap_or_else(|| panic!("a time: {value}"));
+    Timestamp::parse_rfc3339(text).expect("RFC 3339")
+}
+
+pub(super) async fn without_origins_every_breaker_is_closed(stack: &TestStack) {
+    for arguments in ["breakers list", "breakers list --all"] {
+        let none = stack.redial(arguments).refused_with(0);
+        assert_eq!(none, "every breaker is closed; no origin has data\n");
+    }
+    assert_eq!(stack.json("breakers list"), json!({"origins": []}));
+    let close = stack.redial(["breakers", "close", FCM]).refused_with(1);
+    assert!(close.contains("no data about that origin"), "{close}");
+}
+
+pub(super) async fn breakers_are_opened_and_closed(stack: &TestStack) {
+    let began = System.now();
+    let opened = stack.redial(["breakers", "open", FCM, "--for", "30m"]);
+    assert!(opened.stderr.contains("within about two seconds"), "{}", opened.stderr);
+    let shown = opened.succeeds();
+    assert!(shown.starts_with("https://fcm.googleapis.com: open until 20"), "{shown}");
+    assert!(shown.ends_with("; was closed\n"), "{shown}");
+    let stored = protection(stack).stored(&origin(FCM)).await.expect("the table answers");
+    let Phase::Open { until } = stored.state.breaker().phase(System.now()) else { panic!("{stored:?}") };
+    let half_an_hour_from = |at: Timestamp| at.plus(Duration::from_secs(1_800));
+    assert!((half_an_hour_from(began)..=half_an_hour_from(System.now())).contains(&until));
+    assert_eq!((stored.version, shown.contains(&until.to_rfc3339())), (1, true));
+
+    // Opened again, it is open from now on, for ten minutes unless the command says otherwise.
+    let before = System.now();
+    let again = stack.json(["breakers", "open", FCM]);
+    let ten_minutes_from = |at: Timestamp| at.plus(Duration::from_secs(600));
+    assert!((ten_minutes_from(before)..=ten_minutes_from(System.now())).contains(&time(&again["until"])));
+    let (fcm, open) = (json!(FCM), json!("open"));
+    assert_eq!((&again["origin"], &again["phase"], &again["since"]), (&fcm, &open, &Value::Null));
+    assert_eq!(again["before"], json!({"phase": "open", "until": until.to_rfc3339(), "since": null}));
+    let row = listed(stack, FCM).expect("it is known");
+    assert_eq!((&row["provider"], &row["phase"], &row["until"]), (&json!("fcm"), &open, &again["until"]));
+    let table = stack.shown("breakers list");
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(lines.len() == 2 && lines[0].starts_with("ORIGIN ") && lines[1].starts_with(FCM), "{table}");
+
+    let closed = stack.shown(["breakers", "close", FCM]);
+    assert!(closed.starts_with("https://fcm.googleapis.com: closed; was open until 20"), "{closed}");
+    let none = stack.redial("breakers list").refused_with(0);
+    assert!(none.contains("--all shows the one origin with data"), "{none}");
+    assert_eq!(listed(stack, FCM).expect("it is still known")["phase"], "closed");
+    let again = stack.json(["breakers", "close", FCM]);
+    assert_eq!(again["before"], json!({"phase": "closed", "until": null, "since": null}));
+
+    // Its counts begin at zero.
+    let stored = protection(stack).stored(&origin(FCM)).await.expect("the table answers");
+    let now = System.now();
+    assert_eq!((stored.state.limit(now), stored.state.five_minutes(now)), (None, Count::default()));
+}
+
+/// States as workers leave them after attempts.
+pub(super) async fn breakers_are_listed_as_workers_left_them(stack: &TestStack) {
+    const SLOWED: &str = "https://slowed.example:8443";
+    const FAILING: &str = "https://failing.example";
+    const OUT: &str = "https://out.example";
+    let (store, now) = (protection(stack), System.now());
+    for (of, attempts, failures, limited) in
+        [(SLOWED, 1_000, 0, 200), (FAILING, 1_000, 100, 0), (OUT, 1_000, 900, 0)]
+    {
+        let mut state = OriginState::default();
+        let sum = Count { attempts, failures, limited, ..Count::default() };
+        state.look(sum, None, now, &Cooldowns::default(), &mut System.rng());
+        assert!(store.exchange(&origin(of), 0, state, now).await.expect("the table takes it"), "{of}");
+    }
+
+    let shown = stack.json("breakers list");
+    let rows = shown["origins"].as_array().expect("a list");
+    let fields = ["origin", "phase", "attempts", "failures", "limited"];
+    let seen: Vec<_> = rows.iter().map(|row| fields.map(|name| row[name].clone())).collect();
+    // The most urgent first. An open breaker counts from zero.
+    assert_eq!(
+        json!(seen),
+        json!([
+            [OUT, "open", 0, 0, 0],
+            [FAILING, "closed", 1_000, 100, 0],
+            [SLOWED, "closed", 1_000, 0, 200]
+        ])
+    );
+    let paced: Vec<_> = rows.iter().map(|it| it["pace_per_second"].is_number()).collect();
+    assert_eq!(paced, [false, false, true]);
+    assert!(rows.iter().all(|it| time(&it["looked_at"]) == now), "{rows:?}");
+    let until = time(&rows[0]["until"]).since(now).as_secs_f64();
+    assert!((30.0..=33.0).contains(&until), "the first cooldown and its jitter: {until}");
+
+    // An invalid state is listed as closed, and can be opened.
+    let invalid = origin("https://invalid.example");
+    assert!(store.exchange(&invalid, 0, OriginState::default(), now).await.expect("the table takes it"));
+    overwrite(stack, invalid.as_str()).await;
+    assert_eq!(listed(stack, invalid.as_str()).expect("it is known")["phase"], "closed");
+    let opened = stack.json(["breakers", "open", invalid.as_str(), "--for", "1m"]);
+    assert_eq!((&opened["phase"], &opened["before"]["phase"]), (&json!("open"), &json!("closed")));
+}
+
+async fn overwrite(stack: &TestStack, of: &str) {
+    use aws_sdk_dynamodb::types::AttributeValue::S;
+    let update = stack.dynamodb.update_item().table_name(&stack.description().tables.control);
+    let update = update.key("pk", S(format!("origin#{of}"))).key("sk", S("state".to_owned()));
+    let update = update.update_expression("SET #state = :text").expression_attribute_names("#state", "state");
+    let written = update.expression_attribute_values(":text", S("invalid".to_owned())).send().await;
+    written.expect("the table takes it");
+}
+
+pub(super) async fn concurrent_operators_overwrite_no_change(stack: &TestStack) {
+    const CONTENDED: &str = "https://contended.example";
+    let open = || started(&mut stack.command(["breakers", "open", CONTENDED, "--json"]));
+    let children = [(); 4].map(|()| open());
+    for child in children {
+        Done::from(child.wait_with_output().expect("it ends")).succeeds();
+    }
+    let stored = protection(stack).stored(&origin(CONTENDED)).await.expect("the table answers");
+    assert_eq!(stored.version, 4, "each wrote once, over what the one before had written");
+}
+
+pub(super) async fn an_operator_is_warned_where_breakers_are_off(stack: &TestStack) {
+    let off = ("BREAKER".to_owned(), "off".to_owned());
+    stack.change_dispatch(|variables| *variables = [off].into()).await;
+    let said = stack.redial(["breakers", "open", FCM]).stderr;
+    assert!(said.contains("nobody follows it") && said.contains("Breaker"), "{said}");
+}

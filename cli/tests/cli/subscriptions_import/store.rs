@@ -1,0 +1,214 @@
+//! The store of subscriptions on DynamoDB: what is stored, counted and listed after every change, and after concurrent ones.
+
+use futures_util::future::join_all;
+use redial_core::{
+    endpoint::{Endpoint, HashKeys, Origin},
+    identity::SubscriptionKey,
+    push_target::{PushKeys, PushTarget},
+    recipient::Recipient,
+    subscription::{Consent, Document, Renewal, State, Subscription},
+    tag::{Tag, Tags},
+    webhook::WebhookTarget,
+};
+use redial_engine::ports::{
+    Found, Renewed, SubscriptionBook as _, SubscriptionHealth as _, SubscriptionUpdate, Subscriptions as _,
+};
+
+use super::{AUTH, Harness, P256DH};
+use crate::prelude::*;
+
+const TENANT: &str = "book";
+
+fn key(id: &str) -> SubscriptionKey {
+    subscription_key(TENANT, id)
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_secs(1_800_000_000)
+}
+
+fn later() -> Timestamp {
+    now().plus(Duration::from_secs(60))
+}
+
+fn hash_keys() -> HashKeys {
+    HashKeys::parse("k1:0123456789abcdef").expect("valid")
+}
+
+fn tags(texts: &[&str]) -> Tags {
+    Tags::new(texts.iter().map(|text| Tag::parse(text).expect("valid")).collect()).expect("valid")
+}
+
+fn endpoint(path: &str) -> Endpoint {
+    Endpoint::parse(&format!("https://push.example/s3cret-{path}")).expect("valid")
+}
+
+/// The subscription `id` as its browser hands it in.
+fn renewal(id: &str, path: &str, with_consent: bool, of: Option<&[&str]>) -> Renewal {
+    let consent = with_consent.then(|| Consent {
+        at: now(),
+        prompt_version: "v1".to_owned(),
+        action: "granted".to_owned(),
+        origin: Origin::parse("https://shop.example").expect("valid"),
+    });
+    let keys = PushKeys::parse(P256DH, AUTH).expect("valid");
+    let target = PushTarget { endpoint: endpoint(path), keys, vapid_key_id: None };
+    Renewal {
+        key: key(id),
+        document: Document { target, tags: of.map(tags), consent },
+        seen_at: Some(later()),
+    }
+}
+
+impl Harness {
+    async fn renew(&self, renewal: Renewal) -> Renewed {
+        self.store.renew(renewal, later()).await.expect("it is answered")
+    }
+
+    async fn find(&self, id: &str) -> Found {
+        self.store.find(&key(id)).await.expect("it is answered")
+    }
+
+    async fn stored(&self, id: &str) -> Subscription {
+        let Found::Stored(it) = self.find(id).await else { panic!("{id} is stored") };
+        *it
+    }
+
+    async fn erase(&self, id: &str) -> bool {
+        self.store.erase(&key(id), &hash_keys(), later()).await.expect("it is answered")
+    }
+
+    /// The tags that audiences have it under.
+    async fn listed(&self, id: &str) -> Vec<String> {
+        let rows = self.rows(&format!(" {id}")).await;
+        rows.iter()
+            .filter_map(|row| row.strip_prefix("book#")?.split('#').next().map(str::to_owned))
+            .collect()
+    }
+}
+
+pub(super) async fn a_subscription_is_renewed_by_its_browser(harness: &Harness) {
+    assert_eq!(harness.renew(renewal("a", "1", false, Some(&["news"]))).await, Renewed::NeedsConsent);
+    assert_eq!((harness.find("a").await, harness.count(TENANT).await), (Found::Unknown, 0));
+    assert_eq!(harness.listed("a").await, [""; 0]);
+
+    let Renewed::New(new) = harness.renew(renewal("a", "1", true, Some(&["news", "sport"]))).await else {
+        panic!("it is new")
+    };
+    assert_eq!(*new, harness.stored("a").await);
+    assert_eq!((new.state, new.created_at, new.last_seen_at), (State::Active, Some(later()), Some(later())));
+    assert_eq!(
+        (harness.count(TENANT).await, harness.listed("a").await),
+        (1, vec!["news".to_owned(), "sport".to_owned()])
+    );
+
+    // A flag belongs to the endpoint.
+    let update = SubscriptionUpdate { key: key("a"), endpoint: endpoint("1"), at: now() };
+    harness.store.flag(update).await.expect("it is flagged");
+    let Renewed::Renewed(_) = harness.renew(renewal("a", "1", false, Some(&["sport", "shop"]))).await else {
+        panic!("it is renewed")
+    };
+    let same = harness.stored("a").await;
+    assert_eq!(
+        (same.flagged_at, same.consent.is_some(), &same.tags),
+        (Some(now()), true, &tags(&["shop", "sport"]))
+    );
+    assert_eq!(harness.listed("a").await, ["shop", "sport"]);
+
+    let Renewed::Renewed(_) = harness.renew(renewal("a", "2", false, None)).await else {
+        panic!("it is renewed")
+    };
+    let moved = harness.stored("a").await;
+    assert_eq!((moved.flagged_at, moved.state, &moved.tags), (None, State::Active, &same.tags));
+    assert_eq!((moved.recipient.endpoint(), moved.consent), (&endpoint("2"), same.consent));
+    assert_eq!(
+        (harness.count(TENANT).await, harness.listed("a").await),
+        (1, vec!["shop".to_owned(), "sport".to_owned()])
+    );
+
+    // An operator's put replaces all of it.
+    harness.store.put(&Subscription::new(key("a"), moved.recipient), now()).await.expect("it is stored");
+    assert_eq!((harness.stored("a").await.created_at, harness.count(TENANT).await), (Some(later()), 1));
+    assert_eq!(harness.listed("a").await, [""; 0]);
+}
+
+pub(super) async fn an_erased_subscription_leaves_a_tombstone(harness: &Harness) {
+    harness.renew(renewal("a", "2", true, Some(&["news"]))).await;
+    assert!(harness.erase("a").await);
+    assert!(!harness.erase("a").await, "it is erased already");
+    assert!(!harness.erase("unknown").await);
+    let endpoint_hash = hash_keys().endpoint(&endpoint("2"));
+    assert_eq!(harness.find("a").await, Found::Deleted { endpoint_hash, at: later() });
+    let (table, pk) = (&harness.stack.description().tables.subscriptions, key("a").to_string());
+    let item = harness.stack.item(table, &[("pk", &pk)]).await.expect("a tombstone");
+    let mut names: Vec<&str> = item.keys().map(String::as_str).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["deleted_at", "endpoint_hash", "id", "pk", "state", "tenant"]);
+    assert!(!format!("{item:?}").contains("s3cret"));
+    assert_eq!((harness.count(TENANT).await, harness.listed("a").await), (0, vec![]));
+
+    // Dispatch and operators do not find it.
+    let loaded = harness.store.load(vec![key("a")]).await;
+    assert_eq!(loaded, [Ok(None)]);
+    assert!(!harness.store.enable(&key("a"), now()).await.expect("it is answered"));
+    let update = SubscriptionUpdate { key: key("a"), endpoint: endpoint("2"), at: now() };
+    harness.store.mark_gone(update.clone()).await.expect("it is answered");
+    assert!(!harness.store.remove(update).await.expect("it is answered"), "there is nothing to prune");
+    assert!(matches!(harness.find("a").await, Found::Deleted { .. }));
+    let failing = harness.store.failing(&key("a").tenant).await.expect("it is answered");
+    assert_eq!(failing, []);
+
+    assert_eq!(harness.renew(renewal("a", "2", false, None)).await, Renewed::NeedsConsent);
+    assert!(matches!(harness.renew(renewal("a", "2", true, None)).await, Renewed::New(_)));
+    assert_eq!(harness.count(TENANT).await, 1);
+    assert!(harness.erase("a").await);
+}
+
+pub(super) async fn a_gone_subscription_is_pruned(harness: &Harness) {
+    harness.renew(renewal("b", "1", true, Some(&["news"]))).await;
+    let update = SubscriptionUpdate { key: key("b"), endpoint: endpoint("1"), at: now() };
+    assert!(!harness.store.remove(update.clone()).await.expect("it is answered"), "it is not off");
+    harness.store.mark_gone(update.clone()).await.expect("it is answered");
+    let Renewed::Renewed(same) = harness.renew(renewal("b", "1", false, None)).await else {
+        panic!("it is renewed")
+    };
+    assert_eq!(same.state, State::Gone, "the same endpoint does not come back");
+    assert!(harness.store.remove(update).await.expect("it is answered"));
+    assert_eq!((harness.find("b").await, harness.count(TENANT).await), (Found::Unknown, 0));
+    assert_eq!(harness.listed("b").await, [""; 0]);
+}
+
+pub(super) async fn a_webhook_is_not_a_browser_s_to_renew(harness: &Harness) {
+    let webhook = Recipient::Webhook(WebhookTarget::at(endpoint("hook")));
+    harness.store.put(&Subscription::new(key("h"), webhook), now()).await.expect("it is stored");
+    assert_eq!(harness.renew(renewal("h", "1", true, None)).await, Renewed::IsAWebhook);
+    assert!(!harness.erase("h").await);
+    assert!(matches!(harness.find("h").await, Found::Stored(_)));
+    assert_eq!(harness.count(TENANT).await, 1);
+}
+
+/// What is stored, counted and listed agree in every order.
+pub(super) async fn concurrent_changes_leave_rows_that_agree(harness: &Harness) {
+    let before = harness.count(TENANT).await;
+    for round in 0..6 {
+        let id = format!("m{round}");
+        let tag = |n: usize| ["one", "two", "three", "four"][n % 4];
+        let puts = (0..4).map(|n| harness.renew(renewal(&id, &n.to_string(), true, Some(&[tag(n), "all"]))));
+        let put = join_all(puts).await;
+        assert_eq!(put.iter().filter(|it| matches!(it, Renewed::New(_))).count(), 1, "{put:?}");
+        let stored = harness.stored(&id).await;
+        let listed: Vec<String> = stored.tags.iter().map(ToString::to_string).collect();
+        assert_eq!((harness.listed(&id).await, harness.count(TENANT).await), (listed, before + 1));
+
+        let put = harness.renew(renewal(&id, "new", true, Some(&["news"])));
+        let (erased, _) = futures_util::join!(harness.erase(&id), put);
+        assert!(erased, "one was stored before and after");
+        let (listed, count) = match harness.find(&id).await {
+            Found::Stored(_) => (vec!["news".to_owned()], before + 1),
+            Found::Deleted { .. } => (vec![], before),
+            Found::Unknown => panic!("a tombstone stays"),
+        };
+        assert_eq!((harness.listed(&id).await, harness.count(TENANT).await), (listed, count));
+        harness.erase(&id).await;
+    }
+}

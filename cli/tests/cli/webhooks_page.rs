@@ -1,0 +1,116 @@
+//! The page for receivers of webhooks: its timetables, example and limits are those of the code, and its receiver accepts what
+//! Redial signs.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::{Ipv4Addr, TcpListener, TcpStream},
+    process::{Child, Command, Stdio},
+};
+
+use redial::local::{Progress, python};
+use redial_core::{
+    message::SCHEMA,
+    webhook::{MAX_BODY, SWITCHED_OFF_AFTER, TIMEOUT, WebhookSecret, signatures},
+};
+
+use crate::prelude::*;
+
+const PAGE: &str = include_str!("../../../infra/docs/webhooks.md");
+
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+fn secret() -> WebhookSecret {
+    WebhookSecret::parse(SECRET).expect("valid")
+}
+
+#[test]
+fn the_timetables_are_those_of_the_policies() {
+    for policy in ["schedule-standard", "wait-factor"] {
+        let shown = run(&mut redial(["policy", "show", policy]), "").succeeds();
+        let rows: Vec<String> = shown
+            .lines()
+            .map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect::<Vec<_>>())
+            .filter(|cells| cells.first().is_some_and(|cell| cell.parse::<u32>().is_ok()))
+            .map(|cells| format!("| {} | {} | {} |\n", cells[0], cells[1], cells[3]))
+            .collect();
+        assert!(rows.len() >= 3 && PAGE.contains(&rows.concat()), "{policy}: {}", rows.concat());
+    }
+}
+
+#[test]
+fn the_limits_are_those_of_the_code() {
+    assert_eq!(
+        (MAX_BODY, TIMEOUT, SWITCHED_OFF_AFTER),
+        (262_144, Duration::from_secs(15), Duration::from_secs(5 * 86_400),)
+    );
+    for words in ["262,144 bytes (256 KiB)", "within 15 seconds", "failed for five days"] {
+        assert!(PAGE.contains(words), "{words}");
+    }
+    assert!(SCHEMA.contains("262,144 bytes (256 KiB)"));
+}
+
+#[test]
+fn the_example_is_signed_with_the_page_s_secret() {
+    let request = PAGE.split("```http\n").nth(1).and_then(|it| it.split("\n```").next()).expect("an example");
+    let (head, body) = request.split_once("\n\n").expect("head and body");
+    let header = |name: &str| {
+        let line = head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        line.unwrap_or_else(|| panic!("{name}"))
+    };
+    let at = Timestamp::from_secs(header("webhook-timestamp").parse().expect("seconds"));
+    let signed = signatures(&[secret()], header("webhook-id"), at, body.as_bytes());
+    assert_eq!(header("webhook-signature"), signed);
+    assert!(PAGE.contains(SECRET));
+}
+
+/// A receiver that ends with the test.
+struct Receiver(Child);
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        let _ended = self.0.kill();
+        let _reaped = self.0.wait();
+    }
+}
+
+/// The status that the receiver answers with.
+fn post(port: u16, secrets: &[WebhookSecret], at: Timestamp, body: &str) -> Option<u16> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
+    let (seconds, signature) = (at.as_secs(), signatures(secrets, "order-17", at, body.as_bytes()));
+    let length = body.len();
+    let request = format!(
+        "POST /hooks HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\nwebhook-id: order-17\r\n\
+         webhook-timestamp: {seconds}\r\nwebhook-signature: {signature}\r\nconnection: close\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    answer.split(' ').nth(1)?.parse().ok()
+}
+
+#[test]
+fn the_python_receiver_accepts_only_what_redial_signs() {
+    let marked = PAGE.split("<!-- run: python -->\n```python\n").nth(1).expect("the page has it");
+    let code = marked.split("```").next().expect("a block ends");
+    let python = python(&Progress::silent()).expect("it is installed");
+    let port =
+        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|it| it.local_addr()).expect("free").port();
+    let mut command = Command::new(python);
+    command.args(["-c", code]).env("PORT", port.to_string()).env("WEBHOOK_SECRET", SECRET);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let _receiver = Receiver(command.spawn().expect("it starts"));
+
+    let now = System.now();
+    let older = WebhookSecret::new(vec![7; 32]).expect("valid");
+    let body = r#"{"order": 17, "name": "é"}"#;
+    let up = (0..1_800).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        post(port, &[secret()], now, body)
+    });
+    assert_eq!(up, Some(204));
+    assert_eq!(post(port, &[older.clone(), secret()], now, body), Some(204), "during a rotation");
+    assert_eq!(post(port, &[secret()], now, ""), Some(204), "without a body");
+    assert_eq!(post(port, &[older], now, body), Some(401), "signed by another");
+    let long_ago = now.minus(Duration::from_secs(600));
+    assert_eq!(post(port, &[secret()], long_ago, body), Some(401), "played back");
+}

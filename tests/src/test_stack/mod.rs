@@ -1,0 +1,237 @@
+//! The one stack of all tests: the deployed template on the embedded emulator, with a push service and a webhook receiver beside it.
+//!
+//! | module | what a test does with it |
+//! |---|---|
+//! | [`messages`] | sends messages, and takes them from queues |
+//! | [`observed`] | reads tables, logs and executions, and waits for a condition |
+//! | [`settings`] | changes functions, mappings, secrets and stored subscriptions |
+//!
+//! A stack of a test's own ends with the test, also when that panics. The stacks that tests share end with their process: the
+//! emulator reads its standard input, whose other end only this process holds. Under `cargo test` the tests of a binary share
+//! them; under `cargo nextest` each test is a process and has its own. A test on a shared stack works on a tenant of its own.
+
+mod messages;
+mod observed;
+mod settings;
+
+use std::{
+    ffi::OsStr,
+    fs,
+    ops::Deref,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use redial::local::{Description, Known, Options, Stack};
+use redial_testkit::{push_service::PushService, webhook_receiver::WebhookReceiver};
+use tokio::sync::OnceCell;
+
+pub use messages::{MessageOnQueue, with_fields};
+pub use observed::{Item, PATIENCE, eventually, number, text};
+pub use settings::{push_target, queue_arn, queue_name, subscription_key};
+
+/// A stack as one test sees it. The clients are the test's own, because a connection ends with the runtime that opened it.
+pub struct TestStack {
+    running: Arc<Running>,
+    /// `acme`, or on a shared stack one that no other test has.
+    pub tenant: String,
+    pub sqs: aws_sdk_sqs::Client,
+    pub dynamodb: aws_sdk_dynamodb::Client,
+    pub sfn: aws_sdk_sfn::Client,
+    pub lambda: aws_sdk_lambda::Client,
+    pub secrets: aws_sdk_secretsmanager::Client,
+}
+
+/// What ends together.
+pub struct Running {
+    pub push: PushService,
+    pub webhooks: WebhookReceiver,
+    stack: Stack,
+    folder: Folder,
+}
+
+impl Deref for TestStack {
+    type Target = Running;
+
+    fn deref(&self) -> &Running {
+        &self.running
+    }
+}
+
+impl TestStack {
+    /// A stack of the test's own with the real functions and short waits: queues delay by two seconds at most, buckets are of one
+    /// second, a send ends after two. Breakers are off: what a test provokes at one origin would look like an outage.
+    pub async fn up() -> Self {
+        Self::up_with(|_| {}).await
+    }
+
+    /// The same with other options.
+    pub async fn up_with(change: impl FnOnce(&mut Options)) -> Self {
+        let change = |options: &mut Options| {
+            for (name, value) in [
+                ("SQS_MAX_DELAY_SECONDS", "2"),
+                ("WAIT_BUCKET_SECONDS", "1"),
+                ("WAIT_SHARDS", "1"),
+                ("SEND_TIMEOUT_SECONDS", "2"),
+                ("BREAKER", "off"),
+            ] {
+                options.env.insert(name.to_owned(), value.to_owned());
+            }
+            change(options);
+        };
+        Self::as_deployed_with(change).await
+    }
+
+    /// A stack of the test's own with the real functions and the template's own waits and breakers.
+    pub async fn as_deployed_with(change: impl FnOnce(&mut Options)) -> Self {
+        Self::of(Arc::new(Running::start(change).await), "acme")
+    }
+
+    /// A stack of the test's own whose functions are placeholders.
+    pub async fn with_placeholders() -> Self {
+        let bootstraps = placeholders();
+        Self::as_deployed_with(|options| options.bootstraps = Some(bootstraps.path().to_owned())).await
+    }
+
+    /// The same, and no queue is read: what is sent stays where it was put.
+    pub async fn idle() -> Self {
+        let stack = Self::with_placeholders().await;
+        stack.set_mappings(None, false).await;
+        stack
+    }
+
+    /// [`Self::up`] for tests that do not disturb each other.
+    pub async fn shared() -> Self {
+        static SHARED: OnceCell<Arc<Running>> = OnceCell::const_new();
+        let running = SHARED.get_or_init(async || Self::up().await.running).await;
+        Self::of(Arc::clone(running), &Self::own_tenant())
+    }
+
+    /// [`Self::idle`] for tests that do not disturb each other.
+    pub async fn shared_idle() -> Self {
+        static SHARED: OnceCell<Arc<Running>> = OnceCell::const_new();
+        let running = SHARED.get_or_init(async || Self::idle().await.running).await;
+        Self::of(Arc::clone(running), &Self::own_tenant())
+    }
+
+    fn own_tenant() -> String {
+        static TENANTS: AtomicU32 = AtomicU32::new(0);
+        format!("acme-{}", TENANTS.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn of(running: Arc<Running>, tenant: &str) -> Self {
+        let sdk = running.stack.sdk_config();
+        Self {
+            tenant: tenant.to_owned(),
+            sqs: aws_sdk_sqs::Client::new(&sdk),
+            dynamodb: aws_sdk_dynamodb::Client::new(&sdk),
+            sfn: aws_sdk_sfn::Client::new(&sdk),
+            lambda: aws_sdk_lambda::Client::new(&sdk),
+            secrets: aws_sdk_secretsmanager::Client::new(&sdk),
+            running,
+        }
+    }
+}
+
+impl Running {
+    async fn start(change: impl FnOnce(&mut Options)) -> Self {
+        let (push, webhooks) = (PushService::start(), WebhookReceiver::start());
+        let (push, webhooks) = (push.expect("a free port"), webhooks.expect("a free port"));
+        let folder = Folder::create();
+        let ca = folder.write("ca.pem", &format!("{}{}", push.ca_pem(), webhooks.ca_pem()));
+        let mut options = Options {
+            egress_allow: vec![push.origin().to_owned(), webhooks.origin().to_owned()],
+            egress_ca: Some(ca),
+            ..Options::default()
+        };
+        change(&mut options);
+        let stack = Stack::up(options).await.unwrap_or_else(|error| panic!("the stack comes up: {error}"));
+        let running = Self { push, webhooks, stack, folder };
+        running.register_at(&running.stack.description().endpoint);
+        running
+    }
+
+    pub fn description(&self) -> &Description {
+        self.stack.description()
+    }
+
+    pub fn stack(&self) -> &Stack {
+        &self.stack
+    }
+
+    /// A folder of the stack's own, for the files of a test.
+    pub fn folder(&self) -> &Path {
+        &self.folder.0
+    }
+
+    /// The folder in which the command line finds the stack (`--state`).
+    pub fn state(&self) -> PathBuf {
+        self.folder().join("state")
+    }
+
+    /// Has the command line find the stack behind another endpoint, such as a proxy's.
+    pub fn register_at(&self, endpoint: &str) {
+        let description = Description { endpoint: endpoint.to_owned(), ..self.description().clone() };
+        register(self.folder(), description);
+    }
+}
+
+/// Registers a stack below `state` in this folder, as one that another process runs.
+pub fn register(folder: &Path, description: Description) {
+    let known = Known { name: "here".to_owned(), stack: Description { pid: None, ..description } };
+    let registered = folder.join("state/here");
+    fs::create_dir_all(&registered).expect("the folder is writable");
+    fs::write(registered.join("stack.json"), serde_json::to_string(&known).expect("JSON")).expect("writable");
+}
+
+/// A folder of functions that do nothing, for stacks on which nothing is to be sent. It is read when a stack comes up.
+pub fn placeholders() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for function in ["dispatch", "cleanup", "ingest"] {
+        let path = folder.path().join(function);
+        fs::write(&path, "#!/bin/sh\nexec sleep 600\n").expect("the folder is writable");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("the file is ours");
+    }
+    folder
+}
+
+/// A folder that ends with its value. That of a shared stack is a static's, which is never dropped: it is removed when another
+/// process creates one, and by `cargo clean`.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn create() -> Self {
+        static FOLDERS: AtomicU32 = AtomicU32::new(0);
+        let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/redial/tests");
+        let of_ended_process = |folder: &Path| {
+            let process = folder.file_name().and_then(OsStr::to_str).and_then(|name| name.split('-').next());
+            let processes = Path::new("/proc");
+            processes.join("self").exists() && process.is_some_and(|id| !processes.join(id).exists())
+        };
+        for folder in fs::read_dir(&all).into_iter().flatten().flatten().map(|entry| entry.path()) {
+            if of_ended_process(&folder) {
+                let _absent = fs::remove_dir_all(folder);
+            }
+        }
+        let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
+        let folder = all.join(format!("{}-{number}", std::process::id()));
+        fs::create_dir_all(&folder).expect("target is writable");
+        Self(folder)
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        fs::write(&path, text).expect("target is writable");
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _absent = fs::remove_dir_all(&self.0);
+    }
+}

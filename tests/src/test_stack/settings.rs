@@ -1,0 +1,150 @@
+//! What a test changes of a stack: settings of functions and mappings, secrets, stored subscriptions.
+
+use std::collections::HashMap;
+
+use aws_sdk_lambda::{
+    operation::get_function_configuration::GetFunctionConfigurationOutput,
+    types::{Environment, LastUpdateStatus, State},
+};
+use redial::local::Tables;
+use redial_adapters::{
+    control_dynamo::DynamoControl, subscriptions_dynamo::DynamoSubscriptions, system::System,
+    webhook_keys::WebhookKeys,
+};
+use redial_core::{
+    endpoint::Endpoint,
+    identity::{SubscriptionId, SubscriptionKey, Tenant},
+    push_target::{PushKeys, PushTarget},
+    recipient::Recipient,
+    subscription::Subscription,
+};
+use redial_engine::ports::Clock as _;
+use redial_testkit::push_service::Subscriber;
+
+use super::TestStack;
+use crate::cloud_logs::{self, Line};
+
+impl TestStack {
+    pub async fn configuration(&self, function: &str) -> GetFunctionConfigurationOutput {
+        let read = self.lambda.get_function_configuration().function_name(function).send().await;
+        read.expect("the function is deployed")
+    }
+
+    /// The environment of a function.
+    pub async fn variables(&self, function: &str) -> HashMap<String, String> {
+        let environment = self.configuration(function).await.environment;
+        environment.and_then(|it| it.variables).expect("the template sets variables")
+    }
+
+    /// Changes the environment of dispatch, and waits until the change holds.
+    pub async fn change_dispatch(&self, change: impl FnOnce(&mut HashMap<String, String>)) {
+        let dispatch = &self.description().functions.dispatch;
+        let mut variables = self.variables(dispatch).await;
+        change(&mut variables);
+        let environment = Environment::builder().set_variables(Some(variables)).build();
+        let update = self.lambda.update_function_configuration().function_name(dispatch);
+        update.environment(environment).send().await.expect("Lambda takes it");
+        self.until("dispatch is updated", async || {
+            let read = self.configuration(dispatch).await;
+            let is_active = read.state() == Some(&State::Active);
+            (is_active && read.last_update_status() == Some(&LastUpdateStatus::Successful)).then_some(())
+        })
+        .await;
+    }
+
+    /// Starts or stops the mappings from one queue to its function, or all mappings.
+    pub async fn set_mappings(&self, queue_url: Option<&str>, enabled: bool) {
+        let mappings = self.lambda.list_event_source_mappings().send().await.expect("Lambda answers");
+        let end = queue_url.map(|url| format!(":{}", queue_name(url)));
+        let mut changed = 0;
+        for mapping in mappings.event_source_mappings() {
+            let arn = mapping.event_source_arn().unwrap_or_default();
+            if end.as_ref().is_none_or(|end| arn.ends_with(end)) {
+                let update = self.lambda.update_event_source_mapping().uuid(mapping.uuid().expect("an id"));
+                update.enabled(enabled).send().await.expect("Lambda takes it");
+                changed += 1;
+            }
+        }
+        assert!(changed > 0, "no mapping reads {queue_url:?}");
+    }
+
+    /// Writes lines into the log of dispatch, in a stream of their own and under one time, which may have passed.
+    pub async fn write_log(&self, lines: &[&str], at_ms: i64) {
+        let group = self.log_group(&self.description().functions.dispatch).await;
+        let stream = format!("by-hand-{at_ms}-{}", lines[0].len());
+        let lines: Vec<Line> =
+            lines.iter().map(|line| Line { stream: stream.clone(), text: (*line).to_owned() }).collect();
+        cloud_logs::write_stream(&self.description().endpoint, &group, &lines, at_ms).await;
+    }
+
+    /// The text of a secret, by the name of the output that names it.
+    pub async fn secret(&self, output: &str) -> String {
+        let id = self.stack().output(output).expect("an output of the template");
+        let secret = self.secrets.get_secret_value().secret_id(id).send().await;
+        secret.expect("Secrets Manager answers").secret_string.expect("text")
+    }
+
+    pub async fn put_secret(&self, output: &str, text: &str) {
+        let id = self.stack().output(output).expect("an output of the template");
+        let put = self.secrets.put_secret_value().secret_id(id).secret_string(text);
+        put.send().await.expect("Secrets Manager takes it");
+    }
+
+    /// What the stack seals webhooks' secrets with, and derives its tenants' own secrets from.
+    pub async fn webhook_keys(&self) -> WebhookKeys {
+        WebhookKeys::parse(&self.secret("WebhookKeySecretId").await).expect("as the template makes it")
+    }
+
+    /// The stored subscriptions, as the functions read them.
+    pub async fn subscriptions(&self) -> DynamoSubscriptions {
+        self.subscriptions_in(self.dynamodb.clone(), &self.description().tables).await
+    }
+
+    /// The same in other tables, or through another client.
+    pub async fn subscriptions_in(
+        &self,
+        dynamodb: aws_sdk_dynamodb::Client,
+        tables: &Tables,
+    ) -> DynamoSubscriptions {
+        let control = DynamoControl::new(dynamodb.clone(), tables.control.clone());
+        let keys = self.webhook_keys().await;
+        let (table, audiences) = (tables.subscriptions.clone(), tables.audiences.clone());
+        DynamoSubscriptions::new(dynamodb, table, audiences, control, keys)
+    }
+
+    /// The key of a subscription of this test's tenant.
+    pub fn subscription_key(&self, id: &str) -> SubscriptionKey {
+        subscription_key(&self.tenant, id)
+    }
+
+    /// Stores a subscription of this test's tenant.
+    pub async fn subscribe(&self, id: &str, recipient: Recipient) {
+        let subscription = Subscription::new(self.subscription_key(id), recipient);
+        let stored = self.subscriptions().await.put(&subscription, System.now()).await;
+        stored.expect("the table answers");
+    }
+}
+
+pub fn subscription_key(tenant: &str, id: &str) -> SubscriptionKey {
+    let tenant = Tenant::parse(tenant).expect("a tenant");
+    SubscriptionKey { tenant, id: SubscriptionId::parse(id).expect("an id") }
+}
+
+/// Where a push to this browser goes.
+pub fn push_target(browser: &Subscriber) -> PushTarget {
+    PushTarget {
+        endpoint: Endpoint::parse(&browser.endpoint).expect("an endpoint"),
+        keys: PushKeys::parse(&browser.p256dh, &browser.auth).expect("keys"),
+        vapid_key_id: None,
+    }
+}
+
+/// A queue's name, the end of its URL.
+pub fn queue_name(url: &str) -> &str {
+    url.rsplit('/').next().unwrap_or_default()
+}
+
+/// The event source of a queue, as records name it.
+pub fn queue_arn(url: &str) -> String {
+    format!("arn:aws:sqs:us-east-1:000000000000:{}", queue_name(url))
+}
