@@ -98,8 +98,9 @@ async fn a_warm_batch_of_ten_makes_three_calls_over_one_connection() {
     assert_eq!(calls(&dispatch), warm);
 
     // Two write units a delivery: its claim and its record.
-    let lines = dispatch.logs().into_iter().filter_map(|line| serde_json::from_str::<Value>(&line.text).ok());
-    let metrics = lines.filter(|line| line["Deliveries"].is_u64()).last().expect("metrics are written");
+    let mut lines =
+        dispatch.logs().into_iter().filter_map(|line| serde_json::from_str::<Value>(&line.text).ok());
+    let metrics = lines.rfind(|line| line["Deliveries"].is_u64()).expect("metrics are written");
     for (metric, value) in [("Deliveries", 10), ("ApiCalls", 3), ("WriteUnits", 20)] {
         assert_eq!(metrics[metric], value, "{metrics}");
     }

@@ -56,7 +56,7 @@ mod tests {
         let ran = RefCell::new(Vec::new());
         let step = async |n: u32| {
             ran.borrow_mut().push(n);
-            assert!(n % 2 == 0, "{n} is odd");
+            assert!(n.is_multiple_of(2), "{n} is odd");
         };
         let steps = Steps::default();
         for n in 1..=4 {

@@ -14,11 +14,13 @@ pub struct Journal<T> {
     revision: watch::Sender<u64>,
 }
 
-impl<T> Journal<T> {
-    pub fn new() -> Self {
+impl<T> Default for Journal<T> {
+    fn default() -> Self {
         Self { entries: Mutex::new(Vec::new()), revision: watch::Sender::new(0) }
     }
+}
 
+impl<T> Journal<T> {
     /// Appends and returns the entry's index.
     pub fn push(&self, entry: T) -> usize {
         let index = {
@@ -79,7 +81,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_waiter_is_woken_by_the_entry_it_waits_for() {
-        let journal = Arc::new(Journal::new());
+        let journal = Arc::new(Journal::default());
         let writer = Arc::clone(&journal);
         let task = tokio::spawn(async move {
             for number in 1..=3 {
@@ -94,7 +96,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_wait_ends_at_its_deadline() {
-        let journal = Journal::<u8>::new();
+        let journal = Journal::<u8>::default();
         assert_eq!(journal.wait(Duration::from_secs(60), |all| all.first().copied()).await, None);
     }
 }

@@ -48,7 +48,7 @@ async fn a_message_to_an_audience_shows_its_progress_and_is_cancelled_once() {
     let command = |command: &str| format!("audience {command} --tenant {tenant}");
     for unknown in ["status autumn", "cancel autumn --yes"] {
         let said = stack.redial(command(unknown)).ends_with(1);
-        let words = format!("no message autumn of {tenant}'s to an audience is under way");
+        let words = format!("no message autumn of {tenant} to an audience was found");
         assert!(said.contains(&words), "{said}");
     }
 

@@ -122,8 +122,9 @@ pub(super) async fn a_reader_that_leaves_ends_the_command(stack: &TestStack) {
         drop(reader);
         let child = RefCell::new(child);
         let ended = async || child.borrow_mut().try_wait().expect("it is ours");
-        let status = stack.until("it ends without a reader", ended).await;
+        stack.until("it ends without a reader", ended).await;
         let mut child = child.into_inner();
+        let status = child.wait().expect("it has ended");
         let mut said = String::new();
         child.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
         assert!(status.success() && !said.contains("panicked"), "{reads}: {said}");

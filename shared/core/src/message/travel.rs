@@ -90,8 +90,8 @@ impl Travel {
         let time = |raw: &_| ms(raw).map(Timestamp::from_ms);
         let lineage = object.optional("lineage", whole, &small).unwrap_or(0);
         let attempt = object.required("retry_count", whole, &small);
-        let first_sent = object.required("original_timestamp", "epoch milliseconds", &time);
-        let not_before = object.optional("not_before", "epoch milliseconds", &time);
+        let first_sent = object.required("original_timestamp", "epoch milliseconds", time);
+        let not_before = object.optional("not_before", "epoch milliseconds", time);
         let deferred_from = object.optional("deferred_from", "a string", shape::string);
         // Written for operators who inspect the queue. The deadline decides: it does not drift.
         object.optional("ttl_remaining", whole, shape::unsigned);

@@ -199,10 +199,7 @@ fn a_worker_killed_at_any_effect_of_an_outage_loses_no_message() {
 #[test]
 fn what_a_crash_left_undone_is_done_by_the_message_in_its_place() {
     for (answer, ends) in [(503, State::Sent), (400, State::Failed)] {
-        let begin = || {
-            let harness = Harness::with_push(vec![answered(answer)], "");
-            harness
-        };
+        let begin = || Harness::with_push(vec![answered(answer)], "");
         let mut unharmed = begin();
         unharmed.run();
         let record =

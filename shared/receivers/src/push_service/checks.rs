@@ -126,7 +126,7 @@ mod tests {
 
     /// A right request with some headers set (or, where `None`, left out), and a body of this length.
     fn answer(changes: &[(&str, Option<&str>)], body_length: usize) -> (Option<Fixture>, Vec<Problem>) {
-        let sender = Sender::new();
+        let sender = Sender::default();
         let claims = json!({"aud": ORIGIN, "exp": NOW + 60, "sub": "mailto:ops@example.com"});
         let mut headers = HeaderMap::new();
         headers.insert("ttl", "60".parse().expect("a value"));

@@ -34,11 +34,14 @@ pub struct Sender {
     key: SigningKey,
 }
 
-impl Sender {
-    pub fn new() -> Self {
+/// A sender with a key of its own.
+impl Default for Sender {
+    fn default() -> Self {
         Self { key: SigningKey::from(new_secret()) }
     }
+}
 
+impl Sender {
     pub fn public_key(&self) -> Vec<u8> {
         self.key.verifying_key().to_encoded_point(false).as_bytes().to_vec()
     }

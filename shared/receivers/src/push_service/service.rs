@@ -96,7 +96,7 @@ impl Service {
         Self {
             verifier: Verifier8292::new(origin.clone()),
             origin,
-            journal: Journal::new(),
+            journal: Journal::default(),
             endpoints: Mutex::default(),
             messages: Mutex::default(),
             counts: Mutex::default(),

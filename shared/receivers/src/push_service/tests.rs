@@ -29,7 +29,7 @@ struct Setting {
 impl Setting {
     fn new() -> Self {
         let service = PushService::start().expect("it starts");
-        let sender = Sender::new();
+        let sender = Sender::default();
         let browser = service.subscribe(&sender.public_key());
         let client = client(&service).build().expect("a client");
         Self { service, sender, browser, client }
@@ -137,7 +137,7 @@ async fn a_usual_answer_stays_and_an_unsubscription_is_410() {
 #[tokio::test]
 async fn another_key_is_refused_until_the_sender_changes_to_it() {
     let mut setting = Setting::new();
-    let new = Sender::new();
+    let new = Sender::default();
     setting.service.script(&setting.browser.endpoint, [Answer::require_key(&new.public_key())]);
     assert_eq!(setting.send("x").await.status(), 401);
     assert_eq!(setting.send("x").await.status(), 401);

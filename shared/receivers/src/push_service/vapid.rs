@@ -203,13 +203,13 @@ mod tests {
 
     #[test]
     fn a_right_token_has_no_problem() {
-        let sender = Sender::new();
+        let sender = Sender::default();
         assert_eq!(problems(&sender, &claims(NOW + 43_200)), []);
     }
 
     #[test]
     fn the_measured_expiries_are_told_apart() {
-        let sender = Sender::new();
+        let sender = Sender::default();
         let cases = [
             (NOW - 30, vec![Problem::ExpWithinLeeway]),
             (NOW - 3_600, vec![Problem::ExpPast]),
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_claim_that_is_missing_or_of_another_type_is_named() {
-        let sender = Sender::new();
+        let sender = Sender::default();
         let exp = NOW + 60;
         let sub = "mailto:ops@example.com";
         let cases = [
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn another_key_than_the_subscriptions_is_named_though_its_signature_fits() {
-        let (ours, other) = (Sender::new(), Sender::new());
+        let (ours, other) = (Sender::default(), Sender::default());
         let header = other.authorization(&claims(NOW + 60));
         let seen = Verifier8292::new(ORIGIN.into()).read(Some(&header), Some(&ours.public_key()), NOW);
         assert_eq!(seen.problems, [Problem::VapidKeyNotTheSubscriptions]);
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_signature_by_another_key_or_over_other_claims_does_not_fit_however_often_it_is_sent() {
-        let sender = Sender::new();
+        let sender = Sender::default();
         let header = sender.authorization(&claims(NOW + 60));
         let forged = header.replacen("t=", "t=e30", 1);
         let verifier = Verifier8292::new(ORIGIN.into());
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn a_header_that_is_no_vapid_header_is_named() {
         let verifier = Verifier8292::new(ORIGIN.into());
-        let sender = Sender::new();
+        let sender = Sender::default();
         let key = sender.public_key();
         let good = sender.authorization(&claims(NOW + 60));
         let (token, k) = good.split_once(", ").expect("two parameters");
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn a_token_of_another_algorithm_is_refused_unread() {
-        let sender = Sender::new();
+        let sender = Sender::default();
         for algorithm in ["none", "HS256"] {
             let header = sender.authorization_by(algorithm, &claims(NOW + 60));
             let verifier = Verifier8292::new(ORIGIN.into());

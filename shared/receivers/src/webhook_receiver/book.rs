@@ -28,7 +28,7 @@ pub(super) struct Script {
 impl Default for Book {
     fn default() -> Self {
         Self {
-            requests: Journal::new(),
+            requests: Journal::default(),
             paths: Mutex::default(),
             outage: Mutex::default(),
             connections: AtomicU64::new(0),

@@ -53,7 +53,7 @@ impl Known {
 
 impl Browsers {
     pub(super) fn new(subscriptions: Subscriptions) -> Self {
-        Self { journal: Journal::new(), subscriptions, state: Mutex::default() }
+        Self { journal: Journal::default(), subscriptions, state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

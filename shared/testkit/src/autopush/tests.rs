@@ -82,7 +82,7 @@ impl Setting {
         let server = Autopush::start().expect("it starts");
         let root = reqwest::Certificate::from_pem(server.endpoints().ca_pem().as_bytes()).expect("a root");
         let client = Client::builder().tls_certs_only([root]).no_proxy().build().expect("a client");
-        Self { server, sender: Sender::new(), client }
+        Self { server, sender: Sender::default(), client }
     }
 
     async fn post(&self, endpoint: &str, headers: &[(&str, &str)], body: &'static [u8]) -> reqwest::Response {
@@ -150,7 +150,7 @@ async fn the_endpoint_is_bound_to_the_key_of_the_registration() {
     let mut setting = Setting::new();
     let (mut browser, _) = Browser::hello(&setting.server, None).await;
     let endpoint = browser.register("c", &setting.sender.public_key()).await;
-    setting.sender = Sender::new();
+    setting.sender = Sender::default();
     assert_eq!(setting.post(&endpoint, &[("ttl", "60")], BODY).await.status(), 401);
     assert_eq!(setting.post(&endpoint, &[], BODY).await.status(), 401);
     assert_eq!(setting.server.events().len(), 2);

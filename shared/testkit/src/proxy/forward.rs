@@ -54,7 +54,7 @@ impl Line {
             upstream,
             client: Client::builder(TokioExecutor::new()).build(connector),
             plan: Mutex::default(),
-            journal: Journal::new(),
+            journal: Journal::default(),
         }
     }
 

@@ -34,7 +34,7 @@ impl RuntimeApi {
         let name = bootstrap.file_name().map_or_else(|| "function".into(), |name| name.to_string_lossy());
         let mut variables = lambdas_own(&name, bootstrap);
         variables.extend(env.into_iter().map(|(name, value)| (name.into(), value.into())));
-        let logs = Arc::new(Journal::new());
+        let logs = Arc::new(Journal::default());
         let target = Arc::new(Target::default());
         let starts = Arc::new(AtomicU32::new(0));
         let (orders, waiting) = mpsc::unbounded_channel();
