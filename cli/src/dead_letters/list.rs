@@ -69,9 +69,7 @@ impl List {
                 print_lines(table.page())?;
             }
         }
-        if table.waiting() > 0 {
-            print_lines(table.page())?;
-        }
+        print_lines(table.page())?;
         if let Some(last) = last
             && matching.next().await?.is_some()
         {

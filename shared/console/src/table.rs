@@ -101,6 +101,9 @@ impl Table {
 
     /// The rows that were added since the last page. The first page begins with the headings, and the others keep its widths.
     pub fn page(&mut self) -> Vec<String> {
+        if self.rows.is_empty() {
+            return Vec::new();
+        }
         let headings = self.columns.iter().map(|column| column.heading.to_string()).collect();
         let mut rows = std::mem::take(&mut self.rows);
         if self.layout.is_none() && self.columns.iter().any(|column| !column.heading.is_empty()) {

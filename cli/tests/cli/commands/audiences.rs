@@ -63,7 +63,7 @@ async fn a_message_to_an_audience_shows_its_progress_and_is_cancelled_once() {
 
     let shown = stack.shown(command("status autumn --count"));
     assert!(shown.starts_with("open: 2 recipients, 1 of 16 parts done\n"), "{shown}");
-    assert!(shown.contains("tag         news, at 500/s\n") && shown.contains("bear it now 0\n"), "{shown}");
+    assert!(shown.contains("tag         news, at 500/s\n") && shown.contains("with tag    0\n"), "{shown}");
     let status = stack.json(command("status autumn"));
     for (field, value) in [
         ("state", json!("open")),

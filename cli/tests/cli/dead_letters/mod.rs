@@ -219,7 +219,7 @@ async fn purged(harness: &Harness, before: Vec<(String, String)>) {
 
     let done = harness.run("purge --tenant bolt --reason rejected --yes --json");
     assert_eq!(done.json(), json!({"removed": 100, "removed_by_tenant": {"bolt": {"rejected": 100}}}));
-    assert!(done.stderr.contains("bolt    rejected      100"), "{}", done.stderr);
+    assert!(done.stderr.contains("bolt    rejected           100"), "{}", done.stderr);
     let mut left = before;
     left.retain(|(pk, _)| !pk.starts_with("bolt#rejected-"));
     assert_eq!(harness.stored().await, left);

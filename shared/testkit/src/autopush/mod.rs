@@ -13,7 +13,7 @@
 //!
 //! ```no_run
 //! # async fn example() -> Option<()> {
-//! use redial_receivers::autopush::{Autopush, Event};
+//! use redial_testkit::autopush::{Autopush, Event};
 //! use std::time::Duration;
 //!
 //! let server = Autopush::start().ok()?;
