@@ -247,7 +247,7 @@ async fn an_invalid_stored_policy_is_ignored_for_the_last_good_one(policies: &Po
 
     // To set it again is all that is needed.
     let said = policies.run("show --tenant crux", "").refused_with(1);
-    assert!(said.contains("not followed"), "{said}");
+    assert!(said.contains("invalid, and ignored"), "{said}");
     let set = policies.shown("set --tenant crux -", r#"{"retry_delays": [0.1], "jitter": "none"}"#);
     assert_eq!(set, "crux: policy replaced\n");
     policies.until_followed().await;

@@ -217,15 +217,15 @@ impl Folder {
                 let _absent = fs::remove_dir_all(folder);
             }
         }
-        let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
-        let folder = all.join(format!("{}-{number}", std::process::id()));
+        let index = FOLDERS.fetch_add(1, Ordering::Relaxed);
+        let folder = all.join(format!("{}-{index}", std::process::id()));
         fs::create_dir_all(&folder).expect("target is writable");
         Self(folder)
     }
 
-    fn write(&self, name: &str, text: &str) -> PathBuf {
+    fn write(&self, name: &str, content: &str) -> PathBuf {
         let path = self.0.join(name);
-        fs::write(&path, text).expect("target is writable");
+        fs::write(&path, content).expect("target is writable");
         path
     }
 }

@@ -48,7 +48,7 @@ async fn a_message_to_an_audience_shows_its_progress_and_is_cancelled_once() {
     let command = |command: &str| format!("audience {command} --tenant {tenant}");
     for unknown in ["status autumn", "cancel autumn --yes"] {
         let said = stack.redial(command(unknown)).ends_with(1);
-        let words = format!("no message autumn of {tenant}'s to an audience is under way");
+        let words = format!("no message autumn of {tenant} to an audience was found");
         assert!(said.contains(&words), "{said}");
     }
 
@@ -63,7 +63,7 @@ async fn a_message_to_an_audience_shows_its_progress_and_is_cancelled_once() {
 
     let shown = stack.shown(command("status autumn --count"));
     assert!(shown.starts_with("open: 2 recipients, 1 of 16 parts done\n"), "{shown}");
-    assert!(shown.contains("tag         news, at 500/s\n") && shown.contains("bear it now 0\n"), "{shown}");
+    assert!(shown.contains("tag         news, at 500/s\n") && shown.contains("with tag    0\n"), "{shown}");
     let status = stack.json(command("status autumn"));
     for (field, value) in [
         ("state", json!("open")),

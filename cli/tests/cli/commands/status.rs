@@ -102,7 +102,7 @@ async fn status_shows_deliveries_and_dead_letters_and_refuses_unknown_ids() {
 
     let only_dead_letter = status("m5 --wait 5").json();
     assert_eq!((&only_dead_letter["state"], &only_dead_letter["final"]), (&Value::Null, &json!(true)));
-    assert_eq!(only_dead_letter["where"], "dead letter: malformed; no body kept any more");
+    assert_eq!(only_dead_letter["where"], "dead letter: malformed; its body is no longer kept");
     status("d9").ends_with(1);
     let waiting = status("d2 --wait 1");
     assert_eq!((waiting.status, &waiting.json()["state"]), (Some(1), &json!("retrying")));

@@ -231,5 +231,5 @@ async fn without_the_stack_s_key_nothing_is_read(stack: &TestStack) {
     delete.force_delete_without_recovery(true).send().await.expect("it exists");
     let hooks = json!({"url": URL}).to_string();
     let said = stack.redial_reading(of("subscriptions put", "hooks"), &hooks).refused_with(1);
-    assert!(said.contains("could not be read") && said.contains("ResourceNotFoundException"), "{said}");
+    assert!(said.contains("cannot read") && said.contains("ResourceNotFoundException"), "{said}");
 }

@@ -57,7 +57,7 @@ pub(super) async fn purge_removes_only_after_a_yes_at_the_terminal(harness: &Har
     let before = harness.stored().await;
     for answer in ["no\n", "\n", "yes, but later\n", END] {
         let said = purge(harness, answer).refused_with(1);
-        for words in ["fern    rejected        3", "Remove 3 letters from here"] {
+        for words in ["fern    rejected  ", "Remove 3 dead letters from here"] {
             assert!(said.contains(words), "{answer:?}: {said}");
         }
         assert!(said.ends_with("nothing was removed\n"), "{answer:?}: {said}");

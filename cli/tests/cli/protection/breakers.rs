@@ -131,5 +131,5 @@ pub(super) async fn an_operator_is_warned_where_breakers_are_off(stack: &TestSta
     let off = ("BREAKER".to_owned(), "off".to_owned());
     stack.change_dispatch(|variables| *variables = [off].into()).await;
     let said = stack.redial(["breakers", "open", FCM]).stderr;
-    assert!(said.contains("nobody follows it") && said.contains("Breaker"), "{said}");
+    assert!(said.contains("this has no effect") && said.contains("Breaker"), "{said}");
 }

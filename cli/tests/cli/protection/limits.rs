@@ -9,7 +9,7 @@ use crate::prelude::*;
 const PARTNER: &str = "https://partner.example";
 
 pub(super) async fn limits_are_set_listed_and_removed(stack: &TestStack) {
-    assert_eq!(stack.redial("limits list").refused_with(0), "no limit is set\n");
+    assert_eq!(stack.redial("limits list").refused_with(0), "no limits\n");
     assert_eq!(stack.json("limits list"), json!({"limits": []}));
 
     let set = stack.redial("limits set origin https://PARTNER.example/ 50");

@@ -48,7 +48,7 @@ pub(super) async fn a_hash_from_before_is_recognised_after(harness: &Harness) {
     let shown = status.json();
     assert_eq!((status.status, &shown["settled"]), (Some(1), &json!(false)));
     assert_eq!(keys(&shown), [pair("k2", "next"), pair("k1", "current")]);
-    assert!(harness.refusal(2, "hash-key rotate --id k3").contains("a rotation to k2 was begun"));
+    assert!(harness.refusal(2, "hash-key rotate --id k3").contains("a rotation to k2 is in progress"));
     assert!(harness.refusal(1, "hash-key retire k2").contains("a rotation is in progress"));
 
     let rotated = harness.json("hash-key rotate");

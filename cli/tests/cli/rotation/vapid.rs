@@ -111,7 +111,7 @@ async fn concurrent_rotations_lose_no_key(harness: &Harness) {
     let keys = status["keys"].as_array().expect("keys");
     assert_eq!(keys.iter().filter(|key| key["current"] == true).count(), 1);
     assert_eq!(row(&status, "default")["default"], true);
-    assert!(harness.refusal(2, "vapid rotate --id k3").contains("a key with that id exists"));
+    assert!(harness.refusal(2, "vapid rotate --id k3").contains("there is already a key with this id"));
 }
 
 async fn a_used_key_is_not_retired(harness: &Harness) {
@@ -124,7 +124,7 @@ async fn a_used_key_is_not_retired(harness: &Harness) {
     assert!(retire("k2", 1).contains("k2 stays: 1 active"), "{}", retire("k2", 1));
     assert!(retire("default", 1).contains("1 active subscriptions that name no key"));
     assert!(retire(&current, 1).contains("it is the current key"));
-    assert!(retire("k9", 2).contains("no key has that id"));
+    assert!(retire("k9", 2).contains("there is no key with this id"));
     assert_eq!(harness.stack.secret(SECRET).await, before);
 }
 
