@@ -254,8 +254,8 @@ fn ways_by_metric() -> BTreeSet<(Metric, Way)> {
                 continue;
             };
             let before = source[..at].trim_end();
-            let is_of_table =
-                before.trim_end_matches('(').ends_with([',', '[']) && source.contains(".count(metric, 1)");
+            let is_of_table = source.contains(".count(metric, 1)")
+                && before.strip_suffix('(').is_some_and(|before| before.trim_end().ends_with([',', '[']));
             let way = if before.ends_with(".count(") || before.ends_with("=>") || is_of_table {
                 // Chosen in a `match` or a table, and counted after it.
                 Way::Count
