@@ -118,7 +118,7 @@
 
   // ---- Duplicates ---------------------------------------------------------------------------------------------------
 
-  // Whether this delivery is to be shown. Of two pushes at the same time one is told yes.
+  // Whether this delivery is to be shown. Of two pushes at the same time, one gets `true`.
   async function claim(id) {
     return withStore("seen", "readwrite", (store) => {
       let mine = false;
@@ -402,7 +402,7 @@
     return Promise.race([self.registration.pushManager.subscribe(wanted), late]);
   }
 
-  // A change that could not be told to the API is told with the next push.
+  // A change that could not be sent to the API is sent with the next push.
   async function renewIfPending() {
     try {
       if ((await settings())?.pending) {

@@ -47,7 +47,7 @@ export class RedialError extends Error {
   }
 }
 
-/** What keeps this browser from subscribing, as a `RedialError`; `null` if nothing is known to. Asks nobody. */
+/** What keeps this browser from subscribing, as a `RedialError`; `null` if nothing is known to. Never prompts the user. */
 export function obstacle() {
   if (!globalThis.isSecureContext) {
     return new RedialError("insecure_context");

@@ -53,9 +53,7 @@ impl List {
         let mut last = None;
         for _ in 0..self.limit {
             let Some(described) = matching.next().await? else {
-                if table.waiting() > 0 {
-                    print_lines(table.page())?;
-                }
+                print_lines(table.page())?;
                 if last.is_none() {
                     say("no dead letters match");
                 }
@@ -71,9 +69,7 @@ impl List {
                 print_lines(table.page())?;
             }
         }
-        if table.waiting() > 0 {
-            print_lines(table.page())?;
-        }
+        print_lines(table.page())?;
         if let Some(last) = last
             && matching.next().await?.is_some()
         {

@@ -1,4 +1,4 @@
-//! What retry policies do before they meet an outage: simulated ([`simulate`]), and drawn ([`plot`]). Exports `redial simulate`, and
+//! What retry policies do before they meet an outage: simulated (`simulate`), and drawn (`plot`). Exports `redial simulate`, and
 //! the pictures to `redial policy plot`.
 
 mod command;

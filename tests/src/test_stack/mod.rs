@@ -2,9 +2,9 @@
 //!
 //! | module | what a test does with it |
 //! |---|---|
-//! | [`messages`] | sends messages, and takes them from queues |
-//! | [`observed`] | reads tables, logs and executions, and waits for a condition |
-//! | [`settings`] | changes functions, mappings, secrets and stored subscriptions |
+//! | `messages` | sends messages, and takes them from queues |
+//! | `observed` | reads tables, logs and executions, and waits for a condition |
+//! | `settings` | changes functions, mappings, secrets and stored subscriptions |
 //!
 //! A stack of a test's own ends with the test, also when that panics. The stacks that tests share end with their process: the
 //! emulator reads its standard input, whose other end only this process holds. Under `cargo test` the tests of a binary share

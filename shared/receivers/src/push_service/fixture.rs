@@ -1,8 +1,8 @@
 //! What push services answer, as data: one row per answer.
 //!
 //! The rows are the one place where the kit knows a service's words. Scripts answer with them, and so do
-//! the strict checks. Each row says how it is known, because a measured answer and one that somebody
-//! reported deserve different trust.
+//! the strict checks. Each row says how it is known, because a measured answer and a
+//! reported one deserve different trust.
 
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! Pictures: what a retry policy will do, and what a simulated outage did, as SVG.
 //!
-//! [`timeline()`] draws when the retries of policies may happen; [`load()`] draws the requests that arrive at a provider while
+//! `timeline()` draws when the retries of policies may happen; `load()` draws the requests that arrive at a provider while
 //! it is out and after. The same input gives the same bytes.
 //!
 //! `plotters` would not replace this: its axes know no units of time and no logarithm with a zero, it snaps to whole pixels, and
