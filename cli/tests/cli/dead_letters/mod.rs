@@ -154,7 +154,11 @@ async fn five_hundred_are_listed_replayed_by_reason_and_purged(harness: &Harness
 
     let first_sent = interrupted(harness, which).await;
     let resumed = harness.run(&format!("replay {which} --rate 25/s"));
-    assert!(resumed.stderr.contains(&format!("after {first_sent} of 100 dead letters")), "{}", resumed.stderr);
+    assert!(
+        resumed.stderr.contains(&format!("after {first_sent} of 100 dead letters")),
+        "{}",
+        resumed.stderr
+    );
     assert!(resumed.succeeds().starts_with("100 of 100 dead letters sent again to here\n"));
     assert_eq!(harness.checkpoint(), None, "a finished replay leaves no file");
     harness.stack.received(&browser, 100).await;
