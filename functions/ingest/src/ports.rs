@@ -4,7 +4,7 @@ use redial_adapters::access_dynamo::DynamoAccess;
 use redial_adapters::acks_dynamo::DynamoAcks;
 use redial_adapters::aws::{self, Aws, InitError};
 use redial_adapters::config::IngestConfig;
-use redial_adapters::intake_dynamo::DynamoIntake;
+use redial_adapters::deliveries_dynamo::DynamoDeliveries;
 use redial_adapters::outbox_sqs::SqsOutbox;
 use redial_adapters::protection_dynamo::DynamoProtection;
 use redial_adapters::public_keys_dynamo::DynamoPublicKeys;
@@ -22,7 +22,7 @@ pub(crate) struct AwsPorts {
     aws: Aws,
     access_keys: DynamoAccess,
     protection: DynamoProtection,
-    ledger: DynamoIntake,
+    ledger: DynamoDeliveries,
     outbox: SqsOutbox,
     subscriptions: DynamoSubscriptions,
     public_keys: VapidListing<DynamoPublicKeys>,
@@ -53,7 +53,7 @@ impl AwsPorts {
         let ports = Self {
             access_keys: DynamoAccess::new(client(), tables.control.clone()),
             protection: DynamoProtection::new(client(), tables.control.clone()).metered(units()),
-            ledger: DynamoIntake::new(client(), tables.deliveries.clone()).metered(units()),
+            ledger: DynamoDeliveries::new(client(), tables.deliveries.clone()).metered(units()),
             outbox: aws.outbox(&stack),
             subscriptions: aws.subscriptions(&dynamo, &stack, None),
             public_keys: VapidListing::new(DynamoPublicKeys::new(client(), tables.control)),
@@ -75,7 +75,7 @@ impl HttpApi for AwsPorts {
     type Randomness = System;
     type AccessKeys = DynamoAccess;
     type Protection = DynamoProtection;
-    type Ledger = DynamoIntake;
+    type Ledger = DynamoDeliveries;
     type Outbox = SqsOutbox;
     type Subscriptions = DynamoSubscriptions;
     type PublicKeys = VapidListing<DynamoPublicKeys>;
@@ -94,7 +94,7 @@ impl HttpApi for AwsPorts {
     fn protection(&self) -> &DynamoProtection {
         &self.protection
     }
-    fn ledger(&self) -> &DynamoIntake {
+    fn ledger(&self) -> &DynamoDeliveries {
         &self.ledger
     }
     fn outbox(&self) -> &SqsOutbox {

@@ -27,7 +27,7 @@ mod aws_error;
 pub mod aws_http;
 pub mod control_dynamo;
 pub mod dead_letters_dynamo;
-pub mod intake_dynamo;
+pub mod deliveries_dynamo;
 pub mod ledger_dynamo;
 pub mod outbox_sqs;
 pub mod parked_dynamo;

@@ -15,7 +15,7 @@ use redial_core::ledger::PastAttempt;
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
 use redial_engine::http_api::{self, Accepted, Answer};
-use redial_engine::ports::{Clock, Deliveries, HttpApi, Intake, Known, Outbox, Randomness};
+use redial_engine::ports::{Clock, Deliveries, DeliveryRecord, HttpApi, Outbox, Randomness};
 use serde_json::{Value, json};
 
 use super::{Id, Worker, parsed};
@@ -80,8 +80,8 @@ async fn enter<E: HttpApi>(app: &App<E>, accepted: &[Accepted]) -> Vec<Done> {
         return Vec::new();
     }
     let plan = http_api::plan(accepted);
-    let entered = app.env().ledger().enter(plan.entrances.clone(), app.env().clock().now()).await;
-    let answers = plan.judge(accepted, &entered);
+    let queued = app.env().ledger().insert(plan.deliveries.clone(), app.env().clock().now()).await;
+    let answers = plan.judge(accepted, &queued);
     let to_send: Vec<usize> = answers
         .iter()
         .enumerate()
@@ -140,8 +140,8 @@ pub async fn get<E: HttpApi + 'static>(
 }
 
 /// Every field is always present, and null without a value.
-fn description(known: &Known) -> Value {
-    let Known { entry, channel, attempts, acknowledged } = known;
+fn description(known: &DeliveryRecord) -> Value {
+    let DeliveryRecord { entry, channel, attempts, acknowledged } = known;
     let time = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
     let first = |event: AckEvent| time(acknowledged.iter().find(|(of, _)| *of == event).map(|(_, at)| *at));
     json!({

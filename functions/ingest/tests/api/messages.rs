@@ -27,7 +27,7 @@ fn a_message_is_entered_then_queued_then_answered() {
     );
     assert_eq!(answer.headers["cache-control"], "no-store");
     let state = api.world.state();
-    assert_eq!(state.trace, ["find_key", "enter", "send"]);
+    assert_eq!(state.trace, ["find_key", "queue", "send"]);
     let [queued] = state.outbox.as_slice() else { panic!("{:?}", state.outbox) };
     assert_eq!(queued.queue, Queue::Ingest(Lane::Transactional));
     assert_eq!(queued.tenant.as_ref().map(|it| it.as_str()), Some("acme"));
@@ -82,7 +82,7 @@ fn a_duplicate_is_recognised_and_queued_again_only_while_queued() {
     assert_eq!(api.world.state().outbox.len(), 2, "the queue may not have the first one");
     let key = delivery("acme", first["id"].as_str().expect("an id"));
     for state in State::ALL.into_iter().filter(|state| *state != State::Queued) {
-        api.world.state().ledger.get_mut(&key).expect("entered").state = state;
+        api.world.state().ledger.get_mut(&key).expect("the delivery").state = state;
         let again = api.post("/v1/messages", &message).json();
         assert_eq!(again, json!({"id": first["id"], "state": state.label(), "duplicate": true}));
         assert_eq!(api.world.state().outbox.len(), 2);
@@ -101,7 +101,7 @@ fn different_content_under_the_same_id_is_a_conflict() {
     assert_eq!(api.snapshot(), before);
     // A fingerprint under another hash key cannot be compared, so the message is accepted.
     let print = HashKeys::parse("k0:fedcba9876543210").expect("a key").fingerprint(b"x");
-    api.world.state().ledger.get_mut(&delivery("acme", "m1")).expect("entered").fingerprint = print;
+    api.world.state().ledger.get_mut(&delivery("acme", "m1")).expect("the delivery").fingerprint = print;
     assert_eq!(api.post("/v1/messages", &other).status.as_u16(), 202);
 }
 
@@ -181,7 +181,7 @@ fn an_infrastructure_failure_is_503_and_a_retry_succeeds() {
     let api = Api::new();
     for (name, kind, wait) in [
         ("find_key", PortErrorKind::Broken, "1"),
-        ("enter", PortErrorKind::Throttled, "5"),
+        ("queue", PortErrorKind::Throttled, "5"),
         ("send", PortErrorKind::Broken, "1"),
     ] {
         api.world.fail(name, 1, kind);
@@ -218,7 +218,7 @@ fn a_delivery_has_every_field() {
             })
         )
     );
-    api.world.state().ledger.get_mut(&delivery("acme", "m1")).expect("entered").state = State::Sent;
+    api.world.state().ledger.get_mut(&delivery("acme", "m1")).expect("the delivery").state = State::Sent;
     assert_eq!(api.get("/v1/messages/m1").json()["final"], true);
     for unknown in ["/v1/messages/m2", "/v1/messages/a%20b", "/v1/messages/%ff"] {
         let answer = api.get(unknown);

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::ports::Entrance;
+use crate::ports::NewDelivery;
 use redial_core::channel::Channel;
 use redial_core::delivery_options::Class;
 use redial_core::endpoint::{EndpointHash, HashKeys};
@@ -20,7 +20,7 @@ use redial_core::time::Timestamp;
 #[derive(Clone, Debug)]
 pub struct Accepted {
     message: Message,
-    entrance: Entrance,
+    delivery: NewDelivery,
 }
 
 /// Reads one message of `tenant`'s. It is `made` that it is known by if it carries neither an id nor an idempotency key. Errors
@@ -39,8 +39,8 @@ pub fn accept(
         errors.add("", "a message", "the end of a wait");
         return Err(errors.into_vec());
     };
-    let entrance = entrance(&message, hash_keys);
-    Ok(Accepted { message: *message, entrance })
+    let delivery = delivery(&message, hash_keys);
+    Ok(Accepted { message: *message, delivery })
 }
 
 /// SQS refuses two characters that JSON allows as they are, and takes their escapes (SendMessage API reference).
@@ -74,9 +74,9 @@ fn with_tenant(text: &str, tenant: &Tenant) -> Result<String, Vec<ShapeError>> {
     if errors.is_empty() { Ok(text.to_owned()) } else { Err(errors.into_vec()) }
 }
 
-fn entrance(message: &Message, keys: &HashKeys) -> Entrance {
+fn delivery(message: &Message, keys: &HashKeys) -> NewDelivery {
     let recipient = message.to.recipient();
-    Entrance {
+    NewDelivery {
         key: message.key(),
         fingerprint: message.fingerprint(keys),
         // Where a stored subscription leads is known once it is loaded.
@@ -98,12 +98,12 @@ impl Accepted {
 
     /// What it delivers to whom.
     pub fn fingerprint(&self) -> &EndpointHash {
-        &self.entrance.fingerprint
+        &self.delivery.fingerprint
     }
 
     /// What the ledger is to hold of it.
-    pub fn entrance(&self) -> &Entrance {
-        &self.entrance
+    pub fn delivery(&self) -> &NewDelivery {
+        &self.delivery
     }
 
     /// It, on its way to the queue of its lane.

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::accept::Accepted;
-use crate::ports::{Entered, Entrance, PortError};
+use crate::ports::{Inserted, NewDelivery, PortError};
 use redial_core::endpoint::EndpointHash;
 use redial_core::identity::DeliveryId;
 use redial_core::ledger::State;
@@ -15,7 +15,7 @@ use redial_core::ledger::State;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// One a distinct id, in order.
-    pub entrances: Vec<Entrance>,
+    pub deliveries: Vec<NewDelivery>,
     /// For each message, which of them is its own.
     of: Vec<usize>,
 }
@@ -41,28 +41,28 @@ pub enum Answer {
 /// What to ask the ledger about these, which are of one tenant.
 pub fn plan(accepted: &[Accepted]) -> Plan {
     let mut first: HashMap<&DeliveryId, usize> = HashMap::new();
-    let mut entrances = Vec::new();
+    let mut deliveries = Vec::new();
     let of = accepted.iter().map(|it| {
         *first.entry(it.id()).or_insert_with(|| {
-            entrances.push(it.entrance().clone());
-            entrances.len() - 1
+            deliveries.push(it.delivery().clone());
+            deliveries.len() - 1
         })
     });
     let of = of.collect();
-    Plan { entrances, of }
+    Plan { deliveries, of }
 }
 
 impl Plan {
     /// Judges each message by what the ledger has answered. At most one of an id is to be sent.
-    pub fn judge(&self, accepted: &[Accepted], answers: &[Result<Entered, PortError>]) -> Vec<Answer> {
+    pub fn judge(&self, accepted: &[Accepted], answers: &[Result<Inserted, PortError>]) -> Vec<Answer> {
         let mut is_sent = vec![false; answers.len()];
         let mut is_first = vec![true; answers.len()];
         let judged = accepted.iter().zip(&self.of).map(|(it, of)| {
             let first = std::mem::take(&mut is_first[*of]);
             let (state, stored, duplicate) = match &answers[*of] {
                 Err(error) => return Answer::Failed(error.clone()),
-                Ok(Entered::Fresh) => (State::Queued, &self.entrances[*of].fingerprint, !first),
-                Ok(Entered::Known { state, fingerprint }) => (*state, fingerprint, true),
+                Ok(Inserted::New) => (State::Queued, &self.deliveries[*of].fingerprint, !first),
+                Ok(Inserted::Duplicate { state, fingerprint }) => (*state, fingerprint, true),
             };
             if differ(stored, it.fingerprint()) {
                 return Answer::Conflict;
@@ -101,8 +101,8 @@ mod tests {
             .expect("a message")
     }
 
-    fn known(state: State, of: &Accepted) -> Result<Entered, PortError> {
-        Ok(Entered::Known { state, fingerprint: of.fingerprint().clone() })
+    fn known(state: State, of: &Accepted) -> Result<Inserted, PortError> {
+        Ok(Inserted::Duplicate { state, fingerprint: of.fingerprint().clone() })
     }
 
     fn taken(state: State, duplicate: bool, send: bool) -> Answer {
@@ -131,7 +131,7 @@ mod tests {
         let all = [message("a", "x")];
         let other = HashKeys::parse("k0:0123456789abcdef").expect("valid").fingerprint(b"other");
         let answers =
-            plan(&all).judge(&all, &[Ok(Entered::Known { state: State::Sent, fingerprint: other })]);
+            plan(&all).judge(&all, &[Ok(Inserted::Duplicate { state: State::Sent, fingerprint: other })]);
         assert_eq!(answers, [taken(State::Sent, true, false)]);
     }
 
@@ -139,9 +139,9 @@ mod tests {
     fn of_several_with_one_id_the_first_is_sent_and_the_others_are_held_against_it() {
         let all = [message("a", "x"), message("b", "x"), message("a", "x"), message("a", "y")];
         let plan = plan(&all);
-        assert_eq!(plan.entrances.len(), 2);
+        assert_eq!(plan.deliveries.len(), 2);
         assert_eq!(
-            plan.judge(&all, &[Ok(Entered::Fresh), Ok(Entered::Fresh)]),
+            plan.judge(&all, &[Ok(Inserted::New), Ok(Inserted::New)]),
             [
                 taken(State::Queued, false, true),
                 taken(State::Queued, false, true),
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(plan.share_with(2).collect::<Vec<_>>(), [0, 2, 3]);
         // Stored is what the last one says: the first conflicts, and the last is the one that is sent again.
         assert_eq!(
-            plan.judge(&all, &[known(State::Queued, &all[3]), Ok(Entered::Fresh)])[3],
+            plan.judge(&all, &[known(State::Queued, &all[3]), Ok(Inserted::New)])[3],
             taken(State::Queued, true, true)
         );
     }
@@ -161,7 +161,7 @@ mod tests {
     fn a_ledger_that_fails_for_one_id_fails_for_that_id_alone() {
         let all = [message("a", "x"), message("b", "x")];
         let error = PortError { operation: "x", code: "y".to_owned(), throttled: false };
-        let answers = plan(&all).judge(&all, &[Err(error.clone()), Ok(Entered::Fresh)]);
+        let answers = plan(&all).judge(&all, &[Err(error.clone()), Ok(Inserted::New)]);
         assert_eq!(answers, [Answer::Failed(error), taken(State::Queued, false, true)]);
     }
 }

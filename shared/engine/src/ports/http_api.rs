@@ -1,8 +1,8 @@
 //! The ports of the HTTP API, behind one type: the state of an HTTP router is one type, and its handlers take their ports from it.
 
 use super::{
-    AccessKeys, Acks, Clock, Deliveries, Intake, Outbox, Protection, PublicKeys, Randomness,
-    SubscriptionBook, Telemetry,
+    AccessKeys, Acks, Clock, Deliveries, Outbox, Protection, PublicKeys, Randomness, SubscriptionBook,
+    Telemetry,
 };
 
 /// The ports of the HTTP API.
@@ -11,7 +11,7 @@ pub trait HttpApi: Send + Sync {
     type Randomness: Randomness;
     type AccessKeys: AccessKeys;
     type Protection: Protection;
-    type Ledger: Intake + Deliveries;
+    type Ledger: Deliveries;
     type Outbox: Outbox;
     type Subscriptions: SubscriptionBook;
     type PublicKeys: PublicKeys;

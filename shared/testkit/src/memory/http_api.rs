@@ -7,55 +7,25 @@ use redial_core::identity::DeliveryKey;
 use redial_core::ledger::{self, State as Standing, expires_at};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{
-    Acknowledged, Acks, Deliveries, Entered, Entrance, HttpApi, Intake, Known, PortError, PublicKey,
+    Acknowledged, Acks, Deliveries, DeliveryRecord, HttpApi, Inserted, NewDelivery, PortError, PublicKey,
     PublicKeys,
 };
 
 use super::{Memory, State};
 
-impl Intake for Memory {
-    async fn enter(&self, entrances: Vec<Entrance>, now: Timestamp) -> Vec<Result<Entered, PortError>> {
-        let mut keys: Vec<_> = entrances.iter().map(|entrance| entrance.key.clone()).collect();
+impl Deliveries for Memory {
+    async fn insert(&self, deliveries: Vec<NewDelivery>, now: Timestamp) -> Vec<Result<Inserted, PortError>> {
+        let mut keys: Vec<_> = deliveries.iter().map(|delivery| delivery.key.clone()).collect();
         keys.sort();
         keys.dedup();
-        assert_eq!(keys.len(), entrances.len(), "two entrances of one delivery in a batch");
-        self.effect_on_each("enter", entrances, |state, entrance| enter(state, entrance, now)).await
+        assert_eq!(keys.len(), deliveries.len(), "one delivery twice in a batch");
+        self.effect_on_each("insert", deliveries, |state, delivery| insert(state, delivery, now)).await
     }
-}
 
-fn enter(state: &mut State, entrance: Entrance, now: Timestamp) -> Entered {
-    if let Some(stored) = state.ledger.get(&entrance.key).filter(|stored| !stored.is_forgotten(now)) {
-        return Entered::Known { state: stored.state, fingerprint: stored.fingerprint.clone() };
-    }
-    let entry = ledger::Entry {
-        key: entrance.key.clone(),
-        state: Standing::Queued,
-        turn: Default::default(),
-        fingerprint: entrance.fingerprint,
-        lease_token: "http-api".to_owned(),
-        lease_until: Timestamp::default(),
-        source_message: String::new(),
-        endpoint_hash: entrance.endpoint_hash,
-        subscription: entrance.subscription,
-        status: None,
-        reason: None,
-        not_sent: None,
-        provider_word: None,
-        not_before: entrance.not_before,
-        in_doubt: false,
-        created_at: now,
-        updated_at: now,
-        expires_at: expires_at(now, entrance.not_before),
-    };
-    state.ledger.insert(entrance.key, entry);
-    Entered::Fresh
-}
-
-impl Deliveries for Memory {
-    async fn find(&self, key: &DeliveryKey) -> Result<Option<Known>, PortError> {
+    async fn find(&self, key: &DeliveryKey) -> Result<Option<DeliveryRecord>, PortError> {
         self.effect("find_delivery", |state| {
             let acknowledged = |event| state.acknowledged.get(&(key.clone(), event)).map(|at| (event, *at));
-            Some(Known {
+            Some(DeliveryRecord {
                 entry: state.ledger.get(key).filter(|entry| !entry.is_forgotten(state.now))?.clone(),
                 channel: None,
                 attempts: state.attempts.get(key).cloned().unwrap_or_default(),
@@ -64,6 +34,34 @@ impl Deliveries for Memory {
         })
         .await
     }
+}
+
+fn insert(state: &mut State, delivery: NewDelivery, now: Timestamp) -> Inserted {
+    if let Some(stored) = state.ledger.get(&delivery.key).filter(|stored| !stored.is_forgotten(now)) {
+        return Inserted::Duplicate { state: stored.state, fingerprint: stored.fingerprint.clone() };
+    }
+    let entry = ledger::Entry {
+        key: delivery.key.clone(),
+        state: Standing::Queued,
+        turn: Default::default(),
+        fingerprint: delivery.fingerprint,
+        lease_token: "http-api".to_owned(),
+        lease_until: Timestamp::default(),
+        source_message: String::new(),
+        endpoint_hash: delivery.endpoint_hash,
+        subscription: delivery.subscription,
+        status: None,
+        reason: None,
+        not_sent: None,
+        provider_word: None,
+        not_before: delivery.not_before,
+        in_doubt: false,
+        created_at: now,
+        updated_at: now,
+        expires_at: expires_at(now, delivery.not_before),
+    };
+    state.ledger.insert(delivery.key, entry);
+    Inserted::New
 }
 
 impl Acks for Memory {

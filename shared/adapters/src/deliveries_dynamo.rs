@@ -1,4 +1,4 @@
-//! The HTTP API's part of the `deliveries` table: deliveries are entered before a worker claims them, and looked up.
+//! The HTTP API's part of the `deliveries` table: deliveries are queued before a worker claims them, and looked up.
 //!
 //! An entry is inserted, which fails where there is one; those are then read. So a request of new messages costs one call for every 25.
 //! The inserted entry is one that [`crate::ledger_dynamo`] swaps when a worker claims it: state `queued`, turn 0, a claim that expired
@@ -11,7 +11,7 @@ use redial_core::identity::{DeliveryKey, Turn};
 use redial_core::ledger::history::KEPT;
 use redial_core::ledger::{PastAttempt, State, expires_at};
 use redial_core::time::Timestamp;
-use redial_engine::ports::{Clock as _, Deliveries, Entered, Entrance, Intake, Known, PortError};
+use redial_engine::ports::{Clock as _, Deliveries, DeliveryRecord, Inserted, NewDelivery, PortError};
 
 use crate::acks_dynamo;
 use crate::aws_error;
@@ -26,16 +26,16 @@ const UNCLAIMED: &str = "front-door";
 
 /// The `deliveries` table: partition key `pk` (string), TTL attribute `expires_at`.
 #[derive(Clone, Debug)]
-pub struct DynamoIntake {
+pub struct DynamoDeliveries {
     table: Table,
 }
 
-on_a_table!(DynamoIntake);
+on_a_table!(DynamoDeliveries);
 
-impl DynamoIntake {
-    fn insert(&self, entrance: &Entrance, now: Timestamp) -> Statement {
+impl DynamoDeliveries {
+    fn statement(&self, delivery: &NewDelivery, now: Timestamp) -> Statement {
         let Turn { lineage, attempt } = Turn::default();
-        let key = &entrance.key;
+        let key = &delivery.key;
         let mut fields: Vec<(&str, AttributeValue)> = vec![
             ("pk", s(key.to_string())),
             ("tenant", s(key.tenant.as_str())),
@@ -43,18 +43,18 @@ impl DynamoIntake {
             ("state", s(State::Queued.label())),
             ("lineage", n(lineage.0)),
             ("attempt", n(attempt.0)),
-            ("fingerprint", s(entrance.fingerprint.as_str())),
+            ("fingerprint", s(delivery.fingerprint.as_str())),
             ("lease_token", s(UNCLAIMED)),
             ("lease_until", ms(Timestamp::default())),
             ("source_message", s("")),
             ("created_at", ms(now)),
             ("updated_at", ms(now)),
-            ("expires_at", expiry(expires_at(now, entrance.not_before))),
+            ("expires_at", expiry(expires_at(now, delivery.not_before))),
         ];
-        fields.extend(entrance.channel.map(|channel| ("channel", s(channel.label()))));
-        fields.extend(entrance.endpoint_hash.as_ref().map(|hash| ("endpoint_hash", s(hash.as_str()))));
-        fields.extend(entrance.subscription.as_ref().map(|id| ("subscription", s(id.as_str()))));
-        fields.extend(entrance.not_before.map(|at| ("not_before", ms(at))));
+        fields.extend(delivery.channel.map(|channel| ("channel", s(channel.label()))));
+        fields.extend(delivery.endpoint_hash.as_ref().map(|hash| ("endpoint_hash", s(hash.as_str()))));
+        fields.extend(delivery.subscription.as_ref().map(|id| ("subscription", s(id.as_str()))));
+        fields.extend(delivery.not_before.map(|at| ("not_before", ms(at))));
         Statement::insert(self.table.name(), fields)
     }
 
@@ -63,54 +63,52 @@ impl DynamoIntake {
     }
 }
 
-impl Intake for DynamoIntake {
-    async fn enter(&self, entrances: Vec<Entrance>, now: Timestamp) -> Vec<Result<Entered, PortError>> {
-        let statements = entrances.iter().map(|entrance| self.insert(entrance, now)).collect();
+impl Deliveries for DynamoDeliveries {
+    async fn insert(&self, deliveries: Vec<NewDelivery>, now: Timestamp) -> Vec<Result<Inserted, PortError>> {
+        let statements = deliveries.iter().map(|delivery| self.statement(delivery, now)).collect();
         let written = self.table.execute(statements, Patience::brief()).await;
-        let known: Vec<&DeliveryKey> = entrances
+        let known: Vec<&DeliveryKey> = deliveries
             .iter()
             .zip(&written)
             .filter(|(_, written)| **written == Written::ConditionFailed)
-            .map(|(entrance, _)| &entrance.key)
+            .map(|(delivery, _)| &delivery.key)
             .collect();
         let items = if known.is_empty() { Ok(Vec::new()) } else { self.items(&known).await };
         let found = items.map(|items| items.iter().filter_map(entry).collect::<Vec<_>>());
-        entrances
+        deliveries
             .iter()
             .zip(written)
-            .map(|(entrance, written)| match written {
-                Written::Yes => Ok(Entered::Fresh),
+            .map(|(delivery, written)| match written {
+                Written::Yes => Ok(Inserted::New),
                 Written::Failed(error) => Err(error),
                 Written::ConditionFailed => {
                     let entries = found.as_ref().map_err(Clone::clone)?;
-                    let stored = entries.iter().find(|stored| stored.key == entrance.key);
+                    let stored = entries.iter().find(|stored| stored.key == delivery.key);
                     // It expired in between, or another release wrote it.
                     let stored = stored.ok_or_else(|| aws_error::of_code("BatchGetItem", "Unreadable"))?;
                     // It counts as absent, and the claim overwrites it.
                     if stored.is_forgotten(now) {
-                        return Ok(Entered::Fresh);
+                        return Ok(Inserted::New);
                     }
-                    Ok(Entered::Known { state: stored.state, fingerprint: stored.fingerprint.clone() })
+                    Ok(Inserted::Duplicate { state: stored.state, fingerprint: stored.fingerprint.clone() })
                 }
             })
             .collect()
     }
-}
 
-impl Deliveries for DynamoIntake {
-    async fn find(&self, key: &DeliveryKey) -> Result<Option<Known>, PortError> {
+    async fn find(&self, key: &DeliveryKey) -> Result<Option<DeliveryRecord>, PortError> {
         let now = System.now();
         let found = self.items(&[key]).await?.first().and_then(known);
         Ok(found.filter(|known| !known.entry.is_forgotten(now)))
     }
 }
 
-fn known(item: &Item) -> Option<Known> {
+fn known(item: &Item) -> Option<DeliveryRecord> {
     let mut attempts: Vec<PastAttempt> =
         (0..KEPT).filter_map(|place| PastAttempt::from_text(item.text(&attribute(place))?)).collect();
     attempts.sort_by_key(PastAttempt::turn);
     let times = AckEvent::ALL.into_iter();
-    Some(Known {
+    Some(DeliveryRecord {
         entry: entry(item)?,
         channel: item.text("channel").and_then(Channel::from_label),
         attempts,
@@ -121,5 +119,5 @@ fn known(item: &Item) -> Option<Known> {
 }
 
 #[cfg(test)]
-#[path = "intake_dynamo_tests.rs"]
+#[path = "deliveries_dynamo_tests.rs"]
 mod tests;

@@ -1,4 +1,4 @@
-//! The ports to the ledger that the HTTP API has: it enters deliveries, and looks them up.
+//! The HTTP API's port to the ledger: it inserts deliveries, and looks them up.
 
 use std::future::Future;
 
@@ -12,7 +12,7 @@ use redial_core::time::Timestamp;
 
 /// What the ledger is to hold of a delivery before a worker has claimed it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Entrance {
+pub struct NewDelivery {
     pub key: DeliveryKey,
     /// What it delivers to whom.
     pub fingerprint: EndpointHash,
@@ -26,32 +26,39 @@ pub struct Entrance {
     pub not_before: Option<Timestamp>,
 }
 
-/// What became of an entrance.
+/// What an insert found.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Entered {
-    /// The delivery was not known. It is now, in state `queued`, for any worker to claim.
-    Fresh,
+pub enum Inserted {
+    /// The delivery was not known. It is stored now, in state `queued`, for any worker to claim.
+    New,
     /// It was; nothing was written.
-    Known {
+    Duplicate {
         state: State,
         /// What it delivers to whom.
         fingerprint: EndpointHash,
     },
 }
 
-pub trait Intake: Send + Sync {
-    /// Enters each of these unless it is there, each on its own; keys are distinct. [`redial_core::ledger::judge`] lets
-    /// any worker claim what is entered, without doubt.
-    fn enter(
+/// The ledger as the HTTP API uses it.
+pub trait Deliveries: Send + Sync {
+    /// Inserts each of these unless it is there, each on its own; keys are distinct. [`redial_core::ledger::judge`] lets
+    /// any worker claim what is inserted, without doubt.
+    fn insert(
         &self,
-        entrances: Vec<Entrance>,
+        deliveries: Vec<NewDelivery>,
         now: Timestamp,
-    ) -> impl Future<Output = Vec<Result<Entered, PortError>>> + Send;
+    ) -> impl Future<Output = Vec<Result<Inserted, PortError>>> + Send;
+
+    /// All that is known of a delivery, read consistently; `None` if it is not known (any more).
+    fn find(
+        &self,
+        key: &DeliveryKey,
+    ) -> impl Future<Output = Result<Option<DeliveryRecord>, PortError>> + Send;
 }
 
 /// All that the ledger holds of a delivery for the HTTP API.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Known {
+pub struct DeliveryRecord {
     pub entry: Entry,
     /// Through which channel it goes, if that is known by now.
     pub channel: Option<Channel>,
@@ -59,10 +66,4 @@ pub struct Known {
     pub attempts: Vec<PastAttempt>,
     /// What its user's browser acknowledged first, and when.
     pub acknowledged: Vec<(AckEvent, Timestamp)>,
-}
-
-/// Looks deliveries up for the HTTP API.
-pub trait Deliveries: Send + Sync {
-    /// All that is known of a delivery, read consistently; `None` if it is not known (any more).
-    fn find(&self, key: &DeliveryKey) -> impl Future<Output = Result<Option<Known>, PortError>> + Send;
 }

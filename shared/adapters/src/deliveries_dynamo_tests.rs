@@ -15,8 +15,8 @@ fn now() -> Timestamp {
     Timestamp::from_secs(1_800_000_000)
 }
 
-fn entrance() -> Entrance {
-    Entrance {
+fn delivery() -> NewDelivery {
+    NewDelivery {
         key: DeliveryKey {
             tenant: Tenant::parse("acme").expect("valid"),
             id: DeliveryId::parse("m1").expect("valid"),
@@ -30,19 +30,19 @@ fn entrance() -> Entrance {
 }
 
 /// The item that an insertion writes.
-fn written(entrance: &Entrance) -> Item {
+fn written(delivery: &NewDelivery) -> Item {
     let config = aws_sdk_dynamodb::Config::builder()
         .behavior_version(aws_sdk_dynamodb::config::BehaviorVersion::latest())
         .build();
-    let intake = DynamoIntake::new(aws_sdk_dynamodb::Client::from_conf(config), "deliveries".to_owned());
-    let Statement { text, values } = intake.insert(entrance, now());
+    let table = DynamoDeliveries::new(aws_sdk_dynamodb::Client::from_conf(config), "deliveries".to_owned());
+    let Statement { text, values } = table.statement(delivery, now());
     let names = text.split('\'').skip(1).step_by(2).map(str::to_owned);
     names.zip(values).collect()
 }
 
 fn ask(attempt: u32, fingerprint: EndpointHash) -> Ask {
     Ask {
-        key: entrance().key,
+        key: delivery().key,
         turn: Turn { lineage: Lineage(0), attempt: Attempt(attempt) },
         lease_token: "invocation".to_owned(),
         lease_until: now().plus(std::time::Duration::from_secs(40)),
@@ -55,7 +55,7 @@ fn ask(attempt: u32, fingerprint: EndpointHash) -> Ask {
 
 #[test]
 fn a_new_entry_can_be_claimed_and_is_not_in_doubt() {
-    let stored = entry(&written(&entrance())).expect("an entry");
+    let stored = entry(&written(&delivery())).expect("an entry");
     assert_eq!(judge(&stored, &ask(0, print("content")), now()), Judgement::Claim { in_doubt: false });
     assert_eq!(judge(&stored, &ask(1, print("content")), now()), Judgement::Claim { in_doubt: false });
     assert_eq!(judge(&stored, &ask(0, print("another")), now()), Judgement::Conflict);
@@ -66,7 +66,7 @@ fn a_new_entry_can_be_claimed_and_is_not_in_doubt() {
 #[test]
 fn an_entry_outlives_the_message_that_waits_for_it() {
     let at = now().plus(std::time::Duration::from_secs(86_400 * 300));
-    let item = written(&Entrance { not_before: Some(at), ..entrance() });
+    let item = written(&NewDelivery { not_before: Some(at), ..delivery() });
     let expires: i64 = item.number("expires_at").expect("a number");
     assert_eq!(expires, at.as_secs() + 15 * 86_400);
     assert_eq!(item.time("not_before"), Some(at));
@@ -74,7 +74,7 @@ fn an_entry_outlives_the_message_that_waits_for_it() {
 
 #[test]
 fn a_delivery_is_found_with_its_attempts_in_order_and_its_acknowledgements() {
-    let mut item = written(&entrance());
+    let mut item = written(&delivery());
     assert_eq!(known(&item).expect("known").channel, None);
     let attempt = |n: u32| format!(r#"{{"l":0,"n":{n},"at":1,"v":"retry"}}"#);
     // There are sixteen places: the seventeenth attempt is in the place of the first.
