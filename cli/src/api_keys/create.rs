@@ -8,10 +8,11 @@ use redial_adapters::{
 use redial_core::{
     access::{Credential, IamArn, Scope, SecretDigest, StoredKey},
     identity::Tenant,
+    time::Timestamp,
 };
 use redial_engine::ports::Clock as _;
 
-use super::key::{json_of, scopes};
+use super::list::{json_of, scopes};
 use crate::{
     arguments, duration,
     failure::Failure,
@@ -73,14 +74,12 @@ impl Create {
         match store.create(&key, now).await? {
             Created::Yes => {}
             Created::Has(id) => {
-                return Err(Failure::reported(&format!(
-                    "this principal already has a right: revoke it first, with `redial api-keys revoke {id}`"
-                )));
+                let revoke = format!("revoke it first, with `redial api-keys revoke {id}`");
+                return Err(Failure::reported(&format!("this principal already has a right: {revoke}")));
             }
             Created::Taken => {
-                return Err(Failure::reported(
-                    "another key was stored at the same moment, and none was created: see `redial api-keys list`",
-                ));
+                let words = "another key was stored at the same moment, and none was created: see `redial api-keys list`";
+                return Err(Failure::reported(words));
             }
         }
         if self.on.json {
@@ -89,25 +88,20 @@ impl Create {
             return Ok(print(&line.to_string())?);
         }
         print(secret.as_deref().unwrap_or(key.id.as_str()))?;
-        notes(&key).iter().for_each(|line| say(line));
+        let scopes = scopes(&key);
+        let StoredKey { id, tenant, credential, expires_at, .. } = key;
+        let end = expires_at.map_or("it is revoked".to_owned(), Timestamp::to_rfc3339);
+        match credential {
+            Credential::Key(_) => {
+                say(&format!("{id}: {scopes} for {tenant}, until {end}"));
+                say("store the key now, it is not shown again; send it as `Authorization: Bearer KEY`");
+            }
+            Credential::Iam(arn) => {
+                say(&format!("{id}: {scopes} for {tenant}, until {end}, to {arn}"));
+                say("running workers follow within 30 seconds");
+            }
+        }
         Ok(())
-    }
-}
-
-/// For standard error: what the key is for.
-fn notes(key: &StoredKey) -> Vec<String> {
-    let until =
-        key.expires_at.map_or("until it is revoked".to_owned(), |end| format!("until {}", end.to_rfc3339()));
-    let (id, tenant, scopes) = (&key.id, &key.tenant, scopes(key));
-    match &key.credential {
-        Credential::Key(_) => vec![
-            format!("{id}: {scopes} for {tenant}, {until}"),
-            "store the key now, it is not shown again; send it as `Authorization: Bearer KEY`".to_owned(),
-        ],
-        Credential::Iam(arn) => vec![
-            format!("{id}: {scopes} for {tenant}, {until}, to {arn}"),
-            "running workers follow within 30 seconds".to_owned(),
-        ],
     }
 }
 
@@ -127,21 +121,4 @@ fn expiry(text: &str) -> Result<Duration, String> {
 
 fn principal(text: &str) -> Result<IamArn, &'static str> {
     IamArn::parse(text).ok_or("the ARN of an AWS user or role, such as arn:aws:iam::111122223333:role/Shop")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn arguments_have_bounds() {
-        assert_eq!(expiry("3650d"), Ok(Duration::from_secs(315_360_000)));
-        assert!(expiry("0s").is_err() && expiry("3651d").is_err());
-        assert!(label("the shop's").is_ok() && label(&"a".repeat(64)).is_ok());
-        for text in ["", "a\nb", "\u{1b}[2J", &"a".repeat(65)] {
-            assert!(label(text).is_err(), "{text:?}");
-        }
-        assert_eq!(scope("subscribe"), Ok(Scope::Subscribe));
-        assert!(scope("admin").is_err() && principal("Shop").is_err());
-    }
 }

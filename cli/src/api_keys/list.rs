@@ -6,9 +6,8 @@ use redial_core::{
     time::Timestamp,
 };
 use redial_engine::ports::Clock as _;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::key::{json_of, scopes};
 use crate::{
     arguments,
     failure::Failure,
@@ -66,6 +65,31 @@ fn row(key: &StoredKey, now: Timestamp) -> [String; 7] {
         end,
         label,
     ]
+}
+
+/// A key as it is shown: everything that is stored except its digest.
+pub(super) fn json_of(key: &StoredKey, now: Timestamp) -> Value {
+    let (kind, arn) = match &key.credential {
+        Credential::Key(_) => ("key", None),
+        Credential::Iam(arn) => ("iam", Some(arn.as_str())),
+    };
+    json!({
+        "id": key.id.as_str(),
+        "tenant": key.tenant.as_str(),
+        "scopes": key.scopes.iter().map(|scope| scope.label()).collect::<Vec<_>>(),
+        "kind": kind,
+        "iam_arn": arn,
+        "label": key.label,
+        "state": key.standing(now).label(),
+        "created_at": key.created_at.to_rfc3339(),
+        "expires_at": key.expires_at.map(Timestamp::to_rfc3339),
+        "revoked_at": key.revoked_at.map(Timestamp::to_rfc3339),
+    })
+}
+
+/// As on the command line.
+pub(super) fn scopes(key: &StoredKey) -> String {
+    key.scopes.iter().map(|scope| scope.label()).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]

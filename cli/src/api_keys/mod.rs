@@ -1,7 +1,6 @@
 //! `redial api-keys`: who may call the HTTP API, for which tenant, and to do what.
 
 mod create;
-mod key;
 mod list;
 mod revoke;
 

@@ -1,12 +1,12 @@
 use clap::Args;
 use redial_adapters::{access_dynamo::Revoked, system::System};
 use redial_core::{
-    access::{ApiKey, ApiKeyId, StoredKey},
+    access::{ApiKey, ApiKeyId},
     time::Timestamp,
 };
 use redial_engine::ports::Clock as _;
 
-use super::key::{json_of, scopes};
+use super::list::{json_of, scopes};
 use crate::{confirm::Confirm, failure::Failure, stack::OnStack, terminal::say};
 
 /// Revokes a key, or an AWS principal's right, for good
@@ -32,11 +32,10 @@ pub(crate) struct Revoke {
 
 impl Revoke {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        let id = id(&self.id).ok_or_else(|| {
-            Failure::input(
-                "ID: expected 12 letters and digits, as `redial api-keys list` prints them, or a whole key",
-            )
-        })?;
+        let expected =
+            "ID: expected 12 letters and digits, as `redial api-keys list` prints them, or a whole key";
+        let of_key = || ApiKey::parse(&self.id).map(|key| key.id().clone());
+        let id = ApiKeyId::parse(&self.id).or_else(of_key).ok_or_else(|| Failure::input(expected))?;
         self.confirm.is_possible("revoke the key")?;
         let target = self.on.target().await?;
         let store = target.access();
@@ -44,7 +43,10 @@ impl Revoke {
         if !self.confirm.yes {
             let key = store.stored(&id).await?.ok_or_else(unknown)?;
             if key.revoked_at.is_none() {
-                self.confirm.ask(&question(&key, &target.name), "nothing was revoked")?;
+                let label = key.label.as_ref().map_or(String::new(), |label| format!(" ({label})"));
+                let (scopes, tenant, stack) = (scopes(&key), &key.tenant, &target.name);
+                let question = format!("Revoke {id}{label}, {scopes} for {tenant}, on {stack}?");
+                self.confirm.ask(&question, "nothing was revoked")?;
             }
         }
         let now = System.now();
@@ -60,30 +62,5 @@ impl Revoke {
             Revoked::Unknown => return Err(unknown()),
         };
         self.on.print(|| json_of(&key, now), || vec![line])
-    }
-}
-
-fn id(text: &str) -> Option<ApiKeyId> {
-    ApiKeyId::parse(text).or_else(|| ApiKey::parse(text).map(|key| key.id().clone()))
-}
-
-fn question(key: &StoredKey, stack: &str) -> String {
-    let label = key.label.as_ref().map_or(String::new(), |label| format!(" ({label})"));
-    let (id, tenant, scopes) = (&key.id, &key.tenant, scopes(key));
-    format!("Revoke {id}{label}, {scopes} for {tenant}, on {stack}?")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_id_or_a_whole_key_names_a_key() {
-        let key = ApiKey::generate(&[7; 64]);
-        assert_eq!(id(key.id().as_str()).as_ref(), Some(key.id()));
-        assert_eq!(id(&key.expose()).as_ref(), Some(key.id()));
-        for text in ["", "short", "rdk_", &key.expose()[..59]] {
-            assert_eq!(id(text), None, "{text}");
-        }
     }
 }

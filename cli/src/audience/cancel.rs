@@ -42,7 +42,7 @@ impl Cancel {
         if let Some(at) = before.standing.run.cancelled_at {
             return Ok(print(&format!("already cancelled, at {}", at.to_rfc3339_seconds()))?);
         }
-        say(&format!("{}: {}", before.state.words(), before.progress()));
+        say(&format!("{}: {}", before.state.names().1, before.progress()));
         let Which { id, tenant } = &self.which;
         let question = format!("Cancel {id} of {tenant} on {}?", target.name);
         self.confirm.ask(&question, "nothing was cancelled")?;

@@ -49,21 +49,13 @@ pub(super) enum State {
 }
 
 impl State {
-    const fn label(self) -> &'static str {
+    /// In JSON and in words.
+    pub(super) const fn names(self) -> (&'static str, &'static str) {
         match self {
-            Self::Open => "open",
-            Self::Done => "done",
-            Self::Expired => "expired",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    pub(super) const fn words(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Done => "done",
-            Self::Expired => "expired before all recipients were reached",
-            Self::Cancelled => "cancelled",
+            Self::Open => ("open", "open"),
+            Self::Done => ("done", "done"),
+            Self::Expired => ("expired", "expired before all recipients were reached"),
+            Self::Cancelled => ("cancelled", "cancelled"),
         }
     }
 }
@@ -108,7 +100,7 @@ impl Shown {
             |it| it.rate.map_or_else(|| it.tag.to_string(), |rate| format!("{}, at {rate}", it.tag)),
         );
         let mut lines = vec![
-            format!("{}: {}", self.state.words(), self.progress()),
+            format!("{}: {}", self.state.names().1, self.progress()),
             format!("tag         {tag}"),
             format!("lane        {}", run.lane.label()),
             format!("opened      {}", moment(run.opened_at)),
@@ -126,7 +118,7 @@ impl Shown {
             "tenant": run.key.tenant,
             "id": run.message,
             "run": run.key.id,
-            "state": self.state.label(),
+            "state": self.state.names().0,
             "recipients": self.standing.recipients(),
             "parts_done": self.standing.done(),
             "parts": SHARDS,
@@ -158,17 +150,11 @@ mod tests {
 
     const BODY: &str = r#"{"tenant":"acme","id":"n1","ttl":60,"to":{"audience":{"tag":"news","rate":"500/s"}},"payload":"s3cret","retry_count":0,"original_timestamp":1795255500000}"#;
 
-    fn at(text: &str) -> Timestamp {
-        Timestamp::parse_rfc3339(text).expect("valid")
-    }
-
     fn shown(done: usize, cancelled: bool, now: &str) -> Shown {
-        let part = |n| Progress { after: None, recipients: 3, done: n < done };
+        let at = |text: &str| Timestamp::parse_rfc3339(text).expect("valid");
+        let (tenant, id) = (Tenant::parse("acme").expect("valid"), RunId::parse("r1").expect("valid"));
         let run = Run {
-            key: RunKey {
-                tenant: Tenant::parse("acme").expect("valid"),
-                id: RunId::parse("r1").expect("valid"),
-            },
+            key: RunKey { tenant, id },
             message: DeliveryId::parse("n1").expect("valid"),
             lane: Lane::Bulk,
             body: Body::new(BODY.to_owned()),
@@ -176,6 +162,7 @@ mod tests {
             kept_until: at("2026-12-06T10:06:00Z"),
             cancelled_at: cancelled.then(|| at("2026-11-21T10:05:20Z")),
         };
+        let part = |n| Progress { after: None, recipients: 3, done: n < done };
         let parts = (0..usize::from(SHARDS)).map(part).collect();
         Shown::new(Standing { run, parts }, at(now))
     }

@@ -53,17 +53,18 @@ impl Status {
             Some(_) | None => None,
         };
         if let Some(seconds) = self.watch {
-            let mut line = Line::new(bearing);
+            let bar = bearing.map_or_else(ProgressBar::new_spinner, |total| bar(total, "adding recipients"));
+            let mut last = String::new();
             while shown.state == State::Open {
                 if self.on.json {
                     print(&shown.to_json(bearing).to_string())?;
                 } else {
-                    line.update(&shown);
+                    last = update(&bar, &shown, &last);
                 }
                 tokio::time::sleep(Duration::from_secs(seconds)).await;
                 shown = self.look(&audiences).await?;
             }
-            line.bar.finish_and_clear();
+            bar.finish_and_clear();
         }
         self.on.print(|| shown.to_json(bearing), || shown.lines(bearing))
     }
@@ -76,29 +77,15 @@ impl Status {
     }
 }
 
-/// Progress on standard error: on a terminal a bar, or a line that changes where the total is unknown; else a line for every
-/// change.
-struct Line {
-    bar: ProgressBar,
-    shown: String,
-}
-
-impl Line {
-    fn new(bearing: Option<u64>) -> Self {
-        let bar = bearing.map_or_else(ProgressBar::new_spinner, |total| bar(total, "adding recipients"));
-        Self { bar, shown: String::new() }
+/// Shows the progress on standard error: on a terminal by a bar, or a line that changes where the total is unknown; else by a line
+/// for every change.
+fn update(bar: &ProgressBar, shown: &Shown, last: &str) -> String {
+    let now = shown.progress();
+    bar.set_position(shown.standing.recipients());
+    if bar.is_hidden() && now != last {
+        say(&now);
+    } else if !bar.is_hidden() && bar.length().is_none() {
+        bar.set_message(now.clone());
     }
-
-    fn update(&mut self, shown: &Shown) {
-        let now = shown.progress();
-        self.bar.set_position(shown.standing.recipients());
-        if self.bar.is_hidden() {
-            if now != self.shown {
-                say(&now);
-            }
-        } else if self.bar.length().is_none() {
-            self.bar.set_message(now.clone());
-        }
-        self.shown = now;
-    }
+    now
 }

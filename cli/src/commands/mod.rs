@@ -2,17 +2,18 @@
 //!
 //! Results go to standard output, progress and errors to standard error.
 
-mod published;
-
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
+use clap_complete::Shell;
+use redial_core::message::SCHEMA;
+use redial_engine::http_api;
 
 #[cfg(feature = "local")]
 use crate::local;
 use crate::{
-    api_keys, audience, breakers, cost, dead_letters, doctor, hash_key, limits, policy, send, status,
-    subscriptions, tail, vapid, webhooks,
+    api_keys, audience, breakers, cost, dead_letters, doctor, failure::Failure, hash_key, limits, policy,
+    send, status, subscriptions, tail, terminal::print_as_it_is, vapid, webhooks,
 };
 
 /// Redial delivers web push and webhooks from your own AWS account; this is its command line.
@@ -72,9 +73,35 @@ enum Command {
     #[command(subcommand)]
     HashKey(hash_key::HashKey),
     Cost(cost::Cost),
-    Schema(published::Schema),
-    Openapi(published::Openapi),
-    Completions(published::Completions),
+    /// Prints the JSON Schema of a message
+    ///
+    /// It is JSON Schema 2020-12, for editors, which complete and check messages by it, and for producers, which can validate before they
+    /// send. It accepts what `redial send` accepts, except for what no schema can express, such as a date that does not exist.
+    #[command(after_help = "\
+Examples:
+  redial schema > message.v1.json
+  redial schema | jq '.properties | keys'")]
+    Schema,
+    /// Prints the description of the HTTP API
+    ///
+    /// It is OpenAPI 3.1 with the schema of messages inside, to generate clients from and to read. The URL of a stack's own API is its
+    /// output ApiUrl.
+    #[command(after_help = "\
+Examples:
+  redial openapi > redial.openapi.json
+  redial openapi | jq '.paths | keys'")]
+    Openapi,
+    /// Prints a script that completes redial's commands in a shell
+    #[command(after_help = "\
+Examples:
+  redial completions bash > ~/.local/share/bash-completion/completions/redial
+  redial completions zsh > \"${fpath[1]}/_redial\"
+  redial completions fish > ~/.config/fish/completions/redial.fish")]
+    Completions {
+        /// The shell to print the script for
+        #[arg(value_enum)]
+        shell: Shell,
+    },
 }
 
 impl Cli {
@@ -101,10 +128,31 @@ impl Cli {
             Command::Vapid(command) => command.run().await,
             Command::HashKey(command) => command.run().await,
             Command::Cost(command) => command.run(),
-            Command::Schema(command) => command.run(),
-            Command::Openapi(command) => command.run(),
-            Command::Completions(command) => command.run(Self::command()),
+            Command::Schema => print_as_it_is(SCHEMA.as_bytes()).map_err(Failure::from),
+            Command::Openapi => print_as_it_is(http_api::openapi().as_bytes()).map_err(Failure::from),
+            Command::Completions { shell } => print_as_it_is(&completions(shell)).map_err(Failure::from),
         };
         done.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
+    }
+}
+
+fn completions(shell: Shell) -> Vec<u8> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "redial", &mut script);
+    script
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum as _;
+
+    use super::*;
+
+    #[test]
+    fn the_script_of_every_shell_completes_the_commands() {
+        for shell in Shell::value_variants() {
+            let script = String::from_utf8(completions(*shell)).expect("text");
+            assert!(script.contains("subscriptions") && script.contains("vapid"), "{shell}");
+        }
     }
 }

@@ -8,10 +8,10 @@ const LIST: &str = include_str!("../../../infra/prices/us-east-1.json");
 /// Prices in USD.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Prices {
-    pub(crate) region: String,
+pub(super) struct Prices {
+    pub(super) region: String,
     /// Year and month.
-    pub(crate) as_of: String,
+    pub(super) as_of: String,
     currency: String,
     pub(super) sqs_million_requests: f64,
     pub(super) dynamodb_million_write_units: f64,
@@ -27,12 +27,12 @@ pub(crate) struct Prices {
 }
 
 impl Prices {
-    pub(crate) fn list() -> Self {
+    pub(super) fn list() -> Self {
         serde_json::from_str(LIST).expect("invariant: the list prices are valid, which a test checks")
     }
 
     /// The list prices, replaced by those of a JSON object; the error names the field and what is expected.
-    pub(crate) fn with(text: &str) -> Result<Self, String> {
+    pub(super) fn with(text: &str) -> Result<Self, String> {
         let own: serde_json::Value =
             serde_json::from_str(text).map_err(|error| format!("invalid JSON: {error}"))?;
         let own = own.as_object().ok_or("expected a JSON object such as {\"logs_gb\": 0.57}")?;

@@ -1,15 +1,21 @@
 use clap::Args;
-use redial_adapters::{dead_letters_dynamo::Position, system::System};
+use futures_util::TryStreamExt as _;
+use redial_adapters::{
+    dead_letters_dynamo::{Described, Position},
+    system::System,
+};
+use redial_core::time::Timestamp;
 use redial_engine::ports::Clock as _;
+use serde_json::{Value, json};
 
 use super::{
-    matching::Matching,
-    shown::{json_of, row, table},
+    matching::matching,
     which::{CLOCK_SKEW, Which},
 };
 use crate::{
     failure::Failure,
     stack::TargetArgs,
+    table::{Column, Narrow, Table},
     terminal::{print, print_lines, say, width},
 };
 
@@ -48,11 +54,11 @@ impl List {
         let filter = self.which.filter(now, now.plus(CLOCK_SKEW))?;
         let store = self.target.resolve().await?.dead_letters();
         let page = u16::try_from(self.limit.clamp(25, 250)).unwrap_or(250);
-        let mut matching = Matching::open(&store, &filter, self.after.clone(), page).await?;
+        let mut matching = matching(&store, &filter, self.after, page).await?;
         let mut table = table(width());
         let mut last = None;
         for _ in 0..self.limit {
-            let Some(described) = matching.next().await? else {
+            let Some(described) = matching.try_next().await? else {
                 print_lines(table.page())?;
                 if last.is_none() {
                     say("no dead letters match");
@@ -71,7 +77,7 @@ impl List {
         }
         print_lines(table.page())?;
         if let Some(last) = last
-            && matching.next().await?.is_some()
+            && matching.try_next().await?.is_some()
         {
             say(&format!("there are more: continue with --after {last}, or raise --limit"));
         }
@@ -81,4 +87,83 @@ impl List {
 
 fn position(text: &str) -> Result<Position, &'static str> {
     Position::parse(text).ok_or("a position as the end of a list names it: TIME/TENANT/ID/LETTER")
+}
+
+/// In a narrow terminal the reason stays longest.
+fn table(terminal: Option<usize>) -> Table {
+    let columns = [
+        Column::text("AT"),
+        Column::text("TENANT").narrowed(6, Narrow::CutEnd),
+        Column::text("ID").narrowed(5, Narrow::CutEnd),
+        Column::text("REASON"),
+        Column::text("CHANNEL").narrowed(2, Narrow::LeaveOut),
+        Column::number("STATUS").narrowed(3, Narrow::LeaveOut),
+        Column::number("ATTEMPTS").narrowed(1, Narrow::LeaveOut),
+        Column::text("SENT AGAIN").narrowed(4, Narrow::LeaveOut),
+    ];
+    Table::new(columns).within(terminal)
+}
+
+fn row(described: &Described) -> [String; 8] {
+    let it = &described.reference;
+    [
+        Timestamp::from_ms(it.at).to_rfc3339_seconds(),
+        it.tenant.clone(),
+        it.id.clone(),
+        it.reason.clone(),
+        it.channel.clone(),
+        it.status.map_or("-".to_owned(), |status| status.to_string()),
+        it.attempts.to_string(),
+        described.replayed_at.map_or("-".to_owned(), Timestamp::to_rfc3339_seconds),
+    ]
+}
+
+pub(super) fn json_of(described: &Described) -> Value {
+    let it = &described.reference;
+    json!({
+        "tenant": it.tenant,
+        "id": it.id,
+        "letter": it.letter,
+        "kind": it.kind,
+        "lineage": it.lineage,
+        "channel": it.channel,
+        "reason": it.reason,
+        "detail": it.detail,
+        "status": it.status,
+        "attempts": it.attempts,
+        "subscription": it.subscription,
+        "endpoint_hash": it.endpoint_hash,
+        "first_sent": Timestamp::from_ms(it.first_sent).to_rfc3339(),
+        "at": Timestamp::from_ms(it.at).to_rfc3339(),
+        "replayed_at": described.replayed_at.map(Timestamp::to_rfc3339),
+        "kept_until": described.kept_until.map(Timestamp::to_rfc3339),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dead_letters::described_tests::described;
+
+    #[test]
+    fn columns_are_left_out_and_then_cut_in_a_narrow_terminal() {
+        let mut replayed = described();
+        replayed.reference.id = "an-id-that-is-longer-than-others".to_owned();
+        replayed.reference.status = None;
+        replayed.replayed_at = Some(Timestamp::from_secs(2_000));
+        let lines = |terminal| table(terminal).with([row(&described()), row(&replayed)]).lines();
+        assert_eq!(
+            lines(None),
+            [
+                "AT                    TENANT  ID                                REASON             CHANNEL   STATUS  ATTEMPTS  SENT AGAIN",
+                "1970-01-01T00:16:40Z  acme    d1                                retries_exhausted  web_push     503         6  -",
+                "1970-01-01T00:16:40Z  acme    an-id-that-is-longer-than-others  retries_exhausted  web_push       -         6  1970-01-01T00:33:20Z",
+            ]
+        );
+        for terminal in [120, 100, 80, 70, 60] {
+            let lines = lines(Some(terminal));
+            assert!(lines.iter().all(|line| line.chars().count() <= terminal), "{terminal}: {lines:?}");
+        }
+        assert_eq!(lines(Some(64))[2], "1970-01-01T00:16:40Z  acme    an-id-that-is-…  retries_exhausted");
+    }
 }

@@ -1,89 +1,61 @@
-//! The dead letters that match a filter, one by one, newest first.
-//!
-//! By tenant and time they come from the index; by id from their partition of the table.
+//! The dead letters that match a filter, newest first, and their number by tenant and reason.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::ready,
+    time::Duration,
+};
 
-use futures_util::future::try_join_all;
+use futures_util::{
+    StreamExt as _, TryStreamExt as _,
+    future::try_join_all,
+    stream::{self, LocalBoxStream},
+};
 use redial_adapters::dead_letters_dynamo::{Described, DynamoDeadLetters, Position, Walk};
-use redial_core::time::Timestamp;
+use redial_core::dead_letter::Reference;
 use redial_engine::ports::PortError;
+use serde::{Deserialize, Serialize};
 
-use super::{filter::Filter, tally::Tally};
+use super::which::Filter;
+use crate::table::{Column, Table};
 
 /// Items to read at once from a partition of the index where all are needed.
 pub(super) const LARGE_PAGE: u16 = 250;
 
-const DAY: std::time::Duration = std::time::Duration::from_secs(86_400);
+const DAY: Duration = Duration::from_secs(86_400);
 
-#[derive(Debug)]
-pub(super) struct Matching<'a> {
+pub(super) type Matching<'a> = LocalBoxStream<'a, Result<Described, PortError>>;
+
+/// Those after `after`: by tenant and time from the index, in pages of that size; by id from their partition of the table.
+pub(super) async fn matching<'a>(
+    store: &'a DynamoDeadLetters,
     filter: &'a Filter,
-    source: Source<'a>,
-}
-
-#[derive(Debug)]
-enum Source<'a> {
-    Index(Walk<'a>),
-    Found(VecDeque<Described>),
-}
-
-impl<'a> Matching<'a> {
-    /// Those after `after`, read in pages of that size.
-    pub(super) async fn open(
-        store: &'a DynamoDeadLetters,
-        filter: &'a Filter,
-        after: Option<Position>,
-        page: u16,
-    ) -> Result<Self, PortError> {
-        let source = match &filter.id {
-            None => Source::Index(store.walk(filter.scope(after), page)),
-            Some(id) => {
-                let tenants = match &filter.tenant {
-                    Some(tenant) => BTreeSet::from([tenant.clone()]),
-                    None => tenants(store, filter).await?,
-                };
-                let of = tenants.iter().map(|tenant| store.letters_of(tenant, id.as_str()));
-                let found = try_join_all(of).await?.into_iter().flatten();
-                let described = found.filter_map(|letter| letter.described);
-                let mut placed: Vec<(Position, Described)> =
-                    described.map(|it| (Position::of(&it), it)).collect();
-                placed.retain(|(position, _)| after.as_ref().is_none_or(|after| position < after));
-                placed.sort_by(|(a, _), (b, _)| b.cmp(a));
-                Source::Found(placed.into_iter().map(|(_, described)| described).collect())
-            }
-        };
-        Ok(Self { filter, source })
-    }
-
-    pub(super) async fn next(&mut self) -> Result<Option<Described>, PortError> {
-        loop {
-            let next = match &mut self.source {
-                Source::Index(walk) => walk.next().await?,
-                Source::Found(found) => found.pop_front(),
-            };
-            match next {
-                Some(described) if !self.filter.matches(&described) => {}
-                next => return Ok(next),
-            }
-        }
-    }
-
-    pub(super) async fn next_batch(&mut self, most: usize) -> Result<Vec<Described>, PortError> {
-        let mut batch = Vec::new();
-        while batch.len() < most
-            && let Some(next) = self.next().await?
-        {
-            batch.push(next);
-        }
-        Ok(batch)
-    }
+    after: Option<Position>,
+    page: u16,
+) -> Result<Matching<'a>, PortError> {
+    let matches = |described: &Described| ready(filter.matches(described));
+    let Some(id) = &filter.which.id else {
+        let next = async |mut walk: Walk<'a>| Ok(walk.next().await?.map(|described| (described, walk)));
+        let all = stream::try_unfold(store.walk(filter.scope(after), page), next);
+        return Ok(all.try_filter(matches).boxed_local());
+    };
+    let tenants = match &filter.which.tenant {
+        Some(tenant) => BTreeSet::from([tenant.clone()]),
+        None => tenants(store, filter).await?,
+    };
+    let letters = try_join_all(tenants.iter().map(|tenant| store.letters_of(tenant, id.as_str()))).await?;
+    let described = letters.into_iter().flatten().filter_map(|letter| letter.described);
+    let mut found: Vec<Described> = described
+        .filter(|described| after.as_ref().is_none_or(|after| Position::of(described) < *after))
+        .collect();
+    found.sort_by_key(|described| std::cmp::Reverse(Position::of(described)));
+    Ok(stream::iter(found.into_iter().map(Ok)).try_filter(matches).boxed_local())
 }
 
 /// The tenants that had dead letters on a day of the filter.
 async fn tenants(store: &DynamoDeadLetters, filter: &Filter) -> Result<BTreeSet<String>, PortError> {
     let mut tenants = BTreeSet::new();
-    let mut day: Timestamp = filter.until;
+    let mut day = filter.until;
     while day.day() >= filter.since.day() {
         tenants.extend(store.tenants_on(&day.day()).await?);
         day = day.minus(DAY);
@@ -92,10 +64,58 @@ async fn tenants(store: &DynamoDeadLetters, filter: &Filter) -> Result<BTreeSet<
 }
 
 pub(super) async fn count(store: &DynamoDeadLetters, filter: &Filter) -> Result<Tally, PortError> {
-    let mut matching = Matching::open(store, filter, None, LARGE_PAGE).await?;
     let mut tally = Tally::default();
-    while let Some(described) = matching.next().await? {
+    let mut matching = matching(store, filter, None, LARGE_PAGE).await?;
+    while let Some(described) = matching.try_next().await? {
         tally.add(&described.reference);
     }
     Ok(tally)
+}
+
+/// Counts by tenant and reason: `{"acme": {"poison": 3}}`.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Tally(BTreeMap<String, BTreeMap<String, u64>>);
+
+impl Tally {
+    pub(super) fn add(&mut self, reference: &Reference) {
+        let of_tenant = self.0.entry(reference.tenant.clone()).or_default();
+        *of_tenant.entry(reference.reason.clone()).or_default() += 1;
+    }
+
+    pub(super) fn total(&self) -> u64 {
+        self.0.values().flat_map(BTreeMap::values).sum()
+    }
+
+    /// A table by tenant and reason; `ready` adds a column with the dead letters that would be sent.
+    pub(super) fn lines(&self, ready: Option<&Self>) -> Vec<String> {
+        let [tenant, reason] = ["TENANT", "REASON"].map(Column::text);
+        let numbers = ["DEAD LETTERS", ready.map_or("", |_| "TO BE SENT")].map(Column::number);
+        let mut table = Table::new([tenant, reason].into_iter().chain(numbers));
+        for (tenant, reasons) in &self.0 {
+            for (reason, number) in reasons {
+                let of =
+                    |ready: &Self| ready.0.get(tenant).and_then(|it| it.get(reason)).copied().unwrap_or(0);
+                let ready = ready.map_or(String::new(), |ready| of(ready).to_string());
+                table.add([tenant.clone(), reason.clone(), number.to_string(), ready]);
+            }
+        }
+        table.lines()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dead_letters::described_tests::described;
+
+    #[test]
+    fn counts_are_aligned() {
+        let (mut found, mut ready) = (Tally::default(), Tally::default());
+        (0..12).for_each(|_| found.add(&described().reference));
+        ready.add(&described().reference);
+        let both = found.lines(Some(&ready));
+        assert_eq!(both[0], "TENANT  REASON             DEAD LETTERS  TO BE SENT");
+        assert_eq!(both[1], "acme    retries_exhausted            12           1");
+        assert_eq!((both.len(), &*found.lines(None)[0]), (2, "TENANT  REASON             DEAD LETTERS"));
+    }
 }

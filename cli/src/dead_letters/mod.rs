@@ -1,20 +1,16 @@
 //! `redial dead-letters`: messages that failed for good, found by what they are, sent again, removed.
 //!
 //! ```text
-//! which (options) ─► filter ─► matching (index, newest first) ─► list, show, purge
-//!                                                            └─► replay
+//! which (options, filter) ─► matching (index, newest first) ─► list, purge, replay
 //! ```
 
 #[cfg(test)]
 mod described_tests;
-mod filter;
 mod list;
 mod matching;
 mod purge;
 mod replay;
 mod show;
-mod shown;
-mod tally;
 mod which;
 
 subcommands! {

@@ -1,14 +1,13 @@
 use clap::Args;
+use futures_util::TryStreamExt as _;
 use indicatif::ProgressBar;
 use redial_adapters::{dead_letters_dynamo::DynamoDeadLetters, system::System};
 use redial_engine::ports::{Clock as _, PortError};
 use serde_json::json;
 
 use super::{
-    filter::Filter,
-    matching::{LARGE_PAGE, Matching, count},
-    tally::{Tally, counts},
-    which::Which,
+    matching::{LARGE_PAGE, Tally, count, matching},
+    which::{Filter, Which},
 };
 use crate::{
     confirm::Confirm,
@@ -17,7 +16,6 @@ use crate::{
     terminal::{bar, say},
 };
 
-/// Dead letters that are removed together.
 const BATCH: usize = 25;
 
 /// Removes dead letters, descriptions and bodies, for good
@@ -55,7 +53,7 @@ impl Purge {
             say("no dead letters match");
             return self.print(&found);
         }
-        counts(&found, None).iter().for_each(|line| say(line));
+        found.lines(None).iter().for_each(|line| say(line));
         let number = dead_letters(found.total());
         let question = format!("Remove {number} from {}, with their bodies?", target.name);
         self.confirm.ask(&question, "nothing was removed")?;
@@ -69,7 +67,7 @@ impl Purge {
 
     fn print(&self, removed: &Tally) -> Result<(), Failure> {
         let total = removed.total();
-        let json = || json!({"removed": total, "removed_by_tenant": removed.to_json()});
+        let json = || json!({"removed": total, "removed_by_tenant": removed});
         let line = (total > 0).then(|| format!("{} removed", dead_letters(total)));
         self.on.print(json, || line.into_iter().collect())
     }
@@ -82,17 +80,14 @@ async fn purge(
     removed: &mut Tally,
     bar: &ProgressBar,
 ) -> Result<(), PortError> {
-    let mut matching = Matching::open(store, filter, None, LARGE_PAGE).await?;
-    loop {
-        let batch = matching.next_batch(BATCH).await?;
-        if batch.is_empty() {
-            return Ok(());
-        }
+    let mut batches = matching(store, filter, None, LARGE_PAGE).await?.try_chunks(BATCH);
+    while let Some(batch) = batches.try_next().await.map_err(|failed| failed.1)? {
         let keys: Vec<_> = batch.iter().map(|described| described.reference.letter_key()).collect();
         store.remove(&keys).await?;
         batch.iter().for_each(|described| removed.add(&described.reference));
         bar.inc(batch.len() as u64);
     }
+    Ok(())
 }
 
 fn dead_letters(number: u64) -> String {

@@ -4,7 +4,7 @@ use redial_core::{identity::DeliveryId, lane::Lane, time::Timestamp};
 use redial_engine::ports::Clock as _;
 use serde_json::{Value, json};
 
-use super::shown::json_of;
+use super::list::json_of;
 use crate::{
     arguments,
     failure::Failure,
@@ -55,42 +55,29 @@ impl Show {
         let now = System.now();
         if !self.body {
             for letter in &letters {
-                self.print(letter, now)?;
+                if self.json {
+                    print(&letter_json(letter, now).to_string())?
+                } else {
+                    print_lines(lines(letter, now))?
+                }
             }
             return Ok(());
         }
         let [letter] = letters.as_slice() else {
-            let names: Vec<&str> = letters.iter().map(|it| it.key.letter.as_str()).collect();
-            let names = names.join(", ");
-            return Err(Failure::input(format!(
-                "there are several dead letters: choose one with --letter, of {names}"
-            )));
+            let names = letters.iter().map(|it| it.key.letter.as_str()).collect::<Vec<_>>().join(", ");
+            let words = format!("there are several dead letters: choose one with --letter, of {names}");
+            return Err(Failure::input(words));
         };
         let Some(body) = store.body(&letter.key, now).await? else {
-            return Err(Failure::reported(&format!(
-                "{}#{} {}: the body was not kept",
-                self.tenant, self.id, letter.key.letter
-            )));
+            let name = &letter.key.letter;
+            let words = format!("{}#{} {name}: the body was not kept", self.tenant, self.id);
+            return Err(Failure::reported(&words));
         };
         say(
             "warning: this is the message itself, with its payload and its endpoint: keep it out of logs and tickets",
         );
         Ok(print(&body)?)
     }
-
-    fn print(&self, letter: &Letter, now: Timestamp) -> Result<(), Failure> {
-        if self.json {
-            print(&letter_json(letter, now).to_string())?
-        } else {
-            print_lines(lines(letter, now))?
-        }
-        Ok(())
-    }
-}
-
-/// When the body expires, if it is kept.
-fn kept(letter: &Letter, now: Timestamp) -> Option<Timestamp> {
-    letter.body_until.filter(|until| now < *until)
 }
 
 fn letter_json(letter: &Letter, now: Timestamp) -> Value {
@@ -100,7 +87,7 @@ fn letter_json(letter: &Letter, now: Timestamp) -> Value {
     };
     shown["lane"] = json!(letter.lane.map(Lane::label));
     shown["described"] = json!(letter.described.is_some());
-    shown["body_until"] = json!(kept(letter, now).map(Timestamp::to_rfc3339));
+    shown["body_until"] = json!(letter.body_until.filter(|until| now < *until).map(Timestamp::to_rfc3339));
     shown
 }
 
@@ -138,35 +125,27 @@ fn lines(letter: &Letter, now: Timestamp) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use redial_core::dead_letter::DeadLetterKey;
-
     use super::*;
+    use crate::dead_letters::described_tests::key;
 
     #[test]
     fn a_body_without_a_description_is_shown() {
-        let key =
-            DeadLetterKey { tenant: "acme".to_owned(), id: "d1".to_owned(), letter: "lineage-0".to_owned() };
-        let letter = Letter {
-            key,
-            described: None,
-            body_until: Some(Timestamp::from_secs(60)),
-            lane: Some(Lane::Bulk),
-        };
-        let shown = lines(&letter, Timestamp::from_secs(1));
-        assert_eq!(
-            shown,
-            [
+        let (body_until, lane) = (Some(Timestamp::from_secs(60)), Some(Lane::Bulk));
+        let letter = Letter { key: key(), described: None, body_until, lane };
+        let kept = "kept until 1970-01-01T00:01:00.000Z";
+        let expired = "expired at 1970-01-01T00:01:00.000Z: the hourly sweep removes it";
+        for (now, body, until) in [(1, kept, json!("1970-01-01T00:01:00.000Z")), (60, expired, Value::Null)] {
+            let now = Timestamp::from_secs(now);
+            let shown = [
                 "acme#d1 lineage-0",
                 "  described     not yet: its reference is on the dead-letter queue",
                 "  lane          bulk",
-                "  body          kept until 1970-01-01T00:01:00.000Z",
-            ]
-        );
-        let late = lines(&letter, Timestamp::from_secs(60));
-        let absent = "  body          expired at 1970-01-01T00:01:00.000Z: the hourly sweep removes it";
-        assert_eq!(late.last().map(String::as_str), Some(absent));
-        let json = letter_json(&letter, Timestamp::from_secs(60));
-        assert_eq!((&json["described"], &json["body_until"]), (&json!(false), &Value::Null));
-        assert_eq!(json["lane"], "bulk");
+                &format!("  body          {body}"),
+            ];
+            assert_eq!(lines(&letter, now), shown);
+            let json = letter_json(&letter, now);
+            assert_eq!((&json["described"], &json["body_until"]), (&json!(false), &until));
+            assert_eq!(json["lane"], "bulk");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The options that select dead letters, the same for every command.
+//! The options that select dead letters, the same for every command, and the filter that they make.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use clap::{
     Args,
     builder::{PossibleValuesParser, TypedValueParser as _},
 };
-use redial_adapters::dead_letters_dynamo::DynamoDeadLetters;
+use redial_adapters::dead_letters_dynamo::{Described, DynamoDeadLetters, Position, Scope};
 use redial_core::{
-    channel::Channel, endpoint::EndpointHash, identity::DeliveryId, reason::Reason, time::Timestamp,
+    channel::Channel, dead_letter::Reference, endpoint::EndpointHash, identity::DeliveryId, reason::Reason,
+    time::Timestamp,
 };
 
-use super::filter::Filter;
 use crate::{arguments, duration, failure::Failure};
 
 /// How far back a command looks by default: most policies keep descriptions for this time.
@@ -20,12 +20,12 @@ const DEFAULT_SINCE: Duration = Duration::from_secs(14 * 86_400);
 /// How far a worker's clock may be ahead of this machine's.
 pub(super) const CLOCK_SKEW: Duration = Duration::from_secs(300);
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Which dead letters")]
 pub(super) struct Which {
     /// Of this tenant; _unknown for bodies whose tenant could not be read [default: all tenants]
     #[arg(long, value_parser = arguments::tenant_or_unknown)]
-    tenant: Option<String>,
+    pub(super) tenant: Option<String>,
     /// That failed for this reason
     #[arg(long, hide_possible_values = true, value_parser = reasons())]
     reason: Option<Reason>,
@@ -43,11 +43,40 @@ pub(super) struct Which {
     endpoint_hash: Option<EndpointHash>,
     /// Of this delivery
     #[arg(long, value_parser = arguments::delivery)]
-    id: Option<DeliveryId>,
+    pub(super) id: Option<DeliveryId>,
+}
+
+/// The dead letters that a command is about: all conditions must hold.
+#[derive(Clone, Debug)]
+pub(super) struct Filter {
+    pub(super) which: Which,
+    /// Failed at or after.
+    pub(super) since: Timestamp,
+    /// Failed before.
+    pub(super) until: Timestamp,
+}
+
+impl Filter {
+    pub(super) fn matches(&self, described: &Described) -> bool {
+        let Reference { tenant, reason, channel, id, endpoint_hash, at, .. } = &described.reference;
+        let is = |wanted: Option<&str>, value: &str| wanted.is_none_or(|wanted| wanted == value);
+        let hash = endpoint_hash.as_deref().unwrap_or_default();
+        is(self.which.tenant.as_deref(), tenant)
+            && is(self.which.reason.map(Reason::label), reason)
+            && is(self.which.channel.map(Channel::label), channel)
+            && is(self.which.id.as_ref().map(DeliveryId::as_str), id)
+            && is(self.which.endpoint_hash.as_ref().map(EndpointHash::as_str), hash)
+            && (self.since..self.until).contains(&Timestamp::from_ms(*at))
+    }
+
+    /// The part that the index can search by.
+    pub(super) fn scope(&self, after: Option<Position>) -> Scope {
+        Scope { tenant: self.which.tenant.clone(), since: self.since, until: self.until, after }
+    }
 }
 
 /// A point in time, as it was given.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 enum When {
     Back(Duration, String),
     At(Timestamp),
@@ -89,11 +118,7 @@ impl Which {
             return Err(Failure::input(words));
         }
         Ok(Filter {
-            tenant: self.tenant.clone(),
-            reason: self.reason,
-            channel: self.channel,
-            endpoint_hash: self.endpoint_hash.clone(),
-            id: self.id.clone(),
+            which: self.clone(),
             // Nothing is kept for longer, so earlier days need no query.
             since: since.max(now.minus(DynamoDeadLetters::LONGEST_KEPT)),
             // Nothing is later than now, except for clock skew.
@@ -120,15 +145,14 @@ impl Which {
 
     /// A change of all dead letters needs --all.
     pub(super) fn require_selection(&self, all: bool) -> Result<(), Failure> {
-        match (self.options().is_empty(), all) {
-            (true, false) => Err(Failure::input(
-                "nothing is selected: pass --tenant, --reason, --since or another of these options, or --all",
-            )),
-            (false, true) => {
-                Err(Failure::input("--all cannot be combined with options that select dead letters"))
+        let wrong = match (self.options().is_empty(), all) {
+            (true, true) | (false, false) => return Ok(()),
+            (true, false) => {
+                "nothing is selected: pass --tenant, --reason, --since or another of these options, or --all"
             }
-            (true, true) | (false, false) => Ok(()),
-        }
+            (false, true) => "--all cannot be combined with options that select dead letters",
+        };
+        Err(Failure::input(wrong))
     }
 }
 
@@ -152,6 +176,7 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
+    use crate::dead_letters::described_tests::described;
 
     #[derive(Debug, clap::Parser)]
     struct Command {
@@ -159,70 +184,58 @@ mod tests {
         which: Which,
     }
 
-    fn which(arguments: &str) -> Which {
-        let arguments = arguments.split(' ').filter(|it| !it.is_empty());
-        Command::try_parse_from(["redial"].into_iter().chain(arguments)).expect("valid").which
+    fn which(options: &str) -> Which {
+        Command::try_parse_from(format!("redial {options}").split_whitespace()).expect("valid").which
     }
 
-    fn now() -> Timestamp {
-        Timestamp::parse_rfc3339("2026-11-21T10:05:00Z").expect("valid")
+    fn filter(options: &str, now: &str) -> Filter {
+        let now = time(now);
+        which(options).filter(now, now).expect("valid")
     }
 
-    fn refused(failure: Failure) -> String {
-        match &failure {
-            Failure::Input(lines) => lines.concat(),
-            Failure::Failed(_) | Failure::Reported => panic!("{failure:?}"),
+    fn time(text: &str) -> Timestamp {
+        Timestamp::parse_rfc3339(text).expect("valid")
+    }
+
+    const NOW: &str = "2026-11-21T10:05:00Z";
+
+    #[test]
+    fn times_are_relative_or_absolute_and_within_what_can_be_stored() {
+        for (options, since, until) in [
+            ("", "2026-11-07T10:05:00Z", NOW),
+            ("--since 2026-11-20T00:00:00Z --until 2h", "2026-11-20T00:00:00Z", "2026-11-21T08:05:00Z"),
+            ("--since 1970-01-01T00:00:00Z", "2025-11-06T10:05:00Z", NOW),
+            ("--until 9999-01-01T00:00:00Z", "2026-11-07T10:05:00Z", "2026-11-21T10:10:00Z"),
+        ] {
+            let filter = filter(options, NOW);
+            assert_eq!((filter.since, filter.until), (time(since), time(until)), "{options}");
         }
-    }
-
-    #[test]
-    fn the_default_is_the_last_fourteen_days() {
-        let filter = which("").filter(now(), now()).expect("valid");
-        assert_eq!((filter.since.to_rfc3339().as_str(), filter.until), ("2026-11-07T10:05:00.000Z", now()));
-        assert!(which("").options().is_empty());
-    }
-
-    #[test]
-    fn times_are_relative_or_absolute() {
-        let filter = which("--since 2026-11-20T00:00:00Z --until 2h").filter(now(), now()).expect("valid");
-        let (since, until) = (filter.since.to_rfc3339(), filter.until.to_rfc3339());
-        assert_eq!(since, "2026-11-20T00:00:00.000Z");
-        assert_eq!(until, "2026-11-21T08:05:00.000Z");
-        assert!(Command::try_parse_from(["redial", "--since", "yesterday"]).is_err());
-        let nothing = which("--since 1h --until 2h").filter(now(), now()).expect_err("nothing between");
-        assert!(refused(nothing).contains("nothing is between"));
-    }
-
-    #[test]
-    fn days_before_the_longest_retention_are_not_searched() {
-        let filter = which("--since 1970-01-01T00:00:00Z").filter(now(), now()).expect("valid");
-        assert_eq!(filter.since, now().minus(DynamoDeadLetters::LONGEST_KEPT));
-    }
-
-    #[test]
-    fn the_future_is_not_searched() {
-        let until = |arguments: &str, latest| which(arguments).filter(now(), latest).expect("valid").until;
-        let ahead = now().plus(CLOCK_SKEW);
-        assert_eq!(until("--until 9999-01-01T00:00:00Z", now()), ahead);
-        assert_eq!((until("", now()), until("", ahead)), (now(), ahead));
-    }
-
-    #[test]
-    fn all_dead_letters_are_selected_only_with_all() {
-        assert!(refused(which("").require_selection(false).expect_err("a slip")).contains("--all"));
-        assert!(which("--reason poison").require_selection(true).is_err());
-        assert!(which("--reason poison").require_selection(false).is_ok());
-        assert!(which("").require_selection(true).is_ok());
+        let ahead = time(NOW).plus(CLOCK_SKEW);
+        assert_eq!(which("").filter(time(NOW), ahead).expect("valid").until, ahead);
     }
 
     #[test]
     fn options_are_repeated_as_they_were_given() {
         let given = "--tenant _unknown --reason poison --channel webhook --since 2h --id d1";
-        assert_eq!(which(given).options().join(" "), given);
-        for wrong in
-            [["--reason", "none"], ["--channel", "sms"], ["--tenant", "Acme"], ["--endpoint-hash", "!"]]
-        {
-            assert!(Command::try_parse_from(["redial"].into_iter().chain(wrong)).is_err(), "{wrong:?}");
+        for options in ["", given] {
+            assert_eq!(which(options).options().join(" "), options);
+        }
+    }
+
+    #[test]
+    fn all_conditions_must_hold_and_until_is_not_included() {
+        for (options, now, matches) in [
+            ("", "1970-01-01T00:16:41Z", true),
+            ("--tenant acme --reason retries_exhausted", "1970-01-01T00:16:41Z", true),
+            ("--since 1s", "1970-01-01T00:16:41Z", true),
+            ("--tenant bolt --reason retries_exhausted", "1970-01-01T00:16:41Z", false),
+            ("--tenant acme --reason poison", "1970-01-01T00:16:41Z", false),
+            ("--channel webhook", "1970-01-01T00:16:41Z", false),
+            ("--id d2", "1970-01-01T00:16:41Z", false),
+            ("--since 1s", "1970-01-01T00:16:42Z", false),
+            ("", "1970-01-01T00:16:40Z", false),
+        ] {
+            assert_eq!(filter(options, now).matches(&described()), matches, "{options} at {now}");
         }
     }
 }

@@ -53,10 +53,8 @@ fn packaged() -> Result<Vec<PathBuf>, Failure> {
         Failure::input("no infra/policies in this folder or above it: run this inside a checkout of Redial, or name a PATH")
     })?;
     let own = checkout.join("infra/policies");
-    let own = std::env::current_dir()
-        .ok()
-        .and_then(|here| own.strip_prefix(here).ok().map(Path::to_owned))
-        .unwrap_or(own);
+    let here = std::env::current_dir().unwrap_or_default();
+    let own = own.strip_prefix(here).map(Path::to_owned).unwrap_or(own);
     Ok(vec![own.join("presets"), own])
 }
 
@@ -65,13 +63,9 @@ fn policies_in(path: &Path) -> Result<Vec<PathBuf>, Failure> {
         return Ok(vec![path.to_owned()]);
     }
     let unreadable = |error| Failure::input(format!("{} cannot be read: {error}", path.display()));
-    let mut files = Vec::new();
-    for entry in fs::read_dir(path).map_err(unreadable)? {
-        let file = entry.map_err(unreadable)?.path();
-        if file.extension().is_some_and(|ending| ending == "json") {
-            files.push(file);
-        }
-    }
+    let entries: Vec<_> = fs::read_dir(path).and_then(Iterator::collect).map_err(unreadable)?;
+    let files = entries.iter().map(fs::DirEntry::path);
+    let mut files: Vec<_> = files.filter(|file| file.extension().is_some_and(|it| it == "json")).collect();
     files.sort();
     Ok(files)
 }

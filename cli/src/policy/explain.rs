@@ -12,7 +12,10 @@ use redial_core::{
 };
 use redial_engine::ports::{Clock as _, SubscriptionHealth as _};
 
-use super::{show, summary::summary, timetable::Timetable};
+use super::{
+    show::{self, summary},
+    timetable::Timetable,
+};
 use crate::{
     failure::Failure,
     input,
@@ -53,45 +56,37 @@ struct Destination {
 }
 
 impl Destination {
-    /// From the message alone; a named subscription counts as a browser's.
-    fn of(message: &Message) -> Self {
+    /// Without a stack, a named subscription counts as a browser's.
+    async fn of(message: &Message, target: Option<&Target>) -> Result<Self, Failure> {
         let channel = message.to.recipient().map_or(Channel::WebPush, |recipient| recipient.channel());
-        let note = message
-            .to
-            .subscription()
-            .map(|id| format!("the subscription {id} was not read: it is taken for a browser's here"));
-        Self { channel, terms: Terms::default(), note }
-    }
-
-    /// With the stored subscription.
-    async fn looked_up(message: &Message, target: &Target) -> Result<Self, Failure> {
-        let Some(id) = message.to.subscription() else { return Ok(Self::of(message)) };
+        let mut to = Self { channel, terms: Terms::default(), note: None };
+        let Some(id) = message.to.subscription() else { return Ok(to) };
+        let Some(target) = target else {
+            to.note = Some(format!("the subscription {id} was not read: it is taken for a browser's here"));
+            return Ok(to);
+        };
         let key = SubscriptionKey { tenant: message.tenant.clone(), id: id.clone() };
-        let found = target.subscriptions().await?.get(&key).await?;
-        Ok(match found {
-            Some(found) => Self { channel: found.recipient.channel(), terms: found.terms, note: None },
-            None => Self {
-                note: Some(format!(
-                    "the subscription {id} is not stored: the message would become a dead letter, subscription_unknown"
-                )),
-                ..Self::of(message)
-            },
-        })
+        match target.subscriptions().await?.get(&key).await? {
+            Some(found) => (to.channel, to.terms) = (found.recipient.channel(), found.terms),
+            None => {
+                let then = "the message would become a dead letter, subscription_unknown";
+                to.note = Some(format!("the subscription {id} is not stored: {then}"));
+            }
+        }
+        Ok(to)
     }
 }
 
 impl Explain {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let message = message(&input::read_text(&self.file, MOST_BYTES)?)?;
-        let (to, stored, ignored) = if self.offline {
-            (Destination::of(&message), TenantPolicies::default(), Vec::new())
-        } else {
-            let target = self.on.target().await?;
-            let to = Destination::looked_up(&message, &target).await?;
-            let stored = target.policies().stored(&message.tenant).await?;
-            let (stored, ignored) = TenantPolicies::read(stored, &TenantPolicies::default());
-            (to, stored, ignored)
+        let target = if self.offline { None } else { Some(self.on.target().await?) };
+        let to = Destination::of(&message, target.as_ref()).await?;
+        let stored = match target {
+            Some(target) => target.policies().stored(&message.tenant).await?,
+            None => Vec::new(),
         };
+        let (stored, ignored) = TenantPolicies::read(stored, &TenantPolicies::default());
         let circumstances = message.circumstances(to.channel, &to.terms, &stored);
         let Chosen { policy, source } = circumstances.choose();
         let ttl = message.ttl_on(to.channel);
@@ -132,31 +127,25 @@ fn decision(
     chosen: Source,
 ) -> Vec<String> {
     let Circumstances { channel, topic, .. } = circumstances;
+    let (tenant, subscription) = (&message.tenant, message.to.subscription());
     let line = |source: Source| {
-        let place = match source {
-            Source::Message => "the message's own `retry`".to_owned(),
-            Source::Subscription => match message.to.subscription() {
-                Some(id) => format!("stored with subscription {id}"),
-                None => "stored with its subscription".to_owned(),
-            },
-            Source::Topic => match topic {
-                Some(topic) => format!("stored for {}, topic {}", message.tenant, topic.as_str()),
-                None => "stored for its topic".to_owned(),
-            },
-            Source::Tenant => format!("stored for {}", message.tenant),
-            Source::Channel => format!("channel {}", channel.label()),
-            Source::Class => format!("class {}", message.class.label()),
-        };
-        let answer = match circumstances.of(source) {
-            Some(policy) => format!("{}: {}", policy.name, summary(&policy)),
-            None if source == Source::Subscription && message.to.subscription().is_none() => {
-                "it names no subscription".to_owned()
+        let (place, absent) = match (source, subscription, topic) {
+            (Source::Message, _, _) => ("the message's own `retry`".to_owned(), "none"),
+            (Source::Subscription, Some(id), _) => (format!("stored with subscription {id}"), "none"),
+            (Source::Subscription, None, _) => {
+                ("stored with its subscription".to_owned(), "it names no subscription")
             }
-            None if source == Source::Topic && topic.is_none() => "it has no event_type".to_owned(),
-            None => "none".to_owned(),
+            (Source::Topic, _, Some(topic)) => {
+                (format!("stored for {tenant}, topic {}", topic.as_str()), "none")
+            }
+            (Source::Topic, _, None) => ("stored for its topic".to_owned(), "it has no event_type"),
+            (Source::Tenant, _, _) => (format!("stored for {tenant}"), "none"),
+            (Source::Channel, _, _) => (format!("channel {}", channel.label()), "none"),
+            (Source::Class, _, _) => (format!("class {}", message.class.label()), "none"),
         };
+        let policy = circumstances.of(source).map(|policy| format!("{}: {}", policy.name, summary(&policy)));
         let mark = if source == chosen { "applies ->" } else { "" };
-        format!("{mark:>10} {place:<32} {answer}")
+        format!("{mark:>10} {place:<32} {}", policy.as_deref().unwrap_or(absent))
     };
     let mut lines: Vec<String> = Source::ALL.into_iter().map(line).collect();
     for Ignored { slot, errors } in ignored {
@@ -170,76 +159,50 @@ fn decision(
 mod tests {
     use redial_core::{
         delivery_options::EventType,
-        policy::{Policy, catalogue, stored::Stored},
+        policy::{catalogue, stored::Stored},
     };
 
     use super::*;
     use crate::policy::stored::slot;
 
-    fn of(rest: &str) -> Message {
-        message(&format!(r#"{{"tenant":"acme","to":{{"subscription":"s1"}}{rest}}}"#)).expect("valid")
-    }
-
     #[test]
     fn the_first_source_applies_and_all_are_listed() {
-        let stored = |policy: &str| {
-            let slot = slot(Some("order.created"));
-            let stored = Stored { slot, policy: policy.to_owned(), last_good: None };
-            TenantPolicies::read(vec![stored], &TenantPolicies::default())
-        };
-        let (policies, _) = stored(r#"{"max_retries": 1}"#);
-        let message = of(r#","event_type":"order.created","class":"otp""#);
-        let terms = Terms::default();
-        let on = |channel, stored| message.circumstances(channel, &terms, stored);
-        let circumstances = on(Channel::WebPush, &policies);
-        let Chosen { policy, source } = circumstances.choose();
-        let lines = decision(&message, &circumstances, &[], source);
-        assert_eq!((Policy::clone(&policy).name, lines.len()), ("topic order.created".to_owned(), 6));
-        for none in [0, 1, 3, 4] {
-            assert!(lines[none].ends_with("none"), "{lines:?}");
-        }
-        assert!(lines[1].contains("stored with subscription s1"), "{lines:?}");
-        assert!(lines[2].starts_with("applies -> stored for acme, topic order.created"), "{lines:?}");
-        assert!(lines[5].contains("class otp") && lines[5].contains("otp: 3 retries"), "{lines:?}");
-
-        let (policies, ignored) = stored(r#"{"max_retries": -1}"#);
-        let circumstances = on(Channel::WebPush, &policies);
-        let lines = decision(&message, &circumstances, &ignored, circumstances.choose().source);
-        assert!(
-            lines[5].starts_with("applies ->") && lines[7].contains("max_retries: expected"),
-            "{lines:?}"
-        );
-
-        let circumstances = on(Channel::Webhook, &policies);
-        let lines = decision(&message, &circumstances, &[], circumstances.choose().source);
-        assert!(
-            lines[4].starts_with("applies -> channel webhook") && lines[4].contains("schedule-standard: 3")
-        );
-    }
-
-    #[test]
-    fn a_subscription_s_topic_and_policy_are_used() {
-        let stored = Stored {
-            slot: slot(Some("order.created")),
-            policy: r#"{"max_retries": 1}"#.to_owned(),
-            last_good: None,
-        };
-        let (policies, _) = TenantPolicies::read(vec![stored], &TenantPolicies::default());
-        let message = of("");
-        let topic = Terms { topic: EventType::parse("order.created"), ..Terms::default() };
-        let policy = catalogue::presets().get("wait-factor").cloned();
-        let agreed = Terms { policy, ..topic.clone() };
-        for (terms, holds) in [(topic, 2), (agreed, 1)] {
-            let circumstances = message.circumstances(Channel::Webhook, &terms, &policies);
-            let lines = decision(&message, &circumstances, &[], circumstances.choose().source);
-            assert!(lines[holds].starts_with("applies ->"), "{lines:?}");
+        const OTP: &str = r#","event_type":"order.created","class":"otp""#;
+        const FITS: &str = r#"{"max_retries": 1}"#;
+        const UNFIT: &str = r#"{"max_retries": -1}"#;
+        let topic = EventType::parse("order.created");
+        let of_topic = || Terms { topic: topic.clone(), ..Terms::default() };
+        let agreed = Terms { policy: catalogue::presets().get("wait-factor").cloned(), ..of_topic() };
+        let (web_push, webhook) = (Channel::WebPush, Channel::Webhook);
+        for (fields, channel, terms, stored, applies, words) in [
+            (OTP, web_push, Terms::default(), FITS, 2, "stored for acme, topic order.created"),
+            (OTP, web_push, Terms::default(), UNFIT, 5, "class otp                        otp: 3 retries"),
+            (
+                OTP,
+                webhook,
+                Terms::default(),
+                UNFIT,
+                4,
+                "channel webhook                  schedule-standard: 3",
+            ),
+            ("", webhook, of_topic(), FITS, 2, "stored for acme, topic order.created"),
+            ("", webhook, agreed, FITS, 1, "stored with subscription s1      wait-factor"),
+        ] {
+            let stored =
+                Stored { slot: slot(Some("order.created")), policy: stored.to_owned(), last_good: None };
+            let (policies, ignored) = TenantPolicies::read(vec![stored], &TenantPolicies::default());
+            let text = format!(r#"{{"tenant":"acme","to":{{"subscription":"s1"}}{fields}}}"#);
+            let message = message(&text).expect("valid");
+            let circumstances = message.circumstances(channel, &terms, &policies);
+            let lines = decision(&message, &circumstances, &ignored, circumstances.choose().source);
+            assert!(lines[applies].starts_with(&format!("applies -> {words}")), "{lines:?}");
+            assert_eq!(lines.iter().filter(|line| line.starts_with("applies")).count(), 1, "{lines:?}");
+            assert!(lines[0].ends_with("none") && lines[3].ends_with("none"), "{lines:?}");
+            assert!(lines[1].contains("stored with subscription s1"), "{lines:?}");
             assert!(lines[2].contains("topic order.created"), "{lines:?}");
+            let errors = &lines[6..];
+            assert_eq!(errors.len(), ignored.len() * 2, "{errors:?}");
+            assert!(errors.is_empty() || errors[1].contains("max_retries: expected"), "{errors:?}");
         }
-    }
-
-    #[test]
-    fn an_invalid_message_is_reported_field_by_field() {
-        let Err(Failure::Input(lines)) = message(r#"{"tenant":"acme","ttl":-1}"#) else { panic!("refused") };
-        assert_eq!(lines.len(), 2, "{lines:?}");
     }
 }

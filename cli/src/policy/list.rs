@@ -29,35 +29,36 @@ pub(crate) struct List {
 impl List {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let entries = catalogue::packaged().entries();
+        let entries: Vec<_> = entries
+            .iter()
+            .map(|named| (named, Timetable::of(&named.policy, usual_ttl(&named.policy), false)))
+            .collect();
         if self.json {
+            let json_of = |(named, table): &(&Named, Timetable)| {
+                json!({
+                    "name": named.policy.name,
+                    "from": named.origin.label(),
+                    "max_retries": table.rows.len(),
+                    "window_mean_s": table.window().mean.as_secs_f64(),
+                    "description": named.policy.description,
+                })
+            };
             let policies: Vec<_> = entries.iter().map(json_of).collect();
             return Ok(print(&json!({"policies": policies}).to_string())?);
         }
+        let row = |(named, table): &(&Named, Timetable)| {
+            let window = duration::words(table.window().mean);
+            [
+                named.policy.name.clone(),
+                named.origin.label().to_owned(),
+                table.rows.len().to_string(),
+                if table.rows.is_empty() { "-".to_owned() } else { window },
+                named.policy.description.clone().unwrap_or_default(),
+            ]
+        };
         let [name, from, description] = ["NAME", "FROM", "WHAT FOR"].map(Column::text);
         let [retries, window] = ["RETRIES", "WINDOW"].map(Column::number);
         let table = Table::new([name, from, retries, window, description]).with(entries.iter().map(row));
         Ok(print_lines(table.lines())?)
     }
-}
-
-fn row(named: &Named) -> [String; 5] {
-    let table = Timetable::of(&named.policy, usual_ttl(&named.policy), false);
-    [
-        named.policy.name.clone(),
-        named.origin.label().to_owned(),
-        table.rows.len().to_string(),
-        if table.rows.is_empty() { "-".to_owned() } else { duration::words(table.window().mean) },
-        named.policy.description.clone().unwrap_or_default(),
-    ]
-}
-
-fn json_of(named: &Named) -> serde_json::Value {
-    let table = Timetable::of(&named.policy, usual_ttl(&named.policy), false);
-    json!({
-        "name": named.policy.name,
-        "from": named.origin.label(),
-        "max_retries": table.rows.len(),
-        "window_mean_s": table.window().mean.as_secs_f64(),
-        "description": named.policy.description,
-    })
 }

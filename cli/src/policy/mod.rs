@@ -7,7 +7,6 @@ mod list;
 mod plot;
 mod show;
 mod stored;
-mod summary;
 mod timetable;
 
 subcommands! {

@@ -1,14 +1,15 @@
+use std::time::Duration;
+
 use clap::{ArgGroup, Args};
 use redial_console::policies::{Overrides, named_or_file, usual_ttl};
 use redial_core::{
     identity::Tenant,
-    policy::{Policy, stored::stored_policy},
+    policy::{Backoff, Jitter, Policy, stored::stored_policy},
     time::Ttl,
 };
 
 use super::{
     stored,
-    summary::summary,
     timetable::{Row, Timetable, WithinTtl},
 };
 use crate::{
@@ -101,43 +102,96 @@ pub(super) fn lines(policy: &Policy, timetable: &Timetable, ttl: Ttl, cut: bool)
 }
 
 fn cells(row: &Row) -> [String; 7] {
-    let range = |min, max| if min == max { words(min) } else { format!("{} to {}", words(min), words(max)) };
     [
         row.retry.to_string(),
         range(row.delay.min, row.delay.max),
         words(row.delay.mean),
         range(row.elapsed.min, row.elapsed.max),
         words(row.elapsed.mean),
-        row.road.words().to_owned(),
-        row.within_ttl.map_or("", note).to_owned(),
+        row.road.names().1.to_owned(),
+        row.within_ttl.map_or("", |within| within.names().1).to_owned(),
     ]
 }
 
-const fn note(within: WithinTtl) -> &'static str {
-    match within {
-        WithinTtl::Always => "",
-        WithinTtl::Sometimes => "if the TTL is not over",
-        WithinTtl::Never => "never: the TTL is over",
-    }
+fn ending(table: &Timetable) -> String {
+    let after = match table.rows.iter().find(|row| row.within_ttl == Some(WithinTtl::Never)) {
+        Some(row) if row.retry == 1 => "After the first failure".to_owned(),
+        Some(row) => format!("After retry {} at the latest", row.retry - 1),
+        None => {
+            let times = range(table.window().min, table.window().max);
+            return format!(
+                "If the last retry fails, {times} after the first failure, the message is a dead letter: retries_exhausted."
+            );
+        }
+    };
+    format!("{after} the message is a dead letter: ttl_exceeded.")
 }
 
-fn ending(table: &Timetable) -> String {
-    let cut = table.rows.iter().find(|row| row.within_ttl == Some(WithinTtl::Never));
-    match cut {
-        Some(row) if row.retry == 1 => {
-            "After the first failure the message is a dead letter: ttl_exceeded.".to_owned()
+fn range(min: Duration, max: Duration) -> String {
+    if min == max { words(min) } else { format!("{} to {}", words(min), words(max)) }
+}
+
+/// A policy in one line.
+pub(super) fn summary(policy: &Policy) -> String {
+    let Some(retries) = &policy.retries else { return "no retries, and no dead letter".to_owned() };
+    let backoff = match &retries.backoff {
+        Backoff::Exponential(backoff) => {
+            let [base, most] = [backoff.base_delay, backoff.max_delay].map(words);
+            format!("{base} · {}^(retry - 1), at most {most}", backoff.multiplier)
         }
-        Some(row) => {
-            format!("After retry {} at the latest the message is a dead letter: ttl_exceeded.", row.retry - 1)
+        Backoff::Schedule(_) => "a list of delays".to_owned(),
+        Backoff::WaitFactor(factor) => {
+            let f = factor.hundredths();
+            format!("{f}/100 · 30s + 2^(retry · {f}/100)s")
         }
-        None => {
-            let window = table.window();
-            let times = if window.min == window.max {
-                format!("{} after the first failure", words(window.max))
-            } else {
-                format!("{} to {} after the first failure", words(window.min), words(window.max))
-            };
-            format!("If the last retry fails, {times}, the message is a dead letter: retries_exhausted.")
+    };
+    let plural = if retries.max_retries == 1 { "retry" } else { "retries" };
+    let jitter = match retries.jitter {
+        Jitter::Full => "full jitter".to_owned(),
+        Jitter::Equal => "equal jitter".to_owned(),
+        Jitter::Additive { fraction } => format!("up to {} of it added", percent(fraction)),
+        Jitter::Bounded { ms } => format!("up to {} added", words(Duration::from_millis(ms))),
+        Jitter::WholeSeconds { most } => format!("0 to {most} whole seconds added"),
+        Jitter::None => "no jitter".to_owned(),
+    };
+    let mut parts = vec![format!("{} {plural}", retries.max_retries), backoff, jitter];
+    if let Some(fraction) = policy.max_delay_ttl_fraction {
+        parts.push(format!("no delay over {} of the TTL", percent(fraction)));
+    }
+    if !policy.retry_in_doubt {
+        parts.push("no repeat of what may have arrived".to_owned());
+    }
+    for (what, statuses) in [("also retried", &policy.retryable), ("never retried", &policy.permanent)] {
+        if !statuses.is_empty() {
+            let statuses: Vec<String> = statuses.iter().map(u16::to_string).collect();
+            parts.push(format!("{what}: {}", statuses.join(" ")));
+        }
+    }
+    parts.join("; ")
+}
+
+/// `30%`, `12.5%`: to the tenth.
+fn percent(fraction: f64) -> String {
+    format!("{}%", (fraction * 1000.0).round() / 10.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use redial_core::policy::catalogue;
+
+    use super::*;
+
+    #[test]
+    fn every_preset_has_a_summary_of_one_line() {
+        for named in catalogue::presets().entries() {
+            let line = summary(&named.policy);
+            assert!(!line.is_empty() && !line.contains('\n'), "{line}");
+        }
+        for (name, line) in [
+            ("otp", "3 retries; 2s · 2^(retry - 1), at most 2m; full jitter; no delay over 50% of the TTL"),
+            ("wait-factor", "15 retries; 100/100 · 30s + 2^(retry · 100/100)s; 0 to 59 whole seconds added"),
+        ] {
+            assert_eq!(summary(catalogue::presets().get(name).expect("a preset")), line);
         }
     }
 }

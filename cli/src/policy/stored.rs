@@ -58,42 +58,47 @@ struct Whose {
 impl Set {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let text = checked(&self.policy)?;
-        let Whose { tenant, topic } = &self.whose;
-        let slot = slot(topic.as_deref());
+        let (tenant, slot) = (&self.whose.tenant, self.whose.slot());
         let before = self.on.target().await?.policies().put(tenant, &slot, &text).await?;
         let done = if before.is_some() { "policy replaced" } else { "policy stored" };
-        self.on.print(
-            || json_of(tenant, topic.as_deref(), Some(&text), before.as_deref()),
-            || vec![format!("{}: {done}", words(tenant, &slot))],
-        )?;
-        if !self.on.json {
-            say("running functions follow it within a minute");
-        }
-        Ok(())
+        self.whose.report(&self.on, Some(&text), before.as_deref(), done)
     }
 }
 
 impl Unset {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        let Whose { tenant, topic } = &self.whose;
-        let slot = slot(topic.as_deref());
+        let (tenant, slot) = (&self.whose.tenant, self.whose.slot());
         let Some(before) = self.on.target().await?.policies().remove(tenant, &slot).await? else {
             return Err(Failure::reported(&format!("no policy is stored for {}", words(tenant, &slot))));
         };
-        self.on.print(
-            || json_of(tenant, topic.as_deref(), None, Some(&before)),
-            || vec![format!("{}: policy removed", words(tenant, &slot))],
+        self.whose.report(&self.on, None, Some(&before), "policy removed")
+    }
+}
+
+impl Whose {
+    fn slot(&self) -> Slot {
+        slot(self.topic.as_deref())
+    }
+
+    fn report(
+        &self,
+        on: &OnStack,
+        policy: Option<&str>,
+        before: Option<&str>,
+        done: &str,
+    ) -> Result<(), Failure> {
+        let Self { tenant, topic } = self;
+        let [policy, before] =
+            [policy, before].map(|text| text.and_then(|text| serde_json::from_str::<Value>(text).ok()));
+        on.print(
+            || json!({"tenant": tenant.as_str(), "topic": topic, "policy": policy, "before": before}),
+            || vec![format!("{}: {done}", words(tenant, &self.slot()))],
         )?;
-        if !self.on.json {
+        if !on.json {
             say("running functions follow the change within a minute");
         }
         Ok(())
     }
-}
-
-fn json_of(tenant: &Tenant, topic: Option<&str>, policy: Option<&str>, before: Option<&str>) -> Value {
-    let parsed = |text: Option<&str>| text.and_then(|text| serde_json::from_str::<Value>(text).ok());
-    json!({"tenant": tenant.as_str(), "topic": topic, "policy": parsed(policy), "before": parsed(before)})
 }
 
 /// The text to be stored: compact JSON of a valid policy, or a policy's name.

@@ -36,16 +36,6 @@ pub(super) struct Span {
     pub(super) mean: Duration,
 }
 
-impl Span {
-    fn plus(self, other: Self) -> Self {
-        Self {
-            min: self.min.saturating_add(other.min),
-            max: self.max.saturating_add(other.max),
-            mean: self.mean.saturating_add(other.mean),
-        }
-    }
-}
-
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Road {
     /// In its retry queue, delayed by SQS.
@@ -57,20 +47,12 @@ pub(super) enum Road {
 }
 
 impl Road {
-    /// In JSON.
-    pub(super) const fn label(self) -> &'static str {
+    /// In JSON and in words.
+    pub(super) const fn names(self) -> (&'static str, &'static str) {
         match self {
-            Self::Sqs => "sqs",
-            Self::StepFunctions => "step_functions",
-            Self::Either => "sqs_or_step_functions",
-        }
-    }
-
-    pub(super) const fn words(self) -> &'static str {
-        match self {
-            Self::Sqs => "SQS",
-            Self::StepFunctions => "Step Functions",
-            Self::Either => "SQS or Step Functions",
+            Self::Sqs => ("sqs", "SQS"),
+            Self::StepFunctions => ("step_functions", "Step Functions"),
+            Self::Either => ("sqs_or_step_functions", "SQS or Step Functions"),
         }
     }
 
@@ -86,10 +68,8 @@ impl Road {
 /// In a default deployment.
 fn parks(delay: Duration) -> bool {
     let now = Timestamp::default();
-    matches!(
-        route::route(Lane::Transactional, now.plus(delay), now, &WaitSettings::default()),
-        Route::Park(_)
-    )
+    let route = route::route(Lane::Transactional, now.plus(delay), now, &WaitSettings::default());
+    matches!(route, Route::Park(_))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,11 +82,12 @@ pub(super) enum WithinTtl {
 }
 
 impl WithinTtl {
-    const fn label(self) -> &'static str {
+    /// In JSON, and a note for people.
+    pub(super) const fn names(self) -> (&'static str, &'static str) {
         match self {
-            Self::Always => "always",
-            Self::Sometimes => "sometimes",
-            Self::Never => "never",
+            Self::Always => ("always", ""),
+            Self::Sometimes => ("sometimes", "if the TTL is not over"),
+            Self::Never => ("never", "never: the TTL is over"),
         }
     }
 
@@ -131,7 +112,11 @@ impl Timetable {
             .filter_map(|retry| {
                 let range = policy.delay_range(retry, ttl)?;
                 let delay = Span { min: range.min, max: range.max, mean: range.mean() };
-                elapsed = elapsed.plus(delay);
+                elapsed = Span {
+                    min: elapsed.min.saturating_add(delay.min),
+                    max: elapsed.max.saturating_add(delay.max),
+                    mean: elapsed.mean.saturating_add(delay.mean),
+                };
                 Some(Row {
                     retry,
                     delay,
@@ -151,24 +136,21 @@ impl Timetable {
 
     /// Times are seconds with their fractions.
     pub(super) fn to_json(&self, name: &str) -> Value {
-        let retries: Vec<Value> = self
-            .rows
-            .iter()
-            .map(|row| {
-                let mut line = json!({
-                    "retry": row.retry,
-                    "min_s": row.delay.min.as_secs_f64(),
-                    "max_s": row.delay.max.as_secs_f64(),
-                    "mean_s": row.delay.mean.as_secs_f64(),
-                    "cumulative_mean_s": row.elapsed.mean.as_secs_f64(),
-                    "road": row.road.label(),
-                });
-                if let Some(within) = row.within_ttl {
-                    line["within_ttl"] = within.label().into();
-                }
-                line
-            })
-            .collect();
+        let line = |row: &Row| {
+            let mut line = json!({
+                "retry": row.retry,
+                "min_s": row.delay.min.as_secs_f64(),
+                "max_s": row.delay.max.as_secs_f64(),
+                "mean_s": row.delay.mean.as_secs_f64(),
+                "cumulative_mean_s": row.elapsed.mean.as_secs_f64(),
+                "road": row.road.names().0,
+            });
+            if let Some(within) = row.within_ttl {
+                line["within_ttl"] = within.names().0.into();
+            }
+            line
+        };
+        let retries: Vec<Value> = self.rows.iter().map(line).collect();
         json!({"name": name, "max_retries": self.rows.len(), "retries": retries})
     }
 }
@@ -183,24 +165,25 @@ mod tests {
         Timetable::of(catalogue::presets().get(name).expect("a preset"), Ttl::from_secs(ttl), true)
     }
 
-    fn roads(name: &str) -> Vec<Road> {
-        of(name, 86_400).rows.iter().map(|row| row.road).collect()
-    }
-
     #[test]
     fn delays_beyond_900_seconds_wait_in_step_functions() {
-        assert_eq!(roads("web-push"), [Road::Sqs; 5]);
-        assert_eq!(roads("schedule-patient"), [Road::Sqs, Road::StepFunctions, Road::StepFunctions]);
+        for (name, roads) in [
+            ("web-push", &[Road::Sqs; 5][..]),
+            ("schedule-patient", &[Road::Sqs, Road::StepFunctions, Road::StepFunctions]),
+        ] {
+            assert_eq!(of(name, 86_400).rows.iter().map(|row| row.road).collect::<Vec<_>>(), roads, "{name}");
+        }
         assert_eq!(Road::of(Duration::from_secs(890), Duration::from_secs(979)), Road::Either);
     }
 
     #[test]
     fn a_ttl_ends_the_retries() {
-        let within = |ttl| of("schedule-aggressive", ttl).rows.iter().map(|row| row.within_ttl).collect();
-        let all: Vec<Option<WithinTtl>> = within(3_600);
-        assert_eq!(all, [Some(WithinTtl::Always); 3]);
-        let some: Vec<Option<WithinTtl>> = within(72);
-        assert_eq!(some, [Some(WithinTtl::Always), Some(WithinTtl::Sometimes), Some(WithinTtl::Never)]);
+        let [always, sometimes, never] =
+            [WithinTtl::Always, WithinTtl::Sometimes, WithinTtl::Never].map(Some);
+        for (ttl, within) in [(3_600, [always; 3]), (72, [always, sometimes, never])] {
+            let rows = of("schedule-aggressive", ttl).rows;
+            assert_eq!(rows.iter().map(|row| row.within_ttl).collect::<Vec<_>>(), within, "{ttl}");
+        }
         assert_eq!(of("otp", 4).rows[2].delay.max, Duration::from_secs(2), "half of the TTL");
     }
 
@@ -208,11 +191,9 @@ mod tests {
     fn json_has_seconds_and_labels() {
         let json = of("push-gateway", 60).to_json("push-gateway");
         assert_eq!(json["max_retries"], 3);
-        assert_eq!(
-            json["retries"][1],
-            json!({"retry": 2, "min_s": 2.0, "max_s": 3.0, "mean_s": 2.5, "cumulative_mean_s": 3.75,
-                "road": "sqs", "within_ttl": "always"})
-        );
+        let second = json!({"retry": 2, "min_s": 2.0, "max_s": 3.0, "mean_s": 2.5, "cumulative_mean_s": 3.75,
+            "road": "sqs", "within_ttl": "always"});
+        assert_eq!(json["retries"][1], second);
         assert_eq!(of("none", 60).to_json("none"), json!({"name": "none", "max_retries": 0, "retries": []}));
     }
 }

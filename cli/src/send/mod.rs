@@ -1,24 +1,46 @@
 //! `redial send`: messages from a file onto a queue, all checked before the first is sent.
+//!
+//! ```text
+//! documents ─► outgoing (the functions' own parser) ─► batches ─► queue ─► one result a message
+//! ```
+//!
+//! The input is read twice, once to check and once to send, and never held as a whole: a campaign's file may be larger than
+//! the memory.
 
-mod batches;
 pub(crate) mod documents;
 pub(crate) mod outgoing;
 pub(crate) mod queue;
-mod sending;
 
-use std::path::PathBuf;
+use std::{
+    cell::Cell,
+    io::{self, BufReader},
+    path::PathBuf,
+};
 
 use clap::{Args, ValueEnum};
-use serde::Serialize;
+use futures_util::{StreamExt as _, stream};
+use redial_adapters::system::System;
+use redial_engine::ports::Clock as _;
+use serde_json::json;
 
 use crate::{
     failure::Failure,
-    input,
+    input::{self, Rereadable},
+    resumable::remainder,
     stack::TargetArgs,
     terminal::{bar, print, say},
 };
-use queue::{Queue, Sent};
-use sending::Checked;
+use documents::Documents;
+use queue::{Queue, Sent, batches};
+
+/// Batches in flight.
+const IN_FLIGHT: usize = 8;
+
+/// Invalid messages that are reported; the others are counted.
+const MOST_REPORTED: usize = 50;
+
+/// After this number of refusals in a row, the rest is not tried.
+const MOST_REFUSED_IN_A_ROW: usize = 50;
 
 /// Sends messages, after checking all of them
 ///
@@ -57,19 +79,14 @@ enum LaneName {
     Bulk,
 }
 
-#[derive(Serialize)]
-struct Line<'a> {
-    line: u64,
-    tenant: &'a str,
-    id: Option<&'a str>,
-    message_id: Option<&'a str>,
-    error: Option<&'a str>,
-}
+#[derive(Debug, thiserror::Error)]
+#[error("{MOST_REFUSED_IN_A_ROW} messages in a row were refused; the rest was not tried")]
+struct AllRefused;
 
 impl Send {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let mut input = input::open(&self.file)?;
-        let Checked { messages, warnings } = sending::check(&mut *input)?;
+        let (messages, warnings) = check(&mut *input)?;
         warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
 
         let target = self.target.resolve().await?;
@@ -77,15 +94,11 @@ impl Send {
             LaneName::Transactional => &target.queues.ingest,
             LaneName::Bulk => &target.queues.bulk,
         };
-        let queue = Queue::new(&target, url);
         let bar = bar(messages, "sending");
         let (mut sent, mut refused) = (0_u64, 0_u64);
-        let done = sending::send(&mut *input, &queue, |message| {
-            if message.result.is_ok() {
-                sent += 1
-            } else {
-                refused += 1
-            }
+        let done = send(&mut *input, &Queue::new(&target, url), |message| {
+            let counted = if message.result.is_ok() { &mut sent } else { &mut refused };
+            *counted += 1;
             bar.inc(1);
             bar.suspend(|| self.print(&message))
         })
@@ -100,12 +113,10 @@ impl Send {
         let Sent { line, tenant, id, result } = message;
         let id = id.as_ref().map(|id| id.as_str());
         if self.json {
-            let (message_id, error) = match result {
-                Ok(message_id) => (Some(message_id.as_str()), None),
-                Err(words) => (None, Some(words.as_str())),
-            };
-            print(&serde_json::to_string(&Line { line: *line, tenant, id, message_id, error })?)?;
-            return Ok(());
+            let (message_id, error) = (result.as_ref().ok(), result.as_ref().err());
+            let line =
+                json!({"line": line, "tenant": tenant, "id": id, "message_id": message_id, "error": error});
+            return Ok(print(&line.to_string())?);
         }
         match result {
             Ok(message_id) => print(&format!("{tenant} {} {message_id}", id.unwrap_or_default()))?,
@@ -116,24 +127,107 @@ impl Send {
 }
 
 fn summary(sent: u64, refused: u64, messages: u64, stack: &str) -> String {
-    let mut text = format!("{sent} of {messages} sent to {stack}");
-    if refused > 0 {
-        text.push_str(&format!(", {refused} refused"));
+    let rest = remainder(refused, messages.saturating_sub(sent + refused));
+    format!("{sent} of {messages} sent to {stack}{rest}")
+}
+
+/// Checks every message of `input`: their number, and a line for each that can be sent, but will fail.
+fn check(input: &mut dyn Rereadable) -> Result<(u64, Vec<String>), Failure> {
+    let now = System.now();
+    let (mut messages, mut warnings) = (0_u64, Vec::new());
+    let (mut invalid, mut errors) = (0_usize, Vec::new());
+    for document in documents(input)? {
+        match outgoing::read(document?, now) {
+            Ok(message) => {
+                messages += 1;
+                warnings.extend(message.warning.filter(|_| warnings.len() < MOST_REPORTED));
+            }
+            Err(found) => {
+                invalid += 1;
+                if invalid <= MOST_REPORTED {
+                    errors.extend(found);
+                }
+            }
+        }
     }
-    let untried = messages.saturating_sub(sent + refused);
-    if untried > 0 {
-        text.push_str(&format!(", {untried} not tried"));
+    if invalid > MOST_REPORTED {
+        errors.push(format!("and {} more messages", invalid - MOST_REPORTED));
     }
-    text
+    if invalid == 0 && messages == 0 {
+        errors.push("no messages: expected a JSON message, or one a line".to_owned());
+    }
+    if errors.is_empty() { Ok((messages, warnings)) } else { Err(Failure::Input(errors)) }
+}
+
+/// Sends every message of `input`, which was checked, and reports each result in order. Stops after many refusals in a row.
+async fn send(
+    input: &mut dyn Rereadable,
+    queue: &Queue,
+    mut report: impl FnMut(Sent) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let now = System.now();
+    let refused_in_a_row = Cell::new(0_usize);
+    let may_continue = || refused_in_a_row.get() < MOST_REFUSED_IN_A_ROW;
+    let messages = documents(input)?.map(|document| {
+        outgoing::read(document?, now)
+            .map_err(|_| Failure::input("the input changed while it was being sent; the rest was not sent"))
+    });
+    let mut sent = stream::iter(batches(messages).take_while(|_| may_continue()))
+        .map(|batch| async move { Ok::<_, Failure>(queue.send(batch?).await) })
+        .buffered(IN_FLIGHT);
+    while let Some(batch) = sent.next().await {
+        for message in batch? {
+            refused_in_a_row.set(if message.result.is_ok() { 0 } else { refused_in_a_row.get() + 1 });
+            report(message)?;
+        }
+    }
+    if may_continue() { Ok(()) } else { Err(Failure::from(AllRefused)) }
+}
+
+fn documents(input: &mut dyn Rereadable) -> io::Result<Documents<BufReader<&mut dyn Rereadable>>> {
+    input.rewind()?;
+    Ok(Documents::new(BufReader::new(input)))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Cursor;
+
     use super::*;
 
     #[test]
     fn the_summary_accounts_for_every_message() {
         assert_eq!(summary(3, 0, 3, "redial"), "3 of 3 sent to redial");
         assert_eq!(summary(3, 2, 10, "redial"), "3 of 10 sent to redial, 2 refused, 5 not tried");
+    }
+
+    fn check(text: impl Into<String>) -> Result<u64, Vec<String>> {
+        match super::check(&mut Cursor::new(text.into())) {
+            Ok((messages, _)) => Ok(messages),
+            Err(Failure::Input(lines)) => Err(lines),
+            Err(failure) => panic!("{failure:?}"),
+        }
+    }
+
+    #[test]
+    fn every_message_is_counted_or_reported_with_its_line_and_field() {
+        const GOOD: &str = r#"{"tenant":"acme","to":{"subscription":"s1"},"payload":"hello"}"#;
+        let pretty = "{\n  \"tenant\": \"acme\",\n  \"to\": {\"subscription\": \"s1\"}\n}\n";
+        assert_eq!(check(GOOD), Ok(1));
+        assert_eq!(check(format!("{GOOD}\r\n{GOOD}")), Ok(2));
+        assert_eq!(check(pretty.repeat(3)), Ok(3));
+        let wrong = r#"{"tenant":"Acme","to":{"subscription":"s1"},"ttl":-1}"#;
+        assert_eq!(
+            check(format!("{GOOD}\n{wrong}\n\n{{\"a\"\n")).expect_err("two are invalid"),
+            [
+                "line 2: tenant: expected ^[a-z0-9][a-z0-9_-]{0,62}$, found a string",
+                "line 2: ttl: expected whole seconds from 0 to 31536000 (a year), found an integer",
+                "line 4: (the whole text): expected a JSON object, found no valid JSON (its line 1, column 4)",
+            ]
+        );
+        let nothing = check(" \n\n").expect_err("nothing");
+        assert_eq!(nothing, ["no messages: expected a JSON message, or one a line"]);
+        let many = check("{}\n".repeat(70)).expect_err("all are invalid");
+        assert_eq!(many.last().map(String::as_str), Some("and 20 more messages"));
     }
 }

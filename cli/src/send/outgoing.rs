@@ -7,15 +7,14 @@ use redial_core::{
     access::TokenKeys,
     channel::Channel,
     endpoint::Endpoint,
-    identity::IdSource,
-    identity::{DeliveryId, Tenant},
+    identity::{DeliveryId, IdSource, Tenant},
     message::{Inbound, Message, QueueKind, To, parse},
     plaintext::{Plaintext, TooLong},
     time::Timestamp,
 };
 use serde::de::IgnoredAny;
 
-use super::documents::{Document, MAX_MESSAGE_BYTES, Unreadable};
+use crate::lines::Document;
 
 /// A placeholder of the form of SQS ids.
 const SQS_MESSAGE_ID: &str = "00000000-0000-0000-0000-000000000000";
@@ -29,7 +28,6 @@ pub(crate) struct Outgoing {
     pub(crate) id: Option<DeliveryId>,
     /// The document as it is in the input. Never print it.
     pub(crate) body: String,
-    /// Why it will fail, if that is known already.
     pub(crate) warning: Option<String>,
 }
 
@@ -40,31 +38,23 @@ impl std::fmt::Debug for Outgoing {
 }
 
 /// Why the message will fail, if that is known already.
-fn warning(line: u64, message: &Message, now: Timestamp) -> Option<String> {
+fn warning(message: &Message, now: Timestamp) -> Option<String> {
+    let dead = |message: &Message, whose: &str| {
+        too_long(message, now).map(|it| format!("{it}: {whose} will be a dead letter (payload_too_large)"))
+    };
     match &message.to {
-        To::WebPush(_) => of_a_push(message, line, now),
-        To::Subscription(_) => too_long(message, now).map(|it| {
-            format!(
-                "line {line}: {it}: it will be a dead letter (payload_too_large) if the subscription is a browser's"
-            )
-        }),
+        To::WebPush(_) => dead(message, "it"),
+        To::Subscription(_) => dead(message, "it").map(|it| it + " if the subscription is a browser's"),
         // What is sealed is each recipient's own message, whose id is longer than most.
-        To::Audience(_) => of_a_push(message, line, now).or_else(|| {
-            let too_long = too_long(&message.as_long_as_a_recipient_s(), now)?;
-            Some(format!("line {line}: {too_long}: each recipient's will be a dead letter (payload_too_large)"))
-        }),
+        To::Audience(_) => {
+            dead(message, "it").or_else(|| dead(&message.as_long_as_a_recipient_s(), "each recipient's"))
+        }
         To::Webhook(endpoint) => may_not_be_posted_to(endpoint).then(|| {
-            format!(
-                "line {line}: to.webhook.url: only public addresses are allowed, on port 443: it will become a dead \
-                 letter (endpoint_not_allowed) unless the stack's EgressAllow names its origin"
-            )
+            "to.webhook.url: only public addresses are allowed, on port 443: it will become a dead letter \
+             (endpoint_not_allowed) unless the stack's EgressAllow names its origin"
+                .to_owned()
         }),
     }
-}
-
-fn of_a_push(message: &Message, line: u64, now: Timestamp) -> Option<String> {
-    too_long(message, now)
-        .map(|it| format!("line {line}: {it}: it will be a dead letter (payload_too_large)"))
 }
 
 /// Too long for a push. The token in an envelope is as long as with the key that a stack generates; a key with a longer id takes a
@@ -86,25 +76,18 @@ fn may_not_be_posted_to(endpoint: &Endpoint) -> bool {
 /// Checks a document that would be sent at `now`; returns a line for each error.
 pub(super) fn read(document: Document, now: Timestamp) -> Result<Outgoing, Vec<String>> {
     let Document { line, text } = document;
-    let body = text.map_err(|unreadable| {
-        let (expected, found) = match unreadable {
-            Unreadable::TooLong => (format!("at most {MAX_MESSAGE_BYTES} bytes"), "more"),
-            Unreadable::NotUtf8 => ("UTF-8".to_owned(), "other bytes"),
-        };
-        vec![format!("line {line}: (the whole text): expected {expected}, found {found}")]
-    })?;
+    let at_line = |words: String| format!("line {line}: {words}");
+    let whole = |words: String| vec![at_line(format!("(the whole text): {words}"))];
+    let body = text.map_err(whole)?;
     if let Some(unfit) = body.chars().find(|c| matches!(c, '\u{FFFE}' | '\u{FFFF}')) {
-        let unfit = u32::from(unfit);
-        let error = format!(
-            "line {line}: (the whole text): expected characters that SQS accepts, found U+{unfit:04X}"
-        );
-        return Err(vec![error]);
+        let found = u32::from(unfit);
+        return Err(whole(format!("expected characters that SQS accepts, found U+{found:04X}")));
     }
     // The id stands for the one that SQS assigns, which has the same length.
     match parse(&body, QueueKind::Ingest, SQS_MESSAGE_ID, now) {
         Ok(Inbound::Message(message, _)) => Ok(Outgoing {
             line,
-            warning: warning(line, &message, now),
+            warning: warning(&message, now).map(at_line),
             tenant: message.tenant,
             id: match message.id_source {
                 IdSource::Producer | IdSource::IdempotencyKey => Some(message.id),
@@ -113,22 +96,15 @@ pub(super) fn read(document: Document, now: Timestamp) -> Result<Outgoing, Vec<S
             body,
         }),
         Ok(Inbound::Release(_) | Inbound::Expand(_) | Inbound::Recipient(..)) => {
-            Err(vec![format!("line {line}: release: expected no such field, found one")])
+            Err(vec![at_line("release: expected no such field, found one".to_owned())])
         }
         Err(refusal) => {
-            let place = position_of_the_error(&body);
-            let line = |error| format!("line {line}: {error}{place}");
-            Err(refusal.errors.iter().map(line).collect())
+            // Without the JSON error's own words, which may quote the input.
+            let place = serde_json::from_str::<IgnoredAny>(&body).err().map_or(String::new(), |error| {
+                format!(" (its line {}, column {})", error.line(), error.column())
+            });
+            Err(refusal.errors.iter().map(|error| at_line(format!("{error}{place}"))).collect())
         }
-    }
-}
-
-/// Where the text is not valid JSON, if it is not.
-fn position_of_the_error(body: &str) -> String {
-    match serde_json::from_str::<IgnoredAny>(body) {
-        Ok(_) => String::new(),
-        // Without the error's own words, which may quote the input.
-        Err(error) => format!(" (its line {}, column {})", error.line(), error.column()),
     }
 }
 
@@ -138,109 +114,94 @@ mod tests {
 
     use super::*;
 
-    fn document(text: &str) -> Document {
-        Document { line: 7, text: Ok(text.to_owned()) }
+    fn read(text: &str) -> Result<Outgoing, Vec<String>> {
+        let now = Timestamp::parse_rfc3339("2026-11-21T10:05:00Z").expect("valid");
+        super::read(Document { line: 7, text: Ok(text.to_owned()) }, now)
     }
 
     fn message(rest: &str) -> Result<Outgoing, Vec<String>> {
-        let now = Timestamp::parse_rfc3339("2026-11-21T10:05:00Z").expect("valid");
-        read(document(&format!(r#"{{"tenant":"acme","to":{{"subscription":"s1"}}{rest}}}"#)), now)
+        read(&format!(r#"{{"tenant":"acme","to":{{"subscription":"s1"}}{rest}}}"#))
     }
 
     #[test]
     fn the_id_is_the_one_that_dispatch_derives() {
-        let id = |rest| message(rest).expect("valid").id.map(|id| id.to_string());
-        assert_eq!(id(r#","id":"order-17""#).as_deref(), Some("order-17"));
-        let of_key = DeliveryId::from_idempotency_key("k").to_string();
-        assert_eq!(id(r#","id":"order-17","idempotency_key":"k""#), Some(of_key));
-        assert_eq!(id(""), None);
-    }
-
-    #[test]
-    fn errors_name_line_and_field_and_no_value() {
-        let errors = message(r#","class":"s3cret","colour":"s3cret""#).expect_err("wrong");
-        assert_eq!(
-            errors,
-            [
-                r#"line 7: class: expected "otp", "alert" or "campaign", found a string"#,
-                "line 7: colour: expected no such field, found a string",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_payload_too_long_for_web_push_is_warned_of() {
-        let of = |bytes| message(&format!(r#","payload":"{}""#, "x".repeat(bytes))).expect("valid").warning;
-        assert_eq!(of(MAX_WEB_PUSH_PLAINTEXT), None);
-        let warning = of(MAX_WEB_PUSH_PLAINTEXT + 1).expect("too long");
-        assert!(warning.starts_with("line 7: payload: 3994 bytes"), "{warning}");
-        assert!(warning.ends_with("if the subscription is a browser's"), "{warning}");
-
-        let with_acks = |bytes| {
-            message(&format!(r#","payload":"{}","acks":true"#, "x".repeat(bytes))).expect("valid").warning
-        };
-        let warning = with_acks(MAX_WEB_PUSH_PLAINTEXT - 100).expect("too long with its envelope");
-        assert!(
-            warning.starts_with(
-                "line 7: payload: 3895 bytes in an envelope for acknowledgements that takes 151 more"
-            ),
-            "{warning}"
-        );
-        assert_eq!(with_acks(MAX_WEB_PUSH_PLAINTEXT - 151 - 2), None);
-    }
-
-    #[test]
-    fn a_message_too_long_for_an_audience_s_recipients_is_warned_of() {
-        let to = |audience: &str, bytes: usize| {
-            let payload = "x".repeat(bytes);
-            let text = format!(
-                r#"{{"tenant":"acme","id":"n","to":{{"audience":{audience}}},"acks":true,"payload":"{payload}"}}"#
-            );
-            read(document(&text), Timestamp::from_secs(1))
-        };
-        let news = r#"{"tag":"news","rate":"500/s"}"#;
-        let known = to(news, 1).expect("valid");
-        assert_eq!((known.id.as_ref().map(DeliveryId::as_str), known.warning), (Some("n"), None));
-        // Of the message's own id the envelope would take 84 bytes less.
-        assert_eq!(to(news, MAX_WEB_PUSH_PLAINTEXT - 250).expect("valid").warning, None);
-        let warning = to(news, MAX_WEB_PUSH_PLAINTEXT - 150).expect("valid").warning.expect("too long");
-        assert!(
-            warning.ends_with(": each recipient's will be a dead letter (payload_too_large)"),
-            "{warning}"
-        );
-        let warning = to(news, MAX_WEB_PUSH_PLAINTEXT).expect("valid").warning.expect("too long");
-        assert!(warning.ends_with(": it will be a dead letter (payload_too_large)"), "{warning}");
-        assert!(to(r#"{"tag":"s3cret!"}"#, 1).expect_err("no tag").iter().all(|it| !it.contains("s3cret")));
-    }
-
-    #[test]
-    fn a_webhook_to_a_private_address_is_warned_of() {
-        let to = |url: &str, bytes: usize| {
-            let payload = "x".repeat(bytes);
-            let text =
-                format!(r#"{{"tenant":"acme","to":{{"webhook":{{"url":"{url}"}}}},"payload":"{payload}"}}"#);
-            read(document(&text), Timestamp::from_secs(1)).expect("valid").warning
-        };
-        assert_eq!(to("https://a.example/s3cret", MAX_WEB_PUSH_PLAINTEXT + 1), None);
-        for url in [
-            "https://a.example:8443/s3cret",
-            "https://127.0.0.1/s3cret",
-            "https://0x7f.1/s3cret",
-            "https://[::1]/s3cret",
+        let of_key = DeliveryId::from_idempotency_key("k");
+        for (rest, id) in [
+            (r#","id":"order-17""#, Some("order-17")),
+            (r#","id":"order-17","idempotency_key":"k""#, Some(of_key.as_str())),
+            ("", None),
         ] {
-            let warning = to(url, 1).expect("not allowed");
-            assert!(
-                warning.starts_with("line 7: to.webhook.url: only public") && !warning.contains("s3cret"),
-                "{warning}"
-            );
+            assert_eq!(message(rest).expect("valid").id.as_ref().map(DeliveryId::as_str), id, "{rest}");
         }
     }
 
     #[test]
-    fn characters_that_sqs_refuses_are_refused() {
-        let errors = message(",\"payload\":\"\u{FFFF}\"").expect_err("unfit");
-        assert_eq!(errors, ["line 7: (the whole text): expected characters that SQS accepts, found U+FFFF"]);
+    fn errors_name_line_and_field_and_no_value() {
+        for (rest, errors) in [
+            (
+                r#","class":"s3cret","colour":"s3cret""#,
+                &[
+                    r#"line 7: class: expected "otp", "alert" or "campaign", found a string"#,
+                    "line 7: colour: expected no such field, found a string",
+                ][..],
+            ),
+            (
+                ",\"payload\":\"\u{FFFF}\"",
+                &["line 7: (the whole text): expected characters that SQS accepts, found U+FFFF"],
+            ),
+        ] {
+            assert_eq!(message(rest).expect_err("wrong"), errors);
+        }
+        let errors = read(r#"{"tenant":"acme","to":{"audience":{"tag":"s3cret!"}}}"#).expect_err("no tag");
+        assert!(errors.iter().all(|it| !it.contains("s3cret")), "{errors:?}");
         let debug = format!("{:?}", message(r#","payload":"s3cret""#).expect("valid"));
         assert!(!debug.contains("s3cret"), "{debug}");
+    }
+
+    #[test]
+    fn a_payload_too_long_for_web_push_is_warned_of() {
+        const MOST: usize = MAX_WEB_PUSH_PLAINTEXT;
+        const S1: &str = r#"{"subscription":"s1"}"#;
+        const NEWS: &str = r#"{"audience":{"tag":"news","rate":"500/s"}}"#;
+        const BROWSER: &str =
+            ": it will be a dead letter (payload_too_large) if the subscription is a browser's";
+        const ALL: &str = ": it will be a dead letter (payload_too_large)";
+        const EACH: &str = ": each recipient's will be a dead letter (payload_too_large)";
+        let envelope = "payload: 3895 bytes in an envelope for acknowledgements that takes 151 more";
+        // Of the message's own id the envelope of a recipient's would take 84 bytes less.
+        for (to, acks, bytes, warning) in [
+            (S1, false, MOST, None),
+            (S1, false, MOST + 1, Some(("payload: 3994 bytes", BROWSER))),
+            (S1, true, MOST - 151 - 2, None),
+            (S1, true, MOST - 100, Some((envelope, BROWSER))),
+            (NEWS, true, MOST - 250, None),
+            (NEWS, true, MOST - 150, Some(("payload: ", EACH))),
+            (NEWS, true, MOST, Some(("payload: ", ALL))),
+            (r#"{"webhook":{"url":"https://a.example/s3cret"}}"#, false, MOST + 1, None),
+        ] {
+            let (id, payload) = (if to == NEWS { r#""id":"n","# } else { "" }, "x".repeat(bytes));
+            let acks = if acks { r#","acks":true"# } else { "" };
+            let found = read(&format!(r#"{{"tenant":"acme",{id}"to":{to},"payload":"{payload}"{acks}}}"#));
+            let found = found.expect("valid").warning;
+            let Some((start, end)) = warning else {
+                assert_eq!(found, None, "{to}, {bytes} bytes");
+                continue;
+            };
+            let found = found.expect("too long");
+            assert!(found.starts_with(&format!("line 7: {start}")) && found.ends_with(end), "{found}");
+        }
+    }
+
+    #[test]
+    fn a_webhook_to_a_private_address_is_warned_of() {
+        for host in ["a.example:8443", "127.0.0.1", "0x7f.1", "[::1]"] {
+            let to = format!(r#"{{"webhook":{{"url":"https://{host}/s3cret"}}}}"#);
+            let found = read(&format!(r#"{{"tenant":"acme","to":{to},"payload":"x"}}"#)).expect("valid");
+            let found = found.warning.expect("not allowed");
+            assert!(
+                found.starts_with("line 7: to.webhook.url: only public") && !found.contains("s3cret"),
+                "{found}"
+            );
+        }
     }
 }

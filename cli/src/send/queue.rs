@@ -15,20 +15,40 @@ use aws_sdk_sqs::{
 };
 use redial_core::identity::DeliveryId;
 
-use super::outgoing::Outgoing;
+use super::{documents::MAX_MESSAGE_BYTES, outgoing::Outgoing};
 use crate::{aws_error, stack::Target};
 
 /// The entries of a batch (SendMessageBatch, API reference).
 pub(crate) const MOST_ENTRIES: usize = 10;
 
-/// Before each retry. A throttled queue gets seconds; a missing permission is reported soon.
-const PAUSES: [Duration; 3] =
-    [Duration::from_millis(200), Duration::from_millis(1000), Duration::from_millis(3000)];
+/// Before each try. A throttled queue gets seconds; a missing permission is reported soon.
+const PAUSES_MS: [u64; 4] = [0, 200, 1000, 3000];
+
+/// Batches messages in order, within the limits of SQS. An error follows the messages before it, and ends them.
+pub(crate) fn batches<E>(
+    messages: impl Iterator<Item = Result<Outgoing, E>>,
+) -> impl Iterator<Item = Result<Vec<Outgoing>, E>> {
+    let until_error = messages.scan(false, |has_failed, message| {
+        let before = std::mem::replace(has_failed, message.is_err());
+        (!before).then_some(message)
+    });
+    let mut messages = until_error.peekable();
+    std::iter::from_fn(move || {
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        let fits = |next: &Outgoing, bytes| bytes == 0 || bytes + next.body.len() <= MAX_MESSAGE_BYTES;
+        while batch.len() < MOST_ENTRIES
+            && let Some(Ok(next)) = messages.next_if(|next| next.as_ref().is_ok_and(|next| fits(next, bytes)))
+        {
+            bytes += next.body.len();
+            batch.push(next);
+        }
+        if batch.is_empty() { messages.next()?.err().map(Err) } else { Some(Ok(batch)) }
+    })
+}
 
 /// A message that was sent, or refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Sent {
-    /// The line that it begins in.
     pub(crate) line: u64,
     pub(crate) tenant: String,
     /// The correlation id; `None` for a message that was not sent and whose id SQS would have assigned.
@@ -43,7 +63,6 @@ pub(crate) struct Queue {
     url: String,
 }
 
-/// Why a try failed.
 struct Refusal {
     words: String,
     again: bool,
@@ -58,76 +77,45 @@ impl Queue {
 
     /// Sends a batch of at most [`MOST_ENTRIES`]; the results are in order.
     pub(crate) async fn send(&self, batch: Vec<Outgoing>) -> Vec<Sent> {
-        let mut results: Vec<Option<Result<String, String>>> = vec![None; batch.len()];
-        let mut pauses = PAUSES.iter();
-        loop {
-            let open: Vec<usize> = (0..batch.len()).filter(|at| results[*at].is_none()).collect();
-            let last_words = self.attempt(&batch, open, &mut results).await;
-            if last_words.is_empty() {
+        let untried = |_: &Outgoing| Err(Refusal { words: "no answer".to_owned(), again: true });
+        let mut results: Vec<Result<String, Refusal>> = batch.iter().map(untried).collect();
+        for pause in PAUSES_MS {
+            let is_open = |at: &usize| results[*at].as_ref().is_err_and(|refusal| refusal.again);
+            let open: Vec<usize> = (0..batch.len()).filter(is_open).collect();
+            if open.is_empty() {
                 break;
             }
-            match pauses.next() {
-                Some(pause) => tokio::time::sleep(*pause).await,
-                None => last_words.into_iter().for_each(|(at, words)| results[at] = Some(Err(words))),
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+            for (at, result) in open.iter().zip(self.attempt(&batch, &open).await) {
+                results[*at] = result;
             }
         }
-        let sent = |(message, result): (Outgoing, Option<Result<String, String>>)| {
-            let result = result.unwrap_or_else(|| Err("no answer".to_owned()));
+        let sent = |(message, result): (Outgoing, Result<String, Refusal>)| {
             let assigned = result.as_ref().ok().map(|id| DeliveryId::from_sqs_message_id(id));
-            Sent {
-                line: message.line,
-                tenant: message.tenant.to_string(),
-                id: message.id.or(assigned),
-                result,
-            }
+            let Outgoing { line, tenant, id, .. } = message;
+            let result = result.map_err(|refusal| refusal.words);
+            Sent { line, tenant: tenant.to_string(), id: id.or(assigned), result }
         };
         batch.into_iter().zip(results).map(sent).collect()
     }
 
-    /// One call with the messages at `open`. Fills in final results, and returns those to retry.
-    async fn attempt(
-        &self,
-        batch: &[Outgoing],
-        open: Vec<usize>,
-        results: &mut [Option<Result<String, String>>],
-    ) -> Vec<(usize, String)> {
-        if open.is_empty() {
-            return Vec::new();
-        }
+    /// One call with the messages at `open`.
+    async fn attempt(&self, batch: &[Outgoing], open: &[usize]) -> Vec<Result<String, Refusal>> {
         let entries = open.iter().map(|at| entry(*at, &batch[*at])).collect();
         let call = self.client.send_message_batch().queue_url(&self.url).set_entries(Some(entries));
-        let (accepted, mut refusals) = match call.send().await {
-            Ok(answer) => {
-                let accepted: HashMap<usize, String> = answer
-                    .successful()
-                    .iter()
-                    .filter_map(|entry| Some((entry.id().parse().ok()?, entry.message_id().to_owned())))
-                    .collect();
-                let failed: HashMap<usize, Refusal> = answer
-                    .failed()
-                    .iter()
-                    .filter_map(|entry| Some((entry.id().parse().ok()?, of_entry(entry))))
-                    .collect();
-                (accepted, failed)
-            }
+        let answer = match call.send().await {
+            Ok(answer) => answer,
             Err(error) => {
-                let refusal = |at: &usize| (*at, of_call(&error, batch[*at].id.is_some()));
-                (HashMap::new(), open.iter().map(refusal).collect())
+                return open.iter().map(|at| Err(of_call(&error, batch[*at].id.is_some()))).collect();
             }
         };
-        let mut again = Vec::new();
-        for at in open {
-            if let Some(id) = accepted.get(&at) {
-                results[at] = Some(Ok(id.clone()));
-                continue;
-            }
-            match refusals.remove(&at) {
-                Some(Refusal { words, again: true }) => again.push((at, words)),
-                Some(Refusal { words, again: false }) => results[at] = Some(Err(words)),
-                None => results[at] = Some(Err("SQS returned no result for it".to_owned())),
-            }
-        }
-        again
+        let accepted = answer.successful().iter();
+        let accepted = accepted.map(|entry| (entry.id(), Ok(entry.message_id().to_owned())));
+        let failed = answer.failed().iter().map(|entry| (entry.id(), Err(of_entry(entry))));
+        let mut answers: HashMap<&str, Result<String, Refusal>> = accepted.chain(failed).collect();
+        let missing = || Refusal { words: "SQS returned no result for it".to_owned(), again: false };
+        let result = |at: &usize| answers.remove(at.to_string().as_str()).unwrap_or_else(|| Err(missing()));
+        open.iter().map(result).collect()
     }
 }
 
@@ -141,22 +129,10 @@ fn entry(at: usize, message: &Outgoing) -> SendMessageBatchRequestEntry {
 }
 
 fn of_entry(entry: &BatchResultErrorEntry) -> Refusal {
-    let words = match entry.message() {
-        Some(message) => format!("{}: {message}", entry.code()),
-        None => entry.code().to_owned(),
-    };
+    let code = entry.code();
+    let words = entry.message().map_or(code.to_owned(), |message| format!("{code}: {message}"));
     Refusal { words, again: !entry.sender_fault() }
 }
-
-/// Codes of transient errors; so is any 5xx.
-const TRANSIENT: [&str; 6] = [
-    "Throttling",
-    "ThrottlingException",
-    "RequestThrottled",
-    "ServiceUnavailable",
-    "InternalError",
-    "InternalFailure",
-];
 
 fn of_call<E>(error: &SdkError<E>, has_own_id: bool) -> Refusal
 where
@@ -164,9 +140,12 @@ where
 {
     let words = aws_error::message(error);
     if let SdkError::ServiceError(answer) = error {
-        let transient = answer.raw().status().is_server_error()
-            || error.code().is_some_and(|code| TRANSIENT.contains(&code));
-        return Refusal { words, again: transient };
+        let is_transient = matches!(
+            error.code(),
+            Some("Throttling" | "ThrottlingException" | "RequestThrottled" | "ServiceUnavailable")
+                | Some("InternalError" | "InternalFailure")
+        );
+        return Refusal { words, again: is_transient || answer.raw().status().is_server_error() };
     }
     let not_sent = matches!(error, SdkError::ConstructionFailure(_))
         || matches!(error, SdkError::DispatchFailure(failure) if !failure.is_io() && !failure.is_timeout());
@@ -175,4 +154,37 @@ where
     }
     let words = format!("{words}; it may have been sent, and has no id to recognise a duplicate by");
     Refusal { words, again: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use redial_core::identity::Tenant;
+
+    use super::*;
+
+    fn message(line: u64, bytes: usize) -> Outgoing {
+        let tenant = Tenant::parse("acme").expect("valid");
+        Outgoing { line, tenant, id: None, body: "x".repeat(bytes), warning: None }
+    }
+
+    #[test]
+    fn a_batch_has_at_most_ten_messages_and_a_mebibyte() {
+        for (sizes, found) in [
+            (vec![], vec![]),
+            (vec![1; 23], vec![(1..=10).collect(), (11..=20).collect(), vec![21, 22, 23]]),
+            (vec![600_000, 600_000, 100, 400_000, 100_000], vec![vec![1], vec![2, 3, 4], vec![5]]),
+        ] {
+            let messages = (1..).zip(sizes).map(|(line, bytes)| Ok::<_, ()>(message(line, bytes)));
+            let batches = batches(messages).map(|batch| batch.expect("no error"));
+            let lines = batches.map(|batch| batch.iter().map(|it| it.line).collect::<Vec<u64>>());
+            assert_eq!(lines.collect::<Vec<_>>(), found);
+        }
+    }
+
+    #[test]
+    fn an_error_follows_the_messages_before_it_and_ends_all() {
+        let messages = [Ok(message(1, 1)), Ok(message(2, 1)), Err("wrong"), Ok(message(4, 1))];
+        let found: Vec<_> = batches(messages.into_iter()).map(|batch| batch.map(|it| it.len())).collect();
+        assert_eq!(found, [Ok(2), Err("wrong")]);
+    }
 }

@@ -27,7 +27,6 @@ use crate::failure::Failure;
 /// The longest document, in bytes: an address has at most 2,048, twenty headers 22,000, a policy a few hundred.
 pub(super) const MOST_BYTES: u64 = 65_536;
 
-/// The name of an inline policy.
 const POLICY_NAME: &str = "subscription";
 
 const A_RATE: &str =
@@ -43,7 +42,6 @@ pub(super) enum Document {
 pub(super) struct Webhook {
     pub(super) endpoint: Endpoint,
     pub(super) secrets: Option<SigningSecrets>,
-    /// Sent with every message.
     pub(super) headers: CustomHeaders,
     pub(super) terms: Terms,
     /// The policy of `terms` as JSON: its name, or the policy itself.
@@ -74,64 +72,44 @@ fn browser(text: &str, tenant: &Tenant) -> Result<PushTarget, Failure> {
         ))
     })?;
     let message = format!(r#"{{"tenant":"{tenant}","to":{{"web_push":{}}}}}"#, whole.get());
-    match parse(&message, QueueKind::Ingest, "", System.now()) {
-        Ok(Inbound::Message(message, _)) => match message.to {
-            To::WebPush(target) => Ok(target),
-            To::Subscription(_) | To::Webhook(_) | To::Audience(_) => {
-                Err(Failure::input("expected a browser's subscription"))
-            }
-        },
-        Ok(Inbound::Release(_) | Inbound::Expand(_) | Inbound::Recipient(..)) => {
-            Err(Failure::input("expected a browser's subscription"))
-        }
-        Err(refusal) => Err(Failure::Input(
-            refusal
-                .errors
-                .into_iter()
-                .map(|error| {
-                    let error = error.to_string();
-                    let within =
-                        error.strip_prefix(WITHIN).map(|rest| rest.trim_start_matches(['.', ':', ' ']));
-                    within.map_or(error.clone(), str::to_owned)
-                })
-                .collect(),
-        )),
+    let parsed = parse(&message, QueueKind::Ingest, "", System.now()).map_err(|refusal| {
+        let within = |error: String| match error.strip_prefix(WITHIN) {
+            Some(rest) => rest.trim_start_matches(['.', ':', ' ']).to_owned(),
+            None => error,
+        };
+        Failure::Input(refusal.errors.iter().map(|error| within(error.to_string())).collect())
+    })?;
+    if let Inbound::Message(message, _) = parsed
+        && let To::WebPush(target) = message.to
+    {
+        return Ok(target);
     }
+    Err(Failure::input("expected a browser's subscription"))
 }
 
 fn webhook(text: &str) -> Result<Webhook, Failure> {
     let errors = Errors::default();
     let webhook = Object::parse(text, "", &errors).and_then(|mut object| {
         let an_url = "an https URL without userinfo, at most 2048 bytes";
-        let endpoint = object.required("url", an_url, |raw| Endpoint::parse(&shape::string(raw)?).ok());
+        let endpoint = object.required("url", an_url, shape::text(|text| Endpoint::parse(text).ok()));
         let secrets = secrets(&mut object, &errors);
-        let topic = object.optional("topic", "an event_type of 1 to 128 bytes", |raw| {
-            let text = shape::string(raw).filter(|text| !text.is_empty())?;
-            EventType::parse(&text)
-        });
+        let topic = |text: &str| EventType::parse(text).filter(|_| !text.is_empty());
+        let topic = object.optional("topic", "an event_type of 1 to 128 bytes", shape::text(topic));
         let headers = headers(&mut object, &errors);
         let permitted = permitted(&mut object);
         let (policy, policy_text) = policy(&mut object, &errors).unzip();
-        let rate = object.optional("rate", A_RATE, |raw| Rate::parse(&shape::string(raw)?).ok());
+        let rate = object.optional("rate", A_RATE, shape::text(|text| Rate::parse(text).ok()));
         object.finish();
-        Some(Webhook {
-            endpoint: endpoint?,
-            secrets,
-            headers,
-            terms: Terms { topic, policy, permitted: permitted?, rate },
-            policy: policy_text,
-        })
+        let terms = Terms { topic, policy, permitted: permitted?, rate };
+        Some(Webhook { endpoint: endpoint?, secrets, headers, terms, policy: policy_text })
     });
-    match (webhook, errors.is_empty()) {
-        (Some(webhook), true) => Ok(webhook),
-        (_, _) => Err(Failure::Input(errors.into_vec().iter().map(ToString::to_string).collect())),
-    }
+    errors.result(webhook).map_err(|errors| Failure::Input(errors.iter().map(ToString::to_string).collect()))
 }
 
 fn secrets(object: &mut Object<'_>, errors: &Errors) -> Option<SigningSecrets> {
     const A_SECRET: &str = "\"whsec_\" and the standard base64 of 24 to 64 bytes";
-    let secrets = object
-        .list("secrets", A_SECRET, SigningSecrets::MOST, |raw| WebhookSecret::parse(&shape::string(raw)?))?;
+    let secrets =
+        object.list("secrets", A_SECRET, SigningSecrets::MOST, shape::text(WebhookSecret::parse))?;
     let path = object.path_of("secrets");
     if secrets.is_empty() {
         errors.add(&path, "at least one secret, or no such field: then one is generated", "an empty array");
@@ -144,18 +122,13 @@ fn secrets(object: &mut Object<'_>, errors: &Errors) -> Option<SigningSecrets> {
 
 fn headers(object: &mut Object<'_>, errors: &Errors) -> CustomHeaders {
     let Some(raw) = object.raw("headers") else { return CustomHeaders::default() };
-    let fields = match shape::raw_fields(raw.get()) {
-        Ok(fields) => fields,
-        Err(error) => {
-            match error {
-                FieldsError::TooMany => errors.too_many_fields(&object.path_of("headers")),
-                FieldsError::NotAnObject => {
-                    object.refuse("headers", "an object of names and values", Some(raw));
-                }
-            }
-            return CustomHeaders::default();
+    let fields = shape::raw_fields(raw.get()).unwrap_or_else(|error| {
+        match error {
+            FieldsError::TooMany => errors.too_many_fields(&object.path_of("headers")),
+            FieldsError::NotAnObject => object.refuse("headers", "an object of names and values", Some(raw)),
         }
-    };
+        Vec::new()
+    });
     let mut headers = Vec::with_capacity(fields.len());
     for (name, value) in fields {
         let path = format!("headers.{name}");
@@ -222,19 +195,18 @@ mod tests {
 
     const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-    fn read_one(text: &str) -> Result<Document, Vec<String>> {
-        match read(text, &Tenant::parse("acme").expect("valid")) {
-            Ok(document) => Ok(document),
-            Err(Failure::Input(lines)) => Err(lines),
-            Err(failure) => panic!("{failure:?}"),
-        }
+    fn read(text: &str) -> Result<Document, Failure> {
+        super::read(text, &Tenant::parse("acme").expect("valid"))
     }
 
     fn webhook_of(text: &str) -> Webhook {
-        match read_one(text).expect("valid") {
-            Document::Webhook(webhook) => *webhook,
-            Document::Browser(_) => panic!("a webhook"),
-        }
+        let Ok(Document::Webhook(webhook)) = read(text) else { panic!("a webhook") };
+        *webhook
+    }
+
+    /// A webhook with these fields besides its address.
+    fn webhook_with(rest: &str) -> String {
+        format!(r#"{{"url":"https://a.example/s3cret",{rest}}}"#)
     }
 
     #[test]
@@ -242,117 +214,107 @@ mod tests {
         let text = format!(
             "\u{FEFF}{{\"endpoint\":\"https://push.example/x\",\n\"expirationTime\":null,\"keys\":{KEYS}}}\n"
         );
-        let Document::Browser(target) = read_one(&text).expect("valid") else { panic!("a browser's") };
+        let Ok(Document::Browser(target)) = read(&text) else { panic!("a browser's") };
         assert_eq!(target.endpoint.origin().as_str(), "https://push.example");
     }
 
     #[test]
-    fn errors_name_the_field_within_the_subscription_and_no_value() {
-        let text = format!(r#"{{"endpoint":"http://s3cret.example","keys":{KEYS},"colour":"s3cret"}}"#);
-        let expected = [
-            "endpoint: expected an https URL without userinfo, found a string",
-            "colour: expected no such field, found a string",
-        ];
-        assert_eq!(read_one(&text).expect_err("wrong"), expected);
-        assert_eq!(read_one("[]").expect_err("wrong"), ["expected a JSON object, found an array"]);
-        let smuggled = format!(r#"{{"endpoint":"https://a.example","keys":{KEYS}}}}},"x":{{"y":1"#);
-        assert!(read_one(&smuggled).expect_err("wrong")[0].contains("no valid JSON"));
-        let neither = read_one(r#"{"uri":"https://s3cret.example"}"#).expect_err("wrong");
-        assert!(neither[0].ends_with("found neither") && !neither[0].contains("s3cret"), "{neither:?}");
-    }
-
-    #[test]
-    fn a_webhook_needs_only_its_url() {
+    fn every_field_of_a_webhook_is_read_and_only_its_url_required() {
         let webhook = webhook_of(r#"{"url":"https://a.example/hook"}"#);
         assert_eq!((webhook.secrets, webhook.policy, webhook.terms), (None, None, Terms::default()));
         assert!(webhook.headers.is_empty());
-    }
-
-    #[test]
-    fn every_field_of_a_webhook_is_read() {
-        let webhook = webhook_of(&format!(
-            r#"{{"url":"https://a.example/hook","secrets":["{SECRET}"],"topic":"order.created",
-                "headers":{{"Authorization":"Bearer t"}},"permit_headers":["Idempotency-Key"],
-                "policy":{{"retry_delays": [5, 0.5]}},"rate":"120/min"}}"#
+        let whole = webhook_with(&format!(
+            r#""secrets":["{SECRET}"],"topic":"order.created","headers":{{"Authorization":"Bearer s3cret"}},
+                "permit_headers":["Idempotency-Key"],"policy":{{"retry_delays": [5, 0.5]}},"rate":"120/min""#
         ));
+        let debug = format!("{:?}", read(&whole).expect("valid"));
+        assert!(!debug.contains("s3cret") && !debug.contains("MfKQ"), "{debug}");
+        let webhook = webhook_of(&whole);
         let secrets = webhook.secrets.expect("one");
         assert_eq!((secrets.all()[0].0.expose().as_str(), secrets.all()[0].1), (SECRET, None));
-        assert_eq!(webhook.headers.get("authorization"), Some("Bearer t"));
+        assert_eq!(webhook.headers.get("authorization"), Some("Bearer s3cret"));
         assert_eq!(webhook.terms.permitted.names(), ["idempotency-key"]);
         assert_eq!(webhook.terms.topic.expect("one").as_str(), "order.created");
         assert_eq!(webhook.policy.as_deref(), Some(r#"{"retry_delays":[5,0.5]}"#));
         assert_eq!(webhook.terms.policy.expect("one").name, POLICY_NAME);
         assert_eq!(webhook.terms.rate.expect("one").to_string(), "120/min");
-        let named = webhook_of(r#"{"url":"https://a.example","policy":"wait-factor"}"#);
+        let named = webhook_of(&webhook_with(r#""policy":"wait-factor""#));
         assert_eq!(named.policy.as_deref(), Some(r#""wait-factor""#));
     }
 
     #[test]
-    fn all_errors_of_a_webhook_are_reported_without_values() {
-        let text = r#"{"url":"http://s3cret.example","secrets":["s3cret",7],"topic":"",
+    fn all_errors_are_reported_by_their_fields_and_without_values() {
+        let browser =
+            |endpoint: &str, rest: &str| format!(r#"{{"endpoint":"{endpoint}","keys":{KEYS}{rest}}}"#);
+        let smuggled = browser("https://a.example", "}") + r#","x":{"y":1"#;
+        let twice = format!(r#""secrets":["{SECRET}","{SECRET}"]"#);
+        let wrong = r#"{"url":"http://s3cret.example","secrets":["s3cret",7],"topic":"",
             "headers":{"host":"s3cret","x-a":["s3cret"],"x-b":"s3cret\n","x-c":"fine","X-C":"s3cret"},
             "permit_headers":["cookie","a b"],"policy":{"max_retries":-1,"colour":"s3cret"},"colour":"s3cret"}"#;
-        let errors = read_one(text).expect_err("everything is wrong");
-        let a_name = "expected another name: no part of HTTP itself or of the signature, and each once";
-        let permit = "expected a header's name: no part of HTTP itself or of the signature, found a string";
-        assert_eq!(
-            errors,
-            [
-                "url: expected an https URL without userinfo, at most 2048 bytes, found a string",
-                r#"secrets[0]: expected "whsec_" and the standard base64 of 24 to 64 bytes, found a string"#,
-                r#"secrets[1]: expected "whsec_" and the standard base64 of 24 to 64 bytes, found an integer"#,
-                "topic: expected an event_type of 1 to 128 bytes, found a string",
-                &format!("headers.host: {a_name}, found a string"),
-                "headers.x-a: expected a string, found an array",
-                "headers.x-b: expected 1 to 1024 visible ASCII characters and spaces, found a string",
-                &format!("headers.X-C: {a_name}, found an object"),
-                &format!("permit_headers[0]: {permit}"),
-                &format!("permit_headers[1]: {permit}"),
-                "policy.max_retries: expected an integer from 0 to 100, found an integer",
-                "policy.colour: expected no such field, found a string",
-                "colour: expected no such field, found a string",
-            ]
-        );
-    }
-
-    #[test]
-    fn secrets_are_one_to_five_and_each_once() {
-        let with = |secrets: &str| {
-            read_one(&format!(r#"{{"url":"https://a.example","secrets":{secrets}}}"#)).expect_err("unfit")
-        };
-        assert!(with("[]")[0].starts_with("secrets: expected at least one secret"));
-        assert_eq!(
-            with(&format!(r#"["{SECRET}","{SECRET}"]"#)),
-            ["secrets: expected each secret once, found one twice"]
-        );
-        assert_eq!(with(r#"[1,2,3,4,5,6]"#), ["secrets: expected at most 5 elements, found 6 elements"]);
-        assert!(with("\"whsec_\"")[0].contains("expected an array"));
-    }
-
-    #[test]
-    fn an_unknown_policy_is_refused_with_the_known_names() {
-        let errors = read_one(r#"{"url":"https://a.example","policy":"s3cret"}"#).expect_err("unfit");
-        assert!(errors[0].contains("schedule-standard") && !errors[0].contains("s3cret"), "{errors:?}");
-    }
-
-    #[test]
-    fn a_rate_is_for_webhooks_only_and_has_a_form() {
-        for rate in [r#""50 a second""#, r#""0/s""#, r#""-1/s""#, "50", "null", "{}"] {
-            let errors =
-                read_one(&format!(r#"{{"url":"https://a.example","rate":{rate}}}"#)).expect_err("unfit");
-            let start = r#"rate: expected "50/s", "120/min" or "90/h": a whole number from 1 to 4294967295 a second,"#;
-            assert!(errors.len() == 1 && errors[0].starts_with(start), "{errors:?}");
+        // A line that ends in … may go on.
+        for (text, errors) in [
+            ("[]", &["expected a JSON object, found an array"][..]),
+            (&smuggled, &["expected a subscription as JSON, found no valid JSON (line 1, …"]),
+            (
+                r#"{"uri":"https://s3cret.example"}"#,
+                &[
+                    "expected a browser's subscription, {\"endpoint\", \"keys\"}, or a webhook's, {\"url\"}, found neither",
+                ],
+            ),
+            (
+                &browser("http://s3cret.example", r#","colour":"s3cret""#),
+                &[
+                    "endpoint: expected an https URL without userinfo, found a string",
+                    "colour: expected no such field, found a string",
+                ],
+            ),
+            (
+                &browser("https://a.example", r#","rate":"50/s""#),
+                &["rate: expected no such field, found a string"],
+            ),
+            (&webhook_with(r#""secrets":[]"#), &["secrets: expected at least one secret…"]),
+            (&webhook_with(&twice), &["secrets: expected each secret once, found one twice"]),
+            (
+                &webhook_with(r#""secrets":[1,2,3,4,5,6]"#),
+                &["secrets: expected at most 5 elements, found 6 elements"],
+            ),
+            (&webhook_with(r#""secrets":"whsec_""#), &["secrets: expected an array…"]),
+            (&webhook_with(r#""policy":"s3cret""#), &["policy: expected …"]),
+            (
+                wrong,
+                &[
+                    "url: expected an https URL without userinfo, at most 2048 bytes, found a string",
+                    r#"secrets[0]: expected "whsec_" and the standard base64 of 24 to 64 bytes, found a string"#,
+                    r#"secrets[1]: expected "whsec_" and the standard base64 of 24 to 64 bytes, found an integer"#,
+                    "topic: expected an event_type of 1 to 128 bytes, found a string",
+                    "headers.host: expected another name: no part of HTTP itself or of the signature, and each once, found a string",
+                    "headers.x-a: expected a string, found an array",
+                    "headers.x-b: expected 1 to 1024 visible ASCII characters and spaces, found a string",
+                    "headers.X-C: expected another name: no part of HTTP itself or of the signature, and each once, found an object",
+                    "permit_headers[0]: expected a header's name: no part of HTTP itself or of the signature, found a string",
+                    "permit_headers[1]: expected a header's name: no part of HTTP itself or of the signature, found a string",
+                    "policy.max_retries: expected an integer from 0 to 100, found an integer",
+                    "policy.colour: expected no such field, found a string",
+                    "colour: expected no such field, found a string",
+                ],
+            ),
+        ] {
+            let Err(Failure::Input(found)) = read(text) else { panic!("{text}") };
+            let fits = |(found, expected): (&String, &&str)| match expected.strip_suffix('…') {
+                Some(start) => found.starts_with(start),
+                None => found == expected,
+            };
+            let is_as_expected = found.len() == errors.len() && found.iter().zip(errors).all(fits);
+            assert!(is_as_expected && !found.concat().contains("s3cret"), "{text}: {found:#?}");
         }
-        let browser = format!(r#"{{"endpoint":"https://push.example/x","keys":{KEYS},"rate":"50/s"}}"#);
-        assert_eq!(read_one(&browser).expect_err("wrong"), ["rate: expected no such field, found a string"]);
-    }
-
-    #[test]
-    fn debug_shows_no_secret() {
-        let text = format!(
-            r#"{{"url":"https://a.example/s3cret","secrets":["{SECRET}"],"headers":{{"x-a":"s3cret"}}}}"#
-        );
-        let shown = format!("{:?}", read_one(&text).expect("valid"));
-        assert!(!shown.contains("s3cret") && !shown.contains("MfKQ"), "{shown}");
+        let Err(Failure::Input(found)) = read(&webhook_with(r#""policy":"none-such""#)) else { panic!() };
+        assert!(found[0].contains("schedule-standard"), "{found:?}");
+        for rate in [r#""50 a second""#, r#""0/s""#, r#""-1/s""#, "50", "null", "{}"] {
+            let Err(Failure::Input(found)) = read(&webhook_with(&format!(r#""rate":{rate}"#))) else {
+                panic!("{rate}")
+            };
+            let start = format!("rate: expected {A_RATE}, found ");
+            assert!(found.len() == 1 && found[0].starts_with(&start), "{found:?}");
+        }
     }
 }

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use clap::Args;
 use redial_adapters::{subscriptions_dynamo::DynamoSubscriptions, system::System, webhook_keys::new_secret};
 use redial_core::{
+    endpoint::Endpoint,
     identity::{SubscriptionKey, VapidKeyId},
     push_target::PushTarget,
     recipient::Recipient,
@@ -46,17 +47,6 @@ pub(crate) struct Put {
     on: OnStack,
 }
 
-/// Where a webhook's secrets come from.
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum Origin {
-    /// From the document.
-    Given,
-    /// From the stored subscription.
-    Kept,
-    /// A new one.
-    Generated(String),
-}
-
 impl Put {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let text = input::read_text(&self.file, document::MOST_BYTES)?;
@@ -74,78 +64,67 @@ impl Put {
         let subscription = Subscription::new(self.which.key(), Recipient::WebPush(target));
         let store = self.on.target().await?.subscriptions().await?;
         let is_new = store.put(&subscription, System.now()).await?;
-        self.print(&subscription, is_new, &Origin::Given)
+        self.print(&subscription, is_new, None, None)
     }
 
     async fn webhook(self, webhook: Webhook) -> Result<(), Failure> {
         let key = self.which.key();
         let store = self.on.target().await?.subscriptions().await?;
         let Webhook { endpoint, secrets, headers, terms, policy } = webhook;
-        let mut target = WebhookTarget { headers, ..WebhookTarget::at(endpoint) };
-        let origin = match secrets {
-            Some(secrets) => {
-                target.secrets = secrets;
-                Origin::Given
-            }
-            None => secrets_for(&mut target, &key, &store).await?,
+        let kept = match secrets {
+            // Storing a document again must not lock the receiver out.
+            None => kept_secrets(&endpoint, &key, &store).await?,
+            Some(_) => None,
         };
-        let subscription = Subscription { terms, ..Subscription::new(key, Recipient::Webhook(target)) };
+        let (secrets, generated, note) = match (secrets, kept) {
+            (Some(given), _) => (given, None, None),
+            (None, Some(kept)) => (kept, None, Some("it keeps its secrets")),
+            (None, None) => {
+                let secret = new_secret()?;
+                let shown = secret.expose();
+                let secrets = SigningSecrets::new(vec![(secret, None)]).expect("invariant: there may be one");
+                let note = "give the secret to the receiver, who verifies with it: it is not printed again";
+                (secrets, Some(shown), Some(note))
+            }
+        };
+        let recipient = Recipient::Webhook(WebhookTarget { endpoint, secrets, headers });
+        let subscription = Subscription { terms, ..Subscription::new(key, recipient) };
         let now = System.now();
         let is_new = match policy {
             Some(policy) => store.put_with_policy(&subscription, &policy, now).await?,
             None => store.put(&subscription, now).await?,
         };
-        self.print(&subscription, is_new, &origin)
+        self.print(&subscription, is_new, generated.as_deref(), note)
     }
 
-    fn print(&self, subscription: &Subscription, is_new: bool, origin: &Origin) -> Result<(), Failure> {
+    fn print(
+        &self,
+        subscription: &Subscription,
+        is_new: bool,
+        secret: Option<&str>,
+        note: Option<&str>,
+    ) -> Result<(), Failure> {
         let Subscription { key, recipient, .. } = subscription;
-        let secret = match origin {
-            Origin::Generated(secret) => Some(secret.as_str()),
-            Origin::Given | Origin::Kept => None,
-        };
+        let (tenant, id, kind) = (key.tenant.as_str(), key.id.as_str(), recipient.channel().label());
+        let done = format!("{key} {}", if is_new { "stored" } else { "replaced" });
         self.on.print(
-            || {
-                json!({
-                    "tenant": key.tenant.as_str(),
-                    "id": key.id.as_str(),
-                    "kind": recipient.channel().label(),
-                    "new": is_new,
-                    "secret": secret,
-                })
-            },
-            || {
-                let done = format!("{key} {}", if is_new { "stored" } else { "replaced" });
-                [done].into_iter().chain(secret.map(|secret| format!("  {:<14}{secret}", "secret"))).collect()
-            },
+            || json!({"tenant": tenant, "id": id, "kind": kind, "new": is_new, "secret": secret}),
+            || [done].into_iter().chain(secret.map(|secret| format!("  {:<14}{secret}", "secret"))).collect(),
         )?;
-        match origin {
-            Origin::Given => {}
-            Origin::Kept => say("it keeps its secrets"),
-            Origin::Generated(_) => {
-                say("give the secret to the receiver, who verifies with it: it is not printed again")
-            }
-        }
+        note.into_iter().for_each(say);
         Ok(())
     }
 }
 
-/// Keeps the secrets of a receiver at the same address, or generates one: storing a document again must not lock the receiver
-/// out.
-async fn secrets_for(
-    target: &mut WebhookTarget,
+/// The secrets of a receiver that is stored with the same address.
+async fn kept_secrets(
+    endpoint: &Endpoint,
     key: &SubscriptionKey,
     store: &DynamoSubscriptions,
-) -> Result<Origin, Failure> {
-    if let Some(Subscription { recipient: Recipient::Webhook(before), .. }) = store.get(key).await?
-        && before.endpoint == target.endpoint
-        && !before.secrets.at(System.now()).is_empty()
-    {
-        target.secrets = before.secrets;
-        return Ok(Origin::Kept);
-    }
-    let secret = new_secret()?;
-    let shown = secret.expose();
-    target.secrets = SigningSecrets::new(vec![(secret, None)]).expect("invariant: there may be one");
-    Ok(Origin::Generated(shown))
+) -> Result<Option<SigningSecrets>, Failure> {
+    let Some(Subscription { recipient: Recipient::Webhook(before), .. }) = store.get(key).await? else {
+        return Ok(None);
+    };
+    let is_usable = before.endpoint == *endpoint && !before.secrets.at(System.now()).is_empty();
+    Ok(is_usable.then_some(before.secrets))
 }

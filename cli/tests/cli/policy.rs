@@ -91,8 +91,9 @@ fn an_own_policy_is_checked_with_all_its_errors() {
     let bad = folder.path().join("bad.json");
     std::fs::write(&bad, r#"{"wait_factor": 300, "max_retries": -1, "jitter": "much", "colour": 1}"#)
         .expect("writable");
-    let said = policy(["check", bad.to_str().expect("plain")]).refused_with(2);
     let file = bad.display();
+    let said = policy(["check", bad.to_str().expect("plain")]).refused_with(2);
+    assert_eq!(policy(["show", bad.to_str().expect("plain")]).refused_with(2), said);
     assert_eq!(
         said.lines().collect::<Vec<_>>(),
         [

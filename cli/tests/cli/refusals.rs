@@ -10,10 +10,18 @@ const ON_A_STACK: &[(&str, &str)] = &[
     ("api-keys create --tenant acme --scope admin", ""),
     ("api-keys create --tenant acme --scope send,", ""),
     ("api-keys create --tenant acme --scope send --expires-in 0s", ""),
+    ("api-keys create --tenant acme --scope send --expires-in 3651d", ""),
     ("api-keys create --tenant acme --scope send --iam-arn Shop", ""),
     ("api-keys create --tenant acme --scope send --label=", ""),
+    ("api-keys create --tenant acme --scope send --label=\u{1b}[2J", ""),
+    (
+        "api-keys create --tenant acme --scope send --label=01234567890123456789012345678901234567890123456789012345678901234",
+        "",
+    ),
     ("api-keys list --tenant Acme", ""),
     ("api-keys revoke rdk_4Xb0m2Qp9Lk7_s3cret --yes", ""),
+    ("api-keys revoke short --yes", "12 letters and digits"),
+    ("api-keys revoke rdk_ --yes", "12 letters and digits"),
     ("breakers", ""),
     ("breakers open", ""),
     ("breakers open push.example", ""),
@@ -33,6 +41,7 @@ const ON_A_STACK: &[(&str, &str)] = &[
     ("dead-letters list --since yesterday", "2h, 7d"),
     ("dead-letters list --reason no_such_reason", "retries_exhausted"),
     ("dead-letters list --channel sms", "web_push"),
+    ("dead-letters list --endpoint-hash !", "an endpoint's hash"),
     ("dead-letters list --tenant Acme", "lower-case"),
     ("dead-letters list --limit 0", "--limit"),
     ("dead-letters list --after d1", "TIME/TENANT/ID/LETTER"),
@@ -49,7 +58,7 @@ const ON_A_STACK: &[(&str, &str)] = &[
     ("limits set origin https://push.example 50/d", ""),
     ("limits set origin acme 50/s", ""),
     ("limits set origin https://s3cret@push.example 50/s", ""),
-    ("limits set tenant https://push.example 50/s", ""),
+    ("limits set tenant https://push.example 50/s", "NAME: expected a tenant: 1 to 63"),
     ("limits set endpoint https://push.example 50/s", ""),
     ("limits unset tenant", ""),
     ("policy set --tenant acme no-such", ""),
@@ -93,7 +102,7 @@ const ON_A_STACK: &[(&str, &str)] = &[
 const WITHOUT_A_STACK: &[(&str, &str)] = &[
     ("cost --dead-letter-rate -1", ""),
     ("policy show", ""),
-    ("policy show web_push", ""),
+    ("policy show web_push", "web-push, or a file such as ./mine.json"),
     ("policy show web-push --f 150", ""),
     ("policy show wait-factor --f 9", ""),
     ("policy show schedule-standard --max-retries 4", ""),
@@ -126,7 +135,7 @@ const WITHOUT_A_STACK: &[(&str, &str)] = &[
 
 /// Commands that are right, but for the stack, which is not there.
 const NO_STACK: &[&str] = &[
-    "api-keys create --tenant acme --scope send",
+    "api-keys create --tenant acme --scope send --expires-in 3650d --label 0123456789012345678901234567890123456789012345678901234567890123",
     "api-keys list",
     "breakers list",
     "breakers open https://push.example",
@@ -141,7 +150,7 @@ const NO_STACK: &[&str] = &[
     "status --summary",
     "subscriptions list --failing --tenant acme",
     "subscriptions enable hooks --tenant acme",
-    "webhooks rotate-secret --tenant acme --id hooks",
+    "webhooks rotate-secret --tenant acme --id hooks --grace 31d",
     "webhooks secret --tenant acme",
 ];
 

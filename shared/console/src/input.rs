@@ -6,7 +6,7 @@
 use std::{
     fs::File,
     io::{self, Read, Seek},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use tempfile::SpooledTempFile;
@@ -24,28 +24,23 @@ pub trait Rereadable: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send> Rereadable for T {}
 
-#[derive(Debug, thiserror::Error)]
-#[error("{} cannot be read: {source}", name(path))]
-struct Unreadable {
-    path: PathBuf,
-    source: io::Error,
-}
-
 /// Opens a file, or standard input for `-`.
 pub fn open(path: &Path) -> Result<Box<dyn Rereadable>, Failure> {
-    opened(path).map_err(|source| Failure::input(Unreadable { path: path.to_owned(), source }.to_string()))
+    opened(path).map_err(|error| unreadable(path, &error))
 }
 
 /// All of a file, or of standard input for `-`, up to `limit` bytes.
 pub fn read_text(path: &Path, limit: u64) -> Result<String, Failure> {
     let mut text = String::new();
-    let too_long = || Failure::input(format!("{} is longer than {limit} bytes", name(path)));
-    let read = open(path)?.take(limit.saturating_add(1)).read_to_string(&mut text);
-    match read {
-        Ok(bytes) if bytes as u64 > limit => Err(too_long()),
-        Ok(_) => Ok(text),
-        Err(source) => Err(Failure::input(Unreadable { path: path.to_owned(), source }.to_string())),
+    let bytes = open(path)?.take(limit.saturating_add(1)).read_to_string(&mut text);
+    match bytes.map_err(|error| unreadable(path, &error))? as u64 {
+        bytes if bytes > limit => Err(Failure::input(format!("{} is longer than {limit} bytes", name(path)))),
+        _ => Ok(text),
     }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    Failure::input(format!("{} cannot be read: {error}", name(path)))
 }
 
 fn opened(path: &Path) -> io::Result<Box<dyn Rereadable>> {

@@ -31,7 +31,7 @@ pub struct Overrides {
 
 /// `given` is a path if it has a `/`, ends in `.json`, or is `-`.
 pub fn named_or_file(given: &str) -> Result<Policy, Failure> {
-    if is_path(given) {
+    if given == input::STDIN || given.contains('/') || given.ends_with(".json") {
         let path = Path::new(given);
         let text = input::read_text(path, MOST_BYTES)?;
         let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or(given);
@@ -51,10 +51,6 @@ pub fn usual_ttl(policy: &Policy) -> Ttl {
     class.web_push_ttl()
 }
 
-fn is_path(given: &str) -> bool {
-    given == input::STDIN || given.contains('/') || given.ends_with(".json")
-}
-
 /// One line for each error in the policy of `source`.
 pub fn lines_of(source: &str, errors: &[ShapeError]) -> Vec<String> {
     let source = if source == input::STDIN { "standard input" } else { source };
@@ -63,19 +59,16 @@ pub fn lines_of(source: &str, errors: &[ShapeError]) -> Vec<String> {
 
 impl Overrides {
     pub fn apply(self, mut policy: Policy) -> Result<Policy, Failure> {
-        let nothing_to_change = self.f.is_none() && self.max_retries.is_none();
         let Some(retries) = &mut policy.retries else {
-            if nothing_to_change {
-                return Ok(policy);
-            }
-            return Err(Failure::input(format!("{} has no retries to override", policy.name)));
+            return match (self.f, self.max_retries) {
+                (None, None) => Ok(policy),
+                (_, _) => Err(Failure::input(format!("{} has no retries to override", policy.name))),
+            };
         };
         if let Some(f) = self.f {
             let Backoff::WaitFactor(factor) = &mut retries.backoff else {
-                return Err(Failure::input(format!(
-                    "--f: {} has no wait_factor, unlike the policy wait-factor",
-                    policy.name
-                )));
+                let unlike = "unlike the policy wait-factor";
+                return Err(Failure::input(format!("--f: {} has no wait_factor, {unlike}", policy.name)));
             };
             *factor = WaitFactor::new(f).expect("invariant: the option has the range of a factor");
         }
@@ -99,45 +92,29 @@ impl Overrides {
 mod tests {
     use super::*;
 
-    fn errors(failure: Failure) -> Vec<String> {
-        match failure {
-            Failure::Input(lines) => lines,
-            Failure::Failed(_) | Failure::Reported => panic!("{failure:?}"),
-        }
-    }
-
     #[test]
-    fn an_unknown_name_is_refused_with_the_known_names() {
-        let lines = errors(named_or_file("web_push").expect_err("no such name"));
-        assert!(lines[0].contains("web-push") && lines[0].contains("./mine.json"), "{lines:?}");
-    }
-
-    #[test]
-    fn all_errors_of_a_file_are_reported_with_its_name() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let file = folder.path().join("mine.json");
-        std::fs::write(&file, r#"{"max_retries": 101, "multiplier": 0}"#).expect("writable");
-        let path = file.to_str().expect("a plain path");
-        let lines = errors(named_or_file(path).expect_err("unfit"));
-        assert_eq!(lines.len(), 2);
-        assert!(lines.iter().all(|line| line.starts_with(path)), "{lines:?}");
-        std::fs::write(&file, r#"{"retry_delays": [1, 2]}"#).expect("writable");
-        assert_eq!(named_or_file(path).expect("valid").name, "mine");
-    }
-
-    #[test]
-    fn an_override_that_does_not_fit_is_refused() {
+    fn overrides_change_what_a_policy_has() {
         let apply =
             |name: &str, overrides: Overrides| overrides.apply(named_or_file(name).expect("a preset"));
-        let f = Overrides { f: Some(150), ..Overrides::default() };
-        assert!(apply("wait-factor", f).is_ok());
-        assert!(errors(apply("web-push", f).expect_err("no factor"))[0].contains("--f"));
-        let more = Overrides { max_retries: Some(4), ..Overrides::default() };
-        assert_eq!(apply("web-push", more).expect("fine").retries.expect("enabled").max_retries, 4);
-        assert!(errors(apply("schedule-standard", more).expect_err("three"))[0].contains("only 3 delays"));
-        assert!(errors(apply("none", more).expect_err("none"))[0].contains("no retries"));
-        let flat = Overrides { no_jitter: true, ..Overrides::default() };
-        assert!(apply("none", flat).is_ok());
-        assert_eq!(apply("otp", flat).expect("fine").retries.expect("enabled").jitter, Jitter::None);
+        let [f, more, flat] = [
+            Overrides { f: Some(150), ..Overrides::default() },
+            Overrides { max_retries: Some(4), ..Overrides::default() },
+            Overrides { no_jitter: true, ..Overrides::default() },
+        ];
+        for (name, overrides, wrong) in [
+            ("wait-factor", f, None),
+            ("web-push", f, Some("--f: web-push has no wait_factor, unlike the policy wait-factor")),
+            ("schedule-standard", more, Some("--max-retries: schedule-standard has only 3 delays")),
+            ("none", more, Some("none has no retries to override")),
+            ("none", flat, None),
+        ] {
+            match apply(name, overrides) {
+                Ok(_) => assert_eq!(None, wrong, "{name} {overrides:?}"),
+                Err(Failure::Input(lines)) => assert_eq!(Some(&*lines.concat()), wrong),
+                Err(failure) => panic!("{failure:?}"),
+            }
+        }
+        let retries = |overrides| apply("otp", overrides).expect("fine").retries.expect("enabled");
+        assert_eq!((retries(more).max_retries, retries(flat).jitter), (4, Jitter::None));
     }
 }

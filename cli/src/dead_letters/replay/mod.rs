@@ -1,30 +1,24 @@
-mod checkpoint;
 mod resend;
 mod run;
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::path::PathBuf;
 
 use clap::Args;
 use redial_adapters::system::System;
-use redial_core::{rate::Rate, time::Timestamp};
+use redial_core::rate::Rate;
 use redial_engine::ports::Clock as _;
 use serde_json::{Value, json};
 
-use super::{matching::count, tally::counts, which::Which};
+use super::{matching::count, which::Which};
 use crate::{
-    checkpoint::{Identity, Resumable as _, path, resume_hint},
+    checkpoint::{Checkpoint, Identity, Progress as _, path},
     failure::Failure,
-    interrupt::interrupted,
-    send::queue::Queue,
+    resumable::{self, remainder},
     stack::{OnStack, Target},
-    terminal::{bar, say},
+    terminal::say,
 };
-use checkpoint::Checkpoint;
-use resend::{Permissions, Skip};
-use run::{Ended, Plan, Preview, Queues, preview, replay};
+use resend::Permissions;
+use run::{Preview, Replayed, Replaying, preview};
 
 /// Sends failed messages again, each once
 ///
@@ -71,56 +65,36 @@ impl Replay {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         self.which.require_selection(self.all)?;
         let now = System.now();
-        let filter = self.which.filter(now, now)?;
+        let mut filter = self.which.filter(now, now)?;
         let target = self.on.target().await?;
         let store = target.dead_letters();
         let may = Permissions { refresh_ttl: self.refresh_ttl, again: self.again };
-        let mut plan = Plan { filter, may, rate: self.rate };
         if self.dry_run {
-            return self.print_preview(&preview(&store, &plan).await?);
+            return self.print_preview(&preview(&store, &filter, may).await?);
         }
         let identity = self.identity(&target);
-        let path = path(self.checkpoint.as_deref(), "replays", &target.name, &identity)?;
-        let mut checkpoint = match Checkpoint::read(&path)? {
+        let path = path::<Replayed>(self.checkpoint.as_deref(), &target.name, &identity)?;
+        let mut checkpoint = match Checkpoint::<Replayed>::resume(&path, &identity)? {
             Some(checkpoint) => {
-                checkpoint.check(&identity, &path)?;
-                plan.filter.since = Timestamp::from_ms(checkpoint.since);
-                plan.filter.until = Timestamp::from_ms(checkpoint.until);
-                say(&resuming(&checkpoint, &path));
+                (filter.since, filter.until) = (checkpoint.progress.since, checkpoint.progress.until);
                 checkpoint
             }
             None => {
-                let found = count(&store, &plan.filter).await?;
-                let bounds = (plan.filter.since, plan.filter.until);
-                let checkpoint = Checkpoint::start(identity, now, bounds, found);
-                if checkpoint.found.total() == 0 {
+                let progress = Replayed::none_of(count(&store, &filter).await?, &filter);
+                if progress.total() == 0 {
                     say("no dead letters match");
-                    return self.print(&checkpoint, &target.name);
+                    return self.print(&progress, &target.name);
                 }
                 // Before anything is sent, so that a replay that is killed keeps its bounds.
-                checkpoint.write(&path)?;
+                let checkpoint = Checkpoint::begin(&path, &identity, now, progress);
+                checkpoint.write()?;
                 checkpoint
             }
         };
-        let queues = Queues {
-            transactional: Queue::new(&target, &target.queues.retry),
-            bulk: Queue::new(&target, &target.queues.retry_bulk),
-        };
-        let bar = bar(checkpoint.found.total(), "sending again");
-        bar.set_position(checkpoint.done());
-        let done = replay(&store, &queues, &plan, (&mut checkpoint, &path), &bar, interrupted()).await;
-        bar.finish_and_clear();
-        self.print(&checkpoint, &target.name)?;
-        match done.inspect_err(|_| say(&resume_hint("failed", &path)))? {
-            Ended::Done => Checkpoint::remove(&path)?,
-            Ended::Interrupted => return Err(Failure::reported(&resume_hint("interrupted", &path))),
-            Ended::Refused => {
-                let words =
-                    "SQS refused a whole batch, so the rest was not tried; run the same command to continue";
-                return Err(Failure::reported(words));
-            }
-        }
-        if checkpoint.refused == 0 {
+        let work = Replaying::new(&store, &target, &filter, may, &checkpoint.progress).await?;
+        let print = |progress: &Replayed| self.print(progress, &target.name);
+        resumable::run(work, &mut checkpoint, self.rate, print).await?;
+        if checkpoint.progress.refused == 0 {
             return Ok(());
         }
         Err(Failure::reported("run the same command to retry those that were not sent, and only those"))
@@ -140,62 +114,40 @@ impl Replay {
         }
         let skipped =
             preview.skipped.iter().map(|(skip, number)| format!("{number} skipped: {}", skip.words()));
-        let lines = || counts(&preview.found, Some(&preview.ready)).into_iter().chain(skipped).collect();
-        self.on.print(|| preview_json(preview), lines)
+        let lines = || preview.found.lines(Some(&preview.ready)).into_iter().chain(skipped).collect();
+        let json = || {
+            json!({
+                "dry_run": true,
+                "letters": preview.found.total(),
+                "to_be_sent": preview.ready.total(),
+                "skipped": preview.skipped,
+                "letters_by_tenant": preview.found,
+                "to_be_sent_by_tenant": preview.ready,
+            })
+        };
+        self.on.print(json, lines)
     }
 
-    fn print(&self, checkpoint: &Checkpoint, stack: &str) -> Result<(), Failure> {
-        self.on.print(|| summary_json(checkpoint), || summary(checkpoint, stack))
+    fn print(&self, progress: &Replayed, stack: &str) -> Result<(), Failure> {
+        self.on.print(|| summary_json(progress), || summary(progress, stack))
     }
 }
 
-fn resuming(checkpoint: &Checkpoint, path: &Path) -> String {
-    format!(
-        "continuing the replay that began {}, after {} of {} dead letters (to start over, remove {})",
-        Timestamp::from_ms(checkpoint.begun).to_rfc3339_seconds(),
-        checkpoint.done(),
-        checkpoint.found.total(),
-        path.display()
-    )
-}
-
-fn preview_json(preview: &Preview) -> Value {
-    let skipped: BTreeMap<&str, u64> =
-        preview.skipped.iter().map(|(skip, number)| (skip.label(), *number)).collect();
+fn summary_json(progress: &Replayed) -> Value {
     json!({
-        "dry_run": true,
-        "letters": preview.found.total(),
-        "to_be_sent": preview.ready.total(),
-        "skipped": skipped,
-        "letters_by_tenant": preview.found.to_json(),
-        "to_be_sent_by_tenant": preview.ready.to_json(),
+        "letters": progress.total(),
+        "sent": progress.sent,
+        "not_sent": progress.refused,
+        "skipped": progress.skipped,
+        "letters_by_tenant": progress.found,
     })
 }
 
-fn summary_json(checkpoint: &Checkpoint) -> Value {
-    json!({
-        "letters": checkpoint.found.total(),
-        "sent": checkpoint.sent,
-        "not_sent": checkpoint.refused,
-        "skipped": checkpoint.skipped,
-        "letters_by_tenant": checkpoint.found.to_json(),
-    })
-}
-
-fn summary(checkpoint: &Checkpoint, stack: &str) -> Vec<String> {
-    let total = checkpoint.found.total();
-    let mut first = format!("{} of {total} dead letters sent again to {stack}", checkpoint.sent);
-    if checkpoint.refused > 0 {
-        first.push_str(&format!(", {} refused", checkpoint.refused));
-    }
-    let left = total.saturating_sub(checkpoint.done());
-    if left > 0 {
-        first.push_str(&format!(", {left} not tried"));
-    }
-    let skipped = Skip::ALL.into_iter().filter_map(|skip| {
-        let number = checkpoint.skipped.get(skip.label())?;
-        Some(format!("{number} skipped: {}", skip.words()))
-    });
+fn summary(progress: &Replayed, stack: &str) -> Vec<String> {
+    let (sent, total) = (progress.sent, progress.total());
+    let rest = remainder(progress.refused, total.saturating_sub(progress.done()));
+    let first = format!("{sent} of {total} dead letters sent again to {stack}{rest}");
+    let skipped = progress.skipped.iter().map(|(skip, number)| format!("{number} skipped: {}", skip.words()));
     std::iter::once(first).chain(skipped).collect()
 }
 
@@ -203,22 +155,13 @@ fn summary(checkpoint: &Checkpoint, stack: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn identity(options: &str) -> Identity {
-        Identity { stack: "https://q.example/retry".to_owned(), options: options.to_owned() }
-    }
-
-    fn checkpoint() -> Checkpoint {
-        let found = serde_json::from_str(r#"{"acme":{"retries_exhausted":12}}"#).expect("a tally");
-        let bounds = (Timestamp::from_secs(1), Timestamp::from_secs(2));
-        Checkpoint::start(identity("--tenant acme"), Timestamp::from_secs(3), bounds, found)
-    }
-
     #[test]
     fn the_summary_accounts_for_every_dead_letter() {
-        let mut half = checkpoint();
-        half.sent = 5;
-        half.refused = 1;
-        half.skipped = BTreeMap::from([(Skip::Absent.label().to_owned(), 4)]);
+        let half: Replayed = serde_json::from_value(json!({
+            "since": 1, "until": 2, "found": {"acme": {"retries_exhausted": 12}}, "after": null,
+            "sent": 5, "refused": 1, "skipped": {"body_absent": 4},
+        }))
+        .expect("valid");
         assert_eq!(
             summary(&half, "redial"),
             [
@@ -226,7 +169,7 @@ mod tests {
                 "4 skipped: the body is not kept any more",
             ]
         );
-        assert!(resuming(&half, Path::new("a.json")).contains("after 10 of 12 dead letters"));
         assert_eq!(summary_json(&half)["skipped"], json!({"body_absent": 4}));
+        assert_eq!(half.done(), 10);
     }
 }

@@ -14,103 +14,81 @@ use redial_core::{
     channel::Channel,
     dead_letter::{Kind, Reference},
     delivery_options::Class,
-    identity::{Attempt, DeliveryId, Tenant, Turn},
+    identity::{Attempt, Turn},
     lane::Lane,
     message::{Inbound, Message, QueueKind, Travel, parse},
     reason::Reason,
     time::Timestamp,
 };
+use serde::{Deserialize, Serialize};
+
+use crate::send::outgoing::Outgoing;
 
 /// What a replay may do beyond the default.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Permissions {
     /// Restarts each message's TTL, also of a body that counts as absent because the TTL is over.
     pub(super) refresh_ttl: bool,
-    /// Sends again what was replayed before.
     pub(super) again: bool,
 }
 
-#[derive(Clone, PartialEq, Eq)]
-pub(super) struct Resend {
-    pub(super) lane: Lane,
-    pub(super) tenant: Tenant,
-    pub(super) id: DeliveryId,
-    /// Never print it.
-    pub(super) body: String,
-}
-
-/// Why a dead letter is not sent again.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Skip {
-    /// It is about an endpoint, and has no body.
-    Endpoint,
-    /// Its id belongs to a message with other content.
-    Conflict,
-    Replayed,
-    /// The body was not kept, or is not any more.
-    Absent,
+    AboutAnEndpoint,
+    IdConflict,
+    ReplayedBefore,
+    BodyAbsent,
     TtlOver,
     NoMessage,
 }
 
 impl Skip {
-    pub(super) const ALL: [Self; 6] =
-        [Self::Endpoint, Self::Conflict, Self::Replayed, Self::Absent, Self::TtlOver, Self::NoMessage];
-
-    pub(super) const fn label(self) -> &'static str {
-        match self {
-            Self::Endpoint => "about_an_endpoint",
-            Self::Conflict => "id_conflict",
-            Self::Replayed => "replayed_before",
-            Self::Absent => "body_absent",
-            Self::TtlOver => "ttl_over",
-            Self::NoMessage => "no_message",
-        }
-    }
-
     pub(super) const fn words(self) -> &'static str {
         match self {
-            Self::Endpoint => "about an endpoint that is gone or not found, without a body",
-            Self::Conflict => "the id belongs to a message with other content: send it under another id",
-            Self::Replayed => {
+            Self::AboutAnEndpoint => "about an endpoint that is gone or not found, without a body",
+            Self::IdConflict => "the id belongs to a message with other content: send it under another id",
+            Self::ReplayedBefore => {
                 "replayed before (--again sends them again; the ledger drops those that arrived)"
             }
-            Self::Absent => "the body is not kept any more",
+            Self::BodyAbsent => "the body is not kept any more",
             Self::TtlOver => "past their TTL (--refresh-ttl sends those whose body is still stored)",
             Self::NoMessage => "the body is not a valid message: the producer has to fix and resend it",
         }
     }
 }
 
-/// Checks what is known before the body is read.
 pub(super) fn worth_reading(described: &Described, may: Permissions) -> Result<(), Skip> {
     match described.reference.kind {
-        Kind::Gone | Kind::NotFound => Err(Skip::Endpoint),
-        Kind::Failed if described.reference.reason() == Some(Reason::IdConflict) => Err(Skip::Conflict),
-        Kind::Failed if described.replayed_at.is_some() && !may.again => Err(Skip::Replayed),
+        Kind::Gone | Kind::NotFound => Err(Skip::AboutAnEndpoint),
+        Kind::Failed if described.reference.reason() == Some(Reason::IdConflict) => Err(Skip::IdConflict),
+        Kind::Failed if described.replayed_at.is_some() && !may.again => Err(Skip::ReplayedBefore),
         Kind::Failed => Ok(()),
     }
 }
 
-/// The message to send at `now`.
+/// The message to send at `now`, and its lane.
 pub(super) fn resend(
     described: &Described,
     stored: Option<StoredBody>,
     may: Permissions,
     now: Timestamp,
-) -> Result<Resend, Skip> {
+) -> Result<(Lane, Outgoing), Skip> {
     let reference = &described.reference;
-    let stored = stored.ok_or(Skip::Absent)?;
+    let stored = stored.ok_or(Skip::BodyAbsent)?;
     let is_absent = stored.absent_from <= now;
-    let nothing = if is_absent { Skip::Absent } else { Skip::NoMessage };
+    let nothing = if is_absent { Skip::BodyAbsent } else { Skip::NoMessage };
     let (message, travel) = read(reference, &stored.body).ok_or(nothing)?;
-    let channel = channel(reference, &message);
+    // A body that no worker could parse has no channel, and is kept for a day whatever its TTL.
+    let labelled = Channel::from_label(&reference.channel);
+    let of_recipient = || message.to.recipient().map(|to| to.channel());
+    let channel = labelled.or_else(of_recipient).unwrap_or(Channel::WebPush);
     if is_absent {
         // Only a TTL can restart. All other bodies are absent after their time.
         let ends_with_its_ttl =
-            was_parsed(reference) && message.deadline(channel, travel.first_sent).is_limited();
+            labelled.is_some() && message.deadline(channel, travel.first_sent).is_limited();
         if !ends_with_its_ttl || kept_until(described) <= now {
-            return Err(Skip::Absent);
+            return Err(Skip::BodyAbsent);
         }
         if !may.refresh_ttl {
             return Err(Skip::TtlOver);
@@ -122,13 +100,13 @@ pub(super) fn resend(
         return Err(Skip::TtlOver);
     }
     let turn = Turn { lineage: travel.turn.lineage.next(), attempt: Attempt::FIRST };
-    let travel = Travel::to(turn, first_sent);
-    Ok(Resend {
-        lane: stored.lane.unwrap_or(default_lane(message.class)),
-        body: message.expose_travel_body(&travel, deadline, now),
-        tenant: message.tenant,
-        id: message.id,
-    })
+    let body = message.expose_travel_body(&Travel::to(turn, first_sent), deadline, now);
+    let lane = stored.lane.unwrap_or(match message.class {
+        // For dead letters of earlier releases and of poison messages, which do not name a lane.
+        Class::Campaign => Lane::Bulk,
+        Class::Otp | Class::Alert => Lane::Transactional,
+    });
+    Ok((lane, Outgoing { line: 0, tenant: message.tenant, id: Some(message.id), body, warning: None }))
 }
 
 /// A body is a travelling message, or, if it was never parsed, what the producer wrote.
@@ -141,29 +119,11 @@ fn read(reference: &Reference, body: &str) -> Option<(Message, Travel)> {
     read(QueueKind::Retry).or_else(|| read(QueueKind::Ingest))
 }
 
-/// A body that no worker could parse has no channel, and is kept for a day whatever its TTL.
-fn was_parsed(reference: &Reference) -> bool {
-    Channel::from_label(&reference.channel).is_some()
-}
-
 /// When the dead letter expires; the store may remove it later.
 fn kept_until(described: &Described) -> Timestamp {
     let Reference { at, retention_days, .. } = described.reference;
     let kept = Duration::from_secs(u64::from(retention_days) * 86_400);
     described.kept_until.unwrap_or(Timestamp::from_ms(at).plus(kept))
-}
-
-fn channel(reference: &Reference, message: &Message) -> Channel {
-    let labelled = Channel::from_label(&reference.channel);
-    labelled.or_else(|| message.to.recipient().map(|to| to.channel())).unwrap_or(Channel::WebPush)
-}
-
-/// For dead letters of earlier releases and of poison messages, which do not name a lane.
-const fn default_lane(class: Class) -> Lane {
-    match class {
-        Class::Campaign => Lane::Bulk,
-        Class::Otp | Class::Alert => Lane::Transactional,
-    }
 }
 
 #[cfg(test)]
@@ -188,113 +148,97 @@ mod tests {
     }
 
     fn sent(stored: StoredBody, may: Permissions, now: i64) -> Result<(Lane, Value), Skip> {
-        let resend = resend(&described(), Some(stored), may, at(now))?;
-        Ok((resend.lane, serde_json::from_str(&resend.body).expect("JSON")))
+        let (lane, message) = resend(&described(), Some(stored), may, at(now))?;
+        Ok((lane, serde_json::from_str(&message.body).expect("JSON")))
     }
 
+    const USUAL: Permissions = Permissions { refresh_ttl: false, again: false };
     const REFRESHED: Permissions = Permissions { refresh_ttl: true, again: false };
 
     #[test]
     fn the_message_is_sent_as_the_next_lineage_at_its_first_attempt() {
-        let (lane, sent) = sent(body(json!({})), Permissions::default(), 960).expect("in time");
-        assert_eq!(lane, Lane::Transactional);
         let expected = json!({
             "tenant": "acme", "id": "d1", "to": {"webhook": {"url": "https://a.example/hook"}}, "payload": "s3cret",
             "ttl": 100, "lineage": 3, "retry_count": 0, "original_timestamp": 900_000, "ttl_remaining": 40,
         });
-        assert_eq!(sent, expected);
+        assert_eq!(sent(body(json!({})), USUAL, 960), Ok((Lane::Transactional, expected)));
+        let (_, refreshed) = sent(body(json!({})), REFRESHED, 5_000).expect("sent");
+        assert_eq!(
+            (&refreshed["original_timestamp"], &refreshed["ttl_remaining"]),
+            (&json!(5_000_000), &json!(100))
+        );
     }
 
     #[test]
-    fn a_message_keeps_its_lane() {
-        let to = |class: &str, lane| {
-            let stored = StoredBody { lane, ..body(json!({"class": class})) };
-            sent(stored, Permissions::default(), 960).expect("in time").0
-        };
-        for class in ["otp", "alert", "campaign"] {
-            for lane in Lane::ALL {
-                assert_eq!(to(class, Some(lane)), lane);
+    fn a_message_keeps_its_lane_and_without_one_campaigns_are_sent_on_the_bulk_lane() {
+        let (high, bulk) = (Lane::Transactional, Lane::Bulk);
+        for (class, without) in [("otp", high), ("alert", high), ("campaign", bulk)] {
+            for (lane, expected) in [(Some(high), high), (Some(bulk), bulk), (None, without)] {
+                let stored = StoredBody { lane, ..body(json!({"class": class})) };
+                assert_eq!(sent(stored, USUAL, 960).expect("in time").0, expected, "{class} {lane:?}");
             }
         }
-        // Without a lane, campaigns go to the bulk lane.
-        assert_eq!(to("campaign", None), Lane::Bulk);
-        assert_eq!((to("otp", None), to("alert", None)), (Lane::Transactional, Lane::Transactional));
     }
 
     #[test]
-    fn a_message_past_its_ttl_is_sent_only_if_the_ttl_restarts() {
-        assert_eq!(sent(body(json!({})), Permissions::default(), 1_000), Err(Skip::TtlOver));
-        let kept_longer = StoredBody { absent_from: at(9_000), ..body(json!({})) };
-        assert_eq!(sent(kept_longer, Permissions::default(), 1_001), Err(Skip::TtlOver));
-        let (_, sent) = sent(body(json!({})), REFRESHED, 5_000).expect("refreshed");
-        assert_eq!((&sent["original_timestamp"], &sent["ttl_remaining"]), (&json!(5_000_000), &json!(100)));
-    }
-
-    #[test]
-    fn an_absent_body_is_sent_only_if_the_ttl_alone_ended() {
-        let day = 86_400;
-        let skip = |described: &Described, stored: StoredBody, may, now| {
-            resend(described, Some(stored), may, at(now)).err()
+    fn a_message_is_skipped_if_its_body_is_absent_or_invalid_or_its_ttl_is_over() {
+        const DAY: i64 = 86_400;
+        let of_channel = |channel: &str| {
+            let mut it = described();
+            it.reference.channel = channel.to_owned();
+            it
         };
-        let to_browser = described();
-        // The store may remove bodies late: those count as absent.
-        assert_eq!(skip(&to_browser, body(json!({})), REFRESHED, 14 * day), None);
-        assert_eq!(skip(&to_browser, body(json!({})), REFRESHED, 15 * day), Some(Skip::Absent));
-        assert_eq!(skip(&to_browser, body(json!({})), Permissions::default(), 15 * day), Some(Skip::Absent));
+        let [to_browser, to_webhook, unread] = ["web_push", "webhook", "unknown"].map(of_channel);
         let kept_for_an_hour = Described { kept_until: Some(at(4_600)), ..described() };
-        assert_eq!(skip(&kept_for_an_hour, body(json!({})), REFRESHED, 4_599), None);
-        assert_eq!(skip(&kept_for_an_hour, body(json!({})), REFRESHED, 4_600), Some(Skip::Absent));
-
-        // Messages without a TTL, and bodies that were not parsed, are kept for a time of their own.
-        let mut to_webhook = described();
-        to_webhook.reference.channel = "webhook".to_owned();
+        let usual = || Some(body(json!({})));
+        let kept_longer = || usual().map(|it| StoredBody { absent_from: at(9_000), ..it });
         let without_ttl = || {
             let stored = body(json!({}));
             let mut message: Value = serde_json::from_str(&stored.body).expect("JSON");
             message.as_object_mut().expect("an object").retain(|field, _| !field.starts_with("ttl"));
-            StoredBody { body: message.to_string(), ..stored }
+            Some(StoredBody { body: message.to_string(), ..stored })
         };
-        assert_eq!(skip(&to_webhook, without_ttl(), REFRESHED, 999), None);
-        assert_eq!(skip(&to_webhook, without_ttl(), REFRESHED, 1_000), Some(Skip::Absent));
-        let mut unread = described();
-        unread.reference.channel = "unknown".to_owned();
-        assert_eq!(skip(&unread, body(json!({})), REFRESHED, 999), None);
-        assert_eq!(skip(&unread, body(json!({})), REFRESHED, 1_000), Some(Skip::Absent));
-        let broken = StoredBody { body: "{".to_owned(), ..body(json!({})) };
-        assert_eq!(skip(&unread, broken, Permissions::default(), 1_000), Some(Skip::Absent));
-    }
-
-    #[test]
-    fn absent_bodies_and_invalid_messages_are_distinguished() {
-        let nothing = resend(&described(), None, REFRESHED, at(1));
-        assert_eq!(nothing.err(), Some(Skip::Absent));
-        for broken in ["", "{\"tenant\":\"acme\"", "{\"tenant\":\"acme\"}", "{\"release\":1}"] {
-            let stored = StoredBody { body: broken.to_owned(), lane: None, absent_from: at(1_000) };
-            assert_eq!(sent(stored, Permissions::default(), 1), Err(Skip::NoMessage), "{broken}");
+        let broken = |text: &str| usual().map(|it| StoredBody { body: text.to_owned(), ..it });
+        for (described, stored, may, now, skip) in [
+            (&to_browser, None, REFRESHED, 1, Some(Skip::BodyAbsent)),
+            (&to_browser, usual(), USUAL, 1_000, Some(Skip::TtlOver)),
+            (&to_browser, kept_longer(), USUAL, 1_001, Some(Skip::TtlOver)),
+            // The store may remove bodies late: those count as absent.
+            (&to_browser, usual(), REFRESHED, 14 * DAY, None),
+            (&to_browser, usual(), REFRESHED, 15 * DAY, Some(Skip::BodyAbsent)),
+            (&to_browser, usual(), USUAL, 15 * DAY, Some(Skip::BodyAbsent)),
+            (&kept_for_an_hour, usual(), REFRESHED, 4_599, None),
+            (&kept_for_an_hour, usual(), REFRESHED, 4_600, Some(Skip::BodyAbsent)),
+            // Messages without a TTL, and bodies that were not parsed, are kept for a time of their own.
+            (&to_webhook, without_ttl(), REFRESHED, 999, None),
+            (&to_webhook, without_ttl(), REFRESHED, 1_000, Some(Skip::BodyAbsent)),
+            (&unread, usual(), REFRESHED, 999, None),
+            (&unread, usual(), REFRESHED, 1_000, Some(Skip::BodyAbsent)),
+            (&unread, broken("{"), USUAL, 1_000, Some(Skip::BodyAbsent)),
+            (&to_browser, broken(""), USUAL, 1, Some(Skip::NoMessage)),
+            (&to_browser, broken(r#"{"tenant":"acme""#), USUAL, 1, Some(Skip::NoMessage)),
+            (&to_browser, broken(r#"{"tenant":"acme"}"#), USUAL, 1, Some(Skip::NoMessage)),
+            (&to_browser, broken(r#"{"release":1}"#), USUAL, 1, Some(Skip::NoMessage)),
+        ] {
+            let case = format!("{} {stored:?} {may:?} at {now}", described.reference.channel);
+            assert_eq!(resend(described, stored, may, at(now)).err(), skip, "{case}");
         }
     }
 
     #[test]
     fn some_dead_letters_are_skipped_before_their_body_is_read() {
-        let usual = Permissions::default();
-        let with = |change: fn(&mut Described)| {
-            let mut it = described();
-            change(&mut it);
-            it
-        };
-        assert_eq!(worth_reading(&described(), usual), Ok(()));
-        let gone = with(|it| it.reference.kind = Kind::Gone);
-        assert_eq!(worth_reading(&gone, usual), Err(Skip::Endpoint));
-        let conflict = with(|it| it.reference.reason = "id_conflict".to_owned());
-        assert_eq!(worth_reading(&conflict, usual), Err(Skip::Conflict));
-        let replayed = with(|it| it.replayed_at = Some(Timestamp::from_ms(1)));
-        assert_eq!(worth_reading(&replayed, usual), Err(Skip::Replayed));
-        assert_eq!(worth_reading(&replayed, Permissions { again: true, ..usual }), Ok(()));
-    }
-
-    #[test]
-    fn every_reason_to_skip_has_its_own_label() {
-        let labels: std::collections::BTreeSet<_> = Skip::ALL.iter().map(|skip| skip.label()).collect();
-        assert_eq!(labels.len(), Skip::ALL.len());
+        let [mut gone, mut conflict, mut replayed] = [described(), described(), described()];
+        gone.reference.kind = Kind::Gone;
+        conflict.reference.reason = "id_conflict".to_owned();
+        replayed.replayed_at = Some(at(1));
+        for (described, again, worth) in [
+            (&described(), false, Ok(())),
+            (&gone, false, Err(Skip::AboutAnEndpoint)),
+            (&conflict, false, Err(Skip::IdConflict)),
+            (&replayed, false, Err(Skip::ReplayedBefore)),
+            (&replayed, true, Ok(())),
+        ] {
+            assert_eq!(worth_reading(described, Permissions { again, ..USUAL }), worth);
+        }
     }
 }

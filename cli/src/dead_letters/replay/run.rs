@@ -1,154 +1,219 @@
-//! Sends dead letters again: in batches, at a rate, interruptible at any moment.
+//! Sends dead letters again, or counts what would be sent.
 //!
 //! After each batch the order is: SQS has it, the checkpoint records it, the descriptions are marked. An interruption in between does no
 //! harm: the ledger drops a batch that is sent twice, and a mark only saves a later replay work.
 
-use std::{future::Future, path::Path};
+use std::{collections::BTreeMap, convert::Infallible, ops::ControlFlow};
 
-use futures_util::future::{join_all, try_join_all};
+use futures_util::{
+    StreamExt as _, TryStreamExt as _,
+    future::{join_all, try_join_all},
+};
 use indicatif::ProgressBar;
 use redial_adapters::{
     dead_letters_dynamo::{Described, DynamoDeadLetters, Position},
     system::System,
 };
-use redial_core::{dead_letter::DeadLetterKey, lane::Lane, rate::Rate};
-use redial_engine::{ports::Clock as _, ports::PortError};
+use redial_core::{dead_letter::DeadLetterKey, lane::Lane, time::Timestamp};
+use redial_engine::ports::{Clock as _, PortError};
+use serde::{Deserialize, Serialize};
 
-use super::{
-    checkpoint::Checkpoint,
-    resend::{Permissions, Resend, Skip, resend, worth_reading},
-};
+use super::resend::{Permissions, Skip, resend, worth_reading};
 use crate::{
-    checkpoint::Resumable as _,
+    checkpoint::Progress,
     dead_letters::{
-        filter::Filter,
-        matching::{LARGE_PAGE, Matching},
-        tally::Tally,
+        matching::{LARGE_PAGE, Matching, Tally, matching},
+        which::Filter,
     },
     failure::Failure,
-    interrupt::ends,
-    rate_limiter::RateLimiter,
+    resumable::{Ended, Work},
     send::{
-        documents::MAX_MESSAGE_BYTES,
         outgoing::Outgoing,
-        queue::{MOST_ENTRIES, Queue},
+        queue::{MOST_ENTRIES, Queue, Sent, batches},
     },
+    stack::Target,
     terminal::say,
 };
 
-/// Dead letters that a preview looks at together.
 const PREVIEW_BATCH: usize = 32;
 
-/// The two retry queues.
-#[derive(Clone, Debug)]
-pub(super) struct Queues {
-    pub(super) transactional: Queue,
-    pub(super) bulk: Queue,
+/// The progress of a replay. It holds no payload.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Replayed {
+    /// The time range that the replay began with, so that a restart means the same dead letters: included.
+    pub(super) since: Timestamp,
+    /// Excluded.
+    pub(super) until: Timestamp,
+    pub(super) found: Tally,
+    after: Option<String>,
+    /// The number sent, all runs together.
+    pub(super) sent: u64,
+    pub(super) refused: u64,
+    pub(super) skipped: BTreeMap<Skip, u64>,
 }
 
-/// What to send, and how fast.
-#[derive(Clone, Debug)]
-pub(super) struct Plan {
-    pub(super) filter: Filter,
-    pub(super) may: Permissions,
-    pub(super) rate: Rate,
+impl Replayed {
+    pub(super) fn none_of(found: Tally, filter: &Filter) -> Self {
+        let (since, until, skipped) = (filter.since, filter.until, BTreeMap::new());
+        Self { since, until, found, after: None, sent: 0, refused: 0, skipped }
+    }
+
+    fn after(&self) -> Option<Position> {
+        self.after.as_deref().and_then(Position::parse)
+    }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Ended {
-    /// Every dead letter was processed.
-    Done,
-    Interrupted,
-    /// SQS refused every message of a batch.
-    Refused,
+impl Progress for Replayed {
+    const WORK: &'static str = "replay";
+    const ITEMS: &'static str = "dead letters";
+
+    fn is_sound(&self) -> bool {
+        self.after.is_none() || self.after().is_some()
+    }
+
+    fn total(&self) -> u64 {
+        self.found.total()
+    }
+
+    fn done(&self) -> u64 {
+        self.sent + self.refused + self.skipped.values().sum::<u64>()
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Preview {
-    /// All dead letters.
     pub(super) found: Tally,
     /// Those that would be sent.
     pub(super) ready: Tally,
-    /// The number that would not, by reason.
-    pub(super) skipped: Vec<(Skip, u64)>,
+    pub(super) skipped: BTreeMap<Skip, u64>,
 }
 
 /// What a replay would do now. Nothing is sent or written.
-pub(super) async fn preview(store: &DynamoDeadLetters, plan: &Plan) -> Result<Preview, PortError> {
-    let mut matching = Matching::open(store, &plan.filter, None, LARGE_PAGE).await?;
+pub(super) async fn preview(
+    store: &DynamoDeadLetters,
+    filter: &Filter,
+    may: Permissions,
+) -> Result<Preview, PortError> {
     let mut preview = Preview::default();
-    let mut skipped = [0_u64; Skip::ALL.len()];
-    loop {
-        let batch = matching.next_batch(PREVIEW_BATCH).await?;
-        if batch.is_empty() {
-            break;
-        }
-        for (described, what) in prepared(store, &batch, plan.may).await? {
+    let mut batches = matching(store, filter, None, LARGE_PAGE).await?.try_chunks(PREVIEW_BATCH);
+    while let Some(batch) = batches.try_next().await.map_err(|failed| failed.1)? {
+        for (described, what) in prepared(store, &batch, may).await? {
             preview.found.add(&described.reference);
             match what {
                 Ok(_) => preview.ready.add(&described.reference),
-                Err(skip) => {
-                    for (at, count) in skipped.iter_mut().enumerate() {
-                        *count += u64::from(Skip::ALL[at] == skip);
-                    }
-                }
+                Err(skip) => *preview.skipped.entry(skip).or_default() += 1,
             }
         }
     }
-    preview.skipped = Skip::ALL.into_iter().zip(skipped).filter(|(_, count)| *count > 0).collect();
     Ok(preview)
 }
 
-/// Sends the dead letters after the checkpoint, and keeps the checkpoint in `path`.
-pub(super) async fn replay(
-    store: &DynamoDeadLetters,
-    queues: &Queues,
-    plan: &Plan,
-    (checkpoint, path): (&mut Checkpoint, &Path),
-    bar: &ProgressBar,
-    interrupted: impl Future<Output = ()>,
-) -> Result<Ended, Failure> {
-    let mut interrupted = std::pin::pin!(interrupted);
-    let mut matching = Matching::open(store, &plan.filter, checkpoint.after(), LARGE_PAGE).await?;
-    let mut limiter = RateLimiter::new(plan.rate, MOST_ENTRIES);
-    loop {
-        let batch = matching.next_batch(limiter.batch).await?;
-        let Some(last) = batch.last().map(Position::of) else { return Ok(Ended::Done) };
-        let mut ready = Vec::new();
-        let mut skipped = Vec::new();
-        for (described, what) in prepared(store, &batch, plan.may).await? {
-            match what {
-                Ok(resend) => ready.push((described.reference.letter_key(), resend)),
-                Err(skip) => skipped.push(skip),
-            }
-        }
-        if ends(interrupted.as_mut(), limiter.pause(System.now())).await {
-            return Ok(Ended::Interrupted);
-        }
-        let tried = ready.len();
-        limiter.sent(tried, System.now());
-        let sent = send(queues, ready, bar).await;
-        if tried > 0 && sent.is_empty() {
-            return Ok(Ended::Refused);
-        }
-        checkpoint.sent += sent.len() as u64;
-        checkpoint.refused += (tried - sent.len()) as u64;
-        for skip in skipped {
-            *checkpoint.skipped.entry(skip.label().to_owned()).or_default() += 1;
-        }
-        checkpoint.advance_to(&last);
-        checkpoint.write(path)?;
-        // No reason to stop: a dead letter without its mark is sent again, and dropped.
-        let _unmarked = store.mark_replayed(&sent, System.now()).await;
-        bar.inc(batch.len() as u64);
+/// The dead letters after a checkpoint.
+pub(super) struct Replaying<'a> {
+    store: &'a DynamoDeadLetters,
+    may: Permissions,
+    transactional: Queue,
+    bulk: Queue,
+    matching: Matching<'a>,
+    /// Those of the last batch that SQS accepted.
+    sent: Vec<DeadLetterKey>,
+}
+
+impl<'a> Replaying<'a> {
+    pub(super) async fn new(
+        store: &'a DynamoDeadLetters,
+        target: &Target,
+        filter: &'a Filter,
+        may: Permissions,
+        progress: &Replayed,
+    ) -> Result<Self, PortError> {
+        let [transactional, bulk] =
+            [&target.queues.retry, &target.queues.retry_bulk].map(|url| Queue::new(target, url));
+        let matching = matching(store, filter, progress.after(), LARGE_PAGE).await?;
+        Ok(Self { store, may, transactional, bulk, matching, sent: Vec::new() })
+    }
+
+    /// Sends messages that are numbered by their lines.
+    async fn send(&self, messages: Vec<(Lane, Outgoing)>) -> Vec<Sent> {
+        let calls = by_lane(&messages).into_iter().map(|(lane, batch)| match lane {
+            Lane::Transactional => self.transactional.send(batch),
+            Lane::Bulk => self.bulk.send(batch),
+        });
+        join_all(calls).await.concat()
     }
 }
+
+pub(super) struct Batch {
+    last: Position,
+    ready: Vec<(DeadLetterKey, (Lane, Outgoing))>,
+    skipped: Vec<Skip>,
+}
+
+impl Work for Replaying<'_> {
+    type Progress = Replayed;
+    type Batch = Batch;
+
+    const TITLE: &'static str = "sending again";
+    const MOST_OF_A_BATCH: usize = MOST_ENTRIES;
+
+    async fn next(&mut self, most: usize) -> Result<Option<(Batch, usize)>, Failure> {
+        let found: Vec<Described> = self.matching.by_ref().take(most).try_collect().await?;
+        let Some(last) = found.last().map(Position::of) else { return Ok(None) };
+        let mut batch = Batch { last, ready: Vec::new(), skipped: Vec::new() };
+        for (described, what) in prepared(self.store, &found, self.may).await? {
+            match what {
+                Ok(message) => batch.ready.push((described.reference.letter_key(), message)),
+                Err(skip) => batch.skipped.push(skip),
+            }
+        }
+        let tried = batch.ready.len();
+        Ok(Some((batch, tried)))
+    }
+
+    async fn apply(&mut self, batch: Batch, progress: &mut Replayed, bar: &ProgressBar) -> Ended {
+        let (keys, mut messages): (Vec<_>, Vec<_>) = batch.ready.into_iter().unzip();
+        for (line, (_, message)) in (0..).zip(&mut messages) {
+            message.line = line;
+        }
+        let tried = keys.len() as u64;
+        self.sent.clear();
+        for Sent { line, result, .. } in self.send(messages).await {
+            let key = &keys[line as usize];
+            match result {
+                Ok(_) => self.sent.push(key.clone()),
+                Err(words) => bar.suspend(|| {
+                    say(&format!("{}#{} {}: not sent: {words}", key.tenant, key.id, key.letter));
+                }),
+            }
+        }
+        let sent = self.sent.len() as u64;
+        if tried > 0 && sent == 0 {
+            let words =
+                "SQS refused a whole batch, so the rest was not tried; run the same command to continue";
+            return Ok(ControlFlow::Break(words.to_owned()));
+        }
+        progress.sent += sent;
+        progress.refused += tried - sent;
+        for skip in batch.skipped {
+            *progress.skipped.entry(skip).or_default() += 1;
+        }
+        progress.after = Some(batch.last.to_string());
+        Ok(ControlFlow::Continue(()))
+    }
+
+    async fn recorded(&mut self) {
+        // No reason to stop: a dead letter without its mark is sent again, and dropped.
+        let _unmarked = self.store.mark_replayed(&self.sent, System.now()).await;
+    }
+}
+
+type Prepared<'a> = (&'a Described, Result<(Lane, Outgoing), Skip>);
 
 async fn prepared<'a>(
     store: &DynamoDeadLetters,
     batch: &'a [Described],
     may: Permissions,
-) -> Result<Vec<(&'a Described, Result<Resend, Skip>)>, PortError> {
+) -> Result<Vec<Prepared<'a>>, PortError> {
     let read = batch.iter().map(|described| async move {
         if let Err(skip) = worth_reading(described, may) {
             return Ok((described, Err(skip)));
@@ -159,83 +224,61 @@ async fn prepared<'a>(
     try_join_all(read).await
 }
 
-/// Returns the dead letters that SQS accepted.
-async fn send(queues: &Queues, ready: Vec<(DeadLetterKey, Resend)>, bar: &ProgressBar) -> Vec<DeadLetterKey> {
-    let calls = batches(ready).into_iter().map(|(lane, batch)| async move {
-        let queue = match lane {
-            Lane::Transactional => &queues.transactional,
-            Lane::Bulk => &queues.bulk,
-        };
-        let (keys, messages): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
-        let messages = (1..).zip(messages).map(|(line, Resend { tenant, id, body, .. })| Outgoing {
-            line,
-            tenant,
-            id: Some(id),
-            body,
-            warning: None,
-        });
-        let answers = queue.send(messages.collect()).await;
-        keys.into_iter().zip(answers).collect::<Vec<_>>()
-    });
-    let mut sent = Vec::new();
-    for (key, answer) in join_all(calls).await.into_iter().flatten() {
-        match answer.result {
-            Ok(_) => sent.push(key),
-            Err(words) => bar.suspend(|| {
-                say(&format!("{}#{} {}: not sent: {words}", key.tenant, key.id, key.letter));
-            }),
-        }
-    }
-    sent
-}
-
-type Batch = Vec<(DeadLetterKey, Resend)>;
-
-/// By lane, within the limits of SQS.
-fn batches(ready: Batch) -> Vec<(Lane, Batch)> {
-    let mut batches: Vec<(Lane, Batch)> = Vec::new();
-    for (key, resend) in ready {
-        let bytes = |batch: &Batch| batch.iter().map(|(_, it)| it.body.len()).sum::<usize>();
-        let has_room = |(lane, batch): &&mut (Lane, Batch)| {
-            *lane == resend.lane
-                && batch.len() < MOST_ENTRIES
-                && bytes(batch) + resend.body.len() <= MAX_MESSAGE_BYTES
-        };
-        match batches.iter_mut().find(has_room) {
-            Some((_, batch)) => batch.push((key, resend)),
-            None => batches.push((resend.lane, vec![(key, resend)])),
-        }
-    }
-    batches
+/// Batches within the limits of SQS, each of one lane.
+fn by_lane(messages: &[(Lane, Outgoing)]) -> Vec<(Lane, Vec<Outgoing>)> {
+    let of = |lane| {
+        let of_lane = messages.iter().filter(move |(of, _)| *of == lane);
+        let batches = batches(of_lane.map(|(_, message)| Ok::<_, Infallible>(message.clone())));
+        batches.map(move |Ok(batch)| (lane, batch))
+    };
+    Lane::ALL.into_iter().flat_map(of).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use redial_core::identity::{DeliveryId, Tenant};
+    use redial_core::identity::Tenant;
 
     use super::*;
+    use crate::{
+        checkpoint::{Checkpoint, Identity},
+        dead_letters::described_tests::described,
+    };
 
     #[test]
     fn batches_have_one_lane_and_fit_the_limits_of_sqs() {
-        let ready = |lane, bytes: usize| {
-            let key = DeadLetterKey {
-                tenant: "acme".to_owned(),
-                id: "d".to_owned(),
-                letter: "lineage-0".to_owned(),
-            };
+        let ready = |(lane, bytes): (Lane, usize)| {
             let tenant = Tenant::parse("acme").expect("valid");
-            let id = DeliveryId::parse("d").expect("valid");
-            (key, Resend { lane, tenant, id, body: "x".repeat(bytes) })
+            (lane, Outgoing { line: 0, tenant, id: None, body: "x".repeat(bytes), warning: None })
         };
         let (high, bulk) = (Lane::Transactional, Lane::Bulk);
-        let found = batches(vec![
-            ready(high, 600_000),
-            ready(bulk, 1),
-            ready(high, 600_000),
-            ready(high, 400_000),
-            ready(bulk, 1),
-        ]);
-        let sizes: Vec<_> = found.iter().map(|(lane, batch)| (*lane, batch.len())).collect();
-        assert_eq!(sizes, [(high, 2), (bulk, 2), (high, 1)]);
+        let messages = [(high, 600_000), (bulk, 1), (high, 600_000), (high, 400_000), (bulk, 1)].map(ready);
+        let sizes: Vec<_> = by_lane(&messages).iter().map(|(lane, batch)| (*lane, batch.len())).collect();
+        assert_eq!(sizes, [(high, 1), (high, 2), (bulk, 2)]);
+    }
+
+    #[test]
+    fn progress_reads_back_and_continues_after_the_last_position() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("b.json");
+        let of = Identity { stack: "https://q.example/1".to_owned(), options: "--all".to_owned() };
+        let (since, until) = (Timestamp::from_ms(1), Timestamp::from_ms(2));
+        let position = Position::of(&described());
+        let progress = Replayed {
+            since,
+            until,
+            found: Tally::default(),
+            after: Some(position.to_string()),
+            sent: 7,
+            refused: 0,
+            skipped: BTreeMap::from([(Skip::BodyAbsent, 4)]),
+        };
+        let written = Checkpoint::begin(&path, &of, Timestamp::from_ms(3), progress.clone());
+        written.write().expect("writable");
+        let text = std::fs::read_to_string(&path).expect("there");
+        assert!(text.contains(r#""begun":3,"since":1,"until":2,"found":{},"after":"1970-"#), "{text}");
+        assert!(text.ends_with(r#","sent":7,"refused":0,"skipped":{"body_absent":4}}"#), "{text}");
+        let read = Checkpoint::<Replayed>::resume(&path, &of).expect("readable").expect("there");
+        assert_eq!((&read, read.progress.after()), (&written, Some(position)));
+        assert!(!Replayed { after: Some("nowhere".to_owned()), ..progress }.is_sound());
     }
 }

@@ -6,17 +6,13 @@
 //!
 //! A line that is stored twice is one subscription: so a crash between a batch and its checkpoint does no harm.
 
-mod checkpoint;
 mod hosts;
-mod lines;
 mod read;
-#[cfg(test)]
-mod reader_tests;
 mod run;
 
 use std::{
     io::{BufReader, Seek as _},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use clap::Args;
@@ -25,7 +21,7 @@ use redial_core::{
     endpoint::{Origin, PushHosts},
     identity::{Tenant, VapidKeyId},
     rate::Rate,
-    subscription::{Consent, consent},
+    subscription::{Consent, consent, document::MOST_BYTES},
     time::Timestamp,
 };
 use redial_engine::ports::Clock as _;
@@ -33,18 +29,17 @@ use serde_json::json;
 
 use crate::{
     arguments,
-    checkpoint::{Identity, Resumable as _, path, resume_hint},
+    checkpoint::{Checkpoint, Identity, Progress as _, path},
     failure::Failure,
     input,
-    interrupt::interrupted,
+    lines::Lines,
+    resumable::{self, remainder},
     stack::{OnStack, Target},
-    terminal::{bar, say},
+    terminal::bar,
 };
-use checkpoint::Checkpoint;
 use hosts::Hosts;
-use lines::{Lines, count};
-use read::{Defaults, Reader};
-use run::{Ended, Plan, check, run};
+use read::Reader;
+use run::{Imported, Importing, check};
 
 /// Stores browsers' subscriptions from a file, for example those of another sender
 ///
@@ -128,15 +123,20 @@ fn push_hosts(text: &str) -> Result<PushHosts, String> {
 impl Import {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let mut file = input::open(&self.file)?;
-        let lines = count(BufReader::new(&mut file))?;
+        let mut lines = 0;
+        let mut source = Lines::new(BufReader::new(&mut file), MOST_BYTES);
+        while source.line()?.is_some() {
+            lines += 1;
+        }
         file.rewind()?;
         let target = self.on.target().await?;
         let hosts = match &self.push_hosts {
             Some(push_hosts) => Hosts { push_hosts: push_hosts.clone(), egress_allow: Vec::new() },
             None => Hosts::of(&target).await?,
         };
-        let reader = Reader { tenant: self.tenant.clone(), hosts, defaults: self.defaults() };
-        let mut source = Lines::new(BufReader::new(file));
+        let (tenant, vapid_key_id) = (self.tenant.clone(), self.vapid_key_id.clone());
+        let reader = Reader { tenant, hosts, consent: self.consent(), vapid_key_id };
+        let mut source = Lines::new(BufReader::new(file), MOST_BYTES);
         if self.dry_run {
             let bar = bar(lines, "checking");
             let (fit, refused) = check(&mut source, &reader, &bar)?;
@@ -145,59 +145,36 @@ impl Import {
         }
 
         let identity = self.identity(&target);
-        let path = path(self.checkpoint.as_deref(), "imports", &target.name, &identity)?;
-        let mut checkpoint = match Checkpoint::read(&path)? {
-            Some(checkpoint) => {
-                checkpoint.check(&identity, &path)?;
-                say(&resuming(&checkpoint, &path));
-                checkpoint
-            }
-            None => Checkpoint::start(identity, System.now(), lines),
+        let path = path::<Imported>(self.checkpoint.as_deref(), &target.name, &identity)?;
+        let mut checkpoint = match Checkpoint::<Imported>::resume(&path, &identity)? {
+            Some(checkpoint) => checkpoint,
+            None => Checkpoint::begin(&path, &identity, System.now(), Imported::default()),
         };
-        checkpoint.lines = lines;
+        checkpoint.progress.lines = lines;
         let book = target.subscriptions().await?;
-        let plan = Plan { reader, rate: self.rate, at_once: usize::from(self.at_once) };
-        let bar = bar(lines, "storing");
-        bar.set_position(checkpoint.done());
-        let done = run(&book, &mut source, &plan, (&mut checkpoint, &path), &bar, interrupted()).await;
-        bar.finish_and_clear();
-        if let Err(Failure::Input(_)) = &done {
-            return done.map(|_| ());
-        }
-        self.print(&checkpoint, &target.name)?;
-        match done.inspect_err(|_| say(&resume_hint("failed", &path)))? {
-            Ended::Done => Checkpoint::remove(&path)?,
-            Ended::Interrupted => return Err(Failure::reported(&resume_hint("interrupted", &path))),
-        }
-        if checkpoint.refused == 0 { Ok(()) } else { Err(Failure::Reported) }
+        let at_once = usize::from(self.at_once);
+        let work = Importing::new(&book, source, reader, at_once, &checkpoint.progress)?;
+        let print = |progress: &Imported| self.print(progress, &target.name);
+        resumable::run(work, &mut checkpoint, self.rate, print).await?;
+        if checkpoint.progress.refused == 0 { Ok(()) } else { Err(Failure::Reported) }
     }
 
-    fn defaults(&self) -> Defaults {
-        let consent = match (self.consent_at, &self.consent_prompt, &self.consent_origin) {
-            (Some(at), Some(prompt_version), Some(origin)) => Some(Consent {
-                at,
-                prompt_version: prompt_version.clone(),
-                action: self.consent_action.clone().unwrap_or_else(|| "granted".to_owned()),
-                origin: origin.clone(),
-            }),
-            // clap requires all three or none.
-            (_, _, _) => None,
-        };
-        Defaults { consent, vapid_key_id: self.vapid_key_id.clone() }
+    /// The consent of lines that have none. clap requires all three options or none.
+    fn consent(&self) -> Option<Consent> {
+        let action = self.consent_action.clone().unwrap_or_else(|| "granted".to_owned());
+        let (prompt_version, origin) = (self.consent_prompt.clone()?, self.consent_origin.clone()?);
+        Some(Consent { at: self.consent_at?, prompt_version, action, origin })
     }
 
     /// The file, the tenant, and the defaults of its lines.
     fn identity(&self, target: &Target) -> Identity {
         let file = self.file.canonicalize().unwrap_or_else(|_| self.file.clone());
         let mut options = vec![format!("--tenant {} {}", self.tenant, file.display())];
-        let Defaults { consent, vapid_key_id } = self.defaults();
-        options.extend(vapid_key_id.map(|id| format!("--vapid-key-id {id}")));
-        if let Some(Consent { at, prompt_version, action, origin }) = consent {
-            options.push(format!(
-                "--consent-at {} --consent-prompt {prompt_version} --consent-action {action} --consent-origin {}",
-                at.to_rfc3339(),
-                origin.as_str()
-            ));
+        options.extend(self.vapid_key_id.as_ref().map(|id| format!("--vapid-key-id {id}")));
+        if let Some(Consent { at, prompt_version, action, origin }) = self.consent() {
+            let (at, origin) = (at.to_rfc3339(), origin.as_str());
+            options.push(format!("--consent-at {at} --consent-prompt {prompt_version}"));
+            options.push(format!("--consent-action {action} --consent-origin {origin}"));
         }
         Identity { stack: target.queues.retry.clone(), options: options.join(" ") }
     }
@@ -211,24 +188,13 @@ impl Import {
         if refused == 0 { Ok(()) } else { Err(Failure::Reported) }
     }
 
-    fn print(&self, checkpoint: &Checkpoint, stack: &str) -> Result<(), Failure> {
-        let Checkpoint { lines, new, renewed, refused, .. } = checkpoint;
-        let left = lines.saturating_sub(checkpoint.done());
-        let not_tried = if left > 0 { format!(", {left} not tried") } else { String::new() };
+    fn print(&self, progress: &Imported, stack: &str) -> Result<(), Failure> {
+        let Imported { lines, new, renewed, refused, .. } = progress;
+        let not_tried = remainder(0, lines.saturating_sub(progress.done()));
         let line = format!(
             "{new} new, {renewed} renewed, {refused} refused, of {lines} lines to {stack}{not_tried}"
         );
         let json = || json!({"lines": lines, "new": new, "renewed": renewed, "refused": refused});
         self.on.print(json, || vec![line])
     }
-}
-
-fn resuming(checkpoint: &Checkpoint, path: &Path) -> String {
-    format!(
-        "continuing the import that began {}, after {} of {} lines (to start over, remove {})",
-        Timestamp::from_ms(checkpoint.begun).to_rfc3339_seconds(),
-        checkpoint.done(),
-        checkpoint.lines,
-        path.display()
-    )
 }

@@ -5,44 +5,51 @@
 
 use std::{
     collections::HashSet,
-    future::Future,
     io::{self, BufRead},
-    path::Path,
+    ops::ControlFlow,
 };
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use indicatif::ProgressBar;
 use redial_adapters::system::System;
-use redial_core::{
-    rate::Rate,
-    subscription::{Renewal, document},
-};
+use redial_core::subscription::{Renewal, document};
 use redial_engine::ports::{Clock as _, PortError, Renewed, SubscriptionBook};
+use serde::{Deserialize, Serialize};
 
-use super::{
-    checkpoint::Checkpoint,
-    lines::{Line, Lines},
-    read::Reader,
-};
+use super::read::Reader;
 use crate::{
-    checkpoint::Resumable as _, failure::Failure, interrupt::ends, rate_limiter::RateLimiter, terminal::say,
+    checkpoint::Progress,
+    failure::Failure,
+    lines::{Document, Lines},
+    resumable::{Ended, Work},
+    terminal::say,
 };
 
-/// Lines that may be stored again after an interruption.
-const MOST: usize = 64;
-
-#[derive(Clone, Debug)]
-pub(super) struct Plan {
-    pub(super) reader: Reader,
-    pub(super) rate: Rate,
-    /// Concurrent calls.
-    pub(super) at_once: usize,
+/// The progress of an import: the last line, and the results of the lines before it. It holds no document.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Imported {
+    pub(super) lines: u64,
+    /// The number of the last line that was processed; 0 before the first.
+    after: u64,
+    /// The digest of all lines up to that one.
+    digest: String,
+    /// New subscriptions, all runs together.
+    pub(super) new: u64,
+    pub(super) renewed: u64,
+    pub(super) refused: u64,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Ended {
-    Done,
-    Interrupted,
+impl Progress for Imported {
+    const WORK: &'static str = "import";
+    const ITEMS: &'static str = "lines";
+
+    fn total(&self) -> u64 {
+        self.lines
+    }
+
+    fn done(&self) -> u64 {
+        self.new + self.renewed + self.refused
+    }
 }
 
 /// Counts the lines that would be stored and refused, and reports the latter. Nothing is written.
@@ -52,12 +59,12 @@ pub(super) fn check<R: BufRead>(
     bar: &ProgressBar,
 ) -> io::Result<(u64, u64)> {
     let (mut fit, mut refused) = (0, 0);
-    while let Some(line) = lines.next()? {
-        match reader.read(&line, System.now()) {
+    while let Some(document) = lines.document()? {
+        match read(reader, &document) {
             Ok(_) => fit += 1,
             Err(errors) => {
                 refused += 1;
-                report(line.number, &errors, bar);
+                report(document.line, &errors, bar);
             }
         }
         bar.inc(1);
@@ -65,126 +72,201 @@ pub(super) fn check<R: BufRead>(
     Ok((fit, refused))
 }
 
-/// Stores the lines after the checkpoint, and keeps the checkpoint in `path`.
-pub(super) async fn run<R: BufRead>(
-    book: &impl SubscriptionBook,
-    lines: &mut Lines<R>,
-    plan: &Plan,
-    (checkpoint, path): (&mut Checkpoint, &Path),
-    bar: &ProgressBar,
-    interrupted: impl Future<Output = ()>,
-) -> Result<Ended, Failure> {
-    let mut interrupted = std::pin::pin!(interrupted);
-    skip(lines, checkpoint)?;
-    let mut limiter = RateLimiter::new(plan.rate, MOST);
-    let mut kept_back = None;
-    loop {
-        let batch = next_batch(lines, &plan.reader, limiter.batch, &mut kept_back)?;
-        let Some(last) = batch.last else { return Ok(Ended::Done) };
-        if ends(interrupted.as_mut(), limiter.pause(System.now())).await {
-            return Ok(Ended::Interrupted);
+fn read(reader: &Reader, document: &Document) -> Result<Renewal, Vec<String>> {
+    reader.read(document.text.as_ref().map_err(|error| vec![error.clone()])?, System.now())
+}
+
+fn report(line: u64, errors: &[String], bar: &ProgressBar) {
+    bar.suspend(|| errors.iter().for_each(|error| say(&format!("line {line}: {error}"))));
+}
+
+/// The lines after a checkpoint.
+pub(super) struct Importing<'a, R, B> {
+    book: &'a B,
+    lines: Lines<R>,
+    reader: Reader,
+    at_once: usize,
+    /// A line that belongs to the next batch, and the digest of the input up to it.
+    kept_back: Option<(u64, Renewal, String)>,
+}
+
+impl<'a, R: BufRead, B: SubscriptionBook> Importing<'a, R, B> {
+    /// Skips the lines that were processed before.
+    pub(super) fn new(
+        book: &'a B,
+        mut lines: Lines<R>,
+        reader: Reader,
+        at_once: usize,
+        progress: &Imported,
+    ) -> Result<Self, Failure> {
+        while lines.number < progress.after && lines.line()?.is_some() {}
+        if progress.after > 0 && (lines.number, lines.digest()) != (progress.after, progress.digest.clone()) {
+            let before = format!("the one that was imported up to line {}", progress.after);
+            let cure = "pass that one, or --checkpoint with another file";
+            return Err(Failure::input(format!("the input differs from {before}: {cure}")));
         }
-        limiter.sent(batch.renewals.len(), System.now());
-        let mut refused = batch.refused;
-        let stored: Vec<(u64, Renewed)> = stream::iter(batch.renewals)
-            .map(|(number, renewal)| async move {
-                let renewed = book.renew(renewal, System.now()).await?;
-                Ok::<_, PortError>((number, renewed))
-            })
-            .buffer_unordered(plan.at_once)
-            .try_collect()
-            .await?;
-        for (number, renewed) in stored {
-            match renewed {
-                Renewed::New(_) => checkpoint.new += 1,
-                Renewed::Renewed(_) => checkpoint.renewed += 1,
-                Renewed::NeedsConsent => {
-                    refused.push((number, vec![document::consent_is_missing().to_string()]))
-                }
-                Renewed::IsAWebhook => refused.push((
-                    number,
-                    vec!["id: expected one that no webhook's receiver has, found one that has".to_owned()],
-                )),
-            }
-        }
-        refused.sort_unstable();
-        for (number, errors) in &refused {
-            report(*number, errors, bar);
-        }
-        checkpoint.refused += refused.len() as u64;
-        (checkpoint.after, checkpoint.digest) = last;
-        checkpoint.write(path)?;
-        bar.set_position(checkpoint.done());
+        Ok(Self { book, lines, reader, at_once, kept_back: None })
     }
 }
 
 #[derive(Debug, Default)]
-struct Batch {
+pub(super) struct Batch {
     renewals: Vec<(u64, Renewal)>,
     refused: Vec<(u64, Vec<String>)>,
-    /// The number of its last line, and the digest of the input up to it; `None` at the end of the input.
-    last: Option<(u64, String)>,
+    /// The number of its last line, and the digest of the input up to it.
+    last: (u64, String),
 }
 
-/// A line that belongs to the next batch, and the digest of the input up to it.
-type KeptBack = Option<(u64, Renewal, String)>;
+impl<R: BufRead, B: SubscriptionBook> Work for Importing<'_, R, B> {
+    type Progress = Imported;
+    type Batch = Batch;
 
-fn next_batch<R: BufRead>(
-    lines: &mut Lines<R>,
-    reader: &Reader,
-    most: usize,
-    kept_back: &mut KeptBack,
-) -> io::Result<Batch> {
-    let mut batch = Batch::default();
-    let mut keys = HashSet::new();
-    if let Some((number, renewal, digest)) = kept_back.take() {
-        keys.insert(renewal.key.clone());
-        batch.renewals.push((number, renewal));
-        batch.last = Some((number, digest));
-    }
-    while batch.renewals.len() + batch.refused.len() < most {
-        let Some(line) = lines.next()? else { break };
-        let Line { number, .. } = line;
-        match reader.read(&line, System.now()) {
-            Ok(renewal) if !keys.insert(renewal.key.clone()) => {
-                *kept_back = Some((number, renewal, lines.digest()));
-                return Ok(batch);
+    const TITLE: &'static str = "storing";
+    /// Lines that may be stored again after an interruption.
+    const MOST_OF_A_BATCH: usize = 64;
+
+    async fn next(&mut self, most: usize) -> Result<Option<(Batch, usize)>, Failure> {
+        let mut batch = Batch::default();
+        let mut keys = HashSet::new();
+        if let Some((number, renewal, digest)) = self.kept_back.take() {
+            keys.insert(renewal.key.clone());
+            batch.renewals.push((number, renewal));
+            batch.last = (number, digest);
+        }
+        while batch.renewals.len() + batch.refused.len() < most
+            && let Some(document) = self.lines.document()?
+        {
+            let number = document.line;
+            match read(&self.reader, &document) {
+                Ok(renewal) if !keys.insert(renewal.key.clone()) => {
+                    self.kept_back = Some((number, renewal, self.lines.digest()));
+                    break;
+                }
+                Ok(renewal) => batch.renewals.push((number, renewal)),
+                Err(errors) => batch.refused.push((number, errors)),
             }
-            Ok(renewal) => batch.renewals.push((number, renewal)),
-            Err(errors) => batch.refused.push((number, errors)),
+            batch.last = (number, self.lines.digest());
         }
-        batch.last = Some((number, lines.digest()));
+        let items = batch.renewals.len();
+        Ok((items + batch.refused.len() > 0).then_some((batch, items)))
     }
-    Ok(batch)
-}
 
-/// Skips the lines that were processed before.
-fn skip<R: BufRead>(lines: &mut Lines<R>, checkpoint: &Checkpoint) -> Result<(), Failure> {
-    if checkpoint.after == 0 {
-        return Ok(());
+    async fn apply(&mut self, batch: Batch, progress: &mut Imported, bar: &ProgressBar) -> Ended {
+        let Batch { renewals, mut refused, last } = batch;
+        let book = self.book;
+        let stored: Vec<(u64, Renewed)> = stream::iter(renewals)
+            .map(|(number, renewal)| async move {
+                Ok::<_, PortError>((number, book.renew(renewal, System.now()).await?))
+            })
+            .buffer_unordered(self.at_once)
+            .try_collect()
+            .await?;
+        for (number, renewed) in stored {
+            match renewed {
+                Renewed::New(_) => progress.new += 1,
+                Renewed::Renewed(_) => progress.renewed += 1,
+                Renewed::NeedsConsent => {
+                    refused.push((number, vec![document::consent_is_missing().to_string()]));
+                }
+                Renewed::IsAWebhook => {
+                    let error = "id: expected one that no webhook's receiver has, found one that has";
+                    refused.push((number, vec![error.to_owned()]));
+                }
+            }
+        }
+        refused.sort_unstable();
+        refused.iter().for_each(|(number, errors)| report(*number, errors, bar));
+        progress.refused += refused.len() as u64;
+        (progress.after, progress.digest) = last;
+        Ok(ControlFlow::Continue(()))
     }
-    while let Some(line) = lines.next()? {
-        if line.number == checkpoint.after && lines.digest() == checkpoint.digest {
-            return Ok(());
-        }
-        if line.number >= checkpoint.after {
-            break;
-        }
-    }
-    Err(Failure::input(format!(
-        "the input differs from the one that was imported up to line {}: pass that one, or --checkpoint with another file",
-        checkpoint.after
-    )))
-}
-
-fn report(number: u64, errors: &[String], bar: &ProgressBar) {
-    bar.suspend(|| {
-        for error in errors {
-            say(&format!("line {number}: {error}"));
-        }
-    });
 }
 
 #[cfg(test)]
-#[path = "run_tests.rs"]
-mod tests;
+mod tests {
+    use redial_core::rate::Rate;
+    use redial_testkit::memory::{Memory, PortErrorKind};
+
+    use super::*;
+    use crate::{
+        checkpoint::{Checkpoint, Identity},
+        resumable,
+        subscriptions::import::read::tests::{CONSENT, reader},
+    };
+
+    fn line(id: &str, endpoint: &str) -> String {
+        super::super::read::tests::line(id, endpoint, CONSENT)
+    }
+
+    struct Import {
+        store: Memory,
+        checkpoint: Checkpoint<Imported>,
+        _folder: tempfile::TempDir,
+    }
+
+    impl Import {
+        fn new() -> Self {
+            let of = Identity { stack: "here".to_owned(), options: String::new() };
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("checkpoint.json");
+            let checkpoint = Checkpoint::begin(&path, &of, System.now(), Imported::default());
+            Self { store: Memory::default(), checkpoint, _folder: folder }
+        }
+
+        async fn run(&mut self, text: &str) -> Result<(), Failure> {
+            let lines = Lines::new(text.as_bytes(), document::MOST_BYTES);
+            let work = Importing::new(&self.store, lines, reader(), 8, &self.checkpoint.progress)?;
+            let rate = Rate::parse("1000000/s").expect("a rate");
+            resumable::run(work, &mut self.checkpoint, rate, |_| Ok(())).await
+        }
+
+        /// New, renewed and refused lines, the last line, and the subscriptions that are stored.
+        fn counts(&self) -> ((u64, u64, u64), u64, usize) {
+            let Imported { new, renewed, refused, after, .. } = self.checkpoint.progress;
+            ((new, renewed, refused), after, self.store.state().subscriptions.len())
+        }
+    }
+
+    #[tokio::test]
+    async fn stored_and_refused_lines_are_counted() {
+        let mut import = Import::new();
+        let text = [line("a", "1"), "{}".to_owned(), line("b", "2"), line("a", "3")].join("\n");
+        import.run(&text).await.expect("it runs");
+        assert_eq!(import.counts(), ((2, 1, 1), 4, 2));
+        let state = import.store.state();
+        let (key, last) = state.subscriptions.iter().find(|(key, _)| key.id.as_str() == "a").expect("stored");
+        assert_eq!((key, key.tenant.as_str()), (&last.key, "acme"));
+        assert!(last.recipient.endpoint().expose().as_str().ends_with("/3"), "the later of two lines stays");
+        assert_eq!((last.state.label(), last.last_seen_at), ("active", None));
+    }
+
+    #[tokio::test]
+    async fn an_import_continues_only_with_the_same_input() {
+        let first: Vec<String> = (0..70).map(|n| line(&format!("s{n}"), &n.to_string())).collect();
+        let all = [first.clone(), vec![line("more", "x")]].concat().join("\n");
+        let mut import = Import::new();
+        import.run(&first.join("\n")).await.expect("it runs");
+        assert_eq!(import.counts(), ((70, 0, 0), 70, 70));
+        // Line 70 had no line feed when it was read, so this is another input.
+        assert!(matches!(import.run(&all).await, Err(Failure::Input(_))));
+
+        let mut import = Import::new();
+        import.run(&format!("{}\n", first.join("\n"))).await.expect("it runs");
+        import.run(&all).await.expect("it continues");
+        assert_eq!(import.counts(), ((71, 0, 0), 71, 71));
+        assert!(matches!(import.run(&all.replacen("s0", "s9", 1)).await, Err(Failure::Input(_))));
+    }
+
+    #[tokio::test]
+    async fn a_failed_batch_is_not_in_the_checkpoint() {
+        let mut import = Import::new();
+        import.store.fail("renew", 1, PortErrorKind::Broken);
+        let text = [line("a", "1"), line("b", "2")].join("\n");
+        assert!(matches!(import.run(&text).await, Err(Failure::Failed(_))));
+        let (counts, after, _) = import.counts();
+        assert_eq!((counts, after), ((0, 0, 0), 0));
+        import.run(&text).await.expect("it continues");
+        let ((new, renewed, refused), _, stored) = import.counts();
+        assert_eq!((new + renewed, refused, stored), (2, 0, 2));
+    }
+}

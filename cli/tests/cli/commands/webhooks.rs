@@ -36,6 +36,13 @@ async fn stored(stack: &TestStack) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
+#[track_caller]
+fn assert_lines(shown: &str, lines: &[&str]) {
+    for line in lines {
+        assert!(shown.lines().any(|it| it == *line), "{line}: {shown}");
+    }
+}
+
 fn secret_of(answer: &Value) -> String {
     let secret = answer["secret"].as_str().unwrap_or_else(|| panic!("a secret: {answer}"));
     assert!(secret.starts_with("whsec_"), "{secret}");
@@ -72,6 +79,7 @@ async fn a_webhook_is_stored_and_shown(stack: &TestStack) {
         "headers": {"Authorization": "Bearer s3cret"},
         "permit_headers": ["Idempotency-Key"],
         "policy": {"retry_delays": [5, 30]},
+        "rate": "50/s",
     });
     let answer = put(stack, "hooks", &hooks);
     let secret = secret_of(&answer);
@@ -81,11 +89,31 @@ async fn a_webhook_is_stored_and_shown(stack: &TestStack) {
     assert!(!stored.contains("Bearer") && !stored.contains(&secret[6..]), "{stored}");
 
     let shown = stack.shown(of("subscriptions get", "hooks"));
-    assert!(
-        shown.starts_with("acme#hooks: active\n") && shown.contains("https://partner.example\n"),
-        "{shown}"
+    assert_lines(
+        &shown,
+        &[
+            "acme#hooks: active",
+            "  headers         authorization",
+            "  kind            webhook",
+            "  origin          https://partner.example",
+            "  permit headers  idempotency-key",
+            "  rate            50/s",
+            "  topic           order.created",
+            "  valid secrets   1",
+        ],
     );
-    assert!(!shown.contains("s3cret") && !shown.contains("whsec_"), "{shown}");
+    for absent in ["s3cret", "whsec_", "failures"] {
+        assert!(!shown.contains(absent), "{shown}");
+    }
+    let json = stack.json(of("subscriptions get --show-endpoint", "hooks"));
+    assert_eq!(
+        (&json["url"], json.get("secrets"), &json["failing_since"]),
+        (&json!(URL), None, &Value::Null)
+    );
+    assert!(!json.to_string().contains("Bearer"), "{json}");
+    let shown = stack.shown(of("subscriptions get --show-keys", "hooks"));
+    let secret_line = format!("  secret          {secret}");
+    assert_lines(&shown, &["  headers         authorization: Bearer s3cret", &secret_line]);
     let all = all_of(stack, "hooks");
     assert_eq!(
         (&all["url"], &all["topic"], &all["failures"]),
@@ -127,6 +155,13 @@ async fn a_new_secret_signs_beside_the_old_one(stack: &TestStack) {
         {"secret": before, "ends_at": older_until},
     ]);
     assert_eq!(all_of(stack, "hooks")["secrets"], both);
+    let shown = stack.shown(of("subscriptions get --show-keys", "hooks"));
+    let older = format!(
+        "  secret          {}, until {}",
+        before.as_str().expect("a secret"),
+        older_until.as_str().expect("a time")
+    );
+    assert_lines(&shown, &[&older]);
 
     let last = stack.json(format!("{rotate} --grace 0s"));
     assert_eq!(last["older_until"], Value::Null);
@@ -169,8 +204,15 @@ async fn a_failing_webhook_is_listed_until_it_is_enabled(stack: &TestStack) {
     assert!(failing.iter().all(|it| it["failing_since"] == json!(now.to_rfc3339())), "{failing:?}");
     let list = "subscriptions list --failing --tenant acme";
     let rows = stack.shown(list);
-    assert!(rows.starts_with("ID ") && rows.lines().count() == 3 && !rows.contains("s3cret"), "{rows}");
+    let headings = "ID     STATE     FAILURES  SINCE                     RECEIVER";
+    assert_eq!(rows.lines().next(), Some(headings));
+    assert!(
+        rows.lines().count() == 3 && !format!("{rows}{failing:?}").contains("s3cret"),
+        "{rows}{failing:?}"
+    );
     assert_eq!(all_of(stack, "hooks")["failures"], 3);
+    let since = format!("  failing since   {}", now.to_rfc3339());
+    assert_lines(&stack.shown(of("subscriptions get", "hooks")), &["  failures        3", &since]);
 
     let enable = |id: &str| format!("subscriptions enable {id} --tenant acme");
     assert_eq!(stack.shown(enable("plain")), "acme#plain: active\n");

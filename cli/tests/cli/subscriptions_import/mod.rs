@@ -157,7 +157,8 @@ async fn invalid_lines_are_refused_with_their_fields(harness: &Harness) {
     let done = harness.stack.redial(format!("{dry} {defaults}"));
     assert_eq!(done.stdout, "1 of 2 lines would be stored, 1 refused\n");
     let said = harness.stack.redial(format!("{dry} --push-hosts push.example {defaults}")).stderr;
-    assert!(said.contains("line 1: endpoint: expected"), "{said}");
+    let words = "line 1: endpoint: expected an address of a push service that may be pushed to, found another address";
+    assert!(said.contains(words), "{said}");
     harness.stack.redial(format!("{dry} {at}")).ends_with(2);
     // Without a home there is no folder for its checkpoint.
     let mut homeless = harness.stack.command(import);
