@@ -27,7 +27,6 @@ impl Which {
         DeliveryKey { tenant: self.tenant.clone(), id: self.id.clone() }
     }
 
-    /// Reports that no such message was found.
     pub(super) fn unknown(&self) -> Failure {
         let Self { id, tenant } = self;
         Failure::reported(&format!(
@@ -60,7 +59,6 @@ impl State {
     }
 }
 
-/// The progress of a message, without its payload.
 pub(super) struct Shown {
     pub(super) standing: Standing,
     /// `None` if another version wrote it.

@@ -1,8 +1,5 @@
 //! `redial dead-letters`: messages that failed for good, found by what they are, sent again, removed.
-//!
-//! ```text
-//! which (options, filter) ─► matching (index, newest first) ─► list, purge, replay
-//! ```
+//! The options of `which` make a filter, and `matching` finds what matches it; `show` finds the dead letters of an id.
 
 #[cfg(test)]
 mod described_tests;

@@ -83,13 +83,10 @@ enum When {
 }
 
 impl When {
-    fn parse(text: &str) -> Result<Self, String> {
-        if let Some(back) = duration::parse(text) {
-            return Ok(Self::Back(back, text.to_owned()));
-        }
-        Timestamp::parse_rfc3339(text).map(Self::At).ok_or_else(|| {
-            "a time ago, 90s, 30m, 2h, 7d; or a point in time, 2026-11-21T10:05:00Z".to_owned()
-        })
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        let back = duration::parse(text).map(|back| Self::Back(back, text.to_owned()));
+        back.or_else(|| Timestamp::parse_rfc3339(text).map(Self::At))
+            .ok_or("a time ago, 90s, 30m, 2h, 7d; or a point in time, 2026-11-21T10:05:00Z")
     }
 
     fn resolve(&self, now: Timestamp) -> Timestamp {
@@ -166,9 +163,8 @@ fn channels() -> impl clap::builder::TypedValueParser<Value = Channel> {
     labels.try_map(|label| Channel::from_label(&label).ok_or("a channel"))
 }
 
-fn endpoint_hash(text: &str) -> Result<EndpointHash, String> {
-    EndpointHash::parse(text)
-        .ok_or_else(|| "an endpoint's hash, as `redial dead-letters show` prints it".to_owned())
+fn endpoint_hash(text: &str) -> Result<EndpointHash, &'static str> {
+    EndpointHash::parse(text).ok_or("an endpoint's hash, as `redial dead-letters show` prints it")
 }
 
 #[cfg(test)]

@@ -19,11 +19,9 @@ use super::{
 use crate::{
     failure::Failure,
     input,
+    send::documents::MAX_MESSAGE_BYTES,
     stack::{OnStack, Target},
 };
-
-/// The longest message that SQS accepts, in bytes.
-const MOST_BYTES: u64 = 1_048_576;
 
 /// Explains which retry policy applies to a message
 ///
@@ -79,7 +77,7 @@ impl Destination {
 
 impl Explain {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        let message = message(&input::read_text(&self.file, MOST_BYTES)?)?;
+        let message = message(&input::read_text(&self.file, MAX_MESSAGE_BYTES as u64)?)?;
         let target = if self.offline { None } else { Some(self.on.target().await?) };
         let to = Destination::of(&message, target.as_ref()).await?;
         let stored = match target {

@@ -13,9 +13,7 @@ pub(crate) const MAX_MESSAGE_BYTES: usize = 1_048_576;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Layout {
-    /// Before the first line.
     Unknown,
-    /// One document a line.
     Lines,
     /// Documents end where their brackets do.
     Brackets,

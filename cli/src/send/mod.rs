@@ -21,7 +21,6 @@ use clap::{Args, ValueEnum};
 use futures_util::{StreamExt as _, stream};
 use redial_adapters::system::System;
 use redial_engine::ports::Clock as _;
-use serde_json::json;
 
 use crate::{
     failure::Failure,
@@ -97,7 +96,7 @@ impl Send {
         let bar = bar(messages, "sending");
         let (mut sent, mut refused) = (0_u64, 0_u64);
         let done = send(&mut *input, &Queue::new(&target, url), |message| {
-            let counted = if message.result.is_ok() { &mut sent } else { &mut refused };
+            let counted = if message.error.is_none() { &mut sent } else { &mut refused };
             *counted += 1;
             bar.inc(1);
             bar.suspend(|| self.print(&message))
@@ -110,17 +109,14 @@ impl Send {
     }
 
     fn print(&self, message: &Sent) -> Result<(), Failure> {
-        let Sent { line, tenant, id, result } = message;
-        let id = id.as_ref().map(|id| id.as_str());
         if self.json {
-            let (message_id, error) = (result.as_ref().ok(), result.as_ref().err());
-            let line =
-                json!({"line": line, "tenant": tenant, "id": id, "message_id": message_id, "error": error});
-            return Ok(print(&line.to_string())?);
+            return Ok(print(&serde_json::to_string(message)?)?);
         }
-        match result {
-            Ok(message_id) => print(&format!("{tenant} {} {message_id}", id.unwrap_or_default()))?,
-            Err(words) => say(&format!("line {line}: not sent: {words}")),
+        let Sent { line, tenant, id, message_id, error } = message;
+        if let Some(words) = error {
+            say(&format!("line {line}: not sent: {words}"));
+        } else if let (Some(id), Some(message_id)) = (id, message_id) {
+            print(&format!("{tenant} {id} {message_id}"))?;
         }
         Ok(())
     }
@@ -177,7 +173,7 @@ async fn send(
         .buffered(IN_FLIGHT);
     while let Some(batch) = sent.next().await {
         for message in batch? {
-            refused_in_a_row.set(if message.result.is_ok() { 0 } else { refused_in_a_row.get() + 1 });
+            refused_in_a_row.set(if message.error.is_none() { 0 } else { refused_in_a_row.get() + 1 });
             report(message)?;
         }
     }

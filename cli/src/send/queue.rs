@@ -14,6 +14,7 @@ use aws_sdk_sqs::{
     types::{BatchResultErrorEntry, SendMessageBatchRequestEntry},
 };
 use redial_core::identity::DeliveryId;
+use serde::Serialize;
 
 use super::{documents::MAX_MESSAGE_BYTES, outgoing::Outgoing};
 use crate::{aws_error, stack::Target};
@@ -47,14 +48,16 @@ pub(crate) fn batches<E>(
 }
 
 /// A message that was sent, or refused.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub(crate) struct Sent {
     pub(crate) line: u64,
     pub(crate) tenant: String,
     /// The correlation id; `None` for a message that was not sent and whose id SQS would have assigned.
     pub(crate) id: Option<DeliveryId>,
-    /// The SQS MessageId, or why it was not sent.
-    pub(crate) result: Result<String, String>,
+    /// The SQS MessageId.
+    pub(crate) message_id: Option<String>,
+    /// Why it was not sent.
+    pub(crate) error: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -91,10 +94,13 @@ impl Queue {
             }
         }
         let sent = |(message, result): (Outgoing, Result<String, Refusal>)| {
-            let assigned = result.as_ref().ok().map(|id| DeliveryId::from_sqs_message_id(id));
+            let (message_id, error) = match result {
+                Ok(message_id) => (Some(message_id), None),
+                Err(refusal) => (None, Some(refusal.words)),
+            };
             let Outgoing { line, tenant, id, .. } = message;
-            let result = result.map_err(|refusal| refusal.words);
-            Sent { line, tenant: tenant.to_string(), id: id.or(assigned), result }
+            let id = id.or_else(|| message_id.as_deref().map(DeliveryId::from_sqs_message_id));
+            Sent { line, tenant: tenant.to_string(), id, message_id, error }
         };
         batch.into_iter().zip(results).map(sent).collect()
     }

@@ -22,7 +22,6 @@ pub fn print(line: &str) -> io::Result<()> {
     tolerant(writeln!(io::stdout(), "{line}"))
 }
 
-/// Prints lines of the result.
 pub fn print_lines(lines: impl IntoIterator<Item = impl AsRef<str>>) -> io::Result<()> {
     lines.into_iter().try_for_each(|line| print(line.as_ref()))
 }

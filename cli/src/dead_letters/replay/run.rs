@@ -108,7 +108,6 @@ pub(super) async fn preview(
     Ok(preview)
 }
 
-/// The dead letters after a checkpoint.
 pub(super) struct Replaying<'a> {
     store: &'a DynamoDeadLetters,
     may: Permissions,
@@ -177,11 +176,11 @@ impl Work for Replaying<'_> {
         }
         let tried = keys.len() as u64;
         self.sent.clear();
-        for Sent { line, result, .. } in self.send(messages).await {
+        for Sent { line, error, .. } in self.send(messages).await {
             let key = &keys[line as usize];
-            match result {
-                Ok(_) => self.sent.push(key.clone()),
-                Err(words) => bar.suspend(|| {
+            match error {
+                None => self.sent.push(key.clone()),
+                Some(words) => bar.suspend(|| {
                     say(&format!("{}#{} {}: not sent: {words}", key.tenant, key.id, key.letter));
                 }),
             }

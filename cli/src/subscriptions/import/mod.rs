@@ -81,10 +81,10 @@ pub(crate) struct Import {
     #[arg(long, value_name = "TIME", value_parser = consent_at, requires_all = ["consent_prompt", "consent_origin"])]
     consent_at: Option<Timestamp>,
     /// The version of the prompt
-    #[arg(long, value_name = "VERSION", value_parser = consent_prompt, requires_all = ["consent_at", "consent_origin"])]
+    #[arg(long, value_name = "VERSION", value_parser = consent_text::<{ consent::MOST_OF_PROMPT }>, requires_all = ["consent_at", "consent_origin"])]
     consent_prompt: Option<String>,
     /// The action that gave consent [default: granted]
-    #[arg(long, value_name = "ACTION", value_parser = consent_action, requires = "consent_at")]
+    #[arg(long, value_name = "ACTION", value_parser = consent_text::<{ consent::MOST_OF_ACTION }>, requires = "consent_at")]
     consent_action: Option<String>,
     /// The site's origin
     #[arg(long, value_name = "ORIGIN", value_parser = consent_origin, requires_all = ["consent_at", "consent_prompt"])]
@@ -104,12 +104,8 @@ fn consent_at(text: &str) -> Result<Timestamp, &'static str> {
         .ok_or("an RFC 3339 time that is not in the future, such as 2026-11-21T10:05:00Z")
 }
 
-fn consent_prompt(text: &str) -> Result<String, &'static str> {
-    Consent::text(text, consent::MOST_OF_PROMPT).ok_or("a text of 1 to 64 bytes")
-}
-
-fn consent_action(text: &str) -> Result<String, &'static str> {
-    Consent::text(text, consent::MOST_OF_ACTION).ok_or("a text of 1 to 32 bytes")
+fn consent_text<const MOST: usize>(text: &str) -> Result<String, String> {
+    Consent::text(text, MOST).ok_or_else(|| format!("a text of 1 to {MOST} bytes"))
 }
 
 fn consent_origin(text: &str) -> Result<Origin, &'static str> {
