@@ -1,10 +1,12 @@
 //! What a check found, as lines for people and as JSON for scripts.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::aws_error::AwsError;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Severity {
     /// Messages are lost, late or refused because of it, now or when something else goes wrong.
     Fault,
@@ -20,15 +22,16 @@ impl Severity {
     }
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 struct Finding {
     severity: Severity,
     found: String,
+    #[serde(rename = "do")]
     remedy: String,
 }
 
 /// Something that a check could not read.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 struct Unchecked {
     what: String,
     why: String,
@@ -87,10 +90,10 @@ impl Report {
                 format!("{what} does not exist"),
                 "look in CloudFormation for what became of it, and deploy the template again",
             ),
-            Err(ref error @ AwsError::Failed { ref words }) if error.is_unknown_operation() => {
+            Err(ref error @ AwsError::Failed { ref words, .. }) if error.is_unknown_operation() => {
                 self.unchecked(what, format!("the operation is not available here: {words}"));
             }
-            Err(AwsError::Failed { words }) => self.fault(
+            Err(AwsError::Failed { words, .. }) => self.fault(
                 format!("{what} cannot be read: {words}"),
                 "try again; if the error persists, check your network and AWS's health dashboard",
             ),
@@ -134,15 +137,12 @@ impl Report {
     }
 
     fn json(&self) -> Value {
-        let finding =
-            |it: &Finding| json!({"severity": it.severity.label(), "found": it.found, "do": it.remedy});
-        let unchecked = |it: &Unchecked| json!({"what": it.what, "why": it.why});
         json!({
             "check": self.check,
             "ok": self.is_ok(),
             "well": self.well.as_ref().filter(|_| self.is_ok()),
-            "findings": self.findings.iter().map(finding).collect::<Vec<_>>(),
-            "unchecked": self.unchecked.iter().map(unchecked).collect::<Vec<_>>(),
+            "findings": self.findings,
+            "unchecked": self.unchecked,
         })
     }
 }
@@ -268,12 +268,12 @@ pub(super) mod tests {
 
     #[test]
     fn a_refused_read_is_unchecked_and_a_failed_one_is_a_fault() {
-        let failed = |words: &str| AwsError::Failed { words: words.to_owned() };
+        let failed = |code: &str| AwsError::of("p", Some(code), code.to_owned());
         for (error, expected) in [
             (AwsError::Refused { permission: "p".to_owned() }, "unchecked: the table"),
             (AwsError::Absent, "fault: the table does not exist"),
             (failed("Timeout"), "fault: the table cannot be read: Timeout"),
-            (failed("InvalidAction: unknown"), "unchecked: the table"),
+            (failed("InvalidAction"), "unchecked: the table"),
         ] {
             finds(expected, |report| assert_eq!(report.read::<()>("the table", Err(error)), None));
         }

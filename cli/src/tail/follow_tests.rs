@@ -51,10 +51,10 @@ impl Written {
 }
 
 impl Logs for Written {
-    async fn page(&self, range: Range<'_>) -> Result<Page, PageError> {
+    async fn page(&self, range: Range<'_>) -> Result<Page, AwsError> {
         if let Some(left) = self.throttled.get().checked_sub(1) {
             self.throttled.set(left);
-            return Err(PageError::Throttled { words: "slower".to_owned() });
+            return Err(AwsError::of("logs:FilterLogEvents", Some("Throttling"), "slower".to_owned()));
         }
         self.asked.borrow_mut().push((range.group.to_owned(), secs(range.since)));
         let skip: usize = range.token.map_or(0, |token| token.parse().expect("ours"));

@@ -1,15 +1,12 @@
 //! `redial vapid`: the keys that push services identify the sender by.
 
 mod generate;
-mod key_pair;
 mod owner;
 mod public;
-mod report;
 mod retire;
 mod rotate;
 mod secret;
 mod standing;
-mod status;
 
 subcommands! {
     /// Generates, reads and rotates VAPID keys, which push services identify your pushes by
@@ -26,7 +23,7 @@ Examples:
         Generate(generate::Generate),
         Public(public::Public),
         Rotate(rotate::Rotate),
-        Status(status::Status),
+        Status(standing::Status),
         Retire(retire::Retire),
     }
 }

@@ -49,7 +49,7 @@ fn public_keys(text: &str) -> Result<Vec<String>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vapid::key_pair::VapidKeyPair;
+    use crate::vapid::generate::VapidKeyPair;
 
     fn pair(key: &VapidKeyPair) -> Pair {
         Pair { public_key: key.public(), private_key: key.private().expose().to_owned() }

@@ -9,47 +9,28 @@
 use redial_adapters::{
     public_keys_dynamo::DynamoPublicKeys,
     secrets::Secret,
-    vapid::{NotRetired, VapidDocument, VapidKeys, VapidKeysError},
+    vapid::{NotRetired, VapidDocument, VapidKeys},
 };
 use redial_core::identity::VapidKeyId;
 
 use super::owner::refuse_owned;
 use crate::{
     failure::Failure,
-    rotation::{
-        functions::{Function, KeyPlace},
-        secret::{KeysSecret, Version},
-    },
+    rotation::secret::{KeysSecret, SecretFailure, Variables, Version},
     stack::Target,
     terminal::say,
 };
 
-const VALUE: &str = "VAPID_PRIVATE_KEY";
-const ID: &str = "VAPID_SECRET_ID";
+const VARIABLES: Variables = Variables {
+    value: "VAPID_PRIVATE_KEY",
+    id: "VAPID_SECRET_ID",
+    remedy: "the stack's VAPID key is in its functions' environment (VAPID_PRIVATE_KEY), which the template sets: generate a key \
+             (redial vapid generate), write {\"default\": ID, \"current\": NEW, \"keys\": {ID: OLD KEY, NEW: NEW KEY}} \
+             there, and deploy; or put that into a secret that VapidSecretId names, and rotate it with this command from then on",
+};
 
 /// Each try starts from what another rotation wrote in the meantime.
 const TRIES: usize = 4;
-
-#[derive(Debug, thiserror::Error)]
-enum NotChanged {
-    #[error(
-        "the stack's VAPID key is in its functions' environment ({VALUE}), which the template sets: generate a key \
-         (redial vapid generate), write {{\"default\": ID, \"current\": NEW, \"keys\": {{ID: OLD KEY, NEW: NEW KEY}}}} \
-         there, and deploy; or put that into a secret that VapidSecretId names, and rotate it with this command from then on"
-    )]
-    Environment,
-    #[error("the stack's functions have no VAPID key: neither {VALUE} nor {ID} is set (see redial doctor)")]
-    Nowhere,
-    #[error("the secret {id} is invalid: {error}")]
-    Unusable { id: String, error: VapidKeysError },
-    #[error("the secret was changed at each of {TRIES} tries; no key was lost, see redial vapid status")]
-    Overtaken,
-    #[error(
-        "after the change, keys are missing from the secret {id}: {missing}. Its version AWSPREVIOUS has the keys from \
-         before"
-    )]
-    Lost { id: String, missing: String },
-}
 
 /// The secret with a stack's VAPID keys, and the row with their public halves.
 #[derive(Debug)]
@@ -60,13 +41,7 @@ pub(super) struct VapidSecret {
 
 impl VapidSecret {
     pub(super) async fn of(target: &Target) -> Result<Self, Failure> {
-        match Function::dispatch(target).await?.key_place(VALUE, ID) {
-            KeyPlace::Secret(id) => {
-                Ok(Self { secret: KeysSecret::new(target, &id), public: target.public_keys() })
-            }
-            KeyPlace::Environment => Err(NotChanged::Environment.into()),
-            KeyPlace::Nowhere => Err(NotChanged::Nowhere.into()),
-        }
+        Ok(Self { secret: KeysSecret::of(target, &VARIABLES).await?, public: target.public_keys() })
     }
 
     /// For a change: refused if a deployment could overwrite it.
@@ -74,8 +49,7 @@ impl VapidSecret {
         let secret = Self::of(target).await?;
         // Emulated stacks are deployed once.
         if !target.is_emulated() {
-            let cloudformation = aws_sdk_cloudformation::Client::new(&target.sdk);
-            refuse_owned(&cloudformation, &target.name, secret.id()).await?;
+            refuse_owned(target, secret.id()).await?;
         }
         Ok(secret)
     }
@@ -87,16 +61,6 @@ impl VapidSecret {
 
     pub(super) async fn keys(&self) -> Result<VapidKeys, Failure> {
         Ok(self.read().await?.2)
-    }
-
-    /// Publishes the public keys, which the HTTP API lists.
-    async fn publish(&self, keys: &VapidKeys) {
-        if let Err(error) = self.public.publish(keys).await {
-            say(&format!(
-                "the public keys could not be published ({error}): the HTTP API lists the keys from before until dispatch publishes \
-                 the new ones, within five minutes"
-            ));
-        }
     }
 
     /// Adds a key, as the current one.
@@ -114,9 +78,8 @@ impl VapidSecret {
 
     async fn read(&self) -> Result<(Version, VapidDocument, VapidKeys), Failure> {
         let version = self.secret.read().await?;
-        let unusable = |error| NotChanged::Unusable { id: self.secret.id.clone(), error };
-        let document = VapidDocument::parse(version.text.expose()).map_err(unusable)?;
-        let keys = document.keys().map_err(unusable)?;
+        let document = VapidDocument::parse(version.text.expose()).map_err(|it| self.secret.invalid(it))?;
+        let keys = document.keys().map_err(|error| self.secret.invalid(error))?;
         Ok((version, document, keys))
     }
 
@@ -127,17 +90,19 @@ impl VapidSecret {
         for _ in 0..TRIES {
             let (version, document, _) = self.read().await?;
             let document = change(document)?;
-            let wanted = document.keys().map_err(|error| {
-                // It was valid before, so the change is not.
-                NotChanged::Unusable { id: self.secret.id.clone(), error }
-            })?;
+            let wanted = document.keys().map_err(|error| self.secret.invalid(error))?;
             if self.secret.exchange(&version, &document.written()).await? {
                 let keys = self.as_written(&wanted).await?;
-                self.publish(&keys).await;
+                if let Err(error) = self.public.publish(&keys).await {
+                    say(&format!(
+                        "the public keys could not be published ({error}): the HTTP API lists the keys from before until \
+                         dispatch publishes the new ones, within five minutes"
+                    ));
+                }
                 return Ok(keys);
             }
         }
-        Err(NotChanged::Overtaken.into())
+        Err(SecretFailure::Overtaken.into())
     }
 
     /// Reads the secret again, and fails if a key is missing.
@@ -148,7 +113,12 @@ impl VapidSecret {
         if missing.is_empty() {
             return Ok(keys);
         }
-        Err(NotChanged::Lost { id: self.secret.id.clone(), missing: missing.join(", ") }.into())
+        let words = format!(
+            "after the change, keys are missing from the secret {}: {}. Its version AWSPREVIOUS has the keys from before",
+            self.id(),
+            missing.join(", ")
+        );
+        Err(Failure::Failed(words.into()))
     }
 }
 

@@ -3,11 +3,10 @@
 use redial_core::lane::Lane;
 
 use super::{
-    findings,
-    flow::{COUNTED, in_words},
-    queues::{Depth, Place},
-    reading::{AgesFrom, Summary},
-    waits::{Due, MOST_SHARDS, Parked, Waits},
+    AgesFrom, Summary, findings,
+    metrics::{COUNTED, in_words},
+    queues::{Depth, QUEUES},
+    waits::{DUE, MOST_SHARDS, Parked, Waits},
 };
 use crate::{
     duration::whole,
@@ -41,14 +40,14 @@ impl Summary {
     }
 
     fn queue_lines(&self, room: usize) -> Vec<String> {
-        let queues = Place::ALL.into_iter().zip(&self.depths).zip(self.ages);
-        let rows = queues.map(|((place, depth), age)| {
+        let queues = QUEUES.iter().zip(&self.depths).zip(self.ages);
+        let rows = queues.map(|((queue, depth), age)| {
             let number =
                 |of: fn(&Depth) -> u64| depth.as_ref().map_or(UNKNOWN.to_owned(), |depth| short(of(depth)));
             let none = if self.ages_from.is_some() { NONE } else { UNKNOWN };
             [
-                place.lane().map_or(NONE, Lane::label).to_owned(),
-                place.label().replace('_', " "),
+                queue.lane.map_or(NONE, Lane::label).to_owned(),
+                queue.label.replace('_', " "),
                 number(|it| it.waiting),
                 number(|it| it.in_flight),
                 number(|it| it.delayed),
@@ -60,13 +59,15 @@ impl Summary {
     }
 
     fn parked_lines(&self, room: usize) -> Vec<String> {
-        let waits = self.waits.as_ref().ok();
-        let cell =
-            |of: &dyn Fn(&Waits) -> Parked| waits.map_or(UNKNOWN.to_owned(), |waits| number_of(of(waits)));
         let rows = Lane::ALL.map(|lane| {
-            let due = Due::ALL.map(|due| cell(&|waits| waits.of(lane, due)));
-            let all = cell(&|waits| waits.of_lane(lane));
-            std::iter::once(lane.label().to_owned()).chain(due).chain([all])
+            let counts = match &self.waits {
+                Ok(waits) => {
+                    let all = waits.of_lane(lane);
+                    waits.parked[lane as usize].into_iter().chain([all]).map(number_of).collect()
+                }
+                Err(_) => vec![UNKNOWN.to_owned(); DUE.len() + 1],
+            };
+            [lane.label().to_owned()].into_iter().chain(counts)
         });
         let headings = ["PARKED, DUE", "LATE", "<1m", "<15m", "<1h", "<6h", "<24h", "LATER", "ALL"];
         table(headings, 1).within(Some(room)).with(rows).lines()
