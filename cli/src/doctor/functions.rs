@@ -156,7 +156,7 @@ async fn last_error(
     let since = changed.unwrap_or_else(|| now.minus(DAY));
     for text in [WRONG_FORMAT, NO_PROGRAM] {
         // A function that cannot start logs nothing else, so the first pages show it however long the log is.
-        let lines = stack.log(function, &format!("\"{text}\""), since).await?.lines;
+        let lines = stack.log(function, &format!("\"{text}\""), since).await?.0;
         if let Some(last) = lines.into_iter().rev().find(|(_, line)| line.contains(text)) {
             return Ok(Some(last));
         }
@@ -173,15 +173,14 @@ fn changed_at(text: &str) -> Option<Timestamp> {
 fn is_active(function: &Function, report: &mut Report) {
     let (name, configuration) = (function.name, &function.configuration);
     let reason = |reason: Option<&str>| reason.unwrap_or("no reason is given").to_owned();
+    let later = "look again in a minute";
     match configuration.state() {
         None | Some(State::Active) => {}
         Some(State::Inactive) => report.warning(
             format!("{name} is inactive: it was not called for weeks"),
             "nothing, if that is expected: its first batch activates it, a minute late",
         ),
-        Some(State::Pending) => {
-            return report.warning(format!("{name} is being created"), "look again in a minute");
-        }
+        Some(State::Pending) => return report.warning(format!("{name} is being created"), later),
         Some(state) => {
             let why = reason(configuration.state_reason());
             report.fault(format!("{name} is in the state {}: {why}", state.as_str()), REPAIR);
@@ -189,9 +188,7 @@ fn is_active(function: &Function, report: &mut Report) {
     }
     match configuration.last_update_status() {
         None | Some(LastUpdateStatus::Successful) => {}
-        Some(LastUpdateStatus::InProgress) => {
-            report.warning(format!("{name} is being updated"), "look again in a minute");
-        }
+        Some(LastUpdateStatus::InProgress) => report.warning(format!("{name} is being updated"), later),
         Some(status) => {
             let why = reason(configuration.last_update_status_reason());
             report.fault(format!("the last update of {name} ended as {}: {why}", status.as_str()), REPAIR);

@@ -99,14 +99,7 @@ const RAISE_THE_QUOTA: &str = "ask AWS for a higher quota (Service Quotas, AWS L
                                deploy with lower IngestConcurrency, RetryConcurrency, BulkConcurrency and RetryBulkConcurrency; \
                                the six mappings need at least 12";
 
-/// The account's concurrent executions in this region.
-struct Account {
-    all: i32,
-    /// Those that no function reserves.
-    unreserved: i32,
-}
-
-/// What one function uses of them.
+/// What one function uses of the account's concurrent executions in this region.
 struct Share {
     name: &'static str,
     deployed_as: String,
@@ -137,16 +130,17 @@ pub(super) async fn check_concurrency(stack: &Stack, report: &mut Report) {
             report.read_if_present(format!("the concurrency of {name}"), share, "the function does not exist")
         })
         .collect();
-    if let Some(account) = report.read("the account's concurrent executions", account) {
-        judge_account(&account, &shares, report);
+    if let Some((all, unreserved)) = report.read("the account's concurrent executions", account) {
+        judge_shares(&shares, all, unreserved, report);
     }
 }
 
-async fn account(client: &Client) -> Result<Account, AwsError> {
+/// All concurrent executions, and those that no function reserves.
+async fn account(client: &Client) -> Result<(i32, i32), AwsError> {
     let settings = classified("lambda:GetAccountSettings", client.get_account_settings().send().await)?;
     let limit = settings.account_limit.ok_or(AwsError::Absent)?;
     let all = limit.concurrent_executions;
-    Ok(Account { all, unreserved: limit.unreserved_concurrent_executions.unwrap_or(all) })
+    Ok((all, limit.unreserved_concurrent_executions.unwrap_or(all)))
 }
 
 async fn share(client: &Client, name: &'static str, deployed_as: &str) -> Result<Share, AwsError> {
@@ -158,18 +152,17 @@ async fn share(client: &Client, name: &'static str, deployed_as: &str) -> Result
     Ok(Share { name, deployed_as: deployed_as.to_owned(), maxima, reserved })
 }
 
-fn judge_account(account: &Account, shares: &[Share], report: &mut Report) {
+fn judge_shares(shares: &[Share], all: i32, left: i32, report: &mut Report) {
     shares.iter().for_each(|share| judge_share(share, report));
     let unreserved = || shares.iter().filter(|share| share.reserved.is_none());
     let most: i32 = unreserved().map(Share::most).sum();
-    let Account { all, unreserved: left } = account;
     let both = format!(
         "the mappings may run {most} batches at once, and {left} of the account's {all} concurrent executions are not \
          reserved"
     );
-    if most > *left {
+    if most > left {
         report.fault(format!("{both}: Lambda throttles the rest"), RAISE_THE_QUOTA);
-    } else if most == *left && unreserved().any(|share| share.name == "ingest") {
+    } else if most == left && unreserved().any(|share| share.name == "ingest") {
         report.warning(format!("{both}: none is left for the HTTP API"), RAISE_THE_QUOTA);
     }
     report.well(both);
@@ -246,25 +239,16 @@ mod tests {
     #[test]
     fn the_maxima_fit_what_the_account_and_the_function_have() {
         let all = [Some(20), Some(10), Some(10), Some(5)];
+        let too_many = "fault: the mappings may run 49 batches at once, and 10 of the account's 1000";
+        let throttled =
+            "fault: the mappings of dispatch may run 45 batches at once, and its reserved concurrency is 44";
         for (unreserved, dispatch, of_dispatch, of_ingest, expected) in [
             (50, &all[..], None, None, ""),
             (49, &all, None, None, "warning: the mappings may run 49 batches at once"),
             (49, &all, None, Some(20), ""),
-            (
-                10,
-                &all,
-                None,
-                None,
-                "fault: the mappings may run 49 batches at once, and 10 of the account's 1000",
-            ),
+            (10, &all, None, None, too_many),
             (10, &all, Some(45), None, ""),
-            (
-                10,
-                &all,
-                Some(44),
-                None,
-                "fault: the mappings of dispatch may run 45 batches at once, and its reserved concurrency is 44",
-            ),
+            (10, &all, Some(44), None, throttled),
             (10, &[], Some(0), None, "fault: dispatch has a reserved concurrency of 0"),
             (1_000, &[Some(20), None], None, None, "warning: 1 of dispatch's mappings have no maximum"),
         ] {
@@ -279,7 +263,7 @@ mod tests {
                 share("cleanup", &[Some(2), Some(2)], None),
                 share("ingest", &[], of_ingest),
             ];
-            finds(expected, |report| judge_account(&Account { all: 1_000, unreserved }, &shares, report));
+            finds(expected, |report| judge_shares(&shares, 1_000, unreserved, report));
         }
     }
 

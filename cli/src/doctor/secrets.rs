@@ -21,12 +21,12 @@ use redial_adapters::{
 };
 use redial_core::{endpoint::HashKeys, time::Timestamp};
 use redial_engine::ports::{Clock as _, PublicKey};
-use serde::Deserialize;
+use serde_json::Value;
 
 use super::{
-    queues::QUEUES,
+    queues::{QUEUES, attributes},
     report::Report,
-    stack::{Function, Lines, Outputs, Stack, output},
+    stack::{Function, Outputs, Stack, output},
 };
 use crate::aws_error::{AwsError, classified};
 
@@ -71,11 +71,11 @@ pub(super) async fn check(stack: &Stack, report: &mut Report) {
     }
     report.well("the four keys are valid");
     let sample = report.read("which keys subscriptions need", sample);
-    if let (Some(sample), Some(keys)) = (sample, vapid) {
-        judge_sample(&sample, &keys.ids().map(|id| id.as_str().to_owned()).collect(), report);
-        report.well(match sample.subscriptions {
+    if let (Some((subscriptions, named)), Some(keys)) = (sample, vapid) {
+        judge_sample(subscriptions, &named, &keys.ids().map(|id| id.as_str().to_owned()).collect(), report);
+        report.well(match subscriptions {
             0 => "the four keys are valid; a sample has no stored web push subscription".to_owned(),
-            subscriptions => format!(
+            _ => format!(
                 "the four keys are valid; every web push subscription of a sample of {subscriptions} needs one of them"
             ),
         });
@@ -143,15 +143,9 @@ fn parsed<K, E: std::fmt::Display>(
     parse(secret.expose()).map_err(invalid).ok()
 }
 
-/// Stored web push subscriptions, and how many of them name each id of a VAPID key.
-#[derive(Default)]
-struct Sample {
-    subscriptions: usize,
-    named: BTreeMap<String, usize>,
-}
-
-/// One page of the table: a mebibyte at most, about 130 read units.
-async fn sample(stack: &Stack) -> Result<Sample, AwsError> {
+/// The number of stored web push subscriptions, and how many of them name each id of a VAPID key, in one page of the table: a
+/// mebibyte at most, about 130 read units.
+async fn sample(stack: &Stack) -> Result<(usize, BTreeMap<String, usize>), AwsError> {
     let scanned = stack
         .target
         .dynamodb()
@@ -169,18 +163,23 @@ async fn sample(stack: &Stack) -> Result<Sample, AwsError> {
         scanned => scanned?.items.unwrap_or_default(),
     };
     let text = |value: &AttributeValue| value.as_s().ok().cloned();
-    let mut sample = Sample::default();
+    let (mut subscriptions, mut named) = (0, BTreeMap::new());
     for item in items.iter().filter(|item| item.get("kind").and_then(text).as_deref() == Some("web_push")) {
-        sample.subscriptions += 1;
+        subscriptions += 1;
         if let Some(id) = item.get("vapid_key_id").and_then(text) {
-            *sample.named.entry(id).or_default() += 1;
+            *named.entry(id).or_default() += 1;
         }
     }
-    Ok(sample)
+    Ok((subscriptions, named))
 }
 
-fn judge_sample(sample: &Sample, known: &BTreeSet<String>, report: &mut Report) {
-    let unknown: Vec<_> = sample.named.iter().filter(|(id, _)| !known.contains(*id)).collect();
+fn judge_sample(
+    subscriptions: usize,
+    named: &BTreeMap<String, usize>,
+    known: &BTreeSet<String>,
+    report: &mut Report,
+) {
+    let unknown: Vec<_> = named.iter().filter(|(id, _)| !known.contains(*id)).collect();
     if unknown.is_empty() {
         return;
     }
@@ -188,8 +187,7 @@ fn judge_sample(sample: &Sample, known: &BTreeSet<String>, report: &mut Report) 
     let ids = unknown.iter().map(|(id, count)| format!("{id} ({count})")).collect::<Vec<_>>().join(", ");
     report.fault(
         format!(
-            "of a sample of {} web push subscriptions, {count} need VAPID keys that are not configured: {ids}",
-            sample.subscriptions
+            "of a sample of {subscriptions} web push subscriptions, {count} need VAPID keys that are not configured: {ids}"
         ),
         "add those keys to the secret beside the others, as {\"default\": ID, \"keys\": {ID: KEY, …}}; without them those \
          browsers must subscribe again",
@@ -198,7 +196,7 @@ fn judge_sample(sample: &Sample, known: &BTreeSet<String>, report: &mut Report) 
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// CloudWatch's pattern for failed calls to AWS in the functions' logs; [`refusals`] checks its result.
+/// CloudWatch's pattern for failed calls to AWS in the functions' logs; [`judge_calls`] checks its result.
 const FAILED_CALLS: &str = "{ $.event = \"infrastructure\" }";
 
 /// What is encrypted, and its key unless that is AWS's own.
@@ -223,7 +221,7 @@ pub(super) async fn check_encryption(stack: &Stack, report: &mut Report) {
     let logged = stack.known_functions();
     let logged = logged.map(async |it| (it.name, stack.log(it, FAILED_CALLS, since).await));
     for (function, lines) in join_all(logged).await {
-        if let Some(Lines { lines, all }) = report.read(format!("the log of {function}"), lines) {
+        if let Some((lines, all)) = report.read(format!("the log of {function}"), lines) {
             judge_calls(function, &lines, report);
             if !all {
                 report.unchecked(format!("the whole log of {function} of the last hour"), "it is too long");
@@ -243,10 +241,8 @@ pub(super) async fn check_encryption(stack: &Stack, report: &mut Report) {
 async fn queues(stack: &Stack, outputs: &Outputs) -> Vec<Encrypted> {
     let client = aws_sdk_sqs::Client::new(&stack.target.sdk);
     let of_url = async |url: &str| {
-        let name = QueueAttributeName::KmsMasterKeyId;
-        let read = client.get_queue_attributes().queue_url(url).attribute_names(name.clone()).send().await;
-        let attributes = classified("sqs:GetQueueAttributes", read)?.attributes.unwrap_or_default();
-        Ok(attributes.get(&name).cloned().and_then(own))
+        let mut attributes = attributes(&client, url).await?;
+        Ok(attributes.remove(&QueueAttributeName::KmsMasterKeyId).and_then(own))
     };
     let of_queue = async |output_name| of_url(output(outputs, output_name)?).await;
     let encrypted = QUEUES.map(async |it| (format!("the {} queue", it.name), of_queue(it.output).await));
@@ -254,11 +250,9 @@ async fn queues(stack: &Stack, outputs: &Outputs) -> Vec<Encrypted> {
     let events = stack.dispatch.as_ref().ok().and_then(|dispatch| dispatch.variable("EVENTS_QUEUE_ARN"));
     if let Some((account, name)) = events.and_then(|arn| arn.rsplit(':').nth(1).zip(arn.rsplit(':').next())) {
         let found = client.get_queue_url().queue_name(name).queue_owner_aws_account_id(account).send().await;
-        let key = match classified("sqs:GetQueueUrl", found) {
-            Ok(found) => of_url(found.queue_url().unwrap_or_default()).await,
-            Err(trouble) => Err(trouble),
-        };
-        encrypted.push(("the events queue".to_owned(), key));
+        let key =
+            async { of_url(classified("sqs:GetQueueUrl", found)?.queue_url().unwrap_or_default()).await };
+        encrypted.push(("the events queue".to_owned(), key.await));
     }
     encrypted
 }
@@ -299,32 +293,24 @@ fn judge_key(key: &str, encrypted: &str, parameters: &[String], report: &mut Rep
     }
 }
 
-/// A call to AWS that failed, as a function logs it.
-#[derive(Deserialize)]
-struct FailedCall {
-    event: String,
-    operation: String,
-    code: String,
-}
-
-/// Calls that were refused for their key, counted by operation and code. Throttling is temporary, and not counted.
-fn refusals(lines: &[(Timestamp, String)]) -> BTreeMap<(String, String), usize> {
-    let is_of_a_key = |code: &str| {
-        let begins = |prefix| code.starts_with(prefix);
-        (begins("KMS") || begins("Kms") || begins("DecryptionFailure")) && !code.contains("Throttl")
-    };
-    let calls = lines.iter().filter_map(|(_, line)| serde_json::from_str::<FailedCall>(line).ok());
-    let mut counts = BTreeMap::new();
-    for call in calls.filter(|call| call.event == "infrastructure" && is_of_a_key(&call.code)) {
-        *counts.entry((call.operation, call.code)).or_default() += 1;
-    }
-    counts
-}
-
+/// Reports calls that were refused for their key. Throttling is temporary, and not counted.
 fn judge_calls(function: &str, lines: &[(Timestamp, String)], report: &mut Report) {
-    for ((operation, code), count) in refusals(lines) {
+    let is_of_a_key = |code: &str| {
+        let begins = ["KMS", "Kms", "DecryptionFailure"].iter().any(|prefix| code.starts_with(prefix));
+        begins && !code.contains("Throttl")
+    };
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for call in lines.iter().filter_map(|(_, line)| serde_json::from_str::<Value>(line).ok()) {
+        let (operation, code) = (call["operation"].as_str(), call["code"].as_str());
+        if let (Some(operation), Some(code), true) = (operation, code, call["event"] == "infrastructure")
+            && is_of_a_key(code)
+        {
+            *counts.entry(format!("{operation}: {code}")).or_default() += 1;
+        }
+    }
+    for (call, count) in counts {
         report.fault(
-            format!("{function} could not use a KMS key: {operation}: {code} ({count} within the last hour)"),
+            format!("{function} could not use a KMS key: {call} ({count} within the last hour)"),
             "check in KMS that the key is enabled, and that its policy and the function's role allow kms:Decrypt and, for \
              a queue, kms:GenerateDataKey",
         );
@@ -386,11 +372,10 @@ mod tests {
 
     #[test]
     fn subscriptions_of_unknown_keys_are_counted_by_key() {
-        let named = [("2024", 3), ("2025", 2), ("2026", 90)].map(|(id, count)| (id.to_owned(), count));
-        let sample = Sample { subscriptions: 100, named: named.into() };
+        let named = [("2024", 3), ("2025", 2), ("2026", 90)].map(|(id, count)| (id.to_owned(), count)).into();
         let expected = "fault: of a sample of 100 web push subscriptions, 5 need VAPID keys that are not configured: \
                         2024 (3), 2025 (2)";
-        finds(expected, |report| judge_sample(&sample, &BTreeSet::from(["2026".to_owned()]), report));
+        finds(expected, |report| judge_sample(100, &named, &BTreeSet::from(["2026".to_owned()]), report));
     }
 
     const KEY: &str = "arn:aws:kms:eu-central-1:123456789012:key/0a1b";

@@ -9,7 +9,7 @@ use super::report::Report;
 use crate::{
     aws_error::AwsError,
     stack::{Configuration, Target, timeout, variable},
-    tail::{CloudWatchLogs, Logs as _, Range, group},
+    tail::{CloudWatchLogs, group},
 };
 
 /// Names a file inside the function, which this machine does not have.
@@ -41,13 +41,6 @@ impl Function {
     pub(super) fn timeout(&self) -> Option<Duration> {
         timeout(&self.configuration)
     }
-}
-
-/// Lines of a log with their times, the oldest first.
-pub(super) struct Lines {
-    pub(super) lines: Vec<(Timestamp, String)>,
-    /// Whether the whole log was searched.
-    pub(super) all: bool,
 }
 
 /// The stack under examination.
@@ -122,25 +115,17 @@ impl Stack {
         None
     }
 
-    /// The lines of a function since a time that match a filter pattern of CloudWatch Logs.
+    /// The lines of a function since a time that match a filter pattern of CloudWatch Logs, the oldest first, with their times; and
+    /// whether the whole log was searched.
     pub(super) async fn log(
         &self,
         function: &Function,
         pattern: &str,
         since: Timestamp,
-    ) -> Result<Lines, AwsError> {
-        let logs = CloudWatchLogs::new(&self.target.sdk);
+    ) -> Result<(Vec<(Timestamp, String)>, bool), AwsError> {
         let group = group(&function.configuration, &function.deployed_as);
-        let (mut lines, mut token) = (Vec::new(), None);
-        for _ in 0..PAGES {
-            let page = logs.page(Range { group: &group, since, pattern, token: token.as_deref() }).await?;
-            lines.extend(page.lines.into_iter().map(|line| (line.at, line.text)));
-            token = page.next;
-            if token.is_none() {
-                return Ok(Lines { lines, all: true });
-            }
-        }
-        Ok(Lines { lines, all: false })
+        let read = CloudWatchLogs::new(&self.target.sdk).lines(&group, since, pattern, PAGES).await;
+        read.map(|(lines, all)| (lines.into_iter().map(|line| (line.at, line.text)).collect(), all))
     }
 }
 

@@ -205,29 +205,27 @@ mod tests {
     fn a_table_is_active_with_its_indexes_and_expiry() {
         let both = [("by_day", IndexStatus::Active), ("bodies_by_hour", IndexStatus::Active)];
         let creating = [both[0].clone(), ("bodies_by_hour", IndexStatus::Creating)];
-        let on = TimeToLiveStatus::Enabled;
+        let (active, on) = (|| TableStatus::Active, TimeToLiveStatus::Enabled);
         let no_expiry = "fault: items of the table of dead letters do not expire";
         for (status, indexes, expiry, attribute, expected) in [
-            (TableStatus::Active, &both[..], Some(&on), EXPIRY, ""),
-            (TableStatus::Active, &both, Some(&TimeToLiveStatus::Enabling), EXPIRY, ""),
+            (active(), &both[..], Some(&on), EXPIRY, ""),
+            (active(), &both, Some(&TimeToLiveStatus::Enabling), EXPIRY, ""),
             (
-                TableStatus::Active,
+                active(),
                 &both[..1],
                 Some(&on),
                 EXPIRY,
                 "fault: the table of dead letters has no index bodies_by_hour",
             ),
-            (TableStatus::Active, &creating, Some(&on), EXPIRY, "warning: the index bodies_by_hour"),
+            (active(), &creating, Some(&on), EXPIRY, "warning: the index bodies_by_hour"),
             (TableStatus::Deleting, &both, Some(&on), EXPIRY, "fault: the table of dead letters is DELETING"),
-            (TableStatus::Active, &both, None, EXPIRY, no_expiry),
-            (TableStatus::Active, &both, Some(&TimeToLiveStatus::Disabled), EXPIRY, no_expiry),
-            (TableStatus::Active, &both, Some(&on), "ttl", no_expiry),
+            (active(), &both, None, EXPIRY, no_expiry),
+            (active(), &both, Some(&TimeToLiveStatus::Disabled), EXPIRY, no_expiry),
+            (active(), &both, Some(&on), "ttl", no_expiry),
         ] {
             let index = |(name, status): &(&str, IndexStatus)| {
-                GlobalSecondaryIndexDescription::builder()
-                    .index_name(*name)
-                    .index_status(status.clone())
-                    .build()
+                let index = GlobalSecondaryIndexDescription::builder().index_name(*name);
+                index.index_status(status.clone()).build()
             };
             let described = TableDescription::builder()
                 .table_status(status)

@@ -35,13 +35,13 @@ const TICK: Duration = Duration::from_millis(1);
 
 #[derive(Debug, thiserror::Error)]
 #[error("the log {group} cannot be read: {}", .error.in_words())]
-pub(crate) struct Unread {
+pub(super) struct Unread {
     group: String,
     pub(super) error: AwsError,
 }
 
 #[derive(Debug)]
-pub(crate) struct Follower<L> {
+pub(super) struct Follower<L> {
     logs: L,
     filter: Filter,
     pattern: String,
@@ -74,7 +74,7 @@ struct Place {
 }
 
 impl<L: Logs> Follower<L> {
-    pub(crate) fn new(
+    pub(super) fn new(
         logs: L,
         groups: Vec<LogGroup>,
         filter: Filter,
@@ -86,7 +86,7 @@ impl<L: Logs> Follower<L> {
     }
 
     /// The next events; `None` at the end of this round. After an error, another call resumes where this one failed.
-    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Event>>, Unread> {
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<Event>>, Unread> {
         loop {
             let unfinished = || self.groups.iter().filter(|group| group.next.is_some());
             let until = unfinished().map(|group| group.reached).min();
@@ -104,7 +104,7 @@ impl<L: Logs> Follower<L> {
         }
     }
 
-    pub(crate) fn next_round(&mut self, now: Timestamp) {
+    pub(super) fn next_round(&mut self, now: Timestamp) {
         for group in &mut self.groups {
             group.next_round(self.began);
         }

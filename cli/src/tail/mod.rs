@@ -34,7 +34,7 @@ use crate::{
     terminal::{is_read, say},
 };
 
-pub(crate) use self::source::{CloudWatchLogs, Logs, Range, group, groups};
+pub(crate) use self::source::{CloudWatchLogs, group, groups};
 
 /// Follows the functions' logs: a line for each attempt, change of a breaker, dead letter and internal error
 ///

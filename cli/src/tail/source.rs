@@ -72,21 +72,21 @@ pub(crate) struct LogLine {
 
 /// Lines in order of time, and the token of the next page.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Page {
-    pub(crate) lines: Vec<LogLine>,
-    pub(crate) next: Option<String>,
+pub(super) struct Page {
+    pub(super) lines: Vec<LogLine>,
+    pub(super) next: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Range<'a> {
-    pub(crate) group: &'a str,
-    pub(crate) since: Timestamp,
+pub(super) struct Range<'a> {
+    pub(super) group: &'a str,
+    pub(super) since: Timestamp,
     /// A filter pattern of CloudWatch Logs.
-    pub(crate) pattern: &'a str,
-    pub(crate) token: Option<&'a str>,
+    pub(super) pattern: &'a str,
+    pub(super) token: Option<&'a str>,
 }
 
-pub(crate) trait Logs {
+pub(super) trait Logs {
     async fn page(&self, range: Range<'_>) -> Result<Page, AwsError>;
 }
 
@@ -97,6 +97,26 @@ pub(crate) struct CloudWatchLogs(Client);
 impl CloudWatchLogs {
     pub(crate) fn new(sdk: &SdkConfig) -> Self {
         Self(Client::new(sdk))
+    }
+
+    /// The lines of a group's first pages, and whether these are all.
+    pub(crate) async fn lines(
+        &self,
+        group: &str,
+        since: Timestamp,
+        pattern: &str,
+        pages: usize,
+    ) -> Result<(Vec<LogLine>, bool), AwsError> {
+        let (mut lines, mut token) = (Vec::new(), None);
+        for _ in 0..pages {
+            let page = self.page(Range { group, since, pattern, token: token.as_deref() }).await?;
+            lines.extend(page.lines);
+            token = page.next;
+            if token.is_none() {
+                return Ok((lines, true));
+            }
+        }
+        Ok((lines, false))
     }
 }
 

@@ -19,7 +19,7 @@ use crate::{
     aws_error::AwsError,
     cloudwatch::{Points, Query, metrics},
     stack::Target,
-    tail::{CloudWatchLogs, Logs as _, Range, groups},
+    tail::{CloudWatchLogs, groups},
 };
 
 /// Metrics of the whole stack.
@@ -185,16 +185,8 @@ pub(super) async fn emulated_flow(target: &Target, now: Timestamp) -> Option<Flo
     let logs = CloudWatchLogs::new(&target.sdk);
     let mut flow = None;
     for group in groups(target).await.ok()? {
-        let mut token: Option<String> = None;
-        loop {
-            let range = Range { group: &group.name, since, pattern: "", token: token.as_deref() };
-            let page = logs.page(range).await.ok()?;
-            page.lines.iter().for_each(|line| add(&line.text, &mut flow));
-            token = page.next;
-            if token.is_none() {
-                break;
-            }
-        }
+        let (lines, _) = logs.lines(&group.name, since, "", usize::MAX).await.ok()?;
+        lines.iter().for_each(|line| add(&line.text, &mut flow));
     }
     flow
 }
@@ -212,14 +204,11 @@ fn add(line: &str, flow: &mut Option<Flow>) {
         }
         let flow = flow.get_or_insert_default();
         for dimensions in directive["Dimensions"].as_array().into_iter().flatten() {
-            let names: Vec<&str> =
-                dimensions.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-            let lane = match names.as_slice() {
-                [STACK] => None,
-                [STACK, LANE] => match line[LANE].as_str().and_then(Lane::from_label) {
-                    Some(lane) => Some(lane),
-                    None => continue,
-                },
+            let names = dimensions.as_array().into_iter().flatten().filter_map(Value::as_str);
+            let lane = line[LANE].as_str().and_then(Lane::from_label);
+            let lane = match (&names.collect::<Vec<_>>()[..], lane) {
+                ([STACK], _) => None,
+                ([STACK, LANE], Some(lane)) => Some(lane),
                 _ => continue,
             };
             for metric in Metric::ALL {
