@@ -28,7 +28,9 @@ pub(super) async fn deployed(
     let region = sdk.region().ok_or(TargetError::NoRegion)?.to_string();
     let stack = described(&sdk, name).await.map_err(|error| match error {
         AwsError::Absent => TargetError::NoStack { name: name.to_owned(), region: region.clone() },
-        error => TargetError::Lookup { name: name.to_owned(), words: error.in_words() },
+        error @ (AwsError::Refused { .. } | AwsError::Failed { .. }) => {
+            TargetError::Lookup { name: name.to_owned(), words: error.in_words() }
+        }
     })?;
     let values =
         stack.outputs().iter().filter_map(|output| Some((output.output_key()?, output.output_value()?)));

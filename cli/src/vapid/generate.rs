@@ -1,19 +1,26 @@
+use std::path::Path;
+
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use clap::{Args, ValueEnum};
 use p256::{
     SecretKey,
     pkcs8::{DecodePrivateKey as _, EncodePrivateKey as _, LineEnding},
 };
-use redial_adapters::{secrets::Secret, vapid::VapidKey};
+use redial_adapters::{
+    secrets::Secret,
+    vapid::{VapidKey, VapidKeys},
+};
 use ring::{
     rand::SystemRandom,
     signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair},
 };
+use serde::{Deserialize, Serialize};
 
-use super::public::Pair;
 use crate::{
     failure::Failure,
-    terminal::{print, print_as_it_is, say},
+    input,
+    rotation::secret,
+    terminal::{print, print_as_it_is, print_lines, say},
 };
 
 /// What a web page does with a public key.
@@ -103,6 +110,46 @@ impl VapidKeyPair {
     }
 }
 
+/// Prints the public key of a private key on standard input
+///
+/// Accepts every form that a stack accepts: base64url of 32 bytes, a PKCS#8 or SEC1 PEM, or several keys as
+/// {"default": ID, "current": ID, "keys": {ID: KEY, …}}, whose public keys are printed with their ids. Also accepts the
+/// output of `redial vapid generate --format json`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  redial vapid public < vapid-private-key.pem")]
+pub(crate) struct Public {}
+
+/// In the JSON of web-push for Node.js.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Pair {
+    public_key: String,
+    private_key: String,
+}
+
+impl Public {
+    pub(crate) async fn run(&self) -> Result<(), Failure> {
+        let text = input::read_text(Path::new(input::STDIN), secret::MOST_BYTES as u64)?;
+        Ok(print_lines(public_keys(&text)?)?)
+    }
+}
+
+/// Of a single key its public key; of several a line `ID  KEY` each.
+fn public_keys(text: &str) -> Result<Vec<String>, Failure> {
+    if let Ok(Pair { private_key, .. }) = serde_json::from_str(text) {
+        return public_keys(&private_key);
+    }
+    let keys = VapidKeys::parse(text).map_err(|error| Failure::input(error.to_string()))?;
+    let named = text.trim_start().starts_with('{');
+    let lines = keys.published().map(|key| {
+        let public = key.public_base64url;
+        if named { format!("{}  {public}", key.id) } else { public.to_owned() }
+    });
+    Ok(lines.collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,5 +163,35 @@ mod tests {
         }
         assert_eq!(URL_SAFE_NO_PAD.decode(key.public()).expect("base64url").len(), 65);
         assert_ne!(VapidKeyPair::generate().public(), key.public());
+    }
+
+    fn pair(key: &VapidKeyPair) -> Pair {
+        Pair { public_key: key.public(), private_key: key.private().expose().to_owned() }
+    }
+
+    #[test]
+    fn a_generated_key_is_read_from_every_form() {
+        let key = VapidKeyPair::generate();
+        let pair = pair(&key);
+        let json = serde_json::to_string(&pair).expect("JSON");
+        assert!(json.contains(r#""publicKey":"#), "{json}");
+        for form in [pair.private_key.as_str(), key.private_pem().expose(), &json] {
+            assert_eq!(public_keys(form).expect("a key"), std::slice::from_ref(&pair.public_key));
+        }
+    }
+
+    #[test]
+    fn several_public_keys_are_printed_with_their_ids() {
+        let (a, b) = (pair(&VapidKeyPair::generate()), pair(&VapidKeyPair::generate()));
+        let set =
+            format!(r#"{{"default": "b", "keys": {{"a": "{}", "b": "{}"}}}}"#, a.private_key, b.private_key);
+        let expected = [format!("a  {}", a.public_key), format!("b  {}", b.public_key)];
+        assert_eq!(public_keys(&set).expect("keys"), expected);
+    }
+
+    #[test]
+    fn an_invalid_key_is_not_repeated() {
+        let failure = public_keys("s3cret").expect_err("no key");
+        assert!(!format!("{failure:?}").contains("s3cret"), "{failure:?}");
     }
 }

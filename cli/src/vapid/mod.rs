@@ -1,8 +1,6 @@
 //! `redial vapid`: the keys that push services identify the sender by.
 
 mod generate;
-mod owner;
-mod public;
 mod retire;
 mod rotate;
 mod secret;
@@ -21,7 +19,7 @@ Examples:
   redial vapid status")]
     Vapid {
         Generate(generate::Generate),
-        Public(public::Public),
+        Public(generate::Public),
         Rotate(rotate::Rotate),
         Status(standing::Status),
         Retire(retire::Retire),

@@ -216,6 +216,8 @@ fn attempt_to_json(past: &PastAttempt) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use redial_core::reason::Reason;
+
     use super::*;
 
     fn standing(entry: Option<Entry>, details: Details, dead_letters: Vec<Letter>) -> Standing {
@@ -239,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_dead_letter_alone_is_final_and_has_every_field() {
-        let letter = place::tests::dead_letter("malformed", "malformed");
+        let letter = place::tests::dead_letter("malformed", Reason::Malformed);
         let standing = standing(None, Details::default(), vec![letter]);
         let json = standing.to_json();
         assert_fields(

@@ -300,7 +300,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_dead_letter_has_the_time_that_its_body_is_kept() {
-        let mut letter = dead_letter("lineage-0", "server_error");
+        let mut letter = dead_letter("lineage-0", Reason::ServerError);
         let failed = entry(State::Failed);
         letter.body_until = Some(now().plus(Duration::from_secs(4 * 3600)));
         let kept = "dead letter: server_error; body kept until 2026-11-21T14:05:00.000Z (in 4 h)";
@@ -345,54 +345,31 @@ pub(super) mod tests {
     }
 
     /// One with a description of one attempt, and without a body.
-    pub(crate) fn dead_letter(name: &str, reason: &str) -> Letter {
-        let text = |text: &str| text.to_owned();
-        let reference = Reference {
-            v: Reference::VERSION,
-            kind: Kind::Failed,
-            tenant: text("acme"),
-            id: text("d1"),
-            letter: text(name),
-            lineage: 0,
-            channel: text("web_push"),
-            subscription: None,
-            endpoint_hash: None,
-            reason: text(reason),
-            detail: None,
-            status: None,
-            attempts: 1,
-            first_sent: 0,
-            at: 5_000,
-            retention_days: 14,
-        };
-        Letter {
-            key: DeadLetterKey { tenant: text("acme"), id: text("d1"), letter: text(name) },
-            described: Some(Described { reference, replayed_at: None, kept_until: None }),
-            body_until: None,
-            lane: None,
-        }
+    pub(crate) fn dead_letter(name: &str, reason: Reason) -> Letter {
+        let letter = name.to_owned();
+        let key = DeadLetterKey { tenant: "acme".to_owned(), id: "d1".to_owned(), letter };
+        let reference =
+            Reference::new(&key, Kind::Failed, reason, Timestamp::default(), Timestamp::from_ms(5_000));
+        let reference = Reference { attempts: 1, ..reference };
+        let described = Some(Described { reference, replayed_at: None, kept_until: None });
+        Letter { key, described, body_until: None, lane: None }
     }
 
     #[test]
     fn a_dead_letter_is_printed_with_the_fields_that_it_has() {
-        let mut letter = dead_letter("lineage-0", "retries_exhausted");
-        assert_eq!(
-            letter_in_words(&letter),
-            "lineage-0: retries_exhausted, 1 attempt, at 1970-01-01T00:00:05.000Z"
-        );
+        let mut letter = dead_letter("lineage-0", Reason::RetriesExhausted);
+        let (failed, at) = ("lineage-0: retries_exhausted", "at 1970-01-01T00:00:05.000Z");
+        assert_eq!(letter_in_words(&letter), format!("{failed}, 1 attempt, {at}"));
         let it = &mut letter.described.as_mut().expect("described").reference;
         (it.attempts, it.status, it.detail) = (6, Some(503), Some("busy".to_owned()));
-        assert_eq!(
-            letter_in_words(&letter),
-            "lineage-0: retries_exhausted (busy), 6 attempts, last status 503, at 1970-01-01T00:00:05.000Z"
-        );
+        assert_eq!(letter_in_words(&letter), format!("{failed} (busy), 6 attempts, last status 503, {at}"));
         letter.described = None;
         assert_eq!(letter_in_words(&letter), "lineage-0");
     }
 
     #[test]
     fn json_has_every_field_before_the_description_is_stored() {
-        let mut letter = dead_letter("lineage-0", "retries_exhausted");
+        let mut letter = dead_letter("lineage-0", Reason::RetriesExhausted);
         letter.body_until = Some(Timestamp::from_ms(7_000));
         assert_eq!(
             letter_to_json(&letter),
@@ -404,10 +381,7 @@ pub(super) mod tests {
         );
         letter.described = None;
         let shown = letter_to_json(&letter);
-        assert_eq!(
-            (&shown["described"], &shown["kind"], &shown["at"]),
-            (&json!(false), &json!(null), &json!(null))
-        );
-        assert_eq!(shown["body_until"], "1970-01-01T00:00:07.000Z");
+        let fields = ["described", "kind", "at", "body_until"].map(|field| shown.get(field).cloned());
+        assert_eq!(json!(fields), json!([false, null, null, "1970-01-01T00:00:07.000Z"]));
     }
 }

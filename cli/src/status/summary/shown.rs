@@ -109,28 +109,35 @@ impl Summary {
 
     /// What the numbers leave out.
     fn notes(&self) -> Vec<String> {
+        let shards = |n: usize| if n == 1 { "1 shard was".to_owned() } else { format!("{n} shards were") };
         let mut notes = Vec::new();
-        if let Ok(waits) = &self.waits {
-            notes.extend(uncounted(waits));
+        if let Ok(Waits { not_counted, in_part, error, .. }) = &self.waits {
+            if *not_counted > 0 && error.is_none() {
+                let not_counted = shards(*not_counted);
+                notes.push(format!(
+                    "parked: {not_counted} not counted, after the first {MOST_SHARDS}: --all counts the rest"
+                ));
+            }
+            if *in_part > 0 {
+                let in_part = shards(*in_part);
+                notes.push(format!("parked: {in_part} counted to the first mebibyte: --all counts the rest"));
+            }
         }
         if let Ok(known) = &self.origins {
-            match (known.len(), self.shown_origins().len()) {
-                (0, _) => notes.push("no origins: workers reported none within a week".to_owned()),
-                (known, shown) if shown < known => {
-                    notes.push(format!("{} more origins: --all shows them", known - shown));
-                }
-                _ => notes.push("origins: the last five minutes, as far as workers reported them".to_owned()),
-            }
+            notes.push(match (known.len(), known.len() - self.shown_origins().len()) {
+                (0, _) => "no origins: workers reported none within a week".to_owned(),
+                (_, 0) => "origins: the last five minutes, as far as workers reported them".to_owned(),
+                (_, more) => format!("{more} more origins: --all shows them"),
+            });
         }
-        match self.ages_from {
-            Some(AgesFrom::Emulator) => {
-                notes.push("OLDEST is the emulator's own number, without delayed messages".to_owned());
-            }
+        let oldest = match self.ages_from {
+            Some(AgesFrom::Emulator) => Some("OLDEST is the emulator's own number, without delayed messages"),
             Some(AgesFrom::CloudWatch) if self.is_emulated => {
-                notes.push("OLDEST is unknown: this emulator has no such metric".to_owned());
+                Some("OLDEST is unknown: this emulator has no such metric")
             }
-            Some(AgesFrom::CloudWatch) | None => {}
-        }
+            Some(AgesFrom::CloudWatch) | None => None,
+        };
+        notes.extend(oldest.map(str::to_owned));
         notes
     }
 }
@@ -170,24 +177,6 @@ fn wrapped(text: &str, room: usize) -> Vec<String> {
         }
     }
     lines
-}
-
-fn uncounted(waits: &Waits) -> Vec<String> {
-    let shards = |n: usize| if n == 1 { "1 shard was".to_owned() } else { format!("{n} shards were") };
-    let mut notes = Vec::new();
-    if waits.not_counted > 0 && waits.error.is_none() {
-        notes.push(format!(
-            "parked: {} not counted, after the first {MOST_SHARDS}: --all counts the rest",
-            shards(waits.not_counted)
-        ));
-    }
-    if waits.in_part > 0 {
-        notes.push(format!(
-            "parked: {} counted to the first mebibyte: --all counts the rest",
-            shards(waits.in_part)
-        ));
-    }
-    notes
 }
 
 fn number_of(parked: Parked) -> String {
