@@ -153,7 +153,11 @@ async fn after_a_throttled_call_it_resumes_where_it_was() {
         match follower.next().await {
             Ok(Some(events)) => given.extend(events.iter().map(|event| secs(event.at))),
             Ok(None) => break,
-            Err(_) => throttled += 1,
+            Err(unread) => {
+                let words = "the log dispatch cannot be read: AWS gave no answer: slower";
+                assert_eq!(unread.to_string(), words);
+                throttled += 1;
+            }
         }
     }
     assert_eq!((given, throttled), ((1_001..=1_005).collect::<Vec<_>>(), 3));
