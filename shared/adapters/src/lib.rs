@@ -44,6 +44,8 @@ pub mod write_units;
 #[cfg(test)]
 mod fake_table;
 #[cfg(test)]
+mod fixtures;
+#[cfg(test)]
 mod receiver;
 #[cfg(test)]
 mod stub_dynamo;

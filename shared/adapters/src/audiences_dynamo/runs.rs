@@ -1,21 +1,77 @@
-//! Messages to audiences, under way.
+//! Messages to audiences that are under way: what workers do with them, their progress, and their cancellation.
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure};
 use futures_util::future::join_all;
-use redial_core::audience::{Progress, Run, RunKey};
+use redial_core::audience::{Progress, Run, RunKey, SHARDS};
 use redial_core::body::Body;
-use redial_core::identity::{DeliveryId, RunId, SubscriptionId, Tenant};
+use redial_core::identity::{DeliveryId, DeliveryKey, RunId, SubscriptionId, Tenant};
 use redial_core::lane::Lane;
 use redial_core::tag::Tag;
 use redial_core::time::Timestamp;
-use redial_engine::ports::{Audiences, PortError};
+use redial_engine::ports::{Audiences, Clock as _, PortError};
 
-use super::{DynamoAudiences, part_key, partition, run_key};
+use super::{DynamoAudiences, partition};
 use crate::aws_error;
-use crate::table::attributes::{Item, Read, b, expiry, item, ms, n, or_null, s};
-use crate::table::{Update, request_token};
+use crate::retries::Patience;
+use crate::system::System;
+use crate::table::attributes::{Item, Read, b, expiry, item, key, ms, n, or_null, s};
+use crate::table::{Update, all, request_token};
+
+/// The progress of a message to an audience.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Standing {
+    pub run: Run,
+    /// In order; a part that no worker has reached yet is at its beginning.
+    pub parts: Vec<Progress>,
+}
+
+impl Standing {
+    /// How many recipients it was queued for.
+    pub fn recipients(&self) -> u64 {
+        self.parts.iter().map(|part| part.recipients).sum()
+    }
+
+    /// How many parts are done.
+    pub fn done(&self) -> usize {
+        self.parts.iter().filter(|part| part.done).count()
+    }
+}
 
 impl DynamoAudiences {
+    /// The progress of this message as it was opened last; `None` if it is unknown or expired. Two reads of single items and one query.
+    pub async fn standing(&self, key: &DeliveryKey) -> Result<Option<Standing>, PortError> {
+        let Some(run) = self.current(key, System.now()).await? else { return Ok(None) };
+        let values = [(":pk", s(format!("run#{}", run.key))), (":part", s("part#"))];
+        let query = self.table.query("pk = :pk AND begins_with(sk, :part)", values);
+        let mut parts = vec![Progress::default(); usize::from(SHARDS)];
+        for item in all(query).await? {
+            let number = item.text("sk").and_then(|sk| sk.strip_prefix("part#")?.parse::<usize>().ok());
+            if let Some(part) = number.and_then(|number| parts.get_mut(number)) {
+                *part = progress(&item);
+            }
+        }
+        Ok(Some(Standing { run, parts }))
+    }
+
+    /// Cancels a run: no further recipient gets it, not even one that is waiting for it. `false` if the run is unknown or expired.
+    pub async fn cancel(&self, key: &RunKey, now: Timestamp) -> Result<bool, PortError> {
+        let expression = "SET cancelled_at = if_not_exists(cancelled_at, :now)";
+        let update = self.table.update(run_key(key), expression, [(":now", ms(now))]);
+        let update = update.condition_expression("attribute_exists(pk)");
+        Ok(self.table.send(update).await?.is_done())
+    }
+
+    /// How many subscriptions have a tag: a read unit for every 8 KiB of their ids.
+    pub async fn count(&self, tenant: &Tenant, tag: &Tag) -> Result<u64, PortError> {
+        let mut count = 0;
+        for shard in 0..SHARDS {
+            let query = self.table.query("pk = :pk", [(":pk", s(partition(tenant, tag, shard)))]);
+            let query = query.projection_expression("sk").set_consistent_read(None);
+            count += all(query).await?.len() as u64;
+        }
+        Ok(count)
+    }
+
     async fn open_one(&self, run: Run) -> Result<(), PortError> {
         let mut row = run_key(&run.key);
         row.extend(item([
@@ -30,6 +86,27 @@ impl DynamoAudiences {
         self.table.put_if_new(row).await?;
         self.note_current(&run).await
     }
+
+    /// Records that a message's id leads to this run, unless it leads to one that was opened later.
+    async fn note_current(&self, run: &Run) -> Result<(), PortError> {
+        let message = DeliveryKey { tenant: run.key.tenant.clone(), id: run.message.clone() };
+        let values =
+            [(":run", s(run.key.id.as_str())), (":at", ms(run.opened_at)), (":end", expiry(run.kept_until))];
+        let expression = "SET #run = :run, opened_at = :at, expires_at = :end";
+        let update = self.table.update(current_key(&message), expression, values);
+        let update = update.condition_expression("attribute_not_exists(opened_at) OR opened_at <= :at");
+        self.table.send(update).await.map(|_| ())
+    }
+
+    /// The run that this message's id leads to, or the one that the previous release opened, if that is later.
+    async fn current(&self, message: &DeliveryKey, now: Timestamp) -> Result<Option<Run>, PortError> {
+        let found = self.table.get_one(current_key(message)).await?;
+        let noted = found.and_then(|item| RunId::parse(item.text("run")?));
+        let noted = noted.map(|id| RunKey { tenant: message.tenant.clone(), id });
+        let keys = noted.into_iter().chain([RunKey::without_opening(message)]).collect();
+        let runs = self.load(keys, now).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+        Ok(runs.into_iter().flatten().max_by_key(|run| run.opened_at))
+    }
 }
 
 impl Audiences for DynamoAudiences {
@@ -38,16 +115,8 @@ impl Audiences for DynamoAudiences {
     }
 
     async fn load(&self, keys: Vec<RunKey>, now: Timestamp) -> Vec<Result<Option<Run>, PortError>> {
-        match self.table.get_all(keys.iter().map(run_key).collect()).await {
-            Ok(items) => {
-                let is_of = |item: &Item, key: &RunKey| {
-                    run_key(key).iter().all(|(name, value)| item.get(name) == Some(value))
-                };
-                let of = |key: &RunKey| items.iter().find(|item| is_of(item, key));
-                keys.iter().map(|key| of(key).map_or(Ok(None), |item| kept(item, now))).collect()
-            }
-            Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
-        }
+        let found = self.table.get_each(keys.iter().map(run_key).collect(), Patience::brief()).await;
+        found.into_iter().map(|item| item?.map_or(Ok(None), |item| kept(&item, now))).collect()
     }
 
     async fn members(
@@ -111,6 +180,18 @@ impl Audiences for DynamoAudiences {
     }
 }
 
+fn run_key(run: &RunKey) -> Item {
+    key(format!("run#{run}"), "run")
+}
+
+fn part_key(run: &RunKey, shard: u8) -> Item {
+    key(format!("run#{run}"), format!("part#{shard:02}"))
+}
+
+fn current_key(message: &DeliveryKey) -> Item {
+    key(format!("run#{message}"), "current")
+}
+
 /// A run, unless it has expired and DynamoDB has not deleted it yet.
 fn kept(item: &Item, now: Timestamp) -> Result<Option<Run>, PortError> {
     if item.number("expires_at").is_some_and(|at| Timestamp::from_secs(at) <= now) {
@@ -120,7 +201,7 @@ fn kept(item: &Item, now: Timestamp) -> Result<Option<Run>, PortError> {
 }
 
 /// Reads an item; `None` if it is not one that this version wrote.
-pub(super) fn read(item: &Item) -> Option<Run> {
+fn read(item: &Item) -> Option<Run> {
     Some(Run {
         key: RunKey { tenant: Tenant::parse(item.text("tenant")?)?, id: RunId::parse(item.text("id")?)? },
         // The previous release gave a run its message's id.
@@ -133,7 +214,7 @@ pub(super) fn read(item: &Item) -> Option<Run> {
     })
 }
 
-pub(super) fn progress(item: &Item) -> Progress {
+fn progress(item: &Item) -> Progress {
     Progress {
         after: item.text("after").and_then(SubscriptionId::parse),
         recipients: item.number("recipients").unwrap_or_default(),
@@ -145,54 +226,35 @@ pub(super) fn progress(item: &Item) -> Progress {
 mod tests {
     use super::*;
 
-    fn run() -> Run {
-        Run {
-            key: RunKey {
-                tenant: Tenant::parse("acme").expect("valid"),
-                id: RunId::parse("r1").expect("valid"),
-            },
-            message: DeliveryId::parse("news").expect("valid"),
-            lane: Lane::Bulk,
-            body: Body::new("{}".to_owned()),
-            opened_at: Timestamp::from_secs(1_800_000_000),
-            kept_until: Timestamp::from_secs(1_801_000_000),
-            cancelled_at: None,
-        }
-    }
-
     #[test]
     fn an_item_of_another_form_is_unreadable_until_it_expires() {
-        let mut item = run_key(&run().key);
-        assert_eq!(read(&item), None);
-        item.insert("body".to_owned(), b([0xff]));
-        assert_eq!(read(&item), None);
+        let (opened_at, kept_until) =
+            (Timestamp::from_secs(1_800_000_000), Timestamp::from_secs(1_801_000_000));
+        let unreadable = Err(PortError::unreadable_run());
+        let mut item = item([("body", b([0xff]))]);
         // It is not absent: messages that refer to it wait for a worker that can read it.
-        assert_eq!(kept(&item, run().opened_at), Err(PortError::unreadable_run()));
-        item.insert("expires_at".to_owned(), expiry(run().kept_until));
-        assert_eq!(kept(&item, run().opened_at), Err(PortError::unreadable_run()));
-        assert_eq!(kept(&item, run().kept_until), Ok(None));
+        assert_eq!(kept(&Item::new(), opened_at), unreadable);
+        assert_eq!(kept(&item, opened_at), unreadable);
+        item.insert("expires_at".to_owned(), expiry(kept_until));
+        assert_eq!(kept(&item, opened_at), unreadable);
+        assert_eq!(kept(&item, kept_until), Ok(None));
     }
 
     #[test]
     fn a_run_of_the_previous_release_has_the_id_of_its_message() {
-        let mut item = run_key(&run().key);
-        item.extend(super::item([
+        let mut item = item([
             ("tenant", s("acme")),
             ("id", s("news")),
             ("lane", s("bulk")),
             ("body", b("{}")),
-            ("opened_at", ms(run().opened_at)),
-            ("expires_at", expiry(run().kept_until)),
-        ]));
-        let of = |item: &Item| read(item).map(|run| (run.key.id.to_string(), run.message.to_string()));
-        assert_eq!(of(&item), Some(("news".to_owned(), "news".to_owned())));
-        item.insert("id".to_owned(), s("r1"));
-        item.insert("message".to_owned(), s("news"));
-        assert_eq!(of(&item), Some(("r1".to_owned(), "news".to_owned())));
-    }
-
-    #[test]
-    fn a_part_without_a_row_is_at_its_beginning() {
+            ("opened_at", ms(Timestamp::from_ms(5))),
+            ("expires_at", n(6)),
+        ]);
+        let of = |item: &Item| read(item).map(|run| [run.key.id.to_string(), run.message.to_string()]);
+        assert_eq!(of(&item), Some(["news", "news"].map(str::to_owned)));
+        item.extend(super::item([("id", s("r1")), ("message", s("news"))]));
+        assert_eq!(of(&item), Some(["r1", "news"].map(str::to_owned)));
+        // A part without a row is at its beginning.
         assert_eq!(progress(&Item::new()), Progress::default());
     }
 }

@@ -178,7 +178,7 @@ impl Partition {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::reference;
+    use super::super::described::tests::reference;
     use super::*;
 
     fn position(tenant: &str, id: &str, at: i64) -> Position {

@@ -3,11 +3,11 @@
 
 use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
-use redial_core::protection::{Count, OriginState};
+use redial_core::protection::Count;
 use redial_core::rate::Rate;
 use redial_engine::ports::{Limited, StoredOrigin};
 
-use crate::table::attributes::{self, Item, Read};
+use crate::table::attributes::{Item, Read, key};
 use crate::telemetry;
 
 /// The partition of the list of origins.
@@ -16,56 +16,18 @@ pub(super) const LIST: &str = "origins";
 /// The partition of limits.
 pub(super) const LIMITS: &str = "limits";
 
-/// The longest partition key and the longest sort key, in bytes (DynamoDB, "Constraints").
-const LONGEST_PK: usize = 2048;
-const LONGEST_SK: usize = 1024;
-
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(super) struct Key {
-    pk: String,
-    sk: String,
+pub(super) fn state_key(origin: &Origin) -> Item {
+    key(format!("origin#{}", origin.as_str()), "state")
 }
 
-impl Key {
-    fn new(pk: impl Into<String>, sk: impl Into<String>) -> Self {
-        Self { pk: pk.into(), sk: sk.into() }
-    }
+pub(super) fn counts_key(origin: &Origin, counter: u16) -> Item {
+    key(format!("origin#{}#{counter}", origin.as_str()), "counts")
+}
 
-    pub(super) fn state(origin: &Origin) -> Self {
-        Self::new(format!("origin#{}", origin.as_str()), "state")
-    }
-
-    pub(super) fn counts(origin: &Origin, counter: u16) -> Self {
-        Self::new(format!("origin#{}#{counter}", origin.as_str()), "counts")
-    }
-
-    pub(super) fn listed(origin: &Origin) -> Self {
-        Self::new(LIST, origin.as_str())
-    }
-
-    pub(super) fn limit(limited: &Limited) -> Self {
-        match limited {
-            Limited::Origin(origin) => Self::new(LIMITS, format!("origin#{}", origin.as_str())),
-            Limited::Tenant(tenant) => Self::new(LIMITS, format!("tenant#{tenant}")),
-        }
-    }
-
-    pub(super) fn slots(part: &str) -> Self {
-        Self::new(format!("bucket#{part}"), "slots")
-    }
-
-    pub(super) fn of(item: &Item) -> Option<Self> {
-        Some(Self::new(item.text("pk")?, item.text("sk")?))
-    }
-
-    /// Whether DynamoDB takes the key. No real host is too long, but an endpoint may name one that is, and one bad key fails a whole
-    /// read.
-    pub(super) fn fits(&self) -> bool {
-        self.pk.len() <= LONGEST_PK && self.sk.len() <= LONGEST_SK
-    }
-
-    pub(super) fn item(&self) -> Item {
-        attributes::key(&self.pk, &self.sk)
+pub(super) fn limit_key(limited: &Limited) -> Item {
+    match limited {
+        Limited::Origin(origin) => key(LIMITS, format!("origin#{}", origin.as_str())),
+        Limited::Tenant(tenant) => key(LIMITS, format!("tenant#{tenant}")),
     }
 }
 
@@ -73,10 +35,6 @@ impl Key {
 pub(super) fn stored(item: &Item) -> StoredOrigin {
     let state = item.text("state").and_then(|text| serde_json::from_str(text).ok());
     StoredOrigin { state: state.unwrap_or_default(), version: item.number("version").unwrap_or(0) }
-}
-
-pub(super) fn text_of(state: &OriginState) -> String {
-    serde_json::to_string(state).expect("a state has string keys and plain numbers")
 }
 
 pub(super) fn fields(count: Count) -> [(&'static str, u64); 6] {

@@ -12,7 +12,7 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::{Found, PortError, Renewed, SubscriptionBook};
 
 use super::transaction::After;
-use super::{DynamoSubscriptions, item, tombstone};
+use super::{DynamoSubscriptions, item, item_key};
 use crate::table::attributes::{Item, Read as _, ms, s};
 
 /// The attributes that a browser sends, and a renewal therefore sets or removes.
@@ -62,7 +62,7 @@ impl DynamoSubscriptions {
     }
 
     /// The subscription of an item; `None` for a tombstone.
-    fn read(&self, item: Option<&Item>) -> Result<Option<Subscription>, PortError> {
+    pub(super) fn read(&self, item: Option<&Item>) -> Result<Option<Subscription>, PortError> {
         item.and_then(|item| item::read(item, self.keys.as_ref())).transpose()
     }
 
@@ -104,11 +104,11 @@ impl SubscriptionBook for DynamoSubscriptions {
     }
 
     async fn find(&self, key: &SubscriptionKey) -> Result<Found, PortError> {
-        let item = self.items(std::slice::from_ref(key)).await?.pop();
+        let item = self.table.get_one(item_key(key)).await?;
         if let Some(stored) = self.read(item.as_ref())? {
             return Ok(Found::Stored(Box::new(stored)));
         }
-        Ok(item.as_ref().and_then(tombstone::read).unwrap_or(Found::Unknown))
+        Ok(item.as_ref().and_then(item::read_tombstone).unwrap_or(Found::Unknown))
     }
 
     async fn erase(
@@ -121,7 +121,7 @@ impl SubscriptionBook for DynamoSubscriptions {
             let Some(Subscription { recipient: Recipient::WebPush(target), .. }) = self.read(before)? else {
                 return Ok((None, false));
             };
-            let tombstone = tombstone::write(key, &hash_keys.endpoint(&target.endpoint), ms(now));
+            let tombstone = item::tombstone(key, &hash_keys.endpoint(&target.endpoint), now);
             Ok((Some(After::Whole(tombstone)), true))
         })
         .await

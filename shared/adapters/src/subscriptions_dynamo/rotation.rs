@@ -31,9 +31,8 @@ impl DynamoSubscriptions {
             return Err(aws_error::of_code("OpenWebhookSecrets", "NoWebhookKey"));
         };
         for _ in 0..ROUNDS {
-            let items = self.items(std::slice::from_ref(key)).await?;
-            let Some(before) = items.first() else { return Ok(None) };
-            let Some(subscription) = item::read(before, keys).transpose()? else { return Ok(None) };
+            let Some(before) = self.table.get_one(item_key(key)).await? else { return Ok(None) };
+            let Some(subscription) = item::read(&before, keys).transpose()? else { return Ok(None) };
             let Recipient::Webhook(target) = subscription.recipient else { return Ok(None) };
             let mut secrets = target.secrets;
             if secrets.at(now).is_empty() {
@@ -41,7 +40,7 @@ impl DynamoSubscriptions {
             }
             let secrets = secrets.rotated(newer.clone(), ends_at, now);
             let sealed = keys.seal(key, &secrets, &target.headers);
-            if self.put_sealed(key, before, sealed, now).await? {
+            if self.put_sealed(key, &before, sealed, now).await? {
                 return Ok(Some(secrets));
             }
         }

@@ -36,7 +36,7 @@ use crate::write_units::WriteUnits;
 
 pub(crate) use self::batch::Reading;
 pub(crate) use self::statements::{Statement, Written};
-pub(crate) use self::transaction::{request_token, transact};
+pub(crate) use self::transaction::{Change, request_token, transact};
 
 /// A table, and where its write units are added up.
 #[derive(Clone, Debug)]
@@ -137,7 +137,7 @@ impl Table {
     /// Sends an update, and sends it again while it meets a transaction over its item.
     pub(crate) async fn send(&self, update: UpdateItemFluentBuilder) -> Result<Update, PortError> {
         let expressions = [update.get_update_expression(), update.get_condition_expression()];
-        let mut names = names_in(expressions.into_iter().flatten());
+        let mut names = names_in(expressions.into_iter().flatten().map(String::as_str));
         names.extend(update.get_expression_attribute_names().clone().unwrap_or_default());
         let update = update
             .set_expression_attribute_names(Some(names).filter(|names| !names.is_empty()))
@@ -204,7 +204,7 @@ pub(crate) async fn page(query: QueryFluentBuilder) -> Result<QueryOutput, PortE
 }
 
 /// The names of attributes in expressions: `#name` stands for `name`.
-fn names_in<'a>(expressions: impl Iterator<Item = &'a String>) -> HashMap<String, String> {
+pub(crate) fn names_in<'a>(expressions: impl Iterator<Item = &'a str>) -> HashMap<String, String> {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '#';
     let words = expressions.flat_map(|expression| expression.split(move |c| !is_of_name(c)));
     words.filter_map(|word| Some((word.to_owned(), word.strip_prefix('#')?.to_owned()))).collect()
