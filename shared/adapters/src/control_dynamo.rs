@@ -77,10 +77,11 @@ impl WaitRegistry for DynamoControl {
             return Ok(());
         }
         let values = [(":name", s(bucket.name())), (":shards", n(shards))];
-        let update = self.table.update(wait_key(bucket), "SET #name = :name, shards = :shards", values);
-        let update = update.condition_expression("attribute_not_exists(shards) OR shards < :shards");
+        let condition = "attribute_not_exists(shards) OR shards < :shards";
         // Refused: it is registered with at least this number.
-        self.table.send(update).await?;
+        self.table
+            .update_if(wait_key(bucket), "SET #name = :name, shards = :shards", condition, values)
+            .await?;
         self.registered.insert(bucket, (), |()| 0);
         Ok(())
     }

@@ -75,7 +75,7 @@ impl DynamoLedger {
         let mut conditions = as_it_was(&stored.key, stored.turn, stored.state);
         conditions.push(("lease_token", s(&stored.lease_token)));
         conditions.push(("expires_at", expiry(stored.expires_at)));
-        Statement::update_and_remove(self.table.name(), sets, &removes, conditions)
+        Statement::update(self.table.name(), sets, &removes, conditions)
     }
 
     /// Without a `lease_token`, the usual predecessor is expected without having been read.
@@ -95,7 +95,7 @@ impl DynamoLedger {
         }
         let mut conditions = as_it_was(&claim.ask.key, turn, state);
         conditions.extend(lease_token.map(|token| ("lease_token", s(token))));
-        Statement::update(self.table.name(), sets, conditions)
+        Statement::update(self.table.name(), sets, &[], conditions)
     }
 
     fn judged(&self, claim: &Claim, stored: Option<Entry>, now: Timestamp) -> Next {
@@ -138,7 +138,7 @@ impl DynamoLedger {
         sets.extend(place.as_deref().zip(past.as_ref()).map(|(name, past)| (name, s(past.to_text()))));
         let mut conditions = as_it_was(&record.key, record.turn, State::Sending);
         conditions.push(("lease_token", s(&record.lease_token)));
-        Statement::update(self.table.name(), sets, conditions)
+        Statement::update(self.table.name(), sets, &[], conditions)
     }
 
     /// Reads the entries of these keys consistently, in their order.

@@ -11,7 +11,6 @@ pub mod webhook_keys;
 pub mod webhook_sender;
 
 // The process: time, configuration, log lines, errors.
-mod api_calls;
 pub mod aws;
 mod cache;
 pub mod config;

@@ -12,11 +12,6 @@
 //!
 //! A worker reads a key at most once in [`REMEMBERED`], however many requests carry it at once. So a revoked key is accepted for
 //! that long at most, also while the table cannot be read.
-//!
-//! | file | concept |
-//! |---|---|
-//! | `item` | the attributes of the rows |
-//! | `lookups` | one read of a key at a time, remembered for a while |
 
 mod item;
 mod lookups;
@@ -30,7 +25,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use crate::retries::Patience;
 use crate::system::System;
 use crate::table::attributes::{self, Item, Read, key, ms, s};
-use crate::table::{Change, Reading, Table, Update, transact};
+use crate::table::{Change, Reading, Table, transact};
 use crate::webhook_keys::NoRandomness;
 use item::{TENANTS, iam_key, id_key, partition_of};
 use lookups::Lookups;
@@ -166,12 +161,12 @@ impl<C> DynamoAccess<C> {
 
     /// Revokes a key at `now`.
     pub async fn revoke(&self, id: &ApiKeyId, now: Timestamp) -> Result<Revoked, PortError> {
-        let update = self.table.update(id_key(id), "SET #revoked_at = :at", [(":at", ms(now))]);
         let condition = "attribute_exists(#id) AND attribute_not_exists(#revoked_at)";
-        let updated = self.table.send(update.condition_expression(condition)).await?;
-        Ok(match (find(&self.table, id).await?, updated) {
-            (Some(key), Update::Done(_)) => Revoked::Now(key),
-            (Some(key), Update::Refused(_)) => Revoked::Before(key),
+        let values = [(":at", ms(now))];
+        let is_new = self.table.update_if(id_key(id), "SET #revoked_at = :at", condition, values).await?;
+        Ok(match (find(&self.table, id).await?, is_new) {
+            (Some(key), true) => Revoked::Now(key),
+            (Some(key), false) => Revoked::Before(key),
             (None, _) => Revoked::Unknown,
         })
     }

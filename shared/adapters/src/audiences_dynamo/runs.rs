@@ -56,9 +56,7 @@ impl DynamoAudiences {
     /// Cancels a run: no further recipient gets it, not even one that is waiting for it. `false` if the run is unknown or expired.
     pub async fn cancel(&self, key: &RunKey, now: Timestamp) -> Result<bool, PortError> {
         let expression = "SET cancelled_at = if_not_exists(cancelled_at, :now)";
-        let update = self.table.update(run_key(key), expression, [(":now", ms(now))]);
-        let update = update.condition_expression("attribute_exists(pk)");
-        Ok(self.table.send(update).await?.is_done())
+        self.table.update_if(run_key(key), expression, "attribute_exists(pk)", [(":now", ms(now))]).await
     }
 
     /// How many subscriptions have a tag: a read unit for every 8 KiB of their ids.
@@ -93,9 +91,8 @@ impl DynamoAudiences {
         let values =
             [(":run", s(run.key.id.as_str())), (":at", ms(run.opened_at)), (":end", expiry(run.kept_until))];
         let expression = "SET #run = :run, opened_at = :at, expires_at = :end";
-        let update = self.table.update(current_key(&message), expression, values);
-        let update = update.condition_expression("attribute_not_exists(opened_at) OR opened_at <= :at");
-        self.table.send(update).await.map(|_| ())
+        let condition = "attribute_not_exists(opened_at) OR opened_at <= :at";
+        self.table.update_if(current_key(&message), expression, condition, values).await.map(|_| ())
     }
 
     /// The run that this message's id leads to, or the one that the previous release opened, if that is later.

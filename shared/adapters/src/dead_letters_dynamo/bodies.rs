@@ -65,7 +65,11 @@ impl DynamoDeadLetters {
         for back in 0..HOURS_SWEPT {
             for number in 0..HOUR_SHARDS {
                 let hour = hour_key(now.minus(HOUR * back), number);
-                let keys = self.absent(&hour, now, limit - deleted).await?;
+                let values = [(":hour", s(hour)), (":now", s(moment(now)))];
+                let condition = "body_pk = :hour AND body_sk < :now";
+                let query = self.table.query_index("bodies_by_hour", condition, values);
+                let page = page(query.limit(i32::try_from(limit - deleted).unwrap_or(i32::MAX))).await?;
+                let keys: Vec<Item> = page.items().iter().map(key_of).collect();
                 deleted += u32::try_from(keys.len()).unwrap_or(u32::MAX);
                 self.table.delete_all(keys).await?;
                 if deleted >= limit {
@@ -74,13 +78,6 @@ impl DynamoDeadLetters {
             }
         }
         Ok(deleted)
-    }
-
-    async fn absent(&self, hour: &str, now: Timestamp, limit: u32) -> Result<Vec<Item>, PortError> {
-        let values = [(":hour", s(hour)), (":now", s(moment(now)))];
-        let query = self.table.query_index("bodies_by_hour", "body_pk = :hour AND body_sk < :now", values);
-        let page = page(query.limit(i32::try_from(limit).unwrap_or(i32::MAX))).await?;
-        Ok(page.items().iter().map(key_of).collect())
     }
 }
 

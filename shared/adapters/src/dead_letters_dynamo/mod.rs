@@ -4,12 +4,6 @@
 //! than a DynamoDB item). Descriptions are listed through the index `by_day`, whose partitions are tenant, day and shard; the tenants
 //! with dead letters on a day are under `_tenants#<day>`, and no tenant's name begins with `_`. So nothing is found by reading the
 //! whole table.
-//!
-//! | file | concept |
-//! |---|---|
-//! | `described` | a description as it is stored |
-//! | `bodies` | bodies in parts, and the sweep of expired ones |
-//! | `walk` | descriptions in the order of time, newest first, page by page |
 
 mod bodies;
 mod described;
@@ -93,9 +87,8 @@ impl DynamoDeadLetters {
     /// Marks descriptions as replayed at `now`. One that was removed stays removed.
     pub async fn mark_replayed(&self, keys: &[DeadLetterKey], now: Timestamp) -> Result<(), PortError> {
         let marks = keys.iter().map(async |letter| {
-            let key = key(letter.partition(), &letter.letter);
-            let update = self.table.update(key, "SET replayed_at = :now", [(":now", ms(now))]);
-            self.table.send(update.condition_expression("attribute_exists(pk)")).await
+            let (key, values) = (key(letter.partition(), &letter.letter), [(":now", ms(now))]);
+            self.table.update_if(key, "SET replayed_at = :now", "attribute_exists(pk)", values).await
         });
         try_join_all(marks).await.map(|_| ())
     }

@@ -12,11 +12,6 @@
 //!
 //! No worker holds a lock: a state is exchanged on the condition that its version is unchanged, counters and slots are added to. A worker
 //! that dies between two of its writes leaves one origin too many in the list, or slots that stay unused.
-//!
-//! | file | what |
-//! |---|---|
-//! | `item` | keys and attributes |
-//! | `slots` | blocks of slots of a token bucket |
 
 mod item;
 mod slots;

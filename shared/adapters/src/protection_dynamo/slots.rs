@@ -78,9 +78,7 @@ impl DynamoProtection {
             (":number", s("N")),
         ];
         let expression = "SET #free_from = :free_from, #expires_at = :expires_at";
-        let update = self.table.update(key.clone(), expression, values).condition_expression(
-            "attribute_not_exists(#free_from) OR #free_from < :now OR NOT attribute_type(#free_from, :number)",
-        );
-        Ok(self.table.send(update).await?.is_done())
+        let condition = "attribute_not_exists(#free_from) OR #free_from < :now OR NOT attribute_type(#free_from, :number)";
+        self.table.update_if(key.clone(), expression, condition, values).await
     }
 }

@@ -58,9 +58,7 @@ impl DynamoSubscriptions {
         let removes = OF_FAILING.join(", ");
         let expression = format!("SET #state = :active, updated_at = :at REMOVE gone_at, {removes}");
         let values = [(":active", s(State::Active.label())), (":at", ms(now))];
-        let update = self.table.update(item_key(key), expression, values);
-        let update = update.condition_expression("attribute_exists(endpoint)");
-        Ok(self.table.send(update).await?.is_done())
+        self.table.update_if(item_key(key), &expression, "attribute_exists(endpoint)", values).await
     }
 
     /// An update on the condition that the endpoint is unchanged.

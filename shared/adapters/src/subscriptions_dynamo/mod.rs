@@ -8,14 +8,12 @@
 //! |---|---|
 //! | `item` | the attributes of a browser's and of a webhook's item, and of a deleted one's |
 //! | `transaction` | how one is added, replaced or removed |
-//! | `book` | storing, looking up and erasing |
+//! | `book` | storing, looking up and erasing; a webhook's signing secrets |
 //! | `health` | the outcomes of attempts, and how cleanup acts on them |
-//! | `rotation` | a webhook's signing secrets, exchanged under way |
 
 mod book;
 mod health;
 mod item;
-mod rotation;
 mod transaction;
 
 use aws_sdk_dynamodb::Client;
@@ -78,7 +76,7 @@ impl DynamoSubscriptions {
             conditions.extend_from_slice(extra);
             let mut sets = sets(update);
             sets.push(("updated_at", ms(update.at)));
-            Statement::update_and_remove(self.table.name(), sets, removes, conditions)
+            Statement::update(self.table.name(), sets, removes, conditions)
         };
         let statements = updates.iter().map(statement).collect();
         let written = self.table.execute(statements, Patience::brief()).await.into_iter();

@@ -25,17 +25,9 @@ pub(crate) struct Statement {
 }
 
 impl Statement {
-    /// `UPDATE … SET … WHERE …`, everything by value; the conditions name the whole key.
+    /// `UPDATE … SET … REMOVE … WHERE …`, everything by value; the conditions name the whole key. An attribute that is part of an
+    /// index cannot be set to NULL, and is removed.
     pub(crate) fn update(
-        table: &str,
-        sets: Vec<(&str, AttributeValue)>,
-        conditions: Vec<(&str, AttributeValue)>,
-    ) -> Self {
-        Self::update_and_remove(table, sets, &[], conditions)
-    }
-
-    /// The same with `REMOVE …`: an attribute that is part of an index cannot be set to NULL.
-    pub(crate) fn update_and_remove(
         table: &str,
         sets: Vec<(&str, AttributeValue)>,
         removes: &[&str],
