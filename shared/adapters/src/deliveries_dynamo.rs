@@ -18,7 +18,7 @@ use crate::ledger_dynamo::{asked, attribute, entry, entry_key, identity};
 use crate::retries::Patience;
 use crate::system::System;
 use crate::table::attributes::{Item, Read, ms, s};
-use crate::table::{Statement, Table, Written, on_a_table};
+use crate::table::{Statement, Table, on_a_table};
 
 /// The lease token of an entry that no worker has claimed.
 const UNCLAIMED: &str = "front-door";
@@ -58,14 +58,13 @@ impl Deliveries for DynamoDeliveries {
     async fn insert(&self, deliveries: Vec<NewDelivery>, now: Timestamp) -> Vec<Result<Inserted, PortError>> {
         let statements = deliveries.iter().map(|delivery| self.statement(delivery, now)).collect();
         let written = self.table.execute(statements, Patience::brief()).await;
-        let known =
-            deliveries.iter().zip(&written).filter(|(_, written)| **written == Written::ConditionFailed);
+        let known = deliveries.iter().zip(&written).filter(|(_, written)| **written == Ok(false));
         let known = known.map(|(delivery, _)| entry_key(&delivery.key)).collect();
         let mut found = self.table.get_each(known, Patience::brief()).await.into_iter();
         let answer = |written| match written {
-            Written::Yes => Ok(Inserted::New),
-            Written::Failed(error) => Err(error),
-            Written::ConditionFailed => {
+            Ok(true) => Ok(Inserted::New),
+            Err(error) => Err(error),
+            Ok(false) => {
                 let stored = found.next().expect("every known one is read")?.as_ref().and_then(entry);
                 // It expired in between, or another release wrote it.
                 let stored = stored.ok_or_else(|| aws_error::of_code("BatchGetItem", "Unreadable"))?;

@@ -20,7 +20,7 @@ use redial_engine::ports::{Claim, ClaimAnswer, Clock as _, Ledger, LedgerReader,
 use crate::retries::Patience;
 use crate::system::System;
 use crate::table::attributes::{Item, Read, expiry, item, ms, n, or_null, s};
-use crate::table::{Statement, Table, Written, on_a_table};
+use crate::table::{Statement, Table, on_a_table};
 use crate::{acks_dynamo, aws_error};
 
 /// How often a claim is judged again while other workers keep changing its item; after that the message returns to its queue.
@@ -154,17 +154,16 @@ impl DynamoLedger {
     async fn write(&self, records: Vec<Record>, patience: Patience) -> Vec<Result<Fence, PortError>> {
         let statements = records.iter().map(|record| self.fenced(record)).collect();
         let written = self.table.execute(statements, patience).await;
-        let refused =
-            records.iter().zip(&written).filter(|(_, written)| **written == Written::ConditionFailed);
+        let refused = records.iter().zip(&written).filter(|(_, written)| **written == Ok(false));
         let mut found = self.read(refused.map(|(record, _)| &record.key), patience).await.into_iter();
         let fence = |(record, written)| match written {
-            Written::Yes => Ok(Fence::Held),
-            Written::ConditionFailed => match found.next() {
+            Ok(true) => Ok(Fence::Held),
+            Ok(false) => match found.next() {
                 Some(Ok(Some(entry))) if is_written(&entry, record) => Ok(Fence::Held),
                 // Also where it cannot be read: the message comes back, and is judged by the entry of that time.
                 Some(Ok(_) | Err(_)) | None => Ok(Fence::Lost),
             },
-            Written::Failed(error) => Err(error),
+            Err(error) => Err(error),
         };
         records.iter().zip(written).map(fence).collect()
     }
@@ -182,9 +181,9 @@ impl Ledger for DynamoLedger {
             let mut unusual = Vec::new();
             for ((at, _, in_doubt), written) in tries.drain(..).zip(written) {
                 match written {
-                    Written::Yes => answers[at] = Some(Ok(ClaimAnswer::Granted { in_doubt, at: now })),
-                    Written::Failed(error) => answers[at] = Some(Err(error)),
-                    Written::ConditionFailed => unusual.push(at),
+                    Ok(true) => answers[at] = Some(Ok(ClaimAnswer::Granted { in_doubt, at: now })),
+                    Err(error) => answers[at] = Some(Err(error)),
+                    Ok(false) => unusual.push(at),
                 }
             }
             let found = self.read(unusual.iter().map(|at| &claims[*at].ask.key), patience).await;

@@ -8,18 +8,18 @@
 //! | `access-tenants` | tenant | a tenant with a key or grant |
 //!
 //! All rows of a key are written in one transaction, so every valid key is also listed, and nothing is found by a scan. Revoking
-//! writes to the first row alone. Expired and revoked keys stay, so that no id is used twice and an operator still sees whose it was.
+//! writes to the first row alone. The end of a key is in `ends_at`, because `expires_at` is the table's TTL, and keys stay. Expired and revoked keys stay, so that no id is used twice and an operator still sees whose it was.
 //!
 //! A worker reads a key at most once in [`REMEMBERED`], however many requests carry it at once. So a revoked key is accepted for
 //! that long at most, also while the table cannot be read.
 
-mod item;
 mod lookups;
 
-use redial_core::access::{ApiKey, ApiKeyId, Credential, IamArn, Standing, StoredKey};
+use redial_core::access::{ApiKey, ApiKeyId, Credential, IamArn, Scope, SecretDigest, Standing, StoredKey};
 use redial_core::identity::Tenant;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{AccessKeys, Clock, PortError};
+use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::retries::Patience;
@@ -27,10 +27,15 @@ use crate::system::System;
 use crate::table::attributes::{self, Item, Read, key, ms, s};
 use crate::table::{Change, Reading, Table, transact};
 use crate::webhook_keys::NoRandomness;
-use item::{TENANTS, iam_key, id_key, partition_of};
 use lookups::Lookups;
 
 pub use lookups::REMEMBERED;
+
+/// The sort key of a key's row, and of a principal's.
+const SORT_KEY: &str = "key";
+
+/// The partition that lists the tenants with keys.
+const TENANTS: &str = "access-tenants";
 
 /// A new key from the system's randomness.
 pub fn new_key() -> Result<ApiKey, NoRandomness> {
@@ -82,7 +87,7 @@ impl<C: Clock> AccessKeys for DynamoAccess<C> {
 
 /// `None` also for a row that cannot be read: it grants nothing.
 async fn find(table: &Table, id: &ApiKeyId) -> Result<Option<StoredKey>, PortError> {
-    Ok(table.get(id_key(id)).await?.as_ref().and_then(item::read))
+    Ok(table.get(id_key(id)).await?.as_ref().and_then(read))
 }
 
 async fn id_of(table: &Table, arn: &IamArn) -> Result<Option<ApiKeyId>, PortError> {
@@ -117,7 +122,7 @@ impl<C> DynamoAccess<C> {
     pub async fn create(&self, stored: &StoredKey, now: Timestamp) -> Result<Created, PortError> {
         const IF_NEW: Option<&str> = Some("attribute_not_exists(pk)");
         let put = |item, condition, values| self.table.write(Change::Put(item), condition, values);
-        let mut writes = vec![put(item::write(stored), IF_NEW, Item::new())];
+        let mut writes = vec![put(write(stored), IF_NEW, Item::new())];
         if let Credential::Iam(arn) = &stored.credential {
             let mut principal = iam_key(arn);
             principal.insert("id".to_owned(), s(stored.id.as_str()));
@@ -154,7 +159,7 @@ impl<C> DynamoAccess<C> {
             keys.extend(ids.iter().filter_map(|id| ApiKeyId::parse(id)).map(|id| id_key(&id)));
         }
         let items = self.table.read_all(keys, Reading::Consistent, Patience::brief()).await?;
-        let mut found: Vec<StoredKey> = items.iter().flatten().filter_map(item::read).collect();
+        let mut found: Vec<StoredKey> = items.iter().flatten().filter_map(read).collect();
         found.sort_by(|a, b| (&a.tenant, a.created_at, &a.id).cmp(&(&b.tenant, b.created_at, &b.id)));
         Ok(found)
     }
@@ -175,6 +180,69 @@ impl<C> DynamoAccess<C> {
         let items = self.table.partition(pk).await?;
         Ok(items.iter().filter_map(|item| item.text("sk").map(str::to_owned)).collect())
     }
+}
+
+/// The partition that lists a tenant's keys.
+fn partition_of(tenant: &Tenant) -> String {
+    format!("access-of#{tenant}")
+}
+
+fn id_key(id: &ApiKeyId) -> Item {
+    key(format!("access#{id}"), SORT_KEY)
+}
+
+/// The ARN itself may be longer than a partition key.
+fn iam_key(arn: &IamArn) -> Item {
+    let hash = digest(&SHA256, arn.as_str().as_bytes());
+    let hex: String = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    key(format!("access#iam#{hex}"), SORT_KEY)
+}
+
+fn write(key: &StoredKey) -> Item {
+    let StoredKey { id, tenant, scopes, credential, label, created_at, expires_at, revoked_at } = key;
+    let scopes: Vec<&str> = scopes.iter().map(|scope| scope.label()).collect();
+    let credential = match credential {
+        Credential::Key(digest) => ("digest", s(digest.to_text())),
+        Credential::Iam(arn) => ("arn", s(arn.as_str())),
+    };
+    let mut item = id_key(id);
+    let fields = [
+        Some(("id", s(id.as_str()))),
+        Some(("tenant", s(tenant.as_str()))),
+        Some(("scopes", s(scopes.join(",")))),
+        Some(credential),
+        Some(("created_at", ms(*created_at))),
+        label.as_ref().map(|label| ("label", s(label))),
+        expires_at.map(|at| ("ends_at", ms(at))),
+        revoked_at.map(|at| ("revoked_at", ms(at))),
+    ];
+    item.extend(fields.into_iter().flatten().map(|(name, value)| (name.to_owned(), value)));
+    item
+}
+
+/// Reads a key's row; `None` if any attribute is not as [`write`] writes it. In particular, a key whose end cannot be read is no key
+/// without an end.
+fn read(item: &Item) -> Option<StoredKey> {
+    let time = |name: &str| match item.contains_key(name) {
+        true => item.time(name).map(Some),
+        false => Some(None),
+    };
+    let scopes = item.text("scopes")?.split(',').map(Scope::from_label).collect::<Option<_>>()?;
+    let credential = match (item.text("digest"), item.text("arn")) {
+        (Some(digest), None) => Credential::Key(SecretDigest::parse(digest)?),
+        (None, Some(arn)) => Credential::Iam(IamArn::parse(arn)?),
+        (Some(_), Some(_)) | (None, None) => return None,
+    };
+    Some(StoredKey {
+        id: ApiKeyId::parse(item.text("id")?)?,
+        tenant: Tenant::parse(item.text("tenant")?)?,
+        scopes,
+        credential,
+        label: item.text("label").map(str::to_owned),
+        created_at: item.time("created_at")?,
+        expires_at: time("ends_at")?,
+        revoked_at: time("revoked_at")?,
+    })
 }
 
 #[cfg(test)]

@@ -58,7 +58,8 @@ impl Parking for DynamoParking {
     }
 
     async fn page(&self, shard: Shard, limit: u16) -> Result<Vec<ParkedItem>, PortError> {
-        let mut reading = Reading::new(shard, System.now());
+        let now = System.now();
+        let mut reading = Reading { shard, now, whole: Vec::new(), open: None, abandoned: Vec::new() };
         let mut after = None;
         // A page may end within a message, or hold only parts without a message.
         loop {
@@ -67,7 +68,7 @@ impl Parking for DynamoParking {
             // An item that cannot be read is an error: skipped, it would never be released.
             page.items().iter().try_for_each(|item| reading.read(item)).ok_or_else(unreadable)?;
             after = page.last_evaluated_key;
-            if after.is_none() || (!reading.open.is_some() && !reading.whole.is_empty()) {
+            if after.is_none() || (reading.open.is_none() && !reading.whole.is_empty()) {
                 break;
             }
         }
@@ -177,10 +178,6 @@ struct Open {
 }
 
 impl Reading {
-    fn new(shard: Shard, now: Timestamp) -> Self {
-        Self { shard, now, whole: Vec::new(), open: None, abandoned: Vec::new() }
-    }
-
     /// Reads the next item; `None` if this version did not write it, or the message before it lacks a part.
     fn read(&mut self, item: &Item) -> Option<()> {
         if let Some(part) = item.bytes("part") {

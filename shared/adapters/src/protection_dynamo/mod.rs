@@ -11,9 +11,9 @@
 //! All but limits expire some time after their last write. Origins are in plain text here, where operators need them, and nowhere else.
 //!
 //! No worker holds a lock: a state is exchanged on the condition that its version is unchanged, counters and slots are added to. A worker
-//! that dies between two of its writes leaves one origin too many in the list, or slots that stay unused.
+//! that dies between two of its writes leaves one origin too many in the list, or slots that stay unused. An attribute that this version
+//! did not write (an older version or an operator did) reads as if it were absent: protection never prevents sending.
 
-mod item;
 mod slots;
 
 use std::time::Duration;
@@ -21,6 +21,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::types::ReturnValue;
 use futures_util::future::join_all;
 use redial_core::endpoint::Origin;
+use redial_core::identity::Tenant;
 use redial_core::protection::token_bucket::{Answer, Request};
 use redial_core::protection::{Count, OriginState, Phase};
 use redial_core::rate::Rate;
@@ -28,11 +29,16 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::{Limited, PortError, Protection, StoredOrigin};
 use redial_engine::protection::COUNTERS;
 
-use self::item::{LIMITS, LIST, counts_key, limit_key, state_key, stored};
 use crate::retries::Patience;
 use crate::table::attributes::{Item, Read as _, expiry, key, n, s};
 use crate::table::{Reading, Table, on_a_table};
 use crate::telemetry;
+
+/// The partition of the list of origins.
+const LIST: &str = "origins";
+
+/// The partition of limits.
+const LIMITS: &str = "limits";
 
 /// How long a state, and its place in the list, is kept after it was last written.
 const STATE_KEPT: Duration = Duration::from_secs(7 * 86_400);
@@ -65,7 +71,8 @@ impl DynamoProtection {
     }
 
     async fn add_to(&self, key: Item, count: Count, now: Timestamp) -> Result<(), PortError> {
-        let fields = item::fields(count);
+        let mut count = count;
+        let fields = counters(&mut count);
         let sums: Vec<String> = fields.iter().map(|(name, _)| format!("#{name} :{name}")).collect();
         let expression = format!("SET #expires_at = :expires_at ADD {}", sums.join(", "));
         let values = [(":expires_at", expiry(now.plus(COUNTS_KEPT)))];
@@ -100,8 +107,8 @@ impl DynamoProtection {
     pub async fn limits(&self) -> Result<Vec<(Limited, Rate)>, PortError> {
         let items = self.table.partition(LIMITS).await?;
         let read = |item: &Item| {
-            let limited = item::limited(item)?;
-            let rate = item::rate(&limited, item)?;
+            let limited = limited(item)?;
+            let rate = rate(&limited, item)?;
             Some((limited, rate))
         };
         Ok(items.iter().filter_map(read).collect())
@@ -133,7 +140,7 @@ impl Protection for DynamoProtection {
         let states =
             found.by_ref().take(origins.len()).map(|item| item.as_ref().map(stored).unwrap_or_default());
         let states = states.collect();
-        let rates = limits.iter().zip(found).map(|(limited, item)| item::rate(limited, &item?));
+        let rates = limits.iter().zip(found).map(|(limited, item)| rate(limited, &item?));
         Ok((states, rates.collect()))
     }
 
@@ -142,7 +149,7 @@ impl Protection for DynamoProtection {
         let keys = [state_key(origin)].into_iter().chain(counters).collect();
         let mut found = self.table.read_all(keys, Reading::Consistent, Patience::brief()).await?.into_iter();
         let state = found.next().flatten().as_ref().map(stored).unwrap_or_default();
-        Ok((state, found.flatten().map(|item| item::count(&item)).fold(Count::default(), Count::plus)))
+        Ok((state, found.flatten().map(|item| count(&item)).fold(Count::default(), Count::plus)))
     }
 
     async fn exchange(
@@ -196,6 +203,68 @@ impl Protection for DynamoProtection {
     async fn lease(&self, request: Request) -> Result<Answer, PortError> {
         self.lease_block(&request).await
     }
+}
+
+fn state_key(origin: &Origin) -> Item {
+    key(format!("origin#{}", origin.as_str()), "state")
+}
+
+fn counts_key(origin: &Origin, counter: u16) -> Item {
+    key(format!("origin#{}#{counter}", origin.as_str()), "counts")
+}
+
+fn limit_key(limited: &Limited) -> Item {
+    match limited {
+        Limited::Origin(origin) => key(LIMITS, format!("origin#{}", origin.as_str())),
+        Limited::Tenant(tenant) => key(LIMITS, format!("tenant#{tenant}")),
+    }
+}
+
+/// An origin's state. One that cannot be read counts as new, at its stored version: the next exchange replaces it.
+fn stored(item: &Item) -> StoredOrigin {
+    let state = item.text("state").and_then(|text| serde_json::from_str(text).ok());
+    StoredOrigin { state: state.unwrap_or_default(), version: item.number("version").unwrap_or(0) }
+}
+
+/// The counters by the names of their attributes.
+fn counters(count: &mut Count) -> [(&'static str, &mut u64); 6] {
+    let Count { attempts, failures, limited, retries, held, older } = count;
+    [
+        ("attempts", attempts),
+        ("failures", failures),
+        ("limited", limited),
+        ("retries", retries),
+        ("held", held),
+        ("older", older),
+    ]
+}
+
+fn count(item: &Item) -> Count {
+    let mut count = Count::default();
+    for (name, counter) in counters(&mut count) {
+        *counter = item.number(name).unwrap_or(0);
+    }
+    count
+}
+
+/// The origin or tenant in a limit's sort key.
+fn limited(item: &Item) -> Option<Limited> {
+    match item.text("sk")?.split_once('#')? {
+        ("origin", origin) => Origin::parse(origin).map(Limited::Origin),
+        ("tenant", tenant) => Tenant::parse(tenant).map(Limited::Tenant),
+        _ => None,
+    }
+}
+
+/// A limit's rate. Another value is logged and ignored.
+fn rate(limited: &Limited, item: &Item) -> Option<Rate> {
+    // An attribute of another type counts as an empty text: invalid.
+    let read = Rate::parse(item.text("rate").unwrap_or_default());
+    read.map_err(|error| match limited {
+        Limited::Origin(_) => telemetry::limit_ignored(None, "an origin's", &error),
+        Limited::Tenant(tenant) => telemetry::limit_ignored(Some(tenant), "a tenant's", &error),
+    })
+    .ok()
 }
 
 #[cfg(test)]

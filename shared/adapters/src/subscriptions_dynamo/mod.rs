@@ -24,7 +24,7 @@ use redial_engine::ports::{PortError, SubscriptionUpdate};
 use crate::control_dynamo::DynamoControl;
 use crate::retries::Patience;
 use crate::table::attributes::{self, Item, ms, s};
-use crate::table::{Statement, Table, Written};
+use crate::table::{Statement, Table};
 use crate::webhook_keys::WebhookKeys;
 use crate::write_units::WriteUnits;
 
@@ -62,7 +62,8 @@ impl DynamoSubscriptions {
         Self { table: self.table.metered(units), ..self }
     }
 
-    /// One statement for each subscription, on the condition that its endpoint is unchanged. `updated_at` is set as well.
+    /// One statement for each subscription, on the condition that its endpoint is unchanged: `false` if it is gone, or has another
+    /// one now, so that the update does not apply to it. `updated_at` is set as well.
     async fn update_all(
         &self,
         updates: Vec<SubscriptionUpdate>,
@@ -79,15 +80,7 @@ impl DynamoSubscriptions {
             Statement::update(self.table.name(), sets, removes, conditions)
         };
         let statements = updates.iter().map(statement).collect();
-        let written = self.table.execute(statements, Patience::brief()).await.into_iter();
-        written
-            .map(|written| match written {
-                Written::Yes => Ok(true),
-                // The subscription is gone, or has another endpoint now: the update does not apply to it.
-                Written::ConditionFailed => Ok(false),
-                Written::Failed(error) => Err(error),
-            })
-            .collect()
+        self.table.execute(statements, Patience::brief()).await
     }
 
     async fn update_one(

@@ -122,10 +122,7 @@ impl Table {
         let patience = Patience::brief();
         let calls = requests.chunks(MOST_REQUESTS).map(async |chunk| {
             let written = self.write_chunk(chunk, patience).await;
-            let is_invalid = |written: &Result<(), PortError>| {
-                written.as_ref().is_err_and(|error| error.code == aws_error::INVALID)
-            };
-            if chunk.len() == 1 || !written.iter().any(is_invalid) {
+            if chunk.len() == 1 || !written.iter().any(aws_error::is_invalid) {
                 return written;
             }
             let singly = chunk.chunks(1).map(|one| self.write_chunk(one, patience));

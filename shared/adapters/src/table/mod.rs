@@ -28,7 +28,7 @@ use crate::retries::Patience;
 use crate::write_units::WriteUnits;
 
 pub(crate) use self::batch::Reading;
-pub(crate) use self::statements::{Statement, Written};
+pub(crate) use self::statements::Statement;
 pub(crate) use self::transaction::{Change, request_token, transact};
 
 /// A table, and where its write units are added up.

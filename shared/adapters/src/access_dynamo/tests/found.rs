@@ -109,9 +109,8 @@ async fn a_row_with_an_invalid_attribute_grants_nothing() {
     ] {
         let harness = Harness::with(&[&stored(7, "acme")]).await;
         let row = (format!("access#{}", id(7)), "key".to_owned());
-        let mut table = harness.table.state();
-        table.items.get_mut(&row).expect("a row").insert(name.to_owned(), value.clone());
-        drop(table);
+        let invalid = value.clone();
+        harness.table.state().items.get_mut(&row).expect("a row").insert(name.to_owned(), invalid);
         assert_eq!(harness.worker.find(&id(7)).await, Ok(None), "{name}: {value}");
     }
 }

@@ -1,21 +1,42 @@
-//! Messages to audiences that are under way: what workers do with them, their progress, and their cancellation.
+//! The `audiences` table: which subscriptions have a tag, and the messages to them that are under way.
+//!
+//! | pk | sk | what | expires |
+//! |---|---|---|---|
+//! | `<tenant>#<tag>#<part>` | subscription's id | the subscription has the tag | never |
+//! | `run#<tenant>#<run>` | `run` | a message to an audience: its id, lane and body, when it was opened, when it was cancelled | when its last recipient's delivery is over |
+//! | `run#<tenant>#<run>` | `part#<part>` | the progress of a part of its audience, and which call moved it last | with it |
+//! | `run#<tenant>#<message's id>` | `current` | which run of the message was opened last, and when | with that run |
+//!
+//! A run of the previous release has the message's id as its own, and no `current`. DynamoDB deletes expired rows late and one by one:
+//! a row past its expiry counts as absent.
+//!
+//! The row of a tag is written and removed in the same transaction as the subscription's tags, so there is never a row without its
+//! subscription or a tag without its row. Its part follows from the subscription's id, so that an audience of a million has
+//! sixteen partitions to write to and to read.
 
-use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure};
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem};
 use futures_util::future::join_all;
-use redial_core::audience::{Progress, Run, RunKey, SHARDS};
+use redial_core::audience::{Progress, Run, RunKey, SHARDS, shard_of};
 use redial_core::body::Body;
-use redial_core::identity::{DeliveryId, DeliveryKey, RunId, SubscriptionId, Tenant};
+use redial_core::identity::{DeliveryId, DeliveryKey, RunId, SubscriptionId, SubscriptionKey, Tenant};
 use redial_core::lane::Lane;
-use redial_core::tag::Tag;
+use redial_core::tag::{Tag, Tags};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Audiences, Clock as _, PortError};
 
-use super::{DynamoAudiences, partition};
 use crate::aws_error;
 use crate::retries::Patience;
 use crate::system::System;
 use crate::table::attributes::{Item, Read, b, expiry, item, key, ms, n, or_null, s};
-use crate::table::{Update, all, request_token};
+use crate::table::{Change, Table, Update, all, on_a_table, request_token};
+
+/// The `audiences` table: partition key `pk` and sort key `sk` (strings), TTL attribute `expires_at`.
+#[derive(Clone, Debug)]
+pub struct DynamoAudiences {
+    table: Table,
+}
+
+on_a_table!(DynamoAudiences);
 
 /// The progress of a message to an audience.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -219,9 +240,28 @@ fn progress(item: &Item) -> Progress {
     }
 }
 
+fn partition(tenant: &Tenant, tag: &Tag, shard: u8) -> String {
+    format!("{tenant}#{tag}#{shard:02}")
+}
+
+/// The writes that turn one set of tags into another: rows to remove, and rows to add.
+pub(crate) fn changes(
+    table: &Table,
+    of: &SubscriptionKey,
+    before: &Tags,
+    after: &Tags,
+) -> Vec<TransactWriteItem> {
+    let row = |tag| key(partition(&of.tenant, tag, shard_of(&of.id)), of.id.as_str());
+    let leaving = before.iter().filter(|tag| !after.contains(tag)).map(|tag| Change::Delete(row(tag)));
+    let joining = after.iter().filter(|tag| !before.contains(tag)).map(|tag| Change::Put(row(tag)));
+    leaving.chain(joining).map(|change| table.write(change, None, Item::new())).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fake_table::FakeTable;
+    use crate::fixtures::subscription;
 
     #[test]
     fn an_item_of_another_form_is_unreadable_until_it_expires() {
@@ -253,5 +293,22 @@ mod tests {
         assert_eq!(of(&item), Some(["r1", "news"].map(str::to_owned)));
         // A part without a row is at its beginning.
         assert_eq!(progress(&Item::new()), Progress::default());
+    }
+
+    #[test]
+    fn only_changed_tags_are_written() {
+        let table = Table::new(FakeTable::default().client(), "audiences".to_owned());
+        let key = subscription("s1");
+        let tags = |texts: [&str; 2]| {
+            Tags::new(texts.map(|text| Tag::parse(text).expect("a tag")).to_vec()).expect("two")
+        };
+        let of = |item: &Item| [item.text("pk"), item.text("sk")].map(|text| text.expect("a key").to_owned());
+        let written = changes(&table, &key, &tags(["news", "old"]), &tags(["news", "new"]));
+        let [leaving, joining] = written.as_slice() else { panic!("{written:?}") };
+        let shard = shard_of(&key.id);
+        let row = |tag| [format!("acme#{tag}#{shard:02}"), "s1".to_owned()];
+        assert_eq!(leaving.delete().map(|delete| of(delete.key())), Some(row("old")));
+        assert_eq!(joining.put().map(|put| of(put.item())), Some(row("new")));
+        assert!(changes(&table, &key, &tags(["a", "b"]), &tags(["a", "b"])).is_empty());
     }
 }
