@@ -11,7 +11,7 @@
 //! - The other parts are stored before the first: where there is a first part, there are all of them.
 //! - Each put has a token of its own, so that parts of two puts of a message never mix.
 //! - A message's parts follow it in the order of the sort keys: `!` comes before every character that a sort key can go on with.
-//! - Parts without a message, which a worker left when it died, are removed once they are [`ABANDONED`].
+//! - Parts without a message, which a worker left when it died, are removed once they are `ABANDONED`.
 //! - The first part is not called `body`: a release that knows no parts refuses the message instead of sending a part of it.
 
 use std::time::Duration;
