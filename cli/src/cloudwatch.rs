@@ -29,16 +29,18 @@ pub(crate) struct Alarm {
     pub(crate) notifies: bool,
 }
 
-fn alarm(
-    name: Option<String>,
-    state: Option<StateValue>,
-    enabled: Option<bool>,
-    actions: Option<Vec<String>>,
-) -> Alarm {
-    Alarm {
-        name: name.unwrap_or_default(),
-        is_firing: state == Some(StateValue::Alarm),
-        notifies: enabled != Some(false) && actions.is_some_and(|actions| !actions.is_empty()),
+impl Alarm {
+    fn new(
+        name: Option<&str>,
+        state: Option<&StateValue>,
+        enabled: Option<bool>,
+        actions: &[String],
+    ) -> Self {
+        Self {
+            name: name.unwrap_or_default().to_owned(),
+            is_firing: state == Some(&StateValue::Alarm),
+            notifies: enabled != Some(false) && !actions.is_empty(),
+        }
     }
 }
 
@@ -56,14 +58,13 @@ pub(crate) async fn alarms(sdk: &SdkConfig, names: &[String]) -> Result<Vec<Alar
             .send()
             .await;
         let described = classified("cloudwatch:DescribeAlarms", described)?;
-        let metric = described.metric_alarms.into_iter().flatten();
-        alarms.extend(
-            metric.map(|it| alarm(it.alarm_name, it.state_value, it.actions_enabled, it.alarm_actions)),
-        );
-        let composite = described.composite_alarms.into_iter().flatten();
-        alarms.extend(
-            composite.map(|it| alarm(it.alarm_name, it.state_value, it.actions_enabled, it.alarm_actions)),
-        );
+        let (metric, composite) = (described.metric_alarms(), described.composite_alarms());
+        alarms.extend(metric.iter().map(|it| {
+            Alarm::new(it.alarm_name(), it.state_value(), it.actions_enabled(), it.alarm_actions())
+        }));
+        alarms.extend(composite.iter().map(|it| {
+            Alarm::new(it.alarm_name(), it.state_value(), it.actions_enabled(), it.alarm_actions())
+        }));
     }
     Ok(alarms)
 }
@@ -157,12 +158,12 @@ mod tests {
 
     #[test]
     fn an_alarm_without_enabled_actions_notifies_no_one() {
-        let topic = || Some(vec!["arn:topic".to_owned()]);
+        let topic = ["arn:topic".to_owned()];
         for (enabled, actions, notifies) in
-            [(None, topic(), true), (Some(false), topic(), false), (None, None, false)]
+            [(None, &topic[..], true), (Some(false), &topic[..], false), (None, &[], false)]
         {
-            let expected = Alarm { name: "a".to_owned(), is_firing: true, notifies };
-            assert_eq!(alarm(Some("a".to_owned()), Some(StateValue::Alarm), enabled, actions), expected);
+            let alarm = Alarm::new(Some("a"), Some(&StateValue::Alarm), enabled, actions);
+            assert_eq!(alarm, Alarm { name: "a".to_owned(), is_firing: true, notifies });
         }
     }
 
