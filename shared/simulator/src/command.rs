@@ -126,10 +126,7 @@ struct Unwritable {
 impl Simulate {
     /// Runs the command.
     pub fn run(self) -> Result<(), Failure> {
-        self.output
-            .as_deref()
-            .map_or(Ok(()), check_name)
-            .map_err(|error| Failure::input(error.to_string()))?;
+        self.output.as_deref().map_or(Ok(()), check_name)?;
         let scenario = self.scenario()?;
         let contenders = self.contenders()?;
 
@@ -143,7 +140,7 @@ impl Simulate {
             simulate::lines(&scenario, &figures).iter().try_for_each(|line| print(line))?;
         }
         if let Some(path) = &self.output {
-            let picture = simulate::picture(&scenario, &figures)?;
+            let picture = simulate::picture(&scenario, &figures);
             fs::write(path, picture).map_err(|source| Unwritable { path: path.clone(), source })?;
             say(&format!("{} written", path.display()));
         }
