@@ -2,6 +2,7 @@
 
 use super::sender::{Sender, seal};
 use super::*;
+use crate::ambient;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
 use http::Version;
@@ -103,7 +104,7 @@ async fn a_script_is_used_up_in_order_and_then_the_checks_answer() {
         [
             Answer::status(503).with_header("Retry-After", "5"),
             Answer::fixture(Fixture::MozillaGone),
-            Answer::status(502).with_body("text/plain", "no"),
+            Answer::status(502).with_body("no"),
         ],
     );
     let unavailable = setting.send("1").await;

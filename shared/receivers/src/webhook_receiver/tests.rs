@@ -1,7 +1,6 @@
 //! The receiver over its sockets, with a client that is not Redial's.
 
 use super::*;
-use http::{Method, Version};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder};
 use tokio::task::JoinSet;
@@ -106,7 +105,7 @@ async fn a_dripping_body_comes_byte_by_byte() {
     receiver.script("/slow", [Answer::drip(10, pause), Answer::drip(100_000, pause)]);
     let answer = client.post(receiver.url("/slow")).send().await.expect("an answer");
     assert_eq!(answer.status(), 200);
-    let began = crate::ambient::monotonic();
+    let began = ambient::monotonic();
     assert_eq!(answer.bytes().await.expect("a body").len(), 10);
     assert!(began.elapsed() >= pause * 9, "{:?}", began.elapsed());
 
@@ -196,7 +195,7 @@ async fn a_port_is_one_receiver_s_and_free_when_it_is_dropped() {
     assert!(matches!(WebhookReceiver::start_at(port), Err(StartError::Io(_))));
     let origin = first.origin().to_owned();
     // No other process gets the port between the two.
-    let kept = serve::bound((Ipv4Addr::LOCALHOST, port).into()).expect("it can be shared");
+    let kept = bound((Ipv4Addr::LOCALHOST, port).into()).expect("it can be shared");
     drop(first);
     assert!(client.post(&origin).send().await.is_err());
     let second = WebhookReceiver::start_at(port).expect("the port is free");

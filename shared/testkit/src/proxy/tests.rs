@@ -1,17 +1,16 @@
 //! The proxy between a client and an upstream that repeats what it gets.
 
 use super::*;
-use std::convert::Infallible;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use http::{Request, Response};
-use http_body_util::{BodyExt, Full};
-use hyper::body::{Bytes, Incoming};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use http::Response;
+use http::request::Parts;
+use http_body_util::Full;
+use hyper::body::Bytes;
 use serde_json::{Value, json};
+
+use crate::serve::NoAnswer;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -24,19 +23,15 @@ struct Upstream {
 
 impl Upstream {
     fn start() -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
-        listener.set_nonblocking(true).expect("non-blocking");
-        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let port = Port::take(0).expect("a port");
+        let url = port.origin("127.0.0.1");
         let seen = Arc::new(Mutex::new(Vec::new()));
         let book = Arc::clone(&seen);
-        let running = Background::start("upstream", move || async move {
-            let listener = tokio::net::TcpListener::from_std(listener).expect("it registers");
-            loop {
-                let (stream, _) = listener.accept().await.expect("a connection");
-                let book = Arc::clone(&book);
-                let service = service_fn(move |request| echo(request, Arc::clone(&book)));
-                tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
-            }
+        let running = port.serve("upstream", move |stream| {
+            let book = Arc::clone(&book);
+            serve::http(serve::http_versions(), stream, move |parts, body| {
+                echo(parts, body, Arc::clone(&book))
+            })
         });
         Self { url, seen, _running: running.expect("a thread") }
     }
@@ -47,11 +42,10 @@ impl Upstream {
 }
 
 async fn echo(
-    request: Request<Incoming>,
+    parts: Parts,
+    body: Bytes,
     book: Arc<Mutex<Vec<Value>>>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
-    let (parts, body) = request.into_parts();
-    let body = body.collect().await.expect("a whole body").to_bytes();
+) -> Result<Response<Full<Bytes>>, NoAnswer> {
     let call: Value = serde_json::from_slice(&body).unwrap_or_default();
     let answer = if let Some(statements) = call["Statements"].as_array() {
         json!({"Responses": statements})

@@ -67,7 +67,7 @@ pub(super) struct Environment {
 
 impl Environment {
     pub(super) async fn start(recipe: &Recipe) -> io::Result<Self> {
-        let api = Api::start().await?;
+        let api = Api::start()?;
         let mut command = Command::new(&recipe.bootstrap);
         command
             .env_clear()

@@ -46,7 +46,7 @@ impl RuntimeApi {
         };
         let arn = format!("arn:aws:lambda:{REGION}:000000000000:function:{name}");
         let worker = Worker::new(arn, recipe, Arc::clone(&starts));
-        let background = Background::start("runtime-api", move || worker.run(waiting))?;
+        let background = Background::start("runtime-api", move || Ok(worker.run(waiting)))?;
         Ok(Host { orders: Some(orders), logs, target, starts, background: Some(background) })
     }
 }
