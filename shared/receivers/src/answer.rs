@@ -1,29 +1,23 @@
-//! What a test wants a server to answer, and the body that takes its time.
+//! What a test wants a server to answer.
 
 use std::collections::{HashMap, VecDeque};
-use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use http::header::{HeaderMap, HeaderName, LOCATION};
 use http::{Response, StatusCode};
-use hyper::body::{Body, Bytes, Frame, SizeHint};
-use tokio::time::Sleep;
+use http_body_util::Full;
+use hyper::body::Bytes;
 
 use crate::fixture::Fixture;
-use crate::serve::NoAnswer;
 
 /// One step of a script. It uses up one request.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub(crate) reply: Reply,
     pub(crate) delay: Duration,
-    pub(crate) subscription_key: Option<Vec<u8>>,
     headers: HeaderMap,
     body: Option<Bytes>,
-    pace: Option<Duration>,
 }
 
 #[derive(Clone, Debug)]
@@ -32,19 +26,12 @@ pub(crate) enum Reply {
     Accepted,
     Status(StatusCode),
     Fixture(Fixture),
-    None(NoAnswer),
+    Reset,
 }
 
 impl Answer {
     fn new(reply: Reply) -> Self {
-        Self {
-            reply,
-            delay: Duration::ZERO,
-            subscription_key: None,
-            headers: HeaderMap::new(),
-            body: None,
-            pace: None,
-        }
+        Self { reply, delay: Duration::ZERO, headers: HeaderMap::new(), body: None }
     }
 
     /// What Mozilla's service would answer to this very request: also the answer after a script. A receiver of webhooks
@@ -78,25 +65,9 @@ impl Answer {
         Self::created().after(time)
     }
 
-    /// 200 at once, and then a body of that many bytes, one by one, each after this pause.
-    pub fn drip(bytes: usize, pause: Duration) -> Self {
-        Self { pace: Some(pause), ..Self::status(200).with_body(vec![b'.'; bytes]) }
-    }
-
     /// Reads the request and gives no answer: the stream is reset (HTTP/2) or the connection closed (HTTP/1.1).
     pub fn reset() -> Self {
-        Self::new(Reply::None(NoAnswer::Reset))
-    }
-
-    /// Reads the request and cuts the whole connection, with every other request on it.
-    pub fn disconnect() -> Self {
-        Self::new(Reply::None(NoAnswer::Disconnect))
-    }
-
-    /// From this request on the subscription belongs to `key` (65 bytes, uncompressed), and answers are
-    /// strict: a sender that signs with another key gets 401 until it has changed to this one.
-    pub fn require_key(key: &[u8]) -> Self {
-        Self { subscription_key: Some(key.to_vec()), ..Self::strict() }
+        Self::new(Reply::Reset)
     }
 
     pub fn after(self, delay: Duration) -> Self {
@@ -119,11 +90,14 @@ impl Answer {
         vec![self; n]
     }
 
-    /// `response` with the headers and the body that the script sets.
-    pub(crate) fn over(self, response: Response<Bytes>) -> Response<Paced> {
-        let (mut parts, body) = response.into_parts();
+    /// `response` with the headers and the body that the script sets, after its delay.
+    pub(crate) async fn over(self, response: Option<Response<Bytes>>) -> Option<Response<Full<Bytes>>> {
+        if !self.delay.is_zero() {
+            tokio::time::sleep(self.delay).await;
+        }
+        let (mut parts, body) = response?.into_parts();
         parts.headers.extend(self.headers);
-        Response::from_parts(parts, Paced::new(self.body.unwrap_or(body), self.pace))
+        Some(Response::from_parts(parts, Full::new(self.body.unwrap_or(body))))
     }
 }
 
@@ -154,48 +128,5 @@ impl Scripts {
     fn with<R>(&self, path: &str, change: impl FnOnce(&mut (VecDeque<Answer>, Option<Answer>)) -> R) -> R {
         let mut scripts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         change(scripts.entry(path.to_owned()).or_default())
-    }
-}
-
-/// A body that is sent whole, or byte by byte.
-pub(crate) struct Paced {
-    rest: VecDeque<Bytes>,
-    pace: Option<Duration>,
-    pause: Option<Pin<Box<Sleep>>>,
-}
-
-impl Paced {
-    fn new(body: Bytes, pace: Option<Duration>) -> Self {
-        let rest = match pace {
-            _ if body.is_empty() => VecDeque::new(),
-            None => VecDeque::from([body]),
-            Some(_) => (0..body.len()).map(|at| body.slice(at..=at)).collect(),
-        };
-        Self { rest, pace, pause: None }
-    }
-}
-
-impl Body for Paced {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        if let (Some(pace), false) = (self.pace, self.rest.is_empty()) {
-            let pause = self.pause.get_or_insert_with(|| Box::pin(tokio::time::sleep(pace)));
-            ready!(pause.as_mut().poll(context));
-            self.pause = None;
-        }
-        Poll::Ready(self.rest.pop_front().map(|bytes| Ok(Frame::data(bytes))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.rest.is_empty()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.rest.iter().map(|bytes| bytes.len() as u64).sum())
     }
 }

@@ -7,14 +7,13 @@ use std::time::Duration;
 
 use http::request::Parts;
 use http::{Request, Response};
-use http_body_util::{BodyExt as _, Limited};
-use hyper::body::{Body, Bytes, Incoming};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 pub use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::background::Background;
@@ -90,49 +89,29 @@ where
     }
 }
 
-/// Why a request gets no answer.
-#[derive(Clone, Copy, Debug)]
-pub enum NoAnswer {
-    /// Its stream is reset (HTTP/2) or its connection closed (HTTP/1.1).
-    Reset,
-    /// The whole connection is cut, with every other request on it.
-    Disconnect,
-}
-
 /// HTTP/2 and HTTP/1.1, as the client likes.
 pub fn http_versions() -> Builder<TokioExecutor> {
     Builder::new(TokioExecutor::new())
 }
 
-/// Speaks HTTP over a connection until that ends. Each request is answered once it has arrived whole.
-pub async fn http<S, B, F, Fut>(builder: Builder<TokioExecutor>, stream: S, answer: F)
+/// Speaks HTTP over a connection until that ends. Each request is answered once it has arrived whole; for `None` its stream
+/// is reset (HTTP/2) or its connection closed (HTTP/1.1).
+pub async fn http<S, F, Fut>(builder: Builder<TokioExecutor>, stream: S, answer: F)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    B: Body<Data: Send, Error: std::error::Error + Send + Sync> + Send + 'static,
     F: Fn(Parts, Bytes) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<Response<B>, NoAnswer>> + Send + 'static,
+    Fut: Future<Output = Option<Response<Full<Bytes>>>> + Send + 'static,
 {
-    let cut = Arc::new(Notify::new());
     let answer = Arc::new(answer);
     let service = service_fn(|request: Request<Incoming>| {
-        let (cut, answer) = (Arc::clone(&cut), Arc::clone(&answer));
+        let answer = Arc::clone(&answer);
         async move {
             let (parts, body) = request.into_parts();
             let body = Limited::new(body, LARGEST_BODY).collect().await.map_err(io::Error::other)?;
-            match answer(parts, body.to_bytes()).await {
-                Ok(response) => Ok(response),
-                Err(NoAnswer::Reset) => Err(io::Error::other("this request gets no answer")),
-                Err(NoAnswer::Disconnect) => {
-                    cut.notify_one();
-                    // A reset before the cut would let the client reuse a connection that is about to go.
-                    std::future::pending().await
-                }
-            }
+            let answered = answer(parts, body.to_bytes()).await;
+            answered.ok_or_else(|| io::Error::other("this request gets no answer"))
         }
     });
-    tokio::select! {
-        // How a connection ends is the client's affair.
-        _ = builder.serve_connection(TokioIo::new(stream), service) => {}
-        () = cut.notified() => {}
-    }
+    // How a connection ends is the client's affair.
+    let _ = builder.serve_connection(TokioIo::new(stream), service).await;
 }

@@ -8,7 +8,7 @@ use hyper::{
     body::Bytes,
     header::{HeaderName, HeaderValue},
 };
-use redial_receivers::serve::{self, NoAnswer, Port};
+use redial_receivers::serve::{self, Port};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
@@ -62,11 +62,11 @@ impl Server {
                 let answers = Arc::clone(&answers);
                 async move {
                     if body.len() > LONGEST_BODY {
-                        return Ok(answer(StatusCode::PAYLOAD_TOO_LARGE, "text/plain", "too long"));
+                        return Some(answer(StatusCode::PAYLOAD_TOO_LARGE, "text/plain", "too long"));
                     }
                     let path = parts.uri.path().to_owned();
                     let asked = Asked { method: parts.method, path, body, headers: parts.headers };
-                    answers.answer(asked).await.ok_or(NoAnswer::Reset)
+                    answers.answer(asked).await
                 }
             })
         };

@@ -10,7 +10,6 @@ pub enum LocalError {
     /// The checkout is needed: its template is deployed and its functions are built.
     #[error("no infra/template.yaml in this folder or above it: run this inside a checkout of Redial")]
     NoWorkspace,
-    /// No Python of a version that the emulator runs on.
     #[error("the emulator needs Python 3.10 or newer as python3 (or named by REDIAL_PYTHON); found {found}")]
     NoPython { found: String },
     #[error("{what} failed ({status}){}", indented(output))]
@@ -27,7 +26,6 @@ pub enum LocalError {
     /// The template does not have the shape that packaging relies on.
     #[error("infra/template.yaml: {0}")]
     Template(String),
-    /// The emulator ended or stayed silent instead of answering.
     #[error("the emulator did not come up{}", indented(log))]
     Emulator { log: String },
     #[error("{call}: {message}")]
@@ -38,7 +36,6 @@ pub enum LocalError {
         /// One line for every resource that failed.
         failures: Vec<String>,
     },
-    /// The VAPID key in the environment cannot be read.
     #[error("VAPID_PRIVATE_KEY: {0}")]
     VapidKey(VapidKeysError),
     #[error("a stack named {0} is already up: take it down first, or give another --name")]

@@ -45,7 +45,7 @@ use received::Entry;
 use service::{Browser, Service};
 
 pub use crate::answer::Answer;
-pub use crate::fixture::{Basis, Body, Fixture, Provider, Row};
+pub use crate::fixture::Fixture;
 pub use crate::tls::StartError;
 pub use decrypt::DecryptError;
 pub use problem::Problem;

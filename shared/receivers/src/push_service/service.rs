@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use http::header::{HeaderName, HeaderValue, LOCATION};
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
+use http_body_util::Full;
 use hyper::body::Bytes;
 
 use super::Fixture;
@@ -14,9 +15,8 @@ use super::decrypt::Receiver;
 use super::received::{Answered, Entry, Received};
 use super::vapid::Verifier8292;
 use crate::ambient;
-use crate::answer::{Answer, Paced, Reply, Scripts, empty};
+use crate::answer::{Answer, Reply, Scripts, empty};
 use crate::journal::Journal;
-use crate::serve::NoAnswer;
 
 const ENDPOINTS: &str = "/wpush/v2/";
 const MESSAGES: &str = "/m/";
@@ -78,7 +78,7 @@ pub(super) struct Tally {
 
 /// What the sender gets, how the journal puts it, and whether the message is now the service's to deliver.
 struct Answering {
-    outcome: Result<Response<Bytes>, NoAnswer>,
+    outcome: Option<Response<Bytes>>,
     answered: Answered,
     accepted: bool,
 }
@@ -126,7 +126,7 @@ impl Service {
         request: Parts,
         body: Bytes,
         connection: u64,
-    ) -> Result<Response<Paced>, NoAnswer> {
+    ) -> Option<Response<Full<Bytes>>> {
         let path = request.uri.path();
         if let Some(message) = path.strip_prefix(MESSAGES) {
             let withdrawn =
@@ -135,17 +135,14 @@ impl Service {
                 mailbox.withdraw(message);
             }
             let status = if withdrawn.is_some() { StatusCode::NO_CONTENT } else { StatusCode::NOT_FOUND };
-            return Ok(Answer::strict().over(empty(status)));
+            return Answer::strict().over(Some(empty(status))).await;
         }
         if request.method != Method::POST {
-            return Ok(Answer::strict().over(Fixture::MozillaMethodNotAllowed.response()));
+            return Answer::strict().over(Some(Fixture::MozillaMethodNotAllowed.response())).await;
         }
         let answer = self.scripts.next(path);
         let outcome = self.receive(&answer, &request, body, connection);
-        if !answer.delay.is_zero() {
-            tokio::time::sleep(answer.delay).await;
-        }
-        outcome.map(|response| answer.over(response))
+        answer.over(outcome).await
     }
 
     fn receive(
@@ -154,18 +151,12 @@ impl Service {
         request: &Parts,
         body: Bytes,
         connection: u64,
-    ) -> Result<Response<Bytes>, NoAnswer> {
+    ) -> Option<Response<Bytes>> {
         self.counts().requests += 1;
         let path = request.uri.path();
         let now_ms = ambient::epoch_ms();
         let now_s = i64::try_from(now_ms / 1_000).unwrap_or(i64::MAX);
-        let endpoint = {
-            let mut endpoints = self.endpoints();
-            if let (Some(endpoint), Some(key)) = (endpoints.get_mut(path), &answer.subscription_key) {
-                endpoint.key.clone_from(key);
-            }
-            endpoints.get(path).cloned()
-        };
+        let endpoint = self.endpoints().get(path).cloned();
         let subscription = match &endpoint {
             None => Subscription::Unknown,
             Some(Endpoint { key, cancelled: true, .. }) => Subscription::Cancelled { key },
@@ -219,8 +210,8 @@ impl Service {
             Reply::Accepted => None,
             Reply::Status(status) => Some(empty(*status)),
             Reply::Fixture(fixture) => Some(fixture.response()),
-            Reply::None(why) => {
-                return Answering { outcome: Err(*why), answered: Answered::Reset, accepted: false };
+            Reply::Reset => {
+                return Answering { outcome: None, answered: Answered::Reset, accepted: false };
             }
         };
         let accepted = refusal.is_none();
@@ -229,7 +220,7 @@ impl Service {
         let after = answer.delay;
         let answered =
             if after.is_zero() { Answered::Status(status) } else { Answered::Late { status, after } };
-        Answering { outcome: Ok(response), answered, accepted }
+        Answering { outcome: Some(response), answered, accepted }
     }
 
     fn created(&self, findings: &Findings, message: &str) -> Response<Bytes> {

@@ -29,14 +29,15 @@ use std::time::{Duration, Instant};
 
 use http::request::Parts;
 use http::{HeaderMap, Method, Response, StatusCode, Version};
+use http_body_util::Full;
 use hyper::body::Bytes;
 use tokio::net::TcpSocket;
 use tokio_rustls::TlsAcceptor;
 
-use crate::answer::{Paced, Reply, Scripts, empty};
+use crate::answer::{Reply, Scripts, empty};
 use crate::background::Background;
 use crate::journal::{Journal, TooFew};
-use crate::serve::{self, NoAnswer};
+use crate::serve;
 use crate::{ambient, tls};
 
 pub use crate::answer::Answer;
@@ -240,15 +241,15 @@ impl Book {
         request: Parts,
         body: Bytes,
         connection: u64,
-    ) -> Result<Response<Paced>, NoAnswer> {
+    ) -> Option<Response<Full<Bytes>>> {
         let path = request.uri.path();
         let outage = lock(&self.outage).clone();
         let answer = outage.unwrap_or_else(|| self.scripts.next(path));
         let outcome = match &answer.reply {
-            Reply::Strict | Reply::Accepted => Ok(empty(StatusCode::OK)),
-            Reply::Status(status) => Ok(empty(*status)),
-            Reply::Fixture(fixture) => Ok(fixture.response()),
-            Reply::None(why) => Err(*why),
+            Reply::Strict | Reply::Accepted => Some(empty(StatusCode::OK)),
+            Reply::Status(status) => Some(empty(*status)),
+            Reply::Fixture(fixture) => Some(fixture.response()),
+            Reply::Reset => None,
         };
         self.requests.push(Arc::new(Request {
             path: path.to_owned(),
@@ -260,12 +261,9 @@ impl Book {
             body,
             at: ambient::monotonic(),
             at_ms: ambient::epoch_ms(),
-            answered: outcome.as_ref().ok().map(|response| response.status().as_u16()),
+            answered: outcome.as_ref().map(|response| response.status().as_u16()),
         }));
-        if !answer.delay.is_zero() {
-            tokio::time::sleep(answer.delay).await;
-        }
-        outcome.map(|response| answer.over(response))
+        answer.over(outcome).await
     }
 }
 

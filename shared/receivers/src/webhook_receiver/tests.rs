@@ -99,22 +99,6 @@ async fn whoever_follows_a_redirect_is_seen_to() {
 }
 
 #[tokio::test]
-async fn a_dripping_body_comes_byte_by_byte() {
-    let (receiver, client) = setting();
-    let pause = Duration::from_millis(20);
-    receiver.script("/slow", [Answer::drip(10, pause), Answer::drip(100_000, pause)]);
-    let answer = client.post(receiver.url("/slow")).send().await.expect("an answer");
-    assert_eq!(answer.status(), 200);
-    let began = ambient::monotonic();
-    assert_eq!(answer.bytes().await.expect("a body").len(), 10);
-    assert!(began.elapsed() >= pause * 9, "{:?}", began.elapsed());
-
-    let answer = client.post(receiver.url("/slow")).timeout(Duration::from_millis(300)).send().await;
-    let error = answer.expect("an answer").bytes().await.expect_err("half an hour is too long");
-    assert!(error.is_timeout() || error.is_body(), "{error:?}");
-}
-
-#[tokio::test]
 async fn a_request_that_hangs_or_is_reset_is_written_down() {
     let (receiver, client) = setting();
     receiver.script("/", [Answer::hang(PATIENCE * 3), Answer::reset()]);

@@ -128,7 +128,7 @@ fn heading(drawing: &mut Drawing, row: &TimelineRow, field: Area, ttl_s: Option<
     let about = about(row, ttl_s);
     let room = field.width - 2.0 * BESIDE - width(&about, PLAIN);
     drawing.text("name", (field.x, line), &shortened(&row.name, room, NAME));
-    drawing.text("plain end", (field.right(), line), &about);
+    drawing.text("plain end clear", (field.right(), line), &about);
     if row.windows.is_empty() {
         let line = field.y + field.height / 2.0 + MIDDLE_TO_LINE;
         drawing.text("clear", (field.x + BESIDE, line), "one attempt, no retry");

@@ -24,16 +24,12 @@ pub(super) enum Said {
     Unregister {
         channel: String,
     },
-    /// What became of messages, by channel and version.
     Ack(Vec<Update>),
-    /// A service worker failed with a message that was acknowledged.
     Nack {
         version: String,
         code: u64,
     },
-    /// Are you there?
     Ping,
-    /// Something that needs no answer.
     Other,
 }
 

@@ -16,7 +16,6 @@ use super::call::{AwsService, Call, Injected, target};
 use super::fault::{Cut, Fault, Plan};
 use crate::ambient;
 use crate::journal::Journal;
-use crate::serve::NoAnswer;
 
 type Answer = Response<Full<Bytes>>;
 
@@ -57,12 +56,12 @@ impl Line {
     }
 
     /// A call that has arrived whole.
-    pub(super) async fn handle(self: Arc<Self>, parts: Parts, body: Bytes) -> Result<Answer, NoAnswer> {
+    pub(super) async fn handle(self: Arc<Self>, parts: Parts, body: Bytes) -> Option<Answer> {
         let (name, fault) = self.admit(&parts, &body);
         // A task of its own: it goes on when the caller is gone and this future with it.
         let task = tokio::spawn(async move { self.carry_out(parts, body, name, fault).await });
         match task.await {
-            Ok(Some(answer)) => Ok(answer),
+            Ok(Some(answer)) => Some(answer),
             Ok(None) | Err(_) => std::future::pending().await,
         }
     }

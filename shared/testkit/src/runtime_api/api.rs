@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio::task::JoinSet;
 
-use crate::serve::{self, NoAnswer, Port};
+use crate::serve::{self, Port};
 
 const PREFIX: &str = "/2018-06-01/runtime/";
 
@@ -90,10 +90,10 @@ impl Exchange {
         let _ = self.reports.send(report);
     }
 
-    async fn handle(self: Arc<Self>, request: Parts, body: Bytes) -> Result<Response<Full<Bytes>>, NoAnswer> {
+    async fn handle(self: Arc<Self>, request: Parts, body: Bytes) -> Option<Response<Full<Bytes>>> {
         let call = request.uri.path().strip_prefix(PREFIX).unwrap_or_default();
         let steps: Vec<&str> = call.split('/').collect();
-        Ok(match (&request.method, steps.as_slice()) {
+        Some(match (&request.method, steps.as_slice()) {
             (&Method::GET, ["invocation", "next"]) => self.next().await,
             (&Method::POST, ["invocation", id, "response"]) => self.answer(id, Report::Response(body)),
             (&Method::POST, ["invocation", id, "error"]) => self.answer(id, Report::Error(body)),
