@@ -101,15 +101,12 @@ impl Answer {
     }
 }
 
-pub(crate) fn empty(status: StatusCode) -> Response<Bytes> {
-    let mut response = Response::new(Bytes::new());
-    *response.status_mut() = status;
-    response
-}
-
-/// The answers of each path: those of its script, and what comes after them.
+/// The answers of each path.
 #[derive(Debug, Default)]
-pub(crate) struct Scripts(Mutex<HashMap<String, (VecDeque<Answer>, Option<Answer>)>>);
+pub(crate) struct Scripts(Mutex<HashMap<String, Script>>);
+
+/// Answers for a request each, and what comes after them.
+type Script = (VecDeque<Answer>, Option<Answer>);
 
 impl Scripts {
     pub(crate) fn add(&self, path: &str, answers: impl IntoIterator<Item = Answer>) {
@@ -125,7 +122,7 @@ impl Scripts {
         next.unwrap_or_else(Answer::strict)
     }
 
-    fn with<R>(&self, path: &str, change: impl FnOnce(&mut (VecDeque<Answer>, Option<Answer>)) -> R) -> R {
+    fn with<R>(&self, path: &str, change: impl FnOnce(&mut Script) -> R) -> R {
         let mut scripts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         change(scripts.entry(path.to_owned()).or_default())
     }

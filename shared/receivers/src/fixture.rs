@@ -6,8 +6,6 @@ use http::{Response, StatusCode};
 use hyper::body::Bytes;
 use serde_json::json;
 
-use crate::answer::empty;
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fixture {
     /// TTL missing or not a whole number.
@@ -104,6 +102,12 @@ impl Fixture {
         }
         response
     }
+}
+
+pub(crate) fn empty(status: StatusCode) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::new());
+    *response.status_mut() = status;
+    response
 }
 
 #[cfg(test)]

@@ -158,7 +158,7 @@ impl Simulate {
                 counter_lag: self.counter_lag.unwrap_or_default(),
             }),
         };
-        scenario.check().map_err(|error| Failure::input(error.to_string()))?;
+        scenario.check().map_err(Failure::input)?;
         Ok(scenario)
     }
 

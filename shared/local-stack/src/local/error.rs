@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use redial_adapters::vapid::VapidKeysError;
+use redial_console::failure::causes;
 
 /// None of it is transient: nothing is retried.
 #[derive(Debug, thiserror::Error)]
@@ -69,12 +70,5 @@ pub(crate) fn call<E: std::error::Error>(call: &'static str) -> impl FnOnce(E) -
 
 /// An error with its causes, on one line.
 pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
+    causes(error).fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

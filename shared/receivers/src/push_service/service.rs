@@ -15,7 +15,8 @@ use super::decrypt::Receiver;
 use super::received::{Answered, Entry, Received};
 use super::vapid::Verifier8292;
 use crate::ambient;
-use crate::answer::{Answer, Reply, Scripts, empty};
+use crate::answer::{Answer, Reply, Scripts};
+use crate::fixture::empty;
 use crate::journal::Journal;
 
 const ENDPOINTS: &str = "/wpush/v2/";

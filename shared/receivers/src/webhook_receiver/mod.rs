@@ -34,8 +34,9 @@ use hyper::body::Bytes;
 use tokio::net::TcpSocket;
 use tokio_rustls::TlsAcceptor;
 
-use crate::answer::{Reply, Scripts, empty};
+use crate::answer::{Reply, Scripts};
 use crate::background::Background;
+use crate::fixture::empty;
 use crate::journal::{Journal, TooFew};
 use crate::serve;
 use crate::{ambient, tls};

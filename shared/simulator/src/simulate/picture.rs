@@ -10,7 +10,7 @@ pub(crate) fn picture(scenario: &Scenario, figures: &[Figures]) -> String {
 fn chart(scenario: &Scenario, figures: &[Figures]) -> LoadChart {
     LoadChart {
         scenario: scenario.words(),
-        outage_s: scenario.outage.map(|it| (it.start_s(), it.end_s())),
+        outage_s: scenario.outage.map(|it| (it.start_s, it.end_s)),
         capacity_per_s: scenario.capacity.per_second(),
         panels: figures.iter().map(|it| panel(scenario, it)).collect(),
     }
@@ -21,7 +21,7 @@ fn panel(scenario: &Scenario, figures: &Figures) -> LoadPanel {
         name: figures.name.clone(),
         note: note(scenario, figures),
         per_second: figures.load.every_second(),
-        peak_after_outage: scenario.outage.and_then(|it| figures.load.peak_from(it.end_s())),
+        peak_after_outage: scenario.outage.and_then(|it| figures.load.peak_from(it.end_s)),
     }
 }
 

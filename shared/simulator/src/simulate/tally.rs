@@ -80,7 +80,7 @@ impl Tally {
         let mut delivery_ms: Vec<u32> =
             self.tenants.values().flat_map(|it| it.delivery_ms.iter().copied()).collect();
         delivery_ms.sort_unstable();
-        let after = scenario.outage.map(|it| self.load.peak_from(it.end_s()));
+        let after = scenario.outage.map(|it| self.load.peak_from(it.end_s));
         Figures {
             name: contender.name.clone(),
             attempts_per_message: self.attempts as f64 / f64::from(scenario.messages()),
@@ -95,7 +95,7 @@ impl Tally {
             waits_in_sqs: self.waits_in_sqs,
             waits_parked: self.waits_parked,
             ttl_s: contender.ttl.as_secs(),
-            attempts_during_outage: scenario.outage.map(|it| self.load.sum(it.start_s(), it.end_s())),
+            attempts_during_outage: scenario.outage.map(|it| self.load.sum(it.start_s, it.end_s)),
             deferrals: self.deferrals,
             tenants: of_tenants(self.tenants, scenario),
             load: self.load,
