@@ -23,10 +23,10 @@ impl Stage {
         let program = stage::firefox()?;
         let push = Autopush::start().expect("it starts");
         let api = Arc::new(Api::new(push.endpoints()).await);
-        let port = Port::take(0).await.expect("a free port");
+        let port = Port::take(0).expect("a free port");
         let own = Own { api: Arc::clone(&api), origin: port.origin("127.0.0.1") };
         let server = Server::start(port, Arc::clone(&api));
-        let port = Port::take(0).await.expect("a free port");
+        let port = Port::take(0).expect("a free port");
         let browser = stage::Stage::up(program, push, port, own).await;
         Some(Self { browser, api, _server: server })
     }

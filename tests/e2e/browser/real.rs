@@ -29,7 +29,7 @@ async fn stack_for(push: &Autopush, port: &Port) -> TestStack {
 async fn the_ledger_has_what_a_browser_showed_until_it_leaves() {
     let Some(program) = stage::firefox() else { return };
     let push = Autopush::start().expect("it starts");
-    let port = Port::take(0).await.expect("a free port");
+    let port = Port::take(0).expect("a free port");
     let stack = stack_for(&push, &port).await;
     let tenant = Tenant::parse("acme").expect("valid");
     let sender = Sender::open(stack.stack(), tenant).await.expect("a key");

@@ -119,7 +119,8 @@ fn message(id: &str, to: &Value, more: &Value) -> Value {
 fn quoting(status: u16) -> Answer {
     let quote = json!({"reason": WRONG, "message": PAYLOAD, "error": REF, "errno": WRONG});
     Answer::status(status)
-        .with_body("application/json", quote.to_string())
+        .with_body(quote.to_string())
+        .with_header("content-type", "application/json")
         .with_header("retry-after", WRONG)
         .with_header("ttl", WRONG)
         .with_header("apns-id", WRONG)
