@@ -21,13 +21,11 @@ pub const COUNTERS: u16 = 16;
 /// Of how many origins, limits and buckets a worker knows something; beyond it, the oldest knowledge goes.
 const MOST: usize = 8192;
 
-/// What the operator has set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
     /// Whether origins are judged by what they answer: breaker, pace and retry budget. Limits that an operator has set hold
     /// without it.
     pub judges: bool,
-    /// How long breakers stay open.
     pub cooldowns: Cooldowns,
     /// How long an origin's state is believed.
     pub state_max_age: Duration,
@@ -85,7 +83,6 @@ pub(super) struct KnownOrigin {
     pub(super) own: Window,
     /// What it counted and has not shared.
     pub(super) unshared: Window,
-    /// When it last shared.
     pub(super) shared_at: Timestamp,
     /// The end of the cooldown for which too many wait to be lined up: they are spread over the longest time.
     pub(super) crowded: Option<Timestamp>,
@@ -128,7 +125,6 @@ impl Guard {
         Self { settings, number, known: Mutex::default() }
     }
 
-    /// Which counters it adds to.
     pub(super) fn counter(&self) -> u16 {
         u16::try_from(self.number % u32::from(COUNTERS)).expect("invariant: a remainder is smaller")
     }
@@ -257,17 +253,14 @@ impl Known {
     }
 
     fn forget_some(&mut self) {
-        if self.origins.len() > MOST {
-            self.origins.clear();
+        fn forget<K, V>(known: &mut HashMap<K, V>) {
+            if known.len() > MOST {
+                known.clear();
+            }
         }
-        if self.limits.len() > MOST {
-            self.limits.clear();
-        }
-        if self.blocks.len() > MOST {
-            self.blocks.clear();
-        }
-        if self.turned_away.len() > MOST {
-            self.turned_away.clear();
-        }
+        forget(&mut self.origins);
+        forget(&mut self.limits);
+        forget(&mut self.blocks);
+        forget(&mut self.turned_away);
     }
 }

@@ -28,19 +28,16 @@ const WELL_SHARED_EVERY: Duration = Duration::from_secs(10);
 /// And no fewer attempts.
 const WELL_SHARED_FROM: u64 = 50;
 
-/// An attempt that is over.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Seen {
     pub origin: Origin,
     /// What it came to.
     pub count: Count,
-    /// Whether it was a probe.
     pub probe: bool,
     /// How long the origin asked us to stay away, if it limited our rate.
     pub retry_after: Option<Duration>,
 }
 
-/// What asking and sharing changed.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Changes {
     /// Breakers that this worker moved.

@@ -29,9 +29,6 @@ const OWN_PAUSE: Duration = Duration::from_secs(2);
 /// rate, which is about the longest cooldown.
 const LOOKS_PER_SECOND: f64 = 0.1;
 
-/// What holds messages back here, in logs.
-const HELD_BY: &str = "breaker";
-
 /// After so long without another message a last attempt may be a probe, too.
 const LAST_RESORT: Duration = Duration::from_secs(20);
 
@@ -146,13 +143,13 @@ impl<P: Protection> Round<'_, P> {
     ) -> Option<Admission> {
         let ask = &self.asks[at];
         let at = wake::spread(from, width, ask.rank, ask.deadline, rng)?;
-        Some(Admission::Later { at, held_by: HELD_BY })
+        Some(Admission::Later { at })
     }
 
     fn hold(&mut self, held: Vec<usize>, from: Timestamp, width: Duration, rng: &mut (dyn Rng + Send)) {
         for at in held {
             let later = self.later(at, from, width, rng);
-            self.decided[at] = Some(later.unwrap_or(Admission::TooLate { held_by: HELD_BY }));
+            self.decided[at] = Some(later.unwrap_or(Admission::TooLate));
         }
     }
 

@@ -228,7 +228,6 @@ impl<P: Protection> Round<'_, P> {
                 (now, true)
             }
         };
-        let held_by = bucket.label();
         for (nth, at) in mine.iter().enumerate() {
             let ask = &self.asks[*at];
             let at_place = if is_full {
@@ -237,10 +236,7 @@ impl<P: Protection> Round<'_, P> {
                 let place = begin.plus(Duration::from_secs_f64((nth as f64 / per_second).min(1e9)));
                 wake::queued(place, self.now, ask.deadline)
             };
-            self.decided[*at] = Some(match at_place {
-                Some(at) => Admission::Later { at, held_by },
-                None => Admission::TooLate { held_by },
-            });
+            self.decided[*at] = Some(at_place.map_or(Admission::TooLate, |at| Admission::Later { at }));
         }
     }
 

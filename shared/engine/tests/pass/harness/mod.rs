@@ -2,30 +2,31 @@
 //! drains dead letters and sweeps. It runs until nothing is under way.
 
 mod fixtures;
+mod outcomes;
 mod queues;
-mod traffic;
+
+pub(crate) use fixtures::{Whom, endpoint, origin, tenant};
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use redial_core::body::Body;
-use redial_core::endpoint::HashKeys;
+use redial_core::endpoint::{HashKeys, Origin};
 use redial_core::lane::Lane;
-use redial_core::ledger::{Entry, State};
 use redial_core::message::QueueKind;
-use redial_core::outcome::Outcome;
+use redial_core::protection::{Cooldowns, OriginState};
 use redial_core::queue::Queue;
 use redial_core::route::WaitSettings;
 use redial_core::time::Timestamp;
 use redial_core::wait::Release;
 use redial_engine::cleanup::{self, QueueMessage, Sweep};
 use redial_engine::deliver::{Incoming, Invocation, Settings, return_all};
-use redial_engine::ports::{Clock, PortError, Randomness, Receipt};
+use redial_engine::ports::{Clock, PortError, Randomness, Receipt, StoredOrigin};
 use redial_engine::protection::{Guard, Settings as ProtectionSettings};
-use redial_testkit::memory::{self, CleanupWorker, DispatchWorker, Memory};
+use redial_testkit::memory::{self, Calls, CleanupWorker, Death, DispatchWorker, Memory, Outage};
 
 /// SQS's visibility time-out: six times the function's time-out.
 const VISIBILITY: Duration = Duration::from_secs(180);
@@ -33,7 +34,6 @@ const FUNCTION_TIMEOUT: Duration = Duration::from_secs(30);
 /// `maxReceiveCount` of every source queue.
 const MAX_RECEIVE_COUNT: u32 = 20;
 
-/// A message in a queue.
 #[derive(Clone, Debug)]
 struct Queued {
     message_id: String,
@@ -96,15 +96,6 @@ impl Harness {
         }
     }
 
-    /// A browser `m` whose push service responds with these, and a message to it on its queue.
-    pub(crate) fn with_push(answers: Vec<Outcome>, fields: &str) -> Self {
-        let mut harness = Self::new();
-        harness.subscribe("m");
-        harness.memory.state().answers.insert(Self::endpoint("m"), answers);
-        harness.produce(&Self::message("m", fields));
-        harness
-    }
-
     pub(crate) fn run_to_the_end(mut self) -> Self {
         self.run();
         self
@@ -112,6 +103,14 @@ impl Harness {
 
     pub(crate) fn now(&self) -> Timestamp {
         self.memory.now()
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, memory::State> {
+        self.memory.state()
+    }
+
+    pub(crate) fn pass(&self, time: Duration) {
+        self.memory.pass(time);
     }
 
     /// Endpoints are hashed with a new key from now on; the former one is still known.
@@ -136,20 +135,47 @@ impl Harness {
 
     /// Puts a body on the transactional ingest queue.
     pub(crate) fn produce(&mut self, body: &str) -> String {
-        let now = self.now();
-        self.enqueue(body.to_owned(), QueueKind::Ingest, Lane::Transactional, now)
+        self.enqueue(body.to_owned(), QueueKind::Ingest, Lane::Transactional, self.now())
+    }
+
+    /// Puts a body on the transactional ingest queue, and runs it to its end.
+    pub(crate) fn deliver(&mut self, body: &str) {
+        self.produce(body);
+        self.run();
     }
 
     /// Puts a body on the bulk lane's ingest queue.
     pub(crate) fn produce_in_bulk(&mut self, body: &str) -> String {
-        let now = self.now();
-        self.enqueue(body.to_owned(), QueueKind::Ingest, Lane::Bulk, now)
+        self.enqueue(body.to_owned(), QueueKind::Ingest, Lane::Bulk, self.now())
     }
 
     /// Puts a body on the transactional retry queue.
     pub(crate) fn produce_retry(&mut self, body: &str) -> String {
-        let now = self.now();
-        self.enqueue(body.to_owned(), QueueKind::Retry, Lane::Transactional, now)
+        self.enqueue(body.to_owned(), QueueKind::Retry, Lane::Transactional, self.now())
+    }
+
+    /// Puts a body on the transactional ingest queue, `after` from now.
+    pub(crate) fn produce_after(&mut self, after: Duration, body: &str) {
+        let at = self.now().plus(after);
+        self.enqueue(body.to_owned(), QueueKind::Ingest, Lane::Transactional, at);
+        self.queued.last_mut().expect("it was just queued").sent = at;
+    }
+
+    /// The worker dies so, once.
+    pub(crate) fn will_die(&self, death: Death) {
+        self.state().death = Some(death);
+    }
+
+    /// These calls fail from the effect of that number on, for so long.
+    pub(crate) fn will_be_out(&self, calls: Calls, from_effect: usize, lasting: Duration) {
+        let until = self.now().plus(lasting);
+        self.state().outage = Some(Outage { calls, from_effect, until });
+    }
+
+    pub(crate) fn open_breaker(&self, origin: &Origin, lasting: Duration) {
+        let mut state = OriginState::default();
+        state.open(lasting, self.now(), &Cooldowns::default(), &mut self.memory.rng());
+        self.state().origins.insert(origin.clone(), StoredOrigin { state, version: 1 });
     }
 
     fn enqueue(&mut self, body: String, kind: QueueKind, lane: Lane, visible_at: Timestamp) -> String {
@@ -173,12 +199,18 @@ impl Harness {
                 return;
             }
         }
-        panic!("it never ends: {:?}", self.memory.state().ledger);
+        panic!("it never ends: {:?}", self.state().ledger);
     }
 
-    /// How often an effect of that name was made.
-    pub(crate) fn effects(&self, name: &str) -> usize {
-        self.memory.state().trace.iter().filter(|made| **made == name).count()
+    /// Sets after how long a failing webhook receiver is switched off.
+    pub(crate) fn switch_off_after(&mut self, after: Duration) {
+        self.worker.settings.switched_off_after = after;
+        self.cleanup.settings.switched_off_after = after;
+    }
+
+    /// Runs until `at`, or until the first thing that happens after it.
+    pub(crate) fn run_to(&mut self, at: Timestamp) {
+        while self.now() < at && self.step() {}
     }
 
     /// Runs until something has come about; panics if it never does.
@@ -187,9 +219,9 @@ impl Harness {
             if come_about(self) {
                 return;
             }
-            assert!(self.step(), "nothing is under way any more: {:?}", self.memory.state().ledger);
+            assert!(self.step(), "nothing is under way any more: {:?}", self.state().ledger);
         }
-        panic!("it never comes about: {:?}", self.memory.state().ledger);
+        panic!("it never comes about: {:?}", self.state().ledger);
     }
 
     /// The same as [`Self::run`], while an operator stops every execution.
@@ -218,10 +250,9 @@ impl Harness {
             return self.advance();
         }
         let first = &self.queued[due[0]];
-        let (kind, lane) = (first.kind, first.lane);
-        let batch =
-            due.into_iter().filter(|at| self.queued[*at].kind == kind && self.queued[*at].lane == lane);
-        let batch: Vec<usize> = batch.take(10).collect();
+        let due = due.iter().map(|at| &self.queued[*at]);
+        let batch = due.filter(|it| it.kind == first.kind && it.lane == first.lane).take(10);
+        let batch: Vec<String> = batch.map(|it| it.message_id.clone()).collect();
         self.invoke(&batch);
         true
     }
@@ -229,31 +260,30 @@ impl Harness {
     /// Lets time pass until something happens.
     fn advance(&mut self) -> bool {
         if !self.executions_run {
-            self.memory.state().executions.clear();
+            self.state().executions.clear();
         }
-        let bucket = self.memory.state().executions.iter().map(|bucket| bucket.start()).min();
+        let bucket = self.state().executions.iter().map(|bucket| bucket.start()).min();
         let message = self.queued.iter().map(|message| message.visible_at).min();
         // Late buckets are the sweep's.
-        let sweep = (!self.memory.state().registered.is_empty()).then_some(self.next_sweep);
+        let sweep = (!self.state().registered.is_empty()).then_some(self.next_sweep);
         // What cleanup could not deal with waits for its queue's visibility time-out.
         let is_left = !self.dead_letters.is_empty() || !self.quarantined.is_empty();
         let cleanup = is_left.then(|| self.now().plus(Duration::from_secs(60)));
         let Some(next) = [bucket, message, sweep, cleanup].into_iter().flatten().min() else { return false };
         let now = self.now();
-        self.memory.pass(next.since(now));
+        self.pass(next.since(now));
         let now = self.now();
         let ended: Vec<_> =
-            self.memory.state().executions.iter().filter(|bucket| bucket.start() <= now).copied().collect();
+            self.state().executions.iter().filter(|bucket| bucket.start() <= now).copied().collect();
         for bucket in ended {
-            self.memory.state().executions.remove(&bucket);
+            self.state().executions.remove(&bucket);
             self.enqueue(Release::Bucket(bucket).to_body(), QueueKind::Retry, bucket.lane(), now);
         }
         true
     }
 
-    /// Takes what was sent into the queues.
     fn collect(&mut self) {
-        let sent: Vec<_> = self.memory.state().outbox.drain(..).collect();
+        let sent: Vec<_> = self.state().outbox.drain(..).collect();
         let now = self.now();
         for message in sent {
             match message.queue {
@@ -267,10 +297,7 @@ impl Harness {
                 Queue::Ingest(lane) => {
                     self.enqueue(message.body, QueueKind::Ingest, lane, now);
                 }
-                Queue::Events => {
-                    let event = serde_json::from_str(&message.body).expect("an event is JSON");
-                    self.events.push(event);
-                }
+                Queue::Events => self.events.push(serde_json::from_str(&message.body).expect("JSON")),
                 Queue::DeadLetters => {
                     self.serial += 1;
                     self.dead_letters.push((format!("sqs-{}", self.serial), message.body));
@@ -280,19 +307,14 @@ impl Harness {
     }
 
     /// One invocation of dispatch, whose worker may die.
-    fn invoke(&mut self, batch: &[usize]) {
-        let now = self.now();
-        let incoming: Vec<Incoming> = batch.iter().map(|at| incoming(&mut self.queued[*at])).collect();
-        for at in batch {
-            self.queued[*at].visible_at = now.plus(VISIBILITY);
-        }
+    fn invoke(&mut self, ids: &[String]) {
+        let (now, incoming) = (self.now(), self.receive(ids));
         let invocation = self.invocation();
-        let ids: Vec<_> = batch.iter().map(|at| self.queued[*at].message_id.clone()).collect();
-        let is_out = self.memory.state().is_out("start");
+        let is_out = self.state().is_out("start");
         let done = if is_out {
             // No worker can start: it holds nothing that it would need.
-            let memory = self.memory.clone();
-            until_stalled(return_all(&memory, &memory, &incoming, now, memory.rng()))
+            let memory = &self.memory;
+            until_stalled(return_all(memory, memory, &incoming, now, memory.rng()))
         } else {
             until_stalled(self.worker.deliver(&invocation, incoming))
         };
@@ -303,7 +325,7 @@ impl Harness {
                     self.deliver_together();
                 }
             }
-            Some(back) => self.acknowledge(&ids, &back),
+            Some(back) => self.acknowledge(ids, &back),
         }
     }
 
@@ -327,7 +349,22 @@ impl Harness {
         incoming(queued.expect("it is queued"))
     }
 
-    /// One invocation with exactly these messages; answers those that come back.
+    /// One invocation with exactly this message, which the worker survives; whether the message is acknowledged.
+    pub(crate) fn acknowledges(&mut self, message_id: &str) -> bool {
+        let incoming = self.incoming_of(message_id);
+        self.invoke_with(vec![incoming]).is_empty()
+    }
+
+    /// One invocation with exactly this message, whose worker dies after its next effect of that name.
+    pub(crate) fn dies_over(&mut self, message_id: &str, effect: &'static str) {
+        self.will_die(Death::AfterNext(effect));
+        let incoming = self.incoming_of(message_id);
+        assert_eq!(self.invoke_until_death(vec![incoming]), None);
+        assert_eq!(self.state().trace.last(), Some(&effect));
+        self.memory.revive();
+    }
+
+    /// One invocation with exactly these messages; returns those that come back.
     pub(crate) fn invoke_with(&mut self, incoming: Vec<Incoming>) -> Vec<String> {
         self.invoke_until_death(incoming).expect("nothing kills it")
     }
@@ -338,81 +375,31 @@ impl Harness {
         until_stalled(self.worker.deliver(&invocation, incoming))
     }
 
-    /// The same, under the lease token of the last one, as where a claim that was not answered is made again.
-    pub(crate) fn invoke_again(&mut self, incoming: Vec<Incoming>) -> Option<Vec<String>> {
+    /// The next invocation has the lease token of the last one, as where a claim that was not answered is made again.
+    pub(crate) fn repeat_lease_token(&mut self) {
         self.invocations -= 1;
-        self.invoke_until_death(incoming)
     }
 
     fn clean_all(&mut self) {
         self.collect();
         for (message_id, body) in std::mem::take(&mut self.dead_letters) {
-            let message = QueueMessage {
-                message_id: message_id.clone(),
-                body: Body::new(body.clone()),
-                sent: self.now(),
-                is_reference: true,
-            };
-            match until_stalled(self.cleanup.clean(&message)) {
-                None => {
-                    self.revive();
-                    self.dead_letters.push((message_id, body));
-                }
-                Some(Err(_)) => self.dead_letters.push((message_id, body)),
-                Some(Ok(())) => {}
+            let cleaned = self.clean(message_id.clone(), &body, true);
+            if cleaned.is_none() {
+                self.revive();
+            }
+            if cleaned != Some(Ok(())) {
+                self.dead_letters.push((message_id, body));
             }
         }
     }
 
-    /// The bodies that travel on retry queues.
-    pub(crate) fn travelling(&self) -> Vec<String> {
-        let on_retry = self.queued.iter().filter(|it| it.kind == QueueKind::Retry);
-        let in_outbox = self.memory.state();
-        let on_their_way = in_outbox.outbox.iter().filter(|it| matches!(it.queue, Queue::Retry(_)));
-        on_retry.map(|it| it.body.clone()).chain(on_their_way.map(|it| it.body.clone())).collect()
-    }
-
-    /// Takes everything from the queues, and what was announced out of theirs.
-    pub(crate) fn drop_travelling_and_collect(&mut self) {
-        self.drop_travelling();
-        self.dead_letters.clear();
-    }
-
-    /// Takes everything from the queues.
     pub(crate) fn drop_travelling(&mut self) {
         self.collect();
         self.queued.clear();
+        self.dead_letters.clear();
     }
 
-    /// From now on what goes to recipients of audiences is set aside, for [`Self::deliver_held_back`].
-    pub(crate) fn hold_recipients_back(&mut self) {
-        self.recipients = Some(Vec::new());
-    }
-
-    /// How many messages to recipients were set aside.
-    pub(crate) fn held_back(&self) -> usize {
-        self.recipients.as_ref().map_or(0, Vec::len)
-    }
-
-    /// Delivers what was set aside, in large batches; answers the endpoints that were posted to, once for each post.
-    pub(crate) fn deliver_held_back(&mut self) -> Vec<String> {
-        let held_back = self.recipients.take().unwrap_or_default();
-        let before = self.memory.state().sent.len();
-        for bodies in held_back.chunks(1_000) {
-            let now = self.now();
-            let ids: Vec<String> = bodies
-                .iter()
-                .map(|body| self.enqueue(body.clone(), QueueKind::Retry, Lane::Bulk, now))
-                .collect();
-            let incoming = ids.iter().map(|id| self.incoming_of(id)).collect();
-            let back = self.invoke_with(incoming);
-            assert!(back.is_empty(), "nothing comes back");
-            self.queued.clear();
-        }
-        self.memory.state().sent[before..].iter().map(|push| push.endpoint.clone()).collect()
-    }
-
-    /// A body that SQS moved to the quarantine.
+    /// Cleanup gets a body that SQS moved to the quarantine; nothing fails.
     pub(crate) fn poison(&mut self, body: &str) {
         self.try_poison(body).expect("nothing fails");
     }
@@ -420,13 +407,15 @@ impl Harness {
     /// The same, where something may fail.
     pub(crate) fn try_poison(&mut self, body: &str) -> Result<(), PortError> {
         self.serial += 1;
-        let message = QueueMessage {
-            message_id: format!("sqs-{}", self.serial),
-            body: Body::new(body.to_owned()),
-            sent: self.now(),
-            is_reference: false,
-        };
-        until_stalled(self.cleanup.clean(&message)).expect("nothing kills it")
+        let message_id = format!("sqs-{}", self.serial);
+        self.clean(message_id, body, false).expect("nothing kills it")
+    }
+
+    /// Cleanup gets a message; `None` if its worker dies.
+    fn clean(&self, message_id: String, body: &str, is_reference: bool) -> Option<Result<(), PortError>> {
+        let body = Body::new(body.to_owned());
+        let message = QueueMessage { message_id, body, sent: self.now(), is_reference };
+        until_stalled(self.cleanup.clean(&message))
     }
 
     /// Makes a sweep; if it dies, the next one goes on.
@@ -439,21 +428,6 @@ impl Harness {
                 cleanup::Swept::default()
             }
         }
-    }
-
-    pub(crate) fn entry(&self, id: &str) -> Option<Entry> {
-        self.memory.state().ledger.get(&Self::key(id)).cloned()
-    }
-
-    pub(crate) fn state_of(&self, id: &str) -> Option<State> {
-        self.entry(id).map(|entry| entry.state)
-    }
-
-    /// How often something was posted to where the browser or the webhook of an id is.
-    pub(crate) fn posts_to(&self, id: &str) -> usize {
-        let state = self.memory.state();
-        let pushes = state.sent.iter().filter(|push| push.endpoint == Self::endpoint(id)).count();
-        pushes + state.webhooks.iter().filter(|webhook| webhook.url == Self::hook(id)).count()
     }
 }
 
