@@ -7,49 +7,31 @@ use aws_sdk_sqs::types::Message;
 use futures_util::stream::{self, StreamExt as _};
 use redial::local::Tables;
 use redial_adapters::audiences_dynamo::DynamoAudiences;
-use redial_core::endpoint::Origin;
-use redial_core::identity::{DeliveryId, DeliveryKey, Tenant};
-use redial_core::subscription::document::Document;
-use redial_core::subscription::{Consent, Renewal};
-use redial_core::tag::{Tag, Tags};
+use redial_core::{
+    identity::{DeliveryId, DeliveryKey, Tenant},
+    tag::Tag,
+};
 use redial_engine::ports::{Renewed, SubscriptionBook as _};
 use redial_testkit::proxy::Fault;
-use redial_tests::hosted::{Function, Which};
-use redial_tests::mapping::{Mapping, Poll};
-use redial_tests::prelude::*;
-use redial_tests::resources::Resources;
+use redial_tests::{
+    hosted::Function,
+    mapping::{Mapping, Poll},
+    prelude::*,
+    resources::Resources,
+    test_stack::renewal,
+};
 
 const PAYLOAD: &str = "the autumn catalogue is here";
 
-fn tenant(name: &str) -> Tenant {
-    Tenant::parse(name).expect("valid")
-}
-
 fn run() -> DeliveryKey {
-    DeliveryKey { tenant: tenant("acme"), id: DeliveryId::parse("autumn").expect("valid") }
+    let tenant = Tenant::parse("acme").expect("valid");
+    DeliveryKey { tenant, id: DeliveryId::parse("autumn").expect("valid") }
 }
 
-fn message() -> String {
+fn message() -> Value {
     json!({
         "tenant": "acme", "id": "autumn", "to": {"audience": {"tag": "news"}}, "payload": PAYLOAD, "class": "campaign",
     })
-    .to_string()
-}
-
-/// The subscription of a browser, as its page hands it in.
-pub(super) fn renewal(of: &str, id: &str, tag: &str, browser: &Subscriber) -> Renewal {
-    let consent = Consent {
-        at: System.now(),
-        prompt_version: "v1".to_owned(),
-        action: "granted".to_owned(),
-        origin: Origin::parse("https://shop.example").expect("an origin"),
-    };
-    let tags = Tags::new(vec![Tag::parse(tag).expect("a tag")]).expect("one is not too many");
-    Renewal {
-        key: subscription_key(of, id),
-        document: Document { target: push_target(browser), tags: Some(tags), consent: Some(consent) },
-        seen_at: None,
-    }
 }
 
 /// Browsers that bear the tag, stored in these tables.
@@ -87,7 +69,6 @@ fn each_got_it_once(stack: &TestStack, browsers: &[Subscriber]) {
     }
 }
 
-/// How many deliveries of the ledger are in which state.
 async fn states(stack: &TestStack, deliveries: &str) -> HashMap<String, usize> {
     let mut states = HashMap::new();
     for entry in stack.scan(deliveries).await {
@@ -100,13 +81,11 @@ async fn states(stack: &TestStack, deliveries: &str) -> HashMap<String, usize> {
 async fn every_bearer_of_the_tag_gets_the_message_once() {
     const MANY: usize = 300;
     let stack = TestStack::up().await;
-    let tables = &stack.description().tables;
+    let tables = stack.tables();
     let browsers = readers(&stack, tables, MANY).await;
-    let queue = &stack.description().queues.bulk;
     // Twice the same is one.
     for _ in 0..2 {
-        let sent = stack.sqs.send_message().queue_url(queue).message_group_id("acme").message_body(message());
-        sent.send().await.expect("the queue takes it");
+        stack.send_to(&stack.queues().bulk, &message()).await;
     }
 
     let audiences = DynamoAudiences::new(stack.dynamodb.clone(), tables.audiences.clone());
@@ -118,7 +97,7 @@ async fn every_bearer_of_the_tag_gets_the_message_once() {
         .await;
     assert_eq!(standing.recipients(), MANY as u64);
     let news = Tag::parse("news").expect("a tag");
-    assert_eq!(audiences.count(&tenant("acme"), &news).await.expect("it is counted"), MANY as u64);
+    assert_eq!(audiences.count(&run().tenant, &news).await.expect("it is counted"), MANY as u64);
     stack.until_state("autumn", "expanded").await;
     stack.push.wait_for_all(MANY, PATIENCE).await.expect("all are pushed to");
     stack.until_quiet().await;
@@ -150,14 +129,12 @@ async fn thousands_get_it_once_although_the_process_is_killed_ten_times() {
     let stack = TestStack::up().await;
     let resources = Resources::copy(&stack, "audience").await;
     let browsers = readers(&stack, &resources.tables, many).await;
-    let limit = Duration::from_secs(60);
-    let hander = Function::start(&stack, Which::Dispatch, &resources, &[], limit).await;
-    let sender = Function::start(&stack, Which::Dispatch, &resources, &[], limit).await;
+    let hander = Function::dispatch(&stack, &resources, &[]).await;
+    let sender = Function::dispatch(&stack, &resources, &[]).await;
     let mapping = |queue_url| Mapping { sqs: &stack.sqs, queue_url, visibility: VISIBILITY };
 
     let bulk = mapping(&resources.queues.bulk);
-    let sent = stack.sqs.send_message().queue_url(bulk.queue_url).message_body(message()).send().await;
-    sent.expect("the queue takes it");
+    stack.send_to(bulk.queue_url, &message()).await;
     assert_eq!(bulk.poll(&sender, Duration::from_secs(5)).await, Poll::Done);
 
     // Another process sends to the recipients, so that the killed one only hands on.
@@ -174,7 +151,7 @@ async fn thousands_get_it_once_although_the_process_is_killed_ten_times() {
         for message in &own {
             // What is stored once does not travel.
             let body = message.body.as_deref().filter(|body| !body.contains(PAYLOAD)).expect("a reference");
-            let body: Value = serde_json::from_str(body).expect("JSON");
+            let body = parsed(body);
             let id = message.message_id.clone().expect("every message has an id");
             handed.entry(body["recipient"].to_string()).or_default().insert(id);
         }
@@ -220,16 +197,14 @@ async fn a_part_goes_on_when_the_call_that_moved_it_is_unanswered() {
     let stack = TestStack::up().await;
     let resources = Resources::copy(&stack, "unanswered").await;
     let browsers = readers(&stack, &resources.tables, MANY).await;
-    let dispatch = Function::start(&stack, Which::Dispatch, &resources, &[], Duration::from_secs(60)).await;
+    let dispatch = Function::dispatch(&stack, &resources, &[]).await;
     let mapping = |queue_url| Mapping { sqs: &stack.sqs, queue_url, visibility: Duration::from_secs(60) };
     let bulk = mapping(&resources.queues.bulk);
     // Pages of one recipient, so that every part has several.
-    let slow = message().replace(r#""tag":"news""#, r#""tag":"news","rate":"1/s""#);
-    let sent = stack.sqs.send_message().queue_url(bulk.queue_url).message_body(slow).send().await;
-    sent.expect("the queue takes it");
+    let slow = json!({"to": {"audience": {"tag": "news", "rate": "1/s"}}});
+    stack.send_to(bulk.queue_url, &with_fields(message(), &slow)).await;
     assert_eq!(bulk.poll(&dispatch, Duration::from_secs(5)).await, Poll::Done);
 
-    dispatch.ready().await;
     // It is carried out, and made again because nothing answered: then the progress is not where it was any more.
     let lost = Fault::KillAfter(std::sync::Arc::new(|| ()));
     dispatch.proxy.once(|call| call.operation == "UpdateItem", lost);

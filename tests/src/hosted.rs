@@ -4,17 +4,15 @@
 //! Its environment is the deployed function's, read back from Lambda, so that what is tested is what the template says; only
 //! the resources' names, the endpoint and the variables that the test changes differ.
 
-use std::collections::BTreeMap;
-use std::env;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::{collections::BTreeMap, env, path::PathBuf, time::Duration};
 
-use redial_testkit::proxy::FaultProxy;
-use redial_testkit::runtime_api::{Host, InvokeError, LogLine, RuntimeApi};
+use redial_testkit::{
+    proxy::FaultProxy,
+    runtime_api::{Host, InvokeError, LogLine, RuntimeApi},
+};
 use serde_json::Value;
 
-use crate::resources::Resources;
-use crate::test_stack::TestStack;
+use crate::{resources::Resources, test_stack::TestStack};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Which {
@@ -24,7 +22,7 @@ pub enum Which {
 
 impl Which {
     /// Its binary, as `cargo build` leaves it beside this one.
-    pub fn bootstrap(self) -> PathBuf {
+    fn bootstrap(self) -> PathBuf {
         let name = match self {
             Self::Dispatch => "dispatch",
             Self::Cleanup => "cleanup",
@@ -44,6 +42,14 @@ pub struct Function {
 }
 
 impl Function {
+    /// Starts dispatch on these resources, with `changed` variables, and waits until it is ready.
+    pub async fn dispatch(stack: &TestStack, resources: &Resources, changed: &[(&str, &str)]) -> Self {
+        let limit = Duration::from_secs(60);
+        let function = Self::start(stack, Which::Dispatch, resources, changed, limit).await;
+        function.ready().await;
+        function
+    }
+
     /// Starts the function on these resources, with `changed` variables; each of its invocations ends after `limit`.
     pub async fn start(
         stack: &TestStack,
@@ -80,12 +86,16 @@ impl Function {
         self.host.invoke(event, self.limit).await
     }
 
-    /// Kills its process when called.
     pub fn killer(&self) -> std::sync::Arc<dyn Fn() + Send + Sync> {
         self.host.killer()
     }
 
     pub fn logs(&self) -> Vec<LogLine> {
         self.host.logs()
+    }
+
+    /// The lines that it has printed that are JSON.
+    pub fn json_logs(&self) -> impl DoubleEndedIterator<Item = Value> {
+        self.logs().into_iter().filter_map(|line| serde_json::from_str(&line.text).ok())
     }
 }

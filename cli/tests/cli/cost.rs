@@ -14,7 +14,7 @@ fn the_page_shows_what_cost_prints() {
 #[test]
 fn dead_letters_raise_the_bill_by_their_rate() {
     let usd = |rate: &str| {
-        let bill = run(&mut redial(["cost", "--json", "--dead-letter-rate", rate]), "").json();
+        let bill = run(&mut redial(format!("cost --json --dead-letter-rate {rate}")), "").json();
         bill["traffic_usd"].as_f64().expect("a sum")
     };
     assert!(usd("0.5") > usd("0.001") && usd("0.001") > usd("0"));

@@ -45,7 +45,6 @@ fn role<'a>(holder: &Block<'a>, roles: &[Block<'a>]) -> BTreeSet<&'a str> {
     fed(roles.iter().find(|role| role.name == name).unwrap_or_else(|| panic!("there is no {name}")))
 }
 
-/// The graph of the template, but for one resource.
 fn graph(without: Option<&str>) -> Graph<'static> {
     let roles = resources("AWS::IAM::Role");
     let mut graph = Graph::new();

@@ -14,7 +14,6 @@ fn names(blocks: &[Block<'static>]) -> Vec<&'static str> {
     blocks.iter().map(|block| block.name).collect()
 }
 
-/// The resources of a type that are not deleted with the stack.
 fn kept(of_type: &str) -> Vec<Block<'static>> {
     let mut blocks = resources(of_type);
     blocks.retain(|it| it.value("DeletionPolicy").is_some_and(|policy| policy != "Delete"));

@@ -4,12 +4,10 @@ use std::collections::BTreeSet;
 
 use redial_core::reason::Reason;
 
-use super::alarms::alarms;
-use super::parameter;
+use super::{alarms::alarms, parameter};
 
 const PAGE: &str = include_str!("../../../infra/docs/runbook.md");
 
-/// What each alarm's section says, in this order.
 const PARTS: [&str; 5] = ["**It means**", "**See it**", "**Do**", "**Do not**", "**No emergency**"];
 
 /// The headings of a level with the text below each, up to the next of that level or above.
@@ -42,7 +40,6 @@ fn anchor(heading: &str) -> String {
     kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
-/// The section that an alarm's description links to.
 fn linked(description: &str) -> &str {
     let (_, anchor) = description.split_once("${RunbookUrl}#").expect("a link");
     anchor.strip_suffix('"').expect("the link ends the description")

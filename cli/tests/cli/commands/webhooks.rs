@@ -1,6 +1,5 @@
 //! Webhooks' receivers on a stack: stored, shown, given new secrets, listed while they fail, and sent to again.
 
-use redial_adapters::subscriptions_dynamo::DynamoSubscriptions;
 use redial_core::{endpoint::Endpoint, identity::Tenant, subscription::State};
 use redial_engine::ports::{SubscriptionUpdate, Subscriptions as _};
 
@@ -9,7 +8,6 @@ use crate::prelude::*;
 
 const URL: &str = "https://partner.example/s3cret-hook";
 
-/// A command on one webhook of acme's.
 fn of(command: &str, id: &str) -> String {
     format!("{command} --tenant acme --id {id}")
 }
@@ -18,7 +16,6 @@ fn put(stack: &TestStack, id: &str, subscription: &Value) -> Value {
     stack.json_reading(of("subscriptions put", id), &subscription.to_string())
 }
 
-/// All that is stored of a webhook, secrets and all.
 fn all_of(stack: &TestStack, id: &str) -> Value {
     stack.json(of("subscriptions get --show-keys --show-endpoint", id))
 }
@@ -30,7 +27,7 @@ fn failing(stack: &TestStack) -> Vec<Value> {
 
 /// Everything that the table of subscriptions holds, as text.
 async fn stored(stack: &TestStack) -> String {
-    let items = stack.scan(&stack.description().tables.subscriptions).await;
+    let items = stack.scan(&stack.tables().subscriptions).await;
     let values = items.iter().flat_map(|item| item.values());
     let texts = values.map(|value| value.as_s().cloned().unwrap_or_else(|_| format!("{value:?}")));
     texts.collect::<Vec<_>>().join("\n")
@@ -45,15 +42,13 @@ fn secret_of(answer: &Value) -> String {
 #[tokio::test]
 async fn a_webhook_is_stored_shown_rotated_listed_and_enabled() {
     let stack = TestStack::idle().await;
-    steps! {
-        a_webhook_is_stored_and_shown(&stack);
-        secrets_stay_when_it_is_stored_again(&stack);
-        a_new_secret_signs_beside_the_old_one(&stack);
-        a_failing_webhook_is_listed_until_it_is_enabled(&stack);
-        its_policy_is_explained(&stack);
-        a_bare_url_is_signed_with_the_tenant_s_secret(&stack);
-        without_the_stack_s_key_nothing_is_read(&stack);
-    }
+    a_webhook_is_stored_and_shown(&stack).await;
+    secrets_stay_when_it_is_stored_again(&stack);
+    a_new_secret_signs_beside_the_old_one(&stack);
+    a_failing_webhook_is_listed_until_it_is_enabled(&stack).await;
+    its_policy_is_explained(&stack);
+    a_bare_url_is_signed_with_the_tenant_s_secret(&stack).await;
+    without_the_stack_s_key_nothing_is_read(&stack).await;
 }
 
 async fn a_webhook_is_stored_and_shown(stack: &TestStack) {
@@ -87,23 +82,19 @@ async fn a_webhook_is_stored_and_shown(stack: &TestStack) {
     );
     assert!(!shown.contains("s3cret") && !shown.contains("whsec_"), "{shown}");
     let all = all_of(stack, "hooks");
-    assert_eq!(
-        (&all["url"], &all["topic"], &all["failures"]),
-        (&json!(URL), &json!("order.created"), &json!(0))
-    );
-    assert_eq!(all["headers"], json!({"authorization": "Bearer s3cret"}));
-    assert_eq!(all["permit_headers"], json!(["idempotency-key"]));
+    assert_fields(&all, json!({"url": URL, "topic": "order.created", "failures": 0}));
+    let headers = json!({"authorization": "Bearer s3cret"});
+    assert_fields(&all, json!({"headers": headers, "permit_headers": ["idempotency-key"]}));
     assert_eq!(all["secrets"], json!([{"secret": secret, "ends_at": null}]));
     assert!(all["policy"].is_string(), "{all}");
 }
 
-async fn secrets_stay_when_it_is_stored_again(stack: &TestStack) {
+fn secrets_stay_when_it_is_stored_again(stack: &TestStack) {
     let before = all_of(stack, "hooks");
     let again = put(stack, "hooks", &json!({"url": URL}));
-    assert_eq!((&again["new"], &again["secret"]), (&json!(false), &Value::Null));
-    let after = all_of(stack, "hooks");
-    assert_eq!(after["secrets"], before["secrets"]);
-    assert_eq!((&after["policy"], &after["headers"]), (&Value::Null, &json!({})));
+    assert_fields(&again, json!({"new": false, "secret": null}));
+    let kept = json!({"secrets": before["secrets"], "policy": null, "headers": {}});
+    assert_fields(&all_of(stack, "hooks"), kept);
 
     // Another address is another receiver, which must not learn them.
     let moved = put(stack, "hooks", &json!({"url": "https://other.example"}));
@@ -115,17 +106,14 @@ async fn secrets_stay_when_it_is_stored_again(stack: &TestStack) {
     assert_eq!(all_of(stack, "hooks")["secrets"][0]["secret"], given[0]);
 }
 
-async fn a_new_secret_signs_beside_the_old_one(stack: &TestStack) {
+fn a_new_secret_signs_beside_the_old_one(stack: &TestStack) {
     let rotate = of("webhooks rotate-secret", "hooks");
     let before = all_of(stack, "hooks")["secrets"][0]["secret"].clone();
     let answer = stack.json(format!("{rotate} --grace 2h"));
     let newer = secret_of(&answer);
     let older_until = answer["older_until"].clone();
     assert!(older_until.is_string(), "{answer}");
-    let both = json!([
-        {"secret": newer, "ends_at": null},
-        {"secret": before, "ends_at": older_until},
-    ]);
+    let both = json!([{"secret": newer, "ends_at": null}, {"secret": before, "ends_at": older_until}]);
     assert_eq!(all_of(stack, "hooks")["secrets"], both);
 
     let last = stack.json(format!("{rotate} --grace 0s"));
@@ -147,7 +135,7 @@ async fn a_new_secret_signs_beside_the_old_one(stack: &TestStack) {
 
 async fn a_failing_webhook_is_listed_until_it_is_enabled(stack: &TestStack) {
     assert_eq!(failing(stack), Vec::<Value>::new());
-    let store: DynamoSubscriptions = stack.subscriptions().await;
+    let store = stack.subscriptions().await;
     let now = System.now();
     let update = |id: &str, url: &str| SubscriptionUpdate {
         key: stack.subscription_key(id),
@@ -161,12 +149,12 @@ async fn a_failing_webhook_is_listed_until_it_is_enabled(stack: &TestStack) {
     for switched in store.switch_off(off).await {
         switched.expect("it is switched off");
     }
-    let failing = failing(stack);
-    let mut seen: Vec<_> =
-        failing.iter().map(|it| (it["id"].as_str(), it["state"].as_str(), it["failures"].as_u64())).collect();
-    seen.sort_unstable();
-    assert_eq!(seen, [(Some("hooks"), Some("active"), Some(3)), (Some("plain"), Some("disabled"), Some(0)),]);
-    assert!(failing.iter().all(|it| it["failing_since"] == json!(now.to_rfc3339())), "{failing:?}");
+    let mut failing = failing(stack);
+    failing.sort_by_key(|it| it["id"].to_string());
+    let [hooks, plain] = failing.as_slice() else { panic!("{failing:?}") };
+    let since = now.to_rfc3339();
+    assert_fields(hooks, json!({"id": "hooks", "state": "active", "failures": 3, "failing_since": since}));
+    assert_fields(plain, json!({"id": "plain", "state": "disabled", "failures": 0, "failing_since": since}));
     let list = "subscriptions list --failing --tenant acme";
     let rows = stack.shown(list);
     assert!(rows.starts_with("ID ") && rows.lines().count() == 3 && !rows.contains("s3cret"), "{rows}");
@@ -182,15 +170,11 @@ async fn a_failing_webhook_is_listed_until_it_is_enabled(stack: &TestStack) {
     assert_eq!(stack.redial(enable("unknown")).refused_with(1), "no subscription acme#unknown\n");
 }
 
-async fn its_policy_is_explained(stack: &TestStack) {
+fn its_policy_is_explained(stack: &TestStack) {
     let message = json!({"tenant": "acme", "to": {"subscription": "hooks"}, "class": "otp"}).to_string();
     let explained = |source: &str, name: &str| {
         let answer = stack.json_reading("policy explain -", &message);
-        let expected = (json!("webhook"), json!(source), json!(name));
-        assert_eq!(
-            (&answer["channel"], &answer["source"], &answer["name"]),
-            (&expected.0, &expected.1, &expected.2)
-        );
+        assert_fields(&answer, json!({"channel": "webhook", "source": source, "name": name}));
     };
     explained("channel", "schedule-standard");
     put(stack, "hooks", &json!({"url": URL, "topic": "order.created", "policy": "wait-factor"}));
@@ -211,7 +195,7 @@ async fn its_policy_is_explained(stack: &TestStack) {
 }
 
 async fn a_bare_url_is_signed_with_the_tenant_s_secret(stack: &TestStack) {
-    let secrets = |tenant: &str| stack.json(["webhooks", "secret", "--tenant", tenant]);
+    let secrets = |tenant: &str| stack.json(format!("webhooks secret --tenant {tenant}"));
     let expected = stack.webhook_keys().await.secrets_of(&Tenant::parse("acme").expect("valid"));
     let expected: Vec<String> = expected.iter().map(|secret| secret.expose()).collect();
     assert_eq!(secrets("acme"), json!({"tenant": "acme", "secrets": expected}));
