@@ -1,5 +1,5 @@
-//! Deliveries to browsers: what is decrypted, what a long wait leaves where it waits, one POST however often a message comes, and the
-//! token that lets a browser report what its user saw.
+//! Deliveries to browsers: what is decrypted, one POST however often a message comes, and the token that lets a browser report what its
+//! user saw.
 
 use redial_adapters::acks_dynamo::attribute;
 use redial_core::ack::AckEvent;
@@ -26,30 +26,6 @@ async fn a_push_is_sent_and_decrypts_up_to_the_last_byte_that_fits() {
     }
     stack.until_quiet().await;
     assert_eq!(stack.stack().poller_failure(), None);
-}
-
-#[tokio::test]
-async fn a_long_retry_after_waits_in_an_execution_that_holds_no_payload() {
-    let stack = TestStack::up().await;
-    let browser = stack.browser();
-    stack.push.script(&browser.endpoint, [Answer::status(429).with_header("retry-after", "5")]);
-    stack.send(&stack.message("long", &browser, json!({"canary": "s3cret-payload"}))).await;
-    stack.until_state("long", "sent").await;
-    let received = stack.push.received(&browser.endpoint);
-    assert_eq!(received.len(), 2);
-    assert!(received[1].at_ms >= received[0].at_ms + 5_000, "not before Retry-After");
-
-    let executions = stack.sfn.list_executions().state_machine_arn(&stack.description().state_machine);
-    let executions = executions.send().await.expect("Step Functions answers").executions;
-    assert_eq!(executions.len(), 1);
-    let name = &executions[0].name;
-    assert!(
-        name.len() <= 80 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-'),
-        "{name}"
-    );
-    let history = stack.history(&executions[0].execution_arn).await;
-    assert!(history.contains("release") && !history.contains("s3cret"), "{history}");
-    assert!(stack.scan(&stack.tables().parked).await.is_empty());
 }
 
 #[tokio::test]

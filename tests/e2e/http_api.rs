@@ -17,10 +17,7 @@ struct Caller<'a> {
 impl Caller<'_> {
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self.stack.request(method, path);
-        match &self.credential {
-            Some(credential) => request.bearer_auth(credential),
-            None => request,
-        }
+        self.credential.iter().fold(request, |request, credential| request.bearer_auth(credential))
     }
 
     async fn send(&self, method: Method, path: &str, body: &Value) -> (u16, Value) {

@@ -78,34 +78,32 @@ impl Met {
 async fn a_conflicting_change_is_stored_whole_or_not_at_all() {
     let met = Met::up().await;
     let browser = met.stack.browser();
+    let conflicts = |operation: &str, times: usize| {
+        met.proxy.reset();
+        (0..times).for_each(|_| met.proxy.once(is_change, transaction_conflict(operation)));
+    };
+    let always_conflicts = async |operation: &str| {
+        met.proxy.reset();
+        met.proxy.when(is_change, transaction_conflict(operation));
+        let renewed = met.renew(&browser, "news").await;
+        assert_eq!(renewed.expect_err("each try conflicts"), "ThrottlingException");
+        let sent = met.calls(operation);
+        assert!(sent >= AT_LEAST, "{sent}");
+        sent
+    };
 
-    met.proxy.when(is_change, transaction_conflict("TransactWriteItems"));
-    assert_eq!(met.renew(&browser, "news").await.expect_err("each try conflicts"), "ThrottlingException");
-    let sent = met.calls("TransactWriteItems");
-    assert!(sent >= AT_LEAST, "{sent}");
+    let sent = always_conflicts("TransactWriteItems").await;
     // DynamoDB takes each of them for another transaction.
     assert_eq!((met.request_tokens().len(), met.stored().await), (sent, 0));
 
-    met.proxy.reset();
-    for _ in 0..2 {
-        met.proxy.once(is_change, transaction_conflict("TransactWriteItems"));
-    }
+    conflicts("TransactWriteItems", 2);
     met.proxy.once(is_change, taken_token());
     assert!(matches!(met.renew(&browser, "news").await, Ok(Renewed::New(_))));
     assert_eq!((met.calls("TransactWriteItems"), met.stored().await), (4, 1));
 
     // A renewal of the same endpoint with the same tags is a call of its own.
-    met.proxy.reset();
-    for _ in 0..3 {
-        met.proxy.once(is_change, transaction_conflict("UpdateItem"));
-    }
+    conflicts("UpdateItem", 3);
     assert!(matches!(met.renew(&browser, "news").await, Ok(Renewed::Renewed(_))));
     assert_eq!((met.calls("TransactWriteItems"), met.calls("UpdateItem"), met.stored().await), (0, 4, 1));
-
-    met.proxy.reset();
-    met.proxy.when(is_change, transaction_conflict("UpdateItem"));
-    let renewed = met.renew(&browser, "news").await;
-    assert_eq!(renewed.expect_err("each try conflicts"), "ThrottlingException");
-    let sent = met.calls("UpdateItem");
-    assert!(sent >= AT_LEAST, "{sent}");
+    always_conflicts("UpdateItem").await;
 }

@@ -84,23 +84,3 @@ async fn the_sweep_releases_what_a_stopped_execution_stranded() {
     let swept = stack.sweep("waits").await;
     assert_eq!(swept["forgotten"], 1, "{swept}");
 }
-
-#[tokio::test]
-async fn a_retry_beyond_the_ttl_is_a_dead_letter_with_its_body() {
-    let stack = TestStack::up().await;
-    let browser = stack.browser();
-    stack.push.script(&browser.endpoint, [Answer::status(503).with_header("retry-after", "900")]);
-    let fields = json!({"payload": "soon worthless", "ttl": 600});
-    stack.send(&stack.message_with("late", &browser, &fields)).await;
-    let entry = stack.until_state("late", "failed").await;
-    assert_eq!(text(&entry, "reason"), Some("ttl_exceeded"));
-    let items = stack
-        .until("the description and the body are stored", async || {
-            let items = stack.scan(&stack.tables().dead_letters).await;
-            let has = |name| items.iter().any(|item| item.contains_key(name));
-            (has("reason") && has("body")).then_some(items)
-        })
-        .await;
-    let body = items.iter().find_map(|item| text(item, "body")).expect("the body is kept");
-    assert!(body.contains("soon worthless") && body.contains("\"retry_count\":0"), "{body}");
-}

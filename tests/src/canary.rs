@@ -65,14 +65,11 @@ impl Canary {
     /// The encoding in which it is found in a text, if it is.
     pub fn found_in(&self, text: &str) -> Option<&'static str> {
         let lower = text.to_ascii_lowercase();
-        let found = self.needles.iter().find(|needle| {
-            if needle.any_case {
-                lower.contains(&needle.text.to_ascii_lowercase())
-            } else {
-                text.contains(&needle.text)
-            }
-        });
-        found.map(|needle| needle.encoding)
+        let is_in = |needle: &&Needle| {
+            text.contains(&needle.text)
+                || needle.any_case && lower.contains(&needle.text.to_ascii_lowercase())
+        };
+        self.needles.iter().find(is_in).map(|needle| needle.encoding)
     }
 }
 

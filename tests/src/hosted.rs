@@ -4,7 +4,7 @@
 //! Its environment is the deployed function's, read back from Lambda, so that what is tested is what the template says; only
 //! the resources' names, the endpoint and the variables that the test changes differ.
 
-use std::{collections::BTreeMap, env, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, env, time::Duration};
 
 use redial_testkit::{
     proxy::FaultProxy,
@@ -18,20 +18,6 @@ use crate::{resources::Resources, test_stack::TestStack};
 pub enum Which {
     Dispatch,
     Cleanup,
-}
-
-impl Which {
-    /// Its binary, as `cargo build` leaves it beside this one.
-    fn bootstrap(self) -> PathBuf {
-        let name = match self {
-            Self::Dispatch => "dispatch",
-            Self::Cleanup => "cleanup",
-        };
-        let own = env::current_exe().expect("a process knows its binary");
-        // <target>/<profile>/deps/<test>; the local stack builds the functions in the development profile.
-        let target = own.ancestors().nth(3).expect("tests lie three folders deep in the target directory");
-        target.join("debug").join(name)
-    }
 }
 
 pub struct Function {
@@ -60,10 +46,14 @@ impl Function {
     ) -> Self {
         let proxy = FaultProxy::start(&stack.description().endpoint).expect("a free port");
         let functions = &stack.description().functions;
-        let deployed = match which {
-            Which::Dispatch => &functions.dispatch,
-            Which::Cleanup => &functions.cleanup,
+        let (binary, deployed) = match which {
+            Which::Dispatch => ("dispatch", &functions.dispatch),
+            Which::Cleanup => ("cleanup", &functions.cleanup),
         };
+        let own = env::current_exe().expect("a process knows its binary");
+        // <target>/<profile>/deps/<test>; the local stack builds the functions in the development profile.
+        let target = own.ancestors().nth(3).expect("tests lie three folders deep in the target directory");
+        let bootstrap = target.join("debug").join(binary);
         let mut variables: BTreeMap<String, String> = stack.variables(deployed).await.into_iter().collect();
         let own = resources.variables();
         variables.extend(own.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())));
@@ -72,7 +62,7 @@ impl Function {
         for (name, value) in access.iter().chain(&endpoint).chain(changed) {
             variables.insert((*name).to_owned(), (*value).to_owned());
         }
-        let host = RuntimeApi::start(&which.bootstrap(), variables).expect("a thread");
+        let host = RuntimeApi::start(&bootstrap, variables).expect("a thread");
         Self { proxy, host, limit }
     }
 

@@ -301,12 +301,11 @@ fn cycles_in(what: &str, graph: &Graph) -> Vec<String> {
         .filter(|group| group.len() > 1)
         .collect();
     let edges = |group: &Vec<&String>| {
-        let of = |from: &&String| {
-            let imported: Vec<&str> =
-                graph[*from].iter().filter(|to| group.contains(to)).map(String::as_str).collect();
-            format!("\n    {from} -> {}", imported.join(", "))
+        let edge = |from: &&String| {
+            let imported = graph[*from].iter().filter(|to| group.contains(to)).cloned();
+            format!("\n    {from} -> {}", imported.collect::<Vec<_>>().join(", "))
         };
-        group.iter().map(of).collect::<String>()
+        group.iter().map(edge).collect::<String>()
     };
     groups.iter().map(|group| format!("{what}: a cycle{}", edges(group))).collect()
 }

@@ -15,7 +15,7 @@ use crate::prelude::*;
 async fn doctor_names_each_fault_of_a_stack_and_no_other() {
     let (stack, proxy) = up().await;
     // Calls that the emulator answers otherwise, or not at all, as AWS answers them for a healthy stack.
-    plant_answer(&proxy, is_account_settings, 200, &account_with(1_000));
+    plant_answer(&proxy, "/account-settings", 200, &account_with(1_000));
     throttle(&stack, 0).await;
     a_healthy_stack_has_no_findings(&stack).await;
     five_faults_are_named_and_nothing_else(&stack).await;
@@ -37,25 +37,9 @@ async fn up() -> (TestStack, FaultProxy) {
     (stack, proxy)
 }
 
-fn plant_answer(
-    proxy: &FaultProxy,
-    fits: impl Fn(&Call) -> bool + Send + Sync + 'static,
-    status: u16,
-    answer: &Value,
-) {
-    proxy.when(fits, Fault::Status(status, answer.to_string()));
-}
-
-fn is_account_settings(call: &Call) -> bool {
-    call.operation.contains("/account-settings")
-}
-
-fn is_recursion_setting(call: &Call) -> bool {
-    call.operation.contains("/recursion-config")
-}
-
-fn is_metrics(call: &Call) -> bool {
-    call.operation.ends_with("/GetMetricData")
+/// Has the proxy answer calls of this path instead of the emulator.
+fn plant_answer(proxy: &FaultProxy, path: &'static str, status: u16, answer: &Value) {
+    proxy.when(move |call| call.operation.contains(path), Fault::Status(status, answer.to_string()));
 }
 
 fn account_with(executions: u32) -> Value {
@@ -215,11 +199,11 @@ const OF_THE_ACCOUNT: [&str; 6] = [
 async fn an_unavailable_operation_is_unchecked(stack: &TestStack, proxy: &FaultProxy) {
     let pro = "API action for service 'lambda' not yet implemented or pro feature";
     let not_implemented = json!({"__type": "InternalFailure", "message": pro});
-    plant_answer(proxy, is_account_settings, 501, &not_implemented);
-    plant_answer(proxy, is_recursion_setting, 501, &not_implemented);
+    plant_answer(proxy, "/account-settings", 501, &not_implemented);
+    plant_answer(proxy, "/recursion-config", 501, &not_implemented);
     // A map of two pairs of texts, each after its length.
     let unknown = b"\xa2\x66__type\x6dInvalidAction\x67message\x6eUnknown action";
-    proxy.when(is_metrics, Fault::Cbor(400, unknown.to_vec()));
+    proxy.when(|call| call.operation.ends_with("/GetMetricData"), Fault::Cbor(400, unknown.to_vec()));
     let done = stack.redial("doctor");
     assert!(done.stderr.contains("has no faults; 4 things could not be checked"), "{}", done.stderr);
     let lines = done.succeeds();
@@ -252,7 +236,7 @@ async fn each_planted_fault_is_named_alone(stack: &TestStack, proxy: &FaultProxy
 }
 
 async fn plant(stack: &TestStack, proxy: &FaultProxy) {
-    plant_answer(proxy, is_account_settings, 200, &account_with(10));
+    plant_answer(proxy, "/account-settings", 200, &account_with(10));
     throttle(stack, 120).await;
     let resources: serde_json::Map<String, _> = (0..500).map(|at| (format!("R{at}"), json!(1))).collect();
     let template = json!({"Resources": resources});

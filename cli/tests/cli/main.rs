@@ -4,13 +4,13 @@
 mod api_keys;
 mod command;
 mod commands;
-mod cost;
 mod dead_letters;
 mod demo;
 mod doctor;
 mod help;
 mod local_stack;
 mod no_permissions;
+mod pages;
 mod policies;
 mod policy;
 mod protection;
@@ -21,7 +21,6 @@ mod simulate;
 mod subscriptions_import;
 mod summary;
 mod tail;
-mod webhooks_page;
 
 mod prelude {
     pub(crate) use redial_tests::prelude::*;

@@ -66,7 +66,7 @@ const WITHOUT_A_STACK: &str = "
     simulate: --messages 0 => --messages
     simulate: --rate 1/h => longer than a year
     simulate: --ttl 2419201 => --ttl
-    simulate: -o herd.png => ends in .svg
+    simulate: -o outage.png => ends in .svg
     simulate: --workers 0 | --workers 10001 => 1..=10000
     simulate: --breaker on | --limit 50/s | --counter-lag 2s => --workers <N>
     simulate: --workers 2 --breaker half => possible values: on, off, both

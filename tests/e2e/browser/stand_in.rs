@@ -43,7 +43,7 @@ async fn a_browser_subscribes_shows_and_reports_pushes_and_unsubscribes() {
     a_test_push_from_the_page_is_shown_and_clicked(&it).await;
     a_duplicate_is_shown_once(&it, &subscription).await;
     pushes_without_an_envelope_are_shown_too(&it, &subscription).await;
-    a_closed_notification_is_reported_and_an_ack_that_was_refused_comes_again(&it, &subscription).await;
+    a_refused_report_of_a_closed_notification_comes_again(&it, &subscription).await;
     a_report_that_finds_no_connection_is_sent_again_by_itself(&it, &subscription).await;
     what_came_while_it_was_away_is_shown(&it, &subscription).await;
     let renewed = a_subscription_that_the_browser_lost_is_renewed(&it, &subscription).await;
@@ -121,10 +121,7 @@ async fn pushes_without_an_envelope_are_shown_too(it: &OpenPage<Own>, subscripti
     assert_eq!(it.api().acks(), before);
 }
 
-async fn a_closed_notification_is_reported_and_an_ack_that_was_refused_comes_again(
-    it: &OpenPage<Own>,
-    subscription: &Value,
-) {
+async fn a_refused_report_of_a_closed_notification_comes_again(it: &OpenPage<Own>, subscription: &Value) {
     it.api().refuse_acks(Some(Refusal::Unavailable));
     it.push_to(subscription, &envelope("closed", &staying("To be closed"))).await;
     let mut desktop = it.firefox.desktop().await.expect("a connection");

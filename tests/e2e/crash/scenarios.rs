@@ -9,7 +9,7 @@ pub(super) enum To {
     /// To a browser that the message names.
     Browser,
     Subscription,
-    /// To one that bears the flag of a 404.
+    /// To one with the flag of a 404.
     Flagged,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Scenario {
     pub(super) posts: usize,
     /// Whether a dead letter is described, for which reason, and whether its body is kept.
     pub(super) dead_letter: Option<(&'static str, bool)>,
-    /// State of the stored subscription, and whether it bears a flag; `None` if it is removed.
+    /// State of the stored subscription, and whether it is flagged; `None` if it is removed.
     pub(super) subscription: Option<(&'static str, bool)>,
 }
 

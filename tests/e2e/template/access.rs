@@ -1,7 +1,7 @@
 //! Who may read which key, how far the public API reaches, and what a deployment is refused: what the function that faces the
-//! internet has, what a flood of requests can use up, and which mistakes CloudFormation finds before it makes anything.
+//! internet has, what many requests can use up, and which mistakes CloudFormation finds before it makes anything.
 
-use super::{Block, TEMPLATE, globals, parameter, resources, section};
+use super::{Block, TEMPLATE, globals, named, parameter, resources, section};
 
 fn readers_of(secret: &str) -> Vec<&'static str> {
     let roles = resources("AWS::IAM::Role").into_iter();
@@ -11,14 +11,8 @@ fn readers_of(secret: &str) -> Vec<&'static str> {
     roles.filter(names).map(|role| role.name).collect()
 }
 
-fn resource(of_type: &str, name: &str) -> Block<'static> {
-    let mut blocks = resources(of_type);
-    let at = blocks.iter().position(|block| block.name == name);
-    blocks.swap_remove(at.unwrap_or_else(|| panic!("there is no {name}")))
-}
-
 fn function(name: &str) -> Block<'static> {
-    resource("AWS::Serverless::Function", name)
+    named(resources("AWS::Serverless::Function"), name)
 }
 
 #[test]
@@ -51,7 +45,7 @@ fn the_public_keys_are_published_by_a_schedule_and_by_each_deployment() {
 }
 
 #[test]
-fn a_flood_of_requests_leaves_the_other_functions_their_concurrency() {
+fn many_requests_leave_the_other_functions_their_concurrency() {
     let ceiling = "!If [ReservesApi, !Ref ApiReservedConcurrency, !Ref AWS::NoValue]";
     assert_eq!(function("IngestFunction").value("ReservedConcurrentExecutions"), Some(ceiling));
     for other in ["DispatchFunction", "CleanupFunction"] {
@@ -62,11 +56,8 @@ fn a_flood_of_requests_leaves_the_other_functions_their_concurrency() {
     let reserves = Block { name: "Conditions", lines: section("Conditions") };
     let expected = "!And [!Condition HasApi, !Not [!Equals [!Ref ApiReservedConcurrency, 0]]]";
     assert_eq!(reserves.value("ReservesApi"), Some(expected));
-}
 
-#[test]
-fn the_http_api_s_stage_is_throttled() {
-    let stage = resource("AWS::ApiGatewayV2::Stage", "IngestHttpApiStage");
+    let stage = named(resources("AWS::ApiGatewayV2::Stage"), "IngestHttpApiStage");
     assert_eq!(stage.value("ThrottlingRateLimit"), Some("!Ref ApiStageRate"));
     assert_eq!(stage.value("ThrottlingBurstLimit"), Some("!Ref ApiStageBurst"));
     // API Gateway's own for an account and region are 10,000 a second and a burst of 5,000.
@@ -81,9 +72,7 @@ const WITHOUT_FUNCTION_URLS: &str = "ap-east-2 ap-south-2 ap-southeast-4 ap-sout
 
 #[test]
 fn a_region_without_function_urls_is_refused_with_the_way_out() {
-    let mut rules = Block::all(&section("Rules"), 2);
-    let at = rules.iter().position(|rule| rule.name == "FunctionUrlsExistHere").expect("there is the rule");
-    let rule = rules.swap_remove(at);
+    let rule = named(Block::all(&section("Rules"), 2), "FunctionUrlsExistHere");
     assert_eq!(rule.value("RuleCondition"), Some("!Equals [!Ref ApiKind, FunctionUrl]"));
     let items = rule.lines.iter().map(|line| line.trim_start_matches([' ', '-']));
     let listed: Vec<_> = items.filter(|item| item.ends_with(|c: char| c.is_ascii_digit())).collect();
@@ -111,7 +100,7 @@ fn the_vapid_secret_is_taken_by_its_name_or_its_arn() {
     let pattern = parameter("VapidSecretId").value("AllowedPattern");
     let expected = "^((arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:)?[A-Za-z0-9/_+=.@-]{1,512})?$";
     assert_eq!(pattern, Some(expected));
-    let role = resource("AWS::IAM::Role", "DispatchRole");
+    let role = named(resources("AWS::IAM::Role"), "DispatchRole");
     let text = role.lines.join("\n");
     let end = r#"[1, !Split [":secret:", !Sub "${VapidSecretId}:secret:${VapidSecretId}"]]"#;
     // What that takes of a name, and of an ARN, is what comes after the last `:secret:`.

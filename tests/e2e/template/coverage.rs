@@ -127,28 +127,26 @@ impl Reader<'_> {
         }
     }
 
+    /// What stands between commas, up to the end of a call.
+    fn arguments<const N: usize>(&mut self, end: &str) -> [Option<f64>; N] {
+        std::array::from_fn(|at| {
+            let value = self.condition();
+            self.expects(if at + 1 < N { "," } else { end });
+            value
+        })
+    }
+
     fn atom(&mut self) -> Option<f64> {
         if self.takes("IF(") {
-            let condition = self.condition();
-            self.expects(",");
-            let yes = self.condition();
-            self.expects(",");
-            let no = self.condition();
-            self.expects(")");
+            let [condition, yes, no] = self.arguments(")");
             return if condition? == 0.0 { no } else { yes };
         }
         if self.takes("FILL(") {
-            let value = self.atom();
-            self.expects(",");
-            let otherwise = self.atom();
-            self.expects(")");
+            let [value, otherwise] = self.arguments(")");
             return value.or(otherwise);
         }
         if self.takes("MAX([") {
-            let a = self.atom();
-            self.expects(",");
-            let b = self.atom();
-            self.expects("])");
+            let [a, b] = self.arguments("])");
             return a.zip(b).map(|(a, b)| a.max(b));
         }
         if self.takes("(") {

@@ -73,8 +73,11 @@ fn globals() -> Block<'static> {
     Block { name: "Globals", lines: section("Globals") }
 }
 
-fn parameter(name: &str) -> Block<'static> {
-    let mut blocks = Block::all(&section("Parameters"), 2);
+fn named(mut blocks: Vec<Block<'static>>, name: &str) -> Block<'static> {
     let at = blocks.iter().position(|block| block.name == name);
-    blocks.swap_remove(at.unwrap_or_else(|| panic!("there is no parameter {name}")))
+    blocks.swap_remove(at.unwrap_or_else(|| panic!("there is no {name}")))
+}
+
+fn parameter(name: &str) -> Block<'static> {
+    named(Block::all(&section("Parameters"), 2), name)
 }

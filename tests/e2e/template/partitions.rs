@@ -16,10 +16,10 @@ const EXEMPT: &[(&str, &str)] = &[
     ("infra/docs/deploy.md", "lists the regions without function URLs by their names"),
     ("infra/docs/plots/", "drawings: numbers that look like regions"),
     ("infra/prices/", "a list of prices is one region's"),
-    ("shared/adapters/src/receiver.rs", "plays AWS for tests"),
-    ("shared/adapters/src/stub_dynamo.rs", "plays AWS for tests"),
+    ("shared/adapters/src/receiver.rs", "stands for AWS in tests"),
+    ("shared/adapters/src/stub_dynamo.rs", "stands for AWS in tests"),
     ("shared/local-stack/", "emulators are in this partition and region, whatever is deployed to them"),
-    ("shared/testkit/", "plays AWS for tests"),
+    ("shared/testkit/", "stands for AWS in tests"),
 ];
 
 /// Principals of services: the same in every partition, so that they are names and not domains. SAM's own roles have them, too

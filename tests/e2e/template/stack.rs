@@ -20,17 +20,13 @@ fn the_breaker_s_parameters_are_what_the_function_reads() {
 }
 
 #[test]
-fn every_queue_and_table_is_encrypted() {
+fn every_queue_and_table_is_encrypted_and_every_secret_can_be_given() {
     for queue in resources("AWS::SQS::Queue") {
         assert_eq!(queue.value("SqsManagedSseEnabled"), Some("true"), "{}", queue.name);
     }
     for table in resources("AWS::DynamoDB::Table") {
         assert_eq!(table.value("SSESpecification"), Some("{ SSEEnabled: true }"), "{}", table.name);
     }
-}
-
-#[test]
-fn every_secret_that_is_made_can_be_given_instead() {
     for secret in resources("AWS::SecretsManager::Secret") {
         let chosen = format!("!Ref {}, !Ref {}Id]", secret.name, secret.name);
         assert!(TEMPLATE.contains(&chosen), "{chosen}");

@@ -1,11 +1,5 @@
 //! The one stack of all tests: the deployed template on the embedded emulator, with a push service and a webhook receiver beside it.
 //!
-//! | module | what a test does with it |
-//! |---|---|
-//! | `messages` | sends messages, and takes them from queues |
-//! | `observed` | reads tables, logs and executions, and waits for a condition |
-//! | `settings` | changes functions, mappings, secrets and stored subscriptions |
-//!
 //! A stack of a test's own ends with the test, also when that panics. The stacks that tests share end with their process: the
 //! emulator reads its standard input, whose other end only this process holds. Under `cargo test` the tests of a binary share
 //! them; under `cargo nextest` each test is a process and has its own. A test on a shared stack works on a tenant of its own.

@@ -103,7 +103,7 @@ impl TestStack {
 
     /// The stored subscriptions, as the functions read them.
     pub async fn subscriptions(&self) -> DynamoSubscriptions {
-        self.subscriptions_in(self.dynamodb.clone(), &self.tables()).await
+        self.subscriptions_in(self.dynamodb.clone(), self.tables()).await
     }
 
     /// The same in other tables, or through another client.

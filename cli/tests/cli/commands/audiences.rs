@@ -1,4 +1,4 @@
-//! `redial audience` on a message to an audience: its progress, how many bear its tag, and cancelling it.
+//! `redial audience` on a message to an audience: its progress, how many have its tag, and cancelling it.
 
 use redial_adapters::audiences_dynamo::DynamoAudiences;
 use redial_core::{

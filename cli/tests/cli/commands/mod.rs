@@ -7,7 +7,6 @@ mod audiences;
 mod send;
 mod status;
 mod subscriptions;
-mod webhooks;
 
 use redial_core::{
     channel::Channel,

@@ -44,11 +44,9 @@ async fn status_shows_deliveries_and_dead_letters_and_refuses_unknown_ids() {
         recorded.expect("the claims are ours");
     }
     let store = DynamoDeadLetters::new(stack.dynamodb.clone(), tables.dead_letters.clone());
-    let malformed = dead_letter(tenant, "m5", "malformed", now);
-    for described in [
-        dead_letter(tenant, "d4", "retries_exhausted", now),
-        Reference { letter: "malformed".to_owned(), ..malformed },
-    ] {
+    for (id, letter, reason) in [("d4", "lineage-0", "retries_exhausted"), ("m5", "malformed", "malformed")] {
+        let described = dead_letter(tenant, id, reason, now);
+        let described = Reference { letter: letter.to_owned(), status: None, attempts: 1, ..described };
         store.describe(&described, now).await.expect("stored");
     }
     let d4 = key(&stack, "d4");
@@ -90,5 +88,5 @@ async fn status_shows_deliveries_and_dead_letters_and_refuses_unknown_ids() {
     let shown = words("d4");
     let first = format!("{tenant}#d4: failed\n  dead letter: retries_exhausted; body kept until ");
     assert!(shown.starts_with(&first), "{shown}");
-    assert!(shown.contains("  dead letter   lineage-0: retries_exhausted, 6 attempts, at "), "{shown}");
+    assert!(shown.contains("  dead letter   lineage-0: retries_exhausted, 1 attempt, at "), "{shown}");
 }

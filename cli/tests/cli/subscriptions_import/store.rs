@@ -94,9 +94,8 @@ impl Harness {
 
     async fn listed(&self, id: &str) -> Vec<String> {
         let rows = self.rows(&format!(" {id}")).await;
-        rows.iter()
-            .filter_map(|row| row.strip_prefix("book#")?.split('#').next().map(str::to_owned))
-            .collect()
+        let tag = |row: &String| row.strip_prefix("book#")?.split('#').next().map(str::to_owned);
+        rows.iter().filter_map(tag).collect()
     }
 }
 
