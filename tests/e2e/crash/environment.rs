@@ -26,7 +26,7 @@ const TIME_OUT: Duration = Duration::from_secs(9);
 /// When a message comes back that a worker died over: just after that worker's lease.
 const VISIBILITY: Duration = Duration::from_secs(10);
 /// A Retry-After that is not over when a message has come back from a death: then it is parked again.
-pub(super) const TO_WAIT_SECS: u64 = 15;
+pub(super) const TO_WAIT_SECS: u64 = 40;
 /// How long a case may take. On an idle machine a long wait with a death on it takes under a minute.
 const LIMIT: Duration = Duration::from_secs(300);
 /// The prune sweep decides windows whose neighbours are over.

@@ -17,7 +17,7 @@ pub(super) fn problems(seen: &Seen) -> Vec<String> {
     let most = scenario.posts + usize::from(seen.fell_between);
     let in_doubt = seen.entry.as_ref().and_then(|entry| entry.get("in_doubt")?.as_bool().ok()) == Some(&true);
     let apart_ms = match seen.posts.as_slice() {
-        [first, second] if scenario.name == "waiting" && !seen.fell_between => second.at_ms - first.at_ms,
+        [first, second] if scenario.name == "waiting" && deaths == 0 => second.at_ms - first.at_ms,
         _ => u64::MAX,
     };
     let ends =

@@ -138,8 +138,6 @@ enum Way {
 }
 
 impl Way {
-    const ALL: [Self; 5] = [Self::Count, Self::CountWith, Self::CountOn, Self::Measure, Self::DeadLetter];
-
     fn count_all(self, telemetry: &JsonTelemetry) {
         match self {
             Self::Count => Metric::ALL.into_iter().for_each(|metric| telemetry.count(metric, 1)),
