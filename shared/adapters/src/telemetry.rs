@@ -105,11 +105,15 @@ impl JsonTelemetry {
         Self { stack, sums: Mutex::default() }
     }
 
-    /// Writes the sums since the last flush, and resets them.
+    /// The lines of the sums since the last flush, which it resets.
+    pub fn take_lines(&self, now: Timestamp) -> Vec<Value> {
+        lines(&self.stack, &std::mem::take(&mut *self.sums()), now)
+    }
+
+    /// Writes these lines.
     pub fn flush(&self, now: Timestamp) {
-        let sums = std::mem::take(&mut *self.sums());
         let mut out = std::io::stdout().lock();
-        for line in lines(&self.stack, &sums, now) {
+        for line in self.take_lines(now) {
             // Standard output is a pipe to Lambda: without it, there is nowhere to report the error.
             let _ = writeln!(out, "{line}");
         }

@@ -42,7 +42,6 @@ fn blocks(mark: &str) -> Vec<(&'static str, Option<&'static str>)> {
         .collect()
 }
 
-/// The log line that it shows.
 pub(crate) fn log_line() -> Value {
     let line = PAGE.split("```json\n").nth(1).and_then(|it| it.split("```").next()).expect("it shows one");
     parsed(line)

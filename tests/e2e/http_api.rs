@@ -1,42 +1,23 @@
 //! The HTTP API of the deployed template, through its function URL: a browser subscribes with a token, a sender sends to it and
 //! reads the state of the delivery.
 
-use aws_sdk_dynamodb::types::AttributeValue;
 use redial_adapters::access_dynamo::{Created, DynamoAccess, new_key};
-use redial_core::access::{Credential, Scope, SecretDigest, StoredKey};
-use redial_core::identity::Tenant;
+use redial_core::{
+    access::{Credential, Scope, SecretDigest, StoredKey},
+    identity::Tenant,
+};
 use redial_tests::prelude::*;
-use reqwest::{Client, Method, RequestBuilder, Response};
+use reqwest::{Method, RequestBuilder, Response};
 
-/// A caller of the API, with its credential.
-struct Caller {
-    client: Client,
-    api: String,
+struct Caller<'a> {
+    stack: &'a TestStack,
     credential: Option<String>,
 }
 
-impl Caller {
-    fn of(stack: &TestStack) -> Self {
-        let client = Client::builder().no_proxy().tls_certs_only([]).build().expect("a client");
-        Self {
-            client,
-            api: stack.description().api_url.clone().expect("the stack has an API"),
-            credential: None,
-        }
-    }
-
-    /// The same with this credential.
-    fn with(&self, credential: &str) -> Self {
-        let (client, api) = (self.client.clone(), self.api.clone());
-        Self { client, api, credential: Some(credential.to_owned()) }
-    }
-
+impl Caller<'_> {
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        let request = self.client.request(method, format!("{}{path}", self.api));
-        match &self.credential {
-            Some(credential) => request.bearer_auth(credential),
-            None => request,
-        }
+        let request = self.stack.request(method, path);
+        self.credential.iter().fold(request, |request, credential| request.bearer_auth(credential))
     }
 
     async fn send(&self, method: Method, path: &str, body: &Value) -> (u16, Value) {
@@ -55,9 +36,8 @@ async fn read(answer: Response) -> (u16, Value) {
     (status, serde_json::from_str(&text).unwrap_or(Value::Null))
 }
 
-/// A key of acme's with all scopes.
 pub(crate) async fn key(stack: &TestStack) -> String {
-    let access = DynamoAccess::new(stack.dynamodb.clone(), stack.description().tables.control.clone());
+    let access = DynamoAccess::new(stack.dynamodb.clone(), stack.tables().control.clone());
     let key = new_key().expect("randomness");
     let now = Timestamp::from_secs(1_700_000_000);
     let stored = StoredKey {
@@ -74,11 +54,11 @@ pub(crate) async fn key(stack: &TestStack) -> String {
     key.expose()
 }
 
-/// As it is before the first event after a deployment.
-async fn forget_the_public_keys(stack: &TestStack) {
-    let key = |text: &str| AttributeValue::S(text.to_owned());
-    let forgotten = stack.dynamodb.delete_item().table_name(&stack.description().tables.control);
-    forgotten.key("pk", key("vapid")).key("sk", key("public")).send().await.expect("it is deleted");
+pub(crate) fn subscription(browser: &Subscriber) -> Value {
+    let consent = json!({
+        "at": "2026-01-01T10:00:00Z", "prompt_version": "v1", "action": "granted", "origin": "https://shop.example",
+    });
+    with_fields(browser.json(), &json!({"tags": ["news"], "consent": consent}))
 }
 
 #[tokio::test]
@@ -88,11 +68,13 @@ async fn a_browser_subscribes_is_sent_to_once_and_unsubscribes() {
         options.parameters.extend([origins]);
     })
     .await;
-    let (anonymous, browser) = (Caller::of(&stack), stack.browser());
-    let sender = anonymous.with(&key(&stack).await);
+    let caller = |credential| Caller { stack: &stack, credential };
+    let (anonymous, browser) = (caller(None), stack.browser());
+    let sender = caller(Some(key(&stack).await));
 
     assert_eq!(anonymous.get("/v1/health").await.1["status"], "ok");
-    forget_the_public_keys(&stack).await;
+    // As before the first event after a deployment.
+    stack.delete(&stack.tables().control, &[("pk", "vapid"), ("sk", "public")]).await;
     assert_eq!(anonymous.get("/v1/keys").await.0, 503, "they are not published yet");
     stack.invoke(&stack.description().functions.dispatch, &json!({"publish": "vapid_keys"})).await;
     let (_, keys) = anonymous.get("/v1/keys").await;
@@ -102,10 +84,8 @@ async fn a_browser_subscribes_is_sent_to_once_and_unsubscribes() {
     let wish = json!({"subscription": "s1", "tags": ["news"]});
     let (status, token) = sender.send(Method::POST, "/v1/subscription-tokens", &wish).await;
     assert_eq!(status, 201, "{token}");
-    let page = anonymous.with(token["token"].as_str().expect("a token"));
-    let mut document = browser.json();
-    document["tags"] = json!(["news"]);
-    document["consent"] = json!({"at": "2026-01-01T10:00:00Z", "prompt_version": "v1", "action": "granted", "origin": "https://shop.example"});
+    let page = caller(token["token"].as_str().map(str::to_owned));
+    let document = subscription(&browser);
     let (status, stored) = page.send(Method::PUT, "/v1/subscriptions/s1", &document).await;
     assert_eq!((status, &stored["tags"]), (201, &json!(["news"])), "{stored}");
     assert_eq!(page.send(Method::PUT, "/v1/subscriptions/s1", &document).await.0, 200);
@@ -118,15 +98,11 @@ async fn a_browser_subscribes_is_sent_to_once_and_unsubscribes() {
     let known = stack
         .until("it is sent", async || Some(sender.get(&path).await.1).filter(|it| it["state"] == "sent"))
         .await;
-    assert_eq!(
-        (&known["channel"], &known["final"], &known["status"]),
-        (&json!("web_push"), &json!(true), &json!(201))
-    );
+    assert_fields(&known, json!({"channel": "web_push", "final": true, "status": 201}));
     assert_eq!(known["attempts"].as_array().map(Vec::len), Some(1));
     let (status, again) = sender.send(Method::POST, "/v1/messages", &message).await;
     assert_eq!((status, &again["state"], &again["duplicate"]), (202, &json!("sent"), &json!(true)));
-    let mut other = message.clone();
-    other["payload"] = json!({"n": 18});
+    let other = with_fields(message.clone(), &json!({"payload": {"n": 18}}));
     let (status, conflict) = sender.send(Method::POST, "/v1/messages", &other).await;
     assert_eq!((status, &conflict["type"]), (409, &json!("urn:redial:problem:id_conflict")));
     stack.until_quiet().await;
@@ -134,11 +110,12 @@ async fn a_browser_subscribes_is_sent_to_once_and_unsubscribes() {
     assert_eq!(received.len(), 1);
 
     // A batch, in both lanes, with one that is no message.
-    let batch = json!([{"id": "a", "to": {"subscription": "s1"}}, {"id": "b", "to": {"subscription": "s1"}, "class": "campaign"}, {}]);
+    let to = json!({"subscription": "s1"});
+    let batch = json!([{"id": "a", "to": to}, {"id": "b", "to": to, "class": "campaign"}, {}]);
     let (status, items) = sender.send(Method::POST, "/v1/messages", &batch).await;
-    let statuses: Vec<_> =
-        items["items"].as_array().expect("items").iter().map(|item| item["status"].clone()).collect();
-    assert_eq!((status, statuses), (207, vec![json!(202), json!(202), json!(422)]));
+    let items = items["items"].as_array().expect("items").iter();
+    let statuses: Vec<_> = items.filter_map(|item| item["status"].as_u64()).collect();
+    assert_eq!((status, statuses), (207, vec![202, 202, 422]));
     stack.until_state("a", "sent").await;
     stack.until_state("b", "sent").await;
 

@@ -1,23 +1,21 @@
-//! The roads, and where each of them ends.
+//! The scenarios, and how each of them ends.
 
 use redial_tests::prelude::*;
 
-use crate::crash::stage::TO_WAIT_SECS;
+use super::environment::TO_WAIT_SECS;
 
-/// Where a delivery goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum To {
+pub(super) enum To {
     /// To a browser that the message names.
     Browser,
-    /// To a stored subscription.
     Subscription,
-    /// To one that bears the flag of a 404.
+    /// To one with the flag of a 404.
     Flagged,
 }
 
 /// A queue that a body is put on, and the body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Entrance {
+pub(super) enum Input {
     /// The message, on the ingest queue.
     Ingest,
     /// A body that is no message, on the ingest queue.
@@ -30,36 +28,35 @@ pub(crate) enum Entrance {
     QuarantinedRelease,
 }
 
-/// A road: what enters, what the push service answers, and how it ends.
+/// What is put in, what the push service answers, and how it ends.
 #[derive(Clone)]
-pub(crate) struct Road {
-    pub(crate) name: &'static str,
-    pub(crate) enters: Vec<Entrance>,
-    pub(crate) to: To,
+pub(super) struct Scenario {
+    pub(super) name: &'static str,
+    pub(super) inputs: Vec<Input>,
+    pub(super) to: To,
     /// Fields of the message besides the usual ones.
-    pub(crate) fields: Value,
+    pub(super) fields: Value,
     /// The first answers of the push service.
-    pub(crate) script: Vec<Answer>,
+    pub(super) script: Vec<Answer>,
     /// Its answers after those, if it does not accept.
-    pub(crate) usual: Option<Answer>,
+    pub(super) usual: Option<Answer>,
     /// A sweep that cleanup is to make in the end.
-    pub(crate) sweep: Option<&'static str>,
+    pub(super) sweep: Option<&'static str>,
     /// How many times as long as the others it takes.
-    pub(crate) slowness: u32,
+    pub(super) slowness: u32,
     /// State and reason in the ledger; `None` if it never reaches the ledger.
-    pub(crate) ends: Option<(&'static str, Option<&'static str>)>,
-    pub(crate) posts: usize,
+    pub(super) ends: Option<(&'static str, Option<&'static str>)>,
+    pub(super) posts: usize,
     /// Whether a dead letter is described, for which reason, and whether its body is kept.
-    pub(crate) dead_letter: Option<(&'static str, bool)>,
-    /// State of the stored subscription, and whether it bears a flag; `None` if it is removed.
-    pub(crate) subscription: Option<(&'static str, bool)>,
+    pub(super) dead_letter: Option<(&'static str, bool)>,
+    /// State of the stored subscription, and whether it is flagged; `None` if it is removed.
+    pub(super) subscription: Option<(&'static str, bool)>,
 }
 
-/// A message to a browser that arrives at once.
-fn sent() -> Road {
-    Road {
+fn sent() -> Scenario {
+    Scenario {
         name: "sent",
-        enters: vec![Entrance::Ingest],
+        inputs: vec![Input::Ingest],
         to: To::Browser,
         fields: json!({}),
         script: Vec::new(),
@@ -73,8 +70,8 @@ fn sent() -> Road {
     }
 }
 
-fn refused(name: &'static str, status: u16, reason: &'static str) -> Road {
-    Road {
+fn refused(name: &'static str, status: u16, reason: &'static str) -> Scenario {
+    Scenario {
         name,
         usual: Some(Answer::status(status)),
         ends: Some(("failed", Some(reason))),
@@ -83,18 +80,24 @@ fn refused(name: &'static str, status: u16, reason: &'static str) -> Road {
     }
 }
 
-fn quarantined(name: &'static str, entrance: Entrance) -> Road {
-    Road { name, enters: vec![entrance], ends: None, posts: 0, dead_letter: Some(("poison", true)), ..sent() }
+fn quarantined(name: &'static str, input: Input) -> Scenario {
+    Scenario {
+        name,
+        inputs: vec![input],
+        ends: None,
+        posts: 0,
+        dead_letter: Some(("poison", true)),
+        ..sent()
+    }
 }
 
-/// All of them.
-pub(crate) fn roads() -> Vec<Road> {
+pub(super) fn scenarios() -> Vec<Scenario> {
     let throttled = |secs: u64| Answer::status(429).with_header("retry-after", &secs.to_string());
     let a_retry = json!({"retry": {"max_retries": 1, "base_delay_ms": 200, "jitter": "none"}});
     let stored = Some(("active", false));
     vec![
-        Road { name: "waiting", script: vec![throttled(TO_WAIT_SECS)], posts: 2, slowness: 3, ..sent() },
-        Road {
+        Scenario { name: "waiting", script: vec![throttled(TO_WAIT_SECS)], posts: 2, slowness: 3, ..sent() },
+        Scenario {
             name: "gone",
             to: To::Subscription,
             usual: Some(Answer::fixture(Fixture::MozillaGone)),
@@ -104,7 +107,7 @@ pub(crate) fn roads() -> Vec<Road> {
             dead_letter: Some(("gone", false)),
             ..sent()
         },
-        Road {
+        Scenario {
             name: "not-found",
             to: To::Subscription,
             usual: Some(Answer::status(404)),
@@ -113,21 +116,21 @@ pub(crate) fn roads() -> Vec<Road> {
             subscription: Some(("active", true)),
             ..sent()
         },
-        Road { fields: a_retry, posts: 2, ..refused("exhausted", 500, "retries_exhausted") },
+        Scenario { fields: a_retry, posts: 2, ..refused("exhausted", 500, "retries_exhausted") },
         refused("rejected", 400, "rejected"),
-        Road { name: "retried", script: vec![Answer::status(503)], posts: 2, ..sent() },
-        Road { name: "throttled", script: vec![throttled(1)], posts: 2, ..sent() },
+        Scenario { name: "retried", script: vec![Answer::status(503)], posts: 2, ..sent() },
+        Scenario { name: "throttled", script: vec![throttled(1)], posts: 2, ..sent() },
         sent(),
-        Road { name: "to-subscription", to: To::Subscription, subscription: stored, ..sent() },
-        Road { name: "unflagged", to: To::Flagged, subscription: stored, ..sent() },
-        Road { dead_letter: Some(("malformed", true)), ..quarantined("malformed", Entrance::Malformed) },
-        quarantined("poison", Entrance::Quarantine),
-        quarantined("garbage", Entrance::QuarantinedGarbage),
-        Road { dead_letter: None, ..quarantined("release", Entrance::QuarantinedRelease) },
-        Road {
+        Scenario { name: "to-subscription", to: To::Subscription, subscription: stored, ..sent() },
+        Scenario { name: "unflagged", to: To::Flagged, subscription: stored, ..sent() },
+        Scenario { dead_letter: Some(("malformed", true)), ..quarantined("malformed", Input::Malformed) },
+        quarantined("poison", Input::Quarantine),
+        quarantined("garbage", Input::QuarantinedGarbage),
+        Scenario { dead_letter: None, ..quarantined("release", Input::QuarantinedRelease) },
+        Scenario {
             name: "moved-on",
             // Quarantined though it was sent: as after a crash loop that came to its end.
-            enters: vec![Entrance::Ingest, Entrance::Quarantine],
+            inputs: vec![Input::Ingest, Input::Quarantine],
             ..sent()
         },
     ]

@@ -1,5 +1,5 @@
-//! The page for receivers of webhooks: its timetables, example and limits are those of the code, and its receiver accepts what
-//! Redial signs.
+//! The pages on costs and for receivers of webhooks: their outputs, timetables, example and limits are those of the code, and the
+//! receiver on the page accepts what Redial signs.
 
 use std::{
     io::{Read as _, Write as _},
@@ -26,7 +26,7 @@ fn secret() -> WebhookSecret {
 #[test]
 fn the_timetables_are_those_of_the_policies() {
     for policy in ["schedule-standard", "wait-factor"] {
-        let shown = run(&mut redial(["policy", "show", policy]), "").succeeds();
+        let shown = run(&mut redial(format!("policy show {policy}")), "").succeeds();
         let rows: Vec<String> = shown
             .lines()
             .map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect::<Vec<_>>())
@@ -39,10 +39,8 @@ fn the_timetables_are_those_of_the_policies() {
 
 #[test]
 fn the_limits_are_those_of_the_code() {
-    assert_eq!(
-        (MAX_BODY, TIMEOUT, SWITCHED_OFF_AFTER),
-        (262_144, Duration::from_secs(15), Duration::from_secs(5 * 86_400),)
-    );
+    let times = (Duration::from_secs(15), Duration::from_secs(5 * 86_400));
+    assert_eq!((MAX_BODY, (TIMEOUT, SWITCHED_OFF_AFTER)), (262_144, times));
     for words in ["262,144 bytes (256 KiB)", "within 15 seconds", "failed for five days"] {
         assert!(PAGE.contains(words), "{words}");
     }
@@ -63,7 +61,6 @@ fn the_example_is_signed_with_the_page_s_secret() {
     assert!(PAGE.contains(SECRET));
 }
 
-/// A receiver that ends with the test.
 struct Receiver(Child);
 
 impl Drop for Receiver {
@@ -73,7 +70,6 @@ impl Drop for Receiver {
     }
 }
 
-/// The status that the receiver answers with.
 fn post(port: u16, secrets: &[WebhookSecret], at: Timestamp, body: &str) -> Option<u16> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
     let (seconds, signature) = (at.as_secs(), signatures(secrets, "order-17", at, body.as_bytes()));
@@ -88,11 +84,12 @@ fn post(port: u16, secrets: &[WebhookSecret], at: Timestamp, body: &str) -> Opti
     answer.split(' ').nth(1)?.parse().ok()
 }
 
-#[test]
-fn the_python_receiver_accepts_only_what_redial_signs() {
+#[tokio::test]
+async fn the_python_receiver_accepts_only_what_redial_signs() {
     let marked = PAGE.split("<!-- run: python -->\n```python\n").nth(1).expect("the page has it");
     let code = marked.split("```").next().expect("a block ends");
-    let python = python(&Progress::silent()).expect("it is installed");
+    let python = tokio::task::spawn_blocking(|| python(&Progress::silent())).await.expect("no panic");
+    let python = python.expect("it is installed");
     let port =
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|it| it.local_addr()).expect("free").port();
     let mut command = Command::new(python);
@@ -103,14 +100,42 @@ fn the_python_receiver_accepts_only_what_redial_signs() {
     let now = System.now();
     let older = WebhookSecret::new(vec![7; 32]).expect("valid");
     let body = r#"{"order": 17, "name": "é"}"#;
-    let up = (0..1_800).find_map(|_| {
-        std::thread::sleep(Duration::from_millis(100));
-        post(port, &[secret()], now, body)
-    });
-    assert_eq!(up, Some(204));
-    assert_eq!(post(port, &[older.clone(), secret()], now, body), Some(204), "during a rotation");
-    assert_eq!(post(port, &[secret()], now, ""), Some(204), "without a body");
-    assert_eq!(post(port, &[older], now, body), Some(401), "signed by another");
+    assert_eq!(eventually(async || post(port, &[secret()], now, body)).await, Some(204));
     let long_ago = now.minus(Duration::from_secs(600));
-    assert_eq!(post(port, &[secret()], long_ago, body), Some(401), "played back");
+    for (case, secrets, at, body, status) in [
+        ("during a rotation", &[older.clone(), secret()][..], now, body, 204),
+        ("without a body", &[secret()], now, "", 204),
+        ("signed by another", &[older], now, body, 401),
+        ("sent again later", &[secret()], long_ago, body, 401),
+    ] {
+        assert_eq!(post(port, secrets, at, body), Some(status), "{case}");
+    }
+}
+
+#[test]
+fn the_page_shows_what_cost_prints() {
+    let arguments = "cost --messages 1000000 --retry-rate 0.05 --long-wait-rate 0.01";
+    let printed = run(&mut redial(arguments), "").succeeds();
+    let page = include_str!("../../../infra/docs/cost.md");
+    assert!(page.contains(&format!("cargo redial {arguments}\n")));
+    assert!(page.contains(printed.trim_end()), "{printed}");
+}
+
+#[test]
+fn dead_letters_raise_the_bill_by_their_rate() {
+    let usd = |rate: &str| {
+        let bill = run(&mut redial(format!("cost --json --dead-letter-rate {rate}")), "").json();
+        bill["traffic_usd"].as_f64().expect("a sum")
+    };
+    assert!(usd("0.5") > usd("0.001") && usd("0.001") > usd("0"));
+    let printed = run(&mut redial("cost --dead-letter-rate 0.002"), "").succeeds();
+    assert!(printed.contains("0.05 retries, 0.01 long waits and 0.002 dead letters each,"), "{printed}");
+}
+
+#[test]
+fn unknown_prices_are_refused() {
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), r#"{"log_gb": 1}"#).expect("the file is ours");
+    let said = run(redial("cost --prices").arg(file.path()), "").ends_with(2);
+    assert!(said.contains("log_gb: there is no such price"), "{said}");
 }

@@ -19,29 +19,27 @@ const ORIGIN: &str = "https://a-push-service-with-a-long-name.notifications.exam
 #[tokio::test]
 async fn the_summary_of_a_stack_shows_what_needs_a_look() {
     let stack = TestStack::idle().await;
-    steps! {
-        an_idle_stack_has_no_findings(&stack);
-        messages_on_queues_are_counted(&stack);
-        parked_messages_are_counted_by_their_time_and_late_ones_reported(&stack);
-        an_open_breaker_is_reported(&stack);
-        metrics_of_cloudwatch_are_shown(&stack);
-        everything_fits_eighty_columns(&stack);
-        a_reader_that_leaves_ends_the_watch(&stack);
-    }
+    an_idle_stack_has_no_findings(&stack);
+    messages_on_queues_are_counted(&stack).await;
+    parked_messages_are_counted_by_their_time_and_late_ones_reported(&stack).await;
+    an_open_breaker_is_reported(&stack);
+    metrics_of_cloudwatch_are_shown(&stack).await;
+    everything_fits_eighty_columns(&stack);
+    a_reader_that_leaves_ends_the_watch(&stack);
 }
 
-async fn an_idle_stack_has_no_findings(stack: &TestStack) {
+fn an_idle_stack_has_no_findings(stack: &TestStack) {
     let seen = document(stack);
-    assert_eq!((&seen["ok"], &seen["findings"]), (&json!(true), &json!([])), "{seen:#}");
-    assert_eq!(seen["summary"], "ok: nothing is late, no breaker is open");
-    assert_eq!((&seen["origins_known"], &seen["oldest_from"]), (&json!(0), &json!("emulator")));
+    let summary = "ok: nothing is late, no breaker is open";
+    assert_fields(&seen, json!({"ok": true, "findings": [], "summary": summary, "origins_known": 0}));
+    assert_eq!(seen["oldest_from"], "emulator");
     assert_eq!(seen["last_minutes"]["sent"], Value::Null, "nothing was done");
     let lines = stack.shown("status --summary");
     assert!(lines.starts_with("here at 20") && lines.contains("Z: ok: nothing is late"), "{lines}");
 }
 
 async fn messages_on_queues_are_counted(stack: &TestStack) {
-    let queues = &stack.description().queues;
+    let queues = stack.queues();
     let send = async |url: &str, delay| {
         let message = stack.sqs.send_message().queue_url(url).message_group_id("acme").message_body("s3cret");
         message.delay_seconds(delay).send().await.expect("the queue takes it");
@@ -55,20 +53,19 @@ async fn messages_on_queues_are_counted(stack: &TestStack) {
     // A message younger than a second has no age.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     let seen = document(stack);
-    let depth = |it: &Value| ["waiting", "in_flight", "delayed"].map(|name| it[name].as_u64());
     let ingest = queue(&seen, Some("transactional"), "ingest");
-    assert_eq!(depth(ingest), [Some(2), Some(1), Some(0)]);
+    assert_fields(ingest, json!({"waiting": 2, "in_flight": 1, "delayed": 0}));
     assert!(ingest["oldest_seconds"].as_u64().is_some_and(|age| age >= 1), "{ingest}");
     let retry = queue(&seen, Some("bulk"), "retry");
-    assert_eq!(depth(retry), [Some(0), Some(0), Some(1)]);
-    assert_eq!(retry["oldest_seconds"], Value::Null, "what is delayed is not old");
-    assert_eq!(depth(queue(&seen, None, "quarantine")), [Some(0); 3]);
+    // What is delayed is not old.
+    assert_fields(retry, json!({"waiting": 0, "in_flight": 0, "delayed": 1, "oldest_seconds": null}));
+    assert_fields(queue(&seen, None, "quarantine"), json!({"waiting": 0, "in_flight": 0, "delayed": 0}));
     assert_eq!(seen["ok"], true, "{seen:#}");
 }
 
 /// Parks messages of a lane in a bucket that begins at `at`.
 async fn park(stack: &TestStack, lane: Lane, at: Timestamp, messages: u32) {
-    let tables = &stack.description().tables;
+    let tables = stack.tables();
     let bucket = WaitBucket::of(lane, at, 60, at.minus(Duration::from_secs(3_600))).expect("ahead of then");
     let control = DynamoControl::new(stack.dynamodb.clone(), tables.control.clone());
     control.register(RegisteredBucket { bucket, shards: 4 }).await.expect("the table answers");
@@ -91,10 +88,8 @@ async fn parked_messages_are_counted_by_their_time_and_late_ones_reported(stack:
     let now = System.now();
     park(stack, Lane::Transactional, now.plus(Duration::from_secs(2_700)), 7).await;
     let seen = document(stack);
-    assert_eq!(
-        parked(&seen, "transactional", "1h"),
-        &json!({"within": "1h", "buckets": 1, "messages": 7, "at_least": false})
-    );
+    let within = json!({"within": "1h", "buckets": 1, "messages": 7, "at_least": false});
+    assert_eq!(*parked(&seen, "transactional", "1h"), within);
     assert_eq!((&seen["ok"], &seen["parked"]["late_for_seconds"]), (&json!(true), &Value::Null));
 
     park(stack, Lane::Bulk, now.minus(Duration::from_secs(300)), 2).await;
@@ -108,8 +103,8 @@ async fn parked_messages_are_counted_by_their_time_and_late_ones_reported(stack:
     assert!(words.starts_with("2 parked messages are overdue, the first by "), "{words}");
 }
 
-async fn an_open_breaker_is_reported(stack: &TestStack) {
-    stack.shown(["breakers", "open", ORIGIN, "--for", "30m"]);
+fn an_open_breaker_is_reported(stack: &TestStack) {
+    stack.shown(format!("breakers open {ORIGIN} --for 30m"));
     let seen = document(stack);
     let open = format!("the breaker of {ORIGIN} is open");
     assert!(seen["findings"].as_array().expect("a list").contains(&json!(open)), "{seen:#}");
@@ -129,13 +124,11 @@ async fn metrics_of_cloudwatch_are_shown(stack: &TestStack) {
     let cloudwatch = aws_sdk_cloudwatch::Client::new(&stack.stack().sdk_config());
     let put = cloudwatch.put_metric_data().namespace("Redial").metric_data(count("Sent", 41.0));
     put.metric_data(count("DeadLetters", 2.0)).send().await.expect("CloudWatch takes it");
-    let last = &document(stack)["last_minutes"];
-    for (metric, value) in [("sent", 41), ("dead_letters", 2), ("attempts", 0), ("seconds", 300)] {
-        assert_eq!(last[metric], value, "{last}");
-    }
+    let expected = json!({"sent": 41, "dead_letters": 2, "attempts": 0, "seconds": 300});
+    assert_fields(&document(stack)["last_minutes"], expected);
 }
 
-async fn everything_fits_eighty_columns(stack: &TestStack) {
+fn everything_fits_eighty_columns(stack: &TestStack) {
     let shown = stack.shown("status --summary");
     for line in shown.lines() {
         assert!(line.chars().count() <= 80, "{line}");
@@ -157,7 +150,7 @@ async fn everything_fits_eighty_columns(stack: &TestStack) {
     assert!(!shown.contains("s3cret"), "{shown}");
 }
 
-async fn a_reader_that_leaves_ends_the_watch(stack: &TestStack) {
+fn a_reader_that_leaves_ends_the_watch(stack: &TestStack) {
     for arguments in ["status --summary --watch 1", "status --summary --watch 1 --json"] {
         let is_json = arguments.ends_with("--json");
         let mut watching = started(&mut stack.command(arguments));

@@ -1,17 +1,17 @@
 //! The real functions follow what an operator sets, with a push service beside them.
 
-use super::{listed, page};
+use super::{breakers::time, listed, page};
 use crate::prelude::*;
 
 /// How old a worker's view of a breaker may be, and a bit.
 const FOLLOWS: Duration = Duration::from_millis(2_000);
 
-struct Steered {
+struct Followed {
     stack: TestStack,
     browser: Subscriber,
 }
 
-impl Steered {
+impl Followed {
     async fn send(&self, tenant: &str, ids: &[String]) {
         for id in ids {
             let message = self.stack.message_with(id, &self.browser, &json!({ "tenant": tenant }));
@@ -33,7 +33,6 @@ impl Steered {
         listed(&self.stack, self.stack.push.origin()).expect("it is known")
     }
 
-    /// How many deliveries were put off because of a breaker or a limit.
     async fn deferred(&self) -> u64 {
         self.stack.dispatch_log().await.iter().filter_map(|line| line["Deferred"].as_u64()).sum()
     }
@@ -51,18 +50,16 @@ async fn workers_follow_an_operator() {
     })
     .await;
     let browser = stack.browser_answering(Answer::created());
-    let steered = Steered { stack, browser };
-    steps! {
-        an_opened_breaker_holds_everything_back_and_then_sends_probes(&steered);
-        a_closed_breaker_lets_everything_pass(&steered);
-        a_tenant_s_limit_defers_its_messages(&steered);
-    }
-    assert_eq!(steered.stack.stack().poller_failure(), None);
+    let followed = Followed { stack, browser };
+    an_opened_breaker_holds_everything_back_and_then_sends_probes(&followed).await;
+    a_closed_breaker_lets_everything_pass(&followed).await;
+    a_tenant_s_limit_defers_its_messages(&followed).await;
+    assert_eq!(followed.stack.stack().poller_failure(), None);
 }
 
-async fn an_opened_breaker_holds_everything_back_and_then_sends_probes(it: &Steered) {
+async fn an_opened_breaker_holds_everything_back_and_then_sends_probes(it: &Followed) {
     let opened = it.breaker("open", "--for 30s");
-    let until = opened["until"].as_str().and_then(Timestamp::parse_rfc3339).expect("a time");
+    let until = time(&opened["until"]);
     tokio::time::sleep(FOLLOWS).await;
     let ids = ids("held", 8);
     it.send("acme", &ids).await;
@@ -88,7 +85,7 @@ async fn an_opened_breaker_holds_everything_back_and_then_sends_probes(it: &Stee
     assert!(!line.to_string().contains(it.stack.push.origin()), "{line}");
 }
 
-async fn a_closed_breaker_lets_everything_pass(it: &Steered) {
+async fn a_closed_breaker_lets_everything_pass(it: &Followed) {
     it.breaker("open", "--for 1h");
     let closed = it.breaker("close", "");
     assert_eq!((&closed["phase"], &closed["before"]["phase"]), (&json!("closed"), &json!("open")));
@@ -99,16 +96,14 @@ async fn a_closed_breaker_lets_everything_pass(it: &Steered) {
     assert_eq!(it.row()["phase"], "closed");
 }
 
-async fn a_tenant_s_limit_defers_its_messages(it: &Steered) {
+async fn a_tenant_s_limit_defers_its_messages(it: &Followed) {
     // No worker has cached that a new tenant has no limit.
     it.stack.json("limits set tenant bolt 2/min");
     let before = it.deferred().await;
     it.send("bolt", &ids("limited", 6)).await;
     it.stack.until("some are deferred", async || (it.deferred().await > before).then_some(())).await;
     it.stack.json("limits set tenant bolt 50/s");
-    let mut ids = ids("limited", 6);
-    ids.sort();
-    for id in ids {
+    for id in ids("limited", 6) {
         it.stack.until_state_of("bolt", &id, "sent").await;
     }
 }

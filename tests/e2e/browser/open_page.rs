@@ -1,23 +1,20 @@
 //! A Firefox that has the page open, and what a test makes it do.
 
-use std::io::Write as _;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{io::Write as _, path::PathBuf, sync::Arc, time::Duration};
 
 use redial::browser_demo::{BackOffice, Port, Server, Site};
-use redial_testkit::autopush::{Autopush, Code, Event};
-use redial_testkit::firefox::{self, Firefox};
+use redial_testkit::{
+    autopush::{Autopush, Code, Event},
+    firefox::{self, Firefox},
+};
 use serde_json::{Value, json};
 
 use super::pages::Pages;
 
 /// For anything that Firefox has to do. A machine that builds at the same time must not make it fail.
 pub(super) const PATIENCE: Duration = Duration::from_secs(180);
-/// Between two looks at the page.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// The program of Firefox, if there is one here.
 pub(super) fn firefox() -> Option<PathBuf> {
     let program = firefox::find();
     if program.is_none() {
@@ -29,31 +26,29 @@ pub(super) fn firefox() -> Option<PathBuf> {
     program
 }
 
-pub(super) struct Stage<B> {
+pub(super) struct OpenPage<B> {
     pub(super) push: Autopush,
     pub(super) firefox: Firefox,
     pages: Arc<Pages<B>>,
     _server: Server,
 }
 
-impl<B: BackOffice> Stage<B> {
-    /// Serves the page at a port, and opens it.
+impl<B: BackOffice> OpenPage<B> {
     pub(super) async fn up(program: PathBuf, push: Autopush, port: Port, back_office: B) -> Self {
         let page = port.origin("localhost");
         let pages = Arc::new(Pages::new(Site::new(back_office, port.number())));
         let server = Server::start(port, Arc::clone(&pages));
         let firefox = Firefox::start(&program, &push.websocket_url(), &page).expect("Firefox starts");
-        let stage = Self { push, firefox, pages, _server: server };
+        let opened = Self { push, firefox, pages, _server: server };
         // Before that, `subscribe()` would wait for ever.
-        stage.push_event("hello", |event| matches!(event, Event::Hello { .. })).await;
-        stage
+        opened.push_event("hello", |event| matches!(event, Event::Hello { .. })).await;
+        opened
     }
 
     pub(super) fn back_office(&self) -> &B {
         self.pages.back_office()
     }
 
-    /// Waits for an event of the push server.
     pub(super) async fn push_event(&self, what: &str, is_it: impl Fn(&Event) -> bool) -> Event {
         let found =
             self.push.wait(PATIENCE, |events| events.iter().find(|event| is_it(event)).cloned()).await;
@@ -71,7 +66,6 @@ impl<B: BackOffice> Stage<B> {
         self.pages.order(order, more).await
     }
 
-    /// Waits until something on the page is visible.
     pub(super) async fn page_shows(&self, selector: &str) {
         let looking = async {
             while self.page("isThere", json!({"selector": selector})).await != true {
