@@ -16,7 +16,6 @@ use redial_adapters::policies_dynamo::DynamoPolicies;
 use redial_adapters::protection_dynamo::DynamoProtection;
 use redial_adapters::public_keys_dynamo::DynamoPublicKeys;
 use redial_adapters::seal::DefaultSealer;
-use redial_adapters::secrets::SecretsManager;
 use redial_adapters::subscriptions_dynamo::DynamoSubscriptions;
 use redial_adapters::system::System;
 use redial_adapters::telemetry::JsonTelemetry;
@@ -41,7 +40,7 @@ pub(crate) type AwsWorker = deliver::Worker<
     DynamoPolicies,
     DynamoAudiences,
     DynamoProtection,
-    WebPushSender<DefaultSealer, VapidKeySource<SecretsManager>, System>,
+    WebPushSender<DefaultSealer, VapidKeySource, System>,
     StandardWebhookSender<System>,
     DynamoParking,
     DynamoControl,
@@ -56,7 +55,7 @@ pub(crate) struct Dispatch {
     aws: Aws,
     public_keys: DynamoPublicKeys,
     /// Read again each time that the public halves are published.
-    vapid: VapidKeySource<SecretsManager>,
+    vapid: VapidKeySource,
 }
 
 impl Dispatch {

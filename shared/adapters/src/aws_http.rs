@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
     use crate::receiver::{Identity, Receiver};
-    use crate::secrets::{SecretError, SecretSource, SecretsManager};
+    use crate::secrets::{SecretError, SecretsManager};
 
     #[test]
     fn amazon_s_five_roots_parse() {
