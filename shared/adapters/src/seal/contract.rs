@@ -15,7 +15,7 @@ use redial_core::payload::Payload;
 use redial_core::push_target::PushKeys;
 use sha2::Sha256;
 
-use super::{SealError, Sealed, Sealer};
+use super::sealer::{SealError, Sealed, Sealer};
 
 /// A browser's end of a subscription.
 pub(crate) struct Browser {

@@ -14,7 +14,7 @@ use ring::agreement::{ECDH_P256, EphemeralPrivateKey, UnparsedPublicKey, agree_e
 use ring::hkdf::{HKDF_SHA256, KeyType, Salt};
 use ring::rand::{SecureRandom, SystemRandom};
 
-use super::{SealError, Sealed, Sealer};
+use super::sealer::{SealError, Sealed, Sealer};
 
 /// Record size that is written into the header (RFC 8188, 2.1): the default of RFC 8291, 4, which every browser reads.
 const RECORD_SIZE: u32 = 4096;

@@ -8,7 +8,7 @@ use redial_core::payload::Payload;
 use redial_core::push_target::PushKeys;
 use web_push::{ContentEncoding, SubscriptionInfo, WebPushError, WebPushMessageBuilder};
 
-use super::{SealError, Sealed, Sealer};
+use super::sealer::{SealError, Sealed, Sealer};
 
 /// The most that the crate encrypts (version 0.11), in bytes, where RFC 8291 allows 3,993.
 const MAX_PLAINTEXT: usize = 3052;
