@@ -5,7 +5,7 @@ use std::{error::Error, iter};
 use aws_sdk_lambda::error::{ProvideErrorMetadata, SdkError};
 use redial_engine::ports::PortError;
 
-use crate::failure::causes;
+use crate::failure::{Failure, causes};
 
 /// Codes by which services refuse a caller.
 const REFUSED: [&str; 6] = [
@@ -48,8 +48,8 @@ pub(crate) enum AwsError {
     Refused { permission: String },
     /// No resource has that name.
     Absent,
-    /// Anything else, as [`message`] has it.
-    Failed { words: String },
+    /// Anything else, as [`message`] has it; without a code if there was no answer.
+    Failed { code: Option<String>, words: String },
 }
 
 impl AwsError {
@@ -60,18 +60,15 @@ impl AwsError {
             }
             Some(code) if REFUSED.contains(&code) => Self::Refused { permission: permission.to_owned() },
             Some(code) if ABSENT.contains(&code) => Self::Absent,
-            Some(_) | None => Self::Failed { words },
+            // CloudFormation has no code of its own for that.
+            Some("ValidationError") if words.contains("does not exist") => Self::Absent,
+            Some(_) | None => Self::Failed { code: code.map(str::to_owned), words },
         }
     }
 
     pub(crate) fn is_unknown_operation(&self) -> bool {
-        match self {
-            Self::Failed { words } => {
-                let code = words.split(':').next().unwrap_or_default();
-                UNKNOWN_OPERATION.contains(&code) || words.contains(NOT_IMPLEMENTED)
-            }
-            Self::Refused { .. } | Self::Absent => false,
-        }
+        let is_unknown = |code: &String| UNKNOWN_OPERATION.contains(&code.as_str());
+        matches!(self, Self::Failed { code, words } if code.as_ref().is_some_and(is_unknown) || words.contains(NOT_IMPLEMENTED))
     }
 
     /// As it stands after a colon.
@@ -79,8 +76,13 @@ impl AwsError {
         match self {
             Self::Refused { permission } => format!("you have no permission {permission}"),
             Self::Absent => "there is none".to_owned(),
-            Self::Failed { words } => format!("AWS gave no answer: {words}"),
+            Self::Failed { words, .. } => format!("AWS gave no answer: {words}"),
         }
+    }
+
+    /// Of a command that ends with it.
+    pub(crate) fn failure(&self, what: &str) -> Failure {
+        Failure::Failed(format!("{what}: {}", self.in_words()).into())
     }
 
     /// From an adapter's error: in the command line, all of them come from DynamoDB.
@@ -122,15 +124,20 @@ mod tests {
     #[test]
     fn errors_are_classified_by_code_and_a_refusal_names_the_permission() {
         let refused = |permission: &str| AwsError::Refused { permission: permission.to_owned() };
-        let failed = |words: &str| AwsError::Failed { words: words.to_owned() };
+        let failed = |code: Option<&str>| AwsError::Failed {
+            code: code.map(str::to_owned),
+            words: "words".to_owned(),
+        };
         let kms = "AccessDeniedException: Access to KMS is not allowed";
         for (code, words, expected) in [
             (Some("AccessDenied"), "words", refused("sqs:GetQueueAttributes")),
             (Some("AccessDeniedException"), "words", refused("sqs:GetQueueAttributes")),
             (Some("AccessDeniedException"), kms, refused("kms:Decrypt")),
             (Some("QueueDoesNotExist"), "words", AwsError::Absent),
-            (Some("ExpiredTokenException"), "words", failed("words")),
-            (None, "words", failed("words")),
+            (Some("ValidationError"), "Stack with id shop does not exist", AwsError::Absent),
+            (Some("ValidationError"), "words", failed(Some("ValidationError"))),
+            (Some("ExpiredTokenException"), "words", failed(Some("ExpiredTokenException"))),
+            (None, "words", failed(None)),
         ] {
             let error = AwsError::of("sqs:GetQueueAttributes", code, words.to_owned());
             assert_eq!(error, expected, "{code:?} {words}");
@@ -146,13 +153,16 @@ mod tests {
 
     #[test]
     fn an_unknown_operation_is_not_a_failure_of_the_service() {
-        let unknown = |words: &str| AwsError::Failed { words: words.to_owned() }.is_unknown_operation();
-        assert!(unknown("InvalidAction: Unknown action: DescribeKey"));
-        assert!(unknown("UnknownOperationException"));
-        assert!(unknown(
-            "InternalFailure: API action 'X' for service 'lambda' not yet implemented or pro feature"
-        ));
-        assert!(!unknown("InternalFailure: try again"));
-        assert!(!AwsError::Absent.is_unknown_operation());
+        let not_implemented = "API action 'X' for service 'lambda' not yet implemented or pro feature";
+        for (code, words, is_unknown) in [
+            ("InvalidAction", "Unknown action: DescribeKey", true),
+            ("UnknownOperationException", "", true),
+            ("InternalFailure", not_implemented, true),
+            ("InternalFailure", "try again", false),
+            ("ResourceNotFound", "", false),
+        ] {
+            let error = AwsError::of("lambda:X", Some(code), words.to_owned());
+            assert_eq!(error.is_unknown_operation(), is_unknown, "{code} {words}");
+        }
     }
 }

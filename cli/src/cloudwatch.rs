@@ -6,10 +6,7 @@ use aws_config::SdkConfig;
 use aws_sdk_cloudwatch::{
     Client,
     primitives::DateTime,
-    types::{
-        AlarmType, CompositeAlarm, Dimension, Metric, MetricAlarm, MetricDataQuery, MetricDataResult,
-        MetricStat, StateValue,
-    },
+    types::{AlarmType, Dimension, Metric, MetricDataQuery, MetricDataResult, MetricStat, StateValue},
 };
 use redial_core::time::Timestamp;
 
@@ -34,28 +31,16 @@ pub(crate) struct Alarm {
 
 impl Alarm {
     fn new(
-        name: Option<String>,
-        state: Option<StateValue>,
+        name: Option<&str>,
+        state: Option<&StateValue>,
         enabled: Option<bool>,
-        actions: Option<Vec<String>>,
+        actions: &[String],
     ) -> Self {
         Self {
-            name: name.unwrap_or_default(),
-            is_firing: state == Some(StateValue::Alarm),
-            notifies: enabled != Some(false) && actions.is_some_and(|actions| !actions.is_empty()),
+            name: name.unwrap_or_default().to_owned(),
+            is_firing: state == Some(&StateValue::Alarm),
+            notifies: enabled != Some(false) && !actions.is_empty(),
         }
-    }
-}
-
-impl From<MetricAlarm> for Alarm {
-    fn from(alarm: MetricAlarm) -> Self {
-        Self::new(alarm.alarm_name, alarm.state_value, alarm.actions_enabled, alarm.alarm_actions)
-    }
-}
-
-impl From<CompositeAlarm> for Alarm {
-    fn from(alarm: CompositeAlarm) -> Self {
-        Self::new(alarm.alarm_name, alarm.state_value, alarm.actions_enabled, alarm.alarm_actions)
     }
 }
 
@@ -73,8 +58,13 @@ pub(crate) async fn alarms(sdk: &SdkConfig, names: &[String]) -> Result<Vec<Alar
             .send()
             .await;
         let described = classified("cloudwatch:DescribeAlarms", described)?;
-        alarms.extend(described.metric_alarms.into_iter().flatten().map(Alarm::from));
-        alarms.extend(described.composite_alarms.into_iter().flatten().map(Alarm::from));
+        let (metric, composite) = (described.metric_alarms(), described.composite_alarms());
+        alarms.extend(metric.iter().map(|it| {
+            Alarm::new(it.alarm_name(), it.state_value(), it.actions_enabled(), it.alarm_actions())
+        }));
+        alarms.extend(composite.iter().map(|it| {
+            Alarm::new(it.alarm_name(), it.state_value(), it.actions_enabled(), it.alarm_actions())
+        }));
     }
     Ok(alarms)
 }
@@ -168,13 +158,12 @@ mod tests {
 
     #[test]
     fn an_alarm_without_enabled_actions_notifies_no_one() {
-        let alarm = MetricAlarm::builder().alarm_name("a").state_value(StateValue::Alarm);
-        let notifying = alarm.clone().alarm_actions("arn:topic");
-        for (alarm, notifies) in
-            [(notifying.clone(), true), (notifying.actions_enabled(false), false), (alarm, false)]
+        let topic = ["arn:topic".to_owned()];
+        for (enabled, actions, notifies) in
+            [(None, &topic[..], true), (Some(false), &topic[..], false), (None, &[], false)]
         {
-            let expected = Alarm { name: "a".to_owned(), is_firing: true, notifies };
-            assert_eq!(Alarm::from(alarm.build()), expected);
+            let alarm = Alarm::new(Some("a"), Some(&StateValue::Alarm), enabled, actions);
+            assert_eq!(alarm, Alarm { name: "a".to_owned(), is_firing: true, notifies });
         }
     }
 

@@ -135,7 +135,8 @@ impl Unset {
 }
 
 fn report(on: &OnStack, limited: &Limited, after: Option<Rate>, before: Option<Rate>) -> Result<(), Failure> {
-    on.print(|| json_of(limited, after, before), || vec![words(limited, after, before)])?;
+    let (json, words) = shown(limited, after, before);
+    on.print(|| json, || vec![words])?;
     say("running workers follow within 30 seconds");
     Ok(())
 }
@@ -160,22 +161,17 @@ fn table(limits: &[(Limited, Rate)]) -> Table {
     Table::new(["OF", "NAME", "RATE"].map(Column::text)).with(limits.iter().map(row))
 }
 
-fn json_of(limited: &Limited, after: Option<Rate>, before: Option<Rate>) -> Value {
+/// A change as JSON and in words.
+fn shown(limited: &Limited, after: Option<Rate>, before: Option<Rate>) -> (Value, String) {
     let (of, name) = parts(limited);
-    let text = |rate: Option<Rate>| rate.map(|rate| rate.to_string());
-    json!({"of": of, "name": name, "rate": text(after), "before": text(before)})
-}
-
-fn words(limited: &Limited, after: Option<Rate>, before: Option<Rate>) -> String {
-    let (of, name) = parts(limited);
-    let text = |rate: Option<Rate>| rate.map_or("no limit".to_owned(), |rate| rate.to_string());
-    format!("{of} {name}: {}; was {}", text(after), text(before))
+    let [after, before] = [after, before].map(|rate| rate.map(|rate| rate.to_string()));
+    let json = json!({"of": of, "name": name, "rate": after, "before": before});
+    let [after, before] = [after, before].map(|rate| rate.unwrap_or_else(|| "no limit".to_owned()));
+    (json, format!("{of} {name}: {after}; was {before}"))
 }
 
 #[cfg(test)]
 mod tests {
-    use redial_core::{endpoint::Origin, identity::Tenant};
-
     use super::*;
 
     fn limited(of: Of, name: &str) -> Result<Limited, String> {
@@ -190,47 +186,37 @@ mod tests {
     fn a_change_is_shown_with_the_limit_before() {
         let rate = |text| Some(Rate::parse(text).expect("a rate"));
         let acme = limited(Of::Tenant, "acme").expect("a tenant");
-        assert_eq!(words(&acme, rate("50"), None), "tenant acme: 50/s; was no limit");
-        assert_eq!(words(&acme, None, rate("90/h")), "tenant acme: no limit; was 90/h");
+        assert_eq!(shown(&acme, rate("50"), None).1, "tenant acme: 50/s; was no limit");
+        assert_eq!(shown(&acme, None, rate("90/h")).1, "tenant acme: no limit; was 90/h");
         let partner = limited(Of::Origin, "https://Partner.example/").expect("an origin");
         let expected =
             json!({"of": "origin", "name": "https://partner.example", "rate": "50/s", "before": "120/min"});
-        assert_eq!(json_of(&partner, rate("50/s"), rate("120/min")), expected);
+        assert_eq!(shown(&partner, rate("50/s"), rate("120/min")).0, expected);
     }
 
     #[test]
     fn an_invalid_name_is_refused_with_the_expected_form() {
-        assert!(
-            limited(Of::Tenant, "Acme")
-                .expect_err("upper case")
-                .starts_with("NAME: expected a tenant: 1 to 63")
-        );
+        let error = limited(Of::Tenant, "Acme").expect_err("upper case");
+        assert!(error.starts_with("NAME: expected a tenant: 1 to 63"), "{error}");
         let error = limited(Of::Origin, "https://a.example/s3cret").expect_err("a path");
         assert!(error.starts_with("NAME: expected an origin, ") && !error.contains("s3cret"), "{error}");
     }
 
-    fn limits() -> [(Limited, Rate); 2] {
-        let rate = |text| Rate::parse(text).expect("a rate");
-        let origin = Origin::parse("https://partner.example").expect("an origin");
-        let tenant = Tenant::parse("acme").expect("a tenant");
-        [(Limited::Origin(origin), rate("50")), (Limited::Tenant(tenant), rate("90/h"))]
-    }
-
     #[test]
-    fn limits_are_aligned() {
+    fn limits_are_aligned_and_json_has_the_rate_as_written_and_per_second() {
+        let rate = |text| Rate::parse(text).expect("a rate");
+        let partner = limited(Of::Origin, "https://partner.example").expect("an origin");
+        let acme = limited(Of::Tenant, "acme").expect("a tenant");
+        let limits = [(partner, rate("50")), (acme, rate("90/h"))];
         assert_eq!(
-            table(&limits()).lines(),
+            table(&limits).lines(),
             [
                 "OF      NAME                     RATE",
                 "origin  https://partner.example  50/s",
                 "tenant  acme                     90/h",
             ]
         );
-    }
-
-    #[test]
-    fn json_has_the_rate_as_written_and_per_second() {
         let expected = json!({"of": "tenant", "name": "acme", "rate": "90/h", "per_second": 0.025});
-        assert_eq!(listed_json(&limits()[1]), expected);
+        assert_eq!(listed_json(&limits[1]), expected);
     }
 }

@@ -171,34 +171,21 @@ mod tests {
         Timestamp::parse_rfc3339("2026-11-21T10:05:00Z").expect("valid")
     }
 
-    fn before(secs: u64) -> Timestamp {
-        now().minus(Duration::from_secs(secs))
-    }
-
-    fn after(secs: u64) -> Timestamp {
-        now().plus(Duration::from_secs(secs))
-    }
-
     fn rows() -> [Row; 3] {
-        let row = |origin: &str, phase| Row {
-            origin: Origin::parse(origin).expect("an origin"),
-            phase,
-            recent: Count::default(),
-            pace: None,
-            looked_at: None,
+        let before = |secs| now().minus(Duration::from_secs(secs));
+        let row = |origin: &str, phase, looked_at| {
+            let origin = Origin::parse(origin).expect("an origin");
+            Row { origin, phase, recent: Count::default(), pace: None, looked_at }
         };
+        let until = now().plus(Duration::from_secs(24));
+        let ramping = Phase::Ramping { since: before(18) };
+        let mut mozilla = row("https://updates.push.services.mozilla.com", ramping, Some(before(1)));
+        mozilla.recent = Count { attempts: 4_812, failures: 31, limited: 7, ..Count::default() };
+        mozilla.pace = Some(312.4);
         [
-            Row {
-                looked_at: Some(before(2)),
-                ..row("https://fcm.googleapis.com", Phase::Open { until: after(24) })
-            },
-            Row {
-                recent: Count { attempts: 4_812, failures: 31, limited: 7, ..Count::default() },
-                pace: Some(312.4),
-                looked_at: Some(before(1)),
-                ..row("https://updates.push.services.mozilla.com", Phase::Ramping { since: before(18) })
-            },
-            row("https://partner.example:8443", Phase::Closed),
+            row("https://fcm.googleapis.com", Phase::Open { until }, Some(before(2))),
+            mozilla,
+            row("https://partner.example:8443", Phase::Closed, None),
         ]
     }
 
@@ -255,15 +242,13 @@ mod tests {
 
     #[test]
     fn a_phase_is_shown_with_its_time() {
+        let (until, since) = (now(), now());
         for (phase, words) in [
             (Phase::Closed, "closed"),
-            (Phase::Open { until: now() }, "open until 2026-11-21T10:05:00.000Z"),
-            (Phase::Paused { until: now() }, "paused until 2026-11-21T10:05:00.000Z"),
-            (
-                Phase::HalfOpen { since: now(), sent: 1, succeeded: 0 },
-                "half_open since 2026-11-21T10:05:00.000Z",
-            ),
-            (Phase::Ramping { since: now() }, "ramping since 2026-11-21T10:05:00.000Z"),
+            (Phase::Open { until }, "open until 2026-11-21T10:05:00.000Z"),
+            (Phase::Paused { until }, "paused until 2026-11-21T10:05:00.000Z"),
+            (Phase::HalfOpen { since, sent: 1, succeeded: 0 }, "half_open since 2026-11-21T10:05:00.000Z"),
+            (Phase::Ramping { since }, "ramping since 2026-11-21T10:05:00.000Z"),
         ] {
             assert_eq!(phase_words(&phase), words);
         }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use redial_adapters::{protection_dynamo::DynamoProtection, system::System};
+use redial_adapters::system::System;
 use redial_core::{
     endpoint::Origin,
     protection::{Cooldowns, OriginState, Phase},
@@ -18,7 +18,7 @@ use super::shown::{phase_json, phase_words};
 use crate::{
     arguments, duration,
     failure::Failure,
-    stack::{OnStack, Target},
+    stack::{OnStack, Target, variable},
     terminal::say,
 };
 
@@ -66,17 +66,6 @@ struct Which {
     on: OnStack,
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("{}: workers changed its state at each of {TRIES} tries; nothing was done, try again", .0.as_str())]
-struct Overtaken(Origin);
-
-/// A breaker's phases before and after the change.
-struct Turned {
-    origin: Origin,
-    before: Phase,
-    after: Phase,
-}
-
 impl Open {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let open = |state: &mut OriginState, now| {
@@ -111,10 +100,27 @@ impl Which {
     ) -> Result<Target, Failure> {
         let origin = arguments::origin("ORIGIN", &self.origin)?;
         let target = self.on.target().await?;
-        let Some(turned) = turn(&target.protection(), origin, creates, change).await? else {
-            return Err(Failure::reported("no data about that origin: its breaker never opened"));
-        };
-        let Turned { origin, before, after } = &turned;
+        let store = target.protection();
+        for _ in 0..TRIES {
+            let stored = store.stored(&origin).await?;
+            if stored.version == 0 && !creates {
+                return Err(Failure::reported("no data about that origin: its breaker never opened"));
+            }
+            let now = System.now();
+            let mut state = stored.state.clone();
+            change(&mut state, now);
+            let (before, after) = (stored.state.breaker().phase(now), state.breaker().phase(now));
+            if store.exchange(&origin, stored.version, state, now).await? {
+                self.print(&origin, &before, &after)?;
+                return Ok(target);
+            }
+        }
+        let words =
+            format!("workers changed its state at each of {TRIES} tries; nothing was done, try again");
+        Err(Failure::Failed(format!("{}: {words}", origin.as_str()).into()))
+    }
+
+    fn print(&self, origin: &Origin, before: &Phase, after: &Phase) -> Result<(), Failure> {
         let json = || {
             let mut line = phase_json(after);
             line["origin"] = origin.as_str().into();
@@ -122,40 +128,14 @@ impl Which {
             line
         };
         let line = || format!("{}: {}; was {}", origin.as_str(), phase_words(after), phase_words(before));
-        self.on.print(json, || vec![line()])?;
-        Ok(target)
+        self.on.print(json, || vec![line()])
     }
-}
-
-/// `None` if there is no state and none may be created.
-async fn turn(
-    store: &DynamoProtection,
-    origin: Origin,
-    creates: bool,
-    change: impl Fn(&mut OriginState, Timestamp),
-) -> Result<Option<Turned>, Failure> {
-    for _ in 0..TRIES {
-        let stored = store.stored(&origin).await?;
-        if stored.version == 0 && !creates {
-            return Ok(None);
-        }
-        let now = System.now();
-        let mut state = stored.state.clone();
-        change(&mut state, now);
-        let (before, after) = (stored.state.breaker().phase(now), state.breaker().phase(now));
-        if store.exchange(&origin, stored.version, state, now).await? {
-            return Ok(Some(Turned { origin, before, after }));
-        }
-    }
-    Err(Overtaken(origin).into())
 }
 
 /// False also if the function's configuration may not be read.
 async fn breakers_are_off(target: &Target) -> bool {
-    let lambda = aws_sdk_lambda::Client::new(&target.sdk);
-    let function = lambda.get_function_configuration().function_name(&target.dispatch).send().await;
-    let variable = |name: &str| function.ok()?.environment?.variables?.get(name).cloned();
-    variable("BREAKER").is_some_and(|value| value == "off")
+    let function = target.configuration(&target.dispatch).await;
+    function.is_ok_and(|function| variable(&function, "BREAKER") == Some("off"))
 }
 
 fn lasting(text: &str) -> Result<Duration, String> {

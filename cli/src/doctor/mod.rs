@@ -4,45 +4,18 @@
 //! [`Report`]. One cause is one finding: no two checks report the same. What the caller may not read is reported with the
 //! missing permission, and is not a fault.
 //!
-//! | file | what it examines |
-//! |---|---|
-//! | `configuration` | the functions' environments: complete, and naming the stack's own parts |
-//! | `template` | its size against CloudFormation's quotas |
-//! | `queues` | visibility timeouts, redrive, retention |
-//! | `mappings` | the event source mappings from each queue to its function |
-//! | `concurrency` | the mappings' maxima against the account's concurrency |
-//! | `functions` | state, and timeout against the longest attempt |
-//! | `recursion` | whether Lambda would stop a long chain of retries |
-//! | `architecture` | functions that fail to start on their processor architecture |
-//! | `keys` | the four secrets, and the VAPID keys that subscriptions need and the HTTP API lists |
-//! | `encryption` | KMS keys of queues and secrets |
-//! | `clock` | this machine's clock against the service's |
-//! | `tables` | state, indexes, expiry |
-//! | `throttling` | tables that DynamoDB throttled in the last hour |
-//! | `waits` | the state machine, and executions that are overdue |
-//! | `alarms` | the template's alarms: present, with actions, not firing |
-//! | `origins` | breakers and limits |
-//!
-//! `stack` reads what several checks need, once; `logs` searches the functions' logs; `report` prints.
+//! `stack` reads what several checks need, once; `report` prints.
 
-mod alarms;
-mod architecture;
 mod clock;
-mod concurrency;
-mod configuration;
-mod encryption;
 mod functions;
-mod keys;
-mod logs;
 mod mappings;
 mod origins;
 mod queues;
-mod recursion;
 mod report;
+mod secrets;
 mod stack;
 mod tables;
 mod template;
-mod throttling;
 mod waits;
 
 use clap::Args;
@@ -117,21 +90,21 @@ macro_rules! reports {
 async fn examine(target: Target) -> Diagnosis {
     let stack = Stack::read(target).await;
     let reports = reports!(&stack, [
-        "configuration": configuration::check,
-        "template": template::check,
+        "configuration": functions::check_configuration,
+        "template": template::check_size,
         "queues": queues::check,
         "mappings": mappings::check,
-        "concurrency": concurrency::check,
+        "concurrency": mappings::check_concurrency,
         "functions": functions::check,
-        "recursion": recursion::check,
-        "architecture": architecture::check,
-        "keys": keys::check,
-        "encryption": encryption::check,
+        "recursion": functions::check_recursion,
+        "architecture": functions::check_architecture,
+        "keys": secrets::check,
+        "encryption": secrets::check_encryption,
         "clock": clock::check,
         "tables": tables::check,
-        "throttling": throttling::check,
+        "throttling": tables::check_throttling,
         "waits": waits::check,
-        "alarms": alarms::check,
+        "alarms": template::check_alarms,
         "breakers": origins::check_breakers,
         "limits": origins::check_limits,
     ]);

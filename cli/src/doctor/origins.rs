@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use redial_adapters::{protection_dynamo::DynamoProtection, system::System};
+use redial_adapters::system::System;
 use redial_core::{endpoint::Origin, protection::Phase, rate::Rate, time::Timestamp};
 use redial_engine::ports::{Clock as _, Limited, StoredOrigin};
 
@@ -13,23 +13,15 @@ use crate::aws_error::{AwsError, classified};
 /// The check of the tables reports its absence.
 const NO_TABLE: &str = "there is no control table";
 
-/// The limits' partition of the control table.
-const LIMITS: &str = "limits";
-
-fn protection(stack: &Stack) -> DynamoProtection {
-    let client = aws_sdk_dynamodb::Client::new(&stack.target.sdk);
-    DynamoProtection::new(client, stack.target.tables.control.clone())
-}
-
 pub(super) async fn check_breakers(stack: &Stack, report: &mut Report) {
-    let origins = protection(stack).origins().await.map_err(|error| AwsError::of_port(&error));
+    let origins = stack.target.protection().origins().await.map_err(|error| AwsError::of_port(&error));
     if let Some(origins) = report.read_if_present("breakers", origins, NO_TABLE) {
         judge_breakers(&origins, System.now(), report);
     }
 }
 
 pub(super) async fn check_limits(stack: &Stack, report: &mut Report) {
-    let enforced = protection(stack).limits().await.map_err(|error| AwsError::of_port(&error));
+    let enforced = stack.target.protection().limits().await.map_err(|error| AwsError::of_port(&error));
     let written = written(stack).await;
     let limits = enforced.and_then(|enforced| Ok((enforced, written?)));
     if let Some((enforced, written)) = report.read_if_present("limits", limits, NO_TABLE) {
@@ -39,11 +31,13 @@ pub(super) async fn check_limits(stack: &Stack, report: &mut Report) {
 
 /// The sort keys of all items among the limits, valid or not.
 async fn written(stack: &Stack) -> Result<Vec<String>, AwsError> {
-    let items = aws_sdk_dynamodb::Client::new(&stack.target.sdk)
+    let items = stack
+        .target
+        .dynamodb()
         .query()
         .table_name(&stack.target.tables.control)
         .key_condition_expression("pk = :pk")
-        .expression_attribute_values(":pk", AttributeValue::S(LIMITS.to_owned()))
+        .expression_attribute_values(":pk", AttributeValue::S("limits".to_owned()))
         .projection_expression("sk")
         .into_paginator()
         .items()
@@ -54,22 +48,19 @@ async fn written(stack: &Stack) -> Result<Vec<String>, AwsError> {
 
 fn judge_breakers(origins: &[(Origin, StoredOrigin)], now: Timestamp, report: &mut Report) {
     for (origin, stored) in origins {
-        let origin = origin.as_str();
+        let (origin, time) = (origin.as_str(), Timestamp::to_rfc3339_seconds);
         let found = match stored.state.breaker().phase(now) {
             Phase::Closed => continue,
-            Phase::Open { until } => {
-                format!("the breaker of {origin} is open until {}", until.to_rfc3339_seconds())
-            }
-            Phase::Paused { until } => {
-                format!("{origin} asked senders to pause until {}", until.to_rfc3339_seconds())
-            }
+            Phase::Open { until } => format!("the breaker of {origin} is open until {}", time(until)),
+            Phase::Paused { until } => format!("{origin} asked senders to pause until {}", time(until)),
             Phase::HalfOpen { .. } | Phase::Ramping { .. } => {
                 format!("{origin} is recovering from an outage, and gets only a few attempts")
             }
         };
-        let remedy = "`redial breakers list` shows how many attempts failed; held messages are sent when the origin \
-                      recovers";
-        report.warning(found, remedy);
+        report.warning(
+            found,
+            "`redial breakers list` shows how many attempts failed; held messages are sent when the origin recovers",
+        );
     }
     report.well("every breaker is closed");
 }

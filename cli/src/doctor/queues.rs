@@ -4,7 +4,7 @@
 //! after which it moves to the quarantine. Without a redrive policy a message that crashes its worker comes back until its
 //! retention ends. With a shorter retention than the template's, messages are deleted in an outage of some days.
 
-use std::{collections::HashMap, time::Duration};
+use std::{cmp::Ordering, collections::HashMap, time::Duration};
 
 use aws_sdk_sqs::types::QueueAttributeName::{
     self, MessageRetentionPeriod, QueueArn, RedrivePolicy, VisibilityTimeout,
@@ -14,8 +14,8 @@ use redial_adapters::config;
 use serde_json::Value;
 
 use super::{
-    report::{Report, Severity},
-    stack::{Function, Outputs, Stack, output},
+    report::Report,
+    stack::{Function, Stack, output},
 };
 use crate::aws_error::{AwsError, classified};
 
@@ -57,12 +57,13 @@ pub(super) const QUEUES: [Queue; 6] = [
     Queue { name: "quarantine", output: "QuarantineQueueUrl", of_dispatch: false },
 ];
 
-type Attributes = HashMap<QueueAttributeName, String>;
+pub(super) type Attributes = HashMap<QueueAttributeName, String>;
 
 pub(super) async fn check(stack: &Stack, report: &mut Report) {
     let Some(outputs) = stack.outputs_for(report) else { return };
     let sqs = aws_sdk_sqs::Client::new(&stack.target.sdk);
-    let read = join_all(QUEUES.map(|queue| attributes(outputs, &sqs, queue.output))).await;
+    let read =
+        join_all(QUEUES.map(async |queue| attributes(&sqs, output(outputs, queue.output)?).await)).await;
     let quarantine = read.last().and_then(|read| read.as_ref().ok()?.get(&QueueArn).cloned());
     let margin = stack.dispatch.as_ref().ok().and_then(lease_margin).unwrap_or(LEASE_MARGIN);
     report.well("the six queues have the template's redrive and retention, and time for their functions");
@@ -82,14 +83,9 @@ fn lease_margin(dispatch: &Function) -> Option<Duration> {
     parsed.or_else(|| dispatch.variable("LEASE_MARGIN_SECONDS")?.parse().ok().map(Duration::from_secs))
 }
 
-async fn attributes(
-    outputs: &Outputs,
-    sqs: &aws_sdk_sqs::Client,
-    name: &str,
-) -> Result<Attributes, AwsError> {
-    let read = sqs.get_queue_attributes().queue_url(output(outputs, name)?);
-    let read = read.attribute_names(QueueAttributeName::All).send().await;
-    Ok(classified("sqs:GetQueueAttributes", read)?.attributes.unwrap_or_default())
+pub(super) async fn attributes(sqs: &aws_sdk_sqs::Client, url: &str) -> Result<Attributes, AwsError> {
+    let read = sqs.get_queue_attributes().queue_url(url).attribute_names(QueueAttributeName::All);
+    Ok(classified("sqs:GetQueueAttributes", read.send().await)?.attributes.unwrap_or_default())
 }
 
 fn number(attributes: &Attributes, name: &QueueAttributeName) -> Option<u64> {
@@ -107,54 +103,39 @@ fn judge_visibility(
     // A message that comes back must find that the claim of the previous invocation has ended.
     let claimed = timeout + margin * 2;
     let least = (timeout * TIMEOUTS).max(claimed + Duration::from_secs(1)).as_secs();
+    let (name, function, timeout) = (queue.name, queue.function(), timeout.as_secs());
     if seconds < least {
         report.fault(
-            format!(
-                "the visibility timeout of the {} queue is {seconds} s, and {} may run for {} s",
-                queue.name,
-                queue.function(),
-                timeout.as_secs()
-            ),
-            format!(
-                "set it to {least} s, six times the function's timeout (the template's VisibilityTimeout)"
-            ),
+            format!("the visibility timeout of the {name} queue is {seconds} s, and {function} may run for {timeout} s"),
+            format!("set it to {least} s, six times the function's timeout (the template's VisibilityTimeout)"),
         );
     }
 }
 
 /// The template has redrive to the quarantine for the queues that dispatch reads, and none for the others.
 fn judge_redrive(queue: &Queue, quarantine: Option<&str>, attributes: &Attributes, report: &mut Report) {
-    let policy = attributes.get(&RedrivePolicy).filter(|policy| !policy.is_empty());
-    let policy: Option<Value> = policy.map(|policy| serde_json::from_str(policy).unwrap_or_default());
     let name = queue.name;
-    let policy = match (queue.of_dispatch, policy) {
+    let policy = attributes.get(&RedrivePolicy).filter(|policy| !policy.is_empty());
+    let policy: Value = match (queue.of_dispatch, policy) {
+        (true, Some(policy)) => serde_json::from_str(policy).unwrap_or_default(),
         (false, None) => return,
         (false, Some(_)) => {
-            return report.fault(
-                format!("the {name} queue has a redrive policy: no function reads what it moves away"),
-                "remove it",
-            );
+            let found =
+                format!("the {name} queue has a redrive policy: no function reads what it moves away");
+            return report.fault(found, "remove it");
         }
         (true, None) => {
-            return report.fault(
-                format!(
-                    "the {name} queue has no redrive policy: a message that crashes its worker comes back until its \
-                     retention ends"
-                ),
-                format!(
-                    "set one to the quarantine queue with a maxReceiveCount of {RECEIVES}, or deploy the template again"
-                ),
-            );
+            let found = "has no redrive policy: a message that crashes its worker comes back until its retention ends";
+            let remedy =
+                "set one to the quarantine queue with a maxReceiveCount of 20, or deploy the template again";
+            return report.fault(format!("the {name} queue {found}"), remedy);
         }
-        (true, Some(policy)) => policy,
     };
     let target = policy["deadLetterTargetArn"].as_str();
     if quarantine.is_some() && target != quarantine {
+        let target = target.unwrap_or("nowhere");
         report.fault(
-            format!(
-                "the {name} queue moves messages to {}, which cleanup does not read",
-                target.unwrap_or("nowhere")
-            ),
+            format!("the {name} queue moves messages to {target}, which cleanup does not read"),
             "set its redrive policy to the quarantine queue",
         );
     }
@@ -163,9 +144,7 @@ fn judge_redrive(queue: &Queue, quarantine: Option<&str>, attributes: &Attribute
     if receives != Some(RECEIVES) {
         let found = receives.map_or("no number of".to_owned(), |receives| receives.to_string());
         report.fault(
-            format!(
-                "the {name} queue moves messages to quarantine after {found} receives; the template has {RECEIVES}"
-            ),
+            format!("the {name} queue moves messages to quarantine after {found} receives; the template has {RECEIVES}"),
             format!(
                 "set its maxReceiveCount to {RECEIVES}: messages that came back because their batch ran out of time \
                  must not count as poison"
@@ -177,18 +156,19 @@ fn judge_redrive(queue: &Queue, quarantine: Option<&str>, attributes: &Attribute
 fn judge_retention(queue: &Queue, attributes: &Attributes, report: &mut Report) {
     let Some(seconds) = number(attributes, &MessageRetentionPeriod) else { return };
     let expected = if queue.of_dispatch { RETENTION_DISPATCH } else { RETENTION_CLEANUP };
-    let (severity, why) = match seconds.cmp(&expected) {
-        std::cmp::Ordering::Equal => return,
-        std::cmp::Ordering::Less => (Severity::Fault, "older messages are deleted unread"),
-        std::cmp::Ordering::Greater => {
-            (Severity::Warning, "a message keeps its age in the quarantine, and needs time there")
+    let found =
+        format!("the {} queue keeps messages for {seconds} s; the template has {expected} s", queue.name);
+    let remedy = format!("set its retention to {expected} s");
+    match seconds.cmp(&expected) {
+        Ordering::Equal => {}
+        Ordering::Less => report.fault(found, format!("{remedy}: older messages are deleted unread")),
+        Ordering::Greater => {
+            report.warning(
+                found,
+                format!("{remedy}: a message keeps its age in the quarantine, and needs time there"),
+            );
         }
-    };
-    report.finding(
-        severity,
-        format!("the {} queue keeps messages for {seconds} s; the template has {expected} s", queue.name),
-        format!("set its retention to {expected} s: {why}"),
-    );
+    }
 }
 
 #[cfg(test)]
@@ -218,34 +198,25 @@ mod tests {
                 ingest,
                 VisibilityTimeout,
                 "179",
-                "fault: the visibility timeout of the ingest queue is 179 s, and dispatch may run for 30 s",
+                "fault: the visibility timeout of {} is 179 s, and dispatch may run for 30 s",
             ),
-            (ingest, RedrivePolicy, "", "fault: the ingest queue has no redrive policy"),
+            (ingest, RedrivePolicy, "", "fault: {} has no redrive policy"),
             (
                 ingest,
                 RedrivePolicy,
                 &redrive(QUARANTINE, "3"),
-                "fault: the ingest queue moves messages to quarantine after 3 receives",
+                "fault: {} moves messages to quarantine after 3 receives",
             ),
-            (
-                ingest,
-                RedrivePolicy,
-                &redrive("arn:other", "\"20\""),
-                "fault: the ingest queue moves messages to arn:other",
-            ),
-            (quarantine, RedrivePolicy, &healthy, "fault: the quarantine queue has a redrive policy"),
-            (ingest, MessageRetentionPeriod, "345600", "fault: the ingest queue keeps messages for 345600 s"),
-            (
-                ingest,
-                MessageRetentionPeriod,
-                "1209600",
-                "warning: the ingest queue keeps messages for 1209600 s",
-            ),
+            (ingest, RedrivePolicy, &redrive("arn:other", "\"20\""), "fault: {} moves messages to arn:other"),
+            (quarantine, RedrivePolicy, &healthy, "fault: {} has a redrive policy"),
+            (ingest, MessageRetentionPeriod, "345600", "fault: {} keeps messages for 345600 s"),
+            (ingest, MessageRetentionPeriod, "1209600", "warning: {} keeps messages for 1209600 s"),
         ] {
             let mut attributes: Attributes =
                 HashMap::from(attributes(queue).map(|(name, it)| (name, it.to_owned())));
             attributes.insert(name, value.to_owned());
-            finds(expected, |report| {
+            let expected = expected.replace("{}", &format!("the {} queue", queue.name));
+            finds(&expected, |report| {
                 judge_visibility(queue, Duration::from_secs(30), LEASE_MARGIN, &attributes, report);
                 judge_redrive(queue, Some(QUARANTINE), &attributes, report);
                 judge_retention(queue, &attributes, report);

@@ -1,21 +1,22 @@
-//! What several checks need of a stack, read once: its outputs and its functions' configurations.
+//! What several checks need of a stack, read once: its outputs and its functions' configurations; and lines of their logs.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
-use aws_sdk_lambda::operation::get_function_configuration::GetFunctionConfigurationOutput;
 use futures_util::join;
+use redial_core::time::Timestamp;
 
 use super::report::Report;
 use crate::{
-    aws_error::{AwsError, classified},
-    stack::Target,
+    aws_error::AwsError,
+    stack::{Configuration, Target, timeout, variable},
+    tail::{CloudWatchLogs, group},
 };
 
 /// Names a file inside the function, which this machine does not have.
 const FILE_INSIDE: &str = "EGRESS_CA_FILE";
+
+/// The most pages of a log that are read: CloudWatch may return empty ones while it searches.
+const PAGES: usize = 20;
 
 pub(super) type Outputs = BTreeMap<String, String>;
 
@@ -24,20 +25,12 @@ pub(super) struct Function {
     /// `dispatch`, `cleanup` or `ingest`.
     pub(super) name: &'static str,
     pub(super) deployed_as: String,
-    pub(super) configuration: GetFunctionConfigurationOutput,
-    pub(super) environment: HashMap<String, String>,
+    pub(super) configuration: Configuration,
 }
 
 impl Function {
-    fn new(name: &'static str, deployed_as: &str, configuration: GetFunctionConfigurationOutput) -> Self {
-        let environment = configuration.environment.as_ref().and_then(|it| it.variables.clone());
-        let deployed_as = deployed_as.to_owned();
-        Self { name, deployed_as, configuration, environment: environment.unwrap_or_default() }
-    }
-
-    /// A variable of its environment that is set and not empty.
     pub(super) fn variable(&self, name: &str) -> Option<&str> {
-        self.environment.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
+        variable(&self.configuration, name)
     }
 
     /// The same, for the functions' own parser of their configuration.
@@ -46,8 +39,7 @@ impl Function {
     }
 
     pub(super) fn timeout(&self) -> Option<Duration> {
-        let seconds = u64::try_from(self.configuration.timeout?).ok()?;
-        Some(Duration::from_secs(seconds))
+        timeout(&self.configuration)
     }
 }
 
@@ -66,24 +58,29 @@ pub(super) struct Stack {
 
 impl Stack {
     pub(super) async fn read(target: Target) -> Self {
-        let (dispatch, cleanup, ingest) = join!(
-            function(&target, "dispatch", &target.dispatch),
-            function(&target, "cleanup", &target.cleanup),
-            function(&target, "ingest", &target.ingest),
+        let function = async |name, deployed_as: &String| {
+            let configuration = target.whole_configuration(deployed_as).await?;
+            Ok(Function { name, deployed_as: deployed_as.clone(), configuration })
+        };
+        let (dispatch, cleanup, ingest): (Result<Function, AwsError>, _, _) = join!(
+            function("dispatch", &target.dispatch),
+            function("cleanup", &target.cleanup),
+            function("ingest", &target.ingest),
         );
         // A local stack may be registered under another name than it was deployed under.
-        let deployed_as =
-            dispatch.as_ref().ok().and_then(|it| it.variable("REDIAL_STACK")).map(str::to_owned);
+        let deployed_as = dispatch.as_ref().ok().and_then(|it| it.variable("REDIAL_STACK"));
         let mut name = target.name.clone();
-        let mut described = described(&target, &name).await;
+        let mut described = target.described(&name).await;
         if let (Err(AwsError::Absent), Some(deployed_as)) = (&described, deployed_as) {
-            described = self::described(&target, &deployed_as).await;
-            name = deployed_as;
+            described = target.described(deployed_as).await;
+            name = deployed_as.to_owned();
         }
-        let (outputs, parameters) = match described {
-            Ok((outputs, parameters)) => (Ok(outputs), parameters),
-            Err(error) => (Err(error), Vec::new()),
-        };
+        let parameters = described.iter().flat_map(|stack| stack.parameters());
+        let parameters = parameters.filter_map(|parameter| parameter.parameter_value.clone()).collect();
+        let outputs = described.map(|stack| {
+            let outputs = stack.outputs.into_iter().flatten();
+            outputs.filter_map(|output| Some((output.output_key?, output.output_value?))).collect()
+        });
         Self { target, name, outputs, parameters, dispatch, cleanup, ingest }
     }
 
@@ -96,19 +93,39 @@ impl Stack {
         self.functions().into_iter().filter_map(|(_, function)| function.as_ref().ok())
     }
 
+    /// For each function whose configuration could not be read, `what` is reported as unchecked.
+    pub(super) fn skip_unknown_functions(&self, what: &str, report: &mut Report) {
+        for (name, _) in self.functions().into_iter().filter(|(_, function)| function.is_err()) {
+            report.unchecked(format!("the {what} of {name}"), "its configuration is unknown");
+        }
+    }
+
     /// The template's outputs; without them the whole check is reported as unchecked. The check of the configuration reports a
     /// stack that does not exist.
     pub(super) fn outputs_for(&self, report: &mut Report) -> Option<&Outputs> {
         match &self.outputs {
-            Ok(outputs) => Some(outputs),
-            Err(refused @ AwsError::Refused { .. }) => {
-                report.read("the stack's outputs", Err(refused.clone()))
+            Ok(outputs) => return Some(outputs),
+            Err(AwsError::Refused { .. }) => {
+                report.read("the stack's outputs", self.outputs.as_ref().map_err(Clone::clone));
             }
             Err(AwsError::Absent | AwsError::Failed { .. }) => {
                 report.unchecked("everything", "the stack's outputs are unknown");
-                None
             }
         }
+        None
+    }
+
+    /// The lines of a function since a time that match a filter pattern of CloudWatch Logs, the oldest first, with their times; and
+    /// whether the whole log was searched.
+    pub(super) async fn log(
+        &self,
+        function: &Function,
+        pattern: &str,
+        since: Timestamp,
+    ) -> Result<(Vec<(Timestamp, String)>, bool), AwsError> {
+        let group = group(&function.configuration, &function.deployed_as);
+        let read = CloudWatchLogs::new(&self.target.sdk).lines(&group, since, pattern, PAGES).await;
+        read.map(|(lines, all)| (lines.into_iter().map(|line| (line.at, line.text)).collect(), all))
     }
 }
 
@@ -117,60 +134,16 @@ pub(super) fn output<'a>(outputs: &'a Outputs, name: &str) -> Result<&'a str, Aw
     outputs.get(name).map(String::as_str).ok_or(AwsError::Absent)
 }
 
-async fn function(target: &Target, name: &'static str, deployed_as: &str) -> Result<Function, AwsError> {
-    let lambda = aws_sdk_lambda::Client::new(&target.sdk);
-    let read = lambda.get_function_configuration().function_name(deployed_as).send().await;
-    let configuration = classified("lambda:GetFunctionConfiguration", read)?;
-    // Lambda leaves out an environment that is encrypted with a key that the caller may not use.
-    if let Some(error) = configuration.environment().and_then(|environment| environment.error()) {
-        let message = error.message().unwrap_or_default().to_owned();
-        return Err(AwsError::of("kms:Decrypt", error.error_code(), message));
-    }
-    Ok(Function::new(name, deployed_as, configuration))
-}
-
-/// Outputs and parameters of the stack of that name, if it is the one with the target's function.
-async fn described(target: &Target, name: &str) -> Result<(Outputs, Vec<String>), AwsError> {
-    let cloudformation = aws_sdk_cloudformation::Client::new(&target.sdk);
-    let described = cloudformation.describe_stacks().stack_name(name).send().await;
-    let described = classified("cloudformation:DescribeStacks", described).map_err(|error| match &error {
-        // CloudFormation has no code of its own for that.
-        AwsError::Failed { words } if words.contains("does not exist") => AwsError::Absent,
-        AwsError::Refused { .. } | AwsError::Absent | AwsError::Failed { .. } => error,
-    })?;
-    let outputs: Outputs = described
-        .stacks()
-        .iter()
-        .flat_map(|stack| stack.outputs())
-        .filter_map(|output| Some((output.output_key.clone()?, output.output_value.clone()?)))
-        .collect();
-    let parameters = described.stacks().iter().flat_map(|stack| stack.parameters());
-    let parameters = parameters.filter_map(|parameter| parameter.parameter_value.clone()).collect();
-    if outputs.get("DispatchFunctionName") == Some(&target.dispatch) {
-        Ok((outputs, parameters))
-    } else {
-        Err(AwsError::Absent)
-    }
-}
-
 #[cfg(test)]
 pub(super) mod tests {
-    use aws_sdk_lambda::types::EnvironmentResponse;
-
     use super::*;
+    use crate::stack::configuration;
 
-    pub(crate) fn deployed(name: &'static str, timeout_secs: i32, variables: &[(&str, &str)]) -> Function {
-        let pairs = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let environment = EnvironmentResponse::builder().set_variables(Some(pairs.collect())).build();
-        let configuration =
-            GetFunctionConfigurationOutput::builder().timeout(timeout_secs).environment(environment).build();
-        Function::new(name, &format!("shop-{name}"), configuration)
+    pub(crate) fn deployed(name: &'static str, configuration: Configuration) -> Function {
+        Function { name, deployed_as: format!("shop-{name}"), configuration }
     }
 
-    #[test]
-    fn an_empty_variable_is_none() {
-        let function = deployed("dispatch", 30, &[("A", " "), ("B", " b ")]);
-        assert_eq!((function.variable("A"), function.variable("B")), (None, Some("b")));
-        assert_eq!(function.timeout(), Some(Duration::from_secs(30)));
+    pub(crate) fn dispatch(timeout_secs: i32, variables: &[(&str, &str)]) -> Function {
+        deployed("dispatch", configuration(timeout_secs, variables))
     }
 }

@@ -1,6 +1,11 @@
-//! The deployed template against CloudFormation's quotas: a template beyond them cannot be deployed again.
+//! What CloudFormation deployed: the template against its quotas, beyond which it cannot be deployed again; and the stack's alarms: all
+//! present, each with an action, none firing. On an emulator alarms may be missing or never fire, so only those that exist are
+//! examined.
 
-use aws_sdk_cloudformation::{Client, types::TemplateStage};
+use aws_sdk_cloudformation::{
+    Client,
+    types::{ResourceStatus, StackResourceSummary, TemplateStage},
+};
 use futures_util::join;
 use serde_json::Value;
 
@@ -8,7 +13,10 @@ use super::{
     report::{Report, Severity},
     stack::Stack,
 };
-use crate::aws_error::{AwsError, classified};
+use crate::{
+    aws_error::{AwsError, classified},
+    cloudwatch::{self, Alarm},
+};
 
 /// The longest template from a bucket, and the longest one in the call itself, in bytes (CloudFormation quotas: 1 MB and 51,200
 /// bytes). They hold for the template as written, and for the one after the transform.
@@ -21,7 +29,7 @@ const RESOURCES: usize = 500;
 /// From this percentage of a quota on, a warning.
 const NEAR: usize = 90;
 
-pub(super) async fn check(stack: &Stack, report: &mut Report) {
+pub(super) async fn check_size(stack: &Stack, report: &mut Report) {
     if stack.outputs_for(report).is_none() {
         return;
     }
@@ -32,7 +40,7 @@ pub(super) async fn check(stack: &Stack, report: &mut Report) {
     );
     let templates = written.and_then(|written| Ok((written, processed?)));
     if let Some((written, processed)) = report.read("the deployed template", templates) {
-        judge(&written, &processed, report);
+        judge_size(&written, &processed, report);
     }
 }
 
@@ -42,7 +50,7 @@ async fn template(client: &Client, stack: &str, stage: TemplateStage) -> Result<
 }
 
 /// `processed` is the transform's output, which is always JSON.
-fn judge(written: &str, processed: &str, report: &mut Report) {
+fn judge_size(written: &str, processed: &str, report: &mut Report) {
     let bytes = written.len().max(processed.len());
     let processed: Value = serde_json::from_str(processed).unwrap_or_default();
     let Some(resources) = processed["Resources"].as_object().map(serde_json::Map::len) else {
@@ -66,6 +74,85 @@ fn judge(written: &str, processed: &str, report: &mut Report) {
     ));
 }
 
+/// The most alarms that a finding names.
+const NAMED: usize = 5;
+
+pub(super) async fn check_alarms(stack: &Stack, report: &mut Report) {
+    let deployed = deployed(stack).await;
+    let why = "the stack is unknown to CloudFormation";
+    let Some(deployed) = report.read_if_present("the list of the stack's alarms", deployed, why) else {
+        return;
+    };
+    let names: Vec<String> = deployed.iter().map(|(_, name)| name.clone()).collect();
+    let alarms = cloudwatch::alarms(&stack.target.sdk, &names).await;
+    if let Some(alarms) = report.read("the stack's alarms", alarms) {
+        judge_alarms(&deployed, &alarms, stack.target.is_emulated(), report);
+    }
+}
+
+/// The alarms by their names in the template, with their names in CloudWatch.
+async fn deployed(stack: &Stack) -> Result<Vec<(String, String)>, AwsError> {
+    stack.outputs.as_ref().map_err(Clone::clone)?;
+    let client = Client::new(&stack.target.sdk);
+    let listed = client.list_stack_resources().stack_name(&stack.name).into_paginator().items().send();
+    let listed = listed.collect::<Result<Vec<StackResourceSummary>, _>>().await;
+    let resources = classified("cloudformation:ListStackResources", listed)?;
+    let is_alarm = |it: &StackResourceSummary| {
+        use ResourceStatus::{DeleteComplete, DeleteSkipped};
+        matches!(it.resource_type(), Some("AWS::CloudWatch::Alarm" | "AWS::CloudWatch::CompositeAlarm"))
+            && !matches!(it.resource_status(), Some(DeleteComplete | DeleteSkipped))
+    };
+    let names = |it: StackResourceSummary| Some((it.logical_resource_id?, it.physical_resource_id?));
+    Ok(resources.into_iter().filter(is_alarm).filter_map(names).collect())
+}
+
+fn judge_alarms(deployed: &[(String, String)], alarms: &[Alarm], is_emulated: bool, report: &mut Report) {
+    let (mut missing, mut silent, mut firing) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, deployed_as) in deployed {
+        match alarms.iter().find(|alarm| alarm.name == *deployed_as) {
+            None => missing.push(name.as_str()),
+            Some(alarm) => {
+                silent.extend(Some(name.as_str()).filter(|_| !alarm.notifies));
+                firing.extend(Some(name.as_str()).filter(|_| alarm.is_firing));
+            }
+        }
+    }
+    let all = deployed.len();
+    if !missing.is_empty() {
+        report.fault(
+            format!("alarms were deleted: {}", listed(&missing)),
+            "deploy the template with another value of one of their parameters, such as RunbookUrl: CloudFormation \
+             creates them again",
+        );
+    }
+    if !firing.is_empty() {
+        report.fault(
+            format!("alarms are firing: {}", listed(&firing)),
+            "follow the link in each one's description to the runbook",
+        );
+    }
+    if is_emulated {
+        return report.well(format!(
+            "{all} alarms exist; their actions were not checked, since none fires on an emulator"
+        ));
+    }
+    if !silent.is_empty() {
+        report.warning(
+            format!("{} of {all} alarms notify no one: {}", silent.len(), listed(&silent)),
+            "deploy with AlarmTopicArn, an SNS topic with subscribers; if it is set, enable the alarms' actions",
+        );
+    }
+    report.well(format!("{all} alarms exist, each has an action, and none is firing"));
+}
+
+fn listed(names: &[&str]) -> String {
+    let shown = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{super::report::tests::finds, *};
@@ -82,8 +169,31 @@ mod tests {
             let resources: serde_json::Map<String, Value> =
                 (0..resources).map(|at| (format!("R{at}"), Value::Null)).collect();
             let processed = serde_json::json!({"Resources": resources}).to_string();
-            finds(expected, |report| judge(&" ".repeat(bytes), &processed, report));
+            finds(expected, |report| judge_size(&" ".repeat(bytes), &processed, report));
         }
-        finds("unchecked: ", |report| judge("Resources: {}", "Resources: {}", report));
+        finds("unchecked: ", |report| judge_size("Resources: {}", "Resources: {}", report));
+    }
+
+    #[test]
+    fn missing_silent_and_firing_alarms_are_named_as_in_the_template() {
+        let deployed = ["A", "B"].map(|name| (format!("{name}Alarm"), format!("shop-{name}")));
+        let alarm =
+            |name: &str, is_firing, notifies| Alarm { name: format!("shop-{name}"), is_firing, notifies };
+        let healthy = [alarm("A", false, true), alarm("B", false, true)];
+        let silent = [alarm("A", false, false), alarm("B", false, false)];
+        for (alarms, is_emulated, expected) in [
+            (&healthy[..], false, ""),
+            (&healthy[..1], false, "fault: alarms were deleted: BAlarm"),
+            (&[alarm("A", false, true), alarm("B", true, true)], false, "fault: alarms are firing: BAlarm"),
+            (&silent, false, "warning: 2 of 2 alarms notify no one: AAlarm, BAlarm"),
+            (&silent, true, ""),
+        ] {
+            finds(expected, |report| judge_alarms(&deployed, alarms, is_emulated, report));
+        }
+    }
+
+    #[test]
+    fn a_long_list_is_cut() {
+        assert_eq!(listed(&["a", "b", "c", "d", "e", "f", "g"]), "a, b, c, d, e and 2 more");
     }
 }

@@ -36,7 +36,7 @@ pub(super) async fn check(stack: &Stack, report: &mut Report) {
     if is_absent {
         return;
     }
-    if let Some(Running { names, all }) = report.read("the executions that run", running(&sfn, arn).await) {
+    if let Some((names, all)) = report.read("the executions that run", running(&sfn, arn).await) {
         judge(&names, System.now(), report);
         let bound = if all { "" } else { ", as far as was read" };
         report.well(format!(
@@ -46,32 +46,20 @@ pub(super) async fn check(stack: &Stack, report: &mut Report) {
     }
 }
 
-struct Running {
-    names: Vec<String>,
-    /// Whether these are all.
-    all: bool,
-}
-
-async fn running(sfn: &aws_sdk_sfn::Client, arn: &str) -> Result<Running, AwsError> {
-    let mut names = Vec::new();
-    let mut token = None;
+/// The names of the executions that run, and whether these are all.
+async fn running(sfn: &aws_sdk_sfn::Client, arn: &str) -> Result<(Vec<String>, bool), AwsError> {
+    let call = sfn.list_executions().state_machine_arn(arn).status_filter(ExecutionStatus::Running);
+    let call = call.max_results(PAGE);
+    let (mut names, mut token) = (Vec::new(), None);
     for _ in 0..PAGES {
-        let listed = sfn
-            .list_executions()
-            .state_machine_arn(arn)
-            .status_filter(ExecutionStatus::Running)
-            .max_results(PAGE)
-            .set_next_token(token)
-            .send()
-            .await;
-        let listed = classified("states:ListExecutions", listed)?;
+        let listed = classified("states:ListExecutions", call.clone().set_next_token(token).send().await)?;
         names.extend(listed.executions.into_iter().map(|execution| execution.name));
         token = listed.next_token;
         if token.is_none() {
-            return Ok(Running { names, all: true });
+            return Ok((names, true));
         }
     }
-    Ok(Running { names, all: false })
+    Ok((names, false))
 }
 
 /// When an execution's wait ends, from its name; a later execution of a bucket has a number after it.

@@ -172,7 +172,7 @@ impl fmt::Debug for HashDocument {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use redial_core::endpoint::Endpoint;
 
     use super::*;
@@ -187,15 +187,21 @@ mod tests {
         HashDocument::parse(text, now()).expect("a document")
     }
 
-    #[test]
-    fn at_every_step_workers_know_each_other_s_keys() {
-        let endpoint = Endpoint::parse("https://push.example/abc").expect("an endpoint");
+    /// A rotation from `k1` to `k2`: settled, announced, turned, settled.
+    pub(crate) fn rotation() -> [HashDocument; 4] {
         let first = parse(GENERATED);
         let announced =
             first.clone().announcing("k2".to_owned(), &Secret::new("fedcba9876543210".to_owned()));
         let turned = announced.clone().turned();
-        let settled = turned.clone().settled(now());
-        let steps = [&first, &announced, &turned, &settled];
+        [first, announced, turned.clone(), turned.settled(now())]
+    }
+
+    #[test]
+    fn at_every_step_workers_know_each_other_s_keys() {
+        let endpoint = Endpoint::parse("https://push.example/abc").expect("an endpoint");
+        let rotation = rotation();
+        let steps = rotation.each_ref();
+        let [.., settled] = steps;
         assert_eq!(
             steps.map(HashDocument::step),
             [Step::Settled, Step::Announced, Step::Following, Step::Settled]

@@ -4,7 +4,6 @@ mod document;
 mod retire;
 mod rotate;
 mod secret;
-mod shown;
 mod status;
 
 subcommands! {

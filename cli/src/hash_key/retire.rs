@@ -5,9 +5,9 @@ use redial_engine::ports::Clock as _;
 use serde_json::json;
 
 use super::{
-    document::{HashDocument, Role, needed_until},
+    document::{Role, needed_until},
     secret::HashSecret,
-    shown::{id, keys_json},
+    status::{id, keys_json},
 };
 use crate::{failure::Failure, stack::OnStack};
 
@@ -32,26 +32,17 @@ pub(crate) struct Retire {
     on: OnStack,
 }
 
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-enum Needed {
-    #[error("it is the current key")]
-    Current,
-    #[error("a rotation is in progress: run redial hash-key rotate first")]
-    Unsettled,
-    #[error("it may be needed until {}; --force removes it anyway", .0.to_rfc3339_seconds())]
-    Until(Timestamp),
-}
-
 impl Retire {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let target = self.on.target().await?;
         let secret = HashSecret::of(&target).await?;
         let document = secret.document().await?;
-        let Some(role) = role(&document, &self.id) else {
+        let Some((_, role)) = document.roles().into_iter().find(|(known, _)| *known == self.id) else {
             return Err(Failure::input(format!("{}: no key has that id", self.id)));
         };
-        unneeded(role, self.force, System.now())
-            .map_err(|needed| Failure::Failed(format!("{} stays: {needed}", self.id).into()))?;
+        if let Some(why) = needed(role, self.force, System.now()) {
+            return Err(Failure::Failed(format!("{} stays: {why}", self.id).into()));
+        }
         let document = secret.forget(&self.id).await?;
         let json = || json!({"retired": self.id, "keys": keys_json(&document)});
         self.on
@@ -59,19 +50,17 @@ impl Retire {
     }
 }
 
-fn role(document: &HashDocument, id: &str) -> Option<Role> {
-    document.roles().into_iter().find(|(known, _)| *known == id).map(|(_, role)| role)
-}
-
-fn unneeded(role: Role, is_forced: bool, now: Timestamp) -> Result<(), Needed> {
-    match role {
-        Role::Current => Err(Needed::Current),
+/// Why the key stays.
+fn needed(role: Role, is_forced: bool, now: Timestamp) -> Option<String> {
+    match (role, needed_until(role)) {
+        (Role::Current, _) => Some("it is the current key".to_owned()),
+        (_, Some(until)) => (until > now && !is_forced).then(|| {
+            format!("it may be needed until {}; --force removes it anyway", until.to_rfc3339_seconds())
+        }),
         // Some workers use it, or will.
-        Role::Next | Role::Former { until: None } => Err(Needed::Unsettled),
-        Role::Former { until: Some(_) } => match needed_until(role) {
-            Some(until) if until > now && !is_forced => Err(Needed::Until(until)),
-            Some(_) | None => Ok(()),
-        },
+        (Role::Next | Role::Former { .. }, None) => {
+            Some("a rotation is in progress: run redial hash-key rotate first".to_owned())
+        }
     }
 }
 
@@ -84,14 +73,19 @@ mod tests {
     fn a_former_key_is_retired_when_it_is_not_needed() {
         let now = Timestamp::from_secs(1_800_000_000);
         let former = |until| Role::Former { until };
-        for is_forced in [false, true] {
-            assert_eq!(unneeded(Role::Current, is_forced, now), Err(Needed::Current));
-            assert_eq!(unneeded(Role::Next, is_forced, now), Err(Needed::Unsettled));
-            assert_eq!(unneeded(former(None), is_forced, now), Err(Needed::Unsettled));
+        let (current, unsettled) = ("it is the current key", "a rotation is in progress");
+        for (role, unforced, forced) in [
+            (Role::Current, Some(current), Some(current)),
+            (Role::Next, Some(unsettled), Some(unsettled)),
+            (former(None), Some(unsettled), Some(unsettled)),
+            (former(Some(now.minus(NEEDED_FOR))), None, None),
+            (former(Some(now)), Some("it may be needed until 2027-01-30T08:00:00Z; --force"), None),
+        ] {
+            for (is_forced, expected) in [(false, unforced), (true, forced)] {
+                let needed = needed(role, is_forced, now);
+                assert_eq!(needed.is_some(), expected.is_some(), "{role:?} {is_forced}");
+                assert!(needed.unwrap_or_default().starts_with(expected.unwrap_or_default()), "{role:?}");
+            }
         }
-        let long_ago = now.minus(NEEDED_FOR);
-        assert_eq!(unneeded(former(Some(long_ago)), false, now), Ok(()));
-        assert_eq!(unneeded(former(Some(now)), false, now), Err(Needed::Until(now.plus(NEEDED_FOR))));
-        assert_eq!(unneeded(former(Some(now)), true, now), Ok(()));
     }
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{
     document::{HashDocument, Step},
     secret::HashSecret,
-    shown::{id, keys_json, lines},
+    status::{id, keys_json, lines},
 };
 use crate::{failure::Failure, stack::OnStack, terminal::say};
 
@@ -89,18 +89,11 @@ fn plan(document: &HashDocument, new: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use redial_adapters::secrets::Secret;
-    use redial_core::time::Timestamp;
-
-    use super::*;
+    use super::{super::document::tests::rotation, *};
 
     #[test]
     fn a_plan_continues_where_the_last_rotation_stopped() {
-        let now = Timestamp::from_secs(1_800_000_000);
-        let first = HashDocument::parse("k1:0123456789abcdef", now).expect("a document");
-        let announced =
-            first.clone().announcing("k2".to_owned(), &Secret::new("fedcba9876543210".to_owned()));
-        let turned = announced.clone().turned();
+        let [first, announced, turned, _] = rotation();
         assert!(plan(&first, "k2").starts_with("would announce a key k2"));
         assert!(plan(&announced, "k3").contains("make k2 the current key"));
         assert_eq!(plan(&turned, "k3"), "would restart all workers again");

@@ -15,37 +15,26 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::Clock as _;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
-use super::document::{HashDocument, HashDocumentError, Step};
+use super::document::{HashDocument, Step};
 use crate::{
     failure::Failure,
     rotation::{
-        functions::{self, Function, KeyPlace},
-        secret::{KeysSecret, Version},
+        functions,
+        secret::{KeysSecret, SecretFailure, Variables, Version},
     },
     stack::Target,
     terminal::say,
 };
 
-const VALUE: &str = "ENDPOINT_HASH_KEY";
-const ID: &str = "ENDPOINT_HASH_SECRET_ID";
+const VARIABLES: Variables = Variables {
+    value: "ENDPOINT_HASH_KEY",
+    id: "ENDPOINT_HASH_SECRET_ID",
+    remedy: "the key is in the functions' environment (ENDPOINT_HASH_KEY), which the template sets: deploy once with \
+             OLD-ID:OLD-KEY,NEW-ID:NEW-KEY there and, when that is done, again with NEW-ID:NEW-KEY,OLD-ID:OLD-KEY",
+};
 
 /// Bytes of a new key: those of HMAC-SHA256's block, less what base64url adds.
 const KEY_BYTES: usize = 48;
-
-#[derive(Debug, thiserror::Error)]
-enum NotChanged {
-    #[error(
-        "the key is in the functions' environment ({VALUE}), which the template sets: deploy once with \
-         OLD-ID:OLD-KEY,NEW-ID:NEW-KEY there and, when that is done, again with NEW-ID:NEW-KEY,OLD-ID:OLD-KEY"
-    )]
-    Environment,
-    #[error("the stack's functions have no such key: neither {VALUE} nor {ID} is set (see redial doctor)")]
-    Nowhere,
-    #[error("the secret {id} is invalid: {error}")]
-    Unusable { id: String, error: HashDocumentError },
-    #[error("the secret was changed by another rotation: run this again to continue from its new state")]
-    Overtaken,
-}
 
 /// The secret with the key of a stack's hashes.
 pub(super) struct HashSecret<'a> {
@@ -55,11 +44,7 @@ pub(super) struct HashSecret<'a> {
 
 impl<'a> HashSecret<'a> {
     pub(super) async fn of(target: &'a Target) -> Result<Self, Failure> {
-        match Function::dispatch(target).await?.key_place(VALUE, ID) {
-            KeyPlace::Secret(id) => Ok(Self { target, secret: KeysSecret::new(target, &id) }),
-            KeyPlace::Environment => Err(NotChanged::Environment.into()),
-            KeyPlace::Nowhere => Err(NotChanged::Nowhere.into()),
-        }
+        Ok(Self { target, secret: KeysSecret::of(target, &VARIABLES).await? })
     }
 
     pub(super) async fn document(&self) -> Result<HashDocument, Failure> {
@@ -109,15 +94,13 @@ impl<'a> HashSecret<'a> {
 
     /// Restarts all workers that use the secret; returns the longest timeout of their functions.
     async fn restart(&self) -> Result<Duration, Failure> {
-        let functions = functions::using(self.target, ID, &self.secret.id).await?;
-        functions::restart(self.target, &functions).await?;
-        Ok(functions.iter().map(|it| it.timeout).max().unwrap_or_default())
+        functions::restart(self.target, VARIABLES.id, &self.secret.id).await
     }
 
     async fn read(&self) -> Result<(Version, HashDocument), Failure> {
         let version = self.secret.read().await?;
         let document = HashDocument::parse(version.text.expose(), System.now())
-            .map_err(|error| NotChanged::Unusable { id: self.secret.id.clone(), error })?;
+            .map_err(|error| self.secret.invalid(error))?;
         Ok((version, document))
     }
 
@@ -125,7 +108,7 @@ impl<'a> HashSecret<'a> {
         if self.secret.exchange(before, &changed.written()).await? {
             return Ok(());
         }
-        Err(NotChanged::Overtaken.into())
+        Err(SecretFailure::Overtaken.into())
     }
 }
 

@@ -15,7 +15,11 @@ use rand::RngExt as _;
 use redial_adapters::{secrets::Secret, system::System};
 use redial_engine::ports::Randomness as _;
 
-use crate::{aws_error, stack::Target};
+use crate::{
+    aws_error,
+    failure::Failure,
+    stack::{Target, variable},
+};
 
 /// The size of a secret in bytes: a quota of Secrets Manager.
 pub(crate) const MOST_BYTES: usize = 65_536;
@@ -43,15 +47,53 @@ pub(crate) enum SecretFailure {
     Call { call: &'static str, id: String, words: String },
     #[error("the secret {0} holds no text")]
     NotText(String),
+    #[error("the secret {id} is invalid: {error}")]
+    Invalid { id: String, error: String },
+    #[error(
+        "the secret was changed by another rotation; no key was lost: run this again to continue from its new state"
+    )]
+    Overtaken,
+    #[error("the stack's functions have no such key: neither {value} nor {id} is set (see redial doctor)")]
+    Nowhere { value: &'static str, id: &'static str },
     #[error(
         "the secret {id} would be {bytes} bytes long, and a secret holds {MOST_BYTES}: retire a key first"
     )]
     TooLong { id: String, bytes: usize },
 }
 
+/// The variables of the functions' environment that a key comes from.
+pub(crate) struct Variables {
+    /// Has the key itself, and wins.
+    pub(crate) value: &'static str,
+    /// Names its secret.
+    pub(crate) id: &'static str,
+    /// What to do about a key in the environment, which the template sets.
+    pub(crate) remedy: &'static str,
+}
+
+impl Variables {
+    /// Name or ARN of the secret.
+    fn secret<'a>(&self, variable: impl Fn(&str) -> Option<&'a str>) -> Result<&'a str, Failure> {
+        let Self { value, id, remedy } = *self;
+        match (variable(value), variable(id)) {
+            (None, Some(secret)) => Ok(secret),
+            (Some(_), _) => Err(Failure::Failed(remedy.into())),
+            (None, None) => Err(SecretFailure::Nowhere { value, id }.into()),
+        }
+    }
+}
+
 impl KeysSecret {
-    pub(crate) fn new(target: &Target, id: &str) -> Self {
-        Self { client: Client::new(&target.sdk), id: id.to_owned() }
+    pub(crate) async fn of(target: &Target, variables: &Variables) -> Result<Self, Failure> {
+        let dispatch = target.whole_configuration(&target.dispatch).await;
+        let dispatch =
+            dispatch.map_err(|error| error.failure("the configuration of dispatch cannot be read"))?;
+        let id = variables.secret(|name| variable(&dispatch, name))?.to_owned();
+        Ok(Self { client: Client::new(&target.sdk), id })
+    }
+
+    pub(crate) fn invalid(&self, error: impl ToString) -> SecretFailure {
+        SecretFailure::Invalid { id: self.id.clone(), error: error.to_string() }
     }
 
     /// The version that workers read.
@@ -100,20 +142,17 @@ impl KeysSecret {
             .remove_from_version_id(&version)
             .send()
             .await;
-        match moved {
-            // The answer may be lost although the label was moved: read what is there now.
-            Err(error) => {
-                let now = self.read().await?;
-                if now.id == before.id {
-                    return Err(self.failed("UpdateSecretVersionStage")(error));
-                }
-                Ok(now.id == version)
-            }
-            Ok(_) => {
-                // The label was moved: one label too many does no harm.
-                drop(unlabelled);
-                Ok(true)
-            }
+        let Err(error) = moved else {
+            // The label was moved: one label too many does no harm.
+            drop(unlabelled);
+            return Ok(true);
+        };
+        // The answer may be lost although the label was moved: read what is there now.
+        let now = self.read().await?;
+        if now.id == before.id {
+            Err(self.failed("UpdateSecretVersionStage")(error))
+        } else {
+            Ok(now.id == version)
         }
     }
 
@@ -128,5 +167,22 @@ impl KeysSecret {
             let words = error.code().map_or_else(|| aws_error::message(&error), str::to_owned);
             SecretFailure::Call { call, id, words }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_in_the_environment_wins_over_one_in_a_secret() {
+        const KEY: Variables = Variables { value: "KEY", id: "KEY_ID", remedy: "deploy" };
+        let place = |key: Option<&'static str>, id: Option<&'static str>| {
+            let secret = KEY.secret(|name| if name == "KEY" { key } else { id });
+            secret.map_err(|failure| format!("{failure:?}"))
+        };
+        assert!(place(Some("k"), Some("shop")).is_err_and(|failure| failure.contains("deploy")));
+        assert_eq!(place(None, Some("shop")), Ok("shop"));
+        assert!(place(None, None).is_err_and(|failure| failure.contains("Nowhere")));
     }
 }

@@ -5,9 +5,9 @@
 //! one, nothing is guessed.
 
 mod aws;
+mod function;
 #[cfg(feature = "local")]
 mod on_this_machine;
-mod outputs;
 mod target;
 
 use clap::Args;
@@ -17,6 +17,9 @@ use crate::{
     failure::Failure,
     terminal::{print, print_lines},
 };
+#[cfg(test)]
+pub(crate) use function::tests::configuration;
+pub(crate) use function::{Configuration, timeout, variable};
 pub(crate) use target::{Target, TargetError};
 
 #[derive(Debug, Args)]

@@ -56,46 +56,28 @@ fn on_this_machine(known: Known) -> Target {
 
 #[cfg(test)]
 mod tests {
-    use redial_adapters::config::Tables;
+    use serde_json::{Value, json};
 
     use super::*;
-    use crate::local::{Description, Functions, Queues};
 
     fn known(name: &str) -> Known {
-        let url = |queue: &str| format!("http://127.0.0.1:1/0/{name}-{queue}");
-        let table = |table: &str| format!("{name}-{table}");
-        let stack = Description {
-            endpoint: "http://127.0.0.1:1".to_owned(),
-            region: local::REGION.to_owned(),
-            queues: Queues {
-                ingest: url("ingest"),
-                bulk: url("bulk"),
-                retry: url("retry"),
-                retry_bulk: url("retry-bulk"),
-                dead_letter: url("dlq"),
-                quarantine: url("quarantine"),
-                events: None,
-            },
-            tables: Tables {
-                deliveries: table("deliveries"),
-                subscriptions: table("subscriptions"),
-                audiences: table("audiences"),
-                parked: table("parked"),
-                dead_letters: table("dead_letters"),
-                control: table("control"),
-            },
-            state_machine: String::new(),
-            functions: Functions {
-                dispatch: table("dispatch"),
-                cleanup: table("cleanup"),
-                ingest: table("ingest"),
-            },
-            api_url: None,
-            webhook_key_secret: "arn:aws:secretsmanager:us-east-1:000000000000:secret:webhook-key".to_owned(),
-            pid: Some(1),
-            vapid_public_key: String::new(),
+        let named = |parts: &[&str], before: &str| -> Value {
+            parts.iter().map(|part| (part.to_string(), json!(format!("{before}{name}-{part}")))).collect()
         };
-        Known { name: name.to_owned(), stack }
+        let queues = ["ingest", "bulk", "retry", "retry_bulk", "dead_letter", "quarantine"];
+        let tables = ["deliveries", "subscriptions", "audiences", "parked", "dead_letters", "control"];
+        let stack = json!({
+            "endpoint": "http://127.0.0.1:1",
+            "region": local::REGION,
+            "queues": named(&queues, "http://127.0.0.1:1/0/"),
+            "tables": named(&tables, ""),
+            "state_machine": "",
+            "functions": named(&["dispatch", "cleanup", "ingest"], ""),
+            "webhook_key_secret": "arn:aws:secretsmanager:us-east-1:000000000000:secret:webhook-key",
+            "pid": 1,
+            "vapid_public_key": "",
+        });
+        Known { name: name.to_owned(), stack: serde_json::from_value(stack).expect("a description") }
     }
 
     #[test]
@@ -118,7 +100,7 @@ mod tests {
     #[test]
     fn queues_tables_and_functions_keep_their_parts() {
         let target = on_this_machine(known("a"));
-        assert_eq!(target.queues.retry_bulk, "http://127.0.0.1:1/0/a-retry-bulk");
+        assert_eq!(target.queues.retry_bulk, "http://127.0.0.1:1/0/a-retry_bulk");
         assert_eq!(target.quarantine, "http://127.0.0.1:1/0/a-quarantine");
         assert!(target.is_emulated());
         assert_eq!(target.tables.dead_letters, "a-dead_letters");

@@ -72,8 +72,8 @@ pub(crate) enum TargetError {
     CaBundle(#[from] CaBundleError),
     #[error("no stack named {name} in {region} of this AWS account")]
     NoStack { name: String, region: String },
-    #[error("the stack {name} cannot be read: DescribeStacks: {message}")]
-    Lookup { name: String, message: String },
+    #[error("the stack {name} cannot be read: {words}")]
+    Lookup { name: String, words: String },
     #[error(transparent)]
     Secret(#[from] SecretError),
     #[error("the secret with the webhook key cannot be used")]
@@ -109,7 +109,11 @@ impl Target {
         Ok(WebhookKeys::parse(secret.expose())?)
     }
 
-    fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
+    pub(crate) fn lambda(&self) -> aws_sdk_lambda::Client {
+        aws_sdk_lambda::Client::new(&self.sdk)
+    }
+
+    pub(crate) fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
         aws_sdk_dynamodb::Client::new(&self.sdk)
     }
 

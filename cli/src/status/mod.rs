@@ -8,12 +8,12 @@ use std::{ops::RangeInclusive, time::Duration};
 use clap::Args;
 use redial_core::identity::DeliveryId;
 
-use self::delivery::{Lookup, Standing};
+use self::delivery::Standing;
 use crate::{
     arguments,
     failure::Failure,
-    stack::TargetArgs,
-    terminal::{print, say},
+    stack::{Target, TargetArgs},
+    terminal::{print, print_lines},
 };
 
 /// Pauses between two reads with `--wait`: short ones first.
@@ -83,7 +83,13 @@ impl Status {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let Self { id, tenant, json, wait, summary: _, watch, all, target } = self;
         match (id, tenant) {
-            (Some(id), Some(tenant)) => Delivery { id, tenant, json, wait }.run(&target).await,
+            (Some(id), Some(tenant)) => {
+                let delivery = Delivery { id, tenant, json, target: target.resolve().await? };
+                match wait {
+                    Some(seconds) => delivery.wait(seconds).await,
+                    None => delivery.show(delivery.standing().await?.as_ref()),
+                }
+            }
             // The arguments require both unless it is the summary.
             (_, None) | (None, _) => summary::run(&target.resolve().await?, watch, json, all).await,
         }
@@ -95,59 +101,53 @@ struct Delivery {
     id: DeliveryId,
     tenant: String,
     json: bool,
-    wait: Option<u64>,
+    target: Target,
 }
 
 impl Delivery {
-    async fn run(self, target: &TargetArgs) -> Result<(), Failure> {
-        let lookup = Lookup::new(&target.resolve().await?);
-        let Some(seconds) = self.wait else {
-            return match lookup.standing(&self.tenant, &self.id).await? {
-                Some(standing) => self.show(&standing),
-                None => self.unknown(),
-            };
-        };
+    async fn standing(&self) -> Result<Option<Standing>, Failure> {
+        delivery::standing(&self.target, &self.tenant, &self.id).await
+    }
+
+    async fn wait(&self, seconds: u64) -> Result<(), Failure> {
         let mut last = None;
-        let ended = self.ended(&lookup, &mut last);
-        let ended = tokio::time::timeout(Duration::from_secs(seconds), ended).await;
-        match (ended, last) {
-            (Ok(Err(failure)), _) => Err(failure),
-            (Ok(Ok(standing)), _) => self.show(&standing),
-            (Err(_), Some(standing)) => {
-                self.show(&standing)?;
-                say(&format!("the delivery has not ended within {seconds} s"));
-                Err(Failure::Reported)
+        match tokio::time::timeout(Duration::from_secs(seconds), self.ended(&mut last)).await {
+            Ok(ended) => {
+                ended?;
+                self.show(last.as_ref())
             }
-            (Err(_), None) => self.unknown(),
+            Err(_) => {
+                self.show(last.as_ref())?;
+                Err(Failure::reported(&format!("the delivery has not ended within {seconds} s")))
+            }
         }
     }
 
     /// Reads until the delivery has ended, and leaves the last state in `last`.
-    async fn ended(&self, lookup: &Lookup, last: &mut Option<Standing>) -> Result<Standing, Failure> {
+    async fn ended(&self, last: &mut Option<Standing>) -> Result<(), Failure> {
         let mut pause = FIRST_PAUSE;
         loop {
-            match lookup.standing(&self.tenant, &self.id).await? {
-                Some(standing) if standing.is_final() => return Ok(standing),
-                Some(standing) => *last = Some(standing),
-                None => {}
+            *last = self.standing().await?.or(last.take());
+            if last.as_ref().is_some_and(Standing::is_final) {
+                return Ok(());
             }
             tokio::time::sleep(pause).await;
             pause = pause.mul_f64(1.5).min(LONGEST_PAUSE);
         }
     }
 
-    fn show(&self, standing: &Standing) -> Result<(), Failure> {
-        if self.json {
-            return Ok(print(&standing.to_json().to_string())?);
+    fn show(&self, standing: Option<&Standing>) -> Result<(), Failure> {
+        match standing {
+            Some(standing) if self.json => print(&standing.to_json().to_string())?,
+            Some(standing) => print_lines(standing.lines())?,
+            None => {
+                return Err(Failure::reported(&format!(
+                    "the delivery {}#{} is unknown:\n  it was not attempted yet (on its queue, or parked for its deliver_at), \
+                     never sent, or has expired",
+                    self.tenant, self.id
+                )));
+            }
         }
-        standing.lines().iter().try_for_each(|line| print(line)).map_err(Failure::from)
-    }
-
-    fn unknown(&self) -> Result<(), Failure> {
-        say(&format!("the delivery {}#{} is unknown:", self.tenant, self.id));
-        say(
-            "  it was not attempted yet (on its queue, or parked for its deliver_at), never sent, or has expired",
-        );
-        Err(Failure::Reported)
+        Ok(())
     }
 }

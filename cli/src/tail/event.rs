@@ -27,73 +27,23 @@ pub(crate) enum Kind {
     Request,
 }
 
-/// A field to filter by.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Field {
-    Tenant,
-    Id,
-    Verdict,
-}
+/// Fields to filter by.
+pub(super) const TENANT: &str = "tenant";
+pub(super) const ID: &str = "correlation_id";
+pub(super) const VERDICT: &str = "verdict";
 
-impl Field {
-    /// Its name in a line.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Tenant => "tenant",
-            Self::Id => "correlation_id",
-            Self::Verdict => "verdict",
-        }
-    }
-}
-
-impl Kind {
-    pub(super) const ALL: [Self; 9] = [
-        Self::Attempt,
-        Self::Breaker,
-        Self::DeadLetter,
-        Self::Quarantined,
-        Self::Panic,
-        Self::PolicyIgnored,
-        Self::LimitIgnored,
-        Self::Infrastructure,
-        Self::Request,
-    ];
-
-    /// The value of the field `event`.
-    pub(super) const fn label(self) -> &'static str {
-        match self {
-            Self::Attempt => "attempt",
-            Self::Breaker => "breaker",
-            Self::DeadLetter => "dead_letter",
-            Self::Quarantined => "quarantined",
-            Self::Panic => "panic",
-            Self::PolicyIgnored => "policy_ignored",
-            Self::LimitIgnored => "limit_ignored",
-            Self::Infrastructure => "infrastructure",
-            Self::Request => "request",
-        }
-    }
-
-    fn from_label(label: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.label() == label)
-    }
-
-    pub(super) const fn has(self, field: Field) -> bool {
-        let (tenant, id, verdict) = match self {
-            Self::Attempt => (true, true, true),
-            Self::DeadLetter | Self::Panic => (true, true, false),
-            Self::Quarantined | Self::PolicyIgnored | Self::LimitIgnored | Self::Request => {
-                (true, false, false)
-            }
-            Self::Breaker | Self::Infrastructure => (false, false, false),
-        };
-        match field {
-            Field::Tenant => tenant,
-            Field::Id => id,
-            Field::Verdict => verdict,
-        }
-    }
-}
+/// All kinds, each with the value of the field `event` and the fields to filter by that it has.
+pub(super) const KINDS: [(Kind, &str, &[&str]); 9] = [
+    (Kind::Attempt, "attempt", &[TENANT, ID, VERDICT]),
+    (Kind::Breaker, "breaker", &[]),
+    (Kind::DeadLetter, "dead_letter", &[TENANT, ID]),
+    (Kind::Quarantined, "quarantined", &[TENANT]),
+    (Kind::Panic, "panic", &[TENANT, ID]),
+    (Kind::PolicyIgnored, "policy_ignored", &[TENANT]),
+    (Kind::LimitIgnored, "limit_ignored", &[TENANT]),
+    (Kind::Infrastructure, "infrastructure", &[]),
+    (Kind::Request, "request", &[TENANT]),
+];
 
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Event {
@@ -116,7 +66,8 @@ impl Event {
             return None;
         }
         let Ok(Value::Object(fields)) = serde_json::from_str(text) else { return None };
-        let kind = Kind::from_label(fields.get("event")?.as_str()?)?;
+        let label = fields.get("event")?.as_str()?;
+        let kind = KINDS.into_iter().find(|(_, it, _)| *it == label)?.0;
         let own = fields.get("timestamp").and_then(Value::as_str).and_then(Timestamp::parse_rfc3339);
         Some(Self { kind, at: own.unwrap_or(logged_at), function, text: text.to_owned(), fields })
     }
@@ -152,9 +103,9 @@ pub(super) mod tests {
             .flat_map(|writer| writer.split("event = \"").skip(1))
             .map(|rest| rest.split('"').next().expect("a text ends"))
             .collect();
-        assert_eq!(written.len(), Kind::ALL.len(), "{written:?}");
+        assert_eq!(written.len(), KINDS.len(), "{written:?}");
         for label in written {
-            assert!(Kind::from_label(label).is_some(), "{label}");
+            assert!(KINDS.iter().any(|(_, it, _)| *it == label), "{label}");
         }
     }
 

@@ -4,14 +4,15 @@
 //! and then return everything. A pattern quotes an id, a tenant or a label; none of these can contain a quote, nor an asterisk,
 //! which a pattern would take for a wildcard.
 
+use clap::{Args, builder::PossibleValuesParser};
 use redial_core::{
-    dead_letter::DeadLetterKey,
-    identity::{DeliveryId, Tenant},
+    identity::DeliveryId,
     reason::Reason,
     verdict::{Retry, Verdict},
 };
 
-use super::event::{Event, Field, Kind};
+use super::event::{Event, ID, KINDS, Kind, TENANT, VERDICT};
+use crate::arguments;
 
 /// The labels of all verdicts.
 pub(crate) const VERDICTS: [&str; 5] = [
@@ -22,50 +23,43 @@ pub(crate) const VERDICTS: [&str; 5] = [
     Verdict::Failed(Reason::NotSent).label(),
 ];
 
-/// By default every event except the HTTP API's requests.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+// Events with that tenant, that id and one of these verdicts, as far as they are given. A tenant may be the one of messages
+// whose tenant could not be parsed.
+#[derive(Args, Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Filter {
+    /// Only this tenant; _unknown for messages whose tenant could not be parsed
+    #[arg(long, value_parser = arguments::tenant_or_unknown)]
     tenant: Option<String>,
+    /// Only this delivery
+    #[arg(long, value_parser = arguments::delivery)]
     id: Option<DeliveryId>,
-    verdicts: Vec<&'static str>,
+    /// Only attempts with this verdict; may be repeated
+    #[arg(long, value_parser = PossibleValuesParser::new(VERDICTS))]
+    verdict: Vec<String>,
+    /// Show the HTTP API's requests, too: method, route, status, credential
+    #[arg(long, conflicts_with_all = ["id", "verdict"])]
     requests: bool,
 }
 
 impl Filter {
-    /// Events with that tenant, that id and one of these verdicts, as far as they are given. A tenant may be the one of messages
-    /// whose tenant could not be parsed. `None` if the tenant or a verdict is invalid.
-    pub(crate) fn new(tenant: Option<&str>, id: Option<DeliveryId>, verdicts: &[String]) -> Option<Self> {
-        let is_tenant = |name: &str| name == DeadLetterKey::NO_TENANT || Tenant::parse(name).is_some();
-        if !tenant.is_none_or(is_tenant) {
-            return None;
-        }
-        let label = |given: &String| VERDICTS.into_iter().find(|label| label == given);
-        let verdicts = verdicts.iter().map(label).collect::<Option<Vec<_>>>()?;
-        Some(Self { tenant: tenant.map(str::to_owned), id, verdicts, requests: false })
-    }
-
-    /// Includes the HTTP API's requests, which are many.
-    pub(crate) fn with_requests(self, requests: bool) -> Self {
-        Self { requests, ..self }
-    }
-
     pub(super) fn matches(&self, event: &Event) -> bool {
         self.has(event.kind)
-            && self.terms().iter().all(|(field, values)| {
-                event.text_of(field.name()).is_some_and(|value| values.contains(&value))
-            })
+            && self
+                .terms()
+                .iter()
+                .all(|(field, values)| event.text_of(field).is_some_and(|value| values.contains(&value)))
     }
 
     /// As a filter pattern of CloudWatch Logs.
     pub(super) fn pattern(&self) -> String {
         let filters = self.terms();
-        let kinds: Vec<&str> = Kind::ALL
+        let kinds: Vec<&str> = KINDS
             .into_iter()
-            .filter(|kind| self.has(*kind) && filters.iter().all(|(field, _)| kind.has(*field)))
-            .map(Kind::label)
+            .filter(|(kind, _, has)| self.has(*kind) && filters.iter().all(|(field, _)| has.contains(field)))
+            .map(|(_, label, _)| label)
             .collect();
         let mut terms = vec![one_of("event", &kinds)];
-        terms.extend(filters.iter().map(|(field, values)| one_of(field.name(), values)));
+        terms.extend(filters.iter().map(|(field, values)| one_of(field, values)));
         format!("{{ {} }}", terms.join(" && "))
     }
 
@@ -73,11 +67,13 @@ impl Filter {
         self.requests || kind != Kind::Request
     }
 
-    fn terms(&self) -> Vec<(Field, Vec<&str>)> {
-        let tenant = self.tenant.as_deref().map(|tenant| (Field::Tenant, vec![tenant]));
-        let id = self.id.as_ref().map(|id| (Field::Id, vec![id.as_str()]));
-        let verdicts = (!self.verdicts.is_empty()).then(|| (Field::Verdict, self.verdicts.clone()));
-        [tenant, id, verdicts].into_iter().flatten().collect()
+    fn terms(&self) -> Vec<(&'static str, Vec<&str>)> {
+        let tenant = self.tenant.iter().map(String::as_str).collect();
+        let id = self.id.iter().map(DeliveryId::as_str).collect();
+        let verdicts = self.verdict.iter().map(String::as_str).collect();
+        let mut terms = vec![(TENANT, tenant), (ID, id), (VERDICT, verdicts)];
+        terms.retain(|(_, values): &(_, Vec<&str>)| !values.is_empty());
+        terms
     }
 }
 
@@ -93,9 +89,12 @@ mod tests {
     use super::{super::event::tests::event, *};
 
     fn filter(tenant: Option<&str>, id: Option<&str>, verdicts: &[&str]) -> Filter {
-        let id = id.map(|id| DeliveryId::parse(id).expect("valid"));
-        let verdicts: Vec<String> = verdicts.iter().map(|it| (*it).to_owned()).collect();
-        Filter::new(tenant, id, &verdicts).expect("valid")
+        Filter {
+            tenant: tenant.map(str::to_owned),
+            id: id.map(|id| DeliveryId::parse(id).expect("valid")),
+            verdict: verdicts.iter().map(|it| (*it).to_owned()).collect(),
+            requests: false,
+        }
     }
 
     #[test]
@@ -121,16 +120,17 @@ mod tests {
             "{ ($.event = \"attempt\" || $.event = \"breaker\" || $.event = \"dead_letter\" || \
              $.event = \"quarantined\" || $.event = \"panic\" || $.event = \"policy_ignored\" || $.event = \"limit_ignored\" || $.event = \"infrastructure\") }"
         );
-        let with = Filter::default().with_requests(true);
+        let with = Filter { requests: true, ..Filter::default() };
         assert!(with.pattern().contains("|| $.event = \"request\")"));
-        for kind in Kind::ALL {
-            let event = event(&format!(r#"{{"event":"{}"}}"#, kind.label()));
+        for (kind, label, _) in KINDS {
+            let event = event(&format!(r#"{{"event":"{label}"}}"#));
             assert_eq!((all.matches(&event), with.matches(&event)), (kind != Kind::Request, true));
         }
     }
 
     #[test]
     fn a_pattern_has_only_kinds_with_the_fields() {
+        assert!(filter(Some("_unknown"), None, &[]).pattern().contains("$.tenant = \"_unknown\""));
         assert_eq!(
             filter(Some("acme"), Some("order-17"), &["failed", "gone"]).pattern(),
             "{ ($.event = \"attempt\") && ($.tenant = \"acme\") && ($.correlation_id = \"order-17\") && \
@@ -144,41 +144,39 @@ mod tests {
 
     #[test]
     fn every_option_must_match_and_one_of_the_verdicts() {
-        let attempt =
-            event(r#"{"event":"attempt","tenant":"acme","correlation_id":"order-17","verdict":"gone"}"#);
-        assert!(filter(Some("acme"), Some("order-17"), &["failed", "gone"]).matches(&attempt));
-        assert!(!filter(Some("acme2"), Some("order-17"), &[]).matches(&attempt));
-        assert!(!filter(Some("acme"), Some("order-1"), &[]).matches(&attempt));
-        assert!(!filter(None, None, &["sent"]).matches(&attempt));
-        let trouble = event(r#"{"event":"infrastructure","operation":"UpdateItem","code":"Throttling"}"#);
-        assert!(!filter(Some("acme"), None, &[]).matches(&trouble));
-    }
-
-    #[test]
-    fn the_tenant_of_unparsed_messages_is_a_valid_option() {
-        assert!(filter(Some("_unknown"), None, &[]).pattern().contains("$.tenant = \"_unknown\""));
-        assert_eq!(Filter::new(None, None, &["accepted".to_owned()]), None);
+        let attempt = r#"{"event":"attempt","tenant":"acme","correlation_id":"order-17","verdict":"gone"}"#;
+        let infrastructure = r#"{"event":"infrastructure","operation":"UpdateItem","code":"Throttling"}"#;
+        for (text, filter, matches) in [
+            (attempt, filter(Some("acme"), Some("order-17"), &["failed", "gone"]), true),
+            (attempt, filter(Some("acme2"), Some("order-17"), &[]), false),
+            (attempt, filter(Some("acme"), Some("order-1"), &[]), false),
+            (attempt, filter(None, None, &["sent"]), false),
+            (infrastructure, filter(Some("acme"), None, &[]), false),
+        ] {
+            assert_eq!(filter.matches(&event(text)), matches, "{filter:?}");
+        }
     }
 
     proptest! {
         #[test]
         fn nothing_breaks_out_of_the_quotes(
-            tenant in proptest::option::of(".{0,70}"),
-            id in proptest::option::of(".{0,70}"),
-            verdict in proptest::option::of(".{0,20}"),
+            tenant in proptest::option::of("[a-z0-9_-]{1,70}|.{0,70}"),
+            id in proptest::option::of("[A-Za-z0-9_-]{1,70}|.{0,70}"),
+            verdict in proptest::option::of("sent|gone|.{0,20}"),
         ) {
-            let given = id.as_deref().map(DeliveryId::parse);
-            prop_assume!(given != Some(None));
-            let verdicts: Vec<String> = verdict.into_iter().collect();
-            if let Some(filter) = Filter::new(tenant.as_deref(), given.flatten(), &verdicts) {
-                let pattern = filter.pattern();
-                for (place, part) in pattern.split('"').enumerate() {
-                    let is_quoted = place % 2 == 1;
-                    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-                    prop_assert!(!is_quoted || (!part.is_empty() && part.chars().all(plain)), "{}", pattern);
-                }
-                prop_assert!(pattern.len() <= 1_024, "{}", pattern);
+            let filter = Filter {
+                tenant: tenant.and_then(|text| arguments::tenant_or_unknown(&text).ok()),
+                id: id.and_then(|text| DeliveryId::parse(&text)),
+                verdict: verdict.into_iter().filter(|text| VERDICTS.contains(&text.as_str())).collect(),
+                requests: false,
+            };
+            let pattern = filter.pattern();
+            for (place, part) in pattern.split('"').enumerate() {
+                let is_quoted = place % 2 == 1;
+                let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+                prop_assert!(!is_quoted || (!part.is_empty() && part.chars().all(plain)), "{}", pattern);
             }
+            prop_assert!(pattern.len() <= 1_024, "{}", pattern);
         }
     }
 }

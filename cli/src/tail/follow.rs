@@ -18,9 +18,9 @@ use redial_core::time::Timestamp;
 use super::{
     event::Event,
     filter::Filter,
-    groups::LogGroup,
-    source::{Logs, PAGE, Page, PageError, Range},
+    source::{LogGroup, Logs, PAGE, Page, Range},
 };
+use crate::aws_error::AwsError;
 
 /// The longest time after which a line may become readable behind younger ones.
 const OVERLAP: Duration = Duration::from_secs(15);
@@ -33,8 +33,15 @@ const MOST_SEEN: usize = 50_000;
 
 const TICK: Duration = Duration::from_millis(1);
 
+#[derive(Debug, thiserror::Error)]
+#[error("the log {group} cannot be read: {}", .error.in_words())]
+pub(super) struct Unread {
+    group: String,
+    pub(super) error: AwsError,
+}
+
 #[derive(Debug)]
-pub(crate) struct Follower<L> {
+pub(super) struct Follower<L> {
     logs: L,
     filter: Filter,
     pattern: String,
@@ -67,7 +74,7 @@ struct Place {
 }
 
 impl<L: Logs> Follower<L> {
-    pub(crate) fn new(
+    pub(super) fn new(
         logs: L,
         groups: Vec<LogGroup>,
         filter: Filter,
@@ -79,7 +86,7 @@ impl<L: Logs> Follower<L> {
     }
 
     /// The next events; `None` at the end of this round. After an error, another call resumes where this one failed.
-    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Event>>, PageError> {
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<Event>>, Unread> {
         loop {
             let unfinished = || self.groups.iter().filter(|group| group.next.is_some());
             let until = unfinished().map(|group| group.reached).min();
@@ -97,7 +104,7 @@ impl<L: Logs> Follower<L> {
         }
     }
 
-    pub(crate) fn next_round(&mut self, now: Timestamp) {
+    pub(super) fn next_round(&mut self, now: Timestamp) {
         for group in &mut self.groups {
             group.next_round(self.began);
         }
@@ -118,12 +125,12 @@ impl Group {
         }
     }
 
-    async fn read<L: Logs>(&mut self, logs: &L, filter: &Filter, pattern: &str) -> Result<(), PageError> {
+    async fn read<L: Logs>(&mut self, logs: &L, filter: &Filter, pattern: &str) -> Result<(), Unread> {
         let Some(place) = &self.next else { return Ok(()) };
         let token = place.token.as_deref();
-        let page = logs.page(Range { group: &self.log.name, since: place.since, pattern, token }).await?;
-        let next = after(place, &page);
-        self.next = next;
+        let page = logs.page(Range { group: &self.log.name, since: place.since, pattern, token }).await;
+        let page = page.map_err(|error| Unread { group: self.log.name.clone(), error })?;
+        self.next = after(place, &page);
         for line in page.lines {
             self.reached = self.reached.max(line.at);
             self.youngest = self.youngest.max(line.at);

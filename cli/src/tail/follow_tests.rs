@@ -51,10 +51,10 @@ impl Written {
 }
 
 impl Logs for Written {
-    async fn page(&self, range: Range<'_>) -> Result<Page, PageError> {
+    async fn page(&self, range: Range<'_>) -> Result<Page, AwsError> {
         if let Some(left) = self.throttled.get().checked_sub(1) {
             self.throttled.set(left);
-            return Err(PageError::Throttled { words: "slower".to_owned() });
+            return Err(AwsError::of("logs:FilterLogEvents", Some("Throttling"), "slower".to_owned()));
         }
         self.asked.borrow_mut().push((range.group.to_owned(), secs(range.since)));
         let skip: usize = range.token.map_or(0, |token| token.parse().expect("ours"));
@@ -153,7 +153,11 @@ async fn after_a_throttled_call_it_resumes_where_it_was() {
         match follower.next().await {
             Ok(Some(events)) => given.extend(events.iter().map(|event| secs(event.at))),
             Ok(None) => break,
-            Err(_) => throttled += 1,
+            Err(unread) => {
+                let words = "the log dispatch cannot be read: AWS gave no answer: slower";
+                assert_eq!(unread.to_string(), words);
+                throttled += 1;
+            }
         }
     }
     assert_eq!((given, throttled), ((1_001..=1_005).collect::<Vec<_>>(), 3));

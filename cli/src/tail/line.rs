@@ -18,23 +18,29 @@ const OUTCOME: usize = 20;
 const SHORT_HASH: usize = 8;
 
 pub(crate) fn line(event: &Event) -> String {
+    let word = |field| word(event, field);
+    let function = event.function;
     let words = match event.kind {
         Kind::Attempt => attempt(event),
         Kind::Breaker => breaker(event),
         Kind::DeadLetter => dead_letter(event),
-        Kind::Quarantined => quarantined(event),
+        // Many endpoints of a tenant that are gone at the same time look like a fault elsewhere.
+        Kind::Quarantined => format!(
+            "{}  {function}: subscription {} is in quarantine: {}, {} of the tenant's {} at the same time, endpoint {}",
+            word("tenant"),
+            word("subscription"),
+            word("reason"),
+            event.number("together").unwrap_or_default(),
+            event.number("of").unwrap_or_default(),
+            short(word("endpoint_hash")),
+        ),
         Kind::Panic => {
-            format!(
-                "{:DELIVERY$}  {} panicked; SQS delivers the message again",
-                delivery(event),
-                event.function
-            )
+            let delivery = delivery(event);
+            format!("{delivery:DELIVERY$}  {function} panicked; SQS delivers the message again")
         }
         Kind::PolicyIgnored => ignored(event, "policy"),
         Kind::LimitIgnored => ignored(event, "limit"),
-        Kind::Infrastructure => {
-            format!("{}: {} failed: {}", event.function, word(event, "operation"), word(event, "code"))
-        }
+        Kind::Infrastructure => format!("{function}: {} failed: {}", word("operation"), word("code")),
         Kind::Request => request(event),
     };
     let line = format!("{}  {words}", event.at.to_rfc3339());
@@ -42,33 +48,25 @@ pub(crate) fn line(event: &Event) -> String {
 }
 
 fn attempt(event: &Event) -> String {
-    let number = event.number("attempt").map_or("-".to_owned(), |number| number.to_string());
-    let status = event.number("status_code").map_or("-".to_owned(), |status| status.to_string());
-    let mut more: Vec<String> = ["reason", "not_sent", "provider_word"]
-        .into_iter()
-        .filter_map(|field| event.text_of(field).map(str::to_owned))
-        .collect();
-    let retry_after = event.number("retry_after_header");
-    more.extend(retry_after.map(|secs| format!("asked to wait {}", duration(Duration::from_secs(secs)))));
-    more.extend(event.text_of("endpoint_hash").map(|hash| format!("endpoint {}", short(hash))));
-    more.extend(event.number("took_ms").map(|ms| format!("took {ms} ms")));
+    let number = |field| event.number(field).map_or("-".to_owned(), |number| number.to_string());
+    // Verdict and plan, which often have the same name, and the delay.
+    let (verdict, plan) = (word(event, "verdict"), word(event, "plan"));
+    let mut outcome = if verdict == plan { plan.to_owned() } else { format!("{verdict} → {plan}") };
+    let delay = event.number("delay_ms").map(Duration::from_millis);
+    outcome.extend(delay.map(|delay| format!(" in {}", duration(delay))));
+    let mut more = texts(event, &["reason", "not_sent", "provider_word"]);
+    let retry_after = event.number("retry_after_header").map(Duration::from_secs);
+    more.extend(retry_after.map(|time| format!("asked to wait {}", duration(time))));
+    more.extend(endpoint(event));
+    more.extend(took(event));
     format!(
-        "{:DELIVERY$}  {:CHANNEL$}  attempt {number:<2}  {status:>3}  {:OUTCOME$}  {}",
+        "{:DELIVERY$}  {:CHANNEL$}  attempt {:<2}  {:>3}  {outcome:OUTCOME$}  {}",
         delivery(event),
         channel(event),
-        outcome(event),
+        number("attempt"),
+        number("status_code"),
         more.join(", ")
     )
-}
-
-/// Verdict and plan, which often have the same name, and the delay.
-fn outcome(event: &Event) -> String {
-    let (verdict, plan) = (word(event, "verdict"), word(event, "plan"));
-    let outcome = if verdict == plan { plan.to_owned() } else { format!("{verdict} → {plan}") };
-    match event.number("delay_ms") {
-        Some(ms) => format!("{outcome} in {}", duration(Duration::from_millis(ms))),
-        None => outcome,
-    }
 }
 
 fn breaker(event: &Event) -> String {
@@ -87,60 +85,48 @@ fn breaker(event: &Event) -> String {
 }
 
 fn dead_letter(event: &Event) -> String {
-    let mut more = vec![word(event, "reason").to_owned()];
-    more.extend(event.text_of("detail").map(str::to_owned));
+    let reason = word(event, "reason");
+    let mut more = vec![reason.to_owned()];
+    more.extend(texts(event, &["detail"]));
     more.extend(event.number("status_code").map(|status| format!("status {status}")));
     more.extend(event.number("attempts").map(|number| match number {
         1 => "1 attempt".to_owned(),
         _ => format!("{number} attempts"),
     }));
-    more.extend(event.text_of("endpoint_hash").map(|hash| format!("endpoint {}", short(hash))));
+    more.extend(endpoint(event));
     // A browser's endpoint that is gone is logged in the same way, without a dead letter.
-    let is_gone = [Reason::Gone, Reason::NotFound].map(Reason::label).contains(&word(event, "reason"));
+    let is_gone = [Reason::Gone, Reason::NotFound].map(Reason::label).contains(&reason);
     let is_endpoint = is_gone && event.text_of("channel") == Some(Channel::WebPush.label());
     let what = if is_endpoint { "endpoint reported" } else { "dead letter" };
     format!("{:DELIVERY$}  {:CHANNEL$}  {what}: {}", delivery(event), channel(event), more.join(", "))
 }
 
-/// Many endpoints of a tenant that are gone at the same time look like a fault elsewhere.
-fn quarantined(event: &Event) -> String {
-    let number = |field| event.number(field).unwrap_or_default();
-    format!(
-        "{}  {}: subscription {} is in quarantine: {}, {} of the tenant's {} at the same time, endpoint {}",
-        word(event, "tenant"),
-        event.function,
-        word(event, "subscription"),
-        word(event, "reason"),
-        number("together"),
-        number("of"),
-        short(word(event, "endpoint_hash")),
-    )
-}
-
 fn ignored(event: &Event, what: &str) -> String {
     let tenant = event.text_of("tenant").map_or(String::new(), |tenant| format!("{tenant}  "));
-    format!(
-        "{tenant}{}: a stored {what} is ignored: {}: {}",
-        event.function,
-        word(event, what),
-        word(event, "errors")
-    )
+    let (source, errors) = (word(event, what), word(event, "errors"));
+    format!("{tenant}{}: a stored {what} is ignored: {source}: {errors}", event.function)
 }
 
 /// With its route's pattern, since the path is not logged.
 fn request(event: &Event) -> String {
     let status = event.number("status").map_or("-".to_owned(), |status| status.to_string());
-    let mut more: Vec<String> = event.text_of("credential").map(str::to_owned).into_iter().collect();
-    more.extend(event.text_of("key").map(str::to_owned));
-    more.extend(event.number("took_ms").map(|ms| format!("took {ms} ms")));
-    format!(
-        "{:DELIVERY$}  {:CHANNEL$}  {} {}  {status}  {}",
-        word(event, "tenant"),
-        "api",
-        word(event, "method"),
-        word(event, "route"),
-        more.join(", ")
-    )
+    let mut more = texts(event, &["credential", "key"]);
+    more.extend(took(event));
+    let (tenant, method, route) = (word(event, "tenant"), word(event, "method"), word(event, "route"));
+    format!("{tenant:DELIVERY$}  {:CHANNEL$}  {method} {route}  {status}  {}", "api", more.join(", "))
+}
+
+/// The fields among these that the event has.
+fn texts(event: &Event, fields: &[&str]) -> Vec<String> {
+    fields.iter().filter_map(|field| event.text_of(field).map(str::to_owned)).collect()
+}
+
+fn endpoint(event: &Event) -> Option<String> {
+    event.text_of("endpoint_hash").map(|hash| format!("endpoint {}", short(hash)))
+}
+
+fn took(event: &Event) -> Option<String> {
+    event.number("took_ms").map(|ms| format!("took {ms} ms"))
 }
 
 fn delivery(event: &Event) -> String {

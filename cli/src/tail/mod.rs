@@ -3,22 +3,10 @@
 //! Every attempt, change of a breaker and internal error is one line of JSON in the log of its function, on AWS and on the local
 //! stack alike. CloudWatch does not keep order: a line may become readable some seconds after younger ones. So recent lines are
 //! read again for a while, and none is printed twice.
-//!
-//! | file | concept |
-//! |---|---|
-//! | `event` | which lines are events, and of what kind |
-//! | `filter` | which events to print, as a pattern for CloudWatch and as a test of each event |
-//! | `groups` | the functions' log groups |
-//! | `source` | one page of a log group, and its errors |
-//! | `follow` | page after page of all groups, in order of time, each event once |
-//! | `backoff` | the pause before the next call |
-//! | `line` | an event as a line for people |
 
-mod backoff;
 mod event;
 mod filter;
 mod follow;
-mod groups;
 mod line;
 mod source;
 
@@ -27,27 +15,26 @@ use std::{
     time::Duration,
 };
 
-use clap::{Args, builder::PossibleValuesParser};
+use clap::Args;
 use redial_adapters::system::System;
-use redial_core::identity::DeliveryId;
 use redial_engine::ports::Clock as _;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use self::{
-    backoff::{Backoff, POLL},
-    filter::{Filter, VERDICTS},
-    follow::Follower,
+    filter::Filter,
+    follow::{Follower, Unread},
     line::line,
-    source::PageError,
+    source::{Backoff, POLL},
 };
 use crate::{
-    arguments, duration, failure::Failure, interrupt::interrupted, stack::TargetArgs, terminal::say,
+    duration,
+    failure::Failure,
+    interrupt::interrupted,
+    stack::TargetArgs,
+    terminal::{is_read, say},
 };
 
-pub(crate) use self::{
-    groups::{group, groups},
-    source::{CloudWatchLogs, Logs, Range},
-};
+pub(crate) use self::source::{CloudWatchLogs, group, groups};
 
 /// Follows the functions' logs: a line for each attempt, change of a breaker, dead letter and internal error
 ///
@@ -67,18 +54,8 @@ Examples:
 
 Exit status: 0 ended by Ctrl-C or a closed pipe; with --no-follow 0 found, 1 nothing found; 1 failed.")]
 pub(crate) struct Tail {
-    /// Only this tenant; _unknown for messages whose tenant could not be parsed
-    #[arg(long, value_parser = arguments::tenant_or_unknown)]
-    tenant: Option<String>,
-    /// Only this delivery
-    #[arg(long, value_parser = arguments::delivery)]
-    id: Option<DeliveryId>,
-    /// Only attempts with this verdict; may be repeated
-    #[arg(long, value_parser = PossibleValuesParser::new(VERDICTS))]
-    verdict: Vec<String>,
-    /// Show the HTTP API's requests, too: method, route, status, credential
-    #[arg(long, conflicts_with_all = ["id", "verdict"])]
-    requests: bool,
+    #[command(flatten)]
+    filter: Filter,
     /// Start this long ago: 90s, 30m, 2h, 7d
     #[arg(long, value_name = "SPAN", default_value = "1m", value_parser = since)]
     since: Duration,
@@ -92,21 +69,14 @@ pub(crate) struct Tail {
     target: TargetArgs,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Ended {
-    Over { found: bool },
-    PipeClosed,
-}
-
 impl Tail {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         if self.no_follow {
-            return match self.tail().await? {
-                Ended::Over { found: false } => {
-                    say("no matching lines; --since 2h looks further back");
-                    Err(Failure::Reported)
-                }
-                Ended::Over { found: true } | Ended::PipeClosed => Ok(()),
+            let found = self.tail().await?;
+            return if found {
+                Ok(())
+            } else {
+                Err(Failure::reported("no matching lines; --since 2h looks further back"))
             };
         }
         tokio::select! {
@@ -115,15 +85,14 @@ impl Tail {
         }
     }
 
-    async fn tail(&self) -> Result<Ended, Failure> {
-        let filter = Filter::new(self.tenant.as_deref(), self.id.clone(), &self.verdict)
-            .expect("invariant: the options are read by parsers of their own")
-            .with_requests(self.requests);
+    /// Until the pipe is closed, or until now; false if there was nothing to print.
+    async fn tail(&self) -> Result<bool, Failure> {
         let target = self.target.resolve().await?;
         let groups = groups(&target).await?;
         let now = System.now();
         let since = now.minus(self.since);
-        let mut follower = Follower::new(CloudWatchLogs::new(&target.sdk), groups, filter, since, now);
+        let mut follower =
+            Follower::new(CloudWatchLogs::new(&target.sdk), groups, self.filter.clone(), since, now);
         if !self.no_follow {
             say(&format!("following {} from {}; Ctrl-C ends it", target.name, since.to_rfc3339_seconds()));
         }
@@ -144,17 +113,17 @@ impl Tail {
                 found = true;
                 for event in events {
                     let shown = if self.json { event.text } else { line(&event) };
-                    if !print(&shown)? {
-                        return Ok(Ended::PipeClosed);
+                    if !is_read(writeln!(io::stdout(), "{shown}"))? {
+                        return Ok(true);
                     }
                 }
             }
             if self.no_follow {
-                return Ok(Ended::Over { found });
+                return Ok(found);
             }
             tokio::time::sleep(POLL.max(System.now().since(began))).await;
             if pipe_is_closed() {
-                return Ok(Ended::PipeClosed);
+                return Ok(true);
             }
             follower.next_round(System.now());
         }
@@ -162,20 +131,11 @@ impl Tail {
 }
 
 /// Waits before another try; fails if none would help.
-async fn pause(backoff: &mut Backoff, error: PageError) -> Result<(), Failure> {
-    let Some(pause) = backoff.after(&error) else { return Err(error.into()) };
+async fn pause(backoff: &mut Backoff, error: Unread) -> Result<(), Failure> {
+    let Some(pause) = backoff.after(&error.error) else { return Err(error.into()) };
     say(&format!("{error}; trying again in {} s", pause.as_secs()));
     tokio::time::sleep(pause).await;
     Ok(())
-}
-
-/// False if the pipe is closed.
-fn print(line: &str) -> io::Result<bool> {
-    match writeln!(io::stdout(), "{line}") {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(error),
-    }
 }
 
 /// Finds out without a write, since nothing may be logged for a long time.

@@ -1,37 +1,64 @@
-//! One page of a log group, and its errors.
+//! The log groups of a stack's functions, one page of a group, and the pause before the next call.
+//!
+//! The quota of FilterLogEvents is a few calls a second for a whole account and region, which all operators share. So there is
+//! a pause after each round, as long as the round itself took if that was longer; and growing pauses where the service
+//! throttles or does not respond.
 
-use std::error::Error;
+use std::time::Duration;
 
 use aws_config::SdkConfig;
-use aws_sdk_cloudwatchlogs::{
-    Client,
-    error::{ProvideErrorMetadata, SdkError},
-    types::FilteredLogEvent,
-};
+use aws_sdk_cloudwatchlogs::{Client, types::FilteredLogEvent};
 use redial_core::time::Timestamp;
 
-use crate::aws_error::message as in_words;
+use crate::{
+    aws_error::{AwsError, classified},
+    failure::Failure,
+    stack::{Configuration, Target},
+};
 
 /// The most lines of a page: CloudWatch's own limit.
 pub(super) const PAGE: usize = 10_000;
 
-const NOT_THERE: &str = "ResourceNotFoundException";
+/// The least pause between two rounds.
+pub(super) const POLL: Duration = Duration::from_secs(2);
+
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// The most failures in a row, about two minutes.
+const MOST_FAILURES: u32 = 8;
 
 const THROTTLED: [&str; 4] =
     ["LimitExceededException", "RequestLimitExceeded", "Throttling", "ThrottlingException"];
 
-const PERMISSION: &str = "logs:FilterLogEvents";
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct LogGroup {
+    pub(crate) name: String,
+    /// `dispatch`, `cleanup` or `ingest`.
+    pub(super) function: &'static str,
+}
 
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub(crate) enum PageError {
-    #[error("CloudWatch Logs throttles: {words}")]
-    Throttled { words: String },
-    /// Another try may succeed.
-    #[error("CloudWatch Logs cannot be reached: {words}")]
-    Temporary { words: String },
-    /// Another try would fail, too.
-    #[error("the log {group} cannot be read: {words}")]
-    Permanent { group: String, words: String },
+/// The log groups of a stack's functions, each once.
+pub(crate) async fn groups(target: &Target) -> Result<Vec<LogGroup>, Failure> {
+    let mut groups: Vec<LogGroup> = Vec::new();
+    let deployed = [("dispatch", &target.dispatch), ("cleanup", &target.cleanup), ("ingest", &target.ingest)];
+    for (function, deployed_as) in deployed {
+        let configuration = target.configuration(deployed_as).await.map_err(|error| {
+            error.failure(&format!("the log group of the function {deployed_as} is unknown"))
+        })?;
+        let name = group(&configuration, deployed_as);
+        // Functions may share a group.
+        if groups.iter().all(|known| known.name != name) {
+            groups.push(LogGroup { name, function });
+        }
+    }
+    Ok(groups)
+}
+
+/// The configured group, or the one that Lambda creates.
+pub(crate) fn group(configuration: &Configuration, deployed_as: &str) -> String {
+    let configured = configuration.logging_config().and_then(|logging| logging.log_group());
+    configured.map_or_else(|| format!("/aws/lambda/{deployed_as}"), str::to_owned)
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,21 +72,22 @@ pub(crate) struct LogLine {
 
 /// Lines in order of time, and the token of the next page.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Page {
-    pub(crate) lines: Vec<LogLine>,
-    pub(crate) next: Option<String>,
+pub(super) struct Page {
+    pub(super) lines: Vec<LogLine>,
+    pub(super) next: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Range<'a> {
-    pub(crate) group: &'a str,
-    pub(crate) since: Timestamp,
-    pub(crate) pattern: &'a str,
-    pub(crate) token: Option<&'a str>,
+pub(super) struct Range<'a> {
+    pub(super) group: &'a str,
+    pub(super) since: Timestamp,
+    /// A filter pattern of CloudWatch Logs.
+    pub(super) pattern: &'a str,
+    pub(super) token: Option<&'a str>,
 }
 
-pub(crate) trait Logs {
-    async fn page(&self, range: Range<'_>) -> Result<Page, PageError>;
+pub(super) trait Logs {
+    async fn page(&self, range: Range<'_>) -> Result<Page, AwsError>;
 }
 
 /// CloudWatch Logs, or an emulator of it.
@@ -70,20 +98,40 @@ impl CloudWatchLogs {
     pub(crate) fn new(sdk: &SdkConfig) -> Self {
         Self(Client::new(sdk))
     }
+
+    /// The lines of a group's first pages, and whether these are all.
+    pub(crate) async fn lines(
+        &self,
+        group: &str,
+        since: Timestamp,
+        pattern: &str,
+        pages: usize,
+    ) -> Result<(Vec<LogLine>, bool), AwsError> {
+        let (mut lines, mut token) = (Vec::new(), None);
+        for _ in 0..pages {
+            let page = self.page(Range { group, since, pattern, token: token.as_deref() }).await?;
+            lines.extend(page.lines);
+            token = page.next;
+            if token.is_none() {
+                return Ok((lines, true));
+            }
+        }
+        Ok((lines, false))
+    }
 }
 
 impl Logs for CloudWatchLogs {
-    async fn page(&self, range: Range<'_>) -> Result<Page, PageError> {
+    async fn page(&self, range: Range<'_>) -> Result<Page, AwsError> {
         let call = self.0.filter_log_events().log_group_name(range.group).filter_pattern(range.pattern);
         let call = call.start_time(range.since.as_ms()).set_next_token(range.token.map(str::to_owned));
-        match call.send().await {
+        match classified("logs:FilterLogEvents", call.send().await) {
             Ok(answer) => {
                 let lines = answer.events.unwrap_or_default().into_iter().filter_map(line).collect();
                 Ok(Page { lines, next: answer.next_token })
             }
             // A group that Lambda creates does not exist before the first line.
-            Err(error) if error.code() == Some(NOT_THERE) => Ok(Page::default()),
-            Err(error) => Err(page_error(range.group, &error)),
+            Err(AwsError::Absent) => Ok(Page::default()),
+            Err(error) => Err(error),
         }
     }
 }
@@ -96,59 +144,74 @@ fn line(event: FilteredLogEvent) -> Option<LogLine> {
     Some(LogLine { id, at: Timestamp::from_ms(at), text })
 }
 
-fn page_error<E, R>(group: &str, error: &SdkError<E, R>) -> PageError
-where
-    E: Error + ProvideErrorMetadata + 'static,
-    R: std::fmt::Debug,
-{
-    let words = in_words(error);
-    let is_ours = |error: &E| error.code().is_some_and(|code| !code.starts_with("Internal"));
-    match error.as_service_error() {
-        Some(error) if error.code().is_some_and(|code| THROTTLED.contains(&code)) => {
-            PageError::Throttled { words }
-        }
-        Some(error) if error.code().is_some_and(|code| code.starts_with("AccessDenied")) => {
-            PageError::Permanent {
-                group: group.to_owned(),
-                words: format!("you have no permission {PERMISSION}: {words}"),
-            }
-        }
-        Some(error) if is_ours(error) && error.code() != Some("ServiceUnavailableException") => {
-            PageError::Permanent { group: group.to_owned(), words }
-        }
-        Some(_) | None => PageError::Temporary { words },
+/// Counts failures since the last success.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Backoff {
+    /// Whether a call ever succeeded.
+    worked: bool,
+    failures: u32,
+}
+
+impl Backoff {
+    pub(super) fn succeeded(&mut self) {
+        *self = Self { worked: true, failures: 0 };
+    }
+
+    /// The pause before another try; `None` if none would help.
+    pub(super) fn after(&mut self, error: &AwsError) -> Option<Duration> {
+        self.failures += 1;
+        let AwsError::Failed { code, .. } = error else { return None };
+        let code = code.as_deref().unwrap_or("Internal");
+        let again = if THROTTLED.contains(&code) {
+            // The service is only busy.
+            self.worked || self.failures < MOST_FAILURES
+        } else {
+            // Before the first success, a wrong endpoint or missing credentials are more likely.
+            let is_temporary = code.starts_with("Internal") || code == "ServiceUnavailableException";
+            is_temporary && self.worked && self.failures < MOST_FAILURES
+        };
+        again.then(|| FIRST_PAUSE.saturating_mul(1 << (self.failures - 1).min(5)).min(LONGEST_PAUSE))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use aws_sdk_cloudwatchlogs::{error::ErrorMetadata, operation::filter_log_events::FilterLogEventsError};
+    use aws_sdk_lambda::types::LoggingConfig;
 
     use super::*;
 
-    fn of(code: &str) -> PageError {
-        let metadata = ErrorMetadata::builder().code(code).message("words").build();
-        let error = FilterLogEventsError::generic(metadata);
-        page_error("redial-logs", &SdkError::service_error(error, ()))
+    fn pauses(backoff: &mut Backoff, code: Option<&str>, times: usize) -> Vec<Option<u64>> {
+        let error = AwsError::of("logs:FilterLogEvents", code, "words".to_owned());
+        (0..times).map(|_| backoff.after(&error).map(|pause| pause.as_secs())).collect()
     }
 
     #[test]
-    fn temporary_errors_differ_from_permanent_ones() {
-        let words = |code: &str| format!("{code}: words");
-        for code in ["ThrottlingException", "Throttling"] {
-            assert_eq!(of(code), PageError::Throttled { words: words(code) });
+    fn pauses_grow_until_a_call_succeeds() {
+        let mut backoff = Backoff::default();
+        backoff.succeeded();
+        let grown = [1, 2, 4, 8, 16, 30, 30, 30, 30].map(Some);
+        assert_eq!(pauses(&mut backoff, Some("ThrottlingException"), 9), grown);
+        backoff.succeeded();
+        assert_eq!(pauses(&mut backoff, Some("Throttling"), 1), [Some(1)]);
+    }
+
+    #[test]
+    fn permanent_and_repeated_errors_end_it() {
+        // Before the first success, after it, and in the end.
+        for (code, first, later, last) in [
+            (Some("ThrottlingException"), Some(1), Some(1), Some(30)),
+            (Some("ServiceUnavailableException"), None, Some(1), None),
+            (Some("InternalFailure"), None, Some(1), None),
+            (None, None, Some(1), None),
+            (Some("AccessDeniedException"), None, None, None),
+            (Some("InvalidParameterException"), None, None, None),
+        ] {
+            assert_eq!(pauses(&mut Backoff::default(), code, 1), [first], "{code:?}");
+            let mut backoff = Backoff { worked: true, failures: 0 };
+            let pauses = pauses(&mut backoff, code, 8);
+            assert_eq!((pauses[0], pauses[7]), (later, last), "{code:?}");
         }
-        for code in ["ServiceUnavailableException", "InternalFailure"] {
-            assert_eq!(of(code), PageError::Temporary { words: words(code) });
-        }
-        let refused = of("AccessDeniedException").to_string();
-        assert!(
-            refused.contains("redial-logs")
-                && refused.contains("you have no permission logs:FilterLogEvents")
-        );
-        assert!(matches!(of("InvalidParameterException"), PageError::Permanent { .. }));
-        let unreachable = SdkError::<FilterLogEventsError, ()>::timeout_error("too late");
-        assert!(matches!(page_error("redial-logs", &unreachable), PageError::Temporary { .. }));
+        assert_eq!(pauses(&mut Backoff::default(), Some("Throttling"), 8).last(), Some(&None));
     }
 
     #[test]
@@ -157,5 +220,14 @@ mod tests {
         let read = |event: FilteredLogEvent| line(event).expect("a line").id;
         assert_eq!(read(event.clone().build()), "s a");
         assert_eq!(read(event.event_id("36").build()), "36");
+    }
+
+    #[test]
+    fn a_function_logs_to_the_configured_group_or_to_lambda_s() {
+        let default = Configuration::builder().build();
+        assert_eq!(group(&default, "redial-dispatch"), "/aws/lambda/redial-dispatch");
+        let logging = LoggingConfig::builder().log_group("redial-DispatchLogs-1").build();
+        let configured = Configuration::builder().logging_config(logging).build();
+        assert_eq!(group(&configured, "redial-dispatch"), "redial-DispatchLogs-1");
     }
 }

@@ -1,11 +1,31 @@
-use clap::{Args, ValueEnum};
+use std::path::Path;
 
-use super::key_pair::VapidKeyPair;
-use super::public::Pair;
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use clap::{Args, ValueEnum};
+use p256::{
+    SecretKey,
+    pkcs8::{DecodePrivateKey as _, EncodePrivateKey as _, LineEnding},
+};
+use redial_adapters::{
+    secrets::Secret,
+    vapid::{VapidKey, VapidKeys},
+};
+use ring::{
+    rand::SystemRandom,
+    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair},
+};
+use serde::{Deserialize, Serialize};
+
 use crate::{
     failure::Failure,
-    terminal::{print, print_as_it_is, say},
+    input,
+    rotation::secret,
+    terminal::{print, print_as_it_is, print_lines, say},
 };
+
+/// What a web page does with a public key.
+pub(super) const SUBSCRIBE: &str =
+    "  registration.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: PUBLIC_KEY })";
 
 /// Generates a key pair and prints it
 ///
@@ -52,15 +72,126 @@ impl Generate {
                 print(&serde_json::to_string(&pair)?)?;
             }
         }
-        say("");
-        say("The public key goes into your web page:");
+        say(&format!("\nThe public key goes into your web page:\n{SUBSCRIBE}"));
         say(
-            "  registration.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: PUBLIC_KEY })",
+            "The private key goes into the stack, as the template's parameter VapidPrivateKey (or a secret of your own,\n\
+             named by VapidSecretId); for `redial local up`, into the environment as VAPID_PRIVATE_KEY.",
         );
-        say(
-            "The private key goes into the stack, as the template's parameter VapidPrivateKey (or a secret of your own,",
-        );
-        say("named by VapidSecretId); for `redial local up`, into the environment as VAPID_PRIVATE_KEY.");
         Ok(())
+    }
+}
+
+/// A new key pair of P-256, in the usual forms.
+pub(crate) struct VapidKeyPair(SecretKey);
+
+impl VapidKeyPair {
+    pub(crate) fn generate() -> Self {
+        let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
+            .expect("invariant: the system has randomness");
+        let key = SecretKey::from_pkcs8_der(pkcs8.as_ref());
+        Self(key.expect("invariant: ring writes valid PKCS#8"))
+    }
+
+    /// The scalar in base64url, as a stack takes it.
+    pub(crate) fn private(&self) -> Secret {
+        Secret::new(URL_SAFE_NO_PAD.encode(self.0.to_bytes()))
+    }
+
+    /// The same as PKCS#8 PEM.
+    pub(crate) fn private_pem(&self) -> Secret {
+        let pem = self.0.to_pkcs8_pem(LineEnding::LF).expect("invariant: a key of P-256 has a PKCS#8 form");
+        Secret::new(pem.to_string())
+    }
+
+    /// The uncompressed point in base64url, as a browser takes it.
+    pub(crate) fn public(&self) -> String {
+        let read = VapidKey::parse(self.private().expose());
+        read.expect("invariant: a scalar of the curve is a key").public_base64url().to_owned()
+    }
+}
+
+/// Prints the public key of a private key on standard input
+///
+/// Accepts every form that a stack accepts: base64url of 32 bytes, a PKCS#8 or SEC1 PEM, or several keys as
+/// {"default": ID, "current": ID, "keys": {ID: KEY, …}}, whose public keys are printed with their ids. Also accepts the
+/// output of `redial vapid generate --format json`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  redial vapid public < vapid-private-key.pem")]
+pub(crate) struct Public {}
+
+/// In the JSON of web-push for Node.js.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Pair {
+    public_key: String,
+    private_key: String,
+}
+
+impl Public {
+    pub(crate) async fn run(&self) -> Result<(), Failure> {
+        let text = input::read_text(Path::new(input::STDIN), secret::MOST_BYTES as u64)?;
+        Ok(print_lines(public_keys(&text)?)?)
+    }
+}
+
+/// Of a single key its public key; of several a line `ID  KEY` each.
+fn public_keys(text: &str) -> Result<Vec<String>, Failure> {
+    if let Ok(Pair { private_key, .. }) = serde_json::from_str(text) {
+        return public_keys(&private_key);
+    }
+    let keys = VapidKeys::parse(text).map_err(|error| Failure::input(error.to_string()))?;
+    let named = text.trim_start().starts_with('{');
+    let lines = keys.published().map(|key| {
+        let public = key.public_base64url;
+        if named { format!("{}  {public}", key.id) } else { public.to_owned() }
+    });
+    Ok(lines.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_are_random_and_all_forms_are_the_same_key() {
+        let key = VapidKeyPair::generate();
+        for form in [key.private(), key.private_pem()] {
+            let read = VapidKey::parse(form.expose()).expect("a key");
+            assert_eq!(read.public_base64url(), key.public());
+        }
+        assert_eq!(URL_SAFE_NO_PAD.decode(key.public()).expect("base64url").len(), 65);
+        assert_ne!(VapidKeyPair::generate().public(), key.public());
+    }
+
+    fn pair(key: &VapidKeyPair) -> Pair {
+        Pair { public_key: key.public(), private_key: key.private().expose().to_owned() }
+    }
+
+    #[test]
+    fn a_generated_key_is_read_from_every_form() {
+        let key = VapidKeyPair::generate();
+        let pair = pair(&key);
+        let json = serde_json::to_string(&pair).expect("JSON");
+        assert!(json.contains(r#""publicKey":"#), "{json}");
+        for form in [pair.private_key.as_str(), key.private_pem().expose(), &json] {
+            assert_eq!(public_keys(form).expect("a key"), std::slice::from_ref(&pair.public_key));
+        }
+    }
+
+    #[test]
+    fn several_public_keys_are_printed_with_their_ids() {
+        let (a, b) = (pair(&VapidKeyPair::generate()), pair(&VapidKeyPair::generate()));
+        let set =
+            format!(r#"{{"default": "b", "keys": {{"a": "{}", "b": "{}"}}}}"#, a.private_key, b.private_key);
+        let expected = [format!("a  {}", a.public_key), format!("b  {}", b.public_key)];
+        assert_eq!(public_keys(&set).expect("keys"), expected);
+    }
+
+    #[test]
+    fn an_invalid_key_is_not_repeated() {
+        let failure = public_keys("s3cret").expect_err("no key");
+        assert!(!format!("{failure:?}").contains("s3cret"), "{failure:?}");
     }
 }

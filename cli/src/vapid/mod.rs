@@ -1,15 +1,10 @@
 //! `redial vapid`: the keys that push services identify the sender by.
 
 mod generate;
-mod key_pair;
-mod owner;
-mod public;
-mod report;
 mod retire;
 mod rotate;
 mod secret;
 mod standing;
-mod status;
 
 subcommands! {
     /// Generates, reads and rotates VAPID keys, which push services identify your pushes by
@@ -24,9 +19,9 @@ Examples:
   redial vapid status")]
     Vapid {
         Generate(generate::Generate),
-        Public(public::Public),
+        Public(generate::Public),
         Rotate(rotate::Rotate),
-        Status(status::Status),
+        Status(standing::Status),
         Retire(retire::Retire),
     }
 }

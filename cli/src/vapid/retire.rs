@@ -31,17 +31,6 @@ pub(crate) struct Retire {
     on: OnStack,
 }
 
-#[derive(Debug, thiserror::Error)]
-enum Needed {
-    #[error("{id} stays: {active} active subscriptions use it")]
-    Named { id: VapidKeyId, active: u64 },
-    #[error(
-        "{id} stays: it is the default, and {unnamed} active subscriptions that name no key use it, besides {named} that \
-         name it"
-    )]
-    Default { id: VapidKeyId, named: u64, unnamed: u64 },
-}
-
 impl Retire {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         self.confirm.is_possible("remove the key")?;
@@ -50,7 +39,7 @@ impl Retire {
         let keys = secret.keys().await?;
         may_go(&self.id, &keys)?;
         let standing = Standing::read(&target, true).await?;
-        let count = unneeded(&self.id, &keys, &standing)?;
+        let count = unneeded(&self.id, &keys, &standing).map_err(|needed| Failure::Failed(needed.into()))?;
         if count.off > 0 {
             say(&format!("{} subscriptions that are off use it, and can never be sent to again", count.off));
         }
@@ -82,15 +71,18 @@ fn may_go(id: &VapidKeyId, keys: &VapidKeys) -> Result<(), Failure> {
     Ok(())
 }
 
-fn unneeded(id: &VapidKeyId, keys: &VapidKeys, standing: &Standing) -> Result<Count, Needed> {
+/// The subscriptions that use the key, or why it stays.
+fn unneeded(id: &VapidKeyId, keys: &VapidKeys, standing: &Standing) -> Result<Count, String> {
     let is_default = id == keys.default_id();
     let (named, all) = (standing.on(id.as_str(), false), standing.on(id.as_str(), is_default));
     match (all.active, standing.unnamed.active) {
         (0, _) => Ok(all),
-        (_, unnamed @ 1..) if is_default => {
-            Err(Needed::Default { id: id.clone(), named: named.active, unnamed })
-        }
-        (active, _) => Err(Needed::Named { id: id.clone(), active }),
+        (_, unnamed @ 1..) if is_default => Err(format!(
+            "{id} stays: it is the default, and {unnamed} active subscriptions that name no key use it, besides {} that \
+             name it",
+            named.active
+        )),
+        (active, _) => Err(format!("{id} stays: {active} active subscriptions use it")),
     }
 }
 
@@ -99,7 +91,7 @@ mod tests {
     use redial_adapters::vapid::VapidDocument;
 
     use super::*;
-    use crate::vapid::key_pair::VapidKeyPair;
+    use crate::vapid::generate::VapidKeyPair;
 
     fn id(text: &str) -> VapidKeyId {
         VapidKeyId::parse(text).expect("an id")
@@ -122,10 +114,7 @@ mod tests {
             named: named.iter().map(|(id, active)| ((*id).to_owned(), on(*active))).collect(),
             unnamed: on(unnamed),
         };
-        let retired = |of: &str, standing| match unneeded(&id(of), &keys, &standing) {
-            Ok(count) => Ok(count.off),
-            Err(needed) => Err(needed.to_string()),
-        };
+        let retired = |of: &str, standing| unneeded(&id(of), &keys, &standing).map(|count| count.off);
         assert_eq!(retired("k1", standing(&[("k1", 0)], 7)), Ok(1));
         assert_eq!(retired("default", standing(&[("default", 0), ("k1", 4)], 0)), Ok(2));
         assert!(retired("k1", standing(&[("k1", 3)], 0)).expect_err("needed").contains("3 active"));

@@ -5,10 +5,13 @@ use redial_adapters::{
 };
 use redial_core::identity::VapidKeyId;
 use redial_engine::ports::Clock as _;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::key_pair::VapidKeyPair;
-use super::{report::Report, secret::VapidSecret, standing::Standing};
+use super::{
+    generate::{SUBSCRIBE, VapidKeyPair},
+    secret::VapidSecret,
+    standing::{Report, Standing},
+};
 use crate::{
     arguments,
     failure::Failure,
@@ -58,7 +61,7 @@ impl Rotate {
             }
             say(&format!(
                 "would add a key {id} to {} in {}, as the current one; {} would stay the default",
-                words(keys.ids()),
+                keys.ids().map(VapidKeyId::as_str).collect::<Vec<_>>().join(", "),
                 secret.id(),
                 keys.default_id()
             ));
@@ -86,56 +89,39 @@ impl Rotate {
                 "Use it in browsers from {} on, when every worker can read it:",
                 System.now().plus(RELOAD_INTERVAL).to_rfc3339_seconds()
             ));
-            say(
-                "  registration.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: PUBLIC_KEY })",
-            );
+            say(SUBSCRIBE);
             say(&format!(
                 "and store their subscriptions with \"vapid_key_id\": \"{id}\" (redial subscriptions put --vapid-key-id {id})."
             ));
         }
-        let mut line = json!({
-            "id": id.as_str(),
-            "public_key": public_key,
-            "dry_run": self.dry_run,
-            "default": keys.default_id().as_str(),
-            "current": keys.current_id().as_str(),
-            "keys": Value::Null,
-        });
-        if self.no_report {
-            return if self.on.json { Ok(print(&line.to_string())?) } else { Ok(()) };
-        }
-        let standing = match Standing::read(target, false).await {
-            Ok(standing) => standing,
-            Err(error) => {
-                if self.on.json {
-                    print(&line.to_string())?;
-                }
-                return Err(error.into());
-            }
-        };
-        let report = Report::of(keys, &standing);
+        let standing = if self.no_report { None } else { Some(Standing::read(target, false).await) };
+        let report = standing.iter().flatten().next().map(|standing| Report::of(keys, standing));
         if self.on.json {
-            line["keys"] = report.json().into();
-            return Ok(print(&line.to_string())?);
+            let line = json!({
+                "id": id.as_str(),
+                "public_key": public_key,
+                "dry_run": self.dry_run,
+                "default": keys.default_id().as_str(),
+                "current": keys.current_id().as_str(),
+                "keys": report,
+            });
+            print(&line.to_string())?;
+        } else if let Some(report) = &report {
+            print_lines(report.lines())?;
+            if public_key.is_some() {
+                say(&format!(
+                    "{} active subscriptions use other keys; each moves when its browser subscribes again: redial vapid \
+                     status shows the progress",
+                    report.left()
+                ));
+            }
         }
-        print_lines(report.lines())?;
-        if public_key.is_some() {
-            say(&format!(
-                "{} active subscriptions use other keys; each moves when its browser subscribes again: redial vapid status shows \
-                 the progress",
-                report.left()
-            ));
-        }
-        Ok(())
+        standing.transpose().map(|_| ())
     }
 }
 
 fn id_of_now() -> VapidKeyId {
     VapidKeyId::parse(&System.now().to_compact()).expect("invariant: digits and two letters are an id")
-}
-
-fn words<'a>(ids: impl Iterator<Item = &'a VapidKeyId>) -> String {
-    ids.map(VapidKeyId::as_str).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -3,53 +3,39 @@
 //! Two operators may rotate at the same time: the second adds a key to what the first has written, and no key is lost. Workers
 //! that meet an unknown key id read the secret again.
 //!
+//! CloudFormation writes a secret again whenever its source property changes. The template's own VAPID secret comes from a
+//! parameter, so a deployment with another `VapidPrivateKey` would replace all rotated keys by one. A secret that no stack
+//! manages is safe from that.
+//!
 //! The HTTP API cannot read the secret. It lists the public keys that are published here after each change; if that fails,
 //! dispatch publishes them some minutes later.
 
+use aws_sdk_cloudformation::types::{ResourceStatus, StackResourceDetail};
 use redial_adapters::{
     public_keys_dynamo::DynamoPublicKeys,
     secrets::Secret,
-    vapid::{NotRetired, VapidDocument, VapidKeys, VapidKeysError},
+    vapid::{NotRetired, VapidDocument, VapidKeys},
 };
 use redial_core::identity::VapidKeyId;
 
-use super::owner::refuse_owned;
 use crate::{
+    aws_error::{AwsError, classified},
     failure::Failure,
-    rotation::{
-        functions::{Function, KeyPlace},
-        secret::{KeysSecret, Version},
-    },
+    rotation::secret::{KeysSecret, SecretFailure, Variables, Version},
     stack::Target,
     terminal::say,
 };
 
-const VALUE: &str = "VAPID_PRIVATE_KEY";
-const ID: &str = "VAPID_SECRET_ID";
+const VARIABLES: Variables = Variables {
+    value: "VAPID_PRIVATE_KEY",
+    id: "VAPID_SECRET_ID",
+    remedy: "the stack's VAPID key is in its functions' environment (VAPID_PRIVATE_KEY), which the template sets: generate a key \
+             (redial vapid generate), write {\"default\": ID, \"current\": NEW, \"keys\": {ID: OLD KEY, NEW: NEW KEY}} \
+             there, and deploy; or put that into a secret that VapidSecretId names, and rotate it with this command from then on",
+};
 
 /// Each try starts from what another rotation wrote in the meantime.
 const TRIES: usize = 4;
-
-#[derive(Debug, thiserror::Error)]
-enum NotChanged {
-    #[error(
-        "the stack's VAPID key is in its functions' environment ({VALUE}), which the template sets: generate a key \
-         (redial vapid generate), write {{\"default\": ID, \"current\": NEW, \"keys\": {{ID: OLD KEY, NEW: NEW KEY}}}} \
-         there, and deploy; or put that into a secret that VapidSecretId names, and rotate it with this command from then on"
-    )]
-    Environment,
-    #[error("the stack's functions have no VAPID key: neither {VALUE} nor {ID} is set (see redial doctor)")]
-    Nowhere,
-    #[error("the secret {id} is invalid: {error}")]
-    Unusable { id: String, error: VapidKeysError },
-    #[error("the secret was changed at each of {TRIES} tries; no key was lost, see redial vapid status")]
-    Overtaken,
-    #[error(
-        "after the change, keys are missing from the secret {id}: {missing}. Its version AWSPREVIOUS has the keys from \
-         before"
-    )]
-    Lost { id: String, missing: String },
-}
 
 /// The secret with a stack's VAPID keys, and the row with their public halves.
 #[derive(Debug)]
@@ -60,13 +46,7 @@ pub(super) struct VapidSecret {
 
 impl VapidSecret {
     pub(super) async fn of(target: &Target) -> Result<Self, Failure> {
-        match Function::dispatch(target).await?.key_place(VALUE, ID) {
-            KeyPlace::Secret(id) => {
-                Ok(Self { secret: KeysSecret::new(target, &id), public: target.public_keys() })
-            }
-            KeyPlace::Environment => Err(NotChanged::Environment.into()),
-            KeyPlace::Nowhere => Err(NotChanged::Nowhere.into()),
-        }
+        Ok(Self { secret: KeysSecret::of(target, &VARIABLES).await?, public: target.public_keys() })
     }
 
     /// For a change: refused if a deployment could overwrite it.
@@ -74,8 +54,7 @@ impl VapidSecret {
         let secret = Self::of(target).await?;
         // Emulated stacks are deployed once.
         if !target.is_emulated() {
-            let cloudformation = aws_sdk_cloudformation::Client::new(&target.sdk);
-            refuse_owned(&cloudformation, &target.name, secret.id()).await?;
+            refuse_owned(target, secret.id()).await?;
         }
         Ok(secret)
     }
@@ -87,16 +66,6 @@ impl VapidSecret {
 
     pub(super) async fn keys(&self) -> Result<VapidKeys, Failure> {
         Ok(self.read().await?.2)
-    }
-
-    /// Publishes the public keys, which the HTTP API lists.
-    async fn publish(&self, keys: &VapidKeys) {
-        if let Err(error) = self.public.publish(keys).await {
-            say(&format!(
-                "the public keys could not be published ({error}): the HTTP API lists the keys from before until dispatch publishes \
-                 the new ones, within five minutes"
-            ));
-        }
     }
 
     /// Adds a key, as the current one.
@@ -114,9 +83,8 @@ impl VapidSecret {
 
     async fn read(&self) -> Result<(Version, VapidDocument, VapidKeys), Failure> {
         let version = self.secret.read().await?;
-        let unusable = |error| NotChanged::Unusable { id: self.secret.id.clone(), error };
-        let document = VapidDocument::parse(version.text.expose()).map_err(unusable)?;
-        let keys = document.keys().map_err(unusable)?;
+        let document = VapidDocument::parse(version.text.expose()).map_err(|it| self.secret.invalid(it))?;
+        let keys = document.keys().map_err(|error| self.secret.invalid(error))?;
         Ok((version, document, keys))
     }
 
@@ -127,17 +95,19 @@ impl VapidSecret {
         for _ in 0..TRIES {
             let (version, document, _) = self.read().await?;
             let document = change(document)?;
-            let wanted = document.keys().map_err(|error| {
-                // It was valid before, so the change is not.
-                NotChanged::Unusable { id: self.secret.id.clone(), error }
-            })?;
+            let wanted = document.keys().map_err(|error| self.secret.invalid(error))?;
             if self.secret.exchange(&version, &document.written()).await? {
                 let keys = self.as_written(&wanted).await?;
-                self.publish(&keys).await;
+                if let Err(error) = self.public.publish(&keys).await {
+                    say(&format!(
+                        "the public keys could not be published ({error}): the HTTP API lists the keys from before until \
+                         dispatch publishes the new ones, within five minutes"
+                    ));
+                }
                 return Ok(keys);
             }
         }
-        Err(NotChanged::Overtaken.into())
+        Err(SecretFailure::Overtaken.into())
     }
 
     /// Reads the secret again, and fails if a key is missing.
@@ -148,7 +118,12 @@ impl VapidSecret {
         if missing.is_empty() {
             return Ok(keys);
         }
-        Err(NotChanged::Lost { id: self.secret.id.clone(), missing: missing.join(", ") }.into())
+        let words = format!(
+            "after the change, keys are missing from the secret {}: {}. Its version AWSPREVIOUS has the keys from before",
+            self.id(),
+            missing.join(", ")
+        );
+        Err(Failure::Failed(words.into()))
     }
 }
 
@@ -157,5 +132,78 @@ pub(super) fn not_retired(id: &VapidKeyId, error: NotRetired) -> Failure {
     match error {
         NotRetired::Unknown => Failure::input(format!("{id}: {error}")),
         NotRetired::Current => Failure::Failed(format!("{id} stays: {error}").into()),
+    }
+}
+
+/// The template's own secret of the VAPID key.
+const LOGICAL_ID: &str = "VapidSecret";
+
+/// Fails if the stack manages the secret. Other stacks are not checked: deployments of this one do not write their secrets, and a
+/// search by the secret's own id would list a hundred resources at most.
+async fn refuse_owned(target: &Target, secret: &str) -> Result<(), Failure> {
+    let client = aws_sdk_cloudformation::Client::new(&target.sdk);
+    let request = client.describe_stack_resource().stack_name(&target.name).logical_resource_id(LOGICAL_ID);
+    let described = classified("cloudformation:DescribeStackResource", request.send().await);
+    judge_owner(described.map(|it| it.stack_resource_detail), &target.name, secret)
+}
+
+fn judge_owner(
+    resource: Result<Option<StackResourceDetail>, AwsError>,
+    stack: &str,
+    secret: &str,
+) -> Result<(), Failure> {
+    let resource = match resource {
+        Err(AwsError::Absent) => None,
+        resource => resource.map_err(|error| {
+            error.failure(&format!("cannot determine whether the stack manages the secret {secret}"))
+        })?,
+    };
+    let owns = resource.is_some_and(|resource| {
+        let status = resource.resource_status();
+        let is_gone = matches!(status, Some(ResourceStatus::DeleteComplete | ResourceStatus::DeleteSkipped));
+        resource.physical_resource_id() == Some(secret) && !is_gone
+    });
+    if !owns {
+        return Ok(());
+    }
+    let words = format!(
+        "the stack {stack} made the secret {secret} from VapidPrivateKey, and a deployment with another key would \
+         overwrite the rotated keys. Make the stack release the secret first, which changes neither the secret nor the functions: \
+         sam build && sam deploy --stack-name {stack} --parameter-overrides VapidSecretId={secret} VapidPrivateKey=none \
+         (with your other parameters; and the same two in samconfig.toml)"
+    );
+    Err(Failure::Failed(words.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = "arn:aws:secretsmanager:eu-central-1:1:secret:VapidSecret-a";
+
+    #[test]
+    fn a_managed_secret_is_refused_with_the_way_to_release_it_and_so_is_one_with_an_unknown_owner() {
+        let managed = |physical_id: &str, status| {
+            let detail =
+                StackResourceDetail::builder().physical_resource_id(physical_id).resource_status(status);
+            Ok(Some(detail.build()))
+        };
+        let release =
+            format!("--stack-name shop --parameter-overrides VapidSecretId={SECRET} VapidPrivateKey=none");
+        let denied = AwsError::Refused { permission: "cloudformation:DescribeStackResource".to_owned() };
+        for (resource, refused) in [
+            (managed(SECRET, ResourceStatus::CreateComplete), Some(release.as_str())),
+            (managed("another", ResourceStatus::CreateComplete), None),
+            (managed(SECRET, ResourceStatus::DeleteSkipped), None),
+            (Err(AwsError::Absent), None),
+            (Err(denied), Some("cannot determine whether the stack manages")),
+        ] {
+            let case = format!("{resource:?}");
+            let judged = judge_owner(resource, "shop", SECRET).map_err(|failure| format!("{failure:?}"));
+            match refused {
+                Some(words) => assert!(judged.is_err_and(|failure| failure.contains(words)), "{case}"),
+                None => assert_eq!(judged, Ok(()), "{case}"),
+            }
+        }
     }
 }

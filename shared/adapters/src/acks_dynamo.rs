@@ -49,13 +49,3 @@ impl Acks for DynamoAcks {
         })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_event_has_its_own_attribute() {
-        assert_eq!(AckEvent::ALL.map(attribute), ["displayed_at", "clicked_at", "closed_at"]);
-    }
-}

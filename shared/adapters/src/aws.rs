@@ -2,15 +2,21 @@
 
 use std::error::Error;
 use std::fmt::Display;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use aws_config::SdkConfig;
+use aws_smithy_runtime_api::box_error::BoxError;
+use aws_smithy_runtime_api::client::interceptors::context::BeforeTransmitInterceptorContextRef;
+use aws_smithy_runtime_api::client::interceptors::{Intercept, dyn_dispatch_hint};
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::config_bag::ConfigBag;
 use redial_core::access::TokenKeys;
 use redial_core::endpoint::HashKeys;
 use redial_core::metric::Metric;
 use redial_core::policy::catalogue;
 use redial_engine::ports::{Clock, Telemetry};
 
-use crate::api_calls::ApiCalls;
 use crate::aws_http::sdk_config;
 use crate::config::StackConfig;
 use crate::control_dynamo::DynamoControl;
@@ -34,6 +40,34 @@ pub struct Aws {
     calls: ApiCalls,
     /// The write units that the stores are charged.
     pub units: WriteUnits,
+}
+
+/// Counts the calls of SDK clients; clones share the count.
+#[derive(Clone, Debug, Default)]
+struct ApiCalls(Arc<AtomicU64>);
+
+impl ApiCalls {
+    /// The calls since the last time, the SDK's retries included.
+    fn take(&self) -> u64 {
+        self.0.swap(0, Ordering::Relaxed)
+    }
+}
+
+#[dyn_dispatch_hint]
+impl Intercept for ApiCalls {
+    fn name(&self) -> &'static str {
+        "ApiCalls"
+    }
+
+    fn read_before_transmit(
+        &self,
+        _context: &BeforeTransmitInterceptorContextRef<'_>,
+        _components: &RuntimeComponents,
+        _config: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
 }
 
 /// The configuration of a service's client whose calls are counted.

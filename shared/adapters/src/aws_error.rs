@@ -30,8 +30,10 @@ const PASSING: [&str; 9] = [
     "ResponseError",
 ];
 
-/// The code of a call that can never succeed.
-pub(crate) const INVALID: &str = "ValidationException";
+/// Whether the same call can never succeed.
+pub(crate) fn is_invalid<T>(result: &Result<T, PortError>) -> bool {
+    result.as_ref().is_err_and(|error| error.code == "ValidationException")
+}
 
 /// Whether the same call may succeed a moment later.
 pub(crate) fn is_passing(error: &PortError) -> bool {

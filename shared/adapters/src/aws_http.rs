@@ -84,10 +84,8 @@ pub fn http_client(ca_bundle: Option<&Path>) -> Result<SharedHttpClient, CaBundl
 fn read_bundle(path: &Path) -> Result<Vec<u8>, CaBundleError> {
     let pem =
         std::fs::read(path).map_err(|error| CaBundleError::Unreadable { path: path.to_owned(), error })?;
-    match count_roots(&pem) {
-        Some(1..) => Ok(pem),
-        Some(0) | None => Err(CaBundleError::NotCertificates { path: path.to_owned() }),
-    }
+    let are_roots = count_roots(&pem).is_some_and(|count| count > 0);
+    are_roots.then_some(pem).ok_or_else(|| CaBundleError::NotCertificates { path: path.to_owned() })
 }
 
 /// The number of certificates; `None` if one of them cannot be a root.
@@ -112,12 +110,8 @@ mod tests {
     use crate::secrets::{SecretError, SecretsManager};
 
     #[test]
-    fn amazon_s_five_roots_parse() {
+    fn amazon_s_five_roots_parse_and_a_bundle_that_is_none_is_refused_by_name() {
         assert_eq!(count_roots(AMAZON_ROOTS), Some(5));
-    }
-
-    #[test]
-    fn a_bundle_that_is_none_is_refused_by_name() {
         let mut file = tempfile::NamedTempFile::new().expect("a file");
         file.write_all(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").expect("written");
         let empty = tempfile::NamedTempFile::new().expect("a file");
@@ -149,21 +143,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_plain_http_endpoint_answers() {
+    async fn plain_http_answers_and_a_bundle_takes_the_place_of_amazon_s_roots() {
+        let amazon_s = || http_client(None).expect("a client");
         let emulator = Receiver::plain_http(answer).await;
         let endpoint = format!("http://127.0.0.1:{}", emulator.port);
-        assert_eq!(fetch(endpoint, http_client(None).expect("a client")).await, Ok("s3cret".to_owned()));
-    }
+        assert_eq!(fetch(endpoint, amazon_s()).await, Ok("s3cret".to_owned()));
 
-    #[tokio::test]
-    async fn a_bundle_takes_the_place_of_amazon_s_roots() {
         let identity = Identity::new(&["http/1.1"]);
         let receiver = Receiver::http(&identity, answer).await;
         let mut bundle = tempfile::NamedTempFile::new().expect("a file");
         bundle.write_all(identity.ca_pem.as_bytes()).expect("written");
         let ours = http_client(Some(bundle.path())).expect("a client");
         assert_eq!(fetch(receiver.origin(), ours).await, Ok("s3cret".to_owned()));
-        let amazon_s = fetch(receiver.origin(), http_client(None).expect("a client")).await;
-        assert!(matches!(amazon_s, Err(SecretError::Unavailable { .. })), "{amazon_s:?}");
+        let refused = fetch(receiver.origin(), amazon_s()).await;
+        assert!(matches!(refused, Err(SecretError::Unavailable { .. })), "{refused:?}");
     }
 }

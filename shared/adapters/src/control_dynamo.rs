@@ -16,33 +16,26 @@
 //! | `vapid` | `public` | the public VAPID keys: see [`crate::public_keys_dynamo`] |
 //! | `access#…`, `access-of#<tenant>`, `access-tenants` | | API keys: see [`crate::access_dynamo`] |
 
-use std::time::Duration;
-
-use aws_sdk_dynamodb::types::{AttributeValue, Update};
-use redial_core::endpoint::EndpointHash;
-use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
+use aws_sdk_dynamodb::types::TransactWriteItem;
+use redial_core::audience::shard_of;
+use redial_core::identity::{SubscriptionKey, Tenant};
 use redial_core::time::Timestamp;
 use redial_core::wait::WaitBucket;
-use redial_engine::ports::{PortError, PruneCandidate, RegisteredBucket, WaitRegistry};
+use redial_engine::ports::{PortError, RegisteredBucket, WaitRegistry};
 
-use crate::audiences_dynamo;
 use crate::cache::Cache;
-use crate::table::attributes::{Item, Read, expiry, item, key, ms, n, s};
-use crate::table::{Table, all, on_a_table};
-
-/// How long a decided window is kept for operators.
-const WINDOW_KEPT: Duration = Duration::from_secs(7 * 86_400);
+use crate::table::attributes::{Item, Read, item, key, n, s};
+use crate::table::{Change, Table, all, on_a_table};
 
 /// The beginning of the sort keys of a tenant's count.
 const COUNT: &str = "subscriptions";
 
-const WINDOWS: &str = "prune-windows";
 const WAITS: &str = "waits";
 
 /// The `control` table: partition key `pk`, sort key `sk` (strings), TTL attribute `expires_at`.
 #[derive(Clone, Debug)]
 pub struct DynamoControl {
-    table: Table,
+    pub(crate) table: Table,
     registered: Cache<WaitBucket, ()>,
 }
 
@@ -50,24 +43,18 @@ on_a_table!(DynamoControl, registered);
 
 impl DynamoControl {
     /// All items of a partition whose sort key is below `before`, in order.
-    async fn below(&self, pk: impl Into<String>, before: &str) -> Result<Vec<Item>, PortError> {
+    pub(crate) async fn below(&self, pk: impl Into<String>, before: &str) -> Result<Vec<Item>, PortError> {
         let values = [(":pk", s(pk)), (":before", s(before))];
         all(self.table.query("pk = :pk AND sk < :before", values)).await
     }
 
     /// The part of a transaction that adds this subscription to its tenant's count, or takes it off. It is counted in the shard that
     /// it lies in: with one item for all, any two at a time would conflict.
-    pub(crate) fn counting(&self, subscription: &SubscriptionKey, step: i8) -> Update {
-        let shard = audiences_dynamo::shard_of(&subscription.id);
+    pub(crate) fn counting(&self, subscription: &SubscriptionKey, step: i8) -> TransactWriteItem {
+        let shard = shard_of(&subscription.id);
         let key = key(format!("tenant#{}", subscription.tenant), format!("{COUNT}#{shard:02}"));
-        Update::builder()
-            .table_name(self.table.name())
-            .set_key(Some(key))
-            .update_expression("ADD #count :step")
-            .expression_attribute_names("#count", "count")
-            .expression_attribute_values(":step", n(step))
-            .build()
-            .expect("an update has its table, key and expression")
+        let change = Change::Update(key, "ADD #count :step".to_owned());
+        self.table.write(change, None, item([(":step", n(step))]))
     }
 
     pub(crate) async fn subscriptions_of(&self, tenant: &Tenant) -> Result<u64, PortError> {
@@ -77,69 +64,6 @@ impl DynamoControl {
         let count: i64 = parts.iter().filter_map(|part| part.number::<i64>("count")).sum();
         Ok(u64::try_from(count).unwrap_or(0))
     }
-
-    pub(crate) async fn add_candidate(
-        &self,
-        window: i64,
-        candidate: PruneCandidate,
-    ) -> Result<(), PortError> {
-        self.table.put(key(WINDOWS, window_key(window))).await?;
-        self.write_candidate(window, &candidate).await
-    }
-
-    async fn write_candidate(&self, window: i64, candidate: &PruneCandidate) -> Result<(), PortError> {
-        let row = item([
-            ("pk", s(format!("prune#{window}"))),
-            ("sk", s(candidate.key.to_string())),
-            ("tenant", s(candidate.key.tenant.as_str())),
-            ("id", s(candidate.key.id.as_str())),
-            ("endpoint_hash", s(candidate.endpoint_hash.as_str())),
-            ("at", ms(candidate.at)),
-            ("decided", AttributeValue::Bool(candidate.decided)),
-            ("expires_at", expiry(candidate.at.plus(WINDOW_KEPT))),
-        ]);
-        self.table.put(row).await
-    }
-
-    pub(crate) async fn candidates(&self, window: i64) -> Result<Vec<PruneCandidate>, PortError> {
-        // Above every tenant: their names are lower-case ASCII.
-        let items = self.below(format!("prune#{window}"), "\u{7f}").await?;
-        Ok(items.iter().filter_map(candidate).collect())
-    }
-
-    pub(crate) async fn decide_candidate(
-        &self,
-        window: i64,
-        candidate: &PruneCandidate,
-    ) -> Result<(), PortError> {
-        self.write_candidate(window, &PruneCandidate { decided: true, ..candidate.clone() }).await
-    }
-
-    pub(crate) async fn open_windows(&self, before: i64) -> Result<Vec<i64>, PortError> {
-        let items = self.below(WINDOWS, &window_key(before)).await?;
-        Ok(items.iter().filter_map(|item| item.text("sk")?.parse().ok()).collect())
-    }
-
-    pub(crate) async fn close_window(&self, window: i64) -> Result<(), PortError> {
-        self.table.delete(key(WINDOWS, window_key(window))).await.map(|_| ())
-    }
-}
-
-/// Twelve digits, so that text order is the order of numbers.
-fn window_key(window: i64) -> String {
-    format!("{:012}", window.max(0))
-}
-
-fn candidate(item: &Item) -> Option<PruneCandidate> {
-    Some(PruneCandidate {
-        key: SubscriptionKey {
-            tenant: Tenant::parse(item.text("tenant")?)?,
-            id: SubscriptionId::parse(item.text("id")?)?,
-        },
-        endpoint_hash: EndpointHash::parse(item.text("endpoint_hash")?)?,
-        at: item.time("at")?,
-        decided: item.truth("decided"),
-    })
 }
 
 fn wait_key(bucket: WaitBucket) -> Item {
@@ -153,10 +77,11 @@ impl WaitRegistry for DynamoControl {
             return Ok(());
         }
         let values = [(":name", s(bucket.name())), (":shards", n(shards))];
-        let update = self.table.update(wait_key(bucket), "SET #name = :name, shards = :shards", values);
-        let update = update.condition_expression("attribute_not_exists(shards) OR shards < :shards");
+        let condition = "attribute_not_exists(shards) OR shards < :shards";
         // Refused: it is registered with at least this number.
-        self.table.send(update).await?;
+        self.table
+            .update_if(wait_key(bucket), "SET #name = :name, shards = :shards", condition, values)
+            .await?;
         self.registered.insert(bucket, (), |()| 0);
         Ok(())
     }

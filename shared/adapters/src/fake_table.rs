@@ -38,9 +38,12 @@ pub(crate) struct State {
 
 impl FakeTable {
     pub(crate) fn client(&self) -> Client {
-        let (answering, delaying) = (self.clone(), self.clone());
-        let stub = StubDynamo::new(move |operation, call| answering.state().answer(operation, call));
-        stub.delayed(move || delaying.state().delay).client()
+        let table = self.clone();
+        let script = move |operation: &str, call: &Value| {
+            let mut state = table.state();
+            (state.answer(operation, call), state.delay)
+        };
+        StubDynamo::delayed(script).client()
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -57,7 +60,9 @@ impl FakeTable {
 
     /// An item without its key.
     pub(crate) fn item(&self, pk: &str, sk: &str) -> Option<Value> {
-        self.state().items.get(&(pk.to_owned(), sk.to_owned())).map(|item| without_key(item).into())
+        let mut item = self.state().items.get(&(pk.to_owned(), sk.to_owned()))?.clone();
+        item.retain(|name, _| !["pk", "sk"].contains(&name.as_str()));
+        Some(item.into())
     }
 
     /// The operations since the last time.
@@ -69,13 +74,6 @@ impl FakeTable {
     pub(crate) fn calls_with_partitions(&self) -> Vec<(String, Vec<String>)> {
         std::mem::take(&mut self.state().calls)
     }
-}
-
-fn without_key(item: &Attributes) -> Attributes {
-    item.iter()
-        .filter(|(name, _)| !["pk", "sk"].contains(&name.as_str()))
-        .map(|(n, v)| (n.clone(), v.clone()))
-        .collect()
 }
 
 /// The one table of a batch.
@@ -105,25 +103,23 @@ fn written(request: &Value) -> &Value {
 
 impl State {
     fn answer(&mut self, operation: &str, body: &Value) -> Answer {
-        let keys: Vec<Key> = match operation {
+        let keys: Result<Vec<Key>, Value> = match operation {
             "BatchGetItem" => {
                 let (_, wanted) = of_batch(&body["RequestItems"]);
                 self.consistent.push(wanted["ConsistentRead"] == true);
-                list(&wanted["Keys"]).map(key).collect::<Result<_, _>>()?
+                list(&wanted["Keys"]).map(key).collect()
             }
-            "BatchWriteItem" => {
-                let (_, requests) = of_batch(&body["RequestItems"]);
-                list(requests).map(|request| key(written(request))).collect::<Result<_, _>>()?
-            }
+            "BatchWriteItem" => list(of_batch(&body["RequestItems"]).1).map(|it| key(written(it))).collect(),
             "Query" => {
                 assert_eq!(body["KeyConditionExpression"], "pk = :pk");
-                vec![(text(&body["ExpressionAttributeValues"][":pk"]), String::new())]
+                Ok(vec![(text(&body["ExpressionAttributeValues"][":pk"]), String::new())])
             }
             "TransactWriteItems" => {
-                list(&body["TransactItems"]).map(|put| key(&put["Put"]["Item"])).collect::<Result<_, _>>()?
+                list(&body["TransactItems"]).map(|put| key(&put["Put"]["Item"])).collect()
             }
-            _ => vec![key(&body["Key"])?],
+            _ => key(&body["Key"]).map(|key| vec![key]),
         };
+        let keys = keys?;
         let partitions: Vec<String> = keys.iter().map(|(pk, _)| pk.clone()).collect();
         let refused = self.refusing.is_some_and(|(refused, prefix)| {
             operation.contains(refused) && partitions.iter().any(|pk| pk.starts_with(prefix))
@@ -264,11 +260,8 @@ impl State {
             }
             Some(other) => panic!("{other} is not supported"),
         };
-        let mut answer = json!({"ConsumedCapacity": {"TableName": "table", "CapacityUnits": 1.0}});
-        if !attributes.is_empty() {
-            answer["Attributes"] = attributes.into();
-        }
-        Ok(answer)
+        let consumed = json!({"TableName": "table", "CapacityUnits": 1.0});
+        Ok(json!({"ConsumedCapacity": consumed, "Attributes": attributes}))
     }
 }
 

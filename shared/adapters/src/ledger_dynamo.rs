@@ -6,14 +6,12 @@
 //!
 //! DynamoDB deletes expired items days late. An entry past its expiry counts as absent: a claim overwrites all of it.
 
-use std::collections::HashMap;
-
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::ack::AckEvent;
 use redial_core::endpoint::EndpointHash;
 use redial_core::identity::{Attempt, DeliveryId, DeliveryKey, Lineage, SubscriptionId, Tenant, Turn};
 use redial_core::ledger::history::KEPT;
-use redial_core::ledger::{Entry, Fence, Judgement, PastAttempt, Record, State, expires_at, judge};
+use redial_core::ledger::{Ask, Entry, Fence, Judgement, PastAttempt, Record, State, expires_at, judge};
 use redial_core::outcome::NotSent;
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
@@ -22,24 +20,15 @@ use redial_engine::ports::{Claim, ClaimAnswer, Clock as _, Ledger, LedgerReader,
 use crate::retries::Patience;
 use crate::system::System;
 use crate::table::attributes::{Item, Read, expiry, item, ms, n, or_null, s};
-use crate::table::{Reading, Statement, Table, Written, on_a_table};
+use crate::table::{Statement, Table, on_a_table};
 use crate::{acks_dynamo, aws_error};
 
 /// How often a claim is judged again while other workers keep changing its item; after that the message returns to its queue.
 const ROUNDS: usize = 4;
 
-/// The attributes that an entry has only after an event, besides its history and its acknowledgements.
-const LATER: [&str; 9] = [
-    "endpoint_hash",
-    "subscription",
-    "reason",
-    "status",
-    "not_sent",
-    "provider_word",
-    "headers",
-    "not_before",
-    "in_doubt",
-];
+/// The attributes that an entry has only after a record, besides its history.
+const OF_A_RECORD: [&str; 7] =
+    ["reason", "status", "not_sent", "provider_word", "headers", "not_before", "in_doubt"];
 
 /// The `deliveries` table: partition key `pk` (string), TTL attribute `expires_at`.
 #[derive(Clone, Debug)]
@@ -49,247 +38,84 @@ pub struct DynamoLedger {
 
 on_a_table!(DynamoLedger);
 
-/// The version of an entry that a swap expects.
-struct Version {
-    turn: Turn,
-    state: State,
-    /// `None` where the usual predecessor is expected without having been read.
-    lease_token: Option<String>,
+type Fields = Vec<(&'static str, AttributeValue)>;
+
+/// What follows from the entry that a claim met.
+enum Next {
+    Try { statement: Statement, in_doubt: bool },
+    Answer(ClaimAnswer),
 }
 
 impl DynamoLedger {
-    /// The state that a claim writes, and its reason.
-    fn written_state(claim: &Claim) -> (State, Option<Reason>) {
-        claim.settlement.map_or((State::Sending, None), |end| (end.state, end.reason))
+    /// The statement that succeeds in the usual case.
+    fn usual(&self, claim: &Claim, now: Timestamp) -> Statement {
+        let Turn { lineage, attempt } = claim.ask.turn;
+        match attempt.0.checked_sub(1) {
+            Some(previous) => {
+                let before = Turn { lineage, attempt: Attempt(previous) };
+                self.swap(claim, (before, State::Retrying), None, false, now)
+            }
+            None => self.insert(claim, now),
+        }
     }
 
     fn insert(&self, claim: &Claim, now: Timestamp) -> Statement {
-        Statement::insert(self.table.name(), Self::fresh(claim, now))
+        Statement::insert(self.table.name(), fresh(claim, now))
     }
 
     /// Replaces every attribute of an expired entry.
     fn overwrite(&self, claim: &Claim, stored: &Entry, now: Timestamp) -> Statement {
-        let mut sets = Self::fresh(claim, now);
+        let mut sets = fresh(claim, now);
         sets.retain(|(name, _)| *name != "pk");
         let history: Vec<String> = (0..KEPT).map(attribute).collect();
         let acks = AckEvent::ALL.map(acks_dynamo::attribute);
-        let mut removes: Vec<&str> = history.iter().map(String::as_str).chain(acks).chain(LATER).collect();
+        let later = acks.into_iter().chain(OF_A_RECORD).chain(["endpoint_hash", "subscription"]);
+        let mut removes: Vec<&str> = history.iter().map(String::as_str).chain(later).collect();
         removes.retain(|name| sets.iter().all(|(set, _)| set != name));
-        let conditions = vec![
-            ("pk", s(stored.key.to_string())),
-            ("lineage", n(stored.turn.lineage.0)),
-            ("attempt", n(stored.turn.attempt.0)),
-            ("state", s(stored.state.label())),
-            ("lease_token", s(&stored.lease_token)),
-            ("expires_at", expiry(stored.expires_at)),
-        ];
-        Statement::update_and_remove(self.table.name(), sets, &removes, conditions)
+        let mut conditions = as_it_was(&stored.key, stored.turn, stored.state);
+        conditions.push(("lease_token", s(&stored.lease_token)));
+        conditions.push(("expires_at", expiry(stored.expires_at)));
+        Statement::update(self.table.name(), sets, &removes, conditions)
     }
 
-    /// The attributes of a new entry.
-    fn fresh(claim: &Claim, now: Timestamp) -> Vec<(&'static str, AttributeValue)> {
-        let (state, reason) = Self::written_state(claim);
-        let ask = &claim.ask;
-        let mut fields: Vec<(&'static str, AttributeValue)> = vec![
-            ("pk", s(ask.key.to_string())),
-            ("tenant", s(ask.key.tenant.as_str())),
-            ("id", s(ask.key.id.as_str())),
-            ("channel", s(claim.channel.label())),
-            ("state", s(state.label())),
-            ("lineage", n(ask.turn.lineage.0)),
-            ("attempt", n(ask.turn.attempt.0)),
-            ("fingerprint", s(ask.fingerprint.as_str())),
-            ("lease_token", s(&ask.lease_token)),
-            ("lease_until", ms(ask.lease_until)),
-            ("source_message", s(&ask.source_message)),
-            ("created_at", ms(now)),
-            ("updated_at", ms(now)),
-            ("expires_at", expiry(expires_at(now, None))),
-        ];
-        fields.extend(claim.endpoint_hash.as_ref().map(|hash| ("endpoint_hash", s(hash.as_str()))));
-        fields.extend(claim.subscription.as_ref().map(|id| ("subscription", s(id.as_str()))));
-        fields.extend(reason.map(|reason| ("reason", s(reason.label()))));
-        fields
-    }
-
-    fn swap(&self, claim: &Claim, expected: &Version, in_doubt: bool, now: Timestamp) -> Statement {
-        let (state, reason) = Self::written_state(claim);
-        let ask = &claim.ask;
-        let mut sets = vec![
-            ("state", s(state.label())),
-            ("lineage", n(ask.turn.lineage.0)),
-            ("attempt", n(ask.turn.attempt.0)),
-            ("channel", s(claim.channel.label())),
-            ("fingerprint", s(ask.fingerprint.as_str())),
-            ("lease_token", s(&ask.lease_token)),
-            ("lease_until", ms(ask.lease_until)),
-            ("source_message", s(&ask.source_message)),
-            ("updated_at", ms(now)),
-            ("expires_at", expiry(expires_at(now, None))),
-            ("not_before", AttributeValue::Null(true)),
-            ("not_sent", AttributeValue::Null(true)),
-            ("provider_word", AttributeValue::Null(true)),
-        ];
-        sets.extend(claim.endpoint_hash.as_ref().map(|hash| ("endpoint_hash", s(hash.as_str()))));
-        sets.extend(reason.map(|reason| ("reason", s(reason.label()))));
+    /// Without a `lease_token`, the usual predecessor is expected without having been read.
+    fn swap(
+        &self,
+        claim: &Claim,
+        (turn, state): (Turn, State),
+        lease_token: Option<&str>,
+        in_doubt: bool,
+        now: Timestamp,
+    ) -> Statement {
+        let mut sets = claimed(claim, now);
+        sets.extend(["not_before", "not_sent", "provider_word"].map(|name| (name, or_null(None))));
         // A doubt of an earlier lineage does not apply to a replay.
-        if in_doubt || expected.turn.lineage < ask.turn.lineage {
+        if in_doubt || turn.lineage < claim.ask.turn.lineage {
             sets.push(("in_doubt", AttributeValue::Bool(in_doubt)));
         }
-        let mut conditions = vec![
-            ("pk", s(ask.key.to_string())),
-            ("lineage", n(expected.turn.lineage.0)),
-            ("attempt", n(expected.turn.attempt.0)),
-            ("state", s(expected.state.label())),
-        ];
-        conditions.extend(expected.lease_token.as_ref().map(|token| ("lease_token", s(token))));
-        Statement::update(self.table.name(), sets, conditions)
+        let mut conditions = as_it_was(&claim.ask.key, turn, state);
+        conditions.extend(lease_token.map(|token| ("lease_token", s(token))));
+        Statement::update(self.table.name(), sets, &[], conditions)
     }
 
-    /// The statement that succeeds in the usual case.
-    fn usual(&self, claim: &Claim, now: Timestamp) -> Statement {
-        let Turn { lineage, attempt } = claim.ask.turn;
-        if let Some(previous) = attempt.0.checked_sub(1) {
-            let turn = Turn { lineage, attempt: Attempt(previous) };
-            let expected = Version { turn, state: State::Retrying, lease_token: None };
-            self.swap(claim, &expected, false, now)
-        } else {
-            self.insert(claim, now)
+    fn judged(&self, claim: &Claim, stored: Option<Entry>, now: Timestamp) -> Next {
+        let Some(stored) = stored else {
+            return Next::Try { statement: self.insert(claim, now), in_doubt: false };
+        };
+        if stored.is_forgotten(now) {
+            return Next::Try { statement: self.overwrite(claim, &stored, now), in_doubt: false };
         }
-    }
-
-    /// Reads these entries consistently; a key without an entry is missing from the result.
-    async fn read(
-        &self,
-        keys: Vec<DeliveryKey>,
-        patience: Patience,
-    ) -> Result<HashMap<DeliveryKey, Entry>, PortError> {
-        let keys = keys.iter().map(entry_key).collect();
-        let items = self.table.read_all(keys, Reading::Consistent, patience).await?;
-        Ok(items.iter().filter_map(entry).map(|entry| (entry.key.clone(), entry)).collect())
-    }
-}
-
-impl Ledger for DynamoLedger {
-    async fn claim(&self, claims: Vec<Claim>, now: Timestamp) -> Vec<Result<ClaimAnswer, PortError>> {
-        let mut answers: Vec<Option<Result<ClaimAnswer, PortError>>> = vec![None; claims.len()];
-        let mut tries: Vec<(usize, Statement, bool)> =
-            claims.iter().enumerate().map(|(at, claim)| (at, self.usual(claim, now), false)).collect();
-        let patience = Patience::brief();
-        for _ in 0..ROUNDS {
-            let statements = tries.iter().map(|(_, statement, _)| statement.clone()).collect();
-            let written = self.table.execute(statements, patience).await;
-            let mut unusual = Vec::new();
-            for ((at, _, in_doubt), written) in tries.into_iter().zip(written) {
-                match written {
-                    Written::Yes => answers[at] = Some(Ok(ClaimAnswer::Granted { in_doubt, at: now })),
-                    Written::Failed(error) => answers[at] = Some(Err(error)),
-                    Written::ConditionFailed => unusual.push(at),
-                }
+        Next::Answer(match judge(&stored, &claim.ask, now) {
+            Judgement::Claim { in_doubt } => {
+                let (version, token) = ((stored.turn, stored.state), Some(stored.lease_token.as_str()));
+                return Next::Try { statement: self.swap(claim, version, token, in_doubt, now), in_doubt };
             }
-            if unusual.is_empty() {
-                break;
-            }
-            let keys = unusual.iter().map(|at| claims[*at].ask.key.clone()).collect();
-            tries = match self.read(keys, patience).await {
-                Ok(entries) => self.judge_all(&claims, unusual, &entries, now, &mut answers),
-                Err(error) => {
-                    for at in unusual {
-                        answers[at] = Some(Err(error.clone()));
-                    }
-                    Vec::new()
-                }
-            };
-            if tries.is_empty() {
-                break;
-            }
-        }
-        let contended = || Err(aws_error::of_code("BatchExecuteStatement", "Contention"));
-        answers.into_iter().map(|answer| answer.unwrap_or_else(contended)).collect()
-    }
-
-    async fn record(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
-        self.write(records, Patience::of_a_record()).await
-    }
-
-    async fn record_carried(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
-        self.write(records, Patience::brief()).await
-    }
-}
-
-impl DynamoLedger {
-    async fn write(&self, records: Vec<Record>, patience: Patience) -> Vec<Result<Fence, PortError>> {
-        let statements = records.iter().map(|record| self.fenced(record)).collect();
-        let written = self.table.execute(statements, patience).await;
-        let refused =
-            records.iter().zip(&written).filter(|(_, written)| **written == Written::ConditionFailed);
-        let refused: Vec<DeliveryKey> = refused.map(|(record, _)| record.key.clone()).collect();
-        let found = if refused.is_empty() { Ok(HashMap::new()) } else { self.read(refused, patience).await };
-        records
-            .iter()
-            .zip(written)
-            .map(|(record, written)| match written {
-                Written::Yes => Ok(Fence::Held),
-                Written::ConditionFailed => match &found {
-                    Ok(entries)
-                        if entries.get(&record.key).is_some_and(|entry| is_written(entry, record)) =>
-                    {
-                        Ok(Fence::Held)
-                    }
-                    // Also where it cannot be read: the message comes back, and is judged by the entry of that time.
-                    Ok(_) | Err(_) => Ok(Fence::Lost),
-                },
-                Written::Failed(error) => Err(error),
-            })
-            .collect()
-    }
-}
-
-/// Whether the entry is this record's outcome: the statement was carried out, the answer was lost, and it was tried again.
-fn is_written(entry: &Entry, record: &Record) -> bool {
-    entry.lease_token == record.lease_token && entry.turn == record.turn && entry.state == record.state
-}
-
-impl DynamoLedger {
-    /// Answers the claims whose judgement is final, and returns the statements to try for the others.
-    fn judge_all(
-        &self,
-        claims: &[Claim],
-        unusual: Vec<usize>,
-        entries: &HashMap<DeliveryKey, Entry>,
-        now: Timestamp,
-        answers: &mut [Option<Result<ClaimAnswer, PortError>>],
-    ) -> Vec<(usize, Statement, bool)> {
-        let mut tries = Vec::new();
-        for at in unusual {
-            let claim = &claims[at];
-            let Some(stored) = entries.get(&claim.ask.key) else {
-                tries.push((at, self.insert(claim, now), false));
-                continue;
-            };
-            if stored.is_forgotten(now) {
-                tries.push((at, self.overwrite(claim, stored, now), false));
-                continue;
-            }
-            let answer = match judge(stored, &claim.ask, now) {
-                Judgement::Claim { in_doubt } => {
-                    let expected = Version {
-                        turn: stored.turn,
-                        state: stored.state,
-                        lease_token: Some(stored.lease_token.clone()),
-                    };
-                    tries.push((at, self.swap(claim, &expected, in_doubt, now), in_doubt));
-                    continue;
-                }
-                Judgement::Mine => ClaimAnswer::Granted { in_doubt: stored.in_doubt, at: stored.updated_at },
-                Judgement::HandOffAgain => ClaimAnswer::HandOffAgain(Box::new(stored.clone())),
-                Judgement::Leased { until } => ClaimAnswer::Leased { until },
-                Judgement::Done => ClaimAnswer::Done,
-                Judgement::Conflict => ClaimAnswer::Conflict,
-            };
-            answers[at] = Some(Ok(answer));
-        }
-        tries
+            Judgement::Mine => ClaimAnswer::Granted { in_doubt: stored.in_doubt, at: stored.updated_at },
+            Judgement::HandOffAgain => ClaimAnswer::HandOffAgain(Box::new(stored)),
+            Judgement::Leased { until } => ClaimAnswer::Leased { until },
+            Judgement::Done => ClaimAnswer::Done,
+            Judgement::Conflict => ClaimAnswer::Conflict,
+        })
     }
 
     fn fenced(&self, record: &Record) -> Statement {
@@ -310,27 +136,148 @@ impl DynamoLedger {
         let past = PastAttempt::of(record);
         let place = past.as_ref().map(|past| attribute(past.place()));
         sets.extend(place.as_deref().zip(past.as_ref()).map(|(name, past)| (name, s(past.to_text()))));
-        let conditions = vec![
-            ("pk", s(record.key.to_string())),
-            ("lease_token", s(&record.lease_token)),
-            ("lineage", n(record.turn.lineage.0)),
-            ("attempt", n(record.turn.attempt.0)),
-            ("state", s(State::Sending.label())),
-        ];
-        Statement::update(self.table.name(), sets, conditions)
+        let mut conditions = as_it_was(&record.key, record.turn, State::Sending);
+        conditions.push(("lease_token", s(&record.lease_token)));
+        Statement::update(self.table.name(), sets, &[], conditions)
+    }
+
+    /// Reads the entries of these keys consistently, in their order.
+    async fn read<'a>(
+        &self,
+        keys: impl Iterator<Item = &'a DeliveryKey>,
+        patience: Patience,
+    ) -> Vec<Result<Option<Entry>, PortError>> {
+        let items = self.table.get_each(keys.map(entry_key).collect(), patience).await;
+        items.into_iter().map(|item| Ok(item?.as_ref().and_then(entry))).collect()
+    }
+
+    async fn write(&self, records: Vec<Record>, patience: Patience) -> Vec<Result<Fence, PortError>> {
+        let statements = records.iter().map(|record| self.fenced(record)).collect();
+        let written = self.table.execute(statements, patience).await;
+        let refused = records.iter().zip(&written).filter(|(_, written)| **written == Ok(false));
+        let mut found = self.read(refused.map(|(record, _)| &record.key), patience).await.into_iter();
+        let fence = |(record, written)| match written {
+            Ok(true) => Ok(Fence::Held),
+            Ok(false) => match found.next() {
+                Some(Ok(Some(entry))) if is_written(&entry, record) => Ok(Fence::Held),
+                // Also where it cannot be read: the message comes back, and is judged by the entry of that time.
+                Some(Ok(_) | Err(_)) | None => Ok(Fence::Lost),
+            },
+            Err(error) => Err(error),
+        };
+        records.iter().zip(written).map(fence).collect()
+    }
+}
+
+impl Ledger for DynamoLedger {
+    async fn claim(&self, claims: Vec<Claim>, now: Timestamp) -> Vec<Result<ClaimAnswer, PortError>> {
+        let mut answers: Vec<Option<Result<ClaimAnswer, PortError>>> = vec![None; claims.len()];
+        let mut tries: Vec<(usize, Statement, bool)> =
+            claims.iter().enumerate().map(|(at, claim)| (at, self.usual(claim, now), false)).collect();
+        let patience = Patience::brief();
+        for _ in 0..ROUNDS {
+            let statements = tries.iter().map(|(_, statement, _)| statement.clone()).collect();
+            let written = self.table.execute(statements, patience).await;
+            let mut unusual = Vec::new();
+            for ((at, _, in_doubt), written) in tries.drain(..).zip(written) {
+                match written {
+                    Ok(true) => answers[at] = Some(Ok(ClaimAnswer::Granted { in_doubt, at: now })),
+                    Err(error) => answers[at] = Some(Err(error)),
+                    Ok(false) => unusual.push(at),
+                }
+            }
+            let found = self.read(unusual.iter().map(|at| &claims[*at].ask.key), patience).await;
+            for (at, stored) in unusual.iter().copied().zip(found) {
+                match stored.map(|stored| self.judged(&claims[at], stored, now)) {
+                    Ok(Next::Try { statement, in_doubt }) => tries.push((at, statement, in_doubt)),
+                    Ok(Next::Answer(answer)) => answers[at] = Some(Ok(answer)),
+                    Err(error) => answers[at] = Some(Err(error)),
+                }
+            }
+            if tries.is_empty() {
+                break;
+            }
+        }
+        let contended = || Err(aws_error::of_code("BatchExecuteStatement", "Contention"));
+        answers.into_iter().map(|answer| answer.unwrap_or_else(contended)).collect()
+    }
+
+    async fn record(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
+        self.write(records, Patience::of_a_record()).await
+    }
+
+    async fn record_carried(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
+        self.write(records, Patience::brief()).await
     }
 }
 
 impl LedgerReader for DynamoLedger {
     async fn get(&self, key: &DeliveryKey) -> Result<Option<Entry>, PortError> {
         let now = System.now();
-        let read = self.read(vec![key.clone()], Patience::brief()).await?.remove(key);
+        let read = self.table.get_one(entry_key(key)).await?.as_ref().and_then(entry);
         Ok(read.filter(|entry| !entry.is_forgotten(now)))
     }
 }
 
+/// Whether the entry is this record's outcome: the statement was carried out, the answer was lost, and it was tried again.
+fn is_written(entry: &Entry, record: &Record) -> bool {
+    entry.lease_token == record.lease_token && entry.turn == record.turn && entry.state == record.state
+}
+
 pub(crate) fn entry_key(key: &DeliveryKey) -> Item {
     item([("pk", s(key.to_string()))])
+}
+
+/// The conditions that an entry is in this turn and state.
+fn as_it_was(key: &DeliveryKey, turn: Turn, state: State) -> Fields {
+    vec![
+        ("pk", s(key.to_string())),
+        ("lineage", n(turn.lineage.0)),
+        ("attempt", n(turn.attempt.0)),
+        ("state", s(state.label())),
+    ]
+}
+
+/// The attributes that a claim writes, whatever is there.
+fn claimed(claim: &Claim, now: Timestamp) -> Fields {
+    let reason = claim.settlement.and_then(|end| end.reason);
+    let mut fields = asked(&claim.ask, expires_at(now, None), now);
+    fields.push(("channel", s(claim.channel.label())));
+    fields.extend(claim.endpoint_hash.as_ref().map(|hash| ("endpoint_hash", s(hash.as_str()))));
+    fields.extend(reason.map(|reason| ("reason", s(reason.label()))));
+    fields
+}
+
+/// The attributes of a claim's new entry.
+fn fresh(claim: &Claim, now: Timestamp) -> Fields {
+    let mut fields = claimed(claim, now);
+    fields.extend(identity(&claim.ask.key, now));
+    fields.extend(claim.subscription.as_ref().map(|id| ("subscription", s(id.as_str()))));
+    fields
+}
+
+/// The attributes that are written once.
+pub(crate) fn identity(key: &DeliveryKey, now: Timestamp) -> [(&'static str, AttributeValue); 4] {
+    [
+        ("pk", s(key.to_string())),
+        ("tenant", s(key.tenant.as_str())),
+        ("id", s(key.id.as_str())),
+        ("created_at", ms(now)),
+    ]
+}
+
+pub(crate) fn asked(ask: &Ask, expires_at: Timestamp, now: Timestamp) -> Fields {
+    vec![
+        ("state", s(ask.state.label())),
+        ("lineage", n(ask.turn.lineage.0)),
+        ("attempt", n(ask.turn.attempt.0)),
+        ("fingerprint", s(ask.fingerprint.as_str())),
+        ("lease_token", s(&ask.lease_token)),
+        ("lease_until", ms(ask.lease_until)),
+        ("source_message", s(&ask.source_message)),
+        ("updated_at", ms(now)),
+        ("expires_at", expiry(expires_at)),
+    ]
 }
 
 /// The attribute of a place in a delivery's history: `attempt_00` to `attempt_15`.
@@ -345,7 +292,7 @@ fn headers(kept: &[(String, String)]) -> AttributeValue {
 }
 
 /// Reads an item of the `deliveries` table; `None` if it is not one that this version wrote.
-pub fn entry(item: &HashMap<String, AttributeValue>) -> Option<Entry> {
+pub fn entry(item: &Item) -> Option<Entry> {
     Some(Entry {
         key: DeliveryKey {
             tenant: Tenant::parse(item.text("tenant")?)?,
@@ -373,4 +320,4 @@ pub fn entry(item: &HashMap<String, AttributeValue>) -> Option<Entry> {
 
 #[cfg(test)]
 #[path = "ledger_dynamo_tests.rs"]
-mod tests;
+pub(crate) mod tests;

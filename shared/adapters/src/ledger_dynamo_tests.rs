@@ -1,12 +1,12 @@
 //! The ledger on a DynamoDB whose statements fail one by one.
 
 use redial_core::channel::Channel;
-use redial_core::endpoint::HashKeys;
 use redial_core::identity::IdSource;
 use redial_core::ledger::Ask;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::fixtures::{delivery, hash_keys};
 use crate::stub_dynamo::{Answer, StubDynamo, error, now};
 
 /// The errors of a statement that may pass, as `BatchStatementErrorCodeEnum` spells them.
@@ -24,21 +24,17 @@ const LASTING: [&str; 4] =
 
 const TOKEN: &str = "invocation-1";
 
-fn key(id: &str) -> DeliveryKey {
-    DeliveryKey { tenant: Tenant::parse("acme").expect("valid"), id: DeliveryId::parse(id).expect("valid") }
-}
-
-fn at() -> Timestamp {
+pub(crate) fn at() -> Timestamp {
     Timestamp::from_secs(1_800_000_000)
 }
 
-fn fingerprint() -> EndpointHash {
-    HashKeys::parse("k1:0123456789abcdef").expect("valid").fingerprint(b"content")
+pub(crate) fn fingerprint(content: &str) -> EndpointHash {
+    hash_keys().fingerprint(content.as_bytes())
 }
 
 fn record(id: &str) -> Record {
     Record {
-        key: key(id),
+        key: delivery(id),
         turn: Turn::default(),
         lease_token: TOKEN.to_owned(),
         state: State::Sent,
@@ -55,15 +51,15 @@ fn record(id: &str) -> Record {
     }
 }
 
-fn claim(id: &str) -> Claim {
+pub(crate) fn claim(id: &str) -> Claim {
     Claim {
         ask: Ask {
-            key: key(id),
+            key: delivery(id),
             turn: Turn::default(),
             lease_token: TOKEN.to_owned(),
             lease_until: at(),
             source_message: "sqs-1".to_owned(),
-            fingerprint: fingerprint(),
+            fingerprint: fingerprint("content"),
             id_source: IdSource::Producer,
             state: State::Sending,
         },
@@ -109,35 +105,23 @@ fn sizes(stub: &StubDynamo) -> Vec<usize> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_is_written_again_after_a_passing_error() {
+async fn a_statement_is_tried_again_alone_after_a_passing_error() {
     for code in PASSING {
         let (stub, began) = (failing(code, 6), now());
-        let records = ["a", "b", "c"].map(record).to_vec();
-        assert_eq!(ledger(&stub).record(records).await, vec![Ok(Fence::Held); 3], "{code}");
-        assert_eq!(sizes(&stub), [3, 1, 1, 1, 1, 1, 1], "only the failed record is written again: {code}");
+        let recorded = ledger(&stub).record(["a", "b", "c"].map(record).to_vec()).await;
+        assert_eq!((recorded, sizes(&stub)), (vec![Ok(Fence::Held); 3], vec![3, 1, 1, 1, 1, 1, 1]), "{code}");
         assert!(now() > began, "with pauses: {code}");
-    }
-}
 
-#[tokio::test(start_paused = true)]
-async fn a_claim_is_made_again_after_a_passing_error() {
-    for code in PASSING {
         let (stub, began) = (failing(code, 3), now());
-        let claims = ["a", "b", "c"].map(claim).to_vec();
+        let claimed = ledger(&stub).claim(["a", "b", "c"].map(claim).to_vec(), at()).await;
         let granted = Ok(ClaimAnswer::Granted { in_doubt: false, at: at() });
-        assert_eq!(ledger(&stub).claim(claims, at()).await, vec![granted; 3], "{code}");
-        assert_eq!(sizes(&stub), [3, 1, 1, 1], "{code}");
+        assert_eq!((claimed, sizes(&stub)), (vec![granted; 3], vec![3, 1, 1, 1]), "{code}");
         assert!(now() > began, "with pauses: {code}");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_statement_is_not_tried_again_after_a_lasting_error() {
     for code in LASTING {
         let (stub, began) = (failing(code, usize::MAX), now());
         let recorded = ledger(&stub).record(["a", "b"].map(record).to_vec()).await;
-        assert_eq!(recorded[0], Ok(Fence::Held), "{code}");
-        assert_eq!(recorded[1].as_ref().map_err(|error| error.code.as_str()), Err(code));
+        assert_eq!(recorded, [Ok(Fence::Held), Err(aws_error::of_code("BatchExecuteStatement", code))]);
         assert_eq!((sizes(&stub), now()), (vec![2], began), "{code}");
     }
 }
@@ -148,27 +132,26 @@ fn stored(state: State, token: &str) -> Value {
     let number = |number: i64| json!({"N": number.to_string()});
     json!({
         "pk": text("acme#b"), "tenant": text("acme"), "id": text("b"), "state": text(state.label()),
-        "lineage": number(0), "attempt": number(0), "fingerprint": text(fingerprint().as_str()),
+        "lineage": number(0), "attempt": number(0), "fingerprint": text(fingerprint("content").as_str()),
         "lease_token": text(token), "lease_until": number(at().as_ms()), "source_message": text("sqs-1"),
         "created_at": number(at().as_ms()), "updated_at": number(at().as_ms()),
         "expires_at": number(at().as_secs() + 86_400),
     })
 }
 
-/// Refuses every condition; `item` is in the table.
-fn refusing(item: Value) -> StubDynamo {
-    StubDynamo::new(move |operation, call| match operation {
-        "BatchGetItem" => Ok(json!({"Responses": {"deliveries": [item.clone()]}})),
-        _ => statements(call, |_| Some("ConditionalCheckFailed")),
-    })
-}
-
 #[tokio::test(start_paused = true)]
 async fn an_own_record_whose_answer_was_lost_is_recognised() {
-    let recorded = async |item| ledger(&refusing(item)).record(vec![record("b")]).await;
-    assert_eq!(recorded(stored(State::Sent, TOKEN)).await, [Ok(Fence::Held)]);
-    assert_eq!(recorded(stored(State::Sent, "invocation-2")).await, [Ok(Fence::Lost)]);
-    assert_eq!(recorded(stored(State::Queued, TOKEN)).await, [Ok(Fence::Lost)]);
+    for (state, token, fence) in [
+        (State::Sent, TOKEN, Fence::Held),
+        (State::Sent, "invocation-2", Fence::Lost),
+        (State::Queued, TOKEN, Fence::Lost),
+    ] {
+        let stub = StubDynamo::new(move |operation, call| match operation {
+            "BatchGetItem" => Ok(json!({"Responses": {"deliveries": [stored(state, token)]}})),
+            _ => statements(call, |_| Some("ConditionalCheckFailed")),
+        });
+        assert_eq!(ledger(&stub).record(vec![record("b")]).await, [Ok(fence)], "{state:?} {token}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

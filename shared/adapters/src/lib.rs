@@ -11,7 +11,6 @@ pub mod webhook_keys;
 pub mod webhook_sender;
 
 // The process: time, configuration, log lines, errors.
-mod api_calls;
 pub mod aws;
 mod cache;
 pub mod config;
@@ -43,6 +42,8 @@ pub mod write_units;
 
 #[cfg(test)]
 mod fake_table;
+#[cfg(test)]
+mod fixtures;
 #[cfg(test)]
 mod receiver;
 #[cfg(test)]

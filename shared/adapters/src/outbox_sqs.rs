@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_sqs::Client;
+use aws_sdk_sqs::operation::send_message_batch::SendMessageBatchOutput;
 use aws_sdk_sqs::types::{ChangeMessageVisibilityBatchRequestEntry, SendMessageBatchRequestEntry};
 use futures_util::future::join_all;
 use redial_core::lane::Lane;
@@ -14,6 +15,8 @@ use redial_core::queue::{Outgoing, Queue};
 use redial_engine::ports::{Outbox, PortError, Receipt};
 
 use crate::aws_error;
+
+const SEND: &str = "SendMessageBatch";
 
 /// SendMessageBatch's limits (API reference).
 const MOST_ENTRIES: usize = 10;
@@ -110,7 +113,7 @@ impl SqsOutbox {
             Queue::DeadLetters => Ok(&self.urls.dead_letters),
             Queue::Events => {
                 let url = self.events.as_deref();
-                url.ok_or_else(|| aws_error::of_code("SendMessageBatch", "NoQueueOfEvents"))
+                url.ok_or_else(|| aws_error::of_code(SEND, "NoQueueOfEvents"))
             }
         }
     }
@@ -118,46 +121,32 @@ impl SqsOutbox {
     async fn send_batch(
         &self,
         queue: Queue,
-        batch: Vec<(usize, Outgoing)>,
-    ) -> Vec<(usize, Result<(), PortError>)> {
-        const OPERATION: &str = "SendMessageBatch";
-        let url = match self.url_of(queue) {
-            Ok(url) => url,
-            Err(error) => return batch.into_iter().map(|(at, _)| (at, Err(error.clone()))).collect(),
+        batch: &[(usize, Outgoing)],
+    ) -> Result<SendMessageBatchOutput, PortError> {
+        let url = self.url_of(queue)?;
+        let entry = |(at, message): &(usize, Outgoing)| {
+            SendMessageBatchRequestEntry::builder()
+                .id(at.to_string())
+                .message_body(&message.body)
+                .delay_seconds(i32::from(message.delay.get()))
+                .set_message_group_id(message.tenant.as_ref().map(ToString::to_string))
+                .build()
+                .expect("an entry has its id and its body")
         };
-        let entries = batch
-            .iter()
-            .map(|(at, message)| {
-                SendMessageBatchRequestEntry::builder()
-                    .id(at.to_string())
-                    .message_body(&message.body)
-                    .delay_seconds(i32::from(message.delay.get()))
-                    .set_message_group_id(message.tenant.as_ref().map(ToString::to_string))
-                    .build()
-                    .expect("an entry has its id and its body")
-            })
-            .collect();
+        let entries = batch.iter().map(entry).collect();
         let sent = self.client.send_message_batch().queue_url(url).set_entries(Some(entries)).send().await;
-        let answer = match sent {
-            Ok(answer) => answer,
-            Err(error) => {
-                let error = aws_error::of_call(OPERATION, &error);
-                return batch.into_iter().map(|(at, _)| (at, Err(error.clone()))).collect();
-            }
-        };
-        let is = |id: &str, at: usize| id.parse() == Ok(at);
-        batch
-            .into_iter()
-            .map(|(at, _)| {
-                if answer.successful().iter().any(|entry| is(entry.id(), at)) {
-                    return (at, Ok(()));
-                }
-                let failed = answer.failed().iter().find(|entry| is(entry.id(), at));
-                let code = failed.map_or("NotAnswered", |entry| entry.code());
-                (at, Err(aws_error::of_code(OPERATION, code)))
-            })
-            .collect()
+        sent.map_err(|error| aws_error::of_call(SEND, &error))
     }
+}
+
+/// What became of the message of this id.
+fn answer(output: &SendMessageBatchOutput, at: usize) -> Result<(), PortError> {
+    let is_it = |id: &str| id.parse() == Ok(at);
+    if output.successful().iter().any(|entry| is_it(entry.id())) {
+        return Ok(());
+    }
+    let failed = output.failed().iter().find(|entry| is_it(entry.id()));
+    Err(aws_error::of_code(SEND, failed.map_or("NotAnswered", |entry| entry.code())))
 }
 
 impl Outbox for SqsOutbox {
@@ -167,11 +156,12 @@ impl Outbox for SqsOutbox {
 
     async fn send(&self, messages: Vec<Outgoing>) -> Vec<Result<(), PortError>> {
         let mut answers: Vec<Result<(), PortError>> = vec![Ok(()); messages.len()];
-        let calls = batches(messages)
-            .into_iter()
-            .map(|(queue, batch)| async move { self.send_batch(queue, batch).await });
-        for (at, answer) in join_all(calls).await.into_iter().flatten() {
-            answers[at] = answer;
+        let batches = batches(messages);
+        let calls = batches.iter().map(|(queue, batch)| self.send_batch(*queue, batch));
+        for (sent, (_, batch)) in join_all(calls).await.into_iter().zip(&batches) {
+            for (at, _) in batch {
+                answers[*at] = sent.as_ref().map_err(Clone::clone).and_then(|output| answer(output, *at));
+            }
         }
         answers
     }
@@ -237,6 +227,13 @@ mod tests {
     use super::*;
     use crate::receiver::{Receiver, sqs_at};
 
+    /// Of queues at this beginning of a URL.
+    fn urls(own: &str) -> QueueUrls {
+        let [ingest, bulk, retry, retry_bulk, dead_letters] =
+            ["ingest", "bulk", "retry", "retry-bulk", "dlq"].map(|name| format!("{own}/123456789012/{name}"));
+        QueueUrls { ingest, bulk, retry, retry_bulk, dead_letters }
+    }
+
     fn outgoing(queue: Queue, bytes: usize) -> Outgoing {
         Outgoing { queue, body: "x".repeat(bytes), delay: DelaySeconds::ZERO, tenant: None }
     }
@@ -261,14 +258,7 @@ mod tests {
 
     #[test]
     fn an_event_source_is_recognised_by_its_queue_name() {
-        let url = |name: &str| format!("https://sqs.eu-central-1.amazonaws.com/123456789012/{name}");
-        let urls = QueueUrls {
-            ingest: url("ingest"),
-            bulk: url("bulk"),
-            retry: url("retry"),
-            retry_bulk: url("retry-bulk"),
-            dead_letters: url("dlq"),
-        };
+        let urls = urls("https://sqs.eu-central-1.amazonaws.com");
         let of = |name: &str| urls.source_of_arn(&format!("arn:aws:sqs:eu-central-1:123456789012:{name}"));
         assert_eq!(of("ingest"), Some((Lane::Transactional, QueueKind::Ingest)));
         assert_eq!(of("retry-bulk"), Some((Lane::Bulk, QueueKind::Retry)));
@@ -277,18 +267,10 @@ mod tests {
 
     #[test]
     fn the_url_of_a_queue_of_another_account_needs_no_call() {
-        let beside = |own: &str| {
-            let arn = "arn:aws-cn:sqs:cn-north-1:210987654321:app-events";
-            QueueArn::parse(arn).expect("an ARN").url_beside(own)
-        };
-        assert_eq!(
-            beside("https://sqs.cn-north-1.amazonaws.com.cn/123456789012/ingest"),
-            "https://sqs.cn-north-1.amazonaws.com.cn/210987654321/app-events"
-        );
-        assert_eq!(
-            beside("http://127.0.0.1:4566/000000000000/ingest"),
-            "http://127.0.0.1:4566/210987654321/app-events"
-        );
+        let arn = QueueArn::parse("arn:aws-cn:sqs:cn-north-1:210987654321:app-events").expect("an ARN");
+        for own in ["https://sqs.cn-north-1.amazonaws.com.cn", "http://127.0.0.1:4566"] {
+            assert_eq!(arn.url_beside(&urls(own).ingest), format!("{own}/210987654321/app-events"));
+        }
     }
 
     /// Another account permits sending, and need not permit other calls.
@@ -305,23 +287,15 @@ mod tests {
             async move { io::Result::Ok(http::Response::new(Full::from(sent.to_string()))) }
         })
         .await;
-        let own = format!("http://127.0.0.1:{}/123456789012/own", receiver.port);
-        let urls = QueueUrls {
-            ingest: own.clone(),
-            bulk: own.clone(),
-            retry: own.clone(),
-            retry_bulk: own.clone(),
-            dead_letters: own,
-        };
+        let own = format!("http://127.0.0.1:{}", receiver.port);
         let events = QueueArn::parse("arn:aws:sqs:us-east-1:210987654321:app-events");
-        let outbox = SqsOutbox::new(sqs_at(receiver.port), urls).telling(events);
+        let outbox = SqsOutbox::new(sqs_at(receiver.port), urls(&own)).telling(events);
         let sent = outbox.send(vec![outgoing(Queue::Events, 1)]).await;
         assert_eq!(sent, [Ok(())]);
         let calls = calls.lock().expect("no panic");
         let [(target, body)] = &calls[..] else { panic!("{calls:?}") };
         assert_eq!(target, "AmazonSQS.SendMessageBatch");
-        let url = format!("http://127.0.0.1:{}/210987654321/app-events", receiver.port);
-        assert_eq!(body["QueueUrl"], url);
+        assert_eq!(body["QueueUrl"], format!("{own}/210987654321/app-events"));
     }
 
     #[test]

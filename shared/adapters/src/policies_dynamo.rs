@@ -23,6 +23,7 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::{KnownPolicies, Policies, PortError};
 
 use crate::cache::Cache;
+use crate::retries::Patience;
 use crate::table::Table;
 use crate::table::attributes::{self, Item, Read, s};
 
@@ -53,8 +54,7 @@ impl DynamoPolicies {
 
     /// What is stored for a tenant, valid or not.
     pub async fn stored(&self, tenant: &Tenant) -> Result<Vec<Stored>, PortError> {
-        let items = self.table.get_all(vec![key(tenant)]).await?;
-        Ok(items.first().map(stored).unwrap_or_default())
+        Ok(self.table.get_one(key(tenant)).await?.as_ref().map(stored).unwrap_or_default())
     }
 
     /// Stores a text that was checked; returns the previous one, which is empty if it was no text.
@@ -78,11 +78,12 @@ impl DynamoPolicies {
         update: UpdateItemFluentBuilder,
         slot: &Slot,
     ) -> Result<Option<String>, PortError> {
-        let update = update
-            .expression_attribute_names("#policy", policy_name(slot))
-            .expression_attribute_names("#good", good_name(slot));
+        let [policy, good] = names(slot);
+        let update =
+            update.expression_attribute_names("#policy", &policy).expression_attribute_names("#good", good);
         let before = self.table.send(update).await?.attributes();
-        Ok(before.and_then(|item| text_or_empty(&item, &policy_name(slot))))
+        let before = before.filter(|item| item.contains_key(&policy));
+        Ok(before.map(|item| item.text(&policy).unwrap_or_default().to_owned()))
     }
 
     fn fresh(&self, tenant: &Tenant, now: Timestamp) -> Option<KnownPolicies> {
@@ -102,87 +103,59 @@ impl DynamoPolicies {
     }
 
     /// Continues with the cached policies of a tenant, if there are any.
-    fn go_on(&self, tenant: &Tenant, error: &PortError, now: Timestamp) -> Result<KnownPolicies, PortError> {
+    fn go_on(&self, tenant: &Tenant, error: PortError, now: Timestamp) -> Result<KnownPolicies, PortError> {
         let mut cached = self.cache.lock();
-        let cached = cached.get_mut(tenant).ok_or_else(|| error.clone())?;
+        let Some(cached) = cached.get_mut(tenant) else { return Err(error) };
         cached.fresh_until = now.plus(PAUSE);
         let policies = cached.policies.clone();
-        Ok(KnownPolicies { policies, ignored: Vec::new(), stale: Some(error.clone()) })
+        Ok(KnownPolicies { policies, ignored: Vec::new(), stale: Some(error) })
     }
 }
 
 impl Policies for DynamoPolicies {
     async fn of(&self, tenants: Vec<Tenant>, now: Timestamp) -> Vec<Result<KnownPolicies, PortError>> {
-        let fresh: Vec<Option<KnownPolicies>> =
-            tenants.iter().map(|tenant| self.fresh(tenant, now)).collect();
-        let wanted: Vec<Item> = tenants
-            .iter()
-            .zip(&fresh)
-            .filter(|(_, fresh)| fresh.is_none())
-            .map(|(tenant, _)| key(tenant))
-            .collect();
-        if wanted.is_empty() {
-            return fresh.into_iter().flatten().map(Ok).collect();
-        }
-        let read = self.table.get_all(wanted).await;
-        let mut answers = Vec::with_capacity(tenants.len());
-        for (tenant, fresh) in tenants.iter().zip(fresh) {
-            answers.push(match (fresh, &read) {
-                (Some(fresh), _) => Ok(fresh),
-                (None, Ok(items)) => {
-                    let item = items.iter().find(|item| item.text("pk") == Some(&partition(tenant)));
-                    Ok(self.learn(tenant, item.map(stored).unwrap_or_default(), now))
-                }
-                (None, Err(error)) => self.go_on(tenant, error, now),
-            });
-        }
-        answers
+        let fresh: Vec<_> = tenants.iter().map(|tenant| self.fresh(tenant, now)).collect();
+        let stale = tenants.iter().zip(&fresh).filter(|(_, fresh)| fresh.is_none());
+        let wanted = stale.map(|(tenant, _)| key(tenant)).collect();
+        let mut read = self.table.get_each(wanted, Patience::brief()).await.into_iter();
+        let answer = |(tenant, fresh): (&Tenant, Option<KnownPolicies>)| match fresh {
+            Some(fresh) => Ok(fresh),
+            None => match read.next().expect("every stale one was read") {
+                Ok(item) => Ok(self.learn(tenant, item.as_ref().map(stored).unwrap_or_default(), now)),
+                Err(error) => self.go_on(tenant, error, now),
+            },
+        };
+        tenants.iter().zip(fresh).map(answer).collect()
     }
-}
-
-fn partition(tenant: &Tenant) -> String {
-    format!("tenant#{tenant}")
 }
 
 fn key(tenant: &Tenant) -> Item {
-    attributes::key(partition(tenant), SORT_KEY)
+    attributes::key(format!("tenant#{tenant}"), SORT_KEY)
 }
 
-fn slot_name(slot: &Slot) -> String {
-    match slot {
+/// The attributes of a policy, and of the last valid one.
+fn names(slot: &Slot) -> [String; 2] {
+    let slot = match slot {
         Slot::Tenant => "tenant".to_owned(),
         Slot::Topic(topic) => format!("topic#{topic}"),
-    }
+    };
+    [format!("policy#{slot}"), format!("last_good#{slot}")]
 }
 
-fn policy_name(slot: &Slot) -> String {
-    format!("policy#{}", slot_name(slot))
-}
-
-fn good_name(slot: &Slot) -> String {
-    format!("last_good#{}", slot_name(slot))
-}
-
-/// The policies of an item.
+/// The policies of an item. One of another type counts as an empty text: invalid.
 fn stored(item: &Item) -> Vec<Stored> {
     let slots = item.keys().filter_map(|name| match name.strip_prefix("policy#")? {
         "tenant" => Some(Slot::Tenant),
         other => Some(Slot::Topic(other.strip_prefix("topic#")?.to_owned())),
     });
-    let mut stored: Vec<Stored> = slots
-        .map(|slot| Stored {
-            policy: text_or_empty(item, &policy_name(&slot)).unwrap_or_default(),
-            last_good: item.text(&good_name(&slot)).map(str::to_owned),
-            slot,
-        })
-        .collect();
+    let read = |slot| {
+        let [policy, good] = names(&slot);
+        let policy = item.text(&policy).unwrap_or_default().to_owned();
+        Stored { policy, last_good: item.text(&good).map(str::to_owned), slot }
+    };
+    let mut stored: Vec<Stored> = slots.map(read).collect();
     stored.sort_by(|a, b| a.slot.cmp(&b.slot));
     stored
-}
-
-/// An attribute's text, if there is that attribute. One of another type counts as an empty text: invalid.
-fn text_or_empty(item: &Item, name: &str) -> Option<String> {
-    item.contains_key(name).then(|| item.text(name).unwrap_or_default().to_owned())
 }
 
 #[cfg(test)]

@@ -154,24 +154,17 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_record_is_retried_until_a_second_before_the_deadline() {
-        let (took, tries) =
-            within_invocation(deadline_in(30), async { exhausted(Patience::of_a_record()).await }).await;
-        assert!(is_about(took, 29), "{took:?}");
-        assert!(tries > 30, "no pause is longer than a second: {tries}");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn other_calls_are_retried_for_two_seconds_within_the_deadline() {
-        for (secs, expected) in [(30, 2), (2, 1), (1, 0), (0, 0)] {
-            let (took, _) =
-                within_invocation(deadline_in(secs), async { exhausted(Patience::brief()).await }).await;
-            assert!(is_about(took, expected), "{secs}: {took:?}");
+    async fn a_record_is_retried_until_a_second_before_the_deadline_and_others_for_two_seconds() {
+        for (secs, record, other) in [(30, 29, 2), (2, 1, 1), (1, 0, 0), (0, 0, 0)] {
+            let tried = async { exhausted(Patience::of_a_record()).await };
+            let (took, tries) = within_invocation(deadline_in(secs), tried).await;
+            assert!(is_about(took, record), "{secs}: {took:?}");
+            assert!(u64::from(tries) > record, "no pause is longer than a second: {tries}");
+            let tried = async { exhausted(Patience::brief()).await };
+            let (took, _) = within_invocation(deadline_in(secs), tried).await;
+            assert!(is_about(took, other), "{secs}: {took:?}");
         }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn retries_end_without_a_deadline() {
+        // Without a deadline.
         assert_eq!(exhausted(Patience::brief()).await.0, BRIEFLY);
         assert_eq!(exhausted(Patience::of_a_record()).await.0, WITHOUT_DEADLINE);
     }

@@ -23,15 +23,12 @@ pub(crate) fn error(code: &str) -> Value {
     json!({"__type": format!("com.amazonaws.dynamodb.v20120810#{code}")})
 }
 
-type Script = Box<dyn FnMut(&str, &Value) -> Answer + Send>;
-type Delay = Arc<dyn Fn() -> Duration + Send + Sync>;
+/// With how long the answer takes.
+type Script = Box<dyn FnMut(&str, &Value) -> (Answer, Duration) + Send>;
 
 /// Answers each call, and records it.
 #[derive(Clone)]
-pub(crate) struct StubDynamo {
-    inside: Arc<Mutex<Inside>>,
-    delay: Option<Delay>,
-}
+pub(crate) struct StubDynamo(Arc<Mutex<Inside>>);
 
 struct Inside {
     script: Script,
@@ -46,14 +43,12 @@ impl fmt::Debug for StubDynamo {
 
 impl StubDynamo {
     /// `script` answers an operation and its request.
-    pub(crate) fn new(script: impl FnMut(&str, &Value) -> Answer + Send + 'static) -> Self {
-        let inside = Inside { script: Box::new(script), calls: Vec::new() };
-        Self { inside: Arc::new(Mutex::new(inside)), delay: None }
+    pub(crate) fn new(mut script: impl FnMut(&str, &Value) -> Answer + Send + 'static) -> Self {
+        Self::delayed(move |operation, call| (script(operation, call), Duration::ZERO))
     }
 
-    /// Each answer takes this long.
-    pub(crate) fn delayed(self, delay: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
-        Self { delay: Some(Arc::new(delay)), ..self }
+    pub(crate) fn delayed(script: impl FnMut(&str, &Value) -> (Answer, Duration) + Send + 'static) -> Self {
+        Self(Arc::new(Mutex::new(Inside { script: Box::new(script), calls: Vec::new() })))
     }
 
     /// A client that retries nothing.
@@ -71,32 +66,31 @@ impl StubDynamo {
 
     /// The requests of an operation so far.
     pub(crate) fn calls(&self, operation: &str) -> Vec<Value> {
-        let inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        let inside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let calls = inside.calls.iter().filter(|(name, _)| name == operation);
         calls.map(|(_, request)| request.clone()).collect()
     }
 
-    fn answer(&self, request: &HttpRequest) -> HttpResponse {
+    fn answer(&self, request: &HttpRequest) -> (HttpResponse, Duration) {
         let target = request.headers().get("x-amz-target").expect("a call names its operation");
         let operation = target.split_once('.').expect("a service and an operation").1.to_owned();
         let body = request.body().bytes().expect("a request is in memory");
         let call: Value = serde_json::from_slice(body).expect("JSON");
-        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         inside.calls.push((operation.clone(), call.clone()));
-        let (status, body) = match (inside.script)(&operation, &call) {
-            Ok(answer) => (200, answer),
-            Err(error) => (400, error),
-        };
-        let status = status.try_into().expect("a status");
-        HttpResponse::new(status, SdkBody::from(body.to_string()))
+        let (answer, delay) = (inside.script)(&operation, &call);
+        let status = if answer.is_ok() { 200 } else { 400 }.try_into().expect("a status");
+        let (Ok(body) | Err(body)) = answer;
+        (HttpResponse::new(status, SdkBody::from(body.to_string())), delay)
     }
 }
 
 impl HttpConnector for StubDynamo {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let answer = self.answer(&request);
-        let Some(delay) = &self.delay else { return HttpConnectorFuture::ready(Ok(answer)) };
-        let delay = delay();
+        let (answer, delay) = self.answer(&request);
+        if delay.is_zero() {
+            return HttpConnectorFuture::ready(Ok(answer));
+        }
         HttpConnectorFuture::new(async move {
             tokio::time::sleep(delay).await;
             Ok(answer)

@@ -19,7 +19,7 @@ pub fn say(line: &str) {
 
 /// Prints a line of the result.
 pub fn print(line: &str) -> io::Result<()> {
-    tolerant(writeln!(io::stdout(), "{line}"))
+    is_read(writeln!(io::stdout(), "{line}")).map(|_| ())
 }
 
 /// Prints lines of the result.
@@ -30,7 +30,7 @@ pub fn print_lines(lines: impl IntoIterator<Item = impl AsRef<str>>) -> io::Resu
 /// Prints a result that ends as it ends, with or without a line feed.
 pub fn print_as_it_is(text: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout();
-    tolerant(stdout.write_all(text).and_then(|()| stdout.flush()))
+    is_read(stdout.write_all(text).and_then(|()| stdout.flush())).map(|_| ())
 }
 
 /// The characters of a line of standard output; `None` if that is no terminal.
@@ -40,10 +40,11 @@ pub fn width() -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
-fn tolerant(written: io::Result<()>) -> io::Result<()> {
+/// Whether the pipe is still open. A closed one is no error.
+pub fn is_read(written: io::Result<()>) -> io::Result<bool> {
     match written {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        written => written.map(|()| true),
     }
 }
 
@@ -65,8 +66,9 @@ mod tests {
 
     #[test]
     fn a_closed_pipe_is_no_error_and_a_full_disk_is() {
-        assert!(tolerant(Err(io::ErrorKind::BrokenPipe.into())).is_ok());
-        assert!(tolerant(Err(io::ErrorKind::StorageFull.into())).is_err());
+        assert_eq!(is_read(Ok(())).ok(), Some(true));
+        assert_eq!(is_read(Err(io::ErrorKind::BrokenPipe.into())).ok(), Some(false));
+        assert!(is_read(Err(io::ErrorKind::StorageFull.into())).is_err());
     }
 
     #[test]

@@ -3,20 +3,17 @@
 //! The ledger has a delivery from its first claim on. A message that never became one (it could not be parsed, or its id was
 //! used for other content) has only a dead letter, under the same `tenant#id`.
 
-mod dead_letters;
-mod item;
 mod place;
 
-use aws_sdk_dynamodb::Client;
-use redial_adapters::{
-    dead_letters_dynamo::{DynamoDeadLetters, Letter},
-    system::System,
-};
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use redial_adapters::{acks_dynamo, dead_letters_dynamo::Letter, ledger_dynamo, system::System};
 use redial_core::{
     ack::AckEvent,
     channel::Channel,
     identity::{DeliveryId, DeliveryKey, Tenant},
-    ledger::{Entry, PastAttempt, State},
+    ledger::{Entry, PastAttempt, State, history::KEPT},
     outcome::NotSent,
     route::WaitSettings,
     time::Timestamp,
@@ -24,8 +21,11 @@ use redial_core::{
 use redial_engine::ports::Clock as _;
 use serde_json::{Value, json};
 
-use crate::{failure::Failure, stack::Target};
-use item::{Details, Items};
+use crate::{
+    aws_error::classified,
+    failure::Failure,
+    stack::{Target, variable},
+};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Standing {
@@ -37,63 +37,90 @@ pub(crate) struct Standing {
     place: String,
 }
 
-#[derive(Debug)]
-pub(crate) struct Lookup {
-    items: Items,
-    dead_letters: DynamoDeadLetters,
-    lambda: aws_sdk_lambda::Client,
-    dispatch: String,
+/// What only people need of a delivery's item in the ledger.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Details {
+    channel: Option<Channel>,
+    /// The latest attempts, in their order.
+    history: Vec<PastAttempt>,
+    /// The first acknowledgement of each kind, in the order of [`AckEvent::ALL`].
+    acknowledged: Vec<(AckEvent, Timestamp)>,
 }
 
-impl Lookup {
-    pub(crate) fn new(target: &Target) -> Self {
-        let client = Client::new(&target.sdk);
-        Self {
-            items: Items::new(client.clone(), target.tables.deliveries.clone()),
-            dead_letters: DynamoDeadLetters::new(client, target.tables.dead_letters.clone()),
-            lambda: aws_sdk_lambda::Client::new(&target.sdk),
-            dispatch: target.dispatch.clone(),
-        }
+impl Details {
+    fn acknowledged_at(&self, event: AckEvent) -> Option<Timestamp> {
+        self.acknowledged.iter().find(|(of, _)| *of == event).map(|(_, at)| *at)
     }
+}
 
-    /// `None` if the id is unknown. A tenant that could not be parsed has only dead letters.
-    pub(crate) async fn standing(&self, tenant: &str, id: &DeliveryId) -> Result<Option<Standing>, Failure> {
-        let found = match Tenant::parse(tenant) {
-            Some(tenant) => self.items.get(&DeliveryKey { tenant, id: id.clone() }).await?,
-            None => None,
-        };
-        let (entry, details) = found.map_or((None, Details::default()), |(entry, it)| (Some(entry), it));
-        let dead_letters = self.dead_letters.letters_of(tenant, id.as_str()).await?;
-        let now = System.now();
-        let place = match &entry {
-            Some(entry) => {
-                place::of_entry(entry, details.channel, &dead_letters, &self.settings(entry).await, now)
-            }
-            None => match dead_letters.first() {
-                Some(letter) => place::of_dead_letter(letter, now),
-                None => return Ok(None),
-            },
-        };
-        Ok(Some(Standing { tenant: tenant.to_owned(), id: id.clone(), entry, details, dead_letters, place }))
+/// `None` if the id is unknown. A tenant that could not be parsed has only dead letters.
+pub(crate) async fn standing(
+    target: &Target,
+    tenant: &str,
+    id: &DeliveryId,
+) -> Result<Option<Standing>, Failure> {
+    let found = match Tenant::parse(tenant) {
+        Some(tenant) => item(target, &DeliveryKey { tenant, id: id.clone() }).await?,
+        None => None,
+    };
+    let (entry, details) = found.map_or((None, Details::default()), |(entry, it)| (Some(entry), it));
+    let dead_letters = target.dead_letters().letters_of(tenant, id.as_str()).await?;
+    let now = System.now();
+    let place = match (&entry, dead_letters.first()) {
+        (Some(entry), _) => {
+            place::of_entry(entry, details.channel, &dead_letters, &settings(target, entry).await, now)
+        }
+        (None, Some(letter)) => place::of_dead_letter(letter, now),
+        (None, None) => return Ok(None),
+    };
+    Ok(Some(Standing { tenant: tenant.to_owned(), id: id.clone(), entry, details, dead_letters, place }))
+}
+
+/// `None` if the ledger has no such delivery, or no longer.
+async fn item(target: &Target, key: &DeliveryKey) -> Result<Option<(Entry, Details)>, Failure> {
+    let got = target
+        .dynamodb()
+        .get_item()
+        .table_name(&target.tables.deliveries)
+        .key("pk", AttributeValue::S(key.to_string()))
+        .consistent_read(true)
+        .send()
+        .await;
+    let got = classified("dynamodb:GetItem", got);
+    let item = got.map_err(|error| error.failure("the delivery cannot be looked up"))?.item;
+    let found = item.and_then(|item| Some((ledger_dynamo::entry(&item)?, details(&item))));
+    Ok(found.filter(|(entry, _)| !entry.is_forgotten(System.now())))
+}
+
+fn details(item: &HashMap<String, AttributeValue>) -> Details {
+    let text = |name: &str| item.get(name)?.as_s().ok();
+    let past = |place| text(&ledger_dynamo::attribute(place)).and_then(|text| PastAttempt::from_text(text));
+    let mut history: Vec<PastAttempt> = (0..KEPT).filter_map(past).collect();
+    history.sort_by_key(|past| (past.turn(), past.at));
+    let acknowledged = |event| {
+        let at = item.get(acks_dynamo::attribute(event))?.as_n().ok()?.parse().ok()?;
+        Some((event, Timestamp::from_ms(at)))
+    };
+    Details {
+        channel: text("channel").and_then(|label| Channel::from_label(label)),
+        history,
+        acknowledged: AckEvent::ALL.into_iter().filter_map(acknowledged).collect(),
     }
+}
 
-    /// Decides between queue and parking. The defaults stand in where the caller may not read the function's configuration.
-    async fn settings(&self, entry: &Entry) -> WaitSettings {
-        let default = WaitSettings::default();
-        if entry.state != State::Retrying {
-            return default;
-        }
-        let call = self.lambda.get_function_configuration().function_name(&self.dispatch);
-        let Ok(function) = call.send().await else { return default };
-        let variable = |name: &str| function.environment()?.variables()?.get(name);
-        let number = |name: &str| variable(name).and_then(|text| text.parse().ok());
-        WaitSettings {
-            sqs_max_delay: number("SQS_MAX_DELAY_SECONDS")
-                .and_then(|secs| u16::try_from(secs).ok())
-                .unwrap_or(default.sqs_max_delay),
-            bucket_secs: number("WAIT_BUCKET_SECONDS").unwrap_or(default.bucket_secs),
-            shards: default.shards,
-        }
+/// Decides between queue and parking. The defaults stand in where the caller may not read the function's configuration.
+async fn settings(target: &Target, entry: &Entry) -> WaitSettings {
+    let default = WaitSettings::default();
+    if entry.state != State::Retrying {
+        return default;
+    }
+    let Ok(function) = target.configuration(&target.dispatch).await else { return default };
+    let number = |name| variable(&function, name).and_then(|text| text.parse::<u32>().ok());
+    let delay = number("SQS_MAX_DELAY_SECONDS").and_then(|secs| u16::try_from(secs).ok());
+    WaitSettings {
+        sqs_max_delay: delay.unwrap_or(default.sqs_max_delay),
+        bucket_secs: number("WAIT_BUCKET_SECONDS").unwrap_or(default.bucket_secs),
+        shards: default.shards,
     }
 }
 
@@ -131,7 +158,7 @@ impl Standing {
             "endpoint_hash": entry.and_then(|it| it.endpoint_hash.as_ref()).map(|hash| hash.as_str()),
             "subscription": entry.and_then(|it| it.subscription.as_ref()).map(|id| id.as_str()),
             "source_message": entry.map(|it| it.source_message.as_str()),
-            "dead_letters": self.dead_letters.iter().map(dead_letters::to_json).collect::<Vec<_>>(),
+            "dead_letters": self.dead_letters.iter().map(place::letter_to_json).collect::<Vec<_>>(),
             "attempts": self.details.history.iter().map(attempt_to_json).collect::<Vec<_>>(),
         })
     }
@@ -151,10 +178,8 @@ impl Standing {
             field("not sent", entry.not_sent.map(place::not_sent));
             field("hint", entry.not_sent.and_then(place::hint).map(str::to_owned));
             field("provider says", entry.provider_word.clone());
-            field(
-                "in doubt",
-                entry.in_doubt.then(|| "an attempt may have arrived without an answer".to_owned()),
-            );
+            let in_doubt = entry.in_doubt.then_some("an attempt may have arrived without an answer");
+            field("in doubt", in_doubt.map(str::to_owned));
             field("not before", entry.not_before.map(Timestamp::to_rfc3339));
             field("first claimed", Some(entry.created_at.to_rfc3339()));
             field("updated", Some(entry.updated_at.to_rfc3339()));
@@ -168,7 +193,7 @@ impl Standing {
             field("made", Some(place::past(past)));
         }
         for letter in &self.dead_letters {
-            field("dead letter", Some(dead_letters::in_words(letter)));
+            field("dead letter", Some(place::letter_in_words(letter)));
         }
         lines
     }
@@ -191,93 +216,124 @@ fn attempt_to_json(past: &PastAttempt) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use redial_core::reason::Reason;
+
     use super::*;
+
+    fn standing(entry: Option<Entry>, details: Details, dead_letters: Vec<Letter>) -> Standing {
+        let id = DeliveryId::parse("d1").expect("valid");
+        Standing {
+            tenant: "acme".to_owned(),
+            id,
+            entry,
+            details,
+            dead_letters,
+            place: "somewhere".to_owned(),
+        }
+    }
+
+    #[track_caller]
+    fn assert_fields(shown: &Value, expected: &Value) {
+        for (name, value) in expected.as_object().expect("fields") {
+            assert_eq!(shown.get(name), Some(value), "{name}");
+        }
+    }
 
     #[test]
     fn a_dead_letter_alone_is_final_and_has_every_field() {
-        let letter = dead_letters::tests::dead_letter("malformed", "malformed");
-        let standing = Standing {
-            tenant: "_unknown".to_owned(),
-            id: DeliveryId::parse("m1").expect("valid"),
-            entry: None,
-            details: Details::default(),
-            place: place::of_dead_letter(&letter, Timestamp::from_secs(1)),
-            dead_letters: vec![letter],
-        };
+        let letter = place::tests::dead_letter("malformed", Reason::Malformed);
+        let standing = standing(None, Details::default(), vec![letter]);
         let json = standing.to_json();
-        assert_eq!(json["final"], true);
-        assert_eq!(json["state"], Value::Null);
-        for field in ["displayed_at", "clicked_at", "closed_at"] {
-            assert_eq!(json.get(field), Some(&Value::Null));
-        }
+        assert_fields(
+            &json,
+            &json!({"final": true, "state": null, "displayed_at": null, "clicked_at": null, "closed_at": null}),
+        );
         assert_eq!(json["dead_letters"][0]["reason"], "malformed");
-        assert_eq!(standing.lines()[0], "_unknown#m1: dead letter");
+        assert_eq!(standing.lines()[0], "acme#d1: dead letter");
     }
 
     #[test]
     fn a_failed_handshake_has_a_hint_at_the_root_certificate() {
-        let of = |not_sent| Standing {
-            tenant: "acme".to_owned(),
-            id: DeliveryId::parse("d1").expect("valid"),
-            place: "somewhere".to_owned(),
-            dead_letters: Vec::new(),
-            entry: Some(Entry { status: None, not_sent, ..place::tests::entry(State::Retrying) }),
-            details: Details::default(),
-        };
-        let tls = of(Some(NotSent::Tls));
-        let lines = tls.lines();
-        assert!(
-            lines.contains(&"  not sent      tls: the TLS handshake with the receiver failed".to_owned()),
-            "{lines:?}"
-        );
-        assert!(
-            lines.iter().any(|line| line.starts_with("  hint") && line.contains("--egress-ca")),
-            "{lines:?}"
-        );
-        assert_eq!(tls.to_json()["not_sent"], "tls");
-        let none = of(None);
-        assert!(
-            !none.lines().iter().any(|line| line.starts_with("  hint") || line.starts_with("  not sent"))
-        );
-        assert_eq!(none.to_json()["not_sent"], Value::Null);
+        for not_sent in [Some(NotSent::Tls), None] {
+            let entry = Entry { status: None, not_sent, ..place::tests::entry(State::Retrying) };
+            let standing = standing(Some(entry), Details::default(), Vec::new());
+            assert_eq!(standing.to_json()["not_sent"], json!(not_sent.map(NotSent::label)));
+            let lines = standing.lines();
+            let line = |field: &str| lines.iter().find(|line| line.starts_with(&format!("  {field}")));
+            let words = not_sent.map(|_| "  not sent      tls: the TLS handshake with the receiver failed");
+            assert_eq!(line("not sent").map(String::as_str), words);
+            assert_eq!(line("hint").map(|hint| hint.contains("--egress-ca")), not_sent.map(|_| true));
+        }
     }
 
     #[test]
     fn only_fields_with_a_value_have_a_line() {
-        let entry = place::tests::entry(State::Retrying);
-        let standing = Standing {
-            tenant: "acme".to_owned(),
-            id: entry.key.id.clone(),
-            place: "somewhere".to_owned(),
-            dead_letters: Vec::new(),
-            entry: Some(entry),
-            details: Details {
-                channel: Some(Channel::Webhook),
-                history: vec![item::tests::past(0, 503, 5_200)],
-                acknowledged: vec![(AckEvent::Clicked, Timestamp::from_ms(2_000))],
-            },
+        let details = Details {
+            channel: Some(Channel::Webhook),
+            history: vec![past(0, 503, 5_200)],
+            acknowledged: vec![(AckEvent::Clicked, Timestamp::from_ms(2_000))],
         };
+        let standing = standing(Some(place::tests::entry(State::Retrying)), details, Vec::new());
         let lines = standing.lines();
         let expected = ["acme#d1: retrying", "  somewhere", "  channel       webhook", "  attempt       1"];
         assert_eq!(lines[..4], expected);
-        assert_eq!(standing.to_json()["channel"], "webhook");
-        assert!(lines.contains(&"  last status   503".to_owned()), "{lines:?}");
-        assert!(!lines.iter().any(|line| line.contains("in doubt")), "{lines:?}");
-        assert!(!standing.is_final());
-        assert_eq!(standing.to_json()["attempt"], 1);
-        assert!(lines.contains(&"  clicked       1970-01-01T00:00:02.000Z".to_owned()), "{lines:?}");
-        assert!(!lines.iter().any(|line| line.starts_with("  displayed")), "{lines:?}");
-        assert_eq!(standing.to_json()["clicked_at"], "1970-01-01T00:00:02.000Z");
-        assert_eq!(standing.to_json()["displayed_at"], Value::Null);
-        let made =
-            "  made          attempt 0 at 1970-01-01T00:00:01.000Z: 503, retry (server_error) after 4.2 s";
-        assert!(lines.contains(&made.to_owned()), "{lines:?}");
-        assert_eq!(
-            standing.to_json()["attempts"],
-            json!([{
-                "lineage": 0, "attempt": 0, "at": "1970-01-01T00:00:01.000Z", "status": 503, "verdict": "retry",
-                "reason": "server_error", "not_sent": null, "delay_ms": 4200, "in_doubt": false,
-            }])
+        for line in [
+            "  last status   503",
+            "  clicked       1970-01-01T00:00:02.000Z",
+            "  made          attempt 0 at 1970-01-01T00:00:01.000Z: 503, retry (server_error) after 4.2 s",
+        ] {
+            assert!(lines.contains(&line.to_owned()), "{line}: {lines:?}");
+        }
+        assert!(
+            !lines.iter().any(|it| it.contains("in doubt") || it.starts_with("  displayed")),
+            "{lines:?}"
         );
+        assert_fields(
+            &standing.to_json(),
+            &json!({
+                "final": false, "channel": "webhook", "attempt": 1, "clicked_at": "1970-01-01T00:00:02.000Z",
+                "displayed_at": null,
+                "attempts": [{
+                    "lineage": 0, "attempt": 0, "at": "1970-01-01T00:00:01.000Z", "status": 503, "verdict": "retry",
+                    "reason": "server_error", "not_sent": null, "delay_ms": 4200, "in_doubt": false,
+                }],
+            }),
+        );
+    }
+
+    fn past(number: u32, status: u16, next_ms: i64) -> PastAttempt {
+        let text = format!(
+            r#"{{"l":0,"n":{number},"at":1000,"s":{status},"v":"retry","w":"server_error","next":{next_ms}}}"#
+        );
+        PastAttempt::from_text(&text).expect("valid")
+    }
+
+    #[test]
+    fn an_unknown_channel_is_none() {
+        let s = |text: &str| AttributeValue::S(text.to_owned());
+        let of = |label: &str| details(&HashMap::from([("channel".to_owned(), s(label))])).channel;
+        assert_eq!(of("webhook"), Some(Channel::Webhook));
+        assert_eq!(of("web_push"), Some(Channel::WebPush));
+        assert_eq!((of("pigeon"), details(&HashMap::new())), (None, Details::default()));
+    }
+
+    #[test]
+    fn acknowledgements_are_read_with_their_times() {
+        let item = HashMap::from([("clicked_at".to_owned(), AttributeValue::N("2000".to_owned()))]);
+        let details = details(&item);
+        assert_eq!(details.acknowledged_at(AckEvent::Clicked), Some(Timestamp::from_ms(2_000)));
+        assert_eq!((details.acknowledged_at(AckEvent::Displayed), details.acknowledged.len()), (None, 1));
+    }
+
+    #[test]
+    fn attempts_are_in_their_order_and_invalid_ones_are_left_out() {
+        let item: HashMap<String, AttributeValue> = [17, 2, 16]
+            .map(|number| past(number, 503, 2_000))
+            .iter()
+            .map(|past| (ledger_dynamo::attribute(past.place()), AttributeValue::S(past.to_text())))
+            .chain([("attempt_09".to_owned(), AttributeValue::S("?".to_owned()))])
+            .collect();
+        let numbers: Vec<u32> = details(&item).history.iter().map(|past| past.turn().attempt.0).collect();
+        assert_eq!(numbers, [2, 16, 17]);
     }
 }

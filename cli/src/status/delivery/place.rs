@@ -1,4 +1,4 @@
-//! Where a delivery is now, and what its attempts came to, in words.
+//! Where a delivery is now, what its attempts came to, and its dead letters, in words.
 
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use redial_core::{
     route::{Route, WaitSettings, route},
     time::Timestamp,
 };
+use serde_json::{Value, json};
 
 /// From the ledger's entry and the dead letters of the same id.
 pub(super) fn of_entry(
@@ -128,6 +129,36 @@ pub(super) const fn hint(failure: NotSent) -> Option<&'static str> {
     }
 }
 
+/// A dead letter without its body.
+pub(super) fn letter_to_json(letter: &Letter) -> Value {
+    let reference = letter.described.as_ref().map(|described| &described.reference);
+    json!({
+        "letter": letter.key.letter,
+        "described": reference.is_some(),
+        "kind": reference.map(|it| it.kind),
+        "reason": reference.map(|it| it.reason.as_str()),
+        "detail": reference.and_then(|it| it.detail.as_deref()),
+        "status": reference.and_then(|it| it.status),
+        "attempts": reference.map(|it| it.attempts),
+        "at": reference.map(|it| Timestamp::from_ms(it.at).to_rfc3339()),
+        "body_until": letter.body_until.map(Timestamp::to_rfc3339),
+    })
+}
+
+/// One line: `lineage-0: retries_exhausted (…), 6 attempts, last status 503, at …`.
+pub(super) fn letter_in_words(letter: &Letter) -> String {
+    let name = letter.key.letter.clone();
+    let Some(described) = &letter.described else { return name };
+    let it = &described.reference;
+    let mut words = format!("{name}: {}", it.reason);
+    words.extend(it.detail.as_ref().map(|detail| format!(" ({detail})")));
+    let plural = if it.attempts == 1 { "" } else { "s" };
+    words.push_str(&format!(", {} attempt{plural}", it.attempts));
+    words.extend(it.status.map(|status| format!(", last status {status}")));
+    words.push_str(&format!(", at {}", Timestamp::from_ms(it.at).to_rfc3339()));
+    words
+}
+
 fn retrying(entry: &Entry, settings: &WaitSettings, now: Timestamp) -> String {
     let next = entry.turn.attempt.next().0;
     let Some(at) = entry.not_before else { return format!("on the retry queue for retry {next}") };
@@ -169,7 +200,9 @@ fn rough(length: Duration) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use redial_adapters::dead_letters_dynamo::Described;
     use redial_core::{
+        dead_letter::{Kind, Reference},
         endpoint::HashKeys,
         identity::{Attempt, DeliveryId, DeliveryKey, Lineage, Tenant},
     };
@@ -233,39 +266,41 @@ pub(super) mod tests {
 
     #[test]
     fn a_retry_waits_on_the_queue_or_parked_as_it_was_routed() {
-        let due_in = |secs| Entry {
-            not_before: Some(now().plus(Duration::from_secs(secs))),
-            ..entry(State::Retrying)
+        let after = |secs| now().plus(Duration::from_secs(secs));
+        let retry = |at, settings: &WaitSettings| {
+            of_entry(&Entry { not_before: Some(at), ..entry(State::Retrying) }, None, &[], settings, now())
         };
-        let on_queue = "waiting on the retry queue for retry 2 until 2026-11-21T10:06:30.000Z (in 90 s)";
-        assert_eq!(place(&due_in(90), &[]), on_queue);
-        assert_eq!(
-            place(&due_in(3600), &[]),
-            "parked for retry 2 until 2026-11-21T11:05:00.000Z (in 60 min)"
-        );
-        let settings = WaitSettings { sqs_max_delay: 2, bucket_secs: 1, shards: 1 };
-        assert!(of_entry(&due_in(5), None, &[], &settings, now()).starts_with("parked"));
-        let late = Entry { not_before: Some(now().minus(Duration::from_secs(3))), ..entry(State::Retrying) };
-        assert!(place(&late, &[]).ends_with("due since 2026-11-21T10:04:57.000Z (3 s ago)"));
+        for (at, expected) in [
+            (after(90), "waiting on the retry queue for retry 2 until 2026-11-21T10:06:30.000Z (in 90 s)"),
+            (after(3600), "parked for retry 2 until 2026-11-21T11:05:00.000Z (in 60 min)"),
+            (
+                now().minus(Duration::from_secs(3)),
+                "on the retry queue for retry 2, due since 2026-11-21T10:04:57.000Z (3 s ago)",
+            ),
+        ] {
+            assert_eq!(retry(at, &WaitSettings::default()), expected);
+        }
+        let short = WaitSettings { sqs_max_delay: 2, bucket_secs: 1, shards: 1 };
+        assert!(retry(after(5), &short).starts_with("parked"));
     }
 
     #[test]
-    fn the_channel_says_who_accepted_it() {
-        let sent = |channel| of_entry(&entry(State::Sent), channel, &[], &WaitSettings::default(), now());
-        assert!(sent(Some(Channel::Webhook)).starts_with("accepted by the webhook's receiver 2026-"));
-        assert!(sent(Some(Channel::WebPush)).starts_with("accepted by the push service 2026-"));
-        assert!(sent(None).starts_with("accepted by the receiver 2026-"));
-    }
-
-    #[test]
-    fn after_its_lease_a_worker_has_ended() {
+    fn the_channel_says_who_accepted_it_and_after_its_lease_a_worker_has_ended() {
+        for (channel, who) in [
+            (Some(Channel::Webhook), "the webhook's receiver"),
+            (Some(Channel::WebPush), "the push service"),
+            (None, "the receiver"),
+        ] {
+            let place = of_entry(&entry(State::Sent), channel, &[], &WaitSettings::default(), now());
+            assert_eq!(place, format!("accepted by {who} 2026-11-21T10:05:00.000Z (0 s ago)"));
+        }
         let over = Entry { lease_until: now(), ..entry(State::Sending) };
         assert!(place(&over, &[]).starts_with("its worker ended"));
     }
 
     #[test]
     fn a_dead_letter_has_the_time_that_its_body_is_kept() {
-        let mut letter = super::super::dead_letters::tests::dead_letter("lineage-0", "server_error");
+        let mut letter = dead_letter("lineage-0", Reason::ServerError);
         let failed = entry(State::Failed);
         letter.body_until = Some(now().plus(Duration::from_secs(4 * 3600)));
         let kept = "dead letter: server_error; body kept until 2026-11-21T14:05:00.000Z (in 4 h)";
@@ -307,5 +342,46 @@ pub(super) mod tests {
     #[test]
     fn an_attempt_of_a_replay_names_the_replay() {
         assert_eq!(attempt(Turn { lineage: Lineage(1), attempt: Attempt(2) }), "2 (of replay 1)");
+    }
+
+    /// One with a description of one attempt, and without a body.
+    pub(crate) fn dead_letter(name: &str, reason: Reason) -> Letter {
+        let letter = name.to_owned();
+        let key = DeadLetterKey { tenant: "acme".to_owned(), id: "d1".to_owned(), letter };
+        let reference =
+            Reference::new(&key, Kind::Failed, reason, Timestamp::default(), Timestamp::from_ms(5_000));
+        let reference = Reference { attempts: 1, ..reference };
+        let described = Some(Described { reference, replayed_at: None, kept_until: None });
+        Letter { key, described, body_until: None, lane: None }
+    }
+
+    #[test]
+    fn a_dead_letter_is_printed_with_the_fields_that_it_has() {
+        let mut letter = dead_letter("lineage-0", Reason::RetriesExhausted);
+        let (failed, at) = ("lineage-0: retries_exhausted", "at 1970-01-01T00:00:05.000Z");
+        assert_eq!(letter_in_words(&letter), format!("{failed}, 1 attempt, {at}"));
+        let it = &mut letter.described.as_mut().expect("described").reference;
+        (it.attempts, it.status, it.detail) = (6, Some(503), Some("busy".to_owned()));
+        assert_eq!(letter_in_words(&letter), format!("{failed} (busy), 6 attempts, last status 503, {at}"));
+        letter.described = None;
+        assert_eq!(letter_in_words(&letter), "lineage-0");
+    }
+
+    #[test]
+    fn json_has_every_field_before_the_description_is_stored() {
+        let mut letter = dead_letter("lineage-0", Reason::RetriesExhausted);
+        letter.body_until = Some(Timestamp::from_ms(7_000));
+        assert_eq!(
+            letter_to_json(&letter),
+            json!({
+                "letter": "lineage-0", "described": true, "kind": "failed", "reason": "retries_exhausted",
+                "detail": null, "status": null, "attempts": 1, "at": "1970-01-01T00:00:05.000Z",
+                "body_until": "1970-01-01T00:00:07.000Z",
+            })
+        );
+        letter.described = None;
+        let shown = letter_to_json(&letter);
+        let fields = ["described", "kind", "at", "body_until"].map(|field| shown.get(field).cloned());
+        assert_eq!(json!(fields), json!([false, null, null, "1970-01-01T00:00:07.000Z"]));
     }
 }

@@ -1,12 +1,10 @@
 //! What is wrong, in a sentence each, and the line that has all of them.
 
-use std::{fmt::Display, time::Duration};
-
-use redial_core::protection::Phase;
+use std::time::Duration;
 
 use super::{
-    queues::{Depth, Place},
-    reading::Summary,
+    Summary,
+    queues::{Depth, QUEUES, Queue},
 };
 use crate::{breakers::shown::Row, duration::whole};
 
@@ -15,18 +13,18 @@ pub(super) fn findings(summary: &Summary) -> Vec<String> {
     let mut findings = Vec::new();
     findings.extend(late(summary));
     findings.extend(summary.origins.as_deref().map(breakers).unwrap_or_default());
-    for ((place, depth), age) in Place::ALL.into_iter().zip(&summary.depths).zip(summary.ages) {
-        findings.extend(depth.as_ref().ok().and_then(|depth| too_many(place, depth)));
-        findings.extend(too_old(place, age));
+    for ((queue, depth), age) in QUEUES.iter().zip(&summary.depths).zip(summary.ages) {
+        findings.extend(depth.as_ref().ok().and_then(|depth| too_many(queue, depth)));
+        findings.extend(too_old(queue, age));
     }
     findings
 }
 
 /// What could not be read, and why.
 pub(super) fn unread(summary: &Summary) -> Vec<String> {
-    let queues = Place::ALL.into_iter().zip(&summary.depths);
-    let queues = queues
-        .filter_map(|(place, depth)| Some((format!("the {}", place.in_words()), depth.as_ref().err()?)));
+    let queues = QUEUES.iter().zip(&summary.depths);
+    let queues =
+        queues.filter_map(|(it, depth)| Some((format!("the {}", it.in_words()), depth.as_ref().err()?)));
     let waits = match &summary.waits {
         Ok(waits) => waits.error.as_ref().map(|error| ("the parked messages", error)),
         Err(error) => Some(("the parked buckets", error)),
@@ -65,44 +63,37 @@ fn late(summary: &Summary) -> Option<String> {
     Some(format!("{at_least}{are} overdue, the first by {}", whole(overdue)))
 }
 
-/// Phases, and the sentence for one origin and for several.
-type PhaseFinding = (fn(&Phase) -> bool, &'static str, &'static str);
-
 fn breakers(origins: &[Row]) -> Vec<String> {
-    let kinds: [PhaseFinding; 3] = [
-        (|phase| matches!(phase, Phase::Open { .. }), "the breaker of {} is open", "{} breakers are open"),
-        (
-            |phase| matches!(phase, Phase::Paused { .. }),
-            "{} asked senders to pause",
-            "{} origins asked senders to pause",
-        ),
-        (
-            |phase| matches!(phase, Phase::HalfOpen { .. } | Phase::Ramping { .. }),
-            "{} is recovering from an outage",
-            "{} origins are recovering from an outage",
-        ),
-    ];
-    let sentence = |(is, one, more): PhaseFinding| {
-        let mut rows = origins.iter().filter(|row| is(row.phase()));
+    let sentence = |phases: &[&str], one: &str, more: &str| {
+        let mut rows = origins.iter().filter(|row| phases.contains(&row.phase().label()));
         let first = rows.next()?;
         Some(match rows.count() {
             0 => one.replace("{}", first.origin.as_str()),
-            others => more.replace("{}", &(others + 1).to_string()),
+            others => format!("{} {more}", others + 1),
         })
     };
-    kinds.into_iter().filter_map(sentence).collect()
+    let sentences = [
+        sentence(&["open"], "the breaker of {} is open", "breakers are open"),
+        sentence(&["paused"], "{} asked senders to pause", "origins asked senders to pause"),
+        sentence(
+            &["half_open", "ramping"],
+            "{} is recovering from an outage",
+            "origins are recovering from an outage",
+        ),
+    ];
+    sentences.into_iter().flatten().collect()
 }
 
-fn too_many(place: Place, depth: &Depth) -> Option<String> {
+fn too_many(queue: &Queue, depth: &Depth) -> Option<String> {
     let are = counted(depth.waiting, "message waits", "messages wait");
-    (depth.waiting > place.most_waiting()).then(|| format!("{are} on the {}", place.in_words()))
+    (depth.waiting > queue.most_waiting).then(|| format!("{are} on the {}", queue.in_words()))
 }
 
-fn too_old(place: Place, age: Option<Duration>) -> Option<String> {
-    let age = age.filter(|age| place.oldest().is_some_and(|oldest| *age > oldest))?;
-    Some(format!("the oldest message of the {} is {} old", place.in_words(), whole(age)))
+fn too_old(queue: &Queue, age: Option<Duration>) -> Option<String> {
+    let age = age.filter(|age| queue.oldest.is_some_and(|oldest| *age > Duration::from_secs(oldest)))?;
+    Some(format!("the oldest message of the {} is {} old", queue.in_words(), whole(age)))
 }
 
-fn counted(n: u64, one: impl Display, more: impl Display) -> String {
+fn counted(n: u64, one: &str, more: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {more}") }
 }

@@ -1,16 +1,13 @@
 //! The document for scripts. Every field is always present; what is unknown is null.
 
-use std::time::Duration;
-
 use redial_core::lane::Lane;
 use serde_json::{Map, Value, json};
 
 use super::{
-    findings,
-    flow::{self, COUNTED, Flow, in_words},
-    queues::{Depth, Place},
-    reading::{AgesFrom, Summary},
-    waits::{Due, Waits},
+    AgesFrom, Summary, findings,
+    metrics::{COUNTED, FLOW_PERIOD, in_words},
+    queues::QUEUES,
+    waits::DUE,
 };
 use crate::aws_error::AwsError;
 
@@ -38,31 +35,41 @@ impl Summary {
     }
 
     fn queues_json(&self) -> Vec<Value> {
-        let queues = Place::ALL.into_iter().zip(&self.depths).zip(self.ages);
-        let queue = |((place, depth), age): ((Place, &Result<Depth, AwsError>), Option<Duration>)| {
-            let counts = depth.as_ref().ok();
-            json!({
-                "lane": place.lane().map(Lane::label),
-                "queue": place.label(),
-                "waiting": counts.map(|it| it.waiting),
-                "in_flight": counts.map(|it| it.in_flight),
-                "delayed": counts.map(|it| it.delayed),
-                "oldest_seconds": age.map(|age| age.as_secs()),
-                "trouble": error(depth.as_ref().err()),
+        let queues = QUEUES.iter().zip(&self.depths).zip(self.ages);
+        queues
+            .map(|((queue, depth), age)| {
+                let counts = depth.as_ref().ok();
+                json!({
+                    "lane": queue.lane.map(Lane::label),
+                    "queue": queue.label,
+                    "waiting": counts.map(|it| it.waiting),
+                    "in_flight": counts.map(|it| it.in_flight),
+                    "delayed": counts.map(|it| it.delayed),
+                    "oldest_seconds": age.map(|age| age.as_secs()),
+                    "trouble": error(depth.as_ref().err()),
+                })
             })
-        };
-        queues.map(queue).collect()
+            .collect()
     }
 
     fn parked_json(&self) -> Value {
         let waits = self.waits.as_ref().ok();
         let failed = self.waits.as_ref().err().or_else(|| waits?.error.as_ref());
         let lane = |lane: Lane| {
+            let due = |(at, within): (usize, &&str)| {
+                let parked = waits.map(|waits| waits.parked[lane as usize][at]);
+                json!({
+                    "within": within,
+                    "buckets": parked.map(|it| it.buckets),
+                    "messages": parked.map(|it| it.messages),
+                    "at_least": parked.map(|it| it.at_least),
+                })
+            };
             json!({
                 "lane": lane.label(),
                 "messages": waits.map(|waits| waits.of_lane(lane).messages),
                 "at_least": waits.map(|waits| waits.of_lane(lane).at_least),
-                "due": Due::ALL.map(|due| due_json(waits, lane, due)),
+                "due": DUE.iter().enumerate().map(due).collect::<Vec<_>>(),
             })
         };
         json!({
@@ -78,31 +85,20 @@ impl Summary {
         let counts = COUNTED.iter().enumerate().map(|(at, metric)| {
             (in_words(*metric).replace(' ', "_"), json!(self.flow.map(|flow| flow.counted[at])))
         });
+        let lane = |lane: Lane| {
+            json!({
+                "lane": lane.label(),
+                "sent": self.flow.map(|flow| flow.sent(lane)),
+                "failed": self.flow.map(|flow| flow.failed(lane)),
+            })
+        };
         let mut shown: Map<String, Value> = counts.collect();
-        shown.insert("lanes".to_owned(), json!(Lane::ALL.map(|lane| ends_json(self.flow, lane))));
-        shown.insert("seconds".to_owned(), json!(flow::PERIOD.as_secs()));
-        shown.insert("since".to_owned(), json!(self.at.minus(flow::PERIOD).to_rfc3339()));
+        shown.insert("lanes".to_owned(), json!(Lane::ALL.map(lane)));
+        shown.insert("seconds".to_owned(), json!(FLOW_PERIOD.as_secs()));
+        shown.insert("since".to_owned(), json!(self.at.minus(FLOW_PERIOD).to_rfc3339()));
         shown.insert("trouble".to_owned(), error(self.metrics_error.as_ref()));
         Value::Object(shown)
     }
-}
-
-fn ends_json(flow: Option<Flow>, lane: Lane) -> Value {
-    json!({
-        "lane": lane.label(),
-        "sent": flow.map(|flow| flow.sent(lane)),
-        "failed": flow.map(|flow| flow.failed(lane)),
-    })
-}
-
-fn due_json(waits: Option<&Waits>, lane: Lane, due: Due) -> Value {
-    let parked = waits.map(|waits| waits.of(lane, due));
-    json!({
-        "within": due.label(),
-        "buckets": parked.map(|it| it.buckets),
-        "messages": parked.map(|it| it.messages),
-        "at_least": parked.map(|it| it.at_least),
-    })
 }
 
 fn error(error: Option<&AwsError>) -> Value {

@@ -1,27 +1,87 @@
-//! CloudWatch's metrics: how old each queue's oldest message is, and what the stack did in the last minutes.
+//! How old each queue's oldest message is, and what the stack did in the last minutes: as a whole, and what each lane sent and failed
+//! to send.
 //!
-//! The latter arrive when an invocation ends, and can be read about a minute later.
+//! CloudWatch has both as metrics; those of the last minutes arrive when an invocation ends, and can be read about a minute later.
+//! An emulator has no metrics of queues and makes none of what functions log in the embedded metric format. The embedded emulator
+//! lists the messages of its queues: an age is counted as SQS counts it, from the sending, for messages that wait or are in
+//! flight; of a message only its times are read. The lines of metrics are in the functions' logs. The emulator may write a
+//! function's last lines only with its next invocation, so the numbers may lag.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use redial_adapters::telemetry::{LANE, NAMESPACE, STACK};
 use redial_core::{lane::Lane, metric::Metric, time::Timestamp};
+use serde::Deserialize;
+use serde_json::Value;
 
-use super::{
-    flow::{self, COUNTED, ENDS, Flow},
-    queues::Place,
-};
+use super::queues::{QUEUES, name_in};
 use crate::{
     aws_error::AwsError,
     cloudwatch::{Points, Query, metrics},
     stack::Target,
+    tail::{CloudWatchLogs, groups},
 };
+
+/// Metrics of the whole stack.
+pub(super) const COUNTED: [Metric; 8] = [
+    Metric::Attempts,
+    Metric::Sent,
+    Metric::Retried,
+    Metric::Deferred,
+    Metric::DeadLetters,
+    Metric::FailedNoRetries,
+    Metric::Expired,
+    Metric::Gone,
+];
+
+/// Metrics of each lane: what was sent, and what failed.
+const ENDS: [Metric; 3] = [Metric::Sent, Metric::DeadLetters, Metric::FailedNoRetries];
+
+pub(super) const FLOW_PERIOD: Duration = Duration::from_secs(5 * 60);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Flow {
+    /// Of the whole stack, in the order of [`COUNTED`].
+    pub(super) counted: [u64; COUNTED.len()],
+    /// Of each lane, in the order of [`ENDS`].
+    pub(super) ends: [[u64; ENDS.len()]; Lane::ALL.len()],
+}
+
+impl Flow {
+    /// Adds to a metric of the whole stack, or of a lane; other metrics are ignored.
+    fn add(&mut self, metric: Metric, lane: Option<Lane>, n: u64) {
+        let place = match lane {
+            None => COUNTED.iter().position(|it| *it == metric).map(|at| &mut self.counted[at]),
+            Some(lane) => {
+                ENDS.iter().position(|it| *it == metric).map(|at| &mut self.ends[lane as usize][at])
+            }
+        };
+        if let Some(place) = place {
+            *place += n;
+        }
+    }
+
+    pub(super) fn sent(&self, lane: Lane) -> u64 {
+        self.ends[lane as usize][0]
+    }
+
+    pub(super) fn failed(&self, lane: Lane) -> u64 {
+        self.ends[lane as usize].iter().skip(1).sum()
+    }
+}
+
+/// A metric's name: `DeadLetters` as `dead letters`.
+pub(super) fn in_words(metric: Metric) -> String {
+    let spaced =
+        metric.label().chars().flat_map(|it| it.is_uppercase().then_some(' ').into_iter().chain([it]));
+    spaced.collect::<String>().trim_start().to_lowercase()
+}
 
 /// SQS publishes an age once a minute, and some minutes late.
 const AGE_PERIOD: Duration = Duration::from_secs(15 * 60);
 
 /// The age of each queue's oldest message, where it is known.
-pub(super) type Ages = [Option<Duration>; Place::ALL.len()];
+pub(super) type Ages = [Option<Duration>; QUEUES.len()];
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Metrics {
@@ -38,10 +98,10 @@ fn counted() -> impl Iterator<Item = (Metric, Option<Lane>)> {
 
 /// Reads all of them in one call.
 pub(super) async fn read(target: &Target, now: Timestamp) -> Result<Metrics, AwsError> {
-    let ages = Place::ALL.map(|place| Query {
+    let ages = QUEUES.map(|queue| Query {
         namespace: "AWS/SQS",
         metric: "ApproximateAgeOfOldestMessage",
-        dimensions: vec![("QueueName", place.name(target).to_owned())],
+        dimensions: vec![("QueueName", queue.name(target).to_owned())],
         statistic: "Maximum",
     });
     let flow = counted().map(|(metric, lane)| {
@@ -65,24 +125,130 @@ pub(super) async fn read(target: &Target, now: Timestamp) -> Result<Metrics, Aws
     reason = "a count of five minutes is no fraction, not negative, and far from the end of its type"
 )]
 fn of(points: &[Points], now: Timestamp) -> Metrics {
-    let (ages, counts) = points.split_at(Place::ALL.len().min(points.len()));
+    let (ages, counts) = points.split_at(QUEUES.len().min(points.len()));
     let age = |points: &Points| {
         points.latest().and_then(|secs| Duration::try_from_secs_f64(secs).ok()).filter(|age| !age.is_zero())
     };
     let mut flow = None;
     for ((metric, lane), points) in counted().zip(counts) {
-        if let Some(count) = points.sum_since(now.minus(flow::PERIOD)) {
+        if let Some(count) = points.sum_since(now.minus(FLOW_PERIOD)) {
             flow.get_or_insert_with(Flow::default).add(metric, lane, count as u64);
         }
     }
     Metrics { ages: std::array::from_fn(|at| ages.get(at).and_then(age)), flow }
 }
 
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+const PATH: &str = "/_ministack/sqs/messages";
+
+/// Queues by account, region and URL.
+#[derive(Deserialize)]
+struct EmulatedQueues {
+    messages: HashMap<String, HashMap<String, HashMap<String, Vec<Message>>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Message {
+    /// In seconds.
+    sent_timestamp: i64,
+    is_visible: bool,
+    receive_count: u64,
+}
+
+/// The age of each queue's oldest message; `None` on AWS and on other emulators.
+pub(super) async fn emulated_ages(target: &Target, now: Timestamp) -> Option<Ages> {
+    let endpoint = target.sdk.endpoint_url().filter(|_| target.is_emulated())?;
+    let url = format!("{}{PATH}", endpoint.trim_end_matches('/'));
+    let _installed_before = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).timeout(TIMEOUT).build().ok()?;
+    let response = client.get(url).send().await.ok()?.error_for_status().ok()?;
+    let queues: EmulatedQueues = serde_json::from_str(&response.text().await.ok()?).ok()?;
+    Some(QUEUES.map(|queue| age(&queues, queue.name(target), now)))
+}
+
+fn age(queues: &EmulatedQueues, name: &str, now: Timestamp) -> Option<Duration> {
+    let queues = queues.messages.values().flat_map(HashMap::values).flatten();
+    let messages = queues.filter(|(url, _)| name_in(url) == name).flat_map(|(_, messages)| messages);
+    let counts = |message: &&Message| message.is_visible || message.receive_count > 0;
+    let oldest = messages.filter(counts).map(|message| message.sent_timestamp).min()?;
+    Some(now.since(Timestamp::from_secs(oldest)))
+}
+
+/// The metrics in the logs; `None` on AWS, if the logs cannot be read, or if nothing was logged.
+pub(super) async fn emulated_flow(target: &Target, now: Timestamp) -> Option<Flow> {
+    if !target.is_emulated() {
+        return None;
+    }
+    let since = now.minus(FLOW_PERIOD);
+    let logs = CloudWatchLogs::new(&target.sdk);
+    let mut flow = None;
+    for group in groups(target).await.ok()? {
+        let (lines, _) = logs.lines(&group.name, since, "", usize::MAX).await.ok()?;
+        lines.iter().for_each(|line| add(&line.text, &mut flow));
+    }
+    flow
+}
+
+/// Adds the counts of a line, if it is one of metrics.
+fn add(line: &str, flow: &mut Option<Flow>) {
+    // Most lines are of attempts, which need no parsing.
+    if !line.contains("\"_aws\"") {
+        return;
+    }
+    let Ok(line) = serde_json::from_str::<Value>(line) else { return };
+    for directive in line["_aws"]["CloudWatchMetrics"].as_array().into_iter().flatten() {
+        if directive["Namespace"] != NAMESPACE {
+            continue;
+        }
+        let flow = flow.get_or_insert_default();
+        for dimensions in directive["Dimensions"].as_array().into_iter().flatten() {
+            let names = dimensions.as_array().into_iter().flatten().filter_map(Value::as_str);
+            let lane = line[LANE].as_str().and_then(Lane::from_label);
+            let lane = match (&names.collect::<Vec<_>>()[..], lane) {
+                ([STACK], _) => None,
+                ([STACK, LANE], Some(lane)) => Some(lane),
+                _ => continue,
+            };
+            for metric in Metric::ALL {
+                if let Some(n) = line[metric.label()].as_u64() {
+                    flow.add(metric, lane, n);
+                }
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const MANY: usize = Place::ALL.len() + COUNTED.len() + ENDS.len() * Lane::ALL.len();
+    #[test]
+    fn a_lane_s_failures_are_its_dead_letters_and_those_without_retries() {
+        let mut flow = Flow::default();
+        for (metric, lane, n) in [
+            (Metric::Sent, None, 9),
+            (Metric::Sent, Some(Lane::Bulk), 7),
+            (Metric::DeadLetters, Some(Lane::Bulk), 2),
+            (Metric::FailedNoRetries, Some(Lane::Bulk), 1),
+            (Metric::Sent, Some(Lane::Transactional), 2),
+            (Metric::Parked, None, 5),
+            (Metric::Gone, Some(Lane::Bulk), 5),
+        ] {
+            flow.add(metric, lane, n);
+        }
+        assert_eq!(flow.counted, [0, 9, 0, 0, 0, 0, 0, 0]);
+        assert_eq!((flow.sent(Lane::Bulk), flow.failed(Lane::Bulk)), (7, 3));
+        assert_eq!((flow.sent(Lane::Transactional), flow.failed(Lane::Transactional)), (2, 0));
+    }
+
+    #[test]
+    fn a_metric_is_named_in_words() {
+        assert_eq!(in_words(Metric::FailedNoRetries), "failed no retries");
+    }
+
+    const MANY: usize = QUEUES.len() + COUNTED.len() + ENDS.len() * Lane::ALL.len();
 
     fn at(secs: i64) -> Timestamp {
         Timestamp::from_secs(1_795_255_200 + secs)
@@ -93,7 +259,7 @@ mod tests {
         let mut points = vec![Points::default(); MANY];
         points[0] = Points::of(&[(at(0), 100.0), (at(60), 40.0)]);
         points[1] = Points::of(&[(at(60), 0.0)]);
-        points[Place::ALL.len() + 1] = Points::of(&[(at(0), 7.0), (at(60), 2.0), (at(300), 3.0)]);
+        points[QUEUES.len() + 1] = Points::of(&[(at(0), 7.0), (at(60), 2.0), (at(300), 3.0)]);
         // The last one counts failures of the last lane.
         points[MANY - 1] = Points::of(&[(at(60), 4.0)]);
         let metrics = of(&points, at(330));
@@ -106,5 +272,51 @@ mod tests {
     #[test]
     fn no_metrics_are_not_the_same_as_zeroes() {
         assert_eq!(of(&vec![Points::default(); MANY], at(0)), Metrics::default());
+    }
+
+    #[test]
+    fn the_oldest_message_that_waits_or_is_in_flight_counts() {
+        let queues = r#"{"messages": {"000000000000": {"us-east-1": {
+            "http://localhost:4566/000000000000/a-ingest": [
+                {"SentTimestamp": 100, "VisibleAt": 900, "IsVisible": false, "ReceiveCount": 0, "Body": "s3cret"},
+                {"SentTimestamp": 300, "VisibleAt": 300, "IsVisible": true, "ReceiveCount": 0},
+                {"SentTimestamp": 200, "VisibleAt": 900, "IsVisible": false, "ReceiveCount": 1}
+            ],
+            "http://localhost:4566/000000000000/a-bulk": []
+        }}}}"#;
+        let queues: EmulatedQueues = serde_json::from_str(queues).expect("as the emulator has it");
+        let age = |name| age(&queues, name, Timestamp::from_secs(500));
+        assert_eq!((age("a-ingest"), age("a-bulk"), age("b")), (Some(Duration::from_secs(300)), None, None));
+    }
+
+    #[test]
+    fn lines_of_metrics_are_added_up_and_others_are_ignored() {
+        let mut flow = None;
+        for line in [
+            "START RequestId: 1",
+            r#"{"event":"attempt","verdict":"sent","note":"\"_aws\""}"#,
+            r#"{"_aws":{"CloudWatchMetrics":[{"Namespace":"Another","Dimensions":[["Stack"]]}]},"Sent":99}"#,
+        ] {
+            add(line, &mut flow);
+        }
+        assert_eq!(flow, None);
+        let line = |dimensions: &str, counts: &str| {
+            format!(
+                r#"{{"_aws":{{"CloudWatchMetrics":[{{"Namespace":"Redial","Dimensions":[[{dimensions}]]}}]}},"Stack":"s",{counts}}}"#
+            )
+        };
+        for line in [
+            line(r#""Stack""#, r#""Attempts":3,"Sent":2,"RetryOverhead":[1.5]"#),
+            line(r#""Stack""#, r#""Attempts":1,"Sent":1"#),
+            line(r#""Stack","Lane""#, r#""Lane":"bulk","Sent":2,"DeadLetters":1"#),
+            line(r#""Stack","Lane""#, r#""Lane":"another","Sent":40"#),
+            line(r#""Stack","Reason""#, r#""Reason":"rejected","DeadLetters":50"#),
+        ] {
+            add(&line, &mut flow);
+        }
+        let flow = flow.expect("lines of metrics");
+        assert_eq!(flow.counted, [4, 3, 0, 0, 0, 0, 0, 0]);
+        assert_eq!((flow.sent(Lane::Bulk), flow.failed(Lane::Bulk)), (2, 1));
+        assert_eq!((flow.sent(Lane::Transactional), flow.failed(Lane::Transactional)), (0, 0));
     }
 }

@@ -2,26 +2,11 @@
 //!
 //! It counts and does not judge: `redial doctor` reports what is wrong with a stack, and what to do about it. Each count is
 //! bounded, and the output says where counting stopped.
-//!
-//! | file | concept |
-//! |---|---|
-//! | `queues` | the number of messages on each queue |
-//! | `flow` | what the stack and its lanes did in the last minutes |
-//! | `metrics` | CloudWatch's metrics: ages, and the flow |
-//! | `emulator` | the same where there are no such metrics |
-//! | `waits` | parked messages, by when they are due |
-//! | `reading` | all of these, read concurrently |
-//! | `findings` | what is wrong, and the line that says so |
-//! | `shown` | the summary as lines for people |
-//! | `json` | the summary as one document |
 
-mod emulator;
 mod findings;
-mod flow;
 mod json;
 mod metrics;
 mod queues;
-mod reading;
 mod shown;
 #[cfg(test)]
 mod tests;
@@ -32,14 +17,108 @@ use std::{
     time::Duration,
 };
 
+use futures_util::join;
 use redial_adapters::system::System;
+use redial_core::time::Timestamp;
 use redial_engine::ports::Clock as _;
 
-use self::reading::Summary;
-use crate::{failure::Failure, stack::Target, terminal::width};
+use self::{
+    metrics::{Ages, Flow},
+    queues::Depth,
+    waits::Waits,
+};
+use crate::{
+    aws_error::AwsError,
+    breakers::shown::Row,
+    failure::Failure,
+    stack::Target,
+    terminal::{is_read, width},
+};
 
 /// Moves to the top left corner, and clears the screen.
 const CLEAR: &str = "\x1b[H\x1b[2J";
+
+/// The most origins that are shown without `--all`.
+const MOST_ORIGINS: usize = 20;
+
+/// The source of the oldest messages' ages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum AgesFrom {
+    CloudWatch,
+    Emulator,
+}
+
+/// A stack at one moment, all parts read concurrently. A missing permission costs one part and not the whole.
+#[derive(Clone, PartialEq, Debug)]
+struct Summary {
+    stack: String,
+    at: Timestamp,
+    /// Whether to show all origins, and to count all parked messages.
+    all: bool,
+    is_emulated: bool,
+    /// In the order of [`queues::QUEUES`].
+    depths: Vec<Result<Depth, AwsError>>,
+    ages: Ages,
+    ages_from: Option<AgesFrom>,
+    flow: Option<Flow>,
+    /// Why CloudWatch could not be read.
+    metrics_error: Option<AwsError>,
+    waits: Result<Waits, AwsError>,
+    /// The most urgent first, then those with the most attempts.
+    origins: Result<Vec<Row>, AwsError>,
+}
+
+impl Summary {
+    async fn read(target: &Target, all: bool, now: Timestamp) -> Self {
+        let (depths, metrics, emulated_ages, emulated_flow, waits, origins) = join!(
+            queues::depths(target),
+            metrics::read(target, now),
+            metrics::emulated_ages(target, now),
+            metrics::emulated_flow(target, now),
+            waits::read(target, all, now),
+            origins(target, now),
+        );
+        let metrics_error = metrics.as_ref().err().cloned();
+        let metrics = metrics.unwrap_or_default();
+        let (ages, ages_from) = match emulated_ages {
+            Some(ages) => (ages, Some(AgesFrom::Emulator)),
+            None => (metrics.ages, metrics_error.is_none().then_some(AgesFrom::CloudWatch)),
+        };
+        Self {
+            stack: target.name.clone(),
+            at: now,
+            all,
+            is_emulated: target.is_emulated(),
+            depths,
+            ages,
+            ages_from,
+            flow: metrics.flow.or(emulated_flow),
+            metrics_error,
+            waits,
+            origins,
+        }
+    }
+
+    fn is_unread(&self) -> bool {
+        self.depths.iter().all(Result::is_err) && self.waits.is_err() && self.origins.is_err()
+    }
+
+    fn shown_origins(&self) -> &[Row] {
+        let all = self.origins.as_deref().unwrap_or_default();
+        if self.all { all } else { &all[..all.len().min(MOST_ORIGINS)] }
+    }
+}
+
+async fn origins(target: &Target, now: Timestamp) -> Result<Vec<Row>, AwsError> {
+    let known = target.protection().origins().await.map_err(|error| AwsError::of_port(&error))?;
+    let mut rows: Vec<Row> =
+        known.into_iter().map(|(origin, stored)| Row::of(origin, &stored.state, now)).collect();
+    rows.sort_by(|a, b| {
+        let by_attempts = b.attempts().cmp(&a.attempts());
+        a.urgency().cmp(&b.urgency()).then(by_attempts).then_with(|| a.origin.cmp(&b.origin))
+    });
+    Ok(rows)
+}
 
 /// Prints it once, or every `watch` seconds until the reader closes the pipe.
 pub(super) async fn run(target: &Target, watch: Option<u64>, json: bool, all: bool) -> Result<(), Failure> {
@@ -64,14 +143,5 @@ pub(super) async fn run(target: &Target, watch: Option<u64>, json: bool, all: bo
         }
         is_first = false;
         tokio::time::sleep(Duration::from_secs(seconds)).await;
-    }
-}
-
-/// Whether the pipe is still open. A closed one is no error.
-fn is_read(written: io::Result<()>) -> io::Result<bool> {
-    match written {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(error),
     }
 }

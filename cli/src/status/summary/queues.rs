@@ -1,7 +1,5 @@
 //! The number of messages on each queue.
 
-use std::time::Duration;
-
 use aws_sdk_sqs::types::QueueAttributeName;
 use futures_util::future::join_all;
 use redial_core::lane::Lane;
@@ -12,90 +10,51 @@ use crate::{
 };
 
 /// A queue of the template.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Place {
-    /// Messages from producers.
-    Ingest(Lane),
-    /// Retries that are due soon.
-    Retry(Lane),
-    /// References to dead letters, for cleanup.
-    DeadLetters,
-    /// Messages that were received too often, for cleanup.
-    Quarantine,
+#[derive(Debug)]
+pub(super) struct Queue {
+    pub(super) lane: Option<Lane>,
+    /// Its name beside its lane.
+    pub(super) label: &'static str,
+    /// How old its oldest message may be, in seconds: the threshold of the template's alarm.
+    pub(super) oldest: Option<u64>,
+    /// How many messages may wait on it: the threshold of the template's alarm.
+    pub(super) most_waiting: u64,
+    url: fn(&Target) -> &String,
 }
 
-impl Place {
-    pub(super) const ALL: [Self; 6] = [
-        Self::Ingest(Lane::Transactional),
-        Self::Retry(Lane::Transactional),
-        Self::Ingest(Lane::Bulk),
-        Self::Retry(Lane::Bulk),
-        Self::DeadLetters,
-        Self::Quarantine,
-    ];
+const fn queue(
+    lane: Option<Lane>,
+    label: &'static str,
+    oldest: Option<u64>,
+    most_waiting: u64,
+    url: fn(&Target) -> &String,
+) -> Queue {
+    Queue { lane, label, oldest, most_waiting, url }
+}
 
-    pub(super) const fn lane(self) -> Option<Lane> {
-        match self {
-            Self::Ingest(lane) | Self::Retry(lane) => Some(lane),
-            Self::DeadLetters | Self::Quarantine => None,
-        }
-    }
+/// Messages from producers and retries that are due soon, by lane; then, for cleanup, references to dead letters, and messages that
+/// were received too often.
+pub(super) const QUEUES: [Queue; 6] = [
+    queue(Some(Lane::Transactional), "ingest", Some(300), 10_000, |it| &it.queues.ingest),
+    queue(Some(Lane::Transactional), "retry", Some(1_800), 10_000, |it| &it.queues.retry),
+    queue(Some(Lane::Bulk), "ingest", Some(3_600), 10_000, |it| &it.queues.bulk),
+    queue(Some(Lane::Bulk), "retry", Some(7_200), 10_000, |it| &it.queues.retry_bulk),
+    queue(None, "dead_letters", Some(900), 100, |it| &it.queues.dead_letters),
+    queue(None, "quarantine", None, 0, |it| &it.quarantine),
+];
 
-    /// Its name beside its lane.
-    pub(super) const fn label(self) -> &'static str {
-        match self {
-            Self::Ingest(_) => "ingest",
-            Self::Retry(_) => "retry",
-            Self::DeadLetters => "dead_letters",
-            Self::Quarantine => "quarantine",
-        }
-    }
-
+impl Queue {
     /// Its name in a sentence.
-    pub(super) fn in_words(self) -> String {
-        match self {
-            Self::Ingest(lane) | Self::Retry(lane) => format!("{} {} queue", lane.label(), self.label()),
-            Self::DeadLetters => "dead-letter queue".to_owned(),
-            Self::Quarantine => "quarantine queue".to_owned(),
-        }
-    }
-
-    /// How old its oldest message may be: the threshold of the template's alarm.
-    pub(super) const fn oldest(self) -> Option<Duration> {
-        let secs = match self {
-            Self::Ingest(Lane::Transactional) => 300,
-            Self::Ingest(Lane::Bulk) => 3_600,
-            Self::Retry(Lane::Transactional) => 1_800,
-            Self::Retry(Lane::Bulk) => 7_200,
-            Self::DeadLetters => 900,
-            Self::Quarantine => return None,
-        };
-        Some(Duration::from_secs(secs))
-    }
-
-    /// How many messages may wait on it: the threshold of the template's alarm.
-    pub(super) const fn most_waiting(self) -> u64 {
-        match self {
-            Self::Ingest(_) | Self::Retry(_) => 10_000,
-            Self::DeadLetters => 100,
-            Self::Quarantine => 0,
-        }
-    }
-
-    fn url(self, target: &Target) -> &str {
-        let queues = &target.queues;
-        match self {
-            Self::Ingest(Lane::Transactional) => &queues.ingest,
-            Self::Ingest(Lane::Bulk) => &queues.bulk,
-            Self::Retry(lane) => queues.retry_of(lane),
-            Self::DeadLetters => &queues.dead_letters,
-            Self::Quarantine => &target.quarantine,
+    pub(super) fn in_words(&self) -> String {
+        match self.lane {
+            Some(lane) => format!("{} {} queue", lane.label(), self.label),
+            None => format!("{} queue", self.label.replace("_letters", "-letter")),
         }
     }
 
     /// In SQS.
-    pub(super) fn name(self, target: &Target) -> &str {
-        name_in(self.url(target))
+    pub(super) fn name<'a>(&self, target: &'a Target) -> &'a str {
+        name_in((self.url)(target))
     }
 }
 
@@ -113,10 +72,10 @@ pub(super) struct Depth {
     pub(super) delayed: u64,
 }
 
-/// In the order of [`Place::ALL`].
+/// In the order of [`QUEUES`].
 pub(super) async fn depths(target: &Target) -> Vec<Result<Depth, AwsError>> {
     let sqs = aws_sdk_sqs::Client::new(&target.sdk);
-    join_all(Place::ALL.map(|place| depth(&sqs, place.url(target)))).await
+    join_all(QUEUES.iter().map(|queue| depth(&sqs, (queue.url)(target)))).await
 }
 
 async fn depth(sqs: &aws_sdk_sqs::Client, url: &str) -> Result<Depth, AwsError> {
@@ -140,13 +99,10 @@ mod tests {
     fn the_limits_of_age_and_depth_are_the_alarms_thresholds() {
         let template = Template::read();
         let threshold = |alarm: String| template["Resources"][&*alarm]["Properties"]["Threshold"].as_u64();
-        for (place, queue) in
-            Place::ALL.into_iter().zip(["Ingest", "Retry", "Bulk", "RetryBulk", "DeadLetter", "Quarantine"])
-        {
-            assert_eq!(Some(place.most_waiting()), threshold(format!("{queue}DepthAlarm")), "{queue}");
-            if let Some(oldest) = place.oldest() {
-                assert_eq!(Some(oldest.as_secs()), threshold(format!("{queue}AgeAlarm")), "{queue}");
-            }
+        let names = ["Ingest", "Retry", "Bulk", "RetryBulk", "DeadLetter", "Quarantine"];
+        for (queue, name) in QUEUES.iter().zip(names) {
+            assert_eq!(Some(queue.most_waiting), threshold(format!("{name}DepthAlarm")), "{name}");
+            assert_eq!(queue.oldest, threshold(format!("{name}AgeAlarm")), "{name}");
         }
     }
 

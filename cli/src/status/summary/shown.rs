@@ -3,11 +3,10 @@
 use redial_core::lane::Lane;
 
 use super::{
-    findings,
-    flow::{COUNTED, in_words},
-    queues::{Depth, Place},
-    reading::{AgesFrom, Summary},
-    waits::{Due, MOST_SHARDS, Parked, Waits},
+    AgesFrom, Summary, findings,
+    metrics::{COUNTED, in_words},
+    queues::{Depth, QUEUES},
+    waits::{DUE, MOST_SHARDS, Parked, Waits},
 };
 use crate::{
     duration::whole,
@@ -41,14 +40,14 @@ impl Summary {
     }
 
     fn queue_lines(&self, room: usize) -> Vec<String> {
-        let queues = Place::ALL.into_iter().zip(&self.depths).zip(self.ages);
-        let rows = queues.map(|((place, depth), age)| {
+        let queues = QUEUES.iter().zip(&self.depths).zip(self.ages);
+        let rows = queues.map(|((queue, depth), age)| {
             let number =
                 |of: fn(&Depth) -> u64| depth.as_ref().map_or(UNKNOWN.to_owned(), |depth| short(of(depth)));
             let none = if self.ages_from.is_some() { NONE } else { UNKNOWN };
             [
-                place.lane().map_or(NONE, Lane::label).to_owned(),
-                place.label().replace('_', " "),
+                queue.lane.map_or(NONE, Lane::label).to_owned(),
+                queue.label.replace('_', " "),
                 number(|it| it.waiting),
                 number(|it| it.in_flight),
                 number(|it| it.delayed),
@@ -60,13 +59,15 @@ impl Summary {
     }
 
     fn parked_lines(&self, room: usize) -> Vec<String> {
-        let waits = self.waits.as_ref().ok();
-        let cell =
-            |of: &dyn Fn(&Waits) -> Parked| waits.map_or(UNKNOWN.to_owned(), |waits| number_of(of(waits)));
         let rows = Lane::ALL.map(|lane| {
-            let due = Due::ALL.map(|due| cell(&|waits| waits.of(lane, due)));
-            let all = cell(&|waits| waits.of_lane(lane));
-            std::iter::once(lane.label().to_owned()).chain(due).chain([all])
+            let counts = match &self.waits {
+                Ok(waits) => {
+                    let all = waits.of_lane(lane);
+                    waits.parked[lane as usize].into_iter().chain([all]).map(number_of).collect()
+                }
+                Err(_) => vec![UNKNOWN.to_owned(); DUE.len() + 1],
+            };
+            [lane.label().to_owned()].into_iter().chain(counts)
         });
         let headings = ["PARKED, DUE", "LATE", "<1m", "<15m", "<1h", "<6h", "<24h", "LATER", "ALL"];
         table(headings, 1).within(Some(room)).with(rows).lines()
@@ -108,28 +109,35 @@ impl Summary {
 
     /// What the numbers leave out.
     fn notes(&self) -> Vec<String> {
+        let shards = |n: usize| if n == 1 { "1 shard was".to_owned() } else { format!("{n} shards were") };
         let mut notes = Vec::new();
-        if let Ok(waits) = &self.waits {
-            notes.extend(uncounted(waits));
+        if let Ok(Waits { not_counted, in_part, error, .. }) = &self.waits {
+            if *not_counted > 0 && error.is_none() {
+                let not_counted = shards(*not_counted);
+                notes.push(format!(
+                    "parked: {not_counted} not counted, after the first {MOST_SHARDS}: --all counts the rest"
+                ));
+            }
+            if *in_part > 0 {
+                let in_part = shards(*in_part);
+                notes.push(format!("parked: {in_part} counted to the first mebibyte: --all counts the rest"));
+            }
         }
         if let Ok(known) = &self.origins {
-            match (known.len(), self.shown_origins().len()) {
-                (0, _) => notes.push("no origins: workers reported none within a week".to_owned()),
-                (known, shown) if shown < known => {
-                    notes.push(format!("{} more origins: --all shows them", known - shown));
-                }
-                _ => notes.push("origins: the last five minutes, as far as workers reported them".to_owned()),
-            }
+            notes.push(match (known.len(), known.len() - self.shown_origins().len()) {
+                (0, _) => "no origins: workers reported none within a week".to_owned(),
+                (_, 0) => "origins: the last five minutes, as far as workers reported them".to_owned(),
+                (_, more) => format!("{more} more origins: --all shows them"),
+            });
         }
-        match self.ages_from {
-            Some(AgesFrom::Emulator) => {
-                notes.push("OLDEST is the emulator's own number, without delayed messages".to_owned());
-            }
+        let oldest = match self.ages_from {
+            Some(AgesFrom::Emulator) => Some("OLDEST is the emulator's own number, without delayed messages"),
             Some(AgesFrom::CloudWatch) if self.is_emulated => {
-                notes.push("OLDEST is unknown: this emulator has no such metric".to_owned());
+                Some("OLDEST is unknown: this emulator has no such metric")
             }
-            Some(AgesFrom::CloudWatch) | None => {}
-        }
+            Some(AgesFrom::CloudWatch) | None => None,
+        };
+        notes.extend(oldest.map(str::to_owned));
         notes
     }
 }
@@ -169,24 +177,6 @@ fn wrapped(text: &str, room: usize) -> Vec<String> {
         }
     }
     lines
-}
-
-fn uncounted(waits: &Waits) -> Vec<String> {
-    let shards = |n: usize| if n == 1 { "1 shard was".to_owned() } else { format!("{n} shards were") };
-    let mut notes = Vec::new();
-    if waits.not_counted > 0 && waits.error.is_none() {
-        notes.push(format!(
-            "parked: {} not counted, after the first {MOST_SHARDS}: --all counts the rest",
-            shards(waits.not_counted)
-        ));
-    }
-    if waits.in_part > 0 {
-        notes.push(format!(
-            "parked: {} counted to the first mebibyte: --all counts the rest",
-            shards(waits.in_part)
-        ));
-    }
-    notes
 }
 
 fn number_of(parked: Parked) -> String {

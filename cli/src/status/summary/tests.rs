@@ -1,6 +1,6 @@
 //! The summary of stacks that could be read, and of one that could not.
 
-use std::{io, time::Duration};
+use std::time::Duration;
 
 use rand::{SeedableRng as _, rngs::StdRng};
 use redial_core::{
@@ -11,11 +11,9 @@ use redial_core::{
 use serde_json::{Value, json};
 
 use super::{
-    flow::Flow,
-    is_read,
-    metrics::Ages,
-    queues::{Depth, Place},
-    reading::{AgesFrom, Summary},
+    AgesFrom, Summary,
+    metrics::{Ages, Flow},
+    queues::{Depth, QUEUES},
     waits::{self, Waits},
 };
 use crate::{aws_error::AwsError, breakers::shown::Row};
@@ -30,7 +28,7 @@ fn well() -> Summary {
         at: now(),
         all: false,
         is_emulated: false,
-        depths: vec![Ok(Depth::default()); Place::ALL.len()],
+        depths: vec![Ok(Depth::default()); QUEUES.len()],
         ages: Ages::default(),
         ages_from: Some(AgesFrom::CloudWatch),
         flow: Some(Flow { counted: [1_204, 1_180, 20, 0, 1, 0, 2, 1], ends: [[1_100, 0, 0], [80, 1, 0]] }),
@@ -64,12 +62,12 @@ fn bad() -> Summary {
 fn unread() -> Summary {
     let refused = |permission: &str| AwsError::Refused { permission: permission.to_owned() };
     Summary {
-        depths: vec![Err(refused("sqs:GetQueueAttributes")); Place::ALL.len()],
+        depths: vec![Err(refused("sqs:GetQueueAttributes")); QUEUES.len()],
         ages_from: None,
         flow: None,
         metrics_error: Some(refused("cloudwatch:GetMetricData")),
         waits: Err(refused("dynamodb:Query")),
-        origins: Err(AwsError::Failed { words: "Timeout".to_owned() }),
+        origins: Err(AwsError::of("dynamodb:Query", None, "Timeout".to_owned())),
         ..well()
     }
 }
@@ -183,11 +181,4 @@ fn twenty_origins_are_shown_and_with_all_every_one() {
     assert!(some.lines(None).contains(&"10 more origins: --all shows them".to_owned()));
     assert_eq!(Summary { all: true, ..some.clone() }.shown_origins().len(), 30);
     assert_eq!(some.to_json()["origins_known"], 30);
-}
-
-#[test]
-fn a_closed_pipe_ends_the_watch_and_a_full_disk_is_an_error() {
-    assert_eq!(is_read(Ok(())).ok(), Some(true));
-    assert_eq!(is_read(Err(io::ErrorKind::BrokenPipe.into())).ok(), Some(false));
-    assert!(is_read(Err(io::ErrorKind::StorageFull.into())).is_err());
 }

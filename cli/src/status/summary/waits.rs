@@ -34,56 +34,20 @@ const SIDE_BY_SIDE: usize = 32;
 /// After this time cleanup releases the messages of a bucket again.
 const LATE_AFTER: Duration = redial_engine::cleanup::LATE_AFTER;
 
-/// When messages are due.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Due {
-    Late,
-    InAMinute,
-    InAQuarter,
-    InAnHour,
-    InSixHours,
-    InADay,
-    Later,
-}
+/// When messages are due, by the labels of JSON: too late, within these times, or later.
+pub(super) const DUE: [&str; 7] = ["late", "1m", "15m", "1h", "6h", "24h", "later"];
 
-impl Due {
-    pub(super) const ALL: [Self; 7] = [
-        Self::Late,
-        Self::InAMinute,
-        Self::InAQuarter,
-        Self::InAnHour,
-        Self::InSixHours,
-        Self::InADay,
-        Self::Later,
-    ];
+/// The times, in seconds.
+const WITHIN: [u64; 5] = [60, 900, 3_600, 21_600, 86_400];
 
-    /// For JSON.
-    pub(super) const fn label(self) -> &'static str {
-        match self {
-            Self::Late => "late",
-            Self::InAMinute => "1m",
-            Self::InAQuarter => "15m",
-            Self::InAnHour => "1h",
-            Self::InSixHours => "6h",
-            Self::InADay => "24h",
-            Self::Later => "later",
-        }
+/// The place in [`DUE`].
+fn due(bucket: WaitBucket, now: Timestamp) -> usize {
+    if now.since(bucket.start()) > LATE_AFTER {
+        return 0;
     }
-
-    fn of(bucket: WaitBucket, now: Timestamp) -> Self {
-        if now.since(bucket.start()) > LATE_AFTER {
-            return Self::Late;
-        }
-        // A bucket whose time has just passed is being released.
-        match bucket.start().since(now).as_secs() {
-            0..=60 => Self::InAMinute,
-            61..=900 => Self::InAQuarter,
-            901..=3_600 => Self::InAnHour,
-            3_601..=21_600 => Self::InSixHours,
-            21_601..=86_400 => Self::InADay,
-            86_401.. => Self::Later,
-        }
-    }
+    // A bucket whose time has just passed is being released.
+    let left = bucket.start().since(now).as_secs();
+    1 + WITHIN.iter().filter(|within| left > **within).count()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -95,7 +59,7 @@ pub(super) struct Parked {
 }
 
 impl Parked {
-    pub(super) fn plus(self, other: Self) -> Self {
+    fn plus(self, other: &Self) -> Self {
         Self {
             buckets: self.buckets + other.buckets,
             messages: self.messages + other.messages,
@@ -106,7 +70,8 @@ impl Parked {
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Waits {
-    parked: BTreeMap<(Lane, Due), Parked>,
+    /// By lane and by [`DUE`].
+    pub(super) parked: [[Parked; DUE.len()]; Lane::ALL.len()],
     /// How long the oldest late bucket is overdue.
     pub(super) late_for: Option<Duration>,
     /// In shards.
@@ -118,16 +83,12 @@ pub(super) struct Waits {
 }
 
 impl Waits {
-    pub(super) fn of(&self, lane: Lane, due: Due) -> Parked {
-        self.parked.get(&(lane, due)).copied().unwrap_or_default()
-    }
-
     pub(super) fn of_lane(&self, lane: Lane) -> Parked {
-        Due::ALL.map(|due| self.of(lane, due)).into_iter().fold(Parked::default(), Parked::plus)
+        self.parked[lane as usize].iter().fold(Parked::default(), Parked::plus)
     }
 
     pub(super) fn late(&self) -> Parked {
-        Lane::ALL.map(|lane| self.of(lane, Due::Late)).into_iter().fold(Parked::default(), Parked::plus)
+        self.parked.iter().map(|lane| &lane[0]).fold(Parked::default(), Parked::plus)
     }
 }
 
@@ -139,7 +100,7 @@ struct Counted {
 
 /// Counts all parked messages, or those that are due first.
 pub(super) async fn read(target: &Target, all: bool, now: Timestamp) -> Result<Waits, AwsError> {
-    let client = Client::new(&target.sdk);
+    let client = target.dynamodb();
     let registry = DynamoControl::new(client.clone(), target.tables.control.clone());
     // No bucket begins later.
     let buckets = registry.begun_before(now.plus(MAX_WAIT * 2)).await;
@@ -152,19 +113,14 @@ pub(super) async fn read(target: &Target, all: bool, now: Timestamp) -> Result<W
         async move { (shard, count(&client, table, shard, all).await) }
     });
     let mut counting = stream::iter(counting).buffered(SIDE_BY_SIDE);
-    let (mut counted, mut stopped) = (BTreeMap::new(), None);
-    while let Some((shard, count)) = counting.next().await {
+    let (mut counted, mut error) = (BTreeMap::new(), None);
+    while let (None, Some((shard, count))) = (&error, counting.next().await) {
         match count {
-            Ok(count) => {
-                counted.insert(shard, count);
-            }
-            Err(error) => {
-                stopped = Some(error);
-                break;
-            }
+            Ok(count) => drop(counted.insert(shard, count)),
+            Err(failed) => error = Some(failed),
         }
     }
-    Ok(Waits { error: stopped, ..tally(&buckets, &counted, now) })
+    Ok(Waits { error, ..tally(&buckets, &counted, now) })
 }
 
 /// Counts the messages of a shard: `all`, or those of its first mebibyte.
@@ -197,7 +153,7 @@ fn tally(buckets: &[RegisteredBucket], counted: &BTreeMap<Shard, Counted>, now: 
     let mut waits = Waits::default();
     for registered in buckets {
         let bucket = registered.bucket;
-        let due = Due::of(bucket, now);
+        let due = due(bucket, now);
         let mut in_bucket = Parked { buckets: 1, ..Parked::default() };
         for shard in bucket.shards(registered.shards) {
             let Some(counted) = counted.get(&shard) else {
@@ -211,11 +167,11 @@ fn tally(buckets: &[RegisteredBucket], counted: &BTreeMap<Shard, Counted>, now: 
                 in_bucket.at_least = true;
             }
         }
-        if due == Due::Late && in_bucket.messages > 0 {
+        if due == 0 && in_bucket.messages > 0 {
             waits.late_for = waits.late_for.max(Some(now.since(bucket.start())));
         }
-        let parked = waits.parked.entry((bucket.lane(), due)).or_default();
-        *parked = parked.plus(in_bucket);
+        let parked = &mut waits.parked[bucket.lane() as usize][due];
+        *parked = parked.plus(&in_bucket);
     }
     waits
 }
@@ -250,9 +206,12 @@ pub(super) mod tests {
     fn messages_are_grouped_by_lane_and_by_when_they_are_due() {
         let waits = some();
         let parked = |buckets, messages, at_least| Parked { buckets, messages, at_least };
-        assert_eq!(waits.of(Lane::Bulk, Due::Late), parked(1, 2, false));
-        assert_eq!(waits.of(Lane::Transactional, Due::InAnHour), parked(1, 3, false));
-        assert_eq!(waits.of(Lane::Transactional, Due::Later), parked(1, 4, true));
+        let of = |lane: Lane, due: &str| {
+            waits.parked[lane as usize][DUE.iter().position(|it| *it == due).expect("a label")]
+        };
+        assert_eq!(of(Lane::Bulk, "late"), parked(1, 2, false));
+        assert_eq!(of(Lane::Transactional, "1h"), parked(1, 3, false));
+        assert_eq!(of(Lane::Transactional, "later"), parked(1, 4, true));
         assert_eq!(waits.of_lane(Lane::Transactional), parked(2, 7, true));
         assert_eq!((waits.late(), waits.late_for), (parked(1, 2, false), Some(Duration::from_secs(330))));
         assert_eq!((waits.not_counted, waits.in_part), (1, 1));
@@ -268,18 +227,18 @@ pub(super) mod tests {
 
     #[test]
     fn a_bucket_is_late_two_minutes_after_its_time() {
-        for (start, due) in [
-            ("20261121T095800Z", Due::Late),
-            ("20261121T095900Z", Due::InAMinute),
-            ("20261121T100100Z", Due::InAMinute),
-            ("20261121T100200Z", Due::InAQuarter),
-            ("20261121T101500Z", Due::InAQuarter),
-            ("20261121T101600Z", Due::InAnHour),
-            ("20261121T160000Z", Due::InSixHours),
-            ("20261122T100000Z", Due::InADay),
-            ("20261122T100100Z", Due::Later),
+        for (start, expected) in [
+            ("20261121T095800Z", "late"),
+            ("20261121T095900Z", "1m"),
+            ("20261121T100100Z", "1m"),
+            ("20261121T100200Z", "15m"),
+            ("20261121T101500Z", "15m"),
+            ("20261121T101600Z", "1h"),
+            ("20261121T160000Z", "6h"),
+            ("20261122T100000Z", "24h"),
+            ("20261122T100100Z", "later"),
         ] {
-            assert_eq!(Due::of(registered("bulk", start, 1).bucket, now()), due, "{start}");
+            assert_eq!(DUE[due(registered("bulk", start, 1).bucket, now())], expected, "{start}");
         }
     }
 }

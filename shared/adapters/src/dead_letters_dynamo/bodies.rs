@@ -65,12 +65,13 @@ impl DynamoDeadLetters {
         for back in 0..HOURS_SWEPT {
             for number in 0..HOUR_SHARDS {
                 let hour = hour_key(now.minus(HOUR * back), number);
-                let keys = self.absent(&hour, now, limit - deleted).await?;
-                let found = u32::try_from(keys.len()).unwrap_or(u32::MAX);
-                if found > 0 {
-                    self.table.delete_all(keys).await?;
-                    deleted += found;
-                }
+                let values = [(":hour", s(hour)), (":now", s(moment(now)))];
+                let condition = "body_pk = :hour AND body_sk < :now";
+                let query = self.table.query_index("bodies_by_hour", condition, values);
+                let page = page(query.limit(i32::try_from(limit - deleted).unwrap_or(i32::MAX))).await?;
+                let keys: Vec<Item> = page.items().iter().map(key_of).collect();
+                deleted += u32::try_from(keys.len()).unwrap_or(u32::MAX);
+                self.table.delete_all(keys).await?;
                 if deleted >= limit {
                     return Ok(deleted);
                 }
@@ -78,26 +79,15 @@ impl DynamoDeadLetters {
         }
         Ok(deleted)
     }
-
-    async fn absent(&self, hour: &str, now: Timestamp, limit: u32) -> Result<Vec<Item>, PortError> {
-        let condition = "body_pk = :hour AND body_sk < :now";
-        let query = self.table.query_index(
-            "bodies_by_hour",
-            condition,
-            [(":hour", s(hour)), (":now", s(moment(now)))],
-        );
-        let page = page(query.limit(i32::try_from(limit).unwrap_or(i32::MAX))).await?;
-        Ok(page.items().iter().map(key_of).collect())
-    }
 }
 
 impl DeadLetterBodies for DynamoDeadLetters {
     async fn put(&self, bodies: Vec<DeadLetterBody>) -> Vec<Result<(), PortError>> {
         let parts: Vec<Vec<Item>> = bodies.iter().map(body_items).collect();
-        let mut counts: Vec<usize> = parts.iter().map(Vec::len).collect();
-        let mut written = self.table.put_all(parts.into_iter().flatten().collect()).await;
+        let counts: Vec<usize> = parts.iter().map(Vec::len).collect();
+        let mut written = self.table.put_all(parts.concat()).await;
         // A body is stored when all of its parts are.
-        counts.drain(..).map(|count| written.drain(..count).collect()).collect()
+        counts.into_iter().map(|count| written.drain(..count).collect()).collect()
     }
 }
 

@@ -82,9 +82,19 @@ pub(super) fn shard(key: &DeadLetterKey, shards: u32) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::tests::reference;
+pub(super) mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    pub(in super::super) fn reference(tenant: &str, id: &str, at: i64) -> Reference {
+        let fields = json!({
+            "v": Reference::VERSION, "kind": "failed", "tenant": tenant, "id": id, "letter": "lineage-0", "lineage": 0,
+            "channel": "web_push", "subscription": "s1", "reason": "retries_exhausted", "status": 503, "attempts": 6,
+            "first_sent": 1, "at": at, "retention_days": 14,
+        });
+        serde_json::from_value(fields).expect("a reference")
+    }
 
     #[test]
     fn a_description_reads_back() {

@@ -178,7 +178,7 @@ impl Partition {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::reference;
+    use super::super::described::tests::reference;
     use super::*;
 
     fn position(tenant: &str, id: &str, at: i64) -> Position {
@@ -187,18 +187,14 @@ mod tests {
     }
 
     #[test]
-    fn a_position_reads_back() {
-        let position = position("acme", "d-1", 1_795_000_000_123);
-        let text = position.to_string();
+    fn a_position_reads_back_and_is_ordered_by_time_and_then_by_key() {
+        let first = position("acme", "d-1", 1_795_000_000_123);
+        let text = first.to_string();
         assert!(text.ends_with(".123Z/acme/d-1/lineage-0"), "{text}");
-        assert_eq!(Position::parse(&text), Some(position));
+        assert_eq!(Position::parse(&text), Some(first));
         for text in ["", "now/acme/d/l", "2026-11-21T10:05:00Z", "2026-11-21T10:05:00Z/acme/d/", "a/b/c/d"] {
             assert_eq!(Position::parse(text), None, "{text}");
         }
-    }
-
-    #[test]
-    fn positions_are_ordered_by_time_and_then_by_key() {
         let day = 1_795_000_000_000;
         let ordered = [
             position("zeta", "z", day),

@@ -1,16 +1,39 @@
 //! Parked messages on DynamoDB: one partition for each shard of a bucket, no TTL. Only a release removes them. A body that is longer
-//! than an item is stored in `parts`.
+//! than an item is cut into parts when it is put, and joined when a page is read.
+//!
+//! | sk | what |
+//! |---|---|
+//! | `<sort>` | a message, with its body, or with the first part of a long one, the number of parts and their token |
+//! | `<sort>!<token>.001` and on | the other parts of a long body |
+//!
+//! What it keeps true:
+//!
+//! - The other parts are stored before the first: where there is a first part, there are all of them.
+//! - Each put has a token of its own, so that parts of two puts of a message never mix.
+//! - A message's parts follow it in the order of the sort keys: `!` comes before every character that a sort key can go on with.
+//! - Parts without a message, which a worker left when it died, are removed once they are `ABANDONED`.
+//! - The first part is not called `body`: a release that knows no parts refuses the message instead of sending a part of it.
 
-mod parts;
+use std::time::Duration;
 
+use redial_core::identity::Tenant;
+use redial_core::time::Timestamp;
 use redial_core::wait::Shard;
 use redial_engine::ports::{Clock as _, ParkedItem, ParkedKey, Parking, PortError};
 
-use self::parts::{Cut, Reading};
 use crate::aws_error;
 use crate::system::System;
-use crate::table::attributes::s;
+use crate::table::attributes::{Item, Read as _, b, key as row_key, ms, n, s};
 use crate::table::{Table, on_a_table, page, request_token};
+
+/// The longest body that is stored whole: DynamoDB takes items of up to 400 KB, keys and names included.
+const WHOLE_BYTES: usize = 380_000;
+
+/// The bytes of a longer body in one item.
+const PART_BYTES: usize = 300_000;
+
+/// After this time, parts without a message can get none: Lambda ends every invocation within 15 minutes.
+const ABANDONED: Duration = Duration::from_secs(900);
 
 /// The `parked` table: partition key `pk`, sort key `sk` (strings).
 #[derive(Clone, Debug)]
@@ -23,7 +46,7 @@ on_a_table!(DynamoParking);
 impl Parking for DynamoParking {
     async fn put(&self, items: Vec<ParkedItem>) -> Vec<Result<(), PortError>> {
         let now = System.now();
-        let cut: Vec<Cut> = items.into_iter().map(|item| parts::cut(item, &request_token(), now)).collect();
+        let cut: Vec<Cut> = items.into_iter().map(|item| cut(item, &request_token(), now)).collect();
         let mut stored = self.store_others(&cut).await;
         let firsts = cut.into_iter().zip(&stored).filter(|(_, stored)| stored.is_ok());
         let firsts = firsts.map(|(cut, _)| cut.first).collect();
@@ -35,7 +58,8 @@ impl Parking for DynamoParking {
     }
 
     async fn page(&self, shard: Shard, limit: u16) -> Result<Vec<ParkedItem>, PortError> {
-        let mut reading = Reading::new(shard, System.now());
+        let now = System.now();
+        let mut reading = Reading { shard, now, whole: Vec::new(), open: None, abandoned: Vec::new() };
         let mut after = None;
         // A page may end within a message, or hold only parts without a message.
         loop {
@@ -44,7 +68,7 @@ impl Parking for DynamoParking {
             // An item that cannot be read is an error: skipped, it would never be released.
             page.items().iter().try_for_each(|item| reading.read(item)).ok_or_else(unreadable)?;
             after = page.last_evaluated_key;
-            if after.is_none() || (!reading.is_open() && !reading.whole.is_empty()) {
+            if after.is_none() || (reading.open.is_none() && !reading.whole.is_empty()) {
                 break;
             }
         }
@@ -52,12 +76,12 @@ impl Parking for DynamoParking {
             // Harmless: parts that are not removed now are removed by the next read.
             let _ = self.table.delete_all(reading.abandoned.clone()).await;
         }
-        if reading.is_open() { Err(unreadable()) } else { Ok(reading.whole) }
+        if reading.open.is_some() { Err(unreadable()) } else { Ok(reading.whole) }
     }
 
     /// The first part is deleted first: without it, the other parts are no message.
     async fn delete(&self, keys: Vec<ParkedKey>) -> Result<(), PortError> {
-        let (firsts, others): (Vec<_>, Vec<_>) = keys.iter().map(parts::keys).unzip();
+        let (firsts, others): (Vec<_>, Vec<_>) = keys.iter().map(keys_of).unzip();
         let deleted = self.table.delete_each(firsts).await;
         let others = others.into_iter().zip(&deleted).filter(|(_, deleted)| deleted.is_ok());
         self.table.delete_all(others.flat_map(|(others, _)| others).collect()).await?;
@@ -79,6 +103,122 @@ impl DynamoParking {
 
 fn unreadable() -> PortError {
     aws_error::of_code("Query", "UnreadableParkedItem")
+}
+
+struct Cut {
+    /// The item that makes it a message.
+    first: Item,
+    /// The other parts of a long body, which are stored first.
+    others: Vec<Item>,
+}
+
+/// Cuts a message that is put at `now`. Each put has its own `token`.
+fn cut(parked: ParkedItem, token: &str, now: Timestamp) -> Cut {
+    let ParkedItem { key, tenant, not_before, body } = parked;
+    let mut first = item_key(key.shard, &key.sort);
+    first.insert("tenant".to_owned(), s(tenant.as_str()));
+    first.insert("not_before".to_owned(), ms(not_before));
+    if body.len() <= WHOLE_BYTES {
+        first.insert("body".to_owned(), b(body));
+        return Cut { first, others: Vec::new() };
+    }
+    let mut parts = body.as_bytes().chunks(PART_BYTES);
+    first.insert("first_part".to_owned(), b(parts.next().unwrap_or_default()));
+    let other = |(number, part): (usize, &[u8])| {
+        let mut item = item_key(key.shard, &part_sort(&key.sort, token, number));
+        item.insert("part".to_owned(), b(part));
+        item.insert("put_at".to_owned(), ms(now));
+        item
+    };
+    let others: Vec<Item> = (1..).zip(parts).map(other).collect();
+    first.insert("parts".to_owned(), n(others.len() + 1));
+    first.insert("token".to_owned(), s(token));
+    Cut { first, others }
+}
+
+/// The keys of a message's items, from the key that a page returned for it: the first, and the others.
+fn keys_of(key: &ParkedKey) -> (Item, Vec<Item>) {
+    let of_parts = || {
+        let (sort, rest) = key.sort.rsplit_once('!')?;
+        let (parts, token) = rest.split_once('.')?;
+        Some((sort, parts.parse().ok()?, token))
+    };
+    let (sort, parts, token): (&str, usize, &str) = of_parts().unwrap_or((&key.sort, 1, ""));
+    let others = (1..parts).map(|number| item_key(key.shard, &part_sort(sort, token, number)));
+    (item_key(key.shard, sort), others.collect())
+}
+
+fn item_key(shard: Shard, sort: &str) -> Item {
+    row_key(shard.to_string(), sort)
+}
+
+fn part_sort(sort: &str, token: &str, number: usize) -> String {
+    format!("{sort}!{token}.{number:03}")
+}
+
+/// A shard, read in the order of its sort keys.
+struct Reading {
+    shard: Shard,
+    now: Timestamp,
+    /// Complete messages.
+    whole: Vec<ParkedItem>,
+    /// A message of which parts are still to be read.
+    open: Option<Open>,
+    /// The keys of abandoned parts.
+    abandoned: Vec<Item>,
+}
+
+/// A long message, whose body is still to be joined.
+struct Open {
+    message: ParkedItem,
+    token: String,
+    parts: usize,
+    read: usize,
+    body: Vec<u8>,
+}
+
+impl Reading {
+    /// Reads the next item; `None` if this version did not write it, or the message before it lacks a part.
+    fn read(&mut self, item: &Item) -> Option<()> {
+        if let Some(part) = item.bytes("part") {
+            return self.read_part(item, part);
+        }
+        if self.open.is_some() {
+            return None;
+        }
+        let key = ParkedKey { shard: self.shard, sort: item.text("sk")?.to_owned() };
+        let (tenant, not_before) = (Tenant::parse(item.text("tenant")?)?, item.time("not_before")?);
+        let message = |body| ParkedItem { key, tenant, not_before, body };
+        if let Some(body) = item.bytes("body") {
+            self.whole.push(message(String::from_utf8(body.to_vec()).ok()?));
+        } else {
+            let (token, parts) = (item.text("token")?.to_owned(), item.number("parts")?);
+            let body = item.bytes("first_part")?.to_vec();
+            self.open = Some(Open { message: message(String::new()), token, parts, read: 1, body });
+        }
+        Some(())
+    }
+
+    fn read_part(&mut self, item: &Item, part: &[u8]) -> Option<()> {
+        let sort = item.text("sk")?;
+        let is_next = |open: &Open| part_sort(&open.message.key.sort, &open.token, open.read) == sort;
+        if let Some(mut open) = self.open.take_if(|open| is_next(open)) {
+            open.body.extend_from_slice(part);
+            open.read += 1;
+            if open.read < open.parts {
+                self.open = Some(open);
+                return Some(());
+            }
+            let Open { mut message, token, parts, body, .. } = open;
+            message.body = String::from_utf8(body).ok()?;
+            // The key names the parts, so that they are deleted with the message.
+            message.key.sort.push_str(&format!("!{parts}.{token}"));
+            self.whole.push(message);
+        } else if self.now.since(item.time("put_at")?) > ABANDONED {
+            self.abandoned.push(item_key(self.shard, sort));
+        }
+        Some(())
+    }
 }
 
 #[cfg(test)]

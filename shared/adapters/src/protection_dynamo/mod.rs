@@ -11,23 +11,17 @@
 //! All but limits expire some time after their last write. Origins are in plain text here, where operators need them, and nowhere else.
 //!
 //! No worker holds a lock: a state is exchanged on the condition that its version is unchanged, counters and slots are added to. A worker
-//! that dies between two of its writes leaves one origin too many in the list, or slots that stay unused.
-//!
-//! | file | what |
-//! |---|---|
-//! | `item` | keys and attributes |
-//! | `slots` | blocks of slots of a token bucket |
-//! | `operator` | lists and limits, for the command line |
+//! that dies between two of its writes leaves one origin too many in the list, or slots that stay unused. An attribute that this version
+//! did not write (an older version or an operator did) reads as if it were absent: protection never prevents sending.
 
-mod item;
-mod operator;
 mod slots;
 
-use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
+use aws_sdk_dynamodb::types::ReturnValue;
 use futures_util::future::join_all;
 use redial_core::endpoint::Origin;
+use redial_core::identity::Tenant;
 use redial_core::protection::token_bucket::{Answer, Request};
 use redial_core::protection::{Count, OriginState, Phase};
 use redial_core::rate::Rate;
@@ -35,11 +29,16 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::{Limited, PortError, Protection, StoredOrigin};
 use redial_engine::protection::COUNTERS;
 
-use self::item::Key;
 use crate::retries::Patience;
-use crate::table::attributes::{Item, expiry, n, s};
+use crate::table::attributes::{Item, Read as _, expiry, key, n, s};
 use crate::table::{Reading, Table, on_a_table};
 use crate::telemetry;
+
+/// The partition of the list of origins.
+const LIST: &str = "origins";
+
+/// The partition of limits.
+const LIMITS: &str = "limits";
 
 /// How long a state, and its place in the list, is kept after it was last written.
 const STATE_KEPT: Duration = Duration::from_secs(7 * 86_400);
@@ -56,18 +55,11 @@ pub struct DynamoProtection {
 on_a_table!(DynamoProtection);
 
 impl DynamoProtection {
-    /// The items of these keys: one call for each hundred.
-    async fn find(&self, keys: BTreeSet<Key>, reading: Reading) -> Result<HashMap<Key, Item>, PortError> {
-        let keys = keys.iter().map(Key::item).collect();
-        let items = self.table.read_all(keys, reading, Patience::brief()).await?;
-        Ok(items.into_iter().filter_map(|item| Some((Key::of(&item)?, item))).collect())
-    }
-
     /// Moves an item's expiry, or makes the item. Nothing depends on it: a failure is logged, and the next write of its kind makes up for
     /// it.
-    async fn keep_until(&self, key: &Key, end: Timestamp) {
+    async fn keep_until(&self, key: Item, end: Timestamp) {
         let values = [(":expires_at", expiry(end))];
-        let update = self.table.update(key.item(), "SET #expires_at = :expires_at", values);
+        let update = self.table.update(key, "SET #expires_at = :expires_at", values);
         if let Err(error) = self.table.send(update).await {
             telemetry::infrastructure(&error);
         }
@@ -75,19 +67,65 @@ impl DynamoProtection {
 
     /// Puts an origin on the list of those that have a state.
     async fn list(&self, origin: &Origin, now: Timestamp) {
-        self.keep_until(&Key::listed(origin), now.plus(STATE_KEPT)).await;
+        self.keep_until(key(LIST, origin.as_str()), now.plus(STATE_KEPT)).await;
     }
 
-    async fn add_to(&self, key: &Key, count: Count, now: Timestamp) -> Result<(), PortError> {
-        let fields = item::fields(count);
+    async fn add_to(&self, key: Item, count: Count, now: Timestamp) -> Result<(), PortError> {
+        let mut count = count;
+        let fields = counters(&mut count);
         let sums: Vec<String> = fields.iter().map(|(name, _)| format!("#{name} :{name}")).collect();
         let expression = format!("SET #expires_at = :expires_at ADD {}", sums.join(", "));
         let values = [(":expires_at", expiry(now.plus(COUNTS_KEPT)))];
-        let update = self.table.update(key.item(), expression, values);
+        let update = self.table.update(key, expression, values);
         let update = fields.into_iter().fold(update, |update, (name, count)| {
             update.expression_attribute_values(format!(":{name}"), n(count))
         });
         self.table.send(update).await.map(|_| ())
+    }
+}
+
+/// What an operator reads and sets. No delivery uses it.
+impl DynamoProtection {
+    /// The origins that have a state, with it, in alphabetical order. One whose breaker has been closed for a week may
+    /// be missing.
+    pub async fn origins(&self) -> Result<Vec<(Origin, StoredOrigin)>, PortError> {
+        let listed = self.table.partition(LIST).await?;
+        let origins: Vec<Origin> = listed.iter().filter_map(|item| Origin::parse(item.text("sk")?)).collect();
+        let keys = origins.iter().map(state_key).collect();
+        let found = self.table.read_all(keys, Reading::Consistent, Patience::brief()).await?;
+        // An origin is on the list a moment before it has a state.
+        let of = |(origin, item): (Origin, Option<Item>)| Some((origin, stored(&item?)));
+        Ok(origins.into_iter().zip(found).filter_map(of).collect())
+    }
+
+    /// An origin's state as it is now; the default one, of version 0, if it has none.
+    pub async fn stored(&self, origin: &Origin) -> Result<StoredOrigin, PortError> {
+        Ok(self.table.get(state_key(origin)).await?.as_ref().map(stored).unwrap_or_default())
+    }
+
+    /// The limits in effect: origins' first, then tenants', in the order of their texts.
+    pub async fn limits(&self) -> Result<Vec<(Limited, Rate)>, PortError> {
+        let items = self.table.partition(LIMITS).await?;
+        let read = |item: &Item| {
+            let limited = limited(item)?;
+            let rate = rate(&limited, item)?;
+            Some((limited, rate))
+        };
+        Ok(items.iter().filter_map(read).collect())
+    }
+
+    /// Sets a limit; returns the previous one, if it was valid.
+    pub async fn set_limit(&self, limited: &Limited, rate: Rate) -> Result<Option<Rate>, PortError> {
+        let values = [(":rate", s(rate.to_string()))];
+        let update = self.table.update(limit_key(limited), "SET #rate = :rate", values);
+        let before = self.table.send(update.return_values(ReturnValue::UpdatedOld)).await?.attributes();
+        Ok(before.and_then(|item| Rate::parse(item.text("rate")?).ok()))
+    }
+
+    /// Removes a limit; returns it, if it was valid.
+    pub async fn remove_limit(&self, limited: &Limited) -> Result<Option<Rate>, PortError> {
+        let before = self.table.delete(limit_key(limited)).await?;
+        Ok(before.and_then(|item| Rate::parse(item.text("rate")?).ok()))
     }
 }
 
@@ -97,19 +135,21 @@ impl Protection for DynamoProtection {
         origins: Vec<Origin>,
         limits: Vec<Limited>,
     ) -> Result<(Vec<StoredOrigin>, Vec<Option<Rate>>), PortError> {
-        let keys = origins.iter().map(Key::state).chain(limits.iter().map(Key::limit));
-        let found = self.find(keys.filter(Key::fits).collect(), Reading::Eventual).await?;
-        let stored = |origin| found.get(&Key::state(origin)).map(item::stored).unwrap_or_default();
-        let rate = |limited| found.get(&Key::limit(limited)).and_then(|item| item::rate(limited, item));
-        Ok((origins.iter().map(stored).collect(), limits.iter().map(rate).collect()))
+        let keys = origins.iter().map(state_key).chain(limits.iter().map(limit_key)).collect();
+        let mut found = self.table.read_all(keys, Reading::Eventual, Patience::brief()).await?.into_iter();
+        let states =
+            found.by_ref().take(origins.len()).map(|item| item.as_ref().map(stored).unwrap_or_default());
+        let states = states.collect();
+        let rates = limits.iter().zip(found).map(|(limited, item)| rate(limited, &item?));
+        Ok((states, rates.collect()))
     }
 
     async fn look(&self, origin: &Origin) -> Result<(StoredOrigin, Count), PortError> {
-        let counters = (0..COUNTERS).map(|counter| Key::counts(origin, counter));
-        let keys = counters.chain([Key::state(origin)]).collect();
-        let mut found = self.find(keys, Reading::Consistent).await?;
-        let stored = found.remove(&Key::state(origin)).as_ref().map(item::stored).unwrap_or_default();
-        Ok((stored, found.values().map(item::count).fold(Count::default(), Count::plus)))
+        let counters = (0..COUNTERS).map(|counter| counts_key(origin, counter));
+        let keys = [state_key(origin)].into_iter().chain(counters).collect();
+        let mut found = self.table.read_all(keys, Reading::Consistent, Patience::brief()).await?.into_iter();
+        let state = found.next().flatten().as_ref().map(stored).unwrap_or_default();
+        Ok((state, found.flatten().map(|item| count(&item)).fold(Count::default(), Count::plus)))
     }
 
     async fn exchange(
@@ -123,13 +163,14 @@ impl Protection for DynamoProtection {
         if is_first {
             self.list(origin, now).await;
         }
+        let text = serde_json::to_string(&state).expect("a state has string keys and plain numbers");
         let values = [
             (":next", n(version.saturating_add(1))),
-            (":state", s(item::text_of(&state))),
+            (":state", s(text)),
             (":expires_at", expiry(now.plus(STATE_KEPT))),
         ];
         let expression = "SET #version = :next, #state = :state, #expires_at = :expires_at";
-        let update = self.table.update(Key::state(origin).item(), expression, values);
+        let update = self.table.update(state_key(origin), expression, values);
         let update = if is_first {
             // A version that is no number reads as 0: one written by hand must not stop all exchanges.
             update
@@ -155,13 +196,75 @@ impl Protection for DynamoProtection {
         counts: Vec<(Origin, Count)>,
         now: Timestamp,
     ) -> Vec<Result<(), PortError>> {
-        let counts = counts.iter().map(|(origin, count)| (Key::counts(origin, counter), *count));
-        join_all(counts.map(|(key, count)| async move { self.add_to(&key, count, now).await })).await
+        let counts = counts.iter().map(|(origin, count)| (counts_key(origin, counter), *count));
+        join_all(counts.map(|(key, count)| async move { self.add_to(key, count, now).await })).await
     }
 
     async fn lease(&self, request: Request) -> Result<Answer, PortError> {
         self.lease_block(&request).await
     }
+}
+
+fn state_key(origin: &Origin) -> Item {
+    key(format!("origin#{}", origin.as_str()), "state")
+}
+
+fn counts_key(origin: &Origin, counter: u16) -> Item {
+    key(format!("origin#{}#{counter}", origin.as_str()), "counts")
+}
+
+fn limit_key(limited: &Limited) -> Item {
+    match limited {
+        Limited::Origin(origin) => key(LIMITS, format!("origin#{}", origin.as_str())),
+        Limited::Tenant(tenant) => key(LIMITS, format!("tenant#{tenant}")),
+    }
+}
+
+/// An origin's state. One that cannot be read counts as new, at its stored version: the next exchange replaces it.
+fn stored(item: &Item) -> StoredOrigin {
+    let state = item.text("state").and_then(|text| serde_json::from_str(text).ok());
+    StoredOrigin { state: state.unwrap_or_default(), version: item.number("version").unwrap_or(0) }
+}
+
+/// The counters by the names of their attributes.
+fn counters(count: &mut Count) -> [(&'static str, &mut u64); 6] {
+    let Count { attempts, failures, limited, retries, held, older } = count;
+    [
+        ("attempts", attempts),
+        ("failures", failures),
+        ("limited", limited),
+        ("retries", retries),
+        ("held", held),
+        ("older", older),
+    ]
+}
+
+fn count(item: &Item) -> Count {
+    let mut count = Count::default();
+    for (name, counter) in counters(&mut count) {
+        *counter = item.number(name).unwrap_or(0);
+    }
+    count
+}
+
+/// The origin or tenant in a limit's sort key.
+fn limited(item: &Item) -> Option<Limited> {
+    match item.text("sk")?.split_once('#')? {
+        ("origin", origin) => Origin::parse(origin).map(Limited::Origin),
+        ("tenant", tenant) => Tenant::parse(tenant).map(Limited::Tenant),
+        _ => None,
+    }
+}
+
+/// A limit's rate. Another value is logged and ignored.
+fn rate(limited: &Limited, item: &Item) -> Option<Rate> {
+    // An attribute of another type counts as an empty text: invalid.
+    let read = Rate::parse(item.text("rate").unwrap_or_default());
+    read.map_err(|error| match limited {
+        Limited::Origin(_) => telemetry::limit_ignored(None, "an origin's", &error),
+        Limited::Tenant(tenant) => telemetry::limit_ignored(Some(tenant), "a tenant's", &error),
+    })
+    .ok()
 }
 
 #[cfg(test)]

@@ -13,9 +13,8 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::PortError;
 
 use super::DynamoProtection;
-use super::item::Key;
 use crate::aws_error;
-use crate::table::attributes::{Read, expiry, ms, n, s};
+use crate::table::attributes::{Item, Read, expiry, key, ms, n, s};
 
 /// How long a bucket is kept after its last leased slot.
 const KEPT: Duration = Duration::from_secs(3600);
@@ -25,12 +24,12 @@ const ROUNDS: usize = 3;
 
 impl DynamoProtection {
     pub(super) async fn lease_block(&self, request: &Request) -> Result<Answer, PortError> {
-        let key = Key::slots(&request.key);
+        let key = key(format!("bucket#{}", request.key), "slots");
         for _ in 0..ROUNDS {
             if let Some(begin) = self.next_block(&key, request).await? {
                 return Ok(Answer::Leased { begin });
             }
-            let free_from = self.table.get(key.item()).await?.and_then(|item| item.time("free_from"));
+            let free_from = self.table.get(key.clone()).await?.and_then(|item| item.time("free_from"));
             let answer = request.judge(free_from);
             let is_idle = free_from.is_none_or(|at| at < request.now);
             match answer {
@@ -48,10 +47,10 @@ impl DynamoProtection {
     }
 
     /// Takes the block after the last leased one, if that begins soon enough and not before now.
-    async fn next_block(&self, key: &Key, request: &Request) -> Result<Option<Timestamp>, PortError> {
+    async fn next_block(&self, key: &Item, request: &Request) -> Result<Option<Timestamp>, PortError> {
         let values = [(":span", n(request.span.as_millis())), (":now", ms(request.now))];
         let expression = "SET #free_from = #free_from + :span";
-        let update = self.table.update(key.item(), expression, values).return_values(ReturnValue::AllNew);
+        let update = self.table.update(key.clone(), expression, values).return_values(ReturnValue::AllNew);
         let update = match request.latest {
             Some(latest) => update
                 .condition_expression("#free_from >= :now AND #free_from <= :latest")
@@ -61,12 +60,16 @@ impl DynamoProtection {
         let Some(item) = self.table.send(update).await?.attributes() else { return Ok(None) };
         let free_from =
             item.time("free_from").ok_or_else(|| aws_error::of_code("UpdateItem", "AnswerTooShort"))?;
-        self.keep(key, free_from, item.number("expires_at")).await;
+        // The bucket's expiry is extended when half of it is over: one write in half an hour.
+        let expires_at = item.number("expires_at").map(Timestamp::from_secs);
+        if expires_at.is_none_or(|at| at < free_from.plus(KEPT / 2)) {
+            self.keep_until(key.clone(), free_from.plus(KEPT)).await;
+        }
         Ok(Some(free_from.minus(request.span)))
     }
 
     /// Takes a block that begins now, if all earlier blocks are over.
-    async fn restart(&self, key: &Key, request: &Request) -> Result<bool, PortError> {
+    async fn restart(&self, key: &Item, request: &Request) -> Result<bool, PortError> {
         let free_from = request.now.plus(request.span);
         let values = [
             (":free_from", ms(free_from)),
@@ -75,17 +78,7 @@ impl DynamoProtection {
             (":number", s("N")),
         ];
         let expression = "SET #free_from = :free_from, #expires_at = :expires_at";
-        let update = self.table.update(key.item(), expression, values).condition_expression(
-            "attribute_not_exists(#free_from) OR #free_from < :now OR NOT attribute_type(#free_from, :number)",
-        );
-        Ok(self.table.send(update).await?.is_done())
-    }
-
-    /// Extends a bucket's expiry when half of [`KEPT`] is over: one write in half an hour.
-    async fn keep(&self, key: &Key, free_from: Timestamp, expires_at: Option<i64>) {
-        if expires_at.is_some_and(|at| Timestamp::from_secs(at) >= free_from.plus(KEPT / 2)) {
-            return;
-        }
-        self.keep_until(key, free_from.plus(KEPT)).await;
+        let condition = "attribute_not_exists(#free_from) OR #free_from < :now OR NOT attribute_type(#free_from, :number)";
+        self.table.update_if(key.clone(), expression, condition, values).await
     }
 }

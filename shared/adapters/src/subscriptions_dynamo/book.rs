@@ -1,4 +1,4 @@
-//! Storing, looking up and erasing subscriptions.
+//! Storing, looking up and erasing subscriptions, and exchanging a webhook's signing secret while messages are under way.
 //!
 //! A renewal with the same endpoint updates only the attributes that the browser sent, so that the health of the endpoint, which an
 //! attempt may change at that moment, stays. Everything else replaces the item.
@@ -9,10 +9,12 @@ use redial_core::identity::SubscriptionKey;
 use redial_core::recipient::Recipient;
 use redial_core::subscription::{Decision, Renewal, Subscription};
 use redial_core::time::Timestamp;
+use redial_core::webhook::{SigningSecrets, WebhookSecret};
 use redial_engine::ports::{Found, PortError, Renewed, SubscriptionBook};
 
 use super::transaction::After;
-use super::{DynamoSubscriptions, item, tombstone};
+use super::{DynamoSubscriptions, item, item_key};
+use crate::aws_error;
 use crate::table::attributes::{Item, Read as _, ms, s};
 
 /// The attributes that a browser sends, and a renewal therefore sets or removes.
@@ -28,6 +30,9 @@ const SENT: [&str; 10] = [
     "last_seen_at",
     "updated_at",
 ];
+
+/// How often a rotation starts over while others keep changing the item.
+const ROUNDS: usize = 4;
 
 impl DynamoSubscriptions {
     /// Stores a subscription at `now`, in place of one of the same id; its receiver's health starts over. Returns whether it is new.
@@ -61,8 +66,51 @@ impl DynamoSubscriptions {
         .await
     }
 
+    /// Signs with `newer` from now on, and until `ends_at` also with the previous secrets. Returns all secrets that are stored then;
+    /// `None` if no webhook is stored under that key. The previous secrets of a webhook without its own are its tenant's.
+    ///
+    /// The write is conditional on the endpoint and the sealed text that were read: of two rotations at the same time neither loses
+    /// the other's secret, and a rotation does not touch a new subscription. All other attributes stay.
+    pub async fn rotate_secret(
+        &self,
+        key: &SubscriptionKey,
+        newer: &WebhookSecret,
+        ends_at: Timestamp,
+        now: Timestamp,
+    ) -> Result<Option<SigningSecrets>, PortError> {
+        let Some(keys) = &self.keys else {
+            return Err(aws_error::of_code("OpenWebhookSecrets", "NoWebhookKey"));
+        };
+        for _ in 0..ROUNDS {
+            let Some(before) = self.table.get_one(item_key(key)).await? else { return Ok(None) };
+            let Some(subscription) = item::read(&before, keys).transpose()? else { return Ok(None) };
+            let Recipient::Webhook(target) = subscription.recipient else { return Ok(None) };
+            let mut secrets = target.secrets;
+            if secrets.at(now).is_empty() {
+                let of_tenant = keys.secrets_of(&key.tenant).into_iter().take(SigningSecrets::MOST);
+                let of_tenant = of_tenant.map(|secret| (secret, None)).collect();
+                secrets =
+                    SigningSecrets::new(of_tenant).expect("invariant: no more were taken than there may be");
+            }
+            let secrets = secrets.rotated(newer.clone(), ends_at, now);
+            let as_before = |name: &str| s(before.text(name).unwrap_or_default());
+            let values = [
+                (":sealed", s(keys.seal(key, &secrets, &target.headers))),
+                (":at", ms(now)),
+                (":endpoint", as_before("endpoint")),
+                (":before", as_before("sealed")),
+            ];
+            let expression = "SET sealed = :sealed, updated_at = :at";
+            let condition = "endpoint = :endpoint AND sealed = :before";
+            if self.table.update_if(item_key(key), expression, condition, values).await? {
+                return Ok(Some(secrets));
+            }
+        }
+        Err(aws_error::of_code("UpdateItem", "Contention"))
+    }
+
     /// The subscription of an item; `None` for a tombstone.
-    fn read(&self, item: Option<&Item>) -> Result<Option<Subscription>, PortError> {
+    pub(super) fn read(&self, item: Option<&Item>) -> Result<Option<Subscription>, PortError> {
         item.and_then(|item| item::read(item, self.keys.as_ref())).transpose()
     }
 
@@ -104,11 +152,11 @@ impl SubscriptionBook for DynamoSubscriptions {
     }
 
     async fn find(&self, key: &SubscriptionKey) -> Result<Found, PortError> {
-        let item = self.items(std::slice::from_ref(key)).await?.pop();
+        let item = self.table.get_one(item_key(key)).await?;
         if let Some(stored) = self.read(item.as_ref())? {
             return Ok(Found::Stored(Box::new(stored)));
         }
-        Ok(item.as_ref().and_then(tombstone::read).unwrap_or(Found::Unknown))
+        Ok(item.as_ref().and_then(item::read_tombstone).unwrap_or(Found::Unknown))
     }
 
     async fn erase(
@@ -121,7 +169,7 @@ impl SubscriptionBook for DynamoSubscriptions {
             let Some(Subscription { recipient: Recipient::WebPush(target), .. }) = self.read(before)? else {
                 return Ok((None, false));
             };
-            let tombstone = tombstone::write(key, &hash_keys.endpoint(&target.endpoint), ms(now));
+            let tombstone = item::tombstone(key, &hash_keys.endpoint(&target.endpoint), now);
             Ok((Some(After::Whole(tombstone)), true))
         })
         .await

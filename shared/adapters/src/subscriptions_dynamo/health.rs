@@ -4,11 +4,12 @@
 //! never set to NULL, which an index refuses. Failures are added one item a call, because only UpdateItem adds to a number and keeps the
 //! first of two times.
 
-use std::collections::HashMap;
+use std::time::Duration;
 
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::join_all;
+use redial_core::endpoint::EndpointHash;
 use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
 use redial_core::subscription::{State, Subscription};
 use redial_core::time::Timestamp;
@@ -18,12 +19,19 @@ use redial_engine::ports::{
 };
 
 use super::transaction::After;
-use super::{DynamoSubscriptions, FAILING, item, item_key};
+use super::{DynamoSubscriptions, FAILING, item_key};
+use crate::retries::Patience;
 use crate::table::all;
-use crate::table::attributes::{Item, Read, ms, n, s};
+use crate::table::attributes::{Item, Read, expiry, item, key, ms, n, s};
 
 /// The attributes that a success, or an operator, removes.
 const OF_FAILING: [&str; 4] = ["flagged_at", "failures", "failing_since", "failing_tenant"];
+
+/// The partition of the windows that are open, in `control`.
+const WINDOWS: &str = "prune-windows";
+
+/// How long a decided window is kept for operators.
+const WINDOW_KEPT: Duration = Duration::from_secs(7 * 86_400);
 
 /// `SET` of a failing webhook: the time of the first failure stays.
 const BEGINS_TO_FAIL: &str = "failing_since = if_not_exists(failing_since, :at), failing_tenant = :tenant";
@@ -50,9 +58,7 @@ impl DynamoSubscriptions {
         let removes = OF_FAILING.join(", ");
         let expression = format!("SET #state = :active, updated_at = :at REMOVE gone_at, {removes}");
         let values = [(":active", s(State::Active.label())), (":at", ms(now))];
-        let update = self.table.update(item_key(key), expression, values);
-        let update = update.condition_expression("attribute_exists(endpoint)");
-        Ok(self.table.send(update).await?.is_done())
+        self.table.update_if(item_key(key), &expression, "attribute_exists(endpoint)", values).await
     }
 
     /// An update on the condition that the endpoint is unchanged.
@@ -85,41 +91,45 @@ impl DynamoSubscriptions {
             .condition_expression("endpoint = :endpoint AND #state = :active");
         self.table.send(update).await.map(|_| ())
     }
+
+    async fn write_candidate(&self, window: i64, candidate: &PruneCandidate) -> Result<(), PortError> {
+        let row = item([
+            ("pk", s(format!("prune#{window}"))),
+            ("sk", s(candidate.key.to_string())),
+            ("tenant", s(candidate.key.tenant.as_str())),
+            ("id", s(candidate.key.id.as_str())),
+            ("endpoint_hash", s(candidate.endpoint_hash.as_str())),
+            ("at", ms(candidate.at)),
+            ("decided", AttributeValue::Bool(candidate.decided)),
+            ("expires_at", expiry(candidate.at.plus(WINDOW_KEPT))),
+        ]);
+        self.control.table.put(row).await
+    }
 }
 
 fn turned_off(update: &SubscriptionUpdate) -> Vec<(&'static str, AttributeValue)> {
-    vec![("state", s(State::Gone.label())), ("gone_at", ms(update.at)), ("updated_at", ms(update.at))]
+    vec![state(State::Gone), ("gone_at", ms(update.at))]
 }
 
-fn active() -> [(&'static str, AttributeValue); 1] {
-    [("state", s(State::Active.label()))]
+/// To be set, or a condition.
+fn state(state: State) -> (&'static str, AttributeValue) {
+    ("state", s(state.label()))
 }
 
 impl Subscriptions for DynamoSubscriptions {
     async fn load(&self, keys: Vec<SubscriptionKey>) -> Vec<Result<Option<Subscription>, PortError>> {
-        match self.items(&keys).await {
-            Ok(items) => {
-                let mut found: HashMap<SubscriptionKey, Result<Subscription, PortError>> = items
-                    .iter()
-                    .filter_map(|item| Some((item::key(item)?, item::read(item, self.keys.as_ref())?)))
-                    .collect();
-                keys.iter().map(|key| found.remove(key).transpose()).collect()
-            }
-            Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
-        }
+        let found = self.table.get_each(keys.iter().map(item_key).collect(), Patience::brief()).await;
+        found.into_iter().map(|item| self.read(item?.as_ref())).collect()
     }
 
     async fn switch_off(&self, updates: Vec<(SubscriptionUpdate, State)>) -> Vec<Result<(), PortError>> {
-        let gone: Vec<SubscriptionUpdate> = updates
-            .iter()
-            .filter(|(_, state)| *state != State::Disabled)
-            .map(|(update, _)| update.clone())
-            .collect();
-        let disabled = updates.iter().filter(|(_, state)| *state == State::Disabled);
-        let if_active = active();
+        let is_disabled = |(_, state): &&(SubscriptionUpdate, State)| *state == State::Disabled;
+        let gone = updates.iter().filter(|update| !is_disabled(update)).map(|(update, _)| update.clone());
+        let if_active = [state(State::Active)];
+        let disabled = updates.iter().filter(is_disabled).map(|(update, _)| self.switch_off_webhook(update));
         let (gone, disabled) = futures_util::join!(
-            self.update_all(gone, turned_off, &[], &if_active),
-            join_all(disabled.map(|(update, _)| self.switch_off_webhook(update))),
+            self.update_all(gone.collect(), turned_off, &[], &if_active),
+            join_all(disabled),
         );
         let (mut gone, mut disabled) = (gone.into_iter(), disabled.into_iter());
         let answer = |(_, state): &(SubscriptionUpdate, State)| match state {
@@ -130,8 +140,7 @@ impl Subscriptions for DynamoSubscriptions {
     }
 
     async fn recovered(&self, updates: Vec<SubscriptionUpdate>) -> Vec<Result<(), PortError>> {
-        let sets = |update: &SubscriptionUpdate| vec![("updated_at", ms(update.at))];
-        let done = self.update_all(updates, sets, &OF_FAILING, &active()).await;
+        let done = self.update_all(updates, |_| Vec::new(), &OF_FAILING, &[state(State::Active)]).await;
         done.into_iter().map(|done| done.map(|_| ())).collect()
     }
 
@@ -150,29 +159,21 @@ impl SubscriptionHealth for DynamoSubscriptions {
     }
 
     async fn flag(&self, update: SubscriptionUpdate) -> Result<(), PortError> {
-        let sets =
-            |update: &SubscriptionUpdate| vec![("flagged_at", ms(update.at)), ("updated_at", ms(update.at))];
-        self.update_one(update, sets, &[]).await.map(|_| ())
+        self.update_one(update, |update| vec![("flagged_at", ms(update.at))], &[]).await.map(|_| ())
     }
 
     async fn disable(&self, update: SubscriptionUpdate, health: Health) -> Result<bool, PortError> {
         let Some(since) = health.failing_since else { return Ok(false) };
-        let sets = |update: &SubscriptionUpdate| {
-            vec![("state", s(State::Disabled.label())), ("updated_at", ms(update.at))]
-        };
-        let [active] = active();
-        self.update_one(update, sets, &[active, ("failing_since", ms(since))]).await
+        let conditions = [state(State::Active), ("failing_since", ms(since))];
+        self.update_one(update, |_| vec![state(State::Disabled)], &conditions).await
     }
 
     async fn mark_gone(&self, update: SubscriptionUpdate) -> Result<(), PortError> {
-        self.update_one(update, turned_off, &active()).await.map(|_| ())
+        self.update_one(update, turned_off, &[state(State::Active)]).await.map(|_| ())
     }
 
     async fn quarantine(&self, update: SubscriptionUpdate) -> Result<bool, PortError> {
-        let sets = |update: &SubscriptionUpdate| {
-            vec![("state", s(State::Quarantined.label())), ("updated_at", ms(update.at))]
-        };
-        self.update_one(update, sets, &[("state", s(State::Gone.label()))]).await
+        self.update_one(update, |_| vec![state(State::Quarantined)], &[state(State::Gone)]).await
     }
 
     async fn remove(&self, update: SubscriptionUpdate) -> Result<bool, PortError> {
@@ -194,22 +195,43 @@ impl SubscriptionHealth for DynamoSubscriptions {
     }
 
     async fn add_candidate(&self, window: i64, candidate: PruneCandidate) -> Result<(), PortError> {
-        self.control.add_candidate(window, candidate).await
+        self.control.table.put(key(WINDOWS, window_key(window))).await?;
+        self.write_candidate(window, &candidate).await
     }
 
     async fn candidates(&self, window: i64) -> Result<Vec<PruneCandidate>, PortError> {
-        self.control.candidates(window).await
+        // Above every tenant: their names are lower-case ASCII.
+        let items = self.control.below(format!("prune#{window}"), "\u{7f}").await?;
+        Ok(items.iter().filter_map(candidate).collect())
     }
 
     async fn decide_candidate(&self, window: i64, candidate: &PruneCandidate) -> Result<(), PortError> {
-        self.control.decide_candidate(window, candidate).await
+        self.write_candidate(window, &PruneCandidate { decided: true, ..candidate.clone() }).await
     }
 
     async fn open_windows(&self, before: i64) -> Result<Vec<i64>, PortError> {
-        self.control.open_windows(before).await
+        let items = self.control.below(WINDOWS, &window_key(before)).await?;
+        Ok(items.iter().filter_map(|item| item.text("sk")?.parse().ok()).collect())
     }
 
     async fn close_window(&self, window: i64) -> Result<(), PortError> {
-        self.control.close_window(window).await
+        self.control.table.delete(key(WINDOWS, window_key(window))).await.map(|_| ())
     }
+}
+
+/// Twelve digits, so that text order is the order of numbers.
+fn window_key(window: i64) -> String {
+    format!("{:012}", window.max(0))
+}
+
+fn candidate(item: &Item) -> Option<PruneCandidate> {
+    Some(PruneCandidate {
+        key: SubscriptionKey {
+            tenant: Tenant::parse(item.text("tenant")?)?,
+            id: SubscriptionId::parse(item.text("id")?)?,
+        },
+        endpoint_hash: EndpointHash::parse(item.text("endpoint_hash")?)?,
+        at: item.time("at")?,
+        decided: item.truth("decided"),
+    })
 }

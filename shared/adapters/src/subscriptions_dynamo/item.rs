@@ -12,13 +12,17 @@
 //! | `topic`, `policy`, `permitted`, `rate` | webhook | the terms: `policy` is JSON, `permitted` a list of names |
 //! | `failures`, `failing_since` | webhook | its health |
 //! | `failing_tenant` | webhook | the tenant again, while it fails or is switched off: what puts it into the index |
+//!
+//! A deleted subscription leaves a tombstone: `pk`, `tenant`, `id`, the `state` `deleted`, `endpoint_hash`, and `deleted_at`. It proves
+//! the deletion, and serves nothing else. It has no endpoint, so it is no subscription: dispatch finds none under its key, cleanup
+//! removes nothing, it is not counted, and the index of failing webhooks does not have it.
 
 use std::sync::Arc;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::channel::Channel;
 use redial_core::delivery_options::EventType;
-use redial_core::endpoint::{Endpoint, Origin};
+use redial_core::endpoint::{Endpoint, EndpointHash, Origin};
 use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant, VapidKeyId};
 use redial_core::policy::{Policy, catalogue, parse, stored};
 use redial_core::push_target::{PushKeys, PushTarget};
@@ -28,11 +32,14 @@ use redial_core::subscription::{Consent, State, Subscription, Terms};
 use redial_core::tag::{Tag, Tags};
 use redial_core::time::Timestamp;
 use redial_core::webhook::{Health, Permitted, WebhookTarget};
-use redial_engine::ports::PortError;
+use redial_engine::ports::{Found, PortError};
 
 use crate::table::attributes::{self, Item, Read, ms, s};
 use crate::webhook_keys::WebhookKeys;
 use crate::{aws_error, telemetry};
+
+/// The `state` of a tombstone.
+const DELETED: &str = "deleted";
 
 /// The item of a subscription, without its receiver's health.
 pub(super) fn write<'k>(
@@ -51,9 +58,7 @@ pub(super) fn write<'k>(
         ("updated_at", ms(now)),
     ]);
     let mut add = |name: &str, value: Option<AttributeValue>| {
-        if let Some(value) = value {
-            item.insert(name.to_owned(), value);
-        }
+        item.extend(value.map(|value| (name.to_owned(), value)));
     };
     add("created_at", created_at.map(ms));
     match recipient {
@@ -86,14 +91,6 @@ pub(super) fn write<'k>(
     item
 }
 
-/// `None` if this version did not write the item.
-pub(super) fn key(item: &Item) -> Option<SubscriptionKey> {
-    Some(SubscriptionKey {
-        tenant: Tenant::parse(item.text("tenant")?)?,
-        id: SubscriptionId::parse(item.text("id")?)?,
-    })
-}
-
 /// Reads an item; `None` if this version did not write it, `Err` if its secrets cannot be opened: then the key that they were sealed with
 /// is missing from the stack's, which is an operator's error and not the message's. Without any key, a webhook's secrets and headers stay
 /// sealed, and it is read as one that has none.
@@ -101,7 +98,8 @@ pub(super) fn read<'k>(
     item: &Item,
     webhook_keys: impl Into<Option<&'k WebhookKeys>>,
 ) -> Option<Result<Subscription, PortError>> {
-    let key = key(item)?;
+    let (tenant, id) = (Tenant::parse(item.text("tenant")?)?, SubscriptionId::parse(item.text("id")?)?);
+    let key = SubscriptionKey { tenant, id };
     let endpoint = Endpoint::parse(item.text("endpoint")?).ok()?;
     let (recipient, terms) = match Channel::from_label(item.text("kind")?)? {
         Channel::WebPush => {
@@ -136,6 +134,24 @@ pub(super) fn read<'k>(
         last_seen_at: item.time("last_seen_at"),
         created_at: item.time("created_at"),
     }))
+}
+
+pub(super) fn tombstone(key: &SubscriptionKey, hash: &EndpointHash, deleted_at: Timestamp) -> Item {
+    attributes::item([
+        ("pk", s(key.to_string())),
+        ("tenant", s(key.tenant.as_str())),
+        ("id", s(key.id.as_str())),
+        ("state", s(DELETED)),
+        ("endpoint_hash", s(hash.as_str())),
+        ("deleted_at", ms(deleted_at)),
+    ])
+}
+
+/// `None` if the item is no tombstone.
+pub(super) fn read_tombstone(item: &Item) -> Option<Found> {
+    item.text("state").filter(|state| *state == DELETED)?;
+    let endpoint_hash = EndpointHash::parse(item.text("endpoint_hash")?)?;
+    Some(Found::Deleted { endpoint_hash, at: item.time("deleted_at")? })
 }
 
 /// Whether an item counts as a subscription: a tombstone does not.

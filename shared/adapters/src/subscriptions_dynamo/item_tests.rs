@@ -2,6 +2,7 @@ use redial_core::policy::catalogue;
 use redial_core::webhook::{CustomHeaders, SigningSecrets, WebhookSecret};
 
 use super::*;
+use crate::fixtures::{hash_keys, subscription};
 use crate::table::attributes::n;
 
 fn keys() -> WebhookKeys {
@@ -10,13 +11,6 @@ fn keys() -> WebhookKeys {
 
 fn stored_at() -> Timestamp {
     Timestamp::from_ms(1_800_000_000_123)
-}
-
-fn key_of(tenant: &str, id: &str) -> SubscriptionKey {
-    SubscriptionKey {
-        tenant: Tenant::parse(tenant).expect("valid"),
-        id: SubscriptionId::parse(id).expect("valid"),
-    }
 }
 
 fn browser() -> Subscription {
@@ -30,7 +24,7 @@ fn browser() -> Subscription {
         .expect("valid"),
         vapid_key_id: VapidKeyId::parse("shop"),
     };
-    Subscription::new(key_of("acme", "s1"), Recipient::WebPush(target))
+    Subscription::new(subscription("s1"), Recipient::WebPush(target))
 }
 
 fn webhook() -> Subscription {
@@ -49,161 +43,43 @@ fn webhook() -> Subscription {
             permitted: Permitted::new(vec!["authorization".to_owned()]).expect("valid"),
             rate: Rate::parse("120/min").ok(),
         },
-        ..Subscription::new(key_of("acme", "h1"), Recipient::Webhook(target))
+        ..Subscription::new(subscription("h1"), Recipient::Webhook(target))
     }
+}
+
+fn written(subscription: &Subscription) -> Item {
+    write(subscription, &keys(), stored_at())
 }
 
 fn reread(item: &Item) -> Option<Subscription> {
     read(item, &keys()).transpose().expect("its secrets open")
 }
 
-fn names(item: &Item) -> Vec<&str> {
+/// The webhook after this attribute of its item was set or removed.
+fn webhook_with(name: &str, value: Option<AttributeValue>) -> Option<Subscription> {
+    let mut item = written(&webhook());
+    item.remove(name);
+    item.extend(value.map(|value| (name.to_owned(), value)));
+    reread(&item)
+}
+
+fn names(item: &Item) -> String {
     let mut names: Vec<&str> = item.keys().map(String::as_str).collect();
     names.sort_unstable();
-    names
+    names.join(" ")
 }
 
 #[test]
 fn a_browser_s_subscription_reads_back() {
     let flagged = Subscription { flagged_at: Some(stored_at()), ..browser() };
-    let item = write(&flagged, &keys(), stored_at());
+    let item = written(&flagged);
     assert_eq!(
         names(&item),
-        [
-            "auth",
-            "endpoint",
-            "flagged_at",
-            "id",
-            "kind",
-            "p256dh",
-            "pk",
-            "state",
-            "tenant",
-            "updated_at",
-            "vapid_key_id"
-        ]
+        "auth endpoint flagged_at id kind p256dh pk state tenant updated_at vapid_key_id"
     );
     assert_eq!(item.text("kind"), Some("web_push"));
     assert_eq!(reread(&item), Some(flagged));
-}
 
-#[test]
-fn a_webhook_reads_back_and_its_item_shows_no_secret() {
-    let item = write(&webhook(), &keys(), stored_at());
-    assert_eq!(
-        names(&item),
-        [
-            "endpoint",
-            "id",
-            "kind",
-            "permitted",
-            "pk",
-            "rate",
-            "sealed",
-            "state",
-            "tenant",
-            "topic",
-            "updated_at"
-        ]
-    );
-    assert_eq!(item.text("rate"), Some("120/min"));
-    assert_eq!((item.text("pk"), item.text("kind")), (Some("acme#h1"), Some("webhook")));
-    let shown = format!("{item:?}");
-    assert!(!shown.contains("whsec_") && !shown.contains("s3cret"), "{shown}");
-    assert_eq!(reread(&item), Some(webhook()));
-}
-
-#[test]
-fn storing_a_subscription_does_not_write_its_health() {
-    let health = Health { failures: 3, failing_since: Some(stored_at()) };
-    let failing = Subscription { health, ..webhook() };
-    let mut item = write(&failing, &keys(), stored_at());
-    assert_eq!(reread(&item), Some(webhook()));
-    item.insert("failures".to_owned(), n(3));
-    item.insert("failing_since".to_owned(), ms(stored_at()));
-    assert_eq!(reread(&item), Some(failing));
-}
-
-#[test]
-fn a_policy_is_read_by_name_or_as_json_and_ignored_if_invalid() {
-    let with = |policy: &str| {
-        let mut item = write(&webhook(), &keys(), stored_at());
-        item.insert("policy".to_owned(), s(policy));
-        reread(&item).expect("a subscription").terms.policy
-    };
-    assert_eq!(with(r#""wait-factor""#), catalogue::packaged().get("wait-factor").cloned());
-    let own = with(r#"{"retry_delays": [2, 5]}"#).expect("valid");
-    assert_eq!(
-        (own.name.as_str(), own.retries.as_ref().map(|it| it.max_retries)),
-        ("subscription h1", Some(2))
-    );
-    for invalid in ["", "wait-factor", r#""unknown""#, r#"{"colour": "red"}"#, "[]"] {
-        assert_eq!(with(invalid), None, "{invalid}");
-    }
-}
-
-#[test]
-fn an_invalid_list_of_permitted_headers_permits_nothing() {
-    let mut item = write(&webhook(), &keys(), stored_at());
-    item.insert("permitted".to_owned(), AttributeValue::L(vec![s("authorization"), s("host")]));
-    assert_eq!(reread(&item).expect("a subscription").terms.permitted, Permitted::default());
-}
-
-#[test]
-fn a_rate_that_is_missing_or_invalid_is_no_rate() {
-    let with = |rate: Option<AttributeValue>| {
-        let mut item = write(&webhook(), &keys(), stored_at());
-        item.remove("rate");
-        item.extend(rate.map(|rate| ("rate".to_owned(), rate)));
-        let read = reread(&item).expect("a subscription");
-        let rate = read.terms.rate;
-        // The rest of the subscription is unaffected.
-        let terms = Terms { rate: webhook().terms.rate, ..read.terms.clone() };
-        assert_eq!(Subscription { terms, ..read }, webhook());
-        rate
-    };
-    assert_eq!(with(Some(s("90/h"))), Rate::parse("90/h").ok());
-    for none in [None, Some(s("")), Some(s("0/s")), Some(s("fast")), Some(n(50))] {
-        assert_eq!(with(none.clone()), None, "{none:?}");
-    }
-}
-
-#[test]
-fn secrets_that_do_not_open_are_an_error() {
-    let item = write(&webhook(), &keys(), stored_at());
-    let others = WebhookKeys::parse("k2:0123456789abcdef").expect("valid");
-    let error = read(&item, &others).expect("a subscription").expect_err("sealed with another key");
-    assert_eq!(error.to_string(), "OpenWebhookSecrets failed: UnknownKey");
-
-    // Secrets copied to another item do not open there.
-    let mut copied = write(&webhook(), &keys(), stored_at());
-    copied.insert("id".to_owned(), s("h2"));
-    assert!(read(&copied, &keys()).expect("a subscription").is_err());
-}
-
-#[test]
-fn without_the_webhooks_key_secrets_stay_sealed() {
-    let read = read(&write(&webhook(), &keys(), stored_at()), None);
-    let Some(Ok(Subscription { recipient: Recipient::Webhook(target), .. })) = read else {
-        panic!("{read:?}")
-    };
-    assert!(target.secrets.all().is_empty() && target.headers.expose().is_empty());
-}
-
-#[test]
-fn an_item_of_another_form_is_no_subscription() {
-    for name in ["tenant", "id", "kind", "endpoint", "state", "sealed"] {
-        let mut item = write(&webhook(), &keys(), stored_at());
-        item.remove(name);
-        assert_eq!(read(&item, &keys()), None, "{name}");
-    }
-    let mut item = write(&webhook(), &keys(), stored_at());
-    item.insert("kind".to_owned(), s("pigeon"));
-    assert_eq!(read(&item, &keys()), None);
-}
-
-#[test]
-fn consent_tags_and_times_read_back() {
     let tags = ["sport", "news"].map(|tag| Tag::parse(tag).expect("valid"));
     let consent = Consent {
         at: stored_at(),
@@ -218,10 +94,100 @@ fn consent_tags_and_times_read_back() {
         created_at: Some(stored_at()),
         ..browser()
     };
-    let mut item = write(&full, &keys(), stored_at());
+    let mut item = written(&full);
     assert_eq!(reread(&item), Some(full.clone()));
     assert_eq!(item["tags"], AttributeValue::L(vec![s("news"), s("sport")]));
     // A consent without one of its parts is none.
     item.remove("consent_action");
     assert_eq!(reread(&item), Some(Subscription { consent: None, ..full }));
+}
+
+#[test]
+fn a_webhook_reads_back_and_its_item_shows_no_secret() {
+    let item = written(&webhook());
+    assert_eq!(names(&item), "endpoint id kind permitted pk rate sealed state tenant topic updated_at");
+    assert_eq!(
+        ["rate", "pk", "kind"].map(|name| item.text(name).unwrap_or_default()),
+        ["120/min", "acme#h1", "webhook"]
+    );
+    let shown = format!("{item:?}");
+    assert!(!shown.contains("whsec_") && !shown.contains("s3cret"), "{shown}");
+    assert_eq!(reread(&item), Some(webhook()));
+
+    // Without the webhooks' key, its secrets stay sealed.
+    let read = read(&item, None);
+    let Some(Ok(Subscription { recipient: Recipient::Webhook(target), .. })) = read else {
+        panic!("{read:?}")
+    };
+    assert!(target.secrets.all().is_empty() && target.headers.expose().is_empty());
+}
+
+#[test]
+fn storing_a_subscription_does_not_write_its_health() {
+    let health = Health { failures: 3, failing_since: Some(stored_at()) };
+    let failing = Subscription { health, ..webhook() };
+    let mut item = written(&failing);
+    assert_eq!(reread(&item), Some(webhook()));
+    item.extend(attributes::item([("failures", n(3)), ("failing_since", ms(stored_at()))]));
+    assert_eq!(reread(&item), Some(failing));
+}
+
+#[test]
+fn a_policy_is_read_by_name_or_as_json_and_ignored_if_invalid() {
+    let with = |policy: &str| webhook_with("policy", Some(s(policy))).expect("a subscription").terms.policy;
+    assert_eq!(with(r#""wait-factor""#), catalogue::packaged().get("wait-factor").cloned());
+    let own = with(r#"{"retry_delays": [2, 5]}"#).expect("valid");
+    assert_eq!(own.name, "subscription h1");
+    assert_eq!(own.retries.as_ref().map(|it| it.max_retries), Some(2));
+    for invalid in ["", "wait-factor", r#""unknown""#, r#"{"colour": "red"}"#, "[]"] {
+        assert_eq!(with(invalid), None, "{invalid}");
+    }
+}
+
+#[test]
+fn invalid_terms_are_none_and_leave_the_rest_unaffected() {
+    let permitted = AttributeValue::L(vec![s("authorization"), s("host")]);
+    let permits_nothing = Terms { permitted: Permitted::default(), ..webhook().terms };
+    let with_rate = |rate| Terms { rate, ..webhook().terms };
+    for (name, value, terms) in [
+        ("permitted", Some(permitted), permits_nothing),
+        ("rate", Some(s("90/h")), with_rate(Rate::parse("90/h").ok())),
+        ("rate", None, with_rate(None)),
+        ("rate", Some(s("")), with_rate(None)),
+        ("rate", Some(s("0/s")), with_rate(None)),
+        ("rate", Some(s("fast")), with_rate(None)),
+        ("rate", Some(n(50)), with_rate(None)),
+    ] {
+        let expected = Subscription { terms, ..webhook() };
+        assert_eq!(webhook_with(name, value.clone()), Some(expected), "{name}: {value:?}");
+    }
+}
+
+#[test]
+fn secrets_that_do_not_open_are_an_error() {
+    let mut item = written(&webhook());
+    let others = WebhookKeys::parse("k2:0123456789abcdef").expect("valid");
+    let error = read(&item, &others).expect("a subscription").expect_err("sealed with another key");
+    assert_eq!(error.to_string(), "OpenWebhookSecrets failed: UnknownKey");
+    // Secrets copied to another item do not open there.
+    item.insert("id".to_owned(), s("h2"));
+    assert!(read(&item, &keys()).expect("a subscription").is_err());
+}
+
+#[test]
+fn an_item_of_another_form_is_no_subscription() {
+    for name in ["tenant", "id", "kind", "endpoint", "state", "sealed"] {
+        assert_eq!(webhook_with(name, None), None, "{name}");
+    }
+    assert_eq!(webhook_with("kind", Some(s("pigeon"))), None);
+}
+
+#[test]
+fn a_tombstone_has_the_hash_and_the_time_and_is_no_subscription() {
+    let hash = hash_keys().endpoint(&Endpoint::parse("https://push.example/s3cret").expect("valid"));
+    let item = tombstone(&subscription("s1"), &hash, stored_at());
+    assert_eq!(names(&item), "deleted_at endpoint_hash id pk state tenant");
+    assert!(!is_stored(&item));
+    assert_eq!(read(&item, &keys()), None);
+    assert_eq!(read_tombstone(&item), Some(Found::Deleted { endpoint_hash: hash, at: stored_at() }));
 }

@@ -6,18 +6,14 @@
 //!
 //! | file | concept |
 //! |---|---|
-//! | `item` | the attributes of a browser's and of a webhook's item |
-//! | `tombstone` | the item of a deleted subscription |
+//! | `item` | the attributes of a browser's and of a webhook's item, and of a deleted one's |
 //! | `transaction` | how one is added, replaced or removed |
-//! | `book` | storing, looking up and erasing |
+//! | `book` | storing, looking up and erasing; a webhook's signing secrets |
 //! | `health` | the outcomes of attempts, and how cleanup acts on them |
-//! | `rotation` | a webhook's signing secrets, exchanged under way |
 
 mod book;
 mod health;
 mod item;
-mod rotation;
-mod tombstone;
 mod transaction;
 
 use aws_sdk_dynamodb::Client;
@@ -27,8 +23,8 @@ use redial_engine::ports::{PortError, SubscriptionUpdate};
 
 use crate::control_dynamo::DynamoControl;
 use crate::retries::Patience;
-use crate::table::attributes::{self, Item, s};
-use crate::table::{Statement, Table, Written};
+use crate::table::attributes::{self, Item, ms, s};
+use crate::table::{Statement, Table};
 use crate::webhook_keys::WebhookKeys;
 use crate::write_units::WriteUnits;
 
@@ -39,7 +35,7 @@ const FAILING: &str = "failing_by_tenant";
 #[derive(Clone, Debug)]
 pub struct DynamoSubscriptions {
     table: Table,
-    audiences: String,
+    audiences: Table,
     control: DynamoControl,
     /// `None` where receivers' secrets are neither needed nor available.
     keys: Option<WebhookKeys>,
@@ -56,6 +52,7 @@ impl DynamoSubscriptions {
         control: DynamoControl,
         keys: impl Into<Option<WebhookKeys>>,
     ) -> Self {
+        let audiences = Table::new(client.clone(), audiences);
         Self { table: Table::new(client, table), audiences, control, keys: keys.into() }
     }
 
@@ -65,12 +62,8 @@ impl DynamoSubscriptions {
         Self { table: self.table.metered(units), ..self }
     }
 
-    /// The items of these keys, in no order.
-    async fn items(&self, keys: &[SubscriptionKey]) -> Result<Vec<Item>, PortError> {
-        self.table.get_all(keys.iter().map(item_key).collect()).await
-    }
-
-    /// One statement for each subscription, on the condition that its endpoint is unchanged.
+    /// One statement for each subscription, on the condition that its endpoint is unchanged: `false` if it is gone, or has another
+    /// one now, so that the update does not apply to it. `updated_at` is set as well.
     async fn update_all(
         &self,
         updates: Vec<SubscriptionUpdate>,
@@ -82,18 +75,12 @@ impl DynamoSubscriptions {
             let endpoint = s(update.endpoint.expose().as_str());
             let mut conditions = vec![("pk", s(update.key.to_string())), ("endpoint", endpoint)];
             conditions.extend_from_slice(extra);
-            Statement::update_and_remove(self.table.name(), sets(update), removes, conditions)
+            let mut sets = sets(update);
+            sets.push(("updated_at", ms(update.at)));
+            Statement::update(self.table.name(), sets, removes, conditions)
         };
         let statements = updates.iter().map(statement).collect();
-        let written = self.table.execute(statements, Patience::brief()).await.into_iter();
-        written
-            .map(|written| match written {
-                Written::Yes => Ok(true),
-                // The subscription is gone, or has another endpoint now: the update does not apply to it.
-                Written::ConditionFailed => Ok(false),
-                Written::Failed(error) => Err(error),
-            })
-            .collect()
+        self.table.execute(statements, Patience::brief()).await
     }
 
     async fn update_one(

@@ -5,16 +5,13 @@
 //! second fails, reads again and decides again. A receiver's health is not among these attributes: it changes with every attempt, and a
 //! change that keeps it does not write it.
 
-use std::collections::{BTreeSet, HashMap};
-
-use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put, TransactWriteItem, Update};
+use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::identity::SubscriptionKey;
-use redial_core::tag::Tag;
 use redial_engine::ports::PortError;
 
 use super::{DynamoSubscriptions, item, item_key};
-use crate::table::attributes::{Item, item as row};
-use crate::table::transact;
+use crate::table::attributes::Item;
+use crate::table::{Change, transact};
 use crate::{audiences_dynamo, aws_error};
 
 /// The attributes that decisions depend on: a change to one of them makes a concurrent decision start over.
@@ -43,7 +40,7 @@ impl DynamoSubscriptions {
         mut decide: impl FnMut(Option<&Item>) -> Result<(Option<After>, T), PortError>,
     ) -> Result<T, PortError> {
         for _ in 0..ROUNDS {
-            let before = self.items(std::slice::from_ref(key)).await?.pop();
+            let before = self.table.get_one(item_key(key)).await?;
             let (after, outcome) = decide(before.as_ref())?;
             let Some(after) = after else { return Ok(outcome) };
             if self.commit(key, before.as_ref(), after).await? {
@@ -60,152 +57,80 @@ impl DynamoSubscriptions {
         before: Option<&Item>,
         after: After,
     ) -> Result<bool, PortError> {
-        let step = i8::from(counts(before, &after)) - i8::from(before.is_some_and(item::is_stored));
-        let (tags_before, tags_after) = (tags_of(before), tags_after(before, &after));
-        let mut writes = audiences_dynamo::changes(&self.audiences, key, &tags_before, &tags_after);
+        let end = end(before, &after);
+        let step = i8::from(item::is_stored(&end)) - i8::from(before.is_some_and(item::is_stored));
+        let tags_before = before.map(item::tags).unwrap_or_default();
+        let mut writes = audiences_dynamo::changes(&self.audiences, key, &tags_before, &item::tags(&end));
         if step != 0 {
-            let count = self.control.counting(key, step);
-            writes.push(TransactWriteItem::builder().update(count).build());
+            writes.push(self.control.counting(key, step));
         }
-        let condition = Condition::as_read(before);
-        // Most renewals, at half of a transaction's price.
-        if let (After::Part { sets, removes }, true) = (&after, writes.is_empty()) {
-            let (expression, names, values) = condition.updating(sets, removes);
-            let update = self.table.update(item_key(key), expression, []);
-            let update = update
-                .condition_expression(condition.expression)
-                .set_expression_attribute_names(Some(names))
-                .set_expression_attribute_values(Some(values));
-            return Ok(self.table.send(update).await?.is_done());
-        }
-        writes.insert(0, self.write_of(key, condition, after));
+        let (condition, mut values) = as_read(before);
+        let change = match after {
+            After::Whole(item) => Change::Put(item),
+            After::Nothing => Change::Delete(item_key(key)),
+            After::Part { sets, removes } => {
+                let expression = updating(&sets, &removes);
+                values.extend(sets.into_iter().map(|(name, value)| (format!(":{name}"), value)));
+                // Most renewals, at half of a transaction's price.
+                if writes.is_empty() {
+                    let update = self.table.update(item_key(key), expression, []);
+                    let update = update.condition_expression(condition);
+                    let update = update.set_expression_attribute_values(Some(values));
+                    return Ok(self.table.send(update).await?.is_done());
+                }
+                Change::Update(item_key(key), expression)
+            }
+        };
+        writes.insert(0, self.table.write(change, Some(&condition), values));
         transact(self.table.client(), &writes).await
     }
-
-    fn write_of(&self, key: &SubscriptionKey, condition: Condition, after: After) -> TransactWriteItem {
-        let (table, write) = (self.table.name(), TransactWriteItem::builder());
-        match after {
-            After::Whole(item) => write.put(
-                Put::builder()
-                    .table_name(table)
-                    .set_item(Some(item))
-                    .condition_expression(condition.expression)
-                    .set_expression_attribute_names(Some(condition.names).filter(|names| !names.is_empty()))
-                    .set_expression_attribute_values(
-                        Some(condition.values).filter(|values| !values.is_empty()),
-                    )
-                    .build()
-                    .expect("a put has its table and its item"),
-            ),
-            After::Part { sets, removes } => {
-                let (expression, names, values) = condition.updating(&sets, &removes);
-                write.update(
-                    Update::builder()
-                        .table_name(table)
-                        .set_key(Some(item_key(key)))
-                        .update_expression(expression)
-                        .condition_expression(condition.expression)
-                        .set_expression_attribute_names(Some(names))
-                        .set_expression_attribute_values(Some(values))
-                        .build()
-                        .expect("an update has its table, key and expression"),
-                )
-            }
-            After::Nothing => write.delete(
-                Delete::builder()
-                    .table_name(table)
-                    .set_key(Some(item_key(key)))
-                    .condition_expression(condition.expression)
-                    .set_expression_attribute_names(Some(condition.names).filter(|names| !names.is_empty()))
-                    .set_expression_attribute_values(
-                        Some(condition.values).filter(|values| !values.is_empty()),
-                    )
-                    .build()
-                    .expect("a delete has its table and its key"),
-            ),
-        }
-        .build()
-    }
 }
 
-/// Whether there is a subscription afterwards.
-fn counts(before: Option<&Item>, after: &After) -> bool {
+/// The item afterwards; empty if there is none.
+fn end(before: Option<&Item>, after: &After) -> Item {
     match after {
-        After::Whole(item) => item::is_stored(item),
-        After::Part { .. } => before.is_some_and(item::is_stored),
-        After::Nothing => false,
-    }
-}
-
-fn tags_of(item: Option<&Item>) -> BTreeSet<Tag> {
-    item.map(|item| item::tags(item).iter().cloned().collect()).unwrap_or_default()
-}
-
-fn tags_after(before: Option<&Item>, after: &After) -> BTreeSet<Tag> {
-    match after {
-        After::Whole(item) => tags_of(Some(item)),
-        After::Part { sets, removes } => match sets.iter().find(|(name, _)| *name == "tags") {
-            Some((name, value)) => tags_of(Some(&row([(*name, value.clone())]))),
-            None if removes.contains(&"tags") => BTreeSet::new(),
-            None => tags_of(before),
-        },
-        After::Nothing => BTreeSet::new(),
-    }
-}
-
-/// That an item is as it was read.
-#[derive(Default)]
-struct Condition {
-    expression: String,
-    names: HashMap<String, String>,
-    values: Item,
-}
-
-impl Condition {
-    fn as_read(before: Option<&Item>) -> Self {
-        let Some(before) = before else {
-            return Self { expression: "attribute_not_exists(pk)".to_owned(), ..Self::default() };
-        };
-        let mut condition = Self { expression: "attribute_exists(pk)".to_owned(), ..Self::default() };
-        for name in DECIDES {
-            condition.names.insert(format!("#{name}"), name.to_owned());
-            match before.get(name) {
-                Some(value) => {
-                    condition.values.insert(format!(":was_{name}"), value.clone());
-                    condition.expression.push_str(&format!(" AND #{name} = :was_{name}"));
-                }
-                None => condition.expression.push_str(&format!(" AND attribute_not_exists(#{name})")),
-            }
+        After::Whole(item) => item.clone(),
+        After::Part { sets, removes } => {
+            let mut item = before.cloned().unwrap_or_default();
+            item.extend(sets.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+            item.retain(|name, _| !removes.contains(&name.as_str()));
+            item
         }
-        condition
+        After::Nothing => Item::new(),
     }
+}
 
-    /// `SET … REMOVE …`, with its names and values and the condition's.
-    fn updating(
-        &self,
-        sets: &[(&'static str, AttributeValue)],
-        removes: &[&'static str],
-    ) -> (String, HashMap<String, String>, Item) {
-        let (mut names, mut values) = (self.names.clone(), self.values.clone());
-        let changed = sets.iter().map(|(name, _)| name).chain(removes);
-        names.extend(changed.map(|name| (format!("#{name}"), (*name).to_owned())));
-        values.extend(sets.iter().map(|(name, value)| (format!(":{name}"), value.clone())));
-        let sets: Vec<String> = sets.iter().map(|(name, _)| format!("#{name} = :{name}")).collect();
-        let removes: Vec<String> = removes.iter().map(|name| format!("#{name}")).collect();
-        let parts = [("SET", sets), ("REMOVE", removes)].into_iter().filter(|(_, parts)| !parts.is_empty());
-        let parts: Vec<String> = parts.map(|(verb, parts)| format!("{verb} {}", parts.join(", "))).collect();
-        (parts.join(" "), names, values)
+/// The condition that an item is as it was read, and its values.
+fn as_read(before: Option<&Item>) -> (String, Item) {
+    let Some(before) = before else { return ("attribute_not_exists(pk)".to_owned(), Item::new()) };
+    let (mut condition, mut values) = ("attribute_exists(pk)".to_owned(), Item::new());
+    for name in DECIDES {
+        match before.get(name) {
+            Some(value) => {
+                values.insert(format!(":was_{name}"), value.clone());
+                condition.push_str(&format!(" AND #{name} = :was_{name}"));
+            }
+            None => condition.push_str(&format!(" AND attribute_not_exists(#{name})")),
+        }
     }
+    (condition, values)
+}
+
+/// `SET … REMOVE …`; the value of `name` is `:name`.
+fn updating(sets: &[(&str, AttributeValue)], removes: &[&str]) -> String {
+    let sets: Vec<String> = sets.iter().map(|(name, _)| format!("#{name} = :{name}")).collect();
+    let removes: Vec<String> = removes.iter().map(|name| format!("#{name}")).collect();
+    let parts = [("SET", sets), ("REMOVE", removes)].into_iter().filter(|(_, parts)| !parts.is_empty());
+    parts.map(|(verb, parts)| format!("{verb} {}", parts.join(", "))).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::table::attributes::{n, s};
+    use redial_core::tag::Tag;
 
-    fn item(fields: &[(&str, AttributeValue)]) -> Item {
-        fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
-    }
+    use super::super::item;
+    use super::*;
+    use crate::table::attributes::{item, n, s};
 
     fn tagged(tags: &[&str]) -> AttributeValue {
         AttributeValue::L(tags.iter().map(|tag| s(*tag)).collect())
@@ -213,41 +138,37 @@ mod tests {
 
     #[test]
     fn the_condition_names_the_attributes_that_decide() {
-        let none = Condition::as_read(None);
-        assert_eq!((none.expression.as_str(), none.names.len()), ("attribute_not_exists(pk)", 0));
-        let before = item(&[("endpoint", s("https://a")), ("state", s("active")), ("failures", n(3))]);
-        let condition = Condition::as_read(Some(&before));
+        assert_eq!(as_read(None), ("attribute_not_exists(pk)".to_owned(), Item::new()));
+        let before = item([("endpoint", s("https://a")), ("state", s("active")), ("failures", n(3))]);
+        let (condition, values) = as_read(Some(&before));
         assert_eq!(
-            condition.expression,
+            condition,
             "attribute_exists(pk) AND attribute_not_exists(#kind) AND #endpoint = :was_endpoint AND #state = :was_state \
              AND attribute_not_exists(#tags) AND attribute_not_exists(#deleted_at)"
         );
-        assert_eq!(condition.values.len(), 2, "health is not compared");
-    }
-
-    #[test]
-    fn sets_and_removes_are_separate_from_the_condition() {
-        let condition = Condition::as_read(Some(&item(&[("tags", tagged(&["a"]))])));
+        assert_eq!(values, item([(":was_endpoint", s("https://a")), (":was_state", s("active"))]));
         let sets = [("tags", tagged(&["b"])), ("auth", s("x"))];
-        let (text, names, values) = condition.updating(&sets, &["vapid_key_id"]);
-        assert_eq!(text, "SET #tags = :tags, #auth = :auth REMOVE #vapid_key_id");
-        assert_eq!(names["#vapid_key_id"], "vapid_key_id");
-        assert_eq!((&values[":was_tags"], &values[":tags"]), (&tagged(&["a"]), &tagged(&["b"])));
+        assert_eq!(
+            updating(&sets, &["vapid_key_id"]),
+            "SET #tags = :tags, #auth = :auth REMOVE #vapid_key_id"
+        );
     }
 
     #[test]
     fn a_change_determines_the_count_and_the_tags() {
-        let before = item(&[("endpoint", s("https://a")), ("tags", tagged(&["a", "b"]))]);
-        let tombstone = item(&[("state", s("deleted"))]);
+        let before = item([("endpoint", s("https://a")), ("tags", tagged(&["a", "b"]))]);
         let part = |sets: Vec<(&'static str, AttributeValue)>, removes| After::Part { sets, removes };
-        let summary = |after: &After| {
-            let tags = tags_after(Some(&before), after);
-            (counts(Some(&before), after), tags.iter().map(Tag::to_string).collect::<Vec<_>>())
-        };
-        assert_eq!(summary(&After::Nothing), (false, vec![]));
-        assert_eq!(summary(&After::Whole(tombstone)), (false, vec![]));
-        assert_eq!(summary(&part(vec![], vec!["auth"])), (true, vec!["a".to_owned(), "b".to_owned()]));
-        assert_eq!(summary(&part(vec![("tags", tagged(&["c"]))], vec![])), (true, vec!["c".to_owned()]));
-        assert_eq!(summary(&part(vec![], vec!["tags"])), (true, vec![]));
+        for (after, counts, tags) in [
+            (After::Nothing, false, &[][..]),
+            (After::Whole(item([("state", s("deleted"))])), false, &[]),
+            (part(vec![], vec!["auth"]), true, &["a", "b"]),
+            (part(vec![("tags", tagged(&["c"]))], vec![]), true, &["c"]),
+            (part(vec![], vec!["tags"]), true, &[]),
+        ] {
+            let end = end(Some(&before), &after);
+            let found = item::tags(&end);
+            let found: Vec<&str> = found.iter().map(Tag::as_str).collect();
+            assert_eq!((item::is_stored(&end), &found[..]), (counts, tags), "{after:?}");
+        }
     }
 }

@@ -47,40 +47,39 @@ pub(crate) fn or_null(value: Option<AttributeValue>) -> AttributeValue {
 
 /// Reading by name; a missing attribute, NULL and one of another type are all `None`.
 pub(crate) trait Read {
-    fn text(&self, name: &str) -> Option<&str>;
-    fn bytes(&self, name: &str) -> Option<&[u8]>;
-    fn number<T: FromStr>(&self, name: &str) -> Option<T>;
-    /// `false` where there is no boolean.
-    fn truth(&self, name: &str) -> bool;
-    /// Epoch milliseconds.
-    fn time(&self, name: &str) -> Option<Timestamp>;
-    /// The texts of a list; empty where there is no list.
-    fn texts(&self, name: &str) -> impl Iterator<Item = &str>;
-}
+    fn value(&self, name: &str) -> Option<&AttributeValue>;
 
-impl Read for Item {
     fn text(&self, name: &str) -> Option<&str> {
-        self.get(name)?.as_s().ok().map(String::as_str)
+        self.value(name)?.as_s().ok().map(String::as_str)
     }
 
     fn bytes(&self, name: &str) -> Option<&[u8]> {
-        self.get(name)?.as_b().ok().map(AsRef::as_ref)
+        self.value(name)?.as_b().ok().map(AsRef::as_ref)
     }
 
     fn number<T: FromStr>(&self, name: &str) -> Option<T> {
-        self.get(name)?.as_n().ok()?.parse().ok()
+        self.value(name)?.as_n().ok()?.parse().ok()
     }
 
+    /// `false` where there is no boolean.
     fn truth(&self, name: &str) -> bool {
-        self.get(name).and_then(|value| value.as_bool().ok()).copied().unwrap_or(false)
+        self.value(name).is_some_and(|value| value.as_bool() == Ok(&true))
     }
 
+    /// Epoch milliseconds.
     fn time(&self, name: &str) -> Option<Timestamp> {
         self.number(name).map(Timestamp::from_ms)
     }
 
+    /// The texts of a list; empty where there is no list.
     fn texts(&self, name: &str) -> impl Iterator<Item = &str> {
-        let list = self.get(name).and_then(|value| value.as_l().ok()).into_iter().flatten();
+        let list = self.value(name).and_then(|value| value.as_l().ok()).into_iter().flatten();
         list.filter_map(|value| value.as_s().ok().map(String::as_str))
+    }
+}
+
+impl Read for Item {
+    fn value(&self, name: &str) -> Option<&AttributeValue> {
+        self.get(name)
     }
 }

@@ -3,7 +3,7 @@
 //! DynamoDB refuses a whole BatchWriteItem for one item that is too long or otherwise invalid. The call is then made item by item,
 //! so that the item fails alone: the others may be other tenants'.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use aws_sdk_dynamodb::types::{
     DeleteRequest, KeysAndAttributes, PutRequest, ReturnConsumedCapacity, WriteRequest,
@@ -31,20 +31,39 @@ pub(crate) enum Reading {
 }
 
 impl Table {
-    /// The items of these keys, read consistently; a key without an item is missing from the result.
-    pub(crate) async fn get_all(&self, keys: Vec<Item>) -> Result<Vec<Item>, PortError> {
-        self.read_all(keys, Reading::Consistent, Patience::brief()).await
+    /// The item of this key, read consistently, by BatchGetItem: a function that reads batches needs no other permission.
+    pub(crate) async fn get_one(&self, key: Item) -> Result<Option<Item>, PortError> {
+        let found = self.read_all(vec![key], Reading::Consistent, Patience::brief()).await?;
+        Ok(found.into_iter().flatten().next())
     }
 
-    /// The items of these keys, each of which is there once; a key without an item is missing from the result.
+    /// The items of these keys, in their order, read consistently.
+    pub(crate) async fn get_each(
+        &self,
+        keys: Vec<Item>,
+        patience: Patience,
+    ) -> Vec<Result<Option<Item>, PortError>> {
+        let count = keys.len();
+        match self.read_all(keys, Reading::Consistent, patience).await {
+            Ok(items) => items.into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(error); count],
+        }
+    }
+
+    /// The items of these keys, in their order; `None` for a key without an item.
     pub(crate) async fn read_all(
         &self,
         keys: Vec<Item>,
         reading: Reading,
         patience: Patience,
-    ) -> Result<Vec<Item>, PortError> {
-        let calls = keys.chunks(MOST_KEYS).map(|chunk| self.read_chunk(chunk.to_vec(), reading, patience));
-        Ok(try_join_all(calls).await?.into_iter().flatten().collect())
+    ) -> Result<Vec<Option<Item>>, PortError> {
+        let distinct: BTreeMap<_, &Item> = keys.iter().map(|key| (name(key), key)).collect();
+        let wanted = distinct.into_iter().filter(|(name, _)| is_valid(*name));
+        let wanted: Vec<Item> = wanted.map(|(_, key)| key.clone()).collect();
+        let calls = wanted.chunks(MOST_KEYS).map(|chunk| self.read_chunk(chunk.to_vec(), reading, patience));
+        let found = try_join_all(calls).await?.concat();
+        let found: HashMap<_, &Item> = found.iter().map(|item| (name(item), item)).collect();
+        Ok(keys.iter().map(|key| found.get(&name(key)).map(|item| (*item).clone())).collect())
     }
 
     async fn read_chunk(
@@ -103,10 +122,7 @@ impl Table {
         let patience = Patience::brief();
         let calls = requests.chunks(MOST_REQUESTS).map(async |chunk| {
             let written = self.write_chunk(chunk, patience).await;
-            let is_invalid = |written: &Result<(), PortError>| {
-                written.as_ref().is_err_and(|error| error.code == aws_error::INVALID)
-            };
-            if chunk.len() == 1 || !written.iter().any(is_invalid) {
+            if chunk.len() == 1 || !written.iter().any(aws_error::is_invalid) {
                 return written;
             }
             let singly = chunk.chunks(1).map(|one| self.write_chunk(one, patience));
@@ -138,15 +154,23 @@ impl Table {
                 break aws_error::of_code("BatchWriteItem", "ThrottlingException");
             }
         };
-        let open: HashSet<_> = open.iter().map(key).collect();
-        let result = |request| if open.contains(&key(request)) { Err(error.clone()) } else { Ok(()) };
+        let open: HashSet<_> = open.iter().map(written).collect();
+        let result = |request| if open.contains(&written(request)) { Err(error.clone()) } else { Ok(()) };
         requests.iter().map(result).collect()
     }
 }
 
 /// Partition key and sort key, which have these names in every table.
-fn key(request: &WriteRequest) -> [Option<&str>; 2] {
+fn name(item: &Item) -> [Option<&str>; 2] {
+    ["pk", "sk"].map(|name| item.text(name))
+}
+
+/// Whether DynamoDB takes a key ("Constraints"); one that it does not take would fail the whole call.
+fn is_valid([pk, sk]: [Option<&str>; 2]) -> bool {
+    pk.is_none_or(|pk| pk.len() <= 2048) && sk.is_none_or(|sk| sk.len() <= 1024)
+}
+
+fn written(request: &WriteRequest) -> Option<[Option<&str>; 2]> {
     let put = request.put_request().map(PutRequest::item);
-    let item = put.or_else(|| request.delete_request().map(DeleteRequest::key));
-    ["pk", "sk"].map(|name| item.and_then(|item| item.text(name)))
+    put.or_else(|| request.delete_request().map(DeleteRequest::key)).map(name)
 }

@@ -2,13 +2,6 @@
 //!
 //! Names of attributes that stand as `#name` in an expression are filled in here. The write units of updates, batches and
 //! statements are metered.
-//!
-//! | file | concept |
-//! |---|---|
-//! | `attributes` | items, and the values in them |
-//! | `batch` | many reads or writes a call |
-//! | `statements` | many conditional writes a call |
-//! | `transaction` | all of some writes or none |
 
 pub(crate) mod attributes;
 mod batch;
@@ -29,14 +22,14 @@ use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity, ReturnValue};
 use redial_engine::ports::PortError;
 
-use self::attributes::{Item, s};
+use self::attributes::{Item, item, s};
 use crate::aws_error;
 use crate::retries::Patience;
 use crate::write_units::WriteUnits;
 
 pub(crate) use self::batch::Reading;
-pub(crate) use self::statements::{Statement, Written};
-pub(crate) use self::transaction::{request_token, transact};
+pub(crate) use self::statements::Statement;
+pub(crate) use self::transaction::{Change, request_token, transact};
 
 /// A table, and where its write units are added up.
 #[derive(Clone, Debug)]
@@ -128,16 +121,26 @@ impl Table {
         values: [(&str, AttributeValue); N],
     ) -> UpdateItemFluentBuilder {
         let update = self.client.update_item().table_name(&self.name).set_key(Some(key));
-        let update = update.update_expression(expression);
-        values
-            .into_iter()
-            .fold(update, |update, (name, value)| update.expression_attribute_values(name, value))
+        let values = Some(item(values)).filter(|values| !values.is_empty());
+        update.update_expression(expression).set_expression_attribute_values(values)
+    }
+
+    /// Updates the item of this key if it meets a condition; whether it did.
+    pub(crate) async fn update_if<const N: usize>(
+        &self,
+        key: Item,
+        expression: &str,
+        condition: &str,
+        values: [(&str, AttributeValue); N],
+    ) -> Result<bool, PortError> {
+        let update = self.update(key, expression, values).condition_expression(condition);
+        Ok(self.send(update).await?.is_done())
     }
 
     /// Sends an update, and sends it again while it meets a transaction over its item.
     pub(crate) async fn send(&self, update: UpdateItemFluentBuilder) -> Result<Update, PortError> {
         let expressions = [update.get_update_expression(), update.get_condition_expression()];
-        let mut names = names_in(expressions.into_iter().flatten());
+        let mut names = names_in(expressions.into_iter().flatten().map(String::as_str));
         names.extend(update.get_expression_attribute_names().clone().unwrap_or_default());
         let update = update
             .set_expression_attribute_names(Some(names).filter(|names| !names.is_empty()))
@@ -172,8 +175,7 @@ impl Table {
         values: [(&str, AttributeValue); N],
     ) -> QueryFluentBuilder {
         let query = self.client.query().table_name(&self.name).key_condition_expression(condition);
-        let query = query.consistent_read(true);
-        values.into_iter().fold(query, |query, (name, value)| query.expression_attribute_values(name, value))
+        query.consistent_read(true).set_expression_attribute_values(Some(item(values)))
     }
 
     /// A query of an index, which may be a moment behind the table.
@@ -204,7 +206,7 @@ pub(crate) async fn page(query: QueryFluentBuilder) -> Result<QueryOutput, PortE
 }
 
 /// The names of attributes in expressions: `#name` stands for `name`.
-fn names_in<'a>(expressions: impl Iterator<Item = &'a String>) -> HashMap<String, String> {
+pub(crate) fn names_in<'a>(expressions: impl Iterator<Item = &'a str>) -> HashMap<String, String> {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '#';
     let words = expressions.flat_map(|expression| expression.split(move |c| !is_of_name(c)));
     words.filter_map(|word| Some((word.to_owned(), word.strip_prefix('#')?.to_owned()))).collect()

@@ -25,17 +25,9 @@ pub(crate) struct Statement {
 }
 
 impl Statement {
-    /// `UPDATE … SET … WHERE …`, everything by value; the conditions name the whole key.
+    /// `UPDATE … SET … REMOVE … WHERE …`, everything by value; the conditions name the whole key. An attribute that is part of an
+    /// index cannot be set to NULL, and is removed.
     pub(crate) fn update(
-        table: &str,
-        sets: Vec<(&str, AttributeValue)>,
-        conditions: Vec<(&str, AttributeValue)>,
-    ) -> Self {
-        Self::update_and_remove(table, sets, &[], conditions)
-    }
-
-    /// The same with `REMOVE …`: an attribute that is part of an index cannot be set to NULL.
-    pub(crate) fn update_and_remove(
         table: &str,
         sets: Vec<(&str, AttributeValue)>,
         removes: &[&str],
@@ -61,14 +53,8 @@ impl Statement {
     }
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Written {
-    Yes,
-    /// Its condition did not hold, or the item that it was to insert exists.
-    ConditionFailed,
-    /// It may or may not have been carried out.
-    Failed(PortError),
-}
+/// `false`: its condition did not hold, or the item that it was to insert exists. `Err`: it may or may not have been carried out.
+pub(crate) type Written = Result<bool, PortError>;
 
 impl Table {
     /// Carries out these statements, each on an item of its own, in as few calls as possible. Those whose failure may pass are tried
@@ -76,7 +62,8 @@ impl Table {
     pub(crate) async fn execute(&self, statements: Vec<Statement>, patience: Patience) -> Vec<Written> {
         let chunks = statements.chunks(MOST_STATEMENTS).map(async |chunk| {
             let written = self.persist(chunk, patience).await;
-            if chunk.len() == 1 || !written.iter().any(is_invalid_call) {
+            // An invalid statement itself has another code.
+            if chunk.len() == 1 || !written.iter().any(aws_error::is_invalid) {
                 return written;
             }
             let singly = chunk.chunks(1).map(|one| self.persist(one, patience));
@@ -87,7 +74,7 @@ impl Table {
 
     /// Makes one call, and makes it again with the statements whose failure may pass.
     async fn persist(&self, chunk: &[Statement], patience: Patience) -> Vec<Written> {
-        let not_tried = Written::Failed(aws_error::of_code(OPERATION, "NotTried"));
+        let not_tried = Err(aws_error::of_code(OPERATION, "NotTried"));
         let mut written = vec![not_tried; chunk.len()];
         let mut open: Vec<usize> = (0..chunk.len()).collect();
         let mut pauses = patience.pauses();
@@ -97,11 +84,11 @@ impl Table {
                 Ok(_) => true,
                 Err(error) => patience.with_whole_calls && aws_error::is_passing(error),
             };
-            let results = called.unwrap_or_else(|error| vec![Written::Failed(error); open.len()]);
+            let results = called.unwrap_or_else(|error| vec![Err(error); open.len()]);
             for (at, result) in open.iter().zip(results) {
                 written[*at] = result;
             }
-            open.retain(|at| matches!(&written[*at], Written::Failed(error) if aws_error::is_passing(error)));
+            open.retain(|at| written[*at].as_ref().is_err_and(aws_error::is_passing));
             if open.is_empty() || !again || !pauses.pause().await {
                 return written;
             }
@@ -117,7 +104,7 @@ impl Table {
             .map(|statement| {
                 BatchStatementRequest::builder()
                     .statement(&statement.text)
-                    .set_parameters((!statement.values.is_empty()).then(|| statement.values.clone()))
+                    .set_parameters(Some(statement.values.clone()))
                     .build()
                     .expect("a statement has its text")
             })
@@ -133,23 +120,17 @@ impl Table {
         let responses = output.responses().iter();
         let mut written: Vec<Written> = responses
             .map(|response| match response.error().map(|error| error.code()) {
-                None => Written::Yes,
+                None => Ok(true),
                 Some(Some(
                     BatchStatementErrorCodeEnum::ConditionalCheckFailed
                     | BatchStatementErrorCodeEnum::DuplicateItem,
-                )) => Written::ConditionFailed,
+                )) => Ok(false),
                 Some(code) => {
-                    let code = code.map_or("Unknown", |code| code.as_str());
-                    Written::Failed(aws_error::of_code(OPERATION, code))
+                    Err(aws_error::of_code(OPERATION, code.map_or("Unknown", |code| code.as_str())))
                 }
             })
             .collect();
-        written.resize(count, Written::Failed(aws_error::of_code(OPERATION, "AnswerTooShort")));
+        written.resize(count, Err(aws_error::of_code(OPERATION, "AnswerTooShort")));
         Ok(written)
     }
-}
-
-/// Whether a call was refused for one of its statements. An invalid statement itself has another code.
-fn is_invalid_call(written: &Written) -> bool {
-    matches!(written, Written::Failed(error) if error.code == aws_error::INVALID)
 }

@@ -5,10 +5,12 @@
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
-use aws_sdk_dynamodb::types::TransactWriteItem;
+use aws_sdk_dynamodb::types::{Delete, Put, TransactWriteItem, Update};
 use rand::RngExt as _;
 use redial_engine::ports::{PortError, Randomness as _};
 
+use super::attributes::Item;
+use super::{Table, names_in};
 use crate::aws_error;
 use crate::retries::Patience;
 use crate::system::System;
@@ -17,6 +19,49 @@ const OPERATION: &str = "TransactWriteItems";
 
 /// Reasons of a cancellation that pass, as DynamoDB spells them (API reference, TransactionCanceledException).
 const PASSING: [&str; 3] = ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"];
+
+/// What a write does.
+pub(crate) enum Change {
+    Put(Item),
+    /// The item of this key, by this expression.
+    Update(Item, String),
+    /// The item of this key.
+    Delete(Item),
+}
+
+impl Table {
+    /// A part of a transaction, on this condition, if any; `values` are those of all its expressions.
+    pub(crate) fn write(&self, change: Change, condition: Option<&str>, values: Item) -> TransactWriteItem {
+        let expression =
+            if let Change::Update(_, expression) = &change { Some(expression.as_str()) } else { None };
+        let names = Some(names_in(expression.into_iter().chain(condition))).filter(|names| !names.is_empty());
+        let values = Some(values).filter(|values| !values.is_empty());
+        let condition = condition.map(str::to_owned);
+        let write = TransactWriteItem::builder();
+        match change {
+            Change::Put(item) => {
+                let put = Put::builder().table_name(&self.name).set_item(Some(item));
+                let put = put.set_condition_expression(condition).set_expression_attribute_names(names);
+                let put = put.set_expression_attribute_values(values).build();
+                write.put(put.expect("a put has its table and its item"))
+            }
+            Change::Update(key, expression) => {
+                let update = Update::builder().table_name(&self.name).set_key(Some(key));
+                let update = update.update_expression(expression).set_condition_expression(condition);
+                let update = update.set_expression_attribute_names(names);
+                let update = update.set_expression_attribute_values(values).build();
+                write.update(update.expect("an update has its table, key and expression"))
+            }
+            Change::Delete(key) => {
+                let delete = Delete::builder().table_name(&self.name).set_key(Some(key));
+                let delete = delete.set_condition_expression(condition).set_expression_attribute_names(names);
+                let delete = delete.set_expression_attribute_values(values).build();
+                write.delete(delete.expect("a delete has its table and its key"))
+            }
+        }
+        .build()
+    }
+}
 
 enum Ended {
     Done,
@@ -74,70 +119,50 @@ pub(crate) fn request_token() -> String {
 
 #[cfg(test)]
 mod tests {
-    use aws_sdk_dynamodb::types::Put;
     use serde_json::json;
 
     use super::*;
     use crate::stub_dynamo::{StubDynamo, now};
     use crate::table::attributes::{item, s};
 
-    #[test]
-    fn request_tokens_are_long_enough_and_distinct() {
-        let (one, other) = (request_token(), request_token());
-        assert!(one.len() == 32 && one.bytes().all(|byte| byte.is_ascii_hexdigit()), "{one}");
-        assert_ne!(one, other);
-    }
-
-    fn writes() -> [TransactWriteItem; 1] {
-        let item = item([("pk", s("a"))]);
-        let put = Put::builder().table_name("table").set_item(Some(item)).build().expect("a put");
-        [TransactWriteItem::builder().put(put).build()]
-    }
-
-    /// Cancels the first `times` transactions for this reason.
-    fn cancelling(reason: &'static str, mut times: usize) -> StubDynamo {
-        StubDynamo::new(move |_, _| {
-            let cancels = times > 0;
-            times = times.saturating_sub(1);
-            if cancels {
-                Err(json!({
-                    "__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
-                    "CancellationReasons": [{"Code": "None"}, {"Code": reason}],
-                }))
-            } else {
-                Ok(json!({}))
+    /// Of one write, which the first `times` times is cancelled for this reason.
+    async fn cancelled(reason: &'static str, mut times: usize) -> (Result<bool, PortError>, Vec<String>) {
+        let stub = StubDynamo::new(move |_, _| {
+            if times == 0 {
+                return Ok(json!({}));
             }
-        })
+            times -= 1;
+            Err(json!({
+                "__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
+                "CancellationReasons": [{"Code": "None"}, {"Code": reason}],
+            }))
+        });
+        let table = Table::new(stub.client(), "table".to_owned());
+        let write = table.write(Change::Put(item([("pk", s("a"))])), None, Item::new());
+        let ended = transact(&stub.client(), &[write]).await;
+        let token =
+            |call: &serde_json::Value| call["ClientRequestToken"].as_str().expect("a token").to_owned();
+        (ended, stub.calls(OPERATION).iter().map(token).collect())
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_transaction_cancelled_for_a_passing_reason_is_sent_again_with_a_new_token() {
-        for reason in ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"] {
-            let (stub, began) = (cancelling(reason, 3), now());
-            assert_eq!(transact(&stub.client(), &writes()).await, Ok(true), "{reason}");
-            let mut tokens: Vec<String> = stub
-                .calls("TransactWriteItems")
-                .iter()
-                .map(|call| call["ClientRequestToken"].as_str().expect("a token").to_owned())
-                .collect();
+    async fn a_cancelled_transaction_is_sent_again_if_its_reason_passes() {
+        for reason in PASSING {
+            let began = now();
+            let (ended, mut tokens) = cancelled(reason, 3).await;
             tokens.dedup();
-            assert_eq!(tokens.len(), 4, "{reason}");
+            assert_eq!((ended, tokens.len()), (Ok(true), 4), "with a new token: {reason}");
+            let is_long =
+                |token: &String| token.len() == 32 && token.bytes().all(|byte| byte.is_ascii_hexdigit());
+            assert!(tokens.iter().all(is_long), "{tokens:?}");
             assert!(now() > began, "with pauses: {reason}");
         }
-    }
+        let (ended, _) = cancelled("TransactionConflict", usize::MAX).await;
+        assert!(ended.expect_err("it never ends").throttled);
 
-    #[tokio::test(start_paused = true)]
-    async fn a_transaction_that_is_always_cancelled_fails_as_throttled() {
-        let error = transact(&cancelling("TransactionConflict", usize::MAX).client(), &writes()).await;
-        assert!(error.expect_err("it never ends").throttled);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_transaction_cancelled_for_a_lasting_reason_is_not_sent_again() {
-        let stub = cancelling("ConditionalCheckFailed", usize::MAX);
-        assert_eq!(transact(&stub.client(), &writes()).await, Ok(false));
-        let stub = cancelling("ValidationError", usize::MAX);
-        assert!(transact(&stub.client(), &writes()).await.is_err());
-        assert_eq!(stub.calls("TransactWriteItems").len(), 1);
+        let (ended, tokens) = cancelled("ConditionalCheckFailed", usize::MAX).await;
+        assert_eq!((ended, tokens.len()), (Ok(false), 1));
+        let (ended, tokens) = cancelled("ValidationError", usize::MAX).await;
+        assert_eq!((ended.is_err(), tokens.len()), (true, 1));
     }
 }

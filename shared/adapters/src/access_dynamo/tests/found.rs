@@ -8,12 +8,11 @@ use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_key_is_found_and_its_secret_is_not_stored() {
-    let harness = Harness::new();
     let shop = stored(7, "acme");
-    assert_eq!(harness.create(&shop).await, Created::Yes);
+    let harness = Harness::with(&[&shop]).await;
     assert_eq!(harness.worker.find(&shop.id).await, Ok(Some(shop.clone())));
     assert!(shop.grant_to(&key(7), harness.clock.now()).is_some());
-    assert_eq!(harness.worker.find(key(8).id()).await, Ok(None));
+    assert_eq!(harness.worker.find(&id(8)).await, Ok(None));
     let text = key(7).expose();
     let secret = &text[text.len() - 43..];
     let table = harness.table.state();
@@ -30,9 +29,8 @@ async fn a_key_is_found_and_its_secret_is_not_stored() {
 
 #[tokio::test(start_paused = true)]
 async fn a_principal_is_found_by_any_of_its_sessions() {
-    let harness = Harness::new();
     let shop = grant(7, "acme", "Sender");
-    assert_eq!(harness.create(&shop).await, Created::Yes);
+    let harness = Harness::with(&[&shop]).await;
     let session = IamArn::parse("arn:aws:sts::111122223333:assumed-role/Sender/i-0abc").expect("a session");
     assert_eq!(harness.worker.find_iam(&session).await, Ok(Some(shop.clone())));
     assert_eq!(harness.worker.find_iam(&arn("Other")).await, Ok(None));
@@ -42,73 +40,53 @@ async fn a_principal_is_found_by_any_of_its_sessions() {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_is_read_once_in_half_a_minute_even_if_unknown() {
-    let harness = Harness::new();
     let shop = stored(7, "acme");
-    harness.create(&shop).await;
-    let unknown = key(8);
-    harness.table.calls();
-    for secs in [100, 115, 129] {
-        harness.clock.set(secs);
+    let harness = Harness::with(&[&shop]).await;
+    for now in [100, 115, 129] {
+        harness.set(now);
         assert_eq!(harness.worker.find(&shop.id).await, Ok(Some(shop.clone())));
-        assert_eq!(harness.worker.find(unknown.id()).await, Ok(None));
+        assert_eq!(harness.worker.find(&id(8)).await, Ok(None));
     }
     let of = |id: &ApiKeyId| ("GetItem".to_owned(), vec![format!("access#{id}")]);
-    assert_eq!(harness.table.calls_with_partitions(), [of(&shop.id), of(unknown.id())]);
-    harness.worker.revoke(&shop.id, Timestamp::from_secs(129)).await.expect("it is there");
+    assert_eq!(harness.table.calls_with_partitions(), [of(&shop.id), of(&id(8))]);
+    harness.worker.revoke(&shop.id, secs(129)).await.expect("it is there");
     harness.create(&stored(8, "acme")).await;
-    let admits =
-        async || harness.worker.find(&shop.id).await.expect("it answers").expect("it is there").revoked_at;
-    assert_eq!(admits().await, None, "remembered");
-    harness.clock.set(130);
-    assert_eq!(admits().await, Some(Timestamp::from_secs(129)));
-    assert_eq!(harness.worker.find(unknown.id()).await, Ok(Some(stored(8, "acme"))));
-    harness.clock.set(50);
+    assert_eq!(harness.worker.find(&shop.id).await, Ok(Some(shop.clone())), "remembered");
+    harness.set(130);
+    let revoked = StoredKey { revoked_at: Some(secs(129)), ..shop.clone() };
+    assert_eq!(harness.worker.find(&shop.id).await, Ok(Some(revoked)));
+    assert_eq!(harness.worker.find(&id(8)).await, Ok(Some(stored(8, "acme"))));
+    harness.set(50);
     harness.table.calls();
-    admits().await;
+    harness.worker.find(&shop.id).await.expect("it answers");
     assert_eq!(harness.table.calls().len(), 1, "a clock that was set back");
 }
 
 #[tokio::test(start_paused = true)]
 async fn concurrent_lookups_share_one_read() {
-    let harness = Harness::new();
     let (shop, granted) = (stored(7, "acme"), grant(8, "acme", "Sender"));
-    harness.create(&shop).await;
-    harness.create(&granted).await;
-    harness.table.calls();
-    harness.table.state().delay = Duration::from_millis(30);
-    let worker = harness.worker.clone();
+    let Harness { table, worker, .. } = Harness::with(&[&shop, &granted]).await;
+    table.state().delay = Duration::from_millis(50);
+    let cancelled = tokio::time::timeout(Duration::from_millis(5), worker.find(&shop.id)).await;
+    assert!(cancelled.is_err(), "its read is left to the others");
     let found = join_all((0..64).map(|_| worker.find(&shop.id))).await;
     assert!(found.into_iter().all(|found| found == Ok(Some(shop.clone()))));
-    assert_eq!(harness.table.calls().len(), 1);
+    assert_eq!(table.calls().len(), 1);
     let role = arn("Sender");
     let found = join_all((0..64).map(|_| worker.find_iam(&role))).await;
     assert!(found.into_iter().all(|found| found == Ok(Some(granted.clone()))));
-    assert_eq!(harness.table.calls().len(), 2, "the principal's row and its key's");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_cancelled_lookup_leaves_its_read_to_the_others() {
-    let harness = Harness::new();
-    let shop = stored(7, "acme");
-    harness.create(&shop).await;
-    harness.table.calls();
-    harness.table.state().delay = Duration::from_millis(50);
-    let left = tokio::time::timeout(Duration::from_millis(5), harness.worker.find(&shop.id)).await;
-    assert!(left.is_err());
-    assert_eq!(harness.worker.find(&shop.id).await, Ok(Some(shop)));
-    assert_eq!(harness.table.calls().len(), 1);
+    assert_eq!(table.calls().len(), 2, "the principal's row and its key's");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_read_is_not_remembered_and_extends_no_key() {
-    let harness = Harness::new();
     let shop = stored(7, "acme");
-    harness.create(&shop).await;
+    let harness = Harness::with(&[&shop]).await;
     assert!(harness.worker.find(&shop.id).await.is_ok());
     harness.table.state().refusing = Some(("", ""));
-    harness.clock.set(129);
+    harness.set(129);
     assert!(harness.worker.find(&shop.id).await.is_ok(), "remembered");
-    harness.clock.set(130);
+    harness.set(130);
     let error = harness.worker.find(&shop.id).await.expect_err("it is refused");
     assert_eq!((error.operation, error.code.as_str()), ("GetItem", "AccessDeniedException"));
     assert!(harness.worker.find_iam(&arn("Sender")).await.is_err());
@@ -118,12 +96,6 @@ async fn a_failed_read_is_not_remembered_and_extends_no_key() {
 
 #[tokio::test(start_paused = true)]
 async fn a_row_with_an_invalid_attribute_grants_nothing() {
-    let harness = Harness::new();
-    let shop = stored(7, "acme");
-    harness.create(&shop).await;
-    let row = (format!("access#{}", shop.id), "key".to_owned());
-    let whole = harness.table.state().items[&row].clone();
-    let mut secs = 100;
     for (name, value) in [
         ("ends_at", json!({"S": "never"})),
         ("ends_at", json!({"NULL": true})),
@@ -135,29 +107,22 @@ async fn a_row_with_an_invalid_attribute_grants_nothing() {
         ("tenant", json!({"S": "Acme"})),
         ("id", json!({"S": "short"})),
     ] {
-        let mut item = whole.clone();
-        item.insert(name.to_owned(), value.clone());
-        harness.table.state().items.insert(row.clone(), item);
-        secs += 30;
-        harness.clock.set(secs);
-        assert_eq!(harness.worker.find(&shop.id).await, Ok(None), "{name}: {value}");
+        let harness = Harness::with(&[&stored(7, "acme")]).await;
+        let row = (format!("access#{}", id(7)), "key".to_owned());
+        let invalid = value.clone();
+        harness.table.state().items.get_mut(&row).expect("a row").insert(name.to_owned(), invalid);
+        assert_eq!(harness.worker.find(&id(7)).await, Ok(None), "{name}: {value}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn invented_keys_displace_no_key() {
-    let harness = Harness::new();
-    let shop = stored(7, "acme");
-    harness.create(&shop).await;
-    harness.worker.find(&shop.id).await.expect("it answers");
-    let lookups = Lookups::<u32>::default();
-    let now = harness.clock.now();
-    let stored = shop.clone();
-    let answer = lookups.get(&0, now, || async move { Ok(Some(stored)) }).await;
-    assert_eq!(answer, Ok(Some(shop.clone())));
+    let (lookups, shop, now) = (Lookups::<u32>::default(), stored(7, "acme"), secs(100));
+    let found = lookups.get(&0, now, || std::future::ready(Ok(Some(shop.clone())))).await;
+    assert_eq!(found, Ok(Some(shop.clone())));
     for n in 1..=u32::try_from(crate::cache::MOST * 3).expect("small") {
-        assert_eq!(lookups.get(&n, now, || async { Ok(None) }).await, Ok(None));
+        assert_eq!(lookups.get(&n, now, || std::future::ready(Ok(None))).await, Ok(None));
     }
-    let answer = lookups.get(&0, now, || async { Ok(None) }).await;
-    assert_eq!(answer, Ok(Some(shop)), "still remembered");
+    let found = lookups.get(&0, now, || std::future::ready(Ok(None))).await;
+    assert_eq!(found, Ok(Some(shop)), "still remembered");
 }

@@ -7,7 +7,7 @@ mod states;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use redial_core::protection::Cooldowns;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::fake_table::FakeTable;
@@ -23,6 +23,11 @@ impl Harness {
         let table = FakeTable::default();
         Self { worker: DynamoProtection::new(table.client(), "control".to_owned()), table }
     }
+}
+
+/// A number as DynamoDB writes it.
+fn n(number: impl ToString) -> Value {
+    json!({"N": number.to_string()})
 }
 
 fn at(ms: i64) -> Timestamp {

@@ -17,45 +17,41 @@ fn leased(begin: Timestamp) -> Result<Answer, PortError> {
     Ok(Answer::Leased { begin })
 }
 
+fn unlimited(slots: u32, now: Timestamp) -> Request {
+    Request { latest: None, ..asking(slots, now) }
+}
+
 impl Harness {
-    fn free_from(&self) -> Option<i64> {
+    fn free_from(&self) -> Option<Timestamp> {
         let item = self.table.item(BUCKET, "slots")?;
-        item["free_from"]["N"].as_str()?.parse().ok()
+        item["free_from"]["N"].as_str()?.parse().ok().map(Timestamp::from_ms)
     }
 
     fn frees_from(&self, at: Timestamp) {
-        let free_from = json!({"N": at.as_ms().to_string()});
-        self.table.write(
-            BUCKET,
-            "slots",
-            &json!({"free_from": free_from, "expires_at": {"N": "9999999999"}}),
-        );
+        let item = json!({"free_from": n(at.as_ms()), "expires_at": {"N": "9999999999"}});
+        self.table.write(BUCKET, "slots", &item);
     }
 }
 
 #[tokio::test]
-async fn a_new_or_idle_bucket_starts_now_and_saves_nothing_up() {
+async fn a_block_begins_after_the_last_one_or_now_if_the_bucket_is_new_or_idle() {
     let harness = Harness::new();
-    assert_eq!(harness.worker.lease(asking(10, at(0))).await, leased(at(0)));
-    let n = |n: i64| json!({"N": n.to_string()});
+    let (new, in_use) = (&["UpdateItem", "GetItem", "UpdateItem"][..], &["UpdateItem"][..]);
+    for (slots, now, begin, calls) in [
+        (10, 0, 0, new),
+        (5, 20, 100, in_use),
+        (5, 100, 150, in_use),
+        // Nothing is saved up.
+        (10, 60_000, 60_000, new),
+    ] {
+        assert_eq!(harness.worker.lease(asking(slots, at(now))).await, leased(at(begin)), "{now}");
+        assert_eq!(harness.table.calls(), calls, "{now}");
+        assert_eq!(harness.free_from(), Some(at(begin + i64::from(slots) * 10)), "{now}");
+    }
     assert_eq!(
         harness.table.item(BUCKET, "slots"),
-        Some(json!({"free_from": n(at(100).as_ms()), "expires_at": n(1_800_003_600)}))
+        Some(json!({"free_from": n(at(60_100).as_ms()), "expires_at": n(1_800_003_660)}))
     );
-    assert_eq!(harness.table.calls(), ["UpdateItem", "GetItem", "UpdateItem"]);
-    assert_eq!(harness.worker.lease(asking(10, at(60_000))).await, leased(at(60_000)));
-    assert_eq!(harness.free_from(), Some(at(60_100).as_ms()));
-}
-
-#[tokio::test]
-async fn a_bucket_in_use_continues_after_the_last_block_with_one_call() {
-    let harness = Harness::new();
-    harness.worker.lease(asking(10, at(0))).await.expect("an answer");
-    harness.table.calls();
-    assert_eq!(harness.worker.lease(asking(5, at(20))).await, leased(at(100)));
-    assert_eq!(harness.worker.lease(asking(5, at(100))).await, leased(at(150)));
-    assert_eq!(harness.table.calls(), ["UpdateItem", "UpdateItem"]);
-    assert_eq!(harness.free_from(), Some(at(200).as_ms()));
 }
 
 #[tokio::test]
@@ -64,7 +60,7 @@ async fn a_full_bucket_reports_when_slots_are_free_and_is_unchanged() {
     harness.frees_from(at(1_001));
     assert_eq!(harness.worker.lease(asking(1, at(0))).await, Ok(Answer::Empty { free_from: at(1_001) }));
     assert_eq!(harness.table.calls(), ["UpdateItem", "GetItem"]);
-    assert_eq!(harness.free_from(), Some(at(1_001).as_ms()));
+    assert_eq!(harness.free_from(), Some(at(1_001)));
     // A moment later it is not full any more.
     assert_eq!(harness.worker.lease(asking(1, at(1))).await, leased(at(1_001)));
 }
@@ -72,9 +68,9 @@ async fn a_full_bucket_reports_when_slots_are_free_and_is_unchanged() {
 #[tokio::test]
 async fn a_request_without_a_limit_gets_slots_however_late() {
     let harness = Harness::new();
-    let place = |now| Request { latest: None, ..asking(100_000, now) };
     for n in 0..10 {
-        assert_eq!(harness.worker.lease(place(at(n))).await, leased(at(n * 1_000_000 * i64::from(n > 0))));
+        let begin = at(n * 1_000_000 * i64::from(n > 0));
+        assert_eq!(harness.worker.lease(unlimited(100_000, at(n))).await, leased(begin));
     }
 }
 
@@ -95,40 +91,33 @@ async fn every_lease_is_as_the_request_judges() {
     let (mut now, mut free_from) = (at(0), None);
     for round in 0..300 {
         now = now.plus(Duration::from_millis(rng.random_range(0..400)));
-        let bounded = asking(rng.random_range(1..60), now);
-        let request = if rng.random_bool(0.1) { Request { latest: None, ..bounded } } else { bounded };
+        let ask = if rng.random_bool(0.1) { unlimited } else { asking };
+        let request = ask(rng.random_range(1..60), now);
         let judged = request.judge(free_from);
         assert_eq!(harness.worker.lease(request.clone()).await, Ok(judged), "{round}: {request:?}");
         if let Answer::Leased { begin } = judged {
             free_from = Some(begin.plus(request.span));
         }
-        assert_eq!(harness.free_from(), free_from.map(Timestamp::as_ms), "{round}");
+        assert_eq!(harness.free_from(), free_from, "{round}");
     }
 }
 
 /// With differing clocks, of a bucket that is idle for all, some or none of the requests.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_blocks_never_overlap_and_leave_no_gaps() {
-    for (round, latest) in [(0, true), (1, false), (2, true)] {
+    for (round, ask) in [(0, asking as fn(_, _) -> _), (1, unlimited), (2, asking)] {
         let harness = Harness::new();
         if round == 2 {
             harness.frees_from(at(20));
         }
         let mut rng = StdRng::seed_from_u64(round);
-        let asks: Vec<Request> = (0..64)
-            .map(|_| {
-                let ask = asking(rng.random_range(1..5), at(rng.random_range(0..50)));
-                if latest { ask } else { Request { latest: None, ..ask } }
-            })
-            .collect();
-        let tasks: Vec<_> = asks
-            .iter()
-            .cloned()
-            .map(|ask| {
-                let worker = harness.worker.clone();
-                tokio::spawn(async move { (ask.clone(), worker.lease(ask).await) })
-            })
-            .collect();
+        let asks: Vec<Request> =
+            (0..64).map(|_| ask(rng.random_range(1..5), at(rng.random_range(0..50)))).collect();
+        let tasks = asks.into_iter().map(|ask| {
+            let worker = harness.worker.clone();
+            tokio::spawn(async move { (ask.clone(), worker.lease(ask).await) })
+        });
+        let tasks: Vec<_> = tasks.collect();
         let mut blocks = Vec::new();
         let mut empty = 0;
         for task in tasks {
@@ -147,7 +136,7 @@ async fn concurrent_blocks_never_overlap_and_leave_no_gaps() {
         blocks.sort_unstable();
         let overlapping = blocks.windows(2).find(|pair| pair[0].1 > pair[1].0);
         assert_eq!(overlapping, None, "round {round}");
-        assert_eq!(harness.free_from(), blocks.last().map(|(_, end)| end.as_ms()), "round {round}");
+        assert_eq!(harness.free_from(), blocks.last().map(|(_, end)| *end), "round {round}");
         assert_eq!(blocks.len() + empty, 64);
         // At full load there are no gaps: as many were leased as there is time for.
         assert!(empty == 0 || blocks.last().is_some_and(|(_, end)| *end > at(1_000)), "round {round}");
@@ -164,7 +153,7 @@ async fn a_bucket_expires_an_hour_after_its_last_use_with_few_extra_writes() {
             harness.worker.lease(asking(1_000, at(secs * 1_000))).await.expect("an answer");
             let item = harness.table.item(BUCKET, "slots").expect("an item");
             let expires_at: i64 = item["expires_at"]["N"].as_str().expect("a number").parse().expect("whole");
-            let ahead = expires_at - harness.free_from().expect("a time") / 1_000;
+            let ahead = expires_at - harness.free_from().expect("a time").as_secs();
             assert!((1_800..=3_600).contains(&ahead), "{ahead} s at {secs}");
             writes += harness.table.calls().len();
         }

@@ -15,22 +15,17 @@ async fn the_items_of_an_origin_are_as_documented() {
     let count = Count { attempts: 9, failures: 3, limited: 2, retries: 1, held: 4, older: 5 };
     assert_eq!(harness.worker.add(7, vec![(push.clone(), count)], at(1)).await, [Ok(())]);
     let text = serde_json::to_string(&state).expect("JSON");
-    let n = |n: u64| json!({"N": n.to_string()});
-    assert_eq!(
-        harness.table.item(STATE, "state"),
-        Some(json!({"version": n(1), "state": {"S": text}, "expires_at": n(1_800_604_800)}))
-    );
-    assert_eq!(
-        harness.table.item("origins", "https://push.example"),
-        Some(json!({"expires_at": n(1_800_604_800)}))
-    );
-    assert_eq!(
-        harness.table.item("origin#https://push.example#7", "counts"),
-        Some(json!({
-            "attempts": n(9), "failures": n(3), "limited": n(2), "retries": n(1), "held": n(4), "older": n(5),
-            "expires_at": n(1_800_086_400),
-        }))
-    );
+    let counts = json!({
+        "attempts": n(9), "failures": n(3), "limited": n(2), "retries": n(1), "held": n(4), "older": n(5),
+        "expires_at": n(1_800_086_400),
+    });
+    for (pk, sk, item) in [
+        (STATE, "state", json!({"version": n(1), "state": {"S": text}, "expires_at": n(1_800_604_800)})),
+        ("origins", "https://push.example", json!({"expires_at": n(1_800_604_800)})),
+        ("origin#https://push.example#7", "counts", counts),
+    ] {
+        assert_eq!(harness.table.item(pk, sk), Some(item), "{pk}");
+    }
     assert_eq!(harness.table.state().items.len(), 3);
     let stored = StoredOrigin { state, version: 1 };
     assert_eq!(harness.worker.look(&push).await, Ok((stored.clone(), count)));
@@ -93,7 +88,7 @@ async fn an_origin_is_listed_first_and_again_while_its_breaker_is_not_closed() {
     harness.worker.exchange(&push, 2, open(), at(5_000)).await.expect("it is written");
     assert_eq!(partitions(), [STATE, "origins"]);
     let listed = harness.table.item("origins", "https://push.example").expect("it is listed");
-    assert_eq!(listed["expires_at"], json!({"N": "1800604805"}));
+    assert_eq!(listed["expires_at"], n(1_800_604_805));
     harness.worker.exchange(&push, 2, open(), at(9_000)).await.expect("it is answered");
     assert_eq!(partitions(), [STATE], "another came before");
 
@@ -133,11 +128,8 @@ async fn concurrent_counts_sum_up_by_origin() {
     assert_eq!(harness.worker.look(&b).await.map(|it| it.1), Ok(attempts(60)));
     harness.table.write("origin#https://b.example#3", "counts", &json!({"attempts": {"S": "many"}}));
     assert_eq!(harness.worker.look(&b).await.map(|it| it.1), Ok(attempts(56)));
-    assert_eq!(
-        harness.table.calls().iter().filter(|call| *call == "BatchGetItem").count(),
-        3,
-        "a look is one call"
-    );
+    let looks = harness.table.calls().into_iter().filter(|call| call == "BatchGetItem").count();
+    assert_eq!(looks, 3, "a look is one call");
 }
 
 #[tokio::test]

@@ -1,0 +1,57 @@
+//! The configuration of a stack's function, as it is deployed.
+
+use std::time::Duration;
+
+pub(crate) use aws_sdk_lambda::operation::get_function_configuration::GetFunctionConfigurationOutput as Configuration;
+
+use super::Target;
+use crate::aws_error::{AwsError, classified};
+
+impl Target {
+    pub(crate) async fn configuration(&self, function: &str) -> Result<Configuration, AwsError> {
+        let read = self.lambda().get_function_configuration().function_name(function).send().await;
+        classified("lambda:GetFunctionConfiguration", read)
+    }
+
+    /// With its environment, which Lambda leaves out if it is encrypted with a key that the caller may not use.
+    pub(crate) async fn whole_configuration(&self, function: &str) -> Result<Configuration, AwsError> {
+        let configuration = self.configuration(function).await?;
+        match configuration.environment().and_then(|environment| environment.error()) {
+            None => Ok(configuration),
+            Some(error) => {
+                let message = error.message().unwrap_or_default().to_owned();
+                Err(AwsError::of("kms:Decrypt", error.error_code(), message))
+            }
+        }
+    }
+}
+
+/// A variable of a function's environment that is set and not empty.
+pub(crate) fn variable<'a>(configuration: &'a Configuration, name: &str) -> Option<&'a str> {
+    let value = configuration.environment()?.variables()?.get(name)?.trim();
+    Some(value).filter(|value| !value.is_empty())
+}
+
+pub(crate) fn timeout(configuration: &Configuration) -> Option<Duration> {
+    Some(Duration::from_secs(u64::try_from(configuration.timeout?).ok()?))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use aws_sdk_lambda::types::EnvironmentResponse;
+
+    use super::*;
+
+    pub(crate) fn configuration(timeout_secs: i32, variables: &[(&str, &str)]) -> Configuration {
+        let pairs = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let environment = EnvironmentResponse::builder().set_variables(Some(pairs.collect())).build();
+        Configuration::builder().timeout(timeout_secs).environment(environment).build()
+    }
+
+    #[test]
+    fn an_empty_variable_is_none() {
+        let function = configuration(30, &[("A", " "), ("B", " b ")]);
+        assert_eq!((variable(&function, "A"), variable(&function, "B")), (None, Some("b")));
+        assert_eq!(timeout(&function), Some(Duration::from_secs(30)));
+    }
+}

@@ -1,0 +1,22 @@
+//! Values that tests share.
+
+use redial_core::endpoint::HashKeys;
+use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionId, SubscriptionKey, Tenant};
+
+pub(crate) fn tenant(name: &str) -> Tenant {
+    Tenant::parse(name).expect("valid")
+}
+
+/// Of the tenant `acme`.
+pub(crate) fn delivery(id: &str) -> DeliveryKey {
+    DeliveryKey { tenant: tenant("acme"), id: DeliveryId::parse(id).expect("valid") }
+}
+
+/// Of the tenant `acme`.
+pub(crate) fn subscription(id: &str) -> SubscriptionKey {
+    SubscriptionKey { tenant: tenant("acme"), id: SubscriptionId::parse(id).expect("valid") }
+}
+
+pub(crate) fn hash_keys() -> HashKeys {
+    HashKeys::parse("k1:0123456789abcdef").expect("valid")
+}
