@@ -16,7 +16,6 @@ use redial_adapters::policies_dynamo::DynamoPolicies;
 use redial_adapters::protection_dynamo::DynamoProtection;
 use redial_adapters::public_keys_dynamo::DynamoPublicKeys;
 use redial_adapters::seal::DefaultSealer;
-use redial_adapters::secrets::SecretsManager;
 use redial_adapters::subscriptions_dynamo::DynamoSubscriptions;
 use redial_adapters::system::System;
 use redial_adapters::telemetry::JsonTelemetry;
@@ -46,7 +45,7 @@ impl deliver::Ports for OnAws {
     type Policies = DynamoPolicies;
     type Audiences = DynamoAudiences;
     type Protection = DynamoProtection;
-    type PushSender = WebPushSender<DefaultSealer, VapidKeySource<SecretsManager>, System>;
+    type PushSender = WebPushSender<DefaultSealer, VapidKeySource, System>;
     type WebhookSender = StandardWebhookSender<System>;
     type Parking = DynamoParking;
     type WaitRegistry = DynamoControl;
@@ -61,7 +60,7 @@ pub(crate) struct Dispatch {
     aws: Aws,
     public_keys: DynamoPublicKeys,
     /// Read again each time that the public halves are published.
-    vapid: VapidKeySource<SecretsManager>,
+    vapid: VapidKeySource,
 }
 
 impl Dispatch {
