@@ -15,7 +15,6 @@ use crate::time::{Deadline, Timestamp};
 /// How long the description of a dead letter is kept where no policy says so, in days.
 pub const DEFAULT_RETENTION_DAYS: u16 = 14;
 
-/// How long the body of a message that could not be parsed is kept.
 pub const UNPARSED_BODY_KEPT: Duration = Duration::from_secs(24 * 3600);
 
 /// A delivery has one dead letter for each lineage. The dead letters of a conflict, an unreadable body and a poison message are
@@ -61,17 +60,14 @@ impl DeadLetterKey {
         }
     }
 
-    /// The partition key: `tenant#id`.
     pub fn partition(&self) -> String {
         format!("{}#{}", self.tenant, self.id)
     }
 }
 
-/// What happened to the delivery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A delivery failed: there is a body to replay.
     Failed,
     /// An endpoint is gone (410).
     Gone,
@@ -85,17 +81,14 @@ pub struct Reference {
     /// Version of this format: 1.
     pub v: u32,
     pub kind: Kind,
-    /// Whose, or `_unknown`.
     pub tenant: String,
     /// The delivery's id, or the SQS MessageId.
     pub id: String,
     pub letter: String,
     pub lineage: u32,
     pub channel: String,
-    /// The stored subscription, if the message named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subscription: Option<String>,
-    /// The endpoint's hash, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint_hash: Option<String>,
     /// Why: a [`Reason`]'s label.
@@ -110,7 +103,6 @@ pub struct Reference {
     pub first_sent: i64,
     /// When it ended, epoch ms.
     pub at: i64,
-    /// How long its description is kept, in days.
     pub retention_days: u16,
 }
 
@@ -149,7 +141,6 @@ impl Reference {
         DeadLetterKey { tenant: self.tenant.clone(), id: self.id.clone(), letter: self.letter.clone() }
     }
 
-    /// Its reason, if it is one that this version knows.
     pub fn reason(&self) -> Option<Reason> {
         Reason::from_label(&self.reason)
     }
@@ -172,7 +163,6 @@ pub fn body_absent_from(deadline: Deadline, retention_days: u16, now: Timestamp)
     now.plus(Duration::from_secs(u64::from(retention_days) * 86_400))
 }
 
-/// A dead letter's body, to be stored for a replay.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DeadLetterBody {
     pub key: DeadLetterKey,

@@ -22,7 +22,6 @@ pub enum State {
     /// The end of a delivery. `sent` means that the push service accepted it; acknowledgements are events of their own.
     Delivery(ledger::State),
     Acknowledged(AckEvent),
-    /// A subscription was removed: its endpoint is gone.
     Pruned,
     /// A subscription was switched off: its endpoint went with an unusual number of others, and an operator decides.
     Quarantined,

@@ -6,7 +6,7 @@ use crate::identity::{
     Attempt, DeliveryId, DeliveryKey, Lineage, SubscriptionId, SubscriptionKey, Tenant, Turn,
 };
 use crate::ledger::{Record, State};
-use crate::message::{Inbound, Message, QueueKind, parse};
+use crate::message::{Inbound, Message, QueueKind, Travel, parse};
 use crate::outcome::Response;
 use crate::push_target::{PushKeys, PushTarget};
 use crate::reason::Reason;
@@ -94,11 +94,15 @@ pub(crate) fn to_subscription(rest: &str) -> String {
     format!(r#"{{"tenant":"acme","to":{{"subscription":"s1"}}{rest}}}"#)
 }
 
+pub(crate) fn as_message(inbound: Inbound) -> (Message, Travel) {
+    match inbound {
+        Inbound::Message(message, travel) => (*message, travel),
+        Inbound::Release(_) | Inbound::Expand(_) | Inbound::Recipient(..) => panic!("a message"),
+    }
+}
+
 /// A producer's message to the subscription `s1` with these fields besides, sent in January 2027.
 pub(crate) fn message(rest: &str) -> Message {
     let sent = Timestamp::from_secs(1_800_000_000);
-    match parse(&to_subscription(rest), QueueKind::Ingest, "m-1", sent).expect("valid") {
-        Inbound::Message(message, _) => *message,
-        Inbound::Release(_) | Inbound::Expand(_) | Inbound::Recipient(..) => panic!("a message"),
-    }
+    as_message(parse(&to_subscription(rest), QueueKind::Ingest, "m-1", sent).expect("valid")).0
 }

@@ -54,7 +54,6 @@ impl DeliveryId {
     }
 }
 
-/// Where a message's id comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IdSource {
     /// The producer gave it: reusing it for another content is a conflict.
@@ -86,7 +85,6 @@ impl<Id: fmt::Display> fmt::Display for Key<Id> {
 pub struct Lineage(pub u32);
 
 impl Lineage {
-    /// The lineage of a replay of this one's dead letter.
     pub fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
@@ -105,7 +103,6 @@ impl Attempt {
     }
 }
 
-/// A message's place in its delivery: which lineage, which attempt.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Turn {
     pub lineage: Lineage,
@@ -121,15 +118,19 @@ impl Turn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tag::Tag;
 
     #[test]
-    fn tenants_are_lower_case_and_start_with_a_letter_or_digit() {
-        for good in ["a", "9", "acme", "acme-eu_1", &"a".repeat(63)] {
-            assert!(Tenant::parse(good).is_some(), "{good}");
+    fn tenants_and_tags_are_lower_case_and_start_with_a_letter_or_digit() {
+        for good in ["a", "9", "acme", "acme-eu_1"] {
+            assert!(Tenant::parse(good).is_some() && Tag::parse(good).is_some(), "{good}");
         }
-        for bad in ["", "-a", "_a", "Acme", "a#b", "a b", "é", &"a".repeat(64)] {
-            assert!(Tenant::parse(bad).is_none(), "{bad}");
+        for bad in ["", "-a", "_a", "Acme", "A", "a#b", "a b", "é"] {
+            assert!(Tenant::parse(bad).is_none() && Tag::parse(bad).is_none(), "{bad}");
         }
+        let text = |length| "a".repeat(length);
+        assert!(Tenant::parse(&text(63)).is_some() && Tenant::parse(&text(64)).is_none());
+        assert!(Tag::parse(&text(32)).is_some() && Tag::parse(&text(33)).is_none());
     }
 
     #[test]

@@ -13,10 +13,8 @@ pub struct Payload {
     media: Media,
 }
 
-/// What a payload was written as.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub enum Media {
-    /// Bytes, in base64.
     #[default]
     Bytes,
     Text,
@@ -24,7 +22,6 @@ pub enum Media {
 }
 
 impl Media {
-    /// Its media type, for `content-type`.
     pub const fn content_type(self) -> &'static str {
         match self {
             Self::Bytes => "application/octet-stream",

@@ -17,21 +17,17 @@ use crate::verdict::{Retry, Verdict};
 /// What becomes of a delivery after an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Plan {
-    /// Done: accepted.
     Sent,
     /// Done: the endpoint is gone, or unknown and to be confirmed.
     Gone {
-        /// 410, not 404.
         confirmed: bool,
     },
     /// Done: the TTL was over before the attempt, and nothing was sent.
     Expired,
     /// Done, failed, and its policy wants neither retries nor dead letters.
     FailedNoRetries(Reason),
-    /// Done, failed: a dead letter.
     DeadLetter(Reason),
     Retry {
-        /// Not before this.
         not_before: Timestamp,
         reason: Reason,
         /// Whether this attempt may have arrived all the same.
@@ -41,7 +37,6 @@ pub enum Plan {
     Expand,
     /// The same attempt, later: a gate held the message back before it was claimed.
     Defer {
-        /// Not before this.
         not_before: Timestamp,
     },
 }
@@ -60,7 +55,6 @@ impl Plan {
         }
     }
 
-    /// Why, where there is something to say.
     pub const fn reason(&self) -> Option<Reason> {
         match self {
             Self::Sent | Self::Expand | Self::Defer { .. } => None,
@@ -72,10 +66,7 @@ impl Plan {
             }
         }
     }
-}
 
-impl Plan {
-    /// The state in which it leaves a delivery.
     pub const fn state(&self) -> State {
         match self {
             Self::Sent => State::Sent,
@@ -105,7 +96,6 @@ impl Plan {
         }
     }
 
-    /// When the delivery goes on, if it does.
     pub const fn not_before(&self) -> Option<Timestamp> {
         match self {
             Self::Retry { not_before, .. } | Self::Defer { not_before } => Some(*not_before),
@@ -119,7 +109,6 @@ impl Plan {
     }
 }
 
-/// What is known of a delivery when its next step is planned.
 #[derive(Clone, Copy, Debug)]
 pub struct Situation<'a> {
     pub policy: &'a Policy,

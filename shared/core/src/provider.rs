@@ -11,17 +11,13 @@ use crate::label::labels;
 use crate::outcome::Response;
 
 labels! {
-    /// A known push service.
     pub enum Provider {
         /// Chrome, Edge on Android, Opera, Samsung.
         Fcm = "fcm",
-        /// Firefox.
         Mozilla = "mozilla",
-        /// Safari.
         Apple = "apple",
         /// Edge on Windows.
         Wns = "wns",
-        /// Any other host.
         Other = "other",
     }
 }

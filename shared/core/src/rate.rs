@@ -8,7 +8,6 @@ use std::fmt;
 const FORMS: &str =
     "expected a whole number from 1 to 4294967295 a second, minute or hour: 2000, 2000/s, 120/min, 90/h";
 
-/// A rate; never zero.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rate {
     count: u32,
@@ -70,7 +69,6 @@ impl Rate {
         (u64::from(self.count), self.span.ms())
     }
 
-    /// In a second.
     pub fn per_second(self) -> f64 {
         f64::from(self.count) * 1000.0 / self.span.ms() as f64
     }

@@ -11,14 +11,14 @@ use crate::endpoint::EndpointHash;
 use crate::ledger::{Record, Unrecorded};
 use crate::time::Timestamp;
 
-/// Why a message comes back.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Setback {
     /// This invocation had no time or no place for it.
     NotAdmitted,
     /// Another worker has claimed its attempt until then.
-    Leased { until: Timestamp },
-    /// Our own infrastructure failed.
+    Leased {
+        until: Timestamp,
+    },
     Infrastructure,
     /// An attempt was made, or a claim may have been, and what followed could not be recorded.
     Unrecorded(Box<Unrecorded>),
@@ -48,7 +48,6 @@ fn backoff_secs(receives: u32) -> u64 {
 }
 
 impl Setback {
-    /// This record was not written.
     pub fn unrecorded(record: Record, endpoint_hash: Option<&EndpointHash>) -> Self {
         Self::Unrecorded(Box::new(Unrecorded { record, endpoint_hash: endpoint_hash.cloned() }))
     }

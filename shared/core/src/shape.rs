@@ -32,7 +32,6 @@ const MAX_QUOTED: usize = 48;
 /// What an error expects at a field that this release does not know.
 pub const NO_SUCH_FIELD: &str = "no such field";
 
-/// One thing that is wrong with a JSON text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShapeError {
     /// Where: `to.web_push.keys.auth`; empty for the whole text.
@@ -84,7 +83,6 @@ impl Errors {
         }
     }
 
-    /// Those that were kept, in order.
     pub fn into_vec(self) -> Vec<ShapeError> {
         self.all.into_inner()
     }
@@ -116,7 +114,6 @@ fn cut(text: &str, most: usize) -> String {
 /// An object's fields as written: names in order, values as raw text.
 pub type RawFields<'a> = Vec<(Cow<'a, str>, &'a RawValue)>;
 
-/// Why the fields of a text are not read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FieldsError {
     #[error("not a JSON object")]
@@ -135,7 +132,6 @@ pub struct Object<'a> {
     errors: &'a Errors,
 }
 
-/// A field of an [`Object`].
 #[derive(Debug)]
 struct Field<'a> {
     name: Cow<'a, str>,
@@ -154,7 +150,7 @@ impl<'a> Object<'a> {
                 return None;
             }
             Err(FieldsError::NotAnObject) => {
-                let found = serde_json::from_str::<&RawValue>(text).map_or("no valid JSON", type_of);
+                let found = serde_json::from_str::<&RawValue>(text).map_or("invalid JSON", type_of);
                 errors.add(path, "a JSON object", found);
                 return None;
             }
@@ -175,6 +171,11 @@ impl<'a> Object<'a> {
         Some(Self { path: path.to_owned(), fields, by_name, errors })
     }
 
+    /// Where the errors of this object go.
+    pub(crate) fn errors(&self) -> &'a Errors {
+        self.errors
+    }
+
     pub fn path_of(&self, name: &str) -> String {
         join(&self.path, name)
     }
@@ -193,7 +194,16 @@ impl<'a> Object<'a> {
 
     /// Adds an error about a field that is missing or invalid.
     pub fn refuse(&self, name: &str, expected: impl Into<Cow<'static, str>>, found: Option<&RawValue>) {
-        let found = found.map_or(Cow::Borrowed("nothing"), |value| self.errors.naming(value));
+        self.error(name, expected, found.map_or("nothing".into(), |value| self.errors.naming(value)));
+    }
+
+    /// Adds an error about a field, with words for what was found.
+    pub fn error(
+        &self,
+        name: &str,
+        expected: impl Into<Cow<'static, str>>,
+        found: impl Into<Cow<'static, str>>,
+    ) {
         self.errors.add(&self.path_of(name), expected, found);
     }
 
@@ -241,8 +251,7 @@ impl<'a> Object<'a> {
             return None;
         };
         if elements.len() > most {
-            let found = format!("{} elements", elements.len());
-            self.errors.add(&self.path_of(name), format!("at most {most} elements"), found);
+            self.error(name, format!("at most {most} elements"), format!("{} elements", elements.len()));
             return None;
         }
         let values: Vec<Option<T>> = elements.iter().map(|value| read(value)).collect();
@@ -259,10 +268,15 @@ impl<'a> Object<'a> {
         Self::parse(raw.get(), &self.path_of(name), self.errors)
     }
 
+    /// All fields as they are written.
+    pub(crate) fn into_fields(self) -> impl Iterator<Item = (Cow<'a, str>, &'a RawValue)> {
+        self.fields.into_iter().map(|field| (field.name, field.value))
+    }
+
     /// Ends the reading: every field that was not taken is unknown, and an error.
     pub fn finish(self) {
-        for Field { name, value, .. } in self.fields.iter().filter(|field| !field.is_done) {
-            self.errors.add(&join(&self.path, name), NO_SUCH_FIELD, self.errors.naming(value));
+        for field in self.fields.iter().filter(|field| !field.is_done) {
+            self.refuse(&field.name, NO_SUCH_FIELD, Some(field.value));
         }
     }
 }
@@ -348,7 +362,6 @@ pub fn text_of(bytes: RangeInclusive<usize>) -> impl Fn(&RawValue) -> Option<Str
     move |raw| string(raw).filter(|text| bytes.contains(&text.len()))
 }
 
-/// A JSON integer from 0.
 pub fn unsigned(value: &RawValue) -> Option<u64> {
     serde_json::from_str(value.get()).ok()
 }
@@ -358,7 +371,6 @@ pub fn integer<T: TryFrom<u64>>(range: RangeInclusive<u64>) -> impl Fn(&RawValue
     move |raw| T::try_from(unsigned(raw).filter(|n| range.contains(n))?).ok()
 }
 
-/// A finite JSON number.
 pub fn number(value: &RawValue) -> Option<f64> {
     serde_json::from_str::<f64>(value.get()).ok().filter(|n| n.is_finite())
 }

@@ -4,8 +4,6 @@
 //! travels on to retry queues, parking and the dead-letter store with its payload byte for byte.
 
 pub mod parse;
-mod refusal;
-mod run;
 mod to;
 pub mod travel;
 
@@ -15,8 +13,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-pub use parse::{Inbound, QueueKind, parse};
-pub use refusal::Refusal;
+pub use parse::{Inbound, QueueKind, Refusal, parse};
 pub use to::To;
 pub use travel::Travel;
 
@@ -32,7 +29,6 @@ use crate::text::redacted;
 use crate::time::{Deadline, Timestamp, Ttl};
 use crate::webhook::CustomHeaders;
 
-/// The version of the wire format.
 pub const VERSION: u64 = 1;
 
 /// The longest message that a producer may send, in bytes of its fields: SQS's own limit (SendMessage API reference), less what
@@ -46,7 +42,6 @@ pub const SCHEMA: &str = include_str!("../../../../infra/schema/message.v1.json"
 pub struct Message {
     pub tenant: Tenant,
     pub id: DeliveryId,
-    /// Where the id comes from.
     pub id_source: IdSource,
     pub to: To,
     pub payload: Payload,
@@ -60,9 +55,8 @@ pub struct Message {
     pub retry: Option<Arc<Policy>>,
     pub headers: CustomHeaders,
     pub event_type: Option<EventType>,
-    /// Not to be sent before this.
     pub deliver_at: Option<Timestamp>,
-    /// Whether a browser is to acknowledge it: it gets a `redial_core::ack::Envelope`. Without effect on a webhook.
+    /// Whether a browser is to acknowledge it: its payload comes in an envelope ([`crate::plaintext`]). Without effect on a webhook.
     pub acks: bool,
     /// The recipient of an audience: then the message travels as a reference.
     recipient: Option<RecipientRef>,
@@ -113,7 +107,6 @@ impl Message {
         keys.fingerprint(&content.join(&0))
     }
 
-    /// What decides on its retry policy.
     pub fn circumstances<'a>(
         &'a self,
         channel: Channel,
@@ -149,7 +142,6 @@ impl Message {
         message
     }
 
-    /// Whether it is for one recipient of an audience.
     pub fn is_for_a_recipient(&self) -> bool {
         self.recipient.is_some()
     }
@@ -160,9 +152,8 @@ impl Message {
         match &self.to {
             To::Audience(_) => {
                 let recipient = SubscriptionId::parse("anybody").expect("invariant: the constant is an id");
-                Cow::Owned(
-                    self.to_recipient(&RecipientRef::new(&RunKey::without_opening(&self.key()), recipient)),
-                )
+                let run = RunKey::without_opening(&self.key());
+                Cow::Owned(self.to_recipient(&RecipientRef::new(&run, recipient)))
             }
             To::Subscription(_) | To::WebPush(_) | To::Webhook(_) => Cow::Borrowed(self),
         }

@@ -30,7 +30,6 @@ pub(super) const FIELDS: [&str; 8] = [
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Travel {
-    /// Which replay and which attempt this message is for.
     pub turn: Turn,
     /// When the first message of this delivery was sent to an ingest queue.
     pub first_sent: Timestamp,
@@ -82,7 +81,6 @@ impl Travel {
         fields
     }
 
-    /// Takes the fields of the delivery of that `key`.
     pub(super) fn take(object: &mut Object<'_>, key: Option<DeliveryKey>) -> Option<Self> {
         let whole = "an integer from 0";
         let small = shape::integer::<u32>(0..=u64::MAX);

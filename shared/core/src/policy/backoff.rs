@@ -7,7 +7,6 @@ use super::jitter::scaled;
 /// The longest single delay that a policy may ask for: a year.
 pub const MAX_DELAY: Duration = Duration::from_secs(365 * 86_400);
 
-/// The families of nominal delays.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Backoff {
     Exponential(Exponential),
@@ -25,7 +24,6 @@ impl Backoff {
         }
     }
 
-    /// No nominal delay is longer.
     pub(super) fn cap(&self) -> Duration {
         match self {
             Self::Exponential(backoff) => backoff.max_delay,
@@ -37,7 +35,6 @@ impl Backoff {
 /// `min(max_delay, base_delay · multiplier^(retry − 1))`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Exponential {
-    /// The nominal delay before the first retry.
     pub base_delay: Duration,
     /// Growth from retry to retry, at least 1.
     pub multiplier: f64,
@@ -60,12 +57,10 @@ impl Exponential {
 /// One delay for each retry, in order; they need not increase.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Schedule {
-    /// At least one.
     delays: Vec<Duration>,
 }
 
 impl Schedule {
-    /// The most delays that a list may have.
     pub const MOST: usize = 100;
 
     /// `None` for an empty list, or one that is longer than [`Self::MOST`].
@@ -73,7 +68,6 @@ impl Schedule {
         (1..=Self::MOST).contains(&delays.len()).then_some(Self { delays })
     }
 
-    /// The number of retries that have a delay.
     pub fn retries(&self) -> u32 {
         u32::try_from(self.delays.len()).unwrap_or(u32::MAX)
     }

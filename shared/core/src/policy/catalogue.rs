@@ -26,7 +26,6 @@ pub struct Named {
 }
 
 labels! {
-    /// Where a named policy comes from.
     pub enum Origin {
         Preset = "preset",
         /// From the operator's `infra/policies`.
@@ -34,7 +33,6 @@ labels! {
     }
 }
 
-/// A file that holds no policy.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("policy `{name}`: {}", joined(errors))]
 pub struct InvalidPolicy {
@@ -74,7 +72,6 @@ impl Catalogue {
         &self.entries
     }
 
-    /// Their names, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(|named| named.policy.name.as_str())
     }
@@ -119,7 +116,6 @@ fn preset_files() -> impl Iterator<Item = (Origin, &'static str, &'static str)> 
     PRESETS.iter().map(|(name, text)| (Origin::Preset, *name, *text))
 }
 
-/// The policies that this package was built with.
 pub fn packaged() -> &'static Catalogue {
     &PACKAGED.0
 }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use rand::{Rng, RngExt};
 
-/// How a delay is spread around its nominal value.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Jitter {
     /// Anywhere from zero to the nominal delay: the widest spread.
@@ -42,7 +41,6 @@ impl Jitter {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DelayRange {
     pub min: Duration,
-    /// The longest.
     pub max: Duration,
     /// How far apart they are, in milliseconds.
     step_ms: u64,

@@ -36,17 +36,14 @@ pub struct Policy {
     pub retryable: Vec<u16>,
     /// Statuses that are final whatever the verdict table says; on web push not 401, 404 and 413.
     pub permanent: Vec<u16>,
-    /// Whether an attempt that may have arrived is repeated.
     pub retry_in_doubt: bool,
     /// Largest share of the message's TTL that a delay may take, 0 to 1.
     pub max_delay_ttl_fraction: Option<f64>,
     /// Share of a Retry-After that is added to it at random, 0 to 1.
     pub retry_after_smear: f64,
-    /// How long a dead letter's description is kept, in days.
     pub dlq_retention_days: u16,
 }
 
-/// How often and how far apart.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Retries {
     /// Retries after the first attempt: `max_retries + 1` attempts in all.

@@ -12,7 +12,6 @@ use super::{Policy, catalogue, parse};
 use crate::delivery_options::EventType;
 use crate::shape::{self, Errors, ShapeError};
 
-/// What a stored policy holds for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Slot {
     Tenant,
@@ -37,7 +36,6 @@ pub struct Stored {
     pub last_good: Option<String>,
 }
 
-/// A stored text that is ignored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ignored {
     pub slot: Slot,

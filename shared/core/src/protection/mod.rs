@@ -12,11 +12,10 @@
 //!
 //! | file | decides |
 //! |---|---|
-//! | `count`, `window` | the results of attempts, and of recent ones |
+//! | `count` | the results of attempts, and of recent ones |
 //! | `breaker` | whether messages are sent to an origin |
 //! | `pace` | how fast: additive increase, multiplicative decrease |
-//! | `budget` | how many retries it gets while it fails |
-//! | `origin` | the three together, as they are shared |
+//! | `origin` | both together, as they are shared; how many retries it gets while it fails |
 //! | `token_bucket` | which worker may send at which time under a limit |
 //! | `wake` | when a held-back message returns |
 //!
@@ -24,13 +23,11 @@
 //! protection must not lose messages.
 
 pub mod breaker;
-pub mod budget;
 pub mod count;
 pub mod origin;
 pub mod pace;
 pub mod token_bucket;
 pub mod wake;
-pub mod window;
 
 pub use breaker::{Cooldowns, Phase};
 pub use count::Count;

@@ -59,12 +59,10 @@ impl TokenBucket {
     }
 }
 
-/// How many parts a bucket of so many slots a second has.
 pub fn parts(per_second: f64) -> u32 {
     (per_second / SLOTS_OF_A_PART).ceil().clamp(1.0, 64.0) as u32
 }
 
-/// Asks for a block of a bucket's part.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Request {
     pub key: String,
@@ -99,7 +97,6 @@ pub enum Answer {
     Empty { free_from: Timestamp },
 }
 
-/// A block that a worker holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Block {
     slots: u32,

@@ -8,7 +8,6 @@ use crate::delivery_options::{Class, Urgency};
 use crate::message::Message;
 use crate::time::{Deadline, Timestamp};
 
-/// Who comes first where a choice exists.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Rank {
     First,
@@ -26,7 +25,6 @@ impl Rank {
         }
     }
 
-    /// Its part of a span of time, as shares.
     const fn part(self) -> (f64, f64) {
         match self {
             Self::First => (0.0, 0.25),

@@ -7,7 +7,6 @@
 //!
 //! | file | concept |
 //! |---|---|
-//! | `state` | whether messages are sent to it |
 //! | `consent` | what its user agreed to |
 //! | `document` | a browser's subscription as it is submitted |
 //! | `renewal` | what submitting it does to the stored one |
@@ -17,13 +16,13 @@ pub mod consent;
 pub mod document;
 mod renewal;
 mod spike_guard;
-mod state;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::delivery_options::EventType;
 use crate::identity::SubscriptionKey;
+use crate::label::labels;
 use crate::policy::Policy;
 use crate::rate::Rate;
 use crate::reason::Reason;
@@ -36,10 +35,22 @@ pub use self::consent::Consent;
 pub use self::document::Document;
 pub use self::renewal::{Decision, Renewal};
 pub use self::spike_guard::SpikeGuard;
-pub use self::state::State;
 
 /// How far apart two 404s must lie to confirm each other.
 pub const NOT_FOUND_CONFIRMED_AFTER: Duration = Duration::from_secs(3600);
+
+labels! {
+    pub enum State {
+        Active = "active",
+        /// Its endpoint is gone: nothing is sent, and it will be removed.
+        Gone = "gone",
+        /// Its endpoint went with an unusual number of others: nothing is sent, and an operator decides.
+        Quarantined = "quarantined",
+        /// A webhook's receiver that answered 410, or failed for days without one success: nothing is sent until it is
+        /// enabled again.
+        Disabled = "disabled",
+    }
+}
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct Subscription {
@@ -50,7 +61,6 @@ pub struct Subscription {
     pub flagged_at: Option<Timestamp>,
     /// Its receiver's recent answers; of webhooks.
     pub health: Health,
-    /// Its settings; of webhooks.
     pub terms: Terms,
     /// Of web push, where it is known.
     pub consent: Option<Consent>,
@@ -68,13 +78,11 @@ pub struct Terms {
     /// Its event type: chooses the tenant's policy for messages that have none.
     pub topic: Option<EventType>,
     pub policy: Option<Arc<Policy>>,
-    /// Headers that its messages may set besides the free ones.
     pub permitted: Permitted,
     pub rate: Option<Rate>,
 }
 
 impl Subscription {
-    /// An active one with defaults for everything else.
     pub fn new(key: SubscriptionKey, recipient: Recipient) -> Self {
         Self {
             key,
@@ -100,7 +108,6 @@ impl Subscription {
         }
     }
 
-    /// Judges a 404 that was seen at `seen`.
     pub fn not_found(&self, seen: Timestamp) -> NotFound {
         match self.flagged_at {
             None => NotFound::Flag,
@@ -110,13 +117,10 @@ impl Subscription {
     }
 }
 
-/// What a 404 does to a subscription.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotFound {
-    /// The first: flag it.
     Flag,
     Wait,
-    /// Confirmed: it is gone.
     Confirmed,
 }
 

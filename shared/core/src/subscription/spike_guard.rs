@@ -9,7 +9,6 @@ use crate::time::Timestamp;
 pub struct SpikeGuard {
     /// The time in which endpoints that turn gone are counted together.
     pub window: Duration,
-    /// Fewer are never unusual.
     pub at_least: u32,
     /// The share of a tenant's subscriptions, 0 to 1, that is unusual.
     pub share: f64,
@@ -28,7 +27,6 @@ impl SpikeGuard {
         gone >= self.at_least && f64::from(gone) > self.share * all as f64
     }
 
-    /// The number of the window of `at`.
     pub fn window_of(&self, at: Timestamp) -> i64 {
         at.as_secs() / i64::try_from(self.window.as_secs().max(1)).unwrap_or(i64::MAX)
     }
@@ -41,10 +39,10 @@ mod tests {
     #[test]
     fn thirty_of_a_hundred_are_unusual_and_three_of_a_thousand_are_not() {
         let guard = SpikeGuard::default();
-        assert!(guard.is_unusual(30, 100));
-        assert!(!guard.is_unusual(3, 1000));
-        assert!(!guard.is_unusual(3, 3), "a handful is never unusual");
-        assert!(!guard.is_unusual(50, 1000), "5 % is the most that is usual");
-        assert!(guard.is_unusual(51, 1000));
+        for (gone, all, is_unusual) in
+            [(30, 100, true), (3, 1000, false), (3, 3, false), (50, 1000, false), (51, 1000, true)]
+        {
+            assert_eq!(guard.is_unusual(gone, all), is_unusual, "{gone} of {all}");
+        }
     }
 }

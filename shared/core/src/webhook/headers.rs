@@ -6,7 +6,6 @@
 
 use std::fmt;
 
-/// The most headers that a message or a subscription may have.
 const MOST: usize = 20;
 
 /// The longest name and the longest value, in bytes.

@@ -1,9 +1,16 @@
-//! What a user's browser reports of a push.
+//! Acknowledgements: what happened to a push on its user's screen, as the browser reports it.
+//!
+//! A push that is `sent` was accepted by its push service. The page's service worker may report that it was displayed, clicked or
+//! closed; browsers are offline, and some pages report nothing. So acknowledgements never change a delivery's state; they come in any
+//! order, and more than once.
 
+use crate::access::AckToken;
 use crate::label::labels;
 use crate::metric::Metric;
+use crate::time::{Deadline, Timestamp};
 
 labels! {
+    /// What a user's browser reports of a push.
     pub enum AckEvent {
         Displayed = "displayed",
         Clicked = "clicked",
@@ -13,7 +20,6 @@ labels! {
 }
 
 impl AckEvent {
-    /// Counts the deliveries that it was reported for.
     pub const fn metric(self) -> Metric {
         match self {
             Self::Displayed => Metric::Displayed,
@@ -21,6 +27,11 @@ impl AckEvent {
             Self::Closed => Metric::Closed,
         }
     }
+}
+
+/// The end of acknowledgements of a message with this deadline.
+pub fn accepted_until(deadline: Deadline) -> Timestamp {
+    deadline.at().plus(AckToken::GRACE)
 }
 
 #[cfg(test)]
