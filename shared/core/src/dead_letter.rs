@@ -33,31 +33,27 @@ impl DeadLetterKey {
     /// Stands for a tenant that could not be read; no tenant has such a name.
     pub const NO_TENANT: &str = "_unknown";
 
+    fn new(tenant: Option<&Tenant>, id: &DeliveryId, letter: String) -> Self {
+        let tenant = tenant.map_or(Self::NO_TENANT, Tenant::as_str).to_owned();
+        Self { tenant, id: id.to_string(), letter }
+    }
+
     pub fn of_delivery(tenant: &Tenant, id: &DeliveryId, lineage: Lineage) -> Self {
-        Self { tenant: tenant.to_string(), id: id.to_string(), letter: format!("lineage-{}", lineage.0) }
+        Self::new(Some(tenant), id, format!("lineage-{}", lineage.0))
     }
 
     /// The letter of a message whose id was used for another content.
     pub fn of_conflict(tenant: &Tenant, id: &DeliveryId, message_id: &str) -> Self {
-        let letter = format!("conflict-{}", DeliveryId::from_sqs_message_id(message_id));
-        Self { tenant: tenant.to_string(), id: id.to_string(), letter }
+        Self::new(Some(tenant), id, format!("conflict-{}", DeliveryId::from_sqs_message_id(message_id)))
     }
 
     pub fn of_unparsed(tenant: Option<&Tenant>, message_id: &str) -> Self {
-        Self {
-            tenant: tenant.map_or(Self::NO_TENANT.to_owned(), ToString::to_string),
-            id: DeliveryId::from_sqs_message_id(message_id).to_string(),
-            letter: "malformed".to_owned(),
-        }
+        Self::new(tenant, &DeliveryId::from_sqs_message_id(message_id), "malformed".to_owned())
     }
 
     pub fn of_poison(tenant: Option<&Tenant>, id: Option<&DeliveryId>, message_id: &str) -> Self {
         let message = DeliveryId::from_sqs_message_id(message_id);
-        Self {
-            tenant: tenant.map_or(Self::NO_TENANT.to_owned(), ToString::to_string),
-            id: id.map_or(message.to_string(), ToString::to_string),
-            letter: format!("poison-{message}"),
-        }
+        Self::new(tenant, id.unwrap_or(&message), format!("poison-{message}"))
     }
 
     pub fn partition(&self) -> String {

@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 use crate::ack::AckEvent;
-use crate::identity::{DeliveryKey, SubscriptionId, SubscriptionKey, Tenant};
+use crate::identity::{DeliveryId, DeliveryKey, SubscriptionId, SubscriptionKey, Tenant};
 use crate::ledger;
 use crate::message::ProducerRef;
 use crate::queue::{Outgoing, Queue};
@@ -44,68 +44,35 @@ impl State {
 /// About a delivery, a subscription, or a delivery to a subscription.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
-    tenant: Tenant,
-    id: Option<String>,
-    producer_ref: Option<ProducerRef>,
-    subscription: Option<SubscriptionId>,
-    state: State,
-    reason: Option<Reason>,
-    status: Option<u16>,
-    at: Timestamp,
+    pub tenant: Tenant,
+    pub id: Option<DeliveryId>,
+    pub producer_ref: Option<ProducerRef>,
+    /// The subscription that it is about, or that the delivery went to.
+    pub subscription: Option<SubscriptionId>,
+    pub state: State,
+    pub reason: Option<Reason>,
+    pub status: Option<u16>,
+    pub at: Timestamp,
 }
 
 impl Event {
-    /// A delivery came to `state` at `at`.
-    pub fn of_delivery(key: &DeliveryKey, state: State, at: Timestamp) -> Self {
-        Self {
-            tenant: key.tenant.clone(),
-            id: Some(key.id.to_string()),
-            producer_ref: None,
-            subscription: None,
-            state,
-            reason: None,
-            status: None,
-            at,
-        }
+    /// A delivery or a subscription of this tenant came to `state` at `at`.
+    fn new(tenant: &Tenant, state: State, at: Timestamp) -> Self {
+        let (tenant, id, producer_ref, subscription) = (tenant.clone(), None, None, None);
+        Self { tenant, id, producer_ref, subscription, state, reason: None, status: None, at }
     }
 
-    /// A subscription came to `state` at `at`.
+    pub fn of_delivery(key: &DeliveryKey, state: State, at: Timestamp) -> Self {
+        Self { id: Some(key.id.clone()), ..Self::new(&key.tenant, state, at) }
+    }
+
     pub fn of_subscription(
         key: &SubscriptionKey,
         state: State,
         reason: Option<Reason>,
         at: Timestamp,
     ) -> Self {
-        Self {
-            tenant: key.tenant.clone(),
-            id: None,
-            producer_ref: None,
-            subscription: Some(key.id.clone()),
-            state,
-            reason,
-            status: None,
-            at,
-        }
-    }
-
-    #[must_use]
-    pub fn with_ref(mut self, producer_ref: Option<ProducerRef>) -> Self {
-        self.producer_ref = producer_ref;
-        self
-    }
-
-    /// With the subscription that the delivery went to.
-    #[must_use]
-    pub fn to(mut self, subscription: Option<SubscriptionId>) -> Self {
-        self.subscription = subscription;
-        self
-    }
-
-    #[must_use]
-    pub fn because(mut self, reason: Option<Reason>, status: Option<u16>) -> Self {
-        self.reason = reason;
-        self.status = status;
-        self
+        Self { subscription: Some(key.id.clone()), reason, ..Self::new(&key.tenant, state, at) }
     }
 
     /// JSON in which every field is always present, perhaps `null`. Never log what this returns: it has the producer's reference.
@@ -115,7 +82,7 @@ impl Event {
             "tenant": self.tenant.as_str(),
             "id": self.id,
             "ref": self.producer_ref.as_ref().map(ProducerRef::expose),
-            "subscription": self.subscription.as_ref().map(SubscriptionId::as_str),
+            "subscription": self.subscription,
             "state": self.state.label(),
             "reason": self.reason.map(Reason::label),
             "status": self.status,
@@ -142,8 +109,12 @@ mod tests {
     #[test]
     fn every_field_is_always_present() {
         let at = time("2026-11-21T10:00:00Z");
-        let event = Event::of_delivery(&delivery("m1"), State::Delivery(ledger::State::Failed), at)
-            .because(Some(Reason::RetriesExhausted), Some(503));
+        let failed = State::Delivery(ledger::State::Failed);
+        let event = Event {
+            reason: Some(Reason::RetriesExhausted),
+            status: Some(503),
+            ..Event::of_delivery(&delivery("m1"), failed, at)
+        };
         let body: Value = serde_json::from_str(&event.to_body()).expect("JSON");
         assert_eq!(
             body,

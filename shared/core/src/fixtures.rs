@@ -1,5 +1,10 @@
 //! Values that the tests of this crate share.
 
+use std::time::Duration;
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
 use crate::access::TokenKeys;
 use crate::endpoint::{Endpoint, HashKeys};
 use crate::identity::{
@@ -8,6 +13,7 @@ use crate::identity::{
 use crate::ledger::{Record, State};
 use crate::message::{Inbound, Message, QueueKind, Travel, parse};
 use crate::outcome::Response;
+use crate::policy::{Policy, catalogue};
 use crate::push_target::{PushKeys, PushTarget};
 use crate::reason::Reason;
 use crate::shape::ShapeError;
@@ -21,6 +27,19 @@ pub(crate) const AUTH: &str = "BTBZMqHH6r4Tts7J_aSIgg";
 
 pub(crate) fn time(rfc3339: &str) -> Timestamp {
     Timestamp::parse_rfc3339(rfc3339).expect("valid")
+}
+
+/// A fixed moment, and so many seconds after it.
+pub(crate) fn at(secs: u64) -> Timestamp {
+    Timestamp::from_secs(1_000_000).plus(Duration::from_secs(secs))
+}
+
+pub(crate) fn rng() -> StdRng {
+    StdRng::seed_from_u64(7)
+}
+
+pub(crate) fn preset(name: &str) -> &'static Policy {
+    catalogue::presets().get(name).expect("a preset")
 }
 
 pub(crate) fn tenant() -> Tenant {

@@ -1,5 +1,4 @@
-//! The names of everything that is counted or measured: a closed list, so that alarms and dashboards can be checked
-//! against it.
+//! The names of everything that is counted or measured: a closed list, so that alarms and dashboards can be checked against it.
 
 use crate::label::labels;
 

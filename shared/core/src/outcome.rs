@@ -19,17 +19,11 @@ pub enum Outcome {
 
 impl Outcome {
     pub const fn response(&self) -> Option<&Response> {
-        match self {
-            Self::Response(response) => Some(response),
-            Self::NotSent(_) | Self::InDoubt(_) | Self::Impossible(_) => None,
-        }
+        if let Self::Response(response) = self { Some(response) } else { None }
     }
 
     pub const fn not_sent(&self) -> Option<NotSent> {
-        match self {
-            Self::NotSent(failure) => Some(*failure),
-            Self::Response(_) | Self::InDoubt(_) | Self::Impossible(_) => None,
-        }
+        if let Self::NotSent(failure) = self { Some(*failure) } else { None }
     }
 }
 

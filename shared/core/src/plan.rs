@@ -97,15 +97,10 @@ impl Plan {
     }
 
     pub const fn not_before(&self) -> Option<Timestamp> {
-        match self {
-            Self::Retry { not_before, .. } | Self::Defer { not_before } => Some(*not_before),
-            Self::Sent
-            | Self::Expand
-            | Self::Gone { .. }
-            | Self::Expired
-            | Self::FailedNoRetries(_)
-            | Self::DeadLetter(_) => None,
+        if let Self::Retry { not_before, .. } | Self::Defer { not_before } = self {
+            return Some(*not_before);
         }
+        None
     }
 }
 

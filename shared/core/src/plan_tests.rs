@@ -3,26 +3,15 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 
 use super::*;
+use crate::fixtures::{at, preset, rng};
 use crate::policy::{Backoff, Exponential, Jitter, MAX_DELAY, Retries, Schedule, WaitFactor, catalogue};
 
 const SOME_RETRY: Retry = Retry { reason: Reason::ServerError, in_doubt: false, retry_after: None };
 
-fn start() -> Timestamp {
-    Timestamp::from_secs(1_000_000)
-}
-
 fn situation(policy: &Policy, attempt: u32, ttl_secs: u32) -> Situation<'_> {
     let ttl = Ttl::from_secs(ttl_secs);
-    let deadline = ttl.deadline_from(start());
-    Situation { policy, attempt: Attempt(attempt), ttl, deadline, now: start() }
-}
-
-fn preset(name: &str) -> &'static Policy {
-    catalogue::presets().get(name).expect("a preset")
-}
-
-fn rng() -> StdRng {
-    StdRng::seed_from_u64(7)
+    let deadline = ttl.deadline_from(at(0));
+    Situation { policy, attempt: Attempt(attempt), ttl, deadline, now: at(0) }
 }
 
 #[test]
@@ -151,9 +140,9 @@ proptest! {
         asked in prop::collection::vec(prop::option::of(0u64..5_000_000), 1..4),
     ) {
         let mut rng = StdRng::seed_from_u64(seed);
-        let deadline = Ttl::from_secs(ttl).deadline_from(start());
+        let deadline = Ttl::from_secs(ttl).deadline_from(at(0));
         let max_retries = policy.retries.as_ref().map_or(0, |retries| retries.max_retries);
-        let mut now = start();
+        let mut now = at(0);
         let mut attempts = 0;
         loop {
             let situation = Situation { policy: &policy, attempt: Attempt(attempts), ttl: Ttl::from_secs(ttl), deadline, now };

@@ -26,9 +26,9 @@ pub struct PushKeys {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PushKeysError {
-    #[error("p256dh is not base64url of 65 bytes that start with 4 (an uncompressed P-256 point)")]
+    #[error("base64url of 65 bytes (an uncompressed P-256 point)")]
     P256dh,
-    #[error("auth is not base64url of 16 bytes")]
+    #[error("base64url of 16 bytes")]
     Auth,
 }
 
@@ -104,16 +104,13 @@ impl PushFields {
 fn push_keys(mut object: Object<'_>) -> Option<PushKeys> {
     let p256dh = object.required("p256dh", "a base64url string", shape::string);
     let auth = object.required("auth", "a base64url string", shape::string);
-    let keys = p256dh.zip(auth).and_then(|(p256dh, auth)| match PushKeys::parse(&p256dh, &auth) {
-        Ok(keys) => Some(keys),
-        Err(error) => {
-            let (name, expected) = match error {
-                PushKeysError::P256dh => ("p256dh", "base64url of 65 bytes (an uncompressed P-256 point)"),
-                PushKeysError::Auth => ("auth", "base64url of 16 bytes"),
-            };
-            object.error(name, expected, "another string");
-            None
+    let keys = p256dh.zip(auth).and_then(|(p256dh, auth)| {
+        let keys = PushKeys::parse(&p256dh, &auth);
+        if let Err(error) = keys {
+            let name = if error == PushKeysError::Auth { "auth" } else { "p256dh" };
+            object.error(name, error.to_string(), "another string");
         }
+        keys.ok()
     });
     object.finish();
     keys

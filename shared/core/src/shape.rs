@@ -5,12 +5,11 @@
 //! [`MOST_ERRORS`], so that the producer can correct them all at once. Values stay raw text until they are read, so a payload keeps
 //! the exact bytes that were written.
 //!
-//! The work is linear in the length of the text: reading stops at the first field over [`MOST_FIELDS`], and names are sorted
-//! once and then searched.
+//! The work is linear in the length of the text: reading stops at the first field over [`MOST_FIELDS`], and names are looked up in a map.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
-use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 
@@ -46,6 +45,11 @@ impl fmt::Display for ShapeError {
         let path = if self.path.is_empty() { "(the whole text)" } else { &self.path };
         write!(f, "{path}: expected {}, found {}", self.expected, self.found)
     }
+}
+
+/// Several errors in one line.
+pub(crate) fn joined(errors: &[ShapeError]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// Where the errors of one reading are collected.
@@ -127,8 +131,8 @@ pub enum FieldsError {
 pub struct Object<'a> {
     path: String,
     fields: Vec<Field<'a>>,
-    /// The indexes of the fields that come first under their name, sorted by name.
-    by_name: Vec<usize>,
+    /// The indexes of the fields that come first under their name.
+    by_name: HashMap<Cow<'a, str>, usize>,
     errors: &'a Errors,
 }
 
@@ -155,19 +159,15 @@ impl<'a> Object<'a> {
                 return None;
             }
         };
-        let mut fields: Vec<Field<'a>> =
-            fields.into_iter().map(|(name, value)| Field { name, value, is_done: false }).collect();
-        let mut by_name: Vec<usize> = (0..fields.len()).collect();
-        // A stable sort: of equal names the first stays first.
-        by_name.sort_by(|a, b| compare(&fields[*a].name, &fields[*b].name));
-        by_name.dedup_by(|later, first| {
-            let is_repeated = compare(&fields[*later].name, &fields[*first].name).is_eq();
-            fields[*later].is_done |= is_repeated;
-            is_repeated
-        });
-        for repeated in fields.iter().filter(|field| field.is_done) {
-            errors.add(&join(path, &repeated.name), "this field once", "it twice");
-        }
+        let mut by_name = HashMap::with_capacity(fields.len());
+        let field = |(at, (name, value)): (usize, (Cow<'a, str>, &'a RawValue))| {
+            let first = *by_name.entry(name.clone()).or_insert(at);
+            if first != at {
+                errors.add(&join(path, &name), "this field once", "it twice");
+            }
+            Field { name, value, is_done: first != at }
+        };
+        let fields = fields.into_iter().enumerate().map(field).collect();
         Some(Self { path: path.to_owned(), fields, by_name, errors })
     }
 
@@ -182,14 +182,9 @@ impl<'a> Object<'a> {
 
     /// Takes a field as it is written.
     pub fn raw(&mut self, name: &str) -> Option<&'a RawValue> {
-        let at = self.find(name)?;
-        self.fields[at].is_done = true;
-        Some(self.fields[at].value)
-    }
-
-    fn find(&self, name: &str) -> Option<usize> {
-        let found = self.by_name.binary_search_by(|at| compare(&self.fields[*at].name, name)).ok()?;
-        Some(self.by_name[found])
+        let field = &mut self.fields[*self.by_name.get(name)?];
+        field.is_done = true;
+        Some(field.value)
     }
 
     /// Adds an error about a field that is missing or invalid.
@@ -229,7 +224,7 @@ impl<'a> Object<'a> {
         expected: impl Into<Cow<'static, str>>,
         read: impl FnOnce(&'a RawValue) -> Option<T>,
     ) -> Option<T> {
-        if self.find(name).is_none() {
+        if !self.by_name.contains_key(name) {
             self.refuse(name, expected, None);
             return None;
         }
@@ -283,12 +278,6 @@ impl<'a> Object<'a> {
 
 fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
-}
-
-fn compare(a: &str, b: &str) -> Ordering {
-    #[cfg(test)]
-    tests::COMPARISONS.set(tests::COMPARISONS.get() + 1);
-    a.cmp(b)
 }
 
 /// The fields of a JSON object as written. Reading stops after [`MOST_FIELDS`].

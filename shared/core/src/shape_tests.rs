@@ -1,11 +1,6 @@
 use super::*;
 use crate::fixtures::texts;
 
-std::thread_local! {
-    /// How many names were compared on this thread.
-    pub(super) static COMPARISONS: Cell<usize> = const { Cell::new(0) };
-}
-
 fn errors_of(text: &str) -> Vec<String> {
     let errors = Errors::default();
     if let Some(mut object) = Object::parse(text, "", &errors) {
@@ -42,24 +37,6 @@ fn every_repetition_of_a_field_is_an_error_and_the_first_one_counts() {
     object.finish();
     let repeated = ["b", "a", "b"].map(|name| format!("{name}: expected this field once, found it twice"));
     assert_eq!(texts(&errors.into_vec()), repeated);
-}
-
-#[test]
-fn names_are_compared_a_few_times_each() {
-    for repeated in [false, true] {
-        // In an order that is not their names' own.
-        let names: Vec<usize> =
-            (0..MOST_FIELDS).map(|at| if repeated { 0 } else { at * 97 % MOST_FIELDS }).collect();
-        let fields: Vec<String> = names.iter().map(|name| format!(r#""n{name}":0"#)).collect();
-        let text = format!("{{{}}}", fields.join(","));
-        COMPARISONS.set(0);
-        let errors = Errors::default();
-        let mut object = Object::parse(&text, "", &errors).expect("an object");
-        assert!(names.iter().all(|name| object.raw(&format!("n{name}")).is_some()));
-        object.finish();
-        let compared = COMPARISONS.get();
-        assert!(compared <= 20 * MOST_FIELDS, "{compared} comparisons of {MOST_FIELDS} names");
-    }
 }
 
 #[test]

@@ -71,16 +71,8 @@ impl Timestamp {
     pub fn to_rfc3339(self) -> String {
         let at = OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000_000)
             .unwrap_or(OffsetDateTime::UNIX_EPOCH);
-        format!(
-            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
-            at.year(),
-            u8::from(at.month()),
-            at.day(),
-            at.hour(),
-            at.minute(),
-            at.second(),
-            at.millisecond()
-        )
+        let (hour, minute, second, ms) = at.to_hms_milli();
+        format!("{}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z", at.date())
     }
 
     /// RFC 3339 in whole seconds, as Step Functions reads it: `2026-11-21T10:05:00Z`.

@@ -101,8 +101,7 @@ impl TokenKeys {
     /// The length of a key in bytes: as long as what HMAC-SHA256 gives.
     pub const KEY_BYTES: usize = 32;
 
-    /// These keys by their ids, the current one first; `None` without any, or if an id is repeated or is not
-    /// `[A-Za-z0-9_-]{1,32}`.
+    /// These keys by their ids, the current one first; `None` without any, or if an id is repeated or is not `[A-Za-z0-9_-]{1,32}`.
     pub fn new(keys: impl IntoIterator<Item = (String, [u8; Self::KEY_BYTES])>) -> Option<Self> {
         let mut all: Vec<TokenKey> = Vec::new();
         for (id, key) in keys {

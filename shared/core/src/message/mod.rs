@@ -169,29 +169,12 @@ impl Message {
 
     /// The message as JSON with these fields added; a field of its own of that name is left out.
     fn body_with(&self, added: &[(&str, String)]) -> String {
-        let mut body = String::with_capacity(256 + self.payload.len() * 2);
-        body.push('{');
-        let mut push = |name: &str, value: &str| {
-            if body.len() > 1 {
-                body.push(',');
-            }
-            body.push_str(&serde_json::Value::from(name).to_string());
-            body.push(':');
-            body.push_str(value);
-        };
-        for (name, value) in &self.fields {
-            if !added.iter().any(|(known, _)| known == name) {
-                push(name, value.get());
-            }
-        }
-        if self.id_source == IdSource::SqsMessageId {
-            push("id", &serde_json::Value::from(self.id.as_str()).to_string());
-        }
-        for (name, value) in added {
-            push(name, value);
-        }
-        body.push('}');
-        body
+        let is_own = |(name, _): &&(String, Box<RawValue>)| added.iter().all(|(known, _)| known != name);
+        let own = self.fields.iter().filter(is_own).map(|(name, value)| (name.as_str(), value.get()));
+        let id = serde_json::Value::from(self.id.as_str()).to_string();
+        let id = (self.id_source == IdSource::SqsMessageId).then_some(("id", id.as_str()));
+        let added = added.iter().map(|(name, value)| (*name, value.as_str()));
+        travel::object(own.chain(id).chain(added))
     }
 }
 

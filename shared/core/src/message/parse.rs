@@ -1,6 +1,5 @@
 //! From an SQS body to a [`Message`], or to everything that is wrong with it.
 
-use std::fmt;
 use std::sync::Arc;
 
 use base64::Engine;
@@ -14,7 +13,7 @@ use crate::identity::{DeliveryId, DeliveryKey, ID_FORM, IdSource, Tenant};
 use crate::payload::{Media, Payload};
 use crate::policy::{Policy, catalogue, parse as parse_policy, stored};
 use crate::reason::Reason;
-use crate::shape::{self, Errors, NO_SUCH_FIELD, Object, ShapeError, text};
+use crate::shape::{self, Errors, NO_SUCH_FIELD, Object, ShapeError, joined, text};
 use crate::time::{Timestamp, Ttl};
 use crate::wait::{MAX_WAIT, Release};
 use crate::webhook::{self, CustomHeaders, Permitted};
@@ -22,7 +21,8 @@ use crate::webhook::{self, CustomHeaders, Permitted};
 const A_VERSION: &str = "1, the only version there is";
 
 /// Everything that is wrong with a body that is not a valid message. Never holds a value of the body.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{reason}: {}", joined(errors))]
 pub struct Refusal {
     pub reason: Reason,
     /// At least one, in the order of the fields.
@@ -38,18 +38,6 @@ impl Refusal {
         self.errors.iter().any(|error| unknown.contains(&error.expected.as_ref()))
     }
 }
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.reason)?;
-        for (at, error) in self.errors.iter().enumerate() {
-            write!(f, "{} {error}", if at == 0 { ":" } else { ";" })?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for Refusal {}
 
 /// The kind of queue that a body came from: it decides what the body may be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]

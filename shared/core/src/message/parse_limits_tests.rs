@@ -4,7 +4,7 @@ use super::tests::{errors, message, parsed, sent, to_url};
 use super::*;
 use crate::channel::Channel;
 use crate::endpoint::EndpointHash;
-use crate::fixtures::to_subscription;
+use crate::fixtures::{self, to_subscription};
 use crate::identity::{Attempt, Lineage, Turn};
 use crate::ledger::{Record, State, Unrecorded};
 use crate::outcome::NotSent;
@@ -96,7 +96,6 @@ fn the_longest_body_travels_with_all_travel_fields() {
     let late = Timestamp::from_ms(i64::MAX);
     let kept = ["retry-after", "ttl", "apns-id", "x-wns-status", "x-wns-notificationstatus"];
     let record = Record {
-        key: message.key(),
         turn,
         lease_token: "t".repeat(64),
         state: State::FailedNoRetries,
@@ -109,7 +108,7 @@ fn the_longest_body_travels_with_all_travel_fields() {
         not_before: Some(late),
         in_doubt: true,
         kept_until: Some(late),
-        now: late,
+        ..fixtures::record(0)
     };
     let endpoint_hash = EndpointHash::parse(&format!("hmac:{}:{}", "k".repeat(32), "0".repeat(64)));
     let travel = Travel {

@@ -23,10 +23,7 @@ pub enum To {
 
 impl To {
     pub const fn subscription(&self) -> Option<&SubscriptionId> {
-        match self {
-            Self::Subscription(id) => Some(id),
-            Self::WebPush(_) | Self::Webhook(_) | Self::Audience(_) => None,
-        }
+        if let Self::Subscription(id) = self { Some(id) } else { None }
     }
 
     pub fn recipient(&self) -> Option<Recipient> {

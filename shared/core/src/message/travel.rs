@@ -102,6 +102,21 @@ impl Travel {
     }
 }
 
+/// A JSON object of these fields, whose values are JSON.
+pub(super) fn object<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let mut object = String::from("{");
+    for (name, value) in fields {
+        if object.len() > 1 {
+            object.push(',');
+        }
+        object.push_str(&serde_json::Value::from(name).to_string());
+        object.push(':');
+        object.push_str(value);
+    }
+    object.push('}');
+    object
+}
+
 impl RecipientRef {
     /// The body with which this reference goes on to a retry queue or into parking at `now`.
     pub fn travel_body(&self, travel: &Travel, deadline: Deadline, now: Timestamp) -> String {
@@ -112,9 +127,8 @@ impl RecipientRef {
             ("audience", json(self.run.id.as_str())),
             ("recipient", json(self.subscription.as_str())),
         ];
-        let fields = own.into_iter().chain(travel.fields(deadline, now));
-        let fields: Vec<String> = fields.map(|(name, value)| format!("\"{name}\":{value}")).collect();
-        format!("{{{}}}", fields.join(","))
+        let travel = travel.fields(deadline, now);
+        object(own.iter().chain(&travel).map(|(name, value)| (*name, value.as_str())))
     }
 
     /// Takes a reference and its travel out of a body; `None` if it has no `audience`.

@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use super::{Policy, parse};
 use crate::delivery_options::Class;
 use crate::label::labels;
-use crate::shape::ShapeError;
+use crate::shape::{ShapeError, joined};
 
 // `PRESETS` and `OWN`: names and texts of the files.
 include!(concat!(env!("OUT_DIR"), "/policies.rs"));
@@ -38,10 +38,6 @@ labels! {
 pub struct InvalidPolicy {
     pub name: String,
     pub errors: Vec<ShapeError>,
-}
-
-fn joined(errors: &[ShapeError]) -> String {
-    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 impl Catalogue {
@@ -158,16 +154,10 @@ mod tests {
         ]);
         assert_eq!(invalid, []);
         assert_eq!(catalogue.names().collect::<Vec<_>>(), ["mine", "otp", "web-push"]);
-        let retries = |name| {
-            catalogue.get(name).and_then(|policy| policy.retries.as_ref()).map(|retries| retries.max_retries)
-        };
-        assert_eq!((retries("web-push"), retries("otp"), retries("mine")), (Some(9), Some(5), Some(2)));
-        let origin = catalogue
-            .entries()
-            .iter()
-            .find(|named| named.policy.name == "web-push")
-            .map(|named| named.origin);
-        assert_eq!(origin, Some(Origin::Operator));
+        let retries = |name| Some(catalogue.get(name)?.retries.as_ref()?.max_retries);
+        assert_eq!(["web-push", "otp", "mine"].map(retries), [Some(9), Some(5), Some(2)]);
+        let origins: Vec<_> = catalogue.entries().iter().map(|named| named.origin).collect();
+        assert_eq!(origins, [Origin::Operator, Origin::Preset, Origin::Operator]);
     }
 
     #[test]
@@ -178,10 +168,11 @@ mod tests {
             (Origin::Operator, "My Own", "{}"),
         ]);
         assert!(catalogue.get("web-push").is_some());
-        assert_eq!(
-            invalid[0].to_string(),
-            "policy `web-push`: max_retries: expected an integer from 0 to 100, found an integer: 101"
-        );
-        assert!(invalid[1].to_string().contains("the file's name: expected ^[a-z0-9]"), "{}", invalid[1]);
+        for (invalid, expected) in invalid.iter().zip([
+            "policy `web-push`: max_retries: expected an integer from 0 to 100, found an integer: 101",
+            "policy `My Own`: the file's name: expected ^[a-z0-9][a-z0-9-]{0,62}$ before its .json, found another name",
+        ]) {
+            assert_eq!(invalid.to_string(), expected);
+        }
     }
 }

@@ -4,18 +4,16 @@
 //! between zero and a year. It draws its jitter from a random source that it is given. What a policy means for one failed attempt is
 //! decided in [`crate::plan`], and which policy a message has in [`choice`].
 
-mod backoff;
 pub mod catalogue;
 pub mod choice;
-mod jitter;
+mod delays;
 pub mod parse;
 pub mod stored;
 
 use std::time::Duration;
 
-pub use backoff::{Backoff, Exponential, MAX_DELAY, Schedule, WaitFactor};
 pub use choice::{Chosen, Circumstances, Source};
-pub use jitter::{DelayRange, Jitter};
+pub use delays::{Backoff, DelayRange, Exponential, Jitter, MAX_DELAY, Schedule, WaitFactor};
 pub use stored::TenantPolicies;
 
 use crate::identity::Attempt;
@@ -72,7 +70,7 @@ impl Policy {
         let retries = self.retries.as_ref().filter(|retries| (1..=retries.max_retries).contains(&retry))?;
         let range = retries.range(retry);
         Some(match self.max_delay_ttl_fraction {
-            Some(fraction) => range.below(jitter::scaled(ttl.duration(), fraction)),
+            Some(fraction) => range.below(delays::scaled(ttl.duration(), fraction)),
             None => range,
         })
     }
@@ -86,7 +84,7 @@ impl Policy {
     /// The smear ends a second before the TTL does, because a later retry would have no whole second left for the `TTL` header. It
     /// limits the range rather than the delay that is drawn, as in [`Policy::delay_range`].
     pub fn retry_after_range(&self, retry_after: Duration, remaining: Duration) -> DelayRange {
-        let smear = jitter::scaled(retry_after, self.retry_after_smear).min(MAX_RETRY_AFTER_SMEAR);
+        let smear = delays::scaled(retry_after, self.retry_after_smear).min(MAX_RETRY_AFTER_SMEAR);
         let latest = remaining.saturating_sub(Duration::from_secs(1)).max(retry_after);
         DelayRange::new(retry_after, retry_after.saturating_add(smear)).below(latest)
     }

@@ -3,19 +3,12 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 
 use super::*;
+use crate::fixtures::{at as secs, rng};
 
 const COOLDOWNS: Cooldowns = Cooldowns { first: Duration::from_secs(30), longest: Duration::from_secs(900) };
 
-fn rng() -> StdRng {
-    StdRng::seed_from_u64(7)
-}
-
 fn at(ms: u64) -> Timestamp {
-    Timestamp::from_secs(1_000_000).plus(Duration::from_millis(ms))
-}
-
-fn secs(secs: u64) -> Timestamp {
-    at(secs * 1000)
+    secs(0).plus(Duration::from_millis(ms))
 }
 
 fn judged(breaker: &mut Breaker, fails: bool, now: Timestamp) -> bool {

@@ -10,15 +10,6 @@
 //!                    └──────────────────────────────────────────────┘          └──────────────────────────────────┘
 //! ```
 //!
-//! | file | decides |
-//! |---|---|
-//! | `count` | the results of attempts, and of recent ones |
-//! | `breaker` | whether messages are sent to an origin |
-//! | `pace` | how fast: additive increase, multiplicative decrease |
-//! | `origin` | both together, as they are shared; how many retries it gets while it fails |
-//! | `token_bucket` | which worker may send at which time under a limit |
-//! | `wake` | when a held-back message returns |
-//!
 //! All of these are values without a clock. A store that fails stops nothing: a worker continues with the state that it has read, because
 //! protection must not lose messages.
 

@@ -1,11 +1,7 @@
-use rand::SeedableRng;
 use rand::rngs::StdRng;
 
 use super::*;
-
-fn at(secs: u64) -> Timestamp {
-    Timestamp::from_secs(1_000_000).plus(Duration::from_secs(secs))
-}
+use crate::fixtures::{at, rng};
 
 /// The shared counters, as one worker after the other adds to them and looks.
 struct History {
@@ -16,7 +12,7 @@ struct History {
 
 impl History {
     fn begin() -> Self {
-        Self { state: OriginState::default(), sum: Count::default(), rng: StdRng::seed_from_u64(1) }
+        Self { state: OriginState::default(), sum: Count::default(), rng: rng() }
     }
 
     fn see(&mut self, count: Count, retry_after: Option<u64>, now: u64) -> Phase {

@@ -116,10 +116,7 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(secs: u64) -> Timestamp {
-        Timestamp::from_secs(1_000_000).plus(Duration::from_secs(secs))
-    }
+    use crate::fixtures::at;
 
     const SECOND: Duration = Duration::from_secs(1);
 

@@ -112,12 +112,17 @@ mod tests {
 
     #[test]
     fn http_is_a_site_on_the_local_machine_alone() {
-        for fit in ["https://a.example:8443", "http://localhost:3000", "http://127.0.0.1:1", "http://[::1]"] {
-            assert!(Consent::site(fit).is_some(), "{fit}");
-        }
-        for unfit in ["http://a.example", "http://localhost.example", "http://127.0.0.1.example", "a.example"]
-        {
-            assert!(Consent::site(unfit).is_none(), "{unfit}");
+        for (site, is_secure) in [
+            ("https://a.example:8443", true),
+            ("http://localhost:3000", true),
+            ("http://127.0.0.1:1", true),
+            ("http://[::1]", true),
+            ("http://a.example", false),
+            ("http://localhost.example", false),
+            ("http://127.0.0.1.example", false),
+            ("a.example", false),
+        ] {
+            assert_eq!(Consent::site(site).is_some(), is_secure, "{site}");
         }
     }
 }
