@@ -10,7 +10,6 @@ use crate::metric::Metric;
 use crate::time::{Deadline, Timestamp};
 
 labels! {
-    /// What a user's browser reports of a push.
     pub enum AckEvent {
         Displayed = "displayed",
         Clicked = "clicked",

@@ -24,7 +24,6 @@ use crate::time::Timestamp;
 
 pub const SHARDS: u8 = 16;
 
-/// Recipients of a page, at most.
 pub const PAGE: u16 = 100;
 
 /// How long a page of a paced audience lasts, where that is no more than [`PAGE`].
@@ -46,7 +45,6 @@ impl Audience {
         paced.map_or(PAGE, |paced| (paced.ceil() as u16).clamp(1, PAGE))
     }
 
-    /// How long a part rests after a page of that many recipients.
     pub fn rest_after(&self, recipients: usize) -> Duration {
         let Some(rate) = self.rate else { return Duration::ZERO };
         let secs = recipients as f64 * f64::from(SHARDS) / rate.per_second();

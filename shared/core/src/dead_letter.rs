@@ -65,7 +65,6 @@ impl DeadLetterKey {
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     Failed,
-    /// An endpoint is gone (410).
     Gone,
     /// An endpoint is unknown (404): to be confirmed.
     NotFound,
@@ -97,7 +96,6 @@ pub struct Reference {
     pub attempts: u32,
     /// When the first message was sent, epoch ms.
     pub first_sent: i64,
-    /// When it ended, epoch ms.
     pub at: i64,
     pub retention_days: u16,
 }
@@ -105,7 +103,6 @@ pub struct Reference {
 impl Reference {
     pub const VERSION: u32 = 1;
 
-    /// The reference to a dead letter, with defaults for everything else.
     pub fn new(
         key: &DeadLetterKey,
         kind: Kind,

@@ -4,12 +4,10 @@
 //! `Debug`, no `Display`, and one method, [`Endpoint::expose`], that returns the text to connect to or to store. In logs, metrics,
 //! references and the ledger an endpoint is its [`EndpointHash`]: HMAC-SHA256 under a key that rotates, written `hmac:<key id>:<hex>`.
 
-use std::fmt;
-
-use ring::hmac;
 use serde::Deserialize;
 use url::{Host, Url};
 
+use crate::named_keys::{MAX_ID, NamedKey, NamedKeys};
 use crate::text::{checked_text, is_word, redacted};
 
 /// Longest endpoint that is accepted, in bytes. Push services' endpoints are 150 to 700 bytes long.
@@ -28,7 +26,6 @@ pub enum EndpointError {
     NotAUrl,
     #[error("not an https URL")]
     NotHttps,
-    /// A user name or password before the host.
     #[error("carries a user name or password")]
     Userinfo,
 }
@@ -94,9 +91,7 @@ impl Origin {
     }
 }
 
-/// The hosts that web push may be sent to.
-///
-/// A pattern is a host name, or `*.` and a suffix, which any name below that suffix matches.
+/// The hosts that web push may be sent to: names, or `*.` and a suffix, which any name below that suffix matches.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PushHosts(Vec<String>);
 
@@ -110,10 +105,10 @@ impl PushHosts {
         let mut patterns = Vec::new();
         for pattern in list.split(',').map(str::trim).filter(|p| !p.is_empty()) {
             let name = pattern.strip_prefix("*.").unwrap_or(pattern);
-            let valid = !name.is_empty()
-                && name.split('.').all(|label| {
-                    !label.is_empty() && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
-                });
+            let is_label = |label: &str| {
+                !label.is_empty() && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+            };
+            let valid = name.split('.').all(is_label);
             if !valid {
                 return Err(pattern.to_owned());
             }
@@ -124,10 +119,8 @@ impl PushHosts {
 
     /// Whether the endpoint's host is one of them. An address literal never is.
     pub fn allows(&self, endpoint: &Endpoint) -> bool {
-        match endpoint.host() {
-            Host::Domain(host) => self.0.iter().any(|pattern| host_matches(host, pattern)),
-            Host::Ipv4(_) | Host::Ipv6(_) => false,
-        }
+        let Host::Domain(host) = endpoint.host() else { return false };
+        self.0.iter().any(|pattern| host_matches(host, pattern))
     }
 }
 
@@ -145,7 +138,7 @@ checked_text! {
         let parts = text.strip_prefix("hmac:").and_then(|rest| rest.split_once(':'));
         parts.is_some_and(|(key_id, hex)| {
             let is_hex = hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
-            is_word(key_id, MAX_KEY_ID) && hex.len() == 64 && is_hex
+            is_word(key_id, MAX_ID) && hex.len() == 64 && is_hex
         })
     };
 }
@@ -156,16 +149,11 @@ impl EndpointHash {
     }
 }
 
-const MAX_KEY_ID: usize = 32;
-
-/// The keys under which endpoints and contents are hashed: new hashes are made with the first, and hashes of all are recognised.
-///
-/// The others are former keys, and the one that comes next: during a rotation workers that read the keys at different times run side
+/// The keys under which endpoints and contents are hashed: new hashes are made with the first, and hashes of all are recognised. The others are former keys, and the one that comes next: during a rotation workers that read the keys at different times run side
 /// by side, and each must recognise the hashes of the others.
-#[derive(Clone)]
-pub struct HashKeys(Vec<(String, hmac::Key)>);
+#[derive(Clone, Debug)]
+pub struct HashKeys(NamedKeys);
 
-/// Never holds a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "expected `<key id>:<secret of at least 16 characters>`, several separated by commas, the current one first"
@@ -200,14 +188,8 @@ impl HashKeys {
     }
 
     fn of<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, HashKeysError> {
-        let mut keys: Vec<(String, hmac::Key)> = Vec::new();
-        for (id, secret) in pairs {
-            if !is_word(id, MAX_KEY_ID) || secret.len() < 16 || keys.iter().any(|(known, _)| known == id) {
-                return Err(HashKeysError);
-            }
-            keys.push((id.to_owned(), hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes())));
-        }
-        if keys.is_empty() { Err(HashKeysError) } else { Ok(Self(keys)) }
+        let secrets = pairs.into_iter().map(|(id, secret)| (secret.len() >= 16).then_some((id, secret)));
+        secrets.collect::<Option<Vec<_>>>().and_then(NamedKeys::new).map(Self).ok_or(HashKeysError)
     }
 
     pub fn endpoint(&self, endpoint: &Endpoint) -> EndpointHash {
@@ -218,35 +200,24 @@ impl HashKeys {
         self.hash("origin", origin.0.as_bytes())
     }
 
-    /// A fingerprint of some content, in the form of a hash.
     pub fn fingerprint(&self, content: &[u8]) -> EndpointHash {
         self.hash("content", content)
     }
 
     /// Whether `hash` is this endpoint's; `None` if it was made with a key that is not known any more.
     pub fn is_of(&self, hash: &EndpointHash, endpoint: &Endpoint) -> Option<bool> {
-        let key = self.0.iter().find(|(id, _)| id == hash.key_id())?;
+        let key = self.0.get(hash.key_id())?;
         Some(hash_with(key, "endpoint", endpoint.0.as_str().as_bytes()) == *hash)
     }
 
     fn hash(&self, domain: &str, bytes: &[u8]) -> EndpointHash {
-        hash_with(&self.0[0], domain, bytes)
+        hash_with(self.0.current(), domain, bytes)
     }
 }
 
-fn hash_with((id, key): &(String, hmac::Key), domain: &str, bytes: &[u8]) -> EndpointHash {
-    let mut context = hmac::Context::with_key(key);
-    context.update(domain.as_bytes());
-    context.update(&[0]);
-    context.update(bytes);
-    let hex: String = context.sign().as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    EndpointHash(format!("hmac:{id}:{hex}"))
-}
-
-impl fmt::Debug for HashKeys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|(id, _)| id)).finish()
-    }
+fn hash_with(key: &NamedKey, domain: &str, bytes: &[u8]) -> EndpointHash {
+    let hex: String = key.mac(domain, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    EndpointHash(format!("hmac:{}:{hex}", key.id))
 }
 
 #[cfg(test)]
@@ -271,7 +242,7 @@ mod tests {
     #[test]
     fn debug_never_shows_an_address_or_a_key() {
         assert_eq!(format!("{:?}", endpoint("https://push.example/secret-token")), "Endpoint(redacted)");
-        assert_eq!(format!("{:?}", hash_keys()), r#"["k1"]"#);
+        assert_eq!(format!("{:?}", hash_keys()), r#"HashKeys(["k1"])"#);
     }
 
     #[test]
@@ -318,13 +289,8 @@ mod tests {
         assert_ne!(rotated.endpoint(&push), old);
         assert_eq!([&push, &other].map(|it| rotated.is_of(&old, it)), [Some(true), Some(false)]);
         assert_eq!(hash_keys_of("k3:fedcba9876543210").is_of(&old, &push), None);
-    }
-
-    #[test]
-    fn hash_keys_are_read_from_a_generated_secret() {
-        let push = endpoint("https://push.example/abc");
-        let generated = hash_keys_of(r#"{"id":"k1","key":"0123456789abcdef"}"#);
-        assert_eq!(generated.endpoint(&push), hash_keys().endpoint(&push));
+        // As Secrets Manager generates it.
+        assert_eq!(hash_keys_of(r#"{"id":"k1","key":"0123456789abcdef"}"#).endpoint(&push), old);
         hash_keys_of(r#"{"id":"k1","key":"punctuation: all, of it!"}"#);
     }
 

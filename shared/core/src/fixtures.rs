@@ -108,7 +108,6 @@ pub(crate) fn record(attempt: u32) -> Record {
     }
 }
 
-/// The body of a message to the subscription `s1` with these fields besides.
 pub(crate) fn to_subscription(rest: &str) -> String {
     format!(r#"{{"tenant":"acme","to":{{"subscription":"s1"}}{rest}}}"#)
 }

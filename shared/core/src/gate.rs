@@ -13,16 +13,13 @@ use crate::time::{Deadline, Timestamp, Ttl};
 /// A shorter wait than this is waited out inside the invocation, because SQS delays in whole seconds.
 pub const WAITED_OUT_INSIDE: Duration = Duration::from_secs(1);
 
-/// What the gates let a message do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Gate {
     Go,
-    /// Wait: no attempt before then.
     Later(Timestamp),
     End(Plan),
 }
 
-/// A message before its attempt, as far as the gates look at it.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate<'a> {
     pub message: &'a Message,
@@ -32,7 +29,6 @@ pub struct Candidate<'a> {
     pub due: Timestamp,
     /// How often it was received, by its former SQS messages too.
     pub receives: u32,
-    /// Whether it is longer than any push can be.
     pub is_too_long: bool,
     pub is_cancelled: bool,
     /// Why it cannot be sent where it is addressed to, if it cannot.

@@ -16,20 +16,14 @@ checked_text! {
     /// A tenant's name: `^[a-z0-9][a-z0-9_-]{0,62}$`.
     Tenant, |text| is_lower_case_word(text, 63);
 
-    /// A delivery's correlation id: `^[A-Za-z0-9_-]{1,64}$`.
     DeliveryId, |text| is_word(text, 64);
-
-    /// A stored subscription's id within its tenant: `^[A-Za-z0-9_-]{1,64}$`.
+    /// Unique within its tenant, like a delivery's.
     SubscriptionId, |text| is_word(text, 64);
-
-    /// The id of a run, one opening of a message to an audience, within its tenant: `^[A-Za-z0-9_-]{1,64}$`.
+    /// Of one opening of a message to an audience.
     RunId, |text| is_word(text, 64);
-
-    /// The name of a VAPID key: `^[A-Za-z0-9_-]{1,64}$`.
     VapidKeyId, |text| is_word(text, 64);
 }
 
-/// The form of an id, as errors name it.
 pub(crate) const ID_FORM: &str = "^[A-Za-z0-9_-]{1,64}$";
 
 /// SHA-256 of a text in base64url: 43 characters, and so an id.

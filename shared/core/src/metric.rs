@@ -14,23 +14,19 @@ labels! {
         /// Attempts with a permanent failure: a high share points to stale subscriptions, or to an error of our own.
         PermanentFailures = "PermanentFailures",
         Gone = "Gone",
-        /// Deliveries whose TTL was over before they could be sent.
         Expired = "Expired",
         /// Attempts that may have arrived without an answer.
         InDoubt = "InDoubt",
-        /// Messages dropped because their attempt was already made.
         DuplicatesDropped = "DuplicatesDropped",
         /// Messages held back without an attempt; also by provider, where an origin's protection held them.
         Deferred = "Deferred",
         /// Breakers that opened; also by provider.
         BreakersOpened = "BreakersOpened",
-        /// Recipients of audiences that messages were handed on to.
         Recipients = "Recipients",
         Parked = "Parked",
         ServiceUnavailable = "ServiceUnavailable",
         /// Web pushes that their push service rejected with 400: the request itself is wrong, and so is each one like it.
         BadRequests = "BadRequests",
-        /// How long after its due time a retry's attempt began.
         RetryOverhead = "RetryOverhead",
         Pruned = "Pruned",
         Quarantined = "Quarantined",
@@ -39,7 +35,6 @@ labels! {
         EndpointsDisabled = "EndpointsDisabled",
         Displayed = "Displayed",
         Clicked = "Clicked",
-        /// Deliveries that their users closed without a click.
         Closed = "Closed",
         /// Requests of the HTTP API, or parts of them, that failed through an error of our own.
         RequestsFailed = "RequestsFailed",
@@ -54,7 +49,6 @@ labels! {
         ApiCalls = "ApiCalls",
         /// Write units that DynamoDB charged for ledger, subscriptions, parking, dead letters and the protection of origins.
         WriteUnits = "WriteUnits",
-        /// Deliveries that an invocation handled.
         Deliveries = "Deliveries",
     }
 }

@@ -27,7 +27,6 @@ impl Outcome {
     }
 }
 
-/// An answer, as far as a verdict needs it.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Response {
     pub status: u16,
@@ -54,7 +53,6 @@ impl Response {
 
     pub const MAX_BODY: usize = 4096;
 
-    /// The first header of that (lower-case) name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }

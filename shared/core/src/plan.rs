@@ -17,28 +17,22 @@ use crate::verdict::{Retry, Verdict};
 /// What becomes of a delivery after an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Plan {
+    /// Done: accepted.
     Sent,
-    /// Done: the endpoint is gone, or unknown and to be confirmed.
-    Gone {
-        confirmed: bool,
-    },
+    /// Done: the endpoint is gone (410), or unknown (404) and to be confirmed.
+    Gone { confirmed: bool },
     /// Done: the TTL was over before the attempt, and nothing was sent.
     Expired,
     /// Done, failed, and its policy wants neither retries nor dead letters.
     FailedNoRetries(Reason),
+    /// Done, failed.
     DeadLetter(Reason),
-    Retry {
-        not_before: Timestamp,
-        reason: Reason,
-        /// Whether this attempt may have arrived all the same.
-        in_doubt: bool,
-    },
+    /// In doubt if this attempt may have arrived all the same.
+    Retry { not_before: Timestamp, reason: Reason, in_doubt: bool },
     /// Done: a message to an audience, handed on to its recipients.
     Expand,
     /// The same attempt, later: a gate held the message back before it was claimed.
-    Defer {
-        not_before: Timestamp,
-    },
+    Defer { not_before: Timestamp },
 }
 
 impl Plan {
@@ -124,7 +118,6 @@ pub fn after(verdict: &Verdict, situation: &Situation<'_>, rng: &mut dyn Rng) ->
     }
 }
 
-/// Plans the end of a delivery that failed for good.
 pub fn failed(reason: Reason, policy: &Policy) -> Plan {
     match policy.retries {
         Some(_) => Plan::DeadLetter(reason),
@@ -157,7 +150,6 @@ fn after_retryable(retry: &Retry, situation: &Situation<'_>, rng: &mut dyn Rng) 
     Plan::Retry { not_before: now.plus(delay), reason: retry.reason, in_doubt: retry.in_doubt }
 }
 
-/// How long until `at`, in milliseconds: for log lines.
 pub fn delay_ms(at: Timestamp, now: Timestamp) -> u64 {
     u64::try_from(at.since(now).min(Duration::from_secs(u64::from(u32::MAX))).as_millis()).unwrap_or(u64::MAX)
 }

@@ -20,7 +20,6 @@ labels! {
         UnknownVapidKey = "unknown_vapid_key",
         /// The payload is longer than the channel or the push service takes.
         PayloadTooLarge = "payload_too_large",
-        /// The other side rejects the request as invalid.
         Rejected = "rejected",
         /// The other side does not accept our signature, also not a new one.
         Unauthorized = "unauthorized",
@@ -36,9 +35,7 @@ labels! {
         ServerError = "server_error",
         /// The other side gave up waiting, or is not ready yet (408, 425).
         NotReady = "not_ready",
-        /// The policy's own list says that this status may be retried.
         RetryableByPolicy = "retryable_by_policy",
-        /// The policy's own list says that this status is final.
         PermanentByPolicy = "permanent_by_policy",
         /// Nothing was sent: name, connection or TLS.
         NotSent = "not_sent",
@@ -50,7 +47,6 @@ labels! {
         TtlExceeded = "ttl_exceeded",
         TtlOver = "ttl_over",
         RetriesDisabled = "retries_disabled",
-        /// The message to its audience was cancelled.
         Cancelled = "cancelled",
         /// The message crashed its worker again and again, and was taken out of its queue.
         Poison = "poison",

@@ -13,7 +13,6 @@ use crate::wait::{MAX_WAIT, WaitBucket};
 /// SQS's own limit of DelaySeconds (SendMessage, API reference).
 pub const SQS_MAX_DELAY_SECONDS: u16 = 900;
 
-/// A DelaySeconds that SQS accepts: 0 to 900.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
 pub struct DelaySeconds(u16);
 
@@ -36,7 +35,6 @@ impl DelaySeconds {
 pub struct WaitSettings {
     /// The longest delay that is left to SQS, in seconds; at most [`SQS_MAX_DELAY_SECONDS`].
     pub sqs_max_delay: u16,
-    /// The span of a bucket of waits, in seconds.
     pub bucket_secs: u32,
     pub shards: u16,
 }

@@ -15,10 +15,9 @@ use crate::time::Timestamp;
 pub enum Setback {
     /// This invocation had no time or no place for it.
     NotAdmitted,
-    /// Another worker has claimed its attempt until then.
-    Leased {
-        until: Timestamp,
-    },
+    /// Another worker has claimed its attempt.
+    Leased { until: Timestamp },
+    /// Our own infrastructure failed.
     Infrastructure,
     /// An attempt was made, or a claim may have been, and what followed could not be recorded.
     Unrecorded(Box<Unrecorded>),
@@ -38,7 +37,6 @@ const MAX_VISIBILITY_SECS: u64 = 43_200;
 /// The wait after the first error of our own, in seconds. It doubles with each receive.
 const FIRST_BACKOFF_SECS: u64 = 5;
 
-/// The longest wait after an error of our own, in seconds.
 const MAX_BACKOFF_SECS: u64 = 900;
 
 /// The wait in seconds after the `receives`-th receive (from 1) ended in an error of our own: min(900, 5 · 2^(n − 1)).

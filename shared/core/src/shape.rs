@@ -31,13 +31,16 @@ const MAX_QUOTED: usize = 48;
 /// What an error expects at a field that this release does not know.
 pub const NO_SUCH_FIELD: &str = "no such field";
 
+/// Words of an error: constant, or made for it.
+pub type Words = Cow<'static, str>;
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShapeError {
     /// Where: `to.web_push.keys.auth`; empty for the whole text.
     pub path: String,
-    pub expected: Cow<'static, str>,
+    pub expected: Words,
     /// What was found: a type, or `nothing`; the value too, where [`Errors::quoting`] allowed it.
-    pub found: Cow<'static, str>,
+    pub found: Words,
 }
 
 impl fmt::Display for ShapeError {
@@ -47,12 +50,10 @@ impl fmt::Display for ShapeError {
     }
 }
 
-/// Several errors in one line.
 pub(crate) fn joined(errors: &[ShapeError]) -> String {
     errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Where the errors of one reading are collected.
 #[derive(Debug, Default)]
 pub struct Errors {
     all: RefCell<Vec<ShapeError>>,
@@ -66,12 +67,7 @@ impl Errors {
     }
 
     /// Adds an error; the first [`MOST_ERRORS`] are kept.
-    pub fn add(
-        &self,
-        path: &str,
-        expected: impl Into<Cow<'static, str>>,
-        found: impl Into<Cow<'static, str>>,
-    ) {
+    pub fn add(&self, path: &str, expected: impl Into<Words>, found: impl Into<Words>) {
         let mut all = self.all.borrow_mut();
         if all.len() < MOST_ERRORS {
             let path = cut(path, MAX_PATH);
@@ -79,7 +75,6 @@ impl Errors {
         }
     }
 
-    /// What was read, if there was no error.
     pub fn result<T>(self, read: Option<T>) -> Result<T, Vec<ShapeError>> {
         match read {
             Some(read) if self.is_empty() => Ok(read),
@@ -100,7 +95,7 @@ impl Errors {
         self.all.borrow().is_empty()
     }
 
-    fn naming(&self, value: &RawValue) -> Cow<'static, str> {
+    fn naming(&self, value: &RawValue) -> Words {
         let kind = type_of(value);
         if self.quoting && kind != "null" {
             format!("{kind}: {}", cut(value.get(), MAX_QUOTED)).into()
@@ -171,7 +166,6 @@ impl<'a> Object<'a> {
         Some(Self { path: path.to_owned(), fields, by_name, errors })
     }
 
-    /// Where the errors of this object go.
     pub(crate) fn errors(&self) -> &'a Errors {
         self.errors
     }
@@ -180,25 +174,18 @@ impl<'a> Object<'a> {
         join(&self.path, name)
     }
 
-    /// Takes a field as it is written.
     pub fn raw(&mut self, name: &str) -> Option<&'a RawValue> {
         let field = &mut self.fields[*self.by_name.get(name)?];
         field.is_done = true;
         Some(field.value)
     }
 
-    /// Adds an error about a field that is missing or invalid.
-    pub fn refuse(&self, name: &str, expected: impl Into<Cow<'static, str>>, found: Option<&RawValue>) {
+    pub fn refuse(&self, name: &str, expected: impl Into<Words>, found: Option<&RawValue>) {
         self.error(name, expected, found.map_or("nothing".into(), |value| self.errors.naming(value)));
     }
 
     /// Adds an error about a field, with words for what was found.
-    pub fn error(
-        &self,
-        name: &str,
-        expected: impl Into<Cow<'static, str>>,
-        found: impl Into<Cow<'static, str>>,
-    ) {
+    pub fn error(&self, name: &str, expected: impl Into<Words>, found: impl Into<Words>) {
         self.errors.add(&self.path_of(name), expected, found);
     }
 
@@ -206,7 +193,7 @@ impl<'a> Object<'a> {
     pub fn optional<T>(
         &mut self,
         name: &str,
-        expected: impl Into<Cow<'static, str>>,
+        expected: impl Into<Words>,
         read: impl FnOnce(&'a RawValue) -> Option<T>,
     ) -> Option<T> {
         let raw = self.raw(name)?;
@@ -221,7 +208,7 @@ impl<'a> Object<'a> {
     pub fn required<T>(
         &mut self,
         name: &str,
-        expected: impl Into<Cow<'static, str>>,
+        expected: impl Into<Words>,
         read: impl FnOnce(&'a RawValue) -> Option<T>,
     ) -> Option<T> {
         if !self.by_name.contains_key(name) {
@@ -263,7 +250,6 @@ impl<'a> Object<'a> {
         Self::parse(raw.get(), &self.path_of(name), self.errors)
     }
 
-    /// All fields as they are written.
     pub(crate) fn into_fields(self) -> impl Iterator<Item = (Cow<'a, str>, &'a RawValue)> {
         self.fields.into_iter().map(|field| (field.name, field.value))
     }
@@ -322,7 +308,6 @@ fn fields_up_to(most: usize, text: &str) -> Result<RawFields<'_>, FieldsError> {
     fields.map_err(|_| if too_many.get() { FieldsError::TooMany } else { FieldsError::NotAnObject })
 }
 
-/// The JSON type of a value, as an error names it.
 pub fn type_of(value: &RawValue) -> &'static str {
     let text = value.get();
     match text.bytes().next() {
@@ -341,12 +326,10 @@ pub fn string(value: &RawValue) -> Option<String> {
     serde_json::from_str(value.get()).ok()
 }
 
-/// Reads a JSON string through `parse`.
 pub fn text<T>(parse: impl Fn(&str) -> Option<T>) -> impl Fn(&RawValue) -> Option<T> {
     move |raw| parse(&string(raw)?)
 }
 
-/// Reads a JSON string of a number of bytes.
 pub fn text_of(bytes: RangeInclusive<usize>) -> impl Fn(&RawValue) -> Option<String> {
     move |raw| string(raw).filter(|text| bytes.contains(&text.len()))
 }
@@ -355,7 +338,6 @@ pub fn unsigned(value: &RawValue) -> Option<u64> {
     serde_json::from_str(value.get()).ok()
 }
 
-/// Reads a JSON integer within a range.
 pub fn integer<T: TryFrom<u64>>(range: RangeInclusive<u64>) -> impl Fn(&RawValue) -> Option<T> {
     move |raw| T::try_from(unsigned(raw).filter(|n| range.contains(n))?).ok()
 }
@@ -364,7 +346,6 @@ pub fn number(value: &RawValue) -> Option<f64> {
     serde_json::from_str::<f64>(value.get()).ok().filter(|n| n.is_finite())
 }
 
-/// Reads a JSON number within a range.
 pub fn number_in(range: RangeInclusive<f64>) -> impl Fn(&RawValue) -> Option<f64> {
     move |raw| number(raw).filter(|n| range.contains(n))
 }

@@ -10,7 +10,6 @@ checked_text! {
 }
 
 impl Tag {
-    /// The form, as errors name it.
     pub const FORM: &str = "^[a-z0-9][a-z0-9_-]{0,31}$";
 }
 
@@ -58,7 +57,6 @@ impl Tags {
         self.0.binary_search(tag).is_ok()
     }
 
-    /// Whether `other` has all of them.
     pub fn are_within(&self, other: &Self) -> bool {
         self.0.iter().all(|tag| other.contains(tag))
     }
@@ -78,17 +76,13 @@ mod tests {
     use crate::fixtures::tags;
 
     #[test]
-    fn tags_are_sorted_and_unique_and_at_most_ten() {
+    fn tags_are_sorted_and_unique_at_most_ten_and_within_others_that_have_all_of_them() {
         let list = |texts: &[String]| texts.iter().map(|text| Tag::parse(text).expect("a tag")).collect();
         assert_eq!(tags(&["sport", "news"]).iter().map(Tag::as_str).collect::<Vec<_>>(), ["news", "sport"]);
         assert_eq!(Tags::new(list(&["a", "b", "a"].map(str::to_owned))), Err(TagsError::Twice));
         let many: Vec<String> = (0..11).map(|n| format!("t{n}")).collect();
         assert!(Tags::new(list(&many[..10])).is_ok());
         assert_eq!(Tags::new(list(&many)), Err(TagsError::TooMany));
-    }
-
-    #[test]
-    fn tags_are_within_others_only_if_the_others_have_all_of_them() {
         for (some, others, are_within) in [
             (&["news"][..], &["news", "sport"][..], true),
             (&[], &[], true),

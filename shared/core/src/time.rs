@@ -85,7 +85,6 @@ impl Timestamp {
         self.to_rfc3339_seconds().replace(['-', ':'], "")
     }
 
-    /// Reads [`Self::to_compact`] back.
     pub fn parse_compact(text: &str) -> Option<Self> {
         if !text.is_ascii() || text.len() != 16 || text.as_bytes()[8] != b'T' {
             return None;
@@ -133,7 +132,6 @@ impl Ttl {
         Duration::from_secs(self.0 as u64)
     }
 
-    /// When a message that started to count at `start` is over.
     pub fn deadline_from(self, start: Timestamp) -> Deadline {
         Deadline { at: start.plus(self.duration()), ttl: self }
     }

@@ -17,12 +17,11 @@ pub enum Verdict {
     Sent,
     /// Our signature was refused: load the key again, sign again, and try once more within the same attempt.
     SignAgain,
+    /// Another attempt is worth making.
     Retry(Retry),
-    /// The endpoint is gone (410), or at least unknown (404).
-    Gone {
-        /// Whether that is final at once (410), or needs confirmation (404).
-        confirmed: bool,
-    },
+    /// The endpoint is gone, which is final at once (410) or needs confirmation (404).
+    Gone { confirmed: bool },
+    /// No attempt will succeed.
     Failed(Reason),
 }
 
@@ -37,7 +36,6 @@ impl Verdict {
         }
     }
 
-    /// Whether the attempt may have arrived without our knowing.
     pub const fn is_in_doubt(&self) -> bool {
         matches!(self, Self::Retry(Retry { in_doubt: true, .. }))
     }

@@ -12,9 +12,7 @@ labels! {
     /// What a key may be used for. No scope contains another.
     pub enum Scope {
         Send = "send",
-        /// Storing, renewing and deleting subscriptions.
         Subscribe = "subscribe",
-        /// Reading the state of deliveries and subscriptions.
         Read = "read",
     }
 }
@@ -95,7 +93,6 @@ labels! {
 }
 
 impl StoredKey {
-    /// The longest label, in bytes.
     pub const MAX_LABEL: usize = 64;
 
     pub fn standing(&self, now: Timestamp) -> Standing {

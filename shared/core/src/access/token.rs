@@ -1,11 +1,10 @@
 //! Tokens for browsers: texts that carry what they are for, and a MAC that only the stack can make.
 //!
-//! Tokens are not stored, so a single one cannot be revoked: each ends by its time, and all of them with the key that they were made
-//! with. Every token names its key. The current key makes new tokens, and tokens of a former key are read for as long as that key is
-//! configured.
+//! Tokens are not stored, so a single one cannot be revoked: each ends by its time, and all of them with the key that they name and were
+//! made with. The current key makes new tokens; tokens of a former key are read for as long as that key is configured.
 //!
-//! A MAC covers everything before it and the kind of token, so that one kind is never taken for another. It is checked before anything
-//! that it covers is read.
+//! A MAC covers everything before it and the kind of token, so that one kind is never taken for another, and is checked before that is
+//! read.
 //!
 //! | token | text |
 //! |---|---|
@@ -16,23 +15,18 @@
 //! as they are, because base64 would make them a third longer; the end in milliseconds, in base 62; and 16 bytes of MAC, the minimum
 //! that RFC 2104 (section 5) allows for HMAC-SHA256.
 
-use std::fmt;
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ring::hmac;
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
 
 use super::base62;
 use crate::identity::{DeliveryId, SubscriptionId, Tenant};
+use crate::named_keys::{NamedKey, NamedKeys};
 use crate::tag::Tags;
-use crate::text::is_word;
 use crate::time::Timestamp;
-
-/// The longest id of a key.
-const MAX_ID: usize = 32;
 
 /// Between the parts of a token, and in none of them.
 const SEPARATOR: char = '.';
@@ -88,14 +82,8 @@ impl AckToken {
 }
 
 /// The keys that tokens are made with, the current one first. At least one.
-#[derive(Clone)]
-pub struct TokenKeys(Vec<TokenKey>);
-
-#[derive(Clone)]
-struct TokenKey {
-    id: String,
-    key: hmac::Key,
-}
+#[derive(Clone, Debug)]
+pub struct TokenKeys(NamedKeys);
 
 impl TokenKeys {
     /// The length of a key in bytes: as long as what HMAC-SHA256 gives.
@@ -103,22 +91,15 @@ impl TokenKeys {
 
     /// These keys by their ids, the current one first; `None` without any, or if an id is repeated or is not `[A-Za-z0-9_-]{1,32}`.
     pub fn new(keys: impl IntoIterator<Item = (String, [u8; Self::KEY_BYTES])>) -> Option<Self> {
-        let mut all: Vec<TokenKey> = Vec::new();
-        for (id, key) in keys {
-            if !is_word(&id, MAX_ID) || all.iter().any(|known| known.id == id) {
-                return None;
-            }
-            all.push(TokenKey { id, key: hmac::Key::new(hmac::HMAC_SHA256, &key) });
-        }
-        (!all.is_empty()).then_some(Self(all))
+        NamedKeys::new(keys).map(Self)
     }
 
     /// The token's text, made with the current key. Never log what this returns.
     pub fn subscription(&self, token: &SubscriptionToken) -> String {
         let payload = serde_json::to_vec(token).expect("invariant: strings and a number are JSON");
-        let key = &self.0[0];
+        let key = self.0.current();
         let text = format!("{PREFIX}{}{SEPARATOR}{}", key.id, URL_SAFE_NO_PAD.encode(payload));
-        key.signed(&SUBSCRIPTION, text)
+        signed(key, &SUBSCRIPTION, text)
     }
 
     /// `None` if it is invalid, was not made here, or has expired at `now`.
@@ -134,9 +115,9 @@ impl TokenKeys {
     pub fn ack(&self, token: &AckToken) -> String {
         let AckToken { tenant, delivery, expires_at } = token;
         let end = base62::short(u64::try_from(expires_at.as_ms()).unwrap_or_default());
-        let key = &self.0[0];
+        let key = self.0.current();
         let parts = [key.id.as_str(), tenant.as_str(), delivery.as_str(), &end];
-        key.signed(&ACK, parts.join(&SEPARATOR.to_string()))
+        signed(key, &ACK, parts.join(&SEPARATOR.to_string()))
     }
 
     /// `None` if it is invalid, was not made here, or has expired at `now`.
@@ -160,33 +141,16 @@ impl TokenKeys {
         id_of: impl FnOnce(&'a str) -> Option<&'a str>,
     ) -> Option<&'a str> {
         let (text, mac) = token.rsplit_once(SEPARATOR).filter(|_| token.len() <= kind.max)?;
-        let id = id_of(text)?;
-        let key = self.0.iter().find(|known| known.id == id)?;
+        let expected = self.0.get(id_of(text)?)?.mac(kind.name, text.as_bytes());
         // Strict: a last character whose spare bits are not zero is refused, so that each MAC has one text.
         let mac = URL_SAFE_NO_PAD.decode(mac).ok()?;
-        bool::from(mac.ct_eq(&key.mac(kind, text))).then_some(text)
+        bool::from(mac.ct_eq(&expected.as_ref()[..kind.mac_bytes])).then_some(text)
     }
 }
 
-impl TokenKey {
-    fn mac(&self, kind: &Kind, text: &str) -> Vec<u8> {
-        let mut context = hmac::Context::with_key(&self.key);
-        context.update(kind.name.as_bytes());
-        context.update(&[0]);
-        context.update(text.as_bytes());
-        context.sign().as_ref().iter().take(kind.mac_bytes).copied().collect()
-    }
-
-    fn signed(&self, kind: &Kind, text: String) -> String {
-        let mac = URL_SAFE_NO_PAD.encode(self.mac(kind, &text));
-        format!("{text}{SEPARATOR}{mac}")
-    }
-}
-
-impl fmt::Debug for TokenKeys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|key| &key.id)).finish()
-    }
+fn signed(key: &NamedKey, kind: &Kind, text: String) -> String {
+    let mac = key.mac(kind.name, text.as_bytes());
+    format!("{text}{SEPARATOR}{}", URL_SAFE_NO_PAD.encode(&mac.as_ref()[..kind.mac_bytes]))
 }
 
 #[cfg(test)]

@@ -16,7 +16,6 @@ pub struct Ask {
     pub turn: Turn,
     /// The worker's own token, new for each invocation.
     pub lease_token: String,
-    /// Until when the worker is given time.
     pub lease_until: Timestamp,
     pub source_message: String,
     pub fingerprint: EndpointHash,
@@ -28,19 +27,17 @@ pub struct Ask {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Judgement {
-    Claim {
-        /// An earlier worker may have sent it without recording so: its lease ran out in the middle of the attempt.
-        in_doubt: bool,
-    },
+    /// In doubt if an earlier worker may have sent it without recording so: its lease ran out in the middle of the attempt.
+    Claim { in_doubt: bool },
     /// This invocation holds the claim: the answer was lost, not the claim.
     Mine,
     /// This message's attempt was made and recorded: hand its outcome off again, and send nothing.
     HandOffAgain,
-    Leased {
-        until: Timestamp,
-    },
+    /// Another worker is making the attempt.
+    Leased { until: Timestamp },
     /// Another worker made the attempt, or a later one: nothing is left to do.
     Done,
+    /// Its id was used for another content.
     Conflict,
 }
 

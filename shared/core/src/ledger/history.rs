@@ -14,7 +14,6 @@ pub const KEPT: u32 = 16;
 /// An attempt that was made. As text, in the ledger, its names are short.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PastAttempt {
-    /// Which replay, from 0.
     #[serde(rename = "l")]
     lineage: u32,
     #[serde(rename = "n")]
@@ -39,7 +38,6 @@ pub struct PastAttempt {
 }
 
 impl PastAttempt {
-    /// The attempt that a record is of, if one was made.
     pub fn of(record: &Record) -> Option<Self> {
         Some(Self {
             lineage: record.turn.lineage.0,

@@ -25,7 +25,6 @@ use crate::time::Timestamp;
 /// How long an entry outlives the message that waits for it: the window in which producers' duplicates are recognised.
 pub const DEDUPE_WINDOW: Duration = Duration::from_secs(15 * 86_400);
 
-/// When an entry that was written at `now` may be forgotten.
 pub fn expires_at(now: Timestamp, not_before: Option<Timestamp>) -> Timestamp {
     not_before.map_or(now, |at| at.max(now)).plus(DEDUPE_WINDOW)
 }
@@ -91,14 +90,12 @@ pub struct Record {
 }
 
 impl Record {
-    /// When the entry may be forgotten, as far as this record says.
     pub fn expires_at(&self) -> Timestamp {
         let usual = expires_at(self.now, self.not_before);
         self.kept_until.map_or(usual, |until| until.max(usual))
     }
 }
 
-/// Whether a record was still ours to write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fence {
     Held,
@@ -115,10 +112,8 @@ labels! {
         Sent = "sent",
         /// Failed, and waiting for its next attempt.
         Retrying = "retrying",
-        /// Held back without an attempt.
         Deferred = "deferred",
         Gone = "gone",
-        /// The TTL was over before it could be sent.
         Expired = "expired",
         /// Failed for good: a dead letter.
         Failed = "failed",

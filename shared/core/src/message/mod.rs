@@ -35,7 +35,6 @@ pub const VERSION: u64 = 1;
 /// is written beside them when the message travels.
 pub const MOST_BYTES: usize = 1_048_576 - 2_048;
 
-/// The published JSON Schema of a message.
 pub const SCHEMA: &str = include_str!("../../../../infra/schema/message.v1.json");
 
 #[derive(Clone)]
@@ -123,23 +122,24 @@ impl Message {
         }
     }
 
-    /// The same message, for one recipient of its audience.
     #[must_use]
     pub fn to_recipient(&self, recipient: &RecipientRef) -> Self {
         let json = |value: serde_json::Value| {
             RawValue::from_string(value.to_string()).expect("invariant: serde_json writes JSON")
         };
-        let own = ["id", "idempotency_key", "to"];
-        let mut message = self.clone();
-        message.fields.retain(|(name, _)| !own.contains(&name.as_str()));
-        message.fields.push(("id".to_owned(), json(recipient.id.as_str().into())));
+        let mut fields = self.fields.clone();
+        fields.retain(|(name, _)| !["id", "idempotency_key", "to"].contains(&name.as_str()));
+        fields.push(("id".to_owned(), json(recipient.id.as_str().into())));
         let to = serde_json::json!({ "subscription": recipient.subscription.as_str() });
-        message.fields.push(("to".to_owned(), json(to)));
-        message.id = recipient.id.clone();
-        message.id_source = IdSource::Producer;
-        message.to = To::Subscription(recipient.subscription.clone());
-        message.recipient = Some(recipient.clone());
-        message
+        fields.push(("to".to_owned(), json(to)));
+        Self {
+            id: recipient.id.clone(),
+            id_source: IdSource::Producer,
+            to: To::Subscription(recipient.subscription.clone()),
+            recipient: Some(recipient.clone()),
+            fields,
+            ..self.clone()
+        }
     }
 
     pub fn is_for_a_recipient(&self) -> bool {
@@ -149,14 +149,12 @@ impl Message {
     /// The longest message that a recipient of its audience gets; the message itself where it has no audience.
     #[must_use]
     pub fn as_long_as_a_recipient_s(&self) -> Cow<'_, Self> {
-        match &self.to {
-            To::Audience(_) => {
-                let recipient = SubscriptionId::parse("anybody").expect("invariant: the constant is an id");
-                let run = RunKey::without_opening(&self.key());
-                Cow::Owned(self.to_recipient(&RecipientRef::new(&run, recipient)))
-            }
-            To::Subscription(_) | To::WebPush(_) | To::Webhook(_) => Cow::Borrowed(self),
+        if !matches!(self.to, To::Audience(_)) {
+            return Cow::Borrowed(self);
         }
+        let recipient = SubscriptionId::parse("anybody").expect("invariant: the constant is an id");
+        let run = RunKey::without_opening(&self.key());
+        Cow::Owned(self.to_recipient(&RecipientRef::new(&run, recipient)))
     }
 
     /// The length of its own fields as they travel, in bytes.

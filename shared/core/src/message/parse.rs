@@ -53,7 +53,6 @@ pub enum Inbound {
     Message(Box<Message>, Travel),
     Release(Release),
     Expand(Expansion),
-    /// A reference to a run's message, for one recipient.
     Recipient(RecipientRef, Travel),
 }
 
@@ -139,7 +138,7 @@ impl Reader<'_> {
         let fields = shape::raw_fields(self.body)
             .ok()?
             .into_iter()
-            .filter(|(name, _)| !travel::FIELDS.contains(&name.as_ref()))
+            .filter(|(name, _)| !travel::is_field(name))
             .map(|(name, value)| (name.into_owned(), value.to_owned()))
             .collect();
         let message = Message {

@@ -15,9 +15,7 @@ pub enum To {
     Subscription(SubscriptionId),
     /// A browser's subscription that came with the message.
     WebPush(PushTarget),
-    /// An address that came with the message.
     Webhook(Endpoint),
-    /// All of the tenant's subscriptions that have a tag.
     Audience(Audience),
 }
 

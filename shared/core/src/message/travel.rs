@@ -16,17 +16,11 @@ use crate::ledger::Unrecorded;
 use crate::shape::{self, Object, text};
 use crate::time::{Deadline, Timestamp};
 
-/// The names of the travelling fields, which a producer may not use.
-pub(super) const FIELDS: [&str; 8] = [
-    "lineage",
-    "retry_count",
-    "original_timestamp",
-    "ttl_remaining",
-    "not_before",
-    "deferred_from",
-    "receives",
-    "unrecorded",
-];
+/// Whether a field travels, so that a producer may not use its name.
+pub(super) fn is_field(name: &str) -> bool {
+    let of_the_turn = matches!(name, "lineage" | "retry_count" | "original_timestamp" | "ttl_remaining");
+    of_the_turn || matches!(name, "not_before" | "deferred_from" | "receives" | "unrecorded")
+}
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Travel {
@@ -43,12 +37,10 @@ pub struct Travel {
 }
 
 impl Travel {
-    /// Of a producer's message that was sent at `sent`.
     pub fn start(sent: Timestamp) -> Self {
         Self::to(Turn::default(), sent)
     }
 
-    /// Of a message that was first sent at `first_sent`, at this turn.
     pub fn to(turn: Turn, first_sent: Timestamp) -> Self {
         Self { turn, first_sent, not_before: None, deferred_from: None, receives: 0, unrecorded: None }
     }
@@ -102,7 +94,6 @@ impl Travel {
     }
 }
 
-/// A JSON object of these fields, whose values are JSON.
 pub(super) fn object<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let mut object = String::from("{");
     for (name, value) in fields {

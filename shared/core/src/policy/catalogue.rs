@@ -20,7 +20,6 @@ pub struct Catalogue {
 
 #[derive(Clone, Debug)]
 pub struct Named {
-    /// The policy; its name is the file's.
     pub policy: Arc<Policy>,
     pub origin: Origin,
 }
@@ -28,7 +27,6 @@ pub struct Named {
 labels! {
     pub enum Origin {
         Preset = "preset",
-        /// From the operator's `infra/policies`.
         Operator = "operator",
     }
 }
@@ -47,17 +45,15 @@ impl Catalogue {
         let mut invalid = Vec::new();
         for (origin, name, text) in files {
             match named(name, text) {
-                Ok(policy) => catalogue.add(Named { policy: Arc::new(policy), origin: *origin }),
+                Ok(policy) => {
+                    catalogue.entries.retain(|known| known.policy.name != policy.name);
+                    catalogue.entries.push(Named { policy: Arc::new(policy), origin: *origin });
+                }
                 Err(errors) => invalid.push(InvalidPolicy { name: (*name).to_owned(), errors }),
             }
         }
+        catalogue.entries.sort_by(|a, b| a.policy.name.cmp(&b.policy.name));
         (catalogue, invalid)
-    }
-
-    fn add(&mut self, named: Named) {
-        self.entries.retain(|known| known.policy.name != named.policy.name);
-        self.entries.push(named);
-        self.entries.sort_by(|a, b| a.policy.name.cmp(&b.policy.name));
     }
 
     pub fn get(&self, name: &str) -> Option<&Arc<Policy>> {

@@ -19,12 +19,10 @@ pub struct Chosen {
 labels! {
     /// Where a message's policy comes from, the most specific first.
     pub enum Source {
-        /// The message's own `retry`.
         Message = "message",
         Subscription = "subscription",
         /// The tenant's, for this message's event type.
         Topic = "topic",
-        /// The tenant's, for all of its messages.
         Tenant = "tenant",
         Channel = "channel",
         Class = "class",
@@ -38,7 +36,6 @@ const WEBHOOKS: &str = "schedule-standard";
 pub struct Circumstances<'a> {
     pub own: Option<&'a Arc<Policy>>,
     pub subscription: Option<&'a Arc<Policy>>,
-    /// The event type that the tenant's policies are chosen by.
     pub topic: Option<&'a EventType>,
     pub stored: &'a TenantPolicies,
     pub channel: Channel,

@@ -87,7 +87,6 @@ impl WaitFactor {
     }
 }
 
-/// How a delay is spread around its nominal value.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Jitter {
     /// Anywhere from zero to the nominal delay: the widest spread.
@@ -173,6 +172,8 @@ mod tests {
 
     #[test]
     fn each_family_has_its_delays() {
+        assert_eq!([0, Schedule::MOST + 1].map(|n| Schedule::new(vec![Duration::ZERO; n])), [None, None]);
+        assert_eq!([9, 201].map(WaitFactor::new), [None, None]);
         let schedule = Schedule::new([60, 1800, 10_800].map(Duration::from_secs).to_vec()).expect("three");
         let factor = |f| Backoff::WaitFactor(WaitFactor::new(f).expect("in range"));
         let endless = Exponential { multiplier: 1e300, max_delay: Duration::from_secs(7), ..DOUBLING };
@@ -194,25 +195,23 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_schedule_has_1_to_100_delays_and_a_wait_factor_10_to_200_hundredths() {
-        assert_eq!([0, Schedule::MOST + 1].map(|n| Schedule::new(vec![Duration::ZERO; n])), [None, None]);
-        assert_eq!([9, 201].map(WaitFactor::new), [None, None]);
-    }
-
     const TEN: Duration = Duration::from_secs(10);
 
     #[test]
     fn each_kind_has_its_range() {
-        for (jitter, min, max) in [
-            (Jitter::Full, 0, 10_000),
-            (Jitter::Equal, 5_000, 10_000),
-            (Jitter::Additive { fraction: 0.3 }, 10_000, 13_000),
-            (Jitter::Bounded { ms: 1_000 }, 10_000, 11_000),
-            (Jitter::WholeSeconds { most: 59 }, 10_000, 69_000),
-            (Jitter::None, 10_000, 10_000),
+        let (none, cap) = (Duration::MAX, Duration::from_millis(10_400));
+        for (jitter, cap, min, max) in [
+            (Jitter::Full, none, 0, 10_000),
+            (Jitter::Equal, none, 5_000, 10_000),
+            (Jitter::Additive { fraction: 0.3 }, none, 10_000, 13_000),
+            (Jitter::Bounded { ms: 1_000 }, none, 10_000, 11_000),
+            (Jitter::WholeSeconds { most: 59 }, none, 10_000, 69_000),
+            (Jitter::None, none, 10_000, 10_000),
+            // The policy's cap holds for bounded jitter alone.
+            (Jitter::Bounded { ms: 1_000 }, cap, 10_000, 10_400),
+            (Jitter::Additive { fraction: 0.1 }, cap, 10_000, 11_000),
         ] {
-            let range = jitter.around(TEN, Duration::MAX);
+            let range = jitter.around(TEN, cap);
             assert_eq!((range.min.as_millis(), range.max.as_millis()), (min, max), "{jitter:?}");
         }
     }
@@ -237,12 +236,5 @@ mod tests {
         for _ in 0..100 {
             assert_eq!(cut.draw(&mut rng).subsec_millis(), 500);
         }
-    }
-
-    #[test]
-    fn the_policy_s_cap_holds_for_bounded_jitter_alone() {
-        let cap = Duration::from_millis(10_400);
-        assert_eq!(Jitter::Bounded { ms: 1_000 }.around(TEN, cap).max, cap);
-        assert_eq!(Jitter::Additive { fraction: 0.1 }.around(TEN, cap).max, Duration::from_secs(11));
     }
 }

@@ -63,7 +63,6 @@ impl Policy {
     }
 
     /// The delays of retry `retry` (from 1) of a message of this TTL, without a Retry-After; `None` if the policy has no such retry.
-    ///
     /// The share of the TTL limits the range rather than the delay that is drawn: otherwise all that are drawn above the limit would
     /// come back together.
     pub fn delay_range(&self, retry: u32, ttl: Ttl) -> Option<DelayRange> {
@@ -80,7 +79,6 @@ impl Policy {
     }
 
     /// The delays after a Retry-After while `remaining` of the TTL is left: never shorter than it, and a random smear on top.
-    ///
     /// The smear ends a second before the TTL does, because a later retry would have no whole second left for the `TTL` header. It
     /// limits the range rather than the delay that is drawn, as in [`Policy::delay_range`].
     pub fn retry_after_range(&self, retry_after: Duration, remaining: Duration) -> DelayRange {

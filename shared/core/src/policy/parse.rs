@@ -25,7 +25,6 @@ pub const MAX_RETRIES: u64 = 100;
 
 const MAX_DELAY_MS: u64 = MAX_DELAY.as_millis() as u64;
 
-/// The longest description, in bytes.
 const MAX_DESCRIPTION: usize = 200;
 
 /// The longest list of statuses: all from 400 to 599.
@@ -45,7 +44,6 @@ pub fn document(text: &str, name: &str) -> Result<Policy, Vec<ShapeError>> {
     errors.result(policy)
 }
 
-/// Reads a policy named `name`, whose fields lie below `path`.
 pub(crate) fn read(text: &str, name: &str, path: &str, errors: &Errors) -> Option<Policy> {
     let mut object = Object::parse(text, path, errors)?;
     let (a_boolean, a_share) = ("true or false", "a number from 0 to 1");

@@ -18,7 +18,7 @@ fn nominal_secs(name: &str) -> Vec<f64> {
 fn duration_text(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds}s"),
-        60..3_600 if seconds % 60 == 0 => format!("{}m", seconds / 60),
+        60..3_600 if seconds.is_multiple_of(60) => format!("{}m", seconds / 60),
         60..3_600 => format!("{}m {}s", seconds / 60, seconds % 60),
         3_600..86_400 => format!("{}h {}m", seconds / 3_600, seconds % 3_600 / 60),
         _ => format!("{}d {}h", seconds / 86_400, seconds % 86_400 / 3_600),

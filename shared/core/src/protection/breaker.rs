@@ -19,7 +19,6 @@ use serde::{Deserialize, Serialize};
 use super::count::Count;
 use crate::time::Timestamp;
 
-/// More than 20 % of at least 20 attempts within five minutes.
 pub const SLOW: Rule = Rule { percent: 20, at_least: 20, within_secs: 300, bucket_secs: 10 };
 
 /// More than 50 % of at least 50 attempts within ten seconds, and be it the last [`FAST_FROM_SECS`] of them.
@@ -57,7 +56,6 @@ impl Default for Cooldowns {
 }
 
 impl Cooldowns {
-    /// The cooldown of the opening of that number, from 1.
     fn of(&self, opening: u32) -> Duration {
         let doublings = opening.saturating_sub(1).min(MOST_DOUBLINGS);
         self.first.saturating_mul(1 << doublings).min(self.longest)
@@ -93,23 +91,16 @@ pub const RAMP: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "phase")]
 pub enum Phase {
+    /// Everything passes.
     Closed,
-    Open {
-        until: Timestamp,
-    },
-    HalfOpen {
-        /// When the last probe passed, or, while none has, when probes were first allowed.
-        since: Timestamp,
-        sent: u32,
-        succeeded: u32,
-    },
-    Ramping {
-        since: Timestamp,
-    },
+    /// Nothing passes.
+    Open { until: Timestamp },
+    /// Since the last probe passed, or, while none has, since probes were first allowed.
+    HalfOpen { since: Timestamp, sent: u32, succeeded: u32 },
+    /// Everything passes at a pace that grows.
+    Ramping { since: Timestamp },
     /// The origin asked everyone to stay away until then.
-    Paused {
-        until: Timestamp,
-    },
+    Paused { until: Timestamp },
 }
 
 impl Phase {
@@ -127,22 +118,13 @@ impl Phase {
 /// What a breaker decides for an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decision {
+    /// It passes.
     Go,
     /// Only `left` more may go, and their results decide on the others. Without one left, a message returns in the `width` after `from`.
-    Probes {
-        left: u32,
-        /// As in [`Phase::HalfOpen`].
-        since: Timestamp,
-        from: Timestamp,
-        width: Duration,
-    },
-    /// Not before `from`, spread over the `width` after it; over up to `longest` if many wait.
-    Later {
-        from: Timestamp,
-        width: Duration,
-        /// A quarter of the time that the origin has been out.
-        longest: Duration,
-    },
+    Probes { left: u32, since: Timestamp, from: Timestamp, width: Duration },
+    /// Not before `from`, spread over the `width` after it; if many wait, over up to `longest`, a quarter of the time that the origin
+    /// has been out.
+    Later { from: Timestamp, width: Duration, longest: Duration },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -250,7 +232,6 @@ impl Breaker {
         opens
     }
 
-    /// Opens it for its cooldown, or for so long at an operator's word.
     pub fn open(
         &mut self,
         lasting: Option<Duration>,

@@ -145,15 +145,6 @@ fn a_pause_ends_in_a_ramp() {
 }
 
 #[test]
-fn an_operator_opens_and_closes_it() {
-    let mut breaker = Breaker::default();
-    breaker.open(Some(Duration::from_secs(600)), secs(0), &COOLDOWNS, &mut rng());
-    assert!(matches!(breaker.decide(secs(599), &COOLDOWNS), Decision::Later { .. }));
-    breaker.close();
-    assert_eq!(breaker.decide(secs(1), &COOLDOWNS), Decision::Go);
-}
-
-#[test]
 fn it_is_read_back_as_it_was_written() {
     let (mut breaker, until) = opened();
     breaker.send_probes(2, until);

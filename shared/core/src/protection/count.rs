@@ -36,8 +36,8 @@ impl From<Count> for [u64; 6] {
 }
 
 impl Count {
-    /// One attempt. A provider that answers 410, or refuses a message, works. One that limits our rate works too, and asks for a slower pace. Errors
-    /// that do not depend on the message are failures of the origin.
+    /// One attempt. A provider that answers 410, or refuses a message, works. One that limits our rate works too, and asks for a slower
+    /// pace. Errors that do not depend on the message are failures of the origin.
     pub fn of(verdict: &Verdict, is_retry: bool) -> Self {
         let (failures, limited) = match verdict {
             Verdict::Retry(Retry { reason: Reason::RateLimited, .. }) => (0, 1),
@@ -100,7 +100,6 @@ impl Count {
     }
 }
 
-/// Recent counts by their bucket of time.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Window {
     span: u32,
@@ -165,7 +164,6 @@ impl Window {
         at.as_secs().div_euclid(i64::from(self.bucket_secs.max(1)))
     }
 
-    /// The first bucket of the last `secs` seconds.
     fn oldest(&self, secs: u32, now: Timestamp) -> i64 {
         self.bucket_of(now.minus(Duration::from_secs(secs.into()))).saturating_add(1)
     }
@@ -209,13 +207,6 @@ mod tests {
                 assert_eq!(Count::of(&verdict, retries > 0), expected, "{verdict:?}");
             }
         }
-    }
-
-    #[test]
-    fn a_reset_of_the_counters_is_recognised() {
-        let of = |attempts, held| Count { attempts, held, ..Count::default() };
-        assert_eq!(of(7, 3).since(of(5, 3)), Some(of(2, 0)));
-        assert_eq!(of(7, 1).since(of(5, 3)), None);
     }
 
     fn at(secs: i64) -> Timestamp {

@@ -40,16 +40,16 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(300);
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct OriginState {
     breaker: Breaker,
-    pace: Pace,
+    pub pace: Pace,
     fast: Window,
     slow: Window,
     /// The counters' sum at the last look; none: whatever they are now is where counting begins.
     counted: Option<Count>,
     /// The attempts of five minutes that it was opened or paused for last.
-    judged: Count,
+    pub judged: Count,
     /// Increases with each reset of the counts: what workers counted before it is ignored.
-    epoch: u32,
-    looked_at: Timestamp,
+    pub epoch: u32,
+    pub looked_at: Timestamp,
 }
 
 impl Default for OriginState {
@@ -72,10 +72,6 @@ impl OriginState {
         &self.breaker
     }
 
-    pub fn pace(&self) -> &Pace {
-        &self.pace
-    }
-
     pub fn lately(&self, now: Timestamp) -> Count {
         self.fast.sum(now)
     }
@@ -84,33 +80,20 @@ impl OriginState {
         self.slow.sum(now)
     }
 
-    /// The attempts of five minutes that it was opened or paused for last.
-    pub fn judged(&self) -> Count {
-        self.judged
-    }
-
-    pub fn looked_at(&self) -> Timestamp {
-        self.looked_at
-    }
-
     /// Messages that want to be sent a second, as far as is known.
     pub fn asked_per_second(&self, now: Timestamp) -> f64 {
-        self.measured(now).max(self.pace.took().unwrap_or(0.0))
+        self.measured(now).max(self.pace.took.unwrap_or(0.0))
     }
 
     /// Attempts and held-back messages that workers report a second, as far as is known.
     pub fn reported_per_second(&self, now: Timestamp) -> f64 {
         let measured = self.measured(now);
-        if measured > 0.0 { measured } else { self.pace.took().unwrap_or(0.0) }
-    }
-
-    pub fn epoch(&self) -> u32 {
-        self.epoch
+        if measured > 0.0 { measured } else { self.pace.took.unwrap_or(0.0) }
     }
 
     /// The most attempts a second; none: any number.
     pub fn limit(&self, now: Timestamp) -> Option<f64> {
-        self.pace.limit().filter(|_| now.since(self.looked_at) < FORGOTTEN_AFTER)
+        self.pace.limit.filter(|_| now.since(self.looked_at) < FORGOTTEN_AFTER)
     }
 
     /// The most retries a second; none: any number.
@@ -219,13 +202,11 @@ impl OriginState {
             || (FAST_FROM_SECS..=FAST.within_secs).any(|secs| FAST.is_broken_by(self.fast.sum_of(secs, now)))
     }
 
-    /// What the origin took a second in the last five minutes.
     fn took(&self, now: Timestamp) -> f64 {
         per_second(&self.slow, self.slow.sum(now).accepted(), now)
     }
 }
 
-/// So many a second, if they are of that window.
 fn per_second(window: &Window, n: u64, now: Timestamp) -> f64 {
     n as f64 / window.reach(now).as_secs_f64().max(SHORTEST_REACH)
 }

@@ -41,7 +41,7 @@ fn an_outage_opens_the_breaker_and_the_pace_grows_afterwards() {
     let back = until.since(at(0)).as_secs() + 1;
     assert_eq!(history.state.send_probes(5, at(back)), 5);
     history.state.probed(5, false, at(back), &Cooldowns::default(), &mut history.rng);
-    let took = history.state.pace().took().expect("it is known");
+    let took = history.state.pace.took.expect("it is known");
     assert!((600.0..=1100.0).contains(&took), "{took}");
     assert!(history.state.limit(at(back)).is_some_and(|limit| limit < 60.0));
     // What was counted before it closed is no news.

@@ -38,10 +38,12 @@ const GROWS_AT_MOST: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Pace {
+    /// Attempts a second; none: as many as there are.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    limit: Option<f64>,
+    pub limit: Option<f64>,
+    /// What the origin was last seen to take, in attempts a second.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    took: Option<f64>,
+    pub took: Option<f64>,
     /// Whether that was too much, and not only what there was.
     #[serde(default)]
     at_its_limit: bool,
@@ -50,22 +52,12 @@ pub struct Pace {
 }
 
 impl Pace {
-    pub fn limit(&self) -> Option<f64> {
-        self.limit
-    }
-
-    pub fn took(&self) -> Option<f64> {
-        self.took
-    }
-
-    /// The origin is going out, and took so much a second before.
     pub fn outage(&mut self, took: f64) {
         if took > 0.0 {
             self.took = Some(took);
         }
     }
 
-    /// The origin is back: begins low.
     pub fn ramp(&mut self, now: Timestamp) {
         let low = self.took.map_or(SLOWEST, |took| took * 0.05);
         self.limit = Some(low.max(SLOWEST));
@@ -125,7 +117,7 @@ mod tests {
     }
 
     fn limit(pace: &Pace) -> u64 {
-        pace.limit().expect("it is limited") as u64
+        pace.limit.expect("it is limited") as u64
     }
 
     /// Learns the same count in each of these seconds.
@@ -145,9 +137,9 @@ mod tests {
     fn an_origin_without_429_or_with_single_ones_has_no_limit() {
         let mut pace = Pace::default();
         learn(&mut pace, 0..=99, counted(10_000, 0, 0));
-        assert_eq!(pace.limit(), None);
+        assert_eq!(pace.limit, None);
         learn(&mut pace, 100..=100, counted(1000, 10, 0));
-        assert_eq!(pace.limit(), None);
+        assert_eq!(pace.limit, None);
     }
 
     #[test]
@@ -176,9 +168,9 @@ mod tests {
         let mut pace = Pace::default();
         pace.learn(counted(100, 50, 0), SECOND, at(0));
         learn(&mut pace, 1..=9, counted(5, 0, 0));
-        assert!(pace.limit().is_some(), "not before it is where it came from");
+        assert!(pace.limit.is_some(), "not before it is where it came from");
         learn(&mut pace, 10..=119, counted(5, 0, 0));
-        assert_eq!(pace.limit(), None);
+        assert_eq!(pace.limit, None);
     }
 
     #[test]

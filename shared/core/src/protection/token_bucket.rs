@@ -115,7 +115,6 @@ impl Block {
         Self { slots: self.slots.saturating_add(left), ..self }
     }
 
-    /// How many slots of it may still be used at `now`.
     pub fn left(&self, now: Timestamp) -> u32 {
         if now < self.void_from { self.slots } else { 0 }
     }
@@ -159,10 +158,6 @@ mod tests {
         let mut block = Block::of(&request, at(0));
         assert_eq!((block.take(at(3_999)), block.left(at(3_999))), (Some(at(0)), 1));
         assert_eq!(block.take(at(4_000)), None);
-    }
-
-    #[test]
-    fn a_fast_bucket_has_parts() {
         assert_eq!([0.01, 500.0, 501.0, 10_000.0].map(parts), [1, 1, 2, 20]);
     }
 

@@ -18,7 +18,6 @@ pub struct Consent {
     pub origin: Origin,
 }
 
-/// How far the clock that recorded a consent may run ahead.
 pub const CLOCKS_DIFFER: Duration = Duration::from_secs(86_400);
 
 pub const MOST_OF_PROMPT: usize = 64;
@@ -29,7 +28,6 @@ pub const MOST_OF_ACTION: usize = 32;
 const LOCAL_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 impl Consent {
-    /// Takes its fields from an object that has no others; `None` if any was invalid.
     pub(super) fn take(mut object: Object<'_>, now: Timestamp) -> Option<Self> {
         let at = object.required("at", "an RFC 3339 time that is not ahead", text(|at| Self::time(at, now)));
         let prompt_version = object.required(

@@ -17,7 +17,6 @@ pub const MOST_BYTES: usize = 16_384;
 
 const A_CONSENT: &str = r#"{"at", "prompt_version", "action", "origin"}"#;
 
-/// A subscription as a browser, or a server or import for it, submits it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Document {
     pub target: PushTarget,

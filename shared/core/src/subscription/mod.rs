@@ -26,7 +26,6 @@ pub use self::consent::Consent;
 pub use self::document::Document;
 pub use self::renewal::{Decision, Renewal};
 
-/// How far apart two 404s must lie to confirm each other.
 pub const NOT_FOUND_CONFIRMED_AFTER: Duration = Duration::from_secs(3600);
 
 labels! {
@@ -48,7 +47,6 @@ pub struct Subscription {
     pub state: State,
     /// When a 404 flagged it, if no success came since; of web push.
     pub flagged_at: Option<Timestamp>,
-    /// Its receiver's recent answers; of webhooks.
     pub health: Health,
     pub terms: Terms,
     /// Of web push, where it is known.
@@ -61,7 +59,6 @@ pub struct Subscription {
     pub created_at: Option<Timestamp>,
 }
 
-/// The settings of a webhook's subscription.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Terms {
     /// Its event type: chooses the tenant's policy for messages that have none.

@@ -31,7 +31,6 @@ pub enum Decision {
     Moves(Subscription),
     /// The same endpoint: its state, flag and health stay as they are.
     Stays(Subscription),
-    /// None is stored, and the document has no consent.
     NeedsConsent,
     IsAWebhook,
 }

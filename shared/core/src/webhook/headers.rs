@@ -8,7 +8,6 @@ use std::fmt;
 
 const MOST: usize = 20;
 
-/// The longest name and the longest value, in bytes.
 const MAX_NAME: usize = 64;
 const MAX_VALUE: usize = 1024;
 

@@ -214,7 +214,7 @@ impl Guard {
 
 impl KnownOrigin {
     fn learn(&mut self, state: OriginState, version: u64, now: Timestamp) {
-        if state.epoch() != self.state.epoch() {
+        if state.epoch != self.state.epoch {
             // Counting began again since: what was counted before is outdated.
             self.own.take(now);
             self.unshared.take(now);
@@ -227,11 +227,8 @@ impl Transition {
     /// What changed between two states, if the phase did. What time alone changed is reported with the next change.
     fn between(origin: &Origin, before: &OriginState, after: &OriginState, now: Timestamp) -> Option<Self> {
         let (from, to) = (before.breaker().last_changed_phase(), after.breaker().last_changed_phase());
-        let count = if before.epoch() == after.epoch() {
-            before.five_minutes(now).with_older()
-        } else {
-            after.judged()
-        };
+        let count =
+            if before.epoch == after.epoch { before.five_minutes(now).with_older() } else { after.judged };
         (from.label() != to.label()).then(|| Self { origin: origin.clone(), from, to, count })
     }
 }
