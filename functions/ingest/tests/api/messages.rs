@@ -27,7 +27,7 @@ fn a_message_is_entered_then_queued_then_answered() {
     );
     assert_eq!(answer.headers["cache-control"], "no-store");
     let state = api.world.state();
-    assert_eq!(state.trace, ["find_key", "queue", "send"]);
+    assert_eq!(state.trace, ["find_key", "insert", "send"]);
     let [queued] = state.outbox.as_slice() else { panic!("{:?}", state.outbox) };
     assert_eq!(queued.queue, Queue::Ingest(Lane::Transactional));
     assert_eq!(queued.tenant.as_ref().map(|it| it.as_str()), Some("acme"));
@@ -181,7 +181,7 @@ fn an_infrastructure_failure_is_503_and_a_retry_succeeds() {
     let api = Api::new();
     for (name, kind, wait) in [
         ("find_key", PortErrorKind::Broken, "1"),
-        ("queue", PortErrorKind::Throttled, "5"),
+        ("insert", PortErrorKind::Throttled, "5"),
         ("send", PortErrorKind::Broken, "1"),
     ] {
         api.world.fail(name, 1, kind);
