@@ -70,7 +70,7 @@ fn browser(text: &str, tenant: &Tenant) -> Result<PushTarget, Failure> {
     let whole: &RawValue = serde_json::from_str(text).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         Failure::input(format!(
-            "expected a subscription as JSON, found no valid JSON (line {line}, column {column})"
+            "expected a subscription as JSON, found invalid JSON (line {line}, column {column})"
         ))
     })?;
     let message = format!(r#"{{"tenant":"{tenant}","to":{{"web_push":{}}}}}"#, whole.get());
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(read_one(&text).expect_err("wrong"), expected);
         assert_eq!(read_one("[]").expect_err("wrong"), ["expected a JSON object, found an array"]);
         let smuggled = format!(r#"{{"endpoint":"https://a.example","keys":{KEYS}}}}},"x":{{"y":1"#);
-        assert!(read_one(&smuggled).expect_err("wrong")[0].contains("no valid JSON"));
+        assert!(read_one(&smuggled).expect_err("wrong")[0].contains("invalid JSON"));
         let neither = read_one(r#"{"uri":"https://s3cret.example"}"#).expect_err("wrong");
         assert!(neither[0].ends_with("found neither") && !neither[0].contains("s3cret"), "{neither:?}");
     }

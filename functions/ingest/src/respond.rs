@@ -89,7 +89,7 @@ impl Text {
             return Ok(Load::One(&self.0));
         }
         let Ok(several) = serde_json::from_str::<Vec<&RawValue>>(&self.0) else {
-            return Err(Problem::field("", "a JSON object or an array of objects", "no valid JSON"));
+            return Err(Problem::field("", "a JSON object or an array of objects", "invalid JSON"));
         };
         if (1..=most).contains(&several.len()) {
             return Ok(Load::Several(several));

@@ -22,22 +22,7 @@ pub async fn take(
     event: AckEvent,
     now: Timestamp,
 ) -> Result<Acknowledged, PortError> {
-    let is_known = async {
-        if !outbox.has_events() {
-            return Ok(None);
-        }
-        let Some(known) = deliveries.find(key).await? else { return Ok(Some(Acknowledged::Unknown)) };
-        if known.acknowledged.iter().any(|(of, _)| *of == event) {
-            return Ok(Some(Acknowledged::Again));
-        }
-        let announced = Event::of_delivery(key, State::Acknowledged(event), now).to(known.entry.subscription);
-        outbox.send(vec![announced.outgoing()]).await.into_iter().collect::<Result<(), _>>()?;
-        Ok(None)
-    };
-    let noted = match is_known.await? {
-        Some(noted) => noted,
-        None => acks.acknowledge(key, event, now).await?,
-    };
+    let noted = note(acks, deliveries, outbox, key, event, now).await?;
     let metric = match noted {
         Acknowledged::First => event.metric(),
         Acknowledged::Again => Metric::AcksRepeated,
@@ -45,4 +30,26 @@ pub async fn take(
     };
     telemetry.count(metric, 1);
     Ok(noted)
+}
+
+async fn note(
+    acks: &impl Acks,
+    deliveries: &impl Deliveries,
+    outbox: &impl Outbox,
+    key: &DeliveryKey,
+    event: AckEvent,
+    now: Timestamp,
+) -> Result<Acknowledged, PortError> {
+    if outbox.has_events() {
+        let Some(known) = deliveries.find(key).await? else { return Ok(Acknowledged::Unknown) };
+        if known.acknowledged.iter().any(|(of, _)| *of == event) {
+            return Ok(Acknowledged::Again);
+        }
+        let announced = Event {
+            subscription: known.entry.subscription,
+            ..Event::of_delivery(key, State::Acknowledged(event), now)
+        };
+        outbox.send(vec![announced.outgoing()]).await.into_iter().collect::<Result<(), _>>()?;
+    }
+    acks.acknowledge(key, event, now).await
 }

@@ -10,7 +10,7 @@ use redial_core::endpoint::{Origin, PushHosts};
 use redial_core::rate::Rate;
 use redial_core::route::{SQS_MAX_DELAY_SECONDS, WaitSettings};
 use redial_core::subscription::SpikeGuard;
-use redial_core::wait::bucket::MAX_SHARDS;
+use redial_core::wait::MAX_SHARDS;
 use redial_core::webhook;
 use redial_engine::cleanup;
 use redial_engine::protection;

@@ -93,7 +93,7 @@ impl<P: Ports> Worker<P> {
         let recorded = entry.filter(|entry| entry.turn == travel.turn);
         let event = match recorded.filter(|entry| matches!(entry.state, State::Failed | State::Gone)) {
             Some(entry) => end_as_recorded(message, &entry),
-            None => end_of(message, State::Failed, now).because(Some(Reason::Poison), None),
+            None => Event { reason: Some(Reason::Poison), ..end_of(message, State::Failed, now) },
         };
         self.announce(event).await
     }
@@ -130,13 +130,16 @@ impl<P: Ports> Worker<P> {
 }
 
 fn end_of(message: &Message, state: State, at: Timestamp) -> Event {
-    Event::of_delivery(&message.key(), event::State::Delivery(state), at)
-        .with_ref(message.producer_ref.clone())
-        .to(message.to.subscription().cloned())
+    Event {
+        producer_ref: message.producer_ref.clone(),
+        subscription: message.to.subscription().cloned(),
+        ..Event::of_delivery(&message.key(), event::State::Delivery(state), at)
+    }
 }
 
 fn end_as_recorded(message: &Message, entry: &Entry) -> Event {
-    end_of(message, entry.state, entry.updated_at).because(entry.reason, entry.status)
+    let (reason, status) = (entry.reason, entry.status);
+    Event { reason, status, ..end_of(message, entry.state, entry.updated_at) }
 }
 
 /// The entry as it would be if the outcome that the message carries had been recorded. Only the message carries the outcome of its

@@ -16,10 +16,13 @@ pub(super) fn of_ends(ready: &[Planned]) -> Vec<(usize, Outgoing)> {
         if !state.is_terminal() {
             continue;
         }
-        let event = Event::of_delivery(&job.message.key(), State::Delivery(state), *at)
-            .with_ref(job.message.producer_ref.clone())
-            .to(job.message.to.subscription().cloned())
-            .because(plan.reason(), facts.status);
+        let event = Event {
+            producer_ref: job.message.producer_ref.clone(),
+            subscription: job.message.to.subscription().cloned(),
+            reason: plan.reason(),
+            status: facts.status,
+            ..Event::of_delivery(&job.message.key(), State::Delivery(state), *at)
+        };
         events.push((job.place, event.outgoing()));
         // Cleanup announces the end of a push subscription when it has confirmed it.
         // A webhook's may be off already, by a worker that died. Whether it leads elsewhere by now was checked when it was resolved.

@@ -1,7 +1,7 @@
 //! A message on its way through the pass, with what was read of its recipient and its policy.
 
 use super::worker::Settings;
-use redial_core::ack::Envelope;
+use redial_core::ack;
 use redial_core::channel::Channel;
 use redial_core::endpoint::{EndpointHash, HashKeys};
 use redial_core::gate::{Candidate, Gate};
@@ -145,7 +145,7 @@ impl Job {
         let may_come_twice = self.message.is_for_a_recipient() && self.deadline.is_limited();
         let outlives_its_copies = may_come_twice.then(|| self.deadline.at().plus(DEDUPE_WINDOW));
         let is_acknowledged = self.message.acks && self.channel == Channel::WebPush;
-        let by_its_browser = is_acknowledged.then(|| Envelope::acknowledged_until(self.deadline));
+        let by_its_browser = is_acknowledged.then(|| ack::accepted_until(self.deadline));
         by_its_browser.max(outlives_its_copies)
     }
 

@@ -8,10 +8,9 @@ use crate::ports::{Limited, PortError, Protection};
 use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
 use redial_core::protection::breaker::{Cooldowns, FAST, FAST_FROM_SECS, Phase, SLOW};
-use redial_core::protection::count::Count;
+use redial_core::protection::count::{Count, Window};
 use redial_core::protection::origin::OriginState;
 use redial_core::protection::token_bucket::{Block, TokenBucket};
-use redial_core::protection::window::Window;
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 
@@ -96,8 +95,8 @@ impl Default for KnownOrigin {
             state: OriginState::default(),
             version: 0,
             read_at: None,
-            own: Window::new(FAST_FROM_SECS, FAST.grain_secs),
-            unshared: Window::new(SLOW.within_secs, SLOW.grain_secs),
+            own: Window::new(FAST_FROM_SECS, FAST.bucket_secs),
+            unshared: Window::new(SLOW.within_secs, SLOW.bucket_secs),
             shared_at: Timestamp::default(),
             crowded: None,
             retry_after: None,
@@ -211,7 +210,7 @@ impl Guard {
 
 impl KnownOrigin {
     fn learn(&mut self, state: OriginState, version: u64, now: Timestamp) {
-        if state.epoch() != self.state.epoch() {
+        if state.epoch != self.state.epoch {
             // Counting began again since: what was counted before is outdated.
             self.own.take(now);
             self.unshared.take(now);
@@ -223,12 +222,9 @@ impl KnownOrigin {
 impl Transition {
     /// What changed between two states, if the phase did. What time alone changed is reported with the next change.
     fn between(origin: &Origin, before: &OriginState, after: &OriginState, now: Timestamp) -> Option<Self> {
-        let (from, to) = (before.breaker().phase_then(), after.breaker().phase_then());
-        let count = if before.epoch() == after.epoch() {
-            before.five_minutes(now).with_older()
-        } else {
-            after.judged()
-        };
+        let (from, to) = (before.breaker().last_changed_phase(), after.breaker().last_changed_phase());
+        let count =
+            if before.epoch == after.epoch { before.five_minutes(now).with_older() } else { after.judged };
         (from.label() != to.label()).then(|| Self { origin: origin.clone(), from, to, count })
     }
 }

@@ -156,7 +156,7 @@ impl Guard {
         let Some(it) = known.origins.get(origin) else { return false };
         let concerns = shared.failures + shared.limited > 0 || it.state.is_watched(now);
         let every = if concerns { SHARES_EVERY } else { WELL_SHARED_EVERY };
-        let age = now.since(it.state.looked_at());
+        let age = now.since(it.state.looked_at);
         if age < every {
             return false;
         }
@@ -178,7 +178,7 @@ impl Guard {
         let changed = self
             .change(store, origin, now, |state, sum| {
                 // Another worker may have looked meanwhile.
-                (now.since(state.looked_at()) >= SHARES_EVERY).then(|| {
+                (now.since(state.looked_at) >= SHARES_EVERY).then(|| {
                     state.look(sum, retry_after, now, &self.settings.cooldowns, rng);
                 })
             })

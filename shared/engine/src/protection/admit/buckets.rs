@@ -105,7 +105,7 @@ impl<P: Protection> Round<'_, P> {
         let set_pace = set(&Limited::Origin(ask.origin.clone())).map(Slots::set);
         let pace = state.and_then(|state| {
             let per_second = state.limit(self.now)?;
-            let soon = state.pace().took().map_or(per_second, |took| took.max(per_second));
+            let soon = state.pace.took.map_or(per_second, |took| took.max(per_second));
             Some(Slots { per_second, soon: Some(soon) })
         });
         let slower = |a: &Slots, b: &Slots| a.per_second.total_cmp(&b.per_second);

@@ -1,7 +1,13 @@
-//! What a user's browser reports of a push.
+//! Acknowledgements: what happened to a push on its user's screen, as the browser reports it.
+//!
+//! A push that is `sent` was accepted by its push service. The page's service worker may report that it was displayed, clicked or
+//! closed; browsers are offline, and some pages report nothing. So acknowledgements never change a delivery's state; they come in any
+//! order, and more than once.
 
+use crate::access::AckToken;
 use crate::label::labels;
 use crate::metric::Metric;
+use crate::time::{Deadline, Timestamp};
 
 labels! {
     pub enum AckEvent {
@@ -13,7 +19,6 @@ labels! {
 }
 
 impl AckEvent {
-    /// Counts the deliveries that it was reported for.
     pub const fn metric(self) -> Metric {
         match self {
             Self::Displayed => Metric::Displayed,
@@ -21,6 +26,11 @@ impl AckEvent {
             Self::Closed => Metric::Closed,
         }
     }
+}
+
+/// The end of acknowledgements of a message with this deadline.
+pub fn accepted_until(deadline: Deadline) -> Timestamp {
+    deadline.at().plus(AckToken::GRACE)
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Buckets of waits: all messages of a lane that are due in the same minute wait in one execution.
+//! Waits that are longer than a queue can delay: all messages of a lane that are due in the same minute wait in one execution, a
+//! bucket, and a release ends its wait.
 //!
 //! One execution per message would cost about 75 USD a million and stop at StartExecution's rate limit just when a
 //! provider answers everyone `Retry-After: 1800`. So a message joins the bucket that begins at its due time rounded down.
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use crate::identity::DeliveryKey;
 use crate::lane::Lane;
+use crate::shape::{Object, integer, text};
 use crate::time::Timestamp;
 
 /// The longest wait: Step Functions ends an execution after a year.
@@ -34,7 +36,6 @@ impl WaitBucket {
         (bucket.start() > now && bucket.start() <= now.plus(MAX_WAIT)).then_some(bucket)
     }
 
-    /// Reads a [`Self::name`] back.
     pub fn parse(name: &str) -> Option<Self> {
         let mut parts = name.strip_prefix('w')?.splitn(3, '-');
         let size_secs: u32 = parts.next()?.parse().ok().filter(|size| *size > 0)?;
@@ -58,12 +59,10 @@ impl WaitBucket {
         self.lane
     }
 
-    /// When its wait ends: the earliest time that a message in it can be due.
     pub fn start(&self) -> Timestamp {
         Timestamp::from_secs(self.start_secs)
     }
 
-    /// The shard that a delivery's message lies in, of `shards`.
     pub fn shard_of(&self, key: &DeliveryKey, shards: u16) -> Shard {
         let digest = ring::digest::digest(&ring::digest::SHA256, key.to_string().as_bytes());
         let bytes = digest.as_ref();
@@ -77,11 +76,9 @@ impl WaitBucket {
     }
 }
 
-/// One partition of a bucket's messages.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct Shard {
     pub bucket: WaitBucket,
-    /// From 0.
     pub number: u16,
 }
 
@@ -92,25 +89,63 @@ impl fmt::Display for Shard {
     }
 }
 
+/// The message that ends a wait: `{"release": "w60-transactional-20261121T100500Z"}`. The state machine sends it for the whole
+/// bucket; dispatch answers by sending one with a `shard` for each partition.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Release {
+    Bucket(WaitBucket),
+    Shard(Shard),
+}
+
+impl Release {
+    /// Takes the release's fields out of a body; `None` if it has no `release`.
+    pub(crate) fn take(object: &mut Object<'_>) -> Option<Self> {
+        object.raw("release")?;
+        let a_bucket = "the name of a bucket of waits";
+        let bucket = object.required("release", a_bucket, text(WaitBucket::parse))?;
+        let last = u64::from(MAX_SHARDS) - 1;
+        let number = object.optional("shard", "an integer from 0 to 999", integer(0..=last));
+        Some(number.map_or(Self::Bucket(bucket), |number| Self::Shard(Shard { bucket, number })))
+    }
+
+    pub fn bucket(&self) -> WaitBucket {
+        match self {
+            Self::Bucket(bucket) => *bucket,
+            Self::Shard(shard) => shard.bucket,
+        }
+    }
+
+    pub fn to_body(&self) -> String {
+        let body = match self {
+            Self::Bucket(bucket) => serde_json::json!({ "release": bucket.name() }),
+            Self::Shard(Shard { bucket, number }) => {
+                serde_json::json!({ "release": bucket.name(), "shard": number })
+            }
+        };
+        body.to_string()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::fixtures;
-
-    fn at(text: &str) -> Timestamp {
-        fixtures::time(text)
-    }
+    use crate::fixtures::{delivery, time as at};
 
     #[test]
     fn a_bucket_begins_at_the_due_time_rounded_down() {
         let now = at("2026-11-21T09:00:00Z");
         let bucket = WaitBucket::of(Lane::Transactional, at("2026-11-21T10:05:37Z"), 60, now).expect("ahead");
         assert_eq!(bucket.name(), "w60-transactional-20261121T100500Z");
-        assert_eq!(bucket.execution_name(1), "w60-transactional-20261121T100500Z");
-        assert_eq!(bucket.execution_name(2), "w60-transactional-20261121T100500Z-2");
+        let names = [1, 2].map(|n| bucket.execution_name(n));
+        assert_eq!(names, [bucket.name(), "w60-transactional-20261121T100500Z-2".to_owned()]);
         assert_eq!(WaitBucket::parse(&bucket.name()), Some(bucket));
+        for name in
+            ["", "w60", "w0-bulk-20261121T100500Z", "w060-bulk-20261121T100500Z", "w60-x-20261121T100500Z"]
+        {
+            assert_eq!(WaitBucket::parse(name), None, "{name}");
+        }
     }
 
     #[test]
@@ -119,15 +154,6 @@ mod tests {
         assert_eq!(WaitBucket::of(Lane::Bulk, due, 60, at("2026-11-21T10:05:00Z")), None);
         assert!(WaitBucket::of(Lane::Bulk, due, 60, at("2026-11-21T10:04:59Z")).is_some());
         assert_eq!(WaitBucket::of(Lane::Bulk, due.plus(MAX_WAIT).plus(MAX_WAIT), 60, due), None);
-    }
-
-    #[test]
-    fn invalid_names_are_refused() {
-        for name in
-            ["", "w60", "w0-bulk-20261121T100500Z", "w060-bulk-20261121T100500Z", "w60-x-20261121T100500Z"]
-        {
-            assert_eq!(WaitBucket::parse(name), None, "{name}");
-        }
     }
 
     proptest! {
@@ -144,7 +170,7 @@ mod tests {
                 prop_assert!(name.len() <= 80);
                 prop_assert!(name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-'));
                 prop_assert_eq!(WaitBucket::parse(&bucket.name()), Some(bucket));
-                let key = fixtures::delivery(&id);
+                let key = delivery(&id);
                 prop_assert!(bucket.shards(128).any(|shard| shard == bucket.shard_of(&key, 128)));
             }
         }
