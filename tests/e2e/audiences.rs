@@ -1,58 +1,40 @@
-//! Messages to audiences: every bearer of the tag gets the message once, also when the process that hands it on is killed
+//! Messages to audiences: everyone with the tag gets the message once, also when the process that forwards it is killed
 //! repeatedly.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use aws_sdk_sqs::types::Message;
 use futures_util::stream::{self, StreamExt as _};
 use redial::local::Tables;
 use redial_adapters::audiences_dynamo::DynamoAudiences;
-use redial_core::endpoint::Origin;
-use redial_core::identity::{DeliveryId, DeliveryKey, Tenant};
-use redial_core::subscription::document::Document;
-use redial_core::subscription::{Consent, Renewal};
-use redial_core::tag::{Tag, Tags};
+use redial_core::{
+    identity::{DeliveryId, DeliveryKey, Tenant},
+    tag::Tag,
+};
 use redial_engine::ports::{Renewed, SubscriptionBook as _};
 use redial_testkit::proxy::Fault;
-use redial_tests::hosted::{Function, Which};
-use redial_tests::mapping::{Mapping, Poll};
-use redial_tests::prelude::*;
-use redial_tests::resources::Resources;
+use redial_tests::{
+    hosted::Function,
+    mapping::{Mapping, Poll},
+    prelude::*,
+    resources::Resources,
+    test_stack::renewal,
+};
 
 const PAYLOAD: &str = "the autumn catalogue is here";
 
-fn tenant(name: &str) -> Tenant {
-    Tenant::parse(name).expect("valid")
-}
-
 fn run() -> DeliveryKey {
-    DeliveryKey { tenant: tenant("acme"), id: DeliveryId::parse("autumn").expect("valid") }
+    let tenant = Tenant::parse("acme").expect("valid");
+    DeliveryKey { tenant, id: DeliveryId::parse("autumn").expect("valid") }
 }
 
-fn message() -> String {
+fn message() -> Value {
     json!({
         "tenant": "acme", "id": "autumn", "to": {"audience": {"tag": "news"}}, "payload": PAYLOAD, "class": "campaign",
     })
-    .to_string()
 }
 
-/// The subscription of a browser, as its page hands it in.
-pub(super) fn renewal(of: &str, id: &str, tag: &str, browser: &Subscriber) -> Renewal {
-    let consent = Consent {
-        at: System.now(),
-        prompt_version: "v1".to_owned(),
-        action: "granted".to_owned(),
-        origin: Origin::parse("https://shop.example").expect("an origin"),
-    };
-    let tags = Tags::new(vec![Tag::parse(tag).expect("a tag")]).expect("one is not too many");
-    Renewal {
-        key: subscription_key(of, id),
-        document: Document { target: push_target(browser), tags: Some(tags), consent: Some(consent) },
-        seen_at: None,
-    }
-}
-
-/// Browsers that bear the tag, stored in these tables.
+/// Browsers with the tag, stored in these tables.
 async fn readers(stack: &TestStack, tables: &Tables, many: usize) -> Vec<Subscriber> {
     let book = stack.subscriptions_in(stack.dynamodb.clone(), tables).await;
     let stored = |renewal| async {
@@ -72,41 +54,31 @@ async fn readers(stack: &TestStack, tables: &Tables, many: usize) -> Vec<Subscri
 
 /// Each of them was pushed to once, with the payload, and no other browser was.
 fn each_got_it_once(stack: &TestStack, browsers: &[Subscriber]) {
-    let mut pushes: HashMap<String, Vec<Received>> = HashMap::new();
-    for push in stack.push.received_by_all() {
-        pushes.entry(push.endpoint.clone()).or_default().push(push);
-    }
-    assert_eq!(pushes.len(), browsers.len(), "browsers that were pushed to");
-    for browser in browsers {
-        match pushes.get(&browser.endpoint).map(Vec::as_slice) {
-            Some([push]) => {
-                assert_eq!((push.text(), push.problems.len()), (Some(PAYLOAD), 0), "{:?}", push.problems);
-            }
-            other => panic!("{} pushes to one browser", other.map_or(0, <[_]>::len)),
-        }
+    let received = stack.push.received_by_all();
+    let pushed_to: BTreeSet<&str> = received.iter().map(|push| push.endpoint.as_str()).collect();
+    assert_eq!((received.len(), pushed_to.len()), (browsers.len(), browsers.len()));
+    assert!(browsers.iter().all(|browser| pushed_to.contains(browser.endpoint.as_str())));
+    for push in received {
+        assert_eq!((push.text(), push.problems.len()), (Some(PAYLOAD), 0), "{:?}", push.problems);
     }
 }
 
-/// How many deliveries of the ledger are in which state.
-async fn states(stack: &TestStack, deliveries: &str) -> HashMap<String, usize> {
-    let mut states = HashMap::new();
-    for entry in stack.scan(deliveries).await {
-        *states.entry(text(&entry, "state").unwrap_or_default().to_owned()).or_default() += 1;
-    }
-    states
+/// The ledger has this many deliveries as sent, the message as expanded, and no other.
+async fn assert_states(stack: &TestStack, deliveries: &str, sent: usize) {
+    let entries = stack.scan(deliveries).await;
+    let count = |state| entries.iter().filter(|entry| text(entry, "state") == Some(state)).count();
+    assert_eq!((count("sent"), count("expanded"), entries.len()), (sent, 1, sent + 1));
 }
 
 #[tokio::test]
-async fn every_bearer_of_the_tag_gets_the_message_once() {
+async fn everyone_with_the_tag_gets_the_message_once() {
     const MANY: usize = 300;
     let stack = TestStack::up().await;
-    let tables = &stack.description().tables;
+    let tables = stack.tables();
     let browsers = readers(&stack, tables, MANY).await;
-    let queue = &stack.description().queues.bulk;
     // Twice the same is one.
     for _ in 0..2 {
-        let sent = stack.sqs.send_message().queue_url(queue).message_group_id("acme").message_body(message());
-        sent.send().await.expect("the queue takes it");
+        stack.send_to(&stack.queues().bulk, &message()).await;
     }
 
     let audiences = DynamoAudiences::new(stack.dynamodb.clone(), tables.audiences.clone());
@@ -118,17 +90,16 @@ async fn every_bearer_of_the_tag_gets_the_message_once() {
         .await;
     assert_eq!(standing.recipients(), MANY as u64);
     let news = Tag::parse("news").expect("a tag");
-    assert_eq!(audiences.count(&tenant("acme"), &news).await.expect("it is counted"), MANY as u64);
+    assert_eq!(audiences.count(&run().tenant, &news).await.expect("it is counted"), MANY as u64);
     stack.until_state("autumn", "expanded").await;
     stack.push.wait_for_all(MANY, PATIENCE).await.expect("all are pushed to");
     stack.until_quiet().await;
     each_got_it_once(&stack, &browsers);
-    let expected = HashMap::from([("sent".to_owned(), MANY), ("expanded".to_owned(), 1)]);
-    assert_eq!(states(&stack, &tables.deliveries).await, expected);
+    assert_states(&stack, &tables.deliveries, MANY).await;
     assert!(stack.scan(&tables.dead_letters).await.is_empty());
 }
 
-/// The calls over which the process dies, one after the other: it reads a part's progress, and then for each page the message and the
+/// The calls at which the process is killed, one after the other: it reads a part's progress, and then for each page the message and the
 /// page, sends ten at a time, and moves the progress.
 const DEATHS: [usize; 10] = [1, 14, 3, 8, 30, 2, 61, 13, 100, 5];
 
@@ -150,14 +121,12 @@ async fn thousands_get_it_once_although_the_process_is_killed_ten_times() {
     let stack = TestStack::up().await;
     let resources = Resources::copy(&stack, "audience").await;
     let browsers = readers(&stack, &resources.tables, many).await;
-    let limit = Duration::from_secs(60);
-    let hander = Function::start(&stack, Which::Dispatch, &resources, &[], limit).await;
-    let sender = Function::start(&stack, Which::Dispatch, &resources, &[], limit).await;
+    let forwarder = Function::dispatch(&stack, &resources, &[]).await;
+    let sender = Function::dispatch(&stack, &resources, &[]).await;
     let mapping = |queue_url| Mapping { sqs: &stack.sqs, queue_url, visibility: VISIBILITY };
 
     let bulk = mapping(&resources.queues.bulk);
-    let sent = stack.sqs.send_message().queue_url(bulk.queue_url).message_body(message()).send().await;
-    sent.expect("the queue takes it");
+    stack.send_to(bulk.queue_url, &message()).await;
     assert_eq!(bulk.poll(&sender, Duration::from_secs(5)).await, Poll::Done);
 
     // Another process sends to the recipients, so that the killed one only hands on.
@@ -172,9 +141,9 @@ async fn thousands_get_it_once_although_the_process_is_killed_ten_times() {
         let is_idle = received.is_empty();
         let (parts, own): (Vec<_>, Vec<_>) = received.into_iter().partition(is_part);
         for message in &own {
-            // What is stored once does not travel.
+            // The message itself is stored once.
             let body = message.body.as_deref().filter(|body| !body.contains(PAYLOAD)).expect("a reference");
-            let body: Value = serde_json::from_str(body).expect("JSON");
+            let body = parsed(body);
             let id = message.message_id.clone().expect("every message has an id");
             handed.entry(body["recipient"].to_string()).or_default().insert(id);
         }
@@ -189,28 +158,25 @@ async fn thousands_get_it_once_although_the_process_is_killed_ten_times() {
         if parts.is_empty() {
             continue;
         }
-        hander.ready().await;
-        hander.proxy.reset();
+        forwarder.ready().await;
+        forwarder.proxy.reset();
         if let Some((n, call)) = deaths.next() {
-            let kill = hander.killer();
+            let kill = forwarder.killer();
             let fault = if n % 2 == 0 { Fault::KillAfter(kill) } else { Fault::KillBefore(kill) };
-            hander.proxy.on_call(*call, fault);
+            forwarder.proxy.on_call(*call, fault);
         }
-        died += usize::from(retry.hand_out(&hander, parts).await == Poll::Died);
+        died += usize::from(retry.hand_out(&forwarder, parts).await == Poll::Died);
     }
     assert_eq!(died, DEATHS.len(), "each death happened");
     let audiences = DynamoAudiences::new(stack.dynamodb.clone(), resources.tables.audiences.clone());
     let standing = audiences.standing(&run()).await.expect("the table answers").expect("it is known");
     assert_eq!((standing.done(), standing.recipients()), (16, many as u64));
     assert_eq!(handed.len(), many, "each was handed it");
-    assert!(
-        handed.values().any(|messages| messages.len() > 1),
-        "killed between sending and noting, pages were sent again"
-    );
+    let repeated = handed.values().any(|messages| messages.len() > 1);
+    assert!(repeated, "killed between sending and noting, pages were sent again");
     assert_eq!(stack.depth(retry.queue_url).await, 0);
     each_got_it_once(&stack, &browsers);
-    let expected = HashMap::from([("sent".to_owned(), many), ("expanded".to_owned(), 1)]);
-    assert_eq!(states(&stack, &resources.tables.deliveries).await, expected);
+    assert_states(&stack, &resources.tables.deliveries, many).await;
     assert_eq!(stack.depth(&resources.queues.dead_letter).await, 0);
 }
 
@@ -220,16 +186,14 @@ async fn a_part_goes_on_when_the_call_that_moved_it_is_unanswered() {
     let stack = TestStack::up().await;
     let resources = Resources::copy(&stack, "unanswered").await;
     let browsers = readers(&stack, &resources.tables, MANY).await;
-    let dispatch = Function::start(&stack, Which::Dispatch, &resources, &[], Duration::from_secs(60)).await;
+    let dispatch = Function::dispatch(&stack, &resources, &[]).await;
     let mapping = |queue_url| Mapping { sqs: &stack.sqs, queue_url, visibility: Duration::from_secs(60) };
     let bulk = mapping(&resources.queues.bulk);
     // Pages of one recipient, so that every part has several.
-    let slow = message().replace(r#""tag":"news""#, r#""tag":"news","rate":"1/s""#);
-    let sent = stack.sqs.send_message().queue_url(bulk.queue_url).message_body(slow).send().await;
-    sent.expect("the queue takes it");
+    let slow = json!({"to": {"audience": {"tag": "news", "rate": "1/s"}}});
+    stack.send_to(bulk.queue_url, &with_fields(message(), &slow)).await;
     assert_eq!(bulk.poll(&dispatch, Duration::from_secs(5)).await, Poll::Done);
 
-    dispatch.ready().await;
     // It is carried out, and made again because nothing answered: then the progress is not where it was any more.
     let lost = Fault::KillAfter(std::sync::Arc::new(|| ()));
     dispatch.proxy.once(|call| call.operation == "UpdateItem", lost);

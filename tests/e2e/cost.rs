@@ -1,14 +1,16 @@
-//! What ten messages need on each road, counted on the real function: the numbers that `redial cost` calculates with.
+//! What ten messages need, by how they end, counted on the real function: the numbers that `redial cost` calculates with.
 
 use redial::cost::counts::{Counts, DEAD_LETTER, FIRST_ATTEMPT, LONG_WAIT, RETRY};
-use redial_testkit::proxy::AwsService;
-use redial_testkit::runtime_api::{SqsRecord, sqs_event};
-use redial_tests::hosted::{Function, Which};
-use redial_tests::mapping::{Mapping, Poll};
-use redial_tests::prelude::*;
-use redial_tests::resources::Resources;
-
-const LIMIT: Duration = Duration::from_secs(30);
+use redial_testkit::{
+    proxy::AwsService,
+    runtime_api::{SqsRecord, sqs_event},
+};
+use redial_tests::{
+    hosted::{Function, Which},
+    mapping::{Mapping, Poll},
+    prelude::*,
+    resources::Resources,
+};
 
 /// How long the bodies of dead letters are kept that a test waits for.
 const TTL: Duration = Duration::from_secs(15);
@@ -27,24 +29,17 @@ fn calls(of: &Function, service: &AwsService, operation: &str) -> u32 {
 }
 
 /// Ten messages to ten browsers, as the ingest queue hands them out.
-fn ten(
-    stack: &TestStack,
-    resources: &Resources,
-    name: &str,
-    fields: &Value,
-) -> (Vec<Subscriber>, Vec<SqsRecord>) {
+fn ten(stack: &TestStack, resources: &Resources, fields: &Value) -> (Vec<Subscriber>, Vec<SqsRecord>) {
     let one = |n: u32| {
         let browser = stack.browser();
-        let message = stack.message_with(&format!("{name}-{n}"), &browser, fields);
+        let message = stack.message_with(&format!("m-{n}"), &browser, fields);
         (browser, resources.record(&n.to_string(), message.to_string()))
     };
     (0..10).map(one).unzip()
 }
 
-/// Write units, by the function's own metric.
 fn write_units(dispatch: &Function) -> u32 {
-    let lines = dispatch.logs().into_iter().filter_map(|line| serde_json::from_str::<Value>(&line.text).ok());
-    let units: u64 = lines.filter_map(|line| line["WriteUnits"].as_u64()).sum();
+    let units: u64 = dispatch.json_logs().filter_map(|line| line["WriteUnits"].as_u64()).sum();
     u32::try_from(units).expect("small")
 }
 
@@ -53,10 +48,9 @@ fn write_units(dispatch: &Function) -> u32 {
 async fn ten_until_sent(name: &str, first: Option<Answer>) -> (u32, u32) {
     let stack = TestStack::up().await;
     let resources = Resources::copy(&stack, name).await;
-    let dispatch = Function::start(&stack, Which::Dispatch, &resources, &[], LIMIT).await;
-    dispatch.ready().await;
+    let dispatch = Function::dispatch(&stack, &resources, &[]).await;
     dispatch.proxy.reset();
-    let (browsers, records) = ten(&stack, &resources, name, &json!({}));
+    let (browsers, records) = ten(&stack, &resources, &json!({}));
     for browser in &browsers {
         stack.push.script(&browser.endpoint, first.clone());
     }
@@ -102,26 +96,25 @@ async fn a_long_wait_needs_its_retry_and_a_place_to_wait() {
 #[tokio::test]
 async fn a_dead_letter_needs_what_cost_calculates_with() {
     let stack = TestStack::up().await;
-    let resources = Resources::copy(&stack, "letters").await;
-    let dispatch = Function::start(&stack, Which::Dispatch, &resources, &[], LIMIT).await;
-    let cleanup = Function::start(&stack, Which::Cleanup, &resources, &[], LIMIT).await;
-    for function in [&dispatch, &cleanup] {
-        function.ready().await;
-        function.proxy.reset();
-    }
-    let (browsers, records) = ten(&stack, &resources, "letters", &json!({"ttl": TTL.as_secs()}));
+    let resources = Resources::copy(&stack, "dead-letters").await;
+    let dispatch = Function::dispatch(&stack, &resources, &[]).await;
+    let cleanup = Function::start(&stack, Which::Cleanup, &resources, &[], Duration::from_secs(60)).await;
+    cleanup.ready().await;
+    dispatch.proxy.reset();
+    cleanup.proxy.reset();
+    let (browsers, records) = ten(&stack, &resources, &json!({"ttl": TTL.as_secs()}));
     for browser in &browsers {
         stack.push.always(&browser.endpoint, Answer::status(400));
     }
     dispatch.invoke(sqs_event(records)).await.expect("it answers");
     let sends = calls(&dispatch, &AwsService::Sqs, "SendMessageBatch");
     assert_eq!(calls(&dispatch, &AwsService::DynamoDb, "BatchWriteItem"), 1, "the bodies");
-    let letters = async || stack.scan(&resources.tables.dead_letters).await;
+    let stored = async || stack.scan(&resources.tables.dead_letters).await;
     let indexed = |items: &[Item], key: &str| {
         let in_one = |item: &&Item| INDEXES.into_iter().filter(|key| text(item, key).is_some()).eq([key]);
         u32::try_from(items.iter().filter(in_one).count()).expect("small")
     };
-    let bodies = letters().await;
+    let bodies = stored().await;
     assert_eq!(u32::try_from(bodies.len()), Ok(indexed(&bodies, "body_pk")));
     assert_eq!(
         write_units(&dispatch),
@@ -132,8 +125,8 @@ async fn a_dead_letter_needs_what_cost_calculates_with() {
     let mapping = Mapping { sqs: &stack.sqs, queue_url, visibility: Duration::from_secs(30) };
     assert_eq!(mapping.poll(&cleanup, Duration::from_secs(5)).await, Poll::Done);
     assert_eq!(mapping.poll(&cleanup, Duration::ZERO).await, Poll::Idle, "all ten came at once");
-    let described = indexed(&letters().await, "gsi_pk");
-    // One more says that the tenant has letters on that day, once a worker.
+    let described = indexed(&stored().await, "gsi_pk");
+    // One more says that the tenant has dead letters on that day, once a worker.
     assert_eq!(calls(&cleanup, &AwsService::DynamoDb, "PutItem"), described + 1);
     let reads = ["GetItem", "BatchGetItem", "Query"].map(|read| calls(&cleanup, &AwsService::DynamoDb, read));
     assert_eq!(reads, [DEAD_LETTER.read_units; 3]);
@@ -145,7 +138,7 @@ async fn a_dead_letter_needs_what_cost_calculates_with() {
     tokio::time::sleep(TTL).await;
     let swept = cleanup.invoke(json!({"sweep": "bodies"})).await.expect("it answers");
     assert_eq!(swept["bodies"], indexed(&bodies, "body_pk"), "{swept}");
-    let left = letters().await;
+    let left = stored().await;
     assert_eq!((indexed(&left, "body_pk"), indexed(&left, "gsi_pk")), (0, described));
     let items = indexed(&bodies, "body_pk") * 2 + described;
     assert_eq!(DEAD_LETTER.write_units, UNITS_OF_AN_ITEM * items);

@@ -1,17 +1,13 @@
 //! Endpoints that are gone: three of many are pruned, thirty of a hundred are kept.
 
-use redial_core::endpoint::Endpoint;
-use redial_core::push_target::PushTarget;
-use redial_core::recipient::Recipient;
-use redial_core::subscription::Subscription;
+use redial_core::{
+    endpoint::Endpoint, push_target::PushTarget, recipient::Recipient, subscription::Subscription,
+};
 use redial_tests::prelude::*;
 
 /// Subscribes `all` browsers of tenant `acme`, of which the first `gone` have unsubscribed, and pushes to those.
 async fn with_gone(all: usize, gone: usize) -> TestStack {
-    let stack = TestStack::up_with(|options| {
-        options.env.insert("SPIKE_WINDOW_SECONDS".to_owned(), "4".to_owned());
-    })
-    .await;
+    let stack = TestStack::up_with_env([("SPIKE_WINDOW_SECONDS", "4")]).await;
     let store = stack.subscriptions().await;
     let some = push_target(&stack.browser());
     let subscriptions: Vec<Subscription> = (0..all)
@@ -56,7 +52,7 @@ async fn assert_swept(stack: &TestStack, pruned: u64, quarantined: u64) {
 }
 
 async fn states(stack: &TestStack) -> Vec<String> {
-    let items = stack.scan(&stack.description().tables.subscriptions).await;
+    let items = stack.scan(&stack.tables().subscriptions).await;
     items.iter().filter_map(|item| text(item, "state").map(str::to_owned)).collect()
 }
 

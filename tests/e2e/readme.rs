@@ -1,14 +1,12 @@
 //! The producers and consumers of the pages, run as they stand there.
 
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::{path::PathBuf, process::Stdio};
 
-use redial_tests::prelude::*;
+use redial_tests::{files::workspace, prelude::*};
 use tokio::process::Command;
 
-use crate::front_door;
+use crate::http_api;
 
-/// The pages with code that is run.
 const PAGES: [&str; 3] = [
     include_str!("../../infra/docs/send.md"),
     include_str!("../../infra/docs/http-api.md"),
@@ -28,11 +26,6 @@ pub(crate) fn python() -> PathBuf {
     workspace().join("target/redial/venv/bin/python")
 }
 
-fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-/// Lets a program call the stack's services.
 pub(crate) fn with_access<'a>(command: &'a mut Command, stack: &TestStack) -> &'a mut Command {
     command
         .env("AWS_ENDPOINT_URL", &stack.description().endpoint)
@@ -48,7 +41,7 @@ async fn run(mut command: Command, stack: &TestStack, browser: &Subscriber) {
     let messages: Vec<_> =
         (0..12).map(|n| stack.message(&format!("m{n}"), browser, format!("hello {n}"))).collect();
     let done = with_access(&mut command, stack)
-        .env("INGEST_QUEUE_URL", &stack.description().queues.ingest)
+        .env("INGEST_QUEUE_URL", &stack.queues().ingest)
         .env("MESSAGES", json!(messages).to_string())
         .output()
         .await
@@ -75,31 +68,23 @@ async fn the_curl_commands_subscribe_send_and_read_the_state() {
     let stack = TestStack::up().await;
     let browser = stack.browser();
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let mut document = browser.json();
-    document["tags"] = json!(["news"]);
-    document["consent"] = json!({
-        "at": "2026-11-21T10:00:00Z", "prompt_version": "1", "action": "granted", "origin": "https://shop.example",
-    });
-    std::fs::write(folder.path().join("subscription.json"), document.to_string()).expect("it is ours");
+    let document = http_api::subscription(&browser).to_string();
+    std::fs::write(folder.path().join("subscription.json"), document).expect("it is ours");
     let done = Command::new("bash")
         .args(["-euo", "pipefail", "-c", &snippet("curl")])
         .current_dir(folder.path())
         .env("API", stack.description().api_url.as_deref().expect("the stack has an API"))
-        .env("KEY", front_door::key(&stack).await)
+        .env("KEY", http_api::key(&stack).await)
         .env("no_proxy", "*")
         .stdin(Stdio::null())
         .output()
         .await
         .expect("bash starts");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    let answers: Vec<Value> = std::str::from_utf8(&done.stdout)
-        .expect("text")
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("each line is JSON"))
-        .collect();
+    let answers: Vec<Value> = std::str::from_utf8(&done.stdout).expect("text").lines().map(parsed).collect();
     let [subscribed, taken, known] = answers.as_slice() else { panic!("{answers:?}") };
-    assert_eq!((&subscribed["subscription"], &subscribed["state"]), (&json!("me"), &json!("active")));
-    assert_eq!((&taken["id"], &taken["state"]), (&json!("order-17"), &json!("queued")));
+    assert_fields(subscribed, json!({"subscription": "me", "state": "active"}));
+    assert_fields(taken, json!({"id": "order-17", "state": "queued"}));
     // Two seconds are enough, unless the machine is busy.
     let state = known["state"].as_str().expect("a state");
     assert!(["queued", "sending", "sent"].contains(&state), "{known}");
@@ -117,15 +102,9 @@ async fn the_node_producer_sends() {
     }
     let folder = workspace().join("target/redial/node");
     std::fs::create_dir_all(&folder).expect("target is writable");
+    let install = "install --silent --no-audit --no-fund --no-package-lock @aws-sdk/client-sqs@3.1169.0";
     let installed = Command::new("npm")
-        .args([
-            "install",
-            "--silent",
-            "--no-audit",
-            "--no-fund",
-            "--no-package-lock",
-            "@aws-sdk/client-sqs@3.1169.0",
-        ])
+        .args(install.split(' '))
         .current_dir(&folder)
         .stdin(Stdio::null())
         .output()

@@ -4,10 +4,9 @@
 use std::collections::BTreeSet;
 
 use redial_adapters::subscriptions_dynamo::DynamoSubscriptions;
-use redial_core::subscription::Renewal;
 use redial_engine::ports::{Renewed, SubscriptionBook as _};
 use redial_testkit::proxy::{AwsService, Call, Fault, FaultProxy};
-use redial_tests::prelude::*;
+use redial_tests::{prelude::*, test_stack::renewal};
 
 /// A change that always meets another is sent this often at least, in the two seconds that it is retried; on a busy machine not more.
 const AT_LEAST: usize = 2;
@@ -41,7 +40,6 @@ fn taken_token() -> Fault {
     Fault::Status(400, answer.to_string())
 }
 
-/// The stored subscriptions of a stack, and a proxy between.
 struct Met {
     stack: TestStack,
     proxy: FaultProxy,
@@ -54,29 +52,25 @@ impl Met {
         let proxy = FaultProxy::start(&stack.description().endpoint).expect("a free port");
         let sdk = stack.stack().sdk_config().into_builder().endpoint_url(proxy.url()).build();
         let dynamodb = aws_sdk_dynamodb::Client::new(&sdk);
-        let book = stack.subscriptions_in(dynamodb, &stack.description().tables).await;
+        let book = stack.subscriptions_in(dynamodb, stack.tables()).await;
         Self { stack, proxy, book }
     }
 
-    /// Subscribes, or renews what there is.
     async fn renew(&self, browser: &Subscriber, tag: &str) -> Result<Renewed, String> {
-        let renewal: Renewal = super::audiences::renewal("acme", "s1", tag, browser);
-        self.book.renew(renewal, System.now()).await.map_err(|error| error.code)
+        self.book.renew(renewal("acme", "s1", tag, browser), System.now()).await.map_err(|error| error.code)
     }
 
     fn calls(&self, operation: &str) -> usize {
         self.proxy.count(&AwsService::DynamoDb, operation)
     }
 
-    /// The tokens of the transactions, each once.
     fn request_tokens(&self) -> BTreeSet<String> {
         let token = |call: Call| Some(call.json()?.get("ClientRequestToken")?.as_str()?.to_owned());
         self.proxy.calls().into_iter().filter_map(token).collect()
     }
 
-    /// How many subscriptions are stored.
     async fn stored(&self) -> usize {
-        self.stack.scan(&self.stack.description().tables.subscriptions).await.len()
+        self.stack.scan(&self.stack.tables().subscriptions).await.len()
     }
 }
 
@@ -84,34 +78,32 @@ impl Met {
 async fn a_conflicting_change_is_stored_whole_or_not_at_all() {
     let met = Met::up().await;
     let browser = met.stack.browser();
+    let conflicts = |operation: &str, times: usize| {
+        met.proxy.reset();
+        (0..times).for_each(|_| met.proxy.once(is_change, transaction_conflict(operation)));
+    };
+    let always_conflicts = async |operation: &str| {
+        met.proxy.reset();
+        met.proxy.when(is_change, transaction_conflict(operation));
+        let renewed = met.renew(&browser, "news").await;
+        assert_eq!(renewed.expect_err("each try conflicts"), "ThrottlingException");
+        let sent = met.calls(operation);
+        assert!(sent >= AT_LEAST, "{sent}");
+        sent
+    };
 
-    met.proxy.when(is_change, transaction_conflict("TransactWriteItems"));
-    assert_eq!(met.renew(&browser, "news").await.expect_err("each try conflicts"), "ThrottlingException");
-    let sent = met.calls("TransactWriteItems");
-    assert!(sent >= AT_LEAST, "{sent}");
+    let sent = always_conflicts("TransactWriteItems").await;
     // DynamoDB takes each of them for another transaction.
     assert_eq!((met.request_tokens().len(), met.stored().await), (sent, 0));
 
-    met.proxy.reset();
-    for _ in 0..2 {
-        met.proxy.once(is_change, transaction_conflict("TransactWriteItems"));
-    }
+    conflicts("TransactWriteItems", 2);
     met.proxy.once(is_change, taken_token());
     assert!(matches!(met.renew(&browser, "news").await, Ok(Renewed::New(_))));
     assert_eq!((met.calls("TransactWriteItems"), met.stored().await), (4, 1));
 
     // A renewal of the same endpoint with the same tags is a call of its own.
-    met.proxy.reset();
-    for _ in 0..3 {
-        met.proxy.once(is_change, transaction_conflict("UpdateItem"));
-    }
+    conflicts("UpdateItem", 3);
     assert!(matches!(met.renew(&browser, "news").await, Ok(Renewed::Renewed(_))));
     assert_eq!((met.calls("TransactWriteItems"), met.calls("UpdateItem"), met.stored().await), (0, 4, 1));
-
-    met.proxy.reset();
-    met.proxy.when(is_change, transaction_conflict("UpdateItem"));
-    let renewed = met.renew(&browser, "news").await;
-    assert_eq!(renewed.expect_err("each try conflicts"), "ThrottlingException");
-    let sent = met.calls("UpdateItem");
-    assert!(sent >= AT_LEAST, "{sent}");
+    always_conflicts("UpdateItem").await;
 }

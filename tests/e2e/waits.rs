@@ -3,7 +3,6 @@
 use aws_sdk_sfn::types::{ExecutionListItem, ExecutionStatus};
 use redial_tests::prelude::*;
 
-/// A message that is to be delivered then.
 fn scheduled(stack: &TestStack, id: &str, to: &Subscriber, at: Timestamp) -> Value {
     stack.message_with(id, to, &json!({"deliver_at": at.to_rfc3339()}))
 }
@@ -16,11 +15,7 @@ async fn executions(stack: &TestStack) -> Vec<ExecutionListItem> {
 #[tokio::test]
 async fn a_thousand_messages_of_one_bucket_make_one_execution() {
     const MANY: usize = 1000;
-    let stack = TestStack::up_with(|options| {
-        options.env.insert("WAIT_BUCKET_SECONDS".to_owned(), "60".to_owned());
-        options.env.insert("WAIT_SHARDS".to_owned(), "4".to_owned());
-    })
-    .await;
+    let stack = TestStack::up_with_env([("WAIT_BUCKET_SECONDS", "60"), ("WAIT_SHARDS", "4")]).await;
     let browser = stack.browser_answering(Answer::created());
     // The start of a minute, far enough ahead for a busy machine to park all of them before it.
     let at = Timestamp::from_secs((System.now().as_secs() / 60 + 3) * 60);
@@ -28,7 +23,7 @@ async fn a_thousand_messages_of_one_bucket_make_one_execution() {
     stack.send_all(ids.iter().map(|id| scheduled(&stack, id, &browser, at).to_string())).await;
     stack
         .until("all are parked", async || {
-            (stack.scan(&stack.description().tables.parked).await.len() == MANY).then_some(())
+            (stack.scan(&stack.tables().parked).await.len() == MANY).then_some(())
         })
         .await;
     assert_eq!(executions(&stack).await.len(), 1);
@@ -40,7 +35,7 @@ async fn a_thousand_messages_of_one_bucket_make_one_execution() {
     assert!(received.iter().all(|push| push.at_ms >= at_ms), "none before its time");
     stack.until_quiet().await;
     assert_eq!(stack.pushes(&browser), MANY, "none twice");
-    assert!(stack.scan(&stack.description().tables.parked).await.is_empty());
+    assert!(stack.scan(&stack.tables().parked).await.is_empty());
 }
 
 /// Such bodies come from producers that escape all that is not ASCII: Python's `json.dumps` writes six bytes for three.
@@ -57,7 +52,7 @@ async fn a_body_over_400_kb_waits_in_parts_and_arrives_whole() {
     .await;
     stack
         .until("its parts are stored", async || {
-            (stack.scan(&stack.description().tables.parked).await.len() > 1).then_some(())
+            (stack.scan(&stack.tables().parked).await.len() > 1).then_some(())
         })
         .await;
     stack.until_state("long", "sent").await;
@@ -65,15 +60,12 @@ async fn a_body_over_400_kb_waits_in_parts_and_arrives_whole() {
     assert_eq!(received.len(), 1);
     assert!(received[0].body == "あ".repeat(80_000), "{} bytes", received[0].body.len());
     stack.until_quiet().await;
-    assert!(stack.scan(&stack.description().tables.parked).await.is_empty());
+    assert!(stack.scan(&stack.tables().parked).await.is_empty());
 }
 
 #[tokio::test]
 async fn the_sweep_releases_what_a_stopped_execution_stranded() {
-    let stack = TestStack::up_with(|options| {
-        options.env.insert("WAIT_LATE_SECONDS".to_owned(), "1".to_owned());
-    })
-    .await;
+    let stack = TestStack::up_with_env([("WAIT_LATE_SECONDS", "1")]).await;
     let browser = stack.browser();
     let at = System.now().plus(Duration::from_secs(30));
     stack.send(&scheduled(&stack, "stranded", &browser, at)).await;
@@ -91,24 +83,4 @@ async fn the_sweep_releases_what_a_stopped_execution_stranded() {
     assert_eq!(stack.pushes(&browser), 1);
     let swept = stack.sweep("waits").await;
     assert_eq!(swept["forgotten"], 1, "{swept}");
-}
-
-#[tokio::test]
-async fn a_retry_beyond_the_ttl_is_a_dead_letter_with_its_body() {
-    let stack = TestStack::up().await;
-    let browser = stack.browser();
-    stack.push.script(&browser.endpoint, [Answer::status(503).with_header("retry-after", "900")]);
-    let fields = json!({"payload": "soon worthless", "ttl": 600});
-    stack.send(&stack.message_with("late", &browser, &fields)).await;
-    let entry = stack.until_state("late", "failed").await;
-    assert_eq!(text(&entry, "reason"), Some("ttl_exceeded"));
-    let items = stack
-        .until("the description and the body are stored", async || {
-            let items = stack.scan(&stack.description().tables.dead_letters).await;
-            let has = |name| items.iter().any(|item| item.contains_key(name));
-            (has("reason") && has("body")).then_some(items)
-        })
-        .await;
-    let body = items.iter().find_map(|item| text(item, "body")).expect("the body is kept");
-    assert!(body.contains("soon worthless") && body.contains("\"retry_count\":0"), "{body}");
 }

@@ -4,36 +4,20 @@
 //! Its environment is the deployed function's, read back from Lambda, so that what is tested is what the template says; only
 //! the resources' names, the endpoint and the variables that the test changes differ.
 
-use std::collections::BTreeMap;
-use std::env;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::{collections::BTreeMap, env, time::Duration};
 
-use redial_testkit::proxy::FaultProxy;
-use redial_testkit::runtime_api::{Host, InvokeError, LogLine, RuntimeApi};
+use redial_testkit::{
+    proxy::FaultProxy,
+    runtime_api::{Host, InvokeError, LogLine, RuntimeApi},
+};
 use serde_json::Value;
 
-use crate::resources::Resources;
-use crate::test_stack::TestStack;
+use crate::{resources::Resources, test_stack::TestStack};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Which {
     Dispatch,
     Cleanup,
-}
-
-impl Which {
-    /// Its binary, as `cargo build` leaves it beside this one.
-    pub fn bootstrap(self) -> PathBuf {
-        let name = match self {
-            Self::Dispatch => "dispatch",
-            Self::Cleanup => "cleanup",
-        };
-        let own = env::current_exe().expect("a process knows its binary");
-        // <target>/<profile>/deps/<test>; the local stack builds the functions in the development profile.
-        let target = own.ancestors().nth(3).expect("tests lie three folders deep in the target directory");
-        target.join("debug").join(name)
-    }
 }
 
 pub struct Function {
@@ -44,6 +28,14 @@ pub struct Function {
 }
 
 impl Function {
+    /// Starts dispatch on these resources, with `changed` variables, and waits until it is ready.
+    pub async fn dispatch(stack: &TestStack, resources: &Resources, changed: &[(&str, &str)]) -> Self {
+        let limit = Duration::from_secs(60);
+        let function = Self::start(stack, Which::Dispatch, resources, changed, limit).await;
+        function.ready().await;
+        function
+    }
+
     /// Starts the function on these resources, with `changed` variables; each of its invocations ends after `limit`.
     pub async fn start(
         stack: &TestStack,
@@ -54,10 +46,14 @@ impl Function {
     ) -> Self {
         let proxy = FaultProxy::start(&stack.description().endpoint).expect("a free port");
         let functions = &stack.description().functions;
-        let deployed = match which {
-            Which::Dispatch => &functions.dispatch,
-            Which::Cleanup => &functions.cleanup,
+        let (binary, deployed) = match which {
+            Which::Dispatch => ("dispatch", &functions.dispatch),
+            Which::Cleanup => ("cleanup", &functions.cleanup),
         };
+        let own = env::current_exe().expect("a process knows its binary");
+        // <target>/<profile>/deps/<test>; the local stack builds the functions in the development profile.
+        let target = own.ancestors().nth(3).expect("tests lie three folders deep in the target directory");
+        let bootstrap = target.join("debug").join(binary);
         let mut variables: BTreeMap<String, String> = stack.variables(deployed).await.into_iter().collect();
         let own = resources.variables();
         variables.extend(own.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())));
@@ -66,7 +62,7 @@ impl Function {
         for (name, value) in access.iter().chain(&endpoint).chain(changed) {
             variables.insert((*name).to_owned(), (*value).to_owned());
         }
-        let host = RuntimeApi::start(&which.bootstrap(), variables).expect("a thread");
+        let host = RuntimeApi::start(&bootstrap, variables).expect("a thread");
         Self { proxy, host, limit }
     }
 
@@ -80,12 +76,16 @@ impl Function {
         self.host.invoke(event, self.limit).await
     }
 
-    /// Kills its process when called.
     pub fn killer(&self) -> std::sync::Arc<dyn Fn() + Send + Sync> {
         self.host.killer()
     }
 
     pub fn logs(&self) -> Vec<LogLine> {
         self.host.logs()
+    }
+
+    /// The lines that it has printed that are JSON.
+    pub fn json_logs(&self) -> impl DoubleEndedIterator<Item = Value> {
+        self.logs().into_iter().filter_map(|line| serde_json::from_str(&line.text).ok())
     }
 }

@@ -2,12 +2,12 @@
 //! that decrypts. They are in `e2e/`, and those of the command line in `cli/tests`; this library is what both share.
 
 pub mod canary;
-pub mod cloud_logs;
+pub mod files;
 pub mod hosted;
+pub mod json;
 pub mod mapping;
 #[cfg(test)]
 mod module_graph;
 pub mod prelude;
 pub mod resources;
-pub mod steps;
 pub mod test_stack;

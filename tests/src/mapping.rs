@@ -4,15 +4,11 @@
 
 use std::time::Duration;
 
-use aws_sdk_sqs::types::{
-    ChangeMessageVisibilityBatchRequestEntry, DeleteMessageBatchRequestEntry, Message,
-    MessageSystemAttributeName,
-};
+use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, Message, MessageSystemAttributeName};
 use redial_testkit::runtime_api::{InvokeError, SqsRecord, sqs_event};
 use serde_json::Value;
 
-use crate::hosted::Function;
-use crate::test_stack::queue_arn;
+use crate::{hosted::Function, test_stack::queue_arn};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Poll {
@@ -78,19 +74,10 @@ impl Mapping<'_> {
     }
 
     async fn give_back(&self, messages: &[Message]) {
-        for ten in messages.chunks(10) {
-            let entries = ten.iter().enumerate().map(|(at, message)| {
-                ChangeMessageVisibilityBatchRequestEntry::builder()
-                    .id(at.to_string())
-                    .set_receipt_handle(message.receipt_handle.clone())
-                    .visibility_timeout(0)
-                    .build()
-                    .expect("an entry has its id and its handle")
-            });
-            let change = self.sqs.change_message_visibility_batch().queue_url(self.queue_url);
-            let changed =
-                change.set_entries(Some(entries.collect())).send().await.expect("the queue answers");
-            assert!(changed.failed().is_empty(), "{:?}", changed.failed());
+        for message in messages {
+            let change = self.sqs.change_message_visibility().queue_url(self.queue_url).visibility_timeout(0);
+            let change = change.set_receipt_handle(message.receipt_handle.clone());
+            change.send().await.expect("the queue answers");
         }
     }
 
@@ -110,17 +97,12 @@ impl Mapping<'_> {
             failures.iter().any(|failure| failure["itemIdentifier"].as_str() == message.message_id.as_deref())
         };
         let (left, acknowledged): (Vec<_>, Vec<_>) = messages.into_iter().partition(failed);
-        let entries: Vec<_> = acknowledged
-            .iter()
-            .enumerate()
-            .map(|(at, message)| {
-                DeleteMessageBatchRequestEntry::builder()
-                    .id(at.to_string())
-                    .set_receipt_handle(message.receipt_handle.clone())
-                    .build()
-                    .expect("an entry has its id and its handle")
-            })
-            .collect();
+        let entry = |(at, message): (usize, &Message)| {
+            let entry = DeleteMessageBatchRequestEntry::builder().id(at.to_string());
+            let entry = entry.set_receipt_handle(message.receipt_handle.clone());
+            entry.build().expect("an entry has its id and its handle")
+        };
+        let entries: Vec<_> = acknowledged.iter().enumerate().map(entry).collect();
         for ten in entries.chunks(10) {
             let deleted = self.sqs.delete_message_batch().queue_url(self.queue_url);
             let deleted = deleted.set_entries(Some(ten.to_vec())).send().await.expect("the queue answers");

@@ -3,9 +3,13 @@
 //! Reads the sources as text: `use` trees and paths that begin with `crate`, `self`, `super` or a child module, without comments,
 //! strings and what is compiled for tests alone. A name that a module re-exports belongs to the module that declares it.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::Path;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
+
+use crate::files::{files_below, workspace};
 
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
@@ -46,19 +50,13 @@ impl Sources {
     }
 
     fn of_crate(folder: &Path) -> Self {
-        let (src, mut files, mut folders) = (folder.join("src"), Vec::new(), vec![folder.join("src")]);
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(&folder).expect("a folder of sources") {
-                let path = entry.expect("an entry").path();
-                if path.is_dir() {
-                    folders.push(path);
-                } else if path.extension().is_some_and(|extension| extension == "rs") {
-                    let name = path.strip_prefix(&src).expect("below src").to_str().expect("UTF-8");
-                    files.push((name.to_owned(), fs::read_to_string(&path).expect("a source")));
-                }
-            }
-        }
-        Self::new(files)
+        let src = folder.join("src");
+        let files =
+            files_below(src.clone()).into_iter().filter(|path| path.extension().is_some_and(|it| it == "rs"));
+        Self::new(files.map(|path| {
+            let name = path.strip_prefix(&src).expect("below src").to_str().expect("UTF-8");
+            (name.to_owned(), fs::read_to_string(&path).expect("a source"))
+        }))
     }
 
     /// The module that declares what a path in `module` names.
@@ -81,7 +79,6 @@ impl Sources {
         current
     }
 
-    /// Which module imports which.
     fn graph(&self) -> Graph {
         let mut graph = Graph::new();
         for (name, module) in &self.0 {
@@ -202,7 +199,6 @@ impl Module {
     }
 }
 
-/// The paths of a `use` tree, each with the name that it declares.
 fn use_tree(tree: &[String], prefix: &[String], paths: &mut Vec<(Vec<String>, String)>) {
     let mut path = prefix.to_vec();
     let mut alias = None;
@@ -288,7 +284,6 @@ fn parent(module: &str) -> &str {
     module.rsplit_once("::").map_or("", |(parent, _)| parent)
 }
 
-/// The groups of nodes that reach each other.
 fn cycles_in(what: &str, graph: &Graph) -> Vec<String> {
     let reached = |from: &String| {
         let (mut seen, mut next) = (BTreeSet::new(), vec![from]);
@@ -306,17 +301,15 @@ fn cycles_in(what: &str, graph: &Graph) -> Vec<String> {
         .filter(|group| group.len() > 1)
         .collect();
     let edges = |group: &Vec<&String>| {
-        let of = |from: &&String| {
-            let imported: Vec<&str> =
-                graph[*from].iter().filter(|to| group.contains(to)).map(String::as_str).collect();
-            format!("\n    {from} -> {}", imported.join(", "))
+        let edge = |from: &&String| {
+            let imported = graph[*from].iter().filter(|to| group.contains(to)).cloned();
+            format!("\n    {from} -> {}", imported.collect::<Vec<_>>().join(", "))
         };
-        group.iter().map(of).collect::<String>()
+        group.iter().map(edge).collect::<String>()
     };
     groups.iter().map(|group| format!("{what}: a cycle{}", edges(group))).collect()
 }
 
-/// The folders of the workspace's crates.
 fn members(manifest: &str) -> Vec<&str> {
     let list =
         manifest.split_once("members = [").and_then(|(_, rest)| rest.split_once(']')).expect("members").0;
@@ -325,102 +318,83 @@ fn members(manifest: &str) -> Vec<&str> {
 
 #[test]
 fn the_modules_of_every_crate_form_a_dag() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
-    let manifest = fs::read_to_string(root.join("Cargo.toml")).expect("the workspace's manifest");
+    let manifest = fs::read_to_string(workspace().join("Cargo.toml")).expect("the workspace's manifest");
     let members = members(&manifest);
     assert!(members.contains(&"shared/core"), "{members:?}");
     let mut wrong = String::new();
     for member in members {
-        for cycle in Sources::of_crate(&root.join(member)).cycles() {
+        for cycle in Sources::of_crate(&workspace().join(member)).cycles() {
             wrong += &format!("{member}: {cycle}\n");
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn cycles(files: &[(&str, &str)]) -> Vec<String> {
+    Sources::new(files.iter().map(|(path, code)| ((*path).to_owned(), (*code).to_owned()))).cycles()
+}
 
-    fn cycles(files: &[(&str, &str)]) -> Vec<String> {
-        Sources::new(files.iter().map(|(path, code)| ((*path).to_owned(), (*code).to_owned()))).cycles()
+#[test]
+fn every_way_to_import_is_read() {
+    let edges = "a cycle\n    a -> b\n    b -> a";
+    for b in [
+        "use crate::a::A;",
+        "use super::a::A;",
+        "use crate::{c::C, a::{self, A as Other}};",
+        "fn b() { crate::a::a() }",
+        "pub struct B(pub(crate) super::a::A);",
+    ] {
+        let found = cycles(&[("lib.rs", ""), ("a.rs", "use crate::b::B;"), ("b.rs", b), ("c.rs", "")]);
+        assert_eq!(found, [format!("files: {edges}"), format!("folder \"\": {edges}")], "{b}");
     }
+    assert_eq!(members("[workspace]\nmembers = [\n    \"cli\",\n    \"a/b\",\n]\n[x]"), ["cli", "a/b"]);
+}
 
-    #[test]
-    fn a_cycle_between_two_files_is_named_with_its_edges() {
-        let named =
-            ["files: a cycle\n    a -> b\n    b -> a", "folder \"\": a cycle\n    a -> b\n    b -> a"];
-        for b in [
-            "use crate::a::A;",
-            "use super::a::A;",
-            "use crate::{c::C, a::{self, A as Other}};",
-            "fn b() { crate::a::a() }",
-            "pub struct B(pub(crate) super::a::A);",
-        ] {
-            assert_eq!(
-                cycles(&[("lib.rs", ""), ("a.rs", "use crate::b::B;"), ("b.rs", b), ("c.rs", "")]),
-                named,
-                "{b}"
-            );
-        }
+#[test]
+fn cycles_of_several_files_of_re_exports_and_of_folders_are_found() {
+    let longer = [("a.rs", "use crate::b::B;"), ("b.rs", "use crate::c::C;"), ("c.rs", "use crate::a::A;")];
+    let through_folder = [
+        ("a/mod.rs", "mod inner;\npub use inner::Inner;"),
+        ("a/inner.rs", "use crate::b::B;"),
+        ("b.rs", "use crate::a::Inner;"),
+    ];
+    let own_use = [
+        ("a/mod.rs", "mod inner;\npub use inner::Inner;\npub struct A(Inner);"),
+        ("a/inner.rs", "use super::A;"),
+    ];
+    let folders = [
+        ("a/mod.rs", ""),
+        ("b/mod.rs", ""),
+        ("a/one.rs", "use crate::b::one::One;"),
+        ("a/two.rs", ""),
+        ("b/one.rs", ""),
+        ("b/two.rs", "use crate::a::two::Two;"),
+    ];
+    for (files, edges) in [
+        (&longer[..], "files: a cycle\n    a -> b\n    b -> c\n    c -> a"),
+        (&through_folder, "files: a cycle\n    a::inner -> b\n    b -> a::inner"),
+        (&own_use, "files: a cycle\n    a -> a::inner\n    a::inner -> a"),
+        (&folders, "folder \"\": a cycle\n    a -> b\n    b -> a"),
+    ] {
+        assert_eq!(cycles(files)[0], edges);
     }
+}
 
-    #[test]
-    fn a_longer_cycle_is_found() {
-        let files =
-            [("a.rs", "use crate::b::B;"), ("b.rs", "use crate::c::C;"), ("c.rs", "use crate::a::A;")];
-        assert!(cycles(&files)[0].ends_with("a -> b\n    b -> c\n    c -> a"));
-    }
-
-    #[test]
-    fn a_re_export_does_not_hide_a_cycle() {
-        let through_folder = [
-            ("a/mod.rs", "mod inner;\npub use inner::Inner;"),
-            ("a/inner.rs", "use crate::b::B;"),
-            ("b.rs", "use crate::a::Inner;"),
-        ];
-        assert!(cycles(&through_folder)[0].contains("a::inner -> b\n    b -> a::inner"));
-        let own_use = [
-            ("a/mod.rs", "mod inner;\npub use inner::Inner;\npub struct A(Inner);"),
-            ("a/inner.rs", "use super::A;"),
-        ];
-        assert!(cycles(&own_use)[0].contains("a -> a::inner\n    a::inner -> a"));
-    }
-
-    #[test]
-    fn folders_form_a_dag_even_where_files_do() {
-        let files = [
-            ("a/mod.rs", ""),
-            ("b/mod.rs", ""),
-            ("a/one.rs", "use crate::b::one::One;"),
-            ("a/two.rs", ""),
-            ("b/one.rs", ""),
-            ("b/two.rs", "use crate::a::two::Two;"),
-        ];
-        assert_eq!(cycles(&files), ["folder \"\": a cycle\n    a -> b\n    b -> a"]);
-    }
-
-    #[test]
-    fn tests_comments_and_strings_import_nothing() {
-        let b = r##"
-            // use crate::a::A;
-            /// [`crate::a`]
-            const TEXT: (&str, &str, char) = ("crate::a::A \" ", r#"crate::a::A"#, '"');
-            #[cfg(test)]
-            #[path = "b_tests.rs"]
-            mod checks;
-            #[cfg(test)]
-            pub(super) mod tests { use crate::a::A; fn test() { let _ = [0; 3]; } }
-            #[cfg(test)]
-            const COUNT: [u8; 1] = [crate::a::N];
-            fn lifetimes<'a>(text: &'a str) -> &'a str { text }
-        "##;
-        let files = [("a.rs", "use crate::b::B;"), ("b.rs", b), ("b_tests.rs", "use crate::a::A;")];
-        assert_eq!(cycles(&files), [""; 0]);
-    }
-
-    #[test]
-    fn members_are_read_from_the_manifest() {
-        assert_eq!(members("[workspace]\nmembers = [\n    \"cli\",\n    \"a/b\",\n]\n[x]"), ["cli", "a/b"]);
-    }
+#[test]
+fn tests_comments_and_strings_import_nothing() {
+    let b = r##"
+        // use crate::a::A;
+        /// [`crate::a`]
+        const TEXT: (&str, &str, char) = ("crate::a::A \" ", r#"crate::a::A"#, '"');
+        #[cfg(test)]
+        #[path = "b_tests.rs"]
+        mod checks;
+        #[cfg(test)]
+        pub(super) mod tests { use crate::a::A; fn test() { let _ = [0; 3]; } }
+        #[cfg(test)]
+        const COUNT: [u8; 1] = [crate::a::N];
+        fn lifetimes<'a>(text: &'a str) -> &'a str { text }
+    "##;
+    let files = [("a.rs", "use crate::b::B;"), ("b.rs", b), ("b_tests.rs", "use crate::a::A;")];
+    assert_eq!(cycles(&files), [""; 0]);
 }

@@ -8,7 +8,8 @@ pub use redial_engine::ports::{Clock as _, Randomness as _};
 pub use redial_testkit::push_service::{Answer, Fixture, Received, Subscriber};
 pub use serde_json::{Value, json};
 
-pub use crate::steps;
+pub use crate::json::{assert_fields, parsed, with_fields};
 pub use crate::test_stack::{
-    Item, PATIENCE, TestStack, eventually, number, push_target, subscription_key, text, with_fields,
+    AUTH, Item, P256DH, PATIENCE, TestStack, dead_letter, eventually, number, push_target, subscription_key,
+    text,
 };

@@ -9,55 +9,44 @@ use redial::local::{Queues, Tables};
 use redial_adapters::system::System;
 use redial_engine::ports::Clock as _;
 use redial_testkit::runtime_api::SqsRecord;
+use serde_json::json;
 
 use crate::test_stack::{TestStack, queue_arn};
 
 pub struct Resources {
     pub queues: Queues,
     pub tables: Tables,
-    /// ARN of the state machine.
     pub state_machine: String,
 }
 
 impl Resources {
     /// Copies the stack's resources, under this name.
     pub async fn copy(stack: &TestStack, name: &str) -> Self {
-        let tables = &stack.description().tables;
-        let queue = async |kind: &str| {
+        let (mut queues, mut tables) = (json!(stack.queues()), json!(stack.tables()));
+        queues["events"].take();
+        for (kind, queue) in
+            queues.as_object_mut().into_iter().flatten().filter(|(_, queue)| queue.is_string())
+        {
             let made = stack.sqs.create_queue().queue_name(format!("{name}-{kind}")).send().await;
-            made.expect("a queue").queue_url.expect("every queue has a URL")
-        };
-        let table = async |of: &str, kind: &str| copy_table(stack, of, format!("{name}-{kind}")).await;
+            *queue = made.expect("a queue").queue_url.into();
+        }
+        for (kind, table) in tables.as_object_mut().into_iter().flatten() {
+            let of = table.as_str().expect("a name");
+            *table = copy_table(stack, of, format!("{name}-{kind}")).await.into();
+        }
         Self {
-            queues: Queues {
-                ingest: queue("ingest").await,
-                bulk: queue("bulk").await,
-                retry: queue("retry").await,
-                retry_bulk: queue("retry-bulk").await,
-                dead_letter: queue("dead-letter").await,
-                quarantine: queue("quarantine").await,
-                events: None,
-            },
-            tables: Tables {
-                deliveries: table(&tables.deliveries, "deliveries").await,
-                subscriptions: table(&tables.subscriptions, "subscriptions").await,
-                audiences: table(&tables.audiences, "audiences").await,
-                parked: table(&tables.parked, "parked").await,
-                dead_letters: table(&tables.dead_letters, "dead-letters").await,
-                control: table(&tables.control, "control").await,
-            },
+            queues: serde_json::from_value(queues).expect("all queues"),
+            tables: serde_json::from_value(tables).expect("all tables"),
             state_machine: copy_state_machine(stack, name).await,
         }
     }
 
-    /// A record of the ingest queue, sent now.
     pub fn record(&self, id: &str, body: impl Into<String>) -> SqsRecord {
         SqsRecord::new(format!("sqs-{id}"), body)
             .sent_timestamp_ms(u64::try_from(System.now().as_ms()).expect("after 1970"))
             .queue_arn(queue_arn(&self.queues.ingest))
     }
 
-    /// The functions' variables that name them.
     pub fn variables(&self) -> [(&'static str, &str); 13] {
         let Self { queues, tables, state_machine } = self;
         [

@@ -35,7 +35,7 @@ impl Row {
             phase: state.breaker().phase(now),
             recent: state.five_minutes(now),
             pace: state.limit(now),
-            looked_at: Some(state.looked_at()).filter(|at| *at != Timestamp::default()),
+            looked_at: Some(state.looked_at).filter(|at| *at != Timestamp::default()),
         }
     }
 

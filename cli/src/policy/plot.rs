@@ -1,4 +1,4 @@
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 use redial_console::policies::{Overrides, named_or_file, usual_ttl};
@@ -31,9 +31,9 @@ pub(crate) struct Plot {
 
 impl Plot {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        check_name(&self.output).map_err(|error| Failure::input(error.to_string()))?;
+        check_name(&self.output)?;
         let rows = self.names.iter().map(|name| self.row(name)).collect::<Result<Vec<_>, _>>()?;
-        let picture = timeline(&rows, self.ttl.map(f64::from))?;
+        let picture = timeline(&rows, self.ttl.map(|ttl| Duration::from_secs(ttl.into())));
         std::fs::write(&self.output, picture).map_err(|error| {
             Failure::input(format!("{} cannot be written: {error}", self.output.display()))
         })?;
@@ -49,9 +49,9 @@ impl Plot {
             .iter()
             .map(|row| RetryWindow {
                 retry: row.retry,
-                earliest_s: row.elapsed.min.as_secs_f64(),
-                latest_s: row.elapsed.max.as_secs_f64(),
-                mean_s: row.elapsed.mean.as_secs_f64(),
+                earliest: row.elapsed.min,
+                latest: row.elapsed.max,
+                mean: row.elapsed.mean,
             })
             .collect();
         Ok(TimelineRow { name: policy.name, windows })

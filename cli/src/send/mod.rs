@@ -218,7 +218,7 @@ mod tests {
             [
                 "line 2: tenant: expected ^[a-z0-9][a-z0-9_-]{0,62}$, found a string",
                 "line 2: ttl: expected whole seconds from 0 to 31536000 (a year), found an integer",
-                "line 4: (the whole text): expected a JSON object, found no valid JSON (its line 1, column 4)",
+                "line 4: (the whole text): expected a JSON object, found invalid JSON (its line 1, column 4)",
             ]
         );
         let nothing = check(" \n\n").expect_err("nothing");

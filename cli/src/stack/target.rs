@@ -14,7 +14,7 @@ use redial_adapters::{
     policies_dynamo::DynamoPolicies,
     protection_dynamo::DynamoProtection,
     public_keys_dynamo::DynamoPublicKeys,
-    secrets::{SecretError, SecretSource as _, SecretsManager},
+    secrets::{SecretError, SecretsManager},
     subscriptions_dynamo::DynamoSubscriptions,
     webhook_keys::{WebhookKeys, WebhookKeysError},
 };

@@ -68,7 +68,7 @@ fn browser(text: &str, tenant: &Tenant) -> Result<PushTarget, Failure> {
     let whole: &RawValue = serde_json::from_str(text).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         Failure::input(format!(
-            "expected a subscription as JSON, found no valid JSON (line {line}, column {column})"
+            "expected a subscription as JSON, found invalid JSON (line {line}, column {column})"
         ))
     })?;
     let message = format!(r#"{{"tenant":"{tenant}","to":{{"web_push":{}}}}}"#, whole.get());
@@ -254,7 +254,7 @@ mod tests {
         // A line that ends in … may go on.
         for (text, errors) in [
             ("[]", &["expected a JSON object, found an array"][..]),
-            (&smuggled, &["expected a subscription as JSON, found no valid JSON (line 1, …"]),
+            (&smuggled, &["expected a subscription as JSON, found invalid JSON (line 1, …"]),
             (
                 r#"{"uri":"https://s3cret.example"}"#,
                 &[

@@ -14,7 +14,10 @@ const ROLE: &str = "arn:aws:iam::111122223333:role/teams/Shop";
 async fn keys_are_created_listed_and_revoked_and_no_secret_is_stored() {
     let stack = TestStack::with_placeholders().await;
     // A worker that has cached nothing yet.
-    let worker = || DynamoAccess::new(stack.dynamodb.clone(), stack.description().tables.control.clone());
+    let worker = || DynamoAccess::new(stack.dynamodb.clone(), stack.tables().control.clone());
+    let find = async |key: &ApiKey| worker().find(key.id()).await.expect("it answers").expect("it is stored");
+    let find_iam =
+        async |session: &IamArn| worker().find_iam(session).await.expect("it answers").expect("it is stored");
     assert_eq!(stack.json("api-keys list"), json!({"keys": []}));
 
     // The key is alone on standard output, and is valid.
@@ -25,26 +28,24 @@ async fn keys_are_created_listed_and_revoked_and_no_secret_is_stored() {
     let text = shown.strip_suffix('\n').expect("a line");
     let key = ApiKey::parse(text).expect("a key and nothing else");
     assert!(!said.contains(text) && said.contains("not shown again"), "{said}");
-    let found = worker().find(key.id()).await.expect("it answers").expect("it is stored");
-    let grant = found.grant_to(&key, System.now()).expect("it is valid");
+    let grant = find(&key).await.grant_to(&key, System.now()).expect("it is valid");
     assert_eq!((grant.tenant.as_str(), grant.scopes), ("acme", [Scope::Send, Scope::Read].into()));
 
     // A second one, for a script; and the permission of a role.
     let second = stack.json("api-keys create --tenant bolt --scope subscribe");
     let second_text = second["key"].as_str().expect("the key");
     let second_key = ApiKey::parse(second_text).expect("a key");
-    assert_eq!((&second["id"], &second["expires_at"]), (&json!(second_key.id().as_str()), &Value::Null));
+    assert_fields(&second, json!({"id": second_key.id().as_str(), "expires_at": null}));
     let of_role = format!("api-keys create --tenant acme --scope send --iam-arn {ROLE}");
     let permission = ApiKeyId::parse(stack.shown(&of_role).trim_end()).expect("an id");
     let session = IamArn::parse("arn:aws:sts::111122223333:assumed-role/Shop/i-0abc").expect("a session");
-    let found = worker().find_iam(&session).await.expect("it answers").expect("it is stored");
-    let grant = found.grant_to_iam(&session, System.now()).expect("it is valid");
+    let grant = find_iam(&session).await.grant_to_iam(&session, System.now()).expect("it is valid");
     assert_eq!(grant.principal, Principal::Iam(session.clone()));
     let again = stack.redial(&of_role).refused_with(1);
     assert!(again.contains(&format!("redial api-keys revoke {permission}")), "{again}");
 
     // Neither secret is in the table, nor a part of it that would do.
-    let table = format!("{:?}", stack.scan(&stack.description().tables.control).await);
+    let table = format!("{:?}", stack.scan(&stack.tables().control).await);
     assert!(table.contains(key.id().as_str()) && table.contains("access-of#acme"), "{table}");
     for secret in [text, second_text] {
         let secret = &secret["rdk_".len() + 13..];
@@ -62,24 +63,20 @@ async fn keys_are_created_listed_and_revoked_and_no_secret_is_stored() {
     let keys = listed["keys"].as_array().expect("a list");
     let ids: Vec<_> = keys.iter().filter_map(|it| it["id"].as_str()).collect();
     assert_eq!(ids, [key.id().as_str(), permission.as_str()]);
-    assert_eq!((&keys[0]["state"], &keys[0]["label"]), (&json!("active"), &json!("shop")));
+    assert_fields(&keys[0], json!({"state": "active", "label": "shop"}));
 
     // Revoked: by its id, and once more by its text.
     let revoke = |key: &str| format!("api-keys revoke {key} --yes");
-    stack.redial(["api-keys", "revoke", key.id().as_str()]).refused_with(2);
-    let found = worker().find(key.id()).await.expect("it answers").expect("it is stored");
-    assert!(found.admits(&key, System.now()), "without a confirmation it stays");
+    stack.redial(format!("api-keys revoke {}", key.id())).refused_with(2);
+    assert!(find(&key).await.admits(&key, System.now()), "without a confirmation it stays");
     assert_eq!(stack.shown(revoke(key.id().as_str())), format!("{} revoked\n", key.id()));
-    let found = worker().find(key.id()).await.expect("it answers").expect("it stays");
-    assert_eq!(found.grant_to(&key, System.now()), None);
+    assert_eq!(find(&key).await.grant_to(&key, System.now()), None);
     let again = stack.shown(revoke(text));
     assert!(again.contains("was already revoked") && !again.contains(text), "{again}");
     let revoked = stack.json(revoke(permission.as_str()));
-    assert_eq!((&revoked["state"], &revoked["kind"]), (&json!("revoked"), &json!("iam")));
-    let found = worker().find_iam(&session).await.expect("it answers").expect("it stays");
-    assert_eq!(found.grant_to_iam(&session, System.now()), None);
+    assert_fields(&revoked, json!({"state": "revoked", "kind": "iam"}));
+    assert_eq!(find_iam(&session).await.grant_to_iam(&session, System.now()), None);
     stack.shown(&of_role);
     assert_eq!(stack.redial(revoke("000000000000")).refused_with(1), "no key 000000000000\n");
-    let other = worker().find(second_key.id()).await.expect("it answers").expect("it is stored");
-    assert!(other.admits(&second_key, System.now()), "the other tenant's stays");
+    assert!(find(&second_key).await.admits(&second_key, System.now()), "the other tenant's stays");
 }

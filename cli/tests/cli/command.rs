@@ -1,58 +1,16 @@
 //! Runs the command line, and reads what it printed.
 
 use std::{
-    io::{self, Write as _},
+    io::{self, BufRead as _, BufReader, Write as _},
     path::Path,
-    process::{Child, Command, Output, Stdio},
+    process::{Child, ChildStderr, Command, Output, Stdio},
     thread,
 };
 
-use redial_tests::test_stack::TestStack;
+use redial_tests::{json::parsed, test_stack::TestStack};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// A command's arguments: a list, or a text of which each word is one.
-pub(crate) trait Arguments {
-    fn arguments(&self) -> Vec<String>;
-}
-
-impl Arguments for str {
-    fn arguments(&self) -> Vec<String> {
-        self.split_whitespace().map(str::to_owned).collect()
-    }
-}
-
-impl Arguments for String {
-    fn arguments(&self) -> Vec<String> {
-        self.as_str().arguments()
-    }
-}
-
-impl<T: AsRef<str>> Arguments for [T] {
-    fn arguments(&self) -> Vec<String> {
-        self.iter().map(|it| it.as_ref().to_owned()).collect()
-    }
-}
-
-impl<T: AsRef<str>, const N: usize> Arguments for [T; N] {
-    fn arguments(&self) -> Vec<String> {
-        self.as_slice().arguments()
-    }
-}
-
-impl<T: AsRef<str>> Arguments for Vec<T> {
-    fn arguments(&self) -> Vec<String> {
-        self.as_slice().arguments()
-    }
-}
-
-impl<A: Arguments + ?Sized> Arguments for &A {
-    fn arguments(&self) -> Vec<String> {
-        (*self).arguments()
-    }
-}
-
-/// A command that has ended.
 #[derive(Debug)]
 pub(crate) struct Done {
     /// Exit status; `None` if a signal ended it.
@@ -93,32 +51,24 @@ impl Done {
     /// Standard output as JSON, whatever the exit status.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout)
-            .unwrap_or_else(|error| panic!("{error}: {}{}", self.stdout, self.stderr))
+        parsed(&self.stdout)
     }
 
-    /// Each line of standard output as JSON.
     #[track_caller]
     pub(crate) fn json_lines(&self) -> Vec<Value> {
         self.stdout.lines().map(parsed).collect()
     }
 }
 
-#[track_caller]
-pub(crate) fn parsed(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
-}
-
-/// A command that was not started. Its standard input is closed, and its output is read.
-pub(crate) fn redial(arguments: impl Arguments) -> Command {
+/// A command that was not started, of which each word of the text is an argument. Its standard input is closed, and its output is read.
+pub(crate) fn redial(arguments: impl AsRef<str>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_redial"));
-    command.args(arguments.arguments()).env_remove("AWS_REGION").env_remove("AWS_PROFILE");
+    command.args(arguments.as_ref().split_whitespace()).env_remove("AWS_REGION").env_remove("AWS_PROFILE");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-/// A command in a folder in which no stack is registered.
-pub(crate) fn unregistered(arguments: impl Arguments, folder: &Path) -> Command {
+pub(crate) fn unregistered(arguments: impl AsRef<str>, folder: &Path) -> Command {
     let mut command = redial(arguments);
     command.arg("--state").arg(folder.join("state"));
     command
@@ -141,6 +91,18 @@ pub(crate) fn run(command: &mut Command, stdin: &str) -> Done {
     done
 }
 
+/// Runs a command until a line of its standard error contains the text; the rest of its standard error.
+pub(crate) fn run_until(command: &mut Command, text: &str) -> (Child, BufReader<ChildStderr>) {
+    let mut child = started(command);
+    let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
+    let mut line = String::new();
+    while !line.contains(text) {
+        line.clear();
+        assert_ne!(stderr.read_line(&mut line).expect("text"), 0, "it ended before it printed {text}");
+    }
+    (child, stderr)
+}
+
 /// Runs a command of whose standard output nothing is read.
 pub(crate) fn run_closed(command: &mut Command) -> Done {
     let (reader, writer) = io::pipe().expect("a pipe");
@@ -153,42 +115,35 @@ pub(crate) fn interrupt(child: &Child) {
     kill_process(Pid::from_child(child), Signal::INT).expect("it runs");
 }
 
-/// Commands on a stack.
 pub(crate) trait OnStack {
-    /// A command that was not started.
-    fn command(&self, arguments: impl Arguments) -> Command;
+    fn command(&self, arguments: impl AsRef<str>) -> Command;
 
-    fn redial(&self, arguments: impl Arguments) -> Done {
+    fn redial(&self, arguments: impl AsRef<str>) -> Done {
         self.redial_reading(arguments, "")
     }
 
-    /// A command that reads this text.
-    fn redial_reading(&self, arguments: impl Arguments, stdin: &str) -> Done {
+    fn redial_reading(&self, arguments: impl AsRef<str>, stdin: &str) -> Done {
         run(&mut self.command(arguments), stdin)
     }
 
-    /// What a command prints that succeeds.
     #[track_caller]
-    fn shown(&self, arguments: impl Arguments) -> String {
+    fn shown(&self, arguments: impl AsRef<str>) -> String {
         self.redial(arguments).succeeds()
     }
 
-    /// What a command prints as JSON that succeeds.
     #[track_caller]
-    fn json(&self, arguments: impl Arguments) -> Value {
+    fn json(&self, arguments: impl AsRef<str>) -> Value {
         self.json_reading(arguments, "")
     }
 
     #[track_caller]
-    fn json_reading(&self, arguments: impl Arguments, stdin: &str) -> Value {
-        let mut arguments = arguments.arguments();
-        arguments.push("--json".to_owned());
-        parsed(&self.redial_reading(arguments, stdin).succeeds())
+    fn json_reading(&self, arguments: impl AsRef<str>, stdin: &str) -> Value {
+        parsed(&self.redial_reading(format!("{} --json", arguments.as_ref()), stdin).succeeds())
     }
 }
 
 impl OnStack for TestStack {
-    fn command(&self, arguments: impl Arguments) -> Command {
+    fn command(&self, arguments: impl AsRef<str>) -> Command {
         let mut command = redial(arguments);
         command.arg("--state").arg(self.state()).env("XDG_STATE_HOME", self.folder().join("xdg"));
         command

@@ -1,4 +1,4 @@
-//! The demo: every road, every message accounted for, and nothing left running.
+//! The demo: every scenario, every message accounted for, and nothing left running.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +9,6 @@ use std::{
 
 use crate::prelude::*;
 
-/// The folders of the stacks that a process owns.
 fn stacks_of(pid: u32) -> Vec<PathBuf> {
     let stacks = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/redial/stacks");
     let own = format!("redial-{pid}-");
@@ -18,26 +17,22 @@ fn stacks_of(pid: u32) -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_road_ends_as_expected_and_every_message_is_accounted_for() {
+fn every_scenario_ends_as_expected_and_every_message_is_accounted_for() {
     let running = started(&mut redial("demo --json --messages 30"));
     let pid = running.id();
     let out = Done::from(running.wait_with_output().expect("it ends")).succeeds();
     let report = parsed(out.lines().last().expect("a line"));
-    assert_eq!(
-        (&report["ok"], &report["messages"], &report["unaccounted"]),
-        (&json!(true), &json!(30), &json!(0))
-    );
-    let roads = report["roads"].as_array().expect("rows");
-    assert!(roads.iter().all(|row| row["expected"] == row["seen"]), "{roads:?}");
-    let messages: u64 = roads.iter().filter_map(|row| row["messages"].as_u64()).sum();
-    assert_eq!(messages, 30);
+    assert_fields(&report, json!({"ok": true, "messages": 30, "unaccounted": 0}));
+    let rows = report["roads"].as_array().expect("rows");
+    assert!(rows.iter().all(|row| row["expected"] == row["seen"]), "{rows:?}");
+    assert_eq!(rows.iter().filter_map(|row| row["messages"].as_u64()).sum::<u64>(), 30);
     let ends: BTreeMap<_, _> =
-        roads.iter().filter_map(|row| Some((row["road"].as_str()?, row["seen"].as_str()?))).collect();
+        rows.iter().filter_map(|row| Some((row["road"].as_str()?, row["seen"].as_str()?))).collect();
     assert_eq!(ends.len(), 19);
     assert_eq!(ends["410"], "gone, subscription off, 1 post");
     assert_eq!(ends["wait in Step Functions"], "parked, sent, 2 posts");
-    for road in ["webhook", "webhook: 500 then sent", "webhook: 410", "webhook: redirected"] {
-        assert!(ends.contains_key(road), "{road}: {ends:?}");
+    for name in ["webhook", "webhook: 500 then sent", "webhook: 410", "webhook: redirected"] {
+        assert!(ends.contains_key(name), "{name}: {ends:?}");
     }
     assert_eq!(stacks_of(pid), Vec::<PathBuf>::new());
 }
@@ -50,29 +45,18 @@ fn too_few_messages_are_refused_with_the_least_number() {
 
 #[test]
 fn an_interrupted_demo_ends_its_stack() {
-    let mut running = started(&mut redial("demo --messages 60"));
+    let (mut running, mut stderr) = run_until(&mut redial("demo --messages 60"), "sending");
     let pid = running.id();
-    let mut said = BufReader::new(running.stderr.take().expect("piped"));
-    let mut line = String::new();
-    while !line.starts_with("sending") {
-        line.clear();
-        assert!(said.read_line(&mut line).expect("text") > 0, "it ended before it sent anything");
-    }
     assert_eq!(stacks_of(pid).len(), 1);
     interrupt(&running);
     let mut rest = String::new();
-    said.read_to_string(&mut rest).expect("text");
+    stderr.read_to_string(&mut rest).expect("text");
     assert_eq!(running.wait().expect("it ends").code(), Some(130), "{rest}");
     assert!(rest.contains("interrupted"), "{rest}");
     assert_eq!(stacks_of(pid), Vec::<PathBuf>::new());
 }
 
-/// What the page's server answers to a request: the head in lower case, and the body.
-fn answer(host: &str, line: &str, more: &str) -> (String, String) {
-    answer_as(host, host, line, more)
-}
-
-/// The same of a request that names another host.
+/// What the page's server answers to a request that names this host: the head in lower case, and the body.
 fn answer_as(name: &str, host: &str, line: &str, more: &str) -> (String, String) {
     let mut stream = TcpStream::connect(host.replace("localhost", "127.0.0.1")).expect("it listens");
     write!(stream, "{line} HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n{more}").expect("it reads");
@@ -83,7 +67,7 @@ fn answer_as(name: &str, host: &str, line: &str, more: &str) -> (String, String)
 }
 
 fn got(host: &str, path: &str) -> (String, String) {
-    answer(host, &format!("GET {path}"), "\r\n")
+    answer_as(host, host, &format!("GET {path}"), "\r\n")
 }
 
 #[test]
@@ -108,9 +92,8 @@ fn the_browser_page_is_served_with_its_session_until_interrupted() {
     ] {
         assert!(head.contains(header), "{header}: {head}");
     }
-    for path in ["/app.js", "/redial.js", "/redial-sw.js", "/style.css", "/icon.svg", "/manifest.webmanifest"]
-    {
-        assert!(got(host, path).0.starts_with("http/1.1 200"), "{path}");
+    for file in ["app.js", "redial.js", "redial-sw.js", "style.css", "icon.svg", "manifest.webmanifest"] {
+        assert!(got(host, &format!("/{file}")).0.starts_with("http/1.1 200"), "{file}");
     }
 
     let (head, session) = got(host, "/demo/session");
@@ -120,23 +103,24 @@ fn the_browser_page_is_served_with_its_session_until_interrupted() {
     assert!(text("token").starts_with("rds_"), "{session}");
     assert!(text("subscription").starts_with("s_"), "{session}");
     assert!(!text("public_key").is_empty() && !text("vapid_key_id").is_empty(), "{session}");
-    assert_eq!((text("tenant"), text("send"), text("status")), ("demo", "/demo/send", "/demo/status/"));
+    assert_fields(&session, json!({"tenant": "demo", "send": "/demo/send", "status": "/demo/status/"}));
     assert!(!session.to_string().contains("rdk_"), "the API key is not the page's");
     let api = text("api").split("/_").next().expect("an origin");
     assert!(got(host, "/").0.contains(&format!("connect-src 'self' {api};")));
 
     let send = r#"{"subscription":"s_unknown","payload":{"title":"x"},"ttl":60,"urgency":"normal"}"#;
-    let typed = |media_type: &str| {
-        format!("Content-Type: {media_type}\r\nContent-Length: {}\r\n\r\n{send}", send.len())
+    let post = |media_type: &str| {
+        let head = format!("Content-Type: {media_type}\r\nContent-Length: {}", send.len());
+        answer_as(host, host, "POST /demo/send", &format!("{head}\r\n\r\n{send}"))
     };
-    let (head, sent) = answer(host, "POST /demo/send", &typed("application/json"));
+    let (head, sent) = post("application/json");
     assert!(head.starts_with("http/1.1 202"), "{head} {sent}");
     let sent = parsed(&sent);
     let (head, known) = got(host, &format!("/demo/status/{}", sent["id"].as_str().expect("an id")));
     assert!(head.starts_with("http/1.1 200") && known.contains("\"state\""), "{head} {known}");
 
     // What another site's page could try.
-    assert!(answer(host, "POST /demo/send", &typed("text/plain")).0.starts_with("http/1.1 415"));
+    assert!(post("text/plain").0.starts_with("http/1.1 415"));
     let (head, body) =
         answer_as(&host.replace("localhost", "evil.example"), host, "GET /demo/session", "\r\n");
     assert!(head.starts_with("http/1.1 421") && !body.contains("rds_"), "{head} {body}");

@@ -15,6 +15,7 @@ fn commands(command: &clap::Command, path: &str, found: &mut Vec<(String, clap::
 
 #[test]
 fn the_help_of_every_command_has_an_example() {
+    Cli::command().debug_assert();
     let mut found = Vec::new();
     commands(&Cli::command(), "redial", &mut found);
     assert!(found.len() > 12, "{}", found.len());
@@ -58,29 +59,19 @@ fn help_explains_what_an_option_alone_does_not() {
 }
 
 #[test]
-fn clap_accepts_the_definition_of_the_command_line() {
-    Cli::command().debug_assert();
-}
-
-#[test]
 fn a_reader_that_leaves_is_no_error() {
-    for arguments in [
-        "schema",
-        "openapi",
-        "completions bash",
-        "vapid generate",
-        "vapid generate --format pem",
-        "--help",
-        "send --help",
-    ] {
+    let all = "schema | openapi | completions bash | vapid generate | vapid generate --format pem | --help | send --help";
+    for arguments in all.split('|') {
         let done = run_closed(&mut redial(arguments));
         assert!(done.status == Some(0) && !done.stderr.contains("panicked"), "{arguments}: {done:?}");
     }
 }
 
 #[test]
-fn a_generated_key_is_printed_alone_and_leads_to_its_public_key() {
-    let generated = |format| run(&mut redial(["vapid", "generate", "--format", format]), "").succeeds();
+fn the_schema_and_a_generated_key_are_printed_alone() {
+    assert_eq!(run(&mut redial("schema"), "").succeeds(), redial_core::message::SCHEMA);
+    let generated =
+        |format: &str| run(&mut redial(format!("vapid generate --format {format}")), "").succeeds();
     let public = |key: &str| run(&mut redial("vapid public"), key);
     let pem = generated("pem");
     assert!(pem.starts_with("-----BEGIN PRIVATE KEY-----\n") && pem.ends_with("-----END PRIVATE KEY-----\n"));
@@ -90,9 +81,4 @@ fn a_generated_key_is_printed_alone_and_leads_to_its_public_key() {
     assert_eq!(Some(public(&pair).succeeds().trim()), parsed(&pair)["publicKey"].as_str());
     let refused = public("s3cret").ends_with(2);
     assert!(!refused.contains("s3cret"), "{refused}");
-}
-
-#[test]
-fn the_schema_is_printed_as_published() {
-    assert_eq!(run(&mut redial("schema"), "").succeeds(), redial_core::message::SCHEMA);
 }

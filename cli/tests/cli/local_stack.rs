@@ -10,7 +10,7 @@ use std::{
 };
 
 use redial::local::{LocalError, Options, Stack};
-use redial_tests::test_stack::placeholders;
+use redial_tests::test_stack::{placeholders, set_env};
 
 use crate::prelude::*;
 
@@ -21,7 +21,6 @@ fn options(bootstraps: &Path) -> Options {
     Options { bootstraps: Some(bootstraps.to_owned()), ..Options::default() }
 }
 
-/// Waits until the endpoint refuses connections.
 async fn until_ended(endpoint: &str) {
     let address = endpoint.strip_prefix("http://").expect("an http endpoint");
     let refuses = async || tokio::net::TcpStream::connect(address).await.is_err().then_some(());
@@ -52,7 +51,7 @@ async fn settings_reach_the_functions() {
     let bootstraps = placeholders();
     let stack = TestStack::as_deployed_with(|options| {
         options.bootstraps = Some(bootstraps.path().to_owned());
-        options.env = [("WAIT_SHARDS".to_owned(), "1".to_owned())].into();
+        set_env(options, [("WAIT_SHARDS", "1")]);
         options.parameters = [("WaitBucketSeconds".to_owned(), "5".to_owned())].into();
         options.egress_allow = vec!["https://localhost:8443".to_owned(), "https://localhost:8444".to_owned()];
     })
@@ -62,7 +61,7 @@ async fn settings_reach_the_functions() {
         ("WAIT_SHARDS", "1"),
         ("WAIT_BUCKET_SECONDS", "5"),
         ("EGRESS_ALLOW", "https://localhost:8443,https://localhost:8444"),
-        ("RETRY_BULK_QUEUE_URL", &stack.description().queues.retry_bulk),
+        ("RETRY_BULK_QUEUE_URL", &stack.queues().retry_bulk),
         ("VAPID_SECRET_ID", stack.stack().output("VapidSecretArn").expect("an output")),
     ] {
         assert_eq!(variables.get(name).map(String::as_str), Some(value), "{name}");

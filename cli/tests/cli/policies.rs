@@ -6,7 +6,7 @@
 use std::{collections::HashMap, fs};
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use redial_tests::steps::Steps;
+use redial_tests::test_stack::set_env;
 
 use crate::prelude::*;
 
@@ -21,19 +21,12 @@ struct Policies {
 }
 
 impl Policies {
-    /// `redial policy …`, with a policy on standard input.
     fn run(&self, arguments: &str, stdin: &str) -> Done {
         self.stack.redial_reading(format!("policy {arguments}"), stdin)
     }
 
-    /// What it prints that succeeds.
     fn shown(&self, arguments: &str, stdin: &str) -> String {
         self.run(arguments, stdin).succeeds()
-    }
-
-    /// Lets the functions forget what they have cached.
-    async fn until_followed(&self) {
-        tokio::time::sleep(CACHED).await;
     }
 
     async fn send(&self, tenant: &str, id: &str, to: &Subscriber, fields: &Value) {
@@ -61,38 +54,29 @@ impl Policies {
         number(&entry, "attempt").and_then(|it| usize::try_from(it).ok()).expect("a number")
     }
 
-    /// The policies that are stored for a tenant, by attribute.
     async fn stored(&self, tenant: &str) -> HashMap<String, AttributeValue> {
-        let (table, pk) = (&self.stack.description().tables.control, format!("tenant#{tenant}"));
-        let mut item = self.stack.item(table, &[("pk", &pk), ("sk", "policies")]).await.unwrap_or_default();
+        let key = [("pk", &*format!("tenant#{tenant}")), ("sk", "policies")];
+        let mut item = self.stack.item(&self.stack.tables().control, &key).await.unwrap_or_default();
         item.retain(|name, _| name != "pk" && name != "sk");
         item
     }
 
-    /// Writes a text where a tenant's policy is stored, without the command.
     async fn overwrite(&self, tenant: &str, policy: &str) {
-        let text = |text: &str| AttributeValue::S(text.to_owned());
-        let update = self.stack.dynamodb.update_item().table_name(&self.stack.description().tables.control);
-        let update = update.key("pk", text(&format!("tenant#{tenant}"))).key("sk", text("policies"));
-        let update = update.update_expression("SET #policy = :text");
-        let update = update.expression_attribute_names("#policy", "policy#tenant");
-        let written = update.expression_attribute_values(":text", text(policy)).send().await;
-        written.expect("the table takes it");
+        let key = [("pk", &*format!("tenant#{tenant}")), ("sk", "policies")];
+        self.stack.overwrite(&self.stack.tables().control, &key, "policy#tenant", policy).await;
     }
 
     /// The sources of the policies that a delivery's attempts followed, once this many attempts are logged.
     async fn sources(&self, tenant: &str, id: &str, attempts: usize) -> Vec<String> {
-        self.stack
-            .until(&format!("{attempts} attempts of {tenant}#{id} are logged"), async || {
-                let mut log = self.stack.dispatch_log().await;
-                log.retain(|it| {
-                    it["event"] == "attempt" && it["correlation_id"] == id && it["tenant"] == tenant
-                });
-                let sources: Vec<String> =
-                    log.iter().filter_map(|it| it["policy_source"].as_str().map(str::to_owned)).collect();
-                (sources.len() >= attempts).then_some(sources)
-            })
-            .await
+        let is_of_it =
+            |it: &Value| it["event"] == "attempt" && it["correlation_id"] == id && it["tenant"] == tenant;
+        let source = |it: Value| it["policy_source"].as_str().map(str::to_owned);
+        let sources = async || {
+            let log = self.stack.dispatch_log().await;
+            let sources: Vec<String> = log.into_iter().filter(is_of_it).filter_map(source).collect();
+            (sources.len() >= attempts).then_some(sources)
+        };
+        self.stack.until(&format!("{attempts} attempts of {tenant}#{id} are logged"), sources).await
     }
 }
 
@@ -100,18 +84,16 @@ impl Policies {
 async fn a_tenant_s_policy_is_changed_while_the_functions_run() {
     let stack = TestStack::as_deployed_with(|options| {
         // Enough attempts fail here for a breaker to open.
-        let settings = [("POLICY_CACHE_SECONDS", "1"), ("BREAKER", "off")];
-        options.env.extend(settings.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        set_env(options, [("POLICY_CACHE_SECONDS", "1"), ("BREAKER", "off")]);
     })
     .await;
-    let (policies, steps) = (Policies { stack }, Steps::default());
+    let policies = Policies { stack };
     // At the same time, because they mostly wait.
     tokio::join!(
-        steps.run("changed", a_changed_policy_holds_from_the_next_attempt_on(&policies)),
-        steps.run("refused", an_invalid_policy_is_refused_with_all_its_errors(&policies)),
-        steps.run("ignored", an_invalid_stored_policy_is_ignored_for_the_last_good_one(&policies)),
+        a_changed_policy_holds_from_the_next_attempt_on(&policies),
+        an_invalid_policy_is_refused_with_all_its_errors(&policies),
+        an_invalid_stored_policy_is_ignored_for_the_last_good_one(&policies),
     );
-    steps.finish();
     assert_eq!(policies.stack.stack().poller_failure(), None);
 }
 
@@ -125,7 +107,7 @@ async fn a_changed_policy_holds_from_the_next_attempt_on(policies: &Policies) {
     fs::write(&file, "{\n  \"max_retries\": 0\n}\n").expect("the folder is writable");
     let set = policies.shown(&format!("set --tenant acme {}", file.display()), "");
     assert_eq!(set, "acme: policy stored\n");
-    policies.until_followed().await;
+    tokio::time::sleep(CACHED).await;
 
     // A new message is a dead letter at once, and so is the old one after its next attempt.
     policies.assert_exhausted_after(0, "acme", "new", &json!({})).await;
@@ -142,7 +124,7 @@ async fn a_changed_policy_holds_from_the_next_attempt_on(policies: &Policies) {
     let expected =
         json!({"tenant": "acme", "topic": "order.created", "policy": parsed(one_retry), "before": null});
     assert_eq!(parsed(&set), expected);
-    policies.until_followed().await;
+    tokio::time::sleep(CACHED).await;
     let (created, paid) = (json!({"event_type": "order.created"}), json!({"event_type": "order.paid"}));
     policies.assert_exhausted_after(1, "acme", "created", &created).await;
     policies.assert_exhausted_after(0, "acme", "paid", &paid).await;
@@ -155,7 +137,7 @@ async fn a_changed_policy_holds_from_the_next_attempt_on(policies: &Policies) {
     assert_eq!(policies.shown("unset --tenant acme", ""), "acme: policy removed\n");
     assert_eq!(policies.stored("acme").await, HashMap::new());
     assert_eq!(policies.run("unset --tenant acme", "").ends_with(1), "no policy is stored for acme\n");
-    policies.until_followed().await;
+    tokio::time::sleep(CACHED).await;
     let after = policies.refusing();
     policies.send("acme", "after", &after, &created).await;
     stack.received(&after, 3).await;
@@ -213,7 +195,7 @@ async fn an_invalid_stored_policy_is_ignored_for_the_last_good_one(policies: &Po
     policies.overwrite("dune", "s3cret").await;
     // A tenant that never had a good one has its class's.
     policies.overwrite("eden", "s3cret").await;
-    policies.until_followed().await;
+    tokio::time::sleep(CACHED).await;
     policies.assert_exhausted_after(0, "crux", "after", &json!({})).await;
     policies.assert_exhausted_after(0, "dune", "m", &json!({})).await;
     let browser = policies.refusing();
@@ -229,7 +211,7 @@ async fn an_invalid_stored_policy_is_ignored_for_the_last_good_one(policies: &Po
         ("eden", &["(the whole text): expected"]),
     ] {
         let ignored = stack.until_logged(&json!({"event": "policy_ignored", "tenant": tenant})).await;
-        assert_eq!((&ignored["level"], &ignored["policy"]), (&json!("ERROR"), &json!("tenant")));
+        assert_fields(&ignored, json!({"level": "ERROR", "policy": "tenant"}));
         let said = ignored["errors"].as_str().expect("a text");
         assert!(errors.iter().all(|error| said.contains(error)), "{said}");
     }
@@ -250,6 +232,6 @@ async fn an_invalid_stored_policy_is_ignored_for_the_last_good_one(policies: &Po
     assert!(said.contains("invalid, and ignored"), "{said}");
     let set = policies.shown("set --tenant crux -", r#"{"retry_delays": [0.1], "jitter": "none"}"#);
     assert_eq!(set, "crux: policy replaced\n");
-    policies.until_followed().await;
+    tokio::time::sleep(CACHED).await;
     policies.assert_exhausted_after(1, "crux", "mended", &json!({})).await;
 }

@@ -12,21 +12,26 @@ use redial_adapters::policies_dynamo::DynamoPolicies;
 use redial_adapters::subscriptions_dynamo::DynamoSubscriptions;
 use redial_adapters::system::System;
 use redial_adapters::telemetry::JsonTelemetry;
-use redial_engine::cleanup::{Settings, Worker};
+use redial_engine::cleanup::{Ports, Settings, Worker};
 
 /// A worker on AWS.
-pub(crate) type AwsWorker = Worker<
-    System,
-    JsonTelemetry,
-    SqsOutbox,
-    DynamoLedger,
-    DynamoPolicies,
-    DynamoSubscriptions,
-    DynamoAudiences,
-    DynamoParking,
-    DynamoControl,
-    DynamoDeadLetters,
->;
+pub(crate) type AwsWorker = Worker<OnAws>;
+
+#[derive(Debug)]
+pub(crate) struct OnAws;
+
+impl Ports for OnAws {
+    type Clock = System;
+    type Telemetry = JsonTelemetry;
+    type Outbox = SqsOutbox;
+    type Ledger = DynamoLedger;
+    type Policies = DynamoPolicies;
+    type Subscriptions = DynamoSubscriptions;
+    type Audiences = DynamoAudiences;
+    type Parking = DynamoParking;
+    type WaitRegistry = DynamoControl;
+    type DeadLetters = DynamoDeadLetters;
+}
 
 /// Builds the clients and loads the keys.
 pub(crate) async fn connect(config: CleanupConfig) -> Result<(Aws, AwsWorker), InitError> {
@@ -39,7 +44,7 @@ pub(crate) async fn connect(config: CleanupConfig) -> Result<(Aws, AwsWorker), I
     )?;
     let (dynamo, tables) = (aws.dynamo(), stack.tables.clone());
     let (client, units) = (|| dynamo.clone(), || aws.units.clone());
-    let worker = Worker {
+    let worker = AwsWorker {
         settings: Settings {
             hash_keys,
             guard: config.guard,

@@ -16,7 +16,6 @@ use redial_adapters::policies_dynamo::DynamoPolicies;
 use redial_adapters::protection_dynamo::DynamoProtection;
 use redial_adapters::public_keys_dynamo::DynamoPublicKeys;
 use redial_adapters::seal::DefaultSealer;
-use redial_adapters::secrets::SecretsManager;
 use redial_adapters::subscriptions_dynamo::DynamoSubscriptions;
 use redial_adapters::system::System;
 use redial_adapters::telemetry::JsonTelemetry;
@@ -24,7 +23,7 @@ use redial_adapters::vapid::{LoadVapidKeys, VapidKeySource, VapidSigner};
 use redial_adapters::waits_sfn::SfnWaits;
 use redial_adapters::web_push_sender::WebPushSender;
 use redial_adapters::webhook_sender::StandardWebhookSender;
-use redial_engine::deliver::{self, Senders, Settings, Waits};
+use redial_engine::deliver::{self, Settings};
 use redial_engine::ports::Randomness;
 use redial_engine::protection::Guard;
 
@@ -32,22 +31,27 @@ use redial_engine::protection::Guard;
 const WEBHOOK_CONNECT: Duration = Duration::from_secs(5);
 
 /// A worker on AWS.
-pub(crate) type AwsWorker = deliver::Worker<
-    System,
-    JsonTelemetry,
-    SqsOutbox,
-    DynamoLedger,
-    DynamoSubscriptions,
-    DynamoPolicies,
-    DynamoAudiences,
-    DynamoProtection,
-    WebPushSender<DefaultSealer, VapidKeySource<SecretsManager>, System>,
-    StandardWebhookSender<System>,
-    DynamoParking,
-    DynamoControl,
-    SfnWaits,
-    DynamoDeadLetters,
->;
+pub(crate) type AwsWorker = deliver::Worker<OnAws>;
+
+#[derive(Debug)]
+pub(crate) struct OnAws;
+
+impl deliver::Ports for OnAws {
+    type System = System;
+    type Telemetry = JsonTelemetry;
+    type Outbox = SqsOutbox;
+    type Ledger = DynamoLedger;
+    type Subscriptions = DynamoSubscriptions;
+    type Policies = DynamoPolicies;
+    type Audiences = DynamoAudiences;
+    type Protection = DynamoProtection;
+    type PushSender = WebPushSender<DefaultSealer, VapidKeySource, System>;
+    type WebhookSender = StandardWebhookSender<System>;
+    type Parking = DynamoParking;
+    type WaitRegistry = DynamoControl;
+    type WaitExecutions = SfnWaits;
+    type DeadLetterBodies = DynamoDeadLetters;
+}
 
 /// What an invocation needs.
 #[derive(Debug)]
@@ -56,7 +60,7 @@ pub(crate) struct Dispatch {
     aws: Aws,
     public_keys: DynamoPublicKeys,
     /// Read again each time that the public halves are published.
-    vapid: VapidKeySource<SecretsManager>,
+    vapid: VapidKeySource,
 }
 
 impl Dispatch {
@@ -104,15 +108,11 @@ impl Dispatch {
             policies: DynamoPolicies::new(client(), tables.control.clone(), stack.policy_max_age),
             audiences: DynamoAudiences::new(client(), tables.audiences).metered(units()),
             protection: DynamoProtection::new(client(), tables.control.clone()).metered(units()),
-            senders: Senders {
-                push: WebPushSender::new(DefaultSealer::new(), signer, pushes, System),
-                webhooks: StandardWebhookSender::new(webhook_keys, webhooks, System),
-            },
-            waits: Waits {
-                parking: DynamoParking::new(client(), tables.parked).metered(units()),
-                registry: DynamoControl::new(client(), tables.control.clone()),
-                executions: aws.wait_executions(config.state_machine_arn, &stack),
-            },
+            push_sender: WebPushSender::new(DefaultSealer::new(), signer, pushes, System),
+            webhook_sender: StandardWebhookSender::new(webhook_keys, webhooks, System),
+            parking: DynamoParking::new(client(), tables.parked).metered(units()),
+            wait_registry: DynamoControl::new(client(), tables.control.clone()),
+            wait_executions: aws.wait_executions(config.state_machine_arn, &stack),
             dead_letter_bodies: DynamoDeadLetters::new(client(), tables.dead_letters).metered(units()),
         };
         let public_keys = DynamoPublicKeys::new(client(), tables.control);

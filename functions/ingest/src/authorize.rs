@@ -30,27 +30,21 @@ pub enum Need<'a> {
 impl<E: HttpApi> App<E> {
     /// The caller's rights.
     pub async fn grant(&self, parts: &Parts) -> Result<Grant, Problem> {
-        let now = self.env().clock().now();
+        let now = self.env.clock().now();
         let grant = match bearer(parts) {
             Some(text) if text.starts_with("rds_") => {
-                self.settings().token_keys.read_subscription(text, now).map(Grant::from)
+                self.settings.token_keys.read_subscription(text, now).map(Grant::from)
             }
-            Some(text) => match ApiKey::parse(text) {
-                Some(key) => {
-                    let stored = self.env().access_keys().find(key.id()).await;
-                    stored.map_err(|error| self.failed(&error))?.and_then(|stored| stored.grant_to(&key, now))
-                }
-                None => None,
-            },
-            None => match parts.extensions.get::<IamCaller>() {
-                Some(IamCaller(arn)) => {
-                    let stored = self.env().access_keys().find_iam(arn).await;
-                    stored
-                        .map_err(|error| self.failed(&error))?
-                        .and_then(|stored| stored.grant_to_iam(arn, now))
-                }
-                None => None,
-            },
+            Some(text) => {
+                let key = ApiKey::parse(text).ok_or(Kind::Unauthorized)?;
+                let stored = self.env.access_keys().find(key.id()).await;
+                stored.map_err(|error| self.failed(&error))?.and_then(|stored| stored.grant_to(&key, now))
+            }
+            None => {
+                let IamCaller(arn) = parts.extensions.get().ok_or(Kind::Unauthorized)?;
+                let stored = self.env.access_keys().find_iam(arn).await;
+                stored.map_err(|error| self.failed(&error))?.and_then(|stored| stored.grant_to_iam(arn, now))
+            }
         };
         let grant = grant.ok_or(Kind::Unauthorized)?;
         journal::note(&parts.extensions, &grant);
@@ -75,7 +69,7 @@ impl<E: HttpApi> App<E> {
             (Principal::SubscriptionToken, Some(id)) => Caller::Browser(format!("{}#{id}", grant.tenant)),
             (Principal::SubscriptionToken, None) => Caller::Browser(grant.tenant.to_string()),
         };
-        self.limits().admit(self.env(), caller, units).await
+        self.limits.admit(&self.env, caller, units).await
     }
 }
 

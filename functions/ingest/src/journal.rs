@@ -10,13 +10,16 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use http::header::CACHE_CONTROL;
-use http::{Extensions, HeaderValue, Method};
+use http::{Extensions, HeaderValue};
 use redial_core::access::{Grant, Principal};
 use redial_core::metric::Metric;
 use redial_engine::ports::{Clock, HttpApi, Telemetry};
 
 use crate::app::App;
 use crate::problem::Problem;
+
+/// The methods whose names are logged.
+const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"];
 
 /// Tenant, kind of credential and key id, for the line.
 #[derive(Clone, Default)]
@@ -43,12 +46,13 @@ pub(crate) async fn layer<E: HttpApi + 'static>(
     let caller = Caller::default();
     request.extensions_mut().insert(caller.clone());
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
-    let method = known(request.method());
-    let began = app.env().clock().now();
+    // A caller can send any other text.
+    let method = METHODS.into_iter().find(|known| *known == request.method()).unwrap_or("other");
+    let began = app.env.clock().now();
     let run = AssertUnwindSafe(next.run(request)).catch_unwind().await;
     let mut response = run.unwrap_or_else(|_| {
         // The panic hook has logged the place.
-        app.env().telemetry().count(Metric::RequestsFailed, 1);
+        app.env.telemetry().count(Metric::RequestsFailed, 1);
         Problem::panicked().into_response()
     });
     // Responses contain tokens, and states that change.
@@ -65,22 +69,7 @@ pub(crate) async fn layer<E: HttpApi + 'static>(
         tenant,
         credential,
         key,
-        took_ms = u64::try_from(app.env().clock().now().since(began).as_millis()).unwrap_or(u64::MAX),
+        took_ms = u64::try_from(app.env.clock().now().since(began).as_millis()).unwrap_or(u64::MAX),
     );
     response
-}
-
-/// A standard method's name: a caller can send any other text.
-fn known(method: &Method) -> &'static str {
-    const KNOWN: [(&Method, &str); 8] = [
-        (&Method::GET, "GET"),
-        (&Method::HEAD, "HEAD"),
-        (&Method::POST, "POST"),
-        (&Method::PUT, "PUT"),
-        (&Method::PATCH, "PATCH"),
-        (&Method::DELETE, "DELETE"),
-        (&Method::OPTIONS, "OPTIONS"),
-        (&Method::TRACE, "TRACE"),
-    ];
-    KNOWN.iter().find(|(known, _)| *known == method).map_or("other", |(_, name)| name)
 }

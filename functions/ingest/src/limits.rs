@@ -79,12 +79,6 @@ struct Budget {
     next: u32,
 }
 
-enum Step {
-    Admitted,
-    Wait { secs: f64 },
-    Lease(Request),
-}
-
 impl Limits {
     /// `rate`: of each sender; `None`: unlimited.
     pub fn new(rate: Option<Rate>) -> Self {
@@ -94,34 +88,33 @@ impl Limits {
     pub async fn admit<E: HttpApi>(&self, env: &E, caller: Caller, units: usize) -> Result<(), Problem> {
         let now = env.clock().now();
         let units = u32::try_from(units).unwrap_or(u32::MAX);
-        let step = match (&caller, self.rate) {
-            (Caller::Browser(_), _) => self.admit_locally(&caller, units, BROWSER_RATE, BROWSER_BURST, now),
-            (Caller::Sender(_), None) => Step::Admitted,
-            (Caller::Sender(id), Some(rate)) => {
-                self.admit_or_lease(env, &caller, id, units, rate.per_second(), now)
+        let (id, per_second) = match (&caller, self.rate) {
+            (Caller::Browser(_), _) => {
+                let admitted = self.admit_locally(&caller, units, BROWSER_RATE, BROWSER_BURST, now);
+                return admitted.map_err(|secs| Problem::rate_limited(secs.ceil() as u64));
             }
+            (Caller::Sender(_), None) => return Ok(()),
+            (Caller::Sender(id), Some(rate)) => (id, rate.per_second()),
         };
-        match step {
-            Step::Admitted => Ok(()),
-            Step::Wait { secs } => Err(Problem::rate_limited(secs.ceil() as u64)),
-            Step::Lease(request) => match env.protection().lease(request.clone()).await {
-                Ok(Answer::Leased { begin }) => {
-                    self.use_block(&caller, &request, begin, units, now);
-                    Ok(())
-                }
-                Ok(Answer::Empty { free_from }) => {
-                    let wait = free_from.minus(AHEAD).since(now);
-                    Err(Problem::rate_limited(wait.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX)))
-                }
-                Err(error) => {
-                    env.telemetry().infrastructure(&error);
-                    Ok(())
-                }
-            },
+        let Some((n, slots)) = self.slots_to_lease(&caller, units, per_second, now) else { return Ok(()) };
+        let part: u32 = env.randomness().rng().random_range(0..n);
+        let key = format!("{}#{part}", TokenBucket::ApiKey(id.clone()).key());
+        let of_a_part = per_second / f64::from(n);
+        let request = Request::new(key, slots, of_a_part, Some(now.plus(AHEAD)), now);
+        match env.protection().lease(request.clone()).await {
+            Ok(Answer::Leased { begin }) => self.use_block(&caller, &request, begin, units, now),
+            Ok(Answer::Empty { free_from }) => {
+                let wait = free_from.minus(AHEAD).since(now);
+                return Err(Problem::rate_limited(
+                    wait.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX),
+                ));
+            }
+            Err(error) => env.telemetry().infrastructure(&error),
         }
+        Ok(())
     }
 
-    /// Admits requests without a lease.
+    /// Admits requests without a lease; otherwise the error is the seconds to wait.
     fn admit_locally(
         &self,
         caller: &Caller,
@@ -129,31 +122,30 @@ impl Limits {
         per_second: f64,
         burst: f64,
         now: Timestamp,
-    ) -> Step {
+    ) -> Result<(), f64> {
         let mut callers = self.callers();
         let budget = Budget::of(&mut callers, caller, burst, now);
-        budget.refill(per_second, burst, now);
+        budget.own = (budget.own + per_second * now.since(budget.at).as_secs_f64()).min(burst);
+        budget.at = now;
         let lacking = f64::from(units) - budget.own;
         if lacking > 0.0 {
-            return Step::Wait { secs: lacking / per_second };
+            return Err(lacking / per_second);
         }
         budget.own -= f64::from(units);
-        Step::Admitted
+        Ok(())
     }
 
-    fn admit_or_lease<E: HttpApi>(
+    /// How many parts the sender's bucket has, and how many slots to lease from one; `None` if the request was admitted without a lease.
+    fn slots_to_lease(
         &self,
-        env: &E,
         caller: &Caller,
-        id: &str,
         units: u32,
         per_second: f64,
         now: Timestamp,
-    ) -> Step {
+    ) -> Option<(u32, u32)> {
         let share = per_second * OWN_SHARE;
-        let burst = share.max(1.0);
-        if let Step::Admitted = self.admit_locally(caller, units, share, burst, now) {
-            return Step::Admitted;
+        if self.admit_locally(caller, units, share, share.max(1.0), now).is_ok() {
+            return None;
         }
         let mut callers = self.callers();
         let budget = Budget::of(&mut callers, caller, 0.0, now);
@@ -161,17 +153,13 @@ impl Limits {
             (0..units).for_each(|_| {
                 block.take(now);
             });
-            return Step::Admitted;
+            return None;
         }
         let n = parts(per_second);
-        let of_a_part = per_second / f64::from(n);
-        let longest = (of_a_part * LONGEST_BLOCK).clamp(1.0, 50.0) as u32;
+        let longest = (per_second / f64::from(n) * LONGEST_BLOCK).clamp(1.0, 50.0) as u32;
         let slots = budget.next.min(longest).max(units);
         budget.next = budget.next.saturating_mul(2).min(longest).max(1);
-        drop(callers);
-        let part: u32 = env.randomness().rng().random_range(0..n);
-        let key = format!("{}#{part}", TokenBucket::ApiKey(id.to_owned()).key());
-        Step::Lease(Request::new(key, slots, of_a_part, Some(now.plus(AHEAD)), now))
+        Some((n, slots))
     }
 
     fn use_block(&self, caller: &Caller, request: &Request, begin: Timestamp, units: u32, now: Timestamp) {
@@ -202,11 +190,6 @@ impl Budget {
             callers.clear();
         }
         callers.entry(caller.clone()).or_insert(Self { own, at: now, block: None, next: 1 })
-    }
-
-    fn refill(&mut self, per_second: f64, burst: f64, now: Timestamp) {
-        self.own = (self.own + per_second * now.since(self.at).as_secs_f64()).min(burst);
-        self.at = now;
     }
 }
 

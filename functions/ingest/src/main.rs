@@ -27,7 +27,7 @@ async fn main() -> Result<(), Error> {
     let app = &app;
     let answer = Adapter::from(service_fn(async move |request: Request| {
         let response = lambda::answer(router, request).await;
-        app.env().flush();
+        app.env.flush();
         Ok::<_, Error>(response)
     }));
     lambda_runtime::run(service_fn(|event: LambdaEvent<Value>| {

@@ -9,8 +9,8 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use redial_core::metric::Metric;
 use redial_engine::ports::{HttpApi, PortError, Telemetry};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::problem::{Kind, Problem};
@@ -21,17 +21,17 @@ pub(crate) fn json(status: StatusCode, body: &Value) -> Response {
     response
 }
 
-/// An item of a batch: `{"status", …}` with its result, or with its problem.
-pub(crate) fn item(done: Result<(StatusCode, Value), Problem>) -> Value {
-    match done {
+/// The items of a batch: each is `{"status", …}` with its result, or with its problem.
+pub(crate) fn items(done: Vec<Result<(StatusCode, Value), Problem>>) -> Response {
+    let item = |done: Result<(StatusCode, Value), Problem>| match done {
         Ok((status, mut result)) => {
             result["status"] = status.as_u16().into();
             result
         }
-        Err(problem) => {
-            serde_json::json!({"status": problem.status().as_u16(), "problem": problem.to_json()})
-        }
-    }
+        Err(problem) => json!({"status": problem.status().as_u16(), "problem": problem.to_json()}),
+    };
+    let items: Value = done.into_iter().map(item).collect();
+    json(StatusCode::MULTI_STATUS, &json!({"items": items}))
 }
 
 /// The body's text, if its type is JSON and it has at most `most` bytes.
@@ -89,7 +89,7 @@ impl Text {
             return Ok(Load::One(&self.0));
         }
         let Ok(several) = serde_json::from_str::<Vec<&RawValue>>(&self.0) else {
-            return Err(Problem::field("", "a JSON object or an array of objects", "no valid JSON"));
+            return Err(Problem::field("", "a JSON object or an array of objects", "invalid JSON"));
         };
         if (1..=most).contains(&several.len()) {
             return Ok(Load::Several(several));
@@ -105,8 +105,8 @@ impl Text {
 impl<E: HttpApi> App<E> {
     /// Logs and counts a failure of our infrastructure, and returns the problem for the caller.
     pub(crate) fn failed(&self, error: &PortError) -> Problem {
-        self.env().telemetry().infrastructure(error);
-        self.env().telemetry().count(Metric::RequestsFailed, 1);
+        self.env.telemetry().infrastructure(error);
+        self.env.telemetry().count(Metric::RequestsFailed, 1);
         Problem::unavailable(error)
     }
 }

@@ -4,93 +4,39 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{MethodFilter, MethodRouter, on};
-use http::Method;
+use axum::routing::{MethodRouter, delete, get, post, put};
 use redial_engine::ports::HttpApi;
 
 use crate::app::App;
 use crate::problem::{Kind, Problem};
-use crate::routes::{acks, keys, messages, subscriptions, tokens};
+use crate::routes::{acks, health, list_keys, messages, subscriptions, tokens};
 use crate::{cors, journal};
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Operation {
-    SendMessages,
-    GetMessage,
-    CreateSubscription,
-    PutSubscription,
-    GetSubscription,
-    DeleteSubscription,
-    CreateToken,
-    ListKeys,
-    Acknowledge,
-    Health,
-}
+/// Method, path with the names of parameters in braces, and handler.
+pub type Route<E> = (&'static str, &'static str, MethodRouter<Arc<App<E>>>);
 
-impl Operation {
-    pub const ALL: [Self; 10] = [
-        Self::SendMessages,
-        Self::GetMessage,
-        Self::CreateSubscription,
-        Self::PutSubscription,
-        Self::GetSubscription,
-        Self::DeleteSubscription,
-        Self::CreateToken,
-        Self::ListKeys,
-        Self::Acknowledge,
-        Self::Health,
-    ];
-
-    fn row(self) -> (Method, &'static str) {
-        match self {
-            Self::SendMessages => (Method::POST, "/v1/messages"),
-            Self::GetMessage => (Method::GET, "/v1/messages/{id}"),
-            Self::CreateSubscription => (Method::PUT, "/v1/subscriptions"),
-            Self::PutSubscription => (Method::PUT, "/v1/subscriptions/{id}"),
-            Self::GetSubscription => (Method::GET, "/v1/subscriptions/{id}"),
-            Self::DeleteSubscription => (Method::DELETE, "/v1/subscriptions/{id}"),
-            Self::CreateToken => (Method::POST, "/v1/subscription-tokens"),
-            Self::ListKeys => (Method::GET, "/v1/keys"),
-            Self::Acknowledge => (Method::POST, "/v1/acks"),
-            Self::Health => (Method::GET, "/v1/health"),
-        }
-    }
-
-    /// With the names of parameters in braces.
-    pub fn path(self) -> &'static str {
-        self.row().1
-    }
-
-    pub fn method(self) -> Method {
-        self.row().0
-    }
-
-    fn handler<E: HttpApi + 'static>(self) -> MethodRouter<Arc<App<E>>> {
-        let method =
-            MethodFilter::try_from(self.method()).expect("invariant: axum routes the table's methods");
-        match self {
-            Self::SendMessages => on(method, messages::send::<E>),
-            Self::GetMessage => on(method, messages::get::<E>),
-            Self::CreateSubscription => on(method, subscriptions::create::<E>),
-            Self::PutSubscription => on(method, subscriptions::put::<E>),
-            Self::GetSubscription => on(method, subscriptions::get::<E>),
-            Self::DeleteSubscription => on(method, subscriptions::delete::<E>),
-            Self::CreateToken => on(method, tokens::create::<E>),
-            Self::ListKeys => on(method, keys::list::<E>),
-            Self::Acknowledge => on(method, acks::acknowledge::<E>),
-            Self::Health => on(method, crate::routes::health),
-        }
-    }
+pub fn routes<E: HttpApi + 'static>() -> [Route<E>; 10] {
+    [
+        ("POST", "/v1/messages", post(messages::send)),
+        ("GET", "/v1/messages/{id}", get(messages::get)),
+        ("PUT", "/v1/subscriptions", put(subscriptions::create)),
+        ("PUT", "/v1/subscriptions/{id}", put(subscriptions::put)),
+        ("GET", "/v1/subscriptions/{id}", get(subscriptions::get)),
+        ("DELETE", "/v1/subscriptions/{id}", delete(subscriptions::delete)),
+        ("POST", "/v1/subscription-tokens", post(tokens::create)),
+        ("GET", "/v1/keys", get(list_keys)),
+        ("POST", "/v1/acks", post(acks::acknowledge)),
+        ("GET", "/v1/health", get(health)),
+    ]
 }
 
 pub fn router<E: HttpApi + 'static>(app: Arc<App<E>>) -> Router {
-    let routes = Operation::ALL
+    routes()
         .into_iter()
-        .fold(Router::new(), |router, operation| router.route(operation.path(), operation.handler::<E>()));
-    routes
+        .fold(Router::new(), |router, (_, path, handler)| router.route(path, handler))
         .method_not_allowed_fallback(async || Problem::new(Kind::MethodNotAllowed))
         .fallback(async || Problem::new(Kind::NoRoute))
-        .layer(from_fn_with_state(app.clone(), cors::layer::<E>))
-        .layer(from_fn_with_state(app.clone(), journal::layer::<E>))
+        .layer(from_fn_with_state(app.clone(), cors::layer))
+        .layer(from_fn_with_state(app.clone(), journal::layer))
         .with_state(app)
 }

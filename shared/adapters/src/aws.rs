@@ -18,10 +18,10 @@ use redial_core::policy::catalogue;
 use redial_engine::ports::{Clock, Telemetry};
 
 use crate::aws_http::sdk_config;
-use crate::config::{SecretLocation, StackConfig};
+use crate::config::StackConfig;
 use crate::control_dynamo::DynamoControl;
 use crate::outbox_sqs::SqsOutbox;
-use crate::secrets::{SecretSource, SecretsManager};
+use crate::secrets::{SecretLocation, SecretsManager};
 use crate::subscriptions_dynamo::DynamoSubscriptions;
 use crate::system::System;
 use crate::telemetry::JsonTelemetry;
@@ -141,10 +141,7 @@ async fn keys<K, E: Display>(
     purpose: &str,
     parse: impl Fn(&str) -> Result<K, E>,
 ) -> Result<K, InitError> {
-    let secret = match location {
-        SecretLocation::Value(secret) => secret.clone(),
-        SecretLocation::SecretsManager(id) => secrets.fetch(id).await?,
-    };
+    let secret = secrets.read(location).await?;
     parse(secret.expose()).map_err(|error| format!("the key that {purpose} cannot be used: {error}").into())
 }
 
@@ -164,11 +161,6 @@ pub async fn token_keys(location: &SecretLocation, secrets: &SecretsManager) -> 
 }
 
 /// Where the VAPID keys are read, again each time that they are loaded.
-pub fn vapid_source(location: &SecretLocation, secrets: &SecretsManager) -> VapidKeySource<SecretsManager> {
-    match location {
-        SecretLocation::Value(secret) => VapidKeySource::Environment(secret.clone()),
-        SecretLocation::SecretsManager(id) => {
-            VapidKeySource::SecretsManager { secrets: secrets.clone(), id: id.clone() }
-        }
-    }
+pub fn vapid_source(location: &SecretLocation, secrets: &SecretsManager) -> VapidKeySource {
+    VapidKeySource { location: location.clone(), secrets: secrets.clone() }
 }

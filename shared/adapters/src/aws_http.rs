@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
     use crate::receiver::{Identity, Receiver};
-    use crate::secrets::{SecretError, SecretSource, SecretsManager};
+    use crate::secrets::{SecretError, SecretsManager};
 
     #[test]
     fn amazon_s_five_roots_parse_and_a_bundle_that_is_none_is_refused_by_name() {

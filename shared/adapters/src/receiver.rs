@@ -2,8 +2,8 @@
 
 use std::future::Future;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use aws_config::SdkConfig;
@@ -16,11 +16,13 @@ use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
+use redial_core::outcome::Outcome;
 use redial_core::time::Timestamp;
 use redial_engine::ports::Clock;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Barrier;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -43,7 +45,8 @@ impl Clock for FixedClock {
 /// A self-signed certificate for localhost, and the server's side of it.
 pub(crate) struct Identity {
     pub(crate) ca_pem: String,
-    pub(crate) handshake_delay: Duration,
+    /// What each handshake waits for.
+    pub(crate) handshakes: Arc<Barrier>,
     pub(crate) acceptor: TlsAcceptor,
 }
 
@@ -62,16 +65,19 @@ impl Identity {
         config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
         Self {
             ca_pem: made.cert.pem(),
-            handshake_delay: Duration::ZERO,
+            handshakes: Arc::new(Barrier::new(1)),
             acceptor: TlsAcceptor::from(Arc::new(config)),
         }
     }
 }
 
-/// A listener that counts its connections. It ends when dropped.
+/// A listener that counts its connections and keeps the requests that it answers. It ends when dropped.
 pub(crate) struct Receiver {
     pub(crate) port: u16,
+    /// Empty without TLS.
+    pub(crate) ca_pem: String,
     connections: Arc<AtomicUsize>,
+    requests: Arc<Mutex<Vec<Request<Bytes>>>>,
     task: JoinHandle<()>,
 }
 
@@ -92,7 +98,7 @@ impl Receiver {
                 tokio::spawn(serve(stream, number));
             }
         });
-        Self { port, connections, task }
+        Self { port, ca_pem: String::new(), connections, requests: Arc::default(), task }
     }
 
     /// Calls `serve` with each connection after the handshake.
@@ -101,17 +107,19 @@ impl Receiver {
         F: Future<Output = ()> + Send + 'static,
         S: Fn(TlsStream<TcpStream>) -> F + Clone + Send + Sync + 'static,
     {
-        let (acceptor, delay) = (identity.acceptor.clone(), identity.handshake_delay);
-        Self::tcp(move |stream, _| {
-            let (acceptor, serve) = (acceptor.clone(), serve.clone());
+        let (acceptor, handshakes) = (identity.acceptor.clone(), identity.handshakes.clone());
+        let mut receiver = Self::tcp(move |stream, _| {
+            let (acceptor, handshakes, serve) = (acceptor.clone(), handshakes.clone(), serve.clone());
             async move {
-                tokio::time::sleep(delay).await;
+                handshakes.wait().await;
                 if let Ok(stream) = acceptor.accept(stream).await {
                     serve(stream).await;
                 }
             }
         })
-        .await
+        .await;
+        receiver.ca_pem.clone_from(&identity.ca_pem);
+        receiver
     }
 
     /// Answers each request, of HTTP/1.1 or HTTP/2; an `Err` breaks the connection.
@@ -120,7 +128,20 @@ impl Receiver {
         F: Future<Output = io::Result<Response<Full<Bytes>>>> + Send + 'static,
         A: Fn(Request<Bytes>) -> F + Clone + Send + Sync + 'static,
     {
-        Self::tls(identity, move |stream| serve_http(stream, answer.clone())).await
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let kept = requests.clone();
+        let answer = move |request: Request<Bytes>| {
+            kept.lock().expect("no panic").push(request.clone());
+            answer(request)
+        };
+        let mut receiver = Self::tls(identity, move |stream| serve_http(stream, answer.clone())).await;
+        receiver.requests = requests;
+        receiver
+    }
+
+    /// Answers each request with this.
+    pub(crate) async fn answering(identity: &Identity, answer: Response<Full<Bytes>>) -> Self {
+        Self::http(identity, move |_| std::future::ready(Ok(answer.clone()))).await
     }
 
     /// The same without TLS.
@@ -139,12 +160,29 @@ impl Receiver {
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
+
+    /// The requests since the last call.
+    pub(crate) fn requests(&self) -> Vec<Request<Bytes>> {
+        std::mem::take(&mut *self.requests.lock().expect("no panic"))
+    }
 }
 
 impl Drop for Receiver {
     fn drop(&mut self) {
         self.task.abort();
     }
+}
+
+/// An answer, for [`Receiver::answering`].
+pub(crate) fn response(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Response<Full<Bytes>> {
+    let response =
+        headers.iter().fold(Response::builder(), |response, (name, value)| response.header(*name, *value));
+    response.status(status).body(Full::from(body.to_vec())).expect("valid")
+}
+
+/// The status that an answer has.
+pub(crate) fn status(outcome: &Outcome) -> Option<u16> {
+    if let Outcome::Response(response) = outcome { Some(response.status) } else { None }
 }
 
 /// A client of an SQS that listens at that port; it retries nothing.

@@ -1,9 +1,8 @@
 //! Secrets by id: VAPID keys, and the keys that endpoints are hashed and webhooks' secrets are sealed with.
 //!
-//! The port is one method, so that tests need no AWS. Values are not cached here: their owners keep what they have parsed.
+//! Values are not cached here: their owners keep what they have parsed.
 
 use std::fmt;
-use std::future::Future;
 
 use crate::aws_error;
 
@@ -62,9 +61,12 @@ impl SecretError {
     }
 }
 
-pub trait SecretSource: Send + Sync {
-    /// The current value of the secret of that name or ARN.
-    fn fetch(&self, id: &str) -> impl Future<Output = Result<Secret, SecretError>> + Send;
+#[derive(Clone, Debug)]
+pub enum SecretLocation {
+    /// In the environment.
+    Value(Secret),
+    /// A name or ARN.
+    SecretsManager(String),
 }
 
 #[derive(Clone, Debug)]
@@ -76,19 +78,22 @@ impl SecretsManager {
     pub fn new(client: aws_sdk_secretsmanager::Client) -> Self {
         Self { client }
     }
-}
 
-impl SecretSource for SecretsManager {
-    async fn fetch(&self, id: &str) -> Result<Secret, SecretError> {
+    pub async fn read(&self, location: &SecretLocation) -> Result<Secret, SecretError> {
+        match location {
+            SecretLocation::Value(secret) => Ok(secret.clone()),
+            SecretLocation::SecretsManager(id) => self.fetch(id).await,
+        }
+    }
+
+    /// The current value of the secret of that name or ARN.
+    pub async fn fetch(&self, id: &str) -> Result<Secret, SecretError> {
         let answer = self.client.get_secret_value().secret_id(id).send().await.map_err(|error| {
             let code = aws_error::of_call("GetSecretValue", &error).code;
             SecretError::Unavailable { id: id.to_owned(), code }
         })?;
-        let text = match (answer.secret_string, answer.secret_binary) {
-            (Some(text), _) => Some(text),
-            (None, Some(bytes)) => String::from_utf8(bytes.into_inner()).ok(),
-            (None, None) => None,
-        };
+        let bytes = || String::from_utf8(answer.secret_binary?.into_inner()).ok();
+        let text = answer.secret_string.or_else(bytes);
         text.map(Secret).ok_or_else(|| SecretError::NotText { id: id.to_owned() })
     }
 }

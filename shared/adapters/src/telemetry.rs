@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use redial_core::dead_letter::Reference;
 use redial_core::identity::{DeliveryId, Tenant};
 use redial_core::lane::Lane;
-use redial_core::metric::{Metric, Unit};
+use redial_core::metric::Metric;
 use redial_core::outcome::NotSent;
 use redial_core::policy::stored::Ignored;
 use redial_core::protection::Phase;
@@ -80,24 +80,14 @@ pub struct JsonTelemetry {
     sums: Mutex<Sums>,
 }
 
+/// A name and a value.
+type Dimension = (&'static str, &'static str);
+
 #[derive(Debug, Default)]
 struct Sums {
-    counts: BTreeMap<Metric, u64>,
+    /// Of the stack, and by a second dimension.
+    counts: BTreeMap<Option<Dimension>, BTreeMap<Metric, u64>>,
     values: BTreeMap<Metric, Vec<f64>>,
-    /// By a second dimension: its name and its value.
-    by: BTreeMap<(&'static str, &'static str), BTreeMap<Metric, u64>>,
-}
-
-impl Sums {
-    /// Adds to the sum of the stack, and to the sum of each of these dimensions.
-    fn add(&mut self, metric: Metric, n: u64, by: &[(&'static str, &'static str)]) {
-        if n > 0 {
-            *self.counts.entry(metric).or_default() += n;
-            for dimension in by {
-                *self.by.entry(*dimension).or_default().entry(metric).or_default() += n;
-            }
-        }
-    }
 }
 
 impl JsonTelemetry {
@@ -105,13 +95,27 @@ impl JsonTelemetry {
         Self { stack, sums: Mutex::default() }
     }
 
-    /// Writes the sums since the last flush, and resets them.
+    /// The lines of the sums since the last flush, which it resets.
+    pub fn take_lines(&self, now: Timestamp) -> Vec<Value> {
+        lines(&self.stack, &std::mem::take(&mut *self.sums()), now)
+    }
+
+    /// Writes these lines.
     pub fn flush(&self, now: Timestamp) {
-        let sums = std::mem::take(&mut *self.sums());
         let mut out = std::io::stdout().lock();
-        for line in lines(&self.stack, &sums, now) {
+        for line in self.take_lines(now) {
             // Standard output is a pipe to Lambda: without it, there is nowhere to report the error.
             let _ = writeln!(out, "{line}");
+        }
+    }
+
+    /// Adds to the sum of the stack, and to the sum of each of these dimensions.
+    fn add(&self, metric: Metric, n: u64, by: impl IntoIterator<Item = Dimension>) {
+        if n > 0 {
+            let mut sums = self.sums();
+            for dimension in std::iter::once(None).chain(by.into_iter().map(Some)) {
+                *sums.counts.entry(dimension).or_default().entry(metric).or_default() += n;
+            }
         }
     }
 
@@ -144,15 +148,15 @@ impl Telemetry for JsonTelemetry {
     }
 
     fn count(&self, metric: Metric, n: u64) {
-        self.sums().add(metric, n, &[]);
+        self.add(metric, n, []);
     }
 
     fn count_with(&self, metric: Metric, provider: Provider, n: u64) {
-        self.sums().add(metric, n, &[("Provider", provider.label())]);
+        self.add(metric, n, [("Provider", provider.label())]);
     }
 
     fn count_on(&self, metric: Metric, lane: Lane, n: u64) {
-        self.sums().add(metric, n, &[(LANE, lane.label())]);
+        self.add(metric, n, [(LANE, lane.label())]);
     }
 
     fn breaker(&self, event: &BreakerEvent<'_>) {
@@ -175,8 +179,8 @@ impl Telemetry for JsonTelemetry {
     }
 
     fn dead_letter(&self, reason: Reason, lane: Option<Lane>) {
-        let by = std::iter::once(("Reason", reason.label())).chain(lane.map(|lane| (LANE, lane.label())));
-        self.sums().add(Metric::DeadLetters, 1, &by.collect::<Vec<_>>());
+        let lane = lane.map(|lane| (LANE, lane.label()));
+        self.add(Metric::DeadLetters, 1, [("Reason", reason.label())].into_iter().chain(lane));
     }
 
     fn measure(&self, metric: Metric, value: f64) {
@@ -241,18 +245,21 @@ pub(crate) fn infrastructure(error: &PortError) {
     tracing::error!(event = "infrastructure", operation = error.operation, code = error.code);
 }
 
+/// A line for the stack, and one for each second dimension.
 fn lines(stack: &str, sums: &Sums, now: Timestamp) -> Vec<Value> {
-    let counts = sums.counts.iter().map(|(metric, n)| (*metric, json!(n)));
+    let count = |(metric, n): (&Metric, &u64)| (*metric, json!(n));
+    let of_stack = sums.counts.get(&None).into_iter().flatten().map(count);
     let values = sums.values.iter().map(|(metric, values)| (*metric, json!(values)));
-    let all: Vec<(Metric, Value)> = counts.chain(values).collect();
+    let all: Vec<(Metric, Value)> = of_stack.chain(values).collect();
     let mut lines = Vec::new();
     if !all.is_empty() {
         lines.push(embedded(now, &[(STACK, stack)], &all));
     }
-    for ((name, value), counts) in &sums.by {
-        let dimensions = [(STACK, stack), (*name, *value)];
-        let counts: Vec<(Metric, Value)> = counts.iter().map(|(metric, n)| (*metric, json!(n))).collect();
-        lines.push(embedded(now, &dimensions, &counts));
+    for (dimension, counts) in &sums.counts {
+        if let Some(dimension) = dimension {
+            let counts: Vec<_> = counts.iter().map(count).collect();
+            lines.push(embedded(now, &[(STACK, stack), *dimension], &counts));
+        }
     }
     lines
 }
@@ -260,13 +267,8 @@ fn lines(stack: &str, sums: &Sums, now: Timestamp) -> Vec<Value> {
 /// One line of the embedded metric format.
 fn embedded(now: Timestamp, dimensions: &[(&str, &str)], metrics: &[(Metric, Value)]) -> Value {
     let names: Vec<&str> = dimensions.iter().map(|(name, _)| *name).collect();
-    let definitions: Vec<Value> = metrics
-        .iter()
-        .map(|(metric, _)| {
-            let unit: Unit = metric.unit();
-            json!({"Name": metric.label(), "Unit": unit.label()})
-        })
-        .collect();
+    let definition = |metric: &Metric| json!({"Name": metric.label(), "Unit": metric.unit().label()});
+    let definitions: Value = metrics.iter().map(|(metric, _)| definition(metric)).collect();
     let mut line = json!({
         "_aws": {
             "Timestamp": now.as_ms(),

@@ -1,13 +1,29 @@
-use std::io;
-use std::sync::Arc;
-
 use redial_core::protection::Count;
 
 use super::*;
 
+/// The line of a second dimension, or of the stack alone: metrics, their units and their sums.
+fn line(dimension: Option<(&str, &str)>, metrics: &[(&str, &str, Value)]) -> Value {
+    let names: Vec<&str> = std::iter::once("Stack").chain(dimension.map(|(name, _)| name)).collect();
+    let definitions: Value =
+        metrics.iter().map(|(name, unit, _)| json!({"Name": name, "Unit": unit})).collect();
+    let of_all = json!({"Namespace": "Redial", "Dimensions": [names], "Metrics": definitions});
+    let mut line = json!({"_aws": {"Timestamp": 7, "CloudWatchMetrics": [of_all]}, "Stack": "my-stack"});
+    if let Some((name, value)) = dimension {
+        line[name] = json!(value);
+    }
+    for (name, _, value) in metrics {
+        line[*name] = value.clone();
+    }
+    line
+}
+
 #[test]
-fn metrics_have_one_line_and_one_more_for_each_reason_and_lane() {
+fn metrics_have_one_line_and_one_more_for_each_reason_lane_and_provider() {
+    let count = |name, n: u64| (name, "Count", json!(n));
+    let lines_of = |telemetry: &JsonTelemetry| lines("my-stack", &telemetry.sums(), Timestamp::from_ms(7));
     let telemetry = JsonTelemetry::new("my-stack".to_owned());
+    assert!(lines_of(&telemetry).is_empty());
     telemetry.count(Metric::Attempts, 2);
     telemetry.count(Metric::Attempts, 1);
     telemetry.count(Metric::Expired, 0);
@@ -15,86 +31,35 @@ fn metrics_have_one_line_and_one_more_for_each_reason_and_lane() {
     telemetry.dead_letter(Reason::Rejected, Some(Lane::Bulk));
     telemetry.dead_letter(Reason::Rejected, None);
     telemetry.count_on(Metric::Sent, Lane::Bulk, 5);
-    let lines = lines("my-stack", &telemetry.sums(), Timestamp::from_ms(7));
-    let aws = |dimensions: Value, metrics: Value| {
-        json!({"Timestamp": 7, "CloudWatchMetrics": [
-            {"Namespace": "Redial", "Dimensions": [dimensions], "Metrics": metrics},
-        ]})
-    };
-    let metric = |name: &str| json!({"Name": name, "Unit": "Count"});
-    let overhead = json!({"Name": "RetryOverhead", "Unit": "Milliseconds"});
-    let all = json!([metric("Attempts"), metric("Sent"), metric("DeadLetters"), overhead]);
-    assert_eq!(
-        lines,
-        [
-            json!({
-                "_aws": aws(json!(["Stack"]), all),
-                "Stack": "my-stack", "Attempts": 3, "Sent": 5, "DeadLetters": 2, "RetryOverhead": [12.5],
-            }),
-            json!({
-                "_aws": aws(json!(["Stack", "Lane"]), json!([metric("Sent"), metric("DeadLetters")])),
-                "Stack": "my-stack", "Lane": "bulk", "Sent": 5, "DeadLetters": 1,
-            }),
-            json!({
-                "_aws": aws(json!(["Stack", "Reason"]), json!([metric("DeadLetters")])),
-                "Stack": "my-stack", "Reason": "rejected", "DeadLetters": 2,
-            }),
-        ]
-    );
-}
+    let overhead = ("RetryOverhead", "Milliseconds", json!([12.5]));
+    let expected = [
+        line(None, &[count("Attempts", 3), count("Sent", 5), count("DeadLetters", 2), overhead]),
+        line(Some(("Lane", "bulk")), &[count("Sent", 5), count("DeadLetters", 1)]),
+        line(Some(("Reason", "rejected")), &[count("DeadLetters", 2)]),
+    ];
+    assert_eq!(lines_of(&telemetry), expected);
 
-#[test]
-fn metrics_by_provider_are_in_the_sum_and_in_a_line_each() {
     let telemetry = JsonTelemetry::new("my-stack".to_owned());
     telemetry.count(Metric::Deferred, 1);
     telemetry.count_with(Metric::Deferred, Provider::Fcm, 2);
     telemetry.count_with(Metric::Deferred, Provider::Other, 4);
     telemetry.count_with(Metric::BreakersOpened, Provider::Fcm, 1);
     telemetry.count_with(Metric::BreakersOpened, Provider::Wns, 0);
-    let lines = lines("my-stack", &telemetry.sums(), Timestamp::from_ms(7));
-    let both = json!([{"Name": "Deferred", "Unit": "Count"}, {"Name": "BreakersOpened", "Unit": "Count"}]);
-    let aws = |dimensions: Value, metrics: Value| {
-        json!({"Timestamp": 7, "CloudWatchMetrics": [
-            {"Namespace": "Redial", "Dimensions": [dimensions], "Metrics": metrics},
-        ]})
-    };
-    let with_provider = json!(["Stack", "Provider"]);
-    assert_eq!(
-        lines,
-        [
-            json!({"_aws": aws(json!(["Stack"]), both.clone()), "Stack": "my-stack", "Deferred": 7, "BreakersOpened": 1}),
-            json!({
-                "_aws": aws(with_provider.clone(), both),
-                "Stack": "my-stack", "Provider": "fcm", "Deferred": 2, "BreakersOpened": 1,
-            }),
-            json!({
-                "_aws": aws(with_provider, json!([{"Name": "Deferred", "Unit": "Count"}])),
-                "Stack": "my-stack", "Provider": "other", "Deferred": 4,
-            }),
-        ]
-    );
+    let expected = [
+        line(None, &[count("Deferred", 7), count("BreakersOpened", 1)]),
+        line(Some(("Provider", "fcm")), &[count("Deferred", 2), count("BreakersOpened", 1)]),
+        line(Some(("Provider", "other")), &[count("Deferred", 4)]),
+    ];
+    assert_eq!(lines_of(&telemetry), expected);
 }
 
 /// The lines that are written while `what` runs, without their times.
 fn logged(what: impl FnOnce()) -> Vec<Value> {
-    #[derive(Clone, Default)]
-    struct Pipe(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Pipe {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().expect("no panic").extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    let pipe = Pipe::default();
-    let writer = pipe.clone();
-    let logging = tracing_subscriber::registry().with(json_lines(move || writer.clone()));
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let writer = file.reopen().expect("the file");
+    let logging = tracing_subscriber::registry().with(json_lines(Mutex::new(writer)));
     tracing::subscriber::with_default(logging, what);
-    let text = String::from_utf8(pipe.0.lock().expect("no panic").clone()).expect("text");
+    let text = std::fs::read_to_string(file.path()).expect("text");
     let line = |line: &str| {
         let mut line: Value = serde_json::from_str(line).expect("JSON");
         line.as_object_mut().expect("an object").remove("timestamp").expect("a time");
@@ -106,32 +71,24 @@ fn logged(what: impl FnOnce()) -> Vec<Value> {
 #[test]
 fn a_breaker_change_is_logged_with_its_counts_and_no_origin() {
     let telemetry = JsonTelemetry::new("my-stack".to_owned());
-    let until = Timestamp::from_ms(1_800_000_030_250);
-    let count = Count { attempts: 50, failures: 31, limited: 2, retries: 9, held: 5, older: 10 };
-    let event =
-        |from, to| BreakerEvent { provider: Provider::Other, origin_hash: "hmac:k1:0a", from, to, count };
-    let since = Timestamp::from_secs(1_800_000_000);
+    let (since, until) = (Timestamp::from_secs(1_800_000_000), Timestamp::from_ms(1_800_000_030_250));
     let half_open = Phase::HalfOpen { since, sent: 5, succeeded: 4 };
-    let lines = logged(|| {
-        telemetry.breaker(&event(Phase::Closed, Phase::Open { until }));
-        telemetry.breaker(&event(Phase::Ramping { since }, Phase::Paused { until }));
-        telemetry.breaker(&event(half_open, Phase::Ramping { since }));
-    });
-    let line = |from: &str, to: &str, until: Option<&str>| {
+    let count = Count { attempts: 50, failures: 31, limited: 2, retries: 9, held: 5, older: 10 };
+    for (from, to, names, has_end) in [
+        (Phase::Closed, Phase::Open { until }, ["closed", "open"], true),
+        (Phase::Ramping { since }, Phase::Paused { until }, ["ramping", "paused"], true),
+        (half_open, Phase::Ramping { since }, ["half_open", "ramping"], false),
+    ] {
+        let event = BreakerEvent { provider: Provider::Other, origin_hash: "hmac:k1:0a", from, to, count };
         let mut line = json!({
             "level": "WARN", "target": "redial_adapters::telemetry", "event": "breaker", "provider": "other",
-            "origin_hash": "hmac:k1:0a", "from": from, "to": to, "attempts": 60, "failures": 31, "limited": 2,
+            "origin_hash": "hmac:k1:0a", "from": names[0], "to": names[1], "attempts": 60, "failures": 31, "limited": 2,
         });
-        if let Some(until) = until {
-            line["until"] = json!(until);
+        if has_end {
+            line["until"] = json!("2027-01-15T08:00:30.250Z");
         }
-        line
-    };
-    let until = Some("2027-01-15T08:00:30.250Z");
-    assert_eq!(
-        lines,
-        [line("closed", "open", until), line("ramping", "paused", until), line("half_open", "ramping", None),]
-    );
+        assert_eq!(logged(|| telemetry.breaker(&event)), [line]);
+    }
 }
 
 #[test]

@@ -55,31 +55,18 @@ impl WaitExecutions for SfnWaits {
         }
         for n in 1..=MOST_EXECUTIONS {
             let name = bucket.execution_name(n);
-            let started = self
-                .client
-                .start_execution()
-                .state_machine_arn(&self.state_machine_arn)
-                .name(&name)
-                .input(self.input(bucket))
-                .send()
-                .await;
-            match started {
-                Ok(_) => {
-                    self.started.insert(bucket, (), |()| 0);
-                    return Ok(());
-                }
-                Err(error)
-                    if matches!(
-                        error.as_service_error(),
-                        Some(StartExecutionError::ExecutionAlreadyExists(_))
-                    ) =>
-                {
-                    if self.is_running(&name).await? {
-                        self.started.insert(bucket, (), |()| 0);
-                        return Ok(());
-                    }
-                }
-                Err(error) => return Err(aws_error::of_call("StartExecution", &error)),
+            let start = self.client.start_execution().state_machine_arn(&self.state_machine_arn);
+            let started = start.name(&name).input(self.input(bucket)).send().await;
+            let is_running = match started {
+                Ok(_) => true,
+                Err(error) => match error.as_service_error() {
+                    Some(StartExecutionError::ExecutionAlreadyExists(_)) => self.is_running(&name).await?,
+                    _ => return Err(aws_error::of_call("StartExecution", &error)),
+                },
+            };
+            if is_running {
+                self.started.insert(bucket, (), |()| 0);
+                return Ok(());
             }
         }
         tracing::warn!(

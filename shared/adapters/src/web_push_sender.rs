@@ -25,12 +25,7 @@ pub struct WebPushSender<S, L, C> {
     clock: C,
 }
 
-impl<S, L, C> WebPushSender<S, L, C>
-where
-    S: Sealer,
-    L: LoadVapidKeys,
-    C: Clock,
-{
+impl<S: Sealer, L: LoadVapidKeys, C: Clock> WebPushSender<S, L, C> {
     pub fn new(sealer: S, signer: VapidSigner<L>, egress: Egress, clock: C) -> Self {
         Self { sealer, signer, egress, clock }
     }
@@ -60,23 +55,14 @@ where
                 headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
                 body
             }
-            Err(SealError::BadPublicKey) => {
-                return Err(Outcome::Impossible(Impossible::BadSubscriptionKey));
-            }
-            Err(SealError::TooLarge { .. }) => {
-                return Err(Outcome::Impossible(Impossible::PayloadTooLarge));
-            }
+            Err(SealError::BadPublicKey) => return Err(Outcome::Impossible(Impossible::BadSubscriptionKey)),
+            Err(SealError::TooLarge { .. }) => return Err(Outcome::Impossible(Impossible::PayloadTooLarge)),
         };
         Ok((headers, body))
     }
 }
 
-impl<S, L, C> PushSender for WebPushSender<S, L, C>
-where
-    S: Sealer,
-    L: LoadVapidKeys,
-    C: Clock,
-{
+impl<S: Sealer, L: LoadVapidKeys, C: Clock> PushSender for WebPushSender<S, L, C> {
     async fn send(&self, push: Push<'_>) -> Outcome {
         match self.request(&push) {
             Ok((headers, body)) => self.egress.post(&push.target.endpoint, headers, body, &self.clock).await,
@@ -100,31 +86,32 @@ where
 
 #[cfg(test)]
 mod tests {
-    use std::future::ready;
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-    use std::sync::{Arc, Mutex};
 
+    use futures_util::future::join_all;
     use http::Request;
-    use http_body_util::Full;
     use hyper::body::Bytes;
     use redial_core::delivery_options::{Topic, Urgency};
     use redial_core::endpoint::Endpoint;
     use redial_core::identity::VapidKeyId;
-    use redial_core::outcome::Response;
     use redial_core::payload::Payload;
     use redial_core::push_target::{PushKeys, PushTarget};
     use redial_core::time::{Timestamp, Ttl};
 
     use super::*;
     use crate::egress::{EgressAllow, EgressConfig, ExtraRoots};
-    use crate::receiver::{FixedClock, Identity, Receiver};
+    use crate::receiver::{FixedClock, Identity, Receiver, response, status};
     use crate::seal::RingSealer;
     use crate::seal::contract::Browser;
     use crate::secrets::Secret;
     use crate::vapid::key::tests::scalar;
     use crate::vapid::{VapidDocument, VapidKeys, VapidLoadError, VapidSubject};
 
+    const UNKNOWN_KEY: Outcome = Outcome::Impossible(Impossible::UnknownVapidKey);
+
     /// Loads the key of the byte that is set, or, from [`Loader::BESIDE`] on, the first key and an added one; counts loads.
+    #[derive(Clone)]
     struct Loader {
         key: Arc<AtomicU8>,
         loads: Arc<AtomicUsize>,
@@ -149,71 +136,50 @@ mod tests {
         }
     }
 
-    /// A push service that records requests and answers 201.
+    /// A push service that answers 201, and a browser's subscription to it.
     struct Service {
         receiver: Receiver,
-        requests: Arc<Mutex<Vec<Request<Bytes>>>>,
-        key: Arc<AtomicU8>,
-        loads: Arc<AtomicUsize>,
+        loader: Loader,
         sender: WebPushSender<RingSealer, Loader, FixedClock>,
+        browser: Browser,
+        target: PushTarget,
     }
 
     async fn service() -> Service {
-        let identity = Identity::new(&["h2"]);
-        let requests = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&requests);
-        let receiver = Receiver::http(&identity, move |request| {
-            kept.lock().expect("no panic").push(request);
-            let mut response = http::Response::new(Full::default());
-            *response.status_mut() = http::StatusCode::CREATED;
-            ready(Ok(response))
-        })
-        .await;
+        let receiver = Receiver::answering(&Identity::new(&["h2"]), response(201, &[], b"")).await;
         let egress = Egress::new(EgressConfig {
             allow: EgressAllow::parse(&receiver.origin()).expect("an origin"),
-            extra_roots: ExtraRoots::from_pem(identity.ca_pem.as_bytes()).expect("a certificate"),
+            extra_roots: ExtraRoots::from_pem(receiver.ca_pem.as_bytes()).expect("a certificate"),
             ..EgressConfig::default()
         });
-        let (key, loads) = (Arc::new(AtomicU8::new(1)), Arc::new(AtomicUsize::new(0)));
-        let loader = Loader { key: Arc::clone(&key), loads: Arc::clone(&loads) };
+        let loader = Loader { key: Arc::new(AtomicU8::new(1)), loads: Arc::default() };
         let subject = VapidSubject::parse("mailto:push@shop.example").expect("a subject");
-        let signer = VapidSigner::start(loader, subject).await.expect("keys");
-        Service {
-            receiver,
-            requests,
-            key,
-            loads,
-            sender: WebPushSender::new(
-                RingSealer::new(),
-                signer,
-                egress,
-                FixedClock(Timestamp::from_secs(1_800_000_000)),
-            ),
-        }
+        let signer = VapidSigner::start(loader.clone(), subject).await.expect("keys");
+        let clock = FixedClock(Timestamp::from_secs(1_800_000_000));
+        let sender = WebPushSender::new(RingSealer::new(), signer, egress, clock);
+        let (browser, endpoint) = (Browser::new(), format!("{}/p/token?x=1", receiver.origin()));
+        let endpoint = Endpoint::parse(&endpoint).expect("an endpoint");
+        let target = PushTarget { endpoint, keys: browser.keys().clone(), vapid_key_id: None };
+        Service { receiver, loader, sender, browser, target }
     }
 
     impl Service {
-        fn target(&self, keys: &PushKeys) -> PushTarget {
-            let endpoint = format!("{}/p/token?x=1", self.receiver.origin());
-            PushTarget {
-                endpoint: Endpoint::parse(&endpoint).expect("an endpoint"),
-                keys: keys.clone(),
-                vapid_key_id: None,
-            }
+        fn target(&self, key_id: &str) -> PushTarget {
+            PushTarget { vapid_key_id: VapidKeyId::parse(key_id), ..self.target.clone() }
         }
 
-        async fn send(&self, target: &PushTarget, payload: &[u8]) -> (Outcome, Option<Request<Bytes>>) {
+        async fn send(&self, target: &PushTarget, payload: &[u8]) -> Outcome {
             let payload = Payload::new(payload.to_vec());
-            let topic = Topic::parse("orders");
-            let push = Push {
-                target,
-                payload: &payload,
-                ttl: Ttl::from_secs(60),
-                urgency: Some(Urgency::High),
-                topic: topic.as_ref(),
-            };
-            let outcome = self.sender.send(push).await;
-            (outcome, self.requests.lock().expect("no panic").pop())
+            let (ttl, topic) = (Ttl::from_secs(60), Topic::parse("orders"));
+            let urgency = Some(Urgency::High);
+            self.sender.send(Push { target, payload: &payload, ttl, urgency, topic: topic.as_ref() }).await
+        }
+
+        /// The request of a push that is accepted.
+        async fn sent(&self, payload: &[u8]) -> Request<Bytes> {
+            let outcome = self.send(&self.target, payload).await;
+            assert_eq!(status(&outcome), Some(201), "{outcome:?}");
+            self.receiver.requests().pop().expect("one request")
         }
     }
 
@@ -221,115 +187,95 @@ mod tests {
         request.headers().get(name).map(|v| v.to_str().expect("text").to_owned()).unwrap_or_default()
     }
 
-    #[tokio::test]
-    async fn a_push_with_a_body_has_the_headers_of_web_push() {
-        let (service, browser) = (service().await, Browser::new());
-        let (outcome, request) = service.send(&service.target(browser.keys()), b"hello").await;
-        assert!(matches!(&outcome, Outcome::Response(Response { status: 201, .. })), "{outcome:?}");
-        let request = request.expect("one request");
-        assert_eq!(request.method(), "POST");
-        assert_eq!(request.uri().path_and_query().expect("a path").as_str(), "/p/token?x=1");
-        for (name, expected) in [
-            ("ttl", "60"),
-            ("urgency", "high"),
-            ("topic", "orders"),
-            ("content-encoding", "aes128gcm"),
-            ("content-type", "application/octet-stream"),
-        ] {
-            assert_eq!(header(&request, name), expected, "{name}");
-        }
-        assert!(header(&request, "authorization").starts_with("vapid t="));
-        assert_eq!(browser.open(request.body()), Some(b"hello".to_vec()));
+    /// The public key that signed.
+    fn key(request: &Request<Bytes>) -> String {
+        header(request, "authorization").split_once(", k=").expect("a key").1.to_owned()
     }
 
     #[tokio::test]
-    async fn a_push_without_a_body_has_no_content_headers_and_is_signed() {
-        let (service, browser) = (service().await, Browser::new());
-        let (_, request) = service.send(&service.target(browser.keys()), b"").await;
-        let request = request.expect("one request");
-        assert!(request.body().is_empty());
-        assert_eq!(
-            (header(&request, "content-encoding"), header(&request, "content-type")),
-            Default::default()
-        );
-        assert_eq!(header(&request, "ttl"), "60");
-        assert!(header(&request, "authorization").starts_with("vapid t="));
+    async fn a_push_has_the_headers_of_web_push_and_content_headers_only_with_a_body() {
+        let service = service().await;
+        for (payload, encoding, content_type) in
+            [(&b"hello"[..], "aes128gcm", "application/octet-stream"), (b"", "", "")]
+        {
+            let request = service.sent(payload).await;
+            assert_eq!(request.method(), "POST");
+            assert_eq!(request.uri().path_and_query().expect("a path").as_str(), "/p/token?x=1");
+            for (name, expected) in [
+                ("ttl", "60"),
+                ("urgency", "high"),
+                ("topic", "orders"),
+                ("content-encoding", encoding),
+                ("content-type", content_type),
+            ] {
+                assert_eq!(header(&request, name), expected, "{name}");
+            }
+            assert!(header(&request, "authorization").starts_with("vapid t="));
+            let opened = service.browser.open(request.body());
+            assert_eq!(opened.as_deref().unwrap_or(request.body()), payload);
+        }
     }
 
     #[tokio::test]
     async fn one_token_and_one_connection_serve_all_pushes_until_keys_are_loaded_again() {
-        let (service, browser) = (service().await, Browser::new());
-        let target = service.target(browser.keys());
-        let mut seen = Vec::new();
-        for _ in 0..3 {
-            let (_, request) = service.send(&target, b"hello").await;
-            seen.push(header(&request.expect("one request"), "authorization"));
+        let service = service().await;
+        let first = service.sent(b"hello").await;
+        for _ in 0..2 {
+            let authorization = header(&service.sent(b"hello").await, "authorization");
+            assert_eq!(authorization, header(&first, "authorization"));
         }
-        assert!(seen[0] == seen[1] && seen[1] == seen[2]);
-        service.key.store(2, Ordering::SeqCst);
+        service.loader.key.store(2, Ordering::SeqCst);
         service.sender.reload_keys().await;
-        let (_, request) = service.send(&target, b"hello").await;
-        let after = header(&request.expect("one request"), "authorization");
-        assert_ne!(after.split(", k=").nth(1), seen[0].split(", k=").nth(1));
+        assert_ne!(key(&service.sent(b"hello").await), key(&first));
         assert_eq!(service.receiver.connections(), 1);
     }
 
     #[tokio::test]
     async fn an_added_key_is_loaded_when_a_subscription_names_it() {
-        let (service, browser) = (service().await, Browser::new());
-        let target =
-            PushTarget { vapid_key_id: VapidKeyId::parse(Loader::ADDED), ..service.target(browser.keys()) };
-        let before = PushTarget { vapid_key_id: None, ..target.clone() };
-        let (_, request) = service.send(&before, b"hello").await;
-        let key = |request: Option<Request<Bytes>>| {
-            let header = header(&request.expect("one request"), "authorization");
-            header.split(", k=").nth(1).map(str::to_owned)
-        };
-        let old = key(request);
-        service.key.store(Loader::BESIDE, Ordering::SeqCst);
-        service.loads.store(0, Ordering::SeqCst);
-        let (outcome, _) = service.send(&target, b"hello").await;
-        assert_eq!(outcome, Outcome::Impossible(Impossible::UnknownVapidKey));
-        let loaded = futures_util::future::join_all((0..20).map(|_| service.sender.reload_keys())).await;
+        let service = service().await;
+        let added = service.target(Loader::ADDED);
+        let old = key(&service.sent(b"hello").await);
+        service.loader.key.store(Loader::BESIDE, Ordering::SeqCst);
+        service.loader.loads.store(0, Ordering::SeqCst);
+        assert_eq!(service.send(&added, b"hello").await, UNKNOWN_KEY);
+        let loaded = join_all((0..20).map(|_| service.sender.reload_keys())).await;
         assert!(loaded.iter().all(|keys| *keys == Keys::Current));
-        let sent = futures_util::future::join_all((0..20).map(|_| service.send(&target, b"hello"))).await;
-        for (outcome, _) in sent {
-            assert!(matches!(&outcome, Outcome::Response(Response { status: 201, .. })), "{outcome:?}");
+        for outcome in join_all((0..20).map(|_| service.send(&added, b"hello"))).await {
+            assert_eq!(status(&outcome), Some(201), "{outcome:?}");
         }
-        assert_eq!(service.loads.load(Ordering::SeqCst), 1, "they share one load");
-        let (_, request) = service.send(&target, b"hello").await;
-        assert_ne!(key(request), old);
-        let (_, request) = service.send(&before, b"hello").await;
-        assert_eq!(key(request), old, "a subscription without a key id uses the default");
+        assert_eq!(service.loader.loads.load(Ordering::SeqCst), 1, "they share one load");
+        assert!(service.receiver.requests().iter().all(|request| key(request) != old));
+        assert_eq!(
+            key(&service.sent(b"hello").await),
+            old,
+            "a subscription without a key id uses the default"
+        );
         // No one added this key; looking for it once in a while is enough.
-        let unknown = PushTarget { vapid_key_id: VapidKeyId::parse("unknown"), ..target };
         assert_eq!(service.sender.reload_keys().await, Keys::Current);
-        let (outcome, _) = service.send(&unknown, b"hello").await;
-        assert_eq!(outcome, Outcome::Impossible(Impossible::UnknownVapidKey));
-        assert_eq!(service.loads.load(Ordering::SeqCst), 1);
+        assert_eq!(service.send(&service.target("unknown"), b"hello").await, UNKNOWN_KEY);
+        assert_eq!(service.loader.loads.load(Ordering::SeqCst), 1);
     }
 
     #[tokio::test]
     async fn a_push_that_cannot_be_sealed_or_signed_is_impossible_and_not_sent() {
-        let (service, browser) = (service().await, Browser::new());
-        let unknown =
-            PushTarget { vapid_key_id: VapidKeyId::parse("other"), ..service.target(browser.keys()) };
-        let (outcome, _) = service.send(&unknown, b"hello").await;
-        assert_eq!(outcome, Outcome::Impossible(Impossible::UnknownVapidKey));
-
-        let off_curve = PushKeys::parse(&format!("BA{}", "A".repeat(85)), &"A".repeat(22)).expect("the form");
-        let (outcome, _) = service.send(&service.target(&off_curve), b"hello").await;
-        assert_eq!(outcome, Outcome::Impossible(Impossible::BadSubscriptionKey));
-
-        let (outcome, _) = service.send(&service.target(browser.keys()), &[1; 3994]).await;
-        assert_eq!(outcome, Outcome::Impossible(Impossible::PayloadTooLarge));
+        let service = service().await;
+        let keys = PushKeys::parse(&format!("BA{}", "A".repeat(85)), &"A".repeat(22)).expect("the form");
+        let off_curve = PushTarget { keys, ..service.target.clone() };
+        for (target, length, expected) in [
+            (&service.target("other"), 5, Impossible::UnknownVapidKey),
+            (&off_curve, 5, Impossible::BadSubscriptionKey),
+            (&service.target, 3994, Impossible::PayloadTooLarge),
+        ] {
+            let outcome = service.send(target, &vec![1; length]).await;
+            assert_eq!(outcome, Outcome::Impossible(expected));
+        }
         assert_eq!(service.receiver.connections(), 0);
     }
 
     #[tokio::test]
     async fn the_longest_payload_arrives() {
-        let (service, browser) = (service().await, Browser::new());
-        let (_, request) = service.send(&service.target(browser.keys()), &[b'x'; 3993]).await;
-        assert_eq!(browser.open(request.expect("one request").body()), Some(vec![b'x'; 3993]));
+        let service = service().await;
+        let request = service.sent(&[b'x'; 3993]).await;
+        assert_eq!(service.browser.open(request.body()), Some(vec![b'x'; 3993]));
     }
 }

@@ -84,29 +84,29 @@ fn an_older_key_opens_and_no_longer_seals() {
 }
 
 #[test]
-fn sealing_twice_makes_two_texts_without_plaintext() {
+fn sealing_twice_makes_two_texts_without_plaintext_and_invalid_text_does_not_open() {
     let key = subscription("acme", "s1");
     let seal = || keys(OLD).seal(&key, &one_secret(), &one_header());
     assert_ne!(seal(), seal());
     assert!(!seal().contains("s3cret") && !seal().contains("whsec_"));
-}
-
-#[test]
-fn invalid_text_does_not_open() {
-    let key = subscription("acme", "s1");
     for text in ["", "k1", "k1:", "k1:!", "k1:AAAA", "k9:AAAA", ":", &format!("k1:{}", "A".repeat(400))] {
         assert_eq!(keys(OLD).open(&key, text), None, "{text}");
     }
 }
 
-/// RustCrypto derives the same: HKDF-SHA256 (RFC 5869) without salt, `redial webhook sign` and the tenant as info.
+/// HKDF-SHA256 (RFC 5869) of the old key without salt, by RustCrypto.
+fn derived(info: &[u8]) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    let hkdf = Hkdf::<Sha256>::new(None, b"0123456789abcdef0123456789abcdef");
+    hkdf.expand(info, &mut bytes).expect("32 bytes");
+    bytes
+}
+
 #[test]
 fn each_tenant_and_key_has_its_own_hkdf_secret() {
-    let mut expected = [0; 32];
-    let hkdf = Hkdf::<Sha256>::new(None, b"0123456789abcdef0123456789abcdef");
-    hkdf.expand(b"redial webhook signacme", &mut expected).expect("32 bytes");
+    let expected = WebhookSecret::new(derived(b"redial webhook signacme").to_vec()).expect("valid");
     let of = |text: &str, name: &str| keys(text).secrets_of(&tenant(name));
-    assert_eq!(of(OLD, "acme"), [WebhookSecret::new(expected.to_vec()).expect("valid")]);
+    assert_eq!(of(OLD, "acme"), [expected]);
 
     let both = of(NEW_AND_OLD, "acme");
     assert_eq!((both.len(), &both[1..]), (2, of(OLD, "acme").as_slice()));
@@ -114,13 +114,10 @@ fn each_tenant_and_key_has_its_own_hkdf_secret() {
     assert_ne!(of(OLD, "acme"), of(OLD, "globex"));
 }
 
-/// RustCrypto derives the same, with a label of its own: no tenant's signing secret is a token's key.
+/// With a label of its own: no tenant's signing secret is a token's key.
 #[test]
 fn tokens_are_made_with_the_current_key_and_read_with_each() {
-    let mut expected = [0; 32];
-    let hkdf = Hkdf::<Sha256>::new(None, b"0123456789abcdef0123456789abcdef");
-    hkdf.expand(b"redial access token", &mut expected).expect("32 bytes");
-    let expected = TokenKeys::new([("k1".to_owned(), expected)]).expect("a key");
+    let expected = TokenKeys::new([("k1".to_owned(), derived(b"redial access token"))]).expect("a key");
 
     let expires_at = Timestamp::from_secs(200);
     let delivery = DeliveryId::parse("order-17").expect("valid");
@@ -135,25 +132,16 @@ fn tokens_are_made_with_the_current_key_and_read_with_each() {
 }
 
 #[test]
-fn a_secret_that_secrets_manager_generated_is_read() {
+fn a_secret_that_secrets_manager_generated_is_read_and_short_or_duplicate_keys_are_refused() {
     let generated = keys(r#"{"id":"k1","key":"0123456789abcdef0123456789abcdef"}"#);
     assert_eq!(generated.secrets_of(&tenant("acme")), keys(OLD).secrets_of(&tenant("acme")));
     assert!(WebhookKeys::parse(r#"{"id":"k1","key":"punctuation: all, of it!"}"#).is_ok());
-}
-
-#[test]
-fn short_or_duplicate_keys_are_refused() {
     let long = format!("{}:0123456789abcdef", "k".repeat(33));
-    for bad in
-        ["", "k1", "k1:short", "k 1:0123456789abcdef", "k1:0123456789abcdef,k1:0123456789abcdef", "{}", &long]
-    {
+    let twice = "k1:0123456789abcdef,k1:0123456789abcdef";
+    for bad in ["", "k1", "k1:short", "k 1:0123456789abcdef", twice, "{}", &long] {
         assert_eq!(WebhookKeys::parse(bad).err(), Some(WebhookKeysError), "{bad}");
     }
-}
-
-#[test]
-fn debug_shows_the_ids_alone() {
-    assert_eq!(format!("{:?}", keys(NEW_AND_OLD)), r#"["k2", "k1"]"#);
+    assert_eq!(format!("{:?}", keys(NEW_AND_OLD)), r#"["k2", "k1"]"#, "the ids alone");
 }
 
 #[test]

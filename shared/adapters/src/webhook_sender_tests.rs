@@ -1,11 +1,7 @@
-use std::future::ready;
-use std::sync::{Arc, Mutex};
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
-use http::{Request, Response, StatusCode};
-use http_body_util::Full;
+use http::Request;
 use hyper::body::Bytes;
 use redial_core::endpoint::Endpoint;
 use redial_core::identity::{DeliveryId, Tenant};
@@ -17,7 +13,7 @@ use sha2::Sha256;
 
 use super::*;
 use crate::egress::{EgressAllow, EgressConfig, ExtraRoots};
-use crate::receiver::{FixedClock, Identity, Receiver, read_request};
+use crate::receiver::{FixedClock, Identity, Receiver, read_request, response, status};
 
 const NOW: i64 = 1_800_000_000;
 
@@ -50,39 +46,26 @@ fn json(bytes: &[u8]) -> Payload {
 
 fn sender(allow: &str, ca_pem: &str) -> StandardWebhookSender<FixedClock> {
     let egress = Egress::new(EgressConfig {
-        connect_timeout: Duration::from_millis(400),
-        total_timeout: Duration::from_millis(1500),
+        total_timeout: Duration::from_secs(4),
         allow: EgressAllow::parse(allow).expect("origins"),
         extra_roots: ExtraRoots::from_pem(ca_pem.as_bytes()).expect("a certificate"),
+        ..EgressConfig::default()
     });
     StandardWebhookSender::new(keys(), egress, FixedClock(now()))
 }
 
-/// A webhook's receiver that records requests.
+/// A webhook's receiver.
 struct Service {
     receiver: Receiver,
-    requests: Arc<Mutex<Vec<Request<Bytes>>>>,
     sender: StandardWebhookSender<FixedClock>,
 }
 
 impl Service {
     async fn answering(status: u16, location: Option<&str>) -> Self {
-        let identity = Identity::new(&["h2", "http/1.1"]);
-        let requests = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&requests);
-        let location = location.map(str::to_owned);
-        let receiver = Receiver::http(&identity, move |request| {
-            kept.lock().expect("no panic").push(request);
-            let mut response = Response::new(Full::default());
-            *response.status_mut() = StatusCode::from_u16(status).expect("a status");
-            if let Some(location) = &location {
-                response.headers_mut().insert("location", location.parse().expect("a value"));
-            }
-            ready(Ok(response))
-        })
-        .await;
-        let sender = sender(&receiver.origin(), &identity.ca_pem);
-        Self { receiver, requests, sender }
+        let answer = response(status, location.map(|location| ("location", location)).as_slice(), b"");
+        let receiver = Receiver::answering(&Identity::new(&["h2", "http/1.1"]), answer).await;
+        let sender = sender(&receiver.origin(), &receiver.ca_pem);
+        Self { receiver, sender }
     }
 
     fn target(&self) -> WebhookTarget {
@@ -92,8 +75,12 @@ impl Service {
 
     async fn send(&self, target: &WebhookTarget, payload: &Payload, own: &CustomHeaders) -> Request<Bytes> {
         let outcome = send(&self.sender, target, payload, own).await;
-        assert!(matches!(&outcome, Outcome::Response(answer) if answer.status == 200), "{outcome:?}");
-        self.requests.lock().expect("no panic").pop().expect("one request")
+        assert_eq!(status(&outcome), Some(200), "{outcome:?}");
+        self.receiver.requests().pop().expect("one request")
+    }
+
+    async fn send_json(&self, target: &WebhookTarget) -> Request<Bytes> {
+        self.send(target, &json(JSON), &CustomHeaders::default()).await
     }
 }
 
@@ -124,12 +111,8 @@ fn header<'a>(request: &'a Request<Bytes>, name: &str) -> &'a str {
 /// The signature as a receiver computes it, with another implementation than the sender's.
 fn signature(secret: &WebhookSecret, request: &Request<Bytes>) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.expose_bytes()).expect("any length is accepted");
-    for part in
-        [header(request, "webhook-id").as_bytes(), b".", header(request, "webhook-timestamp").as_bytes()]
-    {
-        mac.update(part);
-    }
-    mac.update(b".");
+    let (id, at) = (header(request, "webhook-id"), header(request, "webhook-timestamp"));
+    mac.update(format!("{id}.{at}.").as_bytes());
     mac.update(request.body());
     format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
 }
@@ -139,7 +122,7 @@ async fn a_webhook_has_the_headers_of_standard_webhooks_and_no_others() {
     let service = Service::answering(200, None).await;
     let secrets = SigningSecrets::new(vec![(secret(1), None)]).expect("one");
     let target = WebhookTarget { secrets, ..service.target() };
-    let request = service.send(&target, &json(JSON), &CustomHeaders::default()).await;
+    let request = service.send_json(&target).await;
     assert_eq!(request.method(), "POST");
     assert_eq!(request.uri().path_and_query().expect("a path").as_str(), "/hooks/s1?x=1");
     assert_eq!(request.body(), JSON);
@@ -171,7 +154,7 @@ async fn the_example_of_the_specification_has_its_signature() {
         at: Timestamp::from_secs(1_614_265_330),
     };
     service.sender.send(webhook).await;
-    let request = service.requests.lock().expect("no panic").pop().expect("one request");
+    let request = service.receiver.requests().pop().expect("one request");
     assert_eq!(header(&request, "webhook-signature"), "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
 }
 
@@ -181,7 +164,7 @@ async fn every_valid_secret_signs_and_an_expired_one_does_not() {
     let ends = |secs| Some(Timestamp::from_secs(NOW + secs));
     let secrets = vec![(secret(3), None), (secret(2), ends(1)), (secret(1), ends(0))];
     let target = WebhookTarget { secrets: SigningSecrets::new(secrets).expect("three"), ..service.target() };
-    let request = service.send(&target, &json(JSON), &CustomHeaders::default()).await;
+    let request = service.send_json(&target).await;
     let expected = [signature(&secret(3), &request), signature(&secret(2), &request)].join(" ");
     assert_eq!(header(&request, "webhook-signature"), expected);
 }
@@ -192,7 +175,7 @@ async fn a_receiver_without_a_secret_gets_signatures_of_its_tenant() {
     let over = SigningSecrets::new(vec![(secret(1), Some(Timestamp::from_secs(NOW)))]).expect("one");
     for secrets in [SigningSecrets::default(), over] {
         let target = WebhookTarget { secrets, ..service.target() };
-        let request = service.send(&target, &json(JSON), &CustomHeaders::default()).await;
+        let request = service.send_json(&target).await;
         let of_tenant = keys().secrets_of(&tenant());
         let expected: Vec<String> = of_tenant.iter().map(|secret| signature(secret, &request)).collect();
         assert_eq!(expected.len(), 2);
@@ -243,41 +226,34 @@ async fn the_longest_body_arrives() {
 
 #[tokio::test]
 async fn a_receiver_that_times_out_leaves_the_outcome_in_doubt() {
-    let identity = Identity::new(&["http/1.1"]);
-    let receiver = Receiver::tls(&identity, |mut stream| async move {
+    let receiver = Receiver::tls(&Identity::new(&["http/1.1"]), |mut stream| async move {
         read_request(&mut stream).await;
-        tokio::time::sleep(Duration::from_secs(30)).await;
+        tokio::time::pause();
+        std::future::pending::<()>().await;
     })
     .await;
-    let sender = sender(&receiver.origin(), &identity.ca_pem);
+    let sender = sender(&receiver.origin(), &receiver.ca_pem);
     let target = WebhookTarget::at(Endpoint::parse(&receiver.origin()).expect("an endpoint"));
     let outcome = send(&sender, &target, &Payload::new(b"sealed".to_vec()), &CustomHeaders::default()).await;
     assert_eq!(outcome, Outcome::InDoubt(InDoubt::Timeout));
-    assert_eq!(sender.attempt_timeout(), Duration::from_millis(1500));
+    assert_eq!(sender.attempt_timeout(), Duration::from_secs(4));
 }
 
 #[tokio::test]
 async fn a_redirect_is_an_answer_and_not_followed() {
     let service = Service::answering(308, Some("https://169.254.169.254/latest/meta-data")).await;
     let outcome = send(&service.sender, &service.target(), &json(JSON), &CustomHeaders::default()).await;
-    assert!(matches!(&outcome, Outcome::Response(answer) if answer.status == 308), "{outcome:?}");
-    assert_eq!(service.requests.lock().expect("no panic").len(), 1);
+    assert_eq!(status(&outcome), Some(308), "{outcome:?}");
+    assert_eq!(service.receiver.requests().len(), 1);
 }
 
 #[tokio::test]
 async fn private_addresses_and_other_ports_are_never_connected_to() {
-    let identity = Identity::new(&["h2"]);
-    let receiver = Receiver::tls(&identity, |_| async {}).await;
-    let sender = sender("", &identity.ca_pem);
-    let port = receiver.port;
-    for url in [
-        "https://10.0.0.1/x".to_owned(),
-        "https://169.254.169.254/latest/meta-data".to_owned(),
-        "https://[::1]/x".to_owned(),
-        "https://localhost/x".to_owned(),
-        format!("https://127.0.0.1:{port}/x"),
-        format!("https://localhost:{port}/x"),
-    ] {
+    let receiver = Receiver::tls(&Identity::new(&["h2"]), |_| async {}).await;
+    let sender = sender("", &receiver.ca_pem);
+    let [literal, name] = ["127.0.0.1", "localhost"].map(|host| format!("{host}:{}", receiver.port));
+    for host in ["10.0.0.1", "169.254.169.254", "[::1]", "localhost", &literal, &name] {
+        let url = format!("https://{host}/x");
         let target = WebhookTarget::at(Endpoint::parse(&url).expect("an endpoint"));
         let outcome = send(&sender, &target, &json(JSON), &CustomHeaders::default()).await;
         assert_eq!(outcome, Outcome::Impossible(Impossible::EndpointNotAllowed), "{url}");

@@ -15,7 +15,6 @@ use crate::time::{Deadline, Timestamp};
 /// How long the description of a dead letter is kept where no policy says so, in days.
 pub const DEFAULT_RETENTION_DAYS: u16 = 14;
 
-/// How long the body of a message that could not be parsed is kept.
 pub const UNPARSED_BODY_KEPT: Duration = Duration::from_secs(24 * 3600);
 
 /// A delivery has one dead letter for each lineage. The dead letters of a conflict, an unreadable body and a poison message are
@@ -34,46 +33,38 @@ impl DeadLetterKey {
     /// Stands for a tenant that could not be read; no tenant has such a name.
     pub const NO_TENANT: &str = "_unknown";
 
+    fn new(tenant: Option<&Tenant>, id: &DeliveryId, letter: String) -> Self {
+        let tenant = tenant.map_or(Self::NO_TENANT, Tenant::as_str).to_owned();
+        Self { tenant, id: id.to_string(), letter }
+    }
+
     pub fn of_delivery(tenant: &Tenant, id: &DeliveryId, lineage: Lineage) -> Self {
-        Self { tenant: tenant.to_string(), id: id.to_string(), letter: format!("lineage-{}", lineage.0) }
+        Self::new(Some(tenant), id, format!("lineage-{}", lineage.0))
     }
 
     /// The letter of a message whose id was used for another content.
     pub fn of_conflict(tenant: &Tenant, id: &DeliveryId, message_id: &str) -> Self {
-        let letter = format!("conflict-{}", DeliveryId::from_sqs_message_id(message_id));
-        Self { tenant: tenant.to_string(), id: id.to_string(), letter }
+        Self::new(Some(tenant), id, format!("conflict-{}", DeliveryId::from_sqs_message_id(message_id)))
     }
 
     pub fn of_unparsed(tenant: Option<&Tenant>, message_id: &str) -> Self {
-        Self {
-            tenant: tenant.map_or(Self::NO_TENANT.to_owned(), ToString::to_string),
-            id: DeliveryId::from_sqs_message_id(message_id).to_string(),
-            letter: "malformed".to_owned(),
-        }
+        Self::new(tenant, &DeliveryId::from_sqs_message_id(message_id), "malformed".to_owned())
     }
 
     pub fn of_poison(tenant: Option<&Tenant>, id: Option<&DeliveryId>, message_id: &str) -> Self {
         let message = DeliveryId::from_sqs_message_id(message_id);
-        Self {
-            tenant: tenant.map_or(Self::NO_TENANT.to_owned(), ToString::to_string),
-            id: id.map_or(message.to_string(), ToString::to_string),
-            letter: format!("poison-{message}"),
-        }
+        Self::new(tenant, id.unwrap_or(&message), format!("poison-{message}"))
     }
 
-    /// The partition key: `tenant#id`.
     pub fn partition(&self) -> String {
         format!("{}#{}", self.tenant, self.id)
     }
 }
 
-/// What happened to the delivery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A delivery failed: there is a body to replay.
     Failed,
-    /// An endpoint is gone (410).
     Gone,
     /// An endpoint is unknown (404): to be confirmed.
     NotFound,
@@ -85,17 +76,14 @@ pub struct Reference {
     /// Version of this format: 1.
     pub v: u32,
     pub kind: Kind,
-    /// Whose, or `_unknown`.
     pub tenant: String,
     /// The delivery's id, or the SQS MessageId.
     pub id: String,
     pub letter: String,
     pub lineage: u32,
     pub channel: String,
-    /// The stored subscription, if the message named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subscription: Option<String>,
-    /// The endpoint's hash, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint_hash: Option<String>,
     /// Why: a [`Reason`]'s label.
@@ -108,16 +96,13 @@ pub struct Reference {
     pub attempts: u32,
     /// When the first message was sent, epoch ms.
     pub first_sent: i64,
-    /// When it ended, epoch ms.
     pub at: i64,
-    /// How long its description is kept, in days.
     pub retention_days: u16,
 }
 
 impl Reference {
     pub const VERSION: u32 = 1;
 
-    /// The reference to a dead letter, with defaults for everything else.
     pub fn new(
         key: &DeadLetterKey,
         kind: Kind,
@@ -149,7 +134,6 @@ impl Reference {
         DeadLetterKey { tenant: self.tenant.clone(), id: self.id.clone(), letter: self.letter.clone() }
     }
 
-    /// Its reason, if it is one that this version knows.
     pub fn reason(&self) -> Option<Reason> {
         Reason::from_label(&self.reason)
     }
@@ -172,7 +156,6 @@ pub fn body_absent_from(deadline: Deadline, retention_days: u16, now: Timestamp)
     now.plus(Duration::from_secs(u64::from(retention_days) * 86_400))
 }
 
-/// A dead letter's body, to be stored for a replay.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DeadLetterBody {
     pub key: DeadLetterKey,

@@ -44,10 +44,8 @@ labels! {
 }
 
 checked_text! {
-    /// A later message replaces a pending one of the same topic (RFC 8030, 5.4).
-    ///
-    /// One to 32 base64url characters whose number leaves no remainder of 1 by 4: no base64url text has such a length, and Apple
-    /// refuses those (`BadWebPushTopic`).
+    /// A later message replaces a pending one of the same topic (RFC 8030, 5.4). One to 32 base64url characters whose number leaves no
+    /// remainder of 1 by 4: no base64url text has such a length, and Apple refuses those (`BadWebPushTopic`).
     Topic, |text| is_word(text, 32) && text.len() % 4 != 1;
 
     /// The event that a message reports, in the producer's words: `order.created`. At most 128 bytes.

@@ -4,13 +4,11 @@
 //! `Debug`, no `Display`, and one method, [`Endpoint::expose`], that returns the text to connect to or to store. In logs, metrics,
 //! references and the ledger an endpoint is its [`EndpointHash`]: HMAC-SHA256 under a key that rotates, written `hmac:<key id>:<hex>`.
 
-use std::fmt;
-
-use ring::hmac;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use url::{Host, Url};
 
-use crate::text::{is_word, redacted};
+use crate::named_keys::{MAX_ID, NamedKey, NamedKeys};
+use crate::text::{checked_text, is_word, redacted};
 
 /// Longest endpoint that is accepted, in bytes. Push services' endpoints are 150 to 700 bytes long.
 pub const MAX_ENDPOINT_BYTES: usize = 2048;
@@ -22,14 +20,12 @@ pub struct Endpoint(Url);
 /// Why a text is not an endpoint. Says what is wrong, never the text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum EndpointError {
-    /// Longer than [`MAX_ENDPOINT_BYTES`].
     #[error("longer than {MAX_ENDPOINT_BYTES} bytes")]
     TooLong,
     #[error("not an absolute URL with a host")]
     NotAUrl,
     #[error("not an https URL")]
     NotHttps,
-    /// A user name or password before the host.
     #[error("carries a user name or password")]
     Userinfo,
 }
@@ -95,9 +91,7 @@ impl Origin {
     }
 }
 
-/// The hosts that web push may be sent to.
-///
-/// A pattern is a host name, or `*.` and a suffix, which any name below that suffix matches.
+/// The hosts that web push may be sent to: names, or `*.` and a suffix, which any name below that suffix matches.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PushHosts(Vec<String>);
 
@@ -111,10 +105,10 @@ impl PushHosts {
         let mut patterns = Vec::new();
         for pattern in list.split(',').map(str::trim).filter(|p| !p.is_empty()) {
             let name = pattern.strip_prefix("*.").unwrap_or(pattern);
-            let valid = !name.is_empty()
-                && name.split('.').all(|label| {
-                    !label.is_empty() && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
-                });
+            let is_label = |label: &str| {
+                !label.is_empty() && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+            };
+            let valid = name.split('.').all(is_label);
             if !valid {
                 return Err(pattern.to_owned());
             }
@@ -125,10 +119,8 @@ impl PushHosts {
 
     /// Whether the endpoint's host is one of them. An address literal never is.
     pub fn allows(&self, endpoint: &Endpoint) -> bool {
-        match endpoint.host() {
-            Host::Domain(host) => self.0.iter().any(|pattern| host_matches(host, pattern)),
-            Host::Ipv4(_) | Host::Ipv6(_) => false,
-        }
+        let Host::Domain(host) = endpoint.host() else { return false };
+        self.0.iter().any(|pattern| host_matches(host, pattern))
     }
 }
 
@@ -140,55 +132,28 @@ pub fn host_matches(host: &str, pattern: &str) -> bool {
     }
 }
 
-/// An endpoint's stand-in: `hmac:<key id>:<64 hex digits>`.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct EndpointHash(String);
-
-impl TryFrom<String> for EndpointHash {
-    type Error = &'static str;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        Self::parse(&text).ok_or("not an endpoint's hash")
-    }
-}
-
-impl From<EndpointHash> for String {
-    fn from(hash: EndpointHash) -> Self {
-        hash.0
-    }
+checked_text! {
+    /// An endpoint's stand-in: `hmac:<key id>:<64 hex digits>`.
+    EndpointHash, |text| {
+        let parts = text.strip_prefix("hmac:").and_then(|rest| rest.split_once(':'));
+        parts.is_some_and(|(key_id, hex)| {
+            let is_hex = hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+            is_word(key_id, MAX_ID) && hex.len() == 64 && is_hex
+        })
+    };
 }
 
 impl EndpointHash {
-    /// Reads a stored or received hash; `None` if it does not have the form.
-    pub fn parse(text: &str) -> Option<Self> {
-        let (key_id, hex) = text.strip_prefix("hmac:")?.split_once(':')?;
-        let valid = is_word(key_id, MAX_KEY_ID)
-            && hex.len() == 64
-            && hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
-        valid.then(|| Self(text.to_owned()))
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     pub fn key_id(&self) -> &str {
         self.0.split(':').nth(1).unwrap_or_default()
     }
 }
 
-/// The longest id of a key.
-const MAX_KEY_ID: usize = 32;
-
-/// The keys under which endpoints and contents are hashed: new hashes are made with the first, and hashes of all are recognised.
-///
-/// The others are former keys, and the one that comes next: during a rotation workers that read the keys at different times run side
+/// The keys under which endpoints and contents are hashed: new hashes are made with the first, and hashes of all are recognised. The others are former keys, and the one that comes next: during a rotation workers that read the keys at different times run side
 /// by side, and each must recognise the hashes of the others.
-#[derive(Clone)]
-pub struct HashKeys(Vec<(String, hmac::Key)>);
+#[derive(Clone, Debug)]
+pub struct HashKeys(NamedKeys);
 
-/// Never holds a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "expected `<key id>:<secret of at least 16 characters>`, several separated by commas, the current one first"
@@ -200,12 +165,12 @@ impl HashKeys {
     /// `"next": {"id", "key"}` beside it, and `"former": [{"id", "key"}, …]`, as a rotation writes them. Ids are
     /// `[A-Za-z0-9_-]{1,32}`, secrets at least 16 characters without a comma.
     pub fn parse(text: &str) -> Result<Self, HashKeysError> {
-        #[derive(serde::Deserialize)]
+        #[derive(Deserialize)]
         struct Named {
             id: String,
             key: String,
         }
-        #[derive(serde::Deserialize)]
+        #[derive(Deserialize)]
         struct Several {
             #[serde(flatten)]
             current: Named,
@@ -223,55 +188,36 @@ impl HashKeys {
     }
 
     fn of<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, HashKeysError> {
-        let mut keys: Vec<(String, hmac::Key)> = Vec::new();
-        for (id, secret) in pairs {
-            if !is_word(id, MAX_KEY_ID) || secret.len() < 16 || keys.iter().any(|(known, _)| known == id) {
-                return Err(HashKeysError);
-            }
-            keys.push((id.to_owned(), hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes())));
-        }
-        if keys.is_empty() { Err(HashKeysError) } else { Ok(Self(keys)) }
+        let secrets = pairs.into_iter().map(|(id, secret)| (secret.len() >= 16).then_some((id, secret)));
+        secrets.collect::<Option<Vec<_>>>().and_then(NamedKeys::new).map(Self).ok_or(HashKeysError)
     }
 
     pub fn endpoint(&self, endpoint: &Endpoint) -> EndpointHash {
-        let (id, key) = &self.0[0];
-        sign(id, key, b"endpoint", endpoint.0.as_str().as_bytes())
+        self.hash("endpoint", endpoint.0.as_str().as_bytes())
     }
 
     pub fn origin(&self, origin: &Origin) -> EndpointHash {
-        let (id, key) = &self.0[0];
-        sign(id, key, b"origin", origin.0.as_bytes())
+        self.hash("origin", origin.0.as_bytes())
+    }
+
+    pub fn fingerprint(&self, content: &[u8]) -> EndpointHash {
+        self.hash("content", content)
     }
 
     /// Whether `hash` is this endpoint's; `None` if it was made with a key that is not known any more.
     pub fn is_of(&self, hash: &EndpointHash, endpoint: &Endpoint) -> Option<bool> {
-        let (id, key) = self.0.iter().find(|(id, _)| id == hash.key_id())?;
-        Some(sign(id, key, b"endpoint", endpoint.0.as_str().as_bytes()) == *hash)
+        let key = self.0.get(hash.key_id())?;
+        Some(hash_with(key, "endpoint", endpoint.0.as_str().as_bytes()) == *hash)
     }
 
-    /// A fingerprint of some content under the current key, in the form of a hash.
-    pub fn fingerprint(&self, content: &[u8]) -> EndpointHash {
-        let (id, key) = &self.0[0];
-        sign(id, key, b"content", content)
+    fn hash(&self, domain: &str, bytes: &[u8]) -> EndpointHash {
+        hash_with(self.0.current(), domain, bytes)
     }
 }
 
-fn sign(id: &str, key: &hmac::Key, domain: &[u8], bytes: &[u8]) -> EndpointHash {
-    let mut context = hmac::Context::with_key(key);
-    context.update(domain);
-    context.update(&[0]);
-    context.update(bytes);
-    let mut text = format!("hmac:{id}:");
-    for byte in context.sign().as_ref() {
-        text.push_str(&format!("{byte:02x}"));
-    }
-    EndpointHash(text)
-}
-
-impl fmt::Debug for HashKeys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|(id, _)| id)).finish()
-    }
+fn hash_with(key: &NamedKey, domain: &str, bytes: &[u8]) -> EndpointHash {
+    let hex: String = key.mac(domain, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    EndpointHash(format!("hmac:{}:{hex}", key.id))
 }
 
 #[cfg(test)]
@@ -294,20 +240,23 @@ mod tests {
     }
 
     #[test]
-    fn debug_never_shows_the_address() {
-        let push = endpoint("https://push.example/secret-token");
-        assert_eq!(format!("{push:?}"), "Endpoint(redacted)");
-        assert!(!format!("{:?}", hash_keys()).contains("0123456789abcdef"));
+    fn debug_never_shows_an_address_or_a_key() {
+        assert_eq!(format!("{:?}", endpoint("https://push.example/secret-token")), "Endpoint(redacted)");
+        assert_eq!(format!("{:?}", hash_keys()), r#"HashKeys(["k1"])"#);
     }
 
     #[test]
     fn an_origin_keeps_a_port_that_is_not_the_default() {
-        let origin = |text| endpoint(text).origin();
-        assert_eq!(origin("https://push.example:8443/a").as_str(), "https://push.example:8443");
-        assert_eq!(origin("https://push.example:443/a").as_str(), "https://push.example");
-        assert!(Origin::parse("https://push.example:8443").is_some());
-        assert!(Origin::parse("https://push.example/path").is_none());
-        assert!(Origin::parse("push.example").is_none());
+        for (text, origin) in [
+            ("https://push.example:8443/a", "https://push.example:8443"),
+            ("https://push.example:443/a", "https://push.example"),
+        ] {
+            assert_eq!(endpoint(text).origin().as_str(), origin);
+            assert!(Origin::parse(origin).is_some(), "{origin}");
+        }
+        for other in ["https://push.example/path", "push.example"] {
+            assert!(Origin::parse(other).is_none(), "{other}");
+        }
     }
 
     #[test]
@@ -327,40 +276,33 @@ mod tests {
         assert_eq!(PushHosts::parse("good.example,*.b*d"), Err("*.b*d".to_owned()));
     }
 
-    #[test]
-    fn hashes_name_their_key_and_survive_its_rotation() {
-        let push = endpoint("https://push.example/abc");
-        let old = hash_keys().endpoint(&push);
-        assert!(EndpointHash::parse(old.as_str()).is_some());
-        assert_eq!(old.key_id(), "k1");
-
-        let rotated = HashKeys::parse("k2:fedcba9876543210,k1:0123456789abcdef").expect("valid");
-        assert_ne!(rotated.endpoint(&push), old);
-        assert_eq!(rotated.is_of(&old, &push), Some(true));
-        let other = endpoint("https://push.example/abd");
-        assert_eq!(rotated.is_of(&old, &other), Some(false));
-
-        let forgotten = HashKeys::parse("k3:fedcba9876543210").expect("valid");
-        assert_eq!(forgotten.is_of(&old, &push), None);
+    fn hash_keys_of(text: &str) -> HashKeys {
+        HashKeys::parse(text).expect("valid")
     }
 
     #[test]
-    fn hash_keys_are_read_from_a_generated_secret() {
-        let push = endpoint("https://push.example/abc");
-        let generated = HashKeys::parse(r#"{"id":"k1","key":"0123456789abcdef"}"#).expect("valid");
-        assert_eq!(generated.endpoint(&push), hash_keys().endpoint(&push));
-        assert!(HashKeys::parse(r#"{"id":"k1","key":"punctuation: all, of it!"}"#).is_ok());
+    fn hashes_name_their_key_and_survive_its_rotation() {
+        let (push, other) = (endpoint("https://push.example/abc"), endpoint("https://push.example/abd"));
+        let old = hash_keys().endpoint(&push);
+        assert_eq!((old.key_id(), EndpointHash::parse(old.as_str())), ("k1", Some(old.clone())));
+        let rotated = hash_keys_of("k2:fedcba9876543210,k1:0123456789abcdef");
+        assert_ne!(rotated.endpoint(&push), old);
+        assert_eq!([&push, &other].map(|it| rotated.is_of(&old, it)), [Some(true), Some(false)]);
+        assert_eq!(hash_keys_of("k3:fedcba9876543210").is_of(&old, &push), None);
+        // As Secrets Manager generates it.
+        assert_eq!(hash_keys_of(r#"{"id":"k1","key":"0123456789abcdef"}"#).endpoint(&push), old);
+        hash_keys_of(r#"{"id":"k1","key":"punctuation: all, of it!"}"#);
     }
 
     #[test]
     fn keys_before_and_after_the_current_one_are_recognised_and_not_used() {
         let push = endpoint("https://push.example/abc");
         let (k1, k2) = (r#""id":"k1","key":"0123456789abcdef""#, r#""id":"k2","key":"fedcba9876543210""#);
-        let before = HashKeys::parse(&format!("{{{k1}}}")).expect("valid");
-        let announced = HashKeys::parse(&format!(r#"{{{k1},"next":{{{k2}}}}}"#)).expect("valid");
-        let after =
-            HashKeys::parse(&format!(r#"{{{k2},"former":[{{{k1},"until":"2026-11-21T10:05:00Z"}}]}}"#));
-        let after = after.expect("other fields of a key are ignored");
+        let before = hash_keys_of(&format!("{{{k1}}}"));
+        let announced = hash_keys_of(&format!(r#"{{{k1},"next":{{{k2}}}}}"#));
+        // Other fields of a key are ignored.
+        let former = format!(r#"[{{{k1},"until":"2026-11-21T10:05:00Z"}}]"#);
+        let after = hash_keys_of(&format!(r#"{{{k2},"former":{former}}}"#));
         let (old, new) = (before.endpoint(&push), after.endpoint(&push));
         assert_eq!(announced.endpoint(&push), old);
         assert_eq!((old.key_id(), new.key_id()), ("k1", "k2"));
@@ -368,13 +310,19 @@ mod tests {
             assert_eq!([&old, &new].map(|hash| keys.is_of(hash, &push)), [Some(true); 2]);
         }
         assert_eq!(before.is_of(&new, &push), None);
-        assert!(HashKeys::parse(&format!(r#"{{{k1},"next":{{{k1}}}}}"#)).is_err(), "ids are unique");
-        assert!(HashKeys::parse(&format!(r#"{{{k1},"former":[{{"id":"k0","key":"short"}}]}}"#)).is_err());
     }
 
     #[test]
     fn weak_or_repeated_hash_keys_are_refused() {
-        for bad in ["", "k1", "k1:short", "k 1:0123456789abcdef", "k1:0123456789abcdef,k1:0123456789abcdef"] {
+        for bad in [
+            "",
+            "k1",
+            "k1:short",
+            "k 1:0123456789abcdef",
+            "k1:0123456789abcdef,k1:0123456789abcdef",
+            r#"{"id":"k1","key":"0123456789abcdef","next":{"id":"k1","key":"0123456789abcdef"}}"#,
+            r#"{"id":"k1","key":"0123456789abcdef","former":[{"id":"k0","key":"short"}]}"#,
+        ] {
             assert!(HashKeys::parse(bad).is_err(), "{bad}");
         }
     }

@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 use crate::ack::AckEvent;
-use crate::identity::{DeliveryKey, SubscriptionId, SubscriptionKey, Tenant};
+use crate::identity::{DeliveryId, DeliveryKey, SubscriptionId, SubscriptionKey, Tenant};
 use crate::ledger;
 use crate::message::ProducerRef;
 use crate::queue::{Outgoing, Queue};
@@ -22,7 +22,6 @@ pub enum State {
     /// The end of a delivery. `sent` means that the push service accepted it; acknowledgements are events of their own.
     Delivery(ledger::State),
     Acknowledged(AckEvent),
-    /// A subscription was removed: its endpoint is gone.
     Pruned,
     /// A subscription was switched off: its endpoint went with an unusual number of others, and an operator decides.
     Quarantined,
@@ -42,71 +41,36 @@ impl State {
     }
 }
 
-/// About a delivery, a subscription, or a delivery to a subscription.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
-    tenant: Tenant,
-    id: Option<String>,
-    producer_ref: Option<ProducerRef>,
-    subscription: Option<SubscriptionId>,
-    state: State,
-    reason: Option<Reason>,
-    status: Option<u16>,
-    at: Timestamp,
+    pub tenant: Tenant,
+    pub id: Option<DeliveryId>,
+    pub producer_ref: Option<ProducerRef>,
+    /// The subscription that it is about, or that the delivery went to.
+    pub subscription: Option<SubscriptionId>,
+    pub state: State,
+    pub reason: Option<Reason>,
+    pub status: Option<u16>,
+    pub at: Timestamp,
 }
 
 impl Event {
-    /// A delivery came to `state` at `at`.
-    pub fn of_delivery(key: &DeliveryKey, state: State, at: Timestamp) -> Self {
-        Self {
-            tenant: key.tenant.clone(),
-            id: Some(key.id.to_string()),
-            producer_ref: None,
-            subscription: None,
-            state,
-            reason: None,
-            status: None,
-            at,
-        }
+    fn new(tenant: &Tenant, state: State, at: Timestamp) -> Self {
+        let (tenant, id, producer_ref, subscription) = (tenant.clone(), None, None, None);
+        Self { tenant, id, producer_ref, subscription, state, reason: None, status: None, at }
     }
 
-    /// A subscription came to `state` at `at`.
+    pub fn of_delivery(key: &DeliveryKey, state: State, at: Timestamp) -> Self {
+        Self { id: Some(key.id.clone()), ..Self::new(&key.tenant, state, at) }
+    }
+
     pub fn of_subscription(
         key: &SubscriptionKey,
         state: State,
         reason: Option<Reason>,
         at: Timestamp,
     ) -> Self {
-        Self {
-            tenant: key.tenant.clone(),
-            id: None,
-            producer_ref: None,
-            subscription: Some(key.id.clone()),
-            state,
-            reason,
-            status: None,
-            at,
-        }
-    }
-
-    #[must_use]
-    pub fn with_ref(mut self, producer_ref: Option<ProducerRef>) -> Self {
-        self.producer_ref = producer_ref;
-        self
-    }
-
-    /// With the subscription that the delivery went to.
-    #[must_use]
-    pub fn to(mut self, subscription: Option<SubscriptionId>) -> Self {
-        self.subscription = subscription;
-        self
-    }
-
-    #[must_use]
-    pub fn because(mut self, reason: Option<Reason>, status: Option<u16>) -> Self {
-        self.reason = reason;
-        self.status = status;
-        self
+        Self { subscription: Some(key.id.clone()), reason, ..Self::new(&key.tenant, state, at) }
     }
 
     /// JSON in which every field is always present, perhaps `null`. Never log what this returns: it has the producer's reference.
@@ -116,7 +80,7 @@ impl Event {
             "tenant": self.tenant.as_str(),
             "id": self.id,
             "ref": self.producer_ref.as_ref().map(ProducerRef::expose),
-            "subscription": self.subscription.as_ref().map(SubscriptionId::as_str),
+            "subscription": self.subscription,
             "state": self.state.label(),
             "reason": self.reason.map(Reason::label),
             "status": self.status,
@@ -143,24 +107,23 @@ mod tests {
     #[test]
     fn every_field_is_always_present() {
         let at = time("2026-11-21T10:00:00Z");
-        let event = Event::of_delivery(&delivery("m1"), State::Delivery(ledger::State::Failed), at)
-            .because(Some(Reason::RetriesExhausted), Some(503));
-        let body: Value = serde_json::from_str(&event.to_body()).expect("JSON");
-        assert_eq!(
-            body,
-            json!({
-                "v": 1, "tenant": "acme", "id": "m1", "ref": null, "subscription": null, "state": "failed",
-                "reason": "retries_exhausted", "status": 503, "at": "2026-11-21T10:00:00.000Z",
-            })
-        );
-    }
-
-    #[test]
-    fn an_event_of_a_subscription_has_no_delivery() {
-        let key = subscription("s1");
-        let event = Event::of_subscription(&key, State::Pruned, Some(Reason::Gone), Timestamp::from_secs(1));
-        let body: Value = serde_json::from_str(&event.to_body()).expect("JSON");
-        assert_eq!((&body["id"], &body["subscription"]), (&Value::Null, &json!("s1")));
-        assert_eq!((&body["state"], &body["reason"]), (&json!("pruned"), &json!("gone")));
+        let (failed, gone) = (State::Delivery(ledger::State::Failed), Some(Reason::Gone));
+        let of_delivery = Event {
+            reason: Some(Reason::RetriesExhausted),
+            status: Some(503),
+            ..Event::of_delivery(&delivery("m1"), failed, at)
+        };
+        let of_subscription = Event::of_subscription(&subscription("s1"), State::Pruned, gone, at);
+        for (event, id, subscription, state, reason, status) in [
+            (of_delivery, json!("m1"), json!(null), "failed", "retries_exhausted", json!(503)),
+            (of_subscription, json!(null), json!("s1"), "pruned", "gone", json!(null)),
+        ] {
+            let body: Value = serde_json::from_str(&event.to_body()).expect("JSON");
+            let expected = json!({
+                "v": 1, "tenant": "acme", "id": id, "ref": null, "subscription": subscription, "state": state,
+                "reason": reason, "status": status, "at": "2026-11-21T10:00:00.000Z",
+            });
+            assert_eq!(body, expected);
+        }
     }
 }

@@ -1,13 +1,19 @@
 //! Values that the tests of this crate share.
 
+use std::time::Duration;
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
 use crate::access::TokenKeys;
 use crate::endpoint::{Endpoint, HashKeys};
 use crate::identity::{
     Attempt, DeliveryId, DeliveryKey, Lineage, SubscriptionId, SubscriptionKey, Tenant, Turn,
 };
 use crate::ledger::{Record, State};
-use crate::message::{Inbound, Message, QueueKind, parse};
+use crate::message::{Inbound, Message, QueueKind, Travel, parse};
 use crate::outcome::Response;
+use crate::policy::{Policy, catalogue};
 use crate::push_target::{PushKeys, PushTarget};
 use crate::reason::Reason;
 use crate::shape::ShapeError;
@@ -21,6 +27,19 @@ pub(crate) const AUTH: &str = "BTBZMqHH6r4Tts7J_aSIgg";
 
 pub(crate) fn time(rfc3339: &str) -> Timestamp {
     Timestamp::parse_rfc3339(rfc3339).expect("valid")
+}
+
+/// A fixed moment, and so many seconds after it.
+pub(crate) fn at(secs: u64) -> Timestamp {
+    Timestamp::from_secs(1_000_000).plus(Duration::from_secs(secs))
+}
+
+pub(crate) fn rng() -> StdRng {
+    StdRng::seed_from_u64(7)
+}
+
+pub(crate) fn preset(name: &str) -> &'static Policy {
+    catalogue::presets().get(name).expect("a preset")
 }
 
 pub(crate) fn tenant() -> Tenant {
@@ -89,16 +108,19 @@ pub(crate) fn record(attempt: u32) -> Record {
     }
 }
 
-/// The body of a message to the subscription `s1` with these fields besides.
 pub(crate) fn to_subscription(rest: &str) -> String {
     format!(r#"{{"tenant":"acme","to":{{"subscription":"s1"}}{rest}}}"#)
+}
+
+pub(crate) fn as_message(inbound: Inbound) -> (Message, Travel) {
+    match inbound {
+        Inbound::Message(message, travel) => (*message, travel),
+        Inbound::Release(_) | Inbound::Expand(_) | Inbound::Recipient(..) => panic!("a message"),
+    }
 }
 
 /// A producer's message to the subscription `s1` with these fields besides, sent in January 2027.
 pub(crate) fn message(rest: &str) -> Message {
     let sent = Timestamp::from_secs(1_800_000_000);
-    match parse(&to_subscription(rest), QueueKind::Ingest, "m-1", sent).expect("valid") {
-        Inbound::Message(message, _) => *message,
-        Inbound::Release(_) | Inbound::Expand(_) | Inbound::Recipient(..) => panic!("a message"),
-    }
+    as_message(parse(&to_subscription(rest), QueueKind::Ingest, "m-1", sent).expect("valid")).0
 }

@@ -13,29 +13,22 @@ use crate::time::{Deadline, Timestamp, Ttl};
 /// A shorter wait than this is waited out inside the invocation, because SQS delays in whole seconds.
 pub const WAITED_OUT_INSIDE: Duration = Duration::from_secs(1);
 
-/// What the gates let a message do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Gate {
-    /// Go on to the attempt.
     Go,
-    /// Wait: no attempt before then.
     Later(Timestamp),
-    /// End without an attempt.
     End(Plan),
 }
 
-/// A message before its attempt, as far as the gates look at it.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate<'a> {
     pub message: &'a Message,
     pub policy: &'a Policy,
     pub attempt: Attempt,
     pub deadline: Deadline,
-    /// The earliest moment of its attempt.
     pub due: Timestamp,
     /// How often it was received, by its former SQS messages too.
     pub receives: u32,
-    /// Whether it is longer than any push can be.
     pub is_too_long: bool,
     pub is_cancelled: bool,
     /// Why it cannot be sent where it is addressed to, if it cannot.
@@ -71,15 +64,13 @@ impl Candidate<'_> {
 mod tests {
     use super::*;
     use crate::channel::Channel;
-    use crate::message::{Inbound, QueueKind, parse};
+    use crate::fixtures::as_message;
+    use crate::message::{QueueKind, parse};
     use crate::policy::catalogue;
 
-    fn message(to: &str, more: &str) -> Message {
-        let body = format!(r#"{{"tenant":"acme","id":"m","to":{to},"payload":"x"{more}}}"#);
-        match parse(&body, QueueKind::Ingest, "m", Timestamp::from_secs(1_000)).expect("valid") {
-            Inbound::Message(message, _) => *message,
-            Inbound::Release(_) | Inbound::Expand(_) | Inbound::Recipient(..) => panic!("a message"),
-        }
+    fn message(to: &str) -> Message {
+        let body = format!(r#"{{"tenant":"acme","id":"m","to":{to},"payload":"x","ttl":60}}"#);
+        as_message(parse(&body, QueueKind::Ingest, "m", Timestamp::from_secs(1_000)).expect("valid")).0
     }
 
     /// Each row breaks one rule more than the row after it, so the first rule that is broken decides.
@@ -87,10 +78,8 @@ mod tests {
     fn the_first_gate_that_is_closed_decides() {
         let start = Timestamp::from_secs(1_000);
         let policy = catalogue::presets().get("web-push").expect("a preset");
-        let (one, all) = (
-            message(r#"{"subscription":"s"}"#, r#","ttl":60"#),
-            message(r#"{"audience":{"tag":"t"}}"#, r#","ttl":60"#),
-        );
+        let one = message(r#"{"subscription":"s"}"#);
+        let all = message(r#"{"audience":{"tag":"t"}}"#);
         let deadline = one.deadline(Channel::WebPush, start);
         let due = start.plus(Duration::from_secs(20));
         let failed = |reason| Gate::End(Plan::DeadLetter(reason));

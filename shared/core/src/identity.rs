@@ -16,20 +16,14 @@ checked_text! {
     /// A tenant's name: `^[a-z0-9][a-z0-9_-]{0,62}$`.
     Tenant, |text| is_lower_case_word(text, 63);
 
-    /// A delivery's correlation id: `^[A-Za-z0-9_-]{1,64}$`.
     DeliveryId, |text| is_word(text, 64);
-
-    /// A stored subscription's id within its tenant: `^[A-Za-z0-9_-]{1,64}$`.
+    /// Unique within its tenant, like a delivery's.
     SubscriptionId, |text| is_word(text, 64);
-
-    /// The id of a run, one opening of a message to an audience, within its tenant: `^[A-Za-z0-9_-]{1,64}$`.
+    /// Of one opening of a message to an audience.
     RunId, |text| is_word(text, 64);
-
-    /// The name of a VAPID key: `^[A-Za-z0-9_-]{1,64}$`.
     VapidKeyId, |text| is_word(text, 64);
 }
 
-/// The form of an id, as errors name it.
 pub(crate) const ID_FORM: &str = "^[A-Za-z0-9_-]{1,64}$";
 
 /// SHA-256 of a text in base64url: 43 characters, and so an id.
@@ -54,7 +48,6 @@ impl DeliveryId {
     }
 }
 
-/// Where a message's id comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IdSource {
     /// The producer gave it: reusing it for another content is a conflict.
@@ -86,7 +79,6 @@ impl<Id: fmt::Display> fmt::Display for Key<Id> {
 pub struct Lineage(pub u32);
 
 impl Lineage {
-    /// The lineage of a replay of this one's dead letter.
     pub fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
@@ -105,7 +97,6 @@ impl Attempt {
     }
 }
 
-/// A message's place in its delivery: which lineage, which attempt.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Turn {
     pub lineage: Lineage,
@@ -121,23 +112,27 @@ impl Turn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tag::Tag;
 
     #[test]
-    fn tenants_are_lower_case_and_start_with_a_letter_or_digit() {
-        for good in ["a", "9", "acme", "acme-eu_1", &"a".repeat(63)] {
-            assert!(Tenant::parse(good).is_some(), "{good}");
+    fn tenants_and_tags_are_lower_case_and_start_with_a_letter_or_digit() {
+        for good in ["a", "9", "acme", "acme-eu_1"] {
+            assert!(Tenant::parse(good).is_some() && Tag::parse(good).is_some(), "{good}");
         }
-        for bad in ["", "-a", "_a", "Acme", "a#b", "a b", "é", &"a".repeat(64)] {
-            assert!(Tenant::parse(bad).is_none(), "{bad}");
+        for bad in ["", "-a", "_a", "Acme", "A", "a#b", "a b", "é"] {
+            assert!(Tenant::parse(bad).is_none() && Tag::parse(bad).is_none(), "{bad}");
         }
+        let text = |length| "a".repeat(length);
+        assert!(Tenant::parse(&text(63)).is_some() && Tenant::parse(&text(64)).is_none());
+        assert!(Tag::parse(&text(32)).is_some() && Tag::parse(&text(33)).is_none());
     }
 
     #[test]
     fn an_idempotency_key_always_gives_the_same_valid_id() {
-        let id = DeliveryId::from_idempotency_key("order 17 / confirmation");
-        assert_eq!(id, DeliveryId::from_idempotency_key("order 17 / confirmation"));
-        assert_ne!(id, DeliveryId::from_idempotency_key("order 18 / confirmation"));
-        assert_eq!(DeliveryId::parse(id.as_str()), Some(id));
+        let of = DeliveryId::from_idempotency_key;
+        assert_eq!(of("order 17 / confirmation"), of("order 17 / confirmation"));
+        assert_ne!(of("order 17 / confirmation"), of("order 18 / confirmation"));
+        assert_eq!(DeliveryId::parse(of("order 17").as_str()), Some(of("order 17")));
     }
 
     #[test]

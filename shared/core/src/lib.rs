@@ -32,6 +32,7 @@ pub mod lane;
 pub mod ledger;
 pub mod message;
 pub mod metric;
+mod named_keys;
 pub mod outcome;
 pub mod payload;
 pub mod plaintext;

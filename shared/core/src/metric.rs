@@ -1,63 +1,43 @@
-//! The names of everything that is counted or measured: a closed list, so that alarms and dashboards can be checked
-//! against it.
+//! The names of everything that is counted or measured: a closed list, so that alarms and dashboards can be checked against it.
 
 use crate::label::labels;
 
 labels! {
     pub enum Metric {
-        /// Attempts made.
         Attempts = "Attempts",
-        /// Deliveries that a push service accepted.
         Sent = "Sent",
-        /// Deliveries that were accepted on a retry.
         SentOnRetry = "SentOnRetry",
-        /// Retries planned.
         Retried = "Retried",
         /// Dead letters; also by [`crate::reason::Reason`].
         DeadLetters = "DeadLetters",
-        /// Deliveries that failed under a policy without retries.
         FailedNoRetries = "FailedNoRetries",
         /// Attempts with a permanent failure: a high share points to stale subscriptions, or to an error of our own.
         PermanentFailures = "PermanentFailures",
-        /// Endpoints found gone or unknown.
         Gone = "Gone",
-        /// Deliveries whose TTL was over before they could be sent.
         Expired = "Expired",
         /// Attempts that may have arrived without an answer.
         InDoubt = "InDoubt",
-        /// Messages dropped because their attempt was already made.
         DuplicatesDropped = "DuplicatesDropped",
         /// Messages held back without an attempt; also by provider, where an origin's protection held them.
         Deferred = "Deferred",
         /// Breakers that opened; also by provider.
         BreakersOpened = "BreakersOpened",
-        /// Recipients of audiences that messages were handed on to.
         Recipients = "Recipients",
-        /// Messages parked for a long wait.
         Parked = "Parked",
-        /// Attempts that were answered with 503.
         ServiceUnavailable = "ServiceUnavailable",
         /// Web pushes that their push service rejected with 400: the request itself is wrong, and so is each one like it.
         BadRequests = "BadRequests",
-        /// How long after its due time a retry's attempt began.
         RetryOverhead = "RetryOverhead",
-        /// Subscriptions that were removed.
         Pruned = "Pruned",
-        /// Subscriptions that were put in quarantine.
         Quarantined = "Quarantined",
         /// Tenants' stored policies that were found invalid, and were not followed.
         PoliciesIgnored = "PoliciesIgnored",
-        /// Webhooks' receivers that were switched off.
         EndpointsDisabled = "EndpointsDisabled",
-        /// Deliveries that their users' browsers have shown.
         Displayed = "Displayed",
-        /// Deliveries that their users clicked.
         Clicked = "Clicked",
-        /// Deliveries that their users closed without a click.
         Closed = "Closed",
         /// Requests of the HTTP API, or parts of them, that failed through an error of our own.
         RequestsFailed = "RequestsFailed",
-        /// Acknowledgements that had been reported before.
         AcksRepeated = "AcksRepeated",
         /// Acknowledgements of deliveries that the ledger has forgotten.
         AcksUnknown = "AcksUnknown",
@@ -65,13 +45,10 @@ labels! {
         Poison = "Poison",
         /// Buckets of waits whose execution could not be started: the sweep releases them, late.
         WaitsNotStarted = "WaitsNotStarted",
-        /// Late buckets of waits that the sweep released.
         WaitsSwept = "WaitsSwept",
-        /// Calls to AWS.
         ApiCalls = "ApiCalls",
         /// Write units that DynamoDB charged for ledger, subscriptions, parking, dead letters and the protection of origins.
         WriteUnits = "WriteUnits",
-        /// Deliveries that an invocation handled.
         Deliveries = "Deliveries",
     }
 }

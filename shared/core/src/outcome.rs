@@ -18,24 +18,15 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// What was answered, if anything was.
     pub const fn response(&self) -> Option<&Response> {
-        match self {
-            Self::Response(response) => Some(response),
-            Self::NotSent(_) | Self::InDoubt(_) | Self::Impossible(_) => None,
-        }
+        if let Self::Response(response) = self { Some(response) } else { None }
     }
 
-    /// What failed before anything was sent.
     pub const fn not_sent(&self) -> Option<NotSent> {
-        match self {
-            Self::NotSent(failure) => Some(*failure),
-            Self::Response(_) | Self::InDoubt(_) | Self::Impossible(_) => None,
-        }
+        if let Self::NotSent(failure) = self { Some(*failure) } else { None }
     }
 }
 
-/// An answer, as far as a verdict needs it.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Response {
     pub status: u16,
@@ -60,10 +51,8 @@ impl Response {
         "apns-id",
     ];
 
-    /// How much of a body is read, in bytes.
     pub const MAX_BODY: usize = 4096;
 
-    /// The first header of that (lower-case) name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -83,7 +72,6 @@ impl fmt::Debug for Response {
 }
 
 labels! {
-    /// Why nothing was sent.
     pub enum NotSent {
         Dns = "dns",
         Connect = "connect",
@@ -92,7 +80,6 @@ labels! {
     }
 }
 
-/// Why it is not known whether it arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InDoubt {
     Timeout,
@@ -100,20 +87,17 @@ pub enum InDoubt {
     Reset,
 }
 
-/// Why an attempt can never succeed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Impossible {
     /// The endpoint's name or address is one that egress does not reach: private, loopback, reserved and the like.
     EndpointNotAllowed,
     /// The subscription's public key is not a point on the curve.
     BadSubscriptionKey,
-    /// The subscription names a VAPID key that is not configured.
     UnknownVapidKey,
     /// The payload is longer than the sealer that this was built with takes.
     PayloadTooLarge,
 }
 
-/// An outcome with the time that it took.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Attempted {
     pub outcome: Outcome,

@@ -6,17 +6,14 @@ use std::fmt;
 /// the padding delimiter of 1 (RFC 8188, 2).
 pub const MAX_WEB_PUSH_PLAINTEXT: usize = 4096 - 86 - 16 - 1;
 
-/// The plaintext of a message. Empty means: send no body at all.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Payload {
     bytes: Vec<u8>,
     media: Media,
 }
 
-/// What a payload was written as.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub enum Media {
-    /// Bytes, in base64.
     #[default]
     Bytes,
     Text,
@@ -24,7 +21,6 @@ pub enum Media {
 }
 
 impl Media {
-    /// Its media type, for `content-type`.
     pub const fn content_type(self) -> &'static str {
         match self {
             Self::Bytes => "application/octet-stream",
@@ -64,16 +60,5 @@ impl Payload {
 impl fmt::Debug for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Payload(redacted, {} bytes)", self.bytes.len())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn debug_shows_the_length_only() {
-        assert_eq!(format!("{:?}", Payload::new(b"secret".to_vec())), "Payload(redacted, 6 bytes)");
-        assert_eq!(MAX_WEB_PUSH_PLAINTEXT, 3993);
     }
 }

@@ -19,31 +19,20 @@ use crate::verdict::{Retry, Verdict};
 pub enum Plan {
     /// Done: accepted.
     Sent,
-    /// Done: the endpoint is gone, or unknown and to be confirmed.
-    Gone {
-        /// 410, not 404.
-        confirmed: bool,
-    },
+    /// Done: the endpoint is gone (410), or unknown (404) and to be confirmed.
+    Gone { confirmed: bool },
     /// Done: the TTL was over before the attempt, and nothing was sent.
     Expired,
     /// Done, failed, and its policy wants neither retries nor dead letters.
     FailedNoRetries(Reason),
-    /// Done, failed: a dead letter.
+    /// Done, failed.
     DeadLetter(Reason),
-    Retry {
-        /// Not before this.
-        not_before: Timestamp,
-        reason: Reason,
-        /// Whether this attempt may have arrived all the same.
-        in_doubt: bool,
-    },
+    /// In doubt if this attempt may have arrived all the same.
+    Retry { not_before: Timestamp, reason: Reason, in_doubt: bool },
     /// Done: a message to an audience, handed on to its recipients.
     Expand,
     /// The same attempt, later: a gate held the message back before it was claimed.
-    Defer {
-        /// Not before this.
-        not_before: Timestamp,
-    },
+    Defer { not_before: Timestamp },
 }
 
 impl Plan {
@@ -60,7 +49,6 @@ impl Plan {
         }
     }
 
-    /// Why, where there is something to say.
     pub const fn reason(&self) -> Option<Reason> {
         match self {
             Self::Sent | Self::Expand | Self::Defer { .. } => None,
@@ -72,10 +60,7 @@ impl Plan {
             }
         }
     }
-}
 
-impl Plan {
-    /// The state in which it leaves a delivery.
     pub const fn state(&self) -> State {
         match self {
             Self::Sent => State::Sent,
@@ -105,21 +90,14 @@ impl Plan {
         }
     }
 
-    /// When the delivery goes on, if it does.
     pub const fn not_before(&self) -> Option<Timestamp> {
-        match self {
-            Self::Retry { not_before, .. } | Self::Defer { not_before } => Some(*not_before),
-            Self::Sent
-            | Self::Expand
-            | Self::Gone { .. }
-            | Self::Expired
-            | Self::FailedNoRetries(_)
-            | Self::DeadLetter(_) => None,
+        if let Self::Retry { not_before, .. } | Self::Defer { not_before } = self {
+            return Some(*not_before);
         }
+        None
     }
 }
 
-/// What is known of a delivery when its next step is planned.
 #[derive(Clone, Copy, Debug)]
 pub struct Situation<'a> {
     pub policy: &'a Policy,
@@ -140,7 +118,6 @@ pub fn after(verdict: &Verdict, situation: &Situation<'_>, rng: &mut dyn Rng) ->
     }
 }
 
-/// Plans the end of a delivery that failed for good.
 pub fn failed(reason: Reason, policy: &Policy) -> Plan {
     match policy.retries {
         Some(_) => Plan::DeadLetter(reason),
@@ -173,7 +150,6 @@ fn after_retryable(retry: &Retry, situation: &Situation<'_>, rng: &mut dyn Rng) 
     Plan::Retry { not_before: now.plus(delay), reason: retry.reason, in_doubt: retry.in_doubt }
 }
 
-/// How long until `at`, in milliseconds: for log lines.
 pub fn delay_ms(at: Timestamp, now: Timestamp) -> u64 {
     u64::try_from(at.since(now).min(Duration::from_secs(u64::from(u32::MAX))).as_millis()).unwrap_or(u64::MAX)
 }

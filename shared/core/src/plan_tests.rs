@@ -3,47 +3,56 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 
 use super::*;
+use crate::fixtures::{at, preset, rng};
 use crate::policy::{Backoff, Exponential, Jitter, MAX_DELAY, Retries, Schedule, WaitFactor, catalogue};
 
 const SOME_RETRY: Retry = Retry { reason: Reason::ServerError, in_doubt: false, retry_after: None };
 
-fn situation(policy: &Policy, attempt: u32, ttl_secs: u32, elapsed_secs: u64) -> Situation<'_> {
-    let start = Timestamp::from_secs(1_000_000);
+fn situation(policy: &Policy, attempt: u32, ttl_secs: u32) -> Situation<'_> {
     let ttl = Ttl::from_secs(ttl_secs);
-    Situation {
-        policy,
-        attempt: Attempt(attempt),
-        ttl,
-        deadline: ttl.deadline_from(start),
-        now: start.plus(Duration::from_secs(elapsed_secs)),
-    }
-}
-
-fn preset(name: &str) -> &'static Policy {
-    catalogue::presets().get(name).expect("a preset")
-}
-
-fn rng() -> StdRng {
-    StdRng::seed_from_u64(7)
+    let deadline = ttl.deadline_from(at(0));
+    Situation { policy, attempt: Attempt(attempt), ttl, deadline, now: at(0) }
 }
 
 #[test]
-fn after_the_last_retry_a_failure_is_a_dead_letter() {
-    let policy = preset("web-push");
+fn a_failure_that_is_not_retried_ends_as_its_policy_says() {
+    let (retrying, none) = (preset("web-push"), preset("none"));
+    let no_repetition = Policy { retry_in_doubt: false, ..retrying.clone() };
+    let retry = Verdict::Retry(SOME_RETRY);
+    let later = Verdict::Retry(Retry { retry_after: Some(Duration::from_secs(60)), ..SOME_RETRY });
+    let doubtful = Verdict::Retry(Retry { in_doubt: true, reason: Reason::InDoubt, retry_after: None });
+    let gone = Verdict::Gone { confirmed: true };
+    for (name, policy, verdict, attempt, ttl, expected) in [
+        ("last", retrying, &retry, 5, 14_400, Plan::DeadLetter(Reason::RetriesExhausted)),
+        ("a Retry-After beyond the TTL", retrying, &later, 0, 60, Plan::DeadLetter(Reason::TtlExceeded)),
+        ("a TTL of zero", retrying, &retry, 0, 0, Plan::DeadLetter(Reason::TtlExceeded)),
+        ("in doubt", &no_repetition, &doubtful, 0, 60, Plan::DeadLetter(Reason::InDoubtNotRetried)),
+        ("no retries", none, &retry, 0, 60, Plan::FailedNoRetries(Reason::ServerError)),
+        (
+            "no retries of a rejection",
+            none,
+            &Verdict::Failed(Reason::Rejected),
+            0,
+            60,
+            Plan::FailedNoRetries(Reason::Rejected),
+        ),
+        ("gone", none, &gone, 0, 60, Plan::Gone { confirmed: true }),
+    ] {
+        assert_eq!(after(verdict, &situation(policy, attempt, ttl), &mut rng()), expected, "{name}");
+    }
     for attempt in 0..5 {
-        let plan = after(&Verdict::Retry(SOME_RETRY), &situation(policy, attempt, 14_400, 0), &mut rng());
+        let plan = after(&retry, &situation(retrying, attempt, 14_400), &mut rng());
         assert!(matches!(plan, Plan::Retry { .. }), "{attempt}: {plan:?}");
     }
-    let plan = after(&Verdict::Retry(SOME_RETRY), &situation(policy, 5, 14_400, 0), &mut rng());
-    assert_eq!(plan, Plan::DeadLetter(Reason::RetriesExhausted));
-}
-
-#[test]
-fn a_retry_after_beyond_the_ttl_is_a_dead_letter_at_once() {
-    let policy = preset("web-push");
-    let retry = Retry { retry_after: Some(Duration::from_secs(60)), ..SOME_RETRY };
-    let plan = after(&Verdict::Retry(retry), &situation(policy, 0, 60, 0), &mut rng());
-    assert_eq!(plan, Plan::DeadLetter(Reason::TtlExceeded));
+    for (may_have_arrived, retries, expected) in [
+        (false, retrying.retries.clone(), None),
+        (true, retrying.retries.clone(), Some(Plan::DeadLetter(Reason::InDoubtNotRetried))),
+        (true, None, Some(Plan::FailedNoRetries(Reason::InDoubtNotRetried))),
+    ] {
+        assert_eq!(in_doubt(true, retrying), None);
+        let forbids = Policy { retries, ..no_repetition.clone() };
+        assert_eq!(in_doubt(may_have_arrived, &forbids), expected);
+    }
 }
 
 #[test]
@@ -53,10 +62,9 @@ fn a_retry_after_that_ends_within_the_ttl_is_always_retried() {
     // 60 s of Retry-After and up to 6 s of smear, with less than that left.
     for (left_ms, latest_ms) in [(63_000, 62_000), (61_000, 60_000), (60_500, 60_000), (60_001, 60_000)] {
         let retry = Retry { retry_after: Some(60 * second), ..SOME_RETRY };
-        let begin = Timestamp::from_secs(1_000_000);
-        let deadline = Ttl::from_secs(3_600).deadline_from(begin);
-        let now = deadline.at().minus(Duration::from_millis(left_ms));
-        let situation = Situation { policy, attempt: Attempt(0), ttl: Ttl::from_secs(3_600), deadline, now };
+        let full = situation(policy, 0, 3_600);
+        let now = full.deadline.at().minus(Duration::from_millis(left_ms));
+        let situation = Situation { now, ..full };
         let mut rng = rng();
         for _ in 0..1_000 {
             let plan = after(&Verdict::Retry(retry), &situation, &mut rng);
@@ -71,7 +79,7 @@ fn a_retry_after_that_ends_within_the_ttl_is_always_retried() {
 fn a_smear_that_the_ttl_limits_still_spreads() {
     let policy = preset("web-push");
     let retry = Retry { retry_after: Some(Duration::from_secs(60)), ..SOME_RETRY };
-    let situation = situation(policy, 0, 63, 0);
+    let situation = situation(policy, 0, 63);
     let mut rng = rng();
     let mut seconds = [0; 2];
     for _ in 0..1_000 {
@@ -80,33 +88,6 @@ fn a_smear_that_the_ttl_limits_still_spreads() {
         seconds[usize::from(wait >= Duration::from_secs(61))] += 1;
     }
     assert!(seconds.iter().all(|n| *n > 400), "{seconds:?}");
-}
-
-#[test]
-fn a_ttl_of_zero_is_never_retried() {
-    let policy = preset("web-push");
-    let plan = after(&Verdict::Retry(SOME_RETRY), &situation(policy, 0, 0, 0), &mut rng());
-    assert_eq!(plan, Plan::DeadLetter(Reason::TtlExceeded));
-}
-
-#[test]
-fn without_retries_every_failure_is_final() {
-    let policy = preset("none");
-    for verdict in [Verdict::Retry(SOME_RETRY), Verdict::Failed(Reason::Rejected)] {
-        let plan = after(&verdict, &situation(policy, 0, 60, 0), &mut rng());
-        assert!(matches!(plan, Plan::FailedNoRetries(_)), "{plan:?}");
-    }
-    let gone = after(&Verdict::Gone { confirmed: true }, &situation(policy, 0, 60, 0), &mut rng());
-    assert_eq!(gone, Plan::Gone { confirmed: true });
-}
-
-#[test]
-fn an_attempt_in_doubt_is_not_repeated_if_the_policy_forbids_it() {
-    let mut policy = preset("web-push").clone();
-    policy.retry_in_doubt = false;
-    let retry = Retry { in_doubt: true, reason: Reason::InDoubt, retry_after: None };
-    let plan = after(&Verdict::Retry(retry), &situation(&policy, 0, 60, 0), &mut rng());
-    assert_eq!(plan, Plan::DeadLetter(Reason::InDoubtNotRetried));
 }
 
 fn any_backoff() -> impl Strategy<Value = Backoff> {
@@ -159,10 +140,9 @@ proptest! {
         asked in prop::collection::vec(prop::option::of(0u64..5_000_000), 1..4),
     ) {
         let mut rng = StdRng::seed_from_u64(seed);
-        let start = Timestamp::from_secs(1_000_000);
-        let deadline = Ttl::from_secs(ttl).deadline_from(start);
+        let deadline = Ttl::from_secs(ttl).deadline_from(at(0));
         let max_retries = policy.retries.as_ref().map_or(0, |retries| retries.max_retries);
-        let mut now = start;
+        let mut now = at(0);
         let mut attempts = 0;
         loop {
             let situation = Situation { policy: &policy, attempt: Attempt(attempts), ttl: Ttl::from_secs(ttl), deadline, now };
@@ -230,15 +210,4 @@ fn a_recorded_state_gives_back_the_plan_that_left_it() {
     ] {
         assert_eq!(Plan::recorded(plan.state(), plan.reason(), not_before, true), plan);
     }
-}
-
-#[test]
-fn an_attempt_in_doubt_ends_only_where_its_policy_forbids_a_repetition() {
-    let allows = catalogue::presets().get("web-push").expect("a preset");
-    let forbids = Policy { retry_in_doubt: false, ..Policy::clone(allows) };
-    assert_eq!(in_doubt(true, allows), None);
-    assert_eq!(in_doubt(false, &forbids), None);
-    assert_eq!(in_doubt(true, &forbids), Some(Plan::DeadLetter(Reason::InDoubtNotRetried)));
-    let never = Policy { retries: None, ..forbids };
-    assert_eq!(in_doubt(true, &never), Some(Plan::FailedNoRetries(Reason::InDoubtNotRetried)));
 }

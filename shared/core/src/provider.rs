@@ -11,17 +11,13 @@ use crate::label::labels;
 use crate::outcome::Response;
 
 labels! {
-    /// A known push service.
     pub enum Provider {
         /// Chrome, Edge on Android, Opera, Samsung.
         Fcm = "fcm",
-        /// Firefox.
         Mozilla = "mozilla",
-        /// Safari.
         Apple = "apple",
         /// Edge on Windows.
         Wns = "wns",
-        /// Any other host.
         Other = "other",
     }
 }
@@ -65,48 +61,37 @@ enum Seen {
     Errno(u32),
     /// `reason` of a JSON body (Apple).
     Reason(&'static str),
-    /// A header of that name and value; an empty value stands for any.
-    Header(&'static str, &'static str),
+    /// A header of that name.
+    Header(&'static str),
 }
 
-struct Rule {
-    /// Whose word it is. The words are distinct enough to be believed from hosts that are not listed, too: operators
-    /// run push services of their own.
-    status: std::ops::RangeInclusive<u16>,
-    seen: Seen,
-    meaning: Meaning,
-}
-
-const fn rule(status: std::ops::RangeInclusive<u16>, seen: Seen, meaning: Meaning) -> Rule {
-    Rule { status, seen, meaning }
-}
+/// Statuses, what is seen with them, and what that means. The words are distinct enough to be believed from hosts that are not listed,
+/// too: operators run push services of their own.
+type Rule = (std::ops::RangeInclusive<u16>, Seen, Meaning);
 
 /// Only where the words say more than the status does. Autopush's errno (its `docs/src/errors.md`, and measured), Apple's
 /// reasons ("Sending web push notifications in web apps and browsers", and its users' reports), WNS's headers ("Push
 /// notification service request and response headers").
 const RULES: &[Rule] = &[
-    rule(401..=403, Seen::Errno(109), Meaning::BadToken),
-    rule(400..=403, Seen::Reason("BadJwtToken"), Meaning::BadToken),
-    rule(400..=403, Seen::Reason("VapidPkHashMismatch"), Meaning::KeyMismatch),
+    (401..=403, Seen::Errno(109), Meaning::BadToken),
+    (400..=403, Seen::Reason("BadJwtToken"), Meaning::BadToken),
+    (400..=403, Seen::Reason("VapidPkHashMismatch"), Meaning::KeyMismatch),
     // Without the header a 406 is about the Accept header, and final.
-    rule(406..=406, Seen::Header("x-wns-status", ""), Meaning::RateLimited),
+    (406..=406, Seen::Header("x-wns-status"), Meaning::RateLimited),
 ];
 
 /// What the provider's own words mean; `None` if it used none that are known.
 pub fn meaning(response: &Response) -> Option<Meaning> {
     // Most answers have none; to find that out by parsing costs more than all the rest.
     let words = if response.body.is_empty() { Words::default() } else { Words::read(&response.body) };
-    RULES
-        .iter()
-        .filter(|rule| rule.status.contains(&response.status))
-        .find(|rule| match rule.seen {
-            Seen::Errno(errno) => words.errno == Some(errno),
-            Seen::Reason(reason) => words.reason.as_deref() == Some(reason),
-            Seen::Header(name, value) => {
-                response.header(name).is_some_and(|seen| value.is_empty() || seen.eq_ignore_ascii_case(value))
-            }
-        })
-        .map(|rule| rule.meaning)
+    let rule = RULES.iter().filter(|(status, _, _)| status.contains(&response.status)).find(
+        |(_, seen, _)| match seen {
+            Seen::Errno(errno) => words.errno == Some(*errno),
+            Seen::Reason(reason) => words.reason.as_deref() == Some(*reason),
+            Seen::Header(name) => response.header(name).is_some(),
+        },
+    );
+    rule.map(|(_, _, meaning)| *meaning)
 }
 
 /// A word of the provider's that is safe to log and to store: an errno, or a reason or status of letters only. `None`
@@ -176,11 +161,12 @@ mod tests {
 
     #[test]
     fn only_plain_words_are_quoted() {
-        assert_eq!(quotable(&response(410, &[], r#"{"errno":106}"#)).as_deref(), Some("errno 106"));
-        assert_eq!(
-            quotable(&response(400, &[], r#"{"reason":"BadJwtToken"}"#)).as_deref(),
-            Some("BadJwtToken")
-        );
-        assert_eq!(quotable(&response(400, &[], r#"{"reason":"https://push.example/token"}"#)), None);
+        for (body, quoted) in [
+            (r#"{"errno":106}"#, Some("errno 106")),
+            (r#"{"reason":"BadJwtToken"}"#, Some("BadJwtToken")),
+            (r#"{"reason":"https://push.example/token"}"#, None),
+        ] {
+            assert_eq!(quotable(&response(400, &[], body)).as_deref(), quoted, "{body}");
+        }
     }
 }

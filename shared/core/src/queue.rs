@@ -7,7 +7,6 @@ use crate::lane::Lane;
 use crate::route::DelaySeconds;
 use crate::wait::Release;
 
-/// A queue that Redial writes to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Queue {
     /// A lane's queue of producers' messages: the HTTP API writes there too.
@@ -18,7 +17,6 @@ pub enum Queue {
     Events,
 }
 
-/// A message to be put on a queue.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Outgoing {
     pub queue: Queue,

@@ -8,77 +8,45 @@ use std::fmt;
 const FORMS: &str =
     "expected a whole number from 1 to 4294967295 a second, minute or hour: 2000, 2000/s, 120/min, 90/h";
 
-/// A rate; never zero.
+/// The spans of time, with their milliseconds; the first is meant where none is written.
+const SPANS: [(&str, u64); 3] = [("s", 1_000), ("min", 60_000), ("h", 3_600_000)];
+
+/// A rate; its count is never zero.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rate {
     count: u32,
-    span: Span,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Span {
-    Second,
-    Minute,
-    Hour,
-}
-
-impl Span {
-    const fn ms(self) -> u64 {
-        match self {
-            Self::Second => 1_000,
-            Self::Minute => 60_000,
-            Self::Hour => 3_600_000,
-        }
-    }
-
-    const fn label(self) -> &'static str {
-        match self {
-            Self::Second => "s",
-            Self::Minute => "min",
-            Self::Hour => "h",
-        }
-    }
+    span: (&'static str, u64),
 }
 
 impl Rate {
     /// Reads `2000`, `2000/s`, `120/min` or `90/h`; the error says what would do.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let (count, span) = match text.split_once('/') {
-            None => (text, Span::Second),
-            Some((count, "s")) => (count, Span::Second),
-            Some((count, "min")) => (count, Span::Minute),
-            Some((count, "h")) => (count, Span::Hour),
-            Some(_) => return Err(FORMS.to_owned()),
-        };
+        let (count, span) = text.split_once('/').unwrap_or((text, SPANS[0].0));
+        let span = SPANS.into_iter().find(|(label, _)| *label == span);
         // `parse` would take a sign, too.
-        if !count.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(FORMS.to_owned());
-        }
-        match count.parse() {
-            Ok(count) if count > 0 => Ok(Self { count, span }),
-            Ok(_) | Err(_) => Err(FORMS.to_owned()),
-        }
+        let count = Some(count).filter(|count| count.bytes().all(|b| b.is_ascii_digit()));
+        let count = count.and_then(|count| count.parse().ok()).filter(|count| *count > 0);
+        count.zip(span).map(|(count, span)| Self { count, span }).ok_or(FORMS.to_owned())
     }
 
     /// When number `n` (from 0) of an even flow comes, in milliseconds from the start, rounded down.
     pub fn moment_of(self, n: u32) -> u64 {
-        u64::from(n) * self.span.ms() / u64::from(self.count)
+        u64::from(n) * self.span.1 / u64::from(self.count)
     }
 
     /// So many in that many milliseconds: the rate as the ratio of the two.
     pub fn ratio(self) -> (u64, u64) {
-        (u64::from(self.count), self.span.ms())
+        (u64::from(self.count), self.span.1)
     }
 
-    /// In a second.
     pub fn per_second(self) -> f64 {
-        f64::from(self.count) * 1000.0 / self.span.ms() as f64
+        f64::from(self.count) * 1000.0 / self.span.1 as f64
     }
 }
 
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.count, self.span.label())
+        write!(f, "{}/{}", self.count, self.span.0)
     }
 }
 
@@ -104,20 +72,9 @@ mod tests {
 
     #[test]
     fn what_is_no_rate_is_refused_with_what_would_do() {
-        for text in [
-            "",
-            "0",
-            "0/s",
-            "-1",
-            "+5/s",
-            "1.5/s",
-            "2000/",
-            "/s",
-            "2000/sec",
-            "2000 /s",
-            "1/s/s",
-            "99999999999",
-        ] {
+        let signed = ["-1", "+5/s", "1.5/s"];
+        let others = ["", "0", "0/s", "2000/", "/s", "2000/sec", "2000 /s", "1/s/s", "99999999999"];
+        for text in signed.into_iter().chain(others) {
             let refused = Rate::parse(text).expect_err(text);
             assert!(refused.contains("2000/s"), "{text}: {refused}");
         }
@@ -125,9 +82,18 @@ mod tests {
 
     #[test]
     fn an_even_flow_keeps_its_rate_to_the_millisecond() {
-        assert_eq!((0..5).map(|n| rate("2000/s").moment_of(n)).collect::<Vec<_>>(), [0, 0, 1, 1, 2]);
-        assert_eq!((0..4).map(|n| rate("3/s").moment_of(n)).collect::<Vec<_>>(), [0, 333, 666, 1_000]);
-        assert_eq!(rate("120/min").moment_of(3), 1_500);
-        assert_eq!(rate("1/h").moment_of(u32::MAX), 4_294_967_295 * 3_600_000);
+        for (text, n, ms) in [
+            ("2000/s", 1, 0),
+            ("2000/s", 2, 1),
+            ("2000/s", 4, 2),
+            ("3/s", 0, 0),
+            ("3/s", 1, 333),
+            ("3/s", 2, 666),
+            ("3/s", 3, 1_000),
+            ("120/min", 3, 1_500),
+            ("1/h", u32::MAX, 4_294_967_295 * 3_600_000),
+        ] {
+            assert_eq!(rate(text).moment_of(n), ms, "{n} of {text}");
+        }
     }
 }

@@ -9,23 +9,17 @@ labels! {
         Malformed = "malformed",
         /// The same id was used before, for another content.
         IdConflict = "id_conflict",
-        /// The message names a subscription that is not stored.
         SubscriptionUnknown = "subscription_unknown",
         /// The message names a subscription that is switched off, gone or in quarantine.
         SubscriptionOff = "subscription_off",
-        /// The message names a webhook's receiver that is switched off.
         EndpointDisabled = "endpoint_disabled",
-        /// The message sets a header that its subscription does not permit.
         HeaderNotPermitted = "header_not_permitted",
         /// The endpoint is not one that Redial sends to: not on the allow-list, or its address is not a public one.
         EndpointNotAllowed = "endpoint_not_allowed",
-        /// The subscription's keys cannot be used.
         BadSubscriptionKey = "bad_subscription_key",
-        /// The subscription names a VAPID key that is not configured.
         UnknownVapidKey = "unknown_vapid_key",
         /// The payload is longer than the channel or the push service takes.
         PayloadTooLarge = "payload_too_large",
-        /// The other side rejects the request as invalid.
         Rejected = "rejected",
         /// The other side does not accept our signature, also not a new one.
         Unauthorized = "unauthorized",
@@ -37,15 +31,11 @@ labels! {
         Gone = "gone",
         /// The endpoint is not known (any more): flagged, and gone once confirmed.
         NotFound = "not_found",
-        /// The other side limits our rate.
         RateLimited = "rate_limited",
-        /// The other side failed, or is not available.
         ServerError = "server_error",
         /// The other side gave up waiting, or is not ready yet (408, 425).
         NotReady = "not_ready",
-        /// The policy's own list says that this status may be retried.
         RetryableByPolicy = "retryable_by_policy",
-        /// The policy's own list says that this status is final.
         PermanentByPolicy = "permanent_by_policy",
         /// Nothing was sent: name, connection or TLS.
         NotSent = "not_sent",
@@ -53,15 +43,10 @@ labels! {
         InDoubt = "in_doubt",
         /// In doubt, and the policy says not to repeat what may have arrived.
         InDoubtNotRetried = "in_doubt_not_retried",
-        /// Every attempt that the policy allows was made.
         RetriesExhausted = "retries_exhausted",
-        /// The next attempt would come after the TTL is over.
         TtlExceeded = "ttl_exceeded",
-        /// The TTL was over before the attempt.
         TtlOver = "ttl_over",
-        /// The policy does not retry at all.
         RetriesDisabled = "retries_disabled",
-        /// The message to its audience was cancelled.
         Cancelled = "cancelled",
         /// The message crashed its worker again and again, and was taken out of its queue.
         Poison = "poison",

@@ -20,7 +20,6 @@ impl Recipient {
         }
     }
 
-    /// Where it is.
     pub const fn endpoint(&self) -> &Endpoint {
         match self {
             Self::WebPush(target) => &target.endpoint,

@@ -8,13 +8,11 @@ use std::time::Duration;
 
 use crate::lane::Lane;
 use crate::time::Timestamp;
-use crate::wait::WaitBucket;
-use crate::wait::bucket::MAX_WAIT;
+use crate::wait::{MAX_WAIT, WaitBucket};
 
 /// SQS's own limit of DelaySeconds (SendMessage, API reference).
 pub const SQS_MAX_DELAY_SECONDS: u16 = 900;
 
-/// A DelaySeconds that SQS accepts: 0 to 900.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
 pub struct DelaySeconds(u16);
 
@@ -27,7 +25,6 @@ impl DelaySeconds {
         Self(secs.min(most).min(SQS_MAX_DELAY_SECONDS))
     }
 
-    /// Seconds.
     pub fn get(self) -> u16 {
         self.0
     }
@@ -38,7 +35,6 @@ impl DelaySeconds {
 pub struct WaitSettings {
     /// The longest delay that is left to SQS, in seconds; at most [`SQS_MAX_DELAY_SECONDS`].
     pub sqs_max_delay: u16,
-    /// The span of a bucket of waits, in seconds.
     pub bucket_secs: u32,
     pub shards: u16,
 }
@@ -49,7 +45,6 @@ impl Default for WaitSettings {
     }
 }
 
-/// Where a message waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Route {
     Queue(DelaySeconds),
@@ -93,11 +88,12 @@ mod tests {
 
     #[test]
     fn the_queue_delays_up_to_900_seconds_and_longer_waits_are_parked() {
-        assert_eq!(of(0), Route::Queue(DelaySeconds(0)));
-        assert_eq!(of(999), Route::Queue(DelaySeconds(0)));
-        assert_eq!(of(1_000), Route::Queue(DelaySeconds(1)));
-        assert_eq!(of(900_999), Route::Queue(DelaySeconds(900)));
+        for (ms, secs) in [(0, 0), (999, 0), (1_000, 1), (900_999, 900)] {
+            assert_eq!(of(ms), Route::Queue(DelaySeconds(secs)), "{ms} ms");
+        }
         assert!(matches!(of(901_000), Route::Park(_)));
+        let past = route(Lane::Bulk, Timestamp::from_ms(0), now(), &WaitSettings::default());
+        assert_eq!(past, Route::Queue(DelaySeconds(0)), "a time that has passed is no delay");
     }
 
     #[test]
@@ -107,12 +103,6 @@ mod tests {
             panic!("parked");
         };
         assert!(bucket.start() > now().plus(Duration::from_secs(359 * 86_400)));
-    }
-
-    #[test]
-    fn a_time_that_has_passed_is_no_delay() {
-        let settings = WaitSettings::default();
-        assert_eq!(route(Lane::Bulk, Timestamp::from_ms(0), now(), &settings), Route::Queue(DelaySeconds(0)));
     }
 
     proptest! {

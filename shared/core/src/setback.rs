@@ -11,12 +11,11 @@ use crate::endpoint::EndpointHash;
 use crate::ledger::{Record, Unrecorded};
 use crate::time::Timestamp;
 
-/// Why a message comes back.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Setback {
     /// This invocation had no time or no place for it.
     NotAdmitted,
-    /// Another worker has claimed its attempt until then.
+    /// Another worker has claimed its attempt.
     Leased { until: Timestamp },
     /// Our own infrastructure failed.
     Infrastructure,
@@ -38,7 +37,6 @@ const MAX_VISIBILITY_SECS: u64 = 43_200;
 /// The wait after the first error of our own, in seconds. It doubles with each receive.
 const FIRST_BACKOFF_SECS: u64 = 5;
 
-/// The longest wait after an error of our own, in seconds.
 const MAX_BACKOFF_SECS: u64 = 900;
 
 /// The wait in seconds after the `receives`-th receive (from 1) ended in an error of our own: min(900, 5 · 2^(n − 1)).
@@ -48,7 +46,6 @@ fn backoff_secs(receives: u32) -> u64 {
 }
 
 impl Setback {
-    /// This record was not written.
     pub fn unrecorded(record: Record, endpoint_hash: Option<&EndpointHash>) -> Self {
         Self::Unrecorded(Box::new(Unrecorded { record, endpoint_hash: endpoint_hash.cloned() }))
     }
@@ -82,14 +79,12 @@ impl Setback {
 
 #[cfg(test)]
 mod tests {
-    use rand::SeedableRng;
-    use rand::rngs::StdRng;
-
     use super::*;
+    use crate::fixtures::rng;
 
     fn waits(setback: &Setback, receives: u32) -> Vec<u64> {
-        let mut rng = StdRng::seed_from_u64(1);
-        (0..200).map(|_| setback.visibility_secs(receives, Timestamp::default(), &mut rng).into()).collect()
+        let (now, mut rng) = (Timestamp::from_secs(100), rng());
+        (0..200).map(|_| setback.visibility_secs(receives, now, &mut rng).into()).collect()
     }
 
     #[test]
@@ -108,28 +103,19 @@ mod tests {
                 assert!(waits.iter().all(|secs| (least..=most).contains(secs)), "{receives}: {waits:?}");
             }
         }
-    }
-
-    #[test]
-    fn a_two_hour_outage_does_not_reach_redrive() {
         let least: u64 = (1..20).map(backoff_secs).sum();
-        assert!(least > 2 * 3600, "{least} s before the 20th receive");
+        assert!(least > 2 * 3600, "{least} s before the 20th receive: an outage does not reach redrive");
     }
 
     #[test]
-    fn a_message_that_is_never_admitted_backs_off() {
+    fn a_message_that_is_never_admitted_backs_off_and_a_leased_one_comes_back_when_the_lease_ends() {
         assert!(waits(&Setback::NotAdmitted, 1).iter().all(|secs| *secs <= 5));
         let later = waits(&Setback::NotAdmitted, 12);
         assert!(later.iter().sum::<u64>() > 200 * 300, "{later:?}");
-    }
-
-    #[test]
-    fn a_leased_message_comes_back_when_the_lease_ends() {
-        let mut rng = StdRng::seed_from_u64(1);
-        let now = Timestamp::from_secs(100);
-        let until = Timestamp::from_ms(112_300);
-        assert_eq!(Setback::Leased { until }.visibility_secs(1, now, &mut rng), 13);
-        assert_eq!(Setback::Leased { until: now }.visibility_secs(1, now, &mut rng), 0);
+        for (until_ms, secs) in [(112_300, 13), (100_000, 0)] {
+            let until = Timestamp::from_ms(until_ms);
+            assert_eq!(waits(&Setback::Leased { until }, 1), [secs; 200]);
+        }
     }
 
     #[test]
@@ -141,8 +127,7 @@ mod tests {
             (Setback::Panicked, false),
             (Setback::Unreadable, false),
         ] {
-            assert_eq!(setback.is_sent_again(15), expected, "{setback:?}");
-            assert!(!setback.is_sent_again(14), "{setback:?}");
+            assert_eq!([14, 15].map(|n| setback.is_sent_again(n)), [false, expected], "{setback:?}");
         }
     }
 }

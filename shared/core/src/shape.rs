@@ -5,12 +5,11 @@
 //! [`MOST_ERRORS`], so that the producer can correct them all at once. Values stay raw text until they are read, so a payload keeps
 //! the exact bytes that were written.
 //!
-//! The work is linear in the length of the text: reading stops at the first field over [`MOST_FIELDS`], and names are sorted
-//! once and then searched.
+//! The work is linear in the length of the text: reading stops at the first field over [`MOST_FIELDS`], and names are looked up in a map.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
-use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 
@@ -32,14 +31,16 @@ const MAX_QUOTED: usize = 48;
 /// What an error expects at a field that this release does not know.
 pub const NO_SUCH_FIELD: &str = "no such field";
 
-/// One thing that is wrong with a JSON text.
+/// Words of an error: constant, or made for it.
+pub type Words = Cow<'static, str>;
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShapeError {
     /// Where: `to.web_push.keys.auth`; empty for the whole text.
     pub path: String,
-    pub expected: Cow<'static, str>,
+    pub expected: Words,
     /// What was found: a type, or `nothing`; the value too, where [`Errors::quoting`] allowed it.
-    pub found: Cow<'static, str>,
+    pub found: Words,
 }
 
 impl fmt::Display for ShapeError {
@@ -49,7 +50,10 @@ impl fmt::Display for ShapeError {
     }
 }
 
-/// Where the errors of one reading are collected.
+pub(crate) fn joined(errors: &[ShapeError]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
 #[derive(Debug, Default)]
 pub struct Errors {
     all: RefCell<Vec<ShapeError>>,
@@ -63,12 +67,7 @@ impl Errors {
     }
 
     /// Adds an error; the first [`MOST_ERRORS`] are kept.
-    pub fn add(
-        &self,
-        path: &str,
-        expected: impl Into<Cow<'static, str>>,
-        found: impl Into<Cow<'static, str>>,
-    ) {
+    pub fn add(&self, path: &str, expected: impl Into<Words>, found: impl Into<Words>) {
         let mut all = self.all.borrow_mut();
         if all.len() < MOST_ERRORS {
             let path = cut(path, MAX_PATH);
@@ -76,7 +75,6 @@ impl Errors {
         }
     }
 
-    /// What was read, if there was no error.
     pub fn result<T>(self, read: Option<T>) -> Result<T, Vec<ShapeError>> {
         match read {
             Some(read) if self.is_empty() => Ok(read),
@@ -84,7 +82,6 @@ impl Errors {
         }
     }
 
-    /// Those that were kept, in order.
     pub fn into_vec(self) -> Vec<ShapeError> {
         self.all.into_inner()
     }
@@ -98,7 +95,7 @@ impl Errors {
         self.all.borrow().is_empty()
     }
 
-    fn naming(&self, value: &RawValue) -> Cow<'static, str> {
+    fn naming(&self, value: &RawValue) -> Words {
         let kind = type_of(value);
         if self.quoting && kind != "null" {
             format!("{kind}: {}", cut(value.get(), MAX_QUOTED)).into()
@@ -116,7 +113,6 @@ fn cut(text: &str, most: usize) -> String {
 /// An object's fields as written: names in order, values as raw text.
 pub type RawFields<'a> = Vec<(Cow<'a, str>, &'a RawValue)>;
 
-/// Why the fields of a text are not read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FieldsError {
     #[error("not a JSON object")]
@@ -130,12 +126,11 @@ pub enum FieldsError {
 pub struct Object<'a> {
     path: String,
     fields: Vec<Field<'a>>,
-    /// The indexes of the fields that come first under their name, sorted by name.
-    by_name: Vec<usize>,
+    /// The indexes of the fields that come first under their name.
+    by_name: HashMap<Cow<'a, str>, usize>,
     errors: &'a Errors,
 }
 
-/// A field of an [`Object`].
 #[derive(Debug)]
 struct Field<'a> {
     name: Cow<'a, str>,
@@ -154,46 +149,43 @@ impl<'a> Object<'a> {
                 return None;
             }
             Err(FieldsError::NotAnObject) => {
-                let found = serde_json::from_str::<&RawValue>(text).map_or("no valid JSON", type_of);
+                let found = serde_json::from_str::<&RawValue>(text).map_or("invalid JSON", type_of);
                 errors.add(path, "a JSON object", found);
                 return None;
             }
         };
-        let mut fields: Vec<Field<'a>> =
-            fields.into_iter().map(|(name, value)| Field { name, value, is_done: false }).collect();
-        let mut by_name: Vec<usize> = (0..fields.len()).collect();
-        // A stable sort: of equal names the first stays first.
-        by_name.sort_by(|a, b| compare(&fields[*a].name, &fields[*b].name));
-        by_name.dedup_by(|later, first| {
-            let is_repeated = compare(&fields[*later].name, &fields[*first].name).is_eq();
-            fields[*later].is_done |= is_repeated;
-            is_repeated
-        });
-        for repeated in fields.iter().filter(|field| field.is_done) {
-            errors.add(&join(path, &repeated.name), "this field once", "it twice");
-        }
+        let mut by_name = HashMap::with_capacity(fields.len());
+        let field = |(at, (name, value)): (usize, (Cow<'a, str>, &'a RawValue))| {
+            let first = *by_name.entry(name.clone()).or_insert(at);
+            if first != at {
+                errors.add(&join(path, &name), "this field once", "it twice");
+            }
+            Field { name, value, is_done: first != at }
+        };
+        let fields = fields.into_iter().enumerate().map(field).collect();
         Some(Self { path: path.to_owned(), fields, by_name, errors })
+    }
+
+    pub(crate) fn errors(&self) -> &'a Errors {
+        self.errors
     }
 
     pub fn path_of(&self, name: &str) -> String {
         join(&self.path, name)
     }
 
-    /// Takes a field as it is written.
     pub fn raw(&mut self, name: &str) -> Option<&'a RawValue> {
-        let at = self.find(name)?;
-        self.fields[at].is_done = true;
-        Some(self.fields[at].value)
+        let field = &mut self.fields[*self.by_name.get(name)?];
+        field.is_done = true;
+        Some(field.value)
     }
 
-    fn find(&self, name: &str) -> Option<usize> {
-        let found = self.by_name.binary_search_by(|at| compare(&self.fields[*at].name, name)).ok()?;
-        Some(self.by_name[found])
+    pub fn refuse(&self, name: &str, expected: impl Into<Words>, found: Option<&RawValue>) {
+        self.error(name, expected, found.map_or("nothing".into(), |value| self.errors.naming(value)));
     }
 
-    /// Adds an error about a field that is missing or invalid.
-    pub fn refuse(&self, name: &str, expected: impl Into<Cow<'static, str>>, found: Option<&RawValue>) {
-        let found = found.map_or(Cow::Borrowed("nothing"), |value| self.errors.naming(value));
+    /// Adds an error about a field, with words for what was found.
+    pub fn error(&self, name: &str, expected: impl Into<Words>, found: impl Into<Words>) {
         self.errors.add(&self.path_of(name), expected, found);
     }
 
@@ -201,7 +193,7 @@ impl<'a> Object<'a> {
     pub fn optional<T>(
         &mut self,
         name: &str,
-        expected: impl Into<Cow<'static, str>>,
+        expected: impl Into<Words>,
         read: impl FnOnce(&'a RawValue) -> Option<T>,
     ) -> Option<T> {
         let raw = self.raw(name)?;
@@ -216,10 +208,10 @@ impl<'a> Object<'a> {
     pub fn required<T>(
         &mut self,
         name: &str,
-        expected: impl Into<Cow<'static, str>>,
+        expected: impl Into<Words>,
         read: impl FnOnce(&'a RawValue) -> Option<T>,
     ) -> Option<T> {
-        if self.find(name).is_none() {
+        if !self.by_name.contains_key(name) {
             self.refuse(name, expected, None);
             return None;
         }
@@ -241,8 +233,7 @@ impl<'a> Object<'a> {
             return None;
         };
         if elements.len() > most {
-            let found = format!("{} elements", elements.len());
-            self.errors.add(&self.path_of(name), format!("at most {most} elements"), found);
+            self.error(name, format!("at most {most} elements"), format!("{} elements", elements.len()));
             return None;
         }
         let values: Vec<Option<T>> = elements.iter().map(|value| read(value)).collect();
@@ -259,22 +250,20 @@ impl<'a> Object<'a> {
         Self::parse(raw.get(), &self.path_of(name), self.errors)
     }
 
+    pub(crate) fn into_fields(self) -> impl Iterator<Item = (Cow<'a, str>, &'a RawValue)> {
+        self.fields.into_iter().map(|field| (field.name, field.value))
+    }
+
     /// Ends the reading: every field that was not taken is unknown, and an error.
     pub fn finish(self) {
-        for Field { name, value, .. } in self.fields.iter().filter(|field| !field.is_done) {
-            self.errors.add(&join(&self.path, name), NO_SUCH_FIELD, self.errors.naming(value));
+        for field in self.fields.iter().filter(|field| !field.is_done) {
+            self.refuse(&field.name, NO_SUCH_FIELD, Some(field.value));
         }
     }
 }
 
 fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
-}
-
-fn compare(a: &str, b: &str) -> Ordering {
-    #[cfg(test)]
-    tests::COMPARISONS.set(tests::COMPARISONS.get() + 1);
-    a.cmp(b)
 }
 
 /// The fields of a JSON object as written. Reading stops after [`MOST_FIELDS`].
@@ -319,7 +308,6 @@ fn fields_up_to(most: usize, text: &str) -> Result<RawFields<'_>, FieldsError> {
     fields.map_err(|_| if too_many.get() { FieldsError::TooMany } else { FieldsError::NotAnObject })
 }
 
-/// The JSON type of a value, as an error names it.
 pub fn type_of(value: &RawValue) -> &'static str {
     let text = value.get();
     match text.bytes().next() {
@@ -338,32 +326,26 @@ pub fn string(value: &RawValue) -> Option<String> {
     serde_json::from_str(value.get()).ok()
 }
 
-/// Reads a JSON string through `parse`.
 pub fn text<T>(parse: impl Fn(&str) -> Option<T>) -> impl Fn(&RawValue) -> Option<T> {
     move |raw| parse(&string(raw)?)
 }
 
-/// Reads a JSON string of a number of bytes.
 pub fn text_of(bytes: RangeInclusive<usize>) -> impl Fn(&RawValue) -> Option<String> {
     move |raw| string(raw).filter(|text| bytes.contains(&text.len()))
 }
 
-/// A JSON integer from 0.
 pub fn unsigned(value: &RawValue) -> Option<u64> {
     serde_json::from_str(value.get()).ok()
 }
 
-/// Reads a JSON integer within a range.
 pub fn integer<T: TryFrom<u64>>(range: RangeInclusive<u64>) -> impl Fn(&RawValue) -> Option<T> {
     move |raw| T::try_from(unsigned(raw).filter(|n| range.contains(n))?).ok()
 }
 
-/// A finite JSON number.
 pub fn number(value: &RawValue) -> Option<f64> {
     serde_json::from_str::<f64>(value.get()).ok().filter(|n| n.is_finite())
 }
 
-/// Reads a JSON number within a range.
 pub fn number_in(range: RangeInclusive<f64>) -> impl Fn(&RawValue) -> Option<f64> {
     move |raw| number(raw).filter(|n| range.contains(n))
 }

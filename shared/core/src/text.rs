@@ -24,6 +24,13 @@ macro_rules! checked_text {
                 f.write_str(&self.0)
             }
         }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <String as serde::Deserialize>::deserialize(deserializer)?;
+                Self::parse(&text).ok_or_else(|| serde::de::Error::custom("a text of another form"))
+            }
+        }
     )* };
 }
 pub(crate) use checked_text;

@@ -17,12 +17,11 @@ pub enum Verdict {
     Sent,
     /// Our signature was refused: load the key again, sign again, and try once more within the same attempt.
     SignAgain,
+    /// Another attempt is worth making.
     Retry(Retry),
-    /// The endpoint is gone (410), or at least unknown (404).
-    Gone {
-        /// Whether that is final at once (410), or needs confirmation (404).
-        confirmed: bool,
-    },
+    /// The endpoint is gone, which is final at once (410) or needs confirmation (404).
+    Gone { confirmed: bool },
+    /// No attempt will succeed.
     Failed(Reason),
 }
 
@@ -37,7 +36,6 @@ impl Verdict {
         }
     }
 
-    /// Whether the attempt may have arrived without our knowing.
     pub const fn is_in_doubt(&self) -> bool {
         matches!(self, Self::Retry(Retry { in_doubt: true, .. }))
     }
@@ -48,7 +46,6 @@ pub fn label_of(text: &str) -> Option<&'static str> {
     ["sent", "sign_again", "retry", "gone", "failed"].into_iter().find(|label| *label == text)
 }
 
-/// Why and how soon another attempt is worth making.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Retry {
     pub reason: Reason,
@@ -62,21 +59,17 @@ pub const NOT_OVERRIDABLE_WEB_PUSH: [u16; 4] = [401, 404, 410, 413];
 /// A policy's own view of statuses; both lists are of 4xx and 5xx.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Overrides<'a> {
-    /// To be retried, whatever the table says.
     pub retryable: &'a [u16],
     pub permanent: &'a [u16],
 }
 
 /// Judges a web push. `signed_again` says that this outcome is that of the second send, after the keys were loaded again.
 pub fn web_push(outcome: &Outcome, signed_again: bool, overrides: Overrides<'_>) -> Verdict {
-    match outcome {
-        // It may have been added since the keys were loaded.
-        Outcome::Impossible(Impossible::UnknownVapidKey) if !signed_again => Verdict::SignAgain,
-        Outcome::Response(response) => of_response(response, signed_again, overrides),
-        Outcome::NotSent(_) => not_sent(),
-        Outcome::InDoubt(_) => in_doubt(),
-        Outcome::Impossible(why) => impossible(*why),
+    // The key may have been added since the keys were loaded.
+    if !signed_again && *outcome == Outcome::Impossible(Impossible::UnknownVapidKey) {
+        return Verdict::SignAgain;
     }
+    judge(outcome, |response| of_push_service(response, signed_again, overrides))
 }
 
 /// The statuses that no policy may declare retryable or permanent on a webhook.
@@ -84,19 +77,31 @@ pub const NOT_OVERRIDABLE_WEBHOOK: [u16; 1] = [410];
 
 /// Judges a webhook: everything but success is worth another attempt, except that a receiver which says 410 wants no more.
 pub fn webhook(outcome: &Outcome, overrides: Overrides<'_>) -> Verdict {
+    judge(outcome, |response| of_receiver(response, overrides))
+}
+
+fn judge(outcome: &Outcome, of_response: impl FnOnce(&Response) -> Verdict) -> Verdict {
+    let retry = |reason, in_doubt| Verdict::Retry(Retry { reason, in_doubt, retry_after: None });
     match outcome {
-        Outcome::Response(response) => of_webhook_response(response, overrides),
-        Outcome::NotSent(_) => not_sent(),
-        Outcome::InDoubt(_) => in_doubt(),
-        Outcome::Impossible(why) => impossible(*why),
+        Outcome::Response(response) => of_response(response),
+        Outcome::NotSent(_) => retry(Reason::NotSent, false),
+        Outcome::InDoubt(_) => retry(Reason::InDoubt, true),
+        Outcome::Impossible(why) => Verdict::Failed(match why {
+            Impossible::EndpointNotAllowed => Reason::EndpointNotAllowed,
+            Impossible::BadSubscriptionKey => Reason::BadSubscriptionKey,
+            Impossible::UnknownVapidKey => Reason::UnknownVapidKey,
+            Impossible::PayloadTooLarge => Reason::PayloadTooLarge,
+        }),
     }
 }
 
-fn of_webhook_response(response: &Response, overrides: Overrides<'_>) -> Verdict {
+fn retry_of(response: &Response, reason: Reason) -> Verdict {
+    Verdict::Retry(Retry { reason, in_doubt: false, retry_after: retry_after::from_response(response) })
+}
+
+fn of_receiver(response: &Response, overrides: Overrides<'_>) -> Verdict {
     let status = response.status;
-    let retry = |reason| {
-        Verdict::Retry(Retry { reason, in_doubt: false, retry_after: retry_after::from_response(response) })
-    };
+    let retry = |reason| retry_of(response, reason);
     let may_override = (400..=599).contains(&status) && !NOT_OVERRIDABLE_WEBHOOK.contains(&status);
     if may_override && overrides.permanent.contains(&status) {
         return Verdict::Failed(Reason::PermanentByPolicy);
@@ -116,28 +121,9 @@ fn of_webhook_response(response: &Response, overrides: Overrides<'_>) -> Verdict
     }
 }
 
-fn not_sent() -> Verdict {
-    Verdict::Retry(Retry { reason: Reason::NotSent, in_doubt: false, retry_after: None })
-}
-
-fn in_doubt() -> Verdict {
-    Verdict::Retry(Retry { reason: Reason::InDoubt, in_doubt: true, retry_after: None })
-}
-
-fn impossible(why: Impossible) -> Verdict {
-    Verdict::Failed(match why {
-        Impossible::EndpointNotAllowed => Reason::EndpointNotAllowed,
-        Impossible::BadSubscriptionKey => Reason::BadSubscriptionKey,
-        Impossible::UnknownVapidKey => Reason::UnknownVapidKey,
-        Impossible::PayloadTooLarge => Reason::PayloadTooLarge,
-    })
-}
-
-fn of_response(response: &Response, signed_again: bool, overrides: Overrides<'_>) -> Verdict {
+fn of_push_service(response: &Response, signed_again: bool, overrides: Overrides<'_>) -> Verdict {
     let status = response.status;
-    let retry = |reason| {
-        Verdict::Retry(Retry { reason, in_doubt: false, retry_after: retry_after::from_response(response) })
-    };
+    let retry = |reason| retry_of(response, reason);
     if (400..=599).contains(&status) && !NOT_OVERRIDABLE_WEB_PUSH.contains(&status) {
         if overrides.permanent.contains(&status) {
             return Verdict::Failed(Reason::PermanentByPolicy);
@@ -230,63 +216,48 @@ mod tests {
                 (_, other) => panic!("{status}: {other:?}"),
             }
         }
-        let of = |outcome| webhook(&outcome, Overrides::default());
-        assert_eq!(of(Outcome::NotSent(NotSent::Dns)), retry(Reason::NotSent));
-        assert!(matches!(
-            of(Outcome::InDoubt(InDoubt::Timeout)),
-            Verdict::Retry(Retry { in_doubt: true, .. })
-        ));
     }
 
     #[test]
-    fn a_second_401_is_final() {
-        let verdict = web_push(&answer(401, &[], r#"{"errno":109}"#), true, Overrides::default());
-        assert_eq!(verdict, Verdict::Failed(Reason::Unauthorized));
-    }
-
-    #[test]
-    fn every_retryable_status_keeps_its_retry_after() {
-        for status in [408, 425, 429, 500, 503] {
-            let Verdict::Retry(retry) = judge(status, &[("retry-after", "17")], "") else {
-                panic!("{status} is retryable");
-            };
-            assert_eq!(retry.retry_after, Some(Duration::from_secs(17)), "{status}");
+    fn what_a_push_service_says_besides_the_status_counts() {
+        let after = |reason, secs| {
+            Verdict::Retry(Retry { reason, in_doubt: false, retry_after: Some(Duration::from_secs(secs)) })
+        };
+        let throttled = [("x-wns-status", "appthrottled"), ("retry-after", "900")];
+        let wait = [("retry-after", "17")];
+        // A key mismatch never removes a subscription.
+        let mismatch = r#"{"reason":"VapidPkHashMismatch"}"#;
+        for (status, headers, body, expected) in [
+            (408, &wait[..], "", after(Reason::NotReady, 17)),
+            (425, &wait, "", after(Reason::NotReady, 17)),
+            (429, &wait, "", after(Reason::RateLimited, 17)),
+            (500, &wait, "", after(Reason::ServerError, 17)),
+            (503, &wait, "", after(Reason::ServerError, 17)),
+            (406, &throttled, "", after(Reason::RateLimited, 900)),
+            (406, &[], "", Verdict::Failed(Reason::Rejected)),
+            (403, &[], "<html/>", Verdict::Failed(Reason::Forbidden)),
+            (400, &[], mismatch, Verdict::Failed(Reason::Forbidden)),
+        ] {
+            assert_eq!(judge(status, headers, body), expected, "{status} {body}");
         }
-    }
-
-    #[test]
-    fn a_throttled_wns_406_is_retried_after_its_retry_after() {
-        let verdict = judge(406, &[("x-wns-status", "appthrottled"), ("retry-after", "900")], "");
-        assert_eq!(
-            verdict,
-            Verdict::Retry(Retry {
-                reason: Reason::RateLimited,
-                in_doubt: false,
-                retry_after: Some(Duration::from_secs(900)),
-            })
-        );
-        assert_eq!(judge(406, &[], ""), Verdict::Failed(Reason::Rejected));
-    }
-
-    #[test]
-    fn a_key_mismatch_never_removes_a_subscription() {
-        for (status, body) in [(403, "<html/>"), (400, r#"{"reason":"VapidPkHashMismatch"}"#)] {
-            assert_eq!(judge(status, &[], body), Verdict::Failed(Reason::Forbidden));
-        }
+        let second = web_push(&answer(401, &[], r#"{"errno":109}"#), true, Overrides::default());
+        assert_eq!(second, Verdict::Failed(Reason::Unauthorized), "a second 401 is final");
     }
 
     #[test]
     fn failures_without_an_answer_are_in_doubt_or_not_sent() {
-        let of = |outcome| web_push(&outcome, false, Overrides::default());
-        assert_eq!(of(Outcome::NotSent(NotSent::Dns)), retry(Reason::NotSent));
-        assert_eq!(
-            of(Outcome::InDoubt(InDoubt::Timeout)),
-            Verdict::Retry(Retry { reason: Reason::InDoubt, in_doubt: true, retry_after: None })
-        );
-        assert_eq!(
-            of(Outcome::Impossible(Impossible::EndpointNotAllowed)),
-            Verdict::Failed(Reason::EndpointNotAllowed)
-        );
+        let in_doubt = Retry { reason: Reason::InDoubt, in_doubt: true, retry_after: None };
+        for (outcome, expected) in [
+            (Outcome::NotSent(NotSent::Dns), retry(Reason::NotSent)),
+            (Outcome::InDoubt(InDoubt::Timeout), Verdict::Retry(in_doubt)),
+            (
+                Outcome::Impossible(Impossible::EndpointNotAllowed),
+                Verdict::Failed(Reason::EndpointNotAllowed),
+            ),
+        ] {
+            assert_eq!(web_push(&outcome, false, Overrides::default()), expected);
+            assert_eq!(webhook(&outcome, Overrides::default()), expected);
+        }
     }
 
     #[test]
@@ -295,16 +266,14 @@ mod tests {
         let retryable = Overrides { retryable: &every, permanent: &[] };
         let permanent = Overrides { retryable: &[], permanent: &every };
         for status in 100..=599 {
-            let plain = judge(status, &[], "");
+            let of = |overrides| web_push(&answer(status, &[], ""), false, overrides);
             let fixed = !(400..=599).contains(&status) || NOT_OVERRIDABLE_WEB_PUSH.contains(&status);
-            let as_retryable = web_push(&answer(status, &[], ""), false, retryable);
-            let as_permanent = web_push(&answer(status, &[], ""), false, permanent);
-            if fixed {
-                assert_eq!((&as_retryable, &as_permanent), (&plain, &plain), "{status}");
+            let expected = if fixed {
+                [of(Overrides::default()), of(Overrides::default())]
             } else {
-                assert_eq!(as_retryable, retry(Reason::RetryableByPolicy), "{status}");
-                assert_eq!(as_permanent, Verdict::Failed(Reason::PermanentByPolicy), "{status}");
-            }
+                [retry(Reason::RetryableByPolicy), Verdict::Failed(Reason::PermanentByPolicy)]
+            };
+            assert_eq!([of(retryable), of(permanent)], expected, "{status}");
         }
     }
 }

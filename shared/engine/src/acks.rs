@@ -45,7 +45,10 @@ async fn note(
         if known.acknowledged.iter().any(|(of, _)| *of == event) {
             return Ok(Acknowledged::Again);
         }
-        let announced = Event::of_delivery(key, State::Acknowledged(event), now).to(known.entry.subscription);
+        let announced = Event {
+            subscription: known.entry.subscription,
+            ..Event::of_delivery(key, State::Acknowledged(event), now)
+        };
         outbox.send(vec![announced.outgoing()]).await.into_iter().collect::<Result<(), _>>()?;
     }
     acks.acknowledge(key, event, now).await

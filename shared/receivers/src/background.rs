@@ -16,27 +16,27 @@ pub struct Background {
 }
 
 impl Background {
-    /// Starts a thread and runs on it what `serve` returns, until that ends or the handle is dropped.
+    /// Starts a thread and runs on it what `serve` returns, until that ends or the handle is dropped. `serve` is called within
+    /// the thread's runtime.
     pub fn start<F, Fut>(name: &str, serve: F) -> io::Result<Self>
     where
-        F: FnOnce() -> Fut + Send + 'static,
+        F: FnOnce() -> io::Result<Fut> + Send + 'static,
         Fut: Future<Output = ()>,
     {
         let (stop, stopped) = oneshot::channel::<()>();
         let (report, started) = mpsc::channel();
         let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
-            let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-                Ok(runtime) => runtime,
-                Err(error) => {
-                    // The receiver waits for exactly this report.
-                    let _ = report.send(Err(error));
-                    return;
-                }
-            };
-            let _ = report.send(Ok(()));
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let serving = runtime.and_then(|runtime| {
+                let serving = runtime.block_on(async { serve() })?;
+                Ok((runtime, serving))
+            });
+            // Who starts this waits for exactly this report.
+            let _ = report.send(serving.as_ref().map(|_| ()).map_err(|error| io::Error::from(error.kind())));
+            let Ok((runtime, serving)) = serving else { return };
             runtime.block_on(async {
                 tokio::select! {
-                    () = serve() => {}
+                    () = serving => {}
                     _ = stopped => {}
                 }
             });
@@ -44,9 +44,7 @@ impl Background {
         started.recv().map_err(io::Error::other)??;
         Ok(Self { stop: Some(stop), thread: Some(thread) })
     }
-}
 
-impl Background {
     /// Waits until what runs has ended by itself, without asking it to.
     pub fn finish(mut self) {
         self.join();

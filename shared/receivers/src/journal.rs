@@ -7,7 +7,17 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use thiserror::Error;
 use tokio::sync::watch;
+
+/// Fewer entries than were waited for, in the time given.
+#[derive(Debug, Error)]
+#[error("waited {within:?} for {wanted} requests and saw {}", seen.len())]
+pub struct TooFew<T> {
+    pub wanted: usize,
+    pub within: Duration,
+    pub seen: Vec<T>,
+}
 
 pub struct Journal<T> {
     entries: Mutex<Vec<T>>,
@@ -63,6 +73,18 @@ impl<T> Journal<T> {
             }
         };
         tokio::time::timeout(within, search).await.ok().flatten()
+    }
+
+    /// Waits until the reader finds `wanted` entries, and returns all that it finds.
+    pub async fn wait_for<R>(
+        &self,
+        wanted: usize,
+        within: Duration,
+        reader: impl Fn(&[T]) -> Vec<R>,
+    ) -> Result<Vec<R>, TooFew<R>> {
+        let enough = |entries: &[T]| Some(reader(entries)).filter(|found| found.len() >= wanted);
+        let found = self.wait(within, enough).await;
+        found.ok_or_else(|| TooFew { wanted, within, seen: self.read(&reader) })
     }
 
     fn changed(&self) {

@@ -7,9 +7,12 @@
 //! by a condition and a deadline.
 
 pub mod ambient;
+mod answer;
 pub mod background;
+mod fixture;
 pub mod journal;
 pub mod push_service;
+pub mod serve;
 pub mod standard_webhooks;
 mod tls;
 pub mod webhook_receiver;

@@ -96,7 +96,6 @@ pub struct Simulate {
     json: bool,
 }
 
-/// Whether workers spare a provider that fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Breaker {
     On,
@@ -105,7 +104,6 @@ enum Breaker {
 }
 
 impl Breaker {
-    /// With what it is simulated, in the order of the results.
     const fn runs(self) -> &'static [bool] {
         match self {
             Self::On => &[true],
@@ -115,7 +113,6 @@ impl Breaker {
     }
 }
 
-/// The picture cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("{} cannot be written", path.display())]
 struct Unwritable {
@@ -124,12 +121,8 @@ struct Unwritable {
 }
 
 impl Simulate {
-    /// Runs the command.
     pub fn run(self) -> Result<(), Failure> {
-        self.output
-            .as_deref()
-            .map_or(Ok(()), check_name)
-            .map_err(|error| Failure::input(error.to_string()))?;
+        self.output.as_deref().map_or(Ok(()), check_name)?;
         let scenario = self.scenario()?;
         let contenders = self.contenders()?;
 
@@ -143,7 +136,7 @@ impl Simulate {
             simulate::lines(&scenario, &figures).iter().try_for_each(|line| print(line))?;
         }
         if let Some(path) = &self.output {
-            let picture = simulate::picture(&scenario, &figures)?;
+            let picture = simulate::picture(&scenario, &figures);
             fs::write(path, picture).map_err(|source| Unwritable { path: path.clone(), source })?;
             say(&format!("{} written", path.display()));
         }
@@ -165,7 +158,7 @@ impl Simulate {
                 counter_lag: self.counter_lag.unwrap_or_default(),
             }),
         };
-        scenario.check().map_err(|error| Failure::input(error.to_string()))?;
+        scenario.check().map_err(Failure::input)?;
         Ok(scenario)
     }
 
@@ -219,7 +212,6 @@ fn policies(names: &[String]) -> Result<Vec<(String, Policy)>, Failure> {
     if wrong.is_empty() { Ok(policies) } else { Err(Failure::Input(wrong)) }
 }
 
-/// Reads a kind of jitter.
 fn jitter(text: &str) -> Result<Jitter, String> {
     const KINDS: &str =
         "expected full, equal, none, additive=FRACTION (0 to 10) or bounded=MS (up to a year)";

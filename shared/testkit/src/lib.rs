@@ -22,4 +22,4 @@ pub mod template;
 
 pub use redial_receivers::{push_service, standard_webhooks, webhook_receiver};
 
-use redial_receivers::{ambient, background, journal};
+use redial_receivers::{ambient, background, journal, serve};

@@ -2,30 +2,38 @@
 //!
 //! It also sends the page's test pushes, with Redial's own sealing, signing and egress.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use http_body_util::Full;
-use hyper::body::Bytes;
-use hyper::{Method, Response, StatusCode};
-use redial::browser_demo::{Answered, Answers, Asked, BackOffice, answer, json as json_answer, set};
-use redial_adapters::egress::{Egress, EgressAllow, EgressConfig, ExtraRoots};
-use redial_adapters::seal::RingSealer;
-use redial_adapters::system::System;
-use redial_adapters::vapid::{LoadVapidKeys, VapidKey, VapidKeys, VapidLoadError, VapidSigner, VapidSubject};
-use redial_adapters::web_push_sender::WebPushSender;
-use redial_core::endpoint::Endpoint;
-use redial_core::outcome::Outcome;
-use redial_core::payload::Payload;
-use redial_core::push_target::{PushKeys, PushTarget};
-use redial_core::time::Ttl;
+use hyper::{Method, Response, StatusCode, body::Bytes};
+use redial::browser_demo::{
+    Answered, Answers, Asked, BackOffice, Port, Server, answer, json as json_answer, set,
+};
+use redial_adapters::{
+    egress::{Egress, EgressAllow, EgressConfig, ExtraRoots},
+    seal::RingSealer,
+    system::System,
+    vapid::{LoadVapidKeys, VapidKey, VapidKeys, VapidLoadError, VapidSigner, VapidSubject},
+    web_push_sender::WebPushSender,
+};
+use redial_core::{
+    endpoint::Endpoint,
+    outcome::Outcome,
+    payload::Payload,
+    push_target::{PushKeys, PushTarget},
+    time::Ttl,
+};
 use redial_engine::ports::{Push, PushSender as _};
 use redial_testkit::push_service::PushService;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-/// A scalar of the curve like any other.
 const VAPID_PRIVATE_KEY: &str = "ERERERERERERERERERERERERERERERERERERERERERE";
 pub(super) const SUBSCRIPTION: &str = "s_browser";
 pub(super) const TOKEN: &str = "rds_first";
@@ -39,7 +47,6 @@ impl LoadVapidKeys for Keys {
     }
 }
 
-/// What becomes of acknowledgements that are not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// 503.
@@ -80,7 +87,6 @@ impl Api {
         *self.refusing.lock().expect("not poisoned") = refusal;
     }
 
-    /// How many requests with acknowledgements were refused.
     pub(super) fn refused(&self) -> usize {
         self.refused.load(Ordering::SeqCst)
     }
@@ -100,7 +106,6 @@ impl Api {
         bodies.map(|ack| (text(&ack["token"]), text(&ack["event"]))).collect()
     }
 
-    /// Waits until the reader finds what it looks for.
     pub(super) async fn wait<R>(&self, within: Duration, reader: impl Fn(&Self) -> Option<R>) -> Option<R> {
         let mut changed = self.changed.subscribe();
         let waiting = async {
@@ -185,10 +190,17 @@ impl Answers for Api {
 /// What the page's own server does with the API in its back: the delivery's id is counted up, and its state is what came back.
 pub(super) struct Own {
     pub(super) api: Arc<Api>,
-    pub(super) origin: String,
+    origin: String,
+    _server: Server,
 }
 
 impl Own {
+    pub(super) async fn start(api: Api) -> Self {
+        let (api, port) = (Arc::new(api), Port::take(0).expect("a free port"));
+        let origin = port.origin("127.0.0.1");
+        Self { origin, _server: Server::start(port, Arc::clone(&api)), api }
+    }
+
     /// The browser's subscription as the API was last given it.
     pub(super) fn subscription(&self) -> Value {
         self.api.asked(&Method::PUT).last().expect("it has subscribed").json()
@@ -200,12 +212,10 @@ impl Own {
     }
 }
 
-/// The acknowledgement token of a delivery.
 pub(super) fn token(id: &str) -> String {
     format!("ack-{id}")
 }
 
-/// A payload in its envelope.
 pub(super) fn envelope(id: &str, payload: &Value) -> Value {
     json!({"redial": 1, "id": id, "ack": token(id), "payload": payload})
 }

@@ -1,4 +1,4 @@
-// The test's hand in the page: asks the server that the page came from what to do, does it, and says how it went.
+// Runs in the page under test: asks the server that the page came from what to do, does it, and reports how it went.
 
 const complaints = [];
 document.addEventListener("securitypolicyviolation", (event) => complaints.push(`${event.violatedDirective}: ${event.blockedURI}`));

@@ -1,15 +1,13 @@
 //! The way of a test's orders into the page: the demo's own server of `infra/web`, with a script more.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::{sync::Mutex, time::Duration};
 
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::Bytes;
-use hyper::{Method, Response, StatusCode};
+use hyper::{Method, Response, StatusCode, body::Bytes};
 use redial::browser_demo::{Answers, Asked, BackOffice, Site, answer, json as json_answer};
+use redial_tests::json::with_fields;
 use serde_json::{Value, json};
-use tokio::sync::{Mutex as AsyncMutex, mpsc, watch};
+use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
 
 /// How long an order waits for the page, which may be started or loaded in the meantime.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -20,53 +18,38 @@ const DRIVER: &str = include_str!("driver.js");
 /// What the page has more than a user's.
 const DRIVEN: &str = "<script type=\"module\" src=\"/test/driver.js\"></script></body>";
 
-/// The page's server with its orders.
 pub(super) struct Pages<B> {
     site: Site<B>,
     give: mpsc::UnboundedSender<Value>,
     orders: AsyncMutex<mpsc::UnboundedReceiver<Value>>,
-    given: AtomicU64,
-    reports: Mutex<Vec<Value>>,
-    reported: watch::Sender<()>,
+    /// Who waits for the report of an order, by its number.
+    waiting: Mutex<Vec<Option<oneshot::Sender<Value>>>>,
 }
 
 impl<B: BackOffice> Pages<B> {
     pub(super) fn new(site: Site<B>) -> Self {
         let (give, orders) = mpsc::unbounded_channel();
-        Self {
-            site,
-            give,
-            orders: AsyncMutex::new(orders),
-            given: AtomicU64::new(0),
-            reports: Mutex::default(),
-            reported: watch::Sender::new(()),
-        }
+        Self { site, give, orders: AsyncMutex::new(orders), waiting: Mutex::default() }
     }
 
-    /// Who sends for the page.
     pub(super) fn back_office(&self) -> &B {
         self.site.back_office()
     }
 
     /// Lets the page do something (`driver.js` has the list), and returns what came of it.
-    pub(super) async fn order(&self, order: &str, mut more: Value) -> Value {
-        let number = self.given.fetch_add(1, Ordering::Relaxed);
-        more["number"] = number.into();
-        more["order"] = order.into();
-        let mut reported = self.reported.subscribe();
-        self.give.send(more.clone()).expect("the receiver is kept beside it");
-        let waiting = async {
-            loop {
-                let reports = self.reports.lock().expect("not poisoned").clone();
-                if let Some(report) = reports.into_iter().find(|report| report["number"] == number) {
-                    return report;
-                }
-                reported.changed().await.expect("the sender is kept beside it");
-            }
+    pub(super) async fn order(&self, order: &str, more: Value) -> Value {
+        let (sender, report) = oneshot::channel();
+        let number = {
+            let mut waiting = self.waiting.lock().expect("not poisoned");
+            waiting.push(Some(sender));
+            waiting.len() - 1
         };
-        let mut report = tokio::time::timeout(PATIENCE, waiting).await;
-        let report = report.as_mut().unwrap_or_else(|_| panic!("the page does not answer {more}"));
-        assert!(report.get("error").is_none(), "{more}: {}", report["error"]);
+        let order = with_fields(more, &json!({"number": number, "order": order}));
+        self.give.send(order.clone()).expect("the receiver is kept beside it");
+        let report = tokio::time::timeout(PATIENCE, report).await;
+        let mut report =
+            report.unwrap_or_else(|_| panic!("the page does not answer {order}")).expect("it reports");
+        assert!(report.get("error").is_none(), "{order}: {}", report["error"]);
         report["ok"].take()
     }
 
@@ -78,7 +61,6 @@ impl<B: BackOffice> Pages<B> {
         }
     }
 
-    /// Lets the page load the driver.
     async fn driven(page: Response<Full<Bytes>>) -> Response<Full<Bytes>> {
         let (head, body) = page.into_parts();
         let Ok(whole) = body.collect().await;
@@ -95,8 +77,12 @@ impl<B: BackOffice> Answers for Pages<B> {
             }
             (&Method::GET, "/test/order") => self.next_order().await,
             (&Method::POST, "/test/report") => {
-                self.reports.lock().expect("not poisoned").push(asked.json());
-                self.reported.send_replace(());
+                let report = asked.json();
+                let number =
+                    report["number"].as_u64().and_then(|it| usize::try_from(it).ok()).expect("a number");
+                let waiting = self.waiting.lock().expect("not poisoned")[number].take();
+                // A test that has ended its wait has panicked.
+                let _ended = waiting.map(|sender| sender.send(report));
                 json_answer(StatusCode::OK, &json!(null))
             }
             (&Method::GET, "/") => Self::driven(self.site.answer(asked).await?).await,

@@ -8,7 +8,7 @@ use redial_core::identity::Tenant;
 use redial_testkit::autopush::{Autopush, Event};
 use redial_tests::prelude::*;
 
-use super::stage::{self, Stage};
+use super::open_page::{self, OpenPage};
 
 /// A stack that may post to this push server, and whose API the page at this port may call.
 async fn stack_for(push: &Autopush, port: &Port) -> TestStack {
@@ -27,13 +27,13 @@ async fn stack_for(push: &Autopush, port: &Port) -> TestStack {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_ledger_has_what_a_browser_showed_until_it_leaves() {
-    let Some(program) = stage::firefox() else { return };
+    let Some(program) = open_page::firefox() else { return };
     let push = Autopush::start().expect("it starts");
-    let port = Port::take(0).await.expect("a free port");
+    let port = Port::take(0).expect("a free port");
     let stack = stack_for(&push, &port).await;
     let tenant = Tenant::parse("acme").expect("valid");
     let sender = Sender::open(stack.stack(), tenant).await.expect("a key");
-    let browser = Stage::up(program, push, port, sender).await;
+    let browser = OpenPage::up(program, push, port, sender).await;
 
     let subscription = subscribes(&browser).await;
     what_is_sent_over_http_is_displayed_and_clicked(&stack, &browser).await;
@@ -43,7 +43,7 @@ async fn the_ledger_has_what_a_browser_showed_until_it_leaves() {
 }
 
 /// Subscribes by the page's button; the subscription's id.
-async fn subscribes(browser: &Stage<Sender>) -> String {
+async fn subscribes(browser: &OpenPage<Sender>) -> String {
     browser.page_shows("#subscribe:enabled").await;
     browser.click("#subscribe").await;
     browser.page_shows("#browser-state[data-state=on]").await;
@@ -57,14 +57,14 @@ async fn subscribes(browser: &Stage<Sender>) -> String {
 }
 
 /// Asks the API for a delivery until it has this time.
-async fn until_known(stack: &TestStack, browser: &Stage<Sender>, id: &str, time: &str) -> Value {
+async fn until_known(stack: &TestStack, browser: &OpenPage<Sender>, id: &str, time: &str) -> Value {
     let path = format!("/v1/messages/{id}");
     let known =
         async || Some(browser.back_office().get(&path).await.1).filter(|known| known[time].is_string());
     stack.until(&format!("{id} has {time}"), known).await
 }
 
-async fn what_is_sent_over_http_is_displayed_and_clicked(stack: &TestStack, browser: &Stage<Sender>) {
+async fn what_is_sent_over_http_is_displayed_and_clicked(stack: &TestStack, browser: &OpenPage<Sender>) {
     browser.page("fill", json!({"selector": "#title", "value": "From the page"})).await;
     browser.click("#send").await;
     browser.decrypted(1).await;
@@ -80,7 +80,11 @@ async fn what_is_sent_over_http_is_displayed_and_clicked(stack: &TestStack, brow
     browser.page_shows("[data-step=clicked][data-done]").await;
 }
 
-async fn what_is_sent_over_sqs_is_displayed(stack: &TestStack, browser: &Stage<Sender>, subscription: &str) {
+async fn what_is_sent_over_sqs_is_displayed(
+    stack: &TestStack,
+    browser: &OpenPage<Sender>,
+    subscription: &str,
+) {
     let message = json!({"tenant": "acme", "id": "over-sqs", "to": {"subscription": subscription}, "acks": true,
         "payload": {"title": "Over SQS", "requireInteraction": true}});
     stack.send(&message).await;
@@ -91,7 +95,7 @@ async fn what_is_sent_over_sqs_is_displayed(stack: &TestStack, browser: &Stage<S
 /// As in the browser's settings: neither the page nor the API is asked.
 async fn an_unsubscribed_browser_is_pruned_and_reported(
     stack: &TestStack,
-    browser: &Stage<Sender>,
+    browser: &OpenPage<Sender>,
     subscription: &str,
 ) {
     assert_eq!(browser.page("unsubscribeBrowser", json!({})).await, true);

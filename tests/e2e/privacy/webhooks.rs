@@ -1,8 +1,10 @@
 //! Webhooks with canaries in address, secret, headers and payload.
 
-use redial_core::endpoint::Endpoint;
-use redial_core::recipient::Recipient;
-use redial_core::webhook::{CustomHeaders, SigningSecrets, WebhookSecret, WebhookTarget};
+use redial_core::{
+    endpoint::Endpoint,
+    recipient::Recipient,
+    webhook::{CustomHeaders, SigningSecrets, WebhookSecret, WebhookTarget},
+};
 use redial_testkit::webhook_receiver::Answer;
 use redial_tests::canary::Canary;
 use serde_json::json;
@@ -14,8 +16,7 @@ const SECRET: [u8; 32] = *b"canary webhook secret 0123456789";
 const AUTHORIZATION: &str = "Bearer canary-webhook-token-P4x";
 const HEADER: &str = "canary-webhook-header-9dKe";
 
-/// Messages for all roads of webhooks.
-pub(super) async fn take_every_road(run: &mut Run) {
+pub(super) async fn send_all_kinds(run: &mut Run) {
     let secret = WebhookSecret::new(SECRET.to_vec()).expect("32 bytes");
     run.canaries.extend([
         Canary::text("a webhook's address", PATH),
@@ -25,20 +26,19 @@ pub(super) async fn take_every_road(run: &mut Run) {
         Canary::text("a message's header", HEADER),
     ]);
     let retry = json!({"base_delay_ms": 100, "jitter": "none", "max_retries": 1});
-    let roads = [
+    for (kind, state, script) in [
         ("accepted", "sent", vec![]),
         ("retried", "sent", vec![quoting(500)]),
         ("in-doubt", "sent", vec![Answer::reset()]),
         ("exhausted", "failed", quoting(404).times(2)),
         ("gone", "failed", vec![quoting(410)]),
         ("disabled", "failed", vec![]),
-    ];
-    for (road, state, script) in roads {
-        let (id, to) = (format!("webhook-{road}"), if road == "disabled" { "gone" } else { road });
+    ] {
+        let (id, to) = (format!("webhook-{kind}"), if kind == "disabled" { "gone" } else { kind });
         let path = format!("/{PATH}/{to}");
         let url = run.stack.webhooks.url(&path);
         run.stack.webhooks.script(&path, script);
-        if road != "disabled" {
+        if kind != "disabled" {
             subscribe(run, to, &url, &secret).await;
         }
         let more = json!({"retry": retry, "headers": {"x-canary": HEADER}});

@@ -1,9 +1,8 @@
 //! Who may read which key, how far the public API reaches, and what a deployment is refused: what the function that faces the
-//! internet has, what a flood of requests can use up, and which mistakes CloudFormation finds before it makes anything.
+//! internet has, what many requests can use up, and which mistakes CloudFormation finds before it makes anything.
 
-use super::{Block, TEMPLATE, parameter, resources, section};
+use super::{Block, TEMPLATE, globals, named, parameter, resources, section};
 
-/// The roles whose policies name the secret.
 fn readers_of(secret: &str) -> Vec<&'static str> {
     let roles = resources("AWS::IAM::Role").into_iter();
     let (inline, alone) = (format!("!Ref {secret},"), format!("!Ref {secret}"));
@@ -12,25 +11,15 @@ fn readers_of(secret: &str) -> Vec<&'static str> {
     roles.filter(names).map(|role| role.name).collect()
 }
 
-fn resource(of_type: &str, name: &str) -> Block<'static> {
-    let mut blocks = resources(of_type);
-    let at = blocks.iter().position(|block| block.name == name);
-    blocks.swap_remove(at.unwrap_or_else(|| panic!("there is no {name}")))
-}
-
 fn function(name: &str) -> Block<'static> {
-    resource("AWS::Serverless::Function", name)
+    named(resources("AWS::Serverless::Function"), name)
 }
 
 #[test]
-fn only_dispatch_reads_the_private_vapid_keys() {
-    assert_eq!(readers_of("VapidSecret"), ["DispatchRole"]);
-}
-
-#[test]
-fn the_api_s_function_reads_the_keys_of_hashes_and_tokens_alone() {
+fn each_secret_is_read_by_the_functions_that_need_it_alone() {
     for (secret, readers) in [
-        ("WebhookKeySecret", &["DispatchRole", "CleanupRole"][..]),
+        ("VapidSecret", &["DispatchRole"][..]),
+        ("WebhookKeySecret", &["DispatchRole", "CleanupRole"]),
         ("TokenKeySecret", &["DispatchRole", "IngestRole"]),
         ("EndpointHashSecret", &["DispatchRole", "CleanupRole", "IngestRole"]),
     ] {
@@ -56,7 +45,7 @@ fn the_public_keys_are_published_by_a_schedule_and_by_each_deployment() {
 }
 
 #[test]
-fn a_flood_of_requests_leaves_the_other_functions_their_concurrency() {
+fn many_requests_leave_the_other_functions_their_concurrency() {
     let ceiling = "!If [ReservesApi, !Ref ApiReservedConcurrency, !Ref AWS::NoValue]";
     assert_eq!(function("IngestFunction").value("ReservedConcurrentExecutions"), Some(ceiling));
     for other in ["DispatchFunction", "CleanupFunction"] {
@@ -67,11 +56,8 @@ fn a_flood_of_requests_leaves_the_other_functions_their_concurrency() {
     let reserves = Block { name: "Conditions", lines: section("Conditions") };
     let expected = "!And [!Condition HasApi, !Not [!Equals [!Ref ApiReservedConcurrency, 0]]]";
     assert_eq!(reserves.value("ReservesApi"), Some(expected));
-}
 
-#[test]
-fn the_http_api_s_stage_is_throttled() {
-    let stage = resource("AWS::ApiGatewayV2::Stage", "IngestHttpApiStage");
+    let stage = named(resources("AWS::ApiGatewayV2::Stage"), "IngestHttpApiStage");
     assert_eq!(stage.value("ThrottlingRateLimit"), Some("!Ref ApiStageRate"));
     assert_eq!(stage.value("ThrottlingBurstLimit"), Some("!Ref ApiStageBurst"));
     // API Gateway's own for an account and region are 10,000 a second and a burst of 5,000.
@@ -81,37 +67,20 @@ fn the_http_api_s_stage_is_throttled() {
 
 /// Where Lambda has no function URLs (its developer guide, "Creating and managing Lambda function URLs"; for China and GovCloud, the
 /// guides of those partitions).
-const WITHOUT_FUNCTION_URLS: [&str; 15] = [
-    "ap-east-2",
-    "ap-south-2",
-    "ap-southeast-4",
-    "ap-southeast-5",
-    "ap-southeast-6",
-    "ap-southeast-7",
-    "ca-west-1",
-    "cn-north-1",
-    "cn-northwest-1",
-    "eu-central-2",
-    "eu-south-2",
-    "il-central-1",
-    "me-central-1",
-    "us-gov-east-1",
-    "us-gov-west-1",
-];
+const WITHOUT_FUNCTION_URLS: &str = "ap-east-2 ap-south-2 ap-southeast-4 ap-southeast-5 ap-southeast-6 ap-southeast-7 \
+    ca-west-1 cn-north-1 cn-northwest-1 eu-central-2 eu-south-2 il-central-1 me-central-1 us-gov-east-1 us-gov-west-1";
 
 #[test]
 fn a_region_without_function_urls_is_refused_with_the_way_out() {
-    let mut rules = Block::all(&section("Rules"), 2);
-    let at = rules.iter().position(|rule| rule.name == "FunctionUrlsExistHere").expect("there is the rule");
-    let rule = rules.swap_remove(at);
+    let rule = named(Block::all(&section("Rules"), 2), "FunctionUrlsExistHere");
     assert_eq!(rule.value("RuleCondition"), Some("!Equals [!Ref ApiKind, FunctionUrl]"));
     let items = rule.lines.iter().map(|line| line.trim_start_matches([' ', '-']));
     let listed: Vec<_> = items.filter(|item| item.ends_with(|c: char| c.is_ascii_digit())).collect();
-    assert_eq!(listed, WITHOUT_FUNCTION_URLS);
+    assert_eq!(listed.join(" "), WITHOUT_FUNCTION_URLS);
     let message = rule.value("AssertDescription").expect("it says what to do");
     assert!(message.contains("no function URLs") && message.contains("ApiKind=HttpApi"), "{message}");
     let page = include_str!("../../../infra/docs/deploy.md");
-    for region in WITHOUT_FUNCTION_URLS {
+    for region in listed {
         assert!(page.contains(&format!("`{region}`")), "the page does not list {region}");
     }
 }
@@ -120,8 +89,7 @@ fn a_region_without_function_urls_is_refused_with_the_way_out() {
 fn the_architecture_is_the_built_one_and_no_parameter_of_a_deployment() {
     let names: Vec<_> = Block::all(&section("Parameters"), 2).into_iter().map(|it| it.name).collect();
     assert!(!names.contains(&"Architecture"), "a deployment could name another one than was built");
-    let globals = Block { name: "Globals", lines: section("Globals") };
-    assert_eq!(globals.value("Architectures"), Some("[x86_64]"));
+    assert_eq!(globals().value("Architectures"), Some("[x86_64]"));
     for function in resources("AWS::Serverless::Function") {
         assert_eq!(function.value("Architectures"), None, "{}", function.name);
     }
@@ -132,11 +100,9 @@ fn the_vapid_secret_is_taken_by_its_name_or_its_arn() {
     let pattern = parameter("VapidSecretId").value("AllowedPattern");
     let expected = "^((arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:)?[A-Za-z0-9/_+=.@-]{1,512})?$";
     assert_eq!(pattern, Some(expected));
-    let role = resource("AWS::IAM::Role", "DispatchRole");
-    let (text, end) = (
-        role.lines.join("\n"),
-        r#"[1, !Split [":secret:", !Sub "${VapidSecretId}:secret:${VapidSecretId}"]]"#,
-    );
+    let role = named(resources("AWS::IAM::Role"), "DispatchRole");
+    let text = role.lines.join("\n");
+    let end = r#"[1, !Split [":secret:", !Sub "${VapidSecretId}:secret:${VapidSecretId}"]]"#;
     // What that takes of a name, and of an ARN, is what comes after the last `:secret:`.
     for (id, expected) in
         [("shop", "shop"), ("arn:aws:secretsmanager:eu-west-1:1:secret:shop-a1B2c3", "shop-a1B2c3")]
@@ -163,18 +129,14 @@ fn every_role_may_use_the_kms_keys_that_are_given_and_no_others() {
         functions += 1;
     }
     assert_eq!(functions, 3);
-}
-
-#[test]
-fn events_to_another_account_s_queue_take_no_right_but_to_send() {
-    assert!(!TEMPLATE.contains("GetQueueUrl"));
+    assert!(!TEMPLATE.contains("GetQueueUrl"), "events to another account's queue take no right but to send");
 }
 
 #[test]
 fn the_longest_lists_leave_the_environment_within_lambda_s_four_kilobytes() {
     const MOST: u64 = 4096;
-    let variables = section("Globals");
-    let within = variables.iter().skip_while(|line| line.trim() != "Variables:").skip(1);
+    let globals = globals();
+    let within = globals.lines.iter().skip_while(|line| line.trim() != "Variables:").skip(1);
     let longest = |value: &str| -> u64 {
         let name = value.trim_start_matches("!Ref ");
         match name {

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use redial_core::metric::Metric;
-use redial_core::provider::Provider;
+use redial_core::{metric::Metric, provider::Provider};
 
-use super::metrics::{Dimensions, Known, Series};
-use super::{Block, TEMPLATE, parameter, resources};
+use super::{
+    Block, TEMPLATE,
+    metrics::{Known, Series},
+    parameter, resources,
+};
 
 /// The longest description that CloudWatch takes, in characters (PutMetricAlarm).
-const LONGEST_DESCRIPTION: usize = 1024;
+const LONGEST_DESCRIPTION: u64 = 1024;
 
 pub(super) fn alarms() -> Vec<Block<'static>> {
     resources("AWS::CloudWatch::Alarm")
@@ -46,8 +48,8 @@ fn resolved(value: &str) -> String {
     }
 }
 
-/// The alarms that would never go off, and on what.
-fn deaf(known: &Known) -> Vec<(&'static str, Series)> {
+/// The alarms on metrics that nobody writes, and on which.
+fn on_nothing(known: &Known) -> Vec<(&'static str, Series)> {
     let all = alarms().into_iter();
     let series = all.flat_map(|alarm| series(&alarm).into_iter().map(move |series| (alarm.name, series)));
     series.filter(|(_, series)| !known.has(series)).collect()
@@ -55,7 +57,7 @@ fn deaf(known: &Known) -> Vec<(&'static str, Series)> {
 
 #[test]
 fn every_alarm_watches_metrics_that_the_code_or_aws_writes_with_those_dimensions() {
-    assert_eq!(deaf(&Known::all()), []);
+    assert_eq!(on_nothing(&Known::all()), []);
     for alarm in alarms() {
         let names = alarm.lines.iter().filter(|line| line.contains("MetricName: ")).count();
         assert!(names > 0 && series(&alarm).len() == names, "{} was not understood", alarm.name);
@@ -63,7 +65,7 @@ fn every_alarm_watches_metrics_that_the_code_or_aws_writes_with_those_dimensions
 }
 
 #[test]
-fn a_metric_that_is_renamed_in_the_code_leaves_its_alarms_deaf() {
+fn a_metric_that_is_renamed_in_the_code_leaves_its_alarms_on_nothing() {
     let known = Known::all();
     let mut renamed = 0;
     for metric in Metric::ALL.map(Metric::label) {
@@ -73,71 +75,22 @@ fn a_metric_that_is_renamed_in_the_code_leaves_its_alarms_deaf() {
             .filter(|(_, series)| series.namespace == "Redial" && series.name == metric)
             .collect();
         renamed += usize::from(!expected.is_empty());
-        assert_eq!(deaf(&known.with_renamed(metric)), expected, "{metric}");
+        assert_eq!(on_nothing(&known.with_renamed(metric)), expected, "{metric}");
     }
     assert!(renamed > 10, "{renamed}");
     let without = known.without(Metric::BreakersOpened.label(), "Provider");
-    assert_eq!(deaf(&without).len(), 5, "one a class of origins");
+    assert_eq!(on_nothing(&without).len(), 5, "one a class of origins");
 }
 
 #[test]
 fn what_the_alarms_are_promised_to_watch_is_watched() {
     let watched: BTreeSet<String> = alarms().iter().flat_map(series).map(|series| series.name).collect();
-    for metric in [
-        Metric::Retried,
-        Metric::SentOnRetry,
-        Metric::PermanentFailures,
-        Metric::ServiceUnavailable,
-        Metric::BadRequests,
-        Metric::InDoubt,
-        Metric::RetryOverhead,
-        Metric::DeadLetters,
-        Metric::Poison,
-        Metric::Quarantined,
-        Metric::EndpointsDisabled,
-        Metric::PoliciesIgnored,
-        Metric::BreakersOpened,
-        Metric::WaitsSwept,
-    ] {
-        assert!(watched.contains(metric.label()), "{metric:?}");
-    }
-    for metric in [
-        "ApproximateNumberOfMessagesVisible",
-        "ApproximateAgeOfOldestMessage",
-        "ExecutionsFailed",
-        "ExecutionsTimedOut",
-        "ExecutionsAborted",
-        "AsyncEventsDropped",
-        "Errors",
-        "Throttles",
-        "RecursiveInvocationsDropped",
-    ] {
+    let ours = "Retried SentOnRetry PermanentFailures ServiceUnavailable BadRequests InDoubt RetryOverhead DeadLetters \
+                Poison Quarantined EndpointsDisabled PoliciesIgnored BreakersOpened WaitsSwept";
+    let of_aws = "ApproximateNumberOfMessagesVisible ApproximateAgeOfOldestMessage ExecutionsFailed ExecutionsTimedOut \
+                  ExecutionsAborted AsyncEventsDropped Errors Throttles RecursiveInvocationsDropped";
+    for metric in ours.split(' ').chain(of_aws.split(' ')) {
         assert!(watched.contains(metric), "{metric}");
-    }
-}
-
-#[test]
-fn every_queue_s_oldest_message_and_depth_and_both_functions_are_watched() {
-    let watched: BTreeSet<(String, Dimensions)> =
-        alarms().iter().flat_map(series).map(|series| (series.name, series.dimensions)).collect();
-    let of = |metric: &str, name: &str, value: String| {
-        assert!(
-            watched.contains(&(metric.to_owned(), Dimensions::from([(name.to_owned(), value.clone())]))),
-            "{metric} of {value}"
-        );
-    };
-    for queue in resources("AWS::SQS::Queue") {
-        let name = format!("${{{}.QueueName}}", queue.name);
-        of("ApproximateNumberOfMessagesVisible", "QueueName", name.clone());
-        // What is in quarantine is twenty receives old: there it is the depth that counts.
-        if queue.name != "QuarantineQueue" {
-            of("ApproximateAgeOfOldestMessage", "QueueName", name);
-        }
-    }
-    for function in resources("AWS::Serverless::Function") {
-        for metric in ["Errors", "Throttles"] {
-            of(metric, "FunctionName", format!("${{{}}}", function.name));
-        }
     }
 }
 
@@ -151,19 +104,10 @@ fn every_alarm_explains_itself_ignores_missing_data_and_notifies_the_topic() {
             .and_then(|text| text.split_once(". What to do: ${RunbookUrl}#"));
         let (means, _) = said.unwrap_or_else(|| panic!("{}: {description}", alarm.name));
         assert!(means.len() > 20, "{}: {means}", alarm.name);
-        assert!(
-            description.len() + usize::try_from(address).expect("small") < LONGEST_DESCRIPTION,
-            "{}",
-            alarm.name
-        );
+        assert!(description.len() as u64 + address < LONGEST_DESCRIPTION, "{}", alarm.name);
         assert_eq!(alarm.value("TreatMissingData"), Some("notBreaching"), "{}", alarm.name);
-        let actions = alarm.value("AlarmActions");
-        assert_eq!(
-            actions,
-            Some("!If [HasAlarmTopic, [!Ref AlarmTopicArn], !Ref \"AWS::NoValue\"]"),
-            "{}",
-            alarm.name
-        );
+        let topic = "!If [HasAlarmTopic, [!Ref AlarmTopicArn], !Ref \"AWS::NoValue\"]";
+        assert_eq!(alarm.value("AlarmActions"), Some(topic), "{}", alarm.name);
     }
     assert!(TEMPLATE.contains("  HasAlarmTopic: !Not [!Equals [!Ref AlarmTopicArn, \"\"]]\n"));
 }
@@ -193,12 +137,8 @@ fn an_expression_uses_metrics_of_its_alarm_and_has_one_result() {
 #[test]
 fn every_class_of_origins_has_an_alarm_of_its_own() {
     let opened = Metric::BreakersOpened.label();
-    let watched: Vec<String> = alarms()
-        .iter()
-        .flat_map(series)
-        .filter(|series| series.name == opened)
-        .map(|mut series| series.dimensions.remove("Provider").unwrap_or_default())
-        .collect();
-    let classes = Provider::ALL;
-    assert_eq!(watched, classes.map(Provider::label));
+    let all = alarms();
+    let watched = all.iter().flat_map(series).filter(|series| series.name == opened);
+    let classes = watched.filter_map(|mut series| series.dimensions.remove("Provider"));
+    assert_eq!(classes.collect::<Vec<_>>(), Provider::ALL.map(Provider::label));
 }

@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use redial_core::metric::Metric;
 use serde_json::Value;
 
-use super::alarms::alarms;
-use super::metrics::{Dimensions, Known, Series};
-use super::{resources, section};
+use super::{
+    alarms::alarms,
+    metrics::{Dimensions, Known, Series},
+    resources, section,
+};
 
 /// Its widgets. What CloudFormation fills in stands in texts, so that it is JSON before that, too.
 fn widgets() -> Vec<Value> {

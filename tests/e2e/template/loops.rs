@@ -45,7 +45,6 @@ fn role<'a>(holder: &Block<'a>, roles: &[Block<'a>]) -> BTreeSet<&'a str> {
     fed(roles.iter().find(|role| role.name == name).unwrap_or_else(|| panic!("there is no {name}")))
 }
 
-/// The graph of the template, but for one resource.
 fn graph(without: Option<&str>) -> Graph<'static> {
     let roles = resources("AWS::IAM::Role");
     let mut graph = Graph::new();
@@ -70,16 +69,9 @@ fn graph(without: Option<&str>) -> Graph<'static> {
 fn is_in_a_loop(name: &str, graph: &Graph<'_>) -> bool {
     let (mut reached, mut next) = (BTreeSet::new(), vec![name]);
     while let Some(from) = next.pop() {
-        for to in graph.get(from).into_iter().flatten() {
-            if *to == name {
-                return true;
-            }
-            if reached.insert(*to) {
-                next.push(to);
-            }
-        }
+        next.extend(graph.get(from).into_iter().flatten().filter(|to| reached.insert(**to)));
     }
-    false
+    reached.contains(name)
 }
 
 fn functions_in_loops(graph: &Graph<'_>) -> BTreeSet<&'static str> {

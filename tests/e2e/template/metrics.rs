@@ -1,21 +1,18 @@
 //! The metrics that there are: those that the code writes, and AWS's own.
 //!
-//! What the code writes is asked of the code, not copied from it. The real telemetry, in a process of its own, says which
-//! metrics, dimensions and values each way of counting writes; and the sources say which metric is counted in which of those
-//! ways. So a metric that is renamed, or that loses a dimension, leaves the alarms and widgets on it without a metric, and the
-//! tests beside this file name them.
+//! What the code writes is read from the code, not copied from it: the real telemetry shows which metrics, dimensions and values each
+//! way of counting writes, and the sources which metric is counted in which of those ways. So a metric that is renamed, or that loses
+//! a dimension, leaves the alarms and widgets on it without a metric, and the tests beside this file name them.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
 
 use redial_adapters::telemetry::JsonTelemetry;
-use redial_core::lane::Lane;
-use redial_core::metric::Metric;
-use redial_core::provider::Provider;
-use redial_core::reason::Reason;
-use redial_core::time::Timestamp;
+use redial_core::{lane::Lane, metric::Metric, provider::Provider, reason::Reason, time::Timestamp};
 use redial_engine::ports::Telemetry;
+use redial_tests::files::{files_below, workspace};
 use serde_json::Value;
 
 use super::{Block, resources, section};
@@ -26,7 +23,6 @@ pub(super) const STACK: &str = "${AWS::StackName}";
 /// A metric's dimensions: names and values. What CloudFormation has to look up is written `${…}`.
 pub(super) type Dimensions = BTreeMap<String, String>;
 
-/// A metric as CloudWatch knows it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Series {
     pub(super) namespace: String,
@@ -34,60 +30,51 @@ pub(super) struct Series {
     pub(super) dimensions: Dimensions,
 }
 
+impl Series {
+    fn new<const N: usize>(namespace: &str, name: &str, dimensions: [(&str, String); N]) -> Self {
+        let dimensions = dimensions.map(|(name, value)| (name.to_owned(), value)).into();
+        Self { namespace: namespace.to_owned(), name: name.to_owned(), dimensions }
+    }
+}
+
 /// AWS's metrics that the template uses: namespace, dimension, what that dimension names, metrics.
-const OF_AWS: [(&str, &str, &str, &[&str]); 4] = [
+const OF_AWS: [(&str, &str, &str, &str); 4] = [
     // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
     (
         "AWS/SQS",
         "QueueName",
         "AWS::SQS::Queue",
-        &["ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"],
+        "ApproximateNumberOfMessagesVisible ApproximateAgeOfOldestMessage",
     ),
     // https://docs.aws.amazon.com/step-functions/latest/dg/procedure-cw-metrics.html
     (
         "AWS/States",
         "StateMachineArn",
         "AWS::Serverless::StateMachine",
-        &[
-            "ExecutionsStarted",
-            "ExecutionsSucceeded",
-            "ExecutionsFailed",
-            "ExecutionsTimedOut",
-            "ExecutionsAborted",
-        ],
+        "ExecutionsStarted ExecutionsSucceeded ExecutionsFailed ExecutionsTimedOut ExecutionsAborted",
     ),
     // https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
     (
         "AWS/Lambda",
         "FunctionName",
         "AWS::Serverless::Function",
-        &[
-            "Invocations",
-            "Errors",
-            "Throttles",
-            "Duration",
-            "RecursiveInvocationsDropped",
-            "AsyncEventsDropped",
-        ],
+        "Invocations Errors Throttles Duration RecursiveInvocationsDropped AsyncEventsDropped",
     ),
     // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/metrics-dimensions.html
-    ("AWS/DynamoDB", "TableName", "AWS::DynamoDB::Table", &THROTTLED),
+    ("AWS/DynamoDB", "TableName", "AWS::DynamoDB::Table", "ReadThrottleEvents WriteThrottleEvents"),
 ];
 
 /// What DynamoDB writes for a table, and for each of its indexes.
 pub(super) const THROTTLED: [&str; 2] = ["ReadThrottleEvents", "WriteThrottleEvents"];
 
-/// The indexes of a table.
 pub(super) fn indexes<'a>(table: &Block<'a>) -> Vec<&'a str> {
     table.lines.iter().filter_map(|line| line.trim_start().strip_prefix("- IndexName: ")).collect()
 }
 
-/// Everything that may be watched.
 #[derive(Clone, Debug)]
 pub(super) struct Known(pub(super) BTreeSet<Series>);
 
 impl Known {
-    /// What this code and this template's resources write.
     pub(super) fn all() -> Self {
         let mut known = written();
         for (namespace, dimension, of_type, names) in OF_AWS {
@@ -95,24 +82,15 @@ impl Known {
                 // A queue's `Ref` is its URL; a function's is its name, and a state machine's its ARN.
                 let attribute = if of_type == "AWS::SQS::Queue" { ".QueueName" } else { "" };
                 let value = format!("${{{}{attribute}}}", resource.name);
-                known.extend(names.iter().map(|name| Series {
-                    namespace: namespace.to_owned(),
-                    name: (*name).to_owned(),
-                    dimensions: Dimensions::from([(dimension.to_owned(), value.clone())]),
-                }));
+                let dimensions = [(dimension, value)];
+                known.extend(names.split(' ').map(|name| Series::new(namespace, name, dimensions.clone())));
             }
         }
         for table in resources("AWS::DynamoDB::Table") {
             for (index, name) in indexes(&table).into_iter().flat_map(|it| THROTTLED.map(|name| (it, name))) {
-                let dimensions = [
-                    ("TableName", format!("${{{}}}", table.name)),
-                    ("GlobalSecondaryIndexName", index.to_owned()),
-                ];
-                known.insert(Series {
-                    namespace: "AWS/DynamoDB".to_owned(),
-                    name: name.to_owned(),
-                    dimensions: dimensions.map(|(name, value)| (name.to_owned(), value)).into(),
-                });
+                let table = format!("${{{}}}", table.name);
+                let dimensions = [("TableName", table), ("GlobalSecondaryIndexName", index.to_owned())];
+                known.insert(Series::new("AWS/DynamoDB", name, dimensions));
             }
         }
         Self(known)
@@ -150,7 +128,6 @@ impl Known {
     }
 }
 
-/// The ways in which code counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Way {
     Count,
@@ -161,10 +138,7 @@ enum Way {
 }
 
 impl Way {
-    const ALL: [Self; 5] = [Self::Count, Self::CountWith, Self::CountOn, Self::Measure, Self::DeadLetter];
-
-    /// Counts everything that can be counted in this way.
-    fn take(self, telemetry: &JsonTelemetry) {
+    fn count_all(self, telemetry: &JsonTelemetry) {
         match self {
             Self::Count => Metric::ALL.into_iter().for_each(|metric| telemetry.count(metric, 1)),
             Self::Measure => Metric::ALL.into_iter().for_each(|metric| telemetry.measure(metric, 1.0)),
@@ -186,29 +160,12 @@ impl Way {
     }
 }
 
-/// What this process is to write, if it is the one that is asked.
-const ASKED: &str = "REDIAL_TESTS_WAY_OF_COUNTING";
-
-/// What the real telemetry writes when everything is counted in that way. It writes to standard output, so that it takes a
-/// process of its own: this very test.
 fn written_by(way: Way) -> BTreeSet<Series> {
-    let this = std::env::current_exe().expect("this program has a path");
-    let output = Command::new(this)
-        .args([
-            "template::metrics::each_way_of_counting_is_written_with_its_dimensions",
-            "--exact",
-            "--nocapture",
-        ])
-        .env(ASKED, format!("{way:?}"))
-        .output()
-        .expect("this program starts");
-    assert!(output.status.success(), "{output:?}");
-    let text = String::from_utf8(output.stdout).expect("lines of text");
-    let lines: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    lines.iter().flat_map(series_of).collect()
+    let telemetry = JsonTelemetry::new(STACK.to_owned());
+    way.count_all(&telemetry);
+    telemetry.take_lines(Timestamp::from_ms(0)).iter().flat_map(series_of).collect()
 }
 
-/// The metrics of one line in CloudWatch's embedded format.
 fn series_of(line: &Value) -> Vec<Series> {
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
     let mut found = Vec::new();
@@ -225,22 +182,13 @@ fn series_of(line: &Value) -> Vec<Series> {
     found
 }
 
-/// Every metric that the code writes.
 fn written() -> BTreeSet<Series> {
-    let ways = ways_by_metric();
-    let of_way = |way: Way| {
-        let mut series = written_by(way);
-        let counted = |series: &Series| {
-            let metric = Metric::ALL.into_iter().find(|metric| metric.label() == series.name);
-            metric.is_some_and(|metric| ways.contains(&(metric, way)))
-        };
-        series.retain(counted);
-        series
+    let of_way = |(metric, way): (Metric, Way)| {
+        written_by(way).into_iter().filter(move |series| series.name == metric.label())
     };
-    Way::ALL.into_iter().flat_map(of_way).collect()
+    ways_by_metric().into_iter().flat_map(of_way).collect()
 }
 
-/// Which metric is counted in which way, as the sources have it.
 fn ways_by_metric() -> BTreeSet<(Metric, Way)> {
     let mut ways = BTreeSet::new();
     for (path, source) in sources() {
@@ -256,82 +204,61 @@ fn ways_by_metric() -> BTreeSet<(Metric, Way)> {
             let before = source[..at].trim_end();
             let is_of_table = source.contains(".count(metric, 1)")
                 && before.strip_suffix('(').is_some_and(|before| before.trim_end().ends_with([',', '[']));
-            let way = if before.ends_with(".count(") || before.ends_with("=>") || is_of_table {
+            let calls = [
+                (".count(", Way::Count),
                 // Chosen in a `match` or a table, and counted after it.
-                Way::Count
-            } else if before.ends_with(".count_with(") {
-                Way::CountWith
-            } else if before.ends_with(".count_on(") {
-                Way::CountOn
-            } else if before.ends_with(".measure(") {
-                Way::Measure
-            } else if metric == Metric::DeadLetters {
+                ("=>", Way::Count),
+                (".count_with(", Way::CountWith),
+                (".count_on(", Way::CountOn),
+                (".measure(", Way::Measure),
+            ];
+            let way = calls.into_iter().find(|(call, _)| before.ends_with(call)).map(|(_, way)| way);
+            match way.or(is_of_table.then_some(Way::Count)) {
+                Some(way) => _ = ways.insert((metric, way)),
                 // By reason, in the telemetry itself.
-                continue;
-            } else {
-                panic!("how is {name} counted in {}?", path.display())
-            };
-            ways.insert((metric, way));
+                None if metric == Metric::DeadLetters => {}
+                None => panic!("how is {name} counted in {}?", path.display()),
+            }
         }
     }
     ways
 }
 
 /// What runs in the functions, but for the list of the metrics itself and for tests.
-fn sources() -> Vec<(PathBuf, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package is in the workspace");
-    let mut folders = ["shared/core/src", "shared/engine/src", "shared/adapters/src", "functions"]
-        .map(|it| root.join(it))
-        .to_vec();
-    let mut sources = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).expect("a folder of sources") {
-            let path = entry.expect("an entry").path();
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            if path.is_dir() {
-                if !name.contains("tests") {
-                    folders.push(path);
-                }
-            } else if name.ends_with(".rs") && !name.ends_with("tests.rs") && name != "metric.rs" {
-                let source = std::fs::read_to_string(&path).expect("text");
-                let production = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-                sources.push((path, production.to_owned()));
-            }
-        }
-    }
-    sources
+fn sources() -> impl Iterator<Item = (PathBuf, String)> {
+    let folders = ["shared/core/src", "shared/engine/src", "shared/adapters/src", "functions"];
+    let files = folders.into_iter().flat_map(|folder| files_below(workspace().join(folder)));
+    let runs = |path: &PathBuf| {
+        let path = path.strip_prefix(workspace()).expect("below the root").to_string_lossy();
+        path.ends_with(".rs") && !path.contains("tests") && !path.ends_with("/metric.rs")
+    };
+    files.filter(runs).map(|path| {
+        let source = std::fs::read_to_string(&path).expect("text");
+        let production = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().to_owned();
+        (path, production)
+    })
 }
 
 #[test]
 fn each_way_of_counting_is_written_with_its_dimensions() {
-    if let Ok(asked) = std::env::var(ASKED) {
-        let way = Way::ALL.into_iter().find(|way| format!("{way:?}") == asked).expect("a way of counting");
-        let telemetry = JsonTelemetry::new(STACK.to_owned());
-        way.take(&telemetry);
-        return telemetry.flush(Timestamp::from_ms(0));
+    for (way, expected) in [
+        (Way::Count, &["Stack"][..]),
+        (Way::Measure, &["Stack"]),
+        (Way::CountWith, &["Provider Stack", "Stack"]),
+        (Way::CountOn, &["Lane Stack", "Stack"]),
+        (Way::DeadLetter, &["Lane Stack", "Reason Stack", "Stack"]),
+    ] {
+        let names = |series: Series| series.dimensions.into_keys().collect::<Vec<_>>().join(" ");
+        let written: BTreeSet<String> = written_by(way).into_iter().map(names).collect();
+        assert!(written.iter().eq(expected), "{way:?}: {written:?}");
     }
-    let names = |way: Way| -> BTreeSet<Vec<String>> {
-        written_by(way).into_iter().map(|series| series.dimensions.into_keys().collect()).collect()
-    };
-    let set = |names: &[&[&str]]| -> BTreeSet<Vec<String>> {
-        names.iter().map(|it| it.iter().map(|name| (*name).to_owned()).collect()).collect()
-    };
-    assert_eq!(names(Way::Count), set(&[&["Stack"]]));
-    assert_eq!(names(Way::Measure), set(&[&["Stack"]]));
-    assert_eq!(names(Way::CountWith), set(&[&["Stack"], &["Provider", "Stack"]]));
-    assert_eq!(names(Way::CountOn), set(&[&["Stack"], &["Lane", "Stack"]]));
-    let letters = set(&[&["Stack"], &["Reason", "Stack"], &["Lane", "Stack"]]);
-    assert_eq!(names(Way::DeadLetter), letters);
 }
 
 #[test]
 fn every_metric_on_the_list_is_one_that_something_counts() {
     let counted: BTreeSet<Metric> = ways_by_metric().into_iter().map(|(metric, _)| metric).collect();
     assert_eq!(counted, Metric::ALL.into_iter().collect());
-}
-
-#[test]
-fn the_functions_write_the_dimension_that_the_template_watches() {
+    // The dimension that the template watches is the one that the functions write.
     let globals = section("Globals");
     assert!(globals.iter().any(|line| line.trim() == "REDIAL_STACK: !Ref AWS::StackName"));
 }

@@ -1,11 +1,8 @@
 //! What the template promises beyond its own syntax, which `sam validate --lint` checks.
 //!
-//! CloudWatch takes an alarm on a metric that no code writes, and it stays silent for ever: so each one in the template is
-//! held against what the code writes ([`metrics`]). An alarm without a known remedy is as good as none: each leads to
-//! its section of the runbook. The same goes for relations between numbers that CloudFormation cannot compute ([`stack`]).
-//!
-//! The template is read line by line: what it looks like is ours to say, and a YAML reader would have to be taught
-//! CloudFormation's tags first.
+//! CloudWatch accepts an alarm on a metric that no code writes, and it never goes off: so each one in the template is compared with what
+//! the code writes ([`metrics`]), and each leads to its section of the runbook. The template is read line by line, because most of
+//! these tests compare what it says to the letter.
 
 mod access;
 mod alarms;
@@ -58,7 +55,6 @@ impl<'a> Block<'a> {
     }
 }
 
-/// A section's lines.
 fn section(name: &str) -> Vec<&'static str> {
     let within = TEMPLATE.lines().skip_while(|line| line.strip_suffix(':') != Some(name)).skip(1);
     let lines: Vec<_> = within.take_while(|line| line.is_empty() || line.starts_with([' ', '#'])).collect();
@@ -73,8 +69,15 @@ fn resources(of_type: &str) -> Vec<Block<'static>> {
     blocks
 }
 
-fn parameter(name: &str) -> Block<'static> {
-    let mut blocks = Block::all(&section("Parameters"), 2);
+fn globals() -> Block<'static> {
+    Block { name: "Globals", lines: section("Globals") }
+}
+
+fn named(mut blocks: Vec<Block<'static>>, name: &str) -> Block<'static> {
     let at = blocks.iter().position(|block| block.name == name);
-    blocks.swap_remove(at.unwrap_or_else(|| panic!("there is no parameter {name}")))
+    blocks.swap_remove(at.unwrap_or_else(|| panic!("there is no {name}")))
+}
+
+fn parameter(name: &str) -> Block<'static> {
+    named(Block::all(&section("Parameters"), 2), name)
 }

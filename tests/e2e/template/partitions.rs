@@ -1,14 +1,13 @@
 //! Partitions other than `aws` (China, GovCloud, the isolated and the sovereign regions) have ARNs, domains and regions of their
 //! own. A literal one in the template, or in what the command line calls, fails there at the first use, and nowhere else.
 
-use std::path::{Path, PathBuf};
+use redial_tests::files::{files_below, workspace};
 
 use super::{TEMPLATE, resources};
 
 /// Where AWS's names may not stand: what is deployed, and the code that runs on AWS or calls it.
 const FOLDERS: [&str; 4] = ["infra", "cli/src", "shared", "functions"];
 
-/// Files whose literals are right, and why.
 const EXEMPT: &[(&str, &str)] = &[
     ("cli/src/commands/cost.rs", "an example of a list of prices"),
     ("cli/src/cost/", "the list of prices that is built in"),
@@ -17,36 +16,15 @@ const EXEMPT: &[(&str, &str)] = &[
     ("infra/docs/deploy.md", "lists the regions without function URLs by their names"),
     ("infra/docs/plots/", "drawings: numbers that look like regions"),
     ("infra/prices/", "a list of prices is one region's"),
-    ("shared/adapters/src/receiver.rs", "plays AWS for tests"),
-    ("shared/adapters/src/stub_dynamo.rs", "plays AWS for tests"),
+    ("shared/adapters/src/receiver.rs", "stands for AWS in tests"),
+    ("shared/adapters/src/stub_dynamo.rs", "stands for AWS in tests"),
     ("shared/local-stack/", "emulators are in this partition and region, whatever is deployed to them"),
-    ("shared/testkit/", "plays AWS for tests"),
+    ("shared/testkit/", "stands for AWS in tests"),
 ];
 
 /// Principals of services: the same in every partition, so that they are names and not domains. SAM's own roles have them, too
 /// (`samtranslator/model/iam.py`).
 const PRINCIPALS: [&str; 3] = ["apigateway.amazonaws.com", "lambda.amazonaws.com", "states.amazonaws.com"];
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package is in the workspace")
-}
-
-fn files() -> Vec<PathBuf> {
-    let mut folders: Vec<PathBuf> = FOLDERS.iter().map(|folder| root().join(folder)).collect();
-    let mut files = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).expect("a folder of the repository") {
-            let entry = entry.expect("an entry");
-            // Links lead to files that are looked at where they are, or to what was built.
-            match entry.file_type().expect("a type") {
-                kind if kind.is_dir() => folders.push(entry.path()),
-                kind if kind.is_file() => files.push(entry.path()),
-                _ => {}
-            }
-        }
-    }
-    files
-}
 
 /// A file's lines that are deployed or run. Comments, examples in a command's help and tests of Rust sources are not.
 fn lines<'a>(path: &str, text: &'a str) -> Vec<&'a str> {
@@ -64,7 +42,6 @@ fn lines<'a>(path: &str, text: &'a str) -> Vec<&'a str> {
     production.lines().filter(runs).collect()
 }
 
-/// The literals of one line: an ARN's partition, a domain, a region.
 fn literals(line: &str) -> Vec<&str> {
     let mut found = Vec::new();
     if line.contains("arn:aws:") {
@@ -105,8 +82,8 @@ fn without_list_of_regions(text: &str) -> String {
 #[test]
 fn no_partition_domain_or_region_is_literal_in_what_is_deployed_or_runs() {
     let mut found = Vec::new();
-    for path in files() {
-        let name = path.strip_prefix(root()).expect("below the root").to_string_lossy().into_owned();
+    for path in FOLDERS.into_iter().flat_map(|folder| files_below(workspace().join(folder))) {
+        let name = path.strip_prefix(workspace()).expect("below the root").to_string_lossy().into_owned();
         if EXEMPT.iter().any(|(folder, _)| name.starts_with(folder)) {
             continue;
         }
@@ -124,13 +101,17 @@ fn no_partition_domain_or_region_is_literal_in_what_is_deployed_or_runs() {
 
 #[test]
 fn a_literal_arn_domain_or_region_is_found_and_a_principal_is_none() {
-    assert_eq!(literals(r#""Resource": "arn:aws:states:::sqs:sendMessage""#), ["arn:aws:"]);
-    assert_eq!(literals("https://sqs.us-gov-west-1.amazonaws.com/1/q"), ["amazonaws.com", "us-gov-west-1"]);
-    assert_eq!(literals(r#".region("eu-central-1")"#), ["eu-central-1"]);
-    assert_eq!(literals("AllowedPattern: ^(arn:[a-z-]+:sqs:[a-z0-9-]+:[0-9]{12})?$"), Vec::<&str>::new());
-    assert_eq!(literals("  Principal: { Service: lambda.amazonaws.com }"), Vec::<&str>::new());
-    assert_eq!(literals("  Principal: apigateway.amazonaws.com"), Vec::<&str>::new());
-    assert_eq!(literals("  Principal: { Service: other.amazonaws.com }"), ["amazonaws.com"]);
+    for (line, expected) in [
+        (r#""Resource": "arn:aws:states:::sqs:sendMessage""#, &["arn:aws:"][..]),
+        ("https://sqs.us-gov-west-1.amazonaws.com/1/q", &["amazonaws.com", "us-gov-west-1"]),
+        (r#".region("eu-central-1")"#, &["eu-central-1"]),
+        ("AllowedPattern: ^(arn:[a-z-]+:sqs:[a-z0-9-]+:[0-9]{12})?$", &[]),
+        ("  Principal: { Service: lambda.amazonaws.com }", &[]),
+        ("  Principal: apigateway.amazonaws.com", &[]),
+        ("  Principal: { Service: other.amazonaws.com }", &["amazonaws.com"]),
+    ] {
+        assert_eq!(literals(line), expected, "{line}");
+    }
 }
 
 #[test]

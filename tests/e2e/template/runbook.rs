@@ -4,21 +4,17 @@ use std::collections::BTreeSet;
 
 use redial_core::reason::Reason;
 
-use super::alarms::alarms;
-use super::parameter;
+use super::{alarms::alarms, parameter};
 
 const PAGE: &str = include_str!("../../../infra/docs/runbook.md");
 
-/// What each alarm's section says, in this order.
 const PARTS: [&str; 5] = ["**It means**", "**See it**", "**Do**", "**Do not**", "**No emergency**"];
 
 /// The headings of a level with the text below each, up to the next of that level or above.
 fn sections(level: usize) -> Vec<(&'static str, &'static str)> {
     let mark = format!("{} ", "#".repeat(level));
-    let mut sections = Vec::new();
-    let mut within_code = false;
+    let (mut sections, mut within_code, mut at) = (Vec::new(), false, 0);
     let mut begun: Option<(&'static str, usize)> = None;
-    let mut at = 0;
     for line in PAGE.split_inclusive('\n') {
         within_code ^= line.starts_with("```");
         let depth = line.bytes().take_while(|byte| *byte == b'#').count();
@@ -42,7 +38,6 @@ fn anchor(heading: &str) -> String {
     kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
-/// The section that an alarm's description links to.
 fn linked(description: &str) -> &str {
     let (_, anchor) = description.split_once("${RunbookUrl}#").expect("a link");
     anchor.strip_suffix('"').expect("the link ends the description")
@@ -50,13 +45,13 @@ fn linked(description: &str) -> &str {
 
 #[test]
 fn every_alarm_has_its_section_and_every_section_its_alarm() {
+    assert_eq!(parameter("RunbookUrl").value("Default"), Some("infra/docs/runbook.md"));
     let linked: BTreeSet<String> = alarms()
         .iter()
         .map(|alarm| linked(alarm.value("AlarmDescription").unwrap_or_default()).to_owned())
         .collect();
     let anchors: Vec<String> = sections(3).into_iter().map(|(heading, _)| anchor(heading)).collect();
-    let distinct: BTreeSet<String> = anchors.iter().cloned().collect();
-    assert_eq!(distinct, linked);
+    assert_eq!(anchors.iter().cloned().collect::<BTreeSet<_>>(), linked);
     let all = sections(2).into_iter().chain(sections(3)).chain(sections(1));
     let all: Vec<String> = all.map(|(heading, _)| anchor(heading)).collect();
     // GitHub would number the second of two.
@@ -71,21 +66,20 @@ fn the_table_has_every_alarm_with_its_section_and_how_urgent_it_is() {
         .filter(|line| line.starts_with("| `"))
         .map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect())
         .collect();
-    let mut named = Vec::new();
+    let (alarms, mut named) = (alarms(), Vec::new());
     for row in &rows {
         let [names, section, urgency] = row.as_slice() else { panic!("{row:?}") };
         assert!(["now", "today", "this week"].contains(urgency), "{row:?}");
         for name in names.split(", ").map(|name| name.trim_matches('`')) {
-            let alarms = alarms();
-            let alarm =
-                alarms.iter().find(|alarm| alarm.name == name).unwrap_or_else(|| panic!("no alarm {name}"));
+            let alarm = alarms.iter().find(|alarm| alarm.name == name);
+            let alarm = alarm.unwrap_or_else(|| panic!("no alarm {name}"));
             let anchor = linked(alarm.value("AlarmDescription").unwrap_or_default());
             assert!(section.ends_with(&format!("](#{anchor})")), "{name}: {section}");
             named.push(name);
         }
     }
     named.sort_unstable();
-    let mut all: Vec<&str> = alarms().iter().map(|alarm| alarm.name).collect();
+    let mut all: Vec<&str> = alarms.iter().map(|alarm| alarm.name).collect();
     all.sort_unstable();
     assert_eq!(named, all);
 }
@@ -93,12 +87,9 @@ fn the_table_has_every_alarm_with_its_section_and_how_urgent_it_is() {
 #[test]
 fn every_section_has_all_five_parts_in_order() {
     for (heading, text) in sections(3) {
-        let mut rest = text;
-        for part in PARTS {
-            let (_, after) =
-                rest.split_once(part).unwrap_or_else(|| panic!("{heading}: no {part}, or not in its place"));
-            rest = after;
-        }
+        PARTS.iter().fold(text, |rest, part| {
+            rest.split_once(part).unwrap_or_else(|| panic!("{heading}: no {part}, or not in its place")).1
+        });
     }
 }
 
@@ -125,9 +116,4 @@ fn the_log_events_of_the_runbook_are_written() {
     for event in asked {
         assert!(telemetry.contains(&format!("event = \"{event}\",")), "{event}");
     }
-}
-
-#[test]
-fn the_default_runbook_is_the_page_in_this_repository() {
-    assert_eq!(parameter("RunbookUrl").value("Default"), Some("infra/docs/runbook.md"));
 }

@@ -2,11 +2,11 @@
 
 use redial_engine::protection::Settings;
 
-use super::{Block, TEMPLATE, parameter, resources, section};
+use super::{Block, TEMPLATE, globals, parameter, resources};
 
 #[test]
 fn the_breaker_s_parameters_are_what_the_function_reads() {
-    let globals = Block { name: "Globals", lines: section("Globals") };
+    let globals = globals();
     assert_eq!(globals.value("BREAKER"), Some("!Ref Breaker"));
     assert_eq!(globals.value("BREAKER_COOLDOWN_SECONDS"), Some("!Ref BreakerCooldownSeconds"));
     let (settings, breaker) = (Settings::default(), parameter("Breaker"));
@@ -15,24 +15,18 @@ fn the_breaker_s_parameters_are_what_the_function_reads() {
     assert_eq!(breaker.value("Default"), Some(if settings.judges { "\"on\"" } else { "\"off\"" }));
     let cooldown = parameter("BreakerCooldownSeconds");
     assert_eq!(cooldown.number("Default"), settings.cooldowns.first.as_secs());
-    assert_eq!(
-        (cooldown.number("MinValue"), cooldown.number("MaxValue")),
-        (1, settings.cooldowns.longest.as_secs())
-    );
+    let longest = settings.cooldowns.longest.as_secs();
+    assert_eq!((cooldown.number("MinValue"), cooldown.number("MaxValue")), (1, longest));
 }
 
 #[test]
-fn every_queue_and_table_is_encrypted() {
+fn every_queue_and_table_is_encrypted_and_every_secret_can_be_given() {
     for queue in resources("AWS::SQS::Queue") {
         assert_eq!(queue.value("SqsManagedSseEnabled"), Some("true"), "{}", queue.name);
     }
     for table in resources("AWS::DynamoDB::Table") {
         assert_eq!(table.value("SSESpecification"), Some("{ SSEEnabled: true }"), "{}", table.name);
     }
-}
-
-#[test]
-fn every_secret_that_is_made_can_be_given_instead() {
     for secret in resources("AWS::SecretsManager::Secret") {
         let chosen = format!("!Ref {}, !Ref {}Id]", secret.name, secret.name);
         assert!(TEMPLATE.contains(&chosen), "{chosen}");
@@ -67,7 +61,7 @@ fn a_claim_outlives_the_function_and_visibility_is_six_time_outs() {
     let lease = timeout.number("Default") + margin.number("Default");
     assert!(timeout.number("Default") < lease && lease < visibility.number("Default"));
 
-    let globals = Block { name: "Globals", lines: section("Globals") };
+    let globals = globals();
     assert_eq!(globals.value("Timeout"), Some("!Ref FunctionTimeout"));
     assert_eq!(globals.value("LEASE_MARGIN_SECONDS"), Some("!Ref LeaseMarginSeconds"));
     for queue in resources("AWS::SQS::Queue") {
@@ -90,10 +84,8 @@ fn every_mapping_reports_failures_and_bounds_its_batches_and_concurrency() {
             assert_eq!(event.value("BatchSize"), Some(size), "{name}");
             assert_eq!(event.value("MaximumBatchingWindowInSeconds"), window, "{name}");
             assert_eq!(event.value("FunctionResponseTypes"), Some("[ReportBatchItemFailures]"), "{name}");
-            assert!(
-                event.value("ScalingConfig").unwrap_or_default().contains("MaximumConcurrency"),
-                "{name}"
-            );
+            let scaling = event.value("ScalingConfig").unwrap_or_default();
+            assert!(scaling.contains("MaximumConcurrency"), "{name}");
             queues.push(event.value("Queue").unwrap_or_default());
         }
     }

@@ -6,22 +6,20 @@ use redial_testkit::push_service::{Answer, Subscriber};
 use serde_json::{Value, json};
 
 use super::TestStack;
+use crate::json::{parsed, with_fields};
 
 /// A message as it lies on a queue.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct MessageOnQueue {
     pub body: String,
-    /// Its MessageGroupId.
     pub group: String,
 }
 
 impl TestStack {
-    /// A browser that subscribed with the stack's VAPID key.
     pub fn browser(&self) -> Subscriber {
         self.browser_with_key(&self.description().vapid_public_key)
     }
 
-    /// A browser that subscribed with this public key (base64url).
     pub fn browser_with_key(&self, public_key: &str) -> Subscriber {
         self.push.subscribe(&URL_SAFE_NO_PAD.decode(public_key).expect("base64url"))
     }
@@ -44,11 +42,11 @@ impl TestStack {
     }
 
     pub async fn send(&self, message: &Value) {
-        self.send_to(&self.description().queues.ingest, message).await;
+        self.send_to(&self.queues().ingest, message).await;
     }
 
     pub async fn send_body(&self, body: &str) {
-        self.put_on(&self.description().queues.ingest, &self.tenant, body).await;
+        self.put_on(&self.queues().ingest, &self.tenant, body).await;
     }
 
     /// Puts a message on a queue, in the group of its tenant.
@@ -71,7 +69,7 @@ impl TestStack {
                 entry.message_group_id(&self.tenant).build().expect("an entry has its id and its body")
             };
             let entries = ten.iter().enumerate().map(entry).collect();
-            let sent = self.sqs.send_message_batch().queue_url(&self.description().queues.ingest);
+            let sent = self.sqs.send_message_batch().queue_url(&self.queues().ingest);
             let sent = sent.set_entries(Some(entries)).send().await.expect("the queue takes them");
             assert!(sent.failed().is_empty());
         }
@@ -107,7 +105,7 @@ impl TestStack {
 
     /// Takes what lies on the queue of events.
     pub async fn take_events(&self) -> Vec<Value> {
-        let url = self.description().queues.events.as_deref().expect("the stack has a queue of events");
+        let url = self.queues().events.as_deref().expect("the stack has a queue of events");
         let mut events = Vec::new();
         loop {
             let received = self.sqs.receive_message().queue_url(url).max_number_of_messages(10).send().await;
@@ -116,18 +114,11 @@ impl TestStack {
                 return events;
             }
             for message in messages {
-                events.push(serde_json::from_str(message.body().expect("a body")).expect("JSON"));
+                events.push(parsed(message.body().expect("a body")));
                 let handle = message.receipt_handle().expect("a handle");
                 let deleted = self.sqs.delete_message().queue_url(url).receipt_handle(handle).send().await;
                 deleted.expect("it is deleted");
             }
         }
     }
-}
-
-/// A JSON object with further fields, or others.
-pub fn with_fields(mut object: Value, fields: &Value) -> Value {
-    let fields = fields.as_object().expect("fields").clone();
-    object.as_object_mut().expect("an object").extend(fields);
-    object
 }

@@ -1,11 +1,5 @@
 //! The one stack of all tests: the deployed template on the embedded emulator, with a push service and a webhook receiver beside it.
 //!
-//! | module | what a test does with it |
-//! |---|---|
-//! | `messages` | sends messages, and takes them from queues |
-//! | `observed` | reads tables, logs and executions, and waits for a condition |
-//! | `settings` | changes functions, mappings, secrets and stored subscriptions |
-//!
 //! A stack of a test's own ends with the test, also when that panics. The stacks that tests share end with their process: the
 //! emulator reads its standard input, whose other end only this process holds. Under `cargo test` the tests of a binary share
 //! them; under `cargo nextest` each test is a process and has its own. A test on a shared stack works on a tenant of its own.
@@ -26,13 +20,15 @@ use std::{
     },
 };
 
-use redial::local::{Description, Known, Options, Stack};
+use redial::local::{Description, Known, Options, Queues, Stack, Tables};
 use redial_testkit::{push_service::PushService, webhook_receiver::WebhookReceiver};
 use tokio::sync::OnceCell;
 
-pub use messages::{MessageOnQueue, with_fields};
+pub use messages::MessageOnQueue;
 pub use observed::{Item, PATIENCE, eventually, number, text};
-pub use settings::{push_target, queue_arn, queue_name, subscription_key};
+pub use settings::{
+    AUTH, P256DH, dead_letter, push_target, queue_arn, queue_name, renewal, subscription_key,
+};
 
 /// A stack as one test sees it. The clients are the test's own, because a connection ends with the runtime that opened it.
 pub struct TestStack {
@@ -43,6 +39,7 @@ pub struct TestStack {
     pub dynamodb: aws_sdk_dynamodb::Client,
     pub sfn: aws_sdk_sfn::Client,
     pub lambda: aws_sdk_lambda::Client,
+    pub logs: aws_sdk_cloudwatchlogs::Client,
     pub secrets: aws_sdk_secretsmanager::Client,
 }
 
@@ -69,21 +66,19 @@ impl TestStack {
         Self::up_with(|_| {}).await
     }
 
-    /// The same with other options.
     pub async fn up_with(change: impl FnOnce(&mut Options)) -> Self {
         let change = |options: &mut Options| {
-            for (name, value) in [
-                ("SQS_MAX_DELAY_SECONDS", "2"),
-                ("WAIT_BUCKET_SECONDS", "1"),
-                ("WAIT_SHARDS", "1"),
-                ("SEND_TIMEOUT_SECONDS", "2"),
-                ("BREAKER", "off"),
-            ] {
-                options.env.insert(name.to_owned(), value.to_owned());
-            }
+            let waits = [("SQS_MAX_DELAY_SECONDS", "2"), ("WAIT_BUCKET_SECONDS", "1"), ("WAIT_SHARDS", "1")];
+            set_env(options, waits);
+            set_env(options, [("SEND_TIMEOUT_SECONDS", "2"), ("BREAKER", "off")]);
             change(options);
         };
         Self::as_deployed_with(change).await
+    }
+
+    /// [`Self::up`] with these variables of the functions.
+    pub async fn up_with_env<const N: usize>(variables: [(&str, &str); N]) -> Self {
+        Self::up_with(|options| set_env(options, variables)).await
     }
 
     /// A stack of the test's own with the real functions and the template's own waits and breakers.
@@ -131,6 +126,7 @@ impl TestStack {
             dynamodb: aws_sdk_dynamodb::Client::new(&sdk),
             sfn: aws_sdk_sfn::Client::new(&sdk),
             lambda: aws_sdk_lambda::Client::new(&sdk),
+            logs: aws_sdk_cloudwatchlogs::Client::new(&sdk),
             secrets: aws_sdk_secretsmanager::Client::new(&sdk),
             running,
         }
@@ -142,7 +138,8 @@ impl Running {
         let (push, webhooks) = (PushService::start(), WebhookReceiver::start());
         let (push, webhooks) = (push.expect("a free port"), webhooks.expect("a free port"));
         let folder = Folder::create();
-        let ca = folder.write("ca.pem", &format!("{}{}", push.ca_pem(), webhooks.ca_pem()));
+        let ca = folder.0.join("ca.pem");
+        fs::write(&ca, format!("{}{}", push.ca_pem(), webhooks.ca_pem())).expect("target is writable");
         let mut options = Options {
             egress_allow: vec![push.origin().to_owned(), webhooks.origin().to_owned()],
             egress_ca: Some(ca),
@@ -157,6 +154,14 @@ impl Running {
 
     pub fn description(&self) -> &Description {
         self.stack.description()
+    }
+
+    pub fn queues(&self) -> &Queues {
+        &self.description().queues
+    }
+
+    pub fn tables(&self) -> &Tables {
+        &self.description().tables
     }
 
     pub fn stack(&self) -> &Stack {
@@ -178,6 +183,10 @@ impl Running {
         let description = Description { endpoint: endpoint.to_owned(), ..self.description().clone() };
         register(self.folder(), description);
     }
+}
+
+pub fn set_env<const N: usize>(options: &mut Options, variables: [(&str, &str); N]) {
+    options.env.extend(variables.map(|(name, value)| (name.to_owned(), value.to_owned())));
 }
 
 /// Registers a stack below `state` in this folder, as one that another process runs.
@@ -221,12 +230,6 @@ impl Folder {
         let folder = all.join(format!("{}-{index}", std::process::id()));
         fs::create_dir_all(&folder).expect("target is writable");
         Self(folder)
-    }
-
-    fn write(&self, name: &str, content: &str) -> PathBuf {
-        let path = self.0.join(name);
-        fs::write(&path, content).expect("target is writable");
-        path
     }
 }
 

@@ -13,16 +13,13 @@ use redial_testkit::push_service::{Received, Subscriber};
 use serde_json::Value;
 
 use super::TestStack;
-use crate::cloud_logs;
 
-/// An item of a table.
 pub type Item = HashMap<String, AttributeValue>;
 
 /// How long a test waits for a condition. Generous: eight builds may run on the same two cores.
 pub const PATIENCE: Duration = Duration::from_secs(180);
 
 impl TestStack {
-    /// All items of a table.
     pub async fn scan(&self, table: &str) -> Vec<Item> {
         let items = self.dynamodb.scan().table_name(table).consistent_read(true).into_paginator().items();
         items.send().collect::<Result<_, _>>().await.expect("the table answers")
@@ -37,10 +34,22 @@ impl TestStack {
 
     /// An item by its key: `pk`, or `pk` and `sk`.
     pub async fn item(&self, table: &str, key: &[(&str, &str)]) -> Option<Item> {
-        let key =
-            key.iter().map(|(name, value)| ((*name).to_owned(), AttributeValue::S((*value).to_owned())));
-        let got = self.dynamodb.get_item().table_name(table).set_key(Some(key.collect()));
+        let got = self.dynamodb.get_item().table_name(table).set_key(Some(texts(key)));
         got.consistent_read(true).send().await.expect("the table answers").item
+    }
+
+    /// Sets an attribute of an item to this text, past the code that writes it.
+    pub async fn overwrite(&self, table: &str, key: &[(&str, &str)], attribute: &str, value: &str) {
+        let update = self.dynamodb.update_item().table_name(table).set_key(Some(texts(key)));
+        let update =
+            update.update_expression("SET #name = :text").expression_attribute_names("#name", attribute);
+        let update = update.expression_attribute_values(":text", AttributeValue::S(value.to_owned()));
+        update.send().await.expect("the table takes it");
+    }
+
+    pub async fn delete(&self, table: &str, key: &[(&str, &str)]) {
+        let delete = self.dynamodb.delete_item().table_name(table).set_key(Some(texts(key)));
+        delete.send().await.expect("the table takes it");
     }
 
     /// The ledger's entry of a delivery of this test's tenant.
@@ -50,7 +59,7 @@ impl TestStack {
 
     pub async fn entry_of(&self, tenant: &str, id: &str) -> Option<Item> {
         let key = format!("{tenant}#{id}");
-        self.item(&self.description().tables.deliveries, &[("pk", &key)]).await
+        self.item(&self.tables().deliveries, &[("pk", &key)]).await
     }
 
     /// Waits until a delivery of this test's tenant is in that state; its entry.
@@ -103,10 +112,10 @@ impl TestStack {
 
     /// Waits until no queue that a function reads holds a message.
     pub async fn until_quiet(&self) {
-        let queues = self.description().queues.clone();
-        let all = [queues.ingest, queues.bulk, queues.retry, queues.retry_bulk, queues.dead_letter];
+        let queues = self.queues();
+        let all = [&queues.ingest, &queues.bulk, &queues.retry, &queues.retry_bulk, &queues.dead_letter];
         self.until("the queues are empty", async || {
-            for url in &all {
+            for url in all {
                 if self.depth(url).await > 0 {
                     return None;
                 }
@@ -116,7 +125,12 @@ impl TestStack {
         .await;
     }
 
-    /// Calls a function; its answer.
+    pub fn request(&self, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {
+        let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().expect("a client");
+        let api = self.description().api_url.as_deref().expect("the stack has an API");
+        client.request(method, format!("{api}{path}"))
+    }
+
     pub async fn invoke(&self, function: &str, event: &Value) -> Value {
         let payload = aws_sdk_lambda::primitives::Blob::new(event.to_string());
         let invoked = self.lambda.invoke().function_name(function).payload(payload).send().await;
@@ -150,18 +164,16 @@ impl TestStack {
         whole
     }
 
-    /// The group that a function logs to.
     pub async fn log_group(&self, function: &str) -> String {
         let configuration = self.configuration(function).await;
         let group = configuration.logging_config.and_then(|logging| logging.log_group);
         group.expect("the template names a log group")
     }
 
-    /// The lines that a function has logged.
     pub async fn log_lines(&self, function: &str) -> Vec<String> {
-        let group = self.log_group(function).await;
-        let lines = cloud_logs::lines(&self.description().endpoint, &group).await;
-        lines.into_iter().map(|line| line.text).collect()
+        let lines = self.logs.filter_log_events().log_group_name(self.log_group(function).await).send().await;
+        let events = lines.expect("CloudWatch Logs answers").events.unwrap_or_default();
+        events.into_iter().filter_map(|event| event.message).collect()
     }
 
     /// The lines that dispatch has logged, as JSON.
@@ -196,12 +208,15 @@ pub async fn eventually<T>(condition: impl AsyncFn() -> Option<T>) -> Option<T> 
     }
 }
 
-/// A string attribute.
+fn texts(attributes: &[(&str, &str)]) -> Item {
+    let text = |(name, value): &(&str, &str)| ((*name).to_owned(), AttributeValue::S((*value).to_owned()));
+    attributes.iter().map(text).collect()
+}
+
 pub fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
     item.get(name)?.as_s().ok().map(String::as_str)
 }
 
-/// A number attribute.
 pub fn number(item: &Item, name: &str) -> Option<i64> {
     item.get(name)?.as_n().ok()?.parse().ok()
 }

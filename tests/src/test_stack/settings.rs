@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use aws_sdk_cloudwatchlogs::types::InputLogEvent;
 use aws_sdk_lambda::{
     operation::get_function_configuration::GetFunctionConfigurationOutput,
     types::{Environment, LastUpdateStatus, State},
@@ -12,17 +13,19 @@ use redial_adapters::{
     webhook_keys::WebhookKeys,
 };
 use redial_core::{
-    endpoint::Endpoint,
+    dead_letter::{Kind, Reference},
+    endpoint::{Endpoint, Origin},
     identity::{SubscriptionId, SubscriptionKey, Tenant},
     push_target::{PushKeys, PushTarget},
     recipient::Recipient,
-    subscription::Subscription,
+    subscription::{Consent, Document, Renewal, Subscription},
+    tag::{Tag, Tags},
+    time::Timestamp,
 };
 use redial_engine::ports::Clock as _;
 use redial_testkit::push_service::Subscriber;
 
 use super::TestStack;
-use crate::cloud_logs::{self, Line};
 
 impl TestStack {
     pub async fn configuration(&self, function: &str) -> GetFunctionConfigurationOutput {
@@ -30,7 +33,6 @@ impl TestStack {
         read.expect("the function is deployed")
     }
 
-    /// The environment of a function.
     pub async fn variables(&self, function: &str) -> HashMap<String, String> {
         let environment = self.configuration(function).await.environment;
         environment.and_then(|it| it.variables).expect("the template sets variables")
@@ -72,9 +74,13 @@ impl TestStack {
     pub async fn write_log(&self, lines: &[&str], at_ms: i64) {
         let group = self.log_group(&self.description().functions.dispatch).await;
         let stream = format!("by-hand-{at_ms}-{}", lines[0].len());
-        let lines: Vec<Line> =
-            lines.iter().map(|line| Line { stream: stream.clone(), text: (*line).to_owned() }).collect();
-        cloud_logs::write_stream(&self.description().endpoint, &group, &lines, at_ms).await;
+        let create = self.logs.create_log_stream().log_group_name(&group).log_stream_name(&stream);
+        create.send().await.expect("CloudWatch Logs takes it");
+        let event = |line: &&str| InputLogEvent::builder().timestamp(at_ms).message(*line).build();
+        let events =
+            lines.iter().map(event).collect::<Result<_, _>>().expect("an event has its time and text");
+        let put = self.logs.put_log_events().log_group_name(group).log_stream_name(stream);
+        put.set_log_events(Some(events)).send().await.expect("CloudWatch Logs takes them");
     }
 
     /// The text of a secret, by the name of the output that names it.
@@ -97,7 +103,7 @@ impl TestStack {
 
     /// The stored subscriptions, as the functions read them.
     pub async fn subscriptions(&self) -> DynamoSubscriptions {
-        self.subscriptions_in(self.dynamodb.clone(), &self.description().tables).await
+        self.subscriptions_in(self.dynamodb.clone(), self.tables()).await
     }
 
     /// The same in other tables, or through another client.
@@ -112,16 +118,41 @@ impl TestStack {
         DynamoSubscriptions::new(dynamodb, table, audiences, control, keys)
     }
 
-    /// The key of a subscription of this test's tenant.
     pub fn subscription_key(&self, id: &str) -> SubscriptionKey {
         subscription_key(&self.tenant, id)
     }
 
-    /// Stores a subscription of this test's tenant.
     pub async fn subscribe(&self, id: &str, recipient: Recipient) {
         let subscription = Subscription::new(self.subscription_key(id), recipient);
         let stored = self.subscriptions().await.put(&subscription, System.now()).await;
         stored.expect("the table answers");
+    }
+}
+
+/// The keys of a browser: RFC 8291, Appendix A.
+pub const P256DH: &str =
+    "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4";
+pub const AUTH: &str = "BTBZMqHH6r4Tts7J_aSIgg";
+
+/// A dead letter of a message to a browser, of its first lineage.
+pub fn dead_letter(tenant: &str, id: &str, reason: &str, at: Timestamp) -> Reference {
+    Reference {
+        v: Reference::VERSION,
+        kind: Kind::Failed,
+        tenant: tenant.to_owned(),
+        id: id.to_owned(),
+        letter: "lineage-0".to_owned(),
+        lineage: 0,
+        channel: "web_push".to_owned(),
+        subscription: None,
+        endpoint_hash: None,
+        reason: reason.to_owned(),
+        detail: None,
+        status: Some(503),
+        attempts: 6,
+        first_sent: at.as_ms(),
+        at: at.as_ms(),
+        retention_days: 14,
     }
 }
 
@@ -130,7 +161,6 @@ pub fn subscription_key(tenant: &str, id: &str) -> SubscriptionKey {
     SubscriptionKey { tenant, id: SubscriptionId::parse(id).expect("an id") }
 }
 
-/// Where a push to this browser goes.
 pub fn push_target(browser: &Subscriber) -> PushTarget {
     PushTarget {
         endpoint: Endpoint::parse(&browser.endpoint).expect("an endpoint"),
@@ -139,12 +169,26 @@ pub fn push_target(browser: &Subscriber) -> PushTarget {
     }
 }
 
-/// A queue's name, the end of its URL.
+/// The subscription of a browser with a tag, as its page hands it in.
+pub fn renewal(tenant: &str, id: &str, tag: &str, browser: &Subscriber) -> Renewal {
+    let consent = Consent {
+        at: System.now(),
+        prompt_version: "v1".to_owned(),
+        action: "granted".to_owned(),
+        origin: Origin::parse("https://shop.example").expect("an origin"),
+    };
+    let tags = Tags::new(vec![Tag::parse(tag).expect("a tag")]).expect("one is not too many");
+    Renewal {
+        key: subscription_key(tenant, id),
+        document: Document { target: push_target(browser), tags: Some(tags), consent: Some(consent) },
+        seen_at: None,
+    }
+}
+
 pub fn queue_name(url: &str) -> &str {
     url.rsplit('/').next().unwrap_or_default()
 }
 
-/// The event source of a queue, as records name it.
 pub fn queue_arn(url: &str) -> String {
     format!("arn:aws:sqs:us-east-1:000000000000:{}", queue_name(url))
 }

@@ -16,7 +16,7 @@ use redial_adapters::control_dynamo::DynamoControl;
 use redial_core::{
     lane::Lane,
     time::Timestamp,
-    wait::{Shard, WaitBucket, bucket::MAX_WAIT},
+    wait::{MAX_WAIT, Shard, WaitBucket},
 };
 use redial_engine::ports::{RegisteredBucket, WaitRegistry as _};
 

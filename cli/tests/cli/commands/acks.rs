@@ -13,7 +13,6 @@ use crate::prelude::*;
 
 const DAY: u64 = 86_400;
 
-/// A ledger with the acknowledgements in its table.
 struct Acknowledging {
     stack: TestStack,
     ledger: DynamoLedger,
@@ -25,7 +24,7 @@ struct Acknowledging {
 impl Acknowledging {
     async fn up() -> Self {
         let stack = TestStack::shared_idle().await;
-        let table = &stack.description().tables.deliveries;
+        let table = &stack.tables().deliveries;
         Self {
             ledger: DynamoLedger::new(stack.dynamodb.clone(), table.clone()),
             acks: DynamoAcks::new(stack.dynamodb.clone(), table.clone()),
@@ -51,7 +50,7 @@ impl Acknowledging {
     }
 
     fn status(&self, id: &str) -> Done {
-        self.stack.redial(["status", id, "--tenant", &self.stack.tenant, "--json"])
+        self.stack.redial(format!("status {id} --tenant {} --json", self.stack.tenant))
     }
 
     /// When the ledger forgets a delivery.
@@ -77,11 +76,11 @@ async fn acknowledgements_in_any_order_stand_beside_the_delivery() {
     let late = after(20 * DAY);
     assert_eq!(it.acknowledge("d1", AckEvent::Closed, late).await, Acknowledged::First);
     let shown = it.status("d1").json();
-    assert_eq!(shown["state"], "sent");
-    for (field, at) in [("displayed_at", after(2)), ("clicked_at", after(1)), ("closed_at", late)] {
-        assert_eq!(shown[field], at.to_rfc3339(), "{field}");
-    }
-    let words = it.stack.shown(["status", "d1", "--tenant", &it.stack.tenant]);
+    let times = [after(2), after(1), late].map(|at| at.to_rfc3339());
+    let [displayed, clicked, closed] = &times;
+    let times = json!({"displayed_at": displayed, "clicked_at": clicked, "closed_at": closed});
+    assert_fields(&shown, with_fields(json!({"state": "sent"}), &times));
+    let words = it.stack.shown(format!("status d1 --tenant {}", it.stack.tenant));
     assert!(words.contains(&format!("  displayed     {}\n", after(2).to_rfc3339())), "{words}");
 
     // It is kept as long as its token is valid, where that is longer than usual.
@@ -94,9 +93,7 @@ async fn acknowledgements_in_any_order_stand_beside_the_delivery() {
 
     it.attempt("d3", 0, State::Sent, it.now).await;
     let shown = it.status("d3").json();
-    for field in ["displayed_at", "clicked_at", "closed_at"] {
-        assert_eq!(shown.get(field), Some(&Value::Null), "{field}");
-    }
+    assert!(["displayed_at", "clicked_at", "closed_at"].iter().all(|at| shown.get(at) == Some(&Value::Null)));
 }
 
 #[tokio::test]
@@ -112,8 +109,7 @@ async fn a_claim_overwrites_an_expired_entry() {
 
     it.attempt("d1", 0, State::Sent, it.now).await;
     let shown = it.status("d1").json();
-    assert_eq!((&shown["state"], &shown["displayed_at"]), (&json!("sent"), &Value::Null), "{shown}");
-    assert_eq!(shown["created_at"], it.now.to_rfc3339(), "{shown}");
+    assert_fields(&shown, json!({"state": "sent", "displayed_at": null, "created_at": it.now.to_rfc3339()}));
     assert_eq!(shown["attempts"].as_array().map(Vec::len), Some(1), "{shown}");
     let entry = it.ledger.get(&key(&it.stack, "d1")).await.expect("the table answers").expect("it is stored");
     assert_eq!((entry.status, entry.reason, entry.in_doubt), (None, None, false));

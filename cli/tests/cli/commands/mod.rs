@@ -7,7 +7,6 @@ mod audiences;
 mod send;
 mod status;
 mod subscriptions;
-mod webhooks;
 
 use redial_core::{
     channel::Channel,
@@ -22,7 +21,6 @@ use crate::prelude::*;
 
 const SUBSCRIPTION: &str = r#"{"endpoint":"https://push.example/s3cret-endpoint","expirationTime":null,"keys":{"p256dh":"BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4","auth":"BTBZMqHH6r4Tts7J_aSIgg"}}"#;
 
-/// The key of a delivery of the test's tenant.
 fn key(stack: &TestStack, id: &str) -> DeliveryKey {
     let tenant = Tenant::parse(&stack.tenant).expect("valid");
     DeliveryKey { tenant, id: DeliveryId::parse(id).expect("valid") }
@@ -32,7 +30,6 @@ fn turn(attempt: u32) -> Turn {
     Turn { lineage: Lineage(0), attempt: Attempt(attempt) }
 }
 
-/// A worker's claim of an attempt by web push.
 fn claim(key: DeliveryKey, attempt: u32, now: Timestamp) -> Claim {
     let keys = HashKeys::parse("k1:0123456789abcdef").expect("valid");
     Claim {
@@ -53,7 +50,6 @@ fn claim(key: DeliveryKey, attempt: u32, now: Timestamp) -> Claim {
     }
 }
 
-/// A worker's record of an attempt.
 fn record(key: DeliveryKey, attempt: u32, state: State, reason: Option<Reason>, now: Timestamp) -> Record {
     Record {
         key,

@@ -9,7 +9,7 @@ use crate::prelude::*;
 #[tokio::test]
 async fn messages_reach_their_lane_s_queue_unchanged_and_are_answered_with_ids() {
     let stack = TestStack::idle().await;
-    let queues = &stack.description().queues;
+    let queues = stack.queues();
 
     let pretty =
         "{\n  \"tenant\": \"acme\",\n  \"to\": {\"subscription\": \"s1\"},\n  \"id\": \"order-17\"\n}\n";
@@ -83,7 +83,7 @@ async fn a_deployed_stack_is_found_by_its_outputs_and_a_missing_queue_reported()
 #[tokio::test]
 async fn a_failed_entry_is_sent_again_a_doubtful_one_with_an_id() {
     let stack = TestStack::idle().await;
-    let queue = &stack.description().queues.ingest;
+    let queue = &stack.queues().ingest;
     let proxy = FaultProxy::start(&stack.description().endpoint).expect("a free port");
     stack.register_at(proxy.url());
     let line = |rest: &str| format!("{{\"tenant\":\"acme\",\"to\":{{\"subscription\":\"s1\"}}{rest}}}\n");

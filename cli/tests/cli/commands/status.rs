@@ -3,7 +3,7 @@
 use redial_adapters::{dead_letters_dynamo::DynamoDeadLetters, ledger_dynamo::DynamoLedger};
 use redial_core::{
     channel::Channel,
-    dead_letter::{DeadLetterBody, DeadLetterKey, Kind, Reference},
+    dead_letter::{DeadLetterBody, DeadLetterKey, Reference},
     identity::Lineage,
     ledger::{Record, State},
     outcome::NotSent,
@@ -14,32 +14,10 @@ use redial_engine::ports::{Claim, DeadLetterBodies as _, DeadLetterStore as _, L
 use super::{claim, key, record};
 use crate::prelude::*;
 
-/// The description of a dead letter that failed now.
-fn dead_letter(tenant: &str, id: &str, letter: &str, reason: Reason, now: Timestamp) -> Reference {
-    Reference {
-        v: Reference::VERSION,
-        kind: Kind::Failed,
-        tenant: tenant.to_owned(),
-        id: id.to_owned(),
-        letter: letter.to_owned(),
-        lineage: 0,
-        channel: "web_push".to_owned(),
-        subscription: None,
-        endpoint_hash: None,
-        reason: reason.label().to_owned(),
-        detail: None,
-        status: None,
-        attempts: 1,
-        first_sent: now.as_ms(),
-        at: now.as_ms(),
-        retention_days: 14,
-    }
-}
-
 #[tokio::test]
 async fn status_shows_deliveries_and_dead_letters_and_refuses_unknown_ids() {
     let stack = TestStack::shared_idle().await;
-    let (now, tables, tenant) = (System.now(), &stack.description().tables, stack.tenant.as_str());
+    let (now, tables, tenant) = (System.now(), &stack.tables(), stack.tenant.as_str());
     let ledger = DynamoLedger::new(stack.dynamodb.clone(), tables.deliveries.clone());
     let claims = ["d1", "d2", "d3", "d4", "d5", "d6"].map(|id| {
         let channel = if id == "d5" { Channel::Webhook } else { Channel::WebPush };
@@ -66,10 +44,10 @@ async fn status_shows_deliveries_and_dead_letters_and_refuses_unknown_ids() {
         recorded.expect("the claims are ours");
     }
     let store = DynamoDeadLetters::new(stack.dynamodb.clone(), tables.dead_letters.clone());
-    for (id, letter, reason) in
-        [("d4", "lineage-0", Reason::RetriesExhausted), ("m5", "malformed", Reason::Malformed)]
-    {
-        store.describe(&dead_letter(tenant, id, letter, reason, now), now).await.expect("stored");
+    for (id, letter, reason) in [("d4", "lineage-0", "retries_exhausted"), ("m5", "malformed", "malformed")] {
+        let described = dead_letter(tenant, id, reason, now);
+        let described = Reference { letter: letter.to_owned(), status: None, attempts: 1, ..described };
+        store.describe(&described, now).await.expect("stored");
     }
     let d4 = key(&stack, "d4");
     let body = DeadLetterBody {
@@ -80,7 +58,7 @@ async fn status_shows_deliveries_and_dead_letters_and_refuses_unknown_ids() {
     };
     store.put(vec![body]).await.into_iter().for_each(|put| put.expect("stored"));
 
-    let words = |id: &str| stack.shown(["status", id, "--tenant", tenant]);
+    let words = |id: &str| stack.shown(format!("status {id} --tenant {tenant}"));
     let status = |arguments: &str| stack.redial(format!("status --tenant {tenant} --json {arguments}"));
     for (id, channel, state, place) in [
         ("d1", "web_push", "sending", "being sent"),
@@ -92,7 +70,7 @@ async fn status_shows_deliveries_and_dead_letters_and_refuses_unknown_ids() {
         let shown = status(id).succeeds();
         assert!(!shown.contains("s3cret"), "{shown}");
         let shown = parsed(&shown);
-        assert_eq!((&shown["state"], &shown["channel"]), (&json!(state), &json!(channel)));
+        assert_fields(&shown, json!({"state": state, "channel": channel}));
         assert!(shown["where"].as_str().is_some_and(|words| words.starts_with(place)), "{shown}");
     }
     let failed = status("d6").json();
@@ -101,8 +79,8 @@ async fn status_shows_deliveries_and_dead_letters_and_refuses_unknown_ids() {
     assert!(shown.contains("  hint          ") && shown.contains("--egress-ca"), "{shown}");
 
     let only_dead_letter = status("m5 --wait 5").json();
-    assert_eq!((&only_dead_letter["state"], &only_dead_letter["final"]), (&Value::Null, &json!(true)));
-    assert_eq!(only_dead_letter["where"], "dead letter: malformed; its body is no longer kept");
+    let place = "dead letter: malformed; its body is no longer kept";
+    assert_fields(&only_dead_letter, json!({"state": null, "final": true, "where": place}));
     status("d9").ends_with(1);
     let waiting = status("d2 --wait 1");
     assert_eq!((waiting.status, &waiting.json()["state"]), (Some(1), &json!("retrying")));

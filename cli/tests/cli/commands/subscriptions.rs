@@ -1,7 +1,260 @@
-//! `redial subscriptions put | get`.
+//! Subscriptions on a stack: stored and shown, and webhooks' given new secrets, listed while they fail, and sent to again.
+
+use redial_core::{endpoint::Endpoint, identity::Tenant, subscription::State};
+use redial_engine::ports::{SubscriptionUpdate, Subscriptions as _};
 
 use super::SUBSCRIPTION;
 use crate::prelude::*;
+
+const URL: &str = "https://partner.example/s3cret-hook";
+
+fn of(command: &str, id: &str) -> String {
+    format!("{command} --tenant acme --id {id}")
+}
+
+fn put(stack: &TestStack, id: &str, subscription: &Value) -> Value {
+    stack.json_reading(of("subscriptions put", id), &subscription.to_string())
+}
+
+fn all_of(stack: &TestStack, id: &str) -> Value {
+    stack.json(of("subscriptions get --show-keys --show-endpoint", id))
+}
+
+fn failing(stack: &TestStack) -> Vec<Value> {
+    let list = stack.json("subscriptions list --failing --tenant acme");
+    list["subscriptions"].as_array().expect("a list").clone()
+}
+
+/// Everything that the table of subscriptions holds, as text.
+async fn stored(stack: &TestStack) -> String {
+    let items = stack.scan(&stack.tables().subscriptions).await;
+    let values = items.iter().flat_map(|item| item.values());
+    let texts = values.map(|value| value.as_s().cloned().unwrap_or_else(|_| format!("{value:?}")));
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+#[track_caller]
+fn assert_lines(shown: &str, lines: &[&str]) {
+    for line in lines {
+        assert!(shown.lines().any(|it| it == *line), "{line}: {shown}");
+    }
+}
+
+fn secret_of(answer: &Value) -> String {
+    let secret = answer["secret"].as_str().unwrap_or_else(|| panic!("a secret: {answer}"));
+    assert!(secret.starts_with("whsec_"), "{secret}");
+    secret.to_owned()
+}
+
+#[tokio::test]
+async fn a_webhook_is_stored_shown_rotated_listed_and_enabled() {
+    let stack = TestStack::idle().await;
+    a_webhook_is_stored_and_shown(&stack).await;
+    secrets_stay_when_it_is_stored_again(&stack);
+    a_new_secret_signs_beside_the_old_one(&stack);
+    a_failing_webhook_is_listed_until_it_is_enabled(&stack).await;
+    its_policy_is_explained(&stack);
+    a_bare_url_is_signed_with_the_tenant_s_secret(&stack).await;
+    without_the_stack_s_key_nothing_is_read(&stack).await;
+}
+
+async fn a_webhook_is_stored_and_shown(stack: &TestStack) {
+    let wrong = json!({"url": URL, "headers": {"host": "s3cret"}, "policy": "s3cret"}).to_string();
+    let said = stack.redial_reading(of("subscriptions put", "hooks"), &wrong).refused_with(2);
+    assert_eq!((said.lines().count(), said.contains("s3cret")), (2, false), "{said}");
+    assert_eq!(stored(stack).await, "", "nothing is stored where something is wrong");
+
+    let plain = r#"{"url":"https://a.example"}"#;
+    let shown = stack.redial_reading(of("subscriptions put", "plain"), plain).succeeds();
+    assert!(shown.starts_with("acme#plain stored\n  secret        whsec_"), "{shown}");
+
+    let hooks = json!({
+        "url": URL,
+        "topic": "order.created",
+        "headers": {"Authorization": "Bearer s3cret"},
+        "permit_headers": ["Idempotency-Key"],
+        "policy": {"retry_delays": [5, 30]},
+        "rate": "50/s",
+    });
+    let answer = put(stack, "hooks", &hooks);
+    let secret = secret_of(&answer);
+    let expected = json!({"tenant": "acme", "id": "hooks", "kind": "webhook", "new": true, "secret": secret});
+    assert_eq!(answer, expected);
+    let stored = stored(stack).await;
+    assert!(!stored.contains("Bearer") && !stored.contains(&secret[6..]), "{stored}");
+
+    let shown = stack.shown(of("subscriptions get", "hooks"));
+    assert_lines(
+        &shown,
+        &[
+            "acme#hooks: active",
+            "  headers         authorization",
+            "  kind            webhook",
+            "  origin          https://partner.example",
+            "  permit headers  idempotency-key",
+            "  rate            50/s",
+            "  topic           order.created",
+            "  valid secrets   1",
+        ],
+    );
+    for absent in ["s3cret", "whsec_", "failures"] {
+        assert!(!shown.contains(absent), "{shown}");
+    }
+    let json = stack.json(of("subscriptions get --show-endpoint", "hooks"));
+    assert_eq!(
+        (&json["url"], json.get("secrets"), &json["failing_since"]),
+        (&json!(URL), None, &Value::Null)
+    );
+    assert!(!json.to_string().contains("Bearer"), "{json}");
+    let shown = stack.shown(of("subscriptions get --show-keys", "hooks"));
+    let secret_line = format!("  secret          {secret}");
+    assert_lines(&shown, &["  headers         authorization: Bearer s3cret", &secret_line]);
+    let all = all_of(stack, "hooks");
+    assert_fields(&all, json!({"url": URL, "topic": "order.created", "failures": 0}));
+    let headers = json!({"authorization": "Bearer s3cret"});
+    assert_fields(&all, json!({"headers": headers, "permit_headers": ["idempotency-key"]}));
+    assert_eq!(all["secrets"], json!([{"secret": secret, "ends_at": null}]));
+    assert!(all["policy"].is_string(), "{all}");
+}
+
+fn secrets_stay_when_it_is_stored_again(stack: &TestStack) {
+    let before = all_of(stack, "hooks");
+    let again = put(stack, "hooks", &json!({"url": URL}));
+    assert_fields(&again, json!({"new": false, "secret": null}));
+    let kept = json!({"secrets": before["secrets"], "policy": null, "headers": {}});
+    assert_fields(&all_of(stack, "hooks"), kept);
+
+    // Another address is another receiver, which must not learn them.
+    let moved = put(stack, "hooks", &json!({"url": "https://other.example"}));
+    assert_ne!(json!(secret_of(&moved)), before["secrets"][0]["secret"]);
+
+    let given = ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"];
+    let answer = put(stack, "hooks", &json!({"url": URL, "secrets": given}));
+    assert_eq!(answer["secret"], Value::Null, "a secret that was given is not printed");
+    assert_eq!(all_of(stack, "hooks")["secrets"][0]["secret"], given[0]);
+}
+
+fn a_new_secret_signs_beside_the_old_one(stack: &TestStack) {
+    let rotate = of("webhooks rotate-secret", "hooks");
+    let before = all_of(stack, "hooks")["secrets"][0]["secret"].clone();
+    let answer = stack.json(format!("{rotate} --grace 2h"));
+    let newer = secret_of(&answer);
+    let older_until = answer["older_until"].clone();
+    assert!(older_until.is_string(), "{answer}");
+    let both = json!([{"secret": newer, "ends_at": null}, {"secret": before, "ends_at": older_until}]);
+    assert_eq!(all_of(stack, "hooks")["secrets"], both);
+    let shown = stack.shown(of("subscriptions get --show-keys", "hooks"));
+    let [before, until] = [&before, &older_until].map(|value| value.as_str().expect("a text"));
+    assert_lines(&shown, &[&format!("  secret          {before}, until {until}")]);
+
+    let last = stack.json(format!("{rotate} --grace 0s"));
+    assert_eq!(last["older_until"], Value::Null);
+    assert_eq!(all_of(stack, "hooks")["secrets"], json!([{"secret": secret_of(&last), "ends_at": null}]));
+
+    let rotated = stack.redial(&rotate);
+    let said = rotated.stderr.clone();
+    let shown = rotated.succeeds();
+    assert!(shown.starts_with("whsec_") && shown.lines().count() == 1, "{shown}");
+    assert!(said.contains("also signs until 20") && !said.contains("whsec_"), "{said}");
+
+    stack.redial_reading(of("subscriptions put", "browser"), SUBSCRIPTION).succeeds();
+    for id in ["browser", "unknown"] {
+        let said = stack.redial(of("webhooks rotate-secret", id)).refused_with(1);
+        assert_eq!(said, format!("no webhook acme#{id}\n"));
+    }
+}
+
+async fn a_failing_webhook_is_listed_until_it_is_enabled(stack: &TestStack) {
+    assert_eq!(failing(stack), Vec::<Value>::new());
+    let store = stack.subscriptions().await;
+    let now = System.now();
+    let update = |id: &str, url: &str| SubscriptionUpdate {
+        key: stack.subscription_key(id),
+        endpoint: Endpoint::parse(url).expect("valid"),
+        at: now,
+    };
+    for failed in store.failed(vec![(update("hooks", URL), 3)]).await {
+        failed.expect("it is counted");
+    }
+    let off = vec![(update("plain", "https://a.example"), State::Disabled)];
+    for switched in store.switch_off(off).await {
+        switched.expect("it is switched off");
+    }
+    let mut failing = failing(stack);
+    failing.sort_by_key(|it| it["id"].to_string());
+    let [hooks, plain] = failing.as_slice() else { panic!("{failing:?}") };
+    let since = now.to_rfc3339();
+    assert_fields(hooks, json!({"id": "hooks", "state": "active", "failures": 3, "failing_since": since}));
+    assert_fields(plain, json!({"id": "plain", "state": "disabled", "failures": 0, "failing_since": since}));
+    let list = "subscriptions list --failing --tenant acme";
+    let rows = stack.shown(list);
+    let headings = "ID     STATE     FAILURES  SINCE                     RECEIVER";
+    assert_eq!(rows.lines().next(), Some(headings));
+    assert!(
+        rows.lines().count() == 3 && !format!("{rows}{failing:?}").contains("s3cret"),
+        "{rows}{failing:?}"
+    );
+    assert_eq!(all_of(stack, "hooks")["failures"], 3);
+    let since = format!("  failing since   {since}");
+    assert_lines(&stack.shown(of("subscriptions get", "hooks")), &["  failures        3", &since]);
+
+    let enable = |id: &str| format!("subscriptions enable {id} --tenant acme");
+    assert_eq!(stack.shown(enable("plain")), "acme#plain: active\n");
+    let answer = stack.json(enable("hooks"));
+    assert_eq!(answer, json!({"tenant": "acme", "id": "hooks", "state": "active"}));
+    assert_eq!(all_of(stack, "plain")["state"], "active");
+    assert_eq!(all_of(stack, "hooks")["failures"], 0);
+    assert_eq!(stack.shown(list), "");
+    assert_eq!(stack.redial(enable("unknown")).refused_with(1), "no subscription acme#unknown\n");
+}
+
+fn its_policy_is_explained(stack: &TestStack) {
+    let message = json!({"tenant": "acme", "to": {"subscription": "hooks"}, "class": "otp"}).to_string();
+    let explained = |source: &str, name: &str| {
+        let answer = stack.json_reading("policy explain -", &message);
+        assert_fields(&answer, json!({"channel": "webhook", "source": source, "name": name}));
+    };
+    explained("channel", "schedule-standard");
+    put(stack, "hooks", &json!({"url": URL, "topic": "order.created", "policy": "wait-factor"}));
+    explained("subscription", "wait-factor");
+    put(stack, "hooks", &json!({"url": URL, "topic": "order.created"}));
+    stack.shown("policy set --tenant acme --topic order.created schedule-patient");
+    explained("topic", "schedule-patient");
+
+    let words = |message: &str| stack.redial_reading("policy explain -", message).succeeds();
+    let known = words(&message);
+    assert!(known.contains("applies -> stored for acme, topic order.created"), "{known}");
+    assert_eq!(known.lines().take_while(|line| !line.is_empty()).count(), 6, "six sources: {known}");
+    let unknown = words(&message.replace("hooks", "unknown"));
+    assert!(
+        unknown.contains("unknown is not stored") && unknown.contains("applies -> class otp"),
+        "{unknown}"
+    );
+}
+
+async fn a_bare_url_is_signed_with_the_tenant_s_secret(stack: &TestStack) {
+    let secrets = |tenant: &str| stack.json(format!("webhooks secret --tenant {tenant}"));
+    let expected = stack.webhook_keys().await.secrets_of(&Tenant::parse("acme").expect("valid"));
+    let expected: Vec<String> = expected.iter().map(|secret| secret.expose()).collect();
+    assert_eq!(secrets("acme"), json!({"tenant": "acme", "secrets": expected}));
+    assert_ne!(secrets("bolt")["secrets"], secrets("acme")["secrets"]);
+    assert_eq!(stack.shown("webhooks secret --tenant acme"), format!("{}\n", expected[0]));
+}
+
+async fn without_the_stack_s_key_nothing_is_read(stack: &TestStack) {
+    for (key, error, secret) in
+        [("k2:0123456789abcdef", "UnknownKey", "0123456789abcdef"), ("s3cret", "cannot be used", "s3cret")]
+    {
+        stack.put_secret("WebhookKeySecretId", key).await;
+        let said = stack.redial(of("subscriptions get", "hooks")).refused_with(1);
+        assert!(said.contains(error) && !said.contains(secret), "{said}");
+    }
+    let delete = stack.secrets.delete_secret().secret_id(&stack.description().webhook_key_secret);
+    delete.force_delete_without_recovery(true).send().await.expect("it exists");
+    let hooks = json!({"url": URL}).to_string();
+    let said = stack.redial_reading(of("subscriptions put", "hooks"), &hooks).refused_with(1);
+    assert!(said.contains("cannot read") && said.contains("ResourceNotFoundException"), "{said}");
+}
 
 #[tokio::test]
 async fn a_subscription_is_stored_and_its_secrets_are_shown_on_request_only() {
@@ -18,13 +271,13 @@ async fn a_subscription_is_stored_and_its_secrets_are_shown_on_request_only() {
     let shown = stack.shown(&get);
     assert!(shown.starts_with(&format!("{tenant}#s1: active\n")), "{shown}");
     assert!(shown.contains("https://push.example\n"), "{shown}");
-    assert!(!shown.contains("s3cret") && !shown.contains("BTBZMqHH6r4Tts7J_aSIgg"), "{shown}");
+    assert!(!shown.contains("s3cret") && !shown.contains(AUTH), "{shown}");
     let shown = stack.json(&get);
-    assert_eq!((&shown["state"], &shown["vapid_key_id"]), (&json!("active"), &json!("k2")));
+    assert_fields(&shown, json!({"state": "active", "vapid_key_id": "k2"}));
     assert_eq!((shown.get("endpoint"), shown.get("keys")), (None, None));
     let all = stack.json(format!("{get} --show-endpoint --show-keys"));
     assert_eq!(all["endpoint"], "https://push.example/s3cret-endpoint");
-    assert_eq!(all["keys"]["auth"], "BTBZMqHH6r4Tts7J_aSIgg");
+    assert_eq!(all["keys"]["auth"], AUTH);
 
     stack.redial("subscriptions get --tenant other --id s1").ends_with(1);
 }

@@ -12,7 +12,7 @@ use std::{
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use super::harness::Harness;
+use super::Harness;
 use crate::prelude::*;
 
 const QUESTION: &str = "Type yes to confirm:";

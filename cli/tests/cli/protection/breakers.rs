@@ -8,9 +8,14 @@ use crate::prelude::*;
 
 const FCM: &str = "https://fcm.googleapis.com";
 
-fn time(value: &Value) -> Timestamp {
+pub(super) fn time(value: &Value) -> Timestamp {
     let text = value.as_str().unwrap_or_else(|| panic!("a time: {value}"));
     Timestamp::parse_rfc3339(text).expect("RFC 3339")
+}
+
+fn assert_opened_for(secs: u64, began: Timestamp, until: Timestamp) {
+    let after = |at: Timestamp| at.plus(Duration::from_secs(secs));
+    assert!((after(began)..=after(System.now())).contains(&until));
 }
 
 pub(super) async fn without_origins_every_breaker_is_closed(stack: &TestStack) {
@@ -19,43 +24,40 @@ pub(super) async fn without_origins_every_breaker_is_closed(stack: &TestStack) {
         assert_eq!(none, "every breaker is closed; no origin has data\n");
     }
     assert_eq!(stack.json("breakers list"), json!({"origins": []}));
-    let close = stack.redial(["breakers", "close", FCM]).refused_with(1);
+    let close = stack.redial(format!("breakers close {FCM}")).refused_with(1);
     assert!(close.contains("no data about that origin"), "{close}");
 }
 
 pub(super) async fn breakers_are_opened_and_closed(stack: &TestStack) {
     let began = System.now();
-    let opened = stack.redial(["breakers", "open", FCM, "--for", "30m"]);
+    let opened = stack.redial(format!("breakers open {FCM} --for 30m"));
     assert!(opened.stderr.contains("within about two seconds"), "{}", opened.stderr);
     let shown = opened.succeeds();
     assert!(shown.starts_with("https://fcm.googleapis.com: open until 20"), "{shown}");
     assert!(shown.ends_with("; was closed\n"), "{shown}");
     let stored = protection(stack).stored(&origin(FCM)).await.expect("the table answers");
     let Phase::Open { until } = stored.state.breaker().phase(System.now()) else { panic!("{stored:?}") };
-    let half_an_hour_from = |at: Timestamp| at.plus(Duration::from_secs(1_800));
-    assert!((half_an_hour_from(began)..=half_an_hour_from(System.now())).contains(&until));
+    assert_opened_for(1_800, began, until);
     assert_eq!((stored.version, shown.contains(&until.to_rfc3339())), (1, true));
 
     // Opened again, it is open from now on, for ten minutes unless the command says otherwise.
     let before = System.now();
-    let again = stack.json(["breakers", "open", FCM]);
-    let ten_minutes_from = |at: Timestamp| at.plus(Duration::from_secs(600));
-    assert!((ten_minutes_from(before)..=ten_minutes_from(System.now())).contains(&time(&again["until"])));
-    let (fcm, open) = (json!(FCM), json!("open"));
-    assert_eq!((&again["origin"], &again["phase"], &again["since"]), (&fcm, &open, &Value::Null));
-    assert_eq!(again["before"], json!({"phase": "open", "until": until.to_rfc3339(), "since": null}));
+    let again = stack.json(format!("breakers open {FCM}"));
+    assert_opened_for(600, before, time(&again["until"]));
+    let was = json!({"phase": "open", "until": until.to_rfc3339(), "since": null});
+    assert_fields(&again, json!({"origin": FCM, "phase": "open", "since": null, "before": was}));
     let row = listed(stack, FCM).expect("it is known");
-    assert_eq!((&row["provider"], &row["phase"], &row["until"]), (&json!("fcm"), &open, &again["until"]));
+    assert_fields(&row, json!({"provider": "fcm", "phase": "open", "until": again["until"]}));
     let table = stack.shown("breakers list");
     let lines: Vec<&str> = table.lines().collect();
     assert!(lines.len() == 2 && lines[0].starts_with("ORIGIN ") && lines[1].starts_with(FCM), "{table}");
 
-    let closed = stack.shown(["breakers", "close", FCM]);
+    let closed = stack.shown(format!("breakers close {FCM}"));
     assert!(closed.starts_with("https://fcm.googleapis.com: closed; was open until 20"), "{closed}");
     let none = stack.redial("breakers list").refused_with(0);
     assert!(none.contains("--all shows the one origin with data"), "{none}");
     assert_eq!(listed(stack, FCM).expect("it is still known")["phase"], "closed");
-    let again = stack.json(["breakers", "close", FCM]);
+    let again = stack.json(format!("breakers close {FCM}"));
     assert_eq!(again["before"], json!({"phase": "closed", "until": null, "since": null}));
 
     // Its counts begin at zero.
@@ -64,7 +66,6 @@ pub(super) async fn breakers_are_opened_and_closed(stack: &TestStack) {
     assert_eq!((stored.state.limit(now), stored.state.five_minutes(now)), (None, Count::default()));
 }
 
-/// States as workers leave them after attempts.
 pub(super) async fn breakers_are_listed_as_workers_left_them(stack: &TestStack) {
     const SLOWED: &str = "https://slowed.example:8443";
     const FAILING: &str = "https://failing.example";
@@ -101,24 +102,16 @@ pub(super) async fn breakers_are_listed_as_workers_left_them(stack: &TestStack) 
     // An invalid state is listed as closed, and can be opened.
     let invalid = origin("https://invalid.example");
     assert!(store.exchange(&invalid, 0, OriginState::default(), now).await.expect("the table takes it"));
-    overwrite(stack, invalid.as_str()).await;
+    let key = [("pk", &*format!("origin#{}", invalid.as_str())), ("sk", "state")];
+    stack.overwrite(&stack.tables().control, &key, "state", "invalid").await;
     assert_eq!(listed(stack, invalid.as_str()).expect("it is known")["phase"], "closed");
-    let opened = stack.json(["breakers", "open", invalid.as_str(), "--for", "1m"]);
+    let opened = stack.json(format!("breakers open {} --for 1m", invalid.as_str()));
     assert_eq!((&opened["phase"], &opened["before"]["phase"]), (&json!("open"), &json!("closed")));
-}
-
-async fn overwrite(stack: &TestStack, of: &str) {
-    use aws_sdk_dynamodb::types::AttributeValue::S;
-    let update = stack.dynamodb.update_item().table_name(&stack.description().tables.control);
-    let update = update.key("pk", S(format!("origin#{of}"))).key("sk", S("state".to_owned()));
-    let update = update.update_expression("SET #state = :text").expression_attribute_names("#state", "state");
-    let written = update.expression_attribute_values(":text", S("invalid".to_owned())).send().await;
-    written.expect("the table takes it");
 }
 
 pub(super) async fn concurrent_operators_overwrite_no_change(stack: &TestStack) {
     const CONTENDED: &str = "https://contended.example";
-    let open = || started(&mut stack.command(["breakers", "open", CONTENDED, "--json"]));
+    let open = || started(&mut stack.command(format!("breakers open {CONTENDED} --json")));
     let children = [(); 4].map(|()| open());
     for child in children {
         Done::from(child.wait_with_output().expect("it ends")).succeeds();
@@ -130,6 +123,6 @@ pub(super) async fn concurrent_operators_overwrite_no_change(stack: &TestStack) 
 pub(super) async fn an_operator_is_warned_where_breakers_are_off(stack: &TestStack) {
     let off = ("BREAKER".to_owned(), "off".to_owned());
     stack.change_dispatch(|variables| *variables = [off].into()).await;
-    let said = stack.redial(["breakers", "open", FCM]).stderr;
+    let said = stack.redial(format!("breakers open {FCM}")).stderr;
     assert!(said.contains("this has no effect") && said.contains("Breaker"), "{said}");
 }

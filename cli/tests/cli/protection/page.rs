@@ -11,7 +11,8 @@ use redial_core::{
     protection::{
         Cooldowns, Count, OriginState,
         breaker::{FAST, FAST_FROM_SECS, PROBES, PROBES_ANSWERED_WITHIN, RAMP, Rule, SLOW},
-        budget, token_bucket,
+        origin::{RETRY_FLOOR_PER_SECOND, RETRY_PERCENT},
+        token_bucket,
     },
 };
 use redial_engine::{ports::Protection as _, protection::Settings};
@@ -42,7 +43,6 @@ fn blocks(mark: &str) -> Vec<(&'static str, Option<&'static str>)> {
         .collect()
 }
 
-/// The log line that it shows.
 pub(crate) fn log_line() -> Value {
     let line = PAGE.split("```json\n").nth(1).and_then(|it| it.split("```").next()).expect("it shows one");
     parsed(line)
@@ -73,14 +73,14 @@ fn masked(text: &str) -> Vec<String> {
 #[test]
 fn the_page_s_numbers_are_those_of_the_code() {
     let rule =
-        |percent, at_least, within_secs, grain_secs| Rule { percent, at_least, within_secs, grain_secs };
+        |percent, at_least, within_secs, bucket_secs| Rule { percent, at_least, within_secs, bucket_secs };
     assert_eq!(FAST_FROM_SECS, 3);
     assert_eq!((SLOW, FAST), (rule(20, 20, 300, 10), rule(50, 50, 10, 1)));
     let seconds = |duration: Duration| duration.as_secs_f64();
     let Cooldowns { first, longest } = Cooldowns::default();
     assert_eq!((seconds(first), seconds(longest), PROBES), (30.0, 900.0, 5));
     assert_eq!((seconds(PROBES_ANSWERED_WITHIN), seconds(RAMP)), (30.0, 60.0));
-    assert_eq!((budget::PERCENT, budget::FLOOR_PER_SECOND), (20, 10.0));
+    assert_eq!((RETRY_PERCENT, RETRY_FLOOR_PER_SECOND), (20, 10.0));
     assert_eq!((seconds(token_bucket::AHEAD), seconds(token_bucket::KEPT)), (1.0, 2.0));
     let Settings { state_max_age, limit_max_age, .. } = Settings::default();
     assert_eq!((seconds(state_max_age), seconds(limit_max_age)), (1.5, 30.0));

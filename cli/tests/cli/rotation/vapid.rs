@@ -1,10 +1,9 @@
 //! `redial vapid rotate | status | retire`.
 
-use aws_sdk_dynamodb::types::AttributeValue;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use redial_testkit::push_service::Answered;
 
-use super::harness::Harness;
+use super::Harness;
 use crate::prelude::*;
 
 const SECRET: &str = "VapidSecretArn";
@@ -12,10 +11,8 @@ const SECRET: &str = "VapidSecretArn";
 /// The push service took it, and it was signed with that key.
 fn assert_signed(received: &Received, public_key: &str) {
     assert_eq!((received.problems.len(), received.answered), (0, Answered::Status(201)), "{received:?}");
-    assert_eq!(
-        received.vapid_key.as_deref().map(|key| URL_SAFE_NO_PAD.encode(key)).as_deref(),
-        Some(public_key)
-    );
+    let key = received.vapid_key.as_deref().map(|key| URL_SAFE_NO_PAD.encode(key));
+    assert_eq!(key.as_deref(), Some(public_key));
 }
 
 fn row(report: &Value, id: &str) -> Value {
@@ -32,24 +29,18 @@ pub(super) async fn each_key_signs_for_its_own_subscriptions_until_it_is_retired
 
     // A dry run changes nothing.
     let plan = harness.json("vapid rotate --dry-run --id k2");
-    assert_eq!(
-        (&plan["public_key"], &plan["dry_run"], &row(&plan, "default")["active"]),
-        (&Value::Null, &json!(true), &json!(1))
-    );
+    assert_fields(&plan, json!({"public_key": null, "dry_run": true}));
+    assert_eq!(row(&plan, "default")["active"], 1);
     assert_eq!(harness.stack.secret(SECRET).await, before);
 
     let rotated = harness.json("vapid rotate --id k2");
     let new = rotated["public_key"].as_str().expect("a key").to_owned();
-    assert_eq!((&rotated["default"], &rotated["current"]), (&json!("default"), &json!("k2")));
-    assert_eq!((&row(&rotated, "default")["active"], &row(&rotated, "k2")["active"]), (&json!(1), &json!(0)));
-    assert_eq!(row(&rotated, "k2")["public_key"], new.as_str());
+    assert_fields(&rotated, json!({"default": "default", "current": "k2"}));
+    assert_eq!(row(&rotated, "default")["active"], 1);
+    assert_fields(&row(&rotated, "k2"), json!({"active": 0, "public_key": new}));
     assert_eq!(harness.labels(SECRET).await, ["AWSCURRENT", "AWSPREVIOUS"], "no label of ours is left");
     let listed = harness.listed_keys().await;
-    assert_eq!(
-        (&listed["current"], &listed["keys"][1]["public_key"]),
-        (&json!("k2"), &json!(new)),
-        "{listed}"
-    );
+    assert_eq!((&listed["current"], &listed["keys"][1]["public_key"]), (&json!("k2"), &json!(new)));
 
     // The workers are warm, and have read the secret before.
     let late = harness.subscribed("late", &new, Some("k2"));
@@ -59,11 +50,9 @@ pub(super) async fn each_key_signs_for_its_own_subscriptions_until_it_is_retired
     assert_signed(&harness.stack.received(&early, 2).await[1], &old);
 
     let status = harness.json("vapid status");
-    let of = |id: &str| {
-        let row = row(&status, id);
-        [&row["active"], &row["flagged"], &row["off"]].map(|it| it.as_u64().expect("a number"))
-    };
-    assert_eq!((of("default"), of("k2")), ([1, 0, 0], [1, 0, 0]));
+    for id in ["default", "k2"] {
+        assert_fields(&row(&status, id), json!({"active": 1, "flagged": 0, "off": 0}));
+    }
     let table = harness.redial("vapid status").succeeds();
     assert!(table.contains(&old) && table.contains(&new), "{table}");
     doctor_finds_no_fault_of_the_keys(harness);
@@ -94,7 +83,7 @@ fn doctor_finds_no_fault_of_the_keys(harness: &Harness) {
     let doctor = harness.redial("doctor --json").json();
     let checks = doctor["checks"].as_array().expect("checks");
     let keys = checks.iter().find(|check| check["check"] == "keys").expect("it looks at them");
-    assert_eq!((&keys["ok"], &keys["unchecked"]), (&json!(true), &json!([])), "{keys}");
+    assert_fields(keys, json!({"ok": true, "unchecked": []}));
 }
 
 async fn concurrent_rotations_lose_no_key(harness: &Harness) {
@@ -116,10 +105,10 @@ async fn concurrent_rotations_lose_no_key(harness: &Harness) {
 
 async fn a_used_key_is_not_retired(harness: &Harness) {
     let before = harness.stack.secret(SECRET).await;
-    let current = harness.json("vapid status");
-    let current =
-        current["keys"].as_array().expect("keys").iter().find(|key| key["current"] == true).cloned();
-    let current = current.expect("there is one")["id"].as_str().expect("text").to_owned();
+    let status = harness.json("vapid status");
+    let mut keys = status["keys"].as_array().expect("keys").iter();
+    let current = keys.find(|key| key["current"] == true).expect("there is one");
+    let current = current["id"].as_str().expect("text").to_owned();
     let retire = |id: &str, status| harness.refusal(status, &format!("vapid retire {id} --yes"));
     assert!(retire("k2", 1).contains("k2 stays: 1 active"), "{}", retire("k2", 1));
     assert!(retire("default", 1).contains("1 active subscriptions that name no key"));
@@ -129,10 +118,7 @@ async fn a_used_key_is_not_retired(harness: &Harness) {
 }
 
 async fn an_unused_key_is_retired(harness: &Harness) {
-    let delete = harness.stack.dynamodb.delete_item();
-    let delete = delete.table_name(&harness.stack.description().tables.subscriptions);
-    let delete = delete.key("pk", AttributeValue::S("acme#early".to_owned()));
-    delete.send().await.expect("the table answers");
+    harness.stack.delete(&harness.stack.tables().subscriptions, &[("pk", "acme#early")]).await;
     let retired = harness.json("vapid retire default --yes");
     assert_eq!(retired["default"], retired["current"], "it takes the place of the default");
     // A worker of the HTTP API caches its list for half a minute.

@@ -3,9 +3,8 @@
 use redial_core::webhook::MAX_BODY;
 use serde_json::{Value, json};
 
-use super::{Schema, assert_agreed, parser_accepts, policy, with};
+use super::{Schema, assert_agreed, parser_accepts, policy, to, with};
 
-/// A recipient of each kind.
 pub(super) const RECIPIENTS: [&str; 4] = [
     r#"{"subscription":"s1"}"#,
     r#"{"web_push":{"endpoint":"https://push.example/x","keys":{"p256dh":"BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4","auth":"BTBZMqHH6r4Tts7J_aSIgg"}}}"#,
@@ -14,48 +13,19 @@ pub(super) const RECIPIENTS: [&str; 4] = [
 ];
 
 /// Headers that no message sets.
-const NEVER: [&str; 23] = [
-    "connection",
-    "content-encoding",
-    "content-length",
-    "cookie",
-    "expect",
-    "forwarded",
-    "host",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "user-agent",
-    "via",
-    "webhook-id",
-    "webhook-signature",
-    "webhook-timestamp",
-    "x-forwarded-for",
-    "x-real-ip",
-    "x-amz-date",
-];
+const NEVER: &str = "
+    connection content-encoding content-length cookie expect forwarded host keep-alive proxy-authenticate
+    proxy-authorization proxy-connection te trailer transfer-encoding upgrade user-agent via
+    webhook-id webhook-signature webhook-timestamp x-forwarded-for x-real-ip x-amz-date
+";
 
 /// Headers that a message to a URL may set.
-const FREE: [&str; 10] = [
-    "accept",
-    "accept-language",
-    "baggage",
-    "content-type",
-    "correlation-id",
-    "request-id",
-    "traceparent",
-    "tracestate",
-    "x-shop",
-    "x-",
-];
+const FREE: &str = "
+    accept accept-language baggage content-type correlation-id request-id traceparent tracestate x-shop x-
+";
 
 /// Headers that a subscription has to permit.
-const PERMITTED: [&str; 4] = ["authorization", "date", "idempotency-key", "set-cookie"];
+const PERMITTED: &str = "authorization date idempotency-key set-cookie";
 
 fn message(to: &str, rest: &str) -> String {
     format!(r#"{{"tenant":"acme","to":{to},{rest}}}"#)
@@ -66,7 +36,7 @@ fn headers(to: &str, headers: &Value) -> String {
 }
 
 pub(super) fn url(url: &str) -> String {
-    format!(r#"{{"tenant":"acme","to":{{"webhook":{{"url":{}}}}}}}"#, Value::from(url))
+    to(&format!(r#"{{"webhook":{{"url":{}}}}}"#, Value::from(url)))
 }
 
 /// To a webhook, with a payload of this many bytes.
@@ -100,15 +70,14 @@ pub(super) fn good() -> Vec<String> {
         headers(subscription, &json!({"!#$%&'*+-.^_`|~Az09": "v"})),
         message(webhook, r#""retry":"wait-factor","event_type":"order.created""#),
     ];
-    good.extend(FREE.map(|name| headers(webhook, &json!({name: "v"}))));
-    good.extend(FREE.map(|name| headers(subscription, &json!({name: "v"}))));
-    good.extend(PERMITTED.map(|name| headers(subscription, &json!({name: "v"}))));
+    for (to, names) in [(webhook, FREE), (subscription, FREE), (subscription, PERMITTED)] {
+        good.extend(names.split_whitespace().map(|name| headers(to, &json!({name: "v"}))));
+    }
     good
 }
 
 pub(super) fn bad() -> Vec<String> {
     let [subscription, web_push, webhook, _audience] = RECIPIENTS;
-    let to = |to: &str| format!(r#"{{"tenant":"acme","to":{to}}}"#);
     let mut bad = vec![
         to(r#"{"webhook":"https://a.example"}"#),
         to(r#"{"webhook":{"url":"https://a.example","secrets":[]}}"#),
@@ -129,12 +98,13 @@ pub(super) fn bad() -> Vec<String> {
     ];
     bad.extend(["http://a.example", "a.example/x", "https://", "https://u@a.example"].map(url));
     bad.push(url(&format!("https://a.example/{}", "a".repeat(2048 - 17))));
+    for (to, names) in [(webhook, NEVER), (subscription, NEVER), (webhook, PERMITTED)] {
+        bad.extend(names.split_whitespace().map(|name| headers(to, &json!({name: "v"}))));
+    }
     for to in [subscription, webhook] {
-        bad.extend(NEVER.map(|name| headers(to, &json!({name: "v"}))));
         bad.extend(["", " ", " v", "v ", "a\nb", "é"].map(|value| headers(to, &json!({"x-a": value}))));
         bad.extend([json!(1), json!(null), json!(["v"])].map(|value| headers(to, &json!({"x-a": value}))));
     }
-    bad.extend(PERMITTED.map(|name| headers(webhook, &json!({name: "v"}))));
     bad
 }
 
@@ -150,11 +120,10 @@ fn spellings(name: &str) -> Vec<String> {
 #[test]
 fn both_agree_on_every_spelling_of_a_header_s_name() {
     let schema = Schema::published();
-    let names = NEVER.into_iter().chain(FREE).chain(PERMITTED);
+    let names = [NEVER, FREE, PERMITTED].into_iter().flat_map(str::split_whitespace);
     for name in names.flat_map(spellings) {
         for to in RECIPIENTS {
-            let text = headers(to, &json!({name.clone(): "v"}));
-            assert_agreed(&schema, &text);
+            assert_agreed(&schema, &headers(to, &json!({name.clone(): "v"})));
         }
     }
 }
@@ -165,12 +134,10 @@ fn both_agree_on_every_character_of_a_header() {
     for c in (0..=0x17F).filter_map(char::from_u32).chain(['\u{2003}', '\u{FEFF}', 'ſ', 'K']) {
         for to in RECIPIENTS {
             for name in [format!("{c}"), format!("x-{c}"), format!("x-{c}a"), format!("ho{c}t")] {
-                let text = headers(to, &json!({name: "v"}));
-                assert_agreed(&schema, &text);
+                assert_agreed(&schema, &headers(to, &json!({name: "v"})));
             }
             for value in [format!("{c}"), format!("a{c}"), format!("{c}a"), format!("a{c}a")] {
-                let text = headers(to, &json!({"x-a": value}));
-                assert_agreed(&schema, &text);
+                assert_agreed(&schema, &headers(to, &json!({"x-a": value})));
             }
         }
     }
@@ -181,8 +148,7 @@ fn both_agree_on_every_status_in_a_policy_s_lists() {
     let schema = Schema::published();
     for status in 0..=1000 {
         for list in ["retryable", "permanent"] {
-            let text = policy(&format!(r#""{list}":[{status}]"#));
-            assert_agreed(&schema, &text);
+            assert_agreed(&schema, &policy(&format!(r#""{list}":[{status}]"#)));
         }
     }
 }

@@ -13,7 +13,7 @@ fn lines(stack: &TestStack, arguments: &str) -> Vec<String> {
     done.succeeds().lines().map(str::to_owned).collect()
 }
 
-pub(super) async fn filters_select_events(stack: &TestStack) {
+pub(super) fn filters_select_events(stack: &TestStack) {
     for (arguments, number) in [
         ("", 7),
         ("--tenant beta", 2),
@@ -27,7 +27,7 @@ pub(super) async fn filters_select_events(stack: &TestStack) {
     }
 }
 
-pub(super) async fn an_event_is_a_line_of_words(stack: &TestStack) {
+pub(super) fn an_event_is_a_line_of_words(stack: &TestStack) {
     let shown = lines(stack, "");
     let one = |words: &[&str]| {
         let found = shown.iter().filter(|line| words.iter().all(|word| line.contains(word))).count();
@@ -43,7 +43,7 @@ pub(super) async fn an_event_is_a_line_of_words(stack: &TestStack) {
     assert!(times.is_sorted(), "{times:?}");
 }
 
-pub(super) async fn json_is_what_was_logged(stack: &TestStack) {
+pub(super) fn json_is_what_was_logged(stack: &TestStack) {
     let shown = lines(stack, "--json --id busy");
     let attempts: Vec<_> = shown.iter().map(|line| parsed(line)["attempt"].as_u64()).collect();
     assert_eq!(attempts, [Some(0), Some(1)]);
@@ -52,15 +52,13 @@ pub(super) async fn json_is_what_was_logged(stack: &TestStack) {
     }
 }
 
-pub(super) async fn without_events_the_exit_status_is_1(stack: &TestStack) {
+pub(super) fn without_events_the_exit_status_is_1(stack: &TestStack) {
     let said = found(stack, "--tenant unknown --json").refused_with(1);
     assert!(said.contains("no matching lines"), "{said}");
 }
 
 /// Requested again until it is shown: the emulator may take what a function writes last for its next invocation's.
 pub(super) async fn requests_are_shown_with_their_option(stack: &TestStack) {
-    let api = stack.description().api_url.as_ref().expect("the API is deployed");
-    let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().expect("a client");
     let shown = |arguments: &str| {
         let mut lines = lines(stack, arguments);
         lines.retain(|line| line.contains("/v1/messages/"));
@@ -68,7 +66,7 @@ pub(super) async fn requests_are_shown_with_their_option(stack: &TestStack) {
     };
     let requests = stack
         .until("a request is shown", async || {
-            let request = http.get(format!("{api}/v1/messages/s3cret"));
+            let request = stack.request(reqwest::Method::GET, "/v1/messages/s3cret");
             assert_eq!(request.send().await.expect("it answers").status(), 401);
             Some(shown("--requests")).filter(|lines| !lines.is_empty())
         })

@@ -3,14 +3,12 @@
 //! The order of effects is [`redial_engine::http_api`]'s: entries first, then the queues, then the response.
 
 use axum::extract::{Request, State};
-use axum::response::Response;
 use http::StatusCode;
-use rand::RngExt;
 use rand::rngs::StdRng;
 use redial_core::access::Scope;
 use redial_core::ack::AckEvent;
 use redial_core::channel::Channel;
-use redial_core::identity::{DeliveryId, DeliveryKey, Tenant};
+use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionId, Tenant};
 use redial_core::ledger::PastAttempt;
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
@@ -18,22 +16,16 @@ use redial_engine::http_api::{self, Accepted, Answer};
 use redial_engine::ports::{Clock, Deliveries, DeliveryRecord, HttpApi, Outbox, Randomness};
 use serde_json::{Value, json};
 
-use super::{Id, Worker, parsed};
+use super::{Answered, Id, Worker, parsed, random_text};
 use crate::app::App;
 use crate::authorize::Need;
 use crate::limits::{MESSAGES, MOST_MESSAGES};
 use crate::problem::{Kind, Problem};
 use crate::respond::{self, Load};
 
-/// The length of a generated id.
-const MADE: usize = 32;
-
 type Done = Result<(StatusCode, Value), Problem>;
 
-pub async fn send<E: HttpApi + 'static>(
-    State(app): Worker<E>,
-    request: Request,
-) -> Result<Response, Problem> {
+pub async fn send<E: HttpApi + 'static>(State(app): Worker<E>, request: Request) -> Answered {
     let (parts, body) = request.into_parts();
     let grant = app.grant_for(&parts, Need::Tenant(Scope::Send)).await?;
     let text = respond::read_json(&parts.headers, body, MESSAGES).await?;
@@ -47,31 +39,24 @@ pub async fn send<E: HttpApi + 'static>(
         Load::Several(messages) => {
             app.admit(&grant, messages.len()).await?;
             let texts = messages.iter().map(|raw| raw.get()).collect();
-            let done = take(&app, &grant.tenant, texts).await;
-            let items: Vec<Value> = done.into_iter().map(respond::item).collect();
-            Ok(respond::json(StatusCode::MULTI_STATUS, &json!({"items": items})))
+            Ok(respond::items(take(&app, &grant.tenant, texts).await))
         }
     }
 }
 
 /// Accepts these messages; one result each.
 async fn take<E: HttpApi>(app: &App<E>, tenant: &Tenant, texts: Vec<&str>) -> Vec<Done> {
-    let now = app.env().clock().now();
-    let read: Vec<Result<Accepted, Problem>> = {
-        let mut rng = app.env().randomness().rng();
-        let keys = &app.settings().hash_keys;
-        let texts = texts.into_iter();
-        texts
-            .map(|text| http_api::accept(text, tenant, &made(&mut rng), keys, now).map_err(Problem::invalid))
-            .collect()
-    };
-    let (accepted, places): (Vec<Accepted>, Vec<usize>) =
-        read.iter().enumerate().filter_map(|(at, read)| Some((read.as_ref().ok()?.clone(), at))).unzip();
-    let mut done: Vec<Option<Done>> = read.into_iter().map(|read| read.err().map(Err)).collect();
-    for (at, answer) in places.into_iter().zip(enter(app, &accepted).await) {
-        done[at] = Some(answer);
+    let (now, keys) = (app.env.clock().now(), &app.settings.hash_keys);
+    let mut rng = app.env.randomness().rng();
+    let mut accepted = Vec::with_capacity(texts.len());
+    let mut refused = Vec::with_capacity(texts.len());
+    for text in texts {
+        let read = http_api::accept(text, tenant, &made(&mut rng), keys, now);
+        refused.push(read.map(|message| accepted.push(message)).err().map(Problem::invalid));
     }
-    done.into_iter().map(|done| done.unwrap_or_else(|| Err(Problem::panicked()))).collect()
+    let mut entered = enter(app, &accepted).await.into_iter();
+    let mut next = || entered.next().unwrap_or_else(|| Err(Problem::panicked()));
+    refused.into_iter().map(|refused| refused.map_or_else(&mut next, Err)).collect()
 }
 
 /// Enters messages into the ledger, and puts them on their queues.
@@ -80,19 +65,15 @@ async fn enter<E: HttpApi>(app: &App<E>, accepted: &[Accepted]) -> Vec<Done> {
         return Vec::new();
     }
     let plan = http_api::plan(accepted);
-    let queued = app.env().ledger().insert(plan.deliveries.clone(), app.env().clock().now()).await;
+    let queued = app.env.ledger().insert(plan.deliveries.clone(), app.env.clock().now()).await;
     let answers = plan.judge(accepted, &queued);
-    let to_send: Vec<usize> = answers
-        .iter()
-        .enumerate()
-        .filter(|(_, answer)| matches!(answer, Answer::Taken { send: true, .. }))
-        .map(|(at, _)| at)
-        .collect();
+    let sends = |at: &usize| matches!(answers[*at], Answer::Taken { send: true, .. });
+    let to_send: Vec<usize> = (0..answers.len()).filter(sends).collect();
     let mut done: Vec<Done> =
         accepted.iter().zip(answers).map(|(message, answer)| answered(app, message.id(), answer)).collect();
     if !to_send.is_empty() {
         let outgoing = to_send.iter().map(|at| accepted[*at].outgoing()).collect();
-        for (at, sent) in to_send.into_iter().zip(app.env().outbox().send(outgoing).await) {
+        for (at, sent) in to_send.into_iter().zip(app.env.outbox().send(outgoing).await) {
             if let Err(error) = sent {
                 let problem = app.failed(&error);
                 for other in plan.share_with(at) {
@@ -120,21 +101,16 @@ fn answered<E: HttpApi>(app: &App<E>, id: &DeliveryId, answer: Answer) -> Done {
 
 /// A new id: 32 letters and digits, of which none two look alike (Crockford's base 32).
 fn made(rng: &mut StdRng) -> DeliveryId {
-    const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-    let id: String = (0..MADE).map(|_| char::from(DIGITS[rng.random_range(0..DIGITS.len())])).collect();
+    let id = random_text(rng, b"0123456789abcdefghjkmnpqrstvwxyz", 32);
     DeliveryId::parse(&id).expect("invariant: letters and digits are an id")
 }
 
-pub async fn get<E: HttpApi + 'static>(
-    State(app): Worker<E>,
-    id: Id,
-    request: Request,
-) -> Result<Response, Problem> {
+pub async fn get<E: HttpApi + 'static>(State(app): Worker<E>, id: Id, request: Request) -> Answered {
     let (parts, _) = request.into_parts();
     let grant = app.grant_for(&parts, Need::Tenant(Scope::Read)).await?;
     app.admit(&grant, 1).await?;
     let id = parsed(id, DeliveryId::parse).ok_or(Kind::NotFound)?;
-    let found = app.env().ledger().find(&DeliveryKey { tenant: grant.tenant, id }).await;
+    let found = app.env.ledger().find(&DeliveryKey { tenant: grant.tenant, id }).await;
     let known = found.map_err(|error| app.failed(&error))?.ok_or(Kind::NotFound)?;
     Ok(respond::json(StatusCode::OK, &description(&known)))
 }
@@ -149,7 +125,7 @@ fn description(known: &DeliveryRecord) -> Value {
         "state": entry.state.label(),
         "final": entry.state.is_terminal(),
         "channel": channel.map(Channel::label),
-        "subscription": entry.subscription.as_ref().map(|id| id.as_str()),
+        "subscription": entry.subscription.as_ref().map(SubscriptionId::as_str),
         "attempt": entry.turn.attempt.0,
         "replay": entry.turn.lineage.0,
         "status": entry.status,
@@ -191,6 +167,6 @@ mod tests {
         let mut rng = StdRng::seed_from_u64(7);
         let ids: BTreeSet<_> = (0..1000).map(|_| made(&mut rng)).collect();
         assert_eq!(ids.len(), 1000);
-        assert!(ids.iter().all(|id| id.as_str().len() == MADE));
+        assert!(ids.iter().all(|id| id.as_str().len() == 32));
     }
 }

@@ -2,11 +2,11 @@
 //!
 //! A response never contains an endpoint or a key: the sender that stored them has them, and no other caller should get them.
 
+use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use http::StatusCode;
 use http::request::Parts;
-use rand::RngExt;
 use rand::rngs::StdRng;
 use redial_core::access::{Grant, Scope, SubscriptionToken};
 use redial_core::identity::{SubscriptionId, SubscriptionKey, VapidKeyId};
@@ -19,37 +19,24 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::{Clock, Found, HttpApi, Randomness, Renewed, SubscriptionBook};
 use serde_json::{Value, json};
 
-use super::{Id, Worker, parsed};
+use super::{Answered, Id, Worker, parsed, random_text};
 use crate::app::App;
 use crate::authorize::Need;
 use crate::limits::OTHERS;
 use crate::problem::{Kind, Problem};
 use crate::respond;
 
-/// The length of a generated id after its `s_`: 131 bits.
-const MADE: usize = 22;
-
 /// A right to store and erase a subscription.
 const KEEPS: &[Scope] = &[Scope::Subscribe];
 
-/// A right to read it.
-const KNOWS: &[Scope] = &[Scope::Read, Scope::Subscribe];
-
-pub async fn create<E: HttpApi + 'static>(
-    State(app): Worker<E>,
-    request: Request,
-) -> Result<Response, Problem> {
+pub async fn create<E: HttpApi + 'static>(State(app): Worker<E>, request: Request) -> Answered {
     let (parts, body) = request.into_parts();
     let grant = app.grant_for(&parts, Need::Tenant(Scope::Subscribe)).await?;
-    let id = made(&mut app.env().randomness().rng());
+    let id = made(&mut app.env.randomness().rng());
     keep(&app, grant, id, &parts, body).await
 }
 
-pub async fn put<E: HttpApi + 'static>(
-    State(app): Worker<E>,
-    id: Id,
-    request: Request,
-) -> Result<Response, Problem> {
+pub async fn put<E: HttpApi + 'static>(State(app): Worker<E>, id: Id, request: Request) -> Answered {
     let (parts, body) = request.into_parts();
     let Some(id) = parsed(id, SubscriptionId::parse) else {
         app.grant(&parts).await?;
@@ -59,32 +46,20 @@ pub async fn put<E: HttpApi + 'static>(
     keep(&app, grant, id, &parts, body).await
 }
 
-pub async fn get<E: HttpApi + 'static>(
-    State(app): Worker<E>,
-    id: Id,
-    request: Request,
-) -> Result<Response, Problem> {
-    let (key, _) = named(&app, id, &request.into_parts().0, KNOWS).await?;
-    let found = app.env().subscriptions().find(&key).await.map_err(|error| app.failed(&error))?;
-    match found {
-        Found::Stored(stored) => match description(&app, &stored) {
-            Some(description) => Ok(respond::json(StatusCode::OK, &description)),
-            None => Err(Kind::IsAWebhook.into()),
-        },
+pub async fn get<E: HttpApi + 'static>(State(app): Worker<E>, id: Id, request: Request) -> Answered {
+    let key = named(&app, id, request, &[Scope::Read, Scope::Subscribe]).await?;
+    match app.env.subscriptions().find(&key).await.map_err(|error| app.failed(&error))? {
+        Found::Stored(stored) => Ok(respond::json(StatusCode::OK, &description(&app, &stored)?)),
         Found::Deleted { at, endpoint_hash: _ } => Err(Problem::deleted(at)),
         Found::Unknown => Err(Kind::NotFound.into()),
     }
 }
 
 /// Erasing twice is no error.
-pub async fn delete<E: HttpApi + 'static>(
-    State(app): Worker<E>,
-    id: Id,
-    request: Request,
-) -> Result<Response, Problem> {
-    let (key, _) = named(&app, id, &request.into_parts().0, KEEPS).await?;
-    let book = app.env().subscriptions();
-    let erased = book.erase(&key, &app.settings().hash_keys, app.env().clock().now()).await;
+pub async fn delete<E: HttpApi + 'static>(State(app): Worker<E>, id: Id, request: Request) -> Answered {
+    let key = named(&app, id, request, KEEPS).await?;
+    let book = app.env.subscriptions();
+    let erased = book.erase(&key, &app.settings.hash_keys, app.env.clock().now()).await;
     if erased.map_err(|error| app.failed(&error))? {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
@@ -99,16 +74,17 @@ pub async fn delete<E: HttpApi + 'static>(
 async fn named<E: HttpApi>(
     app: &App<E>,
     id: Id,
-    parts: &Parts,
+    request: Request,
     scopes: &[Scope],
-) -> Result<(SubscriptionKey, Grant), Problem> {
+) -> Result<SubscriptionKey, Problem> {
+    let (parts, _) = request.into_parts();
     let Some(id) = parsed(id, SubscriptionId::parse) else {
-        app.grant(parts).await?;
+        app.grant(&parts).await?;
         return Err(Kind::NotFound.into());
     };
-    let grant = app.grant_for(parts, Need::Subscription(scopes, &id)).await?;
+    let grant = app.grant_for(&parts, Need::Subscription(scopes, &id)).await?;
     app.admit(&grant, 1).await?;
-    Ok((SubscriptionKey { tenant: grant.tenant.clone(), id }, grant))
+    Ok(SubscriptionKey { tenant: grant.tenant, id })
 }
 
 async fn keep<E: HttpApi>(
@@ -116,11 +92,11 @@ async fn keep<E: HttpApi>(
     grant: Grant,
     id: SubscriptionId,
     parts: &Parts,
-    body: axum::body::Body,
-) -> Result<Response, Problem> {
+    body: Body,
+) -> Answered {
     let text = respond::read_json(&parts.headers, body, OTHERS).await?;
     app.admit(&grant, 1).await?;
-    let (settings, now) = (app.settings(), app.env().clock().now());
+    let (settings, now) = (&app.settings, app.env.clock().now());
     let rules = Rules {
         push_hosts: &settings.push_hosts,
         egress_allow: &settings.egress_allow,
@@ -133,14 +109,14 @@ async fn keep<E: HttpApi>(
     }
     let key = SubscriptionKey { tenant: grant.tenant.clone(), id };
     let renewal = Renewal { key, document, seen_at: Some(now) };
-    let renewed = app.env().subscriptions().renew(renewal, now).await.map_err(|error| app.failed(&error))?;
+    let renewed = app.env.subscriptions().renew(renewal, now).await.map_err(|error| app.failed(&error))?;
     let (status, stored) = match renewed {
         Renewed::New(stored) => (StatusCode::CREATED, stored),
         Renewed::Renewed(stored) => (StatusCode::OK, stored),
         Renewed::NeedsConsent => return Err(Problem::invalid(vec![document::consent_is_missing()])),
         Renewed::IsAWebhook => return Err(Kind::IsAWebhook.into()),
     };
-    let mut description = description(app, &stored).ok_or(Kind::IsAWebhook)?;
+    let mut description = description(app, &stored)?;
     description["renewal"] = renewal_token(app, grant, &stored, now);
     Ok(respond::json(status, &description))
 }
@@ -153,19 +129,18 @@ fn renewal_token<E>(app: &App<E>, grant: Grant, stored: &Subscription, now: Time
         tags: grant.tags.unwrap_or_else(|| stored.tags.clone()),
         expires_at: now.plus(SubscriptionToken::RENEWAL),
     };
-    let text = app.settings().token_keys.subscription(&token);
+    let text = app.settings.token_keys.subscription(&token);
     json!({"token": text, "expires_at": token.expires_at.to_rfc3339()})
 }
 
-/// `None` for a webhook.
-fn description<E>(app: &App<E>, stored: &Subscription) -> Option<Value> {
-    let Recipient::WebPush(target) = &stored.recipient else { return None };
+fn description<E>(app: &App<E>, stored: &Subscription) -> Result<Value, Kind> {
+    let Recipient::WebPush(target) = &stored.recipient else { return Err(Kind::IsAWebhook) };
     let time = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
-    Some(json!({
+    Ok(json!({
         "subscription": stored.key.id.as_str(),
         "state": stored.state.label(),
         "vapid_key_id": target.vapid_key_id.as_ref().map(VapidKeyId::as_str),
-        "endpoint_hash": app.settings().hash_keys.endpoint(&target.endpoint).as_str(),
+        "endpoint_hash": app.settings.hash_keys.endpoint(&target.endpoint).as_str(),
         "endpoint_origin_class": Provider::of(&target.endpoint).label(),
         "consent": stored.consent.as_ref().map(consent),
         "tags": stored.tags.iter().map(Tag::as_str).collect::<Vec<_>>(),
@@ -183,9 +158,9 @@ fn consent(consent: &Consent) -> Value {
     })
 }
 
+/// A new id: 131 bits after its `s_`.
 pub(super) fn made(rng: &mut StdRng) -> SubscriptionId {
-    const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    let digits = (0..MADE).map(|_| char::from(DIGITS[rng.random_range(0..DIGITS.len())]));
-    let id: String = "s_".chars().chain(digits).collect();
+    let digits = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let id = format!("s_{}", random_text(rng, digits, 22));
     SubscriptionId::parse(&id).expect("invariant: letters, digits and an underline are an id")
 }

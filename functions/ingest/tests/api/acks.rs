@@ -5,12 +5,12 @@ use redial_core::queue::Queue;
 use redial_testkit::memory::{Death, PortErrorKind};
 use serde_json::{Value, json};
 
-use crate::api::{Api, delivery};
+use crate::api::{Answer, Api, P256DH, delivery};
 
 fn sent(api: &Api, id: &str) {
     let message = json!({"id": id, "to": {"subscription": "s1"}});
-    assert_eq!(api.post("/v1/messages", &message).status.as_u16(), 202);
-    api.world.state().outbox.clear();
+    assert_eq!(api.post("/v1/messages", &message).status, 202);
+    api.memory.state().outbox.clear();
 }
 
 fn ack(api: &Api, id: &str, event: &str) -> Value {
@@ -18,7 +18,7 @@ fn ack(api: &Api, id: &str, event: &str) -> Value {
 }
 
 /// As `navigator.sendBeacon` does.
-fn beacon(api: &Api, body: &Value) -> crate::api::Answer {
+fn beacon(api: &Api, body: &Value) -> Answer {
     let headers = [
         ("content-type", "text/plain;charset=UTF-8".to_owned()),
         ("origin", "https://shop.example".to_owned()),
@@ -34,7 +34,7 @@ fn the_first_report_of_each_event_counts_in_any_order() {
     {
         let answer = beacon(&api, &ack(&api, "m1", event));
         let expected = json!({"id": "m1", "event": event, "duplicate": duplicate});
-        assert_eq!((answer.status.as_u16(), answer.json()), (202, expected));
+        assert_eq!((answer.status, answer.json()), (202, expected));
     }
     let known = api.get("/v1/messages/m1").json();
     for field in ["displayed_at", "clicked_at", "closed_at"] {
@@ -49,14 +49,11 @@ fn a_batch_of_acknowledgements_has_a_result_each() {
     sent(&api, "m1");
     let all = json!([ack(&api, "m1", "displayed"), {"token": "x", "event": "clicked"}, {"event": "seen"}]);
     let answer = beacon(&api, &all);
-    assert_eq!(answer.status.as_u16(), 207);
-    let items = answer.json()["items"].clone();
-    assert_eq!(
-        [&items[0]["status"], &items[1]["status"], &items[2]["status"]],
-        [&json!(202), &json!(401), &json!(422)]
-    );
+    assert_eq!(answer.status, 207);
+    let items = &answer.json()["items"];
+    assert_eq!([0, 1, 2].map(|n| items[n]["status"].clone()), [202, 401, 422]);
     let many = Value::from_iter((0..21).map(|_| ack(&api, "m1", "displayed")));
-    assert_eq!(beacon(&api, &many).status.as_u16(), 422);
+    assert_eq!(beacon(&api, &many).status, 422);
 }
 
 #[test]
@@ -76,13 +73,13 @@ fn an_invalid_token_records_nothing() {
         api.ack_token("acme", "m1", -1),
         api.token("acme", "m1", &[], 60),
     ] {
-        let answer = beacon(&api, &json!({"token": token, "event": "displayed"}));
-        answer.is_problem(401, "unauthorized", token);
+        let body = json!({"token": token, "event": "displayed"});
+        beacon(&api, &body).is_problem(401, "unauthorized", token);
     }
     assert_eq!(api.snapshot(), before);
     // A valid token of a delivery that has expired.
     let late = beacon(&api, &ack(&api, "forgotten", "displayed"));
-    assert_eq!((late.status.as_u16(), &late.json()["duplicate"]), (202, &json!(false)));
+    assert_eq!((late.status, &late.json()["duplicate"]), (202, &json!(false)));
     assert_eq!(api.snapshot(), before);
 }
 
@@ -90,19 +87,16 @@ fn an_invalid_token_records_nothing() {
 fn producers_get_an_event_for_the_first_report_of_a_known_delivery() {
     let api = Api::new();
     sent(&api, "m1");
-    api.world.state().has_events = true;
+    api.memory.state().has_events = true;
     for _ in 0..2 {
         beacon(&api, &ack(&api, "m1", "clicked"));
         beacon(&api, &ack(&api, "forgotten", "clicked"));
     }
-    let state = api.world.state();
+    let state = api.memory.state();
     let [event] = state.outbox.as_slice() else { panic!("{:?}", state.outbox) };
     assert_eq!(event.queue, Queue::Events);
     let body: Value = serde_json::from_str(&event.body).expect("JSON");
-    assert_eq!(
-        (&body["id"], &body["state"], &body["subscription"]),
-        (&json!("m1"), &json!("clicked"), &json!("s1"))
-    );
+    assert_eq!(["id", "state", "subscription"].map(|name| body[name].clone()), ["m1", "clicked", "s1"]);
 }
 
 #[test]
@@ -110,14 +104,14 @@ fn an_event_is_queued_before_it_is_recorded_wherever_the_worker_dies() {
     let report = |n, death: fn(usize) -> Death| {
         let api = Api::new();
         sent(&api, "m1");
-        api.world.state().has_events = true;
-        api.world.revive();
-        api.world.state().death = Some(death(n));
+        api.memory.state().has_events = true;
+        api.memory.revive();
+        api.memory.state().death = Some(death(n));
         let body = ack(&api, "m1", "displayed").to_string();
         let died = api.try_send(Api::request("POST", "/v1/acks", &[], body)).is_none();
-        api.world.revive();
+        api.memory.revive();
         beacon(&api, &ack(&api, "m1", "displayed"));
-        let state = api.world.state();
+        let state = api.memory.state();
         assert!((1..=2).contains(&state.outbox.len()), "{n}");
         assert!(state.acknowledged.contains_key(&(delivery("acme", "m1"), AckEvent::Displayed)), "{n}");
         died
@@ -130,8 +124,7 @@ fn an_event_is_queued_before_it_is_recorded_wherever_the_worker_dies() {
 fn a_browser_that_reports_too_often_is_limited() {
     let api = Api::new();
     sent(&api, "m1");
-    let statuses: Vec<u16> =
-        (0..25).map(|_| beacon(&api, &ack(&api, "m1", "displayed")).status.as_u16()).collect();
+    let statuses: Vec<u16> = (0..25).map(|_| beacon(&api, &ack(&api, "m1", "displayed")).status).collect();
     assert_eq!(statuses.iter().filter(|status| **status == 202).count(), 20);
     assert_eq!(statuses[24], 429);
 }
@@ -139,23 +132,23 @@ fn a_browser_that_reports_too_often_is_limited() {
 #[test]
 fn keys_are_public_and_show_the_current_one() {
     let api = Api::new();
-    let answer = api.answer(Api::request("GET", "/v1/keys", &[], ""));
-    assert_eq!(answer.status.as_u16(), 200);
+    let answer = api.send("GET", "/v1/keys", &[], "");
+    assert_eq!(answer.status, 200);
     assert_eq!(answer.headers["cache-control"], "public, max-age=300");
     let body = answer.json();
     assert_eq!(body["current"], "v2");
-    assert_eq!(body["keys"][0], json!({"id": "default", "public_key": crate::api::P256DH, "current": false}));
+    assert_eq!(body["keys"][0], json!({"id": "default", "public_key": P256DH, "current": false}));
     assert_eq!(body["keys"][1]["current"], true);
-    api.world.fail("public_keys", 1, PortErrorKind::Broken);
-    let answer = api.answer(Api::request("GET", "/v1/keys", &[], ""));
-    assert_eq!((answer.status.as_u16(), answer.headers["cache-control"].as_bytes()), (503, &b"no-store"[..]));
+    api.memory.fail("public_keys", 1, PortErrorKind::Broken);
+    let answer = api.send("GET", "/v1/keys", &[], "");
+    assert_eq!((answer.status, answer.headers["cache-control"].as_bytes()), (503, &b"no-store"[..]));
 }
 
 #[test]
 fn health_calls_no_port() {
     let api = Api::new();
-    let answer = api.answer(Api::request("GET", "/v1/health", &[], ""));
+    let answer = api.send("GET", "/v1/health", &[], "");
     let expected = json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")});
-    assert_eq!((answer.status.as_u16(), answer.json()), (200, expected));
-    assert!(api.world.state().trace.is_empty());
+    assert_eq!((answer.status, answer.json()), (200, expected));
+    assert!(api.memory.state().trace.is_empty());
 }

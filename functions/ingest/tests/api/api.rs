@@ -1,5 +1,6 @@
 //! The API with two tenants that have keys.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -7,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::body::Body;
 use futures_util::FutureExt;
-use http::{HeaderMap, Request, StatusCode};
+use http::{HeaderMap, Request};
 use http_body_util::BodyExt;
 use ingest::app::App;
 use ingest::router::router;
@@ -23,7 +24,6 @@ use redial_engine::ports::PublicKey;
 use redial_testkit::memory::Memory;
 use serde_json::{Value, json};
 use tower::ServiceExt;
-use tracing_subscriber::fmt::MakeWriter;
 
 pub(crate) const NOW: i64 = 1_800_000_000;
 
@@ -32,9 +32,10 @@ pub(crate) const P256DH: &str =
     "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4";
 pub(crate) const AUTH: &str = "BTBZMqHH6r4Tts7J_aSIgg";
 
+pub(crate) type Headers = [(&'static str, String)];
+
 pub(crate) struct Api {
-    pub(crate) world: Memory,
-    pub(crate) tokens: TokenKeys,
+    pub(crate) memory: Memory,
     pub(crate) settings: Settings,
     router: Router,
     logs: Logs,
@@ -42,7 +43,7 @@ pub(crate) struct Api {
 
 #[derive(Debug)]
 pub(crate) struct Answer {
-    pub(crate) status: StatusCode,
+    pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) text: String,
 }
@@ -56,14 +57,14 @@ impl Answer {
     pub(crate) fn problem(&self) -> String {
         assert_eq!(self.headers["content-type"], "application/problem+json", "{self:?}");
         let problem = self.json();
-        assert_eq!(problem["status"], self.status.as_u16());
+        assert_eq!(problem["status"], self.status);
         let slug = problem["type"].as_str().and_then(|text| text.strip_prefix("urn:redial:problem:"));
         slug.expect("a slug").to_owned()
     }
 
     #[track_caller]
     pub(crate) fn is_problem(&self, status: u16, slug: &str, context: impl Display) {
-        assert_eq!((self.status.as_u16(), self.problem().as_str()), (status, slug), "{context}");
+        assert_eq!((self.status, self.problem().as_str()), (status, slug), "{context}");
     }
 
     /// The fields that a problem names.
@@ -90,6 +91,14 @@ pub(crate) fn key(byte: u8) -> ApiKey {
     ApiKey::generate(&[byte; ApiKey::RANDOM_BYTES])
 }
 
+pub(crate) fn token_keys(byte: u8) -> TokenKeys {
+    TokenKeys::new([("k1".to_owned(), [byte; 32])]).expect("a key")
+}
+
+pub(crate) fn json_type() -> [(&'static str, String); 1] {
+    [("content-type", "application/json".to_owned())]
+}
+
 pub(crate) fn bearer(shown: &str) -> Vec<(&'static str, String)> {
     vec![("authorization", format!("Bearer {shown}"))]
 }
@@ -113,10 +122,8 @@ impl Api {
     }
 
     pub(crate) fn with(change: impl FnOnce(&mut Settings)) -> Self {
-        let world = Memory::at(Timestamp::from_secs(NOW));
-        let tokens = TokenKeys::new([("k1".to_owned(), [7; 32])]).expect("a key");
         let mut settings = Settings {
-            token_keys: tokens.clone(),
+            token_keys: token_keys(7),
             hash_keys: HashKeys::parse("k1:0123456789abcdef").expect("a key"),
             push_hosts: PushHosts::parse("push.example").expect("a host"),
             egress_allow: Vec::new(),
@@ -125,14 +132,13 @@ impl Api {
             rate: None,
         };
         change(&mut settings);
-        let router = router(Arc::new(App::new(world.clone(), settings.clone())));
+        let api = Self::on(Memory::at(Timestamp::from_secs(NOW)), settings);
         let vapid = |id, is_current| PublicKey {
             id: VapidKeyId::parse(id).expect("an id"),
             public_base64url: P256DH.to_owned(),
             is_current,
         };
-        world.state().public_keys = vec![vapid("default", false), vapid("v2", true)];
-        let api = Self { world, tokens, settings, router, logs: Logs::default() };
+        api.memory.state().public_keys = vec![vapid("default", false), vapid("v2", true)];
         api.store(key(1), "acme", &Scope::ALL, |_| {});
         api.store(key(2), "other", &Scope::ALL, |_| {});
         api
@@ -140,13 +146,12 @@ impl Api {
 
     /// Another worker on the same ports.
     pub(crate) fn again(&self) -> Self {
-        Self {
-            world: self.world.clone(),
-            tokens: self.tokens.clone(),
-            settings: self.settings.clone(),
-            router: router(Arc::new(App::new(self.world.clone(), self.settings.clone()))),
-            logs: Logs::default(),
-        }
+        Self::on(self.memory.clone(), self.settings.clone())
+    }
+
+    fn on(memory: Memory, settings: Settings) -> Self {
+        let router = router(Arc::new(App::new(memory.clone(), settings.clone())));
+        Self { memory, settings, router, logs: Logs::default() }
     }
 
     /// `Authorization` of acme's key for everything.
@@ -171,7 +176,7 @@ impl Api {
             revoked_at: None,
         };
         change(&mut stored);
-        self.world.state().access_keys.insert(stored.id.clone(), stored);
+        self.memory.state().access_keys.insert(stored.id.clone(), stored);
     }
 
     pub(crate) fn store_iam(&self, byte: u8, arn: &str, of: &str, scopes: &[Scope]) {
@@ -182,7 +187,7 @@ impl Api {
     /// A browser's token.
     pub(crate) fn token(&self, of: &str, subscription: &str, tags: &[&str], secs: i64) -> String {
         let tags = tags.iter().map(|tag| Tag::parse(tag).expect("a tag")).collect();
-        self.tokens.subscription(&SubscriptionToken {
+        self.settings.token_keys.subscription(&SubscriptionToken {
             tenant: tenant(of),
             subscription: id(subscription),
             tags: Tags::new(tags).expect("few"),
@@ -192,33 +197,33 @@ impl Api {
 
     /// A message's token.
     pub(crate) fn ack_token(&self, of: &str, delivery: &str, secs: i64) -> String {
-        self.tokens.ack(&AckToken {
+        self.settings.token_keys.ack(&AckToken {
             tenant: tenant(of),
             delivery: DeliveryId::parse(delivery).expect("an id"),
             expires_at: Timestamp::from_secs(NOW + secs),
         })
     }
 
-    /// The answer of a worker that lives.
     pub(crate) fn answer(&self, request: Request<Body>) -> Answer {
         self.try_send(request).expect("the worker lives")
     }
 
     /// `None` if the worker died.
     pub(crate) fn try_send(&self, request: Request<Body>) -> Option<Answer> {
-        let subscriber = tracing_subscriber::fmt().json().with_writer(self.logs.clone()).finish();
+        let logs = self.logs.clone();
+        let subscriber = tracing_subscriber::fmt().json().with_writer(move || logs.clone()).finish();
         let _guard = tracing::subscriber::set_default(subscriber);
         let response = self.router.clone().oneshot(request).now_or_never()?.expect("it never fails");
         let (parts, body) = response.into_parts();
         let bytes = body.collect().now_or_never()?.expect("a body").to_bytes();
         let text = String::from_utf8(bytes.into()).expect("text");
-        Some(Answer { status: parts.status, headers: parts.headers, text })
+        Some(Answer { status: parts.status.as_u16(), headers: parts.headers, text })
     }
 
     pub(crate) fn request(
         method: &str,
         path: &str,
-        headers: &[(&str, String)],
+        headers: &Headers,
         body: impl Into<Body>,
     ) -> Request<Body> {
         let mut request = Request::builder().method(method).uri(path);
@@ -229,9 +234,8 @@ impl Api {
     }
 
     /// Sends a body as JSON.
-    pub(crate) fn send(&self, method: &str, path: &str, headers: &[(&str, String)], body: &str) -> Answer {
-        let json = [headers, &[("content-type", "application/json".to_owned())]].concat();
-        self.answer(Self::request(method, path, &json, body.to_owned()))
+    pub(crate) fn send(&self, method: &str, path: &str, headers: &Headers, body: &str) -> Answer {
+        self.answer(Self::request(method, path, &[headers, &json_type()].concat(), body.to_owned()))
     }
 
     pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {
@@ -243,7 +247,11 @@ impl Api {
     }
 
     pub(crate) fn get(&self, path: &str) -> Answer {
-        self.answer(Self::request("GET", path, &Self::acme(), ""))
+        self.send("GET", path, &Self::acme(), "")
+    }
+
+    pub(crate) fn delete(&self, path: &str) -> Answer {
+        self.send("DELETE", path, &Self::acme(), "")
     }
 
     pub(crate) fn logged(&self) -> String {
@@ -252,13 +260,20 @@ impl Api {
 
     /// Everything that is stored for tenants.
     pub(crate) fn snapshot(&self) -> String {
-        let state = self.world.state();
+        let state = self.memory.state();
         let queued: Vec<_> = state.outbox.iter().map(|it| (it, &it.body)).collect();
-        let deliveries: std::collections::BTreeMap<_, _> = state.ledger.iter().collect();
+        let deliveries: BTreeMap<_, _> = state.ledger.iter().collect();
+        let (stored, deleted) = (&state.subscriptions, &state.tombstones);
         format!(
-            "{deliveries:?} {:?} {:?} {queued:?} {:?} {:?}",
-            state.subscriptions, state.tombstones, state.acknowledged, state.access_keys,
+            "{deliveries:?} {stored:?} {deleted:?} {queued:?} {:?} {:?}",
+            state.acknowledged, state.access_keys
         )
+    }
+
+    /// The bodies of what is queued.
+    pub(crate) fn queued(&self) -> Vec<Value> {
+        let state = self.memory.state();
+        state.outbox.iter().map(|it| serde_json::from_str(&it.body).expect("JSON")).collect()
     }
 }
 
@@ -273,13 +288,5 @@ impl io::Write for Logs {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Logs {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
     }
 }

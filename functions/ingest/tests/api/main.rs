@@ -9,4 +9,5 @@ mod fuzz;
 mod messages;
 mod openapi;
 mod refusals;
+mod routes;
 mod subscriptions;

@@ -1,48 +1,40 @@
 //! Messages: accepted once, recognised again, and described.
 
-use redial_core::access::Scope;
+use ingest::authorize::IamCaller;
+use redial_core::access::{IamArn, Scope};
 use redial_core::endpoint::HashKeys;
-use redial_core::identity::IdSource;
-use redial_core::identity::Turn;
+use redial_core::identity::{IdSource, Turn};
 use redial_core::lane::Lane;
 use redial_core::ledger::{Ask, Judgement, State, judge};
 use redial_core::queue::Queue;
+use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 use redial_testkit::memory::PortErrorKind;
 use serde_json::{Value, json};
 
-use crate::api::{Api, NOW, bearer, delivery, key};
+use crate::api::{Api, NOW, bearer, delivery, json_type, key};
 
 fn message(id: &str) -> Value {
     json!({"id": id, "to": {"subscription": "s1"}, "payload": {"n": 1}})
 }
 
 #[test]
-fn a_message_is_entered_then_queued_then_answered() {
+fn a_message_is_entered_for_a_claim_then_queued_then_answered() {
     let api = Api::new();
     let answer = api.post("/v1/messages", &message("m1"));
-    assert_eq!(
-        (answer.status.as_u16(), answer.json()),
-        (202, json!({"id": "m1", "state": "queued", "duplicate": false}))
-    );
+    let expected = json!({"id": "m1", "state": "queued", "duplicate": false});
+    assert_eq!((answer.status, answer.json()), (202, expected));
     assert_eq!(answer.headers["cache-control"], "no-store");
-    let state = api.world.state();
+    let state = api.memory.state();
     assert_eq!(state.trace, ["find_key", "insert", "send"]);
     let [queued] = state.outbox.as_slice() else { panic!("{:?}", state.outbox) };
     assert_eq!(queued.queue, Queue::Ingest(Lane::Transactional));
     assert_eq!(queued.tenant.as_ref().map(|it| it.as_str()), Some("acme"));
     let body: Value = serde_json::from_str(&queued.body).expect("JSON");
-    assert_eq!(
-        body,
-        json!({"tenant": "acme", "id": "m1", "to": {"subscription": "s1"}, "payload": {"n": 1}})
-    );
-}
-
-#[test]
-fn an_entered_message_can_be_claimed_and_is_not_in_doubt() {
-    let api = Api::new();
-    api.post("/v1/messages", &message("m1"));
-    let state = api.world.state();
+    let mut expected = message("m1");
+    expected["tenant"] = json!("acme");
+    assert_eq!(body, expected);
+    // It can be claimed, and is not in doubt.
     let stored = &state.ledger[&delivery("acme", "m1")];
     let now = Timestamp::from_secs(NOW);
     let ask = Ask {
@@ -65,10 +57,9 @@ fn a_campaign_uses_the_bulk_lane_and_gets_an_id() {
     let answer = api.post("/v1/messages", &json!({"to": {"subscription": "s1"}, "class": "campaign"}));
     let id = answer.json()["id"].as_str().expect("an id").to_owned();
     assert_eq!(id.len(), 32);
-    let state = api.world.state();
+    assert_eq!(api.queued()[0]["id"], id.as_str());
+    let state = api.memory.state();
     assert_eq!(state.outbox[0].queue, Queue::Ingest(Lane::Bulk));
-    let body: Value = serde_json::from_str(&state.outbox[0].body).expect("JSON");
-    assert_eq!(body["id"], id.as_str());
     assert!(state.ledger.contains_key(&delivery("acme", &id)));
 }
 
@@ -79,13 +70,13 @@ fn a_duplicate_is_recognised_and_queued_again_only_while_queued() {
     let first = api.post("/v1/messages", &message).json();
     let again = api.post("/v1/messages", &message).json();
     assert_eq!(again, json!({"id": first["id"], "state": "queued", "duplicate": true}));
-    assert_eq!(api.world.state().outbox.len(), 2, "the queue may not have the first one");
+    assert_eq!(api.memory.state().outbox.len(), 2, "the queue may not have the first one");
     let key = delivery("acme", first["id"].as_str().expect("an id"));
     for state in State::ALL.into_iter().filter(|state| *state != State::Queued) {
-        api.world.state().ledger.get_mut(&key).expect("the delivery").state = state;
+        api.memory.state().ledger.get_mut(&key).expect("the delivery").state = state;
         let again = api.post("/v1/messages", &message).json();
         assert_eq!(again, json!({"id": first["id"], "state": state.label(), "duplicate": true}));
-        assert_eq!(api.world.state().outbox.len(), 2);
+        assert_eq!(api.memory.state().outbox.len(), 2);
     }
 }
 
@@ -96,27 +87,21 @@ fn different_content_under_the_same_id_is_a_conflict() {
     let before = api.snapshot();
     let mut other = message("m1");
     other["payload"] = json!("another");
-    let answer = api.post("/v1/messages", &other);
-    answer.is_problem(409, "id_conflict", "");
+    api.post("/v1/messages", &other).is_problem(409, "id_conflict", "");
     assert_eq!(api.snapshot(), before);
     // A fingerprint under another hash key cannot be compared, so the message is accepted.
     let print = HashKeys::parse("k0:fedcba9876543210").expect("a key").fingerprint(b"x");
-    api.world.state().ledger.get_mut(&delivery("acme", "m1")).expect("the delivery").fingerprint = print;
-    assert_eq!(api.post("/v1/messages", &other).status.as_u16(), 202);
+    api.memory.state().ledger.get_mut(&delivery("acme", "m1")).expect("the delivery").fingerprint = print;
+    assert_eq!(api.post("/v1/messages", &other).status, 202);
 }
 
 #[test]
 fn the_same_id_of_another_tenant_is_another_delivery() {
     let api = Api::new();
     api.post("/v1/messages", &message("m1"));
-    let answer = api.send(
-        "POST",
-        "/v1/messages",
-        &Api::other(),
-        &json!({"id": "m1", "to": {"subscription": "x"}}).to_string(),
-    );
+    let answer = api.send("POST", "/v1/messages", &Api::other(), &message("m1").to_string());
     assert_eq!(answer.json()["duplicate"], false);
-    assert_eq!(api.world.state().ledger.len(), 2);
+    assert_eq!(api.memory.state().ledger.len(), 2);
 }
 
 #[test]
@@ -127,38 +112,23 @@ fn a_batch_has_a_result_for_each_item_in_order() {
     conflict["payload"] = json!("another");
     let batch = json!([message("a"), {"to": {}}, message("known"), message("a"), conflict, 7]);
     let answer = api.post("/v1/messages", &batch);
-    assert_eq!(answer.status.as_u16(), 207);
+    assert_eq!(answer.status, 207);
     let items = answer.json()["items"].as_array().expect("items").clone();
-    let results: Vec<(u64, &Value)> = items
-        .iter()
-        .map(|item| {
-            let result =
-                if item["problem"].is_null() { &item["duplicate"] } else { &item["problem"]["type"] };
-            (item["status"].as_u64().expect("a status"), result)
-        })
-        .collect();
     let problem = |slug: &str| json!(format!("urn:redial:problem:{slug}"));
-    assert_eq!(
-        results,
-        [
-            (202, &json!(false)),
-            (422, &problem("invalid")),
-            (202, &json!(true)),
-            (202, &json!(true)),
-            (409, &problem("id_conflict")),
-            (422, &problem("invalid")),
-        ]
-    );
-    let ids: Vec<_> = api
-        .world
-        .state()
-        .outbox
-        .iter()
-        .map(|it| {
-            let body: Value = serde_json::from_str(&it.body).expect("JSON");
-            body["id"].as_str().expect("an id").to_owned()
-        })
-        .collect();
+    let expected = [
+        (202, json!(false)),
+        (422, problem("invalid")),
+        (202, json!(true)),
+        (202, json!(true)),
+        (409, problem("id_conflict")),
+        (422, problem("invalid")),
+    ];
+    assert_eq!(items.len(), expected.len());
+    for (item, (status, result)) in items.iter().zip(expected) {
+        let found = item.get("duplicate").unwrap_or(&item["problem"]["type"]);
+        assert_eq!((&item["status"], found), (&json!(status), &result));
+    }
+    let ids: Vec<Value> = api.queued().iter().map(|body| body["id"].clone()).collect();
     assert_eq!(ids, ["known", "a", "known"]);
     assert_eq!(items[1]["problem"]["errors"][0]["field"], "to");
 }
@@ -167,11 +137,10 @@ fn a_batch_has_a_result_for_each_item_in_order() {
 fn a_batch_has_1_to_100_messages() {
     let api = Api::new();
     let of = |n: usize| Value::from_iter((0..n).map(|n| message(&format!("m{n}"))));
-    assert_eq!(api.post("/v1/messages", &of(100)).status.as_u16(), 207);
+    assert_eq!(api.post("/v1/messages", &of(100)).status, 207);
     let before = api.snapshot();
     for n in [0, 101] {
-        let answer = api.post("/v1/messages", &of(n));
-        answer.is_problem(422, "invalid", n);
+        api.post("/v1/messages", &of(n)).is_problem(422, "invalid", n);
     }
     assert_eq!(api.snapshot(), before);
 }
@@ -184,20 +153,19 @@ fn an_infrastructure_failure_is_503_and_a_retry_succeeds() {
         ("insert", PortErrorKind::Throttled, "5"),
         ("send", PortErrorKind::Broken, "1"),
     ] {
-        api.world.fail(name, 1, kind);
+        api.memory.fail(name, 1, kind);
         let answer = api.post("/v1/messages", &message(name));
         answer.is_problem(503, "unavailable", name);
         assert_eq!(answer.headers["retry-after"], wait);
         let again = api.post("/v1/messages", &message(name));
-        assert_eq!((again.status.as_u16(), &again.json()["duplicate"]), (202, &json!(name == "send")));
-        assert_eq!(api.world.state().outbox.len(), 1, "{name}");
-        api.world.state().outbox.clear();
+        assert_eq!((again.status, &again.json()["duplicate"]), (202, &json!(name == "send")));
+        assert_eq!(api.memory.state().outbox.len(), 1, "{name}");
+        api.memory.state().outbox.clear();
     }
-    api.world.fail("send", 1, PortErrorKind::Broken);
+    api.memory.fail("send", 1, PortErrorKind::Broken);
     let batch = api.post("/v1/messages", &json!([message("x"), message("x"), {"to": 1}])).json();
-    let statuses: Vec<_> =
-        batch["items"].as_array().expect("items").iter().map(|it| it["status"].clone()).collect();
-    assert_eq!(statuses, [json!(503), json!(503), json!(422)]);
+    let statuses = [0, 1, 2].map(|n| batch["items"][n]["status"].clone());
+    assert_eq!(statuses, [503, 503, 422]);
 }
 
 #[test]
@@ -206,23 +174,17 @@ fn a_delivery_has_every_field() {
     let at = "2027-01-16T00:00:00Z";
     api.post("/v1/messages", &json!({"id": "m1", "to": {"subscription": "s1"}, "deliver_at": at}));
     let answer = api.get("/v1/messages/m1");
-    assert_eq!(
-        (answer.status.as_u16(), answer.json()),
-        (
-            200,
-            json!({
-                "id": "m1", "state": "queued", "final": false, "channel": null, "subscription": "s1", "attempt": 0, "replay": 0,
-                "status": null, "reason": null, "not_before": "2027-01-16T00:00:00.000Z", "in_doubt": false,
-                "created_at": "2027-01-15T08:00:00.000Z", "updated_at": "2027-01-15T08:00:00.000Z",
-                "displayed_at": null, "clicked_at": null, "closed_at": null, "attempts": [],
-            })
-        )
-    );
-    api.world.state().ledger.get_mut(&delivery("acme", "m1")).expect("the delivery").state = State::Sent;
+    let expected = json!({
+        "id": "m1", "state": "queued", "final": false, "channel": null, "subscription": "s1", "attempt": 0, "replay": 0,
+        "status": null, "reason": null, "not_before": "2027-01-16T00:00:00.000Z", "in_doubt": false,
+        "created_at": "2027-01-15T08:00:00.000Z", "updated_at": "2027-01-15T08:00:00.000Z",
+        "displayed_at": null, "clicked_at": null, "closed_at": null, "attempts": [],
+    });
+    assert_eq!((answer.status, answer.json()), (200, expected));
+    api.memory.state().ledger.get_mut(&delivery("acme", "m1")).expect("the delivery").state = State::Sent;
     assert_eq!(api.get("/v1/messages/m1").json()["final"], true);
     for unknown in ["/v1/messages/m2", "/v1/messages/a%20b", "/v1/messages/%ff"] {
-        let answer = api.get(unknown);
-        answer.is_problem(404, "not_found", unknown);
+        api.get(unknown).is_problem(404, "not_found", unknown);
     }
 }
 
@@ -231,33 +193,27 @@ fn an_aws_principal_sends_as_its_tenant() {
     let api = Api::new();
     let arn = "arn:aws:iam::111122223333:role/Sender";
     api.store_iam(3, arn, "acme", &[Scope::Send]);
-    let mut request = Api::request(
-        "POST",
-        "/v1/messages",
-        &[
-            ("content-type", "application/json".to_owned()),
-            ("authorization", "AWS4-HMAC-SHA256 Credential=x".to_owned()),
-        ],
-        message("m1").to_string(),
-    );
-    let caller =
-        |arn: &str| ingest::authorize::IamCaller(redial_core::access::IamArn::parse(arn).expect("an ARN"));
-    request.extensions_mut().insert(caller("arn:aws:sts::111122223333:assumed-role/Sender/session"));
-    assert_eq!(api.answer(request).status.as_u16(), 202);
-    let mut request = Api::request("GET", "/v1/messages/m1", &[], "");
-    request.extensions_mut().insert(caller("arn:aws:iam::111122223333:role/Stranger"));
-    assert_eq!(api.answer(request).status.as_u16(), 401);
+    let [json] = json_type();
+    let headers = [json, ("authorization", "AWS4-HMAC-SHA256 Credential=x".to_owned())];
+    for (caller, status) in
+        [("sts::111122223333:assumed-role/Sender/session", 202), ("iam::111122223333:role/Stranger", 401)]
+    {
+        let mut request = Api::request("POST", "/v1/messages", &headers, message("m1").to_string());
+        let caller = IamArn::parse(&format!("arn:aws:{caller}")).expect("an ARN");
+        request.extensions_mut().insert(IamCaller(caller));
+        assert_eq!(api.answer(request).status, status);
+    }
     // A key with the grant's id is not valid.
-    assert_eq!(api.send("GET", "/v1/messages/m1", &bearer(&key(3).expose()), "").status.as_u16(), 401);
-    assert_eq!(api.send("GET", "/v1/messages/m1", &bearer(arn), "").status.as_u16(), 401);
+    for shown in [key(3).expose().as_str(), arn] {
+        assert_eq!(api.send("GET", "/v1/messages/m1", &bearer(shown), "").status, 401);
+    }
 }
 
 #[test]
 fn a_key_over_its_rate_gets_429_with_retry_after() {
-    let api =
-        Api::with(|settings| settings.rate = Some(redial_core::rate::Rate::parse("10/s").expect("a rate")));
+    let api = Api::with(|settings| settings.rate = Some(Rate::parse("10/s").expect("a rate")));
     let batch = Value::from_iter((0..100).map(|n| message(&format!("m{n}"))));
-    assert_eq!(api.post("/v1/messages", &batch).status.as_u16(), 207);
+    assert_eq!(api.post("/v1/messages", &batch).status, 207);
     let before = api.snapshot();
     let answer = api.post("/v1/messages", &batch);
     answer.is_problem(429, "rate_limited", "");
@@ -265,5 +221,5 @@ fn a_key_over_its_rate_gets_429_with_retry_after() {
     assert_eq!(api.snapshot(), before);
     // Another tenant is not limited.
     let other = api.send("POST", "/v1/messages", &Api::other(), &message("m1").to_string());
-    assert_eq!(other.status.as_u16(), 202);
+    assert_eq!(other.status, 202);
 }

@@ -1,111 +1,76 @@
 //! Every route with every invalid credential, and with bodies that are malformed, too long or of another type: the right status, nothing
 //! changed, nothing leaked.
 
-use http::{Method, StatusCode};
-use ingest::router::Operation;
-use redial_core::access::{ApiKey, Scope};
+use redial_core::access::{ApiKey, Scope, SubscriptionToken};
 use redial_core::time::Timestamp;
 use serde_json::{Value, json};
 
-use crate::api::{Answer, Api, NOW, bearer, document, key};
+use crate::api::{Answer, Api, Headers, NOW, bearer, id, json_type, key, tenant, token_keys};
+use crate::routes::{self, ID, Route};
 
 /// Is in every input, and must be in no response and no log line.
 const MARKER: &str = "m4rk3r-7Hq2";
 
-type Headers = Vec<(&'static str, String)>;
-
+/// With keys of acme's that are revoked, expired, of one scope each, and of none.
 fn furnished() -> Api {
-    let api = Api::new();
-    assert_eq!(api.put("/v1/subscriptions/s1", &document("a")).status.as_u16(), 201);
-    let message = json!({"id": "m1", "to": {"subscription": "s1"}});
-    assert_eq!(api.post("/v1/messages", &message).status.as_u16(), 202);
+    let api = routes::furnished();
     let now = Timestamp::from_secs(NOW);
     api.store(key(10), "acme", &Scope::ALL, |it| it.revoked_at = Some(now));
     api.store(key(11), "acme", &Scope::ALL, |it| it.expires_at = Some(now));
-    for (byte, scope) in (20..).zip(Scope::ALL) {
-        api.store(key(byte), "acme", &[scope], |_| {});
+    for scope in Scope::ALL {
+        api.store(key(20 + scope as u8), "acme", &[scope], |_| {});
     }
     api.store(key(30), "acme", &[], |_| {});
     api
 }
 
-fn with_scope(scope: Scope) -> Headers {
-    let at = Scope::ALL.iter().position(|it| *it == scope).expect("it is one of them");
-    bearer(&key(20 + u8::try_from(at).expect("few")).expose())
+fn with_scope(scope: Scope) -> Vec<(&'static str, String)> {
+    bearer(&key(20 + scope as u8).expose())
 }
 
-/// The scopes that suffice, if the route needs a key.
-fn scopes(operation: Operation) -> Option<&'static [Scope]> {
-    match operation {
-        Operation::SendMessages => Some(&[Scope::Send]),
-        Operation::GetMessage => Some(&[Scope::Read]),
-        Operation::CreateSubscription
-        | Operation::PutSubscription
-        | Operation::DeleteSubscription
-        | Operation::CreateToken => Some(&[Scope::Subscribe]),
-        Operation::GetSubscription => Some(&[Scope::Read, Scope::Subscribe]),
-        Operation::ListKeys | Operation::Acknowledge | Operation::Health => None,
+fn routes(api: &Api) -> [Route; 10] {
+    routes::routes(api, "acme", MARKER)
+}
+
+/// Checks each route on an API of its own, which it leaves unchanged.
+fn unchanged_by(wanted: impl Fn(&Route) -> bool, check: impl Fn(&Api, &Route)) {
+    for n in 0..routes(&Api::new()).len() {
+        let api = furnished();
+        let route = &routes(&api)[n];
+        if wanted(route) {
+            let before = api.snapshot();
+            check(&api, route);
+            assert_eq!(api.snapshot(), before, "{route:?}");
+        }
     }
 }
 
-fn takes_a_body(operation: Operation) -> bool {
-    matches!(operation.method(), Method::POST | Method::PUT)
-}
-
-fn path(operation: Operation) -> String {
-    let id = if operation == Operation::GetMessage { "m1" } else { "s1" };
-    operation.path().replace("{id}", id)
-}
-
-/// A valid body, with the marker in every text.
-fn body(api: &Api, operation: Operation) -> Value {
-    match operation {
-        Operation::SendMessages => {
-            json!({"id": MARKER, "to": {"subscription": MARKER}, "payload": MARKER, "ref": MARKER})
-        }
-        Operation::CreateSubscription | Operation::PutSubscription => {
-            let mut document = document(MARKER);
-            document["consent"]["prompt_version"] = MARKER.into();
-            document
-        }
-        Operation::CreateToken => json!({"subscription": MARKER}),
-        Operation::Acknowledge => json!({"token": api.ack_token("acme", "m1", 60), "event": "displayed"}),
-        Operation::GetMessage
-        | Operation::GetSubscription
-        | Operation::DeleteSubscription
-        | Operation::ListKeys
-        | Operation::Health => Value::Null,
-    }
-}
-
-fn call(api: &Api, operation: Operation, headers: &Headers, body: &str) -> Answer {
-    let marked =
-        [headers.as_slice(), &[("x-marker", MARKER.to_owned()), ("cookie", MARKER.to_owned())]].concat();
-    let path = format!("{}?q={MARKER}", path(operation));
+fn call(api: &Api, route: &Route, headers: &Headers, body: &str) -> Answer {
+    let marked = [headers, &[("x-marker", MARKER.to_owned()), ("cookie", MARKER.to_owned())]].concat();
+    let path = format!("{}?q={MARKER}", route.path());
     let answer = if headers.iter().any(|(name, _)| *name == "content-type") {
-        api.answer(Api::request(operation.method().as_str(), &path, &marked, body.to_owned()))
+        api.answer(Api::request(route.method, &path, &marked, body.to_owned()))
     } else {
-        api.send(operation.method().as_str(), &path, &marked, body)
+        api.send(route.method, &path, &marked, body)
     };
     // The response to an accepted request contains its id.
-    let was_taken = answer.status.is_success() && answer.status != StatusCode::MULTI_STATUS;
-    assert!(was_taken || !answer.text.contains(MARKER), "{operation:?}: {}", answer.text);
-    assert!(!format!("{:?}", answer.headers).contains(MARKER), "{operation:?}: {:?}", answer.headers);
-    assert!(!api.logged().contains(MARKER), "{operation:?}: {}", api.logged());
+    let was_taken = matches!(answer.status, 200..207);
+    assert!(was_taken || !answer.text.contains(MARKER), "{route:?}: {}", answer.text);
+    assert!(!format!("{:?}", answer.headers).contains(MARKER), "{route:?}: {:?}", answer.headers);
+    assert!(!api.logged().contains(MARKER), "{route:?}: {}", api.logged());
     answer
 }
 
 /// Invalid credentials, and why they are invalid.
-fn invalid_credentials(api: &Api) -> Vec<(&'static str, Headers)> {
+fn invalid_credentials(api: &Api) -> Vec<(&'static str, Vec<(&'static str, String)>)> {
     let good = key(1).expose();
     let mut forged = [1; ApiKey::RANDOM_BYTES];
     forged[63] = 9;
     let forged = ApiKey::generate(&forged);
     assert_eq!(forged.id(), key(1).id());
-    let other_keys = redial_core::access::TokenKeys::new([("k1".to_owned(), [8; 32])]).expect("a key");
-    let token = redial_core::access::SubscriptionToken {
-        tenant: crate::api::tenant("acme"),
-        subscription: crate::api::id("s1"),
+    let token = SubscriptionToken {
+        tenant: tenant("acme"),
+        subscription: id(ID),
         tags: Default::default(),
         expires_at: Timestamp::from_secs(NOW + 60),
     };
@@ -123,9 +88,9 @@ fn invalid_credentials(api: &Api) -> Vec<(&'static str, Headers)> {
         ("an unknown key", bearer(&key(99).expose())),
         ("a revoked key", bearer(&key(10).expose())),
         ("an expired key", bearer(&key(11).expose())),
-        ("an expired token", bearer(&api.token("acme", "s1", &[], 0))),
-        ("a token of other keys", bearer(&other_keys.subscription(&token))),
-        ("a message's token", bearer(&api.ack_token("acme", "s1", 60))),
+        ("an expired token", bearer(&api.token("acme", ID, &[], 0))),
+        ("a token of other keys", bearer(&token_keys(8).subscription(&token))),
+        ("a message's token", bearer(&api.ack_token("acme", ID, 60))),
         ("a garbled token", bearer(&format!("rds_k1.{MARKER}.{MARKER}"))),
         ("bytes that are not ASCII", vec![("authorization", "Bearer \u{e9}".to_owned())]),
     ]
@@ -136,14 +101,13 @@ fn every_invalid_credential_gets_the_same_401() {
     let api = furnished();
     let before = api.snapshot();
     let mut first = None;
-    for operation in Operation::ALL.into_iter().filter(|it| scopes(*it).is_some()) {
-        let right = body(&api, operation).to_string();
+    for route in routes(&api).iter().filter(|route| !route.scopes.is_empty()) {
         for (what, headers) in invalid_credentials(&api) {
-            for body in [right.as_str(), "", "{", "[]", &"x".repeat(2_000_000)] {
-                let answer = call(&api, operation, &headers, body);
-                answer.is_problem(401, "unauthorized", format!("{operation:?}, {what}"));
+            for body in [route.body().as_str(), "", "{", "[]", &"x".repeat(2_000_000)] {
+                let answer = call(&api, route, &headers, body);
+                answer.is_problem(401, "unauthorized", format!("{route:?}, {what}"));
                 assert_eq!(answer.headers["www-authenticate"], "Bearer");
-                assert_eq!(*first.get_or_insert(answer.text.clone()), answer.text, "{operation:?}, {what}");
+                assert_eq!(*first.get_or_insert(answer.text.clone()), answer.text, "{route:?}, {what}");
             }
         }
     }
@@ -154,19 +118,16 @@ fn every_invalid_credential_gets_the_same_401() {
 fn a_key_without_the_scope_or_a_token_for_another_id_gets_403() {
     let api = furnished();
     let before = api.snapshot();
-    for operation in Operation::ALL {
-        let Some(suffice) = scopes(operation) else { continue };
-        let body = body(&api, operation).to_string();
-        let lacking = Scope::ALL.into_iter().filter(|scope| !suffice.contains(scope));
-        let mut shown: Vec<Headers> = lacking.map(with_scope).collect();
+    for route in routes(&api).iter().filter(|route| !route.scopes.is_empty()) {
+        let lacking = Scope::ALL.into_iter().filter(|scope| !route.scopes.contains(scope));
+        let mut shown: Vec<_> = lacking.map(with_scope).collect();
         shown.push(bearer(&key(30).expose()));
         shown.push(bearer(&api.token("acme", "s2", &[], 60)));
-        if !operation.path().contains("subscriptions/{id}") {
-            shown.push(bearer(&api.token("acme", "s1", &[], 60)));
+        if !route.pattern.contains("subscriptions/{id}") {
+            shown.push(bearer(&api.token("acme", ID, &[], 60)));
         }
         for headers in shown {
-            let answer = call(&api, operation, &headers, &body);
-            answer.is_problem(403, "forbidden", format!("{operation:?}"));
+            call(&api, route, &headers, &route.body()).is_problem(403, "forbidden", format!("{route:?}"));
         }
     }
     assert_eq!(api.snapshot(), before);
@@ -174,56 +135,25 @@ fn a_key_without_the_scope_or_a_token_for_another_id_gets_403() {
 
 #[test]
 fn each_accepted_scope_suffices_alone() {
-    for operation in Operation::ALL {
-        for scope in scopes(operation).unwrap_or_default() {
+    for n in 0..routes(&Api::new()).len() {
+        for scope in routes(&Api::new())[n].scopes {
             let api = furnished();
-            let body = body(&api, operation).to_string().replace(MARKER, "x");
-            let answer = call(&api, operation, &with_scope(*scope), &body);
-            assert!(answer.status.is_success(), "{operation:?}, {scope}: {answer:?}");
+            let route = &routes::routes(&api, "acme", "x")[n];
+            let answer = call(&api, route, &with_scope(*scope), &route.body());
+            assert!(answer.status < 300, "{route:?}, {scope}: {answer:?}");
         }
     }
 }
 
 /// Bodies of the right length and type that are invalid for every route.
 fn malformed() -> Vec<String> {
-    let nested = format!("{}{}", "[".repeat(5_000), "]".repeat(5_000));
-    let mut all: Vec<String> = [
-        "",
-        " ",
-        "{",
-        "}",
-        "null",
-        "true",
-        "7",
-        "\"x\"",
-        "[1]",
-        "{\"a\":}",
-        "{} {}",
-        "[[]]",
-        "{\"a\":1,\"a\":2}",
-        "\u{feff}{}",
-        "{\"to\":{\"to\":{}}}",
-        "{\"id\":\"\\ud800\"}",
-    ]
-    .map(str::to_owned)
-    .into();
-    all.push(nested);
-    all.push(json!({MARKER.repeat(3): 1}).to_string().replace(MARKER, "name"));
-    for field in [
-        "id",
-        "to",
-        "payload",
-        "tenant",
-        "endpoint",
-        "keys",
-        "tags",
-        "consent",
-        "token",
-        "event",
-        "subscription",
-        "expires_in",
-        "at",
-    ] {
+    let invalid = r#"{ } null true 7 "x" [1] {"a":} [[]] {"a":1,"a":2} {"to":{"to":{}}} {"id":"\ud800"}"#;
+    let with_spaces = ["", " ", "{} {}", "\u{feff}{}"];
+    let mut all: Vec<String> = invalid.split(' ').chain(with_spaces).map(str::to_owned).collect();
+    all.push(format!("{}{}", "[".repeat(5_000), "]".repeat(5_000)));
+    all.push(json!({"name".repeat(3): 1}).to_string());
+    let fields = "id to payload tenant endpoint keys tags consent token event subscription expires_in at";
+    for field in fields.split(' ') {
         for value in [json!(MARKER), json!([MARKER]), json!({"x": MARKER}), json!(-1), json!(null)] {
             all.push(json!({field: value}).to_string());
         }
@@ -233,121 +163,88 @@ fn malformed() -> Vec<String> {
 
 #[test]
 fn a_malformed_body_gets_422_with_fields_and_no_values() {
-    for operation in Operation::ALL.into_iter().filter(|it| takes_a_body(*it)) {
-        let api = furnished();
-        let before = api.snapshot();
+    unchanged_by(Route::has_body, |api, route| {
         for body in malformed() {
-            // Some of them are valid requests for a token.
-            let answer = call(&api, operation, &Api::acme(), &body);
-            if operation == Operation::CreateToken && answer.status.as_u16() == 201 {
-                continue;
+            let answer = call(api, route, &Api::acme(), &body);
+            match (answer.status, route.pattern) {
+                // Some of them are valid requests for a token.
+                (201, "/v1/subscription-tokens") => {}
+                (207, "/v1/messages" | "/v1/acks") => {
+                    let items = answer.json()["items"].as_array().expect("items").clone();
+                    assert!(items.iter().all(|item| item["status"] == 422), "{body}: {}", answer.text);
+                }
+                _ => {
+                    answer.is_problem(422, "invalid", format!("{route:?}: {body}"));
+                    assert!(!answer.fields().is_empty(), "{route:?}: {body}: {}", answer.text);
+                }
             }
-            if let (Operation::SendMessages | Operation::Acknowledge, 207) =
-                (operation, answer.status.as_u16())
-            {
-                let items = answer.json()["items"].as_array().expect("items").clone();
-                assert!(items.iter().all(|item| item["status"] == 422), "{body}: {}", answer.text);
-                continue;
-            }
-            answer.is_problem(422, "invalid", format!("{operation:?}: {body}"));
-            assert!(!answer.fields().is_empty(), "{operation:?}: {body}: {}", answer.text);
         }
-        let bytes = Api::request(
-            operation.method().as_str(),
-            &path(operation),
-            &[Api::acme(), vec![("content-type", "application/json".to_owned())]].concat(),
-            vec![b'{', 0xff, 0xfe],
-        );
-        assert_eq!(api.answer(bytes).status.as_u16(), 422, "{operation:?}");
-        assert_eq!(api.snapshot(), before, "{operation:?}");
-    }
+        let headers = [&Api::acme()[..], &json_type()].concat();
+        let bytes = Api::request(route.method, &route.path(), &headers, vec![b'{', 0xff, 0xfe]);
+        assert_eq!(api.answer(bytes).status, 422, "{route:?}");
+    });
 }
 
 #[test]
 fn a_body_over_the_limit_gets_413() {
-    for operation in Operation::ALL.into_iter().filter(|it| takes_a_body(*it)) {
-        let api = furnished();
-        let before = api.snapshot();
-        let most = if operation == Operation::SendMessages { 1_048_576 } else { 16_384 };
+    unchanged_by(Route::has_body, |api, route| {
+        let most = if route.pattern == "/v1/messages" { 1_048_576 } else { 16_384 };
         let padded = |n: usize| format!("{{{}", " ".repeat(n - 1));
         for n in [most + 1, 3 * most] {
-            let answer = call(&api, operation, &Api::acme(), &padded(n));
-            answer.is_problem(413, "too_large", format!("{operation:?}"));
+            let answer = call(api, route, &Api::acme(), &padded(n));
+            answer.is_problem(413, "too_large", format!("{route:?}"));
         }
         // Whatever its Content-Length.
-        let lying = [
-            Api::acme(),
-            vec![("content-type", "application/json".to_owned()), ("content-length", "2".to_owned())],
-        ]
-        .concat();
-        assert_eq!(call(&api, operation, &lying, &padded(most + 1)).status.as_u16(), 413, "{operation:?}");
-        assert_eq!(call(&api, operation, &Api::acme(), &padded(most)).status.as_u16(), 422, "{operation:?}");
-        assert_eq!(api.snapshot(), before);
-    }
+        let lying = [&Api::acme()[..], &json_type(), &[("content-length", "2".to_owned())]].concat();
+        assert_eq!(call(api, route, &lying, &padded(most + 1)).status, 413, "{route:?}");
+        assert_eq!(call(api, route, &Api::acme(), &padded(most)).status, 422, "{route:?}");
+    });
 }
 
 #[test]
 fn a_body_that_is_not_json_gets_415_except_acknowledgements() {
-    for operation in Operation::ALL.into_iter().filter(|it| takes_a_body(*it)) {
-        let api = furnished();
-        let before = api.snapshot();
-        let right = body(&api, operation).to_string();
-        for said in [
-            "",
-            "text/plain",
-            "application/x-www-form-urlencoded",
-            "multipart/form-data",
-            "application/json, text/html",
-            MARKER,
-        ] {
-            let headers = [Api::acme(), vec![("content-type", said.to_owned())]].concat();
-            let answer = call(&api, operation, &headers, &right);
-            if operation == Operation::Acknowledge {
-                assert_eq!(answer.status.as_u16(), 202);
-                continue;
-            }
-            let expected = (415, "unsupported_media_type");
-            assert_eq!(
-                (answer.status.as_u16(), answer.problem().as_str()),
-                expected,
-                "{operation:?}: {said}"
-            );
+    let is_refused = |route: &Route| route.has_body() && route.pattern != "/v1/acks";
+    let types = format!(
+        ";text/plain;application/x-www-form-urlencoded;multipart/form-data;application/json, text/html;{MARKER}"
+    );
+    let with = |media: &str| [Api::acme(), vec![("content-type", media.to_owned())]].concat();
+    unchanged_by(is_refused, |api, route| {
+        for media in types.split(';') {
+            let answer = call(api, route, &with(media), &route.body());
+            answer.is_problem(415, "unsupported_media_type", format!("{route:?}: {media}"));
         }
-        if operation != Operation::Acknowledge {
-            let nothing =
-                Api::request(operation.method().as_str(), &path(operation), &Api::acme(), right.clone());
-            assert_eq!(api.answer(nothing).status.as_u16(), 415);
-            assert_eq!(api.snapshot(), before, "{operation:?}");
-        }
+        let untyped = Api::request(route.method, &route.path(), &Api::acme(), route.body());
+        assert_eq!(api.answer(untyped).status, 415);
+    });
+    let api = furnished();
+    let acks = routes(&api).into_iter().find(|route| route.pattern == "/v1/acks").expect("a route");
+    for media in types.split(';') {
+        assert_eq!(call(&api, &acks, &with(media), &acks.body()).status, 202, "{media}");
     }
 }
 
 #[test]
 fn a_repeated_request_changes_nothing() {
-    for operation in Operation::ALL {
+    for n in 0..routes(&Api::new()).len() {
         let api = furnished();
-        let body = body(&api, operation).to_string().replace(MARKER, "x");
-        let first = call(&api, operation, &Api::acme(), &body);
-        let before = api.snapshot();
-        let again = call(&api, operation, &Api::acme(), &body);
-        match operation {
-            Operation::SendMessages => {
-                assert_eq!(again.json()["duplicate"], true);
-                // Queued again: no worker has claimed it yet.
-                api.world.state().outbox.pop();
-            }
-            // Each request generates an id.
-            Operation::CreateSubscription => continue,
-            Operation::Acknowledge => assert_eq!(again.json()["duplicate"], true),
-            Operation::PutSubscription
-            | Operation::GetMessage
-            | Operation::GetSubscription
-            | Operation::DeleteSubscription
-            | Operation::CreateToken
-            | Operation::ListKeys
-            | Operation::Health => assert_eq!(again.status, first.status, "{operation:?}"),
+        let route = &routes::routes(&api, "acme", "x")[n];
+        // Each request generates an id.
+        if route.pattern == "/v1/subscriptions" {
+            continue;
         }
-        assert_eq!(api.snapshot(), before, "{operation:?}");
+        let first = call(&api, route, &Api::acme(), &route.body());
+        let before = api.snapshot();
+        let again = call(&api, route, &Api::acme(), &route.body());
+        if route.is("POST", "/v1/messages") {
+            // Queued again: no worker has claimed it yet.
+            api.memory.state().outbox.pop();
+        }
+        if route.is("POST", "/v1/messages") || route.is("POST", "/v1/acks") {
+            assert_eq!(again.json()["duplicate"], true);
+        } else {
+            assert_eq!(again.status, first.status, "{route:?}");
+        }
+        assert_eq!(api.snapshot(), before, "{route:?}");
     }
 }
 
@@ -355,45 +252,25 @@ fn a_repeated_request_changes_nothing() {
 fn other_methods_get_405_with_allow_and_other_paths_404() {
     let api = furnished();
     let before = api.snapshot();
-    for operation in Operation::ALL {
-        let own: Vec<Method> = Operation::ALL
-            .into_iter()
-            .filter(|it| it.path() == operation.path())
-            .map(Operation::method)
-            .collect();
+    let all = routes(&api);
+    for route in &all {
+        let own = all.iter().filter(|it| it.pattern == route.pattern).map(|it| it.method);
+        let own: Vec<&str> = own.collect();
         for method in ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "BREW"]
         {
-            let known = own.iter().any(|it| it == method || (method == "HEAD" && *it == Method::GET));
-            if known {
+            if own.contains(&method) || (method == "HEAD" && own.contains(&"GET")) {
                 continue;
             }
-            let answer = api.send(method, &path(operation), &Api::acme(), "{}");
-            assert_eq!(
-                (answer.status.as_u16(), answer.text.is_empty() || answer.problem() == "method_not_allowed"),
-                (405, true),
-                "{method} {operation:?}"
-            );
-            let allowed = answer.headers["allow"].to_str().expect("text").to_owned();
-            assert!(
-                own.iter().all(|it| allowed.split(',').any(|name| name == it.as_str())),
-                "{operation:?}: {allowed}"
-            );
+            let answer = api.send(method, &route.path(), &Api::acme(), "{}");
+            assert_eq!(answer.status, 405, "{method} {route:?}");
+            assert!(answer.text.is_empty() || answer.problem() == "method_not_allowed", "{method} {route:?}");
+            let allowed = answer.headers["allow"].to_str().expect("text");
+            assert!(own.iter().all(|it| allowed.split(',').any(|name| name == *it)), "{route:?}: {allowed}");
         }
     }
-    for path in [
-        "/",
-        "/v1",
-        "/v1/",
-        "/v2/messages",
-        "/v1/messages/",
-        "/v1/messages/a/b",
-        "/v1/keys/x",
-        "/V1/KEYS",
-        "//v1/keys",
-        "/v1/subscriptions/",
-    ] {
-        let answer = api.send("GET", path, &Api::acme(), "");
-        answer.is_problem(404, "no_route", path);
+    let unknown = "/ /v1 /v1/ /v2/messages /v1/messages/ /v1/messages/a/b /v1/keys/x /V1/KEYS //v1/keys /v1/subscriptions/";
+    for path in unknown.split(' ') {
+        api.get(path).is_problem(404, "no_route", path);
     }
     assert_eq!(api.snapshot(), before);
 }
@@ -406,11 +283,13 @@ fn a_request_has_one_log_line_without_its_values() {
     let logged = api.logged();
     assert_eq!(logged.lines().count(), before + 1);
     let line: Value = serde_json::from_str(logged.lines().last().expect("a line")).expect("JSON");
-    let fields = &line["fields"];
-    assert_eq!(fields["route"], "/v1/messages/{id}");
-    assert_eq!(
-        (&fields["status"], &fields["tenant"], &fields["credential"]),
-        (&json!(404), &json!("acme"), &json!("key"))
-    );
-    assert_eq!(fields["key"], key(1).id().as_str());
+    for (field, expected) in [
+        ("route", json!("/v1/messages/{id}")),
+        ("status", json!(404)),
+        ("tenant", json!("acme")),
+        ("credential", json!("key")),
+        ("key", json!(key(1).id().as_str())),
+    ] {
+        assert_eq!(line["fields"][field], expected, "{field}");
+    }
 }

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use redial_core::endpoint::Endpoint;
 use redial_core::identity::SubscriptionKey;
 use redial_core::recipient::Recipient;
+use redial_core::subscription::Subscription;
 use redial_core::time::Timestamp;
+use redial_core::webhook::WebhookTarget;
 use serde_json::{Value, json};
 
 use crate::api::{AUTH, Api, NOW, P256DH, bearer, document, id, tenant};
@@ -21,12 +24,12 @@ fn a_new_subscription_needs_consent_and_its_secrets_are_never_returned() {
     let answer = api.put("/v1/subscriptions/s1", &without_consent("a"));
     answer.is_problem(422, "invalid", "");
     assert_eq!(answer.fields(), ["consent"]);
-    assert!(api.world.state().subscriptions.is_empty());
+    assert!(api.memory.state().subscriptions.is_empty());
 
     let mut handed_in = document("a");
     handed_in["tags"] = json!(["sport", "news"]);
     let answer = api.put("/v1/subscriptions/s1", &handed_in);
-    assert_eq!(answer.status.as_u16(), 201);
+    assert_eq!(answer.status, 201);
     let body = answer.json();
     let renewal = body["renewal"].clone();
     assert_eq!(renewal["expires_at"], "2027-07-14T08:00:00.000Z");
@@ -40,11 +43,11 @@ fn a_new_subscription_needs_consent_and_its_secrets_are_never_returned() {
     let got = api.get("/v1/subscriptions/s1");
     let mut expected = expected;
     expected.as_object_mut().expect("an object").remove("renewal");
-    assert_eq!((got.status.as_u16(), got.json()), (200, expected));
+    assert_eq!((got.status, got.json()), (200, expected));
     for secret in ["push.example", P256DH, AUTH] {
-        assert!(
-            !got.text.contains(secret) && !answer.text.contains(secret) && !api.logged().contains(secret)
-        );
+        for text in [&got.text, &answer.text, &api.logged()] {
+            assert!(!text.contains(secret), "{text}");
+        }
     }
 }
 
@@ -52,9 +55,9 @@ fn a_new_subscription_needs_consent_and_its_secrets_are_never_returned() {
 fn a_renewal_keeps_the_consent_and_moves_to_a_new_endpoint() {
     let api = Api::new();
     let first = api.put("/v1/subscriptions/s1", &document("a")).json();
-    api.world.pass(Duration::from_secs(60));
+    api.memory.pass(Duration::from_secs(60));
     let renewed = api.put("/v1/subscriptions/s1", &without_consent("b"));
-    assert_eq!(renewed.status.as_u16(), 200);
+    assert_eq!(renewed.status, 200);
     let renewed = renewed.json();
     assert_eq!(renewed["consent"], first["consent"]);
     assert_ne!(renewed["endpoint_hash"], first["endpoint_hash"]);
@@ -65,43 +68,39 @@ fn a_renewal_keeps_the_consent_and_moves_to_a_new_endpoint() {
 fn a_subscription_without_an_id_gets_one() {
     let api = Api::new();
     let answer = api.put("/v1/subscriptions", &document("a"));
-    assert_eq!(answer.status.as_u16(), 201);
+    assert_eq!(answer.status, 201);
     let made = answer.json()["subscription"].as_str().expect("an id").to_owned();
     assert!(made.starts_with("s_") && made.len() == 24, "{made}");
     let key = SubscriptionKey { tenant: tenant("acme"), id: id(&made) };
-    assert!(api.world.state().subscriptions.contains_key(&key));
+    assert!(api.memory.state().subscriptions.contains_key(&key));
 }
 
 #[test]
 fn deleting_leaves_a_tombstone_and_can_be_repeated() {
     let api = Api::new();
     api.put("/v1/subscriptions/s1", &document("a"));
-    let delete = |path| api.send("DELETE", path, &Api::acme(), "");
+
     for _ in 0..2 {
-        let answer = delete("/v1/subscriptions/s1");
-        assert_eq!((answer.status.as_u16(), answer.text.as_str()), (204, ""));
+        let answer = api.delete("/v1/subscriptions/s1");
+        assert_eq!((answer.status, answer.text.as_str()), (204, ""));
     }
-    assert!(api.world.state().subscriptions.is_empty());
+    assert!(api.memory.state().subscriptions.is_empty());
     let gone = api.get("/v1/subscriptions/s1");
     gone.is_problem(410, "subscription_deleted", "");
     assert_eq!(gone.json()["deleted_at"], "2027-01-15T08:00:00.000Z");
-    assert_eq!(delete("/v1/subscriptions/s2").status.as_u16(), 404);
-    assert_eq!(api.put("/v1/subscriptions/s1", &without_consent("a")).status.as_u16(), 422);
-    assert_eq!(api.put("/v1/subscriptions/s1", &document("a")).status.as_u16(), 201);
-    assert_eq!(api.get("/v1/subscriptions/s1").status.as_u16(), 200);
+    assert_eq!(api.delete("/v1/subscriptions/s2").status, 404);
+    assert_eq!(api.put("/v1/subscriptions/s1", &without_consent("a")).status, 422);
+    assert_eq!(api.put("/v1/subscriptions/s1", &document("a")).status, 201);
+    assert_eq!(api.get("/v1/subscriptions/s1").status, 200);
 }
 
 #[test]
 fn a_webhook_is_never_returned_replaced_or_erased() {
-    use redial_core::endpoint::Endpoint;
-    use redial_core::subscription::Subscription;
-    use redial_core::webhook::WebhookTarget;
-
     let api = Api::new();
     let key = SubscriptionKey { tenant: tenant("acme"), id: id("w1") };
     let endpoint = Endpoint::parse("https://hooks.example/secret-path").expect("valid");
     let webhook = Subscription::new(key.clone(), Recipient::Webhook(WebhookTarget::at(endpoint)));
-    api.world.state().subscriptions.insert(key, webhook);
+    api.memory.state().subscriptions.insert(key, webhook);
     let before = api.snapshot();
     for (method, body) in [("GET", ""), ("DELETE", ""), ("PUT", document("a").to_string().as_str())] {
         let answer = api.send(method, "/v1/subscriptions/w1", &Api::acme(), body);
@@ -116,34 +115,31 @@ fn a_browser_subscribes_renews_and_unsubscribes_with_its_tokens() {
     let api = Api::new();
     let wish = json!({"subscription": "s1", "tags": ["news", "sport"], "expires_in": 60});
     let answer = api.post("/v1/subscription-tokens", &wish);
-    assert_eq!(answer.status.as_u16(), 201);
     let token = answer.json();
-    assert_eq!(
-        (&token["subscription"], &token["expires_at"]),
-        (&json!("s1"), &json!("2027-01-15T08:01:00.000Z"))
-    );
-    let shown = bearer(token["token"].as_str().expect("a token"));
-
-    let mut handed_in = document("a");
-    handed_in["tags"] = json!(["news"]);
-    let stored = api.send("PUT", "/v1/subscriptions/s1", &shown, &handed_in.to_string());
-    assert_eq!(stored.status.as_u16(), 201);
-    assert_eq!(api.send("GET", "/v1/subscriptions/s1", &shown, "").status.as_u16(), 200);
-    handed_in["tags"] = json!(["news", "vip"]);
-    let refused = api.send("PUT", "/v1/subscriptions/s1", &shown, &handed_in.to_string());
-    refused.is_problem(403, "forbidden", "");
+    assert_eq!((answer.status, &token["subscription"]), (201, &json!("s1")));
+    assert_eq!(token["expires_at"], "2027-01-15T08:01:00.000Z");
+    let call = |method, token: &Value, document: Value| {
+        let shown = bearer(token["token"].as_str().expect("a token"));
+        api.send(method, "/v1/subscriptions/s1", &shown, &document.to_string())
+    };
+    let tagged = |mut document: Value, tags: &[&str]| {
+        document["tags"] = json!(tags);
+        document
+    };
+    let stored = call("PUT", &token, tagged(document("a"), &["news"]));
+    assert_eq!(stored.status, 201);
+    assert_eq!(call("GET", &token, Value::Null).status, 200);
+    call("PUT", &token, tagged(document("a"), &["news", "vip"])).is_problem(403, "forbidden", "");
 
     // The first token has expired; the renewal token has not, and has the same tags.
-    api.world.pass(Duration::from_secs(61));
-    assert_eq!(api.send("GET", "/v1/subscriptions/s1", &shown, "").status.as_u16(), 401);
-    let renewal = bearer(stored.json()["renewal"]["token"].as_str().expect("a token"));
-    api.world.pass(Duration::from_secs(179 * 86_400));
-    handed_in = without_consent("b");
-    handed_in["tags"] = json!(["sport"]);
-    let renewed = api.send("PUT", "/v1/subscriptions/s1", &renewal, &handed_in.to_string());
-    assert_eq!((renewed.status.as_u16(), &renewed.json()["tags"]), (200, &json!(["sport"])));
-    assert_eq!(api.send("DELETE", "/v1/subscriptions/s1", &renewal, "").status.as_u16(), 204);
-    assert_eq!(api.send("GET", "/v1/subscriptions/s1", &renewal, "").status.as_u16(), 410);
+    api.memory.pass(Duration::from_secs(61));
+    assert_eq!(call("GET", &token, Value::Null).status, 401);
+    let renewal = &stored.json()["renewal"];
+    api.memory.pass(Duration::from_secs(179 * 86_400));
+    let renewed = call("PUT", renewal, tagged(without_consent("b"), &["sport"]));
+    assert_eq!((renewed.status, &renewed.json()["tags"]), (200, &json!(["sport"])));
+    assert_eq!(call("DELETE", renewal, Value::Null).status, 204);
+    assert_eq!(call("GET", renewal, Value::Null).status, 410);
 }
 
 #[test]
@@ -151,9 +147,8 @@ fn a_token_without_an_id_gets_one() {
     let api = Api::new();
     let token = api.post("/v1/subscription-tokens", &json!({})).json();
     assert_eq!(token["expires_at"], "2027-01-15T08:10:00.000Z");
-    let read =
-        api.tokens.read_subscription(token["token"].as_str().expect("a token"), Timestamp::from_secs(NOW));
-    let read = read.expect("a token");
+    let text = token["token"].as_str().expect("a token");
+    let read = api.settings.token_keys.read_subscription(text, Timestamp::from_secs(NOW)).expect("a token");
     assert_eq!(read.subscription.as_str(), token["subscription"].as_str().expect("an id"));
     assert_eq!(read.tenant.as_str(), "acme");
     for (wish, field) in [
@@ -165,7 +160,7 @@ fn a_token_without_an_id_gets_one() {
         (json!({"tenant": "other"}), "tenant"),
     ] {
         let answer = api.post("/v1/subscription-tokens", &wish);
-        assert_eq!((answer.status.as_u16(), answer.fields()), (422, vec![field.to_owned()]), "{wish}");
+        assert_eq!((answer.status, answer.fields()), (422, vec![field.to_owned()]), "{wish}");
     }
 }
 
@@ -186,9 +181,9 @@ fn an_unusable_subscription_is_refused_with_its_fields() {
         (change("/consent/origin", json!("http://shop.example")), "consent.origin"),
     ] {
         let answer = api.put("/v1/subscriptions/s1", &handed_in);
-        assert_eq!((answer.status.as_u16(), answer.fields()), (422, vec![field.to_owned()]), "{handed_in}");
+        assert_eq!((answer.status, answer.fields()), (422, vec![field.to_owned()]), "{handed_in}");
     }
     let answer = api.put("/v1/subscriptions/a%20b", &document("a"));
-    assert_eq!((answer.status.as_u16(), answer.fields()), (422, vec!["id".to_owned()]));
-    assert!(api.world.state().subscriptions.is_empty());
+    assert_eq!((answer.status, answer.fields()), (422, vec!["id".to_owned()]));
+    assert!(api.memory.state().subscriptions.is_empty());
 }

@@ -10,15 +10,16 @@ use redial_core::endpoint::{Origin, PushHosts};
 use redial_core::rate::Rate;
 use redial_core::route::{SQS_MAX_DELAY_SECONDS, WaitSettings};
 use redial_core::subscription::SpikeGuard;
-use redial_core::wait::bucket::MAX_SHARDS;
+use redial_core::wait::MAX_SHARDS;
 use redial_core::webhook;
 use redial_engine::cleanup;
 use redial_engine::protection;
 
 use self::reader::Reader;
-pub use self::reader::{ConfigError, SecretLocation, StackConfig, Tables};
+pub use self::reader::{ConfigError, StackConfig, Tables};
 use crate::egress::{EgressAllow, ExtraRoots};
-use crate::vapid::VapidSubject;
+use crate::secrets::SecretLocation;
+use crate::vapid::{VapidKeys, VapidSubject};
 
 /// The default rate of messages and other requests of an API key: as much as one part of a token bucket takes.
 pub const DEFAULT_API_RATE: &str = "500/s";
@@ -74,77 +75,63 @@ pub struct CleanupConfig {
 }
 
 pub fn dispatch(lookup: impl Fn(&str) -> Option<String>) -> Result<DispatchConfig, ConfigError> {
-    let mut read = Reader::through(lookup);
-    let stack = read.stack();
-    let state_machine_arn = read.state_machine("WAIT_STATE_MACHINE_ARN");
-    let vapid_subject = read.vapid_subject();
-    let vapid_keys = read.vapid_keys();
-    let (webhook_key, token_key) = (read.webhook_key(), read.token_key());
-    let push_hosts = read.push_hosts();
-    let egress_allow = read.egress_allow();
-    let egress_roots = read.egress_roots();
-    let send_timeout = read.seconds("SEND_TIMEOUT_SECONDS", Duration::from_secs(10), 1, 60);
-    let webhook_timeout = read.seconds("WEBHOOK_TIMEOUT_SECONDS", webhook::TIMEOUT, 1, 60);
-    let waits = WaitSettings {
-        sqs_max_delay: read.number("SQS_MAX_DELAY_SECONDS", SQS_MAX_DELAY_SECONDS, 0, SQS_MAX_DELAY_SECONDS),
-        bucket_secs: read.number("WAIT_BUCKET_SECONDS", 60, 1, 3600),
-        shards: read.number("WAIT_SHARDS", 128, 1, MAX_SHARDS),
-    };
-    let lease_margin = read.seconds("LEASE_MARGIN_SECONDS", Duration::from_secs(10), 0, 900);
-    let protection = read.protection();
-    let switched_off_after = read.switched_off_after();
-    let whole = vapid_subject.zip(push_hosts).zip(egress_allow.zip(egress_roots));
-    let config = whole.map(|((vapid_subject, push_hosts), (egress_allow, egress_roots))| DispatchConfig {
-        stack,
-        state_machine_arn,
-        vapid_subject,
-        vapid_keys,
-        webhook_key,
-        token_key,
-        push_hosts,
-        egress_allow,
-        egress_roots,
-        send_timeout,
-        webhook_timeout,
-        waits,
-        lease_margin,
-        protection,
-        switched_off_after,
-    });
-    read.finish(config)
+    Reader::through(lookup, |read| {
+        Some(DispatchConfig {
+            stack: read.stack(),
+            state_machine_arn: read.state_machine(),
+            vapid_keys: read.secret("VAPID_PRIVATE_KEY", "VAPID_SECRET_ID", VapidKeys::parse),
+            webhook_key: read.webhook_key(),
+            token_key: read.token_key(),
+            push_hosts: read.push_hosts(),
+            egress_allow: read.egress_allow(),
+            egress_roots: read.egress_roots(),
+            send_timeout: read.seconds("SEND_TIMEOUT_SECONDS", Duration::from_secs(10), 1, 60),
+            webhook_timeout: read.seconds("WEBHOOK_TIMEOUT_SECONDS", webhook::TIMEOUT, 1, 60),
+            waits: WaitSettings {
+                sqs_max_delay: read.number(
+                    "SQS_MAX_DELAY_SECONDS",
+                    SQS_MAX_DELAY_SECONDS,
+                    0,
+                    SQS_MAX_DELAY_SECONDS,
+                ),
+                bucket_secs: read.number("WAIT_BUCKET_SECONDS", 60, 1, 3600),
+                shards: read.number("WAIT_SHARDS", 128, 1, MAX_SHARDS),
+            },
+            lease_margin: read.seconds("LEASE_MARGIN_SECONDS", Duration::from_secs(10), 0, 900),
+            protection: read.protection(),
+            switched_off_after: read.switched_off_after(),
+            // Last, because it has no default: the others have been read.
+            vapid_subject: read.vapid_subject()?,
+        })
+    })
 }
 
 pub fn ingest(lookup: impl Fn(&str) -> Option<String>) -> Result<IngestConfig, ConfigError> {
-    let mut read = Reader::through(lookup);
-    let stack = read.stack();
-    let token_key = read.token_key();
-    let hosts = read.push_hosts().zip(read.egress_allow());
-    let cors_origins = read.cors_origins();
-    let rate = read.rate("API_RATE_LIMIT", DEFAULT_API_RATE);
-    let config = hosts.map(|(push_hosts, egress_allow)| IngestConfig {
-        stack,
-        token_key,
-        push_hosts,
-        egress_allow,
-        cors_origins,
-        rate,
-    });
-    read.finish(config)
+    Reader::through(lookup, |read| {
+        Some(IngestConfig {
+            stack: read.stack(),
+            token_key: read.token_key(),
+            push_hosts: read.push_hosts(),
+            egress_allow: read.egress_allow(),
+            cors_origins: read.cors_origins(),
+            rate: read.rate("API_RATE_LIMIT", DEFAULT_API_RATE),
+        })
+    })
 }
 
 pub fn cleanup(lookup: impl Fn(&str) -> Option<String>) -> Result<CleanupConfig, ConfigError> {
-    let mut read = Reader::through(lookup);
     let default = SpikeGuard::default();
-    let config = CleanupConfig {
-        stack: read.stack(),
-        webhook_key: read.webhook_key(),
-        guard: SpikeGuard {
-            window: read.seconds("SPIKE_WINDOW_SECONDS", default.window, 1, 86_400),
-            at_least: read.number("SPIKE_AT_LEAST", default.at_least, 1, u32::MAX),
-            share: read.number("SPIKE_SHARE", default.share, 0.0, 1.0),
-        },
-        late_after: read.seconds("WAIT_LATE_SECONDS", cleanup::LATE_AFTER, 1, 86_400),
-        switched_off_after: read.switched_off_after(),
-    };
-    read.finish(Some(config))
+    Reader::through(lookup, |read| {
+        Some(CleanupConfig {
+            stack: read.stack(),
+            webhook_key: read.webhook_key(),
+            guard: SpikeGuard {
+                window: read.seconds("SPIKE_WINDOW_SECONDS", default.window, 1, 86_400),
+                at_least: read.number("SPIKE_AT_LEAST", default.at_least, 1, u32::MAX),
+                share: read.number("SPIKE_SHARE", default.share, 0.0, 1.0),
+            },
+            late_after: read.seconds("WAIT_LATE_SECONDS", cleanup::LATE_AFTER, 1, 86_400),
+            switched_off_after: read.switched_off_after(),
+        })
+    })
 }

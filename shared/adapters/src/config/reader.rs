@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::egress::{EgressAllow, ExtraRoots};
 use crate::outbox_sqs::{QueueArn, QueueUrls};
-use crate::secrets::Secret;
-use crate::vapid::{VapidKeys, VapidSubject};
+use crate::secrets::{Secret, SecretLocation};
+use crate::vapid::VapidSubject;
 use crate::webhook_keys::{WebhookKeys, token_keys};
 
 /// The names of a stack's tables.
@@ -27,13 +27,6 @@ pub struct Tables {
     pub parked: String,
     pub dead_letters: String,
     pub control: String,
-}
-
-#[derive(Clone, Debug)]
-pub enum SecretLocation {
-    Value(Secret),
-    /// A name or ARN.
-    SecretsManager(String),
 }
 
 /// What all functions read.
@@ -77,8 +70,15 @@ pub(super) struct Reader<F> {
 }
 
 impl<F: Fn(&str) -> Option<String>> Reader<F> {
-    pub(super) fn through(lookup: F) -> Self {
-        Self { lookup, problems: Vec::new() }
+    /// What `read` reads, if nothing that it read was missing or invalid: then it may return anything.
+    pub(super) fn through<T>(lookup: F, read: impl FnOnce(&mut Self) -> Option<T>) -> Result<T, ConfigError> {
+        let mut reader = Self { lookup, problems: Vec::new() };
+        let config = read(&mut reader);
+        config.filter(|_| reader.problems.is_empty()).ok_or(ConfigError(reader.problems))
+    }
+
+    fn problem(&mut self, problem: impl Into<String>) {
+        self.problems.push(problem.into());
     }
 
     /// A variable that is set and not empty.
@@ -88,7 +88,7 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
 
     fn required(&mut self, name: &str, expected: &str) -> String {
         self.optional(name).unwrap_or_else(|| {
-            self.problems.push(format!("{name} is missing (expected {expected})"));
+            self.problem(format!("{name} is missing (expected {expected})"));
             String::new()
         })
     }
@@ -96,7 +96,7 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
     fn queue(&mut self, name: &str) -> String {
         let url = self.required(name, "the URL of an SQS queue");
         if !url.is_empty() && !url.starts_with("http") {
-            self.problems.push(format!("{name} is not a URL (expected the URL of an SQS queue)"));
+            self.problem(format!("{name} is not a URL (expected the URL of an SQS queue)"));
         }
         url
     }
@@ -112,7 +112,7 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         match text.parse() {
             Ok(number) if number >= from && number <= to => number,
             _ => {
-                self.problems.push(format!("{name} is not a number from {from} to {to}"));
+                self.problem(format!("{name} is not a number from {from} to {to}"));
                 default
             }
         }
@@ -124,7 +124,7 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
             Some("on") => true,
             Some("off") => false,
             Some(_) => {
-                self.problems.push(format!("{name} must be `on` or `off`"));
+                self.problem(format!("{name} must be `on` or `off`"));
                 default
             }
         }
@@ -148,32 +148,38 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
     }
 
     /// A secret in one of two variables.
-    fn secret(
+    pub(super) fn secret<T, E: fmt::Display>(
         &mut self,
         value: &str,
         id: &str,
-        check: impl Fn(&str) -> Result<(), String>,
+        parse: impl Fn(&str) -> Result<T, E>,
     ) -> SecretLocation {
-        match (self.optional(value), self.optional(id)) {
-            (Some(text), _) => {
-                if let Err(problem) = check(&text) {
-                    self.problems.push(format!("{value} is invalid: {problem}"));
-                }
-                SecretLocation::Value(Secret::new(text))
+        if let Some(text) = self.optional(value) {
+            if let Err(error) = parse(&text) {
+                self.problem(format!("{value} is invalid: {error}"));
             }
-            (None, Some(id)) => SecretLocation::SecretsManager(id),
-            (None, None) => {
-                self.problems.push(format!("{value} or {id} is missing"));
-                SecretLocation::SecretsManager(String::new())
-            }
+            return SecretLocation::Value(Secret::new(text));
         }
+        let found = self.optional(id);
+        if found.is_none() {
+            self.problem(format!("{value} or {id} is missing"));
+        }
+        SecretLocation::SecretsManager(found.unwrap_or_default())
+    }
+
+    pub(super) fn webhook_key(&mut self) -> SecretLocation {
+        self.secret("WEBHOOK_KEY", "WEBHOOK_KEY_SECRET_ID", WebhookKeys::parse)
+    }
+
+    pub(super) fn token_key(&mut self) -> SecretLocation {
+        self.secret("TOKEN_KEY", "TOKEN_KEY_SECRET_ID", token_keys)
     }
 
     fn events(&mut self) -> Option<QueueArn> {
         let arn = self.optional("EVENTS_QUEUE_ARN")?;
         let queue = QueueArn::parse(&arn);
         if queue.is_none() {
-            self.problems.push("EVENTS_QUEUE_ARN is not the ARN of a standard SQS queue".to_owned());
+            self.problem("EVENTS_QUEUE_ARN is not the ARN of a standard SQS queue");
         }
         queue
     }
@@ -198,111 +204,79 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
                 dead_letters: self.required("DEAD_LETTERS_TABLE", A_TABLE),
                 control: self.required("CONTROL_TABLE", A_TABLE),
             },
-            hash_key: self.secret("ENDPOINT_HASH_KEY", "ENDPOINT_HASH_SECRET_ID", |text| {
-                HashKeys::parse(text).map(|_| ()).map_err(|error| error.to_string())
-            }),
+            hash_key: self.secret("ENDPOINT_HASH_KEY", "ENDPOINT_HASH_SECRET_ID", HashKeys::parse),
             policy_max_age: self.seconds("POLICY_CACHE_SECONDS", Duration::from_secs(30), 0, 60),
         }
     }
 
-    pub(super) fn state_machine(&mut self, name: &str) -> String {
-        let arn = self.required(name, "the ARN of a state machine");
+    pub(super) fn state_machine(&mut self) -> String {
+        let arn = self.required("WAIT_STATE_MACHINE_ARN", "the ARN of a state machine");
         if !arn.is_empty() && !arn.contains(":stateMachine:") {
-            self.problems.push(format!("{name} is not the ARN of a state machine"));
+            self.problem("WAIT_STATE_MACHINE_ARN is not the ARN of a state machine");
         }
         arn
     }
 
     pub(super) fn vapid_subject(&mut self) -> Option<VapidSubject> {
         let subject = self.required("VAPID_SUBJECT", "a mailto: or https: address of your own");
-        VapidSubject::parse(&subject)
-            .map_err(|error| {
-                if !subject.is_empty() {
-                    self.problems.push(format!("VAPID_SUBJECT is invalid: {error}"));
-                }
-            })
-            .ok()
+        let parsed = VapidSubject::parse(&subject);
+        if let Err(error) = parsed.as_ref()
+            && !subject.is_empty()
+        {
+            self.problem(format!("VAPID_SUBJECT is invalid: {error}"));
+        }
+        parsed.ok()
     }
 
-    pub(super) fn egress_roots(&mut self) -> Option<ExtraRoots> {
-        let Some(file) = self.optional("EGRESS_CA_FILE") else { return Some(ExtraRoots::default()) };
-        ExtraRoots::from_file(Path::new(&file))
-            .map_err(|error| self.problems.push(format!("EGRESS_CA_FILE is invalid: {error}")))
-            .ok()
+    pub(super) fn egress_roots(&mut self) -> ExtraRoots {
+        let Some(file) = self.optional("EGRESS_CA_FILE") else { return ExtraRoots::default() };
+        ExtraRoots::from_file(Path::new(&file)).unwrap_or_else(|error| {
+            self.problem(format!("EGRESS_CA_FILE is invalid: {error}"));
+            ExtraRoots::default()
+        })
     }
 
     pub(super) fn seconds(&mut self, name: &str, default: Duration, from: u64, to: u64) -> Duration {
         Duration::from_secs(self.number(name, default.as_secs(), from, to))
     }
 
-    pub(super) fn vapid_keys(&mut self) -> SecretLocation {
-        self.secret("VAPID_PRIVATE_KEY", "VAPID_SECRET_ID", |text| {
-            VapidKeys::parse(text).map(|_| ()).map_err(|error| error.to_string())
+    pub(super) fn push_hosts(&mut self) -> PushHosts {
+        let hosts = self.optional("PUSH_HOSTS");
+        PushHosts::parse(hosts.as_deref().unwrap_or(PushHosts::DEFAULT)).unwrap_or_else(|pattern| {
+            self.problem(format!(
+                "PUSH_HOSTS contains `{pattern}`, which is neither a host nor a `*.` pattern"
+            ));
+            PushHosts::parse(PushHosts::DEFAULT).expect("invariant: the default is valid")
         })
     }
 
-    pub(super) fn webhook_key(&mut self) -> SecretLocation {
-        self.secret("WEBHOOK_KEY", "WEBHOOK_KEY_SECRET_ID", |text| {
-            WebhookKeys::parse(text).map(|_| ()).map_err(|error| error.to_string())
+    pub(super) fn egress_allow(&mut self) -> EgressAllow {
+        EgressAllow::parse(&self.optional("EGRESS_ALLOW").unwrap_or_default()).unwrap_or_else(|_| {
+            self.problem("EGRESS_ALLOW contains an invalid origin (expected https://HOST[:PORT],…)");
+            EgressAllow::default()
         })
-    }
-
-    pub(super) fn token_key(&mut self) -> SecretLocation {
-        self.secret("TOKEN_KEY", "TOKEN_KEY_SECRET_ID", |text| {
-            token_keys(text).map(|_| ()).map_err(|error| error.to_string())
-        })
-    }
-
-    pub(super) fn push_hosts(&mut self) -> Option<PushHosts> {
-        let hosts = self.optional("PUSH_HOSTS").unwrap_or_else(|| PushHosts::DEFAULT.to_owned());
-        PushHosts::parse(&hosts)
-            .map_err(|pattern| {
-                self.problems.push(format!(
-                    "PUSH_HOSTS contains `{pattern}`, which is neither a host nor a `*.` pattern"
-                ));
-            })
-            .ok()
-    }
-
-    pub(super) fn egress_allow(&mut self) -> Option<EgressAllow> {
-        EgressAllow::parse(&self.optional("EGRESS_ALLOW").unwrap_or_default())
-            .map_err(|_| {
-                self.problems
-                    .push("EGRESS_ALLOW contains an invalid origin (expected https://HOST[:PORT],…)".into());
-            })
-            .ok()
     }
 
     /// Sites: origins as a browser writes them.
     pub(super) fn cors_origins(&mut self) -> Vec<Origin> {
         let listed = self.optional("API_CORS_ORIGINS").unwrap_or_default();
         let texts = listed.split(',').map(str::trim).filter(|text| !text.is_empty());
-        let origins: Vec<Option<Origin>> = texts.map(Origin::parse).collect();
-        if origins.contains(&None) {
-            self.problems.push(
-                "API_CORS_ORIGINS contains an invalid origin (expected https://HOST[:PORT],…)".to_owned(),
-            );
-        }
-        origins.into_iter().flatten().collect()
+        let origins: Option<Vec<Origin>> = texts.map(Origin::parse).collect();
+        origins.unwrap_or_else(|| {
+            self.problem("API_CORS_ORIGINS contains an invalid origin (expected https://HOST[:PORT],…)");
+            Vec::new()
+        })
     }
 
     /// A rate, or `off`.
     pub(super) fn rate(&mut self, name: &str, default: &str) -> Option<Rate> {
-        let text = self.optional(name).unwrap_or_else(|| default.to_owned());
+        let text = self.optional(name);
+        let text = text.as_deref().unwrap_or(default);
         if text == "off" {
             return None;
         }
-        let rate = Rate::parse(&text);
-        if let Err(expected) = &rate {
-            self.problems.push(format!("{name} must be a rate or `off` ({expected})"));
-        }
-        rate.ok()
-    }
-
-    pub(super) fn finish<T>(self, config: Option<T>) -> Result<T, ConfigError> {
-        match config {
-            Some(config) if self.problems.is_empty() => Ok(config),
-            _ => Err(ConfigError(self.problems)),
-        }
+        Rate::parse(text)
+            .map_err(|expected| self.problem(format!("{name} must be a rate or `off` ({expected})")))
+            .ok()
     }
 }

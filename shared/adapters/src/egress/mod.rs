@@ -98,11 +98,13 @@ impl Egress {
         // request has left.
         let connect_timeout = config.connect_timeout.min(config.total_timeout / 2);
         let warm_up = WarmUp::new(LONGEST_WARM_UP.min(config.total_timeout / 4));
-        let client = |resolver| client(&config.extra_roots, connect_timeout, resolver);
-        let exempt = (!config.allow.is_empty()).then(|| client(EgressResolver::exempt(Arc::clone(&lookup))));
+        let client = |public_only| {
+            let resolver = EgressResolver { lookup: Arc::clone(&lookup), public_only };
+            client(&config.extra_roots, connect_timeout, resolver)
+        };
         Self {
-            checked: client(EgressResolver::checked(lookup)),
-            exempt,
+            checked: client(true),
+            exempt: (!config.allow.is_empty()).then(|| client(false)),
             allow: config.allow,
             warm_up,
             total_timeout: config.total_timeout,

@@ -37,20 +37,9 @@ impl Lookup for SystemLookup {
 pub(super) struct AddressRefused;
 
 pub(super) struct EgressResolver {
-    lookup: Arc<dyn Lookup>,
-    public_only: bool,
-}
-
-impl EgressResolver {
-    /// Returns public addresses only.
-    pub(super) fn checked(lookup: Arc<dyn Lookup>) -> Self {
-        Self { lookup, public_only: true }
-    }
-
-    /// Returns any address: for exempt origins.
-    pub(super) fn exempt(lookup: Arc<dyn Lookup>) -> Self {
-        Self { lookup, public_only: false }
-    }
+    pub(super) lookup: Arc<dyn Lookup>,
+    /// Not for exempt origins.
+    pub(super) public_only: bool,
 }
 
 impl Resolve for EgressResolver {
@@ -75,38 +64,40 @@ mod tests {
     use super::super::tests::Scripted;
     use super::*;
 
-    async fn resolve(resolver: &EgressResolver) -> Result<Vec<SocketAddr>, bool> {
-        let name = "push.example".parse().expect("a name");
-        resolver.resolve(name).await.map(Iterator::collect).map_err(|error| error.is::<AddressRefused>())
+    /// The addresses, or whether they were refused.
+    async fn resolve(resolver: &EgressResolver) -> Result<Vec<String>, bool> {
+        let resolved = resolver.resolve("push.example".parse().expect("a name")).await;
+        let resolved = resolved.map_err(|error| error.is::<AddressRefused>())?;
+        Ok(resolved.map(|address| address.to_string()).collect())
     }
 
     #[tokio::test]
-    async fn one_address_that_is_not_public_refuses_the_whole_name() {
-        let resolver = EgressResolver::checked(Scripted::new(&[&["8.8.8.8:0", "10.0.0.1:0"]]));
-        assert_eq!(resolve(&resolver).await, Err(true));
-    }
-
-    #[tokio::test]
-    async fn the_checked_addresses_are_the_connected_ones() {
-        let lookup = Scripted::new(&[&["8.8.8.8:0"], &["127.0.0.1:0"], &["8.8.4.4:0"]]);
-        let resolver = EgressResolver::checked(lookup.clone());
-        assert_eq!(resolve(&resolver).await, Ok(vec!["8.8.8.8:0".parse().expect("an address")]));
-        assert_eq!(resolve(&resolver).await, Err(true));
-        assert_eq!(resolve(&resolver).await, Ok(vec!["8.8.4.4:0".parse().expect("an address")]));
-        assert_eq!(
-            *lookup.lookups.lock().expect("no panic"),
-            3,
-            "one look-up for each resolution, none cached"
-        );
-    }
-
-    #[tokio::test]
-    async fn a_name_without_addresses_is_an_error_of_resolution() {
-        assert_eq!(resolve(&EgressResolver::checked(Scripted::new(&[&[]]))).await, Err(false));
+    async fn the_checked_addresses_are_the_connected_ones_and_each_resolution_looks_up() {
+        let lookup = Scripted::new(&[
+            &["8.8.8.8:0"],
+            &["127.0.0.1:0"],
+            &["8.8.8.8:0", "10.0.0.1:0"],
+            &["8.8.4.4:0"],
+            &[],
+        ]);
+        let resolver = EgressResolver { lookup: lookup.clone(), public_only: true };
+        for expected in [
+            Ok(vec!["8.8.8.8:0".to_owned()]),
+            Err(true),
+            // One address that is not public refuses the whole name.
+            Err(true),
+            Ok(vec!["8.8.4.4:0".to_owned()]),
+            // A name without addresses is an error of resolution.
+            Err(false),
+        ] {
+            assert_eq!(resolve(&resolver).await, expected);
+        }
+        assert_eq!(*lookup.lookups.lock().expect("no panic"), 5, "none is cached");
     }
 
     #[tokio::test]
     async fn an_exempt_origin_may_be_anywhere() {
-        assert!(resolve(&EgressResolver::exempt(Scripted::new(&[&["127.0.0.1:0"]]))).await.is_ok());
+        let resolver = EgressResolver { lookup: Scripted::new(&[&["127.0.0.1:0"]]), public_only: false };
+        assert_eq!(resolve(&resolver).await, Ok(vec!["127.0.0.1:0".to_owned()]));
     }
 }

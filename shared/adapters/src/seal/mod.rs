@@ -11,7 +11,6 @@
 //! key and a new salt for every message; no body at all for an empty plaintext, because browsers disagree about an
 //! encrypted empty text. Signing is not sealing: see [`crate::vapid`].
 
-mod point;
 mod ring;
 mod sealer;
 #[cfg(feature = "web-push")]
@@ -20,8 +19,7 @@ mod web_push;
 #[cfg(test)]
 pub(crate) mod contract;
 
-pub use self::point::is_on_curve;
-pub use self::ring::RingSealer;
+pub use self::ring::{RingSealer, is_on_curve};
 pub use self::sealer::{SealError, Sealed, Sealer};
 #[cfg(feature = "web-push")]
 pub use self::web_push::WebPushSealer;

@@ -43,10 +43,6 @@ pub enum SealError {
     /// The subscription's `p256dh` has the form of a point, but does not lie on the curve.
     #[error("the subscription's p256dh is not a point on P-256")]
     BadPublicKey,
-    /// The plaintext is longer than this adapter takes.
     #[error("the plaintext is longer than the {limit} bytes that this sealer takes")]
-    TooLarge {
-        /// The most that it takes, in bytes.
-        limit: usize,
-    },
+    TooLarge { limit: usize },
 }

@@ -4,7 +4,6 @@
 //! read. They come from the table where they are published, never from the secret: the function that lists them cannot read it.
 
 use std::future::Future;
-use std::sync::Arc;
 
 use redial_core::time::Timestamp;
 use redial_engine::ports::{PortError, PublicKey, PublicKeys};
@@ -19,15 +18,8 @@ pub trait LoadPublicKeys: Send + Sync {
 #[derive(Debug)]
 pub struct VapidListing<L> {
     loader: L,
-    /// Held while keys are loaded.
-    cached: tokio::sync::Mutex<Option<Cached>>,
-}
-
-#[derive(Debug)]
-struct Cached {
-    keys: Arc<[PublicKey]>,
-    /// When they were last read, successfully or not.
-    read_at: Timestamp,
+    /// The keys, and when they were last read, successfully or not. Held while they are loaded.
+    cached: tokio::sync::Mutex<Option<(Vec<PublicKey>, Timestamp)>>,
 }
 
 impl<L: LoadPublicKeys> VapidListing<L> {
@@ -39,25 +31,22 @@ impl<L: LoadPublicKeys> VapidListing<L> {
 impl<L: LoadPublicKeys> PublicKeys for VapidListing<L> {
     async fn all(&self, now: Timestamp) -> Result<Vec<PublicKey>, PortError> {
         let mut cached = self.cached.lock().await;
-        if let Some(cached) = cached.as_ref()
+        if let Some((keys, read_at)) = cached.as_ref()
             // Either way round: clocks are set back.
-            && now.since(cached.read_at).max(cached.read_at.since(now)) < RELOAD_INTERVAL
+            && now.since(*read_at).max(read_at.since(now)) < RELOAD_INTERVAL
         {
-            return Ok(cached.keys.to_vec());
+            return Ok(keys.clone());
         }
-        match (self.loader.load().await, cached.as_mut()) {
-            (Ok(keys), _) => {
-                let keys: Arc<[PublicKey]> = keys.into();
-                *cached = Some(Cached { keys: keys.clone(), read_at: now });
-                Ok(keys.to_vec())
-            }
-            (Err(error), Some(cached)) => {
+        let keys = match (self.loader.load().await, cached.take()) {
+            (Ok(keys), _) => keys,
+            (Err(error), Some((keys, _))) => {
                 tracing::warn!(%error, "cannot read the public VAPID keys; keeping the cached ones");
-                cached.read_at = now;
-                Ok(cached.keys.to_vec())
+                keys
             }
-            (Err(error), None) => Err(error),
-        }
+            (Err(error), None) => return Err(error),
+        };
+        *cached = Some((keys.clone(), now));
+        Ok(keys)
     }
 }
 

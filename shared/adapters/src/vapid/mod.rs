@@ -7,8 +7,7 @@
 //! | file | concept |
 //! |---|---|
 //! | `key` | one private key, in three formats |
-//! | `document` | several as they are written in a secret, and rotated there |
-//! | `keys` | all of them by id, with a default and a current one |
+//! | `keys` | all of them by id, with a default and a current one; as they are written in a secret, and rotated there |
 //! | `subject` | the contact for push services |
 //! | `token` | the signed token, and how long it is used |
 //! | `signer` | cached tokens; keys are loaded again after a 401 or for an unknown id |
@@ -17,7 +16,6 @@
 //!
 //! No type of this module prints a key, and no error holds one.
 
-mod document;
 pub(crate) mod key;
 mod keys;
 mod listing;
@@ -26,9 +24,8 @@ mod source;
 mod subject;
 mod token;
 
-pub use document::{NotRetired, VapidDocument, VapidIdTaken};
 pub use key::{VapidKey, VapidKeyError};
-pub use keys::{PublishedKey, VapidKeys, VapidKeysError};
+pub use keys::{NotRetired, PublishedKey, VapidDocument, VapidIdTaken, VapidKeys, VapidKeysError};
 pub use listing::{LoadPublicKeys, VapidListing};
 pub use signer::{RELOAD_INTERVAL, Reload, UnknownVapidKey, VapidSigner};
 pub use source::{LoadVapidKeys, VapidKeySource, VapidLoadError};

@@ -1,10 +1,9 @@
 //! Where VAPID keys come from: the environment, or Secrets Manager.
 
-use std::fmt;
 use std::future::Future;
 
 use super::{VapidKeys, VapidKeysError};
-use crate::secrets::{Secret, SecretError, SecretSource};
+use crate::secrets::{SecretError, SecretLocation, SecretsManager};
 
 pub trait LoadVapidKeys: Send + Sync {
     /// Reads and parses the current keys.
@@ -20,31 +19,15 @@ pub enum VapidLoadError {
     Keys(#[from] VapidKeysError),
 }
 
-pub enum VapidKeySource<S> {
-    /// The value of `VAPID_PRIVATE_KEY`.
-    Environment(Secret),
-    /// The secret that `VAPID_SECRET_ID` names.
-    SecretsManager {
-        secrets: S,
-        /// A name or ARN.
-        id: String,
-    },
+/// The keys of `VAPID_PRIVATE_KEY`, or of the secret that `VAPID_SECRET_ID` names.
+#[derive(Debug)]
+pub struct VapidKeySource {
+    pub location: SecretLocation,
+    pub secrets: SecretsManager,
 }
 
-impl<S: SecretSource> LoadVapidKeys for VapidKeySource<S> {
+impl LoadVapidKeys for VapidKeySource {
     async fn load(&self) -> Result<VapidKeys, VapidLoadError> {
-        match self {
-            Self::Environment(secret) => Ok(VapidKeys::parse(secret.expose())?),
-            Self::SecretsManager { secrets, id } => Ok(VapidKeys::parse(secrets.fetch(id).await?.expose())?),
-        }
-    }
-}
-
-impl<S> fmt::Debug for VapidKeySource<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Environment(_) => f.write_str("Environment(redacted)"),
-            Self::SecretsManager { id, .. } => write!(f, "SecretsManager({id:?})"),
-        }
+        Ok(VapidKeys::parse(self.secrets.read(&self.location).await?.expose())?)
     }
 }

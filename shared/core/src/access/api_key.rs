@@ -17,7 +17,6 @@ use subtle::ConstantTimeEq;
 use super::base62;
 use crate::text::{checked_text, redacted};
 
-/// What every key begins with.
 const PREFIX: &str = "rdk_";
 
 /// Characters of an id: 71 bits, so that ids never meet by chance.
@@ -29,7 +28,6 @@ const PARTS: [usize; 3] = [13, 13, 13];
 /// Characters of the checksum: one mistyped key in 14 million gets past it.
 const CHECKSUM: usize = 4;
 
-/// Characters of a secret with its checksum.
 const SECRET: usize = PARTS[0] + PARTS[1] + PARTS[2] + CHECKSUM;
 
 checked_text! {
@@ -37,7 +35,6 @@ checked_text! {
     ApiKeyId, |text| base62::is(text, ID);
 }
 
-/// A key as its sender has it.
 #[derive(Clone)]
 pub struct ApiKey {
     id: ApiKeyId,
@@ -45,7 +42,6 @@ pub struct ApiKey {
 }
 
 impl ApiKey {
-    /// How many random bytes make a key.
     pub const RANDOM_BYTES: usize = 64;
 
     /// A new key, from bytes that the system's randomness gave. Each part of it is a number of 128 bits, of which at most 78
@@ -102,12 +98,10 @@ impl SecretDigest {
         Self(digest.as_ref().try_into().expect("invariant: SHA-256 gives 32 bytes"))
     }
 
-    /// Reads [`Self::to_text`] back.
     pub fn parse(text: &str) -> Option<Self> {
         URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok().map(Self)
     }
 
-    /// As it is stored: base64url, 43 characters.
     pub fn to_text(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.0)
     }
@@ -164,10 +158,6 @@ mod tests {
     fn a_mistyped_key_is_refused_by_its_checksum() {
         let key = ApiKey::generate(&[7; 64]).expose();
         assert!(ApiKey::parse(&key).is_some());
-        let mut swapped = key.clone().into_bytes();
-        swapped.swap(5, 6);
-        let other_case = key[..20].to_owned() + &key[20..].to_ascii_lowercase();
-        let swapped = String::from_utf8(swapped).expect("ASCII");
         for bad in [
             "",
             "rdk_",
@@ -177,11 +167,10 @@ mod tests {
             &format!("{key}0"),
             &format!(" {key}"),
             &key.replacen("rdk_", "RDK_", 1),
-            &other_case,
+            &(key[..20].to_owned() + &key[20..].to_ascii_lowercase()),
         ] {
             assert!(ApiKey::parse(bad).is_none(), "{bad}");
         }
-        assert!(swapped == key || ApiKey::parse(&swapped).is_none());
     }
 
     #[test]
@@ -200,6 +189,5 @@ mod tests {
     fn debug_shows_the_id_alone() {
         let key = ApiKey::generate(&[7; 64]);
         assert_eq!(format!("{key:?}"), format!("ApiKey({}, redacted)", key.id()));
-        assert_eq!(format!("{:?}", SecretDigest::of(&key)), "SecretDigest(redacted)");
     }
 }

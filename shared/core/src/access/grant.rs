@@ -1,10 +1,21 @@
-//! What an accepted credential allows.
+//! What an accepted credential allows, and the stored rights of an API key or of an AWS principal.
 
 use std::collections::BTreeSet;
 
-use super::{ApiKeyId, IamArn, Scope, SubscriptionToken};
+use super::{ApiKey, ApiKeyId, IamArn, SecretDigest, SubscriptionToken};
 use crate::identity::{SubscriptionId, Tenant};
+use crate::label::labels;
 use crate::tag::Tags;
+use crate::time::Timestamp;
+
+labels! {
+    /// What a key may be used for. No scope contains another.
+    pub enum Scope {
+        Send = "send",
+        Subscribe = "subscribe",
+        Read = "read",
+    }
+}
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Principal {
@@ -43,14 +54,77 @@ impl Grant {
 impl From<SubscriptionToken> for Grant {
     /// A token allows to manage its one subscription, and to set the tags that it carries.
     fn from(token: SubscriptionToken) -> Self {
-        let SubscriptionToken { tenant, subscription, tags, expires_at: _ } = token;
         Self {
-            tenant,
+            tenant: token.tenant,
             scopes: [Scope::Subscribe].into(),
-            subscription: Some(subscription),
-            tags: Some(tags),
+            subscription: Some(token.subscription),
+            tags: Some(token.tags),
             principal: Principal::SubscriptionToken,
         }
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Credential {
+    Key(SecretDigest),
+    Iam(IamArn),
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StoredKey {
+    pub id: ApiKeyId,
+    pub tenant: Tenant,
+    pub scopes: BTreeSet<Scope>,
+    pub credential: Credential,
+    pub label: Option<String>,
+    pub created_at: Timestamp,
+    /// The first moment at which it is no longer valid; `None`: never.
+    pub expires_at: Option<Timestamp>,
+    /// A revoked key is invalid, whatever the clock.
+    pub revoked_at: Option<Timestamp>,
+}
+
+labels! {
+    pub enum Standing {
+        Active = "active",
+        Expired = "expired",
+        Revoked = "revoked",
+    }
+}
+
+impl StoredKey {
+    pub const MAX_LABEL: usize = 64;
+
+    pub fn standing(&self, now: Timestamp) -> Standing {
+        if self.revoked_at.is_some() {
+            Standing::Revoked
+        } else if self.expires_at.is_some_and(|end| now >= end) {
+            Standing::Expired
+        } else {
+            Standing::Active
+        }
+    }
+
+    /// Whether it is valid at `now`, and this is its key. Takes as long for a wrong secret as for the right one.
+    pub fn admits(&self, key: &ApiKey, now: Timestamp) -> bool {
+        let is_its = matches!(&self.credential, Credential::Key(digest) if digest.is_of(key));
+        is_its & (self.standing(now) == Standing::Active)
+    }
+
+    /// What this key allows at `now`; `None` unless [`Self::admits`].
+    pub fn grant_to(&self, key: &ApiKey, now: Timestamp) -> Option<Grant> {
+        self.admits(key, now).then(|| self.grant(Principal::Key(self.id.clone())))
+    }
+
+    /// What this principal, which AWS has authenticated, may do at `now`; `None` if the row is another's, or no longer valid.
+    pub fn grant_to_iam(&self, caller: &IamArn, now: Timestamp) -> Option<Grant> {
+        let is_its = matches!(&self.credential, Credential::Iam(arn) if arn == caller);
+        (is_its && self.standing(now) == Standing::Active).then(|| self.grant(Principal::Iam(caller.clone())))
+    }
+
+    fn grant(&self, principal: Principal) -> Grant {
+        let (tenant, scopes) = (self.tenant.clone(), self.scopes.clone());
+        Grant { tenant, scopes, subscription: None, tags: None, principal }
     }
 }
 
@@ -58,19 +132,49 @@ impl From<SubscriptionToken> for Grant {
 mod tests {
     use super::*;
     use crate::fixtures::{subscription, tags, tenant};
-    use crate::time::Timestamp;
 
     fn id(text: &str) -> SubscriptionId {
         subscription(text).id
     }
 
+    fn at(secs: i64) -> Timestamp {
+        Timestamp::from_secs(secs)
+    }
+
+    fn key(byte: u8) -> ApiKey {
+        ApiKey::generate(&[byte; ApiKey::RANDOM_BYTES])
+    }
+
+    fn arn(name: &str) -> IamArn {
+        IamArn::parse(&format!("arn:aws:iam::111122223333:role/{name}")).expect("a role")
+    }
+
+    fn stored(credential: Credential) -> StoredKey {
+        StoredKey {
+            id: key(7).id().clone(),
+            tenant: tenant(),
+            scopes: [Scope::Send, Scope::Subscribe].into(),
+            credential,
+            label: None,
+            created_at: at(100),
+            expires_at: None,
+            revoked_at: None,
+        }
+    }
+
+    fn of_key() -> StoredKey {
+        stored(Credential::Key(SecretDigest::of(&key(7))))
+    }
+
+    fn of_principal() -> StoredKey {
+        stored(Credential::Iam(arn("Sender")))
+    }
+
     #[test]
     fn a_token_is_for_its_subscription_alone() {
-        let expires_at = Timestamp::from_secs(100);
-        let token =
-            SubscriptionToken { tenant: tenant(), subscription: id("s1"), tags: tags(&["news"]), expires_at };
+        let (subscription, expires_at) = (id("s1"), at(100));
+        let token = SubscriptionToken { tenant: tenant(), subscription, tags: tags(&["news"]), expires_at };
         let grant = Grant::from(token);
-        assert!(grant.allows_on(Scope::Subscribe, &id("s1")));
         assert!(!grant.allows_on(Scope::Subscribe, &id("s2")));
         for scope in Scope::ALL {
             assert!(!grant.allows(scope), "{scope}");
@@ -81,16 +185,61 @@ mod tests {
     }
 
     #[test]
-    fn a_key_s_grant_is_for_its_scopes_on_the_whole_tenant() {
-        let grant = Grant {
-            tenant: tenant(),
-            scopes: [Scope::Send, Scope::Subscribe].into(),
-            subscription: None,
-            tags: None,
-            principal: Principal::Key(ApiKeyId::parse("0123456789ab").expect("an id")),
-        };
-        assert!(grant.allows(Scope::Send) && grant.allows(Scope::Subscribe) && !grant.allows(Scope::Read));
-        assert!(grant.allows_on(Scope::Subscribe, &id("s1")) && !grant.allows_on(Scope::Read, &id("s1")));
+    fn only_the_key_itself_gets_the_stored_grant_on_the_whole_tenant() {
+        let grant = of_key().grant_to(&key(7), at(200)).expect("it is the key");
+        assert_eq!((&grant.tenant, &grant.principal), (&tenant(), &Principal::Key(key(7).id().clone())));
+        for scope in Scope::ALL {
+            assert_eq!(grant.allows(scope), scope != Scope::Read, "{scope}");
+            assert_eq!(grant.allows_on(scope, &id("s1")), scope != Scope::Read, "{scope}");
+        }
         assert!(grant.allows_tags(&tags(&["vip"])));
+
+        let mut random = [7; ApiKey::RANDOM_BYTES];
+        random[63] = 8;
+        let forged = ApiKey::generate(&random);
+        assert_eq!(forged.id(), key(7).id());
+        for (name, stored, key, admits) in [
+            ("the key", of_key(), key(7), true),
+            ("another key", of_key(), key(8), false),
+            ("another secret under the same id", of_key(), forged, false),
+            ("a key under a principal's id", of_principal(), key(7), false),
+        ] {
+            assert_eq!(stored.admits(&key, at(200)), admits, "{name}");
+            assert_eq!(stored.grant_to(&key, at(200)).is_some(), admits, "{name}");
+        }
+    }
+
+    #[test]
+    fn only_the_principal_itself_gets_its_stored_grant() {
+        let grant = of_principal().grant_to_iam(&arn("Sender"), at(200)).expect("its right");
+        assert_eq!(grant.principal, Principal::Iam(arn("Sender")));
+        assert_eq!(of_principal().grant_to_iam(&arn("Other"), at(200)), None);
+        assert_eq!(of_key().grant_to_iam(&arn("Sender"), at(200)), None);
+    }
+
+    #[test]
+    fn a_key_is_valid_until_the_millisecond_before_it_expires_unless_it_is_revoked() {
+        let before = Timestamp::from_ms(at(300).as_ms() - 1);
+        for (revoked_at, now, standing) in [
+            (None, before, Standing::Active),
+            (None, at(300), Standing::Expired),
+            (Some(at(250)), at(200), Standing::Revoked),
+            (Some(at(250)), at(250), Standing::Revoked),
+            (Some(at(250)), at(400), Standing::Revoked),
+        ] {
+            let with = |stored| StoredKey { expires_at: Some(at(300)), revoked_at, ..stored };
+            assert_eq!(with(of_key()).standing(now), standing, "{now:?}");
+            let is_valid = standing == Standing::Active;
+            assert_eq!(with(of_key()).grant_to(&key(7), now).is_some(), is_valid, "{now:?}");
+            let grant = with(of_principal()).grant_to_iam(&arn("Sender"), now);
+            assert_eq!(grant.is_some(), is_valid, "{now:?}");
+        }
+    }
+
+    #[test]
+    fn debug_shows_neither_secret_nor_digest() {
+        let shown = format!("{:?}", of_key());
+        assert!(shown.contains("SecretDigest(redacted)"), "{shown}");
+        assert!(!shown.contains(&SecretDigest::of(&key(7)).to_text()), "{shown}");
     }
 }

@@ -15,7 +15,6 @@ const MAX: usize = 2048;
 pub struct IamArn(String);
 
 impl IamArn {
-    /// Reads the ARN of a principal or of a role's session.
     pub fn parse(text: &str) -> Option<Self> {
         if text.len() > MAX || !text.bytes().all(|b| b.is_ascii_graphic()) || text.contains('*') {
             return None;
@@ -28,22 +27,19 @@ impl IamArn {
             return None;
         }
         let (kind, name) = resource.split_once('/').unwrap_or((resource, ""));
-        let known = match (service, kind) {
-            ("iam", "role") => return Self::role(partition, account, name.rsplit('/').next()?),
-            ("sts", "assumed-role") => {
-                let (role, session) = name.split_once('/')?;
-                let is_one = !session.is_empty() && !session.contains('/');
-                return is_one.then(|| Self::role(partition, account, role))?;
+        let role = match (service, kind) {
+            ("iam", "role") => name.rsplit('/').next()?,
+            ("sts", "assumed-role") => match name.split_once('/')? {
+                (_, session) if session.is_empty() || session.contains('/') => return None,
+                (role, _) => role,
+            },
+            ("iam", "root") if resource == "root" => return Some(Self(text.to_owned())),
+            ("iam", "user") | ("sts", "federated-user") if name.split('/').all(|part| !part.is_empty()) => {
+                return Some(Self(text.to_owned()));
             }
-            ("iam", "root") => resource == "root",
-            ("iam", "user") | ("sts", "federated-user") => name.split('/').all(|part| !part.is_empty()),
-            (_, _) => false,
+            (_, _) => return None,
         };
-        known.then(|| Self(text.to_owned()))
-    }
-
-    fn role(partition: &str, account: &str, name: &str) -> Option<Self> {
-        (!name.is_empty()).then(|| Self(format!("arn:{partition}:iam::{account}:role/{name}")))
+        (!role.is_empty()).then(|| Self(format!("arn:{partition}:iam::{account}:role/{role}")))
     }
 
     pub fn as_str(&self) -> &str {
@@ -62,29 +58,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_session_of_a_role_is_the_role() {
-        let role = "arn:aws:iam::111122223333:role/Sender";
-        for text in [
-            role,
-            "arn:aws:iam::111122223333:role/teams/shop/Sender",
-            "arn:aws:sts::111122223333:assumed-role/Sender/i-0abc",
-            "arn:aws:sts::111122223333:assumed-role/Sender/anna@example.org",
+    fn every_session_of_a_role_is_the_role_and_other_principals_keep_their_arn() {
+        let role = "iam::111122223333:role/Sender";
+        for (text, expected) in [
+            (role, role),
+            ("iam::111122223333:role/teams/shop/Sender", role),
+            ("sts::111122223333:assumed-role/Sender/i-0abc", role),
+            ("sts::111122223333:assumed-role/Sender/anna@example.org", role),
+            ("sts::444455556666:assumed-role/Sender/i-0abc", "iam::444455556666:role/Sender"),
+            ("iam::111122223333:user/anna", "iam::111122223333:user/anna"),
+            ("iam::111122223333:user/teams/anna", "iam::111122223333:user/teams/anna"),
+            ("iam::111122223333:root", "iam::111122223333:root"),
+            ("sts::111122223333:federated-user/anna", "sts::111122223333:federated-user/anna"),
         ] {
-            assert_eq!(IamArn::parse(text).expect("a role").as_str(), role, "{text}");
-        }
-        let other = IamArn::parse("arn:aws:sts::444455556666:assumed-role/Sender/i-0abc");
-        assert_ne!(other, IamArn::parse(role), "another account's");
-    }
-
-    #[test]
-    fn other_principals_keep_their_arn() {
-        for text in [
-            "arn:aws:iam::111122223333:user/anna",
-            "arn:aws-cn:iam::111122223333:user/teams/anna",
-            "arn:aws:iam::111122223333:root",
-            "arn:aws:sts::111122223333:federated-user/anna",
-        ] {
-            assert_eq!(IamArn::parse(text).map(|arn| arn.to_string()), Some(text.to_owned()));
+            for partition in ["aws", "aws-cn"] {
+                let arn = |rest| format!("arn:{partition}:{rest}");
+                assert_eq!(IamArn::parse(&arn(text)).expect(text).to_string(), arn(expected));
+            }
         }
     }
 

@@ -11,13 +11,9 @@ mod api_key;
 mod base62;
 mod grant;
 mod iam;
-mod scope;
-mod stored_key;
 mod token;
 
 pub use api_key::{ApiKey, ApiKeyId, SecretDigest};
-pub use grant::{Grant, Principal};
+pub use grant::{Credential, Grant, Principal, Scope, Standing, StoredKey};
 pub use iam::IamArn;
-pub use scope::Scope;
-pub use stored_key::{Credential, Standing, StoredKey};
 pub use token::{AckToken, SubscriptionToken, TokenKeys};

@@ -7,8 +7,7 @@
 
 use super::{Entry, State};
 use crate::endpoint::EndpointHash;
-use crate::identity::IdSource;
-use crate::identity::{DeliveryKey, Turn};
+use crate::identity::{DeliveryKey, IdSource, Turn};
 use crate::time::Timestamp;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -17,7 +16,6 @@ pub struct Ask {
     pub turn: Turn,
     /// The worker's own token, new for each invocation.
     pub lease_token: String,
-    /// Until when the worker is given time.
     pub lease_until: Timestamp,
     pub source_message: String,
     pub fingerprint: EndpointHash,
@@ -27,27 +25,22 @@ pub struct Ask {
     pub state: State,
 }
 
-/// What a worker does with its message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Judgement {
-    Claim {
-        /// An earlier worker may have sent it without recording so: its lease ran out in the middle of the attempt.
-        in_doubt: bool,
-    },
+    /// In doubt if an earlier worker may have sent it without recording so: its lease ran out in the middle of the attempt.
+    Claim { in_doubt: bool },
     /// This invocation holds the claim: the answer was lost, not the claim.
     Mine,
     /// This message's attempt was made and recorded: hand its outcome off again, and send nothing.
     HandOffAgain,
-    Leased {
-        /// Until when.
-        until: Timestamp,
-    },
+    /// Another worker is making the attempt.
+    Leased { until: Timestamp },
     /// Another worker made the attempt, or a later one: nothing is left to do.
     Done,
+    /// Its id was used for another content.
     Conflict,
 }
 
-/// Judges an ask against the entry that is stored.
 pub fn judge(stored: &Entry, ask: &Ask, now: Timestamp) -> Judgement {
     if is_mine(stored, ask) {
         return Judgement::Mine;
@@ -62,28 +55,25 @@ pub fn judge(stored: &Entry, ask: &Ask, now: Timestamp) -> Judgement {
         return Judgement::Done;
     }
     let same_attempt = stored.turn.attempt == ask.turn.attempt;
-    let same_message = stored.source_message == ask.source_message;
     match stored.state {
-        State::Sent
+        // Given back by a worker whose handling of it panicked: it may have been sent before.
+        State::Queued | State::Deferred => Judgement::Claim { in_doubt: same_attempt && stored.in_doubt },
+        State::Sending | State::Retrying if !same_attempt => Judgement::Claim { in_doubt: false },
+        State::Sending if stored.lease_until <= now => Judgement::Claim { in_doubt: true },
+        State::Sending => Judgement::Leased { until: stored.lease_until },
+        State::Retrying
+        | State::Sent
         | State::Gone
         | State::Expired
         | State::Failed
         | State::FailedNoRetries
         | State::Expanded => {
-            if same_attempt && same_message {
+            if same_attempt && stored.source_message == ask.source_message {
                 Judgement::HandOffAgain
             } else {
                 Judgement::Done
             }
         }
-        // Given back by a worker whose handling of it panicked: it may have been sent before.
-        State::Queued | State::Deferred => Judgement::Claim { in_doubt: same_attempt && stored.in_doubt },
-        State::Sending if !same_attempt => Judgement::Claim { in_doubt: false },
-        State::Sending if stored.lease_until <= now => Judgement::Claim { in_doubt: true },
-        State::Sending => Judgement::Leased { until: stored.lease_until },
-        State::Retrying if !same_attempt => Judgement::Claim { in_doubt: false },
-        State::Retrying if same_message => Judgement::HandOffAgain,
-        State::Retrying => Judgement::Done,
     }
 }
 
@@ -187,38 +177,32 @@ mod tests {
 
     #[test]
     fn a_lease_token_grants_only_the_claim_that_it_wrote() {
-        let mut stored = entry(State::Sending, turn(0, 0), "a", 40);
-        stored.lease_token = "mine".to_owned();
-        let until = stored.lease_until;
-        assert_eq!(judge(&stored, &ask(turn(0, 0), "a"), now()), Judgement::Mine, "its answer was lost");
-        assert_eq!(judge(&stored, &ask(turn(0, 0), "b"), now()), Judgement::Leased { until });
-
-        stored.state = State::Sent;
-        assert_eq!(judge(&stored, &ask(turn(0, 0), "a"), now()), Judgement::HandOffAgain);
-        assert_eq!(judge(&stored, &ask(turn(0, 0), "b"), now()), Judgement::Done);
-
-        stored.state = State::Expired;
-        let ends = Ask { state: State::Expired, ..ask(turn(0, 0), "a") };
-        assert_eq!(judge(&stored, &ends, now()), Judgement::Mine);
+        let until = Timestamp::from_secs(1_000_040);
+        for (state, asked, source, expected) in [
+            (State::Sending, State::Sending, "a", Judgement::Mine),
+            (State::Sending, State::Sending, "b", Judgement::Leased { until }),
+            (State::Sent, State::Sending, "a", Judgement::HandOffAgain),
+            (State::Sent, State::Sending, "b", Judgement::Done),
+            (State::Expired, State::Expired, "a", Judgement::Mine),
+        ] {
+            let stored = Entry { lease_token: "mine".to_owned(), ..entry(state, turn(0, 0), "a", 40) };
+            let ask = Ask { state: asked, ..ask(turn(0, 0), source) };
+            assert_eq!(judge(&stored, &ask, now()), expected, "{state}, {source}");
+        }
     }
 
     #[test]
     fn the_same_id_with_another_content_is_a_conflict_in_any_state() {
         for state in State::ALL {
-            let mut stored = entry(state, turn(0, 0), "a", 10);
-            stored.fingerprint = print("another content");
-            assert_eq!(judge(&stored, &ask(turn(0, 0), "b"), now()), Judgement::Conflict);
-
-            let mut same_key = ask(turn(0, 0), "b");
-            same_key.id_source = IdSource::IdempotencyKey;
-            assert_ne!(judge(&stored, &same_key, now()), Judgement::Conflict);
+            let fingerprint = print("another content");
+            let stored = Entry { fingerprint, ..entry(state, turn(0, 0), "a", 10) };
+            assert_eq!(judge(&stored, &ask(turn(0, 0), "b"), now()), Judgement::Conflict, "{state}");
+            let same_key = Ask { id_source: IdSource::IdempotencyKey, ..ask(turn(0, 0), "b") };
+            assert_ne!(judge(&stored, &same_key, now()), Judgement::Conflict, "{state}");
         }
-    }
-
-    #[test]
-    fn fingerprints_of_another_key_are_not_compared() {
-        let mut stored = entry(State::Sent, turn(0, 0), "a", 10);
-        stored.fingerprint = HashKeys::parse("k0:0123456789abcdef").expect("valid").fingerprint(b"other");
+        // Fingerprints of another key are not compared.
+        let fingerprint = HashKeys::parse("k0:0123456789abcdef").expect("valid").fingerprint(b"other");
+        let stored = Entry { fingerprint, ..entry(State::Sent, turn(0, 0), "a", 10) };
         assert_eq!(judge(&stored, &ask(turn(0, 0), "b"), now()), Judgement::Done);
     }
 }

@@ -5,29 +5,26 @@
 //! conditions are is decided here ([`claim::judge`]); a store only compares and swaps.
 
 pub mod claim;
-mod headers;
 pub mod history;
-mod state;
 mod unrecorded;
 
 pub use claim::{Ask, Judgement, judge};
-pub use headers::kept_headers;
 pub use history::PastAttempt;
-pub use state::State;
 pub use unrecorded::Unrecorded;
 
 use std::time::Duration;
 
 use crate::endpoint::EndpointHash;
 use crate::identity::{DeliveryKey, SubscriptionId, Turn};
-use crate::outcome::NotSent;
+use crate::label::labels;
+use crate::outcome::{NotSent, Response};
 use crate::reason::Reason;
+use crate::retry_after;
 use crate::time::Timestamp;
 
 /// How long an entry outlives the message that waits for it: the window in which producers' duplicates are recognised.
 pub const DEDUPE_WINDOW: Duration = Duration::from_secs(15 * 86_400);
 
-/// When an entry that was written at `now` may be forgotten.
 pub fn expires_at(now: Timestamp, not_before: Option<Timestamp>) -> Timestamp {
     not_before.map_or(now, |at| at.max(now)).plus(DEDUPE_WINDOW)
 }
@@ -36,9 +33,7 @@ pub fn expires_at(now: Timestamp, not_before: Option<Timestamp>) -> Timestamp {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
     pub key: DeliveryKey,
-    /// Where it stands.
     pub state: State,
-    /// Which lineage and attempt that is about.
     pub turn: Turn,
     pub fingerprint: EndpointHash,
     pub lease_token: String,
@@ -46,7 +41,6 @@ pub struct Entry {
     pub lease_until: Timestamp,
     /// The SQS message that the last claim was made for.
     pub source_message: String,
-    /// Where it goes.
     pub endpoint_hash: Option<EndpointHash>,
     pub subscription: Option<SubscriptionId>,
     /// HTTP status of the last attempt that was answered.
@@ -72,14 +66,12 @@ impl Entry {
     }
 }
 
-/// What is written when an attempt is over.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {
     pub key: DeliveryKey,
     pub turn: Turn,
     /// The token of the claim that the attempt was made under; another's claim fences this record off.
     pub lease_token: String,
-    /// Where the delivery stands now.
     pub state: State,
     pub status: Option<u16>,
     /// What the outcome meant: a verdict's label; none where nothing was attempted.
@@ -98,14 +90,12 @@ pub struct Record {
 }
 
 impl Record {
-    /// When the entry may be forgotten, as far as this record says.
     pub fn expires_at(&self) -> Timestamp {
         let usual = expires_at(self.now, self.not_before);
         self.kept_until.map_or(usual, |until| until.max(usual))
     }
 }
 
-/// Whether a record was still ours to write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fence {
     Held,
@@ -113,10 +103,81 @@ pub enum Fence {
     Lost,
 }
 
+labels! {
+    pub enum State {
+        /// Accepted, not yet attempted.
+        Queued = "queued",
+        /// An attempt is being made, or was being made when its worker died.
+        Sending = "sending",
+        Sent = "sent",
+        /// Failed, and waiting for its next attempt.
+        Retrying = "retrying",
+        Deferred = "deferred",
+        Gone = "gone",
+        Expired = "expired",
+        /// Failed for good: a dead letter.
+        Failed = "failed",
+        /// Failed for good under a policy without retries: no dead letter.
+        FailedNoRetries = "failed_no_retries",
+        /// A message to an audience: handed on to the deliveries of its recipients.
+        Expanded = "expanded",
+    }
+}
+
+impl State {
+    pub const fn is_terminal(self) -> bool {
+        !matches!(self, Self::Queued | Self::Sending | Self::Retrying | Self::Deferred)
+    }
+
+    /// Whether a delivery may move from this state to `next` within one lineage.
+    pub const fn may_become(self, next: Self) -> bool {
+        match self {
+            // Sending again: the lease of the first worker ran out. Queued: its worker gave the claim back.
+            Self::Sending => true,
+            // A delivery can end without an attempt: its TTL is over, its subscription is off.
+            Self::Queued | Self::Retrying | Self::Deferred => !matches!(next, Self::Queued | Self::Retrying),
+            Self::Sent
+            | Self::Gone
+            | Self::Expired
+            | Self::Failed
+            | Self::FailedNoRetries
+            | Self::Expanded => false,
+        }
+    }
+}
+
+/// The longest value of a header that is kept, in bytes.
+const MAX_HEADER: usize = 64;
+
+/// The headers that show an operator what the provider decided. Each has one form, and no value of another form is kept, because a
+/// service may write the endpoint's token in any of them.
+pub fn kept_headers(response: &Response) -> Vec<(String, String)> {
+    let is_kept = |(name, value): &&(String, String)| {
+        let has_form = match name.as_str() {
+            "retry-after" => retry_after::parse(value, response.at).is_some(),
+            "ttl" => value.bytes().all(|b| b.is_ascii_digit()),
+            "apns-id" => is_uuid(value),
+            "x-wns-status" | "x-wns-notificationstatus" => value.bytes().all(|b| b.is_ascii_alphabetic()),
+            _ => false,
+        };
+        has_form && (1..=MAX_HEADER).contains(&value.len())
+    };
+    response.headers.iter().filter(is_kept).cloned().collect()
+}
+
+fn is_uuid(text: &str) -> bool {
+    let is_hyphen = |at: usize| matches!(at, 8 | 13 | 18 | 23);
+    text.len() == 36
+        && text
+            .bytes()
+            .enumerate()
+            .all(|(at, b)| if is_hyphen(at) { b == b'-' } else { b.is_ascii_hexdigit() })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures;
+    use crate::fixtures::{self, response};
 
     #[test]
     fn an_entry_outlives_its_message_and_its_acknowledgements() {
@@ -127,5 +188,40 @@ mod tests {
         let record = |kept_until| Record { kept_until, now, not_before: None, ..fixtures::record(0) };
         assert_eq!(record(Some(now.plus(day(7)))).expires_at(), now.plus(day(15)));
         assert_eq!(record(Some(now.plus(day(35)))).expires_at(), now.plus(day(35)));
+    }
+
+    #[test]
+    fn only_a_state_that_is_not_terminal_can_be_claimed_and_ended() {
+        for from in State::ALL {
+            for to in State::ALL.into_iter().filter(|_| from.is_terminal()) {
+                assert!(!from.may_become(to), "{from:?} to {to:?}");
+            }
+            for to in [State::Sending, State::Expired] {
+                assert_eq!(from.may_become(to), !from.is_terminal(), "{from:?} to {to:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_few_headers_are_kept_each_in_its_one_form() {
+        let kept = |headers: &[(&str, &str)]| kept_headers(&response(200, headers, ""));
+        let good = [
+            ("retry-after", "Sat, 21 Nov 2026 10:05:00 GMT"),
+            ("retry-after", "120"),
+            ("ttl", "60"),
+            ("apns-id", "8d2f9c3a-1b7e-4c5d-9a6f-0e1d2c3b4a59"),
+            ("x-wns-status", "appthrottled"),
+            ("x-wns-notificationstatus", "dropped"),
+        ];
+        assert_eq!(kept(&good).len(), good.len());
+
+        let token = "gAAAAABmQ2-endpoint.token";
+        let others = [token, "https://push.example/secret", "", &"1".repeat(65), &format!("120 {token}")];
+        for name in Response::KEPT_HEADERS {
+            for value in others {
+                assert_eq!(kept(&[(name, value)]), [], "{name}: {value}");
+            }
+        }
+        assert_eq!(kept(&[("x-wns-error-description", "dropped"), ("location", "60")]), []);
     }
 }

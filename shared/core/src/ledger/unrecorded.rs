@@ -74,10 +74,6 @@ impl Unrecorded {
     /// Reads what [`Self::to_json`] wrote of this delivery's turn; `None` for anything else.
     pub fn from_json(text: &str, key: DeliveryKey, turn: Turn) -> Option<Self> {
         let wire: Wire = serde_json::from_str(text).ok()?;
-        let verdict = match wire.verdict {
-            Some(label) => Some(verdict::label_of(&label)?),
-            None => None,
-        };
         Some(Self {
             endpoint_hash: wire.endpoint_hash,
             record: Record {
@@ -86,7 +82,10 @@ impl Unrecorded {
                 lease_token: wire.token,
                 state: wire.state,
                 status: wire.status,
-                verdict,
+                verdict: match wire.verdict {
+                    Some(label) => Some(verdict::label_of(&label)?),
+                    None => None,
+                },
                 reason: wire.reason,
                 not_sent: wire.not_sent,
                 provider_word: wire.provider_word,
@@ -110,9 +109,13 @@ mod tests {
     use super::*;
     use crate::fixtures::record;
 
+    fn unrecorded(record: Record) -> Unrecorded {
+        Unrecorded { record, endpoint_hash: EndpointHash::parse(&format!("hmac:k1:{}", "0f".repeat(32))) }
+    }
+
     #[test]
     fn an_unrecorded_outcome_reads_back() {
-        let record = Record {
+        let full = Record {
             not_sent: Some(NotSent::Tls),
             provider_word: Some("appthrottled".to_owned()),
             headers: vec![("retry-after".to_owned(), "60".to_owned())],
@@ -120,31 +123,28 @@ mod tests {
             kept_until: Some(Timestamp::from_secs(1_800_000_900)),
             ..record(3)
         };
-        let (key, turn) = (record.key.clone(), record.turn);
-        let queued = Record { state: State::Queued, verdict: None, reason: None, ..record.clone() };
-        for record in [record, queued] {
-            let endpoint_hash = EndpointHash::parse(&format!("hmac:k1:{}", "0f".repeat(32)));
-            let unrecorded = Unrecorded { record, endpoint_hash };
+        let queued = Record { state: State::Queued, verdict: None, reason: None, ..full.clone() };
+        for record in [full, queued] {
+            let (key, turn) = (record.key.clone(), record.turn);
+            let unrecorded = unrecorded(record);
             let text = unrecorded.to_json();
-            assert_eq!(Unrecorded::from_json(&text, key.clone(), turn), Some(unrecorded), "{text}");
+            assert_eq!(Unrecorded::from_json(&text, key, turn), Some(unrecorded), "{text}");
         }
     }
 
     #[test]
     fn a_record_of_another_release_is_not_guessed_at() {
-        let record = record(3);
-        let (key, turn) = (record.key.clone(), record.turn);
-        let endpoint_hash = EndpointHash::parse(&format!("hmac:k1:{}", "0f".repeat(32)));
-        let text = Unrecorded { record, endpoint_hash }.to_json();
-        for other in [
-            text.replacen("\"token\"", "\"surprise\":1,\"token\"", 1),
-            text.replace("\"retrying\"", "\"levitating\""),
-            text.replace("\"server_error\"", "\"unheard_of\""),
-            text.replace("\"retry\"", "\"unheard_of\""),
-            text.replace("hmac:", "sha256:"),
+        let text = unrecorded(record(3)).to_json();
+        for (ours, theirs) in [
+            ("\"token\"", "\"surprise\":1,\"token\""),
+            ("\"retrying\"", "\"levitating\""),
+            ("\"server_error\"", "\"unheard_of\""),
+            ("\"retry\"", "\"unheard_of\""),
+            ("hmac:", "sha256:"),
         ] {
+            let other = text.replacen(ours, theirs, 1);
             assert_ne!(other, text);
-            assert_eq!(Unrecorded::from_json(&other, key.clone(), turn), None, "{other}");
+            assert_eq!(Unrecorded::from_json(&other, record(3).key, record(3).turn), None, "{other}");
         }
     }
 }

@@ -4,8 +4,6 @@
 //! travels on to retry queues, parking and the dead-letter store with its payload byte for byte.
 
 pub mod parse;
-mod refusal;
-mod run;
 mod to;
 pub mod travel;
 
@@ -15,8 +13,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-pub use parse::{Inbound, QueueKind, parse};
-pub use refusal::Refusal;
+pub use parse::{Inbound, QueueKind, Refusal, parse};
 pub use to::To;
 pub use travel::Travel;
 
@@ -32,21 +29,18 @@ use crate::text::redacted;
 use crate::time::{Deadline, Timestamp, Ttl};
 use crate::webhook::CustomHeaders;
 
-/// The version of the wire format.
 pub const VERSION: u64 = 1;
 
 /// The longest message that a producer may send, in bytes of its fields: SQS's own limit (SendMessage API reference), less what
 /// is written beside them when the message travels.
 pub const MOST_BYTES: usize = 1_048_576 - 2_048;
 
-/// The published JSON Schema of a message.
 pub const SCHEMA: &str = include_str!("../../../../infra/schema/message.v1.json");
 
 #[derive(Clone)]
 pub struct Message {
     pub tenant: Tenant,
     pub id: DeliveryId,
-    /// Where the id comes from.
     pub id_source: IdSource,
     pub to: To,
     pub payload: Payload,
@@ -60,9 +54,8 @@ pub struct Message {
     pub retry: Option<Arc<Policy>>,
     pub headers: CustomHeaders,
     pub event_type: Option<EventType>,
-    /// Not to be sent before this.
     pub deliver_at: Option<Timestamp>,
-    /// Whether a browser is to acknowledge it: it gets a `redial_core::ack::Envelope`. Without effect on a webhook.
+    /// Whether a browser is to acknowledge it: its payload comes in an envelope ([`crate::plaintext`]). Without effect on a webhook.
     pub acks: bool,
     /// The recipient of an audience: then the message travels as a reference.
     recipient: Option<RecipientRef>,
@@ -113,7 +106,6 @@ impl Message {
         keys.fingerprint(&content.join(&0))
     }
 
-    /// What decides on its retry policy.
     pub fn circumstances<'a>(
         &'a self,
         channel: Channel,
@@ -130,26 +122,26 @@ impl Message {
         }
     }
 
-    /// The same message, for one recipient of its audience.
     #[must_use]
     pub fn to_recipient(&self, recipient: &RecipientRef) -> Self {
         let json = |value: serde_json::Value| {
             RawValue::from_string(value.to_string()).expect("invariant: serde_json writes JSON")
         };
-        let own = ["id", "idempotency_key", "to"];
-        let mut message = self.clone();
-        message.fields.retain(|(name, _)| !own.contains(&name.as_str()));
-        message.fields.push(("id".to_owned(), json(recipient.id.as_str().into())));
+        let mut fields = self.fields.clone();
+        fields.retain(|(name, _)| !["id", "idempotency_key", "to"].contains(&name.as_str()));
+        fields.push(("id".to_owned(), json(recipient.id.as_str().into())));
         let to = serde_json::json!({ "subscription": recipient.subscription.as_str() });
-        message.fields.push(("to".to_owned(), json(to)));
-        message.id = recipient.id.clone();
-        message.id_source = IdSource::Producer;
-        message.to = To::Subscription(recipient.subscription.clone());
-        message.recipient = Some(recipient.clone());
-        message
+        fields.push(("to".to_owned(), json(to)));
+        Self {
+            id: recipient.id.clone(),
+            id_source: IdSource::Producer,
+            to: To::Subscription(recipient.subscription.clone()),
+            recipient: Some(recipient.clone()),
+            fields,
+            ..self.clone()
+        }
     }
 
-    /// Whether it is for one recipient of an audience.
     pub fn is_for_a_recipient(&self) -> bool {
         self.recipient.is_some()
     }
@@ -157,15 +149,12 @@ impl Message {
     /// The longest message that a recipient of its audience gets; the message itself where it has no audience.
     #[must_use]
     pub fn as_long_as_a_recipient_s(&self) -> Cow<'_, Self> {
-        match &self.to {
-            To::Audience(_) => {
-                let recipient = SubscriptionId::parse("anybody").expect("invariant: the constant is an id");
-                Cow::Owned(
-                    self.to_recipient(&RecipientRef::new(&RunKey::without_opening(&self.key()), recipient)),
-                )
-            }
-            To::Subscription(_) | To::WebPush(_) | To::Webhook(_) => Cow::Borrowed(self),
+        if !matches!(self.to, To::Audience(_)) {
+            return Cow::Borrowed(self);
         }
+        let recipient = SubscriptionId::parse("anybody").expect("invariant: the constant is an id");
+        let run = RunKey::without_opening(&self.key());
+        Cow::Owned(self.to_recipient(&RecipientRef::new(&run, recipient)))
     }
 
     /// The length of its own fields as they travel, in bytes.
@@ -178,29 +167,12 @@ impl Message {
 
     /// The message as JSON with these fields added; a field of its own of that name is left out.
     fn body_with(&self, added: &[(&str, String)]) -> String {
-        let mut body = String::with_capacity(256 + self.payload.len() * 2);
-        body.push('{');
-        let mut push = |name: &str, value: &str| {
-            if body.len() > 1 {
-                body.push(',');
-            }
-            body.push_str(&serde_json::Value::from(name).to_string());
-            body.push(':');
-            body.push_str(value);
-        };
-        for (name, value) in &self.fields {
-            if !added.iter().any(|(known, _)| known == name) {
-                push(name, value.get());
-            }
-        }
-        if self.id_source == IdSource::SqsMessageId {
-            push("id", &serde_json::Value::from(self.id.as_str()).to_string());
-        }
-        for (name, value) in added {
-            push(name, value);
-        }
-        body.push('}');
-        body
+        let is_own = |(name, _): &&(String, Box<RawValue>)| added.iter().all(|(known, _)| known != name);
+        let own = self.fields.iter().filter(is_own).map(|(name, value)| (name.as_str(), value.get()));
+        let id = serde_json::Value::from(self.id.as_str()).to_string();
+        let id = (self.id_source == IdSource::SqsMessageId).then_some(("id", id.as_str()));
+        let added = added.iter().map(|(name, value)| (*name, value.as_str()));
+        travel::object(own.chain(id).chain(added))
     }
 }
 

@@ -2,20 +2,42 @@
 
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::value::RawValue;
 
-use super::refusal::A_VERSION;
-use super::{MOST_BYTES, Message, ProducerRef, Refusal, To, Travel, VERSION, travel};
-use crate::audience::{Expansion, RecipientRef};
+use super::{MOST_BYTES, Message, ProducerRef, To, Travel, VERSION, travel};
+use crate::audience::{Audience, Expansion, RecipientRef, Run};
 use crate::delivery_options::{Class, EventType, Topic, Urgency};
 use crate::identity::{DeliveryId, DeliveryKey, ID_FORM, IdSource, Tenant};
 use crate::payload::{Media, Payload};
 use crate::policy::{Policy, catalogue, parse as parse_policy, stored};
 use crate::reason::Reason;
-use crate::shape::{self, Errors, FieldsError, Object, ShapeError, text};
+use crate::shape::{self, Errors, NO_SUCH_FIELD, Object, ShapeError, joined, text};
 use crate::time::{Timestamp, Ttl};
-use crate::wait::{Release, bucket::MAX_WAIT};
+use crate::wait::{MAX_WAIT, Release};
 use crate::webhook::{self, CustomHeaders, Permitted};
+
+const A_VERSION: &str = "1, the only version there is";
+
+/// Everything that is wrong with a body that is not a valid message. Never holds a value of the body.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{reason}: {}", joined(errors))]
+pub struct Refusal {
+    pub reason: Reason,
+    /// At least one, in the order of the fields.
+    pub errors: Vec<ShapeError>,
+    pub tenant: Option<Tenant>,
+}
+
+impl Refusal {
+    /// Whether the body has a field, or a form of one, that this release does not know. On a retry queue another release wrote
+    /// that, and can read it.
+    pub fn is_of_another_release(&self) -> bool {
+        let unknown = [NO_SUCH_FIELD, A_VERSION];
+        self.errors.iter().any(|error| unknown.contains(&error.expected.as_ref()))
+    }
+}
 
 /// The kind of queue that a body came from: it decides what the body may be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -26,13 +48,11 @@ pub enum QueueKind {
     Retry,
 }
 
-/// What a body is.
 #[derive(Clone, Debug)]
 pub enum Inbound {
     Message(Box<Message>, Travel),
     Release(Release),
     Expand(Expansion),
-    /// A reference to a run's message, for one recipient.
     Recipient(RecipientRef, Travel),
 }
 
@@ -55,7 +75,6 @@ pub fn parse(body: &str, kind: QueueKind, message_id: &str, sent: Timestamp) -> 
     errors.result(inbound).map_err(|errors| Refusal { reason: Reason::Malformed, errors, tenant })
 }
 
-/// What only Redial itself writes.
 fn take_internal(object: &mut Object<'_>) -> Option<Inbound> {
     if let Some(release) = Release::take(object) {
         return Some(Inbound::Release(release));
@@ -64,6 +83,16 @@ fn take_internal(object: &mut Object<'_>) -> Option<Inbound> {
         return Some(Inbound::Expand(expansion));
     }
     RecipientRef::take(object).map(|(recipient, travel)| Inbound::Recipient(recipient, travel))
+}
+
+impl Run {
+    /// The message, its audience, and its travel so far; `None` if this version did not write it.
+    pub fn read(&self) -> Option<(Message, Audience, Travel)> {
+        let read = parse(self.body.expose(), QueueKind::Retry, self.message.as_str(), self.opened_at).ok()?;
+        let Inbound::Message(message, travel) = read else { return None };
+        let To::Audience(audience) = message.to.clone() else { return None };
+        Some((*message, audience, travel))
+    }
 }
 
 struct Reader<'a> {
@@ -82,8 +111,8 @@ impl Reader<'_> {
     ) -> Option<(Message, Travel)> {
         object.optional("v", A_VERSION, |raw| shape::unsigned(raw).filter(|version| *version == VERSION));
         let (id, id_source) = self.id(&mut object);
-        let to = To::take(&mut object, errors);
-        let payload = payload(&mut object, errors);
+        let to = To::take(&mut object);
+        let payload = payload(&mut object);
         let short = "a string of at most 128 bytes";
         let producer_ref = object.optional("ref", short, shape::text_of(0..=128)).map(ProducerRef);
         let class = object.optional("class", "\"otp\", \"alert\" or \"campaign\"", text(Class::from_label));
@@ -92,8 +121,8 @@ impl Reader<'_> {
         let urgency = object.optional("urgency", an_urgency, text(Urgency::from_label));
         let a_topic = "1 to 32 base64url characters, their number mod 4 not 1";
         let topic = object.optional("topic", a_topic, text(Topic::parse));
-        let retry = retry_policy(&mut object, self.kind, errors);
-        let headers = custom_headers(&mut object, to.as_ref(), errors);
+        let retry = retry_policy(&mut object, self.kind);
+        let headers = custom_headers(&mut object, to.as_ref());
         let deliver_at = self.deliver_at(&mut object);
         let acks = acks(&mut object, to.as_ref());
         let event_type = object.optional("event_type", short, text(EventType::parse));
@@ -109,7 +138,7 @@ impl Reader<'_> {
         let fields = shape::raw_fields(self.body)
             .ok()?
             .into_iter()
-            .filter(|(name, _)| !travel::FIELDS.contains(&name.as_ref()))
+            .filter(|(name, _)| !travel::is_field(name))
             .map(|(name, value)| (name.into_owned(), value.to_owned()))
             .collect();
         let message = Message {
@@ -163,90 +192,69 @@ impl Reader<'_> {
 
 /// 28 days for a web push, a year for any message that may go to a webhook.
 fn ttl(object: &mut Object<'_>, to: Option<&To>) -> Option<Ttl> {
-    let (most, expected) = match to {
-        Some(To::WebPush(_) | To::Audience(_)) => {
-            (Ttl::MAX_WEB_PUSH, "whole seconds from 0 to 2419200 (28 days)")
-        }
-        Some(To::Webhook(_) | To::Subscription(_)) | None => {
-            (Ttl::MAX_WEBHOOK, "whole seconds from 0 to 31536000 (a year)")
-        }
+    let (most, expected) = if let Some(To::WebPush(_) | To::Audience(_)) = to {
+        (Ttl::MAX_WEB_PUSH, "whole seconds from 0 to 2419200 (28 days)")
+    } else {
+        (Ttl::MAX_WEBHOOK, "whole seconds from 0 to 31536000 (a year)")
     };
     object.optional("ttl", expected, shape::integer(0..=most.as_secs().into())).map(Ttl::from_secs)
 }
 
 /// The headers that a stored subscription permits are checked once it is known.
-fn custom_headers(object: &mut Object<'_>, to: Option<&To>, errors: &Errors) -> Option<CustomHeaders> {
+fn custom_headers(object: &mut Object<'_>, to: Option<&To>) -> Option<CustomHeaders> {
     let raw = object.raw("headers")?;
-    let fields = match (shape::raw_fields(raw.get()), to) {
-        (Ok(fields), Some(To::Webhook(_) | To::Subscription(_)) | None) => fields,
-        (_, Some(To::WebPush(_) | To::Audience(_))) => {
-            object.refuse("headers", "nothing: a web push has no custom headers", Some(raw));
-            return None;
-        }
-        (Err(FieldsError::TooMany), _) => {
-            errors.too_many_fields(&object.path_of("headers"));
-            return None;
-        }
-        (Err(FieldsError::NotAnObject), _) => {
-            object.refuse("headers", "an object of names and values", Some(raw));
-            return None;
-        }
-    };
-    let mut headers = Vec::with_capacity(fields.len());
-    for (name, value) in fields {
+    if let Some(To::WebPush(_) | To::Audience(_)) = to {
+        object.refuse("headers", "nothing: a web push has no custom headers", Some(raw));
+        return None;
+    }
+    let mut headers = Vec::new();
+    for (name, value) in object.object("headers")?.into_fields() {
         let Some(text) = shape::string(value) else {
             object.refuse(&format!("headers.{name}"), "a string", Some(value));
             return None;
         };
         headers.push((name.into_owned(), text));
     }
-    match CustomHeaders::new(headers) {
-        Ok(headers)
-            if matches!(to, Some(To::Webhook(_))) && !headers.are_permitted(&Permitted::default()) =>
-        {
-            object.refuse(
-                "headers",
-                "names that any message may set: x-…, content-type, traceparent and the like",
-                Some(raw),
-            );
-            None
-        }
-        Ok(headers) => Some(headers),
+    let headers = match CustomHeaders::new(headers) {
+        Ok(headers) => headers,
         Err((name, error)) => {
             object.refuse(&format!("headers.{name}"), error.to_string(), Some(raw));
-            None
+            return None;
         }
+    };
+    if matches!(to, Some(To::Webhook(_))) && !headers.are_permitted(&Permitted::default()) {
+        let expected = "names that any message may set: x-…, content-type, traceparent and the like";
+        object.refuse("headers", expected, Some(raw));
+        return None;
     }
+    Some(headers)
 }
 
 /// A stored subscription may be a webhook's, which is not known here: there `acks` has no effect, so that one message fits all of a
 /// tenant's recipients.
 fn acks(object: &mut Object<'_>, to: Option<&To>) -> bool {
-    let (may_be_true, expected) = match to {
-        Some(To::Webhook(_)) => {
-            (false, "false or nothing: a webhook's receiver acknowledges by its response")
-        }
-        Some(To::WebPush(_) | To::Subscription(_) | To::Audience(_)) | None => (true, "true or false"),
+    let may_be_true = !matches!(to, Some(To::Webhook(_)));
+    let expected = if may_be_true {
+        "true or false"
+    } else {
+        "false or nothing: a webhook's receiver acknowledges by its response"
     };
     let wanted = |raw: &_| shape::boolean(raw).filter(|wanted| may_be_true || !wanted);
     object.optional("acks", expected, wanted).unwrap_or_default()
 }
 
 /// Checks the longest payload of any channel. That of web push is checked once the channel is known.
-fn payload(object: &mut Object<'_>, errors: &Errors) -> Option<Payload> {
+fn payload(object: &mut Object<'_>) -> Option<Payload> {
     let expected = "any JSON; {\"base64\": …} alone is standard base64";
     let payload = object.optional("payload", expected, payload_of)?;
     if payload.len() > webhook::MAX_BODY {
         let expected = format!("at most {} bytes", webhook::MAX_BODY);
-        errors.add(&object.path_of("payload"), expected, format!("{} bytes", payload.len()));
+        object.error("payload", expected, format!("{} bytes", payload.len()));
     }
     Some(payload)
 }
 
 fn payload_of(raw: &RawValue) -> Option<Payload> {
-    use base64::Engine;
-    use base64::engine::general_purpose::STANDARD;
-
     let written = raw.get();
     let json = || Payload::written_as(Media::Json, written.as_bytes().to_vec());
     match shape::type_of(raw) {
@@ -263,25 +271,18 @@ fn payload_of(raw: &RawValue) -> Option<Payload> {
     }
 }
 
-fn retry_policy(object: &mut Object<'_>, kind: QueueKind, errors: &Errors) -> Option<Arc<Policy>> {
+fn retry_policy(object: &mut Object<'_>, kind: QueueKind) -> Option<Arc<Policy>> {
     let raw = object.raw("retry")?;
-    if let Some(name) = shape::string(raw) {
-        let named = catalogue::packaged().get(&name);
-        // A message outlives the deployment that knew its policy: on a retry queue it goes on without one.
-        if named.is_none() && kind == QueueKind::Ingest {
-            errors.add(&object.path_of("retry"), stored::expected_name(), "another string");
-        }
-        return named.cloned();
+    let Some(name) = shape::string(raw) else {
+        let path = object.path_of("retry");
+        return parse_policy::read(raw.get(), "inline", &path, object.errors()).map(Arc::new);
+    };
+    let named = catalogue::packaged().get(&name);
+    // A message outlives the deployment that knew its policy: on a retry queue it goes on without one.
+    if named.is_none() && kind == QueueKind::Ingest {
+        object.error("retry", stored::expected_name(), "another string");
     }
-    match parse_policy::policy(raw.get(), "inline", &object.path_of("retry")) {
-        Ok(policy) => Some(Arc::new(policy)),
-        Err(found) => {
-            for ShapeError { path, expected, found } in found {
-                errors.add(&path, expected, found);
-            }
-            None
-        }
-    }
+    named.cloned()
 }
 
 #[cfg(test)]

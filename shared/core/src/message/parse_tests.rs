@@ -4,8 +4,7 @@ use proptest::test_runner::TestRunner;
 
 use super::*;
 use crate::channel::Channel;
-use crate::endpoint::EndpointHash;
-use crate::fixtures::{AUTH, P256DH, hash_keys, texts, time, to_subscription};
+use crate::fixtures::{AUTH, P256DH, as_message, hash_keys, texts, time, to_subscription};
 use crate::identity::{Attempt, Lineage, Turn};
 use crate::shape::raw_fields;
 
@@ -14,10 +13,17 @@ pub(super) fn sent() -> Timestamp {
 }
 
 pub(super) fn parsed(body: &str, kind: QueueKind) -> Result<(Message, Travel), Refusal> {
-    match parse(body, kind, "0f3c9a52-5bb2-4d5c-9a53-1a8a1a0c2c11", sent())? {
-        Inbound::Message(message, travel) => Ok((*message, travel)),
-        Inbound::Release(_) | Inbound::Expand(_) | Inbound::Recipient(..) => panic!("a message"),
-    }
+    parse(body, kind, "0f3c9a52-5bb2-4d5c-9a53-1a8a1a0c2c11", sent()).map(as_message)
+}
+
+pub(super) fn to_url(rest: &str) -> String {
+    format!(r#"{{"tenant":"acme","to":{{"webhook":{{"url":"https://hooks.example/a?b=c"}}}}{rest}}}"#)
+}
+
+pub(super) fn to_browser(rest: &str) -> String {
+    let keys = format!(r#"{{"p256dh":"{P256DH}","auth":"{AUTH}"}}"#);
+    let web_push = format!(r#"{{"endpoint":"https://push.example/x","expirationTime":null,"keys":{keys}}}"#);
+    format!(r#"{{"tenant":"acme","to":{{"web_push":{web_push}}}{rest}}}"#)
 }
 
 pub(super) fn message(body: &str) -> Message {
@@ -28,59 +34,65 @@ pub(super) fn errors(body: &str) -> Vec<String> {
     texts(&parsed(body, QueueKind::Ingest).expect_err("refused").errors)
 }
 
-pub(super) fn print(body: &str) -> EndpointHash {
-    message(body).fingerprint(&hash_keys())
-}
-
 /// The body in which a message travels on.
 pub(super) fn body_on(channel: Channel, message: &Message, travel: &Travel) -> String {
     message.expose_travel_body(travel, message.deadline(channel, travel.first_sent), sent())
 }
 
+/// As it arrives by a retry queue after it travelled.
+pub(super) fn again(body: &str) -> Message {
+    parsed(body, QueueKind::Retry).expect("valid").0
+}
+
 #[test]
 fn a_browser_s_subscription_is_accepted_unchanged() {
-    let body = format!(
-        r#"{{"tenant":"acme","to":{{"web_push":{{"endpoint":"https://push.example/x","expirationTime":null,"keys":{{"p256dh":"{P256DH}","auth":"{AUTH}"}}}}}},"payload":"hello"}}"#
-    );
-    let message = message(&body);
-    assert!(
-        matches!(&message.to, To::WebPush(target) if target.endpoint.origin().as_str() == "https://push.example")
-    );
+    let message = message(&to_browser(r#","payload":"hello""#));
+    let To::WebPush(target) = &message.to else { panic!("a browser") };
+    assert_eq!(target.endpoint.origin().as_str(), "https://push.example");
     assert_eq!(message.payload.expose(), b"hello");
 }
 
 #[test]
-fn payloads_travel_unchanged() {
-    for (written, bytes) in [
-        (r#""héllo\n""#, "héllo\n".as_bytes()),
-        (r#"{"base64":"AP8="}"#, &[0, 255]),
-        ("null", b""),
-        (r#"{ "a" : 1.0,  "b":[ 1e2 ] }"#, br#"{ "a" : 1.0,  "b":[ 1e2 ] }"#),
-        ("12345678901234567890123", b"12345678901234567890123"),
-        (r#"{"base64":"AP8=","more":1}"#, br#"{"base64":"AP8=","more":1}"#),
-        ("true", b"true"),
+fn payloads_travel_unchanged_with_the_media_type_of_how_they_are_written() {
+    for (written, bytes, media) in [
+        (r#""héllo\n""#, "héllo\n".as_bytes(), "text/plain; charset=utf-8"),
+        (r#"{"base64":"AP8="}"#, &[0, 255], "application/octet-stream"),
+        ("null", b"", "application/octet-stream"),
+        (r#"{ "a" : 1.0,  "b":[ 1e2 ] }"#, br#"{ "a" : 1.0,  "b":[ 1e2 ] }"#, "application/json"),
+        ("12345678901234567890123", b"12345678901234567890123", "application/json"),
+        (r#"{"base64":"AP8=","more":1}"#, br#"{"base64":"AP8=","more":1}"#, "application/json"),
+        ("true", b"true", "application/json"),
+        ("[]", b"[]", "application/json"),
     ] {
-        let message = message(&to_subscription(&format!(r#","payload":{written}"#)));
-        assert_eq!(message.payload.expose(), bytes, "{written}");
-
-        let travel = Travel::start(sent());
-        let body = body_on(Channel::WebPush, &message, &travel);
-        let again = parsed(&body, QueueKind::Retry).expect("valid").0;
-        assert_eq!(again.payload, message.payload, "{written}");
-        let fields = raw_fields(&body).expect("an object");
-        assert!(fields.iter().any(|(name, raw)| name == "payload" && raw.get() == written), "{body}");
+        for (to, channel) in
+            [(to_subscription as fn(&str) -> String, Channel::WebPush), (to_url, Channel::Webhook)]
+        {
+            let message = message(&to(&format!(r#","payload":{written}"#)));
+            assert_eq!(message.payload.expose(), bytes, "{written}");
+            assert_eq!(message.payload.media().content_type(), media, "{written}");
+            let body = body_on(channel, &message, &Travel::start(sent()));
+            assert_eq!(again(&body).payload, message.payload, "{written}");
+            let fields = raw_fields(&body).expect("an object");
+            assert!(fields.iter().any(|(name, raw)| name == "payload" && raw.get() == written), "{body}");
+        }
     }
     assert!(message(&to_subscription("")).payload.is_empty());
 }
 
 #[test]
 fn the_idempotency_key_precedes_the_id_and_both_the_message_id() {
-    let both = message(&to_subscription(r#","id":"mine","idempotency_key":"k""#));
-    assert_eq!((both.id, both.id_source), (DeliveryId::from_idempotency_key("k"), IdSource::IdempotencyKey));
-    let id = message(&to_subscription(r#","id":"mine""#));
-    assert_eq!((id.id.as_str(), id.id_source), ("mine", IdSource::Producer));
-    let none = message(&to_subscription(""));
-    assert_eq!(none.id.as_str(), "0f3c9a52-5bb2-4d5c-9a53-1a8a1a0c2c11");
+    for (rest, id, source) in [
+        (
+            r#","id":"mine","idempotency_key":"k""#,
+            DeliveryId::from_idempotency_key("k").as_str(),
+            IdSource::IdempotencyKey,
+        ),
+        (r#","id":"mine""#, "mine", IdSource::Producer),
+        ("", "0f3c9a52-5bb2-4d5c-9a53-1a8a1a0c2c11", IdSource::SqsMessageId),
+    ] {
+        let message = message(&to_subscription(rest));
+        assert_eq!((message.id.as_str(), message.id_source), (id, source), "{rest}");
+    }
 }
 
 #[test]
@@ -94,15 +106,8 @@ fn a_travelling_message_keeps_its_id_and_its_turn() {
     };
     let body = body_on(Channel::WebPush, &first, &travel);
     let (again, seen) = parsed(&body, QueueKind::Retry).expect("valid");
-    assert_eq!((again.id, seen), (first.id, travel.clone()));
-    let twice = body_on(Channel::WebPush, &parsed(&body, QueueKind::Retry).expect("valid").0, &travel);
-    assert_eq!(twice, body, "another round adds nothing");
-}
-
-#[test]
-fn a_producer_cannot_set_travel_fields() {
-    let refused = errors(&to_subscription(r#","retry_count":3"#));
-    assert_eq!(refused, ["retry_count: expected no such field, found an integer"]);
+    assert_eq!((&again.id, &seen), (&first.id, &travel));
+    assert_eq!(body_on(Channel::WebPush, &again, &travel), body, "another round adds nothing");
 }
 
 #[test]
@@ -143,26 +148,37 @@ fn every_invalid_field_is_named_and_no_value_is_shown() {
 
 #[test]
 fn to_has_exactly_one_recipient() {
-    for to in ["{}", r#"{"subscription":"a","web_push":{}}"#] {
-        let found = errors(&format!(r#"{{"tenant":"acme","to":{to}}}"#));
-        assert!(found[0].starts_with("to: expected one of"), "{found:?}");
+    for (to, expected) in [
+        (r#","to":{}"#, "one of"),
+        (r#","to":{"subscription":"a","web_push":{}}"#, "one of"),
+        (r#","to":{"webhook":{"url":"https://a.example"},"subscription":"s1"}"#, "one of"),
+        ("", "one of"),
+        (r#","to":"x""#, "a JSON object"),
+    ] {
+        let found = errors(&format!(r#"{{"tenant":"acme"{to}}}"#));
+        assert!(found[0].starts_with(&format!("to: expected {expected}")), "{to}: {found:?}");
     }
-    assert!(errors(r#"{"tenant":"acme"}"#)[0].starts_with("to: expected one of"));
-    assert!(errors(r#"{"tenant":"acme","to":"x"}"#)[0].starts_with("to: expected a JSON object"));
 }
 
 #[test]
-fn a_release_is_accepted_on_a_retry_queue_alone() {
-    let body = r#"{"release":"w60-transactional-20261121T100500Z"}"#;
-    assert!(matches!(parse(body, QueueKind::Retry, "m", sent()), Ok(Inbound::Release(_))));
-    assert!(parse(body, QueueKind::Ingest, "m", sent()).is_err());
+fn what_redial_itself_writes_is_accepted_on_a_retry_queue_alone() {
+    let release = r#"{"release":"w60-transactional-20261121T100500Z"}"#;
+    assert!(matches!(parse(release, QueueKind::Retry, "m", sent()), Ok(Inbound::Release(_))));
+    assert!(parse(release, QueueKind::Ingest, "m", sent()).is_err());
+    let refused = errors(&to_subscription(r#","retry_count":3"#));
+    assert_eq!(refused, ["retry_count: expected no such field, found an integer"]);
 }
 
 #[test]
-fn a_fingerprint_depends_on_the_payload_and_not_on_the_ttl() {
-    let print = |rest: &str| print(&to_subscription(rest));
-    assert_eq!(print(r#","payload":"a""#), print(r#","payload":"a","ttl":5"#));
-    assert_ne!(print(r#","payload":"a""#), print(r#","payload":"b""#));
+fn a_fingerprint_depends_on_the_recipient_and_the_payload_and_not_on_the_ttl() {
+    let print = |body: &str| message(body).fingerprint(&hash_keys());
+    let (a, url) = (r#","payload":"a""#, to_url(r#","payload":"a""#));
+    assert_eq!(print(&to_subscription(a)), print(&to_subscription(r#","payload":"a","ttl":5"#)));
+    assert_eq!(print(&url), print(&url));
+    for other in [to_subscription(r#","payload":"b""#), url.clone(), url.replace("b=c", "b=d")] {
+        assert_ne!(print(&other), print(&to_subscription(a)), "{other}");
+    }
+    assert_ne!(print(&url), print(&url.replace("b=c", "b=d")));
 }
 
 /// Valid messages of which one character is removed, doubled or replaced. A share of them still parses, so that what comes after the
@@ -177,11 +193,8 @@ fn no_mutated_message_causes_a_panic() {
         to_subscription(
             r#","payload":{"base64":"AP8="},"urgency":"high","topic":"news","event_type":"order.created""#,
         ),
-        r#"{"tenant":"acme","to":{"webhook":{"url":"https://a.example/x"}},"headers":{"x-shop":"7"}}"#
-            .to_owned(),
-        format!(
-            r#"{{"tenant":"acme","to":{{"web_push":{{"endpoint":"https://push.example/x","keys":{{"p256dh":"{P256DH}","auth":"{AUTH}"}}}}}}}}"#
-        ),
+        to_url(r#","headers":{"x-shop":"7"}"#),
+        to_browser(""),
     ];
     let parsed = std::cell::Cell::new(0);
     let mut runner = TestRunner::new(ProptestConfig::with_cases(2_000));

@@ -6,31 +6,24 @@ use crate::identity::{ID_FORM, SubscriptionId};
 use crate::push_target::{PushFields, PushTarget};
 use crate::rate::Rate;
 use crate::recipient::Recipient;
-use crate::shape::{self, Errors, Object, text};
+use crate::shape::{self, Object, text};
 use crate::tag::Tag;
 use crate::webhook::WebhookTarget;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum To {
-    /// A stored subscription.
     Subscription(SubscriptionId),
     /// A browser's subscription that came with the message.
     WebPush(PushTarget),
-    /// An address that came with the message.
     Webhook(Endpoint),
-    /// All of the tenant's subscriptions that have a tag.
     Audience(Audience),
 }
 
 impl To {
     pub const fn subscription(&self) -> Option<&SubscriptionId> {
-        match self {
-            Self::Subscription(id) => Some(id),
-            Self::WebPush(_) | Self::Webhook(_) | Self::Audience(_) => None,
-        }
+        if let Self::Subscription(id) = self { Some(id) } else { None }
     }
 
-    /// The recipient, if it came with the message.
     pub fn recipient(&self) -> Option<Recipient> {
         match self {
             Self::Subscription(_) | Self::Audience(_) => None,
@@ -39,8 +32,7 @@ impl To {
         }
     }
 
-    /// Takes `to` out of a message.
-    pub(super) fn take(object: &mut Object<'_>, errors: &Errors) -> Option<Self> {
+    pub(super) fn take(object: &mut Object<'_>) -> Option<Self> {
         const EXPECTED: &str = r#"one of {"subscription": ID}, {"web_push": {"endpoint", "keys"}}, {"webhook": {"url"}} and {"audience": {"tag"}}"#;
         let raw = object.raw("to");
         let Some(mut to) = object.object("to") else {
@@ -55,9 +47,7 @@ impl To {
             ["subscription"] => {
                 to.required("subscription", ID_FORM, text(SubscriptionId::parse)).map(To::Subscription)
             }
-            ["web_push"] => {
-                to.object("web_push").and_then(|inner| push_target(inner, errors)).map(To::WebPush)
-            }
+            ["web_push"] => to.object("web_push").and_then(push_target).map(To::WebPush),
             ["webhook"] => to.object("webhook").and_then(webhook_url).map(To::Webhook),
             ["audience"] => to.object("audience").and_then(audience).map(To::Audience),
             _ => {
@@ -86,8 +76,8 @@ fn webhook_url(mut object: Object<'_>) -> Option<Endpoint> {
     url
 }
 
-fn push_target(mut object: Object<'_>, errors: &Errors) -> Option<PushTarget> {
-    let fields = PushFields::take(&mut object, errors);
+fn push_target(mut object: Object<'_>) -> Option<PushTarget> {
+    let fields = PushFields::take(&mut object);
     object.finish();
     fields.target()
 }

@@ -16,21 +16,14 @@ use crate::ledger::Unrecorded;
 use crate::shape::{self, Object, text};
 use crate::time::{Deadline, Timestamp};
 
-/// The names of the travelling fields, which a producer may not use.
-pub(super) const FIELDS: [&str; 8] = [
-    "lineage",
-    "retry_count",
-    "original_timestamp",
-    "ttl_remaining",
-    "not_before",
-    "deferred_from",
-    "receives",
-    "unrecorded",
-];
+/// Whether a field travels, so that a producer may not use its name.
+pub(super) fn is_field(name: &str) -> bool {
+    let of_the_turn = matches!(name, "lineage" | "retry_count" | "original_timestamp" | "ttl_remaining");
+    of_the_turn || matches!(name, "not_before" | "deferred_from" | "receives" | "unrecorded")
+}
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Travel {
-    /// Which replay and which attempt this message is for.
     pub turn: Turn,
     /// When the first message of this delivery was sent to an ingest queue.
     pub first_sent: Timestamp,
@@ -44,12 +37,10 @@ pub struct Travel {
 }
 
 impl Travel {
-    /// Of a producer's message that was sent at `sent`.
     pub fn start(sent: Timestamp) -> Self {
         Self::to(Turn::default(), sent)
     }
 
-    /// Of a message that was first sent at `first_sent`, at this turn.
     pub fn to(turn: Turn, first_sent: Timestamp) -> Self {
         Self { turn, first_sent, not_before: None, deferred_from: None, receives: 0, unrecorded: None }
     }
@@ -82,7 +73,6 @@ impl Travel {
         fields
     }
 
-    /// Takes the fields of the delivery of that `key`.
     pub(super) fn take(object: &mut Object<'_>, key: Option<DeliveryKey>) -> Option<Self> {
         let whole = "an integer from 0";
         let small = shape::integer::<u32>(0..=u64::MAX);
@@ -104,6 +94,20 @@ impl Travel {
     }
 }
 
+pub(super) fn object<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let mut object = String::from("{");
+    for (name, value) in fields {
+        if object.len() > 1 {
+            object.push(',');
+        }
+        object.push_str(&serde_json::Value::from(name).to_string());
+        object.push(':');
+        object.push_str(value);
+    }
+    object.push('}');
+    object
+}
+
 impl RecipientRef {
     /// The body with which this reference goes on to a retry queue or into parking at `now`.
     pub fn travel_body(&self, travel: &Travel, deadline: Deadline, now: Timestamp) -> String {
@@ -114,9 +118,8 @@ impl RecipientRef {
             ("audience", json(self.run.id.as_str())),
             ("recipient", json(self.subscription.as_str())),
         ];
-        let fields = own.into_iter().chain(travel.fields(deadline, now));
-        let fields: Vec<String> = fields.map(|(name, value)| format!("\"{name}\":{value}")).collect();
-        format!("{{{}}}", fields.join(","))
+        let travel = travel.fields(deadline, now);
+        object(own.iter().chain(&travel).map(|(name, value)| (*name, value.as_str())))
     }
 
     /// Takes a reference and its travel out of a body; `None` if it has no `audience`.

@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use super::{Policy, parse};
 use crate::delivery_options::Class;
 use crate::label::labels;
-use crate::shape::ShapeError;
+use crate::shape::{ShapeError, joined};
 
 // `PRESETS` and `OWN`: names and texts of the files.
 include!(concat!(env!("OUT_DIR"), "/policies.rs"));
@@ -20,30 +20,22 @@ pub struct Catalogue {
 
 #[derive(Clone, Debug)]
 pub struct Named {
-    /// The policy; its name is the file's.
     pub policy: Arc<Policy>,
     pub origin: Origin,
 }
 
 labels! {
-    /// Where a named policy comes from.
     pub enum Origin {
         Preset = "preset",
-        /// From the operator's `infra/policies`.
         Operator = "operator",
     }
 }
 
-/// A file that holds no policy.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("policy `{name}`: {}", joined(errors))]
 pub struct InvalidPolicy {
     pub name: String,
     pub errors: Vec<ShapeError>,
-}
-
-fn joined(errors: &[ShapeError]) -> String {
-    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 impl Catalogue {
@@ -53,17 +45,15 @@ impl Catalogue {
         let mut invalid = Vec::new();
         for (origin, name, text) in files {
             match named(name, text) {
-                Ok(policy) => catalogue.add(Named { policy: Arc::new(policy), origin: *origin }),
+                Ok(policy) => {
+                    catalogue.entries.retain(|known| known.policy.name != policy.name);
+                    catalogue.entries.push(Named { policy: Arc::new(policy), origin: *origin });
+                }
                 Err(errors) => invalid.push(InvalidPolicy { name: (*name).to_owned(), errors }),
             }
         }
+        catalogue.entries.sort_by(|a, b| a.policy.name.cmp(&b.policy.name));
         (catalogue, invalid)
-    }
-
-    fn add(&mut self, named: Named) {
-        self.entries.retain(|known| known.policy.name != named.policy.name);
-        self.entries.push(named);
-        self.entries.sort_by(|a, b| a.policy.name.cmp(&b.policy.name));
     }
 
     pub fn get(&self, name: &str) -> Option<&Arc<Policy>> {
@@ -74,7 +64,6 @@ impl Catalogue {
         &self.entries
     }
 
-    /// Their names, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(|named| named.policy.name.as_str())
     }
@@ -119,7 +108,6 @@ fn preset_files() -> impl Iterator<Item = (Origin, &'static str, &'static str)> 
     PRESETS.iter().map(|(name, text)| (Origin::Preset, *name, *text))
 }
 
-/// The policies that this package was built with.
 pub fn packaged() -> &'static Catalogue {
     &PACKAGED.0
 }
@@ -162,16 +150,10 @@ mod tests {
         ]);
         assert_eq!(invalid, []);
         assert_eq!(catalogue.names().collect::<Vec<_>>(), ["mine", "otp", "web-push"]);
-        let retries = |name| {
-            catalogue.get(name).and_then(|policy| policy.retries.as_ref()).map(|retries| retries.max_retries)
-        };
-        assert_eq!((retries("web-push"), retries("otp"), retries("mine")), (Some(9), Some(5), Some(2)));
-        let origin = catalogue
-            .entries()
-            .iter()
-            .find(|named| named.policy.name == "web-push")
-            .map(|named| named.origin);
-        assert_eq!(origin, Some(Origin::Operator));
+        let retries = |name| Some(catalogue.get(name)?.retries.as_ref()?.max_retries);
+        assert_eq!(["web-push", "otp", "mine"].map(retries), [Some(9), Some(5), Some(2)]);
+        let origins: Vec<_> = catalogue.entries().iter().map(|named| named.origin).collect();
+        assert_eq!(origins, [Origin::Operator, Origin::Preset, Origin::Operator]);
     }
 
     #[test]
@@ -182,10 +164,11 @@ mod tests {
             (Origin::Operator, "My Own", "{}"),
         ]);
         assert!(catalogue.get("web-push").is_some());
-        assert_eq!(
-            invalid[0].to_string(),
-            "policy `web-push`: max_retries: expected an integer from 0 to 100, found an integer: 101"
-        );
-        assert!(invalid[1].to_string().contains("the file's name: expected ^[a-z0-9]"), "{}", invalid[1]);
+        for (invalid, expected) in invalid.iter().zip([
+            "policy `web-push`: max_retries: expected an integer from 0 to 100, found an integer: 101",
+            "policy `My Own`: the file's name: expected ^[a-z0-9][a-z0-9-]{0,62}$ before its .json, found another name",
+        ]) {
+            assert_eq!(invalid.to_string(), expected);
+        }
     }
 }

@@ -19,12 +19,10 @@ pub struct Chosen {
 labels! {
     /// Where a message's policy comes from, the most specific first.
     pub enum Source {
-        /// The message's own `retry`.
         Message = "message",
         Subscription = "subscription",
         /// The tenant's, for this message's event type.
         Topic = "topic",
-        /// The tenant's, for all of its messages.
         Tenant = "tenant",
         Channel = "channel",
         Class = "class",
@@ -34,23 +32,17 @@ labels! {
 /// The policy of webhooks where no more specific one exists.
 const WEBHOOKS: &str = "schedule-standard";
 
-/// What decides on a message's policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Circumstances<'a> {
-    /// The message's own policy.
     pub own: Option<&'a Arc<Policy>>,
-    /// Its subscription's.
     pub subscription: Option<&'a Arc<Policy>>,
-    /// The event type that the tenant's policies are chosen by.
     pub topic: Option<&'a EventType>,
-    /// The tenant's.
     pub stored: &'a TenantPolicies,
     pub channel: Channel,
     pub class: Class,
 }
 
 impl Circumstances<'_> {
-    /// The policy that one source has, if any.
     pub fn of(&self, source: Source) -> Option<Arc<Policy>> {
         let packaged = catalogue::packaged();
         let policy = match source {

@@ -4,18 +4,16 @@
 //! between zero and a year. It draws its jitter from a random source that it is given. What a policy means for one failed attempt is
 //! decided in [`crate::plan`], and which policy a message has in [`choice`].
 
-mod backoff;
 pub mod catalogue;
 pub mod choice;
-mod jitter;
+mod delays;
 pub mod parse;
 pub mod stored;
 
 use std::time::Duration;
 
-pub use backoff::{Backoff, Exponential, MAX_DELAY, Schedule, WaitFactor};
 pub use choice::{Chosen, Circumstances, Source};
-pub use jitter::{DelayRange, Jitter};
+pub use delays::{Backoff, DelayRange, Exponential, Jitter, MAX_DELAY, Schedule, WaitFactor};
 pub use stored::TenantPolicies;
 
 use crate::identity::Attempt;
@@ -36,17 +34,14 @@ pub struct Policy {
     pub retryable: Vec<u16>,
     /// Statuses that are final whatever the verdict table says; on web push not 401, 404 and 413.
     pub permanent: Vec<u16>,
-    /// Whether an attempt that may have arrived is repeated.
     pub retry_in_doubt: bool,
     /// Largest share of the message's TTL that a delay may take, 0 to 1.
     pub max_delay_ttl_fraction: Option<f64>,
     /// Share of a Retry-After that is added to it at random, 0 to 1.
     pub retry_after_smear: f64,
-    /// How long a dead letter's description is kept, in days.
     pub dlq_retention_days: u16,
 }
 
-/// How often and how far apart.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Retries {
     /// Retries after the first attempt: `max_retries + 1` attempts in all.
@@ -68,14 +63,13 @@ impl Policy {
     }
 
     /// The delays of retry `retry` (from 1) of a message of this TTL, without a Retry-After; `None` if the policy has no such retry.
-    ///
     /// The share of the TTL limits the range rather than the delay that is drawn: otherwise all that are drawn above the limit would
     /// come back together.
     pub fn delay_range(&self, retry: u32, ttl: Ttl) -> Option<DelayRange> {
         let retries = self.retries.as_ref().filter(|retries| (1..=retries.max_retries).contains(&retry))?;
         let range = retries.range(retry);
         Some(match self.max_delay_ttl_fraction {
-            Some(fraction) => range.below(jitter::scaled(ttl.duration(), fraction)),
+            Some(fraction) => range.below(delays::scaled(ttl.duration(), fraction)),
             None => range,
         })
     }
@@ -85,11 +79,10 @@ impl Policy {
     }
 
     /// The delays after a Retry-After while `remaining` of the TTL is left: never shorter than it, and a random smear on top.
-    ///
     /// The smear ends a second before the TTL does, because a later retry would have no whole second left for the `TTL` header. It
     /// limits the range rather than the delay that is drawn, as in [`Policy::delay_range`].
     pub fn retry_after_range(&self, retry_after: Duration, remaining: Duration) -> DelayRange {
-        let smear = jitter::scaled(retry_after, self.retry_after_smear).min(MAX_RETRY_AFTER_SMEAR);
+        let smear = delays::scaled(retry_after, self.retry_after_smear).min(MAX_RETRY_AFTER_SMEAR);
         let latest = remaining.saturating_sub(Duration::from_secs(1)).max(retry_after);
         DelayRange::new(retry_after, retry_after.saturating_add(smear)).below(latest)
     }

@@ -8,10 +8,9 @@
 //! ```
 //!
 //! Delays grow by a factor, come from a list (`retry_delays`, in seconds), or follow from a `wait_factor`. The fields that are present
-//! select one of the three, and fields of two of them are an error. `jitter` is `"full"`, `"equal"`, `"none"`,
-//! `{"additive": FRACTION}`, `{"bounded_ms": MS}` or `{"whole_seconds": MOST}`. The defaults are those of the preset
-//! `web-push`, except that a list has additive jitter of 0.1 and as many retries as delays, and a wait factor jitter of 0 to 59 whole
-//! seconds.
+//! select one of the three, and fields of two of them are an error. `jitter` is `"full"`, `"equal"`, `"none"`, `{"additive":
+//! FRACTION}`, `{"bounded_ms": MS}` or `{"whole_seconds": MOST}`. The defaults are those of the preset `web-push`, except that a list
+//! has additive jitter of 0.1 and as many retries as delays, and a wait factor jitter of 0 to 59 whole seconds.
 
 use std::time::Duration;
 
@@ -22,12 +21,10 @@ use crate::dead_letter::DEFAULT_RETENTION_DAYS;
 use crate::shape::{self, Errors, Object, ShapeError, integer, number_in};
 use crate::verdict::NOT_OVERRIDABLE_WEBHOOK;
 
-/// The most retries that a policy may ask for.
 pub const MAX_RETRIES: u64 = 100;
 
 const MAX_DELAY_MS: u64 = MAX_DELAY.as_millis() as u64;
 
-/// The longest description, in bytes.
 const MAX_DESCRIPTION: usize = 200;
 
 /// The longest list of statuses: all from 400 to 599.
@@ -47,26 +44,35 @@ pub fn document(text: &str, name: &str) -> Result<Policy, Vec<ShapeError>> {
     errors.result(policy)
 }
 
-fn read(text: &str, name: &str, path: &str, errors: &Errors) -> Option<Policy> {
+pub(crate) fn read(text: &str, name: &str, path: &str, errors: &Errors) -> Option<Policy> {
     let mut object = Object::parse(text, path, errors)?;
     let (a_boolean, a_share) = ("true or false", "a number from 0 to 1");
 
     let a_description = "a string of at most 200 bytes";
     let description = object.optional("description", a_description, shape::text_of(0..=MAX_DESCRIPTION));
     let enabled = object.optional("retries_enabled", a_boolean, shape::boolean).unwrap_or(true);
-    let max_retries = object.optional("max_retries", "an integer from 0 to 100", integer(0..=MAX_RETRIES));
-    let family = Family::read(&mut object, errors);
+    let max_retries =
+        object.optional("max_retries", "an integer from 0 to 100", integer::<u32>(0..=MAX_RETRIES));
+    let family = Family::take(&mut object);
     let jitter = object.optional(
         "jitter",
         r#""full", "equal", "none", {"additive": 0 to 10}, {"bounded_ms": 0 to 31536000000} or {"whole_seconds": 0 to 3600}"#,
         read_jitter,
     );
-    let retries = family.retries(max_retries, jitter, &object, errors);
+    if let Some(more) = max_retries.filter(|retries| *retries > family.most_retries) {
+        let expected = format!("at most {}, the number of `retry_delays`", family.most_retries);
+        object.error("max_retries", expected, more.to_string());
+    }
+    let retries = Retries {
+        max_retries: max_retries.unwrap_or(family.default_retries),
+        backoff: family.backoff,
+        jitter: jitter.unwrap_or(family.default_jitter),
+    };
 
     let retryable = statuses(&mut object, "retryable");
     let permanent = statuses(&mut object, "permanent");
     for both in retryable.iter().filter(|status| permanent.contains(status)) {
-        errors.add(&object.path_of("permanent"), "no status that is in `retryable` too", both.to_string());
+        object.error("permanent", "no status that is in `retryable` too", both.to_string());
     }
     let retry_in_doubt = object.optional("retry_in_doubt", a_boolean, shape::boolean).unwrap_or(true);
     let max_delay_ttl_fraction = object.optional("max_delay_ttl_fraction", a_share, number_in(0.0..=1.0));
@@ -90,81 +96,57 @@ fn read(text: &str, name: &str, path: &str, errors: &Errors) -> Option<Policy> {
     })
 }
 
-/// The family of delays, by the fields that are present; `None` where they were invalid.
-enum Family {
-    Exponential(Exponential),
-    Schedule(Option<Schedule>),
-    WaitFactor(Option<WaitFactor>),
+/// A family of delays, and what a policy has that does not say otherwise.
+struct Family {
+    backoff: Backoff,
+    default_retries: u32,
+    most_retries: u32,
+    default_jitter: Jitter,
 }
 
 impl Family {
-    fn read(object: &mut Object<'_>, errors: &Errors) -> Self {
-        const EXPONENTIAL: [&str; 3] = ["base_delay_ms", "multiplier", "max_delay_ms"];
+    /// Takes the family whose fields are present. In place of invalid fields, which are errors by then, any value will do.
+    fn take(object: &mut Object<'_>) -> Self {
         let a_list = object.raw("retry_delays").is_some();
         let a_factor = object.raw("wait_factor").is_some();
-        let others = [(a_list && a_factor).then_some("wait_factor")].into_iter().flatten();
-        let others = others.chain(EXPONENTIAL.into_iter().filter(|_| a_list || a_factor));
-        let named = if a_list { "retry_delays" } else { "wait_factor" };
-        for field in others {
+        let others = ["wait_factor", "base_delay_ms", "multiplier", "max_delay_ms"];
+        let others = if a_list { &others[..] } else { &others[1..] };
+        for field in others.iter().filter(|_| a_list || a_factor) {
             if object.raw(field).is_some() {
-                errors.add(&object.path_of(field), format!("nothing beside `{named}`"), "it");
+                let named = if a_list { "retry_delays" } else { "wait_factor" };
+                object.error(field, format!("nothing beside `{named}`"), "it");
             }
         }
         if a_list {
-            let a_delay = "seconds from 0 to 31536000 (a year)";
-            let delays = object.list("retry_delays", a_delay, Schedule::MOST, |raw| {
-                shape::number(raw)
-                    .and_then(|secs| Duration::try_from_secs_f64(secs).ok())
-                    .filter(|delay| *delay <= MAX_DELAY)
-            });
-            if delays.as_ref().is_some_and(Vec::is_empty) {
-                errors.add(&object.path_of("retry_delays"), "at least one delay", "an empty array");
-            }
-            return Self::Schedule(delays.and_then(Schedule::new));
+            let schedule = schedule(object);
+            return Self {
+                default_retries: schedule.retries(),
+                most_retries: schedule.retries(),
+                backoff: Backoff::Schedule(schedule),
+                default_jitter: Jitter::Additive { fraction: 0.1 },
+            };
         }
-        if a_factor {
+        let (backoff, default_jitter) = if a_factor {
             let f = object.optional("wait_factor", "an integer from 10 to 200", integer(10..=200));
-            return Self::WaitFactor(f.and_then(WaitFactor::new));
-        }
-        Self::Exponential(exponential(object))
+            let factor = WaitFactor::new(f.unwrap_or(100)).expect("the range is a factor's");
+            (Backoff::WaitFactor(factor), Jitter::WholeSeconds { most: 59 })
+        } else {
+            (Backoff::Exponential(exponential(object)), Jitter::Full)
+        };
+        Self { backoff, default_retries: 5, most_retries: u32::MAX, default_jitter }
     }
+}
 
-    fn retries(
-        self,
-        max_retries: Option<u32>,
-        jitter: Option<Jitter>,
-        object: &Object<'_>,
-        errors: &Errors,
-    ) -> Retries {
-        match self {
-            Self::Exponential(it) => Retries {
-                max_retries: max_retries.unwrap_or(5),
-                backoff: Backoff::Exponential(it),
-                jitter: jitter.unwrap_or(Jitter::Full),
-            },
-            Self::Schedule(it) => {
-                // An invalid list is an error already: any value will do.
-                let it = it.or_else(|| Schedule::new(vec![Duration::ZERO])).expect("one delay is a schedule");
-                let delays = it.retries();
-                if let Some(more) = max_retries.filter(|retries| *retries > delays) {
-                    let expected = format!("at most {delays}, the number of `retry_delays`");
-                    errors.add(&object.path_of("max_retries"), expected, more.to_string());
-                }
-                Retries {
-                    max_retries: max_retries.unwrap_or(delays),
-                    backoff: Backoff::Schedule(it),
-                    jitter: jitter.unwrap_or(Jitter::Additive { fraction: 0.1 }),
-                }
-            }
-            Self::WaitFactor(it) => Retries {
-                max_retries: max_retries.unwrap_or(5),
-                backoff: Backoff::WaitFactor(
-                    it.or_else(|| WaitFactor::new(100)).expect("100 is in the range"),
-                ),
-                jitter: jitter.unwrap_or(Jitter::WholeSeconds { most: 59 }),
-            },
-        }
+fn schedule(object: &mut Object<'_>) -> Schedule {
+    let a_delay = "seconds from 0 to 31536000 (a year)";
+    let delays = object.list("retry_delays", a_delay, Schedule::MOST, |raw| {
+        Duration::try_from_secs_f64(shape::number(raw)?).ok().filter(|delay| *delay <= MAX_DELAY)
+    });
+    if delays.as_ref().is_some_and(Vec::is_empty) {
+        object.error("retry_delays", "at least one delay", "an empty array");
     }
+    let schedule = delays.and_then(Schedule::new).or_else(|| Schedule::new(vec![Duration::ZERO]));
+    schedule.expect("one delay is a schedule")
 }
 
 fn exponential(object: &mut Object<'_>) -> Exponential {
@@ -209,31 +191,67 @@ mod tests {
     use super::*;
     use crate::fixtures::texts;
 
+    fn retries(text: &str) -> Retries {
+        policy(text, "p", "").expect(text).retries.expect("enabled")
+    }
+
     #[test]
     fn all_errors_come_at_once_each_naming_its_field() {
         let text = r#"{"base_delay_ms": -1, "multiplier": 0.5, "max_retries": 101, "jitter": "some",
             "retryable": [410], "retry_after_smear": 2, "dlq_retention_days": 0, "retries": 3}"#;
         let errors = policy(text, "inline", "retry").expect_err("everything is wrong");
         let paths: Vec<&str> = errors.iter().map(|error| error.path.as_str()).collect();
-        assert_eq!(
-            paths,
-            [
-                "retry.max_retries",
-                "retry.base_delay_ms",
-                "retry.multiplier",
-                "retry.jitter",
-                "retry.retryable[0]",
-                "retry.retry_after_smear",
-                "retry.dlq_retention_days",
-                "retry.retries",
-            ]
-        );
+        let named = "max_retries base_delay_ms multiplier jitter retryable[0] retry_after_smear dlq_retention_days retries";
+        assert_eq!(paths, named.split(' ').map(|name| format!("retry.{name}")).collect::<Vec<_>>());
     }
 
     #[test]
-    fn a_status_cannot_be_retryable_and_permanent() {
-        let errors = policy(r#"{"retryable":[400],"permanent":[400]}"#, "p", "").expect_err("both");
-        assert_eq!(errors[0].path, "permanent");
+    fn errors_quote_the_values_of_a_document_and_never_of_a_message() {
+        let a_status = "expected an HTTP status from 400 to 599 without 410";
+        let a_delay = "expected seconds from 0 to 31536000 (a year)";
+        let document = |text| texts(&document(text, "p").expect_err(text)).join("\n");
+        assert_eq!(
+            document(r#"{"wait_factor": 9.5, "max_retries": 101, "retryable": [410, 503, "x"]}"#),
+            format!(
+                "max_retries: expected an integer from 0 to 100, found an integer: 101\n\
+                 wait_factor: expected an integer from 10 to 200, found a number: 9.5\n\
+                 retryable[0]: {a_status}, found an integer: 410\n\
+                 retryable[2]: {a_status}, found a string: \"x\""
+            )
+        );
+        assert_eq!(
+            document(r#"{"retry_delays": [60, -1, 31536001, "soon"]}"#),
+            format!(
+                "retry_delays[1]: {a_delay}, found an integer: -1\n\
+                 retry_delays[2]: {a_delay}, found an integer: 31536001\n\
+                 retry_delays[3]: {a_delay}, found a string: \"soon\""
+            )
+        );
+        for (text, expected) in [
+            (
+                r#"{"retryable":[400],"permanent":[400]}"#,
+                "permanent: expected no status that is in `retryable` too, found 400",
+            ),
+            (r#"{"retry_delays": []}"#, "retry_delays: expected at least one delay, found an empty array"),
+            (
+                r#"{"retry_delays": [1, 2], "max_retries": 3}"#,
+                "max_retries: expected at most 2, the number of `retry_delays`, found 3",
+            ),
+            (
+                r#"{"retry_delays": [1], "wait_factor": 100, "multiplier": 2}"#,
+                "wait_factor: expected nothing beside `retry_delays`, found it\n\
+                 multiplier: expected nothing beside `retry_delays`, found it",
+            ),
+            (
+                r#"{"wait_factor": 100, "base_delay_ms": 2}"#,
+                "base_delay_ms: expected nothing beside `wait_factor`, found it",
+            ),
+        ] {
+            assert_eq!(document(text), expected);
+        }
+        let errors = policy(r#"{"max_retries": 101}"#, "inline", "retry").expect_err("invalid");
+        let unquoted = "retry.max_retries: expected an integer from 0 to 100, found an integer";
+        assert_eq!(texts(&errors), [unquoted]);
     }
 
     /// On web push, lists do not apply to 401, 404 and 413 (see [`crate::verdict`]).
@@ -259,70 +277,15 @@ mod tests {
             (r#"{"bounded_ms":1000}"#, Jitter::Bounded { ms: 1000 }),
             (r#"{"whole_seconds":59}"#, Jitter::WholeSeconds { most: 59 }),
         ] {
-            let read = policy(&format!(r#"{{"jitter":{text}}}"#), "p", "").expect("valid");
-            assert_eq!(read.retries.expect("enabled").jitter, jitter, "{text}");
+            assert_eq!(retries(&format!(r#"{{"jitter":{text}}}"#)).jitter, jitter, "{text}");
         }
-    }
-
-    fn errors_of(text: &str) -> Vec<String> {
-        texts(&document(text, "p").expect_err("invalid"))
-    }
-
-    #[test]
-    fn errors_quote_the_values_of_a_document_and_never_of_a_message() {
-        assert_eq!(
-            errors_of(r#"{"wait_factor": 9.5, "max_retries": 101, "retryable": [410, 503, "x"]}"#),
-            [
-                "max_retries: expected an integer from 0 to 100, found an integer: 101",
-                "wait_factor: expected an integer from 10 to 200, found a number: 9.5",
-                "retryable[0]: expected an HTTP status from 400 to 599 without 410, found an integer: 410",
-                r#"retryable[2]: expected an HTTP status from 400 to 599 without 410, found a string: "x""#,
-            ]
-        );
-        let errors = policy(r#"{"max_retries": 101}"#, "inline", "retry").expect_err("invalid");
-        assert_eq!(
-            errors[0].to_string(),
-            "retry.max_retries: expected an integer from 0 to 100, found an integer"
-        );
     }
 
     #[test]
     fn delays_of_a_list_may_decrease_and_are_at_most_a_year() {
-        let falling = policy(r#"{"retry_delays": [600, 0, 0.25, 31536000]}"#, "p", "").expect("valid");
-        let retries = falling.retries.expect("enabled");
-        let secs: Vec<f64> = (1..=4).map(|retry| retries.backoff.nominal(retry).as_secs_f64()).collect();
-        assert_eq!((retries.max_retries, secs), (4, vec![600.0, 0.0, 0.25, 31_536_000.0]));
-        assert_eq!(
-            errors_of(r#"{"retry_delays": [60, -1, 31536001, "soon"]}"#),
-            [
-                "retry_delays[1]: expected seconds from 0 to 31536000 (a year), found an integer: -1",
-                "retry_delays[2]: expected seconds from 0 to 31536000 (a year), found an integer: 31536001",
-                r#"retry_delays[3]: expected seconds from 0 to 31536000 (a year), found a string: "soon""#,
-            ]
-        );
-        assert_eq!(
-            errors_of(r#"{"retry_delays": []}"#),
-            ["retry_delays: expected at least one delay, found an empty array"]
-        );
-        assert_eq!(
-            errors_of(r#"{"retry_delays": [1, 2], "max_retries": 3}"#),
-            ["max_retries: expected at most 2, the number of `retry_delays`, found 3"]
-        );
-    }
-
-    #[test]
-    fn two_families_in_one_policy_are_an_error() {
-        assert_eq!(
-            errors_of(r#"{"retry_delays": [1], "wait_factor": 100, "multiplier": 2}"#),
-            [
-                "wait_factor: expected nothing beside `retry_delays`, found it",
-                "multiplier: expected nothing beside `retry_delays`, found it",
-            ]
-        );
-        assert_eq!(
-            errors_of(r#"{"wait_factor": 100, "base_delay_ms": 2}"#),
-            ["base_delay_ms: expected nothing beside `wait_factor`, found it"]
-        );
+        let falling = retries(r#"{"retry_delays": [600, 0, 0.25, 31536000]}"#);
+        let secs: Vec<f64> = (1..=4).map(|retry| falling.backoff.nominal(retry).as_secs_f64()).collect();
+        assert_eq!((falling.max_retries, secs), (4, vec![600.0, 0.0, 0.25, 31_536_000.0]));
     }
 
     #[test]
@@ -330,7 +293,6 @@ mod tests {
         let default = catalogue::presets().get("web-push").expect("a preset");
         let empty = policy("{}", "web-push", "").expect("valid");
         assert_eq!(Policy { description: default.description.clone(), ..empty }, **default);
-        let retries = |text| policy(text, "p", "").expect("valid").retries.expect("enabled");
         let list = retries(r#"{"retry_delays": [5]}"#);
         assert_eq!((list.max_retries, list.jitter), (1, Jitter::Additive { fraction: 0.1 }));
         let factor = retries(r#"{"wait_factor": 10, "max_retries": 0}"#);

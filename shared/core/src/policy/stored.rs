@@ -12,7 +12,6 @@ use super::{Policy, catalogue, parse};
 use crate::delivery_options::EventType;
 use crate::shape::{self, Errors, ShapeError};
 
-/// What a stored policy holds for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Slot {
     Tenant,
@@ -37,7 +36,6 @@ pub struct Stored {
     pub last_good: Option<String>,
 }
 
-/// A stored text that is ignored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ignored {
     pub slot: Slot,
@@ -105,52 +103,38 @@ pub fn expected_name() -> String {
 mod tests {
     use super::*;
 
-    fn tenant(policy: &str, last_good: Option<&str>) -> Vec<Stored> {
-        let last_good = last_good.map(str::to_owned);
-        vec![Stored { slot: Slot::Tenant, policy: policy.to_owned(), last_good }]
-    }
-
-    fn max_retries(policies: &TenantPolicies) -> Option<u32> {
-        Some(policies.of_tenant()?.retries.as_ref()?.max_retries)
+    /// Reads one text of a tenant, and the last good one: the retries that are followed then, and the paths of errors.
+    fn read(policy: &str, last_good: Option<&str>, before: &TenantPolicies) -> (Option<u32>, Vec<String>) {
+        let (slot, last_good) = (Slot::Tenant, last_good.map(str::to_owned));
+        let stored = Stored { slot, policy: policy.to_owned(), last_good };
+        let (policies, ignored) = TenantPolicies::read(vec![stored], before);
+        let retries = || Some(policies.of_tenant()?.retries.as_ref()?.max_retries);
+        (retries(), ignored.into_iter().flat_map(|it| it.errors).map(|error| error.path).collect())
     }
 
     #[test]
-    fn a_name_selects_the_packaged_policy() {
-        let (policies, ignored) = TenantPolicies::read(tenant(r#""otp""#, None), &TenantPolicies::default());
-        assert_eq!((max_retries(&policies), ignored), (Some(3), vec![]));
+    fn an_invalid_text_is_replaced_by_the_last_good_one_or_the_one_before() {
+        let stored =
+            Stored { slot: Slot::Tenant, policy: r#"{"max_retries": 1}"#.to_owned(), last_good: None };
+        let (before, _) = TenantPolicies::read(vec![stored], &TenantPolicies::default());
+        let none = TenantPolicies::default();
+        let (broken, good) = (r#"{"max_retries": 999}"#, Some(r#"{"max_retries": 2}"#));
+        for (text, last_good, before, retries, errors) in [
+            (r#""otp""#, None, &none, Some(3), &[][..]),
+            (broken, good, &before, Some(2), &["max_retries"]),
+            (broken, None, &before, Some(1), &["max_retries"]),
+            (broken, good, &none, Some(2), &["max_retries"]),
+            ("", None, &none, None, &[""]),
+            ("not JSON", None, &none, None, &[""]),
+            ("[]", None, &none, None, &[""]),
+            (r#"{"colour": "red"}"#, None, &none, None, &["colour"]),
+        ] {
+            let errors = errors.iter().map(|path| (*path).to_owned()).collect();
+            assert_eq!(read(text, last_good, before), (retries, errors), "{text}");
+        }
+        let (after, _) = TenantPolicies::read(Vec::new(), &before);
+        assert_eq!(after, none, "one that is deleted is not followed");
         let errors = stored_policy(r#""opt""#, &Slot::Tenant).expect_err("no such name");
         assert!(errors[0].to_string().ends_with("web-push, found another string"), "{}", errors[0]);
-    }
-
-    #[test]
-    fn the_last_good_policy_replaces_an_invalid_text() {
-        let (before, _) =
-            TenantPolicies::read(tenant(r#"{"max_retries": 1}"#, None), &TenantPolicies::default());
-        let broken = tenant(r#"{"max_retries": 999}"#, Some(r#"{"max_retries": 2}"#));
-        let (after, ignored) = TenantPolicies::read(broken.clone(), &before);
-        assert_eq!(max_retries(&after), Some(2), "the one that every worker finds");
-        let (after, _) = TenantPolicies::read(tenant(r#"{"max_retries": 999}"#, None), &before);
-        assert_eq!(max_retries(&after), Some(1));
-        assert_eq!(
-            (ignored[0].slot.clone(), ignored[0].errors[0].path.as_str()),
-            (Slot::Tenant, "max_retries")
-        );
-        let (fresh, ignored) = TenantPolicies::read(broken, &TenantPolicies::default());
-        assert_eq!((max_retries(&fresh), ignored.len()), (Some(2), 1));
-    }
-
-    #[test]
-    fn an_invalid_text_without_a_predecessor_is_ignored() {
-        for text in ["", "not JSON", "[]", r#"{"colour": "red"}"#] {
-            let (policies, ignored) = TenantPolicies::read(tenant(text, None), &TenantPolicies::default());
-            assert_eq!((max_retries(&policies), ignored.len()), (None, 1), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_policy_that_is_deleted_is_not_followed() {
-        let (before, _) = TenantPolicies::read(tenant("{}", None), &TenantPolicies::default());
-        let (after, _) = TenantPolicies::read(Vec::new(), &before);
-        assert_eq!(after, TenantPolicies::default());
     }
 }

@@ -19,23 +19,21 @@ use serde::{Deserialize, Serialize};
 use super::count::Count;
 use crate::time::Timestamp;
 
-/// More than 20 % of at least 20 attempts within five minutes.
-pub const SLOW: Rule = Rule { percent: 20, at_least: 20, within_secs: 300, grain_secs: 10 };
+pub const SLOW: Rule = Rule { percent: 20, at_least: 20, within_secs: 300, bucket_secs: 10 };
 
 /// More than 50 % of at least 50 attempts within ten seconds, and be it the last [`FAST_FROM_SECS`] of them.
-pub const FAST: Rule = Rule { percent: 50, at_least: 50, within_secs: 10, grain_secs: 1 };
+pub const FAST: Rule = Rule { percent: 50, at_least: 50, within_secs: 10, bucket_secs: 1 };
 
 /// [`FAST`] judges at least this many seconds: one bad second is no outage.
 pub const FAST_FROM_SECS: u32 = 3;
 
-/// A share of a minimum of attempts within a time, counted in buckets of `grain_secs`.
+/// A share of a minimum of attempts within a time, counted in buckets of `bucket_secs`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rule {
-    /// More than this share of the attempts.
     pub percent: u64,
     pub at_least: u64,
     pub within_secs: u32,
-    pub grain_secs: u32,
+    pub bucket_secs: u32,
 }
 
 impl Rule {
@@ -44,12 +42,10 @@ impl Rule {
     }
 }
 
-/// How long breakers stay open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cooldowns {
     /// The first, which doubles with each that follows.
     pub first: Duration,
-    /// The longest.
     pub longest: Duration,
 }
 
@@ -60,7 +56,6 @@ impl Default for Cooldowns {
 }
 
 impl Cooldowns {
-    /// The cooldown of the opening of that number, from 1.
     fn of(&self, opening: u32) -> Duration {
         let doublings = opening.saturating_sub(1).min(MOST_DOUBLINGS);
         self.first.saturating_mul(1 << doublings).min(self.longest)
@@ -93,28 +88,19 @@ pub const PROBES_ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 
 pub const RAMP: Duration = Duration::from_secs(60);
 
-/// Where a breaker stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "phase")]
 pub enum Phase {
+    /// Everything passes.
     Closed,
-    /// Nothing passes before that.
-    Open {
-        until: Timestamp,
-    },
-    HalfOpen {
-        /// When the last probe passed, or, while none has, when probes were first allowed.
-        since: Timestamp,
-        sent: u32,
-        succeeded: u32,
-    },
-    Ramping {
-        since: Timestamp,
-    },
+    /// Nothing passes.
+    Open { until: Timestamp },
+    /// Since the last probe passed, or, while none has, since probes were first allowed.
+    HalfOpen { since: Timestamp, sent: u32, succeeded: u32 },
+    /// Everything passes at a pace that grows.
+    Ramping { since: Timestamp },
     /// The origin asked everyone to stay away until then.
-    Paused {
-        until: Timestamp,
-    },
+    Paused { until: Timestamp },
 }
 
 impl Phase {
@@ -131,24 +117,14 @@ impl Phase {
 
 /// What a breaker decides for an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Says {
+pub enum Decision {
+    /// It passes.
     Go,
     /// Only `left` more may go, and their results decide on the others. Without one left, a message returns in the `width` after `from`.
-    Probes {
-        left: u32,
-        /// When the last probe passed, or, while none has, when probes were first allowed.
-        since: Timestamp,
-        from: Timestamp,
-        width: Duration,
-    },
-    /// Not before `from`, spread over the `width` after it; over up to `longest` if many wait.
-    Later {
-        from: Timestamp,
-        /// Over which time those who wait are spread, if they are few.
-        width: Duration,
-        /// Over which time they are spread at most: a quarter of the time that the origin has been out.
-        longest: Duration,
-    },
+    Probes { left: u32, since: Timestamp, from: Timestamp, width: Duration },
+    /// Not before `from`, spread over the `width` after it; if many wait, over up to `longest`, a quarter of the time that the origin
+    /// has been out.
+    Later { from: Timestamp, width: Duration, longest: Duration },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -190,21 +166,20 @@ impl Breaker {
     }
 
     /// Where it stood when it was last changed.
-    pub fn phase_then(&self) -> Phase {
+    pub fn last_changed_phase(&self) -> Phase {
         self.phase
     }
 
-    /// What it says to an attempt at `now`.
-    pub fn says(&self, now: Timestamp, cooldowns: &Cooldowns) -> Says {
+    pub fn decide(&self, now: Timestamp, cooldowns: &Cooldowns) -> Decision {
         match self.phase(now) {
-            Phase::Closed | Phase::Ramping { .. } => Says::Go,
+            Phase::Closed | Phase::Ramping { .. } => Decision::Go,
             Phase::Open { until } => {
                 let width = (cooldowns.of(self.openings) / 4).max(cooldowns.first);
                 let longest = (cooldowns.out_for(self.openings) / 4).min(LONGEST_WIDTH).max(width);
-                Says::Later { from: until, width, longest }
+                Decision::Later { from: until, width, longest }
             }
-            Phase::Paused { until } => Says::Later { from: until, width: RAMP, longest: RAMP },
-            Phase::HalfOpen { sent, since, .. } => Says::Probes {
+            Phase::Paused { until } => Decision::Later { from: until, width: RAMP, longest: RAMP },
+            Phase::HalfOpen { sent, since, .. } => Decision::Probes {
                 since,
                 left: PROBES.saturating_sub(sent),
                 from: now.plus(Duration::from_secs(2)),
@@ -223,7 +198,7 @@ impl Breaker {
         going
     }
 
-    /// Learns what probes saw. `true` if that closed it: attempts may go again, at a pace that grows.
+    /// Records the results of probes. `true` if that closed it: attempts may go again, at a pace that grows.
     pub fn probed(
         &mut self,
         succeeded: u32,
@@ -238,25 +213,25 @@ impl Breaker {
             return false;
         }
         let succeeded = before.saturating_add(succeeded);
-        let all = succeeded >= PROBES;
-        // An answer may come after another probe was sent in its place.
-        let sent = sent.max(succeeded);
-        self.phase =
-            if all { Phase::Ramping { since: now } } else { Phase::HalfOpen { since, sent, succeeded } };
-        all
+        let closes = succeeded >= PROBES;
+        self.phase = if closes {
+            Phase::Ramping { since: now }
+        } else {
+            // An answer may come after another probe was sent in its place.
+            Phase::HalfOpen { since, sent: sent.max(succeeded), succeeded }
+        };
+        closes
     }
 
     /// Opens it if its attempts fail too often. `true` if that opened it.
     pub fn judge(&mut self, fails: bool, now: Timestamp, cooldowns: &Cooldowns, rng: &mut dyn Rng) -> bool {
-        self.go_on(now);
-        let opens = fails && matches!(self.phase, Phase::Closed | Phase::Ramping { .. });
+        let opens = self.passes(now) && fails;
         if opens {
             self.open(None, now, cooldowns, rng);
         }
         opens
     }
 
-    /// Opens it for its cooldown, or for so long at an operator's word.
     pub fn open(
         &mut self,
         lasting: Option<Duration>,
@@ -272,8 +247,7 @@ impl Breaker {
 
     /// Lets nothing pass for as long as the origin asked, if anything passes now.
     pub fn pause(&mut self, lasting: Duration, now: Timestamp) -> bool {
-        self.go_on(now);
-        let pauses = matches!(self.phase, Phase::Closed | Phase::Ramping { .. });
+        let pauses = self.passes(now);
         if pauses {
             self.phase = Phase::Paused { until: now.plus(lasting) };
         }
@@ -284,12 +258,14 @@ impl Breaker {
         *self = Self::default();
     }
 
-    fn go_on(&mut self, now: Timestamp) {
+    /// Moves to the phase of `now`. Whether attempts pass in it.
+    fn passes(&mut self, now: Timestamp) -> bool {
         let phase = self.phase(now);
         if phase == Phase::Closed && phase != self.phase {
             self.openings = 0;
         }
         self.phase = phase;
+        matches!(phase, Phase::Closed | Phase::Ramping { .. })
     }
 }
 

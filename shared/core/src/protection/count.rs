@@ -1,11 +1,14 @@
-//! What attempts to an origin came to, as numbers.
+//! The results of attempts to an origin, and of recent ones by buckets of time.
+
+use std::collections::VecDeque;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::reason::Reason;
+use crate::time::Timestamp;
 use crate::verdict::{Retry, Verdict};
 
-/// Attempts to an origin, and their results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(from = "[u64; 6]", into = "[u64; 6]")]
 pub struct Count {
@@ -33,30 +36,25 @@ impl From<Count> for [u64; 6] {
 }
 
 impl Count {
-    /// One attempt.
-    ///
-    /// A provider that answers 410, or refuses a message, works. One that limits our rate works too, and asks for a slower pace. Errors
-    /// that do not depend on the message are failures of the origin.
+    /// One attempt. A provider that answers 410, or refuses a message, works. One that limits our rate works too, and asks for a slower
+    /// pace. Errors that do not depend on the message are failures of the origin.
     pub fn of(verdict: &Verdict, is_retry: bool) -> Self {
-        let (failed, limited) = match verdict {
-            Verdict::Retry(Retry { reason: Reason::RateLimited, .. }) => (false, true),
-            Verdict::Retry(Retry { reason, .. }) => {
-                (matches!(reason, Reason::ServerError | Reason::NotSent | Reason::InDoubt), false)
-            }
-            Verdict::Sent | Verdict::SignAgain | Verdict::Gone { .. } | Verdict::Failed(_) => (false, false),
+        let (failures, limited) = match verdict {
+            Verdict::Retry(Retry { reason: Reason::RateLimited, .. }) => (0, 1),
+            Verdict::Retry(Retry {
+                reason: Reason::ServerError | Reason::NotSent | Reason::InDoubt, ..
+            }) => (1, 0),
+            Verdict::Retry(_)
+            | Verdict::Sent
+            | Verdict::SignAgain
+            | Verdict::Gone { .. }
+            | Verdict::Failed(_) => (0, 0),
         };
-        Self {
-            attempts: 1,
-            failures: failed.into(),
-            limited: limited.into(),
-            retries: is_retry.into(),
-            held: 0,
-            older: 0,
-        }
+        Self { attempts: 1, failures, limited, retries: is_retry.into(), ..Self::default() }
     }
 
-    pub const fn held_back(held: u64) -> Self {
-        Self { attempts: 0, failures: 0, limited: 0, retries: 0, held, older: 0 }
+    pub fn held_back(held: u64) -> Self {
+        Self { held, ..Self::default() }
     }
 
     pub const fn accepted(self) -> u64 {
@@ -102,42 +100,165 @@ impl Count {
     }
 }
 
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Window {
+    span: u32,
+    #[serde(rename = "grain")]
+    bucket_secs: u32,
+    /// The number of a bucket, and what was noted in it; numbers rise, and none is empty.
+    buckets: VecDeque<(i64, Count)>,
+}
+
+impl Window {
+    /// Of the last `span` seconds, in buckets of that many seconds.
+    pub const fn new(span: u32, bucket_secs: u32) -> Self {
+        Self { span, bucket_secs, buckets: VecDeque::new() }
+    }
+
+    /// Notes counts at `now`. A clock that went back notes them in the last bucket that it knows.
+    pub fn note(&mut self, count: Count, now: Timestamp) {
+        if count.is_empty() {
+            return;
+        }
+        let bucket = self.bucket_of(now);
+        let bucket = self.buckets.back().map_or(bucket, |(last, _)| bucket.max(*last));
+        match self.buckets.back_mut() {
+            Some((last, noted)) if *last == bucket => *noted = noted.plus(count),
+            _ => self.buckets.push_back((bucket, count)),
+        }
+        let oldest = self.oldest(self.span, now);
+        while self.buckets.front().is_some_and(|(bucket, _)| *bucket < oldest) {
+            self.buckets.pop_front();
+        }
+    }
+
+    /// What was noted in the buckets of its span that ends at `now`.
+    pub fn sum(&self, now: Timestamp) -> Count {
+        self.sum_of(self.span, now)
+    }
+
+    /// What was noted in the buckets of the last `secs` seconds, at most of its span.
+    pub fn sum_of(&self, secs: u32, now: Timestamp) -> Count {
+        let oldest = self.oldest(secs.min(self.span), now);
+        let recent = self.buckets.iter().rev().take_while(|(bucket, _)| *bucket >= oldest);
+        recent.fold(Count::default(), |sum, (_, count)| sum.plus(*count))
+    }
+
+    /// How long ago its first bucket that still counts began, at most its span: zero if nothing counts.
+    pub fn reach(&self, now: Timestamp) -> Duration {
+        let oldest = self.oldest(self.span, now);
+        let first = self.buckets.iter().find(|(bucket, _)| *bucket >= oldest);
+        first.map_or(Duration::ZERO, |(bucket, _)| {
+            let began = Timestamp::from_secs(bucket.saturating_mul(i64::from(self.bucket_secs)));
+            now.since(began).min(Duration::from_secs(self.span.into()))
+        })
+    }
+
+    pub fn take(&mut self, now: Timestamp) -> Count {
+        let sum = self.sum(now);
+        self.buckets.clear();
+        sum
+    }
+
+    fn bucket_of(&self, at: Timestamp) -> i64 {
+        at.as_secs().div_euclid(i64::from(self.bucket_secs.max(1)))
+    }
+
+    fn oldest(&self, secs: u32, now: Timestamp) -> i64 {
+        self.bucket_of(now.minus(Duration::from_secs(secs.into()))).saturating_add(1)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
     fn a_share_is_passed_only_by_more_than_it() {
-        let of = |attempts| Count { attempts, ..Count::default() };
-        assert!(!Count { older: 80, ..of(20) }.with_older().passes(20, 20, 20));
-        assert!(!of(100).passes(20, 20, 20));
-        assert!(of(100).passes(21, 20, 20));
-        assert!(!of(19).passes(19, 20, 20), "too few to tell");
-        assert!(of(u64::MAX).passes(u64::MAX, 99, 1));
+        for (attempts, older, some, percent, is_passed) in [
+            (20, 80, 20, 20, false),
+            (100, 0, 20, 20, false),
+            (100, 0, 21, 20, true),
+            (19, 0, 19, 20, false),
+            (u64::MAX, 0, u64::MAX, 99, true),
+        ] {
+            let count = Count { attempts, older, ..Count::default() }.with_older();
+            assert_eq!(count.passes(some, percent, 20), is_passed, "{some} of {attempts} and {older}");
+        }
     }
 
     #[test]
     fn only_errors_of_the_origin_count_as_failures() {
         let retry = |reason| Verdict::Retry(Retry { reason, retry_after: None, in_doubt: false });
-        for reason in [Reason::ServerError, Reason::NotSent, Reason::InDoubt] {
-            assert_eq!(Count::of(&retry(reason), false).failures, 1, "{reason:?}");
-        }
-        let limited = Count::of(&retry(Reason::RateLimited), true);
-        assert_eq!((limited.failures, limited.limited, limited.retries), (0, 1, 1));
-        for verdict in [
-            Verdict::Sent,
-            Verdict::Gone { confirmed: true },
-            Verdict::Failed(Reason::Rejected),
-            Verdict::SignAgain,
+        for (verdict, failures, limited) in [
+            (retry(Reason::ServerError), 1, 0),
+            (retry(Reason::NotSent), 1, 0),
+            (retry(Reason::InDoubt), 1, 0),
+            (retry(Reason::RateLimited), 0, 1),
+            (Verdict::Sent, 0, 0),
+            (Verdict::Gone { confirmed: true }, 0, 0),
+            (Verdict::Failed(Reason::Rejected), 0, 0),
+            (Verdict::SignAgain, 0, 0),
         ] {
-            assert_eq!(Count::of(&verdict, false), Count { attempts: 1, ..Count::default() }, "{verdict:?}");
+            for retries in [0, 1] {
+                let expected = Count { attempts: 1, failures, limited, retries, ..Count::default() };
+                assert_eq!(Count::of(&verdict, retries > 0), expected, "{verdict:?}");
+            }
         }
     }
 
+    fn at(secs: i64) -> Timestamp {
+        Timestamp::from_secs(1_000_000 + secs)
+    }
+
+    fn attempts(n: u64) -> Count {
+        Count { attempts: n, ..Count::default() }
+    }
+
     #[test]
-    fn a_reset_of_the_counters_is_recognised() {
-        let of = |attempts, held| Count { attempts, held, ..Count::default() };
-        assert_eq!(of(7, 3).since(of(5, 3)), Some(of(2, 0)));
-        assert_eq!(of(7, 1).since(of(5, 3)), None);
+    fn older_counts_are_dropped() {
+        let mut window = Window::new(10, 1);
+        window.note(attempts(1), at(0));
+        window.note(attempts(2), at(9));
+        assert_eq!((window.sum(at(9)), window.reach(at(9))), (attempts(3), Duration::from_secs(9)));
+        assert_eq!((window.sum_of(3, at(9)), window.sum_of(300, at(9))), (attempts(2), attempts(3)));
+        assert_eq!(window.sum(at(10)), attempts(2));
+        assert_eq!(window.sum(at(18)), attempts(2));
+        assert_eq!((window.sum(at(19)), window.reach(at(19))), (Count::default(), Duration::ZERO));
+    }
+
+    #[test]
+    fn it_reads_back() {
+        let mut window = Window::new(300, 10);
+        window.note(attempts(7), at(3));
+        let text = serde_json::to_string(&window).expect("JSON");
+        assert_eq!(text, r#"{"span":300,"grain":10,"buckets":[[100000,[7,0,0,0,0,0]]]}"#);
+        assert_eq!(serde_json::from_str::<Window>(&text).expect("its own JSON"), window);
+    }
+
+    proptest! {
+        /// It says the same as a list of all that was noted, and holds no more buckets than its span has.
+        #[test]
+        fn counts_are_exact(steps in prop::collection::vec((0i64..20, 0u64..5), 1..200), bucket_secs in 1u32..20) {
+            let mut window = Window::new(100, bucket_secs);
+            let mut all = Vec::new();
+            let mut now = 0;
+            for (later, n) in steps {
+                now += later;
+                window.note(attempts(n), at(now));
+                all.push((now, n));
+            }
+            let bucket = i64::from(bucket_secs);
+            let oldest = (1_000_000 + now - 100).div_euclid(bucket) + 1;
+            let expected: u64 = all
+                .iter()
+                .filter(|(noted, _)| (1_000_000 + noted).div_euclid(bucket) >= oldest)
+                .map(|(_, n)| n)
+                .sum();
+            prop_assert_eq!(window.sum(at(now)), attempts(expected));
+            prop_assert!(window.buckets.len() as i64 <= 100 / bucket + 1);
+        }
     }
 }

@@ -10,27 +10,15 @@
 //!                    └──────────────────────────────────────────────┘          └──────────────────────────────────┘
 //! ```
 //!
-//! | file | decides |
-//! |---|---|
-//! | `count`, `window` | the results of attempts, and of recent ones |
-//! | `breaker` | whether messages are sent to an origin |
-//! | `pace` | how fast: additive increase, multiplicative decrease |
-//! | `budget` | how many retries it gets while it fails |
-//! | `origin` | the three together, as they are shared |
-//! | `token_bucket` | which worker may send at which time under a limit |
-//! | `wake` | when a held-back message returns |
-//!
 //! All of these are values without a clock. A store that fails stops nothing: a worker continues with the state that it has read, because
 //! protection must not lose messages.
 
 pub mod breaker;
-pub mod budget;
 pub mod count;
 pub mod origin;
 pub mod pace;
 pub mod token_bucket;
 pub mod wake;
-pub mod window;
 
 pub use breaker::{Cooldowns, Phase};
 pub use count::Count;

@@ -10,13 +10,10 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 
 use super::breaker::{Breaker, Cooldowns, FAST, FAST_FROM_SECS, Phase, SLOW};
-use super::budget;
-use super::count::Count;
+use super::count::{Count, Window};
 use super::pace::Pace;
-use super::window::Window;
 use crate::time::Timestamp;
 
-/// The longest pause that an origin is granted.
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(900);
 
 /// More than this share of 429s, in hundredths, among so many attempts of ten seconds, is a storm: everyone stays away for the
@@ -24,27 +21,35 @@ pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(900);
 const STORM_PERCENT: u64 = 50;
 const STORM_AT_LEAST: u64 = 20;
 
+/// Retries stay within this share of the first attempts, in hundredths, while the origin fails. A retry that succeeds amplifies
+/// nothing. Retries over it are held back and use no attempt.
+pub const RETRY_PERCENT: u64 = 20;
+
+/// Besides, this many a second, so that an origin with few messages is retried at all.
+pub const RETRY_FLOOR_PER_SECOND: f64 = 10.0;
+
+/// Retries are limited while more than this share of the attempts fail, in hundredths.
+const FAILING_PERCENT: u64 = 10;
+
 /// What is said of a second is the mean of no fewer than these.
 const SHORTEST_REACH: f64 = 3.0;
 
 /// A state that no worker has updated for this long limits nothing.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(300);
 
-/// An origin's shared state.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct OriginState {
     breaker: Breaker,
-    pace: Pace,
-    /// Attempts of the last ten seconds.
+    pub pace: Pace,
     fast: Window,
     slow: Window,
     /// The counters' sum at the last look; none: whatever they are now is where counting begins.
     counted: Option<Count>,
     /// The attempts of five minutes that it was opened or paused for last.
-    judged: Count,
+    pub judged: Count,
     /// Increases with each reset of the counts: what workers counted before it is ignored.
-    epoch: u32,
-    looked_at: Timestamp,
+    pub epoch: u32,
+    pub looked_at: Timestamp,
 }
 
 impl Default for OriginState {
@@ -52,8 +57,8 @@ impl Default for OriginState {
         Self {
             breaker: Breaker::default(),
             pace: Pace::default(),
-            fast: Window::new(FAST.within_secs, FAST.grain_secs),
-            slow: Window::new(SLOW.within_secs, SLOW.grain_secs),
+            fast: Window::new(FAST.within_secs, FAST.bucket_secs),
+            slow: Window::new(SLOW.within_secs, SLOW.bucket_secs),
             counted: Some(Count::default()),
             judged: Count::default(),
             epoch: 0,
@@ -67,11 +72,6 @@ impl OriginState {
         &self.breaker
     }
 
-    pub fn pace(&self) -> &Pace {
-        &self.pace
-    }
-
-    /// Attempts of the last ten seconds.
     pub fn lately(&self, now: Timestamp) -> Count {
         self.fast.sum(now)
     }
@@ -80,39 +80,25 @@ impl OriginState {
         self.slow.sum(now)
     }
 
-    /// The attempts of five minutes that it was opened or paused for last.
-    pub fn judged(&self) -> Count {
-        self.judged
-    }
-
-    /// When it was last looked after.
-    pub fn looked_at(&self) -> Timestamp {
-        self.looked_at
-    }
-
     /// Messages that want to be sent a second, as far as is known.
     pub fn asked_per_second(&self, now: Timestamp) -> f64 {
-        self.measured(now).max(self.pace.took().unwrap_or(0.0))
+        self.measured(now).max(self.pace.took.unwrap_or(0.0))
     }
 
     /// Attempts and held-back messages that workers report a second, as far as is known.
     pub fn reported_per_second(&self, now: Timestamp) -> f64 {
         let measured = self.measured(now);
-        if measured > 0.0 { measured } else { self.pace.took().unwrap_or(0.0) }
-    }
-
-    pub fn epoch(&self) -> u32 {
-        self.epoch
+        if measured > 0.0 { measured } else { self.pace.took.unwrap_or(0.0) }
     }
 
     /// The most attempts a second; none: any number.
     pub fn limit(&self, now: Timestamp) -> Option<f64> {
-        self.pace.limit().filter(|_| now.since(self.looked_at) < FORGOTTEN_AFTER)
+        self.pace.limit.filter(|_| now.since(self.looked_at) < FORGOTTEN_AFTER)
     }
 
     /// The most retries a second; none: any number.
     pub fn retry_limit(&self, now: Timestamp) -> Option<f64> {
-        budget::retries_per_second(self.lately(now), FAST.within_secs.into())
+        retries_per_second(self.lately(now), FAST.within_secs.into())
     }
 
     /// Whether workers have to report often: they report little of a healthy origin.
@@ -136,10 +122,7 @@ impl OriginState {
         let span = now.since(self.looked_at).min(Duration::from_secs(FAST.within_secs.into()));
         self.counted = Some(sum);
         self.looked_at = now;
-        if matches!(
-            self.breaker.phase(now),
-            Phase::Open { .. } | Phase::HalfOpen { .. } | Phase::Paused { .. }
-        ) {
+        if !matches!(self.breaker.phase(now), Phase::Closed | Phase::Ramping { .. }) {
             // Attempts from before it opened are no news, and probes are reported separately.
             return;
         }
@@ -219,15 +202,24 @@ impl OriginState {
             || (FAST_FROM_SECS..=FAST.within_secs).any(|secs| FAST.is_broken_by(self.fast.sum_of(secs, now)))
     }
 
-    /// What the origin took a second in the last five minutes.
     fn took(&self, now: Timestamp) -> f64 {
         per_second(&self.slow, self.slow.sum(now).accepted(), now)
     }
 }
 
-/// So many a second, if they are of that window.
 fn per_second(window: &Window, n: u64, now: Timestamp) -> f64 {
     n as f64 / window.reach(now).as_secs_f64().max(SHORTEST_REACH)
+}
+
+/// The retries a second that an origin may have, from the attempts of the last `secs` seconds; none: any number.
+fn retries_per_second(lately: Count, secs: f64) -> Option<f64> {
+    let failed = lately.failures.saturating_add(lately.limited);
+    if !lately.passes(failed, FAILING_PERCENT, 1) {
+        return None;
+    }
+    let budget = lately.firsts() as f64 / secs * RETRY_PERCENT as f64 / 100.0 + RETRY_FLOOR_PER_SECOND;
+    // Far below it no limit is needed.
+    (lately.retries as f64 / secs * 2.0 > budget).then_some(budget)
 }
 
 #[cfg(test)]

@@ -1,11 +1,7 @@
-use rand::SeedableRng;
 use rand::rngs::StdRng;
 
 use super::*;
-
-fn at(secs: u64) -> Timestamp {
-    Timestamp::from_secs(1_000_000).plus(Duration::from_secs(secs))
-}
+use crate::fixtures::{at, rng};
 
 /// The shared counters, as one worker after the other adds to them and looks.
 struct History {
@@ -16,7 +12,7 @@ struct History {
 
 impl History {
     fn begin() -> Self {
-        Self { state: OriginState::default(), sum: Count::default(), rng: StdRng::seed_from_u64(1) }
+        Self { state: OriginState::default(), sum: Count::default(), rng: rng() }
     }
 
     fn see(&mut self, count: Count, retry_after: Option<u64>, now: u64) -> Phase {
@@ -45,7 +41,7 @@ fn an_outage_opens_the_breaker_and_the_pace_grows_afterwards() {
     let back = until.since(at(0)).as_secs() + 1;
     assert_eq!(history.state.send_probes(5, at(back)), 5);
     history.state.probed(5, false, at(back), &Cooldowns::default(), &mut history.rng);
-    let took = history.state.pace().took().expect("it is known");
+    let took = history.state.pace.took.expect("it is known");
     assert!((600.0..=1100.0).contains(&took), "{took}");
     assert!(history.state.limit(at(back)).is_some_and(|limit| limit < 60.0));
     // What was counted before it closed is no news.
@@ -57,36 +53,28 @@ fn an_outage_opens_the_breaker_and_the_pace_grows_afterwards() {
 }
 
 #[test]
-fn many_429_with_a_retry_after_pause_the_origin() {
+fn many_429_with_a_retry_after_pause_the_origin_for_at_most_15_minutes() {
     let mut history = History::begin();
     assert_eq!(history.see(counted(100, 0, 40), Some(60), 1), Phase::Closed, "no storm: a slower pace");
     assert!(history.state.limit(at(1)).is_some());
-    assert_eq!(history.see(counted(100, 0, 100), Some(60), 2), Phase::Paused { until: at(62) });
-    assert_eq!(history.see(counted(100, 0, 100), Some(60), 3), Phase::Paused { until: at(62) });
+    for now in [2, 3] {
+        assert_eq!(history.see(counted(100, 0, 100), Some(60), now), Phase::Paused { until: at(62) });
+    }
     assert_eq!(history.state.breaker().phase(at(62)), Phase::Ramping { since: at(62) });
+    let long = History::begin().see(counted(100, 0, 100), Some(86_400), 0);
+    assert_eq!(long, Phase::Paused { until: at(900) });
 }
 
 #[test]
-fn a_pause_is_at_most_15_minutes() {
-    let mut history = History::begin();
-    assert_eq!(history.see(counted(100, 0, 100), Some(86_400), 0), Phase::Paused { until: at(900) });
-}
-
-#[test]
-fn an_origin_is_watched_for_five_minutes_after_a_failure() {
+fn an_origin_is_watched_and_limited_for_five_minutes_after_a_failure() {
     let mut history = History::begin();
     assert!(!history.state.is_watched(at(0)));
     history.see(counted(100, 1, 0), None, 0);
-    assert!(history.state.is_watched(at(280)));
-    assert!(!history.state.is_watched(at(320)));
-}
+    assert_eq!([280, 320].map(|now| history.state.is_watched(at(now))), [true, false]);
 
-#[test]
-fn limits_are_forgotten_without_updates() {
     let mut history = History::begin();
     history.see(counted(100, 0, 100), None, 0);
-    assert!(history.state.limit(at(299)).is_some());
-    assert_eq!(history.state.limit(at(300)), None);
+    assert_eq!([299, 300].map(|now| history.state.limit(at(now)).is_some()), [true, false]);
 }
 
 #[test]
@@ -106,6 +94,21 @@ fn an_operator_s_command_holds_and_closing_resets() {
     history.state.close(at(20));
     assert_eq!(history.see(counted(1000, 1000, 0), None, 21), Phase::Closed, "counting begins here");
     assert!(matches!(history.see(counted(1000, 1000, 0), None, 22), Phase::Open { .. }));
+}
+
+#[test]
+fn while_attempts_fail_retries_are_limited() {
+    for (failures, retries, limit) in [
+        (0, 5000, None),
+        // 6.7 % fail.
+        (100, 500, None),
+        (500, 500, Some(30.0)),
+        // One a second is far below the limit.
+        (500, 10, None),
+    ] {
+        let count = Count { retries, ..counted(1000 + retries, failures, 0) };
+        assert_eq!(retries_per_second(count, 10.0), limit, "{failures} failures, {retries} retries");
+    }
 }
 
 #[test]

@@ -34,17 +34,16 @@ const DISCOVERY: f64 = 0.025;
 /// A pace that is this many times the demand limits nothing, and is removed.
 const AMPLE: f64 = 3.0;
 
-/// The longest time that a pace grows for in one step.
 const GROWS_AT_MOST: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Pace {
     /// Attempts a second; none: as many as there are.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    limit: Option<f64>,
+    pub limit: Option<f64>,
     /// What the origin was last seen to take, in attempts a second.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    took: Option<f64>,
+    pub took: Option<f64>,
     /// Whether that was too much, and not only what there was.
     #[serde(default)]
     at_its_limit: bool,
@@ -53,24 +52,12 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Attempts a second; none: as many as there are.
-    pub fn limit(&self) -> Option<f64> {
-        self.limit
-    }
-
-    /// What the origin was last seen to take, in attempts a second.
-    pub fn took(&self) -> Option<f64> {
-        self.took
-    }
-
-    /// The origin is going out, and took so much a second before.
     pub fn outage(&mut self, took: f64) {
         if took > 0.0 {
             self.took = Some(took);
         }
     }
 
-    /// The origin is back: begins low.
     pub fn ramp(&mut self, now: Timestamp) {
         let low = self.took.map_or(SLOWEST, |took| took * 0.05);
         self.limit = Some(low.max(SLOWEST));
@@ -121,10 +108,7 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(secs: u64) -> Timestamp {
-        Timestamp::from_secs(1_000_000).plus(Duration::from_secs(secs))
-    }
+    use crate::fixtures::at;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -133,25 +117,43 @@ mod tests {
     }
 
     fn limit(pace: &Pace) -> u64 {
-        pace.limit().expect("it is limited") as u64
+        pace.limit.expect("it is limited") as u64
+    }
+
+    /// Learns the same count in each of these seconds.
+    fn learn(pace: &mut Pace, seconds: std::ops::RangeInclusive<u64>, count: Count) {
+        seconds.for_each(|second| pace.learn(count, SECOND, at(second)));
+    }
+
+    /// The pace of an origin that is back, and took so much a second before.
+    fn ramping(took: f64) -> Pace {
+        let mut pace = Pace::default();
+        pace.outage(took);
+        pace.ramp(at(0));
+        pace
     }
 
     #[test]
-    fn an_origin_without_429_has_no_limit() {
+    fn an_origin_without_429_or_with_single_ones_has_no_limit() {
         let mut pace = Pace::default();
-        (0..100).for_each(|second| pace.learn(counted(10_000, 0, 0), SECOND, at(second)));
-        assert_eq!(pace.limit(), None);
+        learn(&mut pace, 0..=99, counted(10_000, 0, 0));
+        assert_eq!(pace.limit, None);
+        learn(&mut pace, 100..=100, counted(1000, 10, 0));
+        assert_eq!(pace.limit, None);
     }
 
     #[test]
     fn a_429_lowers_the_pace_and_success_raises_it_slowly() {
         let mut pace = Pace::default();
-        pace.learn(counted(1000, 200, 0), SECOND, at(0));
-        assert_eq!(limit(&pace), 560, "70 % of the 800 that were taken");
-        pace.learn(counted(700, 100, 0), SECOND, at(1));
-        assert_eq!(limit(&pace), 560, "what was under way is no news");
-        pace.learn(counted(560, 100, 0), SECOND, at(4));
-        assert_eq!(limit(&pace), 322);
+        for (second, attempts, limited, expected) in [
+            // 70 % of the 800 that were taken; what was under way is no news.
+            (0, 1000, 200, 560),
+            (1, 700, 100, 560),
+            (4, 560, 100, 322),
+        ] {
+            pace.learn(counted(attempts, limited, 0), SECOND, at(second));
+            assert_eq!(limit(&pace), expected, "{second}");
+        }
         let mut before = 322;
         for second in 5..20 {
             pace.learn(counted(320, 0, 300), SECOND, at(second));
@@ -162,50 +164,33 @@ mod tests {
     }
 
     #[test]
-    fn single_429s_lower_no_pace() {
-        let mut pace = Pace::default();
-        pace.learn(counted(1000, 10, 0), SECOND, at(0));
-        assert_eq!(pace.limit(), None);
-    }
-
-    #[test]
     fn the_limit_is_removed_well_above_the_demand() {
         let mut pace = Pace::default();
         pace.learn(counted(100, 50, 0), SECOND, at(0));
-        for second in 1..10 {
-            pace.learn(counted(5, 0, 0), SECOND, at(second));
-        }
-        assert!(pace.limit().is_some(), "not before it is where it came from");
-        (10..120).for_each(|second| pace.learn(counted(5, 0, 0), SECOND, at(second)));
-        assert_eq!(pace.limit(), None);
+        learn(&mut pace, 1..=9, counted(5, 0, 0));
+        assert!(pace.limit.is_some(), "not before it is where it came from");
+        learn(&mut pace, 10..=119, counted(5, 0, 0));
+        assert_eq!(pace.limit, None);
     }
 
     #[test]
     fn after_an_outage_the_pace_grows_over_a_minute() {
-        let mut pace = Pace::default();
-        pace.outage(1200.0);
-        pace.ramp(at(0));
+        let mut pace = ramping(1200.0);
         assert_eq!(limit(&pace), 60);
-        (1..=30).for_each(|second| pace.learn(counted(100, 0, 100), SECOND, at(second)));
+        learn(&mut pace, 1..=30, counted(100, 0, 100));
         assert!((600..=700).contains(&limit(&pace)), "{pace:?}");
-        (31..=60).for_each(|second| pace.learn(counted(100, 0, 100), SECOND, at(second)));
+        learn(&mut pace, 31..=60, counted(100, 0, 100));
         assert!((1200..=1300).contains(&limit(&pace)), "{pace:?}");
+
+        let mut late = ramping(1000.0);
+        late.learn(counted(100, 0, 100), SECOND, at(3600));
+        assert!(limit(&late) < 140, "an hour without updates does not make it jump: {late:?}");
     }
 
     #[test]
     fn an_unknown_origin_s_pace_doubles_in_28_seconds() {
-        let mut pace = Pace::default();
-        pace.ramp(at(0));
-        (1..=56).for_each(|second| pace.learn(counted(100, 0, 100), SECOND, at(second)));
+        let mut pace = ramping(0.0);
+        learn(&mut pace, 1..=56, counted(100, 0, 100));
         assert!((38..=41).contains(&limit(&pace)), "{pace:?}");
-    }
-
-    #[test]
-    fn an_hour_without_updates_does_not_make_it_jump() {
-        let mut pace = Pace::default();
-        pace.outage(1000.0);
-        pace.ramp(at(0));
-        pace.learn(counted(100, 0, 100), SECOND, at(3600));
-        assert!(limit(&pace) < 140, "{pace:?}");
     }
 }

@@ -59,12 +59,10 @@ impl TokenBucket {
     }
 }
 
-/// How many parts a bucket of so many slots a second has.
 pub fn parts(per_second: f64) -> u32 {
     (per_second / SLOTS_OF_A_PART).ceil().clamp(1.0, 64.0) as u32
 }
 
-/// Asks for a block of a bucket's part.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Request {
     pub key: String,
@@ -99,7 +97,6 @@ pub enum Answer {
     Empty { free_from: Timestamp },
 }
 
-/// A block that a worker holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Block {
     slots: u32,
@@ -118,7 +115,6 @@ impl Block {
         Self { slots: self.slots.saturating_add(left), ..self }
     }
 
-    /// How many slots of it may still be used at `now`.
     pub fn left(&self, now: Timestamp) -> u32 {
         if now < self.void_from { self.slots } else { 0 }
     }
@@ -144,30 +140,25 @@ mod tests {
     use super::*;
 
     fn at(ms: u64) -> Timestamp {
-        Timestamp::from_secs(1_000_000).plus(Duration::from_millis(ms))
+        Timestamp::from_ms(1_000_000_000).plus(Duration::from_millis(ms))
     }
 
     #[test]
-    fn an_idle_bucket_accumulates_no_slots() {
+    fn an_idle_bucket_accumulates_no_slots_and_a_block_is_void_a_while_after_its_last_one() {
         let request = Request::new("k".to_owned(), 10, 50.0, Some(at(60_000)), at(59_000));
         assert_eq!(request.span, Duration::from_millis(200));
-        assert_eq!(request.judge(Some(at(0))), Answer::Leased { begin: at(59_000) });
-        assert_eq!(request.judge(None), Answer::Leased { begin: at(59_000) });
-        assert_eq!(request.judge(Some(at(60_001))), Answer::Empty { free_from: at(60_001) });
-    }
-
-    #[test]
-    fn a_block_is_void_a_while_after_its_last_slot() {
+        for (free_from, answer) in [
+            (Some(at(0)), Answer::Leased { begin: at(59_000) }),
+            (None, Answer::Leased { begin: at(59_000) }),
+            (Some(at(60_001)), Answer::Empty { free_from: at(60_001) }),
+        ] {
+            assert_eq!(request.judge(free_from), answer);
+        }
         let request = Request::new("k".to_owned(), 2, 1.0, None, at(0));
         let mut block = Block::of(&request, at(0));
-        assert_eq!(block.take(at(3_999)), Some(at(0)));
-        assert_eq!(block.left(at(3_999)), 1);
+        assert_eq!((block.take(at(3_999)), block.left(at(3_999))), (Some(at(0)), 1));
         assert_eq!(block.take(at(4_000)), None);
-    }
-
-    #[test]
-    fn a_fast_bucket_has_parts() {
-        assert_eq!((parts(0.01), parts(500.0), parts(501.0), parts(10_000.0)), (1, 1, 2, 20));
+        assert_eq!([0.01, 500.0, 501.0, 10_000.0].map(parts), [1, 1, 2, 20]);
     }
 
     proptest! {

@@ -8,7 +8,6 @@ use crate::delivery_options::{Class, Urgency};
 use crate::message::Message;
 use crate::time::{Deadline, Timestamp};
 
-/// Who comes first where a choice exists.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Rank {
     First,
@@ -26,7 +25,6 @@ impl Rank {
         }
     }
 
-    /// Its part of a span of time, as shares.
     const fn part(self) -> (f64, f64) {
         match self {
             Self::First => (0.0, 0.25),
@@ -53,8 +51,7 @@ pub fn spread(
     Some(from.plus(Duration::from_secs_f64(width * (begin + (end - begin) * rng.random::<f64>()))))
 }
 
-/// A place in a queue at `at`; if the TTL ends before, half-way to its end, because others may have given up. `None` if it ends
-/// soon.
+/// A place in a queue at `at`; if the TTL ends before, half-way to its end, because others may have given up. `None` if it ends soon.
 pub fn queued(at: Timestamp, now: Timestamp, deadline: Deadline) -> Option<Timestamp> {
     if at < deadline.at() {
         return Some(at);
@@ -65,18 +62,12 @@ pub fn queued(at: Timestamp, now: Timestamp, deadline: Deadline) -> Option<Times
 
 #[cfg(test)]
 mod tests {
-    use rand::SeedableRng;
-    use rand::rngs::StdRng;
-
     use super::*;
+    use crate::fixtures::{at, rng};
     use crate::time::Ttl;
 
-    fn at(secs: u64) -> Timestamp {
-        Timestamp::from_secs(1_000_000).plus(Duration::from_secs(secs))
-    }
-
     fn wakes(rank: Rank, ttl: u32) -> Vec<u64> {
-        let mut rng = StdRng::seed_from_u64(1);
+        let mut rng = rng();
         let deadline = Ttl::from_secs(ttl).deadline_from(at(0));
         let wake = |_| spread(at(30), Duration::from_secs(100), rank, deadline, &mut rng);
         let mut wakes: Vec<u64> =
@@ -87,8 +78,7 @@ mod tests {
 
     #[test]
     fn urgent_messages_return_first_and_all_are_spread() {
-        let (first, middle, last) =
-            (wakes(Rank::First, 86_400), wakes(Rank::Middle, 86_400), wakes(Rank::Last, 86_400));
+        let [first, middle, last] = [Rank::First, Rank::Middle, Rank::Last].map(|rank| wakes(rank, 86_400));
         assert!(first[0] == 30 && first[999] < 55 && first[500] > 40);
         assert!(middle[0] == 30 && middle[999] >= 128 && (75..85).contains(&middle[500]));
         assert!(last[0] == 55 && last[999] >= 128);
@@ -104,8 +94,8 @@ mod tests {
     #[test]
     fn a_place_after_the_deadline_becomes_an_earlier_one() {
         let deadline = Ttl::from_secs(60).deadline_from(at(0));
-        assert_eq!(queued(at(59), at(0), deadline), Some(at(59)));
-        assert_eq!(queued(at(60), at(0), deadline), Some(at(30)));
-        assert_eq!(queued(at(90), at(59), deadline), None);
+        for (place, now, expected) in [(59, 0, Some(at(59))), (60, 0, Some(at(30))), (90, 59, None)] {
+            assert_eq!(queued(at(place), at(now), deadline), expected, "{place}");
+        }
     }
 }

@@ -18,20 +18,16 @@ pub struct Consent {
     pub origin: Origin,
 }
 
-/// How far the clock that recorded a consent may run ahead.
 pub const CLOCKS_DIFFER: Duration = Duration::from_secs(86_400);
 
-/// The longest name of a prompt, in bytes.
 pub const MOST_OF_PROMPT: usize = 64;
 
-/// The longest name of an action, in bytes.
 pub const MOST_OF_ACTION: usize = 32;
 
 /// Hosts on which a browser lets a page subscribe without https (W3C Secure Contexts, 3.1).
 const LOCAL_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 impl Consent {
-    /// Takes its fields from an object that has no others; `None` if any was invalid.
     pub(super) fn take(mut object: Object<'_>, now: Timestamp) -> Option<Self> {
         let at = object.required("at", "an RFC 3339 time that is not ahead", text(|at| Self::time(at, now)));
         let prompt_version = object.required(
@@ -102,26 +98,29 @@ mod tests {
             r#"{"at":"2026-11-23T10:00:00Z","prompt_version":"","origin":"https://a.example/x","ip":"192.0.2.1"}"#,
         );
         assert_eq!(consent, None);
-        assert_eq!(
-            errors,
-            [
-                "consent.at: expected an RFC 3339 time that is not ahead, found a string",
-                "consent.prompt_version: expected a text of 1 to 64 bytes, found a string",
-                "consent.action: expected a text of 1 to 32 bytes, such as \"granted\", found nothing",
-                "consent.origin: expected an https origin, or http://localhost with a port, found a string",
-                "consent.ip: expected no such field, found a string",
-            ]
-        );
+        let expected = [
+            "at: expected an RFC 3339 time that is not ahead, found a string",
+            "prompt_version: expected a text of 1 to 64 bytes, found a string",
+            "action: expected a text of 1 to 32 bytes, such as \"granted\", found nothing",
+            "origin: expected an https origin, or http://localhost with a port, found a string",
+            "ip: expected no such field, found a string",
+        ];
+        assert_eq!(errors, expected.map(|error| format!("consent.{error}")));
     }
 
     #[test]
     fn http_is_a_site_on_the_local_machine_alone() {
-        for fit in ["https://a.example:8443", "http://localhost:3000", "http://127.0.0.1:1", "http://[::1]"] {
-            assert!(Consent::site(fit).is_some(), "{fit}");
-        }
-        for unfit in ["http://a.example", "http://localhost.example", "http://127.0.0.1.example", "a.example"]
-        {
-            assert!(Consent::site(unfit).is_none(), "{unfit}");
+        for (site, is_secure) in [
+            ("https://a.example:8443", true),
+            ("http://localhost:3000", true),
+            ("http://127.0.0.1:1", true),
+            ("http://[::1]", true),
+            ("http://a.example", false),
+            ("http://localhost.example", false),
+            ("http://127.0.0.1.example", false),
+            ("a.example", false),
+        ] {
+            assert_eq!(Consent::site(site).is_some(), is_secure, "{site}");
         }
     }
 }

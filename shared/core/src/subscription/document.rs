@@ -9,7 +9,7 @@ use crate::endpoint::{Endpoint, Origin, PushHosts};
 use crate::identity::{ID_FORM, SubscriptionId};
 use crate::push_target::{PushFields, PushKeys, PushTarget};
 use crate::shape::{Errors, Object, ShapeError, text};
-use crate::tag::{Tag, Tags, TagsError};
+use crate::tag::{Tag, Tags};
 use crate::time::Timestamp;
 
 /// No document is longer, in bytes: an address has 2,048 at most, ten tags 350, a consent about 400.
@@ -17,17 +17,14 @@ pub const MOST_BYTES: usize = 16_384;
 
 const A_CONSENT: &str = r#"{"at", "prompt_version", "action", "origin"}"#;
 
-/// A subscription as a browser, or a server or import for it, submits it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Document {
     pub target: PushTarget,
-    /// Its tags; `None` leaves those that it has.
     pub tags: Option<Tags>,
     /// The consent that came with it; `None` leaves what is stored.
     pub consent: Option<Consent>,
 }
 
-/// What a document is checked against.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a> {
     pub push_hosts: &'a PushHosts,
@@ -43,10 +40,9 @@ impl Rules<'_> {
     }
 }
 
-/// Reads a document, or all its errors.
 pub fn parse(json: &str, rules: &Rules<'_>) -> Result<Document, Vec<ShapeError>> {
     let errors = Errors::default();
-    let document = Object::parse(json, "", &errors).and_then(|object| take_document(object, &errors, rules));
+    let document = Object::parse(json, "", &errors).and_then(|object| take_document(object, rules));
     errors.result(document)
 }
 
@@ -55,33 +51,30 @@ pub fn parse_with_id(json: &str, rules: &Rules<'_>) -> Result<(SubscriptionId, D
     let errors = Errors::default();
     let read = Object::parse(json, "", &errors).and_then(|mut object| {
         let id = object.required("id", ID_FORM, text(SubscriptionId::parse));
-        take_document(object, &errors, rules).and_then(|document| Some((id?, document)))
+        take_document(object, rules).and_then(|document| Some((id?, document)))
     });
     errors.result(read)
 }
 
-/// The error of a new subscription's document that has no consent.
 pub fn consent_is_missing() -> ShapeError {
     ShapeError { path: "consent".to_owned(), expected: A_CONSENT.into(), found: "nothing".into() }
 }
 
-fn take_document(mut object: Object<'_>, errors: &Errors, rules: &Rules<'_>) -> Option<Document> {
-    let fields = PushFields::take(&mut object, errors);
+fn take_document(mut object: Object<'_>, rules: &Rules<'_>) -> Option<Document> {
+    let fields = PushFields::take(&mut object);
     if fields.endpoint.as_ref().is_some_and(|endpoint| !rules.may_push_to(endpoint)) {
-        errors.add("endpoint", "an address of a push service that may be pushed to", "another address");
+        object.error("endpoint", "an address of a push service that may be pushed to", "another address");
     }
     if fields.keys.as_ref().is_some_and(|keys| !(rules.is_on_curve)(keys)) {
-        errors.add("keys.p256dh", "a point of the curve P-256", "another point");
+        object.error("keys.p256dh", "a point of the curve P-256", "another point");
     }
     let has_tags = object.raw("tags").is_some();
     let tags = object.list("tags", Tag::FORM, Tags::MOST, text(Tag::parse));
-    let tags = tags.and_then(|tags| match Tags::new(tags) {
-        Ok(tags) => Some(tags),
-        Err(TagsError::Twice | TagsError::TooMany) => {
-            errors.add("tags", "every tag once", "one twice");
-            None
-        }
-    });
+    let tags = tags.map(Tags::new);
+    if let Some(Err(_)) = tags {
+        object.error("tags", "every tag once", "one twice");
+    }
+    let tags = tags.and_then(Result::ok);
     let has_consent = object.raw("consent").is_some();
     let consent = object.object("consent").and_then(|object| Consent::take(object, rules.now));
     object.finish();

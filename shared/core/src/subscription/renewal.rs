@@ -17,7 +17,6 @@ use crate::push_target::PushTarget;
 use crate::recipient::Recipient;
 use crate::time::Timestamp;
 
-/// A document for one subscription.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Renewal {
     pub key: SubscriptionKey,
@@ -32,13 +31,11 @@ pub enum Decision {
     Moves(Subscription),
     /// The same endpoint: its state, flag and health stay as they are.
     Stays(Subscription),
-    /// None is stored, and the document has no consent.
     NeedsConsent,
     IsAWebhook,
 }
 
 impl Renewal {
-    /// Decides, over what is stored, at `now`.
     pub fn decide(&self, before: Option<&Subscription>, now: Timestamp) -> Decision {
         let Document { target, tags, consent } = &self.document;
         let Some(before) = before else {

@@ -41,7 +41,6 @@ fn key_of(subscription: &Subscription) -> Option<&str> {
     target.vapid_key_id.as_ref().map(VapidKeyId::as_str)
 }
 
-#[track_caller]
 fn stays(renewal: &Renewal) -> Subscription {
     let Decision::Stays(after) = renewal.decide(Some(&stored()), at(200)) else { panic!("it stays") };
     after
@@ -62,6 +61,8 @@ fn the_same_endpoint_keeps_its_state_and_what_was_not_submitted() {
     assert_eq!((after.state, after.flagged_at), (State::Gone, Some(at(20))));
     assert_eq!((after.consent, after.tags), (consent("v1"), tags(&["news"])));
     assert_eq!((after.created_at, after.last_seen_at), (Some(at(10)), Some(at(100))));
+    let import = Renewal { seen_at: None, ..renewal(A, None, None) };
+    assert_eq!(stays(&import).last_seen_at, Some(at(100)), "an import does not change it");
     let after = stays(&renewal(A, consent("v2"), Some(tags(&[]))));
     assert_eq!((&after.consent, after.tags.is_empty(), key_of(&after)), (&consent("v2"), true, Some("shop")));
 }
@@ -74,12 +75,6 @@ fn another_endpoint_is_active_whatever_the_state_before() {
     assert_eq!((&after.consent, &after.tags), (&consent("v1"), &tags(&["news"])));
     assert_eq!(*after.recipient.endpoint(), endpoint(B));
     assert_eq!(key_of(&after), None, "the VAPID key belonged to the endpoint before");
-}
-
-#[test]
-fn an_import_does_not_change_when_the_browser_was_seen() {
-    let import = Renewal { seen_at: None, ..renewal(A, None, None) };
-    assert_eq!(stays(&import).last_seen_at, Some(at(100)));
 }
 
 #[test]

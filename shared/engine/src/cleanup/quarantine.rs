@@ -4,13 +4,12 @@
 //! all else becomes a dead letter `poison` that can be looked at and replayed. The end of what is dropped is announced as the ledger
 //! has it: its worker may have died before it did so.
 
-use super::events::announce;
+use super::worker::{Ports, QueueMessage, Worker};
 use crate::ports::{
-    Audiences, DeadLetterBodies, DeadLetterStore, LedgerReader, Outbox, Policies, PortError,
-    SubscriptionHealth, Telemetry,
+    Audiences, DeadLetterBodies, DeadLetterStore, LedgerReader, Policies, PortError, SubscriptionHealth,
+    Telemetry,
 };
 use redial_core::audience::{Run, RunKey};
-use redial_core::body::Body;
 use redial_core::channel::Channel;
 use redial_core::dead_letter::{self, DeadLetterBody, DeadLetterKey, Kind, Reference, UNPARSED_BODY_KEPT};
 use redial_core::event::{self, Event};
@@ -24,61 +23,32 @@ use redial_core::route::DelaySeconds;
 use redial_core::subscription::Terms;
 use redial_core::time::Timestamp;
 
-/// The ports that draining takes.
-pub(super) struct Quarantine<'a, T, O, L, Po, H, Au, D> {
-    pub(super) telemetry: &'a T,
-    pub(super) outbox: &'a O,
-    pub(super) ledger: &'a L,
-    pub(super) policies: &'a Po,
-    pub(super) subscriptions: &'a H,
-    pub(super) audiences: &'a Au,
-    pub(super) dead_letters: &'a D,
-    pub(super) now: Timestamp,
-}
-
-impl<T, O, L, Po, H, Au, D> Quarantine<'_, T, O, L, Po, H, Au, D>
-where
-    T: Telemetry,
-    O: Outbox,
-    L: LedgerReader,
-    Po: Policies,
-    H: SubscriptionHealth,
-    Au: Audiences,
-    D: DeadLetterBodies + DeadLetterStore,
-{
-    /// Deals with one body, which SQS knows as `message_id` and which was first sent at `sent`.
-    pub(super) async fn drain(
-        &self,
-        message_id: &str,
-        body: &Body,
-        sent: Timestamp,
-    ) -> Result<(), PortError> {
+impl<P: Ports> Worker<P> {
+    pub(super) async fn drain(&self, message: &QueueMessage, now: Timestamp) -> Result<(), PortError> {
+        let QueueMessage { message_id, body, sent, .. } = message;
+        let read = |kind| parse(body.expose(), kind, message_id, *sent);
         // SQS does not say which queue it comes from: the two formats exclude each other, and the lane is not known.
-        let inbound = parse(body.expose(), QueueKind::Ingest, message_id, sent)
-            .or_else(|_| parse(body.expose(), QueueKind::Retry, message_id, sent));
-        match inbound {
+        match read(QueueKind::Ingest).or_else(|_| read(QueueKind::Retry)) {
             Ok(Inbound::Release(release)) => self.send(Outgoing::release(release)).await,
-            Ok(Inbound::Message(message, travel)) => self.keep_message(message_id, &message, &travel).await,
+            Ok(Inbound::Message(message, travel)) => {
+                self.keep_message(message_id, &message, &travel, now).await
+            }
             Ok(Inbound::Expand(expansion)) => {
-                let Some(run) = self.run_of(&expansion.run).await? else { return Ok(()) };
+                let Some(run) = self.run_of(&expansion.run, now).await? else { return Ok(()) };
                 self.send(expansion.outgoing(run.lane, DelaySeconds::ZERO)).await
             }
             Ok(Inbound::Recipient(recipient, travel)) => {
-                let Some(run) = self.run_of(&recipient.run).await? else { return Ok(()) };
+                let Some(run) = self.run_of(&recipient.run, now).await? else { return Ok(()) };
                 let (message, _, _) = run.read().ok_or_else(PortError::unreadable_run)?;
-                self.keep_message(message_id, &message.to_recipient(&recipient), &travel).await
+                self.keep_message(message_id, &message.to_recipient(&recipient), &travel, now).await
             }
             Err(refusal) => {
                 let key = DeadLetterKey::of_poison(refusal.tenant.as_ref(), None, message_id);
-                let reference = Reference::new(&key, Kind::Failed, Reason::Poison, sent, self.now);
-                let (body, absent_from) = (body.expose().to_owned(), self.now.plus(UNPARSED_BODY_KEPT));
-                self.keep(DeadLetterBody { key, body, lane: None, absent_from }, reference).await
+                let reference = Reference::new(&key, Kind::Failed, Reason::Poison, *sent, now);
+                let (body, absent_from) = (body.expose().to_owned(), now.plus(UNPARSED_BODY_KEPT));
+                self.keep(DeadLetterBody { key, body, lane: None, absent_from }, reference, now).await
             }
         }
-    }
-
-    async fn send(&self, outgoing: Outgoing) -> Result<(), PortError> {
-        self.outbox.send(vec![outgoing]).await.into_iter().collect()
     }
 
     /// Keeps a message as a dead letter, unless its delivery went on without it.
@@ -87,27 +57,28 @@ where
         message_id: &str,
         message: &Message,
         travel: &Travel,
+        now: Timestamp,
     ) -> Result<(), PortError> {
         let entry = self.ledger.get(&message.key()).await?.map(|entry| with_carried(entry, travel));
         if let Some(entry) = entry.as_ref().filter(|entry| has_moved_on(entry, travel.turn)) {
             self.telemetry.count(Metric::DuplicatesDropped, 1);
             return match entry.state.is_terminal() {
-                true => announce(self.outbox, end_as_recorded(message, entry)).await,
+                true => self.announce(end_as_recorded(message, entry)).await,
                 false => Ok(()),
             };
         }
         let key = DeadLetterKey::of_poison(Some(&message.tenant), Some(&message.id), message_id);
         let (channel, terms) = self.destination(message).await?;
-        let mut known = self.policies.of(vec![message.tenant.clone()], self.now).await;
+        let mut known = self.policies.of(vec![message.tenant.clone()], now).await;
         let known = known.pop().expect("a port answers every item")?;
-        known.report(&message.tenant, self.telemetry);
+        known.report(&message.tenant, &self.telemetry);
         let circumstances = message.circumstances(channel, &terms, &known.policies);
         let retention_days = circumstances.choose().policy.dlq_retention_days;
         let deadline = message.deadline(channel, travel.first_sent);
         let body = DeadLetterBody {
-            body: message.expose_stored_body(&travel.for_the_store(), deadline, self.now),
+            body: message.expose_stored_body(&travel.for_the_store(), deadline, now),
             lane: None,
-            absent_from: dead_letter::body_absent_from(deadline, retention_days, self.now),
+            absent_from: dead_letter::body_absent_from(deadline, retention_days, now),
             key: key.clone(),
         };
         let Turn { lineage, attempt } = travel.turn;
@@ -116,25 +87,30 @@ where
             attempts: attempt.0,
             channel: channel.label().to_owned(),
             retention_days,
-            ..Reference::new(&key, Kind::Failed, Reason::Poison, travel.first_sent, self.now)
+            ..Reference::new(&key, Kind::Failed, Reason::Poison, travel.first_sent, now)
         };
-        self.keep(body, reference).await?;
+        self.keep(body, reference, now).await?;
         let recorded = entry.filter(|entry| entry.turn == travel.turn);
         let event = match recorded.filter(|entry| matches!(entry.state, State::Failed | State::Gone)) {
             Some(entry) => end_as_recorded(message, &entry),
-            None => end_of(message, State::Failed, self.now).because(Some(Reason::Poison), None),
+            None => Event { reason: Some(Reason::Poison), ..end_of(message, State::Failed, now) },
         };
-        announce(self.outbox, event).await
+        self.announce(event).await
     }
 
     /// A message to an audience, if it is not forgotten: what belonged to a forgotten one has outlived its TTL.
-    async fn run_of(&self, key: &RunKey) -> Result<Option<Run>, PortError> {
-        self.audiences.load(vec![key.clone()], self.now).await.pop().expect("a port answers every item")
+    async fn run_of(&self, key: &RunKey, now: Timestamp) -> Result<Option<Run>, PortError> {
+        self.audiences.load(vec![key.clone()], now).await.pop().expect("a port answers every item")
     }
 
-    async fn keep(&self, body: DeadLetterBody, reference: Reference) -> Result<(), PortError> {
+    async fn keep(
+        &self,
+        body: DeadLetterBody,
+        reference: Reference,
+        now: Timestamp,
+    ) -> Result<(), PortError> {
         self.dead_letters.put(vec![body]).await.into_iter().collect::<Result<(), _>>()?;
-        self.dead_letters.describe(&reference, self.now).await?;
+        self.dead_letters.describe(&reference, now).await?;
         self.telemetry.reference(&reference);
         self.telemetry.count(Metric::Poison, 1);
         self.telemetry.dead_letter(Reason::Poison, None);
@@ -154,13 +130,16 @@ where
 }
 
 fn end_of(message: &Message, state: State, at: Timestamp) -> Event {
-    Event::of_delivery(&message.key(), event::State::Delivery(state), at)
-        .with_ref(message.producer_ref.clone())
-        .to(message.to.subscription().cloned())
+    Event {
+        producer_ref: message.producer_ref.clone(),
+        subscription: message.to.subscription().cloned(),
+        ..Event::of_delivery(&message.key(), event::State::Delivery(state), at)
+    }
 }
 
 fn end_as_recorded(message: &Message, entry: &Entry) -> Event {
-    end_of(message, entry.state, entry.updated_at).because(entry.reason, entry.status)
+    let (reason, status) = (entry.reason, entry.status);
+    Event { reason, status, ..end_of(message, entry.state, entry.updated_at) }
 }
 
 /// The entry as it would be if the outcome that the message carries had been recorded. Only the message carries the outcome of its

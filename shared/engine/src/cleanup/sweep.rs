@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::events::announce;
-use super::settings::Settings;
+use super::worker::{Ports, Worker};
 use crate::ports::{
-    Clock, DeadLetterStore, Outbox, Parking, PortError, PruneCandidate, QuarantineEvent, RegisteredBucket,
+    Clock, DeadLetterStore, Parking, PortError, PruneCandidate, QuarantineEvent, RegisteredBucket,
     SubscriptionHealth, SubscriptionUpdate, Telemetry, WaitRegistry,
 };
 use redial_core::event::{Event, State as Announced};
@@ -18,10 +17,8 @@ use redial_core::subscription::State;
 use redial_core::time::Timestamp;
 use redial_core::wait::Release;
 
-/// Bodies deleted in one call of the store.
 const BODIES_AT_A_TIME: u32 = 100;
 
-/// Which sweep to make.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sweep {
@@ -33,125 +30,19 @@ pub enum Sweep {
     Bodies,
 }
 
-/// What a sweep did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Swept {
     pub released: u32,
     pub forgotten: u32,
     pub pruned: u32,
-    /// Subscriptions put in quarantine.
     pub quarantined: u32,
     pub bodies: u32,
-}
-
-pub(super) async fn waits(
-    registry: &impl WaitRegistry,
-    parking: &impl Parking,
-    outbox: &impl Outbox,
-    clock: &impl Clock,
-    settings: &Settings,
-    deadline: Timestamp,
-) -> Result<Swept, PortError> {
-    let mut swept = Swept::default();
-    let late = registry.begun_before(clock.now().minus(settings.late_after)).await?;
-    for RegisteredBucket { bucket, shards } in late {
-        if clock.now() >= deadline {
-            break;
-        }
-        let mut holds_messages = false;
-        for shard in bucket.shards(shards) {
-            if !parking.page(shard, 1).await?.is_empty() {
-                holds_messages = true;
-                break;
-            }
-        }
-        if holds_messages {
-            let release = Outgoing::release(Release::Bucket(bucket));
-            outbox.send(vec![release]).await.into_iter().collect::<Result<(), _>>()?;
-            swept.released += 1;
-        } else {
-            registry.forget(bucket).await?;
-            swept.forgotten += 1;
-        }
-    }
-    Ok(swept)
-}
-
-/// Decides the windows whose neighbours are over, too: endpoints that turned gone together count together wherever a
-/// window's edge happens to fall.
-pub(super) async fn prune(
-    subscriptions: &impl SubscriptionHealth,
-    outbox: &impl Outbox,
-    telemetry: &impl Telemetry,
-    clock: &impl Clock,
-    settings: &Settings,
-    deadline: Timestamp,
-) -> Result<Swept, PortError> {
-    let mut swept = Swept::default();
-    let current = settings.guard.window_of(clock.now());
-    for window in subscriptions.open_windows(current - 1).await? {
-        let candidates = subscriptions.candidates(window).await?;
-        let gone = gone_by_tenant(subscriptions, window, &candidates).await?;
-        let mut all = BTreeMap::new();
-        for candidate in candidates.iter().filter(|candidate| !candidate.decided) {
-            if clock.now() >= deadline {
-                return Ok(swept);
-            }
-            let tenant = &candidate.key.tenant;
-            if !all.contains_key(tenant) {
-                all.insert(tenant.clone(), subscriptions.count(tenant).await?);
-            }
-            let (gone, all) = (gone.get(tenant).copied().unwrap_or(0), all[tenant]);
-            let unusual = settings.guard.is_unusual(gone, all);
-            let decided = decide(subscriptions, clock, settings, candidate, unusual).await?;
-            match decided {
-                Decided::Removed => swept.pruned += 1,
-                Decided::Quarantined => swept.quarantined += 1,
-                Decided::QuarantinedBefore | Decided::RemovedBefore | Decided::SubscribedAgain => {}
-            }
-            if decided.is_in_quarantine() {
-                telemetry.quarantined(&QuarantineEvent {
-                    subscription: &candidate.key,
-                    endpoint_hash: candidate.endpoint_hash.as_str(),
-                    reason: Reason::Gone,
-                    together: gone,
-                    of: all,
-                });
-            }
-            if let Some(state) = decided.announced() {
-                let now = clock.now();
-                let event = Event::of_subscription(&candidate.key, state, Some(Reason::Gone), now);
-                announce(outbox, event).await?;
-            }
-            subscriptions.decide_candidate(window, candidate).await?;
-        }
-        subscriptions.close_window(window).await?;
-    }
-    Ok(swept)
-}
-
-async fn gone_by_tenant(
-    subscriptions: &impl SubscriptionHealth,
-    window: i64,
-    own: &[PruneCandidate],
-) -> Result<BTreeMap<Tenant, u32>, PortError> {
-    let before = subscriptions.candidates(window - 1).await?;
-    let after = subscriptions.candidates(window + 1).await?;
-    let distinct: BTreeSet<&SubscriptionKey> =
-        before.iter().chain(own).chain(&after).map(|candidate| &candidate.key).collect();
-    let mut gone = BTreeMap::new();
-    for key in distinct {
-        *gone.entry(key.tenant.clone()).or_insert(0) += 1;
-    }
-    Ok(gone)
 }
 
 /// What became of a candidate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Decided {
-    /// Its subscription was removed.
     Removed,
-    /// It was put in quarantine.
     Quarantined,
     /// It is in quarantine already: a sweep that died may have put it there without announcing it.
     QuarantinedBefore,
@@ -162,7 +53,6 @@ enum Decided {
 }
 
 impl Decided {
-    /// The event for producers.
     const fn announced(self) -> Option<Announced> {
         match self {
             Self::Removed | Self::RemovedBefore => Some(Announced::Pruned),
@@ -180,44 +70,125 @@ impl Decided {
     }
 }
 
-async fn decide(
-    subscriptions: &impl SubscriptionHealth,
-    clock: &impl Clock,
-    settings: &Settings,
-    candidate: &PruneCandidate,
-    unusual: bool,
-) -> Result<Decided, PortError> {
-    let Some(subscription) = subscriptions.get(&candidate.key).await? else {
-        return Ok(Decided::RemovedBefore);
-    };
-    let endpoint = subscription.recipient.endpoint().clone();
-    if settings.hash_keys.is_of(&candidate.endpoint_hash, &endpoint) != Some(true) {
-        return Ok(Decided::SubscribedAgain);
-    }
-    if subscription.state == State::Quarantined {
-        return Ok(Decided::QuarantinedBefore);
-    }
-    let update = SubscriptionUpdate { key: candidate.key.clone(), endpoint, at: clock.now() };
-    let (done, decided) = if unusual {
-        (subscriptions.quarantine(update).await?, Decided::Quarantined)
-    } else {
-        (subscriptions.remove(update).await?, Decided::Removed)
-    };
-    Ok(if done { decided } else { Decided::SubscribedAgain })
-}
-
-pub(super) async fn bodies(
-    store: &impl DeadLetterStore,
-    clock: &impl Clock,
-    deadline: Timestamp,
-) -> Result<Swept, PortError> {
-    let mut swept = Swept::default();
-    while clock.now() < deadline {
-        let deleted = store.delete_absent_bodies(clock.now(), BODIES_AT_A_TIME).await?;
-        swept.bodies += deleted;
-        if deleted < BODIES_AT_A_TIME {
-            break;
+impl<P: Ports> Worker<P> {
+    pub(super) async fn sweep_waits(&self, deadline: Timestamp) -> Result<Swept, PortError> {
+        let Self { clock, parking, wait_registry: registry, .. } = self;
+        let mut swept = Swept::default();
+        let late = registry.begun_before(clock.now().minus(self.settings.late_after)).await?;
+        for RegisteredBucket { bucket, shards } in late {
+            if clock.now() >= deadline {
+                break;
+            }
+            let mut holds_messages = false;
+            for shard in bucket.shards(shards) {
+                if !parking.page(shard, 1).await?.is_empty() {
+                    holds_messages = true;
+                    break;
+                }
+            }
+            if holds_messages {
+                self.send(Outgoing::release(Release::Bucket(bucket))).await?;
+                swept.released += 1;
+            } else {
+                registry.forget(bucket).await?;
+                swept.forgotten += 1;
+            }
         }
+        Ok(swept)
     }
-    Ok(swept)
+
+    /// Decides the windows whose neighbours are over, too: endpoints that turned gone together count together wherever a
+    /// window's edge happens to fall.
+    pub(super) async fn prune(&self, deadline: Timestamp) -> Result<Swept, PortError> {
+        let Self { settings, clock, telemetry, subscriptions, .. } = self;
+        let mut swept = Swept::default();
+        let current = settings.guard.window_of(clock.now());
+        for window in subscriptions.open_windows(current - 1).await? {
+            let candidates = subscriptions.candidates(window).await?;
+            let gone = self.gone_by_tenant(window, &candidates).await?;
+            let mut all = BTreeMap::new();
+            for candidate in candidates.iter().filter(|candidate| !candidate.decided) {
+                if clock.now() >= deadline {
+                    return Ok(swept);
+                }
+                let tenant = &candidate.key.tenant;
+                if !all.contains_key(tenant) {
+                    all.insert(tenant.clone(), subscriptions.count(tenant).await?);
+                }
+                let (gone, all) = (gone.get(tenant).copied().unwrap_or(0), all[tenant]);
+                let unusual = settings.guard.is_unusual(gone, all);
+                let decided = self.decide(candidate, unusual).await?;
+                match decided {
+                    Decided::Removed => swept.pruned += 1,
+                    Decided::Quarantined => swept.quarantined += 1,
+                    Decided::QuarantinedBefore | Decided::RemovedBefore | Decided::SubscribedAgain => {}
+                }
+                if decided.is_in_quarantine() {
+                    telemetry.quarantined(&QuarantineEvent {
+                        subscription: &candidate.key,
+                        endpoint_hash: candidate.endpoint_hash.as_str(),
+                        reason: Reason::Gone,
+                        together: gone,
+                        of: all,
+                    });
+                }
+                if let Some(state) = decided.announced() {
+                    let now = clock.now();
+                    let event = Event::of_subscription(&candidate.key, state, Some(Reason::Gone), now);
+                    self.announce(event).await?;
+                }
+                subscriptions.decide_candidate(window, candidate).await?;
+            }
+            subscriptions.close_window(window).await?;
+        }
+        Ok(swept)
+    }
+
+    async fn gone_by_tenant(
+        &self,
+        window: i64,
+        own: &[PruneCandidate],
+    ) -> Result<BTreeMap<Tenant, u32>, PortError> {
+        let before = self.subscriptions.candidates(window - 1).await?;
+        let after = self.subscriptions.candidates(window + 1).await?;
+        let distinct: BTreeSet<&SubscriptionKey> =
+            before.iter().chain(own).chain(&after).map(|candidate| &candidate.key).collect();
+        let mut gone = BTreeMap::new();
+        for key in distinct {
+            *gone.entry(key.tenant.clone()).or_insert(0) += 1;
+        }
+        Ok(gone)
+    }
+
+    async fn decide(&self, candidate: &PruneCandidate, unusual: bool) -> Result<Decided, PortError> {
+        let Some(subscription) = self.subscriptions.get(&candidate.key).await? else {
+            return Ok(Decided::RemovedBefore);
+        };
+        let endpoint = subscription.recipient.endpoint().clone();
+        if self.settings.hash_keys.is_of(&candidate.endpoint_hash, &endpoint) != Some(true) {
+            return Ok(Decided::SubscribedAgain);
+        }
+        if subscription.state == State::Quarantined {
+            return Ok(Decided::QuarantinedBefore);
+        }
+        let update = SubscriptionUpdate { key: candidate.key.clone(), endpoint, at: self.clock.now() };
+        let (done, decided) = if unusual {
+            (self.subscriptions.quarantine(update).await?, Decided::Quarantined)
+        } else {
+            (self.subscriptions.remove(update).await?, Decided::Removed)
+        };
+        Ok(if done { decided } else { Decided::SubscribedAgain })
+    }
+
+    pub(super) async fn sweep_bodies(&self, deadline: Timestamp) -> Result<Swept, PortError> {
+        let mut swept = Swept::default();
+        while self.clock.now() < deadline {
+            let deleted = self.dead_letters.delete_absent_bodies(self.clock.now(), BODIES_AT_A_TIME).await?;
+            swept.bodies += deleted;
+            if deleted < BODIES_AT_A_TIME {
+                break;
+            }
+        }
+        Ok(swept)
+    }
 }

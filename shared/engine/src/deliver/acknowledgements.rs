@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::ports::{Outbox, PortError, Telemetry};
-use redial_core::queue::Outgoing;
+use crate::ports::{PortError, Telemetry};
 use redial_core::setback::Setback;
 
 /// What becomes of one message.
@@ -118,20 +117,6 @@ impl IntoIterator for Acknowledgements {
     fn into_iter(self) -> Self::IntoIter {
         self.0.into_iter()
     }
-}
-
-/// Sends what the messages at these places ask for. A message comes back if anything of it could not be sent.
-pub(super) async fn send(
-    outbox: &impl Outbox,
-    telemetry: &impl Telemetry,
-    outgoing: Vec<(usize, Outgoing)>,
-) -> Acknowledgements {
-    if outgoing.is_empty() {
-        return Acknowledgements::default();
-    }
-    let (places, outgoing): (Vec<_>, Vec<_>) = outgoing.into_iter().unzip();
-    let sent = outbox.send(outgoing).await;
-    places.into_iter().zip(sent.into_iter().map(|sent| Acknowledgement::of(sent, telemetry))).collect()
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The protection of origins: it is asked before an attempt is claimed, and learns from the outcome.
 
 use super::job::{Job, Slot};
-use crate::ports::{BreakerEvent, Clock, Protection, Randomness, Telemetry};
-use crate::protection::{Admission, Ask, Changes, EndpointLimit, Guard, Seen, Transition};
-use redial_core::endpoint::HashKeys;
+use super::worker::{Ports, Worker};
+use crate::ports::{BreakerEvent, Clock, Randomness, Telemetry};
+use crate::protection::{Admission, Ask, Changes, EndpointLimit, Seen, Transition};
 use redial_core::gate::Gate;
 use redial_core::metric::Metric;
 use redial_core::outcome::Outcome;
@@ -13,48 +13,55 @@ use redial_core::provider::Provider;
 use redial_core::reason::Reason;
 use redial_core::verdict::{Retry, Verdict};
 
-/// Asks whether these may be sent now.
-pub(super) async fn admit(
-    guard: &Guard,
-    protection: &impl Protection,
-    system: &(impl Clock + Randomness),
-    telemetry: &impl Telemetry,
-    keys: &HashKeys,
-    jobs: Vec<Job>,
-) -> Vec<(Job, Gate)> {
-    let asks: Vec<Ask> = jobs.iter().map(ask).collect();
-    let now = system.now();
-    let admitted = guard.admit(protection, &asks, now, &mut system.rng()).await;
-    report(telemetry, keys, &admitted.changes);
-    let mut gated = Vec::with_capacity(jobs.len());
-    for ((mut job, ask), admission) in jobs.into_iter().zip(asks).zip(admitted.admissions) {
-        let gate = match admission {
-            Admission::Go { at, probe } => {
-                job.slot = Some(Slot { at, probe });
-                Gate::Go
-            }
-            Admission::Later { at, .. } => {
-                telemetry.count_with(Metric::Deferred, Provider::of_origin(&ask.origin), 1);
-                Gate::Later(at)
-            }
-            Admission::TooLate { .. } => Gate::End(plan::failed(Reason::TtlExceeded, job.policy())),
-        };
-        gated.push((job, gate));
+impl<P: Ports> Worker<P> {
+    /// Asks whether these may be sent now.
+    pub(super) async fn admit(&self, jobs: Vec<Job>) -> Vec<(Job, Gate)> {
+        let asks: Vec<Ask> = jobs.iter().map(ask).collect();
+        let now = self.system.now();
+        let admitted = self.guard.admit(&self.protection, &asks, now, &mut self.system.rng()).await;
+        self.report(&admitted.changes);
+        let mut gated = Vec::with_capacity(jobs.len());
+        for ((mut job, ask), admission) in jobs.into_iter().zip(asks).zip(admitted.admissions) {
+            let gate = match admission {
+                Admission::Go { at, probe } => {
+                    job.slot = Some(Slot { at, probe });
+                    Gate::Go
+                }
+                Admission::Later { at } => {
+                    self.telemetry.count_with(Metric::Deferred, Provider::of_origin(&ask.origin), 1);
+                    Gate::Later(at)
+                }
+                Admission::TooLate => Gate::End(plan::failed(Reason::TtlExceeded, job.policy())),
+            };
+            gated.push((job, gate));
+        }
+        gated
     }
-    gated
-}
 
-/// Learns from what attempts saw.
-pub(super) async fn learn(
-    guard: &Guard,
-    protection: &impl Protection,
-    system: &(impl Clock + Randomness),
-    telemetry: &impl Telemetry,
-    keys: &HashKeys,
-    seen: Vec<Seen>,
-) {
-    let changes = guard.learn(protection, seen, system.now(), &mut system.rng()).await;
-    report(telemetry, keys, &changes);
+    pub(super) async fn learn(&self, seen: Vec<Seen>) {
+        let rng = &mut self.system.rng();
+        self.report(&self.guard.learn(&self.protection, seen, self.system.now(), rng).await);
+    }
+
+    fn report(&self, changes: &Changes) {
+        for error in &changes.errors {
+            self.telemetry.infrastructure(error);
+        }
+        for Transition { origin, from, to, count } in &changes.transitions {
+            let provider = Provider::of_origin(origin);
+            if matches!(to, Phase::Open { .. } | Phase::Paused { .. }) {
+                self.telemetry.count_with(Metric::BreakersOpened, provider, 1);
+            }
+            let origin_hash = self.settings.hash_keys.origin(origin);
+            self.telemetry.breaker(&BreakerEvent {
+                provider,
+                origin_hash: origin_hash.as_str(),
+                from: *from,
+                to: *to,
+                count: *count,
+            });
+        }
+    }
 }
 
 /// What an attempt shows of its origin. What could not be sent at all shows nothing.
@@ -85,25 +92,5 @@ fn ask(job: &Job) -> Ask {
         is_retry: job.travel.turn.attempt.0 > 0,
         is_last: job.policy().is_last(job.travel.turn.attempt),
         deadline: job.deadline,
-    }
-}
-
-fn report(telemetry: &impl Telemetry, keys: &HashKeys, changes: &Changes) {
-    for error in &changes.errors {
-        telemetry.infrastructure(error);
-    }
-    for Transition { origin, from, to, count } in &changes.transitions {
-        let provider = Provider::of_origin(origin);
-        if matches!(to, Phase::Open { .. } | Phase::Paused { .. }) {
-            telemetry.count_with(Metric::BreakersOpened, provider, 1);
-        }
-        let origin_hash = keys.origin(origin);
-        telemetry.breaker(&BreakerEvent {
-            provider,
-            origin_hash: origin_hash.as_str(),
-            from: *from,
-            to: *to,
-            count: *count,
-        });
     }
 }

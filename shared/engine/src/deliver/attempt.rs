@@ -8,13 +8,12 @@ use futures_util::future::FutureExt;
 
 use super::admit;
 use super::job::Job;
-use super::planned::{Facts, Planned};
-use super::settings::{Invocation, RESERVE};
+use super::planned::Facts;
+use super::worker::{Invocation, Ports, RESERVE, Worker};
 use crate::ports::{
     AttemptEvent, Clock, Keys, Push, PushSender, Randomness, Telemetry, Webhook, WebhookSender,
 };
 use crate::protection::Seen;
-use redial_core::access::TokenKeys;
 use redial_core::channel::Channel;
 use redial_core::message::Message;
 use redial_core::metric::Metric;
@@ -30,80 +29,35 @@ use redial_core::setback::Setback;
 use redial_core::time::Timestamp;
 use redial_core::verdict::{self, Verdict};
 
-/// The senders of both channels.
-#[derive(Debug)]
-pub struct Senders<P, W> {
-    pub push: P,
-    pub webhooks: W,
-}
-
-/// An attempt that is over.
 pub(super) struct Finished {
     pub(super) job: Job,
-    pub(super) made: Made,
+    /// Its plan; or why there was no attempt, or none that can have arrived, unless it panicked.
+    pub(super) made: Result<(Plan, Facts), Setback>,
+    /// What it shows of its origin, if anything was sent there.
+    pub(super) seen: Option<Seen>,
 }
 
-/// What came of an attempt.
-pub(super) enum Made {
-    /// A plan, and what is seen of the origin, if anything was sent there.
-    Planned {
-        plan: Plan,
-        facts: Facts,
-        seen: Option<Seen>,
-    },
-    /// No attempt, or none that can have arrived.
-    Nothing(Setback),
-    Panic,
-}
-
-impl Finished {
-    pub(super) fn seen(&self) -> Option<Seen> {
-        match &self.made {
-            Made::Planned { seen, .. } => seen.clone(),
-            Made::Nothing(_) | Made::Panic => None,
-        }
-    }
-
-    pub(super) fn into_planned(self, at: Timestamp) -> Option<Planned> {
-        let job = self.job;
-        match self.made {
-            Made::Planned { plan, facts, .. } => Some(Planned { job, plan, facts, at }),
-            Made::Nothing(_) | Made::Panic => None,
-        }
-    }
-}
-
-/// What every attempt of an invocation shares.
-pub(super) struct Attempts<'a, S, T, P, W> {
-    pub(super) system: &'a S,
-    pub(super) telemetry: &'a T,
-    pub(super) senders: &'a Senders<P, W>,
-    pub(super) token_keys: &'a TokenKeys,
-    pub(super) invocation: &'a Invocation,
-}
-
-impl<S, T, P, W> Attempts<'_, S, T, P, W>
-where
-    S: Clock + Randomness,
-    T: Telemetry,
-    P: PushSender,
-    W: WebhookSender,
-{
+impl<P: Ports> Worker<P> {
     /// Makes one attempt. A panic in it is this message's alone.
-    pub(super) async fn make(&self, job: Job, was_in_doubt: bool) -> Finished {
-        let made = match AssertUnwindSafe(self.try_make(&job, was_in_doubt)).catch_unwind().await {
-            Ok(Ok((plan, facts, seen))) => Made::Planned { plan, facts, seen },
-            Ok(Err(setback)) => Made::Nothing(setback),
-            Err(_panic) => {
-                // What it panicked with may quote the message: it is not looked at.
-                self.telemetry.panicked(&job.message.id, &job.message.tenant);
-                Made::Panic
-            }
-        };
-        Finished { job, made }
+    pub(super) async fn attempt(&self, invocation: &Invocation, job: Job, was_in_doubt: bool) -> Finished {
+        let attempt = AssertUnwindSafe(self.try_attempt(invocation, &job, was_in_doubt));
+        let made = attempt.catch_unwind().await.unwrap_or_else(|_panic| {
+            // What it panicked with may quote the message: it is not looked at.
+            self.telemetry.panicked(&job.message.id, &job.message.tenant);
+            Err(Setback::Panicked)
+        });
+        match made {
+            Ok((plan, facts, seen)) => Finished { job, made: Ok((plan, facts)), seen },
+            Err(setback) => Finished { job, made: Err(setback), seen: None },
+        }
     }
 
-    async fn try_make(&self, job: &Job, was_in_doubt: bool) -> Result<(Plan, Facts, Option<Seen>), Setback> {
+    async fn try_attempt(
+        &self,
+        invocation: &Invocation,
+        job: &Job,
+        was_in_doubt: bool,
+    ) -> Result<(Plan, Facts, Option<Seen>), Setback> {
         let policy = job.policy();
         if let Some(end) = plan::in_doubt(was_in_doubt, policy) {
             return Ok((end, Facts { in_doubt: true, ..Facts::default() }, None));
@@ -116,8 +70,13 @@ where
         if job.deadline.is_over(began, job.travel.turn.attempt.0) {
             return Ok((Plan::Expired, Facts::default(), None));
         }
-        // The calls before this one may have been slow. An attempt that outlives its invocation would never be recorded.
-        let last_start = self.last_start(job);
+        // The calls before this one may have been slow. An attempt that outlives its invocation would never be recorded: the latest
+        // start leaves [`RESERVE`] after it, to record it and to hand it off.
+        let longest = match job.channel {
+            Channel::WebPush => self.push_sender.attempt_timeout(),
+            Channel::Webhook => self.webhook_sender.attempt_timeout(),
+        };
+        let last_start = invocation.deadline.minus(longest + RESERVE);
         if began > last_start {
             return Err(Setback::NotAdmitted);
         }
@@ -128,7 +87,7 @@ where
             self.telemetry.measure(Metric::RetryOverhead, overhead_ms);
         }
 
-        let (outcome, verdict) = self.send(job, began, last_start).await?;
+        let (outcome, verdict) = self.post_once(job, began, last_start).await?;
         let now = self.system.now();
         let situation = Situation {
             policy,
@@ -140,21 +99,12 @@ where
         let plan = plan::after(&verdict, &situation, &mut self.system.rng());
         let attempted = Attempted { outcome, took: now.since(began) };
         let facts = Facts::of(&attempted, job.channel, &verdict, was_in_doubt);
-        self.report(job, &attempted, &verdict, &plan, &facts, now);
+        self.report_attempt(job, &attempted, &verdict, &plan, &facts, now);
         let seen = admit::seen(job, &attempted.outcome, &verdict);
         Ok((plan, facts, seen))
     }
 
-    /// The latest moment at which a send may start, so that it ends with [`RESERVE`] left to record it and to hand it off.
-    fn last_start(&self, job: &Job) -> Timestamp {
-        let longest = match job.channel {
-            Channel::WebPush => self.senders.push.attempt_timeout(),
-            Channel::Webhook => self.senders.webhooks.attempt_timeout(),
-        };
-        self.invocation.deadline.minus(longest + RESERVE)
-    }
-
-    async fn send(
+    async fn post_once(
         &self,
         job: &Job,
         began: Timestamp,
@@ -162,14 +112,14 @@ where
     ) -> Result<(Outcome, Verdict), Setback> {
         match job.recipient().expect("the gate lets nothing pass that has no target") {
             Recipient::WebPush(target) => {
-                let plaintext = Plaintext::of(&job.message, job.deadline, self.token_keys);
+                let plaintext = Plaintext::of(&job.message, job.deadline, &self.settings.token_keys);
                 self.push(job, target, &plaintext, began, last_start).await
             }
             Recipient::Webhook(target) => {
                 self.telemetry.count(Metric::Attempts, 1);
                 let Message { tenant, id, payload, headers, .. } = &job.message;
                 let webhook = Webhook { tenant, target, id, payload, headers, at: began };
-                let outcome = self.senders.webhooks.send(webhook).await;
+                let outcome = self.webhook_sender.send(webhook).await;
                 let verdict = verdict::webhook(&outcome, job.policy().overrides());
                 Ok((outcome, verdict))
             }
@@ -208,7 +158,7 @@ where
     /// Loads the keys again, for no longer than there is time for a send after it.
     async fn reload_keys(&self, last_start: Timestamp) -> Keys {
         let budget = last_start.since(self.system.now());
-        let mut loaded = pin!(self.senders.push.reload_keys().fuse());
+        let mut loaded = pin!(self.push_sender.reload_keys().fuse());
         let mut too_late = pin!(self.system.sleep(budget).fuse());
         futures_util::select_biased! {
             keys = loaded => keys,
@@ -231,10 +181,10 @@ where
             urgency: job.message.urgency,
             topic: job.message.topic.as_ref(),
         };
-        self.senders.push.send(push).await
+        self.push_sender.send(push).await
     }
 
-    fn report(
+    fn report_attempt(
         &self,
         job: &Job,
         attempted: &Attempted,

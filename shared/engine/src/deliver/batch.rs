@@ -1,12 +1,12 @@
-//! Sorting a batch: what is no message, what is a release, and which messages are one delivery.
+//! Sorting a batch: what is no message, what is a release, which messages are one delivery, and which belong to messages to audiences.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::acknowledgements::Acknowledgements;
 use super::job::Job;
-use super::runs::{Runs, Unread};
-use crate::ports::{Receipt, Telemetry};
-use redial_core::audience::Expansion;
+use super::worker::{Ports, Worker};
+use crate::ports::{Audiences, Clock, PortError, Receipt, Telemetry};
+use redial_core::audience::{Expansion, Run, RunKey};
 use redial_core::body::Body;
 use redial_core::channel::Channel;
 use redial_core::endpoint::{EndpointHash, HashKeys};
@@ -27,7 +27,6 @@ use redial_core::webhook::Health;
 #[derive(Clone, Debug)]
 pub struct Incoming {
     pub message_id: String,
-    /// How to make it come back.
     pub receipt: Receipt,
     pub body: Body,
     pub sent: Timestamp,
@@ -40,6 +39,31 @@ impl Incoming {
     pub(super) fn read(&self) -> Result<Inbound, Refusal> {
         parse(self.body.expose(), self.receipt.kind, &self.message_id, self.sent)
     }
+}
+
+/// The messages to audiences that recipients in a batch refer to, and whether they were cancelled; `None` for one that is forgotten.
+pub(super) type Runs = HashMap<RunKey, Result<Option<(Message, bool)>, PortError>>;
+
+impl<P: Ports> Worker<P> {
+    /// Reads the runs of these recipients' messages, each once.
+    pub(super) async fn load_runs(&self, read: &[Result<Inbound, Refusal>]) -> Runs {
+        let run_of = |inbound: &Result<Inbound, Refusal>| match inbound {
+            Ok(Inbound::Recipient(recipient, _)) => Some(recipient.run.clone()),
+            Ok(Inbound::Message(..) | Inbound::Release(_) | Inbound::Expand(_)) | Err(_) => None,
+        };
+        let wanted: BTreeSet<RunKey> = read.iter().filter_map(run_of).collect();
+        if wanted.is_empty() {
+            return Runs::new();
+        }
+        let loaded = self.audiences.load(wanted.iter().cloned().collect(), self.system.now()).await;
+        let messages = loaded.into_iter().map(|run| run?.as_ref().map(message_of).transpose());
+        wanted.into_iter().zip(messages).collect()
+    }
+}
+
+fn message_of(run: &Run) -> Result<(Message, bool), PortError> {
+    let (message, _, _) = run.read().ok_or_else(PortError::unreadable_run)?;
+    Ok((message, run.cancelled_at.is_some()))
 }
 
 /// A body that is no message.
@@ -98,16 +122,18 @@ impl Batch {
                 Ok(Inbound::Message(message, travel)) => {
                     batch.add(job(place, *message, travel, incoming, keys), &mut leaders);
                 }
-                Ok(Inbound::Recipient(recipient, travel)) => match runs.message_to(&recipient) {
-                    Ok((message, is_cancelled)) => {
-                        let job = Job { is_cancelled, ..job(place, message, travel, incoming, keys) };
-                        batch.add(job, &mut leaders);
+                Ok(Inbound::Recipient(recipient, travel)) => match &runs[&recipient.run] {
+                    Ok(Some((message, is_cancelled))) => {
+                        let message = message.to_recipient(&recipient);
+                        let job = job(place, message, travel, incoming, keys);
+                        batch.add(Job { is_cancelled: *is_cancelled, ..job }, &mut leaders);
                     }
-                    Err(Unread::Forgotten) => {
+                    // It is kept for longer than its TTL, so that is over.
+                    Ok(None) => {
                         telemetry.count(Metric::Expired, 1);
                         batch.decided.acknowledged(place);
                     }
-                    Err(Unread::Failed(error)) => batch.decided.failed(place, error, telemetry),
+                    Err(error) => batch.decided.failed(place, error.clone(), telemetry),
                 },
             }
         }

@@ -4,13 +4,12 @@ use super::acknowledgements::{Acknowledgement, Acknowledgements};
 use super::job::Job;
 use super::planned::Planned;
 use super::record;
-use super::settings::{Invocation, Settings};
-use crate::ports::{Claim, ClaimAnswer, Ledger, Settlement, Telemetry};
+use super::worker::{Invocation, Ports, Settings, Worker};
+use crate::ports::{Claim, ClaimAnswer, Clock, Ledger, Settlement, Telemetry};
 use redial_core::ledger::{Ask, State};
 use redial_core::metric::Metric;
 use redial_core::plan::Plan;
 use redial_core::setback::Setback;
-use redial_core::time::Timestamp;
 
 /// What there is to do after the claims.
 #[derive(Default)]
@@ -23,55 +22,56 @@ pub(super) struct Claimed {
     pub(super) conflicts: Vec<Job>,
 }
 
-/// Claims the attempts of these, or the ends of those that end without one.
-pub(super) async fn claim(
-    ledger: &impl Ledger,
-    telemetry: &impl Telemetry,
-    settings: &Settings,
-    invocation: &Invocation,
-    wanted: Vec<(Job, Option<Plan>)>,
-    now: Timestamp,
-    acknowledgements: &mut Acknowledgements,
-) -> Claimed {
-    let mut claimed = Claimed::default();
-    if wanted.is_empty() {
-        return claimed;
-    }
-    let claims = wanted.iter().map(|(job, end)| claim_of(job, *end, settings, invocation)).collect();
-    for ((job, end), answer) in wanted.into_iter().zip(ledger.claim(claims, now).await) {
-        match answer {
-            Ok(ClaimAnswer::Granted { in_doubt, at }) => match end {
-                None => claimed.admitted.push((job, in_doubt)),
-                Some(plan) => {
-                    record::count(telemetry, &plan, job.lane);
-                    claimed.ready.push(Planned::without_attempt(job, plan, at));
+impl<P: Ports> Worker<P> {
+    /// Claims the attempts of these, or the ends of those that end without one.
+    pub(super) async fn claim(
+        &self,
+        invocation: &Invocation,
+        wanted: Vec<(Job, Option<Plan>)>,
+        acknowledgements: &mut Acknowledgements,
+    ) -> Claimed {
+        let Self { settings, telemetry, ledger, .. } = self;
+        let now = self.system.now();
+        let mut claimed = Claimed::default();
+        if wanted.is_empty() {
+            return claimed;
+        }
+        let claims = wanted.iter().map(|(job, end)| claim_of(job, *end, settings, invocation)).collect();
+        for ((job, end), answer) in wanted.into_iter().zip(ledger.claim(claims, now).await) {
+            match answer {
+                Ok(ClaimAnswer::Granted { in_doubt, at }) => match end {
+                    None => claimed.admitted.push((job, in_doubt)),
+                    Some(plan) => {
+                        self.count(&plan, job.lane);
+                        claimed.ready.push(Planned::without_attempt(job, plan, at));
+                    }
+                },
+                Ok(ClaimAnswer::HandOffAgain(entry)) => {
+                    claimed.ready.push(Planned::again(job, &entry, &settings.hash_keys));
                 }
-            },
-            Ok(ClaimAnswer::HandOffAgain(entry)) => {
-                claimed.ready.push(Planned::again(job, &entry, &settings.hash_keys));
-            }
-            Ok(ClaimAnswer::Leased { until }) => {
-                acknowledgements.comes_back(job.place, Setback::Leased { until });
-            }
-            Ok(ClaimAnswer::Done) => {
-                telemetry.count(Metric::DuplicatesDropped, 1);
-                acknowledgements.set(job.place, Acknowledgement::AcknowledgedAlone);
-            }
-            Ok(ClaimAnswer::Conflict) => claimed.conflicts.push(job),
-            Err(error) => {
-                telemetry.infrastructure(&error);
-                // The claim may have been written, its answer lost: what is sent again says that nothing was attempted.
-                let setback = if end.is_some() {
-                    Setback::Infrastructure
-                } else {
-                    let given_back = record::given_back(&job, &invocation.lease_token, now);
-                    Setback::unrecorded(given_back, job.endpoint_hash.as_ref())
-                };
-                acknowledgements.comes_back(job.place, setback);
+                Ok(ClaimAnswer::Leased { until }) => {
+                    acknowledgements.comes_back(job.place, Setback::Leased { until });
+                }
+                Ok(ClaimAnswer::Done) => {
+                    telemetry.count(Metric::DuplicatesDropped, 1);
+                    acknowledgements.set(job.place, Acknowledgement::AcknowledgedAlone);
+                }
+                Ok(ClaimAnswer::Conflict) => claimed.conflicts.push(job),
+                Err(error) => {
+                    telemetry.infrastructure(&error);
+                    // The claim may have been written, its answer lost: what is sent again says that nothing was attempted.
+                    let setback = if end.is_some() {
+                        Setback::Infrastructure
+                    } else {
+                        let given_back = record::given_back(&job, &invocation.lease_token, now);
+                        Setback::unrecorded(given_back, job.endpoint_hash.as_ref())
+                    };
+                    acknowledgements.comes_back(job.place, setback);
+                }
             }
         }
+        claimed
     }
-    claimed
 }
 
 fn claim_of(job: &Job, end: Option<Plan>, settings: &Settings, invocation: &Invocation) -> Claim {

@@ -4,6 +4,7 @@ use super::acknowledgements::{Acknowledgement, Acknowledgements};
 use super::batch::Refused;
 use super::job::Job;
 use super::planned::Facts;
+use super::worker::{Ports, Worker};
 use crate::ports::{DeadLetterBodies, Outbox, Telemetry};
 use redial_core::dead_letter::{self, DeadLetterBody, DeadLetterKey, Kind, Reference, UNPARSED_BODY_KEPT};
 use redial_core::identity::Tenant;
@@ -15,7 +16,6 @@ use redial_core::time::Timestamp;
 /// How many errors of a body that is no message its dead letter names.
 const ERRORS_NAMED: usize = 8;
 
-/// A dead letter on its way to its store and queue.
 pub(super) struct DeadLetter {
     place: usize,
     body: DeadLetterBody,
@@ -119,36 +119,34 @@ fn outgoing(reference: &Reference) -> Outgoing {
     }
 }
 
-/// Stores bodies, then sends the references of those that are stored.
-pub(super) async fn post(
-    bodies: &impl DeadLetterBodies,
-    outbox: &impl Outbox,
-    telemetry: &impl Telemetry,
-    dead_letters: Vec<DeadLetter>,
-) -> Acknowledgements {
-    let mut acknowledgements = Acknowledgements::default();
-    if dead_letters.is_empty() {
-        return acknowledgements;
-    }
-    let stored = bodies.put(dead_letters.iter().map(|it| it.body.clone()).collect()).await;
-    let mut waiting = Vec::new();
-    for (dead_letter, stored) in dead_letters.into_iter().zip(stored) {
-        match stored {
-            Ok(()) => waiting.push(dead_letter),
-            Err(error) => acknowledgements.failed(dead_letter.place, error, telemetry),
+impl<P: Ports> Worker<P> {
+    /// Stores bodies, then sends the references of those that are stored.
+    pub(super) async fn post(&self, dead_letters: Vec<DeadLetter>) -> Acknowledgements {
+        let mut acknowledgements = Acknowledgements::default();
+        if dead_letters.is_empty() {
+            return acknowledgements;
         }
-    }
-    if waiting.is_empty() {
-        return acknowledgements;
-    }
-    let references = waiting.iter().map(|it| outgoing(&it.reference)).collect();
-    for (DeadLetter { place, body, reason, .. }, sent) in
-        waiting.into_iter().zip(outbox.send(references).await)
-    {
-        if sent.is_ok() {
-            telemetry.dead_letter(reason, body.lane);
+        let stored =
+            self.dead_letter_bodies.put(dead_letters.iter().map(|it| it.body.clone()).collect()).await;
+        let mut waiting = Vec::new();
+        for (dead_letter, stored) in dead_letters.into_iter().zip(stored) {
+            match stored {
+                Ok(()) => waiting.push(dead_letter),
+                Err(error) => acknowledgements.failed(dead_letter.place, error, &self.telemetry),
+            }
         }
-        acknowledgements.set(place, Acknowledgement::of(sent, telemetry));
+        if waiting.is_empty() {
+            return acknowledgements;
+        }
+        let references = waiting.iter().map(|it| outgoing(&it.reference)).collect();
+        for (DeadLetter { place, body, reason, .. }, sent) in
+            waiting.into_iter().zip(self.outbox.send(references).await)
+        {
+            if sent.is_ok() {
+                self.telemetry.dead_letter(reason, body.lane);
+            }
+            acknowledgements.set(place, Acknowledgement::of(sent, &self.telemetry));
+        }
+        acknowledgements
     }
-    acknowledgements
 }

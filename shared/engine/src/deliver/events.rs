@@ -1,8 +1,8 @@
 //! Events for producers: one for each delivery that has ended, before its message is acknowledged.
 
-use super::acknowledgements::{Acknowledgements, send};
+use super::acknowledgements::Acknowledgements;
 use super::planned::Planned;
-use crate::ports::{Outbox, Telemetry};
+use super::worker::{Ports, Worker};
 use redial_core::event::{Event, State};
 use redial_core::queue::Outgoing;
 use redial_core::reason::Reason;
@@ -16,10 +16,13 @@ pub(super) fn of_ends(ready: &[Planned]) -> Vec<(usize, Outgoing)> {
         if !state.is_terminal() {
             continue;
         }
-        let event = Event::of_delivery(&job.message.key(), State::Delivery(state), *at)
-            .with_ref(job.message.producer_ref.clone())
-            .to(job.message.to.subscription().cloned())
-            .because(plan.reason(), facts.status);
+        let event = Event {
+            producer_ref: job.message.producer_ref.clone(),
+            subscription: job.message.to.subscription().cloned(),
+            reason: plan.reason(),
+            status: facts.status,
+            ..Event::of_delivery(&job.message.key(), State::Delivery(state), *at)
+        };
         events.push((job.place, event.outgoing()));
         // Cleanup announces the end of a push subscription when it has confirmed it.
         // A webhook's may be off already, by a worker that died. Whether it leads elsewhere by now was checked when it was resolved.
@@ -33,14 +36,15 @@ pub(super) fn of_ends(ready: &[Planned]) -> Vec<(usize, Outgoing)> {
     events
 }
 
-/// Sends the events of messages that are about to be acknowledged. A message whose event could not be sent comes back, and its
-/// hand-off is made again.
-pub(super) async fn announce(
-    outbox: &impl Outbox,
-    telemetry: &impl Telemetry,
-    mut ends: Vec<(usize, Outgoing)>,
-    acknowledgements: &mut Acknowledgements,
-) {
-    ends.retain(|(place, _)| acknowledgements.is_acknowledged(*place));
-    acknowledgements.extend(send(outbox, telemetry, ends).await);
+impl<P: Ports> Worker<P> {
+    /// Sends the events of messages that are about to be acknowledged. A message whose event could not be sent comes back, and its
+    /// hand-off is made again.
+    pub(super) async fn announce(
+        &self,
+        mut ends: Vec<(usize, Outgoing)>,
+        acknowledgements: &mut Acknowledgements,
+    ) {
+        ends.retain(|(place, _)| acknowledgements.is_acknowledged(*place));
+        acknowledgements.extend(self.send(ends).await);
+    }
 }

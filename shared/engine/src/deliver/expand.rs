@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
-use super::acknowledgements::{Acknowledgement, Acknowledgements, send};
+use super::acknowledgements::Acknowledgements;
 use super::job::Job;
-use super::settings::{Invocation, Settings};
-use crate::ports::{Audiences, Clock, Outbox, PortError, Telemetry};
+use super::worker::{Invocation, Ports, Worker};
+use crate::ports::{Audiences, Clock, PortError, Telemetry};
 use redial_core::audience::{Audience, Expansion, Opening, RecipientRef, Run, RunKey};
 use redial_core::body::Body;
 use redial_core::channel::Channel;
@@ -21,42 +21,122 @@ use redial_core::route::DelaySeconds;
 use redial_core::setback::Setback;
 use redial_core::time::Timestamp;
 
-/// Stores these messages, each of which was claimed at that time, and sends the first message of every part of their audiences.
-pub(super) async fn open(
-    audiences: &impl Audiences,
-    outbox: &impl Outbox,
-    telemetry: &impl Telemetry,
-    jobs: Vec<(Job, Timestamp)>,
-    now: Timestamp,
-) -> Acknowledgements {
-    let mut acknowledgements = Acknowledgements::default();
-    if jobs.is_empty() {
-        return acknowledgements;
-    }
-    let mut new = Vec::new();
-    let mut going = Vec::new();
-    for ((job, at), earlier) in jobs.iter().zip(opened_without_an_opening(audiences, &jobs, now).await) {
-        match earlier {
-            Ok(Some(run)) => going.push((job, run)),
-            Ok(None) => new.push((job, run(job, *at))),
-            Err(error) => acknowledgements.failed(job.place, error, telemetry),
+/// How a walk over a part ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Walk {
+    /// With the part, or with this invocation's time, or for a rest: whatever is to go on has its message.
+    Over,
+    /// Another worker walks it, and was faster.
+    Crossed,
+}
+
+impl<P: Ports> Worker<P> {
+    /// Stores these messages, each of which was claimed at that time, and sends the first message of every part of their audiences.
+    pub(super) async fn open(&self, jobs: Vec<(Job, Timestamp)>, now: Timestamp) -> Acknowledgements {
+        let mut acknowledgements = Acknowledgements::default();
+        if jobs.is_empty() {
+            return acknowledgements;
         }
-    }
-    let opened = match new.iter().map(|(_, run)| run.clone()).collect::<Vec<_>>() {
-        runs if runs.is_empty() => Vec::new(),
-        runs => audiences.open(runs).await,
-    };
-    for ((job, run), opened) in new.into_iter().zip(opened) {
-        match opened {
-            Ok(()) => going.push((job, run.key)),
-            Err(error) => acknowledgements.failed(job.place, error, telemetry),
+        let mut new = Vec::new();
+        let mut going = Vec::new();
+        for ((job, at), earlier) in jobs.iter().zip(self.opened_without_an_opening(&jobs, now).await) {
+            match earlier {
+                Ok(Some(run)) => going.push((job, run)),
+                Ok(None) => new.push((job, run(job, *at))),
+                Err(error) => acknowledgements.failed(job.place, error, &self.telemetry),
+            }
         }
+        let opened = match new.iter().map(|(_, run)| run.clone()).collect::<Vec<_>>() {
+            runs if runs.is_empty() => Vec::new(),
+            runs => self.audiences.open(runs).await,
+        };
+        for ((job, run), opened) in new.into_iter().zip(opened) {
+            match opened {
+                Ok(()) => going.push((job, run.key)),
+                Err(error) => acknowledgements.failed(job.place, error, &self.telemetry),
+            }
+        }
+        let parts = going.into_iter().flat_map(|(job, run)| {
+            Expansion::all(run).map(|part| (job.place, part.outgoing(job.lane, DelaySeconds::ZERO)))
+        });
+        acknowledgements.extend(self.send(parts.collect()).await);
+        acknowledgements
     }
-    let parts = going.into_iter().flat_map(|(job, run)| {
-        Expansion::all(run).map(|part| (job.place, part.outgoing(job.lane, DelaySeconds::ZERO)))
-    });
-    acknowledgements.extend(send(outbox, telemetry, parts.collect()).await);
-    acknowledgements
+
+    /// The runs of these claims, where the previous release opened them already and a crash kept it from sending all first messages:
+    /// it named a run by its message alone. One that is older than the claim belongs to an earlier use of the same id.
+    async fn opened_without_an_opening(
+        &self,
+        jobs: &[(Job, Timestamp)],
+        now: Timestamp,
+    ) -> Vec<Result<Option<RunKey>, PortError>> {
+        let keys = jobs.iter().map(|(job, _)| RunKey::without_opening(&job.message.key())).collect();
+        let loaded = self.audiences.load(keys, now).await;
+        let of_claim = |run: Option<Run>, at| run.filter(|run| run.opened_at >= at).map(|run| run.key);
+        loaded.into_iter().zip(jobs).map(|(run, (_, at))| run.map(|run| of_claim(run, *at))).collect()
+    }
+
+    /// Moves these parts on, one after the other.
+    pub(super) async fn expand_all(
+        &self,
+        invocation: &Invocation,
+        expansions: Vec<(usize, Expansion)>,
+    ) -> Acknowledgements {
+        let mut acknowledgements = Acknowledgements::default();
+        for (place, expansion) in expansions {
+            match self.expand(invocation, &expansion).await {
+                Ok(Walk::Over) => acknowledgements.acknowledged(place),
+                // The other may hold this very message, and die: it comes back when both of them are gone.
+                Ok(Walk::Crossed) => {
+                    acknowledgements.comes_back(place, Setback::Leased { until: invocation.deadline });
+                }
+                Err(error) => acknowledgements.failed(place, error, &self.telemetry),
+            }
+        }
+        acknowledgements
+    }
+
+    async fn expand(&self, invocation: &Invocation, expansion: &Expansion) -> Result<Walk, PortError> {
+        let Self { settings, system: clock, telemetry, audiences, .. } = self;
+        let Expansion { run: key, shard } = expansion;
+        let go_on = async |run: &Run, after: Duration| {
+            // Rounded up: a rest that was rounded down to nothing would be none.
+            let delay = DelaySeconds::floor(after + Duration::from_millis(999), settings.waits.sqs_max_delay);
+            self.send_all(vec![expansion.outgoing(run.lane, delay)]).await.map(|()| Walk::Over)
+        };
+        let mut at = audiences.progress(key, *shard).await?;
+        while !at.done {
+            let mut loaded = audiences.load(vec![key.clone()], clock.now()).await;
+            let run = loaded.pop().expect("a port answers every item")?;
+            // Forgotten, for its time is over; or cancelled.
+            let Some(run) = run.filter(|run| run.cancelled_at.is_none()) else { return Ok(Walk::Over) };
+            let (message, audience, travel) = run.read().ok_or_else(PortError::unreadable_run)?;
+            let now = clock.now();
+            if message.deadline(Channel::WebPush, travel.first_sent).is_over(now, 0) {
+                return Ok(Walk::Over);
+            }
+            if invocation.is_ending(now) {
+                return go_on(&run, Duration::ZERO).await;
+            }
+            let page = audience.page();
+            let members =
+                audiences.members(&key.tenant, &audience.tag, *shard, at.after.as_ref(), page).await?;
+            let messages = messages_to(&members, &run, &message, &travel, clock.now());
+            if !messages.is_empty() {
+                self.send_all(messages).await?;
+            }
+            let next = at.past(&members, page);
+            if !audiences.advance(&run, *shard, &at, &next).await? {
+                return Ok(Walk::Crossed);
+            }
+            telemetry.count(Metric::Recipients, members.len() as u64);
+            at = next;
+            if let Some(rest) = rest(&audience, members.len()).filter(|_| !at.done) {
+                return go_on(&run, rest).await;
+            }
+        }
+        Ok(Walk::Over)
+    }
 }
 
 /// The run of this message's claim, which was written at `at`: all of it follows from the two, however often it is opened.
@@ -73,110 +153,8 @@ fn run(job: &Job, at: Timestamp) -> Run {
     }
 }
 
-/// The runs of these claims, where the previous release opened them already and a crash kept it from sending all first messages:
-/// it named a run by its message alone. One that is older than the claim belongs to an earlier use of the same id.
-async fn opened_without_an_opening(
-    audiences: &impl Audiences,
-    jobs: &[(Job, Timestamp)],
-    now: Timestamp,
-) -> Vec<Result<Option<RunKey>, PortError>> {
-    let keys = jobs.iter().map(|(job, _)| RunKey::without_opening(&job.message.key())).collect();
-    let loaded = audiences.load(keys, now).await;
-    let of_claim = |run: Option<Run>, at| run.filter(|run| run.opened_at >= at).map(|run| run.key);
-    loaded.into_iter().zip(jobs).map(|(run, (_, at))| run.map(|run| of_claim(run, *at))).collect()
-}
-
-/// Moves these parts on, one after the other.
-pub(super) async fn expand_all(
-    audiences: &impl Audiences,
-    outbox: &impl Outbox,
-    clock: &impl Clock,
-    telemetry: &impl Telemetry,
-    settings: &Settings,
-    invocation: &Invocation,
-    expansions: Vec<(usize, Expansion)>,
-) -> Acknowledgements {
-    let mut acknowledgements = Acknowledgements::default();
-    for (place, expansion) in expansions {
-        let walk = expand(audiences, outbox, clock, telemetry, settings, invocation, &expansion).await;
-        acknowledgements.set(
-            place,
-            match walk {
-                Ok(Walk::Over) => Acknowledgement::Acknowledged,
-                // The other may hold this very message, and die: it comes back when both of them are gone.
-                Ok(Walk::Crossed) => {
-                    Acknowledgement::ComesBack(Setback::Leased { until: invocation.deadline })
-                }
-                Err(error) => Acknowledgement::of(Err(error), telemetry),
-            },
-        );
-    }
-    acknowledgements
-}
-
-/// How a walk over a part ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Walk {
-    /// With the part, or with this invocation's time, or for a rest: whatever is to go on has its message.
-    Over,
-    /// Another worker walks it, and was faster.
-    Crossed,
-}
-
-async fn expand(
-    audiences: &impl Audiences,
-    outbox: &impl Outbox,
-    clock: &impl Clock,
-    telemetry: &impl Telemetry,
-    settings: &Settings,
-    invocation: &Invocation,
-    expansion: &Expansion,
-) -> Result<Walk, PortError> {
-    let Expansion { run: key, shard } = expansion;
-    let go_on = async |run: &Run, after: Duration| {
-        // Rounded up: a rest that was rounded down to nothing would be none.
-        let delay = DelaySeconds::floor(after + Duration::from_millis(999), settings.waits.sqs_max_delay);
-        send_all(outbox, vec![expansion.outgoing(run.lane, delay)]).await.map(|()| Walk::Over)
-    };
-    let mut at = audiences.progress(key, *shard).await?;
-    while !at.done {
-        let mut loaded = audiences.load(vec![key.clone()], clock.now()).await;
-        let run = loaded.pop().expect("a port answers every item")?;
-        // Forgotten, for its time is over; or cancelled.
-        let Some(run) = run.filter(|run| run.cancelled_at.is_none()) else { return Ok(Walk::Over) };
-        let (message, audience, travel) = run.read().ok_or_else(PortError::unreadable_run)?;
-        let now = clock.now();
-        if message.deadline(Channel::WebPush, travel.first_sent).is_over(now, 0) {
-            return Ok(Walk::Over);
-        }
-        if invocation.is_ending(now) {
-            return go_on(&run, Duration::ZERO).await;
-        }
-        let page = audience.page();
-        let members = audiences.members(&key.tenant, &audience.tag, *shard, at.after.as_ref(), page).await?;
-        let messages = messages_to(&members, &run, &message, &travel, clock.now());
-        if !messages.is_empty() {
-            send_all(outbox, messages).await?;
-        }
-        let next = at.past(&members, page);
-        if !audiences.advance(&run, *shard, &at, &next).await? {
-            return Ok(Walk::Crossed);
-        }
-        telemetry.count(Metric::Recipients, members.len() as u64);
-        at = next;
-        if let Some(rest) = rest(&audience, members.len()).filter(|_| !at.done) {
-            return go_on(&run, rest).await;
-        }
-    }
-    Ok(Walk::Over)
-}
-
 fn rest(audience: &Audience, recipients: usize) -> Option<Duration> {
     Some(audience.rest_after(recipients)).filter(|rest| !rest.is_zero())
-}
-
-async fn send_all(outbox: &impl Outbox, messages: Vec<Outgoing>) -> Result<(), PortError> {
-    outbox.send(messages).await.into_iter().collect()
 }
 
 fn messages_to(

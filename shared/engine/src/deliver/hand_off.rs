@@ -4,9 +4,9 @@
 use super::dead_letters::DeadLetter;
 use super::health;
 use super::job::Job;
-use super::park::Waiting;
 use super::planned::{Facts, Planned};
-use super::settings::Settings;
+use super::waits::Waiting;
+use super::worker::Settings;
 use crate::ports::{ParkedItem, ParkedKey, SubscriptionUpdate};
 use redial_core::message::Travel;
 use redial_core::plan::Plan;

@@ -9,9 +9,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::acknowledgements::{Acknowledgement, Acknowledgements, send};
+use super::acknowledgements::{Acknowledgement, Acknowledgements};
+use super::dead_letters;
 use super::job::Job;
-use super::planned::Planned;
+use super::planned::{Facts, Planned};
+use super::worker::{Ports, Worker};
 use crate::ports::{Outbox, PortError, SubscriptionUpdate, Subscriptions, Telemetry};
 use redial_core::channel::Channel;
 use redial_core::event::{Event, State as Announced};
@@ -19,88 +21,162 @@ use redial_core::identity::SubscriptionKey;
 use redial_core::metric::Metric;
 use redial_core::plan::Plan;
 use redial_core::queue::Outgoing;
-use redial_core::subscription::{State, Subscription};
+use redial_core::subscription::State;
 use redial_core::time::Timestamp;
 use redial_core::webhook::Health;
 
-/// Counts the failed attempts of webhooks, and switches off receivers that have failed for too long. That is announced before
-/// anything is handed off: once a retry is on its way, no redelivery of its message would announce it. What could not be
-/// announced comes back.
-pub(super) async fn count_failures(
-    subscriptions: &impl Subscriptions,
-    outbox: &impl Outbox,
-    telemetry: &impl Telemetry,
-    switched_off_after: Duration,
-    mut ready: Vec<Planned>,
-    now: Timestamp,
-    acknowledgements: &mut Acknowledgements,
-) -> Vec<Planned> {
-    let failures: Vec<&Planned> = ready.iter().filter(|it| it.is_webhook_failure()).collect();
-    let mut counted: BTreeMap<SubscriptionKey, (SubscriptionUpdate, u64)> = BTreeMap::new();
-    for update in failures.iter().filter_map(|it| update(&it.job, now)) {
-        counted.entry(update.key.clone()).or_insert((update, 0)).1 += 1;
-    }
-    if !counted.is_empty() {
-        let counted = subscriptions.failed(counted.into_values().collect()).await;
-        counted.into_iter().filter_map(Result::err).for_each(|error| telemetry.infrastructure(&error));
-    }
-    let deciding = failures.into_iter().filter(|it| it.decides_on_its_receiver(switched_off_after, now));
-    let given_up = give_up(subscriptions, telemetry, deciding.collect(), now).await;
-    if !outbox.has_events() {
-        return ready;
-    }
-    let announced = send(outbox, telemetry, given_up.into_iter().filter_map(announced).collect()).await;
-    for (place, sent) in announced {
-        if sent != Acknowledgement::Acknowledged {
-            ready.retain(|it| it.job.place != place);
-            acknowledgements.set(place, sent);
+impl<P: Ports> Worker<P> {
+    /// Counts the failed attempts of webhooks, and switches off receivers that have failed for too long. That is announced before
+    /// anything is handed off: once a retry is on its way, no redelivery of its message would announce it. What could not be
+    /// announced comes back.
+    pub(super) async fn count_failures(
+        &self,
+        mut ready: Vec<Planned>,
+        now: Timestamp,
+        acknowledgements: &mut Acknowledgements,
+    ) -> Vec<Planned> {
+        let Self { telemetry, subscriptions, .. } = self;
+        let after = self.settings.switched_off_after;
+        let failures: Vec<&Planned> = ready.iter().filter(|it| it.is_webhook_failure()).collect();
+        let mut counted: BTreeMap<SubscriptionKey, (SubscriptionUpdate, u64)> = BTreeMap::new();
+        for update in failures.iter().filter_map(|it| update(&it.job, now)) {
+            counted.entry(update.key.clone()).or_insert((update, 0)).1 += 1;
         }
-    }
-    ready
-}
-
-/// Switches off the receivers of these. Returns those of these messages whose receivers are off now.
-async fn give_up<'a>(
-    subscriptions: &impl Subscriptions,
-    telemetry: &impl Telemetry,
-    deciding: Vec<&'a Planned>,
-    now: Timestamp,
-) -> Vec<&'a Planned> {
-    // One that is off already was switched off by a worker that may have died before it announced it.
-    let (mut given_up, active): (Vec<&Planned>, Vec<&Planned>) =
-        deciding.into_iter().partition(|it| it.job.is_switched_off());
-    let mut wanted: BTreeMap<SubscriptionKey, (&Planned, (SubscriptionUpdate, Health))> = BTreeMap::new();
-    for it in active {
-        if let Some(update) = update(&it.job, now) {
-            wanted.entry(update.key.clone()).or_insert((it, (update, it.job.health)));
+        if !counted.is_empty() {
+            let counted = subscriptions.failed(counted.into_values().collect()).await;
+            counted.into_iter().filter_map(Result::err).for_each(|error| telemetry.infrastructure(&error));
         }
-    }
-    if wanted.is_empty() {
-        return given_up;
-    }
-    let (messages, updates): (Vec<_>, Vec<_>) = wanted.into_values().unzip();
-    let mut disabled = 0;
-    let mut unsure = BTreeMap::new();
-    for (message, done) in messages.into_iter().zip(subscriptions.give_up(updates).await) {
-        match done {
-            Ok(true) => {
-                disabled += 1;
-                given_up.push(message);
+        let deciding = failures.into_iter().filter(|it| it.decides_on_its_receiver(after, now));
+        let given_up = self.give_up(deciding.collect(), now).await;
+        if !self.outbox.has_events() {
+            return ready;
+        }
+        let announced = self.send(given_up.into_iter().filter_map(announced).collect()).await;
+        for (place, sent) in announced {
+            if sent != Acknowledgement::Acknowledged {
+                ready.retain(|it| it.job.place != place);
+                acknowledgements.set(place, sent);
             }
-            // It has recovered, leads elsewhere, or is off: by another worker, or by a first try whose answer was lost.
-            Ok(false) => unsure.extend(message.job.subscription_key().map(|key| (key, message))),
-            // The next failure decides.
-            Err(error) => telemetry.infrastructure(&error),
         }
+        ready
     }
-    telemetry.count(Metric::EndpointsDisabled, disabled);
-    if !unsure.is_empty() {
-        let stored = subscriptions.load(unsure.keys().cloned().collect()).await;
-        let is_off = |stored: &Result<Option<Subscription>, PortError>| matches!(stored, Ok(Some(it)) if it.state == State::Disabled);
-        let off = unsure.into_values().zip(stored).filter(|(_, stored)| is_off(stored));
-        given_up.extend(off.map(|(message, _)| message));
+
+    /// Switches off the receivers of these. Returns those of these messages whose receivers are off now.
+    async fn give_up<'a>(&self, deciding: Vec<&'a Planned>, now: Timestamp) -> Vec<&'a Planned> {
+        let Self { telemetry, subscriptions, .. } = self;
+        // One that is off already was switched off by a worker that may have died before it announced it.
+        let (mut given_up, active): (Vec<&Planned>, Vec<&Planned>) =
+            deciding.into_iter().partition(|it| it.job.is_switched_off());
+        let mut wanted: BTreeMap<SubscriptionKey, (&Planned, (SubscriptionUpdate, Health))> = BTreeMap::new();
+        for it in active {
+            if let Some(update) = update(&it.job, now) {
+                wanted.entry(update.key.clone()).or_insert((it, (update, it.job.health)));
+            }
+        }
+        if wanted.is_empty() {
+            return given_up;
+        }
+        let (messages, updates): (Vec<_>, Vec<_>) = wanted.into_values().unzip();
+        let mut disabled = 0;
+        let mut unsure = BTreeMap::new();
+        for (message, done) in messages.into_iter().zip(subscriptions.give_up(updates).await) {
+            match done {
+                Ok(true) => {
+                    disabled += 1;
+                    given_up.push(message);
+                }
+                // It has recovered, leads elsewhere, or is off: by another worker, or by a first try whose answer was lost.
+                Ok(false) => unsure.extend(message.job.subscription_key().map(|key| (key, message))),
+                // The next failure decides.
+                Err(error) => telemetry.infrastructure(&error),
+            }
+        }
+        telemetry.count(Metric::EndpointsDisabled, disabled);
+        if !unsure.is_empty() {
+            let stored = subscriptions.load(unsure.keys().cloned().collect()).await;
+            for (message, stored) in unsure.into_values().zip(stored) {
+                given_up
+                    .extend(stored.ok().flatten().filter(|it| it.state == State::Disabled).map(|_| message));
+            }
+        }
+        given_up
     }
-    given_up
+
+    /// Switches off the webhooks whose receivers answered 410; a message whose receiver could not be switched off comes back.
+    pub(super) async fn disable(
+        &self,
+        mut ready: Vec<Planned>,
+        now: Timestamp,
+        acknowledgements: &mut Acknowledgements,
+    ) -> Vec<Planned> {
+        let wanted = ready
+            .iter()
+            .filter(|it| it.wants_no_more())
+            .filter_map(|it| Some((it.job.place, update(&it.job, now)?)))
+            .collect();
+        let done = self.switch_off(wanted, State::Disabled).await;
+        let off: BTreeSet<&SubscriptionKey> =
+            done.iter().filter(|(_, _, done)| done.is_ok()).map(|(_, key, _)| key).collect();
+        self.telemetry.count(Metric::EndpointsDisabled, off.len() as u64);
+        for (place, _, done) in done {
+            if let Err(error) = done {
+                ready.retain(|it| it.job.place != place);
+                acknowledgements.failed(place, error, &self.telemetry);
+            }
+        }
+        ready
+    }
+
+    /// Switches these off to `state`; returns for each message whether its subscription was.
+    async fn switch_off(
+        &self,
+        wanted: Vec<(usize, SubscriptionUpdate)>,
+        state: State,
+    ) -> Vec<(usize, SubscriptionKey, Result<(), PortError>)> {
+        let Shared { updates, waiting } = Shared::of(wanted);
+        if updates.is_empty() {
+            return Vec::new();
+        }
+        let keys: Vec<SubscriptionKey> = updates.iter().map(|update| update.key.clone()).collect();
+        let done =
+            self.subscriptions.switch_off(updates.into_iter().map(|update| (update, state)).collect()).await;
+        waiting.into_iter().map(|(place, at)| (place, keys[at].clone(), done[at].clone())).collect()
+    }
+
+    pub(super) async fn recover(&self, recovered: Vec<(usize, SubscriptionUpdate)>) -> Acknowledgements {
+        let Shared { updates, waiting } = Shared::of(recovered);
+        if updates.is_empty() {
+            return Acknowledgements::default();
+        }
+        let done = self.subscriptions.recovered(updates).await;
+        waiting
+            .into_iter()
+            .map(|(place, at)| (place, Acknowledgement::of(done[at].clone(), &self.telemetry)))
+            .collect()
+    }
+
+    /// Hands off endpoints that are gone, each with whether that is confirmed: a 410 switches the subscription off before its message is
+    /// acknowledged, and a 404 is left to cleanup to confirm. Both send a reference without a body.
+    pub(super) async fn hand_off_gone(
+        &self,
+        mut gone: Vec<(Job, bool, Facts)>,
+        now: Timestamp,
+    ) -> Acknowledgements {
+        let mut acknowledgements = Acknowledgements::default();
+        let confirmed = gone.iter().filter(|(_, confirmed, _)| *confirmed);
+        let updates = confirmed.filter_map(|(job, _, _)| Some((job.place, update(job, now)?))).collect();
+        for (place, _, done) in self.switch_off(updates, State::Gone).await {
+            if let Err(error) = done {
+                acknowledgements.failed(place, error, &self.telemetry);
+                gone.retain(|(job, _, _)| job.place != place);
+            }
+        }
+        let reference = |(job, confirmed, facts): &(Job, bool, Facts)| {
+            (job.place, dead_letters::reference_to_gone(job, *confirmed, facts, now))
+        };
+        acknowledgements.extend(self.send(gone.iter().map(reference).collect()).await);
+        acknowledgements
+    }
 }
 
 fn announced(it: &Planned) -> Option<(usize, Outgoing)> {
@@ -141,65 +217,10 @@ fn tried_for(job: &Job, now: Timestamp) -> Duration {
     if job.travel.turn.attempt.0 > 0 { now.since(begin) } else { Duration::ZERO }
 }
 
-/// Switches off the webhooks whose receivers answered 410; a message whose receiver could not be switched off comes back.
-pub(super) async fn disable(
-    subscriptions: &impl Subscriptions,
-    telemetry: &impl Telemetry,
-    mut ready: Vec<Planned>,
-    now: Timestamp,
-    acknowledgements: &mut Acknowledgements,
-) -> Vec<Planned> {
-    let wanted = ready
-        .iter()
-        .filter(|it| it.wants_no_more())
-        .filter_map(|it| Some((it.job.place, update(&it.job, now)?)))
-        .collect();
-    let done = switch_off(subscriptions, wanted, State::Disabled).await;
-    let off: BTreeSet<&SubscriptionKey> =
-        done.iter().filter(|(_, _, done)| done.is_ok()).map(|(_, key, _)| key).collect();
-    telemetry.count(Metric::EndpointsDisabled, off.len() as u64);
-    for (place, _, done) in done {
-        if let Err(error) = done {
-            ready.retain(|it| it.job.place != place);
-            acknowledgements.failed(place, error, telemetry);
-        }
-    }
-    ready
-}
-
-/// Switches these off to `state`; returns for each message whether its subscription was.
-pub(super) async fn switch_off(
-    subscriptions: &impl Subscriptions,
-    wanted: Vec<(usize, SubscriptionUpdate)>,
-    state: State,
-) -> Vec<(usize, SubscriptionKey, Result<(), PortError>)> {
-    let Shared { updates, waiting } = Shared::of(wanted);
-    if updates.is_empty() {
-        return Vec::new();
-    }
-    let keys: Vec<SubscriptionKey> = updates.iter().map(|update| update.key.clone()).collect();
-    let done = subscriptions.switch_off(updates.into_iter().map(|update| (update, state)).collect()).await;
-    waiting.into_iter().map(|(place, at)| (place, keys[at].clone(), done[at].clone())).collect()
-}
-
 /// What a success forgets, if there is anything to forget.
 pub(super) fn recovery(job: &Job, now: Timestamp) -> Option<SubscriptionUpdate> {
     let is_failing = job.flagged || job.health.failing_since.is_some();
     update(job, now).filter(|_| is_failing)
-}
-
-/// Forgets flags and failures.
-pub(super) async fn recover(
-    subscriptions: &impl Subscriptions,
-    telemetry: &impl Telemetry,
-    recovered: Vec<(usize, SubscriptionUpdate)>,
-) -> Acknowledgements {
-    let Shared { updates, waiting } = Shared::of(recovered);
-    if updates.is_empty() {
-        return Acknowledgements::default();
-    }
-    let done = subscriptions.recovered(updates).await;
-    waiting.into_iter().map(|(place, at)| (place, Acknowledgement::of(done[at].clone(), telemetry))).collect()
 }
 
 /// Updates that several messages of a batch may want alike: each is made once, because a store takes one statement an item.
@@ -226,7 +247,7 @@ impl Shared {
 }
 
 /// The change of a job's subscription at `at`, if the message names one and it is known where that leads.
-pub(super) fn update(job: &Job, at: Timestamp) -> Option<SubscriptionUpdate> {
+fn update(job: &Job, at: Timestamp) -> Option<SubscriptionUpdate> {
     let endpoint = job.recipient()?.endpoint().clone();
     Some(SubscriptionUpdate { key: job.subscription_key()?, endpoint, at })
 }

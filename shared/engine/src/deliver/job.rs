@@ -1,7 +1,7 @@
 //! A message on its way through the pass, with what was read of its recipient and its policy.
 
-use super::settings::Settings;
-use redial_core::ack::Envelope;
+use super::worker::Settings;
+use redial_core::ack;
 use redial_core::channel::Channel;
 use redial_core::endpoint::{EndpointHash, HashKeys};
 use redial_core::gate::{Candidate, Gate};
@@ -17,10 +17,8 @@ use redial_core::subscription::{Subscription, Terms};
 use redial_core::time::{Deadline, Timestamp};
 use redial_core::webhook::Health;
 
-/// A message to be delivered.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
-    /// Its place in the batch.
     pub(super) place: usize,
     pub(super) message: Message,
     pub(super) travel: Travel,
@@ -34,13 +32,11 @@ pub(super) struct Job {
     /// Whom it goes to, or why it cannot be sent there. A stored subscription is unknown until it is loaded.
     pub(super) target: Result<Box<Recipient>, Reason>,
     pub(super) endpoint_hash: Option<EndpointHash>,
-    /// Whether a 404 flagged its subscription.
     pub(super) flagged: bool,
     /// How its webhook's receiver has answered recently.
     pub(super) health: Health,
     /// What was agreed with that receiver.
     pub(super) terms: Terms,
-    /// The retry policy that holds for it.
     pub(super) chosen: Chosen,
     /// When it may be sent, once it was admitted.
     pub(super) slot: Option<Slot>,
@@ -137,7 +133,6 @@ impl Job {
         }
     }
 
-    /// By how much it is longer than any push can be.
     pub(super) fn too_long(&self, settings: &Settings) -> Option<TooLong> {
         let message = self.message.as_long_as_a_recipient_s();
         let too_long = || Plaintext::of(&message, self.deadline, &settings.token_keys).too_long();
@@ -150,7 +145,7 @@ impl Job {
         let may_come_twice = self.message.is_for_a_recipient() && self.deadline.is_limited();
         let outlives_its_copies = may_come_twice.then(|| self.deadline.at().plus(DEDUPE_WINDOW));
         let is_acknowledged = self.message.acks && self.channel == Channel::WebPush;
-        let by_its_browser = is_acknowledged.then(|| Envelope::acknowledged_until(self.deadline));
+        let by_its_browser = is_acknowledged.then(|| ack::accepted_until(self.deadline));
         by_its_browser.max(outlives_its_copies)
     }
 
@@ -164,7 +159,6 @@ impl Job {
             .unwrap_or_default()
     }
 
-    /// Whether its webhook's receiver was switched off.
     pub(super) fn is_switched_off(&self) -> bool {
         self.target == Err(Reason::EndpointDisabled)
     }

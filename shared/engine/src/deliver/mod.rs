@@ -9,18 +9,18 @@
 //! All messages of a batch go through together, so that a batch of ten costs one read of subscriptions, one claim and one
 //! record. Outcomes are recorded in waves: as soon as every attempt is over, or [`LINGER`] after the first one.
 //!
-//! Only this file knows the order. Each stage takes what the stage before it made, and the ports that it uses:
+//! Only this file knows the order. Each stage takes what the stage before it made, and uses the ports of its worker:
 //!
 //! | stage | makes of it |
 //! |---|---|
-//! | `runs`, `batch` | jobs, releases, parts of audiences, bodies that are no messages |
+//! | `batch` | jobs, releases, parts of audiences, bodies that are no messages |
 //! | `resolve` | jobs with their recipients and policies |
 //! | `record` | outcomes that messages carry, on the ledger |
 //! | `job`, `admit` | what the gates and the protection of origins let through |
 //! | `claim` | attempts that are this worker's |
 //! | `attempt` | outcomes and plans |
 //! | `record` | plans on the ledger |
-//! | `health`, `hand_off` | retries, waits (`park`), `dead_letters`, `gone` endpoints, opened audiences (`expand`) |
+//! | `health`, `hand_off` | retries, `waits`, `dead_letters`, endpoints that are gone, opened audiences (`expand`) |
 //! | `events` | events for producers |
 //! | `acknowledgements`, `visibility` | acknowledgements, and messages that come back |
 
@@ -32,18 +32,15 @@ mod claim;
 mod dead_letters;
 mod events;
 mod expand;
-mod gone;
 mod hand_off;
 mod health;
 mod job;
-mod park;
 mod planned;
 mod record;
-mod release;
 mod resolve;
-mod runs;
-mod settings;
 mod visibility;
+mod waits;
+mod worker;
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -51,25 +48,19 @@ use std::time::Duration;
 use futures_util::future::{Fuse, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
-use crate::ports::{
-    Audiences, Clock, DeadLetterBodies, Ledger, Outbox, Parking, Policies, Protection, PushSender,
-    Randomness, Subscriptions, Telemetry, WaitExecutions, WaitRegistry, WebhookSender,
-};
-use crate::protection::Guard;
+use crate::ports::{Clock, Outbox, PushSender, Randomness, Telemetry, WebhookSender};
 use redial_core::gate::Gate;
 use redial_core::message::To;
 use redial_core::metric::Metric;
 use redial_core::plan::Plan;
 use redial_core::setback::Setback;
 
-pub use attempt::Senders;
 pub use batch::Incoming;
-pub use park::Waits;
-pub use settings::{CONCURRENCY, Invocation, LINGER, RESERVE, Settings, time_for};
 pub use visibility::return_all;
+pub use worker::{CONCURRENCY, Invocation, LINGER, Ports, RESERVE, Settings, Worker, time_for};
 
-use acknowledgements::{Acknowledgements, send};
-use attempt::{Attempts, Finished};
+use acknowledgements::Acknowledgements;
+use attempt::Finished;
 use batch::Batch;
 use claim::Claimed;
 use dead_letters::DeadLetter;
@@ -77,48 +68,12 @@ use hand_off::Effects;
 use job::Job;
 use planned::Planned;
 
-/// A worker of dispatch: its settings, an adapter for each port, and what it remembers of origins.
-#[derive(Debug)]
-pub struct Worker<S, T, O, L, Su, Po, Au, Pr, Pu, We, Pa, Re, Ex, D> {
-    pub settings: Settings,
-    /// Lives as long as the worker.
-    pub guard: Guard,
-    pub system: S,
-    pub telemetry: T,
-    pub outbox: O,
-    pub ledger: L,
-    pub subscriptions: Su,
-    pub policies: Po,
-    pub audiences: Au,
-    pub protection: Pr,
-    pub senders: Senders<Pu, We>,
-    pub waits: Waits<Pa, Re, Ex>,
-    pub dead_letter_bodies: D,
-}
-
-impl<S, T, O, L, Su, Po, Au, Pr, Pu, We, Pa, Re, Ex, D>
-    Worker<S, T, O, L, Su, Po, Au, Pr, Pu, We, Pa, Re, Ex, D>
-where
-    S: Clock + Randomness,
-    T: Telemetry,
-    O: Outbox,
-    L: Ledger,
-    Su: Subscriptions,
-    Po: Policies,
-    Au: Audiences,
-    Pr: Protection,
-    Pu: PushSender,
-    We: WebhookSender,
-    Pa: Parking,
-    Re: WaitRegistry,
-    Ex: WaitExecutions,
-    D: DeadLetterBodies,
-{
+impl<P: Ports> Worker<P> {
     /// Delivers a batch; returns the SQS MessageIds of those that must come back.
     pub async fn deliver(&self, invocation: &Invocation, incoming: Vec<Incoming>) -> Vec<String> {
-        let Self { settings, system, telemetry, outbox, audiences, waits, .. } = self;
+        let Self { settings, system, telemetry, outbox, .. } = self;
         let read: Vec<_> = incoming.iter().map(Incoming::read).collect();
-        let runs = runs::load(audiences, system, &read).await;
+        let runs = self.load_runs(&read).await;
         let Batch { refused, releases, expansions, jobs, copies, decided: mut all } =
             Batch::sort(&incoming, read, &runs, &settings.hash_keys, telemetry);
         telemetry.count(Metric::Deliveries, jobs.len() as u64);
@@ -126,8 +81,8 @@ where
         let refused = refused.into_iter().map(|refused| DeadLetter::of_refused(refused, now)).collect();
         let (refused, released, expanded, delivered) = futures_util::join!(
             self.post(refused),
-            release::release_all(waits, outbox, system, telemetry, settings, invocation, releases),
-            expand::expand_all(audiences, outbox, system, telemetry, settings, invocation, expansions),
+            self.release_all(invocation, releases),
+            self.expand_all(invocation, expansions),
             self.deliver_all(invocation, jobs),
         );
         all.extend(refused.into_iter().chain(released).chain(expanded).chain(delivered));
@@ -152,8 +107,8 @@ where
     /// Whether the longest attempt that these may make ends before the invocation does.
     fn has_time_for(&self, invocation: &Invocation, jobs: &[Job]) -> bool {
         // A push may be sent twice: once more with a new signature.
-        let pushed = self.senders.push.attempt_timeout() * 2;
-        let posted = self.senders.webhooks.attempt_timeout();
+        let pushed = self.push_sender.attempt_timeout() * 2;
+        let posted = self.webhook_sender.attempt_timeout();
         let of = |job: &Job| match job.message.to {
             To::WebPush(_) => pushed,
             To::Webhook(_) => posted,
@@ -167,11 +122,10 @@ where
     }
 
     async fn deliver_some(&self, invocation: &Invocation, jobs: Vec<Job>) -> Acknowledgements {
-        let Self { settings, system, telemetry, ledger, subscriptions, policies, .. } = self;
-        let keys = &settings.hash_keys;
+        let Self { settings, system, telemetry, .. } = self;
         let mut all = Acknowledgements::default();
-        let jobs = resolve::resolve(subscriptions, policies, system, telemetry, keys, jobs, &mut all).await;
-        let (jobs, recorded) = record::record_carried(ledger, telemetry, keys, jobs, &mut all).await;
+        let jobs = self.resolve(jobs, &mut all).await;
+        let (jobs, recorded) = self.record_carried(jobs, &mut all).await;
 
         let now = system.now();
         let gated = jobs.into_iter().map(|job| {
@@ -182,7 +136,7 @@ where
         let early = gated.iter().filter(|(_, gate)| matches!(gate, Gate::Later(_))).count();
         telemetry.count(Metric::Deferred, early as u64);
         let passed = passed.into_iter().map(|(job, _)| job).collect();
-        gated.extend(admit::admit(&self.guard, &self.protection, system, telemetry, keys, passed).await);
+        gated.extend(self.admit(passed).await);
         let mut later = Vec::new();
         let mut claims = Vec::new();
         for (job, gate) in gated {
@@ -213,12 +167,9 @@ where
         invocation: &Invocation,
         wanted: Vec<(Job, Option<Plan>)>,
     ) -> Acknowledgements {
-        let Self { settings, system, telemetry, ledger, .. } = self;
         let mut all = Acknowledgements::default();
-        let now = system.now();
-        let Claimed { admitted, ready, conflicts } =
-            claim::claim(ledger, telemetry, settings, invocation, wanted, now, &mut all).await;
-        let now = system.now();
+        let Claimed { admitted, ready, conflicts } = self.claim(invocation, wanted, &mut all).await;
+        let now = self.system.now();
         let conflicts = conflicts.iter().map(|job| DeadLetter::of_conflict(job, now)).collect();
         let (ended, conflicted, attempted) = futures_util::join!(
             self.hand_off(ready),
@@ -232,14 +183,12 @@ where
 
     /// Makes all attempts at once, and records and hands off their outcomes in waves.
     async fn attempt_all(&self, invocation: &Invocation, admitted: Vec<(Job, bool)>) -> Acknowledgements {
-        let Self { settings, system, telemetry, senders, .. } = self;
         let mut all = Acknowledgements::default();
         if admitted.is_empty() {
             return all;
         }
-        let making = Attempts { system, telemetry, senders, token_keys: &settings.token_keys, invocation };
         let mut attempts: FuturesUnordered<_> =
-            admitted.into_iter().map(|(job, in_doubt)| making.make(job, in_doubt)).collect();
+            admitted.into_iter().map(|(job, in_doubt)| self.attempt(invocation, job, in_doubt)).collect();
         let mut finishing = FuturesUnordered::new();
         let mut wave = Vec::new();
         let mut linger: Fuse<Pin<Box<dyn Future<Output = ()> + Send>>> = Fuse::terminated();
@@ -248,7 +197,7 @@ where
                 finished = finishing.select_next_some() => all.extend::<Acknowledgements>(finished),
                 finished = attempts.select_next_some() => {
                     if wave.is_empty() {
-                        let timer: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(system.sleep(LINGER));
+                        let timer: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(self.system.sleep(LINGER));
                         linger = timer.fuse();
                     }
                     wave.push(finished);
@@ -267,47 +216,37 @@ where
 
     /// Records and hands off a wave, and meanwhile learns what it saw of the origins.
     async fn finish(&self, invocation: &Invocation, wave: Vec<Finished>) -> Acknowledgements {
-        let Self { settings, guard, system, telemetry, ledger, protection, .. } = self;
-        let seen = wave.iter().filter_map(Finished::seen).collect();
+        let seen = wave.iter().filter_map(|finished| finished.seen.clone()).collect();
         let recorded = async {
             let mut all = Acknowledgements::default();
-            let (token, now) = (&invocation.lease_token, system.now());
-            let ready = record::record(ledger, telemetry, token, wave, now, &mut all).await;
+            let ready = self.record(&invocation.lease_token, wave, &mut all).await;
             all.extend(self.hand_off(ready).await);
             all
         };
-        let learnt = admit::learn(guard, protection, system, telemetry, &settings.hash_keys, seen);
-        futures_util::join!(recorded, learnt).0
+        futures_util::join!(recorded, self.learn(seen)).0
     }
 
     /// Carries out all of these plans, like with like in one batch, and then announces those that are ends.
     async fn hand_off(&self, ready: Vec<Planned>) -> Acknowledgements {
-        let Self { settings, system, telemetry, outbox, subscriptions, audiences, waits, .. } = self;
         let mut all = Acknowledgements::default();
-        let ends = if outbox.has_events() { events::of_ends(&ready) } else { Vec::new() };
-        let now = system.now();
-        let after = settings.switched_off_after;
-        let ready =
-            health::count_failures(subscriptions, outbox, telemetry, after, ready, now, &mut all).await;
-        let ready = health::disable(subscriptions, telemetry, ready, now, &mut all).await;
-        let effects = Effects::of(ready, settings, now);
+        let ends = if self.outbox.has_events() { events::of_ends(&ready) } else { Vec::new() };
+        let now = self.system.now();
+        let ready = self.count_failures(ready, now, &mut all).await;
+        let ready = self.disable(ready, now, &mut all).await;
+        let effects = Effects::of(ready, &self.settings, now);
         effects.done.into_iter().for_each(|place| all.acknowledged(place));
         let (recovered, gone, opened, dead_letters, queued, parked) = futures_util::join!(
-            health::recover(subscriptions, telemetry, effects.recovered),
-            gone::hand_off(subscriptions, outbox, telemetry, effects.gone, now),
-            expand::open(audiences, outbox, telemetry, effects.opened, now),
+            self.recover(effects.recovered),
+            self.hand_off_gone(effects.gone, now),
+            self.open(effects.opened, now),
             self.post(effects.dead_letters),
-            send(outbox, telemetry, effects.queued),
-            park::park(waits, outbox, system, telemetry, settings, effects.parked),
+            self.send(effects.queued),
+            self.park(effects.parked),
         );
         for some in [recovered, gone, opened, dead_letters, queued, parked] {
             all.extend(some);
         }
-        events::announce(outbox, telemetry, ends, &mut all).await;
+        self.announce(ends, &mut all).await;
         all
-    }
-
-    async fn post(&self, dead_letters: Vec<DeadLetter>) -> Acknowledgements {
-        dead_letters::post(&self.dead_letter_bodies, &self.outbox, &self.telemetry, dead_letters).await
     }
 }

@@ -14,13 +14,11 @@ use redial_core::verdict::Verdict;
 /// What an attempt saw, as far as ledger and references hold it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Facts {
-    /// Whether anything was sent.
     pub(super) attempted: bool,
     pub(super) status: Option<u16>,
     pub(super) verdict: Option<&'static str>,
     /// What failed, if nothing was sent.
     pub(super) not_sent: Option<NotSent>,
-    /// The provider's own word.
     pub(super) provider_word: Option<String>,
     /// What the ledger keeps of the response's headers.
     pub(super) headers: Vec<(String, String)>,
@@ -50,13 +48,11 @@ impl Facts {
     }
 }
 
-/// A plan to be carried out.
 #[derive(Debug)]
 pub(super) struct Planned {
     pub(super) job: Job,
     pub(super) plan: Plan,
     pub(super) facts: Facts,
-    /// When it was recorded.
     pub(super) at: Timestamp,
 }
 

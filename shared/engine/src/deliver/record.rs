@@ -5,11 +5,11 @@
 //! delivery, and the ledger says what is left to do.
 
 use super::acknowledgements::Acknowledgements;
-use super::attempt::{Finished, Made};
+use super::attempt::Finished;
 use super::job::Job;
 use super::planned::Planned;
-use crate::ports::{Ledger, Telemetry};
-use redial_core::endpoint::HashKeys;
+use super::worker::{Ports, Worker};
+use crate::ports::{Clock, Ledger, Telemetry};
 use redial_core::lane::Lane;
 use redial_core::ledger::{Fence, Record, State, Unrecorded};
 use redial_core::metric::Metric;
@@ -17,46 +17,97 @@ use redial_core::plan::Plan;
 use redial_core::setback::Setback;
 use redial_core::time::Timestamp;
 
-/// Records a wave of finished attempts; returns those to hand off, whose records were ours to write.
-pub(super) async fn record(
-    ledger: &impl Ledger,
-    telemetry: &impl Telemetry,
-    lease_token: &str,
-    wave: Vec<Finished>,
-    now: Timestamp,
-    acknowledgements: &mut Acknowledgements,
-) -> Vec<Planned> {
-    let records = wave.iter().map(|finished| record_of(finished, lease_token, now)).collect();
-    let mut ready = Vec::new();
-    for (finished, fence) in wave.into_iter().zip(ledger.record(records).await) {
-        if let Err(error) = &fence {
-            telemetry.infrastructure(error);
+impl<P: Ports> Worker<P> {
+    /// Records a wave of finished attempts; returns those to hand off, whose records were ours to write.
+    pub(super) async fn record(
+        &self,
+        lease_token: &str,
+        wave: Vec<Finished>,
+        acknowledgements: &mut Acknowledgements,
+    ) -> Vec<Planned> {
+        let now = self.system.now();
+        let records = wave.iter().map(|finished| record_of(finished, lease_token, now)).collect();
+        let mut ready = Vec::new();
+        for (finished, fence) in wave.into_iter().zip(self.ledger.record(records).await) {
+            if let Err(error) = &fence {
+                self.telemetry.infrastructure(error);
+            }
+            let Finished { job, made, .. } = &finished;
+            let setback = match (fence, made) {
+                (Ok(Fence::Held), Ok((plan, facts))) => {
+                    self.count(plan, job.lane);
+                    let (plan, facts) = (*plan, facts.clone());
+                    ready.push(Planned { job: finished.job, plan, facts, at: now });
+                    continue;
+                }
+                (Ok(Fence::Held), Err(setback)) => setback.clone(),
+                (_, Err(Setback::Panicked)) => Setback::Panicked,
+                // Another worker owns the attempt. The message is not acknowledged: it may be the very one that the
+                // other worker holds, and that worker's hand-off is not yet made.
+                (Ok(Fence::Lost), _) => Setback::Infrastructure,
+                (Err(_), _) => {
+                    Setback::unrecorded(record_of(&finished, lease_token, now), job.endpoint_hash.as_ref())
+                }
+            };
+            acknowledgements.comes_back(finished.job.place, setback);
         }
-        let Finished { job, made } = &finished;
-        let setback = match (fence, made) {
-            (Ok(Fence::Held), Made::Planned { plan, .. }) => {
-                count(telemetry, plan, job.lane);
-                ready.extend(finished.into_planned(now));
-                continue;
-            }
-            (Ok(Fence::Held), Made::Nothing(setback)) => setback.clone(),
-            (_, Made::Panic) => Setback::Panicked,
-            // Another worker owns the attempt. The message is not acknowledged: it may be the very one that the
-            // other worker holds, and that worker's hand-off is not yet made.
-            (Ok(Fence::Lost), Made::Planned { .. } | Made::Nothing(_)) => Setback::Infrastructure,
-            (Err(_), Made::Planned { .. } | Made::Nothing(_)) => {
-                Setback::unrecorded(record_of(&finished, lease_token, now), job.endpoint_hash.as_ref())
-            }
-        };
-        acknowledgements.comes_back(finished.job.place, setback);
+        ready
     }
-    ready
+
+    /// Records what these messages carry. Returns the jobs that go on to the gates, and those whose attempts were made: they are handed off.
+    pub(super) async fn record_carried(
+        &self,
+        jobs: Vec<Job>,
+        acknowledgements: &mut Acknowledgements,
+    ) -> (Vec<Job>, Vec<Planned>) {
+        let mut going = Vec::with_capacity(jobs.len());
+        let mut carrying: Vec<(Job, Unrecorded)> = Vec::new();
+        for mut job in jobs {
+            match job.travel.unrecorded.take() {
+                Some(unrecorded) => carrying.push((job, *unrecorded)),
+                None => going.push(job),
+            }
+        }
+        let mut ready = Vec::new();
+        if carrying.is_empty() {
+            return (going, ready);
+        }
+        let records = carrying.iter().map(|(_, unrecorded)| unrecorded.record.clone()).collect();
+        for ((job, unrecorded), fence) in carrying.into_iter().zip(self.ledger.record_carried(records).await)
+        {
+            match fence {
+                Ok(Fence::Held) if unrecorded.has_an_outcome() => {
+                    let planned = Planned::of_unrecorded(job, unrecorded, &self.settings.hash_keys);
+                    self.count(&planned.plan, planned.job.lane);
+                    ready.push(planned);
+                }
+                Ok(Fence::Held | Fence::Lost) => going.push(job),
+                Err(error) => acknowledgements.failed(job.place, error, &self.telemetry),
+            }
+        }
+        (going, ready)
+    }
+
+    /// Counts what a plan makes of a delivery.
+    pub(super) fn count(&self, plan: &Plan, lane: Lane) {
+        let telemetry = &self.telemetry;
+        match plan {
+            Plan::Sent => telemetry.count_on(Metric::Sent, lane, 1),
+            Plan::FailedNoRetries(_) => telemetry.count_on(Metric::FailedNoRetries, lane, 1),
+            Plan::Gone { .. } => telemetry.count(Metric::Gone, 1),
+            Plan::Expired => telemetry.count(Metric::Expired, 1),
+            Plan::Retry { .. } => telemetry.count(Metric::Retried, 1),
+            Plan::Defer { .. } => telemetry.count(Metric::Deferred, 1),
+            // Counted by reason, or by recipients, where it is handed off.
+            Plan::DeadLetter(_) | Plan::Expand => {}
+        }
+    }
 }
 
-fn record_of(Finished { job, made }: &Finished, lease_token: &str, now: Timestamp) -> Record {
+fn record_of(Finished { job, made, .. }: &Finished, lease_token: &str, now: Timestamp) -> Record {
     let given_back = given_back(job, lease_token, now);
     match made {
-        Made::Planned { plan, facts, .. } => Record {
+        Ok((plan, facts)) => Record {
             state: plan.state(),
             status: facts.status,
             verdict: facts.verdict,
@@ -68,9 +119,8 @@ fn record_of(Finished { job, made }: &Finished, lease_token: &str, now: Timestam
             in_doubt: facts.in_doubt,
             ..given_back
         },
-        Made::Nothing(_) => given_back,
         // It may have panicked before or after the POST.
-        Made::Panic => Record { in_doubt: true, ..given_back },
+        Err(setback) => Record { in_doubt: *setback == Setback::Panicked, ..given_back },
     }
 }
 
@@ -93,53 +143,4 @@ pub(super) fn given_back(job: &Job, lease_token: &str, now: Timestamp) -> Record
         kept_until: job.kept_until(),
         now,
     }
-}
-
-/// Counts what a plan makes of a delivery.
-pub(super) fn count(telemetry: &impl Telemetry, plan: &Plan, lane: Lane) {
-    match plan {
-        Plan::Sent => telemetry.count_on(Metric::Sent, lane, 1),
-        Plan::FailedNoRetries(_) => telemetry.count_on(Metric::FailedNoRetries, lane, 1),
-        Plan::Gone { .. } => telemetry.count(Metric::Gone, 1),
-        Plan::Expired => telemetry.count(Metric::Expired, 1),
-        Plan::Retry { .. } => telemetry.count(Metric::Retried, 1),
-        Plan::Defer { .. } => telemetry.count(Metric::Deferred, 1),
-        // Counted by reason, or by recipients, where it is handed off.
-        Plan::DeadLetter(_) | Plan::Expand => {}
-    }
-}
-
-/// Records what these messages carry. Returns the jobs that go on to the gates, and those whose attempts were made: they are handed off.
-pub(super) async fn record_carried(
-    ledger: &impl Ledger,
-    telemetry: &impl Telemetry,
-    keys: &HashKeys,
-    jobs: Vec<Job>,
-    acknowledgements: &mut Acknowledgements,
-) -> (Vec<Job>, Vec<Planned>) {
-    let mut going = Vec::with_capacity(jobs.len());
-    let mut carrying: Vec<(Job, Unrecorded)> = Vec::new();
-    for mut job in jobs {
-        match job.travel.unrecorded.take() {
-            Some(unrecorded) => carrying.push((job, *unrecorded)),
-            None => going.push(job),
-        }
-    }
-    let mut ready = Vec::new();
-    if carrying.is_empty() {
-        return (going, ready);
-    }
-    let records = carrying.iter().map(|(_, unrecorded)| unrecorded.record.clone()).collect();
-    for ((job, unrecorded), fence) in carrying.into_iter().zip(ledger.record_carried(records).await) {
-        match fence {
-            Ok(Fence::Held) if unrecorded.has_an_outcome() => {
-                let planned = Planned::of_unrecorded(job, unrecorded, keys);
-                count(telemetry, &planned.plan, planned.job.lane);
-                ready.push(planned);
-            }
-            Ok(Fence::Held | Fence::Lost) => going.push(job),
-            Err(error) => acknowledgements.failed(job.place, error, telemetry),
-        }
-    }
-    (going, ready)
 }

@@ -1,78 +1,60 @@
 //! Where each message goes and by which policy it is retried: what is stored apart from the messages, read once a batch.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::acknowledgements::Acknowledgements;
 use super::job::Job;
-use crate::ports::{Clock, KnownPolicies, Policies, PortError, Subscriptions, Telemetry};
+use super::worker::{Ports, Worker};
+use crate::ports::{Clock, KnownPolicies, Policies, PortError, Subscriptions};
 use redial_core::endpoint::HashKeys;
 use redial_core::identity::{SubscriptionKey, Tenant};
 use redial_core::subscription::Subscription;
 
 type Found<K, V> = HashMap<K, Result<V, PortError>>;
 
-/// The jobs with what is stored for them; those for which something could not be read come back.
-pub(super) async fn resolve(
-    subscriptions: &impl Subscriptions,
-    policies: &impl Policies,
-    clock: &impl Clock,
-    telemetry: &impl Telemetry,
-    keys: &HashKeys,
-    mut jobs: Vec<Job>,
-    acknowledgements: &mut Acknowledgements,
-) -> Vec<Job> {
-    let (targets, policies) = futures_util::join!(
-        load_targets(subscriptions, &jobs),
-        load_policies(policies, clock, telemetry, &jobs)
-    );
-    jobs.retain_mut(|job| match resolve_one(job, keys, &targets, &policies) {
-        Ok(()) => true,
-        Err(error) => {
-            acknowledgements.failed(job.place, error, telemetry);
-            false
+impl<P: Ports> Worker<P> {
+    /// The jobs with what is stored for them; those for which something could not be read come back.
+    pub(super) async fn resolve(
+        &self,
+        mut jobs: Vec<Job>,
+        acknowledgements: &mut Acknowledgements,
+    ) -> Vec<Job> {
+        let (targets, policies) = futures_util::join!(self.load_targets(&jobs), self.load_policies(&jobs));
+        let keys = &self.settings.hash_keys;
+        jobs.retain_mut(|job| match resolve_one(job, keys, &targets, &policies) {
+            Ok(()) => true,
+            Err(error) => {
+                acknowledgements.failed(job.place, error, &self.telemetry);
+                false
+            }
+        });
+        jobs
+    }
+
+    async fn load_targets(&self, jobs: &[Job]) -> Found<SubscriptionKey, Option<Subscription>> {
+        let wanted = BTreeSet::from_iter(jobs.iter().filter_map(Job::subscription_key));
+        if wanted.is_empty() {
+            return Found::new();
         }
-    });
-    jobs
-}
-
-async fn load_targets(
-    subscriptions: &impl Subscriptions,
-    jobs: &[Job],
-) -> Found<SubscriptionKey, Option<Subscription>> {
-    let wanted = distinct(jobs.iter().filter_map(Job::subscription_key));
-    if wanted.is_empty() {
-        return Found::new();
+        let loaded = self.subscriptions.load(wanted.iter().cloned().collect()).await;
+        wanted.into_iter().zip(loaded).collect()
     }
-    let loaded = subscriptions.load(wanted.clone()).await;
-    wanted.into_iter().zip(loaded).collect()
-}
 
-/// The policies of the tenants whose policies decide on any of these jobs.
-async fn load_policies(
-    policies: &impl Policies,
-    clock: &impl Clock,
-    telemetry: &impl Telemetry,
-    jobs: &[Job],
-) -> Found<Tenant, KnownPolicies> {
-    let deciding = jobs.iter().filter(|job| job.follows_its_tenant());
-    let wanted = distinct(deciding.map(|job| job.message.tenant.clone()));
-    if wanted.is_empty() {
-        return Found::new();
-    }
-    let loaded = policies.of(wanted.clone(), clock.now()).await;
-    for (tenant, loaded) in wanted.iter().zip(&loaded) {
-        if let Ok(known) = loaded {
-            known.report(tenant, telemetry);
+    /// The policies of the tenants whose policies decide on any of these jobs.
+    async fn load_policies(&self, jobs: &[Job]) -> Found<Tenant, KnownPolicies> {
+        let deciding = jobs.iter().filter(|job| job.follows_its_tenant());
+        let wanted = BTreeSet::from_iter(deciding.map(|job| job.message.tenant.clone()));
+        if wanted.is_empty() {
+            return Found::new();
         }
+        let loaded = self.policies.of(wanted.iter().cloned().collect(), self.system.now()).await;
+        for (tenant, loaded) in wanted.iter().zip(&loaded) {
+            if let Ok(known) = loaded {
+                known.report(tenant, &self.telemetry);
+            }
+        }
+        wanted.into_iter().zip(loaded).collect()
     }
-    wanted.into_iter().zip(loaded).collect()
-}
-
-fn distinct<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
-    let mut all: Vec<T> = all.collect();
-    all.sort();
-    all.dedup();
-    all
 }
 
 fn resolve_one(

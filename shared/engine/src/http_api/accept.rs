@@ -16,7 +16,6 @@ use redial_core::route::DelaySeconds;
 use redial_core::shape::{self, Errors, ShapeError};
 use redial_core::time::Timestamp;
 
-/// A message that was accepted, and nothing done with it yet.
 #[derive(Clone, Debug)]
 pub struct Accepted {
     message: Message,
@@ -96,7 +95,6 @@ impl Accepted {
         &self.message.id
     }
 
-    /// What it delivers to whom.
     pub fn fingerprint(&self) -> &EndpointHash {
         &self.delivery.fingerprint
     }

@@ -11,7 +11,6 @@ use redial_core::endpoint::EndpointHash;
 use redial_core::identity::DeliveryId;
 use redial_core::ledger::State;
 
-/// What to ask of the ledger.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// One a distinct id, in order.
@@ -20,7 +19,6 @@ pub struct Plan {
     of: Vec<usize>,
 }
 
-/// What a message is answered.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
     /// It is the delivery's message, or the same once more.
@@ -110,29 +108,21 @@ mod tests {
     }
 
     #[test]
-    fn a_known_message_is_sent_again_only_while_it_is_queued() {
+    fn a_known_message_is_sent_again_only_while_it_is_queued_and_another_content_conflicts() {
         for state in State::ALL {
             let all = [message("a", "x")];
-            let answers = plan(&all).judge(&all, &[known(state, &all[0])]);
-            assert_eq!(answers, [taken(state, true, state == State::Queued)]);
-        }
-    }
-
-    #[test]
-    fn another_content_under_a_known_id_conflicts_in_any_state() {
-        for state in State::ALL {
-            let all = [message("a", "x")];
-            assert_eq!(plan(&all).judge(&all, &[known(state, &message("a", "y"))]), [Answer::Conflict]);
+            let judge = |of: &Accepted| plan(&all).judge(&all, &[known(state, of)]);
+            assert_eq!(judge(&all[0]), [taken(state, true, state == State::Queued)]);
+            assert_eq!(judge(&message("a", "y")), [Answer::Conflict]);
         }
     }
 
     #[test]
     fn fingerprints_under_another_key_are_not_compared() {
         let all = [message("a", "x")];
-        let other = HashKeys::parse("k0:0123456789abcdef").expect("valid").fingerprint(b"other");
-        let answers =
-            plan(&all).judge(&all, &[Ok(Inserted::Duplicate { state: State::Sent, fingerprint: other })]);
-        assert_eq!(answers, [taken(State::Sent, true, false)]);
+        let fingerprint = HashKeys::parse("k0:0123456789abcdef").expect("valid").fingerprint(b"other");
+        let known = Ok(Inserted::Duplicate { state: State::Sent, fingerprint });
+        assert_eq!(plan(&all).judge(&all, &[known]), [taken(State::Sent, true, false)]);
     }
 
     #[test]

@@ -13,9 +13,30 @@
 mod accept;
 mod duplicates;
 mod openapi;
-mod settings;
 
 pub use accept::{Accepted, accept};
 pub use duplicates::{Answer, Plan, plan};
 pub use openapi::openapi;
-pub use settings::Settings;
+
+use redial_core::access::TokenKeys;
+use redial_core::endpoint::{HashKeys, Origin, PushHosts};
+use redial_core::push_target::PushKeys;
+use redial_core::rate::Rate;
+
+/// The operator's settings of the HTTP API.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What browsers' tokens are made with.
+    pub token_keys: TokenKeys,
+    pub hash_keys: HashKeys,
+    /// The hosts that may be pushed to.
+    pub push_hosts: PushHosts,
+    /// Origins that may be pushed to besides: tests' and the local stack's.
+    pub egress_allow: Vec<Origin>,
+    /// Whether a browser's key is a point of its curve: cryptography, and so an adapter's.
+    pub is_on_curve: fn(&PushKeys) -> bool,
+    /// The sites whose pages may call.
+    pub cors_origins: Vec<Origin>,
+    /// How many messages and other requests of an API key are accepted; `None`: any number.
+    pub rate: Option<Rate>,
+}

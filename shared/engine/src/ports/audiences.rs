@@ -1,8 +1,6 @@
 //! The port to audiences: messages to them, under way, and who belongs to them.
 
-use std::future::Future;
-
-use super::PortError;
+use super::{Answer, Answers};
 use redial_core::audience::{Progress, Run, RunKey};
 use redial_core::identity::{SubscriptionId, Tenant};
 use redial_core::tag::Tag;
@@ -12,14 +10,10 @@ use redial_core::time::Timestamp;
 pub trait Audiences: Send + Sync {
     /// Stores these, each unless it is there already; keys are distinct. Of the runs of one message the one that was opened last is
     /// the one that its id finds.
-    fn open(&self, runs: Vec<Run>) -> impl Future<Output = Vec<Result<(), PortError>>> + Send;
+    fn open(&self, runs: Vec<Run>) -> impl Answers<()>;
 
     /// Loads these; `None` for one that is not there (any more), or is past what it is kept for. Keys are distinct.
-    fn load(
-        &self,
-        keys: Vec<RunKey>,
-        now: Timestamp,
-    ) -> impl Future<Output = Vec<Result<Option<Run>, PortError>>> + Send;
+    fn load(&self, keys: Vec<RunKey>, now: Timestamp) -> impl Answers<Option<Run>>;
 
     /// The subscriptions of a part of an audience that follow `after`, in the order of their ids, so many at most.
     fn members(
@@ -29,17 +23,11 @@ pub trait Audiences: Send + Sync {
         shard: u8,
         after: Option<&SubscriptionId>,
         most: u16,
-    ) -> impl Future<Output = Result<Vec<SubscriptionId>, PortError>> + Send;
+    ) -> impl Answer<Vec<SubscriptionId>>;
 
     /// How far a part of a message to an audience is.
-    fn progress(&self, run: &RunKey, shard: u8) -> impl Future<Output = Result<Progress, PortError>> + Send;
+    fn progress(&self, run: &RunKey, shard: u8) -> impl Answer<Progress>;
 
     /// Moves a part on, if it is still where it was; answers whether it was.
-    fn advance(
-        &self,
-        run: &Run,
-        shard: u8,
-        from: &Progress,
-        to: &Progress,
-    ) -> impl Future<Output = Result<bool, PortError>> + Send;
+    fn advance(&self, run: &Run, shard: u8, from: &Progress, to: &Progress) -> impl Answer<bool>;
 }

@@ -1,11 +1,98 @@
-//! The ports of the HTTP API, behind one type: the state of an HTTP router is one type, and its handlers take their ports from it.
+//! The ports of the HTTP API.
 
-use super::{
-    AccessKeys, Acks, Clock, Deliveries, Outbox, Protection, PublicKeys, Randomness, SubscriptionBook,
-    Telemetry,
-};
+use super::{Answer, Answers, Clock, Outbox, Protection, Randomness, SubscriptionBook, Telemetry};
+use redial_core::access::{ApiKeyId, IamArn, StoredKey};
+use redial_core::ack::AckEvent;
+use redial_core::channel::Channel;
+use redial_core::endpoint::EndpointHash;
+use redial_core::identity::{DeliveryKey, SubscriptionId, VapidKeyId};
+use redial_core::ledger::{Entry, PastAttempt, State};
+use redial_core::time::Timestamp;
 
-/// The ports of the HTTP API.
+/// Looks up keys and principals' rights. What it answers may be half a minute old, so a revocation takes effect that much later; it is
+/// never older, because a store that cannot be read must not keep a revoked key alive.
+pub trait AccessKeys: Send + Sync {
+    /// What is stored of the key of that id: good or not, which is [`StoredKey::grant_to`]'s to say.
+    fn find(&self, id: &ApiKeyId) -> impl Answer<Option<StoredKey>>;
+
+    /// What is stored for that principal: good or not, which is [`StoredKey::grant_to_iam`]'s to say.
+    fn find_iam(&self, arn: &IamArn) -> impl Answer<Option<StoredKey>>;
+}
+
+/// A key that browsers subscribe with.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PublicKey {
+    /// Its id: what a subscription made with it carries as `vapid_key_id`.
+    pub id: VapidKeyId,
+    /// base64url of the uncompressed point.
+    pub public_base64url: String,
+    /// Whether new subscribers are given it.
+    pub is_current: bool,
+}
+
+pub trait PublicKeys: Send + Sync {
+    /// All keys, in the order of their ids; half a minute old at most, unless where they are kept cannot be read: then as they
+    /// were last known.
+    fn all(&self, now: Timestamp) -> impl Answer<Vec<PublicKey>>;
+}
+
+/// What the ledger is to hold of a delivery before a worker has claimed it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NewDelivery {
+    pub key: DeliveryKey,
+    pub fingerprint: EndpointHash,
+    /// Through which channel it goes, where the message says so itself.
+    pub channel: Option<Channel>,
+    /// Where it goes, where the message says so itself.
+    pub endpoint_hash: Option<EndpointHash>,
+    pub subscription: Option<SubscriptionId>,
+    /// Not to be sent before this.
+    pub not_before: Option<Timestamp>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Inserted {
+    /// The delivery was not known. It is stored now, in state `queued`, for any worker to claim.
+    New,
+    /// It was; nothing was written.
+    Duplicate { state: State, fingerprint: EndpointHash },
+}
+
+pub trait Deliveries: Send + Sync {
+    /// Inserts each of these unless it is there, each on its own; keys are distinct. [`redial_core::ledger::judge`] lets
+    /// any worker claim what is inserted, without doubt.
+    fn insert(&self, deliveries: Vec<NewDelivery>, now: Timestamp) -> impl Answers<Inserted>;
+
+    /// All that is known of a delivery, read consistently; `None` if it is not known (any more).
+    fn find(&self, key: &DeliveryKey) -> impl Answer<Option<DeliveryRecord>>;
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeliveryRecord {
+    pub entry: Entry,
+    /// Through which channel it goes, if that is known by now.
+    pub channel: Option<Channel>,
+    pub attempts: Vec<PastAttempt>,
+    /// What its user's browser acknowledged first, and when.
+    pub acknowledged: Vec<(AckEvent, Timestamp)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Acknowledged {
+    /// The first of its event: it is noted.
+    First,
+    /// It was noted before: what was noted then stays.
+    Again,
+    /// The ledger does not know the delivery, or no longer: nothing is noted.
+    Unknown,
+}
+
+pub trait Acks: Send + Sync {
+    /// Notes on a delivery that its user's browser reported this at `now`, unless it was noted before.
+    fn acknowledge(&self, key: &DeliveryKey, event: AckEvent, now: Timestamp) -> impl Answer<Acknowledged>;
+}
+
+/// The ports of the HTTP API, behind one type: the state of an HTTP router is one type, and its handlers take their ports from it.
 pub trait HttpApi: Send + Sync {
     type Clock: Clock;
     type Randomness: Randomness;
@@ -26,7 +113,6 @@ pub trait HttpApi: Send + Sync {
     fn ledger(&self) -> &Self::Ledger;
     fn outbox(&self) -> &Self::Outbox;
     fn subscriptions(&self) -> &Self::Subscriptions;
-    /// What browsers subscribe with.
     fn public_keys(&self) -> &Self::PublicKeys;
     fn acks(&self) -> &Self::Acks;
     fn telemetry(&self) -> &Self::Telemetry;

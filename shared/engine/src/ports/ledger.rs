@@ -1,8 +1,6 @@
 //! The port to the ledger.
 
-use std::future::Future;
-
-use super::PortError;
+use super::{Answer, Answers};
 use redial_core::channel::Channel;
 use redial_core::endpoint::EndpointHash;
 use redial_core::identity::{DeliveryKey, SubscriptionId};
@@ -13,26 +11,21 @@ use redial_core::time::Timestamp;
 /// A claim to be made, with what the ledger is to hold of the delivery.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Claim {
-    /// Who asks for what.
     pub ask: Ask,
-    /// Through which channel it goes.
     pub channel: Channel,
     /// Where the delivery goes, if that is known.
     pub endpoint_hash: Option<EndpointHash>,
-    /// The stored subscription that it goes to.
     pub subscription: Option<SubscriptionId>,
     /// Set where the delivery ends without an attempt: the claim writes its end at once.
     pub settlement: Option<Settlement>,
 }
 
-/// An end without an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settlement {
     pub state: State,
     pub reason: Option<Reason>,
 }
 
-/// What became of a claim.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ClaimAnswer {
     /// The attempt is ours (or the settlement is written).
@@ -45,37 +38,26 @@ pub enum ClaimAnswer {
     /// Recorded by this very message before: repeat the hand-off of this entry.
     HandOffAgain(Box<Entry>),
     /// Another worker has it until then.
-    Leased {
-        /// End of its lease.
-        until: Timestamp,
-    },
+    Leased { until: Timestamp },
     /// Nothing is left to do.
     Done,
     /// The id was used for another content.
     Conflict,
 }
 
-/// Claims attempts and records their outcomes.
 pub trait Ledger: Send + Sync {
     /// Makes these claims, each on its own; keys are distinct. An `Err` leaves open whether that claim was written.
-    fn claim(
-        &self,
-        claims: Vec<Claim>,
-        now: Timestamp,
-    ) -> impl Future<Output = Vec<Result<ClaimAnswer, PortError>>> + Send;
+    fn claim(&self, claims: Vec<Claim>, now: Timestamp) -> impl Answers<ClaimAnswer>;
 
     /// Writes these records, each fenced by its lease token; keys are distinct.
-    fn record(&self, records: Vec<Record>) -> impl Future<Output = Vec<Result<Fence, PortError>>> + Send;
+    fn record(&self, records: Vec<Record>) -> impl Answers<Fence>;
 
     /// The same for records that came with their messages. They can travel on, and the rest of the batch waits for them: so they are
     /// not tried for long.
-    fn record_carried(
-        &self,
-        records: Vec<Record>,
-    ) -> impl Future<Output = Vec<Result<Fence, PortError>>> + Send;
+    fn record_carried(&self, records: Vec<Record>) -> impl Answers<Fence>;
 }
 
 pub trait LedgerReader: Send + Sync {
     /// A delivery's entry, read consistently; `None` if there is none (any more).
-    fn get(&self, key: &DeliveryKey) -> impl Future<Output = Result<Option<Entry>, PortError>> + Send;
+    fn get(&self, key: &DeliveryKey) -> impl Answer<Option<Entry>>;
 }

@@ -3,43 +3,40 @@
 //! Ports that touch a store take batches, because a store that is called once a message costs more than the sending. They
 //! answer item by item, in the order of the request: one item's failure is that item's alone.
 
-mod access;
-mod acks;
 mod audiences;
-mod clock;
 mod dead_letters;
-mod deliveries;
 mod http_api;
 mod ledger;
 mod outbox;
 mod policies;
 mod protection;
-mod public_keys;
-mod sender;
+mod senders;
 mod subscriptions;
 mod telemetry;
 mod waits;
-mod webhooks;
 
-pub use access::AccessKeys;
-pub use acks::{Acknowledged, Acks};
 pub use audiences::Audiences;
-pub use clock::{Clock, Randomness};
 pub use dead_letters::{DeadLetterBodies, DeadLetterStore};
-pub use deliveries::{Deliveries, DeliveryRecord, Inserted, NewDelivery};
-pub use http_api::HttpApi;
+pub use http_api::{
+    AccessKeys, Acknowledged, Acks, Deliveries, DeliveryRecord, HttpApi, Inserted, NewDelivery, PublicKey,
+    PublicKeys,
+};
 pub use ledger::{Claim, ClaimAnswer, Ledger, LedgerReader, Settlement};
 pub use outbox::{Outbox, Receipt};
 pub use policies::{KnownPolicies, Policies};
 pub use protection::{Limited, Protection, StoredOrigin};
-pub use public_keys::{PublicKey, PublicKeys};
-pub use sender::{Keys, Push, PushSender};
+pub use senders::{Keys, Push, PushSender, Webhook, WebhookSender};
 pub use subscriptions::{
     Found, PruneCandidate, Renewed, SubscriptionBook, SubscriptionHealth, SubscriptionUpdate, Subscriptions,
 };
 pub use telemetry::{AttemptEvent, BreakerEvent, QuarantineEvent, Telemetry};
 pub use waits::{ParkedItem, ParkedKey, Parking, RegisteredBucket, WaitExecutions, WaitRegistry};
-pub use webhooks::{Webhook, WebhookSender};
+
+use std::future::Future;
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use redial_core::time::Timestamp;
 
 /// Our own infrastructure failed: not the delivery's fault, and not the receiver's.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -59,4 +56,26 @@ impl PortError {
     pub fn unreadable_run() -> Self {
         Self { operation: "audiences.load", code: "Unreadable".to_owned(), throttled: false }
     }
+}
+
+/// The answer of a port.
+pub trait Answer<T>: Future<Output = Result<T, PortError>> + Send {}
+
+impl<T, F: Future<Output = Result<T, PortError>> + Send> Answer<T> for F {}
+
+/// The answers of a port to a batch, in the order of the request.
+pub trait Answers<T>: Future<Output = Vec<Result<T, PortError>>> + Send {}
+
+impl<T, F: Future<Output = Vec<Result<T, PortError>>> + Send> Answers<T> for F {}
+
+pub trait Clock: Send + Sync {
+    fn now(&self) -> Timestamp;
+
+    fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + Send;
+}
+
+/// Gives out random sources.
+pub trait Randomness: Send + Sync {
+    /// A new, independently seeded source.
+    fn rng(&self) -> StdRng;
 }

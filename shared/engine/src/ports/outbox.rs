@@ -3,12 +3,11 @@
 use std::fmt;
 use std::future::Future;
 
-use super::PortError;
+use super::Answers;
 use redial_core::lane::Lane;
 use redial_core::message::QueueKind;
 use redial_core::queue::Outgoing;
 
-/// A received message's handle.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Receipt {
     /// The lane and kind of the queue that it came from.
@@ -30,7 +29,7 @@ pub trait Outbox: Send + Sync {
     fn has_events(&self) -> bool;
 
     /// Puts these messages on their queues; an `Ok` is durable.
-    fn send(&self, messages: Vec<Outgoing>) -> impl Future<Output = Vec<Result<(), PortError>>> + Send;
+    fn send(&self, messages: Vec<Outgoing>) -> impl Answers<()>;
 
     /// Makes received messages come back after so many seconds. Best effort: where it fails, they come back when the
     /// queue's own visibility time-out is over.

@@ -1,16 +1,14 @@
 //! The port to the policies that tenants have of their own.
 
-use std::future::Future;
 use std::sync::Arc;
 
-use super::{PortError, Telemetry};
+use super::{Answers, PortError, Telemetry};
 use redial_core::identity::Tenant;
 use redial_core::metric::Metric;
 use redial_core::policy::TenantPolicies;
 use redial_core::policy::stored::Ignored;
 use redial_core::time::Timestamp;
 
-/// A tenant's policies as a worker knows them.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct KnownPolicies {
     pub policies: Arc<TenantPolicies>,
@@ -36,9 +34,5 @@ impl KnownPolicies {
 pub trait Policies: Send + Sync {
     /// The policies of these tenants, none of them older than a minute unless the store cannot be read: then as they were
     /// last known. `Err` for a tenant of whom nothing was ever known: its policy may forbid what the default allows.
-    fn of(
-        &self,
-        tenants: Vec<Tenant>,
-        now: Timestamp,
-    ) -> impl Future<Output = Vec<Result<KnownPolicies, PortError>>> + Send;
+    fn of(&self, tenants: Vec<Tenant>, now: Timestamp) -> impl Answers<KnownPolicies>;
 }

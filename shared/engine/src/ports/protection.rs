@@ -1,8 +1,6 @@
 //! The port to what workers share to protect the origins that they send to.
 
-use std::future::Future;
-
-use super::PortError;
+use super::{Answer, Answers};
 use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
 use redial_core::protection::{Count, OriginState, token_bucket};
@@ -12,13 +10,10 @@ use redial_core::time::Timestamp;
 /// What an operator's limit is about.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Limited {
-    /// All attempts to an origin.
     Origin(Origin),
-    /// All attempts of a tenant.
     Tenant(Tenant),
 }
 
-/// An origin's state as it is stored.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct StoredOrigin {
     pub state: OriginState,
@@ -33,10 +28,10 @@ pub trait Protection: Send + Sync {
         &self,
         origins: Vec<Origin>,
         limits: Vec<Limited>,
-    ) -> impl Future<Output = Result<(Vec<StoredOrigin>, Vec<Option<Rate>>), PortError>> + Send;
+    ) -> impl Answer<(Vec<StoredOrigin>, Vec<Option<Rate>>)>;
 
     /// An origin's state as it is now, and the sum of its counters.
-    fn look(&self, origin: &Origin) -> impl Future<Output = Result<(StoredOrigin, Count), PortError>> + Send;
+    fn look(&self, origin: &Origin) -> impl Answer<(StoredOrigin, Count)>;
 
     /// Puts a state in the place of that of `version`; `false` if another stands there by now.
     fn exchange(
@@ -45,19 +40,11 @@ pub trait Protection: Send + Sync {
         version: u64,
         state: OriginState,
         now: Timestamp,
-    ) -> impl Future<Output = Result<bool, PortError>> + Send;
+    ) -> impl Answer<bool>;
 
     /// Adds these to the counters of number `counter` of their origins.
-    fn add(
-        &self,
-        counter: u16,
-        counts: Vec<(Origin, Count)>,
-        now: Timestamp,
-    ) -> impl Future<Output = Vec<Result<(), PortError>>> + Send;
+    fn add(&self, counter: u16, counts: Vec<(Origin, Count)>, now: Timestamp) -> impl Answers<()>;
 
     /// Asks for a block of a bucket: [`token_bucket::Request::judge`] decides, and the store makes sure that no other worker comes between.
-    fn lease(
-        &self,
-        request: token_bucket::Request,
-    ) -> impl Future<Output = Result<token_bucket::Answer, PortError>> + Send;
+    fn lease(&self, request: token_bucket::Request) -> impl Answer<token_bucket::Answer>;
 }

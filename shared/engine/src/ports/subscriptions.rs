@@ -1,8 +1,6 @@
 //! The ports to stored subscriptions: what dispatch asks of them, what cleanup does to them, and what the HTTP API keeps.
 
-use std::future::Future;
-
-use super::PortError;
+use super::{Answer, Answers};
 use redial_core::endpoint::{Endpoint, EndpointHash, HashKeys};
 use redial_core::identity::{SubscriptionKey, Tenant};
 use redial_core::subscription::{Renewal, State, Subscription};
@@ -20,36 +18,21 @@ pub struct SubscriptionUpdate {
 
 pub trait Subscriptions: Send + Sync {
     /// Loads these subscriptions; `None` for one that is not stored. Keys are distinct.
-    fn load(
-        &self,
-        keys: Vec<SubscriptionKey>,
-    ) -> impl Future<Output = Vec<Result<Option<Subscription>, PortError>>> + Send;
+    fn load(&self, keys: Vec<SubscriptionKey>) -> impl Answers<Option<Subscription>>;
 
     /// Switches these off, because their endpoints answered 410: to [`State::Gone`], or [`State::Disabled`]. One that is
     /// off already stays as it is. Keys are distinct.
-    fn switch_off(
-        &self,
-        updates: Vec<(SubscriptionUpdate, State)>,
-    ) -> impl Future<Output = Vec<Result<(), PortError>>> + Send;
+    fn switch_off(&self, updates: Vec<(SubscriptionUpdate, State)>) -> impl Answers<()>;
 
     /// Forgets the flag of a 404 and the failures of these: they were sent to. Keys are distinct.
-    fn recovered(
-        &self,
-        updates: Vec<SubscriptionUpdate>,
-    ) -> impl Future<Output = Vec<Result<(), PortError>>> + Send;
+    fn recovered(&self, updates: Vec<SubscriptionUpdate>) -> impl Answers<()>;
 
     /// Adds so many failures to the health of these. Keys are distinct.
-    fn failed(
-        &self,
-        updates: Vec<(SubscriptionUpdate, u64)>,
-    ) -> impl Future<Output = Vec<Result<(), PortError>>> + Send;
+    fn failed(&self, updates: Vec<(SubscriptionUpdate, u64)>) -> impl Answers<()>;
 
     /// Gives up the webhook receivers that are active and have failed since the same time as in these healths. Answers of each
     /// whether this call switched it off. Keys are distinct.
-    fn give_up(
-        &self,
-        updates: Vec<(SubscriptionUpdate, Health)>,
-    ) -> impl Future<Output = Vec<Result<bool, PortError>>> + Send;
+    fn give_up(&self, updates: Vec<(SubscriptionUpdate, Health)>) -> impl Answers<bool>;
 }
 
 /// An endpoint that is gone, watched until its window is over.
@@ -58,64 +41,46 @@ pub struct PruneCandidate {
     pub key: SubscriptionKey,
     /// The hash of the endpoint that is gone.
     pub endpoint_hash: EndpointHash,
-    /// When it was found gone.
     pub at: Timestamp,
     /// Whether its end was already decided; it still counts for others of its window.
     pub decided: bool,
 }
 
 pub trait SubscriptionHealth: Send + Sync {
-    fn get(
-        &self,
-        key: &SubscriptionKey,
-    ) -> impl Future<Output = Result<Option<Subscription>, PortError>> + Send;
+    fn get(&self, key: &SubscriptionKey) -> impl Answer<Option<Subscription>>;
 
     /// Flags it for health verification.
-    fn flag(&self, update: SubscriptionUpdate) -> impl Future<Output = Result<(), PortError>> + Send;
+    fn flag(&self, update: SubscriptionUpdate) -> impl Answer<()>;
 
     /// Gives up a webhook's receiver, if its health is still this. Answers whether it was the one meant.
-    fn disable(
-        &self,
-        update: SubscriptionUpdate,
-        health: Health,
-    ) -> impl Future<Output = Result<bool, PortError>> + Send;
+    fn disable(&self, update: SubscriptionUpdate, health: Health) -> impl Answer<bool>;
 
-    fn mark_gone(&self, update: SubscriptionUpdate) -> impl Future<Output = Result<(), PortError>> + Send;
+    fn mark_gone(&self, update: SubscriptionUpdate) -> impl Answer<()>;
 
     /// Puts it in quarantine: off, and kept. Answers whether it was the one meant.
-    fn quarantine(&self, update: SubscriptionUpdate) -> impl Future<Output = Result<bool, PortError>> + Send;
+    fn quarantine(&self, update: SubscriptionUpdate) -> impl Answer<bool>;
 
     /// Removes it, if it is off and still leads to that endpoint. Answers whether it was removed.
-    fn remove(&self, update: SubscriptionUpdate) -> impl Future<Output = Result<bool, PortError>> + Send;
+    fn remove(&self, update: SubscriptionUpdate) -> impl Answer<bool>;
 
     /// How many subscriptions a tenant has, those that are gone or in quarantine among them.
-    fn count(&self, tenant: &Tenant) -> impl Future<Output = Result<u64, PortError>> + Send;
+    fn count(&self, tenant: &Tenant) -> impl Answer<u64>;
 
     /// Notes a candidate in its window; noting it again changes nothing.
-    fn add_candidate(
-        &self,
-        window: i64,
-        candidate: PruneCandidate,
-    ) -> impl Future<Output = Result<(), PortError>> + Send;
+    fn add_candidate(&self, window: i64, candidate: PruneCandidate) -> impl Answer<()>;
 
-    /// The candidates of a window.
-    fn candidates(&self, window: i64) -> impl Future<Output = Result<Vec<PruneCandidate>, PortError>> + Send;
+    fn candidates(&self, window: i64) -> impl Answer<Vec<PruneCandidate>>;
 
     /// Notes that a candidate's end is decided.
-    fn decide_candidate(
-        &self,
-        window: i64,
-        candidate: &PruneCandidate,
-    ) -> impl Future<Output = Result<(), PortError>> + Send;
+    fn decide_candidate(&self, window: i64, candidate: &PruneCandidate) -> impl Answer<()>;
 
     /// The windows that may hold undecided candidates and are before `window`, the oldest first.
-    fn open_windows(&self, before: i64) -> impl Future<Output = Result<Vec<i64>, PortError>> + Send;
+    fn open_windows(&self, before: i64) -> impl Answer<Vec<i64>>;
 
     /// Notes that every candidate of a window is decided.
-    fn close_window(&self, window: i64) -> impl Future<Output = Result<(), PortError>> + Send;
+    fn close_window(&self, window: i64) -> impl Answer<()>;
 }
 
-/// What became of a renewal.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Renewed {
     /// There was none of that key, or only a tombstone; this is stored now.
@@ -128,7 +93,6 @@ pub enum Renewed {
     IsAWebhook,
 }
 
-/// What is stored under a key.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Found {
     Unknown,
@@ -136,7 +100,6 @@ pub enum Found {
     Deleted {
         /// The hash of the endpoint that it led to.
         endpoint_hash: EndpointHash,
-        /// When it was deleted.
         at: Timestamp,
     },
     /// A subscription, of a browser or of a webhook's receiver.
@@ -147,22 +110,12 @@ pub enum Found {
 /// decides over what the first left. The tenant's count and the rows of its audiences change with the subscription, or not at all.
 pub trait SubscriptionBook: Send + Sync {
     /// Stores what a browser handed in, as [`Renewal::decide`] says.
-    fn renew(
-        &self,
-        renewal: Renewal,
-        now: Timestamp,
-    ) -> impl Future<Output = Result<Renewed, PortError>> + Send;
+    fn renew(&self, renewal: Renewal, now: Timestamp) -> impl Answer<Renewed>;
 
-    /// What is stored under that key.
-    fn find(&self, key: &SubscriptionKey) -> impl Future<Output = Result<Found, PortError>> + Send;
+    fn find(&self, key: &SubscriptionKey) -> impl Answer<Found>;
 
     /// Erases a browser's subscription: endpoint, keys, tags, consent and the id of its VAPID key. What is left is a tombstone
     /// with the hash of the endpoint under the current one of `hash_keys`, and the time. Answers whether there was one to
     /// erase; a webhook's is left alone, and a tombstone stays as it is.
-    fn erase(
-        &self,
-        key: &SubscriptionKey,
-        hash_keys: &HashKeys,
-        now: Timestamp,
-    ) -> impl Future<Output = Result<bool, PortError>> + Send;
+    fn erase(&self, key: &SubscriptionKey, hash_keys: &HashKeys, now: Timestamp) -> impl Answer<bool>;
 }

@@ -34,7 +34,6 @@ pub struct AttemptEvent<'a> {
     pub not_sent: Option<NotSent>,
     /// Where its retry policy comes from: a label.
     pub policy_source: &'static str,
-    /// The provider's own word.
     pub provider_word: Option<&'a str>,
     /// Until the next attempt.
     pub delay_ms: Option<u64>,
@@ -42,7 +41,6 @@ pub struct AttemptEvent<'a> {
     pub took_ms: u64,
 }
 
-/// A breaker went from one phase to another.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BreakerEvent<'a> {
     /// The push service, where it is a known one.
@@ -55,7 +53,6 @@ pub struct BreakerEvent<'a> {
     pub count: Count,
 }
 
-/// A subscription was put in quarantine instead of being removed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct QuarantineEvent<'a> {
     pub subscription: &'a SubscriptionKey,
@@ -71,7 +68,6 @@ pub struct QuarantineEvent<'a> {
 
 /// Writes log lines, and counts.
 pub trait Telemetry: Send + Sync {
-    /// An attempt was made.
     fn attempt(&self, event: &AttemptEvent<'_>);
 
     /// So many of something happened.
@@ -83,7 +79,6 @@ pub trait Telemetry: Send + Sync {
     /// So many of something happened to messages of a lane.
     fn count_on(&self, metric: Metric, lane: Lane, n: u64);
 
-    /// A breaker went from one phase to another.
     fn breaker(&self, event: &BreakerEvent<'_>);
 
     /// A dead letter was made, of a message of that lane if it is known.
@@ -101,9 +96,7 @@ pub trait Telemetry: Send + Sync {
     /// A tenant's stored policy is not valid, and is not followed.
     fn policy_ignored(&self, tenant: &Tenant, ignored: &redial_core::policy::stored::Ignored);
 
-    /// Our own infrastructure failed for one message.
     fn infrastructure(&self, error: &super::PortError);
 
-    /// A message's own handling panicked.
     fn panicked(&self, correlation_id: &DeliveryId, tenant: &Tenant);
 }

@@ -1,9 +1,8 @@
 //! The ports to long waits: where messages lie, which buckets there are, and what ends their waits.
 
 use std::fmt;
-use std::future::Future;
 
-use super::PortError;
+use super::{Answer, Answers};
 use redial_core::identity::{DeliveryKey, Tenant, Turn};
 use redial_core::time::Timestamp;
 use redial_core::wait::{Shard, WaitBucket};
@@ -31,10 +30,8 @@ impl ParkedKey {
 
 #[derive(Clone, PartialEq, Eq)]
 pub struct ParkedItem {
-    /// What it is known by.
     pub key: ParkedKey,
     pub tenant: Tenant,
-    /// When it is due.
     pub not_before: Timestamp,
     /// The travelling body. Never log it.
     pub body: String,
@@ -49,16 +46,12 @@ impl fmt::Debug for ParkedItem {
 /// Holds waiting messages. Only a release removes them.
 pub trait Parking: Send + Sync {
     /// Puts these in their places; putting one again changes nothing.
-    fn put(&self, items: Vec<ParkedItem>) -> impl Future<Output = Vec<Result<(), PortError>>> + Send;
+    fn put(&self, items: Vec<ParkedItem>) -> impl Answers<()>;
 
     /// Up to `limit` messages of a shard, those first that were not deleted yet. Their keys are the ones to delete.
-    fn page(
-        &self,
-        shard: Shard,
-        limit: u16,
-    ) -> impl Future<Output = Result<Vec<ParkedItem>, PortError>> + Send;
+    fn page(&self, shard: Shard, limit: u16) -> impl Answer<Vec<ParkedItem>>;
 
-    fn delete(&self, keys: Vec<ParkedKey>) -> impl Future<Output = Result<(), PortError>> + Send;
+    fn delete(&self, keys: Vec<ParkedKey>) -> impl Answer<()>;
 }
 
 /// A bucket that messages were parked in.
@@ -72,23 +65,20 @@ pub struct RegisteredBucket {
 /// Knows which buckets hold messages, so that none is forgotten when an execution fails.
 pub trait WaitRegistry: Send + Sync {
     /// Notes a bucket; the larger number of shards stays.
-    fn register(&self, bucket: RegisteredBucket) -> impl Future<Output = Result<(), PortError>> + Send;
+    fn register(&self, bucket: RegisteredBucket) -> impl Answer<()>;
 
     /// A bucket's number of shards; `None` if it is not registered.
-    fn shards_of(&self, bucket: WaitBucket) -> impl Future<Output = Result<Option<u16>, PortError>> + Send;
+    fn shards_of(&self, bucket: WaitBucket) -> impl Answer<Option<u16>>;
 
     /// The registered buckets that began before `time`, the oldest first.
-    fn begun_before(
-        &self,
-        time: Timestamp,
-    ) -> impl Future<Output = Result<Vec<RegisteredBucket>, PortError>> + Send;
+    fn begun_before(&self, time: Timestamp) -> impl Answer<Vec<RegisteredBucket>>;
 
     /// Forgets a bucket that is empty.
-    fn forget(&self, bucket: WaitBucket) -> impl Future<Output = Result<(), PortError>> + Send;
+    fn forget(&self, bucket: WaitBucket) -> impl Answer<()>;
 }
 
 /// Ends waits in time.
 pub trait WaitExecutions: Send + Sync {
     /// Makes sure that an execution will release the bucket when it begins.
-    fn ensure_running(&self, bucket: WaitBucket) -> impl Future<Output = Result<(), PortError>> + Send;
+    fn ensure_running(&self, bucket: WaitBucket) -> impl Answer<()>;
 }

@@ -8,10 +8,9 @@ use crate::ports::{Limited, PortError, Protection};
 use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
 use redial_core::protection::breaker::{Cooldowns, FAST, FAST_FROM_SECS, Phase, SLOW};
-use redial_core::protection::count::Count;
+use redial_core::protection::count::{Count, Window};
 use redial_core::protection::origin::OriginState;
 use redial_core::protection::token_bucket::{Block, TokenBucket};
-use redial_core::protection::window::Window;
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 
@@ -21,13 +20,11 @@ pub const COUNTERS: u16 = 16;
 /// Of how many origins, limits and buckets a worker knows something; beyond it, the oldest knowledge goes.
 const MOST: usize = 8192;
 
-/// What the operator has set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
     /// Whether origins are judged by what they answer: breaker, pace and retry budget. Limits that an operator has set hold
     /// without it.
     pub judges: bool,
-    /// How long breakers stay open.
     pub cooldowns: Cooldowns,
     /// How long an origin's state is believed.
     pub state_max_age: Duration,
@@ -85,7 +82,6 @@ pub(super) struct KnownOrigin {
     pub(super) own: Window,
     /// What it counted and has not shared.
     pub(super) unshared: Window,
-    /// When it last shared.
     pub(super) shared_at: Timestamp,
     /// The end of the cooldown for which too many wait to be lined up: they are spread over the longest time.
     pub(super) crowded: Option<Timestamp>,
@@ -99,8 +95,8 @@ impl Default for KnownOrigin {
             state: OriginState::default(),
             version: 0,
             read_at: None,
-            own: Window::new(FAST_FROM_SECS, FAST.grain_secs),
-            unshared: Window::new(SLOW.within_secs, SLOW.grain_secs),
+            own: Window::new(FAST_FROM_SECS, FAST.bucket_secs),
+            unshared: Window::new(SLOW.within_secs, SLOW.bucket_secs),
             shared_at: Timestamp::default(),
             crowded: None,
             retry_after: None,
@@ -128,7 +124,6 @@ impl Guard {
         Self { settings, number, known: Mutex::default() }
     }
 
-    /// Which counters it adds to.
     pub(super) fn counter(&self) -> u16 {
         u16::try_from(self.number % u32::from(COUNTERS)).expect("invariant: a remainder is smaller")
     }
@@ -215,7 +210,7 @@ impl Guard {
 
 impl KnownOrigin {
     fn learn(&mut self, state: OriginState, version: u64, now: Timestamp) {
-        if state.epoch() != self.state.epoch() {
+        if state.epoch != self.state.epoch {
             // Counting began again since: what was counted before is outdated.
             self.own.take(now);
             self.unshared.take(now);
@@ -227,12 +222,9 @@ impl KnownOrigin {
 impl Transition {
     /// What changed between two states, if the phase did. What time alone changed is reported with the next change.
     fn between(origin: &Origin, before: &OriginState, after: &OriginState, now: Timestamp) -> Option<Self> {
-        let (from, to) = (before.breaker().phase_then(), after.breaker().phase_then());
-        let count = if before.epoch() == after.epoch() {
-            before.five_minutes(now).with_older()
-        } else {
-            after.judged()
-        };
+        let (from, to) = (before.breaker().last_changed_phase(), after.breaker().last_changed_phase());
+        let count =
+            if before.epoch == after.epoch { before.five_minutes(now).with_older() } else { after.judged };
         (from.label() != to.label()).then(|| Self { origin: origin.clone(), from, to, count })
     }
 }
@@ -257,17 +249,14 @@ impl Known {
     }
 
     fn forget_some(&mut self) {
-        if self.origins.len() > MOST {
-            self.origins.clear();
+        fn forget<K, V>(known: &mut HashMap<K, V>) {
+            if known.len() > MOST {
+                known.clear();
+            }
         }
-        if self.limits.len() > MOST {
-            self.limits.clear();
-        }
-        if self.blocks.len() > MOST {
-            self.blocks.clear();
-        }
-        if self.turned_away.len() > MOST {
-            self.turned_away.clear();
-        }
+        forget(&mut self.origins);
+        forget(&mut self.limits);
+        forget(&mut self.blocks);
+        forget(&mut self.turned_away);
     }
 }

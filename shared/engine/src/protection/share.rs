@@ -28,19 +28,16 @@ const WELL_SHARED_EVERY: Duration = Duration::from_secs(10);
 /// And no fewer attempts.
 const WELL_SHARED_FROM: u64 = 50;
 
-/// An attempt that is over.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Seen {
     pub origin: Origin,
     /// What it came to.
     pub count: Count,
-    /// Whether it was a probe.
     pub probe: bool,
     /// How long the origin asked us to stay away, if it limited our rate.
     pub retry_after: Option<Duration>,
 }
 
-/// What asking and sharing changed.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Changes {
     /// Breakers that this worker moved.
@@ -159,7 +156,7 @@ impl Guard {
         let Some(it) = known.origins.get(origin) else { return false };
         let concerns = shared.failures + shared.limited > 0 || it.state.is_watched(now);
         let every = if concerns { SHARES_EVERY } else { WELL_SHARED_EVERY };
-        let age = now.since(it.state.looked_at());
+        let age = now.since(it.state.looked_at);
         if age < every {
             return false;
         }
@@ -181,7 +178,7 @@ impl Guard {
         let changed = self
             .change(store, origin, now, |state, sum| {
                 // Another worker may have looked meanwhile.
-                (now.since(state.looked_at()) >= SHARES_EVERY).then(|| {
+                (now.since(state.looked_at) >= SHARES_EVERY).then(|| {
                     state.look(sum, retry_after, now, &self.settings.cooldowns, rng);
                 })
             })

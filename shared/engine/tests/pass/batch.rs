@@ -3,20 +3,18 @@
 use redial_core::ledger::State;
 use redial_core::metric::Metric;
 use redial_core::reason::Reason;
-use redial_testkit::memory::sender::{answered, answered_with};
-use redial_testkit::memory::{Death, PortErrorKind};
+use redial_testkit::memory::PortErrorKind;
+use redial_testkit::memory::senders::answered;
 
-use crate::harness::Harness;
+use crate::harness::{Harness, Whom};
+use crate::scenarios::retry_after;
 
 #[test]
 fn ten_messages_are_one_reading_of_everything_one_claim_and_one_record() {
     let mut harness = Harness::new();
-    for at in 0..10 {
-        harness.subscribe(&format!("m{at}"));
-        harness.produce(&Harness::message(&format!("m{at}"), ""));
-    }
+    harness.push_many("m", 10, "");
     harness.run();
-    let state = harness.memory.state();
+    let state = harness.state();
     assert_eq!(state.sent.len(), 10);
     let trace: Vec<_> =
         state.trace.iter().filter(|name| !matches!(**name, "post" | "begun_before")).collect();
@@ -24,20 +22,26 @@ fn ten_messages_are_one_reading_of_everything_one_claim_and_one_record() {
 }
 
 #[test]
-fn one_malformed_and_one_that_panics_leave_the_other_eight_alone() {
-    let mut harness = Harness::new();
-    for at in 0..9 {
-        harness.subscribe(&format!("m{at}"));
-        harness.produce(&Harness::message(&format!("m{at}"), ""));
+fn one_malformed_and_one_that_panics_leave_the_other_nine_alone() {
+    for is_webhook in [false, true] {
+        let mut harness = Harness::new();
+        harness.produce("{}");
+        for id in (0..9).map(|at| format!("m{at}")) {
+            if is_webhook {
+                harness.subscribe_hook(&id)
+            } else {
+                harness.subscribe(&id)
+            }
+            harness.produce(&Harness::message(&id, ""));
+        }
+        harness.state().panicking.extend([Harness::endpoint("m4"), Harness::hook("m4")]);
+        harness.run();
+        for at in 0..9 {
+            let id = format!("m{at}");
+            assert_eq!((harness.state_of(&id), harness.posts_to(&id)), (Some(State::Sent), 1), "{at}");
+        }
+        assert_eq!(harness.dead_letters(Reason::Malformed), 1);
     }
-    harness.produce("{}");
-    harness.memory.state().panicking.insert(Harness::endpoint("m4"));
-    harness.run();
-    for at in 0..9 {
-        assert_eq!(harness.state_of(&format!("m{at}")), Some(State::Sent), "{at}");
-        assert_eq!(harness.posts_to(&format!("m{at}")), 1, "{at}");
-    }
-    assert_eq!(harness.memory.state().dead_letters.get(&Reason::Malformed), Some(&1));
 }
 
 #[test]
@@ -55,25 +59,21 @@ fn faults_of_ours_bring_messages_back_and_nothing_is_sent_twice() {
         "describe",
     ] {
         for kind in [PortErrorKind::Broken, PortErrorKind::Throttled] {
-            for answers in [
-                vec![],
-                vec![answered(503)],
-                vec![answered_with(429, &[("retry-after", "1800")])],
-                vec![answered(400)],
-                vec![answered(410)],
+            for answer in [
+                None,
+                Some(answered(503)),
+                Some(retry_after(429, 1800)),
+                Some(answered(400)),
+                Some(answered(410)),
             ] {
-                let mut harness = Harness::new();
-                harness.subscribe("m");
-                harness.memory.state().answers.insert(Harness::endpoint("m"), answers.clone());
+                let harness = Harness::prepared(Whom::Browser, answer.clone().into_iter().collect(), "");
                 harness.memory.fail(name, 1, kind);
-                harness.produce(&Harness::message("m", ""));
-                harness.run();
-                let case = format!("{name} {kind:?} {answers:?}");
+                let harness = harness.run_to_the_end();
+                let case = format!("{name} {kind:?} {answer:?}");
                 assert!(harness.state_of("m").is_some_and(State::is_terminal), "{case}");
-                let expected = if answers.is_empty() { 1 } else { answers.len() };
-                let most = expected + usize::from(matches!(harness.state_of("m"), Some(State::Sent)));
+                let is_sent = harness.state_of("m") == Some(State::Sent);
                 // A record that failed is the one fault after which it is unknown whether it was sent.
-                let most = most + usize::from(name == "record");
+                let most = 1 + usize::from(is_sent) + usize::from(name == "record");
                 assert!(harness.posts_to("m") <= most, "{case}: {}", harness.posts_to("m"));
             }
         }
@@ -81,90 +81,56 @@ fn faults_of_ours_bring_messages_back_and_nothing_is_sent_twice() {
 }
 
 #[test]
-fn the_same_message_twice_in_a_batch_is_one_delivery() {
-    let mut harness = Harness::with_push(vec![], "");
-    harness.produce(&Harness::message("m", ""));
-    harness.run();
-    assert_eq!(harness.posts_to("m"), 1);
-}
-
-#[test]
-fn the_same_message_again_later_is_dropped() {
-    let mut harness = Harness::with_push(vec![], "").run_to_the_end();
-    harness.produce(&Harness::message("m", ""));
-    harness.run();
-    assert_eq!(harness.posts_to("m"), 1);
-    assert_eq!(harness.memory.state().counts.get(&Metric::DuplicatesDropped), Some(&1));
+fn the_same_message_twice_is_one_delivery_in_one_batch_and_in_two() {
+    for (in_one_batch, dropped) in [(true, 0), (false, 1)] {
+        let mut harness = Harness::prepared(Whom::Browser, vec![], "");
+        if !in_one_batch {
+            harness.run();
+        }
+        harness.deliver(&Harness::message("m", ""));
+        assert_eq!((harness.posts_to("m"), harness.count(Metric::DuplicatesDropped)), (1, dropped));
+    }
 }
 
 #[test]
 fn the_same_record_in_three_invocations_is_one_post() {
-    let mut harness = Harness::new();
-    harness.subscribe("m");
-    let id = harness.produce(&Harness::message("m", ""));
-    // The first worker hangs in its POST, after load, policies, protection and claim, while the second comes by.
-    harness.memory.state().death = Some(Death::After(5));
-    let first = harness.incoming_of(&id);
-    let second = harness.incoming_of(&id);
-    assert_eq!(harness.invoke_until_death(vec![first]), None, "the first invocation is still at it");
-    harness.memory.revive();
-    assert_eq!(harness.invoke_with(vec![second.clone()]), std::slice::from_ref(&id), "leased by the first");
-    assert_eq!(harness.posts_to("m"), 1);
-    assert_eq!(harness.invoke_with(vec![second]), [id], "still leased");
-    assert_eq!(harness.posts_to("m"), 1);
+    let mut harness = Harness::prepared(Whom::Browser, vec![], "");
+    let id = harness.queued().remove(0);
+    // The first worker hangs in its POST while the second comes by.
+    harness.dies_over(&id, "post");
+    for _ in 0..2 {
+        assert!(!harness.acknowledges(&id), "leased by the first");
+        assert_eq!(harness.posts_to("m"), 1);
+    }
 }
 
 #[test]
 fn the_same_id_with_another_content_is_a_dead_letter_and_the_first_goes_on() {
-    let mut harness = Harness::with_push(vec![], "");
-    harness.produce(r#"{"tenant":"acme","id":"m","to":{"subscription":"m"},"payload":"another"}"#);
-    harness.run();
-    assert_eq!(harness.state_of("m"), Some(State::Sent));
-    assert_eq!(harness.posts_to("m"), 1);
-    let state = harness.memory.state();
-    assert_eq!(state.dead_letters.get(&Reason::IdConflict), Some(&1));
-    assert_eq!((state.bodies.len(), state.described.len()), (1, 1));
+    let mut harness = Harness::prepared(Whom::Browser, vec![], "");
+    harness.deliver(r#"{"tenant":"acme","id":"m","to":{"subscription":"m"},"payload":"another"}"#);
+    assert_eq!((harness.state_of("m"), harness.posts_to("m")), (Some(State::Sent), 1));
+    assert_eq!(harness.dead_letters(Reason::IdConflict), 1);
+    assert_eq!((harness.bodies(), harness.state().described.len()), (1, 1));
 }
 
 #[test]
 fn two_tenants_may_use_the_same_id() {
-    let mut harness = Harness::with_push(vec![], "");
-    harness.produce(&Harness::message("m", "").replace("acme", "other"));
-    harness.run();
-    assert_eq!(harness.memory.state().ledger.len(), 2);
+    let mut harness = Harness::prepared(Whom::Browser, vec![], "");
+    harness.deliver(&Harness::message("m", "").replace("acme", "other"));
+    assert_eq!(harness.state().ledger.len(), 2);
 }
 
+/// A crash between hand-off and acknowledgement leaves two messages of one retry; an operator may run a replay twice.
 #[test]
-fn a_forked_retry_chain_closes_itself() {
-    let mut harness = Harness::new();
-    harness.subscribe("m");
-    harness.memory.state().answers.insert(Harness::endpoint("m"), vec![answered(503)]);
-    let now = harness.now().as_ms();
-    harness.produce(&Harness::message("m", ""));
-    harness.run();
-    // The same retry, twice more: as a crash between hand-off and acknowledgement leaves it.
-    for _ in 0..2 {
-        let travelling = format!(r#","lineage":0,"retry_count":1,"original_timestamp":{now}"#);
-        harness.produce_retry(&Harness::message("m", &travelling));
+fn the_same_retry_or_the_same_replay_twice_is_one_post() {
+    for (answer, turn) in [(503, r#""lineage":0,"retry_count":1"#), (400, r#""lineage":1,"retry_count":0"#)] {
+        let mut harness = Harness::finished(Whom::Browser, vec![answered(answer)], "");
+        let at = harness.entry("m").expect("in the ledger").created_at.as_ms();
+        for _ in 0..2 {
+            let travel = format!(r#",{turn},"original_timestamp":{at}"#);
+            harness.produce_retry(&Harness::message("m", &travel));
+        }
+        harness.run();
+        assert_eq!((harness.state_of("m"), harness.posts_to("m")), (Some(State::Sent), 2), "{answer}");
     }
-    harness.run();
-    assert_eq!(harness.posts_to("m"), 2);
-}
-
-#[test]
-fn a_replay_run_twice_sends_once() {
-    let mut harness = Harness::new();
-    harness.subscribe("m");
-    harness.memory.state().answers.insert(Harness::endpoint("m"), vec![answered(400)]);
-    let now = harness.now().as_ms();
-    harness.produce(&Harness::message("m", ""));
-    harness.run();
-    assert_eq!(harness.state_of("m"), Some(State::Failed));
-    for _ in 0..2 {
-        let travelling = format!(r#","lineage":1,"retry_count":0,"original_timestamp":{now}"#);
-        harness.produce_retry(&Harness::message("m", &travelling));
-    }
-    harness.run();
-    assert_eq!(harness.state_of("m"), Some(State::Sent));
-    assert_eq!(harness.posts_to("m"), 2);
 }

@@ -3,19 +3,21 @@
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use redial_core::endpoint::{Endpoint, HashKeys, Origin};
+use redial_core::endpoint::HashKeys;
 use redial_core::ledger::State;
 use redial_core::reason::Reason;
 use redial_core::recipient::Recipient;
-use redial_core::subscription::{Consent, Document, Renewal, State as Standing};
+use redial_core::subscription::{self, Consent, Document, Renewal};
 use redial_engine::cleanup::Sweep;
-use redial_engine::ports::{Clock as _, Found, Renewed, SubscriptionBook as _, SubscriptionHealth as _};
-use redial_testkit::memory::sender::answered;
+use redial_engine::ports::{Found, PortError, Renewed, SubscriptionBook as _, SubscriptionHealth as _};
+use redial_testkit::memory::senders::answered;
 
-use crate::harness::Harness;
+use crate::harness::{Harness, endpoint, origin, tenant};
 
-/// Longer than a window of the spike guard and its neighbour.
-const WINDOWS: Duration = Duration::from_secs(900);
+/// The result of a call of a port.
+fn done<T>(call: impl Future<Output = Result<T, PortError>>) -> T {
+    call.now_or_never().expect("nothing kills it").expect("nothing fails")
+}
 
 impl Harness {
     /// The browser of `id` hands in its subscription again, which leads to where that of `to` does.
@@ -23,30 +25,26 @@ impl Harness {
         let Recipient::WebPush(mut target) = self.subscription("model").recipient else {
             panic!("a browser")
         };
-        target.endpoint = Endpoint::parse(&Self::endpoint(to)).expect("valid");
-        let now = self.memory.now();
+        target.endpoint = endpoint(&Self::endpoint(to));
+        let now = self.now();
         let consent = with_consent.then(|| Consent {
             at: now,
             prompt_version: "v1".to_owned(),
             action: "granted".to_owned(),
-            origin: Origin::parse("https://shop.example").expect("valid"),
+            origin: origin("https://shop.example"),
         });
         let document = Document { target, tags: None, consent };
         let renewal = Renewal { key: Self::subscription_key(id), document, seen_at: Some(now) };
-        self.memory.renew(renewal, now).now_or_never().expect("nothing kills it").expect("nothing fails")
+        done(self.memory.renew(renewal, now))
     }
 
     fn erase(&self, id: &str) -> bool {
         let keys = HashKeys::parse("k1:0123456789abcdef").expect("valid");
-        let key = Self::subscription_key(id);
-        let erased = self.memory.erase(&key, &keys, self.memory.now());
-        erased.now_or_never().expect("nothing kills it").expect("nothing fails")
+        done(self.memory.erase(&Self::subscription_key(id), &keys, self.now()))
     }
 
-    fn found(&self, id: &str) -> Found {
-        let key = Self::subscription_key(id);
-        let found = self.memory.find(&key);
-        found.now_or_never().expect("nothing kills it").expect("nothing fails")
+    fn is_deleted(&self, id: &str) -> bool {
+        matches!(done(self.memory.find(&Self::subscription_key(id))), Found::Deleted { .. })
     }
 }
 
@@ -61,17 +59,14 @@ fn a_message_to_what_its_user_deleted_ends_without_an_attempt() {
     let mut harness = harness();
     assert_eq!(harness.hand_in("m", "m", false), Renewed::NeedsConsent);
     assert!(matches!(harness.hand_in("m", "m", true), Renewed::New(_)));
-    assert!(harness.erase("m") && !harness.erase("m"));
-    assert!(matches!(harness.found("m"), Found::Deleted { .. }));
-    harness.produce(&Harness::message("m", ""));
-    harness.run();
-    assert_eq!(harness.entry("m").and_then(|entry| entry.reason), Some(Reason::SubscriptionUnknown));
+    assert!(harness.erase("m") && !harness.erase("m") && harness.is_deleted("m"));
+    harness.deliver(&Harness::message("m", ""));
+    assert_eq!(harness.ended("m").1, Some(Reason::SubscriptionUnknown));
     assert_eq!(harness.posts_to("m"), 0);
     // Stored again, it is sent to.
     assert_eq!(harness.hand_in("m", "m", false), Renewed::NeedsConsent);
     assert!(matches!(harness.hand_in("m", "m", true), Renewed::New(_)));
-    harness.produce(&Harness::message_to("m", "m2", ""));
-    harness.run();
+    harness.deliver(&Harness::message_to("m", "m2", ""));
     assert_eq!(harness.state_of("m2"), Some(State::Sent));
 }
 
@@ -79,30 +74,27 @@ fn a_message_to_what_its_user_deleted_ends_without_an_attempt() {
 fn what_was_deleted_is_neither_pruned_nor_counted() {
     let mut harness = harness();
     harness.hand_in("m", "m", true);
-    harness.memory.state().answers.insert(Harness::endpoint("m"), vec![answered(410)]);
-    harness.produce(&Harness::message("m", ""));
-    harness.run();
-    assert_eq!(harness.subscription("m").state, Standing::Gone);
+    harness.will_answer("m", vec![answered(410)]);
+    harness.deliver(&Harness::message("m", ""));
+    assert_eq!(harness.subscription("m").state, subscription::State::Gone);
     assert!(harness.erase("m"));
-    let tenant = Harness::subscription_key("m").tenant;
-    let counted = harness.memory.count(&tenant).now_or_never();
-    assert_eq!(counted.expect("nothing kills it"), Ok(1), "the other one alone");
-    harness.memory.pass(WINDOWS);
+    assert_eq!(done(harness.memory.count(&tenant())), 1, "the other one alone");
+    // Longer than a window of the spike guard and its neighbour.
+    harness.pass(Duration::from_secs(900));
     let swept = harness.sweep(Sweep::Prune);
     assert_eq!((swept.pruned, swept.quarantined), (0, 0));
-    assert!(matches!(harness.found("m"), Found::Deleted { .. }));
+    assert!(harness.is_deleted("m"));
 }
 
 #[test]
 fn the_endpoint_that_is_gone_stays_gone_and_another_is_sent_to() {
     let mut harness = harness();
     harness.hand_in("m", "m", true);
-    harness.amend("m", |it| it.state = Standing::Gone);
-    let Renewed::Renewed(same) = harness.hand_in("m", "m", false) else { panic!("it is renewed") };
-    assert_eq!(same.state, Standing::Gone);
-    let Renewed::Renewed(moved) = harness.hand_in("m", "elsewhere", false) else { panic!("it is renewed") };
-    assert_eq!(moved.state, Standing::Active);
-    harness.produce(&Harness::message("m", ""));
-    harness.run();
+    harness.amend("m", |it| it.state = subscription::State::Gone);
+    for (to, state) in [("m", subscription::State::Gone), ("elsewhere", subscription::State::Active)] {
+        let Renewed::Renewed(renewed) = harness.hand_in("m", to, false) else { panic!("it is renewed") };
+        assert_eq!(renewed.state, state, "{to}");
+    }
+    harness.deliver(&Harness::message("m", ""));
     assert_eq!((harness.state_of("m"), harness.posts_to("elsewhere")), (Some(State::Sent), 1));
 }

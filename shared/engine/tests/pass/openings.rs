@@ -15,7 +15,8 @@ use redial_core::route::DelaySeconds;
 use redial_core::time::Timestamp;
 use redial_testkit::memory::{Death, Row};
 
-use crate::audiences::{current_run, delivery, message, readers, tags};
+use crate::audiences::{current_run, delivery, message, tags, with_readers};
+use crate::crashes::kill_at_every_effect;
 use crate::harness::Harness;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -41,7 +42,7 @@ fn copy(run: &RunKey, subscription: &str, first_sent: Timestamp) -> String {
 
 /// Deletes all rows that have expired but those.
 fn delete_expired(harness: &Harness, but: impl Fn(&Row) -> bool) {
-    let mut state = harness.memory.state();
+    let mut state = harness.state();
     for row in state.expired() {
         if !but(&row) {
             state.delete(&row);
@@ -62,12 +63,12 @@ fn opened_by_the_previous_release(harness: &Harness) -> RunKey {
         kept_until: now.plus(DEDUPE_WINDOW),
         cancelled_at: None,
     };
-    harness.memory.state().runs.insert(key.clone(), run);
+    harness.state().runs.insert(key.clone(), run);
     key
 }
 
 #[test]
-fn an_id_used_again_after_the_dedupe_window_reaches_everybody() {
+fn an_id_used_again_after_the_dedupe_window_reaches_everybody_with_another_content() {
     // DynamoDB deletes late: all of the rows that have expired are gone, or all but one kind, or none.
     let kinds: [fn(&Row) -> bool; 5] = [
         |_| false,
@@ -77,130 +78,85 @@ fn an_id_used_again_after_the_dedupe_window_reaches_everybody() {
         |_| true,
     ];
     for (n, still_there) in kinds.into_iter().enumerate() {
-        let mut harness = Harness::new();
-        readers(&harness, 20);
-        for times in 1..=3 {
-            harness.produce(&message(""));
-            harness.run();
+        let mut harness = with_readers(20);
+        for (times, payload) in [(1, "hello"), (2, "hello"), (3, "goodbye")] {
+            harness.deliver(&message("").replace("hello", payload));
             assert_eq!(posts(&harness, 20), [times; 20], "{n}");
             assert_eq!(harness.state_of("n1"), Some(State::Expanded));
-            assert_eq!(delivery(&harness, "s0"), Some((State::Sent, None)), "{n}");
-            harness.memory.pass(DEDUPE_WINDOW + DAY);
+            assert_eq!(delivery(&harness, "s0"), (State::Sent, None), "{n}");
+            let state = harness.state();
+            assert!(state.sent[20 * (times - 1)..].iter().all(|push| push.payload == payload.as_bytes()));
+            assert!(state.dead_letters.is_empty(), "{:?}", state.dead_letters);
+            drop(state);
+            harness.pass(DEDUPE_WINDOW + DAY);
             delete_expired(&harness, still_there);
         }
     }
 }
 
 #[test]
-fn an_id_used_again_may_have_another_content() {
-    let mut harness = Harness::new();
-    readers(&harness, 3);
-    for payload in ["hello", "goodbye"] {
-        harness.produce(&message("").replace("hello", payload));
-        harness.run();
-        harness.memory.pass(DEDUPE_WINDOW + DAY);
-    }
-    let state = harness.memory.state();
-    let last: Vec<_> = state.sent.iter().rev().take(3).map(|push| push.payload.as_slice()).collect();
-    assert_eq!(last, [b"goodbye"; 3]);
-    assert!(state.dead_letters.is_empty(), "{:?}", state.dead_letters);
-}
-
-#[test]
-fn killed_at_any_effect_an_id_used_again_reaches_everybody_once_more() {
-    let whole = |death| {
-        let mut harness = Harness::new();
-        readers(&harness, 3);
-        harness.produce(&message(""));
-        harness.run();
-        harness.memory.pass(DEDUPE_WINDOW + DAY);
-        harness.memory.revive();
-        harness.memory.state().death = death;
-        harness.produce(&message(""));
-        harness.run();
-        harness
-    };
-    let trace = whole(None).memory.state().trace.clone();
-    for n in 1..=trace.len() {
-        for death in [Death::Before(n), Death::After(n)] {
-            let harness = whole(Some(death));
-            let made = match death {
-                Death::Before(_) => &trace[..n - 1],
-                Death::After(_) => &trace[..n],
-            };
-            let may_repeat = made.iter().rfind(|name| matches!(**name, "post" | "record")) == Some(&"post");
-            for posts in posts(&harness, 3) {
-                assert!(
-                    posts == 2 || may_repeat && posts == 3,
-                    "{posts} posts, {death:?} ({})",
-                    trace[n - 1]
-                );
+fn killed_at_any_effect_a_message_reaches_everybody_once_and_again_when_its_id_is_used_again() {
+    for (readers, times) in [(12, 1), (3, 2)] {
+        let run = |death| {
+            let mut harness = with_readers(readers);
+            for _ in 1..times {
+                harness.deliver(&message(""));
+                harness.pass(DEDUPE_WINDOW + DAY);
+                harness.memory.revive();
             }
-            assert_eq!(harness.memory.state().runs.len(), 2, "{death:?} ({})", trace[n - 1]);
-        }
+            harness.state().death = death;
+            harness.deliver(&message(""));
+            harness
+        };
+        let deaths = kill_at_every_effect(run, |harness, may_repeat, case| {
+            for (n, posts) in posts(harness, readers).into_iter().enumerate() {
+                assert!(posts == times || may_repeat && posts == times + 1, "s{n}: {posts} posts, {case}");
+                assert_eq!(delivery(harness, &format!("s{n}")).0, State::Sent, "s{n}, {case}");
+            }
+            assert_eq!(harness.state().runs.len(), times, "{case}");
+        });
+        assert!(deaths > 60, "{deaths}");
     }
 }
 
 /// A message whose worker died when its claim was written, 5 s ago.
 fn claimed_and_not_handed_off() -> (Harness, String, Timestamp) {
-    let mut harness = Harness::new();
-    readers(&harness, 3);
+    let mut harness = with_readers(3);
     let id = harness.produce(&message(""));
-    let claim = {
-        let mut rehearsal = Harness::new();
-        rehearsal.produce(&message(""));
-        rehearsal.run();
-        rehearsal.memory.state().trace.iter().position(|name| *name == "claim").expect("it claims") + 1
-    };
-    harness.memory.state().death = Some(Death::After(claim));
-    let incoming = harness.incoming_of(&id);
-    assert_eq!(harness.invoke_until_death(vec![incoming]), None);
+    harness.dies_over(&id, "claim");
     let claimed_at = harness.entry("n1").expect("claimed").updated_at;
-    harness.memory.revive();
-    harness.memory.pass(Duration::from_secs(5));
+    harness.pass(Duration::from_secs(5));
     (harness, id, claimed_at)
 }
 
 #[test]
-fn every_hand_off_of_a_message_opens_the_same_run() {
-    let (mut harness, id, claimed_at) = claimed_and_not_handed_off();
-    for _ in 0..3 {
-        let incoming = harness.incoming_of(&id);
-        assert!(harness.invoke_with(vec![incoming]).is_empty());
-        harness.memory.pass(Duration::from_secs(5));
+fn every_hand_off_and_every_claim_whose_answer_was_lost_opens_the_same_run() {
+    for answer_was_lost in [false, true] {
+        let (mut harness, id, claimed_at) = claimed_and_not_handed_off();
+        if answer_was_lost {
+            harness.repeat_lease_token();
+        }
+        for _ in 0..3 {
+            assert!(harness.acknowledges(&id));
+            harness.pass(Duration::from_secs(5));
+        }
+        harness.run();
+        let opened: Vec<_> = harness.state().runs.values().map(|run| run.opened_at).collect();
+        assert_eq!(opened, [claimed_at]);
+        assert_eq!(posts(&harness, 3), [1; 3]);
     }
-    harness.run();
-    let opened: Vec<_> = harness.memory.state().runs.values().map(|run| run.opened_at).collect();
-    assert_eq!(opened, [claimed_at]);
-    assert_eq!(posts(&harness, 3), [1; 3]);
-}
-
-#[test]
-fn a_claim_whose_answer_was_lost_opens_the_same_run() {
-    let (mut harness, id, claimed_at) = claimed_and_not_handed_off();
-    let incoming = harness.incoming_of(&id);
-    assert_eq!(harness.invoke_again(vec![incoming]), Some(Vec::new()));
-    harness.memory.pass(Duration::from_secs(5));
-    let incoming = harness.incoming_of(&id);
-    assert!(harness.invoke_with(vec![incoming]).is_empty());
-    harness.run();
-    let opened: Vec<_> = harness.memory.state().runs.values().map(|run| run.opened_at).collect();
-    assert_eq!(opened, [claimed_at]);
-    assert_eq!(posts(&harness, 3), [1; 3]);
 }
 
 #[test]
 fn what_the_previous_release_left_under_way_arrives_once() {
-    let mut harness = Harness::new();
-    readers(&harness, 12);
+    let mut harness = with_readers(12);
     let (run, now) = (opened_by_the_previous_release(&harness), harness.now());
     assert_eq!(run.id.as_str(), "n1");
-    for reader in ["s0", "s1"] {
-        harness.produce_retry(&copy(&run, reader, now));
-    }
-    for part in parts(&run) {
-        assert!(part.contains(r#""expand":"n1""#), "{part}");
-        harness.produce_retry(&part);
+    let parts = parts(&run);
+    assert!(parts.iter().all(|part| part.contains(r#""expand":"n1""#)), "{parts:?}");
+    let copies = ["s0", "s1"].map(|reader| copy(&run, reader, now));
+    for body in copies.iter().chain(&parts) {
+        harness.produce_retry(body);
     }
     harness.run();
     assert_eq!(posts(&harness, 12), [1; 12]);
@@ -213,31 +169,27 @@ fn a_run_that_the_previous_release_opened_is_not_opened_again() {
     harness.produce_retry(&copy(&run, "s0", harness.now()));
     harness.run();
     assert_eq!(posts(&harness, 3), [1; 3]);
-    assert_eq!(harness.memory.state().runs.keys().collect::<Vec<_>>(), [&run]);
+    assert_eq!(harness.state().runs.keys().collect::<Vec<_>>(), [&run]);
 }
 
 #[test]
 fn an_earlier_run_of_the_previous_release_does_not_stand_in_for_a_new_one() {
-    let mut harness = Harness::new();
-    readers(&harness, 3);
+    let mut harness = with_readers(3);
     let earlier = opened_by_the_previous_release(&harness);
-    harness.memory.pass(Duration::from_secs(60));
-    harness.produce(&message(""));
-    harness.run();
+    harness.pass(Duration::from_secs(60));
+    harness.deliver(&message(""));
     assert_ne!(current_run(&harness), earlier);
     assert_eq!(posts(&harness, 3), [1; 3]);
 }
 
 #[test]
 fn a_copy_held_back_beyond_the_dedupe_window_is_dropped() {
-    let mut harness = Harness::new();
-    readers(&harness, 2);
+    let mut harness = with_readers(2);
     let sent = harness.now();
-    harness.produce(&message(r#","ttl":2419200"#));
-    harness.run();
+    harness.deliver(&message(r#","ttl":2419200"#));
     let run = current_run(&harness);
     for _ in 0..28 {
-        harness.memory.pass(DAY);
+        harness.pass(DAY);
         delete_expired(&harness, |_| false);
         harness.produce_retry(&copy(&run, "s0", sent));
         harness.produce_retry(&parts(&run)[3]);
@@ -248,17 +200,15 @@ fn a_copy_held_back_beyond_the_dedupe_window_is_dropped() {
 
 #[test]
 fn a_message_without_a_ttl_to_speak_of_is_not_walked_again_once_it_is_forgotten() {
-    let mut harness = Harness::new();
-    readers(&harness, 3);
-    harness.produce(&message(r#","ttl":0"#));
-    harness.run();
+    let mut harness = with_readers(3);
+    harness.deliver(&message(r#","ttl":0"#));
     let run = current_run(&harness);
-    harness.memory.pass(DEDUPE_WINDOW + DAY);
+    harness.pass(DEDUPE_WINDOW + DAY);
     // The run's own row is the last one that is still there.
     delete_expired(&harness, |row| matches!(row, Row::Run(_)));
-    parts(&run).iter().for_each(|part| {
-        harness.produce_retry(part);
-    });
+    for part in parts(&run) {
+        harness.produce_retry(&part);
+    }
     harness.run();
     assert_eq!(posts(&harness, 3), [1; 3]);
 }
@@ -270,8 +220,7 @@ fn whatever_order_expired_rows_are_deleted_in_each_gets_a_message_once() {
     const READERS: usize = 5;
     for seed in 0..60 {
         let mut rng = StdRng::seed_from_u64(seed);
-        let mut harness = Harness::new();
-        readers(&harness, READERS);
+        let mut harness = with_readers(READERS);
         let again_on = rng.random_range(16..35);
         let mut times = 0;
         let mut copies = Vec::new();
@@ -282,18 +231,18 @@ fn whatever_order_expired_rows_are_deleted_in_each_gets_a_message_once() {
                 harness.produce(&message(r#","ttl":1728000"#));
                 let first = rng.random_range(1..40);
                 harness.memory.revive();
-                harness.memory.state().death = Some(Death::After(first));
+                harness.will_die(Death::After(first));
                 harness.run();
                 let run = current_run(&harness);
                 copies.extend(parts(&run));
                 copies.extend((0..READERS).map(|n| copy(&run, &format!("s{n}"), sent)));
             }
-            let mut expired = harness.memory.state().expired();
+            let mut expired = harness.state().expired();
             while rng.random_bool(0.5)
                 && let Some(row) = expired.choose(&mut rng).cloned()
             {
                 expired.retain(|other| *other != row);
-                harness.memory.state().delete(&row);
+                harness.state().delete(&row);
             }
             let news = if rng.random_bool(0.5) { tags(&["news"]) } else { tags(&[]) };
             harness.amend("other", |it| it.tags = news);
@@ -303,13 +252,13 @@ fn whatever_order_expired_rows_are_deleted_in_each_gets_a_message_once() {
             harness.run();
             for (n, posts) in posts(&harness, READERS).into_iter().enumerate() {
                 // Its worker may have died between the POST and its record.
-                let in_doubt = harness.memory.state().ledger.values().any(|entry| entry.in_doubt);
+                let in_doubt = harness.state().ledger.values().any(|entry| entry.in_doubt);
                 assert!(
                     posts == times || in_doubt && posts <= 2 * times,
                     "seed {seed}, day {day}: s{n} {posts}"
                 );
             }
-            harness.memory.pass(DAY);
+            harness.pass(DAY);
         }
         assert_eq!(times, 2);
     }
@@ -317,21 +266,19 @@ fn whatever_order_expired_rows_are_deleted_in_each_gets_a_message_once() {
 
 #[test]
 fn what_refers_to_a_run_of_another_release_comes_back() {
-    let mut harness = Harness::new();
-    readers(&harness, 3);
+    let mut harness = with_readers(3);
     let (run, now) = (opened_by_the_previous_release(&harness), harness.now());
-    let readable = harness.memory.state().runs[&run].body.clone();
+    let readable = harness.state().runs[&run].body.clone();
     let later = Body::new(readable.expose().replace("{\"tenant\"", "{\"of_a_later_release\":1,\"tenant\""));
-    harness.memory.state().runs.get_mut(&run).expect("opened").body = later;
+    harness.state().runs.get_mut(&run).expect("opened").body = later;
     let mut bodies = parts(&run);
     bodies.push(copy(&run, "s0", now));
     for body in bodies {
         let id = harness.produce_retry(&body);
-        let incoming = harness.incoming_of(&id);
-        assert_eq!(harness.invoke_with(vec![incoming]), [id], "{body}");
+        assert!(!harness.acknowledges(&id), "{body}");
         assert!(harness.try_poison(&body).is_err() || body.contains("expand"), "{body}");
     }
-    harness.memory.state().runs.get_mut(&run).expect("opened").body = readable;
+    harness.state().runs.get_mut(&run).expect("opened").body = readable;
     harness.run();
     assert_eq!(posts(&harness, 3), [1; 3]);
 }

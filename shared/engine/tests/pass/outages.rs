@@ -7,133 +7,99 @@ use redial_core::ledger::State;
 use redial_core::metric::Metric;
 use redial_core::outcome::{InDoubt, Outcome};
 use redial_core::reason::Reason;
-use redial_engine::ports::Clock;
-use redial_testkit::memory::sender::{answered, answered_with};
-use redial_testkit::memory::{Outage, PortErrorKind};
+use redial_core::time::Timestamp;
+use redial_testkit::memory::senders::answered;
+use redial_testkit::memory::{Calls, PortErrorKind};
 use serde_json::json;
 
-use crate::harness::Harness;
-use crate::roads::{Road, roads};
-use crate::webhooks;
+use crate::harness::{Harness, Whom};
+use crate::scenarios::{Scenario, retry_after, to_all};
 
-/// The calls of a dependency.
-const DEPENDENCIES: [(&str, &[&str]); 5] = [
-    (
-        "DynamoDB",
-        &[
-            "load",
-            "policies",
-            "protection",
-            "look",
-            "exchange",
-            "add",
-            "lease",
-            "claim",
-            "record",
-            "failed",
-            "recovered",
-            "switch_off",
-            "register",
-            "shards_of",
-            "begun_before",
-            "forget",
-            "park",
-            "page",
-            "unpark",
-            "bodies.put",
-            "describe",
-            "ledger.get",
-            "subscription.get",
-            "flag",
-            "mark_gone",
-            "add_candidate",
-            "disable",
-        ],
-    ),
-    ("SQS sends", &["send"]),
-    ("Step Functions", &["ensure_running"]),
-    ("events queue", &["events"]),
-    ("Secrets Manager", &["reload_keys", "start"]),
+/// The dependencies, and which calls are theirs.
+const DEPENDENCIES: [(&str, Calls); 5] = [
+    ("DynamoDB", |call| {
+        let others = ["send", "events", "come_back_after", "ensure_running", "reload_keys", "start", "post"];
+        !others.contains(&call)
+    }),
+    ("SQS sends", |call| call == "send"),
+    ("Step Functions", |call| call == "ensure_running"),
+    ("events queue", |call| call == "events"),
+    ("Secrets Manager", |call| matches!(call, "reload_keys" | "start")),
 ];
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-fn travelled(road: &Road, outage: Option<(&'static [&'static str], usize)>) -> Harness {
-    let mut harness = Harness::new();
-    harness.memory.state().has_events = true;
-    let message = road.to.prepare(&harness, road.answers.clone(), road.fields);
-    let until = harness.now().plus(2 * HOUR);
-    harness.memory.state().outage = outage.map(|(calls, from_effect)| Outage { calls, from_effect, until });
-    harness.produce(&message);
-    harness.run();
-    harness
+/// A run in which, if so, these calls fail for two hours from an effect on.
+fn run(scenario: &Scenario, outage: Option<(Calls, usize)>) -> Harness {
+    let harness = scenario.prepared();
+    harness.state().has_events = true;
+    if let Some((calls, from_effect)) = outage {
+        harness.will_be_out(calls, from_effect, 2 * HOUR);
+    }
+    harness.run_to_the_end()
 }
 
 #[test]
 fn no_outage_of_two_hours_makes_poison_whenever_it_begins() {
-    for road in roads().into_iter().chain(webhooks::roads()) {
-        let trace = travelled(&road, None).memory.state().trace.clone();
+    for scenario in to_all() {
+        let trace = run(&scenario, None).state().trace.clone();
         for (name, calls) in DEPENDENCIES {
-            let begins = (1..=trace.len()).filter(|n| *n == 1 || calls.contains(&trace[n - 1]));
+            let begins = (1..=trace.len()).filter(|n| *n == 1 || calls(trace[n - 1]));
             for from_effect in begins {
-                let harness = travelled(&road, Some((calls, from_effect)));
-                let what = format!("{}, {name} out from effect {from_effect} of {trace:?}", road.name);
-                let entry = harness.entry("m").expect("it is in the ledger");
-                assert_eq!(harness.redriven, Vec::<String>::new(), "{what}");
-                assert_eq!(harness.memory.state().counts.get(&Metric::Poison), None, "{what}");
-                assert!(harness.memory.state().parked.is_empty(), "{what}");
-                let end = (entry.state, entry.reason);
+                let harness = run(&scenario, Some((calls, from_effect)));
+                let case = format!("{}, {name} out from effect {from_effect} of {trace:?}", scenario.name);
+                assert_eq!(harness.redriven, Vec::<String>::new(), "{case}");
+                assert_eq!(harness.count(Metric::Poison), 0, "{case}");
+                assert!(harness.state().parked.is_empty(), "{case}");
+                let end = harness.ended("m");
                 let too_late =
                     [(State::Expired, Some(Reason::TtlOver)), (State::Failed, Some(Reason::TtlExceeded))];
-                let is_short_lived = road.fields.contains("ttl");
+                let is_short_lived = scenario.fields.contains("ttl");
                 let posts = harness.posts_to("m");
                 // A POST that could not be recorded is made again, and may be answered otherwise.
                 let may_repeat = trace[from_effect - 1] == "record";
                 // One attempt more, which a 401 makes two posts.
-                let most = road.posts + 2 * usize::from(may_repeat);
-                assert!(posts <= most, "{what}: {posts} posts");
+                let most = scenario.posts() + 2 * usize::from(may_repeat);
+                assert!(posts <= most, "{case}: {posts} posts");
                 assert!(
-                    end == (road.ends, road.reason)
+                    end == scenario.end
                         || (is_short_lived && too_late.contains(&end))
-                        || (may_repeat && entry.state.is_terminal()),
-                    "{what}: {end:?}"
+                        || (may_repeat && end.0.is_terminal()),
+                    "{case}: {end:?}"
                 );
                 let announced = harness.events.iter().rfind(|event| event["id"] == json!("m"));
                 let announced = announced.map(|event| event["state"].clone());
-                assert_eq!(announced, Some(json!(entry.state.label())), "{what}");
+                assert_eq!(announced, Some(json!(end.0.label())), "{case}");
             }
         }
     }
 }
 
 /// How many calls ten webhooks cost while a dependency is out for so long.
-fn calls(names: &'static [&'static str], lasting: Duration) -> usize {
+fn cost(calls: Calls, lasting: Duration) -> usize {
     let mut harness = Harness::new();
-    harness.memory.state().has_events = true;
-    for n in 0..10 {
-        let id = format!("m{n}");
+    harness.state().has_events = true;
+    for id in (0..10).map(|n| format!("m{n}")) {
         harness.subscribe_hook(&id);
         // A long wait, so that Step Functions is needed.
-        let busy = vec![answered_with(429, &[("retry-after", "1800")])];
-        harness.memory.state().answers.insert(Harness::hook(&id), busy);
+        harness.will_answer(&id, vec![retry_after(429, 1800)]);
         harness.produce(&Harness::message(&id, ""));
     }
     let until = harness.now().plus(lasting);
-    harness.memory.state().outage = Some(Outage { calls: names, from_effect: 1, until });
+    harness.will_be_out(calls, 1, lasting);
     harness.run_until(|it| it.now() >= until || it.queued().is_empty());
-    let calls = harness.memory.state().trace.iter().filter(|name| **name != "begun_before").count();
+    let sweeps = harness.effects("begun_before");
+    let cost = harness.state().effects - sweeps;
     harness.run();
-    for n in 0..10 {
-        assert_eq!(harness.state_of(&format!("m{n}")), Some(State::Sent));
-    }
-    assert_eq!(harness.memory.state().counts.get(&Metric::Poison), None);
-    calls
+    assert!(harness.all_are("m", 10, State::Sent));
+    assert_eq!(harness.count(Metric::Poison), 0);
+    cost
 }
 
 #[test]
 fn the_calls_of_an_outage_grow_linearly_with_its_length() {
-    for (name, names) in DEPENDENCIES {
-        let [two, four, eight] = [2, 4, 8].map(|hours| calls(names, hours * HOUR));
+    for (name, calls) in DEPENDENCIES {
+        let [two, four, eight] = [2, 4, 8].map(|hours| cost(calls, hours * HOUR));
         println!("{name}: calls for 10 messages while out for 2 h {two}, 4 h {four}, 8 h {eight}");
         let (first, second) = (four.saturating_sub(two), eight.saturating_sub(four));
         // Twice the time, twice the calls, and a quarter more for what falls to either side of an edge.
@@ -143,15 +109,11 @@ fn the_calls_of_an_outage_grow_linearly_with_its_length() {
 
 #[test]
 fn a_failing_start_of_an_execution_is_counted_and_delays_nothing_else() {
-    let mut harness = Harness::new();
-    harness.subscribe("m");
-    let busy = answered_with(429, &[("retry-after", "1800")]);
-    harness.memory.state().answers.insert(Harness::endpoint("m"), vec![busy]);
+    let mut harness = Harness::prepared(Whom::Browser, vec![retry_after(429, 1800)], "");
     harness.memory.fail("ensure_running", 1, PortErrorKind::Broken);
-    harness.produce(&Harness::message("m", ""));
-    harness.run_until(|it| !it.memory.state().parked.is_empty());
+    harness.run_until(|it| !it.state().parked.is_empty());
     assert_eq!(harness.queued(), Vec::<String>::new(), "what waits in its bucket is acknowledged");
-    assert_eq!(harness.memory.state().counts[&Metric::WaitsNotStarted], 1);
+    assert_eq!(harness.count(Metric::WaitsNotStarted), 1);
     harness.run();
     assert_eq!((harness.state_of("m"), harness.posts_to("m")), (Some(State::Sent), 2));
 }
@@ -163,13 +125,23 @@ fn at_the_fifteenth_receive(
     failing: &'static str,
     kind: PortErrorKind,
 ) -> Harness {
-    let mut harness = Harness::new();
-    harness.subscribe("m");
-    harness.memory.state().answers.insert(Harness::endpoint("m"), answers);
-    let id = harness.produce(&Harness::message("m", fields));
+    let mut harness = Harness::prepared(Whom::Browser, answers, fields);
+    let id = harness.queued().remove(0);
     harness.has_been_received(&id, 14);
     harness.memory.fail(failing, 1, kind);
     harness
+}
+
+/// The same, until the outcome that was not recorded travels.
+fn until_the_outcome_travels(answer: u16, kind: PortErrorKind) -> Harness {
+    let mut harness = at_the_fifteenth_receive(vec![answered(answer)], "", "record", kind);
+    harness.run_until(|it| it.travelling().iter().any(|body| body.contains("unrecorded")));
+    harness
+}
+
+fn assert_sent_without_doubt(harness: &Harness, posts: usize) {
+    let entry = harness.entry("m").expect("it is in the ledger");
+    assert_eq!((entry.state, entry.in_doubt, harness.posts_to("m")), (State::Sent, false, posts));
 }
 
 #[test]
@@ -178,14 +150,13 @@ fn an_outcome_that_was_not_recorded_travels_and_is_not_sent_again() {
         [(201, State::Sent, 1), (503, State::Sent, 2), (400, State::Failed, 1), (410, State::Gone, 1)]
     {
         for kind in [PortErrorKind::Broken, PortErrorKind::Lost] {
-            let mut harness = at_the_fifteenth_receive(vec![answered(answer)], "", "record", kind);
-            harness.run_until(|it| it.travelling().iter().any(|body| body.contains("unrecorded")));
+            let mut harness = until_the_outcome_travels(answer, kind);
             assert_eq!(harness.queued().len(), 0, "the copy takes the message's place");
             harness.run();
             assert_eq!(harness.state_of("m"), Some(ends), "{answer}, {kind:?}");
             assert_eq!(harness.posts_to("m"), posts, "{answer}, {kind:?}");
             let bodies = usize::from(ends == State::Failed);
-            assert_eq!(harness.memory.state().bodies.len(), bodies, "{answer}, {kind:?}");
+            assert_eq!(harness.bodies(), bodies, "{answer}, {kind:?}");
         }
     }
 }
@@ -195,9 +166,7 @@ fn a_claim_that_was_not_used_is_given_back_without_doubt() {
     let fields = r#","retry":{"retry_in_doubt":false}"#;
     let mut harness = at_the_fifteenth_receive(vec![], fields, "claim", PortErrorKind::Lost);
     harness.run();
-    let entry = harness.entry("m").expect("it is in the ledger");
-    assert_eq!((entry.state, entry.in_doubt), (State::Sent, false));
-    assert_eq!(harness.posts_to("m"), 1);
+    assert_sent_without_doubt(&harness, 1);
 }
 
 #[test]
@@ -205,7 +174,7 @@ fn a_message_that_cannot_be_sent_again_stays_in_its_queue() {
     let mut harness = at_the_fifteenth_receive(vec![], "", "claim", PortErrorKind::Broken);
     harness.memory.fail("send", 1, PortErrorKind::Broken);
     let ids = harness.queued();
-    harness.run_until(|it| it.memory.state().failing["send"].0 == 0);
+    harness.run_until(|it| it.state().failing["send"].0 == 0);
     assert_eq!(harness.queued(), ids);
     harness.run();
     assert_eq!((harness.state_of("m"), harness.posts_to("m")), (Some(State::Sent), 1));
@@ -221,40 +190,32 @@ fn a_message_without_a_second_chance_ends_where_others_are_sent_again() {
 
 #[test]
 fn a_key_that_is_not_known_while_secrets_are_out_is_no_dead_letter() {
-    let mut harness = Harness::new();
-    harness.subscribe("m");
-    let until = harness.now().plus(HOUR);
-    harness.memory.state().key_is_unknown = true;
-    harness.memory.state().outage = Some(Outage { calls: &["reload_keys"], from_effect: 1, until });
-    harness.produce(&Harness::message("m", r#","retry":{"retry_in_doubt":false}"#));
+    let mut harness = Harness::prepared(Whom::Browser, vec![], r#","retry":{"retry_in_doubt":false}"#);
+    harness.state().key_is_unknown = true;
+    harness.will_be_out(|call| call == "reload_keys", 1, HOUR);
     harness.run();
-    let entry = harness.entry("m").expect("it is in the ledger");
-    assert_eq!((entry.state, entry.in_doubt), (State::Sent, false));
-    assert_eq!(harness.posts_to("m"), 1);
+    assert_sent_without_doubt(&harness, 1);
 }
 
 #[test]
 fn a_message_that_panics_every_time_is_redriven_and_not_sent_again() {
-    let mut harness = Harness::new();
-    harness.subscribe("m");
-    harness.memory.state().always_panicking.insert(Harness::endpoint("m"));
-    harness.produce(&Harness::message("m", r#","ttl":2419200"#));
+    let mut harness = Harness::prepared(Whom::Browser, vec![], r#","ttl":2419200"#);
+    harness.state().always_panicking.insert(Harness::endpoint("m"));
     harness.run();
-    assert_eq!(harness.redriven.len(), 1);
-    assert_eq!(harness.memory.state().dead_letters.get(&Reason::Poison), Some(&1));
+    assert_eq!((harness.redriven.len(), harness.dead_letters(Reason::Poison)), (1, 1));
 }
 
 #[test]
 fn a_body_of_another_release_is_set_back_and_never_malformed() {
-    let at = Harness::new().memory.now().as_ms();
+    let at = Harness::new().now().as_ms();
     for more in [r#","levitate":true"#, r#","v":2"#, r#","unrecorded":{"token":"t","surprise":1}"#] {
         let mut harness = Harness::new();
         harness.subscribe("m");
         let travel = format!(r#","retry_count":1,"original_timestamp":{at}{more}"#);
         let id = harness.produce_retry(&Harness::message("m", &travel));
-        harness.run_until(|it| it.now() > redial_core::time::Timestamp::from_ms(at + 600_000));
+        harness.run_until(|it| it.now() > Timestamp::from_ms(at + 600_000));
         assert_eq!(harness.queued(), [id], "{more}");
-        assert_eq!(harness.memory.state().dead_letters.len(), 0, "{more}");
+        assert_eq!(harness.state().dead_letters.len(), 0, "{more}");
     }
 }
 
@@ -266,41 +227,34 @@ fn the_quarantine_announces_the_end_of_what_it_drops() {
         (vec![answered(400)], "", State::Failed),
         (vec![answered(410)], "", State::Gone),
     ] {
-        let mut harness = Harness::new();
-        harness.memory.state().has_events = true;
-        harness.subscribe("m");
-        harness.memory.state().answers.insert(Harness::endpoint("m"), answers);
-        let message = Harness::message("m", fields);
-        harness.produce(&message);
+        let mut harness = Harness::prepared(Whom::Browser, answers, fields);
+        harness.state().has_events = true;
         // Its worker dies each time before the event is sent.
-        let until = harness.now().plus(HOUR);
-        harness.memory.state().outage = Some(Outage { calls: &["send"], from_effect: 1, until });
+        harness.will_be_out(|call| call == "send", 1, HOUR);
         harness.run_until(|it| it.state_of("m").is_some_and(State::is_terminal));
-        harness.memory.state().outage = None;
-        let recorded = harness.entry("m").expect("it is in the ledger");
-        harness.poison(&message);
-        harness.drop_travelling_and_collect();
+        harness.state().outage = None;
+        let (_, reason) = harness.ended("m");
+        harness.poison(&Harness::message("m", fields));
+        harness.drop_travelling();
         let [event] = &harness.events[..] else { panic!("{ends:?}: {:?}", harness.events) };
         assert_eq!(event["state"], json!(ends.label()));
-        assert_eq!(event["reason"], json!(recorded.reason.map(Reason::label)));
+        assert_eq!(event["reason"], json!(reason.map(Reason::label)));
     }
 }
 
 #[test]
 fn an_attempt_that_would_outlive_its_invocation_is_not_begun() {
     for (slow, took) in [("claim", 20), ("load", 19), ("protection", 19)] {
-        let mut harness = Harness::new();
-        harness.subscribe("m");
-        harness.memory.state().slow.insert(slow, Duration::from_secs(took));
-        let id = harness.produce(&Harness::message("m", r#","retry":{"retry_in_doubt":false}"#));
-        let ids = [id];
-        let batch = harness.receive(&ids);
-        assert_eq!(harness.invoke_with(batch), ids, "{slow}");
+        let fields = r#","retry":{"retry_in_doubt":false}"#;
+        let mut harness = Harness::prepared(Whom::Browser, vec![], fields);
+        harness.state().slow.insert(slow, Duration::from_secs(took));
+        let ids = harness.queued();
+        assert!(!harness.acknowledges(&ids[0]), "{slow}");
         assert_eq!(harness.posts_to("m"), 0, "{slow}");
         let given_back = (slow == "claim").then_some((State::Queued, false));
         let entry = harness.entry("m").map(|entry| (entry.state, entry.in_doubt));
         assert_eq!(entry, given_back, "{slow}: what is too late before it is claimed is not claimed");
-        harness.memory.state().slow.clear();
+        harness.state().slow.clear();
         harness.acknowledge(&ids, &ids);
         harness.run();
         assert_eq!((harness.state_of("m"), harness.posts_to("m")), (Some(State::Sent), 1), "{slow}");
@@ -308,10 +262,9 @@ fn an_attempt_that_would_outlive_its_invocation_is_not_begun() {
 }
 
 #[test]
-fn the_copy_that_knows_the_outcome_leads_in_either_order() {
+fn the_copy_that_carries_the_outcome_leads_in_either_order() {
     for newest_first in [false, true] {
-        let mut harness = at_the_fifteenth_receive(vec![answered(201)], "", "record", PortErrorKind::Broken);
-        harness.run_until(|it| it.travelling().iter().any(|body| body.contains("unrecorded")));
+        let mut harness = until_the_outcome_travels(201, PortErrorKind::Broken);
         let at = harness.entry("m").expect("it was claimed").created_at.as_ms();
         let bare = format!(r#","retry_count":0,"original_timestamp":{at}"#);
         harness.run_until(|it| !it.queued().is_empty());
@@ -324,56 +277,43 @@ fn the_copy_that_knows_the_outcome_leads_in_either_order() {
 }
 
 #[test]
-fn the_quarantine_knows_the_outcome_that_a_message_carries() {
-    let mut harness = at_the_fifteenth_receive(vec![answered(201)], "", "record", PortErrorKind::Broken);
-    harness.memory.state().has_events = true;
-    harness.run_until(|it| it.travelling().iter().any(|body| body.contains("unrecorded")));
+fn the_quarantine_announces_the_outcome_that_a_message_carries() {
+    let mut harness = until_the_outcome_travels(201, PortErrorKind::Broken);
+    harness.state().has_events = true;
     let body = harness.travelling().remove(0);
     harness.poison(&body);
-    harness.drop_travelling_and_collect();
+    harness.drop_travelling();
     assert_eq!(harness.events.len(), 1);
     assert_eq!(harness.events[0]["state"], json!("sent"));
-    assert_eq!(harness.memory.state().bodies.len(), 0);
+    assert_eq!(harness.bodies(), 0);
 }
 
 #[test]
 fn doubts_of_an_earlier_lineage_do_not_end_a_replay() {
-    let mut harness = Harness::new();
-    harness.subscribe("m");
-    let timeout = Outcome::InDoubt(InDoubt::Timeout);
-    harness.memory.state().answers.insert(Harness::endpoint("m"), vec![timeout]);
     let fields = r#","retry":{"retry_in_doubt":false}"#;
-    harness.produce(&Harness::message("m", fields));
-    harness.run();
-    assert_eq!(harness.entry("m").and_then(|entry| entry.reason), Some(Reason::InDoubtNotRetried));
+    let timeout = Outcome::InDoubt(InDoubt::Timeout);
+    let mut harness = Harness::finished(Whom::Browser, vec![timeout], fields);
+    assert_eq!(harness.ended("m").1, Some(Reason::InDoubtNotRetried));
     // The replay is claimed, too late to be sent, and given back.
     let at = harness.now().as_ms();
     let replay = format!(r#"{fields},"lineage":1,"retry_count":0,"original_timestamp":{at}"#);
-    harness.memory.state().slow.insert("claim", Duration::from_secs(20));
+    harness.state().slow.insert("claim", Duration::from_secs(20));
     let ids = [harness.produce_retry(&Harness::message("m", &replay))];
-    let batch = harness.receive(&ids);
-    assert_eq!(harness.invoke_with(batch), ids);
-    harness.memory.state().slow.clear();
+    assert!(!harness.acknowledges(&ids[0]));
+    harness.state().slow.clear();
     harness.acknowledge(&ids, &ids);
     harness.run();
-    let entry = harness.entry("m").expect("it is in the ledger");
-    assert_eq!((entry.state, entry.in_doubt, harness.posts_to("m")), (State::Sent, false, 2));
+    assert_sent_without_doubt(&harness, 2);
 }
 
 #[test]
 fn loading_keys_again_leaves_time_for_the_second_send() {
     for took in [17, 25] {
-        let mut harness = Harness::new();
-        harness.subscribe("m");
-        harness.memory.state().answers.insert(Harness::endpoint("m"), vec![answered(401)]);
-        harness.memory.state().slow.insert("reload_keys", Duration::from_secs(took));
-        let start = harness.now();
-        let id = harness.produce(&Harness::message("m", ""));
-        let batch = harness.receive(std::slice::from_ref(&id));
-        let back = harness.invoke_with(batch);
-        let last = harness.memory.state().sent.last().map(|push| push.at);
-        let last = last.expect("it was pushed");
+        let mut harness = Harness::prepared(Whom::Browser, vec![answered(401)], "");
+        harness.state().slow.insert("reload_keys", Duration::from_secs(took));
+        let (start, id) = (harness.now(), harness.queued().remove(0));
+        assert_eq!(harness.acknowledges(&id), took == 17, "{took}");
+        let last = harness.state().sent.last().expect("it was pushed").at;
         assert!(last <= start.plus(Duration::from_secs(18)), "{took}: it ends with 2 s to spare");
-        assert_eq!(back.is_empty(), took == 17, "{took}");
     }
 }

@@ -2,32 +2,24 @@
 
 use std::time::Duration;
 
-use redial_core::endpoint::Endpoint;
-use redial_core::ledger::State;
+use redial_core::ledger;
 use redial_core::metric::Metric;
-use redial_core::outcome::Outcome;
 use redial_core::reason::Reason;
-use redial_core::recipient::Recipient;
-use redial_core::subscription::State as Standing;
+use redial_core::subscription::State;
 use redial_core::webhook::Health;
 use redial_testkit::memory::PortErrorKind;
-use redial_testkit::memory::sender::{answered, answered_with};
+use redial_testkit::memory::senders::answered;
 
-use crate::harness::Harness;
+use crate::harness::{Harness, Whom};
+use crate::scenarios::retry_after;
 
 const ONCE: &str = r#","retry":{"max_retries":0}"#;
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// A receiver `m`.
 fn with_receiver() -> Harness {
     let harness = Harness::new();
     harness.subscribe_hook("m");
     harness
-}
-
-/// What `m` answers next; then it accepts again.
-fn will_answer(harness: &Harness, answers: Vec<Outcome>) {
-    harness.memory.state().answers.insert(Harness::hook("m"), answers);
 }
 
 /// `n` messages to `m` in one batch, run to their ends.
@@ -42,40 +34,38 @@ fn health(harness: &Harness) -> Health {
     harness.subscription("m").health
 }
 
-fn disabled(harness: &Harness) -> u64 {
-    harness.memory.state().counts.get(&Metric::EndpointsDisabled).copied().unwrap_or_default()
+/// The state of `m`, and how many receivers were counted as disabled.
+fn disabled(harness: &Harness) -> (State, u64) {
+    (harness.subscription("m").state, harness.count(Metric::EndpointsDisabled))
 }
 
 #[test]
 fn the_failures_of_a_batch_are_counted_in_one_effect_and_the_first_success_forgets_them() {
     let mut harness = with_receiver();
-    let start = harness.now();
-    will_answer(&harness, vec![answered(500); 13]);
-    send(&mut harness, "first", 10, ONCE);
-    assert_eq!(health(&harness), Health { failures: 10, failing_since: Some(start) });
-    assert_eq!(harness.effects("failed"), 1);
-
-    harness.memory.pass(DAY);
-    send(&mut harness, "more", 3, ONCE);
-    assert_eq!(health(&harness), Health { failures: 13, failing_since: Some(start) });
-    assert_eq!(harness.effects("failed"), 2);
-
-    send(&mut harness, "well", 10, ONCE);
-    assert_eq!(health(&harness), Health::default());
-    assert_eq!(harness.effects("recovered"), 1);
-    send(&mut harness, "still-well", 10, ONCE);
-    assert_eq!(harness.effects("recovered"), 1, "there is nothing to forget");
+    let failing_since = Some(harness.now());
+    harness.will_answer("m", vec![answered(500); 13]);
+    for (name, n, failures, effects) in [("first", 10, 10, 1), ("more", 3, 13, 2)] {
+        send(&mut harness, name, n, ONCE);
+        assert_eq!(health(&harness), Health { failures, failing_since });
+        assert_eq!(harness.effects("failed"), effects);
+        harness.pass(DAY);
+    }
+    // The second time there is nothing to forget.
+    for name in ["well", "still-well"] {
+        send(&mut harness, name, 10, ONCE);
+        assert_eq!(health(&harness), Health::default());
+        assert_eq!(harness.effects("recovered"), 1);
+    }
 }
 
 #[test]
 fn retried_attempts_count_and_the_attempt_that_succeeds_forgets_them() {
-    let mut harness = with_receiver();
-    will_answer(&harness, vec![answered(500), answered(302), answered(404)]);
-    harness.produce(&Harness::message("m", ""));
-    harness.run_until(|it| it.posts_to("m") == 3 && it.state_of("m") == Some(State::Retrying));
+    let answers = vec![answered(500), answered(302), answered(404)];
+    let mut harness = Harness::prepared(Whom::Hook, answers, "");
+    harness.run_until(|it| it.posts_to("m") == 3 && it.state_of("m") == Some(ledger::State::Retrying));
     assert_eq!(health(&harness).failures, 3);
     harness.run();
-    assert_eq!(harness.state_of("m"), Some(State::Sent));
+    assert_eq!(harness.state_of("m"), Some(ledger::State::Sent));
     assert_eq!(health(&harness), Health::default());
 }
 
@@ -84,10 +74,10 @@ fn what_was_not_attempted_is_no_failure() {
     let mut harness = with_receiver();
     send(&mut harness, "header", 1, r#","headers":{"authorization":"x"}"#);
     send(&mut harness, "waits", 1, r#","deliver_at":"2026-11-21T13:00:00Z""#);
-    for at in 0..2 {
-        harness.produce(&Harness::message_to("m", &format!("late-{at}"), r#","ttl":60"#));
+    for id in ["late-0", "late-1"] {
+        harness.produce(&Harness::message_to("m", id, r#","ttl":60"#));
     }
-    harness.memory.pass(Duration::from_secs(61));
+    harness.pass(Duration::from_secs(61));
     harness.run();
     assert_eq!(health(&harness), Health::default());
     assert_eq!(harness.effects("failed"), 0);
@@ -95,140 +85,121 @@ fn what_was_not_attempted_is_no_failure() {
 
 #[test]
 fn a_browser_s_failures_are_not_counted() {
-    let harness = Harness::with_push(vec![answered(500); 3], "").run_to_the_end();
+    let harness = Harness::finished(Whom::Browser, vec![answered(500); 3], "");
     assert_eq!((harness.posts_to("m"), harness.effects("failed")), (4, 0));
 }
 
 #[test]
 fn a_failure_to_count_holds_no_message_up() {
     for kind in [PortErrorKind::Broken, PortErrorKind::Throttled] {
-        let mut harness = with_receiver();
+        let mut harness = Harness::prepared(Whom::Hook, vec![answered(500)], ONCE);
         harness.memory.fail("failed", 1, kind);
-        will_answer(&harness, vec![answered(500)]);
-        let id = harness.produce(&Harness::message("m", ONCE));
-        let incoming = harness.incoming_of(&id);
-        assert_eq!(harness.invoke_with(vec![incoming]), [""; 0], "{kind:?}");
-        assert_eq!(harness.state_of("m"), Some(State::Failed), "{kind:?}");
-        assert_eq!(harness.memory.state().bodies.len(), 1, "{kind:?}");
+        let id = harness.queued().remove(0);
+        assert!(harness.acknowledges(&id), "{kind:?}");
+        assert_eq!((harness.ended("m").0, harness.bodies()), (ledger::State::Failed, 1), "{kind:?}");
         assert_eq!(health(&harness), Health::default(), "{kind:?}");
     }
 }
 
 #[test]
-fn messages_whose_receiver_could_not_be_switched_off_come_back_until_it_is() {
-    for kind in [PortErrorKind::Broken, PortErrorKind::Throttled] {
+fn the_410s_of_a_batch_switch_the_receiver_off_once_and_again_where_that_failed() {
+    for (messages, failing, effects) in
+        [(10, None, 1), (2, Some(PortErrorKind::Broken), 2), (2, Some(PortErrorKind::Throttled), 2)]
+    {
         let mut harness = with_receiver();
-        harness.memory.fail("switch_off", 1, kind);
-        will_answer(&harness, vec![answered(410); 2]);
-        send(&mut harness, "gone", 2, "");
-        assert_eq!(harness.subscription("m").state, Standing::Disabled, "{kind:?}");
-        assert_eq!((harness.posts_to("m"), disabled(&harness)), (2, 1), "{kind:?}");
-        assert_eq!(harness.memory.state().bodies.len(), 2, "{kind:?}");
+        if let Some(kind) = failing {
+            harness.memory.fail("switch_off", 1, kind);
+        }
+        harness.will_answer("m", vec![answered(410); messages]);
+        send(&mut harness, "gone", messages, "");
+        assert_eq!(disabled(&harness), (State::Disabled, 1), "{failing:?}");
+        assert_eq!(harness.effects("switch_off"), effects, "{failing:?}");
+        assert_eq!((harness.posts_to("m"), harness.bodies()), (messages, messages), "{failing:?}");
+        assert_eq!(harness.dead_letters(Reason::Gone), messages as u64, "{failing:?}");
     }
-}
-
-#[test]
-fn ten_410s_in_a_batch_switch_the_receiver_off_once() {
-    let mut harness = with_receiver();
-    will_answer(&harness, vec![answered(410); 10]);
-    send(&mut harness, "gone", 10, "");
-    assert_eq!(harness.subscription("m").state, Standing::Disabled);
-    assert_eq!((harness.effects("switch_off"), disabled(&harness)), (1, 1));
-    assert_eq!(harness.memory.state().dead_letters.get(&Reason::Gone), Some(&10));
 }
 
 #[test]
 fn two_410s_of_one_browser_in_a_batch_switch_it_off_once() {
     let mut harness = Harness::new();
     harness.subscribe("m");
-    harness.memory.state().answers.insert(Harness::endpoint("m"), vec![answered(410); 2]);
+    harness.will_answer("m", vec![answered(410); 2]);
     send(&mut harness, "gone", 2, "");
     assert_eq!((harness.effects("switch_off"), harness.posts_to("m")), (1, 2));
-    assert_eq!(harness.subscription("m").state, Standing::Gone);
+    assert_eq!(harness.subscription("m").state, State::Gone);
 }
 
 #[test]
 fn a_receiver_that_fails_for_five_days_is_switched_off_by_its_next_dead_letter() {
     let mut harness = with_receiver();
-    harness.memory.state().usual_answer = Some(answered(500));
+    harness.state().usual_answer = Some(answered(500));
     send(&mut harness, "first", 1, ONCE);
-    harness.memory.pass(DAY * 5 - Duration::from_secs(1));
+    harness.pass(DAY * 5 - Duration::from_secs(1));
     send(&mut harness, "too-soon", 1, ONCE);
-    assert_eq!((harness.subscription("m").state, disabled(&harness)), (Standing::Active, 0));
-    harness.memory.pass(Duration::from_secs(1));
+    assert_eq!(disabled(&harness), (State::Active, 0));
+    harness.pass(Duration::from_secs(1));
     send(&mut harness, "last", 3, ONCE);
-    assert_eq!((harness.subscription("m").state, disabled(&harness)), (Standing::Disabled, 1));
+    assert_eq!(disabled(&harness), (State::Disabled, 1));
     assert_eq!(health(&harness).failures, 5, "what is known of it is kept");
 
     let posts = harness.posts_to("m");
     send(&mut harness, "next", 1, "");
-    assert_eq!(harness.entry("next-0").expect("in the ledger").reason, Some(Reason::EndpointDisabled));
-    assert_eq!((harness.posts_to("m"), disabled(&harness)), (posts, 1));
+    assert_eq!(harness.ended("next-0").1, Some(Reason::EndpointDisabled));
+    assert_eq!((harness.posts_to("m"), disabled(&harness).1), (posts, 1));
 }
 
 #[test]
 fn one_delivery_that_is_retried_for_five_days_is_enough() {
-    let mut harness = with_receiver();
-    harness.memory.state().usual_answer = Some(answered_with(503, &[("retry-after", "172800")]));
-    send(&mut harness, "m", 1, r#","retry":{"max_retries":3}"#);
-    assert_eq!(harness.posts_to("m"), 4);
-    assert_eq!((harness.subscription("m").state, disabled(&harness)), (Standing::Disabled, 1));
+    for (max_retries, reason) in [(3, Reason::RetriesExhausted), (9, Reason::EndpointDisabled)] {
+        let mut harness = with_receiver();
+        harness.state().usual_answer = Some(retry_after(503, 172_800));
+        send(&mut harness, "m", 1, &format!(r#","retry":{{"max_retries":{max_retries}}}"#));
+        assert_eq!((harness.posts_to("m"), harness.ended("m-0").1), (4, Some(reason)), "{max_retries}");
+        assert_eq!(disabled(&harness), (State::Disabled, 1), "{max_retries}");
+    }
 }
 
 #[test]
 fn a_success_in_between_begins_the_five_days_anew() {
     let mut harness = with_receiver();
     for day in 0..12 {
-        let well = day % 4 == 3;
-        will_answer(&harness, vec![answered(if well { 200 } else { 500 })]);
+        harness.will_answer("m", vec![answered(if day % 4 == 3 { 200 } else { 500 })]);
         send(&mut harness, &format!("day{day}"), 1, ONCE);
-        harness.memory.pass(DAY);
+        harness.pass(DAY);
     }
-    assert_eq!((harness.subscription("m").state, disabled(&harness)), (Standing::Active, 0));
+    assert_eq!(disabled(&harness), (State::Active, 0));
 }
 
 #[test]
-fn a_success_after_the_dead_letter_saves_the_receiver() {
-    let mut harness = with_receiver();
-    will_answer(&harness, vec![answered(500); 2]);
-    send(&mut harness, "first", 1, ONCE);
-    harness.memory.pass(DAY * 6);
-    harness.produce(&Harness::message_to("m", "second", ONCE));
-    let dead_letters = |it: &Harness| it.memory.state().dead_letters.values().sum::<u64>();
-    harness.run_until(|it| dead_letters(it) == 2);
-    // Cleanup has not seen the second one yet.
-    harness.amend("m", |it| it.health = Health::default());
-    harness.run();
-    assert_eq!((harness.subscription("m").state, disabled(&harness)), (Standing::Active, 0));
-}
-
-#[test]
-fn a_dead_letter_of_an_address_that_was_replaced_switches_the_new_one_not_off() {
-    let mut harness = with_receiver();
-    will_answer(&harness, vec![answered(500); 2]);
-    send(&mut harness, "first", 1, ONCE);
-    harness.memory.pass(DAY * 6);
-    harness.produce(&Harness::message_to("m", "second", ONCE));
-    let dead_letters = |it: &Harness| it.memory.state().dead_letters.values().sum::<u64>();
-    harness.run_until(|it| dead_letters(it) == 2);
-    harness.amend("m", |it| {
-        let Recipient::Webhook(target) = &mut it.recipient else { panic!("a webhook") };
-        target.endpoint = Endpoint::parse("https://hooks.example/new").expect("valid");
-    });
-    harness.run();
-    assert!(health(&harness).is_given_up(harness.now(), DAY * 5), "only its address tells");
-    assert_eq!((harness.subscription("m").state, disabled(&harness)), (Standing::Active, 0));
+fn a_success_or_another_address_after_the_dead_letter_saves_the_receiver() {
+    for recovers in [true, false] {
+        let mut harness = with_receiver();
+        harness.will_answer("m", vec![answered(500); 2]);
+        send(&mut harness, "first", 1, ONCE);
+        harness.pass(DAY * 6);
+        harness.produce(&Harness::message_to("m", "second", ONCE));
+        harness.run_until(|it| it.dead_letters(Reason::RetriesExhausted) == 2);
+        // Cleanup has not seen the second one yet.
+        if recovers {
+            harness.amend("m", |it| it.health = Health::default());
+        } else {
+            harness.redirect("m", "https://hooks.example/new");
+        }
+        harness.run();
+        assert_eq!(health(&harness).is_given_up(harness.now(), DAY * 5), !recovers);
+        assert_eq!(disabled(&harness), (State::Active, 0), "recovers: {recovers}");
+    }
 }
 
 #[test]
 fn where_giving_up_fails_cleanup_comes_again() {
     for name in ["disable", "subscription.get"] {
         let mut harness = with_receiver();
-        harness.memory.state().usual_answer = Some(answered(500));
+        harness.state().usual_answer = Some(answered(500));
         send(&mut harness, "first", 1, ONCE);
-        harness.memory.pass(DAY * 5);
+        harness.pass(DAY * 5);
         harness.memory.fail(name, 1, PortErrorKind::Throttled);
         send(&mut harness, "last", 1, ONCE);
-        assert_eq!((harness.subscription("m").state, disabled(&harness)), (Standing::Disabled, 1));
+        assert_eq!(disabled(&harness), (State::Disabled, 1), "{name}");
     }
 }

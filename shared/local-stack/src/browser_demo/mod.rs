@@ -16,8 +16,9 @@ mod sender;
 mod server;
 mod site;
 
+pub use redial_receivers::serve::Port;
 pub use sender::{Sender, SenderError};
-pub use server::{Answers, Asked, Port, Server, answer, json, set};
+pub use server::{Answers, Asked, Server, answer, json, set};
 pub use site::{Answered, BackOffice, Site};
 
 use std::{convert::Infallible, sync::Arc};
@@ -41,7 +42,7 @@ struct NoPort {
 
 /// Serves the page until it is dropped. `port` 0 is a free one.
 pub(crate) async fn serve(port: u16, vapid_subject: Option<String>) -> Result<Infallible, Failure> {
-    let port = Port::take(port).await.map_err(|source| NoPort { number: port, source })?;
+    let port = Port::take(port).map_err(|source| NoPort { number: port, source })?;
     // A user may type either.
     let origins = ["localhost", "127.0.0.1"].map(|host| port.origin(host)).join(",");
     let stack = Stack::up(Options {

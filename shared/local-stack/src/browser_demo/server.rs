@@ -1,58 +1,18 @@
 //! A small HTTP server on this machine, whose answers are a function.
 
-use std::{
-    io,
-    net::{Ipv4Addr, SocketAddr},
-    sync::Arc,
-    time::Duration,
-};
+use std::sync::Arc;
 
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::Full;
 use hyper::{
-    HeaderMap, Method, Request, Response, StatusCode,
-    body::{Bytes, Incoming},
+    HeaderMap, Method, Response, StatusCode,
+    body::Bytes,
     header::{HeaderName, HeaderValue},
-    service::service_fn,
 };
-use hyper_util::rt::TokioIo;
+use redial_receivers::serve::{self, Port};
 use serde_json::Value;
-use tokio::{
-    net::{TcpListener, TcpStream},
-    task::JoinSet,
-};
+use tokio::task::JoinSet;
 
 const LONGEST_BODY: usize = 256 * 1024;
-
-/// After a connection could not be taken, which passes: too many open files, say.
-const BREATH: Duration = Duration::from_millis(100);
-
-/// A port of 127.0.0.1 that is held, and does not answer yet: what is to answer there may have to know it first.
-#[derive(Debug)]
-pub struct Port {
-    listener: TcpListener,
-    number: u16,
-}
-
-impl Port {
-    /// Takes this port; 0 is any that is free.
-    ///
-    /// # Errors
-    /// If it is in use, or only root may bind it.
-    pub async fn take(number: u16) -> io::Result<Self> {
-        let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, number))).await?;
-        let number = listener.local_addr()?.port();
-        Ok(Self { listener, number })
-    }
-
-    pub fn number(&self) -> u16 {
-        self.number
-    }
-
-    /// The origin at this port: to a browser `localhost` and `127.0.0.1` are two origins.
-    pub fn origin(&self, host: &str) -> String {
-        format!("http://{host}:{}", self.number)
-    }
-}
 
 /// A request that has arrived whole.
 #[derive(Clone, Debug)]
@@ -87,47 +47,33 @@ pub struct Server {
 
 impl Server {
     /// Answers at a port from now on.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
     pub fn start(port: Port, answers: Arc<impl Answers>) -> Self {
-        let mut running = JoinSet::new();
-        running.spawn(async move {
-            let mut connections = JoinSet::new();
-            loop {
-                match port.listener.accept().await {
-                    Ok((stream, _)) => {
-                        connections.spawn(connection(stream, Arc::clone(&answers)));
+        let listener = port.listen().expect("invariant: a port that was just taken can be listened at");
+        let connection = move |stream| {
+            // A browser repeats a request by itself if a connection ends that was used before. So each has one request: what
+            // is then repeated is repeated by the page or the service worker.
+            let mut builder = serve::http_versions();
+            builder.http1().keep_alive(false);
+            let answers = Arc::clone(&answers);
+            serve::http(builder, stream, move |parts, body| {
+                let answers = Arc::clone(&answers);
+                async move {
+                    if body.len() > LONGEST_BODY {
+                        return Some(answer(StatusCode::PAYLOAD_TOO_LARGE, "text/plain", "too long"));
                     }
-                    Err(_) => tokio::time::sleep(BREATH).await,
+                    let path = parts.uri.path().to_owned();
+                    let asked = Asked { method: parts.method, path, body, headers: parts.headers };
+                    answers.answer(asked).await
                 }
-                while connections.try_join_next().is_some() {}
-            }
-        });
+            })
+        };
+        let mut running = JoinSet::new();
+        running.spawn(serve::accept(listener, connection));
         Self { _running: running }
     }
-}
-
-async fn connection(stream: TcpStream, answers: Arc<impl Answers>) {
-    let service = service_fn(|request| {
-        let answers = Arc::clone(&answers);
-        async move {
-            let answer = match asked(request).await {
-                Some(asked) => answers.answer(asked).await,
-                None => Some(answer(StatusCode::PAYLOAD_TOO_LARGE, "text/plain", "too long")),
-            };
-            answer.ok_or_else(|| io::Error::other("this request gets no answer"))
-        }
-    });
-    // A browser repeats a request by itself if a connection ends that was used before. So each has one request: what is then
-    // repeated is repeated by the page or the service worker.
-    let mut builder = hyper::server::conn::http1::Builder::new();
-    // How a connection ends is the browser's affair.
-    let _ended = builder.keep_alive(false).serve_connection(TokioIo::new(stream), service).await;
-}
-
-/// `None` if its body is too long, or breaks off.
-async fn asked(request: Request<Incoming>) -> Option<Asked> {
-    let (parts, body) = request.into_parts();
-    let body = Limited::new(body, LONGEST_BODY).collect().await.ok()?.to_bytes();
-    Some(Asked { method: parts.method, path: parts.uri.path().to_owned(), body, headers: parts.headers })
 }
 
 pub fn answer(status: StatusCode, media_type: &'static str, body: impl Into<Bytes>) -> Response<Full<Bytes>> {

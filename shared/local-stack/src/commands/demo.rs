@@ -55,7 +55,6 @@ pub struct Demo {
 const INTERRUPTED: i32 = 130;
 
 impl Demo {
-    /// Runs the command.
     pub async fn run(self) -> Result<(), Failure> {
         if self.browser {
             return self.serve().await;
@@ -108,7 +107,6 @@ impl Demo {
     }
 }
 
-/// Returns on SIGINT, SIGTERM or SIGHUP.
 async fn interruption() -> Result<(), Failure> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

@@ -27,7 +27,6 @@ pub enum Local {
     Status(Status),
 }
 
-/// Which stack, and where stacks are kept.
 #[derive(Debug, Args)]
 struct Which {
     /// The stack's name
@@ -113,7 +112,6 @@ enum EmulatorKind {
 }
 
 impl Local {
-    /// Runs the command.
     pub async fn run(self) -> Result<(), Failure> {
         match self {
             Self::Up(up) => up.run().await,

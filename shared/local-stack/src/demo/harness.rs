@@ -7,19 +7,42 @@ use redial_adapters::{
     subscriptions_dynamo::DynamoSubscriptions, webhook_keys::WebhookKeys,
 };
 use redial_receivers::{push_service::PushService, webhook_receiver::WebhookReceiver};
+use serde_json::json;
 use tempfile::NamedTempFile;
 
-use super::{
-    keys::Keys,
-    scenarios::{SEND_TIMEOUT, SQS_MAX_DELAY_SECONDS},
-};
-use crate::local::{Description, Options, Progress, Stack, call};
+use super::scenarios::{SEND_TIMEOUT, SQS_MAX_DELAY_SECONDS};
+use crate::local::{Description, Options, Progress, Stack, VapidKey, call};
 use redial_console::{failure::Failure, terminal::say};
 
 /// How long the first message may take to the push service. It waits for a function's cold start.
 const FIRST_POST_LIMIT: Duration = Duration::from_secs(30);
 
 pub(super) const IN_FLIGHT: usize = 8;
+
+/// The id of the key that browsers have subscribed with, and of the one that takes its place.
+pub(super) const OLD: &str = "old";
+const NEW: &str = "new";
+
+pub(super) struct Keys {
+    pub(super) old: VapidKey,
+    pub(super) new: VapidKey,
+}
+
+impl Keys {
+    pub(super) fn generate() -> Self {
+        Self { old: VapidKey::generate(), new: VapidKey::generate() }
+    }
+
+    /// The secret before the change.
+    pub(super) fn before(&self) -> String {
+        json!({"default": OLD, "keys": {OLD: self.old.private}}).to_string()
+    }
+
+    /// The secret after it. The old key stays: its subscriptions belong to it for as long as they live.
+    pub(super) fn after(&self) -> String {
+        json!({"default": NEW, "keys": {OLD: self.old.private, NEW: self.new.private}}).to_string()
+    }
+}
 
 pub(super) struct Harness {
     /// First, so that its functions end before the push service does.
@@ -132,4 +155,21 @@ async fn webhook_keys(
     let id = stack.output(OUTPUT).ok_or(NoOutput(OUTPUT))?;
     let secret = secrets.get_secret_value().secret_id(id).send().await.map_err(call("GetSecretValue"))?;
     Ok(WebhookKeys::parse(secret.secret_string().unwrap_or_default())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use redial_adapters::vapid::VapidKeys;
+
+    use super::*;
+
+    #[test]
+    fn both_secrets_are_what_a_worker_reads_and_the_default_changes() {
+        let keys = Keys::generate();
+        let before = VapidKeys::parse(&keys.before()).expect("keys");
+        let after = VapidKeys::parse(&keys.after()).expect("keys");
+        assert_eq!((before.default_id().as_str(), after.default_id().as_str()), (OLD, NEW));
+        assert_eq!(after.ids().count(), 2);
+        assert_ne!(keys.old.public, keys.new.public);
+    }
 }

@@ -181,8 +181,7 @@ mod tests {
 
     use super::super::{
         evidence::Letter,
-        mix::Receiver,
-        payload::sample,
+        mix::{Receiver, sample},
         scenarios::{SCENARIOS, Scenario},
     };
     use super::*;
@@ -236,98 +235,76 @@ mod tests {
         Post { at_ms, status: Some(status), plaintext, ..Post::default() }
     }
 
+    /// Of a delivery that the ledger has as sent.
+    fn sent(it: &Delivery, attempt: u32, posts: Vec<Post>) -> Evidence {
+        Evidence { entry: Some(entry(it, State::Sent, attempt)), posts, ..Evidence::default() }
+    }
+
+    #[track_caller]
+    fn assert_as_expected(it: &Delivery, evidence: &Evidence) {
+        let words = it.scenario.expected.to_owned();
+        assert_eq!(judge(it, evidence), Finding { words, is_proved: true });
+    }
+
     #[test]
     fn what_is_sent_and_received_is_as_expected() {
         let it = delivery("unavailable");
-        let evidence = Evidence {
-            entry: Some(entry(&it, State::Sent, 1)),
-            posts: vec![post(&it, 0, 503), post(&it, 900, 201)],
-            ..Evidence::default()
-        };
-        assert_eq!(
-            judge(&it, &evidence),
-            Finding { words: it.scenario.expected.to_owned(), is_proved: true }
-        );
+        assert_as_expected(&it, &sent(&it, 1, vec![post(&it, 0, 503), post(&it, 900, 201)]));
+        // A new key is one attempt of two posts.
+        let it = delivery("new-key");
+        let first = Post { wrong_key: true, vapid_key: Some(vec![1]), ..post(&it, 0, 401) };
+        let second = Post { vapid_key: Some(vec![2]), ..post(&it, 9, 201) };
+        assert_as_expected(&it, &sent(&it, 0, vec![first, second]));
     }
 
     #[test]
-    fn sent_is_not_proved_by_the_ledger_alone() {
-        let it = delivery("sent");
-        let evidence = Evidence { entry: Some(entry(&it, State::Sent, 0)), ..Evidence::default() };
-        let found = judge(&it, &evidence);
-        assert!(!found.is_proved);
-        assert!(found.words.starts_with("sent, 0 posts; "), "{}", found.words);
-    }
-
-    #[test]
-    fn another_payload_a_wrong_key_and_a_second_post_are_faults() {
+    fn what_is_wrong_with_a_sent_message_is_appended() {
         let it = delivery("sent");
         let wrong = Post { plaintext: Some(b"other".to_vec()), ..post(&it, 0, 201) };
         let foreign = Post { wrong_key: true, ..post(&it, 0, 201) };
-        for (posts, fault) in [
-            (vec![wrong], "post 1 is not what was sent"),
-            (vec![foreign], "another key"),
-            (vec![post(&it, 0, 201), post(&it, 1, 201)], "the ledger counts 1 attempts"),
+        let parked = delivery("parked");
+        let too_early = vec![post(&parked, 0, 429), post(&parked, 4_999, 201)];
+        for (it, evidence, fault, is_proved) in [
+            (&it, sent(&it, 0, vec![]), "sent, 0 posts; ", false),
+            (&it, sent(&it, 0, vec![wrong]), "post 1 is not what was sent", false),
+            (&it, sent(&it, 0, vec![foreign]), "another key", false),
+            (&it, sent(&it, 0, vec![post(&it, 0, 201); 2]), "the ledger counts 1 attempts", true),
+            (
+                &parked,
+                Evidence { parked: Some(Parked::Released), ..sent(&parked, 1, too_early) },
+                "parked, sent, 2 posts; sent again after 4999 ms",
+                true,
+            ),
         ] {
-            let evidence = Evidence { entry: Some(entry(&it, State::Sent, 0)), posts, ..Evidence::default() };
-            let found = judge(&it, &evidence);
-            assert!(found.words.contains(fault), "{}", found.words);
+            let found = judge(it, &evidence);
+            assert!(found.words.contains(fault), "{fault}: {}", found.words);
+            assert_eq!(found.is_proved, is_proved, "{fault}");
             assert_ne!(found.words, it.scenario.expected);
         }
     }
 
     #[test]
-    fn a_new_key_is_one_attempt_of_two_posts() {
-        let it = delivery("new-key");
-        let first = Post { wrong_key: true, vapid_key: Some(vec![1]), ..post(&it, 0, 401) };
-        let second = Post { vapid_key: Some(vec![2]), ..post(&it, 9, 201) };
-        let evidence = Evidence {
-            entry: Some(entry(&it, State::Sent, 0)),
-            posts: vec![first, second],
-            ..Evidence::default()
-        };
-        assert_eq!(judge(&it, &evidence).words, it.scenario.expected);
-    }
-
-    #[test]
-    fn a_retry_before_its_time_is_a_fault() {
-        let it = delivery("parked");
-        let evidence = Evidence {
-            entry: Some(entry(&it, State::Sent, 1)),
-            posts: vec![post(&it, 0, 429), post(&it, 4_999, 201)],
-            parked: Some(Parked::Released),
-            ..Evidence::default()
-        };
-        assert_eq!(judge(&it, &evidence).words, "parked, sent, 2 posts; sent again after 4999 ms");
-    }
-
-    #[test]
     fn a_dead_letter_has_to_keep_the_message() {
-        let it = delivery("rejected");
-        let failed = Entry { reason: Some(Reason::Rejected), ..entry(&it, State::Failed, 0) };
-        let letter = |body: Option<String>| Letter { reason: "rejected".to_owned(), attempts: 1, body };
-        let with = |letter| Evidence {
-            entry: Some(failed.clone()),
-            posts: vec![post(&it, 0, 400)],
-            letter,
-            ..Evidence::default()
-        };
-        let found = judge(&it, &with(Some(letter(Some(it.body())))));
-        assert_eq!((found.words.as_str(), found.is_proved), (it.scenario.expected, true));
-        assert!(!judge(&it, &with(Some(letter(None)))).is_proved);
-        assert!(!judge(&it, &with(None)).is_proved);
-    }
-
-    #[test]
-    fn an_unreadable_body_is_kept_as_it_was_sent() {
-        let it = delivery("malformed");
-        assert!(serde_json::from_str::<serde_json::Value>(&it.body()).is_err());
-        let letter = Letter { reason: "malformed".to_owned(), attempts: 0, body: Some(it.body()) };
-        let evidence = Evidence { letter: Some(letter), ..Evidence::default() };
-        assert_eq!(
-            judge(&it, &evidence),
-            Finding { words: it.scenario.expected.to_owned(), is_proved: true }
-        );
-        assert!(!judge(&it, &Evidence::default()).is_proved);
+        let rejected = delivery("rejected");
+        let failed = Entry { reason: Some(Reason::Rejected), ..entry(&rejected, State::Failed, 0) };
+        let malformed = delivery("malformed");
+        assert!(serde_json::from_str::<serde_json::Value>(&malformed.body()).is_err());
+        for (it, reason, attempts, evidence) in [
+            (
+                &rejected,
+                "rejected",
+                1,
+                Evidence { entry: Some(failed), posts: vec![post(&rejected, 0, 400)], ..Evidence::default() },
+            ),
+            (&malformed, "malformed", 0, Evidence::default()),
+        ] {
+            let with = |body| {
+                let letter = Some(Letter { reason: reason.to_owned(), attempts, body });
+                Evidence { letter, ..evidence.clone() }
+            };
+            assert_as_expected(it, &with(Some(it.body())));
+            assert!(!judge(it, &with(None)).is_proved, "{reason}");
+            assert!(!judge(it, &evidence).is_proved, "{reason}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Who gets what: the deliveries of a run, spread over the scenarios.
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use redial_adapters::{system::System, webhook_keys::new_secret};
 use redial_console::failure::Failure;
@@ -8,6 +9,7 @@ use redial_core::{
     endpoint::Endpoint,
     identity::{DeliveryId, DeliveryKey, Lineage, SubscriptionId, SubscriptionKey, Tenant, VapidKeyId},
     lane::Lane,
+    payload::MAX_WEB_PUSH_PLAINTEXT,
     push_target::{PushKeys, PushTarget},
     recipient,
     subscription::Subscription,
@@ -19,10 +21,8 @@ use redial_receivers::push_service::Subscriber;
 use serde_json::{Value, json};
 
 use super::{
-    harness::{Harness, IN_FLIGHT},
-    keys,
-    payload::{Sample, sample},
-    scenarios::{Answers, Manner, Recipient, SCENARIOS, Scenario},
+    harness::{Harness, IN_FLIGHT, OLD},
+    scenarios::{Manner, Recipient, SCENARIOS, Scenario},
 };
 
 const TENANT: &str = "demo";
@@ -39,9 +39,7 @@ pub(super) struct Delivery {
     /// Which scenario it is to take.
     pub(super) scenario: &'static Scenario,
     pub(super) id: String,
-    /// What it says.
     pub(super) sample: Sample,
-    /// Who gets it.
     pub(super) receiver: Receiver,
     /// Whether its subscription lies in the table, under the delivery's id.
     pub(super) is_stored: bool,
@@ -57,7 +55,6 @@ pub(super) enum Receiver {
     Browser(Subscriber),
     Webhook {
         path: String,
-        /// With its origin.
         url: String,
         /// What its signatures are checked with.
         secret: WebhookSecret,
@@ -133,26 +130,23 @@ impl Mix {
 impl Delivery {
     fn new(scenario: &'static Scenario, number: usize, harness: &Harness) -> Self {
         let id = format!("{}-{}", scenario.slug, number + 1);
-        let receiver = match &scenario.answers {
-            Answers::OfPush(answers) => {
-                let key = if scenario.changes_the_key() { &harness.keys.new } else { &harness.keys.old };
-                let browser = harness.push.subscribe(&key.public_point());
-                harness.push.script(&browser.endpoint, answers());
-                Receiver::Browser(browser)
-            }
-            Answers::OfWebhook(answers) => {
-                let path = format!("/{id}");
-                harness.webhooks.script(&path, answers());
-                let url = harness.webhooks.url(&path);
-                let secret = new_secret().expect("invariant: the system has randomness");
-                Receiver::Webhook { path, url, secret }
-            }
+        let answers = (scenario.answers)();
+        let receiver = if scenario.is_webhook {
+            let path = format!("/{id}");
+            harness.webhooks.script(&path, answers);
+            let url = harness.webhooks.url(&path);
+            let secret = new_secret().expect("invariant: the system has randomness");
+            Receiver::Webhook { path, url, secret }
+        } else {
+            let key = if scenario.changes_the_key() { &harness.keys.new } else { &harness.keys.old };
+            let browser = harness.push.subscribe(&key.public_point());
+            harness.push.script(&browser.endpoint, answers);
+            Receiver::Browser(browser)
         };
-        let is_webhook = matches!(receiver, Receiver::Webhook { .. });
         Self {
             scenario,
             // The library that checks webhooks reads text.
-            sample: sample(if is_webhook { number % 2 } else { number }, &id),
+            sample: sample(if scenario.is_webhook { number % 2 } else { number }, &id),
             receiver,
             is_stored: match scenario.recipient {
                 Recipient::Either => number.is_multiple_of(2),
@@ -212,7 +206,7 @@ impl Delivery {
 
     /// The VAPID key that its subscription names; the one made with the new key names none, and gets the default.
     pub(super) fn vapid_key_id(&self) -> Option<&'static str> {
-        (!self.scenario.changes_the_key()).then_some(keys::OLD)
+        (!self.scenario.changes_the_key()).then_some(OLD)
     }
 
     pub(super) fn key(&self) -> DeliveryKey {
@@ -259,6 +253,34 @@ impl Delivery {
     }
 }
 
+/// A payload as it stands in the message, and the bytes that a browser is to see.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Sample {
+    pub(super) written: Value,
+    pub(super) plaintext: Vec<u8>,
+}
+
+/// The payload of the `number`-th message, `id`: text, JSON, bytes, and the longest that a push can carry.
+pub(super) fn sample(number: usize, id: &str) -> Sample {
+    match number % 4 {
+        0 => text(format!("{id}: your parcel is on its way – 📦")),
+        1 => {
+            let written = json!({"title": id, "options": {"body": "your parcel is on its way", "badge": 1}});
+            let plaintext = written.to_string().into_bytes();
+            Sample { written, plaintext }
+        }
+        2 => {
+            let plaintext: Vec<u8> = id.bytes().chain(0..=255).collect();
+            Sample { written: json!({"base64": STANDARD.encode(&plaintext)}), plaintext }
+        }
+        _ => text(format!("{id}{}", "x".repeat(MAX_WEB_PUSH_PLAINTEXT - id.len()))),
+    }
+}
+
+fn text(text: String) -> Sample {
+    Sample { plaintext: text.clone().into_bytes(), written: Value::from(text) }
+}
+
 pub(super) fn tenant() -> Tenant {
     Tenant::parse(TENANT).expect("invariant: the constant is a tenant's name")
 }
@@ -282,5 +304,15 @@ mod tests {
     fn a_third_of_many_messages_are_simply_sent() {
         assert!(counts(60)[0] >= 20);
         assert_eq!(counts(60)[1], 2);
+    }
+
+    #[test]
+    fn every_message_has_its_own_and_none_is_too_long() {
+        let samples: Vec<Sample> = (0..8).map(|n| sample(n, &format!("m-{n}"))).collect();
+        for (at, one) in samples.iter().enumerate() {
+            assert!(one.plaintext.len() <= MAX_WEB_PUSH_PLAINTEXT);
+            assert!(samples[at + 1..].iter().all(|other| other.plaintext != one.plaintext));
+        }
+        assert_eq!(samples[3].plaintext.len(), MAX_WEB_PUSH_PLAINTEXT);
     }
 }

@@ -15,9 +15,7 @@
 mod evidence;
 mod harness;
 mod judge;
-mod keys;
 mod mix;
-mod payload;
 mod posts;
 mod producer;
 mod report;

@@ -5,10 +5,7 @@
 
 use std::time::Duration;
 
-use redial_receivers::{
-    push_service::{Answer, Fixture},
-    webhook_receiver,
-};
+use redial_receivers::push_service::{Answer, Fixture};
 use serde_json::{Value, json};
 
 /// The longest delay that is left to the queue; everything longer goes through Step Functions.
@@ -21,11 +18,11 @@ pub(super) const SEND_TIMEOUT: Duration = Duration::from_secs(4);
 /// How long the refusal of the old key takes: time enough to put the new one in its place.
 const REFUSAL_DELAY: Duration = Duration::from_millis(1500);
 
-/// Retry-After that the queue's own delay can wait out, in seconds.
-const SHORT_WAIT_SECS: u64 = 2;
+/// Retry-After that the queue's own delay can wait out.
+const SHORT_WAIT: Duration = Duration::from_secs(2);
 
-/// Retry-After that is longer than the queue's own delay (see [`SQS_MAX_DELAY_SECONDS`]), in seconds.
-const LONG_WAIT_SECS: u64 = 5;
+/// Retry-After that is longer than the queue's own delay (see [`SQS_MAX_DELAY_SECONDS`]).
+const LONG_WAIT: Duration = Duration::from_secs(5);
 
 /// How far ahead a scheduled message is: long enough that it is still too far for the queue when dispatch first sees it.
 const SCHEDULED_IN: Duration = Duration::from_secs(8);
@@ -40,13 +37,6 @@ pub(super) enum Recipient {
     NewKey,
 }
 
-/// What the other side answers, before it accepts.
-#[derive(Debug)]
-pub(super) enum Answers {
-    OfPush(fn() -> Vec<Answer>),
-    OfWebhook(fn() -> Vec<webhook_receiver::Answer>),
-}
-
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Manner {
     Once,
@@ -58,23 +48,21 @@ pub(super) enum Manner {
 
 #[derive(Debug)]
 pub(super) struct Scenario {
-    /// Its name in the report.
     pub(super) name: &'static str,
-    /// What its messages' ids begin with.
     pub(super) slug: &'static str,
     /// The most deliveries that it is worth.
     pub(super) most: usize,
     pub(super) recipient: Recipient,
     pub(super) manner: Manner,
-    /// Who is asked, and what it answers.
-    pub(super) answers: Answers,
+    /// Whether it goes to a webhook, else to a push service.
+    pub(super) is_webhook: bool,
+    /// What the other side answers, before it accepts.
+    pub(super) answers: fn() -> Vec<Answer>,
     /// Further fields of the message: an object.
     pub(super) fields: fn() -> Value,
-    /// How far ahead it is scheduled.
     pub(super) scheduled_in: Option<Duration>,
     /// How far apart its first two requests are at the least.
     pub(super) apart: Duration,
-    /// How each of them ends.
     pub(super) expected: &'static str,
 }
 
@@ -92,165 +80,130 @@ impl Scenario {
     }
 }
 
-/// What most scenarios are like.
-const PLAIN: Scenario = Scenario {
-    name: "sent",
-    slug: "sent",
-    most: 10,
-    recipient: Recipient::Either,
-    manner: Manner::Once,
-    answers: Answers::OfPush(Vec::new),
-    fields: || json!({}),
-    scheduled_in: None,
-    apart: Duration::ZERO,
-    expected: "sent, 1 post",
-};
+/// A scenario of pushes, like most.
+const fn push(
+    name: &'static str,
+    slug: &'static str,
+    answers: fn() -> Vec<Answer>,
+    expected: &'static str,
+) -> Scenario {
+    Scenario {
+        name,
+        slug,
+        answers,
+        expected,
+        most: 10,
+        recipient: Recipient::Either,
+        manner: Manner::Once,
+        is_webhook: false,
+        fields: || json!({}),
+        scheduled_in: None,
+        apart: Duration::ZERO,
+    }
+}
+
+const fn webhook(
+    name: &'static str,
+    slug: &'static str,
+    answers: fn() -> Vec<Answer>,
+    expected: &'static str,
+) -> Scenario {
+    Scenario { is_webhook: true, ..push(name, slug, answers, expected) }
+}
 
 /// The scenarios; the first one takes all the messages that the others leave.
 pub(super) static SCENARIOS: [Scenario; 19] = [
-    PLAIN,
+    push("sent", "sent", Vec::new, "sent, 1 post"),
+    push("503 then sent", "unavailable", || vec![Answer::status(503)], "sent, 2 posts"),
     Scenario {
-        name: "503 then sent",
-        slug: "unavailable",
-        answers: Answers::OfPush(|| vec![Answer::status(503)]),
-        expected: "sent, 2 posts",
-        ..PLAIN
+        apart: SHORT_WAIT,
+        ..push("429 with Retry-After", "throttled", || throttled(SHORT_WAIT), "sent, 2 posts")
     },
     Scenario {
-        name: "429 with Retry-After",
-        slug: "throttled",
-        answers: Answers::OfPush(|| {
-            vec![Answer::status(429).with_header("retry-after", &SHORT_WAIT_SECS.to_string())]
-        }),
-        apart: Duration::from_secs(SHORT_WAIT_SECS),
-        expected: "sent, 2 posts",
-        ..PLAIN
+        apart: LONG_WAIT,
+        ..push("wait in Step Functions", "parked", || throttled(LONG_WAIT), "parked, sent, 2 posts")
     },
     Scenario {
-        name: "wait in Step Functions",
-        slug: "parked",
-        answers: Answers::OfPush(|| {
-            vec![Answer::status(429).with_header("retry-after", &LONG_WAIT_SECS.to_string())]
-        }),
-        apart: Duration::from_secs(LONG_WAIT_SECS),
-        expected: "parked, sent, 2 posts",
-        ..PLAIN
-    },
-    Scenario {
-        name: "scheduled (deliver_at)",
-        slug: "scheduled",
         scheduled_in: Some(SCHEDULED_IN),
-        expected: "parked, sent, 1 post",
-        ..PLAIN
+        ..push("scheduled (deliver_at)", "scheduled", Vec::new, "parked, sent, 1 post")
     },
     Scenario {
-        name: "TTL too short",
-        slug: "ttl",
-        // 127 s, as Mozilla's service asks for.
-        answers: Answers::OfPush(|| vec![Answer::fixture(Fixture::MozillaThrottled)]),
         fields: || json!({"ttl": 120}),
-        expected: "dead letter ttl_exceeded, 1 post",
-        ..PLAIN
+        // It asks for 127 s.
+        ..push("TTL too short", "ttl", || row(Fixture::MozillaThrottled), "dead letter ttl_exceeded, 1 post")
     },
     Scenario {
-        name: "404",
-        slug: "unknown",
         recipient: Recipient::Stored,
-        answers: Answers::OfPush(|| vec![Answer::fixture(Fixture::FcmNotFound)]),
-        expected: "gone, subscription flagged, 1 post",
-        ..PLAIN
+        ..push("404", "unknown", || row(Fixture::FcmNotFound), "gone, subscription flagged, 1 post")
     },
     Scenario {
-        name: "410",
-        slug: "gone",
         // Ten in a window would look like a provider's bad day.
         most: 5,
         recipient: Recipient::Stored,
-        answers: Answers::OfPush(|| vec![Answer::fixture(Fixture::MozillaGone)]),
-        expected: "gone, subscription off, 1 post",
-        ..PLAIN
+        ..push("410", "gone", || row(Fixture::MozillaGone), "gone, subscription off, 1 post")
     },
+    push("413", "too-large", || row(Fixture::AppleTooLarge), "dead letter payload_too_large, 1 post"),
+    push("400", "rejected", || row(Fixture::FcmBadRequest), "dead letter rejected, 1 post"),
     Scenario {
-        name: "413",
-        slug: "too-large",
-        answers: Answers::OfPush(|| vec![Answer::fixture(Fixture::AppleTooLarge)]),
-        expected: "dead letter payload_too_large, 1 post",
-        ..PLAIN
-    },
-    Scenario {
-        name: "400",
-        slug: "rejected",
-        answers: Answers::OfPush(|| vec![Answer::fixture(Fixture::FcmBadRequest)]),
-        expected: "dead letter rejected, 1 post",
-        ..PLAIN
-    },
-    Scenario {
-        name: "401 cured by a new key",
-        slug: "new-key",
         // A worker that has just loaded its keys does not load them again.
         most: 1,
         recipient: Recipient::NewKey,
-        answers: Answers::OfPush(|| vec![Answer::fixture(Fixture::MozillaUnauthorized).after(REFUSAL_DELAY)]),
-        expected: "sent with a new key, 2 posts",
-        ..PLAIN
+        ..push(
+            "401 cured by a new key",
+            "new-key",
+            || vec![Answer::fixture(Fixture::MozillaUnauthorized).after(REFUSAL_DELAY)],
+            "sent with a new key, 2 posts",
+        )
     },
+    push("time-out in doubt", "in-doubt", || vec![Answer::hang(SEND_TIMEOUT * 2)], "sent in doubt, 2 posts"),
     Scenario {
-        name: "time-out in doubt",
-        slug: "in-doubt",
-        answers: Answers::OfPush(|| vec![Answer::hang(SEND_TIMEOUT * 2)]),
-        expected: "sent in doubt, 2 posts",
-        ..PLAIN
-    },
-    Scenario {
-        name: "malformed JSON",
-        slug: "malformed",
         manner: Manner::CutOff,
-        expected: "dead letter malformed, 0 posts",
-        ..PLAIN
+        ..push("malformed JSON", "malformed", Vec::new, "dead letter malformed, 0 posts")
     },
+    Scenario { manner: Manner::Twice, ..push("duplicate", "duplicate", Vec::new, "sent, 1 post") },
     Scenario {
-        name: "duplicate",
-        slug: "duplicate",
-        manner: Manner::Twice,
-        expected: "sent, 1 post",
-        ..PLAIN
-    },
-    Scenario {
-        name: "exhausted retries",
-        slug: "exhausted",
-        answers: Answers::OfPush(|| Answer::status(503).times(3)),
         fields: || json!({"retry": {"base_delay_ms": 500, "jitter": "none", "max_retries": 2}}),
-        expected: "dead letter retries_exhausted, 3 posts",
-        ..PLAIN
+        ..push(
+            "exhausted retries",
+            "exhausted",
+            || Answer::status(503).times(3),
+            "dead letter retries_exhausted, 3 posts",
+        )
     },
-    Scenario { name: "webhook", slug: "webhook", answers: Answers::OfWebhook(Vec::new), ..PLAIN },
+    webhook("webhook", "webhook", Vec::new, "sent, 1 post"),
     Scenario {
-        name: "webhook: 500 then sent",
-        slug: "webhook-failing",
-        answers: Answers::OfWebhook(|| vec![webhook_receiver::Answer::status(500)]),
-        fields: || one_retry(),
+        fields: one_retry,
         apart: Duration::from_secs(1),
-        expected: "sent, 2 posts",
-        ..PLAIN
+        ..webhook("webhook: 500 then sent", "webhook-failing", || vec![Answer::status(500)], "sent, 2 posts")
     },
     Scenario {
-        name: "webhook: 410",
-        slug: "webhook-gone",
         recipient: Recipient::Stored,
-        answers: Answers::OfWebhook(|| vec![webhook_receiver::Answer::status(410)]),
-        expected: "dead letter gone, subscription off, 1 post",
-        ..PLAIN
+        ..webhook(
+            "webhook: 410",
+            "webhook-gone",
+            || vec![Answer::status(410)],
+            "dead letter gone, subscription off, 1 post",
+        )
     },
     Scenario {
-        name: "webhook: redirected",
-        slug: "webhook-redirected",
-        // Back to where it came from, and as a POST: a sender that follows it is seen there.
-        answers: Answers::OfWebhook(|| webhook_receiver::Answer::redirect(307, "?followed").times(2)),
-        fields: || one_retry(),
-        expected: "dead letter retries_exhausted, 2 posts",
-        ..PLAIN
+        fields: one_retry,
+        ..webhook(
+            "webhook: redirected",
+            "webhook-redirected",
+            // Back to where it came from, and as a POST: a sender that follows it is seen there.
+            || Answer::redirect(307, "?followed").times(2),
+            "dead letter retries_exhausted, 2 posts",
+        )
     },
 ];
+
+fn throttled(wait: Duration) -> Vec<Answer> {
+    vec![Answer::status(429).with_header("retry-after", &wait.as_secs().to_string())]
+}
+
+fn row(fixture: Fixture) -> Vec<Answer> {
+    vec![Answer::fixture(fixture)]
+}
 
 fn one_retry() -> Value {
     json!({"retry": {"retry_delays": [1], "jitter": "none"}})
@@ -273,8 +226,8 @@ mod tests {
     fn the_waits_are_on_their_side_of_the_queue_s_own_delay() {
         // Up to a tenth is added to a Retry-After, and the fraction of a second is waited out inside.
         let limit = Duration::from_secs(u64::from(SQS_MAX_DELAY_SECONDS) + 1);
-        assert!(Duration::from_secs(SHORT_WAIT_SECS).mul_f64(1.1) < limit);
-        assert!(Duration::from_secs(LONG_WAIT_SECS) >= limit + Duration::from_secs(1));
+        assert!(SHORT_WAIT.mul_f64(1.1) < limit);
+        assert!(LONG_WAIT >= limit + Duration::from_secs(1));
         assert!(SCHEDULED_IN >= limit + Duration::from_secs(3));
         assert!(REFUSAL_DELAY < SEND_TIMEOUT);
     }

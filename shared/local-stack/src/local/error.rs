@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use redial_adapters::vapid::VapidKeysError;
+use redial_console::failure::causes;
 
 /// None of it is transient: nothing is retried.
 #[derive(Debug, thiserror::Error)]
@@ -10,7 +11,6 @@ pub enum LocalError {
     /// The checkout is needed: its template is deployed and its functions are built.
     #[error("no infra/template.yaml in this folder or above it: run this inside a checkout of Redial")]
     NoWorkspace,
-    /// No Python of a version that the emulator runs on.
     #[error("the emulator needs Python 3.10 or newer as python3 (or named by REDIAL_PYTHON); found {found}")]
     NoPython { found: String },
     #[error("{what} failed ({status}){}", indented(output))]
@@ -27,7 +27,6 @@ pub enum LocalError {
     /// The template does not have the shape that packaging relies on.
     #[error("infra/template.yaml: {0}")]
     Template(String),
-    /// The emulator ended or stayed silent instead of answering.
     #[error("the emulator did not come up{}", indented(log))]
     Emulator { log: String },
     #[error("{call}: {message}")]
@@ -38,7 +37,6 @@ pub enum LocalError {
         /// One line for every resource that failed.
         failures: Vec<String>,
     },
-    /// The VAPID key in the environment cannot be read.
     #[error("VAPID_PRIVATE_KEY: {0}")]
     VapidKey(VapidKeysError),
     #[error("a stack named {0} is already up: take it down first, or give another --name")]
@@ -72,12 +70,5 @@ pub(crate) fn call<E: std::error::Error>(call: &'static str) -> impl FnOnce(E) -
 
 /// An error with its causes, on one line.
 pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
+    causes(error).fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

@@ -2,12 +2,8 @@
 
 use std::{
     collections::BTreeMap,
-    fmt,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::atomic::{AtomicU32, Ordering},
 };
 
 use redial_console::checkout;
@@ -26,16 +22,14 @@ pub enum Emulator {
     },
 }
 
-/// Receives a line for each step that takes long.
-#[derive(Clone)]
-pub struct Progress(Option<Listener>);
-
-type Listener = Arc<dyn Fn(&str) + Send + Sync>;
+/// Receives a line for each step that takes long, if anyone is to know.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress(Option<fn(&str)>);
 
 impl Progress {
     /// Calls `listener` with each line.
-    pub fn to(listener: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(listener)))
+    pub fn to(listener: fn(&str)) -> Self {
+        Self(Some(listener))
     }
 
     pub fn silent() -> Self {
@@ -43,19 +37,13 @@ impl Progress {
     }
 
     pub(super) fn say(&self, line: &str) {
-        if let Some(listener) = &self.0 {
+        if let Some(listener) = self.0 {
             listener(line);
         }
     }
 
     pub(super) fn is_silent(&self) -> bool {
         self.0.is_none()
-    }
-}
-
-impl fmt::Debug for Progress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Progress")
     }
 }
 

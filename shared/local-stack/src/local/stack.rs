@@ -37,7 +37,7 @@ pub struct Stack {
 impl Stack {
     /// Installs the emulator if need be, starts it, builds the functions, deploys the template.
     pub async fn up(options: Options) -> Result<Self, LocalError> {
-        let progress = options.progress.clone();
+        let progress = options.progress;
         let workspace = options::workspace(options.workspace.as_deref())?;
         let folder = registry::stacks_dir(options.state.as_deref(), &workspace)?.join(&options.name);
         if registry::is_up(&folder) {
@@ -54,8 +54,7 @@ impl Stack {
 
         let http = http_client()?;
         let build = tokio::task::spawn_blocking({
-            let (workspace, prebuilt, progress) =
-                (workspace.clone(), options.bootstraps.clone(), progress.clone());
+            let (workspace, prebuilt) = (workspace.clone(), options.bootstraps.clone());
             move || bootstraps::bundles(&workspace, prebuilt.as_deref(), &progress)
         });
         let emulator = started(&workspace, &folder, &options, &http);
@@ -168,7 +167,7 @@ async fn started(
     match &options.emulator {
         Emulator::LocalStack { endpoint } => Ok((None, endpoint.trim_end_matches('/').to_owned())),
         Emulator::Embedded => {
-            let (redial_dir, progress) = (registry::redial_dir(workspace), options.progress.clone());
+            let (redial_dir, progress) = (registry::redial_dir(workspace), options.progress);
             let python = tokio::task::spawn_blocking(move || {
                 emulator_install::python_with_emulator(&redial_dir, &progress)
             });

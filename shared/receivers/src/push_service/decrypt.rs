@@ -25,16 +25,12 @@ const GREATEST_RECORD: u32 = 65_536;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecryptError {
-    /// Shorter than a header and an empty record.
     #[error("the body of {0} bytes is too short for a header and a record")]
     TooShort(usize),
-    /// The key id is not an uncompressed P-256 point.
     #[error("the key id is no uncompressed P-256 point")]
     SenderKey,
-    /// The record size is outside what all browsers take.
     #[error("the record size {0} is outside 18 to 65536")]
     RecordSize(u32),
-    /// The body is longer than one record.
     #[error("the body has more than one record of {0} bytes")]
     SecondRecord(u32),
     /// The tag does not fit: another key, another auth secret, or changed bytes.
@@ -60,7 +56,6 @@ impl Receiver {
         self.secret.public_key().to_sec1_bytes().into_vec()
     }
 
-    /// The plaintext of a body.
     pub(super) fn open(&self, body: &[u8]) -> Result<Vec<u8>, DecryptError> {
         let short = || DecryptError::TooShort(body.len());
         let (header, rest) = body.split_at_checked(FIXED_HEADER).ok_or_else(short)?;

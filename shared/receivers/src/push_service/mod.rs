@@ -23,36 +23,31 @@
 //! # Ok(()) }
 //! ```
 
-mod answer;
 mod checks;
 mod decrypt;
-mod fixture;
 mod problem;
 mod received;
 pub mod sender;
-mod serve;
 mod service;
 mod subscriber;
 #[cfg(test)]
 mod tests;
 mod vapid;
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use thiserror::Error;
-
-use crate::ambient;
 use crate::background::Background;
+use crate::journal::TooFew;
+use crate::serve::{self, Port};
 use crate::tls;
 use received::Entry;
-use service::{Browser, Endpoint, Service};
+use service::{Browser, Service};
 
+pub use crate::answer::Answer;
+pub use crate::fixture::Fixture;
 pub use crate::tls::StartError;
-pub use answer::Answer;
 pub use decrypt::DecryptError;
-pub use fixture::{Basis, Body, Fixture, Provider, Row};
 pub use problem::Problem;
 pub use received::{Answered, Received};
 pub use service::{Accepted, Mailbox};
@@ -64,14 +59,6 @@ pub struct PushService {
     service: Arc<Service>,
     ca_pem: String,
     _running: Background,
-}
-
-#[derive(Debug, Error)]
-#[error("waited {within:?} for {wanted} requests and saw {}", seen.len())]
-pub struct TooFew {
-    pub wanted: usize,
-    pub within: Duration,
-    pub seen: Vec<Received>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,15 +74,22 @@ impl PushService {
     /// Starts a service on a free port of 127.0.0.1, with a certificate of its own.
     pub fn start() -> Result<Self, StartError> {
         let tls::Identity { ca_pem, acceptor } = tls::identity()?;
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        listener.set_nonblocking(true)?;
-        let origin = format!("https://localhost:{}", listener.local_addr()?.port());
-        let service = Arc::new(Service::new(origin));
+        let port = Port::take(0)?;
+        let service = Arc::new(Service::new(format!("https://localhost:{}", port.address().port())));
         let serving = Arc::clone(&service);
-        let running = Background::start("push-service", move || async move {
-            // The runtime is this thread's own, and a fresh socket can be registered with it.
-            let listener = tokio::net::TcpListener::from_std(listener);
-            serve::serve(listener.expect("a non-blocking listener registers"), acceptor, serving).await;
+        let running = port.serve("push-service", move |stream| {
+            let (acceptor, service) = (acceptor.clone(), Arc::clone(&serving));
+            service.counts().tcp += 1;
+            async move {
+                let Ok(stream) = acceptor.accept(stream).await else { return };
+                let number = {
+                    let mut counts = service.counts();
+                    counts.tls += 1;
+                    counts.tls
+                };
+                let answer = move |parts, body| Arc::clone(&service).answer(parts, body, number);
+                serve::http(serve::http_versions(), stream, answer).await;
+            }
         })?;
         Ok(Self { service, ca_pem, _running: running })
     }
@@ -112,14 +106,9 @@ impl PushService {
     /// A browser subscribes for the sender with this VAPID key: 65 bytes, uncompressed P-256. With any
     /// other bytes every message is refused, because no key is equal to them.
     pub fn subscribe(&self, vapid_public_key: &[u8]) -> Subscriber {
-        let path = format!("{}{}", service::ENDPOINTS, ambient::unique_name());
-        let receiver = subscriber::new_receiver();
-        let subscriber = Subscriber::new(format!("{}{path}", self.origin()), &receiver);
-        self.with_endpoint(&path, |endpoint| {
-            endpoint.browser = Some(Browser::Played(Arc::new(receiver)));
-            endpoint.key = vapid_public_key.to_vec();
-        });
-        subscriber
+        let receiver = Arc::new(subscriber::new_receiver());
+        let endpoint = self.service.subscribe(vapid_public_key, Browser::Played(Arc::clone(&receiver)));
+        Subscriber::new(endpoint, &receiver)
     }
 
     /// The subscriptions alone, for those who speak with real browsers.
@@ -134,12 +123,12 @@ impl PushService {
 
     /// Adds answers to an endpoint's script. Each is used for one request, before the usual answer.
     pub fn script(&self, endpoint: &str, answers: impl IntoIterator<Item = Answer>) {
-        self.with_endpoint(self.path(endpoint), |endpoint| endpoint.script.extend(answers));
+        self.service.scripts.add(self.path(endpoint), answers);
     }
 
     /// What the endpoint answers after its script, from now on; [`Answer::strict`] at first.
     pub fn always(&self, endpoint: &str, answer: Answer) {
-        self.with_endpoint(self.path(endpoint), |endpoint| endpoint.usual = Some(answer));
+        self.service.scripts.set_usual(self.path(endpoint), answer);
     }
 
     pub fn received(&self, endpoint: &str) -> Vec<Received> {
@@ -157,13 +146,13 @@ impl PushService {
         endpoint: &str,
         n: usize,
         within: Duration,
-    ) -> Result<Vec<Received>, TooFew> {
+    ) -> Result<Vec<Received>, TooFew<Received>> {
         let path = self.path(endpoint);
         self.wait(n, within, |entries| at(entries, path)).await
     }
 
     /// As [`wait_for`](Self::wait_for), over all endpoints together.
-    pub async fn wait_for_all(&self, n: usize, within: Duration) -> Result<Vec<Received>, TooFew> {
+    pub async fn wait_for_all(&self, n: usize, within: Duration) -> Result<Vec<Received>, TooFew<Received>> {
         self.wait(n, within, <[_]>::to_vec).await
     }
 
@@ -187,20 +176,13 @@ impl PushService {
         wanted: usize,
         within: Duration,
         select: impl Fn(&[Arc<Entry>]) -> Vec<Arc<Entry>>,
-    ) -> Result<Vec<Received>, TooFew> {
-        let enough = |entries: &[Arc<Entry>]| Some(select(entries)).filter(|found| found.len() >= wanted);
-        match self.service.journal.wait(within, enough).await {
-            Some(found) => Ok(show(&found)),
-            None => Err(TooFew { wanted, within, seen: show(&self.service.journal.read(select)) }),
-        }
+    ) -> Result<Vec<Received>, TooFew<Received>> {
+        let found = self.service.journal.wait_for(wanted, within, select).await;
+        found.map(|found| show(&found)).map_err(|few| TooFew { wanted, within, seen: show(&few.seen) })
     }
 
     fn path<'a>(&self, endpoint: &'a str) -> &'a str {
         self.service.path(endpoint)
-    }
-
-    fn with_endpoint(&self, path: &str, change: impl FnOnce(&mut Endpoint)) {
-        self.service.with_endpoint(path, change);
     }
 }
 
@@ -211,17 +193,14 @@ impl Subscriptions {
     /// A real browser subscribes for the sender with this VAPID key: returns its endpoint. What is accepted there goes into
     /// the mailbox. Only the browser can open it, so [`Received::plaintext`] stays absent.
     pub fn add(&self, vapid_public_key: &[u8], mailbox: Arc<dyn Mailbox>) -> String {
-        let path = format!("{}{}", service::ENDPOINTS, ambient::unique_name());
-        self.0.with_endpoint(&path, |endpoint| {
-            endpoint.browser = Some(Browser::Real(mailbox));
-            endpoint.key = vapid_public_key.to_vec();
-        });
-        format!("{}{path}", self.0.origin)
+        self.0.subscribe(vapid_public_key, Browser::Real(mailbox))
     }
 
     /// The browser unsubscribes: from now on the strict answer is 410.
     pub fn cancel(&self, endpoint: &str) {
-        self.0.with_endpoint(self.0.path(endpoint), |endpoint| endpoint.cancelled = true);
+        if let Some(endpoint) = self.0.endpoints().get_mut(self.0.path(endpoint)) {
+            endpoint.cancelled = true;
+        }
     }
 }
 

@@ -1,44 +1,43 @@
 //! The service's state, and how one request is answered.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
 
-use http::header::{HeaderMap, HeaderName, HeaderValue, LOCATION};
+use http::header::{HeaderName, HeaderValue, LOCATION};
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Bytes;
 
 use super::Fixture;
-use super::answer::{Answer, Reply, from_fixture};
 use super::checks::{Findings, Subscription, inspect};
 use super::decrypt::Receiver;
 use super::received::{Answered, Entry, Received};
 use super::vapid::Verifier8292;
 use crate::ambient;
+use crate::answer::{Answer, Reply, Scripts};
+use crate::fixture::empty;
 use crate::journal::Journal;
 
-pub(super) const ENDPOINTS: &str = "/wpush/v2/";
+const ENDPOINTS: &str = "/wpush/v2/";
 const MESSAGES: &str = "/m/";
 
 pub(super) struct Service {
     pub(super) origin: String,
     pub(super) journal: Journal<Arc<Entry>>,
+    pub(super) scripts: Scripts,
     verifier: Verifier8292,
     endpoints: Mutex<HashMap<String, Endpoint>>,
     messages: Mutex<HashMap<String, Option<Arc<dyn Mailbox>>>>,
     counts: Mutex<Tally>,
 }
 
-/// One endpoint, by its path. A script may come before a subscription.
-#[derive(Default)]
+/// One subscription, by its path.
+#[derive(Clone)]
 pub(super) struct Endpoint {
-    pub(super) browser: Option<Browser>,
-    pub(super) key: Vec<u8>,
+    browser: Browser,
+    key: Vec<u8>,
     pub(super) cancelled: bool,
-    pub(super) script: VecDeque<Answer>,
-    pub(super) usual: Option<Answer>,
 }
 
 #[derive(Clone)]
@@ -78,17 +77,11 @@ pub(super) struct Tally {
     pub(super) tokens: HashSet<String>,
 }
 
-/// An outcome, how the journal puts it, and whether the message is now the service's to deliver.
+/// What the sender gets, how the journal puts it, and whether the message is now the service's to deliver.
 struct Answering {
-    outcome: Outcome,
+    outcome: Option<Response<Bytes>>,
     answered: Answered,
     accepted: bool,
-}
-
-pub(super) enum Outcome {
-    Respond(Response<Full<Bytes>>, Duration),
-    Reset(Duration),
-    Disconnect(Duration),
 }
 
 impl Service {
@@ -97,6 +90,7 @@ impl Service {
             verifier: Verifier8292::new(origin.clone()),
             origin,
             journal: Journal::default(),
+            scripts: Scripts::default(),
             endpoints: Mutex::default(),
             messages: Mutex::default(),
             counts: Mutex::default(),
@@ -107,8 +101,12 @@ impl Service {
         self.endpoints.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn with_endpoint(&self, path: &str, change: impl FnOnce(&mut Endpoint)) {
-        change(self.endpoints().entry(path.to_owned()).or_default());
+    /// Subscribes a browser for the sender with this key, and returns its endpoint.
+    pub(super) fn subscribe(&self, key: &[u8], browser: Browser) -> String {
+        let path = format!("{ENDPOINTS}{}", ambient::unique_name());
+        let endpoint = format!("{}{path}", self.origin);
+        self.endpoints().insert(path, Endpoint { browser, key: key.to_vec(), cancelled: false });
+        endpoint
     }
 
     pub(super) fn path<'a>(&self, endpoint: &'a str) -> &'a str {
@@ -124,7 +122,12 @@ impl Service {
     }
 
     /// Answers a request that has arrived whole, and writes it down.
-    pub(super) fn handle(&self, request: &Parts, body: Bytes, connection: u64) -> Outcome {
+    pub(super) async fn answer(
+        self: Arc<Self>,
+        request: Parts,
+        body: Bytes,
+        connection: u64,
+    ) -> Option<Response<Full<Bytes>>> {
         let path = request.uri.path();
         if let Some(message) = path.strip_prefix(MESSAGES) {
             let withdrawn =
@@ -133,39 +136,40 @@ impl Service {
                 mailbox.withdraw(message);
             }
             let status = if withdrawn.is_some() { StatusCode::NO_CONTENT } else { StatusCode::NOT_FOUND };
-            return Outcome::Respond(empty(status), Duration::ZERO);
+            return Answer::strict().over(Some(empty(status))).await;
         }
         if request.method != Method::POST {
-            return Outcome::Respond(from_fixture(Fixture::MozillaMethodNotAllowed), Duration::ZERO);
+            return Answer::strict().over(Some(Fixture::MozillaMethodNotAllowed.response())).await;
         }
+        let answer = self.scripts.next(path);
+        let outcome = self.receive(&answer, &request, body, connection);
+        answer.over(outcome).await
+    }
+
+    fn receive(
+        &self,
+        answer: &Answer,
+        request: &Parts,
+        body: Bytes,
+        connection: u64,
+    ) -> Option<Response<Bytes>> {
         self.counts().requests += 1;
+        let path = request.uri.path();
         let now_ms = ambient::epoch_ms();
         let now_s = i64::try_from(now_ms / 1_000).unwrap_or(i64::MAX);
-
-        let mut endpoints = self.endpoints();
-        let mut unknown = Endpoint::default();
-        let endpoint = endpoints.get_mut(path).unwrap_or(&mut unknown);
-        let answer = endpoint.script.pop_front().or_else(|| endpoint.usual.clone());
-        let answer = answer.unwrap_or_else(Answer::strict);
-        if let Some(key) = &answer.subscription_key {
-            endpoint.key.clone_from(key);
-        }
-        let browser = endpoint.browser.clone();
-        let (key, cancelled) = (endpoint.key.clone(), endpoint.cancelled);
-        drop(endpoints);
-
-        let subscription = match (&browser, cancelled) {
-            (None, _) => Subscription::Unknown,
-            (Some(_), true) => Subscription::Cancelled { key: &key },
-            (Some(_), false) => Subscription::Live { key: &key },
+        let endpoint = self.endpoints().get(path).cloned();
+        let subscription = match &endpoint {
+            None => Subscription::Unknown,
+            Some(Endpoint { key, cancelled: true, .. }) => Subscription::Cancelled { key },
+            Some(Endpoint { key, cancelled: false, .. }) => Subscription::Live { key },
         };
         let findings = inspect(&request.headers, body.len(), &subscription, &self.verifier, now_s);
         if let Some(token) = &findings.presented.token {
             self.counts().tokens.insert(token.clone());
         }
         let message = ambient::unique_name();
-        let Answering { outcome, answered, accepted } = self.outcome(&answer, &findings, &message);
-        let (receiver, mailbox) = match browser {
+        let Answering { outcome, answered, accepted } = self.outcome(answer, &findings, &message);
+        let (receiver, mailbox) = match endpoint.map(|endpoint| endpoint.browser) {
             Some(Browser::Played(receiver)) => (Some(receiver), None),
             Some(Browser::Real(mailbox)) => (None, Some(mailbox)),
             None => (None, None),
@@ -202,29 +206,25 @@ impl Service {
     }
 
     fn outcome(&self, answer: &Answer, findings: &Findings, message: &str) -> Answering {
-        let delay = answer.delay;
-        let cut = |outcome| Answering { outcome, answered: Answered::Reset, accepted: false };
         let refusal = match &answer.reply {
-            Reply::Strict => findings.refusal().map(from_fixture),
-            Reply::Created => None,
+            Reply::Strict => findings.refusal().map(Fixture::response),
+            Reply::Accepted => None,
             Reply::Status(status) => Some(empty(*status)),
-            Reply::Fixture(fixture) => Some(from_fixture(*fixture)),
-            Reply::Reset => return cut(Outcome::Reset(delay)),
-            Reply::Disconnect => return cut(Outcome::Disconnect(delay)),
+            Reply::Fixture(fixture) => Some(fixture.response()),
+            Reply::Reset => {
+                return Answering { outcome: None, answered: Answered::Reset, accepted: false };
+            }
         };
         let accepted = refusal.is_none();
-        let mut response = refusal.unwrap_or_else(|| self.created(findings, message));
-        merge(response.headers_mut(), &answer.headers);
-        if let Some(body) = &answer.body {
-            *response.body_mut() = Full::new(body.clone());
-        }
+        let response = refusal.unwrap_or_else(|| self.created(findings, message));
         let status = response.status().as_u16();
+        let after = answer.delay;
         let answered =
-            if delay.is_zero() { Answered::Status(status) } else { Answered::Late { status, after: delay } };
-        Answering { outcome: Outcome::Respond(response, delay), answered, accepted }
+            if after.is_zero() { Answered::Status(status) } else { Answered::Late { status, after } };
+        Answering { outcome: Some(response), answered, accepted }
     }
 
-    fn created(&self, findings: &Findings, message: &str) -> Response<Full<Bytes>> {
+    fn created(&self, findings: &Findings, message: &str) -> Response<Bytes> {
         let mut response = empty(StatusCode::CREATED);
         let location = format!("{}{MESSAGES}{message}", self.origin);
         let location = HeaderValue::try_from(location).expect("an origin and hex digits are ASCII");
@@ -232,17 +232,5 @@ impl Service {
         let ttl = HeaderValue::from(findings.ttl.unwrap_or(0));
         response.headers_mut().insert(HeaderName::from_static("ttl"), ttl);
         response
-    }
-}
-
-fn empty(status: StatusCode) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::default());
-    *response.status_mut() = status;
-    response
-}
-
-fn merge(into: &mut HeaderMap, from: &HeaderMap) {
-    for (name, value) in from {
-        into.insert(name, value.clone());
     }
 }

@@ -18,40 +18,88 @@
 //! # Ok(()) }
 //! ```
 
-mod answer;
-mod book;
-mod request;
-mod serve;
 #[cfg(test)]
 mod tests;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use thiserror::Error;
+use http::request::Parts;
+use http::{HeaderMap, Method, Response, StatusCode, Version};
+use http_body_util::Full;
+use hyper::body::Bytes;
 use tokio::net::TcpSocket;
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio_rustls::TlsAcceptor;
 
+use crate::answer::{Reply, Scripts};
 use crate::background::Background;
-use crate::tls;
-use book::Book;
-use serve::Command;
+use crate::fixture::empty;
+use crate::journal::{Journal, TooFew};
+use crate::serve;
+use crate::{ambient, tls};
 
+pub use crate::answer::Answer;
 pub use crate::tls::StartError;
-pub use answer::Answer;
-pub use request::Request;
+
+/// As many connections may wait to be accepted: a thousand webhooks may come at once.
+const BACKLOG: u32 = 1024;
 
 /// A running receiver: one origin. It ends when it is dropped.
 pub struct WebhookReceiver {
     book: Arc<Book>,
     origin: String,
+    address: SocketAddr,
     ca_pem: String,
-    commands: UnboundedSender<Command>,
-    _running: Background,
-    /// Bound and never listening: it keeps the port while the receiver refuses connections.
+    acceptor: TlsAcceptor,
+    /// None while it refuses connections.
+    running: Mutex<Option<Background>>,
+    /// Bound and never listening: it keeps the port while the receiver refuses connections, so that no other process gets it
+    /// in the meantime. Both sockets have `SO_REUSEPORT`.
     _reserved: TcpSocket,
+}
+
+#[derive(Default)]
+struct Book {
+    requests: Journal<Arc<Request>>,
+    scripts: Scripts,
+    /// What everything is answered with for the time being.
+    outage: Mutex<Option<Answer>>,
+    connections: AtomicU64,
+}
+
+/// One request, as it came. It is written down when it has arrived whole and before it is answered, so one that is never
+/// answered is there too.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub method: Method,
+    pub path: String,
+    /// What followed the path's `?`, if anything did.
+    pub query: Option<String>,
+    pub version: Version,
+    /// The number of the connection it came over, from 1.
+    pub connection: u64,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+    /// When it had arrived whole.
+    pub at: Instant,
+    /// The same in milliseconds since the Unix epoch.
+    pub at_ms: u64,
+    /// The status that it was answered with, or is to be after its delay; `None` if it gets no answer.
+    pub answered: Option<u16>,
+}
+
+impl Request {
+    /// A header's value, if it is text; the first one, if there are more.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    pub fn text(&self) -> Option<&str> {
+        std::str::from_utf8(&self.body).ok()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,14 +108,6 @@ pub enum Outage {
     Refusing,
     /// Every request is kept and answered with this status; scripts wait.
     Answering(u16),
-}
-
-#[derive(Debug, Error)]
-#[error("waited {within:?} for {wanted} requests and saw {}", seen.len())]
-pub struct TooFew {
-    pub wanted: usize,
-    pub within: Duration,
-    pub seen: Vec<Arc<Request>>,
 }
 
 impl WebhookReceiver {
@@ -82,23 +122,18 @@ impl WebhookReceiver {
         let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         // A reserved port can be shared with another socket that reserves it: this fails if there is one.
         drop(TcpListener::bind(wanted)?);
-        let reserved = serve::bound(wanted)?;
+        let reserved = bound(wanted)?;
         let address = reserved.local_addr()?;
-        let book = Arc::new(Book::default());
-        let (commands, received) = unbounded_channel();
-        let serving = Arc::clone(&book);
-        let running = Background::start("webhook-receiver", move || {
-            serve::serve(address, acceptor, serving, received)
-        })?;
         let receiver = Self {
-            book,
+            book: Arc::default(),
             origin: format!("https://localhost:{}", address.port()),
+            address,
             ca_pem,
-            commands,
-            _running: running,
+            acceptor,
+            running: Mutex::default(),
             _reserved: reserved,
         };
-        receiver.listen(true)?;
+        receiver.listen()?;
         Ok(receiver)
     }
 
@@ -118,30 +153,33 @@ impl WebhookReceiver {
 
     /// Adds answers to a path's script. Each is used for one request, before the usual answer.
     pub fn script(&self, path: &str, answers: impl IntoIterator<Item = Answer>) {
-        self.book.with_path(path, |it| it.script.extend(answers));
+        self.book.scripts.add(path, answers);
     }
 
     /// What a path answers after its script, from now on; 200 without a body at first.
     pub fn always(&self, path: &str, answer: Answer) {
-        self.book.with_path(path, |it| it.usual = Some(answer));
+        self.book.scripts.set_usual(path, answer);
     }
 
     /// Takes the receiver down, in place of an outage that there may be. From its return on nothing is answered otherwise.
     /// It waits for the receiver's own thread, a moment only.
     pub fn take_down(&self, outage: Outage) -> io::Result<()> {
         match outage {
-            Outage::Refusing => self.listen(false),
+            Outage::Refusing => {
+                *lock(&self.running) = None;
+                Ok(())
+            }
             Outage::Answering(status) => {
-                self.book.set_outage(Some(Answer::status(status)));
-                self.listen(true)
+                *lock(&self.book.outage) = Some(Answer::status(status));
+                self.listen()
             }
         }
     }
 
     /// Ends an outage. From its return on the receiver listens at its address, and scripts go on.
     pub fn bring_up(&self) -> io::Result<()> {
-        self.book.set_outage(None);
-        self.listen(true)
+        *lock(&self.book.outage) = None;
+        self.listen()
     }
 
     pub fn requests(&self, path: &str) -> Vec<Arc<Request>> {
@@ -154,7 +192,7 @@ impl WebhookReceiver {
 
     /// TCP connections accepted since the start, with or without a request.
     pub fn connections(&self) -> u64 {
-        self.book.connections()
+        self.book.connections.load(Ordering::Relaxed)
     }
 
     /// Waits until `n` requests have been sent to a path, and returns all of them. The time is that of the caller's runtime.
@@ -163,33 +201,84 @@ impl WebhookReceiver {
         path: &str,
         n: usize,
         within: Duration,
-    ) -> Result<Vec<Arc<Request>>, TooFew> {
-        self.wait(n, within, |all| at(all, path)).await
+    ) -> Result<Vec<Arc<Request>>, TooFew<Arc<Request>>> {
+        self.book.requests.wait_for(n, within, |all| at(all, path)).await
     }
 
     /// As [`wait_for`](Self::wait_for), over all paths together.
-    pub async fn wait_for_all(&self, n: usize, within: Duration) -> Result<Vec<Arc<Request>>, TooFew> {
-        self.wait(n, within, <[_]>::to_vec).await
-    }
-
-    async fn wait(
+    pub async fn wait_for_all(
         &self,
-        wanted: usize,
+        n: usize,
         within: Duration,
-        select: impl Fn(&[Arc<Request>]) -> Vec<Arc<Request>>,
-    ) -> Result<Vec<Arc<Request>>, TooFew> {
-        let enough = |all: &[Arc<Request>]| Some(select(all)).filter(|found| found.len() >= wanted);
-        match self.book.requests.wait(within, enough).await {
-            Some(found) => Ok(found),
-            None => Err(TooFew { wanted, within, seen: self.book.requests.read(select) }),
-        }
+    ) -> Result<Vec<Arc<Request>>, TooFew<Arc<Request>>> {
+        self.book.requests.wait_for(n, within, <[_]>::to_vec).await
     }
 
-    fn listen(&self, listening: bool) -> io::Result<()> {
-        let (done, carried_out) = mpsc::channel();
-        self.commands.send(Command { listening, done }).map_err(io::Error::other)?;
-        carried_out.recv().map_err(io::Error::other)?
+    fn listen(&self) -> io::Result<()> {
+        let mut running = lock(&self.running);
+        if running.is_none() {
+            let (address, acceptor, book) = (self.address, self.acceptor.clone(), Arc::clone(&self.book));
+            let connection = move |stream| {
+                let (acceptor, book) = (acceptor.clone(), Arc::clone(&book));
+                let number = book.connections.fetch_add(1, Ordering::Relaxed) + 1;
+                async move {
+                    let Ok(stream) = acceptor.accept(stream).await else { return };
+                    let answer = move |parts, body| Arc::clone(&book).answer(parts, body, number);
+                    serve::http(serve::http_versions(), stream, answer).await;
+                }
+            };
+            *running = Some(Background::start("webhook-receiver", move || {
+                Ok(serve::accept(bound(address)?.listen(BACKLOG)?, connection))
+            })?);
+        }
+        Ok(())
     }
+}
+
+impl Book {
+    /// Writes a request down that has arrived whole, and answers it.
+    async fn answer(
+        self: Arc<Self>,
+        request: Parts,
+        body: Bytes,
+        connection: u64,
+    ) -> Option<Response<Full<Bytes>>> {
+        let path = request.uri.path();
+        let outage = lock(&self.outage).clone();
+        let answer = outage.unwrap_or_else(|| self.scripts.next(path));
+        let outcome = match &answer.reply {
+            Reply::Strict | Reply::Accepted => Some(empty(StatusCode::OK)),
+            Reply::Status(status) => Some(empty(*status)),
+            Reply::Fixture(fixture) => Some(fixture.response()),
+            Reply::Reset => None,
+        };
+        self.requests.push(Arc::new(Request {
+            path: path.to_owned(),
+            query: request.uri.query().map(str::to_owned),
+            method: request.method,
+            version: request.version,
+            connection,
+            headers: request.headers,
+            body,
+            at: ambient::monotonic(),
+            at_ms: ambient::epoch_ms(),
+            answered: outcome.as_ref().map(|response| response.status().as_u16()),
+        }));
+        answer.over(outcome).await
+    }
+}
+
+/// A socket at this address that does not listen yet, and shares the address with others like it.
+fn bound(address: SocketAddr) -> io::Result<TcpSocket> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_reuseaddr(true)?;
+    socket.set_reuseport(true)?;
+    socket.bind(address)?;
+    Ok(socket)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn at(all: &[Arc<Request>], path: &str) -> Vec<Arc<Request>> {

@@ -1,7 +1,6 @@
 //! The receiver over its sockets, with a client that is not Redial's.
 
 use super::*;
-use http::{Method, Version};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder};
 use tokio::task::JoinSet;
@@ -100,22 +99,6 @@ async fn whoever_follows_a_redirect_is_seen_to() {
 }
 
 #[tokio::test]
-async fn a_dripping_body_comes_byte_by_byte() {
-    let (receiver, client) = setting();
-    let pause = Duration::from_millis(20);
-    receiver.script("/slow", [Answer::drip(10, pause), Answer::drip(100_000, pause)]);
-    let answer = client.post(receiver.url("/slow")).send().await.expect("an answer");
-    assert_eq!(answer.status(), 200);
-    let began = crate::ambient::monotonic();
-    assert_eq!(answer.bytes().await.expect("a body").len(), 10);
-    assert!(began.elapsed() >= pause * 9, "{:?}", began.elapsed());
-
-    let answer = client.post(receiver.url("/slow")).timeout(Duration::from_millis(300)).send().await;
-    let error = answer.expect("an answer").bytes().await.expect_err("half an hour is too long");
-    assert!(error.is_timeout() || error.is_body(), "{error:?}");
-}
-
-#[tokio::test]
 async fn a_request_that_hangs_or_is_reset_is_written_down() {
     let (receiver, client) = setting();
     receiver.script("/", [Answer::hang(PATIENCE * 3), Answer::reset()]);
@@ -196,7 +179,7 @@ async fn a_port_is_one_receiver_s_and_free_when_it_is_dropped() {
     assert!(matches!(WebhookReceiver::start_at(port), Err(StartError::Io(_))));
     let origin = first.origin().to_owned();
     // No other process gets the port between the two.
-    let kept = serve::bound((Ipv4Addr::LOCALHOST, port).into()).expect("it can be shared");
+    let kept = bound((Ipv4Addr::LOCALHOST, port).into()).expect("it can be shared");
     drop(first);
     assert!(client.post(&origin).send().await.is_err());
     let second = WebhookReceiver::start_at(port).expect("the port is free");

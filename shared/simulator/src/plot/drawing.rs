@@ -1,22 +1,19 @@
-//! What a picture is made of: lines, areas and text, in the units that a browser takes for pixels.
-//!
-//! Text comes from outside (a policy's name may be a file's), so everything that is no letter in XML is replaced here, and
-//! the composer escapes the rest. Numbers are rounded to a hundredth of a unit: shorter, and the same on every machine.
+//! What a picture is made of: lines, areas and text, in the units that a browser takes for pixels. Classes are those of
+//! `style.css`.
 
-use svg::{
-    Document, Node,
-    node::{
-        Text,
-        element::{Circle, Element, Path, Rectangle, TSpan, Title},
-    },
-};
+/// Colours that stay apart for the colour-blind (the blue and the vermilion are of Okabe and Ito's palette), on a background
+/// of their own, so that a dark page does not matter.
+const STYLE: &str = include_str!("style.css");
 
-use super::{
-    lettering::Weight,
-    style::{Anchor, FAMILIES, Lettering, Stroke, colour},
-};
+/// Sizes of the letters of the classes, as widths are estimated from them.
+pub(super) const NAME: f64 = 15.0;
+pub(super) const PLAIN: f64 = 13.0;
+pub(super) const LABEL: f64 = 12.0;
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// From the middle of small text to the line that it stands on.
+pub(super) const MIDDLE_TO_LINE: f64 = 4.3;
+
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Area {
     pub(super) x: f64,
     pub(super) y: f64,
@@ -37,224 +34,166 @@ impl Area {
 /// A picture while it is drawn: what comes later lies above.
 #[derive(Debug)]
 pub(super) struct Drawing {
-    document: Document,
+    svg: String,
 }
 
 impl Drawing {
     /// Empty paper, which screen readers call `title`.
     pub(super) fn new(width: f64, height: f64, title: &str) -> Self {
-        let (width, height) = (width.ceil(), height.ceil());
-        let document = Document::new()
-            .set("width", width)
-            .set("height", height)
-            .set("viewBox", (0, 0, width, height))
-            .set("role", "img")
-            .set("font-family", FAMILIES)
-            .add(Title::new(readable(title)));
-        let mut drawing = Self { document };
-        drawing.fill(Area { x: 0.0, y: 0.0, width, height }, colour::PAPER, 0.0, None);
+        let mut drawing = Self { svg: String::new() };
+        drawing.push(format!(
+            "<svg xmlns='http://www.w3.org/2000/svg' role='img' width='{width:.0}' height='{height:.0}' \
+             viewBox='0 0 {width:.0} {height:.0}'>\n<title>{}</title>\n<style>\n{STYLE}</style>",
+            escaped(title),
+        ));
+        drawing.area("paper", Area { x: 0.0, y: 0.0, width, height });
         drawing
     }
 
-    /// A filled rectangle, with corners of this radius, and a text that a browser shows for the pointer upon it.
-    pub(super) fn fill(&mut self, area: Area, colour: &str, radius: f64, tooltip: Option<&str>) {
-        let mut shape = Rectangle::new()
-            .set("x", exact(area.x))
-            .set("y", exact(area.y))
-            .set("width", exact(area.width.max(0.0)))
-            .set("height", exact(area.height.max(0.0)))
-            .set("fill", colour);
-        if radius > 0.0 {
-            shape = shape.set("rx", exact(radius));
-        }
-        if let Some(tooltip) = tooltip {
-            shape = shape.add(Title::new(readable(tooltip)));
-        }
-        self.document.append(shape);
+    pub(super) fn area(&mut self, class: &str, Area { x, y, width, height }: Area) {
+        let width = width.max(0.0);
+        self.push(format!(
+            "<rect class='{class}' x='{x:.1}' y='{y:.1}' width='{width:.1}' height='{height:.1}'/>"
+        ));
+    }
+
+    /// What `draw` draws, with a text that a browser shows for the pointer upon it.
+    pub(super) fn with_tooltip(&mut self, tooltip: &str, draw: impl FnOnce(&mut Self)) {
+        self.push(format!("<g><title>{}</title>", escaped(tooltip)));
+        draw(self);
+        self.push("</g>".to_owned());
     }
 
     /// A dot, kept clear of what lies under it.
-    pub(super) fn dot(&mut self, (x, y): (f64, f64), radius: f64, colour: &str) {
-        let dot = Circle::new()
-            .set("cx", exact(x))
-            .set("cy", exact(y))
-            .set("r", exact(radius))
-            .set("fill", colour)
-            .set("stroke", colour::PAPER)
-            .set("stroke-width", 1);
-        self.document.append(dot);
+    pub(super) fn dot(&mut self, class: &str, (x, y): (f64, f64), radius: f64) {
+        self.push(format!("<circle class='{class}' cx='{x:.1}' cy='{y:.1}' r='{radius:.1}'/>"));
     }
 
-    pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), stroke: Stroke) {
-        let mut outline = Outline::default();
-        outline.start(from);
-        outline.to(to);
-        self.stroke(&outline, stroke);
+    pub(super) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
+        let path = format!("M{:.1} {:.1}L{:.1} {:.1}", from.0, from.1, to.0, to.1);
+        self.path(&format!("line {class}"), &path);
     }
 
-    pub(super) fn stroke(&mut self, outline: &Outline, stroke: Stroke) {
-        let mut path = Path::new()
-            .set("d", outline.commands.as_str())
-            .set("fill", "none")
-            .set("stroke", stroke.colour)
-            .set("stroke-width", exact(stroke.width))
-            .set("stroke-linejoin", "round");
-        if let Some(dash) = stroke.dash {
-            path = path.set("stroke-dasharray", exact(dash));
+    pub(super) fn path(&mut self, class: &str, path: &str) {
+        self.push(format!("<path class='{class}' d='{path}'/>"));
+    }
+
+    /// As much of a path as lies within the area.
+    pub(super) fn path_within(&mut self, class: &str, path: &str, Area { x, y, width, height }: Area) {
+        let size = format!("width='{width:.1}' height='{height:.1}'");
+        let view = format!("viewBox='{x:.1} {y:.1} {width:.1} {height:.1}'");
+        self.push(format!(
+            "<svg x='{x:.1}' y='{y:.1}' {size} {view}><path class='{class}' d='{path}'/></svg>"
+        ));
+    }
+
+    pub(super) fn text(&mut self, class: &str, (x, y): (f64, f64), text: &str) {
+        self.push(format!("<text class='{class}' x='{x:.1}' y='{y:.1}'>{}</text>", escaped(text)));
+    }
+
+    /// Text that is read from below upwards.
+    pub(super) fn upright_text(&mut self, class: &str, (x, y): (f64, f64), text: &str) {
+        self.push(format!("<g transform='translate({x:.1} {y:.1}) rotate(-90)'>"));
+        self.text(class, (0.0, 0.0), text);
+        self.push("</g>".to_owned());
+    }
+
+    /// Explains classes of areas, and dots (`dot`), from left to right.
+    pub(super) fn legend(&mut self, (mut x, line): (f64, f64), keys: &[(&str, &str)]) {
+        let middle = line - MIDDLE_TO_LINE;
+        for (class, meaning) in keys {
+            let width = match *class {
+                "dot" => 6.0,
+                "strong" => 2.5,
+                _ => 22.0,
+            };
+            if *class == "dot" {
+                self.dot("", (x + 3.0, middle), 3.0);
+            } else {
+                self.area(class, Area { x, y: middle - 5.0, width, height: 10.0 });
+            }
+            x += width + 7.0;
+            self.text("plain", (x, line), meaning);
+            x += self::width(meaning, PLAIN) + 20.0;
         }
-        self.document.append(path);
     }
 
-    pub(super) fn fill_outline(&mut self, outline: &Outline, colour: &str) {
-        self.document.append(Path::new().set("d", outline.commands.as_str()).set("fill", colour));
+    pub(super) fn into_svg(mut self) -> String {
+        self.push("</svg>".to_owned());
+        self.svg
     }
 
-    pub(super) fn text(&mut self, at: (f64, f64), text: &str, lettering: Lettering) {
-        self.document.append(written(at, text, lettering));
-    }
-
-    /// The same, kept clear of what lies under it.
-    pub(super) fn clear_text(&mut self, at: (f64, f64), text: &str, lettering: Lettering) {
-        self.document.append(clear(written(at, text, lettering)));
-    }
-
-    /// Two texts, the second `gap` behind the first, however wide a browser's font makes that.
-    pub(super) fn clear_texts(
-        &mut self,
-        at: (f64, f64),
-        (first, lettering): (&str, Lettering),
-        gap: f64,
-        (second, other): (&str, Lettering),
-    ) {
-        let second = TSpan::new(readable(second))
-            .set("dx", exact(gap))
-            .set("font-size", exact(other.size))
-            .set("font-weight", other.weight.number())
-            .set("fill", other.colour);
-        let mut both = clear(written(at, first, lettering));
-        both.append(second);
-        self.document.append(both);
-    }
-
-    pub(super) fn upright_text(&mut self, at: (f64, f64), text: &str, lettering: Lettering) {
-        let mut upright = written(at, text, lettering);
-        upright.assign("transform", format!("rotate(-90 {} {})", exact(at.0), exact(at.1)));
-        self.document.append(upright);
-    }
-
-    pub(super) fn into_svg(self) -> String {
-        let mut svg = self.document.to_string();
-        svg.push('\n');
-        svg
+    fn push(&mut self, element: String) {
+        self.svg.push_str(&element);
+        self.svg.push('\n');
     }
 }
 
-/// A line of several corners, or an area's edge.
-#[derive(Debug, Default)]
-pub(super) struct Outline {
-    commands: String,
+/// How wide a text is, about: a browser chooses the font.
+pub(super) fn width(text: &str, size: f64) -> f64 {
+    text.chars().map(|letter| if letter < '\u{2e80}' { 0.56 * size } else { size }).sum()
 }
 
-impl Outline {
-    pub(super) fn start(&mut self, (x, y): (f64, f64)) {
-        self.push(format_args!("M{} {}", exact(x), exact(y)));
+/// `text`, cut at its end so that it is at most `room` wide.
+pub(super) fn shortened(text: &str, room: f64, size: f64) -> String {
+    if width(text, size) <= room {
+        return text.to_owned();
     }
-
-    pub(super) fn to(&mut self, (x, y): (f64, f64)) {
-        self.push(format_args!("L{} {}", exact(x), exact(y)));
+    let mut kept = text.to_owned();
+    while !kept.is_empty() && width(&kept, size) + width("…", size) > room {
+        kept.pop();
     }
-
-    pub(super) fn across(&mut self, x: f64) {
-        self.push(format_args!("H{}", exact(x)));
-    }
-
-    pub(super) fn down(&mut self, y: f64) {
-        self.push(format_args!("V{}", exact(y)));
-    }
-
-    pub(super) fn close(&mut self) {
-        self.push(format_args!("Z"));
-    }
-
-    fn push(&mut self, command: std::fmt::Arguments<'_>) {
-        self.commands.push_str(&command.to_string());
-    }
+    format!("{}…", kept.trim_end())
 }
 
-/// Not the composer's own type for it, which puts line breaks around the text.
-fn written((x, y): (f64, f64), text: &str, lettering: Lettering) -> Element {
-    let mut element = Element::new("text");
-    element.assign("x", exact(x));
-    element.assign("y", exact(y));
-    element.assign("font-size", exact(lettering.size));
-    element.assign("fill", lettering.colour);
-    if lettering.weight != Weight::Regular {
-        element.assign("font-weight", lettering.weight.number());
+/// `text` as XML, without what XML 1.0 (section 2.2) has no character for; what breaks a line is a space.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '\t' | '\n' | '\r' => escaped.push(' '),
+            '\u{fffe}' | '\u{ffff}' => escaped.push(char::REPLACEMENT_CHARACTER),
+            _ if letter.is_control() => escaped.push(char::REPLACEMENT_CHARACTER),
+            _ => escaped.push(letter),
+        }
     }
-    match lettering.anchor {
-        Anchor::Start => {}
-        Anchor::Middle => element.assign("text-anchor", "middle"),
-        Anchor::End => element.assign("text-anchor", "end"),
-    }
-    element.append(Text::new(readable(text)));
-    element
-}
-
-fn clear(mut text: Element) -> Element {
-    text.assign("paint-order", "stroke");
-    text.assign("stroke", colour::PAPER);
-    text.assign("stroke-width", 3);
-    text.assign("stroke-linejoin", "round");
-    text
-}
-
-/// A number to a hundredth, and never `-0`.
-fn exact(number: f64) -> f64 {
-    (number * 100.0).round() / 100.0 + 0.0
-}
-
-/// `text` without what XML 1.0 (section 2.2) has no character for; what breaks a line is a space.
-fn readable(text: &str) -> String {
-    text.chars()
-        .map(|letter| match letter {
-            '\t' | '\n' | '\r' => ' ',
-            '\u{fffe}' | '\u{ffff}' => char::REPLACEMENT_CHARACTER,
-            _ if letter.is_control() => char::REPLACEMENT_CHARACTER,
-            _ => letter,
-        })
-        .collect()
+    escaped
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::style::PLAIN;
+    use crate::plot::tests::texts;
 
     #[test]
-    fn any_text_comes_out_as_it_went_in() {
+    fn any_text_comes_out_as_it_went_in_but_for_what_xml_has_no_character_for() {
         let hostile = r#"</text><script>alert("1")</script> & ]]> 'x' &amp; — ü 再"#;
         let mut drawing = Drawing::new(100.0, 50.0, hostile);
-        drawing.text((1.0, 2.0), hostile, PLAIN);
-        drawing.fill(Area { x: 0.0, y: 0.0, width: 1.0, height: 1.0 }, colour::SOFT, 0.0, Some(hostile));
-        let svg = drawing.into_svg();
-        let parsed = roxmltree::Document::parse(&svg).unwrap();
-        assert!(parsed.descendants().all(|node| node.tag_name().name() != "script"));
-        let texts: Vec<_> =
-            parsed.descendants().filter(|node| node.is_text()).filter_map(|node| node.text()).collect();
-        assert_eq!(texts.iter().filter(|text| text.contains(hostile)).count(), 3, "{texts:?}");
+        drawing.text("plain", (1.0, 2.0), hostile);
+        drawing.with_tooltip(hostile, |_| {});
+        drawing.text("plain", (1.0, 2.0), "a\0b\u{1b}c\td\ne\u{85}f\u{ffff}");
+        let texts = texts(&drawing.into_svg());
+        assert_eq!(texts.iter().filter(|text| *text == hostile).count(), 3, "{texts:?}");
+        assert!(texts.iter().any(|text| text == "a\u{fffd}b\u{fffd}c d e\u{fffd}f\u{fffd}"), "{texts:?}");
     }
 
     #[test]
-    fn what_xml_has_no_character_for_is_replaced() {
-        assert_eq!(readable("a\0b\u{1b}c\td\ne\u{85}f\u{ffff}"), "a\u{fffd}b\u{fffd}c d e\u{fffd}f\u{fffd}");
-    }
-
-    #[test]
-    fn numbers_are_short_and_a_negative_width_is_none() {
-        assert_eq!(exact(1.0 / 3.0).to_string(), "0.33");
-        assert_eq!(exact(-0.001).to_string(), "0");
+    fn a_negative_width_is_none() {
         let mut drawing = Drawing::new(10.0, 10.0, "t");
-        drawing.fill(Area { x: 3.0, y: 0.0, width: -2.0, height: 1.0 }, colour::SOFT, 0.0, None);
-        assert!(drawing.into_svg().contains(r#"width="0""#));
+        drawing.area("soft", Area { x: 3.0, y: 0.0, width: -2.0, height: 1.0 });
+        assert!(drawing.into_svg().contains("width='0.0'"));
+    }
+
+    #[test]
+    fn what_fits_is_kept_and_what_does_not_is_cut_to_fit() {
+        let name = "a policy with a name longer than its place";
+        assert_eq!(shortened(name, 1000.0, LABEL), name);
+        let cut = shortened(name, 120.0, LABEL);
+        assert!(cut.ends_with('…') && cut.len() > 6, "{cut}");
+        assert!(width(&cut, LABEL) <= 120.0 && width(&cut, NAME) > width(&cut, LABEL));
+        assert_eq!(shortened(name, 1.0, LABEL), "…");
     }
 }

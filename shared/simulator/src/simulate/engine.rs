@@ -157,12 +157,12 @@ impl<'a> Engine<'a> {
                         fleet.keep_slot(at.max(message.due).max(now), message, turn);
                     }
                 }
-                Admission::Later { at, held_by: _ } => {
+                Admission::Later { at } => {
                     self.tally.deferred();
                     let route_taken = self.wait(Message { due: at, held: true, ..message }, now);
                     self.tally.waits(&route_taken);
                 }
-                Admission::TooLate { held_by: _ } => {
+                Admission::TooLate => {
                     let plan = plan::failed(Reason::TtlExceeded, &self.contender.policy);
                     self.end(Message { held: true, ..message }, plan, false, now);
                 }

@@ -8,14 +8,14 @@ use redial_core::{
     time::Ttl,
 };
 
-use super::{Contender, Outage, Scenario, Tenants};
+use super::{Contender, Figures, Outage, Scenario, Tenants, simulate};
 
 pub(super) fn scenario() -> Scenario {
     Scenario {
         tenants: Tenants::one(20_000),
-        rate: Rate::parse("2000/s").expect("a rate"),
+        rate: rate("2000/s"),
         outage: Some(Outage::parse("5..35").expect("an outage")),
-        capacity: Rate::parse("3000/s").expect("a rate"),
+        capacity: rate("3000/s"),
         retry_after_s: None,
         latency: Duration::from_millis(100),
         seed: 1,
@@ -27,4 +27,12 @@ pub(super) fn scenario() -> Scenario {
 pub(super) fn contender(name: &str) -> Contender {
     let policy = Policy::clone(catalogue::presets().get(name).expect("a preset"));
     Contender { name: name.to_owned(), policy, ttl: Ttl::from_secs(14_400), breaker: true }
+}
+
+pub(super) fn rate(text: &str) -> Rate {
+    Rate::parse(text).expect("a rate")
+}
+
+pub(super) fn alone(scenario: &Scenario, contender: Contender) -> Figures {
+    simulate(scenario, &[contender], &|_| {}).pop().expect("one contender, one result")
 }

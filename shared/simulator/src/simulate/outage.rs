@@ -15,8 +15,8 @@ const FORMS: &str = "expected START..END from the start of the simulation: 5..35
 /// An outage: `start_s` belongs to it, `end_s` does not, and comes later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Outage {
-    start_s: u32,
-    end_s: u32,
+    pub(crate) start_s: u32,
+    pub(crate) end_s: u32,
 }
 
 impl Outage {
@@ -35,16 +35,6 @@ impl Outage {
             return Err(format!("it ends after {end_s} s: expected {LONGEST_S} s (a year) at most"));
         }
         Ok(Self { start_s, end_s })
-    }
-
-    /// Its first second.
-    pub(crate) fn start_s(self) -> u32 {
-        self.start_s
-    }
-
-    /// The first second after it.
-    pub(crate) fn end_s(self) -> u32 {
-        self.end_s
     }
 }
 

@@ -33,7 +33,7 @@ impl Provider {
     pub(super) fn new(scenario: &Scenario) -> Self {
         let at = |second: u32| start().plus(Duration::from_secs(second.into()));
         Self {
-            outage: scenario.outage.map(|outage| (at(outage.start_s()), at(outage.end_s()))),
+            outage: scenario.outage.map(|outage| (at(outage.start_s), at(outage.end_s))),
             capacity: Capacity::new(scenario.capacity),
             retry_after: scenario.retry_after_s.map(|seconds| seconds.to_string()),
         }

@@ -75,23 +75,16 @@ pub(super) struct Message {
     pub(super) held: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error(
-    "{messages} messages at {rate} would take longer than a year to arrive: expected fewer, or a higher rate"
-)]
-pub(crate) struct TooLong {
-    messages: u32,
-    rate: Rate,
-}
-
 impl Scenario {
     /// Whether it ends within a time that is simulated.
-    pub(crate) fn check(&self) -> Result<(), TooLong> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         let (messages, rate) = (self.messages(), self.rate);
-        if rate.moment_of(messages) > u64::from(LONGEST_S) * 1000 {
-            return Err(TooLong { messages, rate });
+        if rate.moment_of(messages) <= u64::from(LONGEST_S) * 1000 {
+            return Ok(());
         }
-        Ok(())
+        Err(format!(
+            "{messages} messages at {rate} would take longer than a year to arrive: expected fewer, or a higher rate"
+        ))
     }
 
     pub(crate) fn messages(&self) -> u32 {
@@ -155,7 +148,7 @@ mod tests {
     fn a_flow_of_more_than_a_year_is_refused() {
         assert_eq!(scenario().check(), Ok(()));
         let slow = Scenario { rate: Rate::parse("1/h").expect("a rate"), ..scenario() };
-        assert!(slow.check().expect_err("27 months").to_string().contains("20000 messages at 1/h"));
+        assert!(slow.check().expect_err("27 months").contains("20000 messages at 1/h"));
     }
 
     #[test]

@@ -38,7 +38,6 @@ impl Tally {
         self.load.count(at);
     }
 
-    /// A wait begins.
     pub(super) fn waits(&mut self, route: &Route) {
         match route {
             Route::Queue(_) => self.waits_in_sqs += 1,
@@ -46,7 +45,6 @@ impl Tally {
         }
     }
 
-    /// A message is held back, and has used no attempt.
     pub(super) fn deferred(&mut self) {
         self.deferrals += 1;
     }
@@ -82,7 +80,7 @@ impl Tally {
         let mut delivery_ms: Vec<u32> =
             self.tenants.values().flat_map(|it| it.delivery_ms.iter().copied()).collect();
         delivery_ms.sort_unstable();
-        let after = scenario.outage.map(|it| self.load.peak_from(it.end_s()));
+        let after = scenario.outage.map(|it| self.load.peak_from(it.end_s));
         Figures {
             name: contender.name.clone(),
             attempts_per_message: self.attempts as f64 / f64::from(scenario.messages()),
@@ -97,7 +95,7 @@ impl Tally {
             waits_in_sqs: self.waits_in_sqs,
             waits_parked: self.waits_parked,
             ttl_s: contender.ttl.as_secs(),
-            attempts_during_outage: scenario.outage.map(|it| self.load.sum(it.start_s(), it.end_s())),
+            attempts_during_outage: scenario.outage.map(|it| self.load.sum(it.start_s, it.end_s)),
             deferrals: self.deferrals,
             tenants: of_tenants(self.tenants, scenario),
             load: self.load,
@@ -139,7 +137,6 @@ fn percentile(sorted: &[u32], hundredths: usize) -> Option<f64> {
 pub(crate) struct Figures {
     /// The policy's name, `+` its jitter where that was exchanged, and with workers `, breaker on` or `, breaker off`.
     pub(crate) name: String,
-    /// Requests that were made, for each message.
     pub(crate) attempts_per_message: f64,
     /// The most requests that arrived in any second.
     pub(crate) peak_per_second: u32,
@@ -148,7 +145,6 @@ pub(crate) struct Figures {
     /// When the last message ended of those that ever failed or were held back, in seconds from the start; null if none was.
     pub(crate) drained_at_s: Option<f64>,
     pub(crate) sent: u32,
-    /// Messages that became dead letters, by reason.
     pub(crate) dead_lettered: BTreeMap<Reason, u32>,
     /// Half of the messages that were accepted took no longer, in seconds; null if none was.
     pub(crate) p50_s: Option<f64>,
@@ -156,9 +152,7 @@ pub(crate) struct Figures {
     pub(crate) p99_s: Option<f64>,
     /// Messages that ended in another way: `expired`, `failed_no_retries`.
     pub(crate) ended_otherwise: BTreeMap<&'static str, u32>,
-    /// Waits that a retry queue's delay took.
     pub(crate) waits_in_sqs: u64,
-    /// Waits that were parked.
     pub(crate) waits_parked: u64,
     pub(crate) ttl_s: u32,
     /// Requests that arrived while the provider was out; null without an outage.
@@ -175,14 +169,10 @@ pub(crate) struct Figures {
     pub(crate) protected: Option<bool>,
 }
 
-/// What became of a tenant's messages: its JSON, too, is only ever added to.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(crate) struct TenantFigures {
-    /// Whose.
     pub(crate) name: String,
-    /// How many there were.
     pub(crate) messages: u32,
-    /// How many of them were accepted.
     pub(crate) sent: u32,
     /// When the last of those was, in seconds from the start; null if none was.
     pub(crate) last_sent_at_s: Option<f64>,

@@ -9,19 +9,11 @@ use redial_core::{
     time::Ttl,
 };
 
-use super::fixtures::{contender, scenario};
+use super::fixtures::{alone, contender, rate, scenario};
 use super::*;
-
-fn alone(scenario: &Scenario, contender: Contender) -> Figures {
-    simulate(scenario, &[contender], &|_| {}).pop().expect("one contender, one result")
-}
 
 fn max_retries(contender: &Contender) -> u32 {
     contender.policy.retries.as_ref().map_or(0, |retries| retries.max_retries)
-}
-
-fn rate(text: &str) -> Rate {
-    Rate::parse(text).expect("a rate")
 }
 
 fn outage(text: &str) -> Option<Outage> {

@@ -4,18 +4,14 @@
 /// URL that it posted to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A browser connected. From now on its pages can subscribe.
     Hello {
-        /// Its name, from now on.
         uaid: String,
         /// Whether it came back under a name that the server knew.
         known: bool,
     },
-    /// A page subscribed.
     Registered {
         uaid: String,
         channel: String,
-        /// Where to post to.
         endpoint: String,
     },
     /// A page unsubscribed. A post to the endpoint is answered 410 from now on.
@@ -26,12 +22,20 @@ pub enum Event {
         endpoint: Option<String>,
     },
     /// A message went over the websocket.
-    Notified { endpoint: String, message: String },
+    Notified {
+        endpoint: String,
+        message: String,
+    },
     /// The browser was away: the message waits for it.
-    Kept { endpoint: String, message: String },
-    /// A message will not be delivered.
-    Dropped { endpoint: String, message: String, why: Why },
-    /// The browser says what became of a message.
+    Kept {
+        endpoint: String,
+        message: String,
+    },
+    Dropped {
+        endpoint: String,
+        message: String,
+        why: Why,
+    },
     Acked {
         /// Where it was posted to; `None` if the server knew no such channel.
         endpoint: Option<String>,
@@ -42,11 +46,11 @@ pub enum Event {
     /// rejected, 303 for the browser's own error.
     Nacked {
         message: String,
-        /// The browser's number for it.
         code: u64,
     },
-    /// A browser's websocket ended.
-    Left { uaid: String },
+    Left {
+        uaid: String,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,13 +60,11 @@ pub enum Why {
     Expired,
     /// A newer one with the same Topic took its place.
     Replaced,
-    /// Its sender withdrew it.
     Withdrawn,
     /// The browser came back under another name, or unsubscribed.
     Unsubscribed,
 }
 
-/// What a browser says of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// 100: decrypted, and given to the service worker.

@@ -33,12 +33,13 @@ mod socket;
 mod tests;
 mod wire;
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::background::Background;
 use crate::push_service::{PushService, StartError};
+use crate::serve::Port;
 use browsers::Browsers;
 
 pub use event::{Code, Event, Why};
@@ -55,16 +56,12 @@ impl Autopush {
     /// Starts both sides on free ports of 127.0.0.1.
     pub fn start() -> Result<Self, StartError> {
         let endpoints = PushService::start()?;
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
+        let port = Port::take(0)?;
+        let address = port.address();
         let browsers = Arc::new(Browsers::new(endpoints.subscriptions()));
         let serving = Arc::clone(&browsers);
-        let running = Background::start("autopush", move || async move {
-            // The runtime is this thread's own, and a fresh socket can be registered with it.
-            let listener = tokio::net::TcpListener::from_std(listener);
-            socket::serve(listener.expect("a non-blocking listener registers"), serving).await;
-        })?;
+        let running =
+            port.serve("autopush", move |stream| socket::connection(stream, Arc::clone(&serving)))?;
         Ok(Self { browsers, address, endpoints, _running: running })
     }
 

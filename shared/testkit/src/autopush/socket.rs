@@ -1,10 +1,9 @@
 //! The websocket side: one task a connection, which carries texts between a browser and [`Browsers`].
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{WebSocketStream, accept_async};
@@ -13,23 +12,10 @@ use super::Event;
 use super::browsers::Browsers;
 use super::wire::{self, Said};
 
-/// A pause after a failed accept (out of descriptors), so that the loop does not spin.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
-
-pub(super) async fn serve(listener: TcpListener, browsers: Arc<Browsers>) {
-    loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(ACCEPT_PAUSE).await;
-            continue;
-        };
-        if !browsers.is_shut() {
-            tokio::spawn(connection(stream, Arc::clone(&browsers)));
-        }
+pub(super) async fn connection(stream: TcpStream, browsers: Arc<Browsers>) {
+    if browsers.is_shut() {
+        return;
     }
-}
-
-async fn connection(stream: TcpStream, browsers: Arc<Browsers>) {
-    let _ = stream.set_nodelay(true);
     // How a connection ends is the browser's affair.
     let Ok(mut socket) = accept_async(stream).await else { return };
     let Some(Said::Hello { uaid }) = next(&mut socket).await else { return };

@@ -85,6 +85,14 @@ impl Setting {
         Self { server, sender: Sender::default(), client }
     }
 
+    /// With a browser, the name that it was given, and its endpoint.
+    async fn subscribed() -> (Self, Browser, String, String) {
+        let setting = Self::new();
+        let (mut browser, uaid) = Browser::hello(&setting.server, None).await;
+        let endpoint = browser.register("c", &setting.sender.public_key()).await;
+        (setting, browser, uaid, endpoint)
+    }
+
     async fn post(&self, endpoint: &str, headers: &[(&str, &str)], body: &'static [u8]) -> reqwest::Response {
         let claims = json!({"aud": self.server.endpoints().origin(),
             "exp": ambient::epoch_ms() / 1_000 + 60, "sub": "mailto:ops@example.com"});
@@ -110,9 +118,7 @@ impl Setting {
 
 #[tokio::test]
 async fn a_message_goes_from_the_endpoint_to_the_browser_and_its_acknowledgement_is_written_down() {
-    let setting = Setting::new();
-    let (mut browser, uaid) = Browser::hello(&setting.server, None).await;
-    let endpoint = browser.register("c", &setting.sender.public_key()).await;
+    let (setting, mut browser, uaid, endpoint) = Setting::subscribed().await;
     let message = setting.accepted(&endpoint, &[("ttl", "60")]).await;
 
     let notification = browser.hear().await.expect("a notification");
@@ -136,42 +142,23 @@ async fn a_message_goes_from_the_endpoint_to_the_browser_and_its_acknowledgement
 }
 
 #[tokio::test]
-async fn an_empty_push_has_no_data() {
-    let setting = Setting::new();
-    let (mut browser, _) = Browser::hello(&setting.server, None).await;
-    let endpoint = browser.register("c", &setting.sender.public_key()).await;
+async fn what_the_checks_refuse_never_reaches_the_browser() {
+    let (mut setting, mut browser, _, endpoint) = Setting::subscribed().await;
+    assert_eq!(setting.post(&endpoint, &[], BODY).await.status(), 400);
+    assert_eq!(setting.post(&endpoint, &[("ttl", "60"), ("topic", "a b")], BODY).await.status(), 400);
+    let own = std::mem::take(&mut setting.sender);
+    assert_eq!(setting.post(&endpoint, &[("ttl", "60")], BODY).await.status(), 401);
+    setting.sender = own;
+    // An empty push has no data.
     assert_eq!(setting.post(&endpoint, &[("ttl", "60")], b"").await.status(), 201);
     let notification = browser.hear().await.expect("a notification");
     assert_eq!((notification.get("data"), notification.get("headers")), (None, None));
-}
-
-#[tokio::test]
-async fn the_endpoint_is_bound_to_the_key_of_the_registration() {
-    let mut setting = Setting::new();
-    let (mut browser, _) = Browser::hello(&setting.server, None).await;
-    let endpoint = browser.register("c", &setting.sender.public_key()).await;
-    setting.sender = Sender::default();
-    assert_eq!(setting.post(&endpoint, &[("ttl", "60")], BODY).await.status(), 401);
-    assert_eq!(setting.post(&endpoint, &[], BODY).await.status(), 401);
-    assert_eq!(setting.server.events().len(), 2);
-}
-
-#[tokio::test]
-async fn what_the_checks_refuse_never_reaches_the_browser() {
-    let setting = Setting::new();
-    let (mut browser, _) = Browser::hello(&setting.server, None).await;
-    let endpoint = browser.register("c", &setting.sender.public_key()).await;
-    assert_eq!(setting.post(&endpoint, &[], BODY).await.status(), 400);
-    assert_eq!(setting.post(&endpoint, &[("ttl", "60"), ("topic", "a b")], BODY).await.status(), 400);
-    let message = setting.accepted(&endpoint, &[("ttl", "60")]).await;
-    assert_eq!(browser.hear().await.expect("a notification")["version"], message);
+    assert_eq!(setting.server.events().len(), 3);
 }
 
 #[tokio::test]
 async fn after_an_unsubscription_the_endpoint_is_gone() {
-    let setting = Setting::new();
-    let (mut browser, uaid) = Browser::hello(&setting.server, None).await;
-    let endpoint = browser.register("c", &setting.sender.public_key()).await;
+    let (setting, mut browser, uaid, endpoint) = Setting::subscribed().await;
     browser.say(&json!({"messageType": "unregister", "channelID": "c", "code": 200})).await;
     let answer = browser.hear().await;
     assert_eq!(answer, Some(json!({"messageType": "unregister", "channelID": "c", "status": 200})));
@@ -196,9 +183,7 @@ async fn a_registration_without_a_key_is_refused() {
 
 #[tokio::test]
 async fn what_comes_while_the_browser_is_away_waits_for_it_unless_its_ttl_is_0() {
-    let setting = Setting::new();
-    let (mut browser, uaid) = Browser::hello(&setting.server, None).await;
-    let endpoint = browser.register("c", &setting.sender.public_key()).await;
+    let (setting, mut browser, uaid, endpoint) = Setting::subscribed().await;
     setting.server.lock_out();
     assert_eq!(browser.hear().await, None);
     let dropped = setting.accepted(&endpoint, &[("ttl", "0")]).await;
@@ -220,9 +205,7 @@ async fn what_comes_while_the_browser_is_away_waits_for_it_unless_its_ttl_is_0()
 
 #[tokio::test]
 async fn what_was_not_acknowledged_is_sent_again_and_what_was_is_not() {
-    let setting = Setting::new();
-    let (mut browser, uaid) = Browser::hello(&setting.server, None).await;
-    let endpoint = browser.register("c", &setting.sender.public_key()).await;
+    let (setting, mut browser, uaid, endpoint) = Setting::subscribed().await;
     let open = setting.accepted(&endpoint, &[("ttl", "60")]).await;
     let done = setting.accepted(&endpoint, &[("ttl", "60")]).await;
     browser.hear().await.expect("the first");
@@ -237,43 +220,30 @@ async fn what_was_not_acknowledged_is_sent_again_and_what_was_is_not() {
 }
 
 #[tokio::test]
-async fn a_later_message_of_a_topic_takes_the_place_of_one_that_waits() {
-    let setting = Setting::new();
-    let (mut browser, uaid) = Browser::hello(&setting.server, None).await;
-    let endpoint = browser.register("c", &setting.sender.public_key()).await;
+async fn of_what_waits_the_replaced_and_the_withdrawn_are_not_delivered() {
+    let (setting, mut browser, uaid, endpoint) = Setting::subscribed().await;
     setting.server.lock_out();
     assert_eq!(browser.hear().await, None);
-    let old = setting.accepted(&endpoint, &[("ttl", "60"), ("topic", "score")]).await;
-    let other = setting.accepted(&endpoint, &[("ttl", "60"), ("topic", "news")]).await;
-    let new = setting.accepted(&endpoint, &[("ttl", "60"), ("topic", "score")]).await;
+    let mut messages = Vec::new();
+    for topic in ["score", "news", "score", "weather"] {
+        messages.push(setting.accepted(&endpoint, &[("ttl", "60"), ("topic", topic)]).await);
+    }
+    let [old, other, new, withdrawn] = messages.try_into().expect("four");
+    let location = format!("{}/m/{withdrawn}", setting.server.endpoints().origin());
+    assert_eq!(setting.client.delete(location).send().await.expect("an answer").status(), 204);
     setting.server.let_in();
     let (mut browser, _) = Browser::hello(&setting.server, Some(&uaid)).await;
     assert_eq!(browser.hear().await.expect("one")["version"], other);
     assert_eq!(browser.hear().await.expect("another")["version"], new);
-    let replaced = Event::Dropped { endpoint, message: old, why: Why::Replaced };
-    assert!(setting.server.events().contains(&replaced));
-}
-
-#[tokio::test]
-async fn a_withdrawn_message_is_not_delivered() {
-    let setting = Setting::new();
-    let (mut browser, _) = Browser::hello(&setting.server, None).await;
-    let endpoint = browser.register("c", &setting.sender.public_key()).await;
-    setting.server.lock_out();
-    assert_eq!(browser.hear().await, None);
-    let message = setting.accepted(&endpoint, &[("ttl", "60")]).await;
-    let location = format!("{}/m/{message}", setting.server.endpoints().origin());
-    let deleted = setting.client.delete(location).send().await.expect("an answer");
-    assert_eq!(deleted.status(), 204);
-    let withdrawn = Event::Dropped { endpoint, message, why: Why::Withdrawn };
-    assert_eq!(setting.server.events().last(), Some(&withdrawn));
+    for (message, why) in [(old, Why::Replaced), (withdrawn, Why::Withdrawn)] {
+        let dropped = Event::Dropped { endpoint: endpoint.clone(), message, why };
+        assert!(setting.server.events().contains(&dropped), "{dropped:?}");
+    }
 }
 
 #[tokio::test]
 async fn a_forgotten_browser_gets_another_name_and_its_endpoints_are_gone() {
-    let setting = Setting::new();
-    let (mut browser, uaid) = Browser::hello(&setting.server, None).await;
-    let endpoint = browser.register("c", &setting.sender.public_key()).await;
+    let (setting, mut browser, uaid, endpoint) = Setting::subscribed().await;
     setting.server.forget_browsers();
     assert_eq!(browser.hear().await, None);
     assert_eq!(setting.post(&endpoint, &[("ttl", "60")], BODY).await.status(), 410);
@@ -295,9 +265,7 @@ async fn who_does_not_begin_with_hello_is_not_talked_to() {
 #[tokio::test]
 async fn scripts_hold_for_a_real_browsers_endpoint_too() {
     use crate::push_service::Answer;
-    let setting = Setting::new();
-    let (mut browser, _) = Browser::hello(&setting.server, None).await;
-    let endpoint = browser.register("c", &setting.sender.public_key()).await;
+    let (setting, mut browser, _, endpoint) = Setting::subscribed().await;
     let answers = [Answer::status(503).with_header("Retry-After", "1"), Answer::created()];
     setting.server.endpoints().script(&endpoint, answers);
     assert_eq!(setting.post(&endpoint, &[("ttl", "60")], BODY).await.status(), 503);

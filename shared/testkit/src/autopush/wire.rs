@@ -24,16 +24,12 @@ pub(super) enum Said {
     Unregister {
         channel: String,
     },
-    /// What became of messages, by channel and version.
     Ack(Vec<Update>),
-    /// A service worker failed with a message that was acknowledged.
     Nack {
         version: String,
         code: u64,
     },
-    /// Are you there?
     Ping,
-    /// Something that needs no answer.
     Other,
 }
 
@@ -119,45 +115,48 @@ mod tests {
     use hyper::body::Bytes;
 
     #[test]
-    fn what_firefox_says_is_understood() {
-        let hello = r#"{"messageType":"hello","broadcasts":{"remote-settings/monitor_changes":null},"use_webpush":true}"#;
-        assert_eq!(Said::read(hello), Some(Said::Hello { uaid: None }));
-        let again = r#"{"messageType":"hello","uaid":"abc","use_webpush":true}"#;
-        assert_eq!(Said::read(again), Some(Said::Hello { uaid: Some("abc".into()) }));
-        let register = r#"{"channelID":"c","messageType":"register","key":"BA"}"#;
-        let expected = Said::Register { channel: "c".into(), key: Some("BA".into()) };
-        assert_eq!(Said::read(register), Some(expected));
-        let unregister = r#"{"channelID":"c","messageType":"unregister","code":200}"#;
-        assert_eq!(Said::read(unregister), Some(Said::Unregister { channel: "c".into() }));
-        assert_eq!(Said::read("{}"), Some(Said::Ping));
-        assert_eq!(Said::read(r#"{"messageType":"broadcast_subscribe","broadcasts":{}}"#), Some(Said::Other));
-        let nack = r#"{"messageType":"nack","version":"v","code":302}"#;
-        assert_eq!(Said::read(nack), Some(Said::Nack { version: "v".into(), code: 302 }));
-    }
-
-    #[test]
-    fn acknowledgements_tell_decrypted_from_not() {
-        let ack = |code: &str| {
-            let update = format!(r#"{{"channelID":"c","version":"v"{code}}}"#);
-            Said::read(&format!(r#"{{"messageType":"ack","updates":[{update}]}}"#))
-        };
-        let cases = [
-            ("", Code::Decrypted),
-            (r#","code":100"#, Code::Decrypted),
-            (r#","code":101"#, Code::NotDecrypted),
-            (r#","code":102"#, Code::NotDelivered),
-            (r#","code":7"#, Code::Other(7)),
-        ];
-        for (text, code) in cases {
-            let update = Update { channel: "c".into(), version: "v".into(), code };
-            assert_eq!(ack(text), Some(Said::Ack(vec![update])), "{text}");
+    fn what_firefox_says_is_understood_and_what_is_not_of_the_protocol_is_not() {
+        let ack =
+            |code: Code| Some(Said::Ack(vec![Update { channel: "c".into(), version: "v".into(), code }]));
+        let key = Some("BA".to_owned());
+        for (text, said) in [
+            (
+                r#"{"messageType":"hello","broadcasts":{"remote-settings/monitor_changes":null},"use_webpush":true}"#,
+                Some(Said::Hello { uaid: None }),
+            ),
+            (r#"{"messageType":"hello","uaid":"abc"}"#, Some(Said::Hello { uaid: Some("abc".into()) })),
+            (
+                r#"{"channelID":"c","messageType":"register","key":"BA"}"#,
+                Some(Said::Register { channel: "c".into(), key }),
+            ),
+            (
+                r#"{"channelID":"c","messageType":"unregister","code":200}"#,
+                Some(Said::Unregister { channel: "c".into() }),
+            ),
+            ("{}", Some(Said::Ping)),
+            (r#"{"messageType":"broadcast_subscribe","broadcasts":{}}"#, Some(Said::Other)),
+            (
+                r#"{"messageType":"nack","version":"v","code":302}"#,
+                Some(Said::Nack { version: "v".into(), code: 302 }),
+            ),
+            (r#"{"messageType":"ack","updates":[{"channelID":"c","version":"v"}]}"#, ack(Code::Decrypted)),
+            ("", None),
+            ("[]", None),
+            (r#"{"a":1}"#, None),
+            (r#"{"messageType":1}"#, None),
+            (r#"{"messageType":"register"}"#, None),
+        ] {
+            assert_eq!(Said::read(text), said, "{text}");
         }
-    }
-
-    #[test]
-    fn what_is_not_of_the_protocol_is_not_understood() {
-        for text in ["", "[]", "{\"a\":1}", "{\"messageType\":1}", "{\"messageType\":\"register\"}"] {
-            assert_eq!(Said::read(text), None, "{text}");
+        for (number, code) in [
+            (100, Code::Decrypted),
+            (101, Code::NotDecrypted),
+            (102, Code::NotDelivered),
+            (7, Code::Other(7)),
+        ] {
+            let update = format!(r#"{{"channelID":"c","version":"v","code":{number}}}"#);
+            let text = format!(r#"{{"messageType":"ack","updates":[{update}]}}"#);
+            assert_eq!(Said::read(&text), ack(code), "{number}");
         }
     }
 

@@ -44,13 +44,11 @@ const WITH_ALERT: &str = r#"
 /// Why Firefox did not carry a command out.
 #[derive(Debug, Error)]
 pub enum DesktopError {
-    /// The connection failed, or what came over it was not of the protocol.
     #[error("the connection to Firefox")]
     Io(#[from] io::Error),
     /// No answer, or no such notification, in half a minute.
     #[error("nothing in {PATIENCE:?}: {0}")]
     Late(&'static str),
-    /// Firefox refused a command.
     #[error("Firefox refused: {0}")]
     Refused(Value),
 }

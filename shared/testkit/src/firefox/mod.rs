@@ -10,7 +10,6 @@
 //! What it keeps true: when the handle is dropped, Firefox and all of its processes have ended, and the profile is gone.
 
 mod desktop;
-mod preferences;
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -29,6 +28,9 @@ pub use desktop::{Desktop, DesktopError};
 pub const FIREFOX: &str = "FIREFOX";
 /// What the program is called, in the order of preference: Debian's name is the first.
 const NAMES: [&str; 2] = ["firefox-esr", "firefox"];
+
+/// The profile's preferences, but for the push server.
+const PREFERENCES: &str = include_str!("user.js");
 
 /// What it prints, in the profile's folder.
 const LOG: &str = "redial-testkit.log";
@@ -59,7 +61,8 @@ impl Firefox {
     /// Starts the program with a fresh profile, and opens the page. `push_server` is a websocket's URL.
     pub fn start(program: &Path, push_server: &str, page: &str) -> io::Result<Self> {
         let profile = TempDir::with_prefix("redial-firefox-")?;
-        fs::write(profile.path().join("user.js"), preferences::written(push_server))?;
+        let push_server = format!("user_pref(\"dom.push.serverURL\", {push_server:?});\n");
+        fs::write(profile.path().join("user.js"), format!("{PREFERENCES}{push_server}"))?;
         let log = File::create(profile.path().join(LOG))?;
         let mut command = Command::new(program);
         command
@@ -153,7 +156,10 @@ mod tests {
         assert!(firefox.is_running());
         assert!(firefox.log().contains("--headless") && firefox.log().contains("http://localhost:1/"));
         let preferences = fs::read_to_string(profile.join("user.js")).expect("preferences");
-        assert!(preferences.contains("ws://127.0.0.1:9/"));
+        assert!(preferences.ends_with("user_pref(\"dom.push.serverURL\", \"ws://127.0.0.1:9/\");\n"));
+        let is_line =
+            |line: &str| line.is_empty() || line.starts_with("// ") || line.starts_with("user_pref(\"");
+        assert!(preferences.lines().all(is_line), "{preferences}");
         assert!(test_kill_process(child).is_ok());
         drop(firefox);
         assert!(!profile.exists());

@@ -6,12 +6,9 @@ use redial_core::time::Timestamp;
 
 use super::State;
 
-/// A row that expires.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Row {
-    /// A delivery's entry in the ledger.
     Entry(DeliveryKey),
-    /// A message to an audience.
     Run(RunKey),
     /// How far a part of its audience is.
     Part(RunKey, u8),

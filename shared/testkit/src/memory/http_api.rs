@@ -2,23 +2,21 @@
 
 use std::collections::btree_map::Entry;
 
+use redial_core::access::{ApiKeyId, Credential, IamArn, StoredKey};
 use redial_core::ack::AckEvent;
 use redial_core::identity::DeliveryKey;
-use redial_core::ledger::{self, State as Standing, expires_at};
+use redial_core::ledger::{self, expires_at};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{
-    Acknowledged, Acks, Deliveries, DeliveryRecord, HttpApi, Inserted, NewDelivery, PortError, PublicKey,
-    PublicKeys,
+    AccessKeys, Acknowledged, Acks, Deliveries, DeliveryRecord, HttpApi, Inserted, NewDelivery, PortError,
+    PublicKey, PublicKeys,
 };
 
-use super::{Memory, State};
+use super::{Memory, State, assert_distinct};
 
 impl Deliveries for Memory {
     async fn insert(&self, deliveries: Vec<NewDelivery>, now: Timestamp) -> Vec<Result<Inserted, PortError>> {
-        let mut keys: Vec<_> = deliveries.iter().map(|delivery| delivery.key.clone()).collect();
-        keys.sort();
-        keys.dedup();
-        assert_eq!(keys.len(), deliveries.len(), "one delivery twice in a batch");
+        assert_distinct(deliveries.iter().map(|delivery| &delivery.key));
         self.effect_on_each("insert", deliveries, |state, delivery| insert(state, delivery, now)).await
     }
 
@@ -42,7 +40,7 @@ fn insert(state: &mut State, delivery: NewDelivery, now: Timestamp) -> Inserted 
     }
     let entry = ledger::Entry {
         key: delivery.key.clone(),
-        state: Standing::Queued,
+        state: ledger::State::Queued,
         turn: Default::default(),
         fingerprint: delivery.fingerprint,
         lease_token: "http-api".to_owned(),
@@ -62,6 +60,24 @@ fn insert(state: &mut State, delivery: NewDelivery, now: Timestamp) -> Inserted 
     };
     state.ledger.insert(delivery.key, entry);
     Inserted::New
+}
+
+impl AccessKeys for Memory {
+    async fn find(&self, id: &ApiKeyId) -> Result<Option<StoredKey>, PortError> {
+        self.effect("find_key", |state| state.access_keys.get(id).cloned()).await
+    }
+
+    async fn find_iam(&self, arn: &IamArn) -> Result<Option<StoredKey>, PortError> {
+        self.effect("find_principal", |state| {
+            let is_its = |key: &&StoredKey| match &key.credential {
+                Credential::Key(_) => false,
+                Credential::Iam(of) => of == arn,
+            };
+            // As in the table, the newest of several is the one that counts.
+            state.access_keys.values().filter(is_its).max_by_key(|key| key.created_at).cloned()
+        })
+        .await
+    }
 }
 
 impl Acks for Memory {

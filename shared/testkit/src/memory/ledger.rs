@@ -1,11 +1,12 @@
-//! The ledger in memory: the same judgement, a map to write in.
+//! The ledger in memory: the same judgement, a map to write in; and tenants' stored policies.
 
-use redial_core::identity::DeliveryKey;
-use redial_core::ledger::{
-    Entry, Fence, Judgement, PastAttempt, Record, State as Standing, expires_at, judge,
-};
+use std::sync::Arc;
+
+use redial_core::identity::{DeliveryKey, Tenant};
+use redial_core::ledger::{self, Entry, Fence, Judgement, PastAttempt, Record, expires_at, judge};
+use redial_core::policy::TenantPolicies;
 use redial_core::time::Timestamp;
-use redial_engine::ports::{Claim, ClaimAnswer, Ledger, LedgerReader, PortError};
+use redial_engine::ports::{Claim, ClaimAnswer, KnownPolicies, Ledger, LedgerReader, Policies, PortError};
 
 use super::{Memory, Row, State};
 
@@ -23,7 +24,7 @@ impl Ledger for Memory {
             let Some(entry) = state.ledger.get_mut(&record.key) else { return Fence::Lost };
             let held = entry.lease_token == record.lease_token
                 && entry.turn == record.turn
-                && entry.state == Standing::Sending;
+                && entry.state == ledger::State::Sending;
             if !held {
                 return Fence::Lost;
             }
@@ -55,6 +56,19 @@ impl LedgerReader for Memory {
     }
 }
 
+impl Policies for Memory {
+    async fn of(&self, tenants: Vec<Tenant>, _now: Timestamp) -> Vec<Result<KnownPolicies, PortError>> {
+        self.effect_on_each("policies", tenants, |state, tenant| {
+            let before = state.followed.get(&tenant).cloned().unwrap_or_default();
+            let stored = state.policies.get(&tenant).cloned().unwrap_or_default();
+            let (policies, ignored) = TenantPolicies::read(stored, &before);
+            state.followed.insert(tenant, policies.clone());
+            KnownPolicies { policies: Arc::new(policies), ignored, stale: None }
+        })
+        .await
+    }
+}
+
 fn claim_one(state: &mut State, claim: &Claim, now: Timestamp) -> ClaimAnswer {
     let ask = &claim.ask;
     if state.ledger.get(&ask.key).is_some_and(|stored| stored.is_forgotten(now)) {
@@ -76,7 +90,7 @@ fn claim_one(state: &mut State, claim: &Claim, now: Timestamp) -> ClaimAnswer {
     };
     let entry = Entry {
         key: ask.key.clone(),
-        state: claim.settlement.map_or(Standing::Sending, |end| end.state),
+        state: claim.settlement.map_or(ledger::State::Sending, |end| end.state),
         turn: ask.turn,
         fingerprint: ask.fingerprint.clone(),
         lease_token: ask.lease_token.clone(),

@@ -4,19 +4,16 @@
 //! that dies never returns, like one of a process that was killed. So a test can kill a worker between any two effects, start
 //! another over what the first left, and look at what became of every message.
 
-mod access;
 mod audiences;
 mod expiry;
 mod http_api;
 mod ledger;
-mod policies;
 mod protection;
 mod queues;
-pub mod sender;
+pub mod senders;
 mod subscriptions;
 mod telemetry;
 mod waits;
-mod webhooks;
 
 pub use expiry::Row;
 
@@ -55,9 +52,38 @@ use redial_engine::ports::{
 use redial_engine::protection::Guard;
 use redial_engine::{cleanup, deliver};
 
-type M = Memory;
-pub type DispatchWorker = deliver::Worker<M, M, M, M, M, M, M, M, M, M, M, M, M, M>;
-pub type CleanupWorker = cleanup::Worker<M, M, M, M, M, M, M, M, M, M>;
+pub type DispatchWorker = deliver::Worker<Memory>;
+pub type CleanupWorker = cleanup::Worker<Memory>;
+
+impl deliver::Ports for Memory {
+    type System = Self;
+    type Telemetry = Self;
+    type Outbox = Self;
+    type Ledger = Self;
+    type Subscriptions = Self;
+    type Policies = Self;
+    type Audiences = Self;
+    type Protection = Self;
+    type PushSender = Self;
+    type WebhookSender = Self;
+    type Parking = Self;
+    type WaitRegistry = Self;
+    type WaitExecutions = Self;
+    type DeadLetterBodies = Self;
+}
+
+impl cleanup::Ports for Memory {
+    type Clock = Self;
+    type Telemetry = Self;
+    type Outbox = Self;
+    type Ledger = Self;
+    type Policies = Self;
+    type Subscriptions = Self;
+    type Audiences = Self;
+    type Parking = Self;
+    type WaitRegistry = Self;
+    type DeadLetters = Self;
+}
 
 /// Settings for which `https://push.example` is a push service.
 pub fn dispatch_settings() -> deliver::Settings {
@@ -88,24 +114,22 @@ pub enum Death {
     Before(usize),
     /// After it was made, before it is answered.
     After(usize),
+    /// After the next effect of this name was made, before it is answered.
+    AfterNext(&'static str),
 }
 
-/// A push that was made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SentPush {
     pub endpoint: String,
     pub payload: Vec<u8>,
-    /// The TTL header, in seconds.
     pub ttl_secs: u32,
     pub at: Timestamp,
 }
 
-/// A webhook that was posted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SentWebhook {
     pub url: String,
     pub tenant: Tenant,
-    /// `webhook-id`.
     pub id: String,
     /// `webhook-timestamp`, in epoch seconds.
     pub timestamp: i64,
@@ -131,7 +155,6 @@ pub struct State {
     pub held_up_at: Option<usize>,
     /// What wakes it then.
     held_up: Vec<Waker>,
-    /// The outage of a dependency, if there is one.
     pub outage: Option<Outage>,
     /// How long each call of that name takes.
     pub slow: HashMap<&'static str, Duration>,
@@ -142,7 +165,6 @@ pub struct State {
     pub attempts: HashMap<DeliveryKey, Vec<PastAttempt>>,
     /// What browsers acknowledged first, and when.
     pub acknowledged: BTreeMap<(DeliveryKey, AckEvent), Timestamp>,
-    /// What browsers subscribe with.
     pub public_keys: Vec<PublicKey>,
     pub origins: BTreeMap<Origin, StoredOrigin>,
     pub counters: BTreeMap<(Origin, u16), Count>,
@@ -156,7 +178,6 @@ pub struct State {
     pub policies: BTreeMap<Tenant, Vec<Stored>>,
     /// Tenants' policies as they were last read.
     pub followed: BTreeMap<Tenant, TenantPolicies>,
-    /// Stored API keys and principals' rights.
     pub access_keys: BTreeMap<ApiKeyId, StoredKey>,
     pub subscriptions: BTreeMap<SubscriptionKey, Subscription>,
     /// What is left of erased ones: the hash of the endpoint, and when.
@@ -164,7 +185,6 @@ pub struct State {
     pub runs: BTreeMap<RunKey, Run>,
     /// A part that another worker moves there just before it is moved.
     pub crossing: Option<((RunKey, u8), Progress)>,
-    /// How far their parts are.
     pub progress: BTreeMap<(RunKey, u8), Progress>,
     /// When the rows of that expire.
     pub part_expiries: BTreeMap<(RunKey, u8), Timestamp>,
@@ -176,9 +196,7 @@ pub struct State {
     pub parked: BTreeMap<ParkedKey, ParkedItem>,
     pub registered: BTreeMap<WaitBucket, u16>,
     pub executions: BTreeSet<WaitBucket>,
-    /// Bodies of dead letters.
     pub bodies: BTreeMap<DeadLetterKey, DeadLetterBody>,
-    /// Descriptions of dead letters.
     pub described: BTreeMap<DeadLetterKey, Reference>,
     /// What the senders answer, by endpoint, the first first; then [`State::usual_answer`].
     pub answers: HashMap<String, Vec<Outcome>>,
@@ -190,51 +208,50 @@ pub struct State {
     pub always_panicking: HashSet<String>,
     /// Whether pushes are signed with a key that is not known until the keys were loaded again.
     pub key_is_unknown: bool,
-    /// Pushes that were made.
     pub sent: Vec<SentPush>,
-    /// Webhooks that were posted.
     pub webhooks: Vec<SentWebhook>,
-    /// How often keys were loaded again.
     pub key_reloads: usize,
     pub counts: BTreeMap<Metric, u64>,
-    /// Dead letters by reason.
     pub dead_letters: BTreeMap<Reason, u64>,
-    pub values: BTreeMap<Metric, Vec<f64>>,
-    /// Plans of the attempts that were logged.
-    pub plans: Vec<&'static str>,
     /// What failed in the attempts that sent nothing, in their order.
     pub not_sent: Vec<NotSent>,
-    /// Candidates for pruning, by window.
     pub candidates: BTreeMap<i64, BTreeMap<SubscriptionKey, PruneCandidate>>,
-    /// Windows that are not closed.
     pub open_windows: BTreeSet<i64>,
-    /// Subscriptions that a tenant has, where a test sets it apart from [`State::subscriptions`].
-    pub subscription_counts: HashMap<Tenant, u64>,
 }
 
+/// Which calls: whether a call of that name is one of them.
+pub type Calls = fn(&str) -> bool;
+
 /// Calls that fail for a while.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Outage {
-    /// Names of calls; and `events` for what is sent to the queue of events alone.
-    pub calls: &'static [&'static str],
+    /// `events` is what is sent to the queue of events alone.
+    pub calls: Calls,
     /// It begins with the effect of this number (from 1).
     pub from_effect: usize,
     /// It is over then.
     pub until: Timestamp,
 }
 
-impl Outage {
-    /// What a call of that name fails with.
-    fn error(name: &'static str) -> PortError {
-        PortError { operation: name, code: "Outage".to_owned(), throttled: false }
-    }
-}
-
 impl State {
     /// Whether calls of that name fail now.
     pub fn is_out(&self, name: &str) -> bool {
-        self.outage.is_some_and(|it| {
-            it.calls.contains(&name) && self.effects >= it.from_effect && self.now < it.until
+        self.outage
+            .is_some_and(|it| (it.calls)(name) && self.effects >= it.from_effect && self.now < it.until)
+    }
+
+    /// How a call of that name is to fail now, and whether what it asks for is done all the same.
+    fn failure(&mut self, name: &'static str) -> Option<(PortError, bool)> {
+        let error = |code: &str, throttled| PortError { operation: name, code: code.to_owned(), throttled };
+        if self.is_out(name) {
+            return Some((error("Outage", false), false));
+        }
+        let (times, kind) = self.failing.get_mut(name).filter(|(times, _)| *times > 0)?;
+        *times -= 1;
+        Some(match kind {
+            PortErrorKind::Throttled => (error("Planned", true), false),
+            PortErrorKind::Broken => (error("Planned", false), false),
+            PortErrorKind::Lost => (error("TimedOut", false), true),
         })
     }
 }
@@ -274,7 +291,6 @@ impl Memory {
         Self { state: self.state.clone(), is_dead: Arc::default() }
     }
 
-    /// A worker of dispatch on these ports.
     pub fn dispatch(&self, settings: deliver::Settings, guard: Guard) -> DispatchWorker {
         let memory = || self.clone();
         DispatchWorker {
@@ -288,13 +304,15 @@ impl Memory {
             policies: memory(),
             audiences: memory(),
             protection: memory(),
-            senders: deliver::Senders { push: memory(), webhooks: memory() },
-            waits: deliver::Waits { parking: memory(), registry: memory(), executions: memory() },
+            push_sender: memory(),
+            webhook_sender: memory(),
+            parking: memory(),
+            wait_registry: memory(),
+            wait_executions: memory(),
             dead_letter_bodies: memory(),
         }
     }
 
-    /// A worker of cleanup on these ports.
     pub fn cleanup(&self, settings: cleanup::Settings) -> CleanupWorker {
         let memory = || self.clone();
         CleanupWorker {
@@ -350,27 +368,27 @@ impl Memory {
         if self.is_dead.load(Ordering::SeqCst) {
             return std::future::pending().await;
         }
-        let (death, held_up) = {
+        let (dies_before, dies_after, held_up) = {
             let mut state = self.state();
             state.effects += 1;
             state.trace.push(name);
             let number = state.effects;
             let took = state.slow.get(name).copied().unwrap_or_default();
             state.now = state.now.plus(took);
-            let death = match state.death {
-                Some(Death::Before(n)) if n <= number => Some(Death::Before(n)),
-                Some(Death::After(n)) if n < number => Some(Death::Before(n)),
-                Some(Death::After(n)) if n == number => Some(Death::After(n)),
-                Some(Death::Before(_) | Death::After(_)) | None => None,
+            let (before, after) = match state.death {
+                None => (false, false),
+                Some(Death::Before(n)) => (n <= number, false),
+                Some(Death::After(n)) => (n < number, n == number),
+                Some(Death::AfterNext(of)) => (false, of == name),
             };
-            if death.is_some() {
+            if before || after {
                 // Only this worker dies.
                 state.death = None;
                 self.is_dead.store(true, Ordering::SeqCst);
             }
-            (death, state.held_up_at == Some(number))
+            (before, after, state.held_up_at == Some(number))
         };
-        if matches!(death, Some(Death::Before(_))) {
+        if dies_before {
             return std::future::pending().await;
         }
         if held_up {
@@ -386,23 +404,17 @@ impl Memory {
         }
         let made = {
             let mut state = self.state();
-            let is_out = state.is_out(name);
-            match state.failing.get_mut(name) {
-                _ if is_out => Err(Outage::error(name)),
-                Some((times, PortErrorKind::Lost)) if *times > 0 => {
-                    *times -= 1;
-                    make(&mut state);
-                    Err(PortError { operation: name, code: "TimedOut".to_owned(), throttled: false })
+            match state.failure(name) {
+                None => Ok(make(&mut state)),
+                Some((error, is_done)) => {
+                    if is_done {
+                        make(&mut state);
+                    }
+                    Err(error)
                 }
-                Some((times, kind)) if *times > 0 => {
-                    *times -= 1;
-                    let throttled = *kind == PortErrorKind::Throttled;
-                    Err(PortError { operation: name, code: "Planned".to_owned(), throttled })
-                }
-                _ => Ok(make(&mut state)),
             }
         };
-        if death.is_some() {
+        if dies_after {
             return std::future::pending().await;
         }
         made
@@ -424,6 +436,12 @@ impl Memory {
             Err(error) => (0..n).map(|_| Err(error.clone())).collect(),
         }
     }
+}
+
+/// A store takes one statement an item in a batch.
+fn assert_distinct<T: Ord>(keys: impl Iterator<Item = T>) {
+    let keys: Vec<T> = keys.collect();
+    assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), keys.len(), "one item twice in a batch");
 }
 
 impl Clock for Memory {

@@ -1,11 +1,11 @@
 //! Queues and dead letters in memory.
 
-use redial_core::dead_letter::{DeadLetterBody, Reference};
+use redial_core::dead_letter::{DeadLetterBody, DeadLetterKey, Reference};
 use redial_core::queue::{Outgoing, Queue};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{DeadLetterBodies, DeadLetterStore, Outbox, PortError, Receipt};
 
-use super::{Memory, Outage};
+use super::Memory;
 
 impl Outbox for Memory {
     fn has_events(&self) -> bool {
@@ -17,7 +17,7 @@ impl Outbox for Memory {
         let sent = self.effect_on_each("send", messages, |state, message| {
             assert!(message.delay.get() <= 900);
             if message.queue == Queue::Events && state.is_out("events") {
-                return Err(Outage::error("events"));
+                return Err(PortError { operation: "events", code: "Outage".to_owned(), throttled: false });
             }
             state.outbox.push(message);
             Ok(())
@@ -50,17 +50,9 @@ impl DeadLetterStore for Memory {
 
     async fn delete_absent_bodies(&self, now: Timestamp, limit: u32) -> Result<u32, PortError> {
         self.effect("delete_absent_bodies", |state| {
-            let absent: Vec<_> = state
-                .bodies
-                .values()
-                .filter(|body| body.absent_from <= now)
-                .take(limit as usize)
-                .map(|body| body.key.clone())
-                .collect();
-            for key in &absent {
-                state.bodies.remove(key);
-            }
-            u32::try_from(absent.len()).unwrap_or(u32::MAX)
+            let is_absent = |_: &DeadLetterKey, body: &mut DeadLetterBody| body.absent_from <= now;
+            let deleted = state.bodies.extract_if(.., is_absent).take(limit as usize).count();
+            u32::try_from(deleted).unwrap_or(u32::MAX)
         })
         .await
     }

@@ -3,7 +3,7 @@
 use redial_core::endpoint::HashKeys;
 use redial_core::identity::{SubscriptionKey, Tenant};
 use redial_core::recipient::Recipient;
-use redial_core::subscription::{Decision, Renewal, State as Standing, Subscription};
+use redial_core::subscription::{self, Decision, Renewal, Subscription};
 use redial_core::time::Timestamp;
 use redial_core::webhook::Health;
 use redial_engine::ports::{
@@ -11,30 +11,21 @@ use redial_engine::ports::{
     Subscriptions,
 };
 
-use super::{Memory, State};
+use super::{Memory, State, assert_distinct};
 
 /// The subscription that an update is about, if it still leads to the endpoint that the update is about.
 fn meant<'a>(state: &'a mut State, update: &SubscriptionUpdate) -> Option<&'a mut Subscription> {
     state.subscriptions.get_mut(&update.key).filter(|it| *it.recipient.endpoint() == update.endpoint)
 }
 
-fn turn(state: &mut State, update: &SubscriptionUpdate, from: Standing, to: Standing) -> bool {
-    match meant(state, update).filter(|it| it.state == from) {
-        Some(it) => {
-            it.state = to;
-            true
-        }
-        None => false,
-    }
-}
-
-/// A store takes one statement an item in a batch.
-fn assert_distinct<'a>(updates: impl Iterator<Item = &'a SubscriptionUpdate>) {
-    let mut keys: Vec<_> = updates.map(|update| &update.key).collect();
-    let n = keys.len();
-    keys.sort();
-    keys.dedup();
-    assert_eq!(keys.len(), n, "two updates of one subscription in a batch");
+fn turn(
+    state: &mut State,
+    update: &SubscriptionUpdate,
+    from: subscription::State,
+    to: subscription::State,
+) -> bool {
+    let found = meant(state, update).filter(|it| it.state == from);
+    found.map(|it| it.state = to).is_some()
 }
 
 impl Subscriptions for Memory {
@@ -42,16 +33,19 @@ impl Subscriptions for Memory {
         self.effect_on_each("load", keys, |state, key| state.subscriptions.get(&key).cloned()).await
     }
 
-    async fn switch_off(&self, updates: Vec<(SubscriptionUpdate, Standing)>) -> Vec<Result<(), PortError>> {
-        assert_distinct(updates.iter().map(|(update, _)| update));
+    async fn switch_off(
+        &self,
+        updates: Vec<(SubscriptionUpdate, subscription::State)>,
+    ) -> Vec<Result<(), PortError>> {
+        assert_distinct(updates.iter().map(|(update, _)| &update.key));
         self.effect_on_each("switch_off", updates, |state, (update, to)| {
-            turn(state, &update, Standing::Active, to);
+            turn(state, &update, subscription::State::Active, to);
         })
         .await
     }
 
     async fn recovered(&self, updates: Vec<SubscriptionUpdate>) -> Vec<Result<(), PortError>> {
-        assert_distinct(updates.iter());
+        assert_distinct(updates.iter().map(|update| &update.key));
         self.effect_on_each("recovered", updates, |state, update| {
             if let Some(it) = meant(state, &update) {
                 it.flagged_at = None;
@@ -62,7 +56,7 @@ impl Subscriptions for Memory {
     }
 
     async fn failed(&self, updates: Vec<(SubscriptionUpdate, u64)>) -> Vec<Result<(), PortError>> {
-        assert_distinct(updates.iter().map(|(update, _)| update));
+        assert_distinct(updates.iter().map(|(update, _)| &update.key));
         self.effect_on_each("failed", updates, |state, (update, failures)| {
             if let Some(it) = meant(state, &update) {
                 it.health.failures += failures;
@@ -73,10 +67,11 @@ impl Subscriptions for Memory {
     }
 
     async fn give_up(&self, updates: Vec<(SubscriptionUpdate, Health)>) -> Vec<Result<bool, PortError>> {
-        assert_distinct(updates.iter().map(|(update, _)| update));
+        assert_distinct(updates.iter().map(|(update, _)| &update.key));
         self.effect_on_each("give_up", updates, |state, (update, health)| {
             let since = meant(state, &update).map(|it| it.health.failing_since);
-            since == Some(health.failing_since) && turn(state, &update, Standing::Active, Standing::Disabled)
+            since == Some(health.failing_since)
+                && turn(state, &update, subscription::State::Active, subscription::State::Disabled)
         })
         .await
     }
@@ -99,25 +94,28 @@ impl SubscriptionHealth for Memory {
     async fn disable(&self, update: SubscriptionUpdate, health: Health) -> Result<bool, PortError> {
         self.effect("disable", |state| {
             let is_meant = meant(state, &update).is_some_and(|it| it.health == health);
-            is_meant && turn(state, &update, Standing::Active, Standing::Disabled)
+            is_meant && turn(state, &update, subscription::State::Active, subscription::State::Disabled)
         })
         .await
     }
 
     async fn mark_gone(&self, update: SubscriptionUpdate) -> Result<(), PortError> {
         self.effect("mark_gone", |state| {
-            turn(state, &update, Standing::Active, Standing::Gone);
+            turn(state, &update, subscription::State::Active, subscription::State::Gone);
         })
         .await
     }
 
     async fn quarantine(&self, update: SubscriptionUpdate) -> Result<bool, PortError> {
-        self.effect("quarantine", |state| turn(state, &update, Standing::Gone, Standing::Quarantined)).await
+        self.effect("quarantine", |state| {
+            turn(state, &update, subscription::State::Gone, subscription::State::Quarantined)
+        })
+        .await
     }
 
     async fn remove(&self, update: SubscriptionUpdate) -> Result<bool, PortError> {
         self.effect("remove", |state| {
-            let gone = meant(state, &update).is_some_and(|it| it.state == Standing::Gone);
+            let gone = meant(state, &update).is_some_and(|it| it.state == subscription::State::Gone);
             gone && state.subscriptions.remove(&update.key).is_some()
         })
         .await
@@ -125,8 +123,7 @@ impl SubscriptionHealth for Memory {
 
     async fn count(&self, tenant: &Tenant) -> Result<u64, PortError> {
         self.effect("count", |state| {
-            let counted = state.subscriptions.keys().filter(|key| key.tenant == *tenant).count() as u64;
-            state.subscription_counts.get(tenant).copied().unwrap_or(counted)
+            state.subscriptions.keys().filter(|key| key.tenant == *tenant).count() as u64
         })
         .await
     }

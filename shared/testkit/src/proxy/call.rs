@@ -8,13 +8,9 @@ use serde_json::Value;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AwsService {
-    /// `DynamoDB_20120810`.
     DynamoDb,
-    /// `AmazonSQS`.
     Sqs,
-    /// `AWSStepFunctions`.
     StepFunctions,
-    /// `secretsmanager`.
     SecretsManager,
     /// Any other target, as it was sent; empty if there was none.
     Other(String),
@@ -22,7 +18,6 @@ pub enum AwsService {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Injected {
-    /// The caller was killed, and the call not carried out.
     KilledBefore,
     /// The call was carried out, and the caller killed before the answer.
     KilledAfter,

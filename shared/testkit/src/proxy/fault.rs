@@ -4,7 +4,6 @@
 //! besides whole calls one statement or one entry can fail: it is taken out of the call that is carried
 //! out, and its failure is put into the answer, at its place.
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -48,21 +47,6 @@ impl Fault {
             Self::Status(..) | Self::Cbor(..) => Injected::Status,
             Self::FailStatement { .. } => Injected::FailedStatement,
             Self::FailEntry { .. } => Injected::FailedEntry,
-        }
-    }
-}
-
-impl fmt::Debug for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::KillBefore(_) => f.write_str("KillBefore"),
-            Self::KillAfter(_) => f.write_str("KillAfter"),
-            Self::Status(status, body) => f.debug_tuple("Status").field(status).field(body).finish(),
-            Self::Cbor(status, body) => f.debug_tuple("Cbor").field(status).field(body).finish(),
-            Self::FailStatement { index, code } => {
-                f.debug_struct("FailStatement").field("index", index).field("code", code).finish()
-            }
-            Self::FailEntry { index } => f.debug_struct("FailEntry").field("index", index).finish(),
         }
     }
 }

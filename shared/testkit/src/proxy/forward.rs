@@ -1,21 +1,16 @@
-//! The socket side: takes calls in, passes them on, applies their faults.
+//! Takes calls in, passes them on, applies their faults.
 
-use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use http::header::{self, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::uri::{Authority, Scheme, Uri};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
-use hyper::body::{Bytes, Incoming};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
+use hyper::body::Bytes;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::net::TcpListener;
+use hyper_util::rt::TokioExecutor;
 
 use super::call::{AwsService, Call, Injected, target};
 use super::fault::{Cut, Fault, Plan};
@@ -36,8 +31,6 @@ const OF_THE_CONNECTION: [HeaderName; 7] = [
 ];
 /// DynamoDB's checksum of its answer, wrong once the answer is changed.
 const CHECKSUM: HeaderName = HeaderName::from_static("x-amz-crc32");
-/// A pause after a failed accept (out of descriptors), so that the loop does not spin.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) struct Line {
     upstream: Authority,
@@ -60,6 +53,17 @@ impl Line {
 
     pub(super) fn plan(&self) -> MutexGuard<'_, Plan> {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call that has arrived whole.
+    pub(super) async fn handle(self: Arc<Self>, parts: Parts, body: Bytes) -> Option<Answer> {
+        let (name, fault) = self.admit(&parts, &body);
+        // A task of its own: it goes on when the caller is gone and this future with it.
+        let task = tokio::spawn(async move { self.carry_out(parts, body, name, fault).await });
+        match task.await {
+            Ok(Some(answer)) => Some(answer),
+            Ok(None) | Err(_) => std::future::pending().await,
+        }
     }
 
     /// Writes the call down and finds its fault, in one step: the order of the journal is that of the
@@ -195,42 +199,6 @@ impl Line {
                 (status, headers, answer.unwrap_or_default())
             }
         }
-    }
-}
-
-pub(super) async fn serve(listener: TcpListener, line: Arc<Line>) {
-    loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(ACCEPT_PAUSE).await;
-            continue;
-        };
-        // Without it a small answer may wait for an acknowledgement.
-        let _ = stream.set_nodelay(true);
-        let line = Arc::clone(&line);
-        tokio::spawn(async move {
-            let service = service_fn(move |request| handle(request, Arc::clone(&line)));
-            // A caller that was killed leaves whole calls behind; hyper must not drop them at its end.
-            let mut builder = http1::Builder::new();
-            builder.half_close(true);
-            // How a connection ends is the caller's affair.
-            let _ = builder.serve_connection(TokioIo::new(stream), service).await;
-        });
-    }
-}
-
-async fn handle(request: Request<Incoming>, line: Arc<Line>) -> Result<Answer, Infallible> {
-    let (parts, body) = request.into_parts();
-    let Ok(body) = body.collect().await else {
-        // The caller went away in the middle of its call.
-        return Ok(respond(StatusCode::BAD_REQUEST, HeaderMap::new(), Bytes::new()));
-    };
-    let body = body.to_bytes();
-    let (name, fault) = line.admit(&parts, &body);
-    // A task of its own: it goes on when the caller is gone and this future with it.
-    let task = tokio::spawn(async move { line.carry_out(parts, body, name, fault).await });
-    match task.await {
-        Ok(Some(answer)) => Ok(answer),
-        Ok(None) | Err(_) => std::future::pending().await,
     }
 }
 

@@ -16,14 +16,14 @@ mod forward;
 mod tests;
 
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::uri::{Scheme, Uri};
-use thiserror::Error;
 
 use crate::background::Background;
+use crate::journal::TooFew;
+use crate::serve::{self, Port};
 use fault::{Matcher, Plan};
 use forward::Line;
 
@@ -37,15 +37,6 @@ pub struct FaultProxy {
     _running: Background,
 }
 
-/// Not as many calls as waited for, in the time given.
-#[derive(Debug, Error)]
-#[error("waited {within:?} for {wanted} calls and saw {}", seen.len())]
-pub struct TooFewCalls {
-    pub wanted: usize,
-    pub within: Duration,
-    pub seen: Vec<Call>,
-}
-
 impl FaultProxy {
     /// Starts a proxy on a free port of 127.0.0.1, in front of `upstream`: `http://HOST:PORT`.
     pub fn start(upstream: &str) -> io::Result<Self> {
@@ -55,15 +46,16 @@ impl FaultProxy {
             (Some(scheme), Some(authority)) if *scheme == Scheme::HTTP => authority.clone(),
             _ => return Err(io::Error::new(io::ErrorKind::InvalidInput, "expected http://HOST:PORT")),
         };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        listener.set_nonblocking(true)?;
-        let url = format!("http://{}", listener.local_addr()?);
+        let port = Port::take(0)?;
+        let url = port.origin("127.0.0.1");
         let line = Arc::new(Line::new(authority));
         let serving = Arc::clone(&line);
-        let running = Background::start("fault-proxy", move || async move {
-            // The runtime is this thread's own, and a fresh socket can be registered with it.
-            let listener = tokio::net::TcpListener::from_std(listener);
-            forward::serve(listener.expect("a non-blocking listener registers"), serving).await;
+        let running = port.serve("fault-proxy", move |stream| {
+            let mut builder = serve::http_versions();
+            // A caller that was killed leaves whole calls behind; hyper must not drop them at its end.
+            builder.http1().half_close(true);
+            let line = Arc::clone(&serving);
+            serve::http(builder, stream, move |parts, body| Arc::clone(&line).handle(parts, body))
         })?;
         Ok(Self { line, url, _running: running })
     }
@@ -85,10 +77,8 @@ impl FaultProxy {
     }
 
     /// Waits until `n` calls have arrived.
-    pub async fn wait_for(&self, n: usize, within: Duration) -> Result<Vec<Call>, TooFewCalls> {
-        let enough = |calls: &[Call]| (calls.len() >= n).then(|| calls.to_vec());
-        let found = self.line.journal.wait(within, enough).await;
-        found.ok_or_else(|| TooFewCalls { wanted: n, within, seen: self.calls() })
+    pub async fn wait_for(&self, n: usize, within: Duration) -> Result<Vec<Call>, TooFew<Call>> {
+        self.line.journal.wait_for(n, within, <[_]>::to_vec).await
     }
 
     /// Breaks the `n`-th call since the start or the last reset; the first is 1.

@@ -1,16 +1,13 @@
 //! The proxy between a client and an upstream that repeats what it gets.
 
 use super::*;
-use std::convert::Infallible;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use http::{Request, Response};
-use http_body_util::{BodyExt, Full};
-use hyper::body::{Bytes, Incoming};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use http::Response;
+use http::request::Parts;
+use http_body_util::Full;
+use hyper::body::Bytes;
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -24,19 +21,15 @@ struct Upstream {
 
 impl Upstream {
     fn start() -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
-        listener.set_nonblocking(true).expect("non-blocking");
-        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let port = Port::take(0).expect("a port");
+        let url = port.origin("127.0.0.1");
         let seen = Arc::new(Mutex::new(Vec::new()));
         let book = Arc::clone(&seen);
-        let running = Background::start("upstream", move || async move {
-            let listener = tokio::net::TcpListener::from_std(listener).expect("it registers");
-            loop {
-                let (stream, _) = listener.accept().await.expect("a connection");
-                let book = Arc::clone(&book);
-                let service = service_fn(move |request| echo(request, Arc::clone(&book)));
-                tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
-            }
+        let running = port.serve("upstream", move |stream| {
+            let book = Arc::clone(&book);
+            serve::http(serve::http_versions(), stream, move |parts, body| {
+                echo(parts, body, Arc::clone(&book))
+            })
         });
         Self { url, seen, _running: running.expect("a thread") }
     }
@@ -46,12 +39,7 @@ impl Upstream {
     }
 }
 
-async fn echo(
-    request: Request<Incoming>,
-    book: Arc<Mutex<Vec<Value>>>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
-    let (parts, body) = request.into_parts();
-    let body = body.collect().await.expect("a whole body").to_bytes();
+async fn echo(parts: Parts, body: Bytes, book: Arc<Mutex<Vec<Value>>>) -> Option<Response<Full<Bytes>>> {
     let call: Value = serde_json::from_slice(&body).unwrap_or_default();
     let answer = if let Some(statements) = call["Statements"].as_array() {
         json!({"Responses": statements})
@@ -68,7 +56,13 @@ async fn echo(
     };
     book.lock().expect("no panic").push(call);
     let response = Response::builder().header("x-amz-crc32", "1").header("x-amzn-requestid", "r");
-    Ok(response.body(Full::from(answer.to_string())).expect("a response"))
+    Some(response.body(Full::from(answer.to_string())).expect("a response"))
+}
+
+fn setting() -> (Upstream, FaultProxy) {
+    let upstream = Upstream::start();
+    let proxy = FaultProxy::start(&upstream.url).expect("it starts");
+    (upstream, proxy)
 }
 
 fn client() -> reqwest::Client {
@@ -91,8 +85,7 @@ const SEND: &str = "AmazonSQS.SendMessageBatch";
 
 #[tokio::test]
 async fn a_call_passes_unchanged_and_is_written_down() {
-    let upstream = Upstream::start();
-    let proxy = FaultProxy::start(&upstream.url).expect("it starts");
+    let (_upstream, proxy) = setting();
     let request = client().put(format!("{}/some/path?a=b%20c", proxy.url()));
     let request = request.header("authorization", "AWS4-HMAC-SHA256 x").header("host", "sqs.example");
     let answer = request.body(r#"{"x":1}"#).send().await.expect("an answer");
@@ -132,8 +125,7 @@ async fn gets_no_answer(url: &str) {
 
 #[tokio::test]
 async fn a_kill_before_a_call_keeps_it_from_being_carried_out_and_one_after_does_not() {
-    let upstream = Upstream::start();
-    let proxy = FaultProxy::start(&upstream.url).expect("it starts");
+    let (upstream, proxy) = setting();
     let kills = Arc::new(AtomicUsize::new(0));
     proxy.on_call(2, Fault::KillBefore(kill(&kills)));
     call(proxy.url(), CLAIM, &json!({})).await;
@@ -155,8 +147,7 @@ async fn a_kill_before_a_call_keeps_it_from_being_carried_out_and_one_after_does
 
 #[tokio::test]
 async fn a_call_is_carried_out_though_its_caller_has_gone() {
-    let upstream = Upstream::start();
-    let proxy = FaultProxy::start(&upstream.url).expect("it starts");
+    let (_upstream, proxy) = setting();
     let mut stream =
         tokio::net::TcpStream::connect(proxy.url().trim_start_matches("http://")).await.expect("a stream");
     let request = "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n{}";
@@ -168,8 +159,7 @@ async fn a_call_is_carried_out_though_its_caller_has_gone() {
 
 #[tokio::test]
 async fn a_status_is_answered_instead_of_the_call_first_or_every_time() {
-    let upstream = Upstream::start();
-    let proxy = FaultProxy::start(&upstream.url).expect("it starts");
+    let (upstream, proxy) = setting();
     let fault = Fault::Status(400, r#"{"__type":"com.amazon.coral#ThrottlingException"}"#.to_owned());
     proxy.once(|call| call.operation == "BatchExecuteStatement", fault.clone());
     let mut statuses = Vec::new();
@@ -186,8 +176,7 @@ async fn a_status_is_answered_instead_of_the_call_first_or_every_time() {
 
 #[tokio::test]
 async fn one_statement_fails_and_the_others_are_carried_out() {
-    let upstream = Upstream::start();
-    let proxy = FaultProxy::start(&upstream.url).expect("it starts");
+    let (upstream, proxy) = setting();
     let fault = Fault::FailStatement { index: 1, code: "InternalServerError".to_owned() };
     proxy.on_call(1, fault.clone());
     let answer = call(proxy.url(), CLAIM, &json!({"Statements": ["a", "b", "c"]})).await;
@@ -208,8 +197,7 @@ async fn one_statement_fails_and_the_others_are_carried_out() {
 
 #[tokio::test]
 async fn one_entry_fails_in_an_answer_of_200() {
-    let upstream = Upstream::start();
-    let proxy = FaultProxy::start(&upstream.url).expect("it starts");
+    let (upstream, proxy) = setting();
     for n in 1..=2 {
         proxy.on_call(n, Fault::FailEntry { index: 0 });
     }

@@ -3,22 +3,20 @@
 //! A socket for each process, because a call of a killed process may still lie in a buffer when the next
 //! one starts: it must neither take that one's event nor answer for it.
 
-use std::convert::Infallible;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::header::CONTENT_TYPE;
-use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full};
-use hyper::body::{Bytes, Incoming};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
-use serde_json::json;
-use tokio::net::TcpListener;
+use http::request::Parts;
+use http::{Method, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Bytes;
+use serde_json::{Value, json};
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio::task::JoinSet;
+
+use crate::serve::{self, Port};
 
 const PREFIX: &str = "/2018-06-01/runtime/";
 
@@ -53,15 +51,21 @@ struct Exchange {
 
 impl Api {
     /// Listens on a free port of 127.0.0.1 until it is dropped.
-    pub(super) async fn start() -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let address = listener.local_addr()?;
+    pub(super) fn start() -> io::Result<Self> {
+        let port = Port::take(0)?;
+        let address = port.address();
         let (invocations, waiting) = mpsc::unbounded_channel();
         let (sender, reports) = mpsc::unbounded_channel();
         let exchange =
             Arc::new(Exchange { waiting: AsyncMutex::new(waiting), reports: sender, open: Mutex::default() });
         let mut serving = JoinSet::new();
-        serving.spawn(serve(listener, Arc::clone(&exchange)));
+        let answering = Arc::clone(&exchange);
+        serving.spawn(serve::accept(port.listen()?, move |stream| {
+            let exchange = Arc::clone(&answering);
+            serve::http(serve::http_versions(), stream, move |parts, body| {
+                Arc::clone(&exchange).handle(parts, body)
+            })
+        }));
         Ok(Self { address, reports, invocations, exchange, serving })
     }
 
@@ -77,7 +81,7 @@ impl Api {
 }
 
 impl Exchange {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<String>> {
+    fn lock(&self) -> MutexGuard<'_, Option<String>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -86,10 +90,25 @@ impl Exchange {
         let _ = self.reports.send(report);
     }
 
+    async fn handle(self: Arc<Self>, request: Parts, body: Bytes) -> Option<Response<Full<Bytes>>> {
+        let call = request.uri.path().strip_prefix(PREFIX).unwrap_or_default();
+        let steps: Vec<&str> = call.split('/').collect();
+        Some(match (&request.method, steps.as_slice()) {
+            (&Method::GET, ["invocation", "next"]) => self.next().await,
+            (&Method::POST, ["invocation", id, "response"]) => self.answer(id, Report::Response(body)),
+            (&Method::POST, ["invocation", id, "error"]) => self.answer(id, Report::Error(body)),
+            (&Method::POST, ["init", "error"]) => {
+                self.report(Report::InitError(body));
+                with_json(StatusCode::ACCEPTED, &json!({"status": "OK"}))
+            }
+            _ => with_json(StatusCode::NOT_FOUND, &Value::Null),
+        })
+    }
+
     async fn next(&self) -> Response<Full<Bytes>> {
         self.report(Report::Ready);
         let Some(invocation) = self.waiting.lock().await.recv().await else {
-            return status(StatusCode::GONE);
+            return with_json(StatusCode::GONE, &Value::Null);
         };
         let mut response = Response::builder().header(CONTENT_TYPE, "application/json");
         for (name, value) in invocation.headers {
@@ -103,61 +122,15 @@ impl Exchange {
         let mut open = self.lock();
         if open.as_deref() != Some(request_id) {
             let error = json!({"errorMessage": "Invalid request ID", "errorType": "InvalidRequestID"});
-            return with_json(StatusCode::BAD_REQUEST, error.to_string());
+            return with_json(StatusCode::BAD_REQUEST, &error);
         }
         *open = None;
         self.report(report);
-        accepted()
+        with_json(StatusCode::ACCEPTED, &json!({"status": "OK"}))
     }
 }
 
-async fn serve(listener: TcpListener, exchange: Arc<Exchange>) {
-    let mut connections = JoinSet::new();
-    while let Ok((stream, _)) = listener.accept().await {
-        let exchange = Arc::clone(&exchange);
-        connections.spawn(async move {
-            let service = service_fn(move |request| handle(request, Arc::clone(&exchange)));
-            // How a connection ends is the process's affair.
-            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
-        });
-        while connections.try_join_next().is_some() {}
-    }
-}
-
-async fn handle(
-    request: Request<Incoming>,
-    exchange: Arc<Exchange>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
-    let (parts, body) = request.into_parts();
-    let Ok(body) = body.collect().await else { return Ok(status(StatusCode::BAD_REQUEST)) };
-    let body = body.to_bytes();
-    let call = parts.uri.path().strip_prefix(PREFIX).unwrap_or_default();
-    let steps: Vec<&str> = call.split('/').collect();
-    Ok(match (&parts.method, steps.as_slice()) {
-        (&Method::GET, ["invocation", "next"]) => exchange.next().await,
-        (&Method::POST, ["invocation", id, "response"]) => exchange.answer(id, Report::Response(body)),
-        (&Method::POST, ["invocation", id, "error"]) => exchange.answer(id, Report::Error(body)),
-        (&Method::POST, ["init", "error"]) => {
-            exchange.report(Report::InitError(body));
-            accepted()
-        }
-        _ => status(StatusCode::NOT_FOUND),
-    })
-}
-
-fn accepted() -> Response<Full<Bytes>> {
-    with_json(StatusCode::ACCEPTED, json!({"status": "OK"}).to_string())
-}
-
-fn with_json(code: StatusCode, body: String) -> Response<Full<Bytes>> {
-    let mut response = status(code);
-    response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
-    *response.body_mut() = Full::from(body);
-    response
-}
-
-fn status(code: StatusCode) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::default());
-    *response.status_mut() = code;
-    response
+fn with_json(status: StatusCode, body: &Value) -> Response<Full<Bytes>> {
+    let response = Response::builder().status(status).header(CONTENT_TYPE, "application/json");
+    response.body(Full::from(body.to_string())).expect("a status and one header are well formed")
 }

@@ -12,8 +12,8 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
 use tokio::task::JoinSet;
 
+use super::LogLine;
 use super::api::Api;
-use super::{LogLine, Stream};
 use crate::ambient;
 use crate::journal::Journal;
 
@@ -67,7 +67,7 @@ pub(super) struct Environment {
 
 impl Environment {
     pub(super) async fn start(recipe: &Recipe) -> io::Result<Self> {
-        let api = Api::start().await?;
+        let api = Api::start()?;
         let mut command = Command::new(&recipe.bootstrap);
         command
             .env_clear()
@@ -84,10 +84,10 @@ impl Environment {
 
         let mut readers = JoinSet::new();
         if let Some(stdout) = child.stdout.take() {
-            readers.spawn(collect(stdout, Stream::Stdout, Arc::clone(&recipe.logs)));
+            readers.spawn(collect(stdout, Arc::clone(&recipe.logs)));
         }
         if let Some(stderr) = child.stderr.take() {
-            readers.spawn(collect(stderr, Stream::Stderr, Arc::clone(&recipe.logs)));
+            readers.spawn(collect(stderr, Arc::clone(&recipe.logs)));
         }
         Ok(Self { api, child, target: Arc::clone(&recipe.target), readers })
     }
@@ -121,12 +121,12 @@ impl Environment {
     }
 }
 
-async fn collect(stream: impl AsyncRead + Unpin, kind: Stream, logs: Arc<Journal<LogLine>>) {
+async fn collect(stream: impl AsyncRead + Unpin, logs: Arc<Journal<LogLine>>) {
     let mut lines = BufReader::new(stream);
     let mut line = Vec::new();
     while matches!(lines.read_until(b'\n', &mut line).await, Ok(1..)) {
         let text = String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned();
-        logs.push(LogLine { stream: kind, text, at_ms: ambient::epoch_ms() });
+        logs.push(LogLine { text, at_ms: ambient::epoch_ms() });
         line.clear();
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::environment::{Recipe, Target};
 use super::worker::{Order, Worker};
-use super::{InvokeError, LogLine, NoSuchLine};
+use super::{InvokeError, LogLine};
 use crate::ambient;
 use crate::background::Background;
 use crate::journal::Journal;
@@ -46,7 +46,7 @@ impl RuntimeApi {
         };
         let arn = format!("arn:aws:lambda:{REGION}:000000000000:function:{name}");
         let worker = Worker::new(arn, recipe, Arc::clone(&starts));
-        let background = Background::start("runtime-api", move || worker.run(waiting))?;
+        let background = Background::start("runtime-api", move || Ok(worker.run(waiting)))?;
         Ok(Host { orders: Some(orders), logs, target, starts, background: Some(background) })
     }
 }
@@ -72,7 +72,7 @@ fn lambdas_own(name: &str, bootstrap: &Path) -> Vec<(OsString, OsString)> {
 /// One execution environment. Dropping it kills its process.
 pub struct Host {
     orders: Option<mpsc::UnboundedSender<Order>>,
-    logs: Arc<Journal<LogLine>>,
+    pub(super) logs: Arc<Journal<LogLine>>,
     target: Arc<Target>,
     starts: Arc<AtomicU32>,
     background: Option<Background>,
@@ -121,16 +121,6 @@ impl Host {
     /// Everything printed so far, by all of its processes.
     pub fn logs(&self) -> Vec<LogLine> {
         self.logs.read(<[_]>::to_vec)
-    }
-
-    /// Waits until a line is printed that fits; one that is there already counts.
-    pub async fn wait_for_log(
-        &self,
-        fits: impl Fn(&LogLine) -> bool,
-        within: Duration,
-    ) -> Result<LogLine, NoSuchLine> {
-        let line = self.logs.wait(within, |lines| lines.iter().find(|line| fits(line)).cloned()).await;
-        line.ok_or_else(|| NoSuchLine { within, seen: self.logs() })
     }
 }
 

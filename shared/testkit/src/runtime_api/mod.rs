@@ -20,7 +20,6 @@ mod tests;
 mod worker;
 
 use std::process::ExitStatus;
-use std::time::Duration;
 
 use serde_json::Value;
 use thiserror::Error;
@@ -46,22 +45,7 @@ pub enum InvokeError {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLine {
-    pub stream: Stream,
     /// The text, without its line end; bytes that are not UTF-8 replaced.
     pub text: String,
     pub at_ms: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
-    Stdout,
-    Stderr,
-}
-
-/// Not the log line that was waited for, in the time given.
-#[derive(Debug, Error)]
-#[error("no such line within {within:?}; {} lines were printed", seen.len())]
-pub struct NoSuchLine {
-    pub within: Duration,
-    pub seen: Vec<LogLine>,
 }

@@ -5,53 +5,13 @@ use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::time::Duration;
 use tempfile::TempDir;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Does what its event says.
-const BOOTSTRAP: &str = r#"#!/usr/bin/env python3
-import http.client, json, os, sys, time
-api = os.environ["AWS_LAMBDA_RUNTIME_API"]
-base = "/2018-06-01/runtime"
-connection = http.client.HTTPConnection(api)
-def call(method, path, body=None):
-    connection.request(method, base + path, body)
-    answer = connection.getresponse()
-    return answer, answer.read()
-if os.environ.get("INIT") == "exit":
-    print("FIRST is missing", file=sys.stderr)
-    sys.exit(3)
-if os.environ.get("INIT") == "error":
-    call("POST", "/init/error", json.dumps({"errorMessage": "no configuration", "errorType": "Config"}))
-    sys.exit(1)
-print("ready")
-while True:
-    answer, body = call("GET", "/invocation/next")
-    event = json.loads(body)
-    name = answer.headers["Lambda-Runtime-Aws-Request-Id"]
-    step = event.get("do")
-    if step == "exit":
-        sys.exit(7)
-    if step == "hang":
-        print("hanging", flush=True)
-        time.sleep(600)
-    if step == "fail":
-        call("POST", f"/invocation/{name}/error", json.dumps({"errorMessage": "no", "errorType": "E"}))
-        continue
-    if step == "garbage":
-        call("POST", f"/invocation/{name}/response", "no json")
-        continue
-    result = {"event": event, "pid": os.getpid(), "variable": os.environ.get("VARIABLE"),
-              "home": os.environ.get("HOME"), "now_ms": int(time.time() * 1000)}
-    result.update({key.lower(): value for key, value in answer.headers.items()})
-    if step == "twice":
-        wrong, _ = call("POST", "/invocation/other/response", "{}")
-        result["wrong"] = wrong.status
-    call("POST", f"/invocation/{name}/response", json.dumps(result))
-    if step == "answer_and_exit":
-        sys.exit(0)
-"#;
+const BOOTSTRAP: &str = include_str!("bootstrap.py");
 
 fn bootstrap(folder: &TempDir) -> PathBuf {
     let path = folder.path().join("bootstrap");
@@ -129,7 +89,7 @@ async fn a_time_out_kills_the_process() {
     let late = host.invoke(json!({"do": "hang"}), Duration::from_millis(300)).await;
     assert_eq!(late, Err(InvokeError::TimedOut));
     assert!(!alive(pid));
-    assert!(host.logs().iter().any(|line| line.text == "hanging" && line.stream == Stream::Stdout));
+    assert!(host.logs().iter().any(|line| line.text == "hanging"));
     assert!(host.invoke(json!({}), LIMIT).await.is_ok());
 }
 
@@ -139,7 +99,8 @@ async fn a_kill_from_outside_is_a_crash_of_the_running_invocation() {
     let kill = host.killer();
     let hanging = host.invoke(json!({"do": "hang"}), LIMIT);
     let killing = async {
-        host.wait_for_log(|line| line.text == "hanging", LIMIT).await.expect("it hangs");
+        let hangs = |lines: &[LogLine]| lines.iter().any(|line| line.text == "hanging").then_some(());
+        host.logs.wait(LIMIT, hangs).await.expect("it hangs");
         kill();
     };
     let (crashed, ()) = tokio::join!(hanging, killing);

@@ -7,7 +7,7 @@ use rand::{Rng, RngExt};
 use super::{Admission, Round};
 use crate::ports::Protection;
 use redial_core::endpoint::Origin;
-use redial_core::protection::breaker::{FAST_FROM_SECS, PROBES, Rule, Says};
+use redial_core::protection::breaker::{Decision, FAST_FROM_SECS, PROBES, Rule};
 use redial_core::protection::token_bucket::{Answer, Request, TokenBucket};
 use redial_core::protection::wake;
 use redial_core::time::Timestamp;
@@ -16,7 +16,7 @@ use redial_core::time::Timestamp;
 const TRY_FOR_PROBES: f64 = 4.0 * PROBES as f64;
 
 /// A worker that sees this itself does not wait for the others to see it, too: it pauses.
-const OWN: Rule = Rule { percent: 50, at_least: 10, within_secs: FAST_FROM_SECS, grain_secs: 1 };
+const OWN: Rule = Rule { percent: 50, at_least: 10, within_secs: FAST_FROM_SECS, bucket_secs: 1 };
 
 /// The same, for those who have but one retry left.
 const OWN_LAST: Rule = Rule { at_least: 5, ..OWN };
@@ -29,9 +29,6 @@ const OWN_PAUSE: Duration = Duration::from_secs(2);
 /// rate, which is about the longest cooldown.
 const LOOKS_PER_SECOND: f64 = 0.1;
 
-/// What holds messages back here, in logs.
-const HELD_BY: &str = "breaker";
-
 /// After so long without another message a last attempt may be a probe, too.
 const LAST_RESORT: Duration = Duration::from_secs(20);
 
@@ -42,8 +39,8 @@ enum Word {
     Pause {
         only_last_retries: bool,
     },
-    /// What the breaker says, and how many messages want to be sent there a second.
-    Breaker(Says, f64),
+    /// What the breaker decides, and how many messages want to be sent there a second.
+    Breaker(Decision, f64),
 }
 
 impl<P: Protection> Round<'_, P> {
@@ -58,7 +55,7 @@ impl<P: Protection> Round<'_, P> {
             let mut mine: Vec<usize> =
                 order.iter().copied().filter(|at| self.asks[*at].origin == *origin).collect();
             match self.word_on(origin) {
-                Word::Go | Word::Breaker(Says::Go, _) => {}
+                Word::Go | Word::Breaker(Decision::Go, _) => {}
                 Word::Pause { only_last_retries } => {
                     let last_retry = |at: &usize| self.asks[*at].is_retry && self.asks[*at].is_last;
                     mine.retain(|at| !only_last_retries || last_retry(at));
@@ -66,11 +63,11 @@ impl<P: Protection> Round<'_, P> {
                         self.decided[at] = self.later(at, self.now.plus(OWN_PAUSE), OWN_PAUSE, rng);
                     }
                 }
-                Word::Breaker(Says::Later { from, width, longest }, _) => {
+                Word::Breaker(Decision::Later { from, width, longest }, _) => {
                     let width = self.line_up(origin, mine.len(), from, width, longest).await;
                     self.hold(mine, from, width, rng);
                 }
-                Word::Breaker(Says::Probes { left, since, from, width }, asked_per_second) => {
+                Word::Breaker(Decision::Probes { left, since, from, width }, asked_per_second) => {
                     // No last attempt is spent on a probe, unless no other message comes.
                     mine.sort_by_key(|at| self.asks[*at].is_last);
                     let none_came = self.now.since(since) >= LAST_RESORT;
@@ -94,11 +91,11 @@ impl<P: Protection> Round<'_, P> {
         let known = self.guard.known();
         let Some(it) = known.origins.get(origin) else { return Word::Go };
         let own = it.own.sum(self.now);
-        match it.state.breaker().says(self.now, &self.guard.settings.cooldowns) {
-            Says::Go if OWN.is_broken_by(own) => Word::Pause { only_last_retries: false },
-            Says::Go if OWN_LAST.is_broken_by(own) => Word::Pause { only_last_retries: true },
-            says @ (Says::Go | Says::Probes { .. } | Says::Later { .. }) => {
-                Word::Breaker(says, it.state.asked_per_second(self.now))
+        match it.state.breaker().decide(self.now, &self.guard.settings.cooldowns) {
+            Decision::Go if OWN.is_broken_by(own) => Word::Pause { only_last_retries: false },
+            Decision::Go if OWN_LAST.is_broken_by(own) => Word::Pause { only_last_retries: true },
+            decision @ (Decision::Go | Decision::Probes { .. } | Decision::Later { .. }) => {
+                Word::Breaker(decision, it.state.asked_per_second(self.now))
             }
         }
     }
@@ -146,13 +143,13 @@ impl<P: Protection> Round<'_, P> {
     ) -> Option<Admission> {
         let ask = &self.asks[at];
         let at = wake::spread(from, width, ask.rank, ask.deadline, rng)?;
-        Some(Admission::Later { at, held_by: HELD_BY })
+        Some(Admission::Later { at })
     }
 
     fn hold(&mut self, held: Vec<usize>, from: Timestamp, width: Duration, rng: &mut (dyn Rng + Send)) {
         for at in held {
             let later = self.later(at, from, width, rng);
-            self.decided[at] = Some(later.unwrap_or(Admission::TooLate { held_by: HELD_BY }));
+            self.decided[at] = Some(later.unwrap_or(Admission::TooLate));
         }
     }
 

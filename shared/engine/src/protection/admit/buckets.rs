@@ -105,7 +105,7 @@ impl<P: Protection> Round<'_, P> {
         let set_pace = set(&Limited::Origin(ask.origin.clone())).map(Slots::set);
         let pace = state.and_then(|state| {
             let per_second = state.limit(self.now)?;
-            let soon = state.pace().took().map_or(per_second, |took| took.max(per_second));
+            let soon = state.pace.took.map_or(per_second, |took| took.max(per_second));
             Some(Slots { per_second, soon: Some(soon) })
         });
         let slower = |a: &Slots, b: &Slots| a.per_second.total_cmp(&b.per_second);
@@ -228,7 +228,6 @@ impl<P: Protection> Round<'_, P> {
                 (now, true)
             }
         };
-        let held_by = bucket.label();
         for (nth, at) in mine.iter().enumerate() {
             let ask = &self.asks[*at];
             let at_place = if is_full {
@@ -237,10 +236,7 @@ impl<P: Protection> Round<'_, P> {
                 let place = begin.plus(Duration::from_secs_f64((nth as f64 / per_second).min(1e9)));
                 wake::queued(place, self.now, ask.deadline)
             };
-            self.decided[*at] = Some(match at_place {
-                Some(at) => Admission::Later { at, held_by },
-                None => Admission::TooLate { held_by },
-            });
+            self.decided[*at] = Some(at_place.map_or(Admission::TooLate, |at| Admission::Later { at }));
         }
     }
 

@@ -6,7 +6,7 @@
 mod breakers;
 mod buckets;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use rand::Rng;
 
@@ -39,11 +39,9 @@ pub struct Ask {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EndpointLimit {
     pub subscription: SubscriptionKey,
-    /// No more than this.
     pub rate: Rate,
 }
 
-/// What becomes of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Admission {
     /// It may be sent at that time, which is not far.
@@ -53,28 +51,17 @@ pub enum Admission {
         probe: bool,
     },
     /// It comes back then, and has used no attempt.
-    Later {
-        at: Timestamp,
-        /// Who held it back: a label.
-        held_by: &'static str,
-    },
+    Later { at: Timestamp },
     /// It would be over by then.
-    TooLate {
-        /// Who held it back: a label.
-        held_by: &'static str,
-    },
+    TooLate,
 }
 
-/// What becomes of a batch.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Admitted {
-    /// In the order of the asks.
     pub admissions: Vec<Admission>,
-    /// What asking and sharing changed.
     pub changes: Changes,
 }
 
-/// A batch that is being decided on.
 struct Round<'a, P> {
     guard: &'a Guard,
     store: &'a P,
@@ -96,8 +83,9 @@ impl Guard {
         if asks.is_empty() {
             return Admitted::default();
         }
-        let origins = distinct(asks.iter().map(|ask| ask.origin.clone()));
-        let tenants = distinct(asks.iter().map(|ask| ask.tenant.clone()));
+        let origins: BTreeSet<Origin> = asks.iter().map(|ask| ask.origin.clone()).collect();
+        let origins = Vec::from_iter(origins);
+        let tenants: BTreeSet<Tenant> = asks.iter().map(|ask| ask.tenant.clone()).collect();
         let limits = origins.iter().cloned().map(Limited::Origin);
         let limits: Vec<Limited> = limits.chain(tenants.into_iter().map(Limited::Tenant)).collect();
         let errors = self.refresh(store, &origins, &limits, now).await.into_iter().collect();
@@ -116,13 +104,6 @@ impl Guard {
         let go = Admission::Go { at: now, probe: false };
         Admitted { admissions: decided.into_iter().map(|it| it.unwrap_or(go)).collect(), changes }
     }
-}
-
-fn distinct<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
-    let mut all: Vec<T> = all.collect();
-    all.sort();
-    all.dedup();
-    all
 }
 
 /// Who asks first: the urgent, then tenants in turn, then whose end is near.

@@ -1,14 +1,12 @@
-//! Who is there and what is sent to them: keys, subscriptions, and messages of tenant `acme`.
+//! Receivers and the messages of tenant `acme` to them.
 
-use redial_core::access::TokenKeys;
-use redial_core::endpoint::Endpoint;
+use redial_core::endpoint::{Endpoint, Origin};
 use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionId, SubscriptionKey, Tenant};
+use redial_core::outcome::Outcome;
 use redial_core::push_target::{PushKeys, PushTarget};
 use redial_core::recipient::Recipient;
 use redial_core::subscription::Subscription;
 use redial_core::webhook::WebhookTarget;
-
-use redial_testkit::memory;
 
 use super::Harness;
 
@@ -16,85 +14,143 @@ const P256DH: &str =
     "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4";
 const AUTH: &str = "BTBZMqHH6r4Tts7J_aSIgg";
 
+/// Who a message is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Whom {
+    Browser,
+    Hook,
+    /// A webhook's bare address.
+    Address,
+}
+
+pub(crate) fn tenant() -> Tenant {
+    Tenant::parse("acme").expect("valid")
+}
+
+pub(crate) fn endpoint(url: &str) -> Endpoint {
+    Endpoint::parse(url).expect("valid")
+}
+
+pub(crate) fn origin(url: &str) -> Origin {
+    Origin::parse(url).expect("valid")
+}
+
 impl Harness {
-    /// What browsers' tokens are made with.
-    pub(crate) fn token_keys() -> TokenKeys {
-        memory::dispatch_settings().token_keys
+    /// Makes `m` one of these, which responds with these outcomes, and puts a message to it on its queue.
+    pub(crate) fn prepared(whom: Whom, answers: Vec<Outcome>, fields: &str) -> Self {
+        let mut harness = Self::new();
+        let message = harness.message_for(whom, fields);
+        harness.will_answer("m", answers);
+        harness.produce(&message);
+        harness
+    }
+
+    /// The same, run to the end.
+    pub(crate) fn finished(whom: Whom, answers: Vec<Outcome>, fields: &str) -> Self {
+        Self::prepared(whom, answers, fields).run_to_the_end()
+    }
+
+    /// Makes `m` one of these; returns a message to it.
+    pub(crate) fn message_for(&self, whom: Whom, fields: &str) -> String {
+        match whom {
+            Whom::Browser => self.subscribe("m"),
+            Whom::Hook => self.subscribe_hook("m"),
+            Whom::Address => return Self::message_to_url("m", "m", fields),
+        }
+        Self::message("m", fields)
+    }
+
+    /// What the browser or the webhook of an id responds with next; then it accepts again.
+    pub(crate) fn will_answer(&self, id: &str, answers: Vec<Outcome>) {
+        let mut state = self.state();
+        state.answers.insert(Self::hook(id), answers.clone());
+        state.answers.insert(Self::endpoint(id), answers);
+    }
+
+    /// Stores a browser of that id, and puts a message to it on its queue.
+    pub(crate) fn push(&mut self, id: &str, fields: &str) -> String {
+        self.subscribe(id);
+        self.produce(&Self::message(id, fields))
+    }
+
+    /// The same for so many of them: `name0`, `name1`, …
+    pub(crate) fn push_many(&mut self, name: &str, n: usize, fields: &str) {
+        for at in 0..n {
+            self.push(&format!("{name}{at}"), fields);
+        }
     }
 
     pub(crate) fn key(id: &str) -> DeliveryKey {
-        DeliveryKey {
-            tenant: Tenant::parse("acme").expect("valid"),
-            id: DeliveryId::parse(id).expect("valid"),
-        }
+        DeliveryKey { tenant: tenant(), id: DeliveryId::parse(id).expect("valid") }
     }
 
     pub(crate) fn subscription_key(id: &str) -> SubscriptionKey {
-        SubscriptionKey {
-            tenant: Tenant::parse("acme").expect("valid"),
-            id: SubscriptionId::parse(id).expect("valid"),
-        }
+        SubscriptionKey { tenant: tenant(), id: SubscriptionId::parse(id).expect("valid") }
     }
 
     pub(crate) fn endpoint(id: &str) -> String {
         format!("https://push.example/{id}")
     }
 
-    /// Stores an active subscription, which leads to [`Self::endpoint`].
-    pub(crate) fn subscribe(&self, id: &str) {
-        let key = Self::subscription_key(id);
-        let target = PushTarget {
-            endpoint: Endpoint::parse(&Self::endpoint(id)).expect("valid"),
-            keys: PushKeys::parse(P256DH, AUTH).expect("valid"),
-            vapid_key_id: None,
-        };
-        let subscription = Subscription::new(key.clone(), Recipient::WebPush(target));
-        self.memory.state().subscriptions.insert(key, subscription);
-    }
-
-    /// Where the webhook of an id leads.
     pub(crate) fn hook(id: &str) -> String {
         format!("https://hooks.example/{id}")
     }
 
-    /// A message of that id to a subscription of another.
-    pub(crate) fn message_to(subscription: &str, id: &str, more: &str) -> String {
-        Self::message(subscription, more).replacen(
-            &format!(r#""id":"{subscription}""#),
-            &format!(r#""id":"{id}""#),
-            1,
-        )
+    /// Stores an active subscription, which leads to [`Self::endpoint`].
+    pub(crate) fn subscribe(&self, id: &str) {
+        let keys = PushKeys::parse(P256DH, AUTH).expect("valid");
+        let target = PushTarget { endpoint: endpoint(&Self::endpoint(id)), keys, vapid_key_id: None };
+        self.store(id, Recipient::WebPush(target));
     }
 
     /// Stores an active webhook's subscription, which leads to [`Self::hook`].
     pub(crate) fn subscribe_hook(&self, id: &str) {
-        let key = Self::subscription_key(id);
-        let target = WebhookTarget::at(Endpoint::parse(&Self::hook(id)).expect("valid"));
-        let subscription = Subscription::new(key.clone(), Recipient::Webhook(target));
-        self.memory.state().subscriptions.insert(key, subscription);
+        self.store(id, Recipient::Webhook(WebhookTarget::at(endpoint(&Self::hook(id)))));
     }
 
-    /// Changes a stored subscription.
+    fn store(&self, id: &str, recipient: Recipient) {
+        let key = Self::subscription_key(id);
+        self.state().subscriptions.insert(key.clone(), Subscription::new(key, recipient));
+    }
+
     pub(crate) fn amend(&self, id: &str, change: impl FnOnce(&mut Subscription)) {
-        change(self.memory.state().subscriptions.get_mut(&Self::subscription_key(id)).expect("stored"));
+        change(self.state().subscriptions.get_mut(&Self::subscription_key(id)).expect("stored"));
+    }
+
+    pub(crate) fn redirect(&self, id: &str, url: &str) {
+        self.amend(id, |it| match &mut it.recipient {
+            Recipient::WebPush(target) => target.endpoint = endpoint(url),
+            Recipient::Webhook(target) => target.endpoint = endpoint(url),
+        });
     }
 
     pub(crate) fn subscription(&self, id: &str) -> Subscription {
-        self.memory.state().subscriptions[&Self::subscription_key(id)].clone()
+        self.state().subscriptions[&Self::subscription_key(id)].clone()
     }
 
-    /// A message of tenant `acme` to the webhook of that id by its bare address, with more fields.
-    pub(crate) fn message_to_url(id: &str, more: &str) -> String {
-        let url = Self::hook(id);
-        format!(
-            r#"{{"tenant":"acme","id":"{id}","to":{{"webhook":{{"url":"{url}"}}}},"payload":"hello {id}"{more}}}"#
-        )
+    fn message_with(id: &str, to: &str, payload: &str, fields: &str) -> String {
+        format!(r#"{{"tenant":"acme","id":"{id}","to":{{{to}}},"payload":"{payload}"{fields}}}"#)
     }
 
-    /// A message of tenant `acme` to a subscription of that id, with more fields.
-    pub(crate) fn message(id: &str, more: &str) -> String {
-        format!(
-            r#"{{"tenant":"acme","id":"{id}","to":{{"subscription":"{id}"}},"payload":"hello {id}"{more}}}"#
-        )
+    /// A message to a subscription of the same id, with more fields.
+    pub(crate) fn message(id: &str, fields: &str) -> String {
+        Self::message_to(id, id, fields)
+    }
+
+    /// A message of that id to a subscription of another.
+    pub(crate) fn message_to(subscription: &str, id: &str, fields: &str) -> String {
+        let to = format!(r#""subscription":"{subscription}""#);
+        Self::message_with(id, &to, &format!("hello {subscription}"), fields)
+    }
+
+    /// A message of that id to the bare address of a webhook.
+    pub(crate) fn message_to_url(hook: &str, id: &str, fields: &str) -> String {
+        let to = format!(r#""webhook":{{"url":"{}"}}"#, Self::hook(hook));
+        Self::message_with(id, &to, &format!("hello {hook}"), fields)
+    }
+
+    /// A message to the subscription `m` that carries so many bytes.
+    pub(crate) fn long_message(bytes: usize, fields: &str) -> String {
+        Self::message_with("m", r#""subscription":"m""#, &"x".repeat(bytes), fields)
     }
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use redial_core::lane::Lane;
+use redial_core::message::QueueKind;
 use redial_engine::deliver::Incoming;
 
 use super::{Harness, MAX_RECEIVE_COUNT, VISIBILITY, incoming};
@@ -24,7 +26,6 @@ impl Harness {
         }
     }
 
-    /// Messages that are queued.
     pub(crate) fn queued(&self) -> Vec<String> {
         self.queued.iter().map(|message| message.message_id.clone()).collect()
     }
@@ -32,7 +33,7 @@ impl Harness {
     /// Deletes these messages, but for those that come back.
     pub(crate) fn acknowledge(&mut self, ids: &[String], back: &[String]) {
         let come_back: BTreeMap<String, u32> = {
-            let mut state = self.memory.state();
+            let mut state = self.state();
             state.come_back.drain(..).map(|(receipt, secs)| (receipt.handle, secs)).collect()
         };
         let now = self.now();
@@ -62,7 +63,6 @@ impl Harness {
         }
     }
 
-    /// A queued message has been received so many times.
     pub(crate) fn has_been_received(&mut self, message_id: &str, receives: u32) {
         let queued = self.queued.iter_mut().find(|message| message.message_id == message_id);
         queued.expect("it is queued").receives = receives;
@@ -71,12 +71,40 @@ impl Harness {
     /// Lets these be delivered to a worker, and marks them as under way.
     pub(crate) fn receive(&mut self, ids: &[String]) -> Vec<Incoming> {
         let until = self.now().plus(VISIBILITY);
-        let of = |id: &String| {
+        let receive = |id: &String| {
             let queued = self.queued.iter_mut().find(|message| message.message_id == *id);
             let queued = queued.expect("it is queued");
             queued.visible_at = until;
             incoming(queued)
         };
-        ids.iter().map(of).collect()
+        ids.iter().map(receive).collect()
+    }
+
+    /// From now on what goes to recipients of audiences is set aside, for [`Self::deliver_held_back`].
+    pub(crate) fn hold_recipients_back(&mut self) {
+        self.recipients = Some(Vec::new());
+    }
+
+    /// How many messages to recipients were set aside.
+    pub(crate) fn held_back(&self) -> usize {
+        self.recipients.as_ref().map_or(0, Vec::len)
+    }
+
+    /// Delivers what was set aside, in large batches; answers the endpoints that were posted to, once for each post.
+    pub(crate) fn deliver_held_back(&mut self) -> Vec<String> {
+        let held_back = self.recipients.take().unwrap_or_default();
+        let before = self.state().sent.len();
+        for bodies in held_back.chunks(1_000) {
+            let now = self.now();
+            let ids: Vec<String> = bodies
+                .iter()
+                .map(|body| self.enqueue(body.clone(), QueueKind::Retry, Lane::Bulk, now))
+                .collect();
+            let incoming = ids.iter().map(|id| self.incoming_of(id)).collect();
+            let back = self.invoke_with(incoming);
+            assert!(back.is_empty(), "nothing comes back");
+            self.queued.clear();
+        }
+        self.state().sent[before..].iter().map(|push| push.endpoint.clone()).collect()
     }
 }

@@ -59,7 +59,6 @@ pub(super) struct Turn {
     probe: bool,
 }
 
-/// What became of a message that a worker was handed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Admitted {
     pub(super) message: Message,
@@ -105,12 +104,10 @@ impl<'a> Fleet<'a> {
         self.slots.next_at()
     }
 
-    /// The next attempt's message and who makes it.
     pub(super) fn take_slot(&mut self) -> Option<(Message, Turn)> {
         self.slots.take()
     }
 
-    /// Keeps a slot for a message.
     pub(super) fn keep_slot(&mut self, at: Timestamp, message: Message, turn: Turn) {
         self.slots.put(at, (message, turn));
     }

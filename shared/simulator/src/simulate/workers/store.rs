@@ -153,8 +153,6 @@ mod tests {
 
     use super::*;
 
-    const LAG: Duration = Duration::from_secs(2);
-
     fn at(secs: i64) -> Timestamp {
         Timestamp::from_secs(1_000_000 + secs)
     }
@@ -163,42 +161,37 @@ mod tests {
         Origin::parse("https://push.example").expect("an origin")
     }
 
+    /// Two seconds late.
     fn store() -> Store {
-        Store::new(Rate::parse("50/s").ok(), LAG)
+        Store::new(Rate::parse("50/s").ok(), Duration::from_secs(2))
     }
 
-    fn count(attempts: u64) -> Count {
-        Count { attempts, ..Count::default() }
+    fn ready<T>(answer: impl Future<Output = Result<T, PortError>>) -> T {
+        answer.now_or_never().expect("ready").expect("no error")
     }
 
     fn read(store: &Store, now: i64) -> u64 {
         store.is_at(at(now));
-        let read = store.read(vec![origin()], vec![Limited::Origin(origin())]);
-        let (states, limits) = read.now_or_never().expect("ready").expect("no error");
+        let (states, limits) = ready(store.read(vec![origin()], vec![Limited::Origin(origin())]));
         assert_eq!(limits, [Rate::parse("50/s").ok()]);
         states[0].version
     }
 
-    fn look(store: &Store, now: i64) -> (u64, Count) {
-        store.is_at(at(now));
-        let (stored, sum) = store.look(&origin()).now_or_never().expect("ready").expect("no error");
-        (stored.version, sum)
-    }
-
     fn exchange(store: &Store, version: u64, now: i64) -> bool {
-        let origin = origin();
-        let exchanged = store.exchange(&origin, version, OriginState::default(), at(now));
-        exchanged.now_or_never().expect("ready").expect("no error")
+        ready(store.exchange(&origin(), version, OriginState::default(), at(now)))
     }
 
     #[test]
     fn what_is_added_can_be_looked_at_only_after_a_while() {
         let store = store();
+        let count = |attempts| Count { attempts, ..Count::default() };
         for (counter, now) in [(0, 0), (1, 1)] {
             store.add(counter, vec![(origin(), count(7))], at(now)).now_or_never().expect("ready");
         }
-        let sums: Vec<Count> = (0..5).map(|now| look(&store, now).1).collect();
-        assert_eq!(sums, [0, 0, 7, 14, 14].map(count));
+        for (now, sum) in [(0, 0), (1, 0), (2, 7), (3, 14), (4, 14)] {
+            store.is_at(at(now));
+            assert_eq!(ready(store.look(&origin())).1, count(sum), "{now}");
+        }
     }
 
     #[test]
@@ -207,26 +200,27 @@ mod tests {
         assert!(exchange(&store, 0, 0));
         assert!(!exchange(&store, 0, 0), "another stands there");
         assert!(exchange(&store, 1, 1));
-        assert_eq!((0..5).map(|now| read(&store, now)).collect::<Vec<_>>(), [0, 0, 1, 2, 2]);
-        assert_eq!(look(&store, 1).0, 2);
+        assert_eq!([0, 1, 2, 3, 4].map(|now| read(&store, now)), [0, 0, 1, 2, 2]);
+        assert_eq!(ready(store.look(&origin())).0.version, 2);
         assert!(exchange(&store, 2, 4));
-        assert_eq!(
-            (read(&store, 5), read(&store, 6)),
-            (2, 3),
-            "only what no reader can see any more is forgotten"
-        );
+        assert_eq!([5, 6].map(|now| read(&store, now)), [2, 3], "only what no reader can see is forgotten");
     }
 
     #[test]
     fn a_lease_is_never_given_twice() {
-        let store = store();
-        let lease = |key: &str| {
-            let request = token_bucket::Request::new(key.to_owned(), 5, 5.0, Some(at(1)), at(0));
-            store.lease(request).now_or_never().expect("ready").expect("no error")
+        use token_bucket::{
+            Answer::{Empty, Leased},
+            Request,
         };
-        assert_eq!(lease("a"), token_bucket::Answer::Leased { begin: at(0) });
-        assert_eq!(lease("a"), token_bucket::Answer::Leased { begin: at(1) });
-        assert_eq!(lease("a"), token_bucket::Answer::Empty { free_from: at(2) });
-        assert_eq!(lease("b"), token_bucket::Answer::Leased { begin: at(0) });
+        let store = store();
+        for (key, answer) in [
+            ("a", Leased { begin: at(0) }),
+            ("a", Leased { begin: at(1) }),
+            ("a", Empty { free_from: at(2) }),
+            ("b", Leased { begin: at(0) }),
+        ] {
+            let request = Request::new(key.to_owned(), 5, 5.0, Some(at(1)), at(0));
+            assert_eq!(ready(store.lease(request)), answer, "{key}");
+        }
     }
 }

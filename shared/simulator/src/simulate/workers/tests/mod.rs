@@ -4,24 +4,14 @@ mod limits;
 mod outage;
 
 use super::super::{
-    Contender, Figures, Outage, Scenario, Tenants,
-    fixtures::{contender, scenario},
-    simulate,
+    Contender, Outage, Scenario, Tenants,
+    fixtures::{alone, contender, rate, scenario},
     tally::TenantFigures,
 };
 use super::*;
-use redial_core::rate::Rate;
-
-fn rate(text: &str) -> Rate {
-    Rate::parse(text).expect("a rate")
-}
 
 fn workers(number: u32) -> Workers {
     Workers { number, limit: None, counter_lag: Duration::ZERO }
-}
-
-fn alone(scenario: &Scenario, contender: Contender) -> Figures {
-    simulate(scenario, &[contender], &|_| {}).pop().expect("one contender, one result")
 }
 
 fn of(policy: &str, breaker: bool) -> Contender {

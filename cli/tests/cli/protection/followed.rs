@@ -1,0 +1,109 @@
+//! The real functions follow what an operator sets, with a push service beside them.
+
+use super::{breakers::time, listed, page};
+use crate::prelude::*;
+
+/// How old a worker's view of a breaker may be, and a bit.
+const FOLLOWS: Duration = Duration::from_millis(2_000);
+
+struct Followed {
+    stack: TestStack,
+    browser: Subscriber,
+}
+
+impl Followed {
+    async fn send(&self, tenant: &str, ids: &[String]) {
+        for id in ids {
+            let message = self.stack.message_with(id, &self.browser, &json!({ "tenant": tenant }));
+            self.stack.send(&message).await;
+        }
+    }
+
+    /// When the push service was sent something, in order.
+    fn times(&self) -> Vec<Timestamp> {
+        let received = self.stack.push.received(&self.browser.endpoint);
+        received.iter().map(|it| Timestamp::from_ms(i64::try_from(it.at_ms).expect("this era"))).collect()
+    }
+
+    fn breaker(&self, command: &str, more: &str) -> Value {
+        self.stack.json(format!("breakers {command} {} {more}", self.stack.push.origin()))
+    }
+
+    fn row(&self) -> Value {
+        listed(&self.stack, self.stack.push.origin()).expect("it is known")
+    }
+
+    async fn deferred(&self) -> u64 {
+        self.stack.dispatch_log().await.iter().filter_map(|line| line["Deferred"].as_u64()).sum()
+    }
+}
+
+fn ids(prefix: &str, count: usize) -> Vec<String> {
+    (0..count).map(|n| format!("{prefix}-{n}")).collect()
+}
+
+#[tokio::test]
+async fn workers_follow_an_operator() {
+    let stack = TestStack::as_deployed_with(|options| {
+        // What waits for a breaker comes back within a cooldown.
+        options.parameters.insert("BreakerCooldownSeconds".to_owned(), "1".to_owned());
+    })
+    .await;
+    let browser = stack.browser_answering(Answer::created());
+    let followed = Followed { stack, browser };
+    an_opened_breaker_holds_everything_back_and_then_sends_probes(&followed).await;
+    a_closed_breaker_lets_everything_pass(&followed).await;
+    a_tenant_s_limit_defers_its_messages(&followed).await;
+    assert_eq!(followed.stack.stack().poller_failure(), None);
+}
+
+async fn an_opened_breaker_holds_everything_back_and_then_sends_probes(it: &Followed) {
+    let opened = it.breaker("open", "--for 30s");
+    let until = time(&opened["until"]);
+    tokio::time::sleep(FOLLOWS).await;
+    let ids = ids("held", 8);
+    it.send("acme", &ids).await;
+    it.stack.until("they are held back", async || (it.deferred().await > 0).then_some(())).await;
+    let mut claimed = Vec::new();
+    for id in &ids {
+        claimed.extend(it.stack.entry(id).await);
+    }
+    // A machine too slow to look before the breaker's end sees attempts that it lets through.
+    assert!(claimed.is_empty() || System.now() >= until, "{claimed:?}");
+    it.stack.received(&it.browser, ids.len()).await;
+    let times = it.times();
+    assert!(times[0] >= until, "{} was before {}", times[0].to_rfc3339(), until.to_rfc3339());
+    assert_eq!(times.len(), ids.len(), "each of them once");
+    assert_ne!(it.row()["phase"], "open");
+    let transition = json!({"event": "breaker", "from": "half_open", "to": "ramping"});
+    let line = it.stack.until_logged(&transition).await;
+    let fields = |line: &Value| -> Vec<String> {
+        // Only a transition to open or paused has an end.
+        line.as_object().expect("fields").keys().filter(|name| *name != "until").cloned().collect()
+    };
+    assert_eq!(fields(&line), fields(&page::log_line()), "the page shows what is logged");
+    assert!(!line.to_string().contains(it.stack.push.origin()), "{line}");
+}
+
+async fn a_closed_breaker_lets_everything_pass(it: &Followed) {
+    it.breaker("open", "--for 1h");
+    let closed = it.breaker("close", "");
+    assert_eq!((&closed["phase"], &closed["before"]["phase"]), (&json!("closed"), &json!("open")));
+    tokio::time::sleep(FOLLOWS).await;
+    let before = it.times().len();
+    it.send("acme", &ids("after", 2)).await;
+    it.stack.received(&it.browser, before + 2).await;
+    assert_eq!(it.row()["phase"], "closed");
+}
+
+async fn a_tenant_s_limit_defers_its_messages(it: &Followed) {
+    // No worker has cached that a new tenant has no limit.
+    it.stack.json("limits set tenant bolt 2/min");
+    let before = it.deferred().await;
+    it.send("bolt", &ids("limited", 6)).await;
+    it.stack.until("some are deferred", async || (it.deferred().await > before).then_some(())).await;
+    it.stack.json("limits set tenant bolt 50/s");
+    for id in ids("limited", 6) {
+        it.stack.until_state_of("bolt", &id, "sent").await;
+    }
+}

@@ -1,0 +1,239 @@
+//! Audiences: one message to all of a tenant's subscriptions that have a tag.
+//!
+//! The message is stored once, as a [`Run`]; what travels to each recipient is a reference to it. The tag's subscriptions are divided
+//! into [`SHARDS`] parts, and the worker that holds a part's [`Expansion`] sends it page by page, moving the part's [`Progress`] past
+//! each page once it is sent. A worker that dies in between leaves a page that is sent again; a recipient's delivery has an id that
+//! follows from run and subscription, so that the ledger drops the second.
+//!
+//! A producer may use an id again once the ledger has forgotten it. DynamoDB deletes expired rows late and one by one, so rows of
+//! the earlier run may still be there. A run therefore has an id of its own, a hash of the message's id and of its [`Opening`], and
+//! everything that belongs to the run is keyed by that id: its rows, its parts and its recipients' deliveries. On the queues the run's
+//! id stands where releases without openings wrote the message's, so that both read what the other sends.
+
+use std::time::Duration;
+
+use crate::body::Body;
+use crate::identity::{DeliveryId, DeliveryKey, Key, RunId, SubscriptionId, Tenant, Turn, hashed};
+use crate::lane::Lane;
+use crate::queue::{Outgoing, Queue};
+use crate::rate::Rate;
+use crate::route::DelaySeconds;
+use crate::shape::{Object, integer, text};
+use crate::tag::Tag;
+use crate::time::Timestamp;
+
+pub const SHARDS: u8 = 16;
+
+pub const PAGE: u16 = 100;
+
+/// How long a page of a paced audience lasts, where that is no more than [`PAGE`].
+const PACED_PAGE: Duration = Duration::from_secs(10);
+
+/// The longest that SQS delays, in seconds (SendMessage, API reference).
+const MOST_DELAY: f64 = 900.0;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Audience {
+    pub tag: Tag,
+    pub rate: Option<Rate>,
+}
+
+impl Audience {
+    pub fn page(&self) -> u16 {
+        let paced = self.rate.map(|rate| rate.per_second() / f64::from(SHARDS) * PACED_PAGE.as_secs_f64());
+        // A float becomes an integer at its bounds.
+        paced.map_or(PAGE, |paced| (paced.ceil() as u16).clamp(1, PAGE))
+    }
+
+    pub fn rest_after(&self, recipients: usize) -> Duration {
+        let Some(rate) = self.rate else { return Duration::ZERO };
+        let secs = recipients as f64 * f64::from(SHARDS) / rate.per_second();
+        Duration::from_secs_f64(secs.min(MOST_DELAY))
+    }
+}
+
+/// The part of an audience that a subscription belongs to, from 0.
+pub fn shard_of(id: &SubscriptionId) -> u8 {
+    let digest = ring::digest::digest(&ring::digest::SHA256, id.as_str().as_bytes());
+    digest.as_ref()[0] % SHARDS
+}
+
+/// The claim that granted a message to an audience. The ledger keeps it, so it is the same on every hand-off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Opening {
+    pub turn: Turn,
+    pub at: Timestamp,
+}
+
+pub type RunKey = Key<RunId>;
+
+impl RunKey {
+    pub fn new(message: &DeliveryKey, opening: Opening) -> Self {
+        let Opening { turn, at } = opening;
+        let name = format!("run\0{}\0{}\0{}\0{}", message.id, turn.lineage.0, turn.attempt.0, at.as_ms());
+        let id = RunId::parse(&hashed(&name)).expect("invariant: a hash is an id");
+        Self { tenant: message.tenant.clone(), id }
+    }
+
+    /// The run of this message where a release without openings began it: its id is the message's.
+    pub fn without_opening(message: &DeliveryKey) -> Self {
+        let id = RunId::parse(message.id.as_str()).expect("invariant: both ids have the same form");
+        Self { tenant: message.tenant.clone(), id }
+    }
+}
+
+/// A message to an audience while it is sent, as it is stored: once for each opening, whatever the number of its recipients.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Run {
+    pub key: RunKey,
+    /// The id of its message, by which the producer knows it.
+    pub message: DeliveryId,
+    pub lane: Lane,
+    pub body: Body,
+    pub opened_at: Timestamp,
+    /// When it is forgotten: no recipient's delivery is under way any more. A row that is still there after this counts as absent.
+    pub kept_until: Timestamp,
+    pub cancelled_at: Option<Timestamp>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Progress {
+    /// The last subscription that was sent to; `None` before the first.
+    pub after: Option<SubscriptionId>,
+    pub recipients: u64,
+    pub done: bool,
+}
+
+impl Progress {
+    /// The progress after a page of at most `page` recipients.
+    #[must_use]
+    pub fn past(&self, sent: &[SubscriptionId], page: u16) -> Self {
+        Self {
+            after: sent.last().or(self.after.as_ref()).cloned(),
+            recipients: self.recipients + sent.len() as u64,
+            done: sent.len() < usize::from(page),
+        }
+    }
+}
+
+/// The message that sends a part of an audience its next page: `{"expand": "news-17", "tenant": "acme", "shard": 3}`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Expansion {
+    pub run: RunKey,
+    pub shard: u8,
+}
+
+impl Expansion {
+    pub fn all(run: RunKey) -> impl Iterator<Item = Self> {
+        (0..SHARDS).map(move |shard| Self { run: run.clone(), shard })
+    }
+
+    /// Takes its fields out of a body; `None` if it has no `expand`.
+    pub(crate) fn take(object: &mut Object<'_>) -> Option<Self> {
+        object.raw("expand")?;
+        let id = object.required("expand", "the id of a run", text(RunId::parse));
+        let tenant = object.required("tenant", "a tenant", text(Tenant::parse));
+        let last = u64::from(SHARDS) - 1;
+        let shard = object.required("shard", "an integer from 0 to 15", integer(0..=last));
+        Some(Self { run: RunKey { tenant: tenant?, id: id? }, shard: shard? })
+    }
+
+    pub fn outgoing(&self, lane: Lane, delay: DelaySeconds) -> Outgoing {
+        let Self { run, shard } = self;
+        let body = serde_json::json!({ "expand": run.id, "tenant": run.tenant, "shard": shard });
+        let tenant = Some(run.tenant.clone());
+        Outgoing { queue: Queue::Retry(lane), body: body.to_string(), delay, tenant }
+    }
+}
+
+/// What travels to one recipient: a reference to the run's message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RecipientRef {
+    pub run: RunKey,
+    pub id: DeliveryId,
+    pub subscription: SubscriptionId,
+}
+
+impl RecipientRef {
+    /// This subscription as a recipient. The delivery's id follows from run and subscription, so a repetition is the same delivery.
+    pub fn new(run: &RunKey, subscription: SubscriptionId) -> Self {
+        let id = DeliveryId::parse(&hashed(&format!("audience\0{}\0{subscription}", run.id)));
+        Self { run: run.clone(), id: id.expect("invariant: a hash is an id"), subscription }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{delivery, subscription, tenant};
+    use crate::identity::{Attempt, Lineage};
+
+    fn paced(rate: &str) -> Audience {
+        let tag = Tag::parse("news").expect("valid");
+        Audience { tag, rate: Some(Rate::parse(rate).expect("valid")) }
+    }
+
+    #[test]
+    fn all_parts_together_send_at_the_rate() {
+        for (rate, per_second) in [("1/s", 1.0), ("160/s", 160.0), ("5000/s", 5000.0), ("90/min", 1.5)] {
+            let audience = paced(rate);
+            let page = f64::from(audience.page());
+            let rest = audience.rest_after(usize::from(audience.page())).as_secs_f64();
+            let actual = page * f64::from(SHARDS) / rest;
+            assert!((actual - per_second).abs() < 0.01 * per_second, "{rate}: {actual} a second");
+        }
+        let all = Audience { rate: None, ..paced("1/s") };
+        assert_eq!((all.page(), all.rest_after(100)), (PAGE, Duration::ZERO), "full and immediate");
+        assert_eq!(paced("1/h").rest_after(1), Duration::from_secs(900), "no longer than SQS delays");
+    }
+
+    #[test]
+    fn subscriptions_spread_evenly_over_fixed_parts() {
+        let id = |n: usize| subscription(&format!("s{n}")).id;
+        let mut shards = [0; SHARDS as usize];
+        for n in 0..1_600 {
+            shards[usize::from(shard_of(&id(n)))] += 1;
+        }
+        assert!(shards.iter().all(|n| (60..=140).contains(n)), "{shards:?}");
+        // Rows that are stored were divided like this: with another division they would not be found.
+        assert_eq!(shard_of(&id(1)), 8);
+    }
+
+    #[test]
+    fn each_opening_of_each_message_is_its_own_run() {
+        let runs = [
+            ("news", 0, 0, 1_800_000_000_000),
+            ("news", 0, 0, 1_800_000_000_001),
+            ("news", 1, 0, 1_800_000_000_000),
+            ("news", 0, 1, 1_800_000_000_000),
+            ("sport", 0, 0, 1_800_000_000_000),
+        ]
+        .map(|(id, lineage, attempt, ms)| {
+            let turn = Turn { lineage: Lineage(lineage), attempt: Attempt(attempt) };
+            RunKey::new(&delivery(id), Opening { turn, at: Timestamp::from_ms(ms) })
+        });
+        for (n, a) in runs.iter().enumerate() {
+            assert!(runs[n + 1..].iter().all(|b| a != b), "{n}");
+        }
+        // Runs that are stored have ids of this hash: with another, they would not be found.
+        assert_eq!(runs[0].id.as_str(), "P0AZkl2npXCrP85Xl7Zb5dOWd8d_HY2rdf97e7I4Pd0");
+    }
+
+    #[test]
+    fn a_recipient_has_one_delivery_for_each_run() {
+        let run = |id| RunKey { tenant: tenant(), id: RunId::parse(id).expect("valid") };
+        let delivery = |run_id, id| RecipientRef::new(&run(run_id), subscription(id).id).id;
+        assert_eq!(delivery("news", "s1"), delivery("news", "s1"));
+        assert_ne!(delivery("news", "s1"), delivery("news", "s2"));
+        assert_ne!(delivery("news", "s1"), delivery("sport", "s1"));
+    }
+
+    #[test]
+    fn a_page_that_is_not_full_ends_the_part() {
+        let ids = ["a", "b"].map(|id| subscription(id).id);
+        let two = Progress::default().past(&ids, 2);
+        assert_eq!(two, Progress { after: Some(ids[1].clone()), recipients: 2, done: false });
+        let none = two.past(&[], 2);
+        assert_eq!(none, Progress { done: true, ..two });
+    }
+}

@@ -1,0 +1,79 @@
+//! A worker of cleanup, and the operator's settings.
+
+use std::time::Duration;
+
+use crate::ports::{
+    Audiences, Clock, DeadLetterBodies, DeadLetterStore, LedgerReader, Outbox, Parking, Policies, PortError,
+    SubscriptionHealth, Telemetry, WaitRegistry,
+};
+use redial_core::body::Body;
+use redial_core::endpoint::HashKeys;
+use redial_core::event::Event;
+use redial_core::queue::Outgoing;
+use redial_core::subscription::SpikeGuard;
+use redial_core::time::Timestamp;
+
+/// How late a bucket of waits is before the sweep releases it, unless the operator sets it otherwise.
+pub const LATE_AFTER: Duration = Duration::from_secs(120);
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub hash_keys: HashKeys,
+    /// How many gone endpoints are too many.
+    pub guard: SpikeGuard,
+    /// How long a webhook's receiver may fail without one success.
+    pub switched_off_after: Duration,
+    /// How late a bucket of waits may be before the sweep releases it.
+    pub late_after: Duration,
+}
+
+/// A message of one of the two queues that cleanup drains.
+#[derive(Clone, Debug)]
+pub struct QueueMessage {
+    pub message_id: String,
+    pub body: Body,
+    pub sent: Timestamp,
+    /// Whether it comes from the dead-letter queue, which carries references; the quarantine carries raw bodies.
+    pub is_reference: bool,
+}
+
+/// The adapters of a worker's ports.
+pub trait Ports {
+    type Clock: Clock;
+    type Telemetry: Telemetry;
+    type Outbox: Outbox;
+    type Ledger: LedgerReader;
+    type Policies: Policies;
+    type Subscriptions: SubscriptionHealth;
+    type Audiences: Audiences;
+    type Parking: Parking;
+    type WaitRegistry: WaitRegistry;
+    type DeadLetters: DeadLetterBodies + DeadLetterStore;
+}
+
+/// A worker of cleanup: its settings, and an adapter for each port.
+#[derive(Debug)]
+pub struct Worker<P: Ports> {
+    pub settings: Settings,
+    pub clock: P::Clock,
+    pub telemetry: P::Telemetry,
+    pub outbox: P::Outbox,
+    pub ledger: P::Ledger,
+    pub policies: P::Policies,
+    pub subscriptions: P::Subscriptions,
+    pub audiences: P::Audiences,
+    pub parking: P::Parking,
+    pub wait_registry: P::WaitRegistry,
+    pub dead_letters: P::DeadLetters,
+}
+
+impl<P: Ports> Worker<P> {
+    pub(super) async fn send(&self, message: Outgoing) -> Result<(), PortError> {
+        self.outbox.send(vec![message]).await.into_iter().collect()
+    }
+
+    /// Sends an event, where there is a queue for events.
+    pub(super) async fn announce(&self, event: Event) -> Result<(), PortError> {
+        if self.outbox.has_events() { self.send(event.outgoing()).await } else { Ok(()) }
+    }
+}

@@ -1,0 +1,120 @@
+//! A worker of dispatch: what each stage of its pass works with, what it is set to, and what one invocation has.
+
+use std::time::Duration;
+
+use super::acknowledgements::{Acknowledgement, Acknowledgements};
+use crate::ports::{
+    Audiences, Clock, DeadLetterBodies, Ledger, Outbox, Parking, Policies, PortError, Protection, PushSender,
+    Randomness, Subscriptions, Telemetry, WaitExecutions, WaitRegistry, WebhookSender,
+};
+use crate::protection::Guard;
+use redial_core::access::TokenKeys;
+use redial_core::endpoint::{HashKeys, Origin, PushHosts};
+use redial_core::gate::WAITED_OUT_INSIDE;
+use redial_core::queue::Outgoing;
+use redial_core::route::WaitSettings;
+use redial_core::time::Timestamp;
+
+/// How long the first outcome of a batch waits for the others before it is recorded.
+pub const LINGER: Duration = Duration::from_millis(100);
+
+/// The most attempts of one batch that are under way together.
+pub const CONCURRENCY: usize = 64;
+
+/// What an invocation keeps in reserve for recording and handing off after its last attempt.
+pub const RESERVE: Duration = Duration::from_secs(2);
+
+/// The time that an invocation needs for an attempt that takes this long: the wait before it, and what follows it.
+pub fn time_for(attempt: Duration) -> Duration {
+    attempt + WAITED_OUT_INSIDE + RESERVE
+}
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub waits: WaitSettings,
+    /// The hosts that may be pushed to.
+    pub push_hosts: PushHosts,
+    /// Origins that may be pushed to besides: tests' and the local stack's.
+    pub egress_allow: Vec<Origin>,
+    pub hash_keys: HashKeys,
+    /// How long a lease outlives its invocation.
+    pub lease_margin: Duration,
+    /// What the tokens are made with by which browsers acknowledge.
+    pub token_keys: TokenKeys,
+    /// How long a webhook's receiver may fail without one success.
+    pub switched_off_after: Duration,
+}
+
+/// One invocation of the function.
+#[derive(Clone, Debug)]
+pub struct Invocation {
+    /// New for each: what its claims are fenced with.
+    pub lease_token: String,
+    /// When the function is stopped.
+    pub deadline: Timestamp,
+}
+
+impl Invocation {
+    /// Whether too little time is left at `now` to begin another page of work.
+    pub(super) fn is_ending(&self, now: Timestamp) -> bool {
+        now.plus(RESERVE) >= self.deadline
+    }
+}
+
+/// The adapters of a worker's ports.
+pub trait Ports {
+    type System: Clock + Randomness;
+    type Telemetry: Telemetry;
+    type Outbox: Outbox;
+    type Ledger: Ledger;
+    type Subscriptions: Subscriptions;
+    type Policies: Policies;
+    type Audiences: Audiences;
+    type Protection: Protection;
+    type PushSender: PushSender;
+    type WebhookSender: WebhookSender;
+    type Parking: Parking;
+    type WaitRegistry: WaitRegistry;
+    type WaitExecutions: WaitExecutions;
+    type DeadLetterBodies: DeadLetterBodies;
+}
+
+/// A worker of dispatch: its settings, an adapter for each port, and what it remembers of origins.
+#[derive(Debug)]
+pub struct Worker<P: Ports> {
+    pub settings: Settings,
+    /// Lives as long as the worker.
+    pub guard: Guard,
+    pub system: P::System,
+    pub telemetry: P::Telemetry,
+    pub outbox: P::Outbox,
+    pub ledger: P::Ledger,
+    pub subscriptions: P::Subscriptions,
+    pub policies: P::Policies,
+    pub audiences: P::Audiences,
+    pub protection: P::Protection,
+    pub push_sender: P::PushSender,
+    pub webhook_sender: P::WebhookSender,
+    pub parking: P::Parking,
+    pub wait_registry: P::WaitRegistry,
+    pub wait_executions: P::WaitExecutions,
+    pub dead_letter_bodies: P::DeadLetterBodies,
+}
+
+impl<P: Ports> Worker<P> {
+    /// Sends what the messages at these places ask for. A message comes back if anything of it could not be sent.
+    pub(super) async fn send(&self, messages: Vec<(usize, Outgoing)>) -> Acknowledgements {
+        if messages.is_empty() {
+            return Acknowledgements::default();
+        }
+        let (places, outgoing): (Vec<_>, Vec<_>) = messages.into_iter().unzip();
+        let sent = self.outbox.send(outgoing).await;
+        let acknowledgement = |sent| Acknowledgement::of(sent, &self.telemetry);
+        places.into_iter().zip(sent.into_iter().map(acknowledgement)).collect()
+    }
+
+    /// Sends all of these, or fails.
+    pub(super) async fn send_all(&self, messages: Vec<Outgoing>) -> Result<(), PortError> {
+        self.outbox.send(messages).await.into_iter().collect()
+    }
+}

@@ -1,0 +1,98 @@
+//! A push service and webhooks' receivers in memory, which answer by script.
+//!
+//! No webhook is signed: what is kept is what its signature is made of.
+
+use std::time::Duration;
+
+use redial_core::outcome::{Impossible, Outcome, Response};
+use redial_core::webhook::TIMEOUT;
+use redial_engine::ports::{Keys, Push, PushSender, Webhook, WebhookSender};
+
+use super::{Memory, SentPush, SentWebhook, State};
+
+/// An answer of this status without headers or body.
+pub fn answered(status: u16) -> Outcome {
+    Outcome::Response(Response { status, ..Response::default() })
+}
+
+/// An answer of this status with these headers.
+pub fn answered_with(status: u16, headers: &[(&str, &str)]) -> Outcome {
+    let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Outcome::Response(Response { status, headers, ..Response::default() })
+}
+
+/// What the script has for an endpoint; else the usual answer; else `accepted`.
+fn next_answer(state: &mut State, endpoint: &str, accepted: u16) -> Outcome {
+    match state.answers.get_mut(endpoint).filter(|answers| !answers.is_empty()) {
+        Some(answers) => answers.remove(0),
+        None => state.usual_answer.clone().unwrap_or_else(|| answered(accepted)),
+    }
+}
+
+impl PushSender for Memory {
+    async fn send(&self, push: Push<'_>) -> Outcome {
+        let endpoint = push.target.endpoint.expose().as_str().to_owned();
+        let (panics, key_is_unknown) = {
+            let mut state = self.state();
+            let panics = state.panicking.remove(&endpoint) || state.always_panicking.contains(&endpoint);
+            (panics, state.key_is_unknown && state.key_reloads == 0)
+        };
+        assert!(!panics, "a planned panic over {endpoint}");
+        if key_is_unknown {
+            return Outcome::Impossible(Impossible::UnknownVapidKey);
+        }
+        let sent = SentPush {
+            endpoint: endpoint.clone(),
+            payload: push.payload.expose().to_vec(),
+            ttl_secs: push.ttl.as_secs(),
+            at: self.state().now,
+        };
+        self.effect("post", |state| {
+            state.sent.push(sent);
+            next_answer(state, &endpoint, 201)
+        })
+        .await
+        .unwrap_or_else(|_| answered(500))
+    }
+
+    async fn reload_keys(&self) -> Keys {
+        let loaded = self.effect("reload_keys", |state| state.key_reloads += 1).await;
+        loaded.map_or(Keys::Unavailable, |()| Keys::Current)
+    }
+
+    fn attempt_timeout(&self) -> Duration {
+        Duration::from_secs(10)
+    }
+}
+
+impl WebhookSender for Memory {
+    async fn send(&self, webhook: Webhook<'_>) -> Outcome {
+        let url = webhook.target.endpoint.expose().as_str().to_owned();
+        assert!(!self.state().panicking.remove(&url), "a planned panic over {url}");
+        let headers = webhook.headers.over(&webhook.target.headers);
+        let own = || webhook.payload.media().content_type();
+        let content_type = headers.get("content-type").unwrap_or_else(own).to_owned();
+        let secrets = webhook.target.secrets.at(webhook.at);
+        let sent = SentWebhook {
+            url: url.clone(),
+            tenant: webhook.tenant.clone(),
+            id: webhook.id.to_string(),
+            timestamp: webhook.at.as_secs(),
+            body: webhook.payload.expose().to_vec(),
+            content_type: (!webhook.payload.is_empty()).then_some(content_type),
+            headers: headers.expose().to_vec(),
+            secrets: secrets.iter().map(|secret| secret.expose()).collect(),
+            at: self.state().now,
+        };
+        self.effect("post", |state| {
+            state.webhooks.push(sent);
+            next_answer(state, &url, 200)
+        })
+        .await
+        .unwrap_or_else(|_| answered(500))
+    }
+
+    fn attempt_timeout(&self) -> Duration {
+        TIMEOUT
+    }
+}

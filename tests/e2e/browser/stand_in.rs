@@ -1,0 +1,180 @@
+//! The page and the service worker against a stand-in for the API, which fails when the test says so.
+
+use hyper::Method;
+use redial::browser_demo::Port;
+use redial_testkit::autopush::{Autopush, Event};
+use serde_json::{Value, json};
+
+use super::{
+    api::{Api, Own, Refusal, envelope, token},
+    open_page::{self, LOOK_AGAIN, OpenPage, PATIENCE},
+};
+
+/// The page with its own API; `None` if there is no Firefox here.
+async fn open() -> Option<OpenPage<Own>> {
+    let program = open_page::firefox()?;
+    let push = Autopush::start().expect("it starts");
+    let own = Own::start(Api::new(push.endpoints()).await).await;
+    let port = Port::take(0).expect("a free port");
+    Some(OpenPage::up(program, push, port, own).await)
+}
+
+impl OpenPage<Own> {
+    fn api(&self) -> &Api {
+        &self.back_office().api
+    }
+
+    async fn acked(&self, id: &str, event: &str) {
+        let ack = (token(id), event.to_owned());
+        let found = self.api().wait(PATIENCE, |api| api.acks().contains(&ack).then_some(())).await;
+        found.unwrap_or_else(|| panic!("no {ack:?} among {:?}", self.api().acks()));
+    }
+
+    async fn push_to(&self, subscription: &Value, payload: &Value) {
+        assert_eq!(self.api().push(subscription, payload, 60).await, 201);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_browser_subscribes_shows_and_reports_pushes_and_unsubscribes() {
+    let Some(it) = open().await else { return };
+    what_a_browser_lacks_is_named(&it).await;
+    let subscription = subscribes(&it).await;
+    a_test_push_from_the_page_is_shown_and_clicked(&it).await;
+    a_duplicate_is_shown_once(&it, &subscription).await;
+    pushes_without_an_envelope_are_shown_too(&it, &subscription).await;
+    a_refused_report_of_a_closed_notification_comes_again(&it, &subscription).await;
+    a_report_that_finds_no_connection_is_sent_again_by_itself(&it, &subscription).await;
+    what_came_while_it_was_away_is_shown(&it, &subscription).await;
+    let renewed = a_subscription_that_the_browser_lost_is_renewed(&it, &subscription).await;
+    unsubscribes(&it, &renewed).await;
+    assert_eq!(it.page("complaints", json!({})).await, json!([]));
+}
+
+/// A notification that stays until it is closed. Others close by themselves after some seconds, and that is reported too.
+fn staying(title: &str) -> Value {
+    json!({"title": title, "requireInteraction": true})
+}
+
+async fn what_a_browser_lacks_is_named(it: &OpenPage<Own>) {
+    let names = ["insecure_context", "no_service_worker", "no_push", "ios_home_screen", "permission_denied"];
+    let mut expected = json!({"none": null, "noneAgain": null});
+    for name in names {
+        expected[name] = name.into();
+    }
+    assert_eq!(it.page("obstacles", json!({})).await, expected);
+}
+
+async fn subscribes(it: &OpenPage<Own>) -> Value {
+    it.page_shows("#subscribe:enabled").await;
+    it.click("#subscribe").await;
+    it.page_shows("#browser-state[data-state=on]").await;
+    let put = it.api().asked(&Method::PUT).pop().expect("a subscription");
+    assert_eq!(put.header("authorization"), Some("Bearer rds_first"));
+    let document = put.json();
+    let consent = &document["consent"];
+    assert_eq!((&consent["action"], &consent["prompt_version"]), (&json!("granted"), &json!("demo-1")));
+    assert!(consent["origin"].as_str().is_some_and(|origin| origin.starts_with("http://localhost:")));
+    let of_browser = it.page("subscription", json!({})).await;
+    assert_eq!((&document["endpoint"], &document["keys"]), (&of_browser["endpoint"], &of_browser["keys"]));
+    of_browser
+}
+
+async fn a_test_push_from_the_page_is_shown_and_clicked(it: &OpenPage<Own>) {
+    it.page("fill", json!({"selector": "#title", "value": "From the page"})).await;
+    it.click("#send").await;
+    it.decrypted(1).await;
+    it.acked("from-the-page", "displayed").await;
+    it.page_shows("[data-step=displayed][data-done]").await;
+    assert_eq!(it.notification_titles().await, ["From the page"]);
+    let mut desktop = it.firefox.desktop().await.expect("a connection");
+    desktop.click_notification("From the page").await.expect("a click");
+    it.acked("from-the-page", "clicked").await;
+    it.page_shows("[data-step=clicked][data-done]").await;
+}
+
+async fn a_duplicate_is_shown_once(it: &OpenPage<Own>, subscription: &Value) {
+    let twice = envelope("twice", &staying("Twice"));
+    it.push_to(subscription, &twice).await;
+    it.push_to(subscription, &twice).await;
+    it.push_to(subscription, &envelope("after", &staying("After"))).await;
+    it.acked("after", "displayed").await;
+    let shown = it.api().acks().into_iter().filter(|ack| *ack == (token("twice"), "displayed".to_owned()));
+    assert_eq!(shown.count(), 1);
+    let titles = it.notification_titles().await;
+    assert_eq!(titles.iter().filter(|title| *title == "Twice").count(), 1, "{titles:?}");
+    assert!(!it.api().acks().contains(&(token("from-the-page"), "closed".to_owned())));
+}
+
+async fn pushes_without_an_envelope_are_shown_too(it: &OpenPage<Own>, subscription: &Value) {
+    let before = it.api().acks();
+    let already = it.notification_titles().await.len();
+    it.push_to(subscription, &json!({"title": "Bare", "dir": "sideways"})).await;
+    it.push_to(subscription, &Value::Null).await;
+    let looking = async {
+        while it.notification_titles().await.len() < already + 2 {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    };
+    assert!(tokio::time::timeout(PATIENCE, looking).await.is_ok(), "{:?}", it.notification_titles().await);
+    assert!(it.notification_titles().await.contains(&"Bare".to_owned()));
+    assert_eq!(it.api().acks(), before);
+}
+
+async fn a_refused_report_of_a_closed_notification_comes_again(it: &OpenPage<Own>, subscription: &Value) {
+    it.api().refuse_acks(Some(Refusal::Unavailable));
+    it.push_to(subscription, &envelope("closed", &staying("To be closed"))).await;
+    let mut desktop = it.firefox.desktop().await.expect("a connection");
+    desktop.close_notification("To be closed").await.expect("it is closed");
+    it.api().refuse_acks(None);
+    it.push_to(subscription, &envelope("next", &staying("Next"))).await;
+    for (id, event) in [("next", "displayed"), ("closed", "displayed"), ("closed", "closed")] {
+        it.acked(id, event).await;
+    }
+}
+
+async fn a_report_that_finds_no_connection_is_sent_again_by_itself(it: &OpenPage<Own>, subscription: &Value) {
+    it.api().refuse_acks(Some(Refusal::Cut));
+    let before = it.api().refused();
+    it.push_to(subscription, &envelope("offline", &staying("Offline"))).await;
+    let cut = it.api().wait(PATIENCE, |api| (api.refused() > before).then_some(())).await;
+    cut.expect("a report");
+    it.api().refuse_acks(None);
+    it.acked("offline", "displayed").await;
+}
+
+async fn what_came_while_it_was_away_is_shown(it: &OpenPage<Own>, subscription: &Value) {
+    it.push.lock_out();
+    it.push_to(subscription, &envelope("kept", &json!({"title": "Kept"}))).await;
+    assert_eq!(it.api().push(subscription, &envelope("gone", &json!({"title": "Gone"})), 0).await, 201);
+    it.push.let_in();
+    it.acked("kept", "displayed").await;
+    assert!(!it.api().acks().contains(&(token("gone"), "displayed".to_owned())));
+}
+
+async fn a_subscription_that_the_browser_lost_is_renewed(it: &OpenPage<Own>, subscription: &Value) -> Value {
+    it.push.forget_browsers();
+    let with_renewal = |api: &Api| {
+        let puts = api.asked(&Method::PUT);
+        puts.into_iter().find(|put| put.json()["endpoint"] != subscription["endpoint"])
+    };
+    let put = it.api().wait(PATIENCE, with_renewal).await;
+    let put = put.unwrap_or_else(|| panic!("{:?}", it.push.events()));
+    assert_eq!(put.header("authorization"), Some("Bearer rds_renewal"));
+    let renewed = put.json();
+    assert_eq!(it.api().push(subscription, &json!("old"), 60).await, 410);
+    it.push_to(&renewed, &envelope("renewed", &json!({"title": "Renewed"}))).await;
+    it.acked("renewed", "displayed").await;
+    renewed
+}
+
+async fn unsubscribes(it: &OpenPage<Own>, subscription: &Value) {
+    it.click("#unsubscribe").await;
+    it.page_shows("#browser-state[data-state=off]").await;
+    it.push_event("unsubscription", |event| matches!(event, Event::Unregistered { .. })).await;
+    assert_eq!(it.api().push(subscription, &json!("late"), 60).await, 410);
+    let deletions = it.api().asked(&Method::DELETE);
+    let [deletion] = deletions.as_slice() else { panic!("{deletions:?}") };
+    assert_eq!(deletion.header("authorization"), Some("Bearer rds_renewal"));
+    assert_eq!(it.page("subscription", json!({})).await, Value::Null);
+}
