@@ -108,7 +108,9 @@ async fn a_dead_letter_needs_what_cost_calculates_with() {
     }
     dispatch.invoke(sqs_event(records)).await.expect("it answers");
     let sends = calls(&dispatch, &AwsService::Sqs, "SendMessageBatch");
-    assert_eq!(calls(&dispatch, &AwsService::DynamoDb, "BatchWriteItem"), 1, "the bodies");
+    // A call each for a wave of outcomes; a stalled machine makes several of one.
+    let waves = calls(&dispatch, &AwsService::DynamoDb, "BatchWriteItem");
+    assert_eq!(sends, waves, "bodies, and then references");
     let stored = async || stack.scan(&resources.tables.dead_letters).await;
     let indexed = |items: &[Item], key: &str| {
         let in_one = |item: &&Item| INDEXES.into_iter().filter(|key| text(item, key).is_some()).eq([key]);
@@ -131,7 +133,7 @@ async fn a_dead_letter_needs_what_cost_calculates_with() {
     let reads = ["GetItem", "BatchGetItem", "Query"].map(|read| calls(&cleanup, &AwsService::DynamoDb, read));
     assert_eq!(reads, [DEAD_LETTER.read_units; 3]);
     assert_eq!(u32::try_from(cleanup.proxy.calls().len()), Ok(described + 1), "and nothing else");
-    assert_eq!(DEAD_LETTER.sqs_requests, sends + RECEIVED_AND_DELETED);
+    assert_eq!(DEAD_LETTER.sqs_requests, 1 + RECEIVED_AND_DELETED);
     assert_eq!(DEAD_LETTER.invocations, 1);
 
     cleanup.proxy.reset();

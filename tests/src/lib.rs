@@ -10,4 +10,5 @@ pub mod mapping;
 mod module_graph;
 pub mod prelude;
 pub mod resources;
+pub mod steps;
 pub mod test_stack;

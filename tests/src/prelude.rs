@@ -9,6 +9,7 @@ pub use redial_testkit::push_service::{Answer, Fixture, Received, Subscriber};
 pub use serde_json::{Value, json};
 
 pub use crate::json::{assert_fields, parsed, with_fields};
+pub use crate::steps;
 pub use crate::test_stack::{
     AUTH, Item, P256DH, PATIENCE, TestStack, dead_letter, eventually, number, push_target, subscription_key,
     text,

@@ -17,16 +17,20 @@ async fn doctor_names_each_fault_of_a_stack_and_no_other() {
     // Calls that the emulator answers otherwise, or not at all, as AWS answers them for a healthy stack.
     plant_answer(&proxy, "/account-settings", 200, &account_with(1_000));
     throttle(&stack, 0).await;
-    a_healthy_stack_has_no_findings(&stack).await;
-    five_faults_are_named_and_nothing_else(&stack).await;
-    mended_faults_are_gone_and_a_warning_is_no_fault(&stack).await;
+    steps! {
+        a_healthy_stack_has_no_findings(&stack).await;
+        five_faults_are_named_and_nothing_else(&stack).await;
+        mended_faults_are_gone_and_a_warning_is_no_fault(&stack).await;
+    }
 }
 
 #[tokio::test]
 async fn doctor_finds_limits_settings_and_keys_of_the_account() {
     let (stack, proxy) = up().await;
-    an_unavailable_operation_is_unchecked(&stack, &proxy).await;
-    each_planted_fault_is_named_alone(&stack, &proxy).await;
+    steps! {
+        an_unavailable_operation_is_unchecked(&stack, &proxy).await;
+        each_planted_fault_is_named_alone(&stack, &proxy).await;
+    }
 }
 
 /// A stack whose functions are placeholders, because nothing is sent, and a proxy behind which the command finds it.

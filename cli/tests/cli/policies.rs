@@ -6,6 +6,7 @@
 use std::{collections::HashMap, fs};
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use redial_tests::steps::Steps;
 use redial_tests::test_stack::set_env;
 
 use crate::prelude::*;
@@ -89,11 +90,13 @@ async fn a_tenant_s_policy_is_changed_while_the_functions_run() {
     .await;
     let policies = Policies { stack };
     // At the same time, because they mostly wait.
+    let steps = Steps::default();
     tokio::join!(
-        a_changed_policy_holds_from_the_next_attempt_on(&policies),
-        an_invalid_policy_is_refused_with_all_its_errors(&policies),
-        an_invalid_stored_policy_is_ignored_for_the_last_good_one(&policies),
+        steps.run("changed", a_changed_policy_holds_from_the_next_attempt_on(&policies)),
+        steps.run("invalid", an_invalid_policy_is_refused_with_all_its_errors(&policies)),
+        steps.run("stored", an_invalid_stored_policy_is_ignored_for_the_last_good_one(&policies)),
     );
+    steps.finish();
     assert_eq!(policies.stack.stack().poller_failure(), None);
 }
 

@@ -51,9 +51,11 @@ async fn workers_follow_an_operator() {
     .await;
     let browser = stack.browser_answering(Answer::created());
     let followed = Followed { stack, browser };
-    an_opened_breaker_holds_everything_back_and_then_sends_probes(&followed).await;
-    a_closed_breaker_lets_everything_pass(&followed).await;
-    a_tenant_s_limit_defers_its_messages(&followed).await;
+    steps! {
+        an_opened_breaker_holds_everything_back_and_then_sends_probes(&followed).await;
+        a_closed_breaker_lets_everything_pass(&followed).await;
+        a_tenant_s_limit_defers_its_messages(&followed).await;
+    }
     assert_eq!(followed.stack.stack().poller_failure(), None);
 }
 

@@ -13,12 +13,14 @@ use crate::prelude::*;
 #[tokio::test]
 async fn an_operator_sees_and_changes_what_workers_share() {
     let stack = TestStack::idle().await;
-    breakers::without_origins_every_breaker_is_closed(&stack).await;
-    limits_are_set_listed_and_removed(&stack).await;
-    breakers::breakers_are_opened_and_closed(&stack).await;
-    breakers::breakers_are_listed_as_workers_left_them(&stack).await;
-    breakers::concurrent_operators_overwrite_no_change(&stack).await;
-    breakers::an_operator_is_warned_where_breakers_are_off(&stack).await;
+    steps! {
+        breakers::without_origins_every_breaker_is_closed(&stack).await;
+        limits_are_set_listed_and_removed(&stack).await;
+        breakers::breakers_are_opened_and_closed(&stack).await;
+        breakers::breakers_are_listed_as_workers_left_them(&stack).await;
+        breakers::concurrent_operators_overwrite_no_change(&stack).await;
+        breakers::an_operator_is_warned_where_breakers_are_off(&stack).await;
+    }
 }
 
 fn protection(stack: &TestStack) -> DynamoProtection {

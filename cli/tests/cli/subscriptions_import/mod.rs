@@ -158,11 +158,13 @@ async fn subscriptions_are_imported_and_stored_as_the_http_api_does() {
     let stack = TestStack::with_placeholders().await;
     let store = stack.subscriptions().await;
     let harness = Harness { stack, store };
-    invalid_lines_are_refused_with_their_fields(&harness);
-    a_killed_import_is_continued_and_counts_each_line_once(&harness).await;
-    store::a_subscription_is_renewed_by_its_browser(&harness).await;
-    store::an_erased_subscription_leaves_a_tombstone(&harness).await;
-    store::a_gone_subscription_is_pruned(&harness).await;
-    store::a_webhook_is_not_a_browser_s_to_renew(&harness).await;
-    store::concurrent_changes_leave_rows_that_agree(&harness).await;
+    steps! {
+        invalid_lines_are_refused_with_their_fields(&harness);
+        a_killed_import_is_continued_and_counts_each_line_once(&harness).await;
+        store::a_subscription_is_renewed_by_its_browser(&harness).await;
+        store::an_erased_subscription_leaves_a_tombstone(&harness).await;
+        store::a_gone_subscription_is_pruned(&harness).await;
+        store::a_webhook_is_not_a_browser_s_to_renew(&harness).await;
+        store::concurrent_changes_leave_rows_that_agree(&harness).await;
+    }
 }

@@ -19,13 +19,15 @@ const ORIGIN: &str = "https://a-push-service-with-a-long-name.notifications.exam
 #[tokio::test]
 async fn the_summary_of_a_stack_shows_what_needs_a_look() {
     let stack = TestStack::idle().await;
-    an_idle_stack_has_no_findings(&stack);
-    messages_on_queues_are_counted(&stack).await;
-    parked_messages_are_counted_by_their_time_and_late_ones_reported(&stack).await;
-    an_open_breaker_is_reported(&stack);
-    metrics_of_cloudwatch_are_shown(&stack).await;
-    everything_fits_eighty_columns(&stack);
-    a_reader_that_leaves_ends_the_watch(&stack);
+    steps! {
+        an_idle_stack_has_no_findings(&stack);
+        messages_on_queues_are_counted(&stack).await;
+        parked_messages_are_counted_by_their_time_and_late_ones_reported(&stack).await;
+        an_open_breaker_is_reported(&stack);
+        metrics_of_cloudwatch_are_shown(&stack).await;
+        everything_fits_eighty_columns(&stack);
+        a_reader_that_leaves_ends_the_watch(&stack);
+    }
 }
 
 fn an_idle_stack_has_no_findings(stack: &TestStack) {
