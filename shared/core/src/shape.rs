@@ -354,6 +354,21 @@ pub fn boolean(value: &RawValue) -> Option<bool> {
     serde_json::from_str(value.get()).ok()
 }
 
+/// The text of a JSON object with these fields, whose values are JSON already.
+pub(crate) fn object<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let mut object = String::from("{");
+    for (name, value) in fields {
+        if object.len() > 1 {
+            object.push(',');
+        }
+        object.push_str(&serde_json::Value::from(name).to_string());
+        object.push(':');
+        object.push_str(value);
+    }
+    object.push('}');
+    object
+}
+
 #[cfg(test)]
 #[path = "shape_tests.rs"]
 mod tests;

@@ -9,7 +9,7 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::{DeadLetterBodies, PortError};
 
 use super::DynamoDeadLetters;
-use super::described::{moment, shard};
+use super::items::{PART, key_of, lane_of, moment, shard};
 use crate::table::attributes::{Item, Read, expiry, item, ms, s};
 use crate::table::{all, page};
 
@@ -89,19 +89,6 @@ impl DeadLetterBodies for DynamoDeadLetters {
         // A body is stored when all of its parts are.
         counts.into_iter().map(|count| written.drain(..count).collect()).collect()
     }
-}
-
-/// In a sort key, between the dead letter's name and the number of a part of its body.
-pub(super) const PART: &str = "#body.";
-
-/// The lane stored with a part of a body; `None` for one that this version does not know.
-pub(super) fn lane_of(part: &Item) -> Option<Lane> {
-    Lane::from_label(part.text("lane")?)
-}
-
-/// The key of an item that was read.
-pub(super) fn key_of(item: &Item) -> Item {
-    ["pk", "sk"].into_iter().filter_map(|name| Some((name.to_owned(), item.get(name)?.clone()))).collect()
 }
 
 fn part_prefix(key: &DeadLetterKey) -> String {

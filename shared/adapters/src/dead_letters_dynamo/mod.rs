@@ -6,7 +6,7 @@
 //! whole table.
 
 mod bodies;
-mod described;
+mod items;
 mod walk;
 
 use std::collections::BTreeMap;
@@ -19,10 +19,10 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::{DeadLetterStore, PortError};
 
 pub use bodies::StoredBody;
-pub use described::Described;
+pub use items::Described;
 pub use walk::{Position, Scope, Walk};
 
-use self::bodies::{PART, key_of, lane_of};
+use self::items::{PART, key_of, lane_of};
 use crate::cache::Cache;
 use crate::table::attributes::{Item, Read as _, expiry, key, ms, s};
 use crate::table::{Table, all, names_in, on_a_table};
@@ -127,7 +127,7 @@ impl DeadLetterStore for DynamoDeadLetters {
     /// The tenant is noted before its dead letter is described: without the note, no list would find the dead letter.
     async fn describe(&self, reference: &Reference, now: Timestamp) -> Result<(), PortError> {
         self.note_tenant(reference, now).await?;
-        self.table.put(described::item(reference, now)).await
+        self.table.put(items::item(reference, now)).await
     }
 
     async fn delete_absent_bodies(&self, now: Timestamp, limit: u32) -> Result<u32, PortError> {
@@ -155,7 +155,7 @@ fn letters(of: &DeadLetterKey, items: &[Item]) -> Vec<Letter> {
             letter.body_until = item.time("absent_from");
             letter.lane = lane_of(item);
         } else {
-            letter.described = described::read(item);
+            letter.described = items::read(item);
         }
     }
     letters.into_values().collect()
@@ -163,7 +163,7 @@ fn letters(of: &DeadLetterKey, items: &[Item]) -> Vec<Letter> {
 
 #[cfg(test)]
 mod tests {
-    use super::described::tests::reference;
+    use super::items::tests::reference;
     use super::*;
     use crate::table::attributes::item;
 
@@ -173,7 +173,7 @@ mod tests {
             |sort: &str, until: i64| item([("sk", s(sort)), ("absent_from", ms(Timestamp::from_ms(until)))]);
         let items = [
             part("conflict-m2#body.000", 7_000),
-            described::item(&reference("acme", "d1", 5), Timestamp::from_ms(7)),
+            items::item(&reference("acme", "d1", 5), Timestamp::from_ms(7)),
             part("lineage-0#body.000", 5_000),
             part("lineage-0#body.001", 5_000),
         ];
@@ -194,7 +194,7 @@ mod tests {
             detail: Some("a word".to_owned()),
             ..reference("acme", "d1", 5)
         };
-        let item = described::item(&whole, Timestamp::from_ms(7));
+        let item = items::item(&whole, Timestamp::from_ms(7));
         for name in item.keys().filter(|name| !name.starts_with("gsi_")) {
             assert!(PROJECTED.split(", ").any(|read| read[1..] == *name), "{name}");
         }

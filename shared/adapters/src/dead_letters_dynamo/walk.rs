@@ -15,7 +15,7 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::PortError;
 
 use super::DynamoDeadLetters;
-use super::described::{DAY_SHARDS, Described, moment, partition, read, sort};
+use super::items::{DAY_SHARDS, Described, moment, partition, read, sort};
 use crate::table::attributes::{Item, s};
 use crate::table::page;
 
@@ -178,7 +178,7 @@ impl Partition {
 
 #[cfg(test)]
 mod tests {
-    use super::super::described::tests::reference;
+    use super::super::items::tests::reference;
     use super::*;
 
     fn position(tenant: &str, id: &str, at: i64) -> Position {

@@ -24,6 +24,7 @@ use crate::endpoint::{EndpointHash, HashKeys};
 use crate::identity::{DeliveryId, DeliveryKey, IdSource, SubscriptionId, Tenant};
 use crate::payload::Payload;
 use crate::policy::{Circumstances, Policy, TenantPolicies};
+use crate::shape;
 use crate::subscription::Terms;
 use crate::text::redacted;
 use crate::time::{Deadline, Timestamp, Ttl};
@@ -172,7 +173,7 @@ impl Message {
         let id = serde_json::Value::from(self.id.as_str()).to_string();
         let id = (self.id_source == IdSource::SqsMessageId).then_some(("id", id.as_str()));
         let added = added.iter().map(|(name, value)| (*name, value.as_str()));
-        travel::object(own.chain(id).chain(added))
+        shape::object(own.chain(id).chain(added))
     }
 }
 

@@ -94,20 +94,6 @@ impl Travel {
     }
 }
 
-pub(super) fn object<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> String {
-    let mut object = String::from("{");
-    for (name, value) in fields {
-        if object.len() > 1 {
-            object.push(',');
-        }
-        object.push_str(&serde_json::Value::from(name).to_string());
-        object.push(':');
-        object.push_str(value);
-    }
-    object.push('}');
-    object
-}
-
 impl RecipientRef {
     /// The body with which this reference goes on to a retry queue or into parking at `now`.
     pub fn travel_body(&self, travel: &Travel, deadline: Deadline, now: Timestamp) -> String {
@@ -119,7 +105,7 @@ impl RecipientRef {
             ("recipient", json(self.subscription.as_str())),
         ];
         let travel = travel.fields(deadline, now);
-        object(own.iter().chain(&travel).map(|(name, value)| (*name, value.as_str())))
+        shape::object(own.iter().chain(&travel).map(|(name, value)| (*name, value.as_str())))
     }
 
     /// Takes a reference and its travel out of a body; `None` if it has no `audience`.

@@ -1,9 +1,10 @@
-//! A description as it is stored: the reference's fields, each an attribute, beside the keys.
+//! The items of a dead letter: its description, with the reference's fields as attributes beside the keys, and the parts of its body.
 
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::dead_letter::{DeadLetterKey, Reference};
+use redial_core::lane::Lane;
 use redial_core::time::Timestamp;
 use serde_json::Value;
 
@@ -79,6 +80,19 @@ pub(super) fn shard(key: &DeadLetterKey, shards: u32) -> u32 {
     let text = format!("{}#{}", key.partition(), key.letter);
     let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
     u32::from(digest.as_ref()[0]) % shards
+}
+
+/// In a sort key, between the dead letter's name and the number of a part of its body.
+pub(super) const PART: &str = "#body.";
+
+/// The lane stored with a part of a body; `None` for one that this version does not know.
+pub(super) fn lane_of(part: &Item) -> Option<Lane> {
+    Lane::from_label(part.text("lane")?)
+}
+
+/// The key of an item that was read.
+pub(super) fn key_of(item: &Item) -> Item {
+    ["pk", "sk"].into_iter().filter_map(|name| Some((name.to_owned(), item.get(name)?.clone()))).collect()
 }
 
 #[cfg(test)]
