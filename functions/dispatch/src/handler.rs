@@ -85,7 +85,7 @@ mod tests {
     use redial_core::ledger::State;
     use redial_core::reason::Reason;
     use redial_engine::ports::Clock;
-    use redial_testkit::memory::{self, DispatchWorker, Memory};
+    use redial_memory::{self as memory, DispatchWorker, Memory};
 
     use super::*;
 

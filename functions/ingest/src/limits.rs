@@ -198,7 +198,7 @@ mod tests {
     use std::time::Duration;
 
     use futures_util::FutureExt;
-    use redial_testkit::memory::{Memory, PortErrorKind};
+    use redial_memory::{Memory, PortErrorKind};
 
     use super::*;
 

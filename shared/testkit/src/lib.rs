@@ -6,8 +6,7 @@
 //! the cloud's API and breaks things ([`proxy`]).
 //!
 //! The other side knows nothing of Redial's own types and uses another cryptographic library: it can agree with Redial only
-//! where both agree with the standards. Only [`memory`], the twins of Redial's own ports, and [`initialisation`], what its functions
-//! say to a bad environment, know Redial.
+//! where both agree with the standards. Only [`initialisation`], what its functions say to a bad environment, knows Redial.
 //!
 //! Everything listens on free ports of the loopback interface, stops when it is dropped, and can be waited
 //! on by a condition and a deadline.
@@ -15,7 +14,6 @@
 pub mod autopush;
 pub mod firefox;
 pub mod initialisation;
-pub mod memory;
 pub mod proxy;
 pub mod runtime_api;
 pub mod template;

@@ -185,7 +185,7 @@ impl<R: BufRead, B: SubscriptionBook> Work for Importing<'_, R, B> {
 #[cfg(test)]
 mod tests {
     use redial_core::rate::Rate;
-    use redial_testkit::memory::{Memory, PortErrorKind};
+    use redial_memory::{Memory, PortErrorKind};
 
     use super::*;
     use crate::{

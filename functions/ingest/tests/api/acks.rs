@@ -2,7 +2,7 @@
 
 use redial_core::ack::AckEvent;
 use redial_core::queue::Queue;
-use redial_testkit::memory::{Death, PortErrorKind};
+use redial_memory::{Death, PortErrorKind};
 use serde_json::{Value, json};
 
 use crate::api::{Answer, Api, P256DH, delivery};

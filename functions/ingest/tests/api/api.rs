@@ -21,7 +21,7 @@ use redial_core::tag::{Tag, Tags};
 use redial_core::time::Timestamp;
 use redial_engine::http_api::Settings;
 use redial_engine::ports::PublicKey;
-use redial_testkit::memory::Memory;
+use redial_memory::Memory;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 

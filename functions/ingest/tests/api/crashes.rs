@@ -10,7 +10,7 @@ use redial_core::queue::Queue;
 use redial_engine::deliver::{Incoming, Invocation, Settings};
 use redial_engine::ports::{Clock, Receipt};
 use redial_engine::protection::Guard;
-use redial_testkit::memory::{self, Death};
+use redial_memory::{self as memory, Death};
 use serde_json::{Value, json};
 
 use crate::api::{Api, delivery, document, json_type};

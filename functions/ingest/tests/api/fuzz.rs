@@ -8,7 +8,7 @@ use ingest::router;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, TestRunner};
-use redial_testkit::memory::Memory;
+use redial_memory::Memory;
 use serde_json::{Value, json};
 
 use crate::api::{Api, P256DH, bearer, document, key};

@@ -9,7 +9,7 @@ use redial_core::ledger::{Ask, Judgement, State, judge};
 use redial_core::queue::Queue;
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
-use redial_testkit::memory::PortErrorKind;
+use redial_memory::PortErrorKind;
 use serde_json::{Value, json};
 
 use crate::api::{Api, NOW, bearer, delivery, json_type, key};

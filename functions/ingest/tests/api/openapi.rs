@@ -6,7 +6,7 @@ use boon::{Compiler, Schemas};
 use ingest::problem::{Kind, Problem};
 use ingest::router;
 use redial_engine::http_api::openapi;
-use redial_testkit::memory::Memory;
+use redial_memory::Memory;
 use serde_json::{Map, Value, json};
 
 use crate::api::{Answer, Api, bearer, document, key};

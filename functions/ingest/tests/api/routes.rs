@@ -2,7 +2,7 @@
 
 use ingest::router;
 use redial_core::access::Scope;
-use redial_testkit::memory::Memory;
+use redial_memory::Memory;
 use serde_json::{Value, json};
 
 use crate::api::{Answer, Api, Headers, document};

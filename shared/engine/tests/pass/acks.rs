@@ -10,8 +10,8 @@ use redial_core::metric::Metric;
 use redial_core::reason::Reason;
 use redial_engine::acks::take;
 use redial_engine::ports::{Acknowledged, Deliveries as _};
-use redial_testkit::memory;
-use redial_testkit::memory::senders::answered;
+use redial_memory as memory;
+use redial_memory::senders::answered;
 use serde_json::{Value, json};
 
 use crate::harness::{Harness, Whom};

@@ -11,8 +11,8 @@ use redial_core::ledger::State;
 use redial_core::reason::Reason;
 use redial_core::route::DelaySeconds;
 use redial_core::tag::{Tag, Tags};
-use redial_testkit::memory::Death;
-use redial_testkit::memory::senders::answered;
+use redial_memory::Death;
+use redial_memory::senders::answered;
 
 use crate::harness::Harness;
 

@@ -3,8 +3,8 @@
 use redial_core::ledger::State;
 use redial_core::metric::Metric;
 use redial_core::reason::Reason;
-use redial_testkit::memory::PortErrorKind;
-use redial_testkit::memory::senders::answered;
+use redial_memory::PortErrorKind;
+use redial_memory::senders::answered;
 
 use crate::harness::{Harness, Whom};
 use crate::scenarios::retry_after;

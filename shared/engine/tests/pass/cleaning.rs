@@ -6,8 +6,8 @@ use std::time::Duration;
 use redial_core::ledger;
 use redial_core::subscription::State;
 use redial_engine::cleanup::Sweep;
-use redial_testkit::memory::Death;
-use redial_testkit::memory::senders::answered;
+use redial_memory::Death;
+use redial_memory::senders::answered;
 
 use crate::harness::{Harness, Whom};
 use crate::scenarios::retry_after;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use redial_core::ledger::State;
 use redial_engine::protection::Guard;
-use redial_testkit::memory::senders::answered;
-use redial_testkit::memory::{Death, PortErrorKind};
+use redial_memory::senders::answered;
+use redial_memory::{Death, PortErrorKind};
 
 use crate::crashes::{kill_at_every_effect, may_repeat};
 use crate::harness::{Harness, origin, until_stalled};

@@ -3,8 +3,8 @@
 
 use redial_core::ledger::State;
 use redial_core::subscription;
-use redial_testkit::memory::Death;
-use redial_testkit::memory::senders::answered;
+use redial_memory::Death;
+use redial_memory::senders::answered;
 
 use crate::harness::{Harness, Whom};
 use crate::scenarios::{Scenario, to_a_browser};

@@ -8,8 +8,8 @@ use redial_core::protection::Phase;
 use redial_core::reason::Reason;
 use redial_core::subscription;
 use redial_core::webhook::Health;
-use redial_testkit::memory::PortErrorKind;
-use redial_testkit::memory::senders::answered;
+use redial_memory::PortErrorKind;
+use redial_memory::senders::answered;
 
 use crate::crashes::kill_at_every_effect;
 use crate::harness::{Harness, Whom, origin};

@@ -7,8 +7,8 @@ use redial_core::reason::Reason;
 use redial_core::subscription::State;
 use redial_core::webhook::Health;
 use redial_engine::cleanup::Sweep;
-use redial_testkit::memory::senders::answered;
-use redial_testkit::memory::{Death, PortErrorKind};
+use redial_memory::senders::answered;
+use redial_memory::{Death, PortErrorKind};
 use serde_json::{Value, json};
 
 use crate::crashes::kill_at_every_effect;

@@ -10,7 +10,7 @@ use redial_core::recipient::Recipient;
 use redial_core::subscription::{self, Consent, Document, Renewal};
 use redial_engine::cleanup::Sweep;
 use redial_engine::ports::{Found, PortError, Renewed, SubscriptionBook as _, SubscriptionHealth as _};
-use redial_testkit::memory::senders::answered;
+use redial_memory::senders::answered;
 
 use crate::harness::{Harness, endpoint, origin, tenant};
 

@@ -13,7 +13,7 @@ use redial_core::lane::Lane;
 use redial_core::ledger::{DEDUPE_WINDOW, State};
 use redial_core::route::DelaySeconds;
 use redial_core::time::Timestamp;
-use redial_testkit::memory::{Death, Row};
+use redial_memory::{Death, Row};
 
 use crate::audiences::{current_run, delivery, message, tags, with_readers};
 use crate::crashes::kill_at_every_effect;

@@ -8,8 +8,8 @@ use redial_core::metric::Metric;
 use redial_core::outcome::{InDoubt, Outcome};
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
-use redial_testkit::memory::senders::answered;
-use redial_testkit::memory::{Calls, PortErrorKind};
+use redial_memory::senders::answered;
+use redial_memory::{Calls, PortErrorKind};
 use serde_json::json;
 
 use crate::harness::{Harness, Whom};

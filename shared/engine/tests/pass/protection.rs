@@ -13,8 +13,8 @@ use redial_core::reason::Reason;
 use redial_core::time::{Timestamp, Ttl};
 use redial_engine::ports::{Clock, Limited};
 use redial_engine::protection::{Admission, Ask, EndpointLimit, Guard, Seen, Settings};
-use redial_testkit::memory::senders::answered;
-use redial_testkit::memory::{Death, Memory, PortErrorKind};
+use redial_memory::senders::answered;
+use redial_memory::{Death, Memory, PortErrorKind};
 
 use crate::harness::{Harness, Whom, origin, tenant};
 use crate::scenarios::retry_after;

@@ -8,7 +8,7 @@ use redial_core::metric::Metric;
 use redial_core::outcome::{InDoubt, Outcome};
 use redial_core::reason::Reason;
 use redial_core::subscription;
-use redial_testkit::memory::senders::{answered, answered_with};
+use redial_memory::senders::{answered, answered_with};
 
 use crate::harness::{Harness, Whom};
 

@@ -7,8 +7,8 @@ use redial_core::metric::Metric;
 use redial_core::reason::Reason;
 use redial_core::subscription::State;
 use redial_core::webhook::Health;
-use redial_testkit::memory::PortErrorKind;
-use redial_testkit::memory::senders::answered;
+use redial_memory::PortErrorKind;
+use redial_memory::senders::answered;
 
 use crate::harness::{Harness, Whom};
 use crate::scenarios::retry_after;

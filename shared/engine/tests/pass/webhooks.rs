@@ -13,8 +13,8 @@ use redial_core::reason::Reason;
 use redial_core::recipient::Recipient;
 use redial_core::subscription;
 use redial_core::webhook::{CustomHeaders, Permitted, SigningSecrets, WebhookSecret};
-use redial_testkit::memory::senders::{answered, answered_with};
-use redial_testkit::memory::{Death, SentWebhook};
+use redial_memory::senders::{answered, answered_with};
+use redial_memory::{Death, SentWebhook};
 
 use crate::crashes::killed_at_every_effect;
 use crate::harness::{Harness, Whom, tenant};

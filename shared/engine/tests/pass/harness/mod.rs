@@ -26,7 +26,7 @@ use redial_engine::cleanup::{self, QueueMessage, Sweep};
 use redial_engine::deliver::{Incoming, Invocation, Settings, return_all};
 use redial_engine::ports::{Clock, PortError, Randomness, Receipt, StoredOrigin};
 use redial_engine::protection::{Guard, Settings as ProtectionSettings};
-use redial_testkit::memory::{self, Calls, CleanupWorker, Death, DispatchWorker, Memory, Outage};
+use redial_memory::{self as memory, Calls, CleanupWorker, Death, DispatchWorker, Memory, Outage};
 
 /// SQS's visibility time-out: six times the function's time-out.
 const VISIBILITY: Duration = Duration::from_secs(180);

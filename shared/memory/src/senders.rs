@@ -22,7 +22,7 @@ pub fn answered_with(status: u16, headers: &[(&str, &str)]) -> Outcome {
 }
 
 /// What the script has for an endpoint; else the usual answer; else `accepted`.
-fn next_answer(state: &mut State, endpoint: &str, accepted: u16) -> Outcome {
+pub(super) fn next_answer(state: &mut State, endpoint: &str, accepted: u16) -> Outcome {
     match state.answers.get_mut(endpoint).filter(|answers| !answers.is_empty()) {
         Some(answers) => answers.remove(0),
         None => state.usual_answer.clone().unwrap_or_else(|| answered(accepted)),
@@ -47,12 +47,8 @@ impl PushSender for Memory {
             ttl_secs: push.ttl.as_secs(),
             at: self.state().now,
         };
-        self.effect("post", |state| {
-            state.sent.push(sent);
-            next_answer(state, &endpoint, 201)
-        })
-        .await
-        .unwrap_or_else(|_| answered(500))
+        let payload = sent.payload.clone();
+        self.post(&endpoint, &payload, 201, |state| state.sent.push(sent)).await
     }
 
     async fn reload_keys(&self) -> Keys {
@@ -84,12 +80,8 @@ impl WebhookSender for Memory {
             secrets: secrets.iter().map(|secret| secret.expose()).collect(),
             at: self.state().now,
         };
-        self.effect("post", |state| {
-            state.webhooks.push(sent);
-            next_answer(state, &url, 200)
-        })
-        .await
-        .unwrap_or_else(|_| answered(500))
+        let body = sent.body.clone();
+        self.post(&url, &body, 200, |state| state.webhooks.push(sent)).await
     }
 
     fn attempt_timeout(&self) -> Duration {

@@ -10,6 +10,7 @@ mod http_api;
 mod ledger;
 mod protection;
 mod queues;
+pub mod schedule;
 pub mod senders;
 mod subscriptions;
 mod telemetry;
@@ -51,6 +52,8 @@ use redial_engine::ports::{
 };
 use redial_engine::protection::Guard;
 use redial_engine::{cleanup, deliver};
+
+use schedule::Schedule;
 
 pub type DispatchWorker = deliver::Worker<Memory>;
 pub type CleanupWorker = cleanup::Worker<Memory>;
@@ -242,17 +245,12 @@ impl State {
 
     /// How a call of that name is to fail now, and whether what it asks for is done all the same.
     fn failure(&mut self, name: &'static str) -> Option<(PortError, bool)> {
-        let error = |code: &str, throttled| PortError { operation: name, code: code.to_owned(), throttled };
         if self.is_out(name) {
-            return Some((error("Outage", false), false));
+            return Some((PortErrorKind::Broken.error(name), false));
         }
         let (times, kind) = self.failing.get_mut(name).filter(|(times, _)| *times > 0)?;
         *times -= 1;
-        Some(match kind {
-            PortErrorKind::Throttled => (error("Planned", true), false),
-            PortErrorKind::Broken => (error("Planned", false), false),
-            PortErrorKind::Lost => (error("TimedOut", false), true),
-        })
+        Some((kind.error(name), *kind == PortErrorKind::Lost))
     }
 }
 
@@ -266,12 +264,21 @@ pub enum PortErrorKind {
     Lost,
 }
 
+impl PortErrorKind {
+    fn error(self, name: &'static str) -> PortError {
+        let code = if self == Self::Lost { "TimedOut" } else { "Planned" };
+        PortError { operation: name, code: code.to_owned(), throttled: self == Self::Throttled }
+    }
+}
+
 /// Every port in memory, as one worker uses them. Clones share the state and the worker.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     state: Arc<Mutex<State>>,
     /// This worker's, and no other's.
     is_dead: Arc<AtomicBool>,
+    /// What decides when this worker's effects are made, in a simulation.
+    schedule: Option<Arc<dyn Schedule>>,
 }
 
 impl Memory {
@@ -288,7 +295,7 @@ impl Memory {
     /// The same state, used by another worker.
     #[must_use]
     pub fn another_worker(&self) -> Self {
-        Self { state: self.state.clone(), is_dead: Arc::default() }
+        Self { state: self.state.clone(), ..Self::default() }
     }
 
     pub fn dispatch(&self, settings: deliver::Settings, guard: Guard) -> DispatchWorker {
@@ -365,6 +372,14 @@ impl Memory {
         name: &'static str,
         make: impl FnOnce(&mut State) -> T,
     ) -> Result<T, PortError> {
+        if let Some(schedule) = &self.schedule {
+            let mut make = Some(make);
+            let once = |state: &mut State, ()| make.take().map(|make| make(state));
+            let made = self.make_scheduled(&**schedule, name, vec![()], once).await.pop();
+            return made
+                .and_then(|made| made.transpose())
+                .unwrap_or_else(|| Err(PortErrorKind::Broken.error(name)));
+        }
         if self.is_dead.load(Ordering::SeqCst) {
             return std::future::pending().await;
         }
@@ -420,6 +435,33 @@ impl Memory {
         made
     }
 
+    /// A POST: what is noted of it if it arrives, and what it is answered.
+    async fn post(
+        &self,
+        endpoint: &str,
+        payload: &[u8],
+        accepted: u16,
+        note: impl FnOnce(&mut State),
+    ) -> Outcome {
+        let Some(schedule) = &self.schedule else {
+            let made = self.effect("post", |state| {
+                note(state);
+                senders::next_answer(state, endpoint, accepted)
+            });
+            return made.await.unwrap_or_else(|_| senders::answered(500));
+        };
+        let made = self.effect("post", |state| {
+            let reply = schedule.post(endpoint, payload, state);
+            if reply.arrives {
+                note(state);
+            }
+            reply
+        });
+        let Ok(reply) = made.await else { return Outcome::NotSent(NotSent::Connect) };
+        schedule.sleep(reply.takes).await;
+        reply.outcome
+    }
+
     /// An effect on many items, each of which gets the failure if there is one.
     async fn effect_on_each<T: Clone, R>(
         &self,
@@ -427,6 +469,9 @@ impl Memory {
         items: Vec<T>,
         mut make: impl FnMut(&mut State, T) -> R,
     ) -> Vec<Result<R, PortError>> {
+        if let Some(schedule) = &self.schedule {
+            return self.make_scheduled(&**schedule, name, items, make).await;
+        }
         let n = items.len();
         let made = self
             .effect(name, |state| items.into_iter().map(|item| make(state, item)).collect::<Vec<_>>())
@@ -446,11 +491,15 @@ fn assert_distinct<T: Ord>(keys: impl Iterator<Item = T>) {
 
 impl Clock for Memory {
     fn now(&self) -> Timestamp {
-        self.state().now
+        let now = self.state().now;
+        self.schedule.as_ref().map_or(now, |schedule| schedule.clock(now))
     }
 
     /// Time passes at once; for a worker that is dead, never.
     async fn sleep(&self, duration: Duration) {
+        if let Some(schedule) = &self.schedule {
+            return schedule.sleep(duration).await;
+        }
         if self.is_dead.load(Ordering::SeqCst) {
             return std::future::pending().await;
         }
@@ -462,6 +511,7 @@ impl Clock for Memory {
 
 impl Randomness for Memory {
     fn rng(&self) -> StdRng {
-        StdRng::seed_from_u64(self.state().effects as u64)
+        let own = || StdRng::seed_from_u64(self.state().effects as u64);
+        self.schedule.as_ref().map_or_else(own, |schedule| schedule.rng())
     }
 }

@@ -1,0 +1,101 @@
+//! The seam for a simulation: it decides when each effect of a worker takes its turn, and how it ends.
+
+use std::fmt;
+use std::pin::Pin;
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use redial_core::outcome::Outcome;
+use redial_core::time::Timestamp;
+use redial_engine::ports::PortError;
+
+use super::{Memory, PortErrorKind, State};
+
+/// What a schedule is waited for with.
+pub type Wait = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// How an effect on one item ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    Made,
+    Fails(PortErrorKind),
+    /// The worker dies here: what follows is not made, and nothing is answered.
+    Dies,
+}
+
+/// What a receiver does with a POST.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// Whether the request arrives.
+    pub arrives: bool,
+    pub outcome: Outcome,
+    /// After how long it is known.
+    pub takes: Duration,
+}
+
+/// Decides for one worker.
+pub trait Schedule: fmt::Debug + Send + Sync {
+    /// What the worker's clock shows at that true time.
+    fn clock(&self, now: Timestamp) -> Timestamp;
+
+    fn sleep(&self, duration: Duration) -> Wait;
+
+    fn rng(&self) -> StdRng;
+
+    /// The way of a call to its service: it may take long, and never ends for a worker that has died.
+    fn request(&self, effect: &'static str) -> Wait;
+
+    /// The effect on an item, in the moment that it is made.
+    fn item(&self, effect: &'static str, state: &State) -> Verdict;
+
+    /// The way back of the answer.
+    fn response(&self, effect: &'static str) -> Wait;
+
+    /// A POST to an endpoint with this payload, in the moment that it arrives.
+    fn post(&self, endpoint: &str, payload: &[u8], state: &State) -> Reply;
+}
+
+impl Memory {
+    /// The same state, used by a worker whose effects are scheduled.
+    #[must_use]
+    pub fn scheduled(&self, schedule: std::sync::Arc<dyn Schedule>) -> Self {
+        Self { schedule: Some(schedule), ..self.another_worker() }
+    }
+
+    /// An effect on each of these, one by one, as its schedule has it.
+    pub(super) async fn make_scheduled<T, R>(
+        &self,
+        schedule: &dyn Schedule,
+        name: &'static str,
+        items: Vec<T>,
+        mut make: impl FnMut(&mut State, T) -> R,
+    ) -> Vec<Result<R, PortError>> {
+        schedule.request(name).await;
+        let mut made = Vec::with_capacity(items.len());
+        let mut dies = false;
+        {
+            let mut state = self.state();
+            state.effects += 1;
+            for item in items {
+                let (is_made, error) = match schedule.item(name, &state) {
+                    Verdict::Made => (true, None),
+                    Verdict::Fails(kind) => (kind == PortErrorKind::Lost, Some(kind.error(name))),
+                    Verdict::Dies => {
+                        dies = true;
+                        break;
+                    }
+                };
+                let result = is_made.then(|| make(&mut state, item));
+                made.push(match (result, error) {
+                    (Some(result), None) => Ok(result),
+                    (_, error) => Err(error.unwrap_or_else(|| PortErrorKind::Broken.error(name))),
+                });
+            }
+        }
+        if dies {
+            std::future::pending::<()>().await;
+        }
+        schedule.response(name).await;
+        made
+    }
+}

@@ -1,0 +1,51 @@
+//! A deterministic simulation of the whole system: the production passes on ports in memory, in one thread, on a virtual clock.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`scenario`] | what a seed stands for: messages, receivers, faults, users' and operators' actions |
+//! | [`timeline`] | virtual time, and what happens when |
+//! | [`sqs`] | queues as SQS documents them |
+//! | [`worker`] | when each effect of a worker is made, and how it ends |
+//! | [`world`] | the loop: invocations, deaths, executions, sweeps |
+//! | [`watch`] | what must hold at every effect |
+//! | [`verdict`] | what must hold when nothing is under way any more |
+//! | [`trace`] | what happened, as text |
+//! | [`mutants`] | planted defects that the search has to find |
+//! | [`situations`] | how often rare situations came about |
+
+pub mod mutants;
+pub mod scenario;
+pub mod situations;
+pub mod sqs;
+pub mod timeline;
+pub mod trace;
+pub mod verdict;
+pub mod watch;
+pub mod worker;
+pub mod world;
+
+pub use scenario::Scenario;
+pub use world::{Report, run};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_is_the_same_scenario_and_the_same_trace_each_time() {
+        for seed in 0..40 {
+            let [one, other] = [(); 2].map(|()| run(&Scenario::of(seed), true));
+            assert_eq!(one, other, "seed {seed}");
+            assert!(one.trace.lines().count() > 10, "seed {seed}: {}", one.trace);
+        }
+        assert_ne!(run(&Scenario::of(1), false).hash, run(&Scenario::of(2), false).hash);
+    }
+
+    #[test]
+    fn a_hundred_scenarios_break_no_promise() {
+        for seed in 0..100 {
+            let report = run(&Scenario::of(seed), false);
+            assert!(report.violations.is_empty(), "seed {seed}: {:#?}", report.violations);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Queues as SQS documents them: at least once, in any order, with delays, visibility and redrive.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+use redial_core::lane::Lane;
+use redial_core::message::QueueKind;
+use redial_core::time::Timestamp;
+
+/// Six times the function's time-out.
+pub const VISIBILITY: Duration = Duration::from_secs(180);
+/// `maxReceiveCount` of every source queue of dispatch.
+pub const MAX_RECEIVE_COUNT: u32 = 20;
+/// How long a message is kept.
+const RETENTION: Duration = Duration::from_secs(14 * 86_400);
+
+/// A queue that is received from.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Source {
+    Ingest(Lane),
+    Retry(Lane),
+    DeadLetters,
+    Quarantine,
+}
+
+impl Source {
+    pub const ALL: [Self; 6] = [
+        Self::Ingest(Lane::Transactional),
+        Self::Ingest(Lane::Bulk),
+        Self::Retry(Lane::Transactional),
+        Self::Retry(Lane::Bulk),
+        Self::DeadLetters,
+        Self::Quarantine,
+    ];
+
+    pub fn of(kind: QueueKind, lane: Lane) -> Self {
+        match kind {
+            QueueKind::Ingest => Self::Ingest(lane),
+            QueueKind::Retry => Self::Retry(lane),
+        }
+    }
+
+    /// The kind and lane of a queue of dispatch's; `None` for those of cleanup.
+    pub fn kind(self) -> Option<(QueueKind, Lane)> {
+        match self {
+            Self::Ingest(lane) => Some((QueueKind::Ingest, lane)),
+            Self::Retry(lane) => Some((QueueKind::Retry, lane)),
+            Self::DeadLetters | Self::Quarantine => None,
+        }
+    }
+}
+
+/// A message in a queue.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    pub id: String,
+    pub body: String,
+    pub sent: Timestamp,
+    pub visible_at: Timestamp,
+    pub receives: u32,
+}
+
+/// All queues.
+#[derive(Debug, Default)]
+pub struct Sqs {
+    queues: BTreeMap<Source, Vec<Stored>>,
+    serial: u64,
+    /// Messages that nobody deleted for as long as SQS keeps any.
+    pub overdue: Vec<Stored>,
+    /// How many messages were moved to the quarantine.
+    pub redriven: usize,
+}
+
+impl Sqs {
+    /// Returns the MessageId.
+    pub fn send(&mut self, source: Source, body: String, now: Timestamp, delay: Duration) -> String {
+        self.serial += 1;
+        let id = format!("sqs-{}", self.serial);
+        let message = Stored { id: id.clone(), body, sent: now, visible_at: now.plus(delay), receives: 0 };
+        self.queues.entry(source).or_default().push(message);
+        id
+    }
+
+    /// When a message of that queue is visible next; `None` if it is empty.
+    pub fn visible_at(&self, source: Source) -> Option<Timestamp> {
+        self.queues.get(&source)?.iter().map(|message| message.visible_at).min()
+    }
+
+    /// How many messages there are.
+    pub fn len(&self) -> usize {
+        self.queues.values().map(Vec::len).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Up to `most` visible messages in any order. Each stays visible for another receive with the probability `duplicates`.
+    pub fn receive(
+        &mut self,
+        source: Source,
+        now: Timestamp,
+        most: usize,
+        rng: &mut StdRng,
+        duplicates: f64,
+    ) -> Vec<Stored> {
+        self.redrive(source, now);
+        let queue = self.queues.entry(source).or_default();
+        let mut visible: Vec<&mut Stored> =
+            queue.iter_mut().filter(|message| message.visible_at <= now).collect();
+        visible.shuffle(rng);
+        visible.truncate(most);
+        let receive = |message: &mut Stored| {
+            message.receives += 1;
+            if !rng.random_bool(duplicates) {
+                message.visible_at = now.plus(VISIBILITY);
+            }
+            message.clone()
+        };
+        visible.into_iter().map(receive).collect()
+    }
+
+    /// Moves what was received too often to the quarantine, and drops what is too old.
+    fn redrive(&mut self, source: Source, now: Timestamp) {
+        let queue = self.queues.entry(source).or_default();
+        self.overdue.extend(queue.extract_if(.., |message| message.sent.plus(RETENTION) <= now));
+        if source.kind().is_some() {
+            let is_over =
+                |message: &mut Stored| message.visible_at <= now && message.receives >= MAX_RECEIVE_COUNT;
+            let moved: Vec<Stored> = queue.extract_if(.., is_over).collect();
+            self.redriven += moved.len();
+            let quarantine = self.queues.entry(Source::Quarantine).or_default();
+            quarantine.extend(moved.into_iter().map(|message| Stored { receives: 0, ..message }));
+        }
+    }
+
+    pub fn delete(&mut self, source: Source, id: &str) {
+        self.queues.entry(source).or_default().retain(|message| message.id != id);
+    }
+
+    /// Makes a message visible at that time, by the receipt of its latest receive. Answers whether that receipt still counts.
+    pub fn change_visibility(&mut self, source: Source, id: &str, receives: u32, at: Timestamp) -> bool {
+        let queue = self.queues.entry(source).or_default();
+        let message = queue.iter_mut().find(|it| it.id == id && it.receives == receives);
+        message.map(|message| message.visible_at = at).is_some()
+    }
+}

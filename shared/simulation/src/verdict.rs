@@ -1,0 +1,105 @@
+//! What must hold when nothing is under way any more.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use redial_core::identity::DeliveryKey;
+use redial_core::ledger;
+use redial_core::metric::Metric;
+use redial_memory::State;
+use serde_json::Value;
+
+use crate::scenario::Sending;
+use crate::situations::Situation;
+use crate::sqs::Sqs;
+use crate::watch::Memo;
+
+/// What a scenario left.
+pub(crate) struct Remains<'a> {
+    /// Whether nothing is under way, and nothing is to come.
+    pub(crate) is_quiet: bool,
+    pub(crate) state: &'a State,
+    pub(crate) sqs: &'a Sqs,
+    /// What producers received.
+    pub(crate) events: &'a [Value],
+    pub(crate) accepted: &'a BTreeMap<DeliveryKey, Vec<Sending>>,
+}
+
+/// Adds what does not hold to the violations.
+pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
+    let Remains { is_quiet, state, sqs, events, accepted } = *remains;
+    let to = |phase: &str| state.breakers.iter().filter(|(_, to)| *to == phase).count() as u64;
+    let counted = |metric| state.counts.get(&metric).copied().unwrap_or_default();
+    for (situation, times) in [
+        (Situation::BreakerOpened, to("open")),
+        (Situation::BreakerClosed, to("closed")),
+        (Situation::Parked, counted(Metric::Parked)),
+        (Situation::Gone, counted(Metric::Gone)),
+    ] {
+        memo.situations.saw_times(situation, times);
+    }
+    if !is_quiet {
+        memo.violated(format!(
+            "it is not over: {} messages, {} parked items, {} buckets",
+            sqs.len(),
+            state.parked.len(),
+            state.registered.len()
+        ));
+    }
+    if !sqs.overdue.is_empty() {
+        memo.violated(format!("{} messages were dropped by SQS after 14 days", sqs.overdue.len()));
+    }
+    for (key, sendings) in accepted {
+        let letters: Vec<_> = state
+            .described
+            .keys()
+            .filter(|of| of.tenant == key.tenant.as_str() && of.id == key.id.as_str())
+            .collect();
+        let of_lineage = letters.iter().filter(|of| of.letter.starts_with("lineage-")).count();
+        let is_poison = letters.iter().any(|of| of.letter.starts_with("poison-"));
+        if !letters.is_empty() {
+            memo.situations.saw(Situation::DeadLetter);
+        }
+        let Some(entry) = state.ledger.get(key) else {
+            if !is_poison {
+                memo.violated(format!("{key} was lost: the ledger does not know it"));
+            }
+            continue;
+        };
+        let end = entry.state;
+        if !end.is_terminal() {
+            if !is_poison {
+                memo.violated(format!("{key} was lost: it stands at {}", end.label()));
+            }
+            continue;
+        }
+        let events = events.iter().filter(|event| {
+            event["tenant"] == key.tenant.as_str()
+                && event["id"] == key.id.as_str()
+                && event["state"] == end.label()
+        });
+        if events.count() == 0 {
+            memo.violated(format!("{key} ended as {}, and no event says so", end.label()));
+        }
+        if end == ledger::State::Failed && of_lineage != 1 {
+            memo.violated(format!("{key} failed, and has {of_lineage} dead letters"));
+        }
+        if end == ledger::State::Sent && of_lineage > 0 {
+            memo.violated(format!("{key} was sent, and has a dead letter"));
+        }
+        if end == ledger::State::Sent && !memo.posts.contains_key(key) {
+            memo.violated(format!("{key} counts as sent, and was never posted"));
+        }
+        let contents: BTreeSet<u32> = sendings.iter().map(|sending| sending.content).collect();
+        let posted: BTreeSet<u32> =
+            memo.posts.get(key).into_iter().flatten().map(|post| post.content).collect();
+        if posted.len() > 1 {
+            memo.violated(format!("{key} was posted with {} contents", posted.len()));
+        }
+        if contents.len() > 1 && !is_poison && !letters.iter().any(|of| of.letter.starts_with("conflict-")) {
+            memo.violated(format!(
+                "{key} was sent with {} contents, and no dead letter says so",
+                contents.len()
+            ));
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! One worker's effects: when each is made, and how it ends.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use redial_core::identity::{DeliveryId, DeliveryKey, Tenant};
+use redial_core::outcome::{InDoubt, Outcome};
+use redial_core::time::Timestamp;
+use redial_memory::schedule::{Reply, Schedule, Verdict, Wait};
+use redial_memory::senders::{answered, answered_with};
+use redial_memory::{PortErrorKind, State};
+
+use crate::scenario::{Behaviour, Scenario};
+use crate::situations::Situation;
+use crate::timeline::Timeline;
+use crate::trace::Trace;
+use crate::watch::Watch;
+
+/// How long the adapters wait for a push service.
+const PUSH_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The highest number of an effect at which an invocation dies.
+const EFFECTS: u32 = 24;
+
+/// How a worker dies at an effect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Death {
+    Before,
+    /// With a part of its items made.
+    During,
+    After,
+}
+
+/// What all workers of a simulation share.
+#[derive(Clone, Debug)]
+pub struct Stage {
+    pub scenario: Arc<Scenario>,
+    pub begin: Timestamp,
+    pub timeline: Timeline,
+    pub rng: Arc<Mutex<StdRng>>,
+    pub watch: Watch,
+    pub trace: Trace,
+}
+
+impl Stage {
+    pub fn rng(&self) -> MutexGuard<'_, StdRng> {
+        self.rng.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether that comes about now, of what only happens while there are faults.
+    pub fn strikes(&self, rate: f64) -> bool {
+        self.has_faults() && rate > 0.0 && self.rng().random_bool(rate)
+    }
+
+    pub fn has_faults(&self) -> bool {
+        self.since_begin() < self.scenario.faults_end
+    }
+
+    /// How much time has passed.
+    pub fn since_begin(&self) -> Duration {
+        self.timeline.now().since(self.begin)
+    }
+
+    pub fn is_out(&self, effect: &str) -> bool {
+        let now = self.since_begin();
+        let mut outages = self.scenario.faults.outages.iter();
+        outages.any(|outage| outage.effects.contains(&effect) && outage.from <= now && now < outage.until)
+    }
+}
+
+/// What becomes of the invocation that a worker is at.
+#[derive(Debug, Default)]
+struct Course {
+    token: String,
+    /// Its effects so far.
+    effects: u32,
+    /// At which effect it dies, and how.
+    death: Option<(u32, Death)>,
+    is_dead: bool,
+}
+
+/// The schedule of one worker, by the scenario and the seed.
+#[derive(Clone, Debug)]
+pub struct Worker {
+    pub name: String,
+    /// How far its clock is ahead, in milliseconds.
+    pub skew: i64,
+    pub stage: Stage,
+    course: Arc<Mutex<Course>>,
+}
+
+impl Worker {
+    pub fn new(name: String, skew: i64, stage: Stage) -> Self {
+        Self { name, skew, stage, course: Arc::default() }
+    }
+
+    fn course(&self) -> MutexGuard<'_, Course> {
+        self.course.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins an invocation, which may die.
+    pub fn begins(&self, token: &str) {
+        let death = self.stage.strikes(self.stage.scenario.faults.death).then(|| {
+            let mut rng = self.stage.rng();
+            let how = match rng.random_range(0..3) {
+                0 => Death::Before,
+                1 => Death::During,
+                _ => Death::After,
+            };
+            (rng.random_range(1..=EFFECTS), how)
+        });
+        *self.course() = Course { token: token.to_owned(), effects: 0, death, is_dead: false };
+    }
+
+    pub fn is_dead(&self) -> bool {
+        self.course().is_dead
+    }
+
+    pub fn token(&self) -> String {
+        self.course().token.clone()
+    }
+
+    fn dies(&self, effect: &str, how: Death) {
+        self.course().is_dead = true;
+        self.stage.trace.add(
+            self.stage.timeline.now(),
+            &self.name,
+            format_args!("dies at {effect}: {how:?}"),
+        );
+        let token = self.token();
+        let situation = match (self.stage.watch.has_claimed(&token), self.stage.watch.has_posted(&token)) {
+            _ if how == Death::During => Situation::DiedInBatch,
+            (true, true) if matches!(effect, "post" | "record") => Situation::DiedAfterPost,
+            (true, true) => Situation::DiedAfterRecord,
+            (true, false) => Situation::DiedBeforePost,
+            (false, _) => return,
+        };
+        self.stage.watch.saw(situation);
+    }
+
+    /// How long a way takes.
+    fn way(&self) -> Duration {
+        let slow = self.stage.strikes(self.stage.scenario.faults.slow);
+        let mut rng = self.stage.rng();
+        Duration::from_millis(if slow { rng.random_range(100..12_000) } else { rng.random_range(1..40) })
+    }
+
+    /// Whether the worker dies in this way at the effect that it is at.
+    fn meets(&self, how: Death) -> bool {
+        let course = self.course();
+        course.death == Some((course.effects, how))
+    }
+}
+
+impl Schedule for Worker {
+    fn clock(&self, now: Timestamp) -> Timestamp {
+        Timestamp::from_ms(now.as_ms() + self.skew)
+    }
+
+    fn sleep(&self, duration: Duration) -> Wait {
+        Box::pin(self.stage.timeline.wait(duration))
+    }
+
+    fn rng(&self) -> StdRng {
+        StdRng::seed_from_u64(self.stage.rng().random())
+    }
+
+    fn request(&self, effect: &'static str) -> Wait {
+        self.course().effects += 1;
+        if self.meets(Death::Before) {
+            self.dies(effect, Death::Before);
+        }
+        if self.is_dead() {
+            return Box::pin(std::future::pending());
+        }
+        // What is slow of a POST is its receiver: an attempt is judged by when it leaves.
+        let way = if effect == "post" { Duration::from_millis(1) } else { self.way() };
+        Box::pin(self.stage.timeline.wait(way))
+    }
+
+    fn item(&self, effect: &'static str, _state: &State) -> Verdict {
+        if self.is_dead() {
+            return Verdict::Dies;
+        }
+        if self.meets(Death::During) && self.stage.rng().random_bool(0.4) {
+            self.dies(effect, Death::During);
+            return Verdict::Dies;
+        }
+        let faults = &self.stage.scenario.faults;
+        let verdict = if effect == "post" {
+            Verdict::Made
+        } else if self.stage.is_out(effect) || self.stage.strikes(faults.refused) {
+            let kind =
+                if self.stage.rng().random() { PortErrorKind::Throttled } else { PortErrorKind::Broken };
+            Verdict::Fails(kind)
+        } else if self.stage.strikes(faults.lost) {
+            match effect {
+                "record" => self.stage.watch.saw(Situation::RecordLost),
+                "claim" => self.stage.watch.saw(Situation::ClaimLost),
+                _ => {}
+            }
+            Verdict::Fails(PortErrorKind::Lost)
+        } else {
+            Verdict::Made
+        };
+        let number = self.course().effects;
+        self.stage.trace.add(
+            self.stage.timeline.now(),
+            &self.name,
+            format_args!("{effect} ({number}): {verdict:?}"),
+        );
+        verdict
+    }
+
+    fn response(&self, effect: &'static str) -> Wait {
+        if self.meets(Death::After) {
+            self.dies(effect, Death::After);
+        }
+        if self.is_dead() {
+            return Box::pin(std::future::pending());
+        }
+        Box::pin(self.stage.timeline.wait(self.way()))
+    }
+
+    fn post(&self, endpoint: &str, payload: &[u8], state: &State) -> Reply {
+        let behaviour = receiver_of(endpoint)
+            .and_then(|at| self.stage.scenario.receivers.get(at))
+            .map_or(Behaviour::Answers(404), |receiver| receiver.at(self.stage.since_begin()));
+        let reply = self.reply(behaviour);
+        let now = self.stage.timeline.now();
+        let token = self.token();
+        self.stage.trace.add(now, &self.name, format_args!("POST {endpoint} {token}: {reply:?}"));
+        if reply.arrives {
+            match read_payload(payload) {
+                Some((key, content)) => self.stage.watch.memo().posts(now, &key, content, &token, state),
+                None => self.stage.watch.memo().violated(format!("an unknown payload went to {endpoint}")),
+            }
+        }
+        reply
+    }
+}
+
+impl Worker {
+    fn reply(&self, behaviour: Behaviour) -> Reply {
+        let at = self.clock(self.stage.timeline.now());
+        let takes = self.way();
+        let answer = |outcome: Outcome| {
+            let mut outcome = outcome;
+            if let Outcome::Response(response) = &mut outcome {
+                response.at = at;
+            }
+            Reply { arrives: true, outcome, takes }
+        };
+        match behaviour {
+            Behaviour::Accepts => answer(answered(201)),
+            Behaviour::Answers(status) => answer(answered(status)),
+            Behaviour::Asks(status, secs) => {
+                answer(answered_with(status, &[("retry-after", secs.to_string().as_str())]))
+            }
+            Behaviour::Swallows(how) => {
+                let takes = if how == InDoubt::Timeout { PUSH_TIMEOUT } else { takes };
+                Reply { arrives: true, outcome: Outcome::InDoubt(how), takes }
+            }
+            Behaviour::Unreachable(why) => Reply { arrives: false, outcome: Outcome::NotSent(why), takes },
+            Behaviour::Slow(ms) => Reply { takes: Duration::from_millis(ms), ..answer(answered(201)) },
+            Behaviour::Flaps(rate) => {
+                let fails = self.stage.rng().random_bool(rate);
+                answer(answered(if fails { 503 } else { 201 }))
+            }
+        }
+    }
+}
+
+/// The address of a receiver: `https://push.example/r3/0`. The last number counts its subscriptions.
+pub fn endpoint(receiver: usize, is_webhook: bool, incarnation: u32) -> String {
+    let host = if is_webhook { format!("hooks{receiver}.example") } else { "push.example".to_owned() };
+    format!("https://{host}/r{receiver}/{incarnation}")
+}
+
+fn receiver_of(endpoint: &str) -> Option<usize> {
+    endpoint.split('/').nth(3)?.strip_prefix('r')?.parse().ok()
+}
+
+/// What a payload says: `acme/m1/0`, of which delivery it is, and of which content.
+pub fn read_payload(payload: &[u8]) -> Option<(DeliveryKey, u32)> {
+    let text = std::str::from_utf8(payload).ok()?;
+    let mut parts = text.split('/');
+    let key = DeliveryKey { tenant: Tenant::parse(parts.next()?)?, id: DeliveryId::parse(parts.next()?)? };
+    Some((key, parts.next()?.parse().ok()?))
+}
