@@ -43,7 +43,8 @@ pub(super) async fn matching<'a>(
         Some(tenant) => BTreeSet::from([tenant.clone()]),
         None => tenants(store, filter).await?,
     };
-    let letters = try_join_all(tenants.iter().map(|tenant| store.letters_of(tenant, id.as_str()))).await?;
+    let letters =
+        try_join_all(tenants.iter().map(|tenant| store.dead_letters_of(tenant, id.as_str()))).await?;
     let described = letters.into_iter().flatten().filter_map(|letter| letter.described);
     let mut found: Vec<Described> = described
         .filter(|described| after.as_ref().is_none_or(|after| Position::of(described) < *after))

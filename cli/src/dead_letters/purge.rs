@@ -82,7 +82,7 @@ async fn purge(
 ) -> Result<(), PortError> {
     let mut batches = matching(store, filter, None, LARGE_PAGE).await?.try_chunks(BATCH);
     while let Some(batch) = batches.try_next().await.map_err(|failed| failed.1)? {
-        let keys: Vec<_> = batch.iter().map(|described| described.reference.letter_key()).collect();
+        let keys: Vec<_> = batch.iter().map(|described| described.reference.key()).collect();
         store.remove(&keys).await?;
         batch.iter().for_each(|described| removed.add(&described.reference));
         bar.inc(batch.len() as u64);

@@ -1,5 +1,5 @@
 use clap::Args;
-use redial_adapters::{dead_letters_dynamo::Letter, system::System};
+use redial_adapters::{dead_letters_dynamo::DeadLetter, system::System};
 use redial_core::{identity::DeliveryId, lane::Lane, time::Timestamp};
 use redial_engine::ports::Clock as _;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ pub(crate) struct Show {
 impl Show {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let store = self.target.resolve().await?.dead_letters();
-        let mut letters = store.letters_of(&self.tenant, self.id.as_str()).await?;
+        let mut letters = store.dead_letters_of(&self.tenant, self.id.as_str()).await?;
         letters.retain(|it| self.letter.as_ref().is_none_or(|name| it.key.letter == *name));
         if letters.is_empty() {
             let which = self.letter.as_ref().map_or(String::new(), |name| format!(" {name}"));
@@ -80,7 +80,7 @@ impl Show {
     }
 }
 
-fn letter_json(letter: &Letter, now: Timestamp) -> Value {
+fn letter_json(letter: &DeadLetter, now: Timestamp) -> Value {
     let mut shown = match &letter.described {
         Some(described) => json_of(described),
         None => json!({"tenant": letter.key.tenant, "id": letter.key.id, "letter": letter.key.letter}),
@@ -91,7 +91,7 @@ fn letter_json(letter: &Letter, now: Timestamp) -> Value {
     shown
 }
 
-fn lines(letter: &Letter, now: Timestamp) -> Vec<String> {
+fn lines(letter: &DeadLetter, now: Timestamp) -> Vec<String> {
     let mut lines = vec![format!("{}#{} {}", letter.key.tenant, letter.key.id, letter.key.letter)];
     let mut add = |name: &str, value: Option<String>| {
         lines.extend(value.map(|value| format!("  {name:<14}{value}")));
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn a_body_without_a_description_is_shown() {
         let (body_until, lane) = (Some(Timestamp::from_secs(60)), Some(Lane::Bulk));
-        let letter = Letter { key: key(), described: None, body_until, lane };
+        let letter = DeadLetter { key: key(), described: None, body_until, lane };
         let kept = "kept until 1970-01-01T00:01:00.000Z";
         let expired = "expired at 1970-01-01T00:01:00.000Z: the hourly sweep removes it";
         for (now, body, until) in [(1, kept, json!("1970-01-01T00:01:00.000Z")), (60, expired, Value::Null)] {

@@ -130,7 +130,7 @@ impl Reference {
         }
     }
 
-    pub fn letter_key(&self) -> DeadLetterKey {
+    pub fn key(&self) -> DeadLetterKey {
         DeadLetterKey { tenant: self.tenant.clone(), id: self.id.clone(), letter: self.letter.clone() }
     }
 

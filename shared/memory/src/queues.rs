@@ -43,7 +43,7 @@ impl DeadLetterStore for Memory {
     async fn describe(&self, reference: &Reference, _now: Timestamp) -> Result<(), PortError> {
         let reference = reference.clone();
         self.effect("describe", |state| {
-            state.described.insert(reference.letter_key(), reference);
+            state.described.insert(reference.key(), reference);
         })
         .await
     }

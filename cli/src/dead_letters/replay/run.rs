@@ -161,7 +161,7 @@ impl Work for Replaying<'_> {
         let mut batch = Batch { last, ready: Vec::new(), skipped: Vec::new() };
         for (described, what) in prepared(self.store, &found, self.may).await? {
             match what {
-                Ok(message) => batch.ready.push((described.reference.letter_key(), message)),
+                Ok(message) => batch.ready.push((described.reference.key(), message)),
                 Err(skip) => batch.skipped.push(skip),
             }
         }
@@ -217,7 +217,7 @@ async fn prepared<'a>(
         if let Err(skip) = worth_reading(described, may) {
             return Ok((described, Err(skip)));
         }
-        let stored = store.stored_body(&described.reference.letter_key()).await?;
+        let stored = store.stored_body(&described.reference.key()).await?;
         Ok((described, resend(described, stored, may, System.now())))
     });
     try_join_all(read).await

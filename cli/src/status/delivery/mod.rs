@@ -8,7 +8,7 @@ mod place;
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use redial_adapters::{acks_dynamo, dead_letters_dynamo::Letter, ledger_dynamo, system::System};
+use redial_adapters::{acks_dynamo, dead_letters_dynamo::DeadLetter, ledger_dynamo, system::System};
 use redial_core::{
     ack::AckEvent,
     channel::Channel,
@@ -33,7 +33,7 @@ pub(crate) struct Standing {
     id: DeliveryId,
     entry: Option<Entry>,
     details: Details,
-    dead_letters: Vec<Letter>,
+    dead_letters: Vec<DeadLetter>,
     place: String,
 }
 
@@ -64,7 +64,7 @@ pub(crate) async fn standing(
         None => None,
     };
     let (entry, details) = found.map_or((None, Details::default()), |(entry, it)| (Some(entry), it));
-    let dead_letters = target.dead_letters().letters_of(tenant, id.as_str()).await?;
+    let dead_letters = target.dead_letters().dead_letters_of(tenant, id.as_str()).await?;
     let now = System.now();
     let place = match (&entry, dead_letters.first()) {
         (Some(entry), _) => {
@@ -158,7 +158,7 @@ impl Standing {
             "endpoint_hash": entry.and_then(|it| it.endpoint_hash.as_ref()).map(|hash| hash.as_str()),
             "subscription": entry.and_then(|it| it.subscription.as_ref()).map(|id| id.as_str()),
             "source_message": entry.map(|it| it.source_message.as_str()),
-            "dead_letters": self.dead_letters.iter().map(place::letter_to_json).collect::<Vec<_>>(),
+            "dead_letters": self.dead_letters.iter().map(place::dead_letter_to_json).collect::<Vec<_>>(),
             "attempts": self.details.history.iter().map(attempt_to_json).collect::<Vec<_>>(),
         })
     }
@@ -193,7 +193,7 @@ impl Standing {
             field("made", Some(place::past(past)));
         }
         for letter in &self.dead_letters {
-            field("dead letter", Some(place::letter_in_words(letter)));
+            field("dead letter", Some(place::dead_letter_in_words(letter)));
         }
         lines
     }
@@ -220,7 +220,7 @@ mod tests {
 
     use super::*;
 
-    fn standing(entry: Option<Entry>, details: Details, dead_letters: Vec<Letter>) -> Standing {
+    fn standing(entry: Option<Entry>, details: Details, dead_letters: Vec<DeadLetter>) -> Standing {
         let id = DeliveryId::parse("d1").expect("valid");
         Standing {
             tenant: "acme".to_owned(),

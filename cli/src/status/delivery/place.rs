@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redial_adapters::dead_letters_dynamo::Letter;
+use redial_adapters::dead_letters_dynamo::DeadLetter;
 use redial_core::{
     channel::Channel,
     dead_letter::DeadLetterKey,
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 pub(super) fn of_entry(
     entry: &Entry,
     channel: Option<Channel>,
-    letters: &[Letter],
+    letters: &[DeadLetter],
     settings: &WaitSettings,
     now: Timestamp,
 ) -> String {
@@ -76,7 +76,7 @@ pub(super) const fn channel(channel: Channel) -> &'static str {
 }
 
 /// Of a message that has a dead letter and no entry in the ledger.
-pub(super) fn of_dead_letter(letter: &Letter, now: Timestamp) -> String {
+pub(super) fn of_dead_letter(letter: &DeadLetter, now: Timestamp) -> String {
     let reason = letter.described.as_ref().map_or("not described yet", |it| it.reference.reason.as_str());
     format!("dead letter: {reason}; {}", body(Some(letter), now))
 }
@@ -130,7 +130,7 @@ pub(super) const fn hint(failure: NotSent) -> Option<&'static str> {
 }
 
 /// A dead letter without its body.
-pub(super) fn letter_to_json(letter: &Letter) -> Value {
+pub(super) fn dead_letter_to_json(letter: &DeadLetter) -> Value {
     let reference = letter.described.as_ref().map(|described| &described.reference);
     json!({
         "letter": letter.key.letter,
@@ -146,7 +146,7 @@ pub(super) fn letter_to_json(letter: &Letter) -> Value {
 }
 
 /// One line: `lineage-0: retries_exhausted (…), 6 attempts, last status 503, at …`.
-pub(super) fn letter_in_words(letter: &Letter) -> String {
+pub(super) fn dead_letter_in_words(letter: &DeadLetter) -> String {
     let name = letter.key.letter.clone();
     let Some(described) = &letter.described else { return name };
     let it = &described.reference;
@@ -172,7 +172,7 @@ fn retrying(entry: &Entry, settings: &WaitSettings, now: Timestamp) -> String {
     }
 }
 
-fn body(letter: Option<&Letter>, now: Timestamp) -> String {
+fn body(letter: Option<&DeadLetter>, now: Timestamp) -> String {
     match letter.map(|letter| (letter.body_until, letter.described.is_some())) {
         Some((Some(until), _)) if now < until => format!("body kept until {}", moment(until, now)),
         Some((Some(_), _) | (None, true)) => "its body is no longer kept".to_owned(),
@@ -240,7 +240,7 @@ pub(super) mod tests {
         }
     }
 
-    fn place(entry: &Entry, letters: &[Letter]) -> String {
+    fn place(entry: &Entry, letters: &[DeadLetter]) -> String {
         of_entry(entry, Some(Channel::WebPush), letters, &WaitSettings::default(), now())
     }
 
@@ -345,26 +345,29 @@ pub(super) mod tests {
     }
 
     /// One with a description of one attempt, and without a body.
-    pub(crate) fn dead_letter(name: &str, reason: Reason) -> Letter {
+    pub(crate) fn dead_letter(name: &str, reason: Reason) -> DeadLetter {
         let letter = name.to_owned();
         let key = DeadLetterKey { tenant: "acme".to_owned(), id: "d1".to_owned(), letter };
         let reference =
             Reference::new(&key, Kind::Failed, reason, Timestamp::default(), Timestamp::from_ms(5_000));
         let reference = Reference { attempts: 1, ..reference };
         let described = Some(Described { reference, replayed_at: None, kept_until: None });
-        Letter { key, described, body_until: None, lane: None }
+        DeadLetter { key, described, body_until: None, lane: None }
     }
 
     #[test]
     fn a_dead_letter_is_printed_with_the_fields_that_it_has() {
         let mut letter = dead_letter("lineage-0", Reason::RetriesExhausted);
         let (failed, at) = ("lineage-0: retries_exhausted", "at 1970-01-01T00:00:05.000Z");
-        assert_eq!(letter_in_words(&letter), format!("{failed}, 1 attempt, {at}"));
+        assert_eq!(dead_letter_in_words(&letter), format!("{failed}, 1 attempt, {at}"));
         let it = &mut letter.described.as_mut().expect("described").reference;
         (it.attempts, it.status, it.detail) = (6, Some(503), Some("busy".to_owned()));
-        assert_eq!(letter_in_words(&letter), format!("{failed} (busy), 6 attempts, last status 503, {at}"));
+        assert_eq!(
+            dead_letter_in_words(&letter),
+            format!("{failed} (busy), 6 attempts, last status 503, {at}")
+        );
         letter.described = None;
-        assert_eq!(letter_in_words(&letter), "lineage-0");
+        assert_eq!(dead_letter_in_words(&letter), "lineage-0");
     }
 
     #[test]
@@ -372,7 +375,7 @@ pub(super) mod tests {
         let mut letter = dead_letter("lineage-0", Reason::RetriesExhausted);
         letter.body_until = Some(Timestamp::from_ms(7_000));
         assert_eq!(
-            letter_to_json(&letter),
+            dead_letter_to_json(&letter),
             json!({
                 "letter": "lineage-0", "described": true, "kind": "failed", "reason": "retries_exhausted",
                 "detail": null, "status": null, "attempts": 1, "at": "1970-01-01T00:00:05.000Z",
@@ -380,7 +383,7 @@ pub(super) mod tests {
             })
         );
         letter.described = None;
-        let shown = letter_to_json(&letter);
+        let shown = dead_letter_to_json(&letter);
         let fields = ["described", "kind", "at", "body_until"].map(|field| shown.get(field).cloned());
         assert_eq!(json!(fields), json!([false, null, null, "1970-01-01T00:00:07.000Z"]));
     }

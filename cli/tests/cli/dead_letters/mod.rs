@@ -99,7 +99,7 @@ fn body(of: &Reference, to: &Subscriber, fields: &Value) -> DeadLetterBody {
     });
     let absent_from = Timestamp::from_ms(of.first_sent).plus(Duration::from_secs(TTL));
     let body = with_fields(message, fields).to_string();
-    DeadLetterBody { key: of.letter_key(), body, lane: None, absent_from }
+    DeadLetterBody { key: of.key(), body, lane: None, absent_from }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -23,7 +23,7 @@ pub struct Described {
 }
 
 pub(super) fn item(reference: &Reference, now: Timestamp) -> Item {
-    let letter = reference.letter_key();
+    let letter = reference.key();
     let at = Timestamp::from_ms(reference.at);
     let kept = Duration::from_secs(u64::from(reference.retention_days) * 86_400);
     let day = partition(&letter.tenant, &at.day(), shard(&letter, DAY_SHARDS));

@@ -44,7 +44,7 @@ on_a_table!(DynamoDeadLetters, noted);
 
 /// A dead letter as far as it is stored: its body is stored before its description.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Letter {
+pub struct DeadLetter {
     pub key: DeadLetterKey,
     pub described: Option<Described>,
     /// From when on its body counts as absent; `None` if none is stored.
@@ -79,7 +79,7 @@ impl DynamoDeadLetters {
     }
 
     /// All dead letters of an id, by name. Without the bodies, though reading them costs as much.
-    pub async fn letters_of(&self, tenant: &str, id: &str) -> Result<Vec<Letter>, PortError> {
+    pub async fn dead_letters_of(&self, tenant: &str, id: &str) -> Result<Vec<DeadLetter>, PortError> {
         let all = DeadLetterKey { tenant: tenant.to_owned(), id: id.to_owned(), letter: String::new() };
         Ok(letters(&all, &self.items_of(&all).await?))
     }
@@ -140,12 +140,12 @@ fn tenants_of(day: &str) -> String {
 }
 
 /// Groups the items of an id by dead letter.
-fn letters(of: &DeadLetterKey, items: &[Item]) -> Vec<Letter> {
-    let mut letters: BTreeMap<&str, Letter> = BTreeMap::new();
+fn letters(of: &DeadLetterKey, items: &[Item]) -> Vec<DeadLetter> {
+    let mut letters: BTreeMap<&str, DeadLetter> = BTreeMap::new();
     for item in items {
         let Some(sort) = item.text("sk") else { continue };
         let (name, is_body) = sort.split_once(PART).map_or((sort, false), |(name, _)| (name, true));
-        let letter = letters.entry(name).or_insert_with(|| Letter {
+        let letter = letters.entry(name).or_insert_with(|| DeadLetter {
             key: DeadLetterKey { letter: name.to_owned(), ..of.clone() },
             described: None,
             body_until: None,
@@ -177,8 +177,8 @@ mod tests {
             part("lineage-0#body.000", 5_000),
             part("lineage-0#body.001", 5_000),
         ];
-        let found = letters(&reference("acme", "d1", 5).letter_key(), &items);
-        let summary = |letter: &Letter| {
+        let found = letters(&reference("acme", "d1", 5).key(), &items);
+        let summary = |letter: &DeadLetter| {
             (letter.key.letter.clone(), letter.described.is_some(), letter.body_until.map(Timestamp::as_ms))
         };
         assert_eq!(

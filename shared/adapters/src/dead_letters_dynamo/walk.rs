@@ -35,7 +35,7 @@ pub struct Position {
 impl Position {
     pub fn of(described: &Described) -> Self {
         let at = Timestamp::from_ms(described.reference.at);
-        let key = described.reference.letter_key();
+        let key = described.reference.key();
         Self { sort: sort(at, &key), tenant: key.tenant, at }
     }
 

@@ -22,7 +22,7 @@ pub(super) struct Evidence {
     pub(super) entry: Option<Entry>,
     /// What the push service was sent for it, in the order of arrival.
     pub(super) posts: Vec<Post>,
-    pub(super) letter: Option<Letter>,
+    pub(super) letter: Option<DeadLetter>,
     /// Its subscription, if that lies in the table.
     pub(super) subscription: Option<Subscription>,
     /// How it waited, if it was seen in parking.
@@ -30,7 +30,7 @@ pub(super) struct Evidence {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Letter {
+pub(super) struct DeadLetter {
     pub(super) reason: String,
     pub(super) attempts: u64,
     pub(super) body: Option<String>,
@@ -100,16 +100,19 @@ async fn subscription(harness: &Harness, delivery: &Delivery) -> Result<Option<S
     Ok(loaded.transpose()?.flatten())
 }
 
-async fn letter(harness: &Harness, delivery: &Delivery) -> Result<Option<Letter>, Failure> {
+async fn letter(harness: &Harness, delivery: &Delivery) -> Result<Option<DeadLetter>, Failure> {
     let Some(letter) = description(harness, delivery).await? else { return Ok(None) };
-    let Some(key) = delivery.letter_key() else { return Ok(Some(letter)) };
+    let Some(key) = delivery.dead_letter_key() else { return Ok(Some(letter)) };
     let body = harness.letters.body(&key, System.now()).await?;
-    Ok(Some(Letter { body, ..letter }))
+    Ok(Some(DeadLetter { body, ..letter }))
 }
 
 /// The description of a delivery's dead letter, without its body.
-pub(super) async fn description(harness: &Harness, delivery: &Delivery) -> Result<Option<Letter>, Failure> {
-    let Some(key) = delivery.letter_key() else { return Ok(None) };
+pub(super) async fn description(
+    harness: &Harness,
+    delivery: &Delivery,
+) -> Result<Option<DeadLetter>, Failure> {
+    let Some(key) = delivery.dead_letter_key() else { return Ok(None) };
     let got = harness
         .dynamodb
         .get_item()
@@ -123,7 +126,7 @@ pub(super) async fn description(harness: &Harness, delivery: &Delivery) -> Resul
     let Some(item) = got.item else { return Ok(None) };
     let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned();
     let number = |name: &str| item.get(name)?.as_n().ok()?.parse().ok();
-    Ok(Some(Letter {
+    Ok(Some(DeadLetter {
         reason: text("reason").unwrap_or_default(),
         attempts: number("attempts").unwrap_or_default(),
         body: None,

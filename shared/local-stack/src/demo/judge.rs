@@ -180,7 +180,7 @@ mod tests {
     use redial_receivers::push_service::Subscriber;
 
     use super::super::{
-        evidence::Letter,
+        evidence::DeadLetter,
         mix::{Receiver, sample},
         scenarios::{SCENARIOS, Scenario},
     };
@@ -299,7 +299,7 @@ mod tests {
             (&malformed, "malformed", 0, Evidence::default()),
         ] {
             let with = |body| {
-                let letter = Some(Letter { reason: reason.to_owned(), attempts, body });
+                let letter = Some(DeadLetter { reason: reason.to_owned(), attempts, body });
                 Evidence { letter, ..evidence.clone() }
             };
             assert_as_expected(it, &with(Some(it.body())));

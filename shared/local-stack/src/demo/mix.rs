@@ -237,7 +237,7 @@ impl Delivery {
     }
 
     /// The key of its dead letter; `None` for a body that has no id and is on no queue yet.
-    pub(super) fn letter_key(&self) -> Option<DeadLetterKey> {
+    pub(super) fn dead_letter_key(&self) -> Option<DeadLetterKey> {
         match self.scenario.manner {
             Manner::Once | Manner::Twice => {
                 Some(DeadLetterKey::of_delivery(&tenant(), &self.delivery_id(), Lineage(0)))
