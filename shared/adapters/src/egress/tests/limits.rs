@@ -6,7 +6,9 @@ use crate::receiver::{Identity, read_request, response, status, write};
 async fn answer(receiver: &Receiver) -> Response {
     match post_to(receiver).await {
         Outcome::Response(response) => response,
-        other => panic!("no answer: {other:?}"),
+        other @ (Outcome::NotSent(_) | Outcome::InDoubt(_) | Outcome::Impossible(_)) => {
+            panic!("no answer: {other:?}")
+        }
     }
 }
 
