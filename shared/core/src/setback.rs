@@ -17,6 +17,8 @@ pub enum Setback {
     NotAdmitted,
     /// Another worker has claimed its attempt.
     Leased { until: Timestamp },
+    /// A gate holds it back, and an earlier receive may have sent it on already: another one sent on would multiply it.
+    HeldBack { until: Timestamp },
     /// Our own infrastructure failed.
     Infrastructure,
     /// An attempt was made, or a claim may have been, and what followed could not be recorded.
@@ -56,7 +58,7 @@ impl Setback {
         let backoff = backoff_secs(receives);
         let secs = match self {
             Self::NotAdmitted => rng.random_range(0..=backoff),
-            Self::Leased { until } => {
+            Self::Leased { until } | Self::HeldBack { until } => {
                 let rest = until.since(now) + Duration::from_millis(999);
                 rest.as_secs().min(MAX_VISIBILITY_SECS)
             }
@@ -71,7 +73,11 @@ impl Setback {
     pub const fn is_sent_again(&self, receive_count: u32) -> bool {
         receive_count >= SENT_AGAIN_FROM
             && match self {
-                Self::NotAdmitted | Self::Leased { .. } | Self::Infrastructure | Self::Unrecorded(_) => true,
+                Self::NotAdmitted
+                | Self::Leased { .. }
+                | Self::HeldBack { .. }
+                | Self::Infrastructure
+                | Self::Unrecorded(_) => true,
                 Self::Panicked | Self::Unreadable => false,
             }
     }
@@ -115,6 +121,7 @@ mod tests {
         for (until_ms, secs) in [(112_300, 13), (100_000, 0)] {
             let until = Timestamp::from_ms(until_ms);
             assert_eq!(waits(&Setback::Leased { until }, 1), [secs; 200]);
+            assert_eq!(waits(&Setback::HeldBack { until }, 1), [secs; 200]);
         }
     }
 
@@ -123,6 +130,7 @@ mod tests {
         for (setback, expected) in [
             (Setback::NotAdmitted, true),
             (Setback::Leased { until: Timestamp::default() }, true),
+            (Setback::HeldBack { until: Timestamp::default() }, true),
             (Setback::Infrastructure, true),
             (Setback::Panicked, false),
             (Setback::Unreadable, false),

@@ -122,6 +122,13 @@ pub const MUTANTS: &[Mutant] = &[
         replace: "let (travel, not_before) = (travel, not_before.min(now));",
     },
     Mutant {
+        name: "a copy that is held back is sent on",
+        rule: "copies do not multiply while an origin is out",
+        file: "shared/engine/src/deliver/mod.rs",
+        find: "if job.receives > 1\n",
+        replace: "if job.receives > 1_000\n",
+    },
+    Mutant {
         name: "a leased copy is acknowledged",
         rule: "a copy comes back until the attempt is over",
         file: CLAIMS,

@@ -174,7 +174,7 @@ impl Scenario {
             seed,
             skews: (0..workers).map(|_| if skewed { rng.random_range(-2000..=2000) } else { 0 }).collect(),
             shards: *[1, 2, 4, 16].choose(rng).unwrap_or(&1),
-            faults: faults(rng, faults_end, if are_many { 0.1 } else { 1.0 }),
+            faults: faults(rng, faults_end, are_many),
             faults_end,
             receivers,
             sendings,
@@ -188,13 +188,12 @@ fn secs(rng: &mut StdRng, from: u64, to: u64) -> Duration {
 }
 
 /// Each kind of fault is there in some scenarios, and often or seldom: many at once hide each other.
-/// Where many messages are held back for long, each lost acknowledgement is a copy that is held back as well: rates are lower there.
-fn faults(rng: &mut StdRng, end: Duration, share_of_all: f64) -> Faults {
+fn faults(rng: &mut StdRng, end: Duration, are_many: bool) -> Faults {
     // Nearly every invocation dies: messages are received until they are redriven.
-    let is_deadly = share_of_all == 1.0 && rng.random_bool(0.03);
+    let is_deadly = !are_many && rng.random_bool(0.03);
     let mut rate = |most: f64| {
         let share: f64 = rng.random();
-        if rng.random_bool(0.5) { share * share * most * share_of_all } else { 0.0 }
+        if rng.random_bool(0.5) { share * share * most } else { 0.0 }
     };
     let faults = Faults {
         death: if is_deadly { 0.97 } else { rate(0.6) },

@@ -53,6 +53,7 @@ use redial_core::gate::Gate;
 use redial_core::message::To;
 use redial_core::metric::Metric;
 use redial_core::plan::Plan;
+use redial_core::route::{Route, route};
 use redial_core::setback::Setback;
 
 pub use batch::Incoming;
@@ -141,6 +142,14 @@ impl<P: Ports> Worker<P> {
         let mut claims = Vec::new();
         for (job, gate) in gated {
             match gate {
+                // An earlier receive may have sent it on, and its acknowledgement was lost: copies that are sent on again multiply.
+                // Those that are parked do not.
+                Gate::Later(until)
+                    if job.receives > 1
+                        && matches!(route(job.lane, until, now, &settings.waits), Route::Queue(_)) =>
+                {
+                    all.comes_back(job.place, Setback::HeldBack { until });
+                }
                 Gate::Later(not_before) => {
                     later.push(Planned::without_attempt(job, Plan::Defer { not_before }, now));
                 }

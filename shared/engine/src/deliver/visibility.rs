@@ -104,6 +104,7 @@ fn successor(
             Setback::Unrecorded(unrecorded) => Some(unrecorded),
             Setback::NotAdmitted
             | Setback::Leased { .. }
+            | Setback::HeldBack { .. }
             | Setback::Infrastructure
             | Setback::Panicked
             | Setback::Unreadable => travel.unrecorded,

@@ -161,7 +161,9 @@ fn a_copy_that_is_judged_as_done_or_deferred_by_a_breaker_takes_no_other_with_it
             let mut harness = recorded_and_not_handed_off(breaker_is_open_for);
             let back = deliver(&mut harness, &order);
             if breaker_is_open_for.is_some() {
-                assert_eq!(back, order[1..], "the follower is judged by itself");
+                // The first receive is sent on; what was received before waits by its visibility, and the follower with it.
+                let sent_on = usize::from(order[0] == "sqs-1");
+                assert_eq!(back, order[sent_on..], "the follower is judged by itself");
             }
             harness.run();
             let end = (harness.state_of("m"), harness.posts_to("m"));
