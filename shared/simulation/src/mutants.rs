@@ -69,8 +69,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "another content is a duplicate",
         rule: "the same id with another content is a dead letter",
         file: CLAIM,
-        find: "    if conflicts(stored, ask) {",
-        replace: "    if false && conflicts(stored, ask) {",
+        find: "    if conflicts(stored, &ask.fingerprint, ask.id_source) {",
+        replace: "    if false && conflicts(stored, &ask.fingerprint, ask.id_source) {",
     },
     Mutant {
         name: "a fenced record is handed off",

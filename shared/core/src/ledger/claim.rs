@@ -45,7 +45,7 @@ pub fn judge(stored: &Entry, ask: &Ask, now: Timestamp) -> Judgement {
     if is_mine(stored, ask) {
         return Judgement::Mine;
     }
-    if conflicts(stored, ask) {
+    if conflicts(stored, &ask.fingerprint, ask.id_source) {
         return Judgement::Conflict;
     }
     if stored.turn.lineage < ask.turn.lineage {
@@ -86,11 +86,12 @@ fn is_mine(stored: &Entry, ask: &Ask) -> bool {
         && stored.state == ask.state
 }
 
-/// Fingerprints under different keys cannot be compared: those are taken for the same content.
-fn conflicts(stored: &Entry, ask: &Ask) -> bool {
-    ask.id_source == IdSource::Producer
-        && stored.fingerprint.key_id() == ask.fingerprint.key_id()
-        && stored.fingerprint != ask.fingerprint
+/// Whether an id was used for another content than the stored one. Only a producer's own id can be. Fingerprints under different keys
+/// cannot be compared: those are taken for the same content.
+pub fn conflicts(stored: &Entry, fingerprint: &EndpointHash, id_source: IdSource) -> bool {
+    id_source == IdSource::Producer
+        && stored.fingerprint.key_id() == fingerprint.key_id()
+        && stored.fingerprint != *fingerprint
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use redial_core::channel::Channel;
 use redial_core::dead_letter::{self, DeadLetterBody, DeadLetterKey, Kind, Reference, UNPARSED_BODY_KEPT};
 use redial_core::event::{self, Event};
 use redial_core::identity::{SubscriptionKey, Turn};
-use redial_core::ledger::{Entry, State};
+use redial_core::ledger::{Entry, State, claim};
 use redial_core::message::{Inbound, Message, QueueKind, Travel, parse};
 use redial_core::metric::Metric;
 use redial_core::queue::Outgoing;
@@ -46,7 +46,8 @@ impl<P: Ports> Worker<P> {
                 let key = DeadLetterKey::of_poison(refusal.tenant.as_ref(), None, message_id);
                 let reference = Reference::new(&key, Kind::Failed, Reason::Poison, *sent, now);
                 let (body, absent_from) = (body.expose().to_owned(), now.plus(UNPARSED_BODY_KEPT));
-                self.keep(DeadLetterBody { key, body, lane: None, absent_from }, reference, now).await
+                let body = DeadLetterBody { key, body, lane: None, absent_from };
+                self.keep(body, reference, Reason::Poison, now).await
             }
         }
     }
@@ -60,14 +61,25 @@ impl<P: Ports> Worker<P> {
         now: Timestamp,
     ) -> Result<(), PortError> {
         let entry = self.ledger.get(&message.key()).await?.map(|entry| with_carried(entry, travel));
-        if let Some(entry) = entry.as_ref().filter(|entry| has_moved_on(entry, travel.turn)) {
+        // Another content of a used id is no duplicate: it is kept, and the first content's delivery goes on without it.
+        let fingerprint = message.fingerprint(&self.settings.hash_keys);
+        let is_conflict =
+            entry.as_ref().is_some_and(|entry| claim::conflicts(entry, &fingerprint, message.id_source));
+        let moved_on = entry.as_ref().filter(|entry| !is_conflict && has_moved_on(entry, travel.turn));
+        if let Some(entry) = moved_on {
             self.telemetry.count(Metric::DuplicatesDropped, 1);
             return match entry.state.is_terminal() {
                 true => self.announce(end_as_recorded(message, entry)).await,
                 false => Ok(()),
             };
         }
-        let key = DeadLetterKey::of_poison(Some(&message.tenant), Some(&message.id), message_id);
+        let (key, reason) = if is_conflict {
+            let source = travel.deferred_from.as_deref().unwrap_or(message_id);
+            (DeadLetterKey::of_conflict(&message.tenant, &message.id, source), Reason::IdConflict)
+        } else {
+            let key = DeadLetterKey::of_poison(Some(&message.tenant), Some(&message.id), message_id);
+            (key, Reason::Poison)
+        };
         let (channel, terms) = self.destination(message).await?;
         let mut known = self.policies.of(vec![message.tenant.clone()], now).await;
         let known = known.pop().expect("a port answers every item")?;
@@ -87,9 +99,12 @@ impl<P: Ports> Worker<P> {
             attempts: attempt.0,
             channel: channel.label().to_owned(),
             retention_days,
-            ..Reference::new(&key, Kind::Failed, Reason::Poison, travel.first_sent, now)
+            ..Reference::new(&key, Kind::Failed, reason, travel.first_sent, now)
         };
-        self.keep(body, reference, now).await?;
+        self.keep(body, reference, reason, now).await?;
+        if is_conflict {
+            return Ok(());
+        }
         let recorded = entry.filter(|entry| entry.turn == travel.turn);
         let event = match recorded.filter(|entry| matches!(entry.state, State::Failed | State::Gone)) {
             Some(entry) => end_as_recorded(message, &entry),
@@ -107,13 +122,14 @@ impl<P: Ports> Worker<P> {
         &self,
         body: DeadLetterBody,
         reference: Reference,
+        reason: Reason,
         now: Timestamp,
     ) -> Result<(), PortError> {
         self.dead_letters.put(vec![body]).await.into_iter().collect::<Result<(), _>>()?;
         self.dead_letters.describe(&reference, now).await?;
         self.telemetry.reference(&reference);
         self.telemetry.count(Metric::Poison, 1);
-        self.telemetry.dead_letter(Reason::Poison, None);
+        self.telemetry.dead_letter(reason, None);
         Ok(())
     }
 

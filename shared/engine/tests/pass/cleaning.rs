@@ -129,6 +129,9 @@ fn poison_is_kept_unless_its_delivery_has_moved_on() {
     let mut harness = Harness::finished(Whom::Browser, vec![], "");
     harness.poison(&Harness::message("m", ""));
     assert_eq!(harness.bodies(), 0, "it was sent");
+    harness.poison(&Harness::message("m", "").replace("hello", "another"));
+    let kept: Vec<_> = harness.state().described.values().map(|it| it.reason.clone()).collect();
+    assert_eq!((harness.bodies(), kept), (1, vec!["id_conflict".to_owned()]), "another content of its id");
 
     harness.poison(r#"{"release":"w60-transactional-20261121T100500Z"}"#);
     let outbox = harness.state().outbox.len();
