@@ -46,7 +46,7 @@ pub trait Schedule: fmt::Debug + Send + Sync {
     fn request(&self, effect: &'static str) -> Wait;
 
     /// The effect on an item, in the moment that it is made.
-    fn item(&self, effect: &'static str, state: &State) -> Verdict;
+    fn item(&self, effect: &'static str) -> Verdict;
 
     /// The way back of the answer.
     fn response(&self, effect: &'static str) -> Wait;
@@ -77,7 +77,7 @@ impl Memory {
             let mut state = self.state();
             state.effects += 1;
             for item in items {
-                let (is_made, error) = match schedule.item(name, &state) {
+                let (is_made, error) = match schedule.item(name) {
                     Verdict::Made => (true, None),
                     Verdict::Fails(kind) => (kind == PortErrorKind::Lost, Some(kind.error(name))),
                     Verdict::Dies => {

@@ -180,7 +180,7 @@ impl Schedule for Worker {
         Box::pin(self.stage.timeline.wait(way))
     }
 
-    fn item(&self, effect: &'static str, _state: &State) -> Verdict {
+    fn item(&self, effect: &'static str) -> Verdict {
         if self.is_dead() {
             return Verdict::Dies;
         }

@@ -1,4 +1,7 @@
-//! The loop: invocations of dispatch and cleanup, their deaths, executions, sweeps, users and operators.
+//! The loop: invocations of dispatch and cleanup, their deaths, and sweeps.
+
+mod queues;
+mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
@@ -9,33 +12,27 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use redial_core::body::Body;
-use redial_core::endpoint::Endpoint;
-use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionId, SubscriptionKey, Tenant};
+use redial_core::identity::DeliveryKey;
 use redial_core::lane::Lane;
 use redial_core::message::QueueKind;
-use redial_core::push_target::{PushKeys, PushTarget};
-use redial_core::queue::Queue;
-use redial_core::recipient::Recipient;
 use redial_core::route::WaitSettings;
-use redial_core::subscription::{State as SubscriptionState, Subscription};
 use redial_core::time::Timestamp;
-use redial_core::wait::{Release, WaitBucket};
-use redial_core::webhook::WebhookTarget;
+use redial_core::wait::WaitBucket;
 use redial_engine::cleanup::{self, QueueMessage, Sweep};
 use redial_engine::deliver::{self, Incoming, Invocation};
 use redial_engine::ports::Receipt;
 use redial_engine::protection::{Guard, Settings as ProtectionSettings};
 use redial_memory::{self as memory, CleanupWorker, Memory, State};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::scenario::{BEGIN, Operation, Scenario, Sending, TENANTS};
+use crate::scenario::{BEGIN, Scenario, Sending};
 use crate::situations::{Situation, Situations};
 use crate::sqs::{Source, Sqs, Stored};
 use crate::timeline::{Event, Next, Timeline};
 use crate::trace::Trace;
 use crate::verdict::{self, Remains};
-use crate::watch::{Promise, Watch, WatchedLedger};
-use crate::worker::{Stage, Worker, endpoint};
+use crate::watch::{Watch, WatchedLedger};
+use crate::worker::{Stage, Worker};
 
 const FUNCTION_TIMEOUT: Duration = Duration::from_secs(30);
 const SWEEP_EVERY: Duration = Duration::from_secs(300);
@@ -43,10 +40,6 @@ const SWEEP_EVERY: Duration = Duration::from_secs(300);
 const SETTLING: Duration = Duration::from_secs(4 * 86_400);
 /// How many steps a scenario may take.
 const MOST_STEPS: u64 = 400_000;
-
-const P256DH: &str =
-    "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4";
-const AUTH: &str = "BTBZMqHH6r4Tts7J_aSIgg";
 
 /// A worker of dispatch whose ledger is under watch.
 type Dispatch = deliver::Worker<Watched>;
@@ -325,185 +318,6 @@ impl World {
         }
     }
 
-    // ---- Producers, users and operators ------------------------------------------------------------------------------
-
-    fn send(&mut self, at: usize) {
-        self.planned -= 1;
-        let sending = self.stage.scenario.sendings[at].clone();
-        let now = self.now();
-        let receiver = &self.stage.scenario.receivers[sending.receiver];
-        let address = endpoint(sending.receiver, receiver.is_webhook, self.incarnations[sending.receiver]);
-        let mut to = json!({"subscription": format!("r{}", sending.receiver)});
-        if sending.by_address {
-            to = if receiver.is_webhook {
-                json!({"webhook": {"url": address}})
-            } else {
-                json!({"web_push": {"endpoint": address, "keys": {"p256dh": P256DH, "auth": AUTH}}})
-            };
-        }
-        let Sending { tenant, id, content, .. } = &sending;
-        let mut body =
-            json!({"tenant": tenant, "id": id, "to": to, "payload": format!("{tenant}/{id}/{content}")});
-        let deliver_at = sending.deliver_at.map(|after| self.stage.begin.plus(after));
-        let more = [
-            ("ttl", sending.ttl.map(Value::from)),
-            ("class", sending.class.map(Value::from)),
-            ("retry", sending.retry.map(Value::from)),
-            ("deliver_at", deliver_at.map(|at| at.to_rfc3339().into())),
-        ];
-        for (name, value) in more.into_iter().filter_map(|(name, value)| Some((name, value?))) {
-            body[name] = value;
-        }
-        let from = deliver_at.unwrap_or(now).max(now);
-        let usual = match sending.class {
-            _ if receiver.is_webhook => 365 * 86_400,
-            Some("otp") => 60,
-            Some("campaign") => 86_400,
-            _ => 14_400,
-        };
-        // A TTL of 0 is one attempt, whenever it can be made.
-        let ttl = Duration::from_secs(sending.ttl.filter(|ttl| *ttl > 0).map_or(usual, u64::from));
-        let ttl = if sending.ttl == Some(0) { SETTLING * 2 } else { ttl };
-        let attempts = match sending.retry {
-            Some("none") => 1,
-            Some("schedule-standard") => 4,
-            Some("schedule-cautious" | "fixed-jitter") => 6,
-            _ => 8,
-        };
-        let key = delivery(tenant, id);
-        let until = from.plus(ttl);
-        let mut memo = self.stage.watch.memo();
-        // Of several messages of one id any may be the one that counts.
-        let promise = memo.promises.entry(key.clone()).or_insert(Promise { from, until, attempts });
-        *promise = Promise { from: promise.from.min(from), until: promise.until.max(until), attempts };
-        drop(memo);
-        self.accepted.entry(key.clone()).or_default().push(sending.clone());
-        let lane = if sending.class == Some("campaign") { Lane::Bulk } else { Lane::Transactional };
-        self.trace("producer", format_args!("sends {key} content {content} to r{}", sending.receiver));
-        self.enqueue(Source::Ingest(lane), body.to_string(), Duration::ZERO);
-    }
-
-    fn operate(&mut self, at: usize) {
-        let (_, operation) = self.stage.scenario.operations[at].clone();
-        self.trace("user", format_args!("{operation:?}"));
-        match operation {
-            Operation::Moves(receiver) => {
-                self.stage.watch.saw(Situation::Moved);
-                self.incarnations[receiver] += 1;
-                self.subscribe(receiver);
-            }
-            Operation::Returns(receiver) => {
-                let is_off = TENANTS.iter().any(|tenant| {
-                    let state = self.memory.state();
-                    let stored = state.subscriptions.get(&subscription(tenant, receiver));
-                    stored.is_none_or(|stored| stored.state != SubscriptionState::Active)
-                });
-                if is_off {
-                    self.incarnations[receiver] += 1;
-                    self.subscribe(receiver);
-                }
-            }
-        }
-    }
-
-    /// Stores a receiver's subscription with each tenant.
-    fn subscribe(&mut self, receiver: usize) {
-        let is_webhook = self.stage.scenario.receivers[receiver].is_webhook;
-        let address = endpoint(receiver, is_webhook, self.incarnations[receiver]);
-        let endpoint = Endpoint::parse(&address).expect("invariant: an HTTPS address");
-        for tenant in TENANTS {
-            let key = subscription(tenant, receiver);
-            let recipient = if is_webhook {
-                Recipient::Webhook(WebhookTarget::at(endpoint.clone()))
-            } else {
-                let keys = PushKeys::parse(P256DH, AUTH).expect("invariant: a browser's keys");
-                Recipient::WebPush(PushTarget { endpoint: endpoint.clone(), keys, vapid_key_id: None })
-            };
-            let stored = Subscription::new(key.clone(), recipient);
-            self.memory.state().subscriptions.insert(key, stored);
-        }
-    }
-
-    // ---- Queues and executions ---------------------------------------------------------------------------------------
-
-    fn enqueue(&mut self, source: Source, body: String, delay: Duration) {
-        let now = self.now();
-        if body.contains("\"receives\":") {
-            self.stage.watch.saw(Situation::SentAgain);
-        }
-        let id = self.sqs.send(source, body, now, delay);
-        self.trace("sqs", format_args!("{source:?} holds {id} for {delay:?}"));
-        self.stage.timeline.after(delay, Event::Receive);
-    }
-
-    /// Takes what workers sent into the queues, and what they started into executions.
-    fn collect(&mut self) {
-        let (sent, come_back, started) = {
-            let mut state = self.memory.state();
-            let started: Vec<_> = state
-                .executions
-                .iter()
-                .filter(|bucket| !self.executions.contains_key(bucket))
-                .copied()
-                .collect();
-            (std::mem::take(&mut state.outbox), std::mem::take(&mut state.come_back), started)
-        };
-        for message in sent {
-            let delay = Duration::from_secs(message.delay.get().into());
-            match message.queue {
-                Queue::Ingest(lane) => self.enqueue(Source::Ingest(lane), message.body, delay),
-                Queue::Retry(lane) => self.enqueue(Source::Retry(lane), message.body, delay),
-                Queue::DeadLetters => self.enqueue(Source::DeadLetters, message.body, delay),
-                Queue::Events => {
-                    let event = serde_json::from_str(&message.body).expect("invariant: an event is JSON");
-                    self.trace("events", format_args!("{}", message.body));
-                    self.events.push(event);
-                }
-            }
-        }
-        for (receipt, secs) in come_back {
-            self.comes_back(&receipt, secs);
-        }
-        for bucket in started {
-            let is_stopped = self.stage.strikes(self.stage.scenario.faults.stopped);
-            self.executions.insert(bucket, is_stopped);
-            let late = Duration::from_millis(self.stage.rng().random_range(0..3_000));
-            self.stage.timeline.at(bucket.start().plus(late), Event::Execution(bucket));
-        }
-    }
-
-    fn comes_back(&mut self, receipt: &Receipt, secs: u32) {
-        if self.stage.strikes(self.stage.scenario.faults.visibility_lost) {
-            return;
-        }
-        let Some((id, receives)) = receipt.handle.rsplit_once('/') else { return };
-        let at = self.now().plus(Duration::from_secs(secs.into()));
-        let source = Source::of(receipt.kind, receipt.lane);
-        if self.sqs.change_visibility(source, id, receives.parse().unwrap_or_default(), at) {
-            self.stage.timeline.at(at, Event::Receive);
-        }
-    }
-
-    fn execution_ends(&mut self, bucket: WaitBucket) {
-        let Some(is_stopped) = self.executions.remove(&bucket) else { return };
-        self.memory.state().executions.remove(&bucket);
-        if is_stopped {
-            self.stage.watch.saw(Situation::ExecutionStopped);
-            return self.trace("sfn", format_args!("{} was stopped", bucket.name()));
-        }
-        let repeated = self.stage.strikes(self.stage.scenario.faults.repeated);
-        if repeated {
-            self.stage.watch.saw(Situation::ExecutionRepeated);
-        }
-        for _ in 0..1 + usize::from(repeated) {
-            self.trace("sfn", format_args!("{} releases", bucket.name()));
-            let body = Release::Bucket(bucket).to_body();
-            self.enqueue(Source::Retry(bucket.lane()), body, Duration::ZERO);
-        }
-    }
-
-    // ---- Invocations -------------------------------------------------------------------------------------------------
-
     fn free_place(&mut self) -> Option<usize> {
         let free: Vec<usize> = (0..self.places.len()).filter(|at| !self.places[*at].is_busy).collect();
         if free.is_empty() {
@@ -664,19 +478,5 @@ impl World {
                 self.sqs.delete(source, &message.id);
             }
         }
-    }
-}
-
-fn delivery(tenant: &str, id: &str) -> DeliveryKey {
-    DeliveryKey {
-        tenant: Tenant::parse(tenant).expect("invariant: a tenant's name"),
-        id: DeliveryId::parse(id).expect("invariant: a delivery's id"),
-    }
-}
-
-fn subscription(tenant: &str, receiver: usize) -> SubscriptionKey {
-    SubscriptionKey {
-        tenant: Tenant::parse(tenant).expect("invariant: a tenant's name"),
-        id: SubscriptionId::parse(&format!("r{receiver}")).expect("invariant: a subscription's id"),
     }
 }
