@@ -8,7 +8,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::{Parser, Subcommand};
-use redial_simulation::mutants::{MUTANTS, Nursery, Result as Searched};
+use redial_simulation::mutants;
+use redial_simulation::mutants::nursery::{Nursery, Result as Searched};
 use redial_simulation::situations::{Situation, Situations};
 use redial_simulation::{Scenario, run};
 
@@ -58,7 +59,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let is_kept = match &arguments.command {
         Some(Command::Replay { seed }) => replay(*seed),
-        Some(Command::Mutants { seeds, only }) => mutants(*seeds, only),
+        Some(Command::Mutants { seeds, only }) => plant(*seeds, only),
         None => search(&arguments),
     };
     if is_kept { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -121,7 +122,7 @@ fn replay(seed: u64) -> bool {
     report.violations.is_empty()
 }
 
-fn mutants(seeds: u64, only: &str) -> bool {
+fn plant(seeds: u64, only: &str) -> bool {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let nursery = match Nursery::new(&root) {
         Ok(nursery) => nursery,
@@ -131,7 +132,7 @@ fn mutants(seeds: u64, only: &str) -> bool {
         }
     };
     let mut found = 0;
-    let chosen: Vec<_> = MUTANTS.iter().filter(|mutant| mutant.name.contains(only)).collect();
+    let chosen: Vec<_> = mutants::all().filter(|mutant| mutant.name.contains(only)).collect();
     println!("{:>8} {:>7}  planted defect", "seeds", "seconds");
     for mutant in &chosen {
         match nursery.search(mutant, seeds) {

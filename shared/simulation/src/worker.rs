@@ -12,7 +12,8 @@ use redial_memory::schedule::{Reply, Schedule, Verdict, Wait};
 use redial_memory::senders::{answered, answered_with};
 use redial_memory::{PortErrorKind, State};
 
-use crate::scenario::{Behaviour, Scenario};
+use crate::scenario::Scenario;
+use crate::scenario::receivers::Behaviour;
 use crate::situations::Situation;
 use crate::timeline::Timeline;
 use crate::trace::Trace;

@@ -1,7 +1,8 @@
 //! The loop: invocations of dispatch and cleanup, their deaths, and sweeps.
 
+mod browsers;
+mod producers;
 mod queues;
-mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
@@ -25,12 +26,13 @@ use redial_engine::protection::{Guard, Settings as ProtectionSettings};
 use redial_memory::{self as memory, CleanupWorker, Memory, State};
 use serde_json::Value;
 
-use crate::scenario::{BEGIN, Scenario, Sending};
+use crate::promises::{self, Remains};
+use crate::scenario::messages::Sending;
+use crate::scenario::{BEGIN, Scenario};
 use crate::situations::{Situation, Situations};
 use crate::sqs::{Source, Sqs, Stored};
 use crate::timeline::{Event, Next, Timeline};
 use crate::trace::Trace;
-use crate::verdict::{self, Remains};
 use crate::watch::{Watch, WatchedLedger};
 use crate::worker::{Stage, Worker};
 
@@ -259,7 +261,7 @@ impl World {
             events: &self.events,
             accepted: &self.accepted,
         };
-        verdict::judge(&remains, &mut self.stage.watch.memo());
+        promises::judge(&remains, &mut self.stage.watch.memo());
         drop(state);
         let posts = {
             let state = self.memory.state();
