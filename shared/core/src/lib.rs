@@ -45,6 +45,7 @@ pub mod queue;
 pub mod rate;
 pub mod reason;
 pub mod recipient;
+pub mod replay;
 pub mod retry_after;
 pub mod route;
 pub mod setback;

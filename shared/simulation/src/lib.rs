@@ -7,13 +7,17 @@
 //! | [`sqs`] | queues as SQS documents them |
 //! | [`worker`] | when each effect of a worker is made, and how it ends |
 //! | [`world`] | the loop: invocations, deaths, executions, sweeps |
+//! | [`knowledge`] | what one worker knows of origins |
+//! | [`origins`] | what happened to origins |
 //! | [`watch`] | what must hold at every effect |
 //! | [`promises`] | what must hold when nothing is under way any more |
 //! | [`trace`] | what happened, as text |
 //! | [`mutants`] | planted defects that the search has to find |
 //! | [`situations`] | how often rare situations came about |
 
+pub mod knowledge;
 pub mod mutants;
+pub mod origins;
 pub mod promises;
 pub mod scenario;
 pub mod situations;

@@ -15,6 +15,14 @@ use redial_engine::cleanup::Sweep;
 pub enum Event {
     Send(usize),
     Operation(usize),
+    /// An operator acts.
+    Action(usize),
+    /// A producer asks the HTTP API.
+    Request(usize),
+    /// A browser acknowledges.
+    Report(usize),
+    /// Origins are looked at.
+    Look,
     /// Messages may be visible.
     Receive,
     /// An invocation is stopped.

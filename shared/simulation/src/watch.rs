@@ -3,12 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use redial_core::ack::AckEvent;
+use redial_core::dead_letter::{DeadLetterKey, Reference};
 use redial_core::identity::{DeliveryKey, Turn};
 use redial_core::ledger::{Fence, Record};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Claim, ClaimAnswer, Ledger, PortError};
-use redial_memory::Memory;
+use redial_memory::{Memory, State};
 
+use crate::origins::Origins;
 use crate::situations::{Situation, Situations};
 use crate::trace::Trace;
 
@@ -33,6 +36,48 @@ pub struct Promise {
     pub attempts: u32,
 }
 
+/// What the HTTP API has answered.
+#[derive(Debug, Default)]
+pub struct Api {
+    /// What it called new.
+    pub new: BTreeSet<DeliveryKey>,
+    /// The contents that it took and that it refused as another's, and whether each went to an address.
+    pub taken: BTreeMap<DeliveryKey, BTreeSet<(u32, bool)>>,
+    pub refused: BTreeMap<DeliveryKey, BTreeSet<(u32, bool)>>,
+}
+
+#[derive(Debug, Default)]
+pub struct Acks {
+    /// Tokens that browsers have just received.
+    pub tokens: Vec<String>,
+    /// What was answered, and what was answered as the first of its kind.
+    pub answered: BTreeSet<(DeliveryKey, AckEvent)>,
+    pub first: BTreeSet<(DeliveryKey, AckEvent)>,
+}
+
+/// What operators did with dead letters.
+#[derive(Debug, Default)]
+pub struct Operators {
+    /// The highest lineage that was sent.
+    pub replayed: BTreeMap<DeliveryKey, u32>,
+    pub sent_again: BTreeSet<DeadLetterKey>,
+    pub purged: BTreeSet<DeadLetterKey>,
+}
+
+impl Operators {
+    /// All dead letters that a delivery has or had; of those that were purged the key alone.
+    pub fn letters<'a>(
+        &'a self,
+        state: &'a State,
+        key: &DeliveryKey,
+    ) -> impl Iterator<Item = (&'a DeadLetterKey, Option<&'a Reference>)> {
+        let is_its = |of: &DeadLetterKey| of.tenant == key.tenant.as_str() && of.id == key.id.as_str();
+        let stored = state.described.iter().map(|(key, reference)| (key, Some(reference)));
+        let purged = self.purged.iter().filter(|key| !state.described.contains_key(key));
+        stored.chain(purged.map(|key| (key, None))).filter(move |(of, _)| is_its(of))
+    }
+}
+
 #[derive(Debug, Default)]
 pub struct Memo {
     pub promises: BTreeMap<DeliveryKey, Promise>,
@@ -42,7 +87,11 @@ pub struct Memo {
     /// Claims whose outcome was never recorded by the invocation that made them: it died, or its record failed.
     pub unrecorded: BTreeSet<(DeliveryKey, String)>,
     /// What was granted to an invocation.
-    granted: BTreeMap<(DeliveryKey, String), Turn>,
+    pub granted: BTreeMap<(DeliveryKey, String), Turn>,
+    pub origins: Origins,
+    pub api: Api,
+    pub acks: Acks,
+    pub operators: Operators,
     pub violations: Vec<String>,
     pub situations: Situations,
 }

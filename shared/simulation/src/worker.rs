@@ -5,13 +5,18 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use redial_core::endpoint::Endpoint;
 use redial_core::identity::{DeliveryId, DeliveryKey, Tenant};
 use redial_core::outcome::{InDoubt, Outcome};
 use redial_core::time::Timestamp;
+use redial_engine::ports::Limited;
 use redial_memory::schedule::{Reply, Schedule, Verdict, Wait};
 use redial_memory::senders::{answered, answered_with};
 use redial_memory::{PortErrorKind, State};
+use serde_json::Value;
 
+use crate::knowledge::Knowledge;
+use crate::origins::Sign;
 use crate::scenario::Scenario;
 use crate::scenario::receivers::Behaviour;
 use crate::situations::Situation;
@@ -89,12 +94,13 @@ pub struct Worker {
     /// How far its clock is ahead, in milliseconds.
     pub skew: i64,
     pub stage: Stage,
+    pub knowledge: Knowledge,
     course: Arc<Mutex<Course>>,
 }
 
 impl Worker {
     pub fn new(name: String, skew: i64, stage: Stage) -> Self {
-        Self { name, skew, stage, course: Arc::default() }
+        Self { name, skew, stage, knowledge: Knowledge::default(), course: Arc::default() }
     }
 
     fn course(&self) -> MutexGuard<'_, Course> {
@@ -112,6 +118,7 @@ impl Worker {
             };
             (rng.random_range(1..=EFFECTS), how)
         });
+        self.knowledge.begins(self.stage.timeline.now());
         *self.course() = Course { token: token.to_owned(), effects: 0, death, is_dead: false };
     }
 
@@ -235,15 +242,40 @@ impl Schedule for Worker {
         self.stage.trace.add(now, &self.name, format_args!("POST {endpoint} {token}: {reply:?}"));
         if reply.arrives {
             match read_payload(payload) {
-                Some((key, content)) => self.stage.watch.memo().posts(now, &key, content, &token, state),
+                Some(Payload { key, content, ack }) => {
+                    let mut memo = self.stage.watch.memo();
+                    memo.posts(now, &key, content, &token, state);
+                    memo.acks.tokens.extend(ack);
+                }
                 None => self.stage.watch.memo().violated(format!("an unknown payload went to {endpoint}")),
             }
+        }
+        if self.stage.scenario.stream.is_some() {
+            self.posts_to(endpoint, payload, &reply.outcome);
         }
         reply
     }
 }
 
 impl Worker {
+    /// A POST of a stream: what its origin's breaker and limits say of it.
+    fn posts_to(&self, endpoint: &str, payload: &[u8], outcome: &Outcome) {
+        let origin =
+            Endpoint::parse(endpoint).expect("invariant: an address that was parsed before").origin();
+        let now = self.stage.timeline.now();
+        let wrong = self.knowledge.posts(&origin, self.clock(now));
+        let mut memo = self.stage.watch.memo();
+        wrong.into_iter().for_each(|what| memo.violated(what));
+        let tenant = read_payload(payload).map(|payload| Limited::Tenant(payload.key.tenant));
+        for limited in [Some(Limited::Origin(origin.clone())), tenant].into_iter().flatten() {
+            memo.origins.posts.entry(limited).or_default().push(now);
+        }
+        memo.origins.of.entry(origin.clone()).or_default().posts.push((now, Sign::of(outcome)));
+        if self.stage.scenario.stream.as_ref().is_some_and(|stream| stream.is_calm) {
+            memo.posts_on(&origin, now);
+        }
+    }
+
     fn reply(&self, behaviour: Behaviour) -> Reply {
         let at = self.clock(self.stage.timeline.now());
         let takes = self.way();
@@ -285,9 +317,23 @@ fn receiver_of(endpoint: &str) -> Option<usize> {
 }
 
 /// What a payload says: `acme/m1/0`, of which delivery it is, and of which content.
-pub fn read_payload(payload: &[u8]) -> Option<(DeliveryKey, u32)> {
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Payload {
+    pub key: DeliveryKey,
+    pub content: u32,
+    /// With which token it may be acknowledged.
+    pub ack: Option<String>,
+}
+
+/// Reads a payload, or the envelope around it.
+pub fn read_payload(payload: &[u8]) -> Option<Payload> {
     let text = std::str::from_utf8(payload).ok()?;
+    if text.starts_with('{') {
+        let envelope: Value = serde_json::from_str(text).ok()?;
+        let inner = read_payload(envelope["payload"].as_str()?.as_bytes())?;
+        return Some(Payload { ack: Some(envelope["ack"].as_str()?.to_owned()), ..inner });
+    }
     let mut parts = text.split('/');
     let key = DeliveryKey { tenant: Tenant::parse(parts.next()?)?, id: DeliveryId::parse(parts.next()?)? };
-    Some((key, parts.next()?.parse().ok()?))
+    Some(Payload { key, content: parts.next()?.parse().ok()?, ack: None })
 }

@@ -17,7 +17,7 @@ use crate::{
     stack::{OnStack, Target},
     terminal::say,
 };
-use resend::Permissions;
+use resend::{Permissions, words};
 use run::{Preview, Replayed, Replaying, preview};
 
 /// Sends failed messages again, each once
@@ -113,7 +113,7 @@ impl Replay {
             return Ok(());
         }
         let skipped =
-            preview.skipped.iter().map(|(skip, number)| format!("{number} skipped: {}", skip.words()));
+            preview.skipped.iter().map(|(skip, number)| format!("{number} skipped: {}", words(*skip)));
         let lines = || preview.found.lines(Some(&preview.ready)).into_iter().chain(skipped).collect();
         let json = || {
             json!({
@@ -147,7 +147,7 @@ fn summary(progress: &Replayed, stack: &str) -> Vec<String> {
     let (sent, total) = (progress.sent, progress.total());
     let rest = remainder(progress.refused, total.saturating_sub(progress.done()));
     let first = format!("{sent} of {total} dead letters sent again to {stack}{rest}");
-    let skipped = progress.skipped.iter().map(|(skip, number)| format!("{number} skipped: {}", skip.words()));
+    let skipped = progress.skipped.iter().map(|(skip, number)| format!("{number} skipped: {}", words(*skip)));
     std::iter::once(first).chain(skipped).collect()
 }
 

@@ -1,70 +1,34 @@
-//! From a dead letter to the message that is sent, or the reason why none is.
-//!
-//! The stored message is sent as the next lineage of the same id, at its first attempt. If the same dead letter is sent twice, both
-//! have the same turn, and the ledger drops one.
-//!
-//! A body counts as absent once its message's TTL is over, although it stays in the store until the next hourly sweep. An operator who
-//! restarts the TTL says that the message is still worth sending, so for that command such a body is present, for as long as the store
-//! has it and its dead letter is kept. A body that was kept for a time of its own is absent after that time for every command.
+//! What a replay sends of a dead letter, as [`redial_core::replay`] decides it, with the words of this command.
 
 use std::time::Duration;
 
 use redial_adapters::dead_letters_dynamo::{Described, StoredBody};
 use redial_core::{
-    channel::Channel,
-    dead_letter::{Kind, Reference},
-    delivery_options::Class,
-    identity::{Attempt, Turn},
+    dead_letter::Reference,
     lane::Lane,
-    message::{Inbound, Message, QueueKind, Travel, parse},
-    reason::Reason,
+    replay::{self, Replay, Stored},
     time::Timestamp,
 };
-use serde::{Deserialize, Serialize};
 
 use crate::send::outgoing::Outgoing;
 
-/// What a replay may do beyond the default.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Permissions {
-    /// Restarts each message's TTL, also of a body that counts as absent because the TTL is over.
-    pub(super) refresh_ttl: bool,
-    pub(super) again: bool,
-}
+pub(super) use redial_core::replay::{Permissions, Skip};
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Skip {
-    AboutAnEndpoint,
-    IdConflict,
-    ReplayedBefore,
-    BodyAbsent,
-    TtlOver,
-    NoMessage,
-}
-
-impl Skip {
-    pub(super) const fn words(self) -> &'static str {
-        match self {
-            Self::AboutAnEndpoint => "about an endpoint that is gone or not found, without a body",
-            Self::IdConflict => "the id belongs to a message with other content: send it under another id",
-            Self::ReplayedBefore => {
-                "replayed before (--again sends them again; the ledger drops those that arrived)"
-            }
-            Self::BodyAbsent => "the body is not kept any more",
-            Self::TtlOver => "past their TTL (--refresh-ttl sends those whose body is still stored)",
-            Self::NoMessage => "the body is not a valid message: the producer has to fix and resend it",
+pub(super) const fn words(skip: Skip) -> &'static str {
+    match skip {
+        Skip::AboutAnEndpoint => "about an endpoint that is gone or not found, without a body",
+        Skip::IdConflict => "the id belongs to a message with other content: send it under another id",
+        Skip::ReplayedBefore => {
+            "replayed before (--again sends them again; the ledger drops those that arrived)"
         }
+        Skip::BodyAbsent => "the body is not kept any more",
+        Skip::TtlOver => "past their TTL (--refresh-ttl sends those whose body is still stored)",
+        Skip::NoMessage => "the body is not a valid message: the producer has to fix and resend it",
     }
 }
 
 pub(super) fn worth_reading(described: &Described, may: Permissions) -> Result<(), Skip> {
-    match described.reference.kind {
-        Kind::Gone | Kind::NotFound => Err(Skip::AboutAnEndpoint),
-        Kind::Failed if described.reference.reason() == Some(Reason::IdConflict) => Err(Skip::IdConflict),
-        Kind::Failed if described.replayed_at.is_some() && !may.again => Err(Skip::ReplayedBefore),
-        Kind::Failed => Ok(()),
-    }
+    replay::worth_reading(&described.reference, described.replayed_at.is_some(), may)
 }
 
 /// The message to send at `now`, and its lane.
@@ -74,49 +38,15 @@ pub(super) fn resend(
     may: Permissions,
     now: Timestamp,
 ) -> Result<(Lane, Outgoing), Skip> {
-    let reference = &described.reference;
-    let stored = stored.ok_or(Skip::BodyAbsent)?;
-    let is_absent = stored.absent_from <= now;
-    let nothing = if is_absent { Skip::BodyAbsent } else { Skip::NoMessage };
-    let (message, travel) = read(reference, &stored.body).ok_or(nothing)?;
-    // A body that no worker could parse has no channel, and is kept for a day whatever its TTL.
-    let labelled = Channel::from_label(&reference.channel);
-    let of_recipient = || message.to.recipient().map(|to| to.channel());
-    let channel = labelled.or_else(of_recipient).unwrap_or(Channel::WebPush);
-    if is_absent {
-        // Only a TTL can restart. All other bodies are absent after their time.
-        let ends_with_its_ttl =
-            labelled.is_some() && message.deadline(channel, travel.first_sent).is_limited();
-        if !ends_with_its_ttl || kept_until(described) <= now {
-            return Err(Skip::BodyAbsent);
-        }
-        if !may.refresh_ttl {
-            return Err(Skip::TtlOver);
-        }
-    }
-    let first_sent = if may.refresh_ttl { now } else { travel.first_sent };
-    let deadline = message.deadline(channel, first_sent);
-    if deadline.is_over(now, 0) {
-        return Err(Skip::TtlOver);
-    }
-    let turn = Turn { lineage: travel.turn.lineage.next(), attempt: Attempt::FIRST };
-    let body = message.expose_travel_body(&Travel::to(turn, first_sent), deadline, now);
-    let lane = stored.lane.unwrap_or(match message.class {
-        // For dead letters of earlier releases and of poison messages, which do not name a lane.
-        Class::Campaign => Lane::Bulk,
-        Class::Otp | Class::Alert => Lane::Transactional,
+    let stored = stored.as_ref().map(|StoredBody { body, lane, absent_from }| Stored {
+        body,
+        lane: *lane,
+        absent_from: *absent_from,
+        kept_until: kept_until(described),
     });
-    Ok((lane, Outgoing { line: 0, tenant: message.tenant, id: Some(message.id), body, warning: None }))
-}
-
-/// A body is a travelling message, or, if it was never parsed, what the producer wrote.
-fn read(reference: &Reference, body: &str) -> Option<(Message, Travel)> {
-    let first_sent = Timestamp::from_ms(reference.first_sent);
-    let read = |kind| match parse(body, kind, &reference.id, first_sent) {
-        Ok(Inbound::Message(message, travel)) => Some((*message, travel)),
-        Ok(Inbound::Release(_) | Inbound::Expand(_) | Inbound::Recipient(..)) | Err(_) => None,
-    };
-    read(QueueKind::Retry).or_else(|| read(QueueKind::Ingest))
+    let Replay { lane, message, body } = replay::replay(&described.reference, stored, may, now)?;
+    let id = Some(message.id);
+    Ok((lane, Outgoing { line: 0, tenant: message.tenant, id, body, warning: None }))
 }
 
 /// When the dead letter expires; the store may remove it later.
@@ -128,6 +58,7 @@ fn kept_until(described: &Described) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
+    use redial_core::dead_letter::Kind;
     use serde_json::{Value, json};
 
     use super::*;

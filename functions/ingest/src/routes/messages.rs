@@ -1,6 +1,6 @@
 //! `POST /v1/messages` and `GET /v1/messages/{id}`.
 //!
-//! The order of effects is [`redial_engine::http_api`]'s: entries first, then the queues, then the response.
+//! The order of effects is [`redial_engine::http_api::enter`]'s: entries first, then the queues, then the response.
 
 use axum::extract::{Request, State};
 use http::StatusCode;
@@ -13,7 +13,7 @@ use redial_core::ledger::PastAttempt;
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
 use redial_engine::http_api::{self, Accepted, Answer};
-use redial_engine::ports::{Clock, Deliveries, DeliveryRecord, HttpApi, Outbox, Randomness};
+use redial_engine::ports::{Clock, Deliveries, DeliveryRecord, HttpApi, Randomness};
 use serde_json::{Value, json};
 
 use super::{Answered, Id, Worker, parsed, random_text};
@@ -61,31 +61,9 @@ async fn take<E: HttpApi>(app: &App<E>, tenant: &Tenant, texts: Vec<&str>) -> Ve
 
 /// Enters messages into the ledger, and puts them on their queues.
 async fn enter<E: HttpApi>(app: &App<E>, accepted: &[Accepted]) -> Vec<Done> {
-    if accepted.is_empty() {
-        return Vec::new();
-    }
-    let plan = http_api::plan(accepted);
-    let queued = app.env.ledger().insert(plan.deliveries.clone(), app.env.clock().now()).await;
-    let answers = plan.judge(accepted, &queued);
-    let sends = |at: &usize| matches!(answers[*at], Answer::Taken { send: true, .. });
-    let to_send: Vec<usize> = (0..answers.len()).filter(sends).collect();
-    let mut done: Vec<Done> =
-        accepted.iter().zip(answers).map(|(message, answer)| answered(app, message.id(), answer)).collect();
-    if !to_send.is_empty() {
-        let outgoing = to_send.iter().map(|at| accepted[*at].outgoing()).collect();
-        for (at, sent) in to_send.into_iter().zip(app.env.outbox().send(outgoing).await) {
-            if let Err(error) = sent {
-                let problem = app.failed(&error);
-                for other in plan.share_with(at) {
-                    // A conflict stays a conflict: it would not have been sent.
-                    if done[other].is_ok() {
-                        done[other] = Err(problem.clone());
-                    }
-                }
-            }
-        }
-    }
-    done
+    let (ledger, outbox, now) = (app.env.ledger(), app.env.outbox(), app.env.clock().now());
+    let answers = http_api::enter(ledger, outbox, accepted, now).await;
+    accepted.iter().zip(answers).map(|(message, answer)| answered(app, message.id(), answer)).collect()
 }
 
 fn answered<E: HttpApi>(app: &App<E>, id: &DeliveryId, answer: Answer) -> Done {

@@ -12,9 +12,9 @@ use redial_core::identity::DeliveryId;
 use redial_core::ledger::State;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Plan {
+pub(super) struct Plan {
     /// One a distinct id, in order.
-    pub deliveries: Vec<NewDelivery>,
+    pub(super) deliveries: Vec<NewDelivery>,
     /// For each message, which of them is its own.
     of: Vec<usize>,
 }
@@ -37,7 +37,7 @@ pub enum Answer {
 }
 
 /// What to ask the ledger about these, which are of one tenant.
-pub fn plan(accepted: &[Accepted]) -> Plan {
+pub(super) fn plan(accepted: &[Accepted]) -> Plan {
     let mut first: HashMap<&DeliveryId, usize> = HashMap::new();
     let mut deliveries = Vec::new();
     let of = accepted.iter().map(|it| {
@@ -52,7 +52,11 @@ pub fn plan(accepted: &[Accepted]) -> Plan {
 
 impl Plan {
     /// Judges each message by what the ledger has answered. At most one of an id is to be sent.
-    pub fn judge(&self, accepted: &[Accepted], answers: &[Result<Inserted, PortError>]) -> Vec<Answer> {
+    pub(super) fn judge(
+        &self,
+        accepted: &[Accepted],
+        answers: &[Result<Inserted, PortError>],
+    ) -> Vec<Answer> {
         let mut is_sent = vec![false; answers.len()];
         let mut is_first = vec![true; answers.len()];
         let judged = accepted.iter().zip(&self.of).map(|(it, of)| {
@@ -72,7 +76,7 @@ impl Plan {
     }
 
     /// Which messages have the id of that one: what becomes of it becomes of them.
-    pub fn share_with(&self, at: usize) -> impl Iterator<Item = usize> {
+    pub(super) fn share_with(&self, at: usize) -> impl Iterator<Item = usize> {
         let of = self.of[at];
         self.of.iter().enumerate().filter(move |(_, other)| **other == of).map(|(at, _)| at)
     }

@@ -12,10 +12,12 @@
 
 mod accept;
 mod duplicates;
+mod enter;
 mod openapi;
 
 pub use accept::{Accepted, accept};
-pub use duplicates::{Answer, Plan, plan};
+pub use duplicates::Answer;
+pub use enter::enter;
 pub use openapi::openapi;
 
 use redial_core::access::TokenKeys;

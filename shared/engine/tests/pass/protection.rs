@@ -345,6 +345,20 @@ fn a_last_attempt_is_a_probe_only_if_no_other_message_comes() {
 }
 
 #[test]
+fn a_limit_holds_for_probes_too() {
+    let worker = Worker::new();
+    worker.learn(seen(100, 100));
+    let limit = Rate::parse("1/min").expect("valid");
+    worker.memory.state().limits.insert(Limited::Tenant(tenant()), limit);
+    worker.memory.pass(Duration::from_secs(40));
+    let now = worker.memory.now();
+    assert_eq!(worker.admit(ask(now)), Admission::Go { at: now, probe: true });
+    assert!(matches!(worker.admit(ask(now)), Admission::Later { .. }));
+    let phase = worker.memory.state().origins[&origin(PUSH_SERVICE)].state.breaker().phase(now);
+    assert!(matches!(phase, Phase::HalfOpen { sent: 1, .. }), "{phase:?}");
+}
+
+#[test]
 fn a_receiver_s_own_rate_holds_for_it_alone() {
     let worker = Worker::new();
     let now = worker.memory.now();

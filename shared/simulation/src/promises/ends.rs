@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use redial_core::dead_letter::DeadLetterKey;
 use redial_core::ledger;
 
 use super::Remains;
@@ -11,13 +12,14 @@ use crate::watch::Memo;
 pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     let Remains { state, events, accepted, .. } = *remains;
     for (key, sendings) in accepted {
-        let letters: Vec<_> = state
-            .described
-            .keys()
-            .filter(|of| of.tenant == key.tenant.as_str() && of.id == key.id.as_str())
-            .collect();
-        let of_lineage = letters.iter().filter(|of| of.letter.starts_with("lineage-")).count();
-        let is_poison = letters.iter().any(|of| of.letter.starts_with("poison-"));
+        let letters: Vec<&DeadLetterKey> =
+            memo.operators.letters(state, key).map(|(letter, _)| letter).collect();
+        // What was sent again has another end.
+        let is_kept = |of: &&&DeadLetterKey| !memo.operators.sent_again.contains(**of);
+        let is_poison = letters.iter().filter(is_kept).any(|of| of.letter.starts_with("poison-"));
+        let has_conflict = letters.iter().any(|of| of.letter.starts_with("conflict-"));
+        let lineages: Vec<&str> =
+            letters.iter().filter_map(|of| of.letter.strip_prefix("lineage-")).collect();
         if !letters.is_empty() {
             memo.situations.saw(Situation::DeadLetter);
         }
@@ -28,6 +30,11 @@ pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
             continue;
         };
         let end = entry.state;
+        let lineage = entry.turn.lineage.0;
+        let of_lineage = lineages.iter().filter(|it| **it == lineage.to_string()).count();
+        if lineages.len() as u64 > u64::from(lineage) + 1 {
+            memo.violated(format!("{key} has {} dead letters in {} lineages", lineages.len(), lineage + 1));
+        }
         if !end.is_terminal() {
             if !is_poison {
                 memo.violated(format!("{key} was lost: it stands at {}", end.label()));
@@ -58,7 +65,7 @@ pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
         if posted.len() > 1 {
             memo.violated(format!("{key} was posted with {} contents", posted.len()));
         }
-        if contents.len() > 1 && !is_poison && !letters.iter().any(|of| of.letter.starts_with("conflict-")) {
+        if contents.len() > 1 && !is_poison && !has_conflict {
             memo.violated(format!(
                 "{key} was sent with {} contents, and no dead letter says so",
                 contents.len()

@@ -1,7 +1,11 @@
 //! What must hold: [`posts`] at each POST, the rest when nothing is under way any more.
 
+mod acks;
+mod api;
 mod ends;
+mod operators;
 mod posts;
+mod protection;
 
 use std::collections::BTreeMap;
 
@@ -10,6 +14,7 @@ use redial_core::metric::Metric;
 use redial_memory::State;
 use serde_json::Value;
 
+use crate::scenario::Scenario;
 use crate::scenario::messages::Sending;
 use crate::situations::Situation;
 use crate::sqs::Sqs;
@@ -17,6 +22,7 @@ use crate::watch::Memo;
 
 /// What a scenario left.
 pub(crate) struct Remains<'a> {
+    pub(crate) scenario: &'a Scenario,
     /// Whether nothing is under way, and nothing is to come.
     pub(crate) is_quiet: bool,
     pub(crate) state: &'a State,
@@ -34,6 +40,9 @@ pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     for (situation, times) in [
         (Situation::BreakerOpened, to("open")),
         (Situation::BreakerClosed, to("closed")),
+        (Situation::BreakerHalfOpen, to("half_open")),
+        (Situation::BreakerRamps, to("ramping")),
+        (Situation::BreakerPaused, to("paused")),
         (Situation::Parked, counted(Metric::Parked)),
         (Situation::Gone, counted(Metric::Gone)),
     ] {
@@ -51,4 +60,8 @@ pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
         memo.violated(format!("{} messages were dropped by SQS after 14 days", sqs.overdue.len()));
     }
     ends::judge(remains, memo);
+    operators::judge(remains, memo);
+    api::judge(remains, memo);
+    acks::judge(remains, memo);
+    protection::judge_limits(remains.scenario, state.now, memo);
 }

@@ -9,7 +9,7 @@ use rand::seq::IndexedRandom;
 use super::{SENDING, TENANTS, moment, secs};
 
 /// A message that a producer sends.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Sending {
     pub at: Duration,
     pub tenant: &'static str,

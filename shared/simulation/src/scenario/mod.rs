@@ -1,19 +1,27 @@
 //! What a seed stands for: who sends what to whom, what receivers answer, and what goes wrong meanwhile.
 
+pub mod acks;
+pub mod api;
 pub mod faults;
 pub mod messages;
 pub mod operations;
+pub mod operators;
+pub mod protection;
 pub mod receivers;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 
+use api::Besides;
 use faults::Faults;
 use messages::Sending;
 use operations::Operation;
+use operators::Action;
+use protection::Stream;
 use receivers::Receiver;
 
 /// When every scenario begins.
@@ -36,6 +44,13 @@ pub struct Scenario {
     pub receivers: Vec<Receiver>,
     pub sendings: Vec<Sending>,
     pub operations: Vec<(Duration, Operation)>,
+    /// A steady stream instead of a few messages.
+    pub stream: Option<Stream>,
+    pub actions: Vec<(Duration, Action)>,
+    /// The messages that go through the HTTP API, by their places, and what their requests have besides.
+    pub by_api: BTreeMap<usize, Besides>,
+    /// The ids whose messages ask for acknowledgements.
+    pub acknowledged: BTreeSet<String>,
 }
 
 impl Scenario {
@@ -47,7 +62,7 @@ impl Scenario {
         let workers = rng.random_range(1..=8);
         let is_skewed = rng.random_bool(0.5);
         let receivers = receivers::draw(&mut source(seed, "receivers"), faults_end);
-        Self {
+        let scenario = Self {
             seed,
             skews: (0..workers).map(|_| if is_skewed { rng.random_range(-2000..=2000) } else { 0 }).collect(),
             shards: *[1, 2, 4, 16].choose(rng).unwrap_or(&1),
@@ -56,7 +71,37 @@ impl Scenario {
             sendings: messages::draw(&mut source(seed, "messages"), receivers.len(), are_many),
             operations: operations::draw(&mut source(seed, "operations"), receivers.len()),
             receivers,
-        }
+            stream: None,
+            actions: operators::look_after(&mut source(seed, "operators"), faults_end),
+            by_api: BTreeMap::new(),
+            acknowledged: BTreeSet::new(),
+        };
+        scenario.with_stream().with_api().with_acks()
+    }
+
+    /// In a share of the seeds the messages, receivers and faults are those of a stream.
+    fn with_stream(self) -> Self {
+        let rng = &mut source(self.seed, "protection");
+        let spread = |end| Faults::draw(&mut source(self.seed, "stream's faults"), end, true);
+        let Some(drawn) = protection::draw(rng, spread) else { return self };
+        let protection::Drawn { stream, receivers, sendings, faults, faults_end } = drawn;
+        let actions = operators::protect(rng, receivers.len(), stream.until);
+        let stream = Some(stream);
+        Self { stream, receivers, sendings, faults, faults_end, actions, operations: Vec::new(), ..self }
+    }
+
+    fn with_api(self) -> Self {
+        let by_api = match self.stream {
+            None => api::draw(&mut source(self.seed, "api"), self.sendings.len()),
+            Some(_) => BTreeMap::new(),
+        };
+        Self { by_api, ..self }
+    }
+
+    fn with_acks(self) -> Self {
+        let ids = self.sendings.iter().map(|sending| sending.id.as_str());
+        let acknowledged = acks::draw(&mut source(self.seed, "acks"), ids);
+        Self { acknowledged, ..self }
     }
 }
 

@@ -1,7 +1,11 @@
 //! The loop: invocations of dispatch and cleanup, their deaths, and sweeps.
 
+mod acks;
+mod api;
 mod browsers;
+mod operators;
 mod producers;
+mod protection;
 mod queues;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +17,7 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use redial_core::body::Body;
+use redial_core::dead_letter::DeadLetterKey;
 use redial_core::identity::DeliveryKey;
 use redial_core::lane::Lane;
 use redial_core::message::QueueKind;
@@ -21,11 +26,13 @@ use redial_core::time::Timestamp;
 use redial_core::wait::WaitBucket;
 use redial_engine::cleanup::{self, QueueMessage, Sweep};
 use redial_engine::deliver::{self, Incoming, Invocation};
-use redial_engine::ports::Receipt;
+use redial_engine::http_api::Answer;
+use redial_engine::ports::{Acknowledged, PortError, Receipt};
 use redial_engine::protection::{Guard, Settings as ProtectionSettings};
 use redial_memory::{self as memory, CleanupWorker, Memory, State};
 use serde_json::Value;
 
+use crate::knowledge::WatchedProtection;
 use crate::promises::{self, Remains};
 use crate::scenario::messages::Sending;
 use crate::scenario::{BEGIN, Scenario};
@@ -57,7 +64,7 @@ impl deliver::Ports for Watched {
     type Subscriptions = Memory;
     type Policies = Memory;
     type Audiences = Memory;
-    type Protection = Memory;
+    type Protection = WatchedProtection;
     type PushSender = Memory;
     type WebhookSender = Memory;
     type Parking = Memory;
@@ -91,6 +98,10 @@ enum Done {
     /// The MessageIds that must come back.
     Batch(Vec<String>),
     Swept,
+    /// To a producer, item by item; `None` for what is no message.
+    Entered(Vec<Option<Answer>>),
+    /// To a browser.
+    Acknowledged(Result<Acknowledged, PortError>),
 }
 
 struct Task {
@@ -105,6 +116,7 @@ struct Place {
     schedule: Worker,
     dispatch: Arc<Dispatch>,
     cleanup: Arc<CleanupWorker>,
+    ports: Memory,
     is_busy: bool,
 }
 
@@ -124,6 +136,14 @@ struct World {
     events: Vec<Value>,
     accepted: BTreeMap<DeliveryKey, Vec<Sending>>,
     planned: usize,
+    /// Requests to the HTTP API that are under way, by their invocations, and what each of them says.
+    requests: BTreeMap<u64, api::Request>,
+    texts: BTreeMap<usize, Vec<api::Item>>,
+    /// All reports of browsers, and those under way by their invocations.
+    reports: Vec<acks::Report>,
+    reporting: BTreeMap<u64, usize>,
+    /// Dead letters that are marked as sent again.
+    replayed: BTreeSet<DeadLetterKey>,
 }
 
 #[derive(Default)]
@@ -152,7 +172,14 @@ impl World {
         let memory = Memory::at(begin);
         memory.state().has_events = true;
         for (at, _) in scenario.sendings.iter().enumerate() {
-            timeline.at(begin.plus(scenario.sendings[at].at), Event::Send(at));
+            let event = if scenario.by_api.contains_key(&at) { Event::Request(at) } else { Event::Send(at) };
+            timeline.at(begin.plus(scenario.sendings[at].at), event);
+        }
+        for (at, (after, _)) in scenario.actions.iter().enumerate() {
+            timeline.at(begin.plus(*after), Event::Action(at));
+        }
+        if scenario.stream.is_some() {
+            timeline.after(protection::LOOKS_EVERY, Event::Look);
         }
         for (at, (after, _)) in scenario.operations.iter().enumerate() {
             timeline.at(begin.plus(*after), Event::Operation(at));
@@ -171,7 +198,12 @@ impl World {
             incarnations: vec![0; scenario.receivers.len()],
             events: Vec::new(),
             accepted: BTreeMap::new(),
-            planned: scenario.sendings.len(),
+            planned: scenario.sendings.len() + scenario.actions.len(),
+            requests: BTreeMap::new(),
+            texts: BTreeMap::new(),
+            reports: Vec::new(),
+            reporting: BTreeMap::new(),
+            replayed: BTreeSet::new(),
             stage,
         };
         for receiver in 0..scenario.receivers.len() {
@@ -208,7 +240,7 @@ impl World {
             subscriptions: of(),
             policies: of(),
             audiences: of(),
-            protection: of(),
+            protection: WatchedProtection { memory: of(), knowledge: schedule.knowledge.clone() },
             push_sender: of(),
             webhook_sender: of(),
             parking: of(),
@@ -217,7 +249,13 @@ impl World {
             dead_letter_bodies: of(),
         };
         let cleanup = memory.cleanup(memory::cleanup_settings());
-        Place { schedule, dispatch: Arc::new(dispatch), cleanup: Arc::new(cleanup), is_busy: false }
+        Place {
+            schedule,
+            dispatch: Arc::new(dispatch),
+            cleanup: Arc::new(cleanup),
+            ports: memory,
+            is_busy: false,
+        }
     }
 
     fn now(&self) -> Timestamp {
@@ -235,7 +273,9 @@ impl World {
             while let Some(id) = self.next_ready() {
                 self.poll(id);
                 self.collect();
+                self.follow_origins(false);
             }
+            self.browsers_report();
             self.receive();
             if self.is_quiet() {
                 break;
@@ -253,8 +293,10 @@ impl World {
                 Next::Nothing => break,
             }
         }
+        self.look_at_sizes();
         let state = self.memory.state();
         let remains = Remains {
+            scenario: &self.stage.scenario,
             is_quiet: self.is_quiet_with(&state),
             state: &state,
             sqs: &self.sqs,
@@ -305,6 +347,10 @@ impl World {
         match event {
             Event::Send(at) => self.send(at),
             Event::Operation(at) => self.operate(at),
+            Event::Action(at) => self.act(at),
+            Event::Request(at) => self.request(at),
+            Event::Report(at) => self.report(at),
+            Event::Look => self.look_after_origins(),
             Event::Receive => {}
             Event::Deadline(id) => {
                 if self.tasks.contains_key(&id) {
@@ -444,6 +490,7 @@ impl World {
         self.tasks.insert(id, task);
         self.poll(id);
         self.collect();
+        self.follow_origins(false);
     }
 
     fn poll(&mut self, id: u64) {
@@ -466,13 +513,21 @@ impl World {
         self.trace(&schedule.name, format_args!("{} ends by {why}", schedule.token()));
         self.stage.watch.died(&schedule.token());
         self.places[task.worker] = self.instance(task.worker);
+        self.is_unanswered(id);
+        self.is_unheard(id);
     }
 
     /// An invocation has answered: what it does not return is deleted.
     fn ends(&mut self, id: u64, done: Done) {
         let Some(task) = self.tasks.remove(&id) else { return };
         self.places[task.worker].is_busy = false;
-        let (Done::Batch(back), Some(source)) = (done, task.source) else { return };
+        let back = match done {
+            Done::Batch(back) => back,
+            Done::Swept => return,
+            Done::Entered(answers) => return self.answers(id, answers),
+            Done::Acknowledged(answer) => return self.acknowledged(id, answer),
+        };
+        let Some(source) = task.source else { return };
         let name = self.places[task.worker].schedule.name.clone();
         self.trace(&name, format_args!("ends; {back:?} come back"));
         for message in task.messages.iter().filter(|message| !back.contains(&message.id)) {

@@ -17,7 +17,19 @@ impl World {
     pub(super) fn send(&mut self, at: usize) {
         self.planned -= 1;
         let sending = self.stage.scenario.sendings[at].clone();
-        let now = self.now();
+        let body = self.message(&sending).to_string();
+        let key = self.promise(&sending, Duration::ZERO);
+        self.accepted.entry(key.clone()).or_default().push(sending.clone());
+        let lane = if sending.class == Some("campaign") { Lane::Bulk } else { Lane::Transactional };
+        self.trace(
+            "producer",
+            format_args!("sends {key} content {} to r{}", sending.content, sending.receiver),
+        );
+        self.enqueue(Source::Ingest(lane), body, Duration::ZERO);
+    }
+
+    /// What a producer writes.
+    pub(super) fn message(&self, sending: &Sending) -> Value {
         let receiver = &self.stage.scenario.receivers[sending.receiver];
         let address = endpoint(sending.receiver, receiver.is_webhook, self.incarnations[sending.receiver]);
         let mut to = json!({"subscription": format!("r{}", sending.receiver)});
@@ -32,18 +44,30 @@ impl World {
         let mut body =
             json!({"tenant": tenant, "id": id, "to": to, "payload": format!("{tenant}/{id}/{content}")});
         let deliver_at = sending.deliver_at.map(|after| self.stage.begin.plus(after));
+        // A message to a webhook's address must not ask for acknowledgements: nobody could make them.
+        let has_acks =
+            self.stage.scenario.acknowledged.contains(id) && !(receiver.is_webhook && sending.by_address);
         let more = [
             ("ttl", sending.ttl.map(Value::from)),
             ("class", sending.class.map(Value::from)),
             ("retry", sending.retry.map(Value::from)),
             ("deliver_at", deliver_at.map(|at| at.to_rfc3339().into())),
+            ("acks", has_acks.then_some(Value::from(true))),
         ];
         for (name, value) in more.into_iter().filter_map(|(name, value)| Some((name, value?))) {
             body[name] = value;
         }
+        body
+    }
+
+    /// What holds of a message that is sent now, or at most so much later.
+    pub(super) fn promise(&self, sending: &Sending, later: Duration) -> DeliveryKey {
+        let now = self.now();
+        let is_webhook = self.stage.scenario.receivers[sending.receiver].is_webhook;
+        let deliver_at = sending.deliver_at.map(|after| self.stage.begin.plus(after));
         let from = deliver_at.unwrap_or(now).max(now);
         let usual = match sending.class {
-            _ if receiver.is_webhook => 365 * 86_400,
+            _ if is_webhook => 365 * 86_400,
             Some("otp") => 60,
             Some("campaign") => 86_400,
             _ => 14_400,
@@ -57,21 +81,17 @@ impl World {
             Some("schedule-cautious" | "fixed-jitter") => 6,
             _ => 8,
         };
-        let key = delivery(tenant, id);
-        let until = from.plus(ttl);
+        let key = delivery(sending.tenant, &sending.id);
+        let until = from.plus(ttl).plus(later);
         let mut memo = self.stage.watch.memo();
         // Of several messages of one id any may be the one that counts.
         let promise = memo.promises.entry(key.clone()).or_insert(Promise { from, until, attempts });
         *promise = Promise { from: promise.from.min(from), until: promise.until.max(until), attempts };
-        drop(memo);
-        self.accepted.entry(key.clone()).or_default().push(sending.clone());
-        let lane = if sending.class == Some("campaign") { Lane::Bulk } else { Lane::Transactional };
-        self.trace("producer", format_args!("sends {key} content {content} to r{}", sending.receiver));
-        self.enqueue(Source::Ingest(lane), body.to_string(), Duration::ZERO);
+        key
     }
 }
 
-fn delivery(tenant: &str, id: &str) -> DeliveryKey {
+pub(super) fn delivery(tenant: &str, id: &str) -> DeliveryKey {
     DeliveryKey {
         tenant: Tenant::parse(tenant).expect("invariant: a tenant's name"),
         id: DeliveryId::parse(id).expect("invariant: a delivery's id"),

@@ -76,12 +76,10 @@ impl<P: Protection> Round<'_, P> {
                     let share = TRY_FOR_PROBES / asked_per_second.max(1.0) * mine.len() as f64;
                     let share = share * (1.0 + self.now.since(since).as_secs_f64());
                     let tries = left > 0 && wanted > 0 && rng.random::<f64>() < share;
-                    let going = if tries { self.send_probes(origin, wanted).await } else { 0 };
-                    let held = mine.split_off(going.min(mine.len()));
-                    for at in mine {
-                        self.decided[at] = Some(Admission::Go { at: self.now, probe: true });
-                    }
-                    self.hold(held, from, width, rng);
+                    let candidates = if tries { wanted.min(left as usize) } else { 0 };
+                    let going = self.send_probes(origin, &mine[..candidates], rng).await;
+                    mine.retain(|at| !going.contains(at));
+                    self.hold(mine, from, width, rng);
                 }
             }
         }
@@ -153,9 +151,18 @@ impl<P: Protection> Round<'_, P> {
         }
     }
 
-    /// Takes up to so many of the probes that are left; answers how many it got.
-    async fn send_probes(&mut self, origin: &Origin, wanted: usize) -> usize {
-        let (now, wanted) = (self.now, u32::try_from(wanted).unwrap_or(u32::MAX));
+    /// Sends these as probes, as far as probes are left and limits have slots for them; answers which of them go.
+    async fn send_probes(
+        &mut self,
+        origin: &Origin,
+        candidates: &[usize],
+        rng: &mut (dyn Rng + Send),
+    ) -> Vec<usize> {
+        let mut probes = self.take_for_probes(candidates, rng).await;
+        let (now, wanted) = (self.now, u32::try_from(probes.len()).unwrap_or(u32::MAX));
+        if wanted == 0 {
+            return Vec::new();
+        }
         let changed = self
             .guard
             .change(self.store, origin, now, |state, _| {
@@ -168,6 +175,10 @@ impl<P: Protection> Round<'_, P> {
             Err(error) => (0, Err(error)),
         };
         self.changes.take(moved);
-        going as usize
+        self.give_back(&probes.split_off(going as usize));
+        for probe in &probes {
+            self.decided[probe.place] = Some(Admission::Go { at: probe.at, probe: true });
+        }
+        probes.iter().map(|probe| probe.place).collect()
     }
 }

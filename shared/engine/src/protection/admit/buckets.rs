@@ -31,6 +31,17 @@ struct Slots {
     soon: Option<f64>,
 }
 
+/// The place of a message in its batch, and the buckets that it needs slots of.
+type Need = (usize, Vec<(TokenBucket, Slots)>);
+
+/// A probe that has its slots.
+pub(super) struct Probe {
+    /// In its batch.
+    pub(super) place: usize,
+    pub(super) at: Timestamp,
+    buckets: Vec<(TokenBucket, Slots)>,
+}
+
 impl Slots {
     /// As many as an operator has set.
     fn set(per_second: f64) -> Self {
@@ -42,34 +53,17 @@ impl<P: Protection> Round<'_, P> {
     /// Decides on those who need slots of buckets; answers the origins of those who got none.
     pub(super) async fn ask_buckets(&mut self, order: &[usize], rng: &mut (dyn Rng + Send)) -> Vec<Origin> {
         let undecided = order.iter().copied().filter(|at| self.decided[*at].is_none());
-        let needs: Vec<(usize, Vec<(TokenBucket, Slots)>)> = undecided
+        let needs: Vec<Need> = undecided
             .map(|at| (at, self.buckets_of(&self.asks[at])))
             .filter(|(_, buckets)| !buckets.is_empty())
             .collect();
         if needs.is_empty() {
             return Vec::new();
         }
-        let mut wanted: BTreeMap<&TokenBucket, (Slots, u32)> = BTreeMap::new();
-        for (bucket, slots) in needs.iter().flat_map(|(_, buckets)| buckets) {
-            wanted.entry(bucket).or_insert((*slots, 0)).1 += 1;
-        }
-        let mut leases = Vec::new();
-        for (bucket, (slots, wanted)) in &wanted {
-            leases.push(self.lease(bucket, *slots, *wanted, rng.random()));
-        }
-        let errors = futures_util::future::join_all(leases).await;
-        // A bucket that cannot be read limits nothing.
-        let mut unlimited: Vec<&TokenBucket> = Vec::new();
-        for (bucket, error) in wanted.keys().zip(errors) {
-            if let Some(error) = error {
-                self.changes.errors.push(error);
-                unlimited.push(bucket);
-            }
-        }
+        let unlimited = self.lease_all(&needs, rng).await;
         let mut turned_away: BTreeMap<(TokenBucket, Tenant), (Slots, Vec<usize>)> = BTreeMap::new();
         for (at, buckets) in &needs {
-            let limiting: Vec<_> =
-                buckets.iter().filter(|(bucket, _)| !unlimited.contains(&bucket)).collect();
+            let limiting: Vec<_> = buckets.iter().filter(|(bucket, _)| !unlimited.contains(bucket)).collect();
             match self.take(&limiting) {
                 Ok(begin) => {
                     self.decided[*at] = Some(Admission::Go { at: begin, probe: false });
@@ -87,6 +81,54 @@ impl<P: Protection> Round<'_, P> {
         }
         held.iter().for_each(|(origin, n)| self.guard.note_held(origin, *n, self.now));
         held.into_keys().cloned().collect()
+    }
+
+    /// Takes slots for probes, which a limit holds for as for any attempt; answers those that got theirs, and from when they may go.
+    pub(super) async fn take_for_probes(
+        &mut self,
+        probes: &[usize],
+        rng: &mut (dyn Rng + Send),
+    ) -> Vec<Probe> {
+        let needs: Vec<Need> = probes.iter().map(|at| (*at, self.buckets_of(&self.asks[*at]))).collect();
+        let unlimited = self.lease_all(&needs, rng).await;
+        let taken = needs.into_iter().filter_map(|(place, mut buckets)| {
+            buckets.retain(|(bucket, _)| !unlimited.contains(bucket));
+            let at = self.take(&buckets.iter().collect::<Vec<_>>()).ok()?;
+            Some(Probe { place, at, buckets })
+        });
+        taken.collect()
+    }
+
+    /// Gives back the slots of probes that do not go.
+    pub(super) fn give_back(&self, probes: &[Probe]) {
+        let mut known = self.guard.known();
+        for (bucket, slots) in probes.iter().flat_map(|probe| &probe.buckets) {
+            let held = known.blocks.get_mut(&self.part(bucket, *slots));
+            if let Some(block) = held.and_then(|held| held.block.as_mut()) {
+                block.give_back();
+            }
+        }
+    }
+
+    /// Sees to it that slots are at hand for these. Answers the buckets that cannot be read: they limit nothing.
+    async fn lease_all(&mut self, needs: &[Need], rng: &mut (dyn Rng + Send)) -> Vec<TokenBucket> {
+        let mut wanted: BTreeMap<&TokenBucket, (Slots, u32)> = BTreeMap::new();
+        for (bucket, slots) in needs.iter().flat_map(|(_, buckets)| buckets) {
+            wanted.entry(bucket).or_insert((*slots, 0)).1 += 1;
+        }
+        let mut leases = Vec::new();
+        for (bucket, (slots, wanted)) in &wanted {
+            leases.push(self.lease(bucket, *slots, *wanted, rng.random()));
+        }
+        let errors = futures_util::future::join_all(leases).await;
+        let mut unlimited = Vec::new();
+        for (bucket, error) in wanted.into_keys().zip(errors) {
+            if let Some(error) = error {
+                self.changes.errors.push(error);
+                unlimited.push(bucket.clone());
+            }
+        }
+        unlimited
     }
 
     /// The buckets that a message needs slots of, and their slots a second.

@@ -1,0 +1,159 @@
+//! What one worker knows of origins, as its calls of the shared state show it: what it posts is held against this.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use redial_core::endpoint::Origin;
+use redial_core::protection::{Count, OriginState, Phase, token_bucket};
+use redial_core::rate::Rate;
+use redial_core::time::Timestamp;
+use redial_engine::ports::{Limited, PortError, Protection, StoredOrigin};
+use redial_memory::Memory;
+
+/// For how long a worker relies on what it read, with what a clock's rounding takes.
+const RELIES: Duration = Duration::from_millis(1_600);
+
+/// Shared by a worker's port and its receivers.
+#[derive(Clone, Debug, Default)]
+pub struct Knowledge(Arc<Mutex<Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// What it relies on: what it read or wrote last, or one of those that it looked at since, of which it keeps some.
+    states: BTreeMap<Origin, Vec<OriginState>>,
+    /// When it was last tried to read.
+    tried: BTreeMap<Origin, Timestamp>,
+    /// What the invocation decides by: what was known when it began, or read since by its admission.
+    decides_by: BTreeMap<Origin, Vec<OriginState>>,
+    began: Timestamp,
+    /// How many probes the invocation was granted.
+    granted: BTreeMap<Origin, u32>,
+    posted: BTreeMap<Origin, u32>,
+}
+
+impl Knowledge {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An invocation begins.
+    pub fn begins(&self, now: Timestamp) {
+        let mut known = self.known();
+        let states = known.states.clone();
+        let known = &mut *known;
+        (known.decides_by, known.began) = (states, now);
+        known.granted.clear();
+        known.posted.clear();
+    }
+
+    /// A POST to an origin when the worker's clock shows `clock`: why it must not be, if so.
+    pub fn posts(&self, origin: &Origin, clock: Timestamp) -> Option<String> {
+        let mut known = self.known();
+        let posted = known.posted.entry(origin.clone()).or_default();
+        *posted += 1;
+        let posted = *posted;
+        let origin_text = origin.as_str();
+        if known.tried.get(origin).is_none_or(|tried| tried.plus(RELIES) <= known.began) {
+            return Some(format!("{origin_text} was posted to by a worker that had not asked for its state"));
+        }
+        let mut phases: Vec<Phase> =
+            known.decides_by.get(origin)?.iter().map(|state| state.breaker().phase(clock)).collect();
+        if phases.iter().any(|phase| matches!(phase, Phase::Closed | Phase::Ramping { .. })) {
+            return None;
+        }
+        let granted = known.granted.get(origin).copied().unwrap_or_default();
+        let may_probe = phases.iter().any(|phase| matches!(phase, Phase::HalfOpen { .. }));
+        match may_probe {
+            false => {
+                let phase = phases.pop()?.label();
+                Some(format!("{origin_text} was posted to while its breaker was {phase}"))
+            }
+            true => (posted > granted).then(|| {
+                format!("{origin_text} was posted to {posted} times while half open, with {granted} probes")
+            }),
+        }
+    }
+
+    fn tried(&self, origin: &Origin, now: Timestamp) {
+        self.known().tried.insert(origin.clone(), now);
+    }
+
+    fn relies_on(&self, origin: &Origin, state: &OriginState) {
+        self.known().states.insert(origin.clone(), vec![state.clone()]);
+    }
+}
+
+/// The state that workers share to protect origins, under watch.
+#[derive(Clone, Debug)]
+pub struct WatchedProtection {
+    pub memory: Memory,
+    pub knowledge: Knowledge,
+}
+
+impl WatchedProtection {
+    fn now(&self) -> Timestamp {
+        self.memory.state().now
+    }
+}
+
+impl Protection for WatchedProtection {
+    async fn read(
+        &self,
+        origins: Vec<Origin>,
+        limits: Vec<Limited>,
+    ) -> Result<(Vec<StoredOrigin>, Vec<Option<Rate>>), PortError> {
+        origins.iter().for_each(|origin| self.knowledge.tried(origin, self.now()));
+        let read = self.memory.read(origins.clone(), limits).await?;
+        for (origin, stored) in origins.iter().zip(&read.0) {
+            self.knowledge.relies_on(origin, &stored.state);
+            self.knowledge.known().decides_by.insert(origin.clone(), vec![stored.state.clone()]);
+        }
+        Ok(read)
+    }
+
+    async fn look(&self, origin: &Origin) -> Result<(StoredOrigin, Count), PortError> {
+        self.knowledge.tried(origin, self.now());
+        let looked = self.memory.look(origin).await?;
+        self.knowledge.known().states.entry(origin.clone()).or_default().push(looked.0.state.clone());
+        Ok(looked)
+    }
+
+    async fn exchange(
+        &self,
+        origin: &Origin,
+        version: u64,
+        state: OriginState,
+        now: Timestamp,
+    ) -> Result<bool, PortError> {
+        let before = self.memory.state().origins.get(origin).cloned().unwrap_or_default();
+        let exchanged = self.memory.exchange(origin, version, state.clone(), now).await;
+        if exchanged.as_ref().is_ok_and(|done| *done) {
+            self.knowledge.relies_on(origin, &state);
+            let granted = sent(&state, now).saturating_sub(sent(&before.state, now));
+            *self.knowledge.known().granted.entry(origin.clone()).or_default() += granted;
+        }
+        exchanged
+    }
+
+    async fn add(
+        &self,
+        counter: u16,
+        counts: Vec<(Origin, Count)>,
+        now: Timestamp,
+    ) -> Vec<Result<(), PortError>> {
+        self.memory.add(counter, counts, now).await
+    }
+
+    async fn lease(&self, request: token_bucket::Request) -> Result<token_bucket::Answer, PortError> {
+        self.memory.lease(request).await
+    }
+}
+
+/// How many probes of a half-open breaker are under way or have succeeded.
+fn sent(state: &OriginState, now: Timestamp) -> u32 {
+    match state.breaker().phase(now) {
+        Phase::HalfOpen { sent, .. } => sent,
+        Phase::Closed | Phase::Open { .. } | Phase::Ramping { .. } | Phase::Paused { .. } => 0,
+    }
+}

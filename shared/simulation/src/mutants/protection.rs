@@ -1,0 +1,101 @@
+//! What protects origins.
+
+use super::Mutant;
+
+const ADMISSION: &str = "shared/engine/src/protection/admit/breakers.rs";
+const BUCKETS: &str = "shared/engine/src/protection/admit/buckets.rs";
+const BREAKER: &str = "shared/core/src/protection/breaker.rs";
+
+pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "an open breaker holds nobody back",
+        rule: "while a breaker is open, nothing is sent",
+        file: ADMISSION,
+        find: "                    self.hold(mine, from, width, rng);\n                }\n                Word::Breaker(Decision::Probes",
+        replace: "                    let _ = (mine, width);\n                }\n                Word::Breaker(Decision::Probes",
+    },
+    Mutant {
+        name: "a half-open breaker holds nobody back",
+        rule: "while a breaker is half open, only probes are sent",
+        file: ADMISSION,
+        find: "                    self.hold(mine, from, width, rng);\n                }\n            }\n        }\n    }",
+        replace: "                    let _ = (mine, from, width);\n                }\n            }\n        }\n    }",
+    },
+    Mutant {
+        name: "a paused origin gets everything",
+        rule: "an origin that asked all to stay away gets nothing",
+        file: BREAKER,
+        find: "Phase::Paused { until } => Decision::Later { from: until, width: RAMP, longest: RAMP },",
+        replace: "Phase::Paused { .. } => Decision::Go,",
+    },
+    Mutant {
+        name: "a state is believed for ever",
+        rule: "workers read an origin's state again after a second and a half",
+        file: "shared/engine/src/protection/guard.rs",
+        find: "state_max_age: Duration::from_millis(1_500),",
+        replace: "state_max_age: Duration::from_millis(1_500_000),",
+    },
+    Mutant {
+        name: "one success closes a breaker",
+        rule: "five probes have to succeed",
+        file: BREAKER,
+        find: "let closes = succeeded >= PROBES;",
+        replace: "let closes = succeeded >= 1;",
+    },
+    Mutant {
+        name: "a probe that fails is overlooked",
+        rule: "one failed probe opens a breaker again",
+        file: BREAKER,
+        find: "        if failed {\n            self.open",
+        replace: "        if failed && self.openings > 1_000 {\n            self.open",
+    },
+    Mutant {
+        name: "a breaker never opens",
+        rule: "an origin that fails is left alone",
+        file: BREAKER,
+        find: "let opens = self.passes(now) && fails;",
+        replace: "let opens = self.passes(now) && fails && self.openings > 1_000;",
+    },
+    Mutant {
+        name: "a probe without an answer is waited for",
+        rule: "probes that are not answered are replaced",
+        file: BREAKER,
+        find: "if sent > succeeded && now.since(since) >= PROBES_ANSWERED_WITHIN =>",
+        replace: "if sent > succeeded && now.since(since) >= PROBES_ANSWERED_WITHIN * 1_000 =>",
+    },
+    Mutant {
+        name: "a last attempt is never a probe",
+        rule: "where all traffic is last attempts, they are probes, too",
+        file: ADMISSION,
+        find: "let none_came = self.now.since(since) >= LAST_RESORT;",
+        replace: "let none_came = self.now.since(since) >= LAST_RESORT * 1_000;",
+    },
+    Mutant {
+        name: "probes are counted by each worker",
+        rule: "a half-open breaker lets five probes through",
+        file: BREAKER,
+        find: "let going = wanted.min(PROBES.saturating_sub(sent));",
+        replace: "let going = wanted.min(PROBES);",
+    },
+    Mutant {
+        name: "each worker has a limit of its own",
+        rule: "all workers together keep to a limit",
+        file: BUCKETS,
+        find: "None => format!(\"{}#{}#{part}\", bucket.key(), slots.per_second),",
+        replace: "None => format!(\"{}#{}#{part}#{}\", bucket.key(), slots.per_second, self.guard.number),",
+    },
+    Mutant {
+        name: "a probe needs no slot",
+        rule: "a limit holds for probes, too",
+        file: BUCKETS,
+        find: "let at = self.take(&buckets.iter().collect::<Vec<_>>()).ok()?;",
+        replace: "let at = self.take(&buckets.iter().collect::<Vec<_>>()).unwrap_or(self.now);",
+    },
+    Mutant {
+        name: "a window forgets nothing",
+        rule: "what is remembered of an origin stays small",
+        file: "shared/core/src/protection/count.rs",
+        find: "while self.buckets.front().is_some_and(|(bucket, _)| *bucket < oldest) {",
+        replace: "while self.buckets.front().is_some_and(|(bucket, _)| *bucket < oldest.min(0)) {",
+    },
+];

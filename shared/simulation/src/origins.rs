@@ -1,0 +1,156 @@
+//! What happened to origins: POSTs and their answers, and the moves of breakers.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use redial_core::endpoint::Origin;
+use redial_core::outcome::Outcome;
+use redial_core::protection::OriginState;
+use redial_core::protection::breaker::{Cooldowns, PROBES, Phase};
+use redial_core::rate::Rate;
+use redial_core::time::Timestamp;
+use redial_engine::ports::Limited;
+
+/// Two clocks, each two seconds off in its own direction.
+const SKEW: Duration = Duration::from_secs(4);
+
+/// An attempt that left before its breaker opened is over after this.
+const UNDER_WAY: Duration = Duration::from_secs(35);
+
+/// What an answer says of an origin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sign {
+    Well,
+    Fails,
+    Limited,
+}
+
+impl Sign {
+    pub fn of(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Response(response) if response.status == 429 => Self::Limited,
+            Outcome::Response(response) if response.status < 500 => Self::Well,
+            Outcome::Response(_) | Outcome::NotSent(_) | Outcome::InDoubt(_) | Outcome::Impossible(_) => {
+                Self::Fails
+            }
+        }
+    }
+}
+
+/// A limit that an operator set, and for how long.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SetLimit {
+    pub limited: Limited,
+    pub rate: Rate,
+    pub from: Timestamp,
+    pub until: Option<Timestamp>,
+}
+
+#[derive(Debug, Default)]
+pub struct Origins {
+    pub of: BTreeMap<Origin, Past>,
+    pub limits: Vec<SetLimit>,
+    /// All POSTs that somebody's limit may be about.
+    pub posts: BTreeMap<Limited, Vec<Timestamp>>,
+}
+
+/// An origin's.
+#[derive(Debug, Default)]
+pub struct Past {
+    pub posts: Vec<(Timestamp, Sign)>,
+    /// The last move of its breaker.
+    pub moved: Option<Timestamp>,
+    /// When its breaker opened last.
+    opened: Timestamp,
+    /// Since when it has been half open.
+    pub half_open: Option<Timestamp>,
+    version: u64,
+    state: OriginState,
+}
+
+impl Past {
+    /// Follows the stored state; answers what its breaker must not have done. An operator moves it as he likes.
+    pub fn follow(
+        &mut self,
+        version: u64,
+        state: &OriginState,
+        by_hand: bool,
+        is_calm: bool,
+        now: Timestamp,
+    ) -> Vec<String> {
+        let (before, after) =
+            (self.state.breaker().last_changed_phase(), state.breaker().last_changed_phase());
+        let mut wrong = Vec::new();
+        if version != self.version && !by_hand {
+            wrong = self.wrongs(before, after, is_calm, now);
+        }
+        if before.label() != after.label() || matches!(after, Phase::Open { .. }) && before != after {
+            self.moved = Some(now);
+            if matches!(after, Phase::Open { .. }) {
+                self.opened = now;
+            }
+        }
+        (self.version, self.state) = (version, state.clone());
+        match state.breaker().phase(now) {
+            Phase::HalfOpen { .. } => self.half_open = self.half_open.or(Some(now)),
+            Phase::Closed | Phase::Open { .. } | Phase::Ramping { .. } | Phase::Paused { .. } => {
+                self.half_open = None;
+            }
+        }
+        wrong
+    }
+
+    fn wrongs(&self, before: Phase, after: Phase, is_calm: bool, now: Timestamp) -> Vec<String> {
+        let since = |from: Timestamp, sign| {
+            self.posts.iter().filter(|(at, of)| *at >= from && *of == sign).count() as u64
+        };
+        let mut wrong = Vec::new();
+        match (before, after) {
+            (_, Phase::HalfOpen { sent, .. }) if sent > PROBES => {
+                wrong.push(format!("sent {sent} probes at once"));
+            }
+            (Phase::Open { until }, Phase::HalfOpen { .. }) if now.plus(SKEW) < until => {
+                wrong.push("half-opened before its cooldown was over".to_owned());
+            }
+            (Phase::Open { .. }, Phase::Closed | Phase::Ramping { .. } | Phase::Paused { .. }) => {
+                wrong.push(format!("went from open to {}", after.label()));
+            }
+            (Phase::HalfOpen { .. }, Phase::Ramping { .. } | Phase::Closed) => {
+                let well = since(self.opened, Sign::Well);
+                if well < PROBES.into() {
+                    wrong.push(format!("closed after {well} successes"));
+                }
+                let failed = since(self.opened.plus(UNDER_WAY), Sign::Fails);
+                if is_calm && failed > 0 {
+                    wrong.push(format!("closed although {failed} probes failed"));
+                }
+            }
+            (Phase::HalfOpen { .. } | Phase::Closed | Phase::Ramping { .. }, Phase::Open { until }) => {
+                let Cooldowns { first, longest } = Cooldowns::default();
+                let lasts = until.since(now);
+                if lasts.saturating_add(UNDER_WAY) < first || lasts > longest.mul_f64(1.2) {
+                    wrong.push(format!("opened for {lasts:?}"));
+                }
+            }
+            (
+                Phase::Closed
+                | Phase::Open { .. }
+                | Phase::HalfOpen { .. }
+                | Phase::Ramping { .. }
+                | Phase::Paused { .. },
+                _,
+            ) => {}
+        }
+        wrong
+    }
+
+    pub fn phase(&self, now: Timestamp) -> Phase {
+        self.state.breaker().phase(now)
+    }
+
+    /// The answers of the POSTs that left in that time.
+    pub fn signs(&self, from: Timestamp, until: Timestamp) -> impl Iterator<Item = Sign> {
+        let recent = self.posts.iter().rev().skip_while(move |(at, _)| *at > until);
+        recent.take_while(move |(at, _)| *at >= from).map(|(_, sign)| *sign)
+    }
+}

@@ -1,0 +1,19 @@
+//! What operators sent again.
+
+use super::Remains;
+use crate::watch::Memo;
+
+/// A replay has an end of its own: that of its lineage, or of a later one.
+pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
+    let mut broken = Vec::new();
+    for (key, lineage) in &memo.operators.replayed {
+        let reached = remains.state.ledger.get(key).map_or(0, |entry| entry.turn.lineage.0);
+        let poison = memo.operators.letters(remains.state, key).any(|(letter, reference)| {
+            letter.letter.starts_with("poison-") && reference.is_none_or(|it| it.lineage >= *lineage)
+        });
+        if reached < *lineage && !poison {
+            broken.push(format!("the replay {lineage} of {key} was lost: the ledger stands at {reached}"));
+        }
+    }
+    broken.into_iter().for_each(|what| memo.violated(what));
+}

@@ -1,0 +1,90 @@
+//! What protects origins: breakers that open in time and close again, limits that hold in every window.
+
+use std::time::Duration;
+
+use redial_core::endpoint::Origin;
+use redial_core::protection::Phase;
+use redial_core::time::Timestamp;
+
+use crate::origins::{SetLimit, Sign};
+use crate::scenario::Scenario;
+use crate::watch::Memo;
+
+/// A breaker has opened when so many attempts of a minute have failed, and no other was made.
+const MOST_FAILURES: usize = 60;
+
+/// How long a half-open breaker of a healthy origin takes to close, while there is traffic to probe with.
+const CLOSES_WITHIN: Duration = Duration::from_secs(120);
+
+/// The same while all traffic is last attempts: each probe waits until none has gone for 20 seconds.
+const LAST_ATTEMPTS_CLOSE_WITHIN: Duration = Duration::from_secs(300);
+
+/// Workers follow a limit within 30 seconds, and attempts that were admitted before are over a little later.
+const FOLLOWED_WITHIN: Duration = Duration::from_secs(35);
+
+/// How far slots may be from the attempts that use them: a second ahead, two after a block's end, and the way of a claim.
+const SLACK: Duration = Duration::from_secs(4);
+
+/// One slot that was free before, and one that is shared by two windows.
+const AT_ONCE: u64 = 2;
+
+impl Memo {
+    /// A POST to an origin in a scenario without faults.
+    pub fn posts_on(&mut self, origin: &Origin, now: Timestamp) {
+        let Some(past) = self.origins.of.get(origin) else { return };
+        let (from, until) = (now.minus(Duration::from_secs(65)), now.minus(Duration::from_secs(10)));
+        if past.moved.is_some_and(|at| at > from) || !matches!(past.phase(now), Phase::Closed) {
+            return;
+        }
+        let failed = past.signs(from, until).filter(|sign| *sign == Sign::Fails).count();
+        if failed >= MOST_FAILURES && past.signs(from, now).all(|sign| sign == Sign::Fails) {
+            let origin = origin.as_str();
+            self.violated(format!(
+                "{origin} has failed {failed} times in a minute, and its breaker is closed"
+            ));
+        }
+    }
+
+    /// Whether an origin that has been well since then, with traffic since then, stays half open for too long.
+    pub fn recovers(&mut self, origin: &Origin, well_since: Timestamp, scenario: &Scenario, now: Timestamp) {
+        let Some(stream) = &scenario.stream else { return };
+        let Some(past) = self.origins.of.get(origin) else { return };
+        let Some(half_open) = past.half_open else { return };
+        let within = match stream.only_last_attempts {
+            true => LAST_ATTEMPTS_CLOSE_WITHIN,
+            false => CLOSES_WITHIN,
+        };
+        if half_open.max(well_since).plus(within) < now {
+            let origin = origin.as_str();
+            self.violated(format!("{origin} is well, and its breaker has been half open for {within:?}"));
+        }
+    }
+}
+
+/// Holds all limits against all POSTs.
+pub(super) fn judge_limits(scenario: &Scenario, end: Timestamp, memo: &mut Memo) {
+    let faults = &scenario.faults;
+    // A bucket that cannot be read limits nothing, and slow calls let slots be used late.
+    let spares_buckets = faults.refused == 0.0 && faults.lost == 0.0 && faults.slow == 0.0;
+    if !spares_buckets || faults.outages.iter().any(|outage| outage.effects.contains(&"lease")) {
+        return;
+    }
+    for limit in memo.origins.limits.clone() {
+        let SetLimit { limited, rate, from, until } = &limit;
+        let (from, until) = (from.plus(FOLLOWED_WITHIN), until.unwrap_or(end));
+        let posts: Vec<Timestamp> = memo.origins.posts.get(limited).cloned().unwrap_or_default();
+        let posts: Vec<Timestamp> = posts.into_iter().filter(|at| *at >= from && *at < until).collect();
+        for secs in [10, 60, 300, 1200] {
+            let window = Duration::from_secs(secs);
+            let most = (rate.per_second() * (window + SLACK).as_secs_f64()).ceil() as u64 + AT_ONCE;
+            let passed = (0..posts.len()).find(|first| {
+                let last = first + most as usize;
+                posts.get(last).is_some_and(|at| at.since(posts[*first]) < window)
+            });
+            if passed.is_some() {
+                memo.violated(format!("{limited:?} had more than {most} attempts within {secs} s at {rate}"));
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What operators do by the command line: they read and write the stored state, as it does.
+
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use redial_core::channel::Channel;
+use redial_core::dead_letter::{DeadLetterKey, Reference};
+use redial_core::identity::Tenant;
+use redial_core::protection::{Cooldowns, OriginState, Phase};
+use redial_core::rate::Rate;
+use redial_core::replay::{self, Permissions, Replay, Stored};
+use redial_core::time::Timestamp;
+use redial_engine::ports::Limited;
+
+use super::World;
+use crate::origins::SetLimit;
+use crate::scenario::operators::{Action, Whose};
+use crate::situations::Situation;
+use crate::sqs::Source;
+
+impl World {
+    pub(super) fn act(&mut self, at: usize) {
+        self.planned -= 1;
+        let (_, action) = self.stage.scenario.actions[at].clone();
+        self.trace("operator", format_args!("{action:?}"));
+        match action {
+            Action::Open(receiver, lasting) => {
+                self.stage.watch.saw(Situation::OpenedByHand);
+                let mut rng = StdRng::seed_from_u64(self.stage.rng().random());
+                let until = Some(self.now().plus(lasting));
+                self.turn(receiver, until, |state, now| {
+                    state.open(lasting, now, &Cooldowns::default(), &mut rng);
+                });
+            }
+            Action::Close(receiver) => self.turn(receiver, None, OriginState::close),
+            Action::Limit(whose, rate) => self.limit(whose, rate),
+            Action::Replay { may, twice } => self.replay(may, twice),
+            Action::Purge => self.purge(),
+        }
+    }
+
+    /// Opens a breaker until then, or closes it.
+    fn turn(
+        &mut self,
+        receiver: usize,
+        until: Option<Timestamp>,
+        change: impl FnOnce(&mut OriginState, Timestamp),
+    ) {
+        self.follow_origins(false);
+        let (origin, now) = (self.origin(receiver), self.now());
+        {
+            let mut state = self.memory.state();
+            let stored = state.origins.entry(origin).or_default();
+            change(&mut stored.state, now);
+            stored.version += 1;
+            let phase = stored.state.breaker().phase(now);
+            let is_done = match until {
+                Some(until) => phase == Phase::Open { until },
+                None => phase == Phase::Closed,
+            };
+            if !is_done {
+                self.stage
+                    .watch
+                    .memo()
+                    .violated(format!("an operator's word left a breaker {}", phase.label()));
+            }
+        }
+        self.follow_origins(true);
+    }
+
+    fn limit(&mut self, whose: Whose, rate: Option<&str>) {
+        let limited = match whose {
+            Whose::Tenant(tenant) => {
+                Limited::Tenant(Tenant::parse(tenant).expect("invariant: a tenant's name"))
+            }
+            Whose::Origin(receiver) => Limited::Origin(self.origin(receiver)),
+        };
+        let now = self.now();
+        let mut memo = self.stage.watch.memo();
+        let former = memo.origins.limits.iter_mut().filter(|it| it.limited == limited && it.until.is_none());
+        former.for_each(|it| it.until = Some(now));
+        let Some(rate) = rate.map(|text| Rate::parse(text).expect("invariant: a rate")) else {
+            self.memory.state().limits.remove(&limited);
+            return;
+        };
+        memo.situations.saw(Situation::Limited);
+        memo.origins.limits.push(SetLimit { limited: limited.clone(), rate, from: now, until: None });
+        self.memory.state().limits.insert(limited, rate);
+    }
+
+    /// Sends all dead letters again that can be.
+    fn replay(&mut self, may: Permissions, twice: bool) {
+        let now = self.now();
+        let letters: Vec<(DeadLetterKey, Reference)> = {
+            let state = self.memory.state();
+            state.described.iter().map(|(key, reference)| (key.clone(), reference.clone())).collect()
+        };
+        for (key, reference) in letters {
+            if replay::worth_reading(&reference, self.replayed.contains(&key), may).is_err() {
+                continue;
+            }
+            let kept = Duration::from_secs(u64::from(reference.retention_days) * 86_400);
+            let replay = {
+                let state = self.memory.state();
+                let stored = state.bodies.get(&key).map(|body| Stored {
+                    body: &body.body,
+                    lane: body.lane,
+                    absent_from: body.absent_from,
+                    kept_until: Timestamp::from_ms(reference.at).plus(kept),
+                });
+                replay::replay(&reference, stored, may, now)
+            };
+            let Ok(Replay { lane, message, body }) = replay else { continue };
+            self.stage.watch.saw(Situation::Replayed);
+            let delivery = message.key();
+            let channel = Channel::from_label(&reference.channel).unwrap_or(Channel::WebPush);
+            {
+                let mut memo = self.stage.watch.memo();
+                if may.refresh_ttl
+                    && let Some(promise) = memo.promises.get_mut(&delivery)
+                {
+                    promise.until = promise.until.max(message.deadline(channel, now).at());
+                }
+                let lineage = memo.operators.replayed.entry(delivery.clone()).or_default();
+                *lineage = (*lineage).max(reference.lineage + 1);
+            }
+            self.trace("operator", format_args!("sends {delivery} again, of {}", key.letter));
+            for _ in 0..1 + usize::from(twice) {
+                self.enqueue(Source::Retry(lane), body.clone(), Duration::ZERO);
+            }
+            if !twice {
+                self.replayed.insert(key.clone());
+            }
+            self.stage.watch.memo().operators.sent_again.insert(key);
+        }
+    }
+
+    fn purge(&mut self) {
+        let mut state = self.memory.state();
+        let letters = std::mem::take(&mut state.described);
+        let mut memo = self.stage.watch.memo();
+        for key in letters.into_keys() {
+            state.bodies.remove(&key);
+            memo.situations.saw(Situation::Purged);
+            memo.operators.purged.insert(key);
+        }
+    }
+}

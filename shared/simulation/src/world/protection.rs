@@ -1,0 +1,117 @@
+//! Looks after the origins of a stream.
+
+use std::time::Duration;
+
+use redial_core::endpoint::{Endpoint, Origin};
+use redial_core::time::Timestamp;
+
+use super::World;
+use crate::scenario::receivers::Behaviour;
+use crate::timeline::Event;
+use crate::worker::endpoint;
+
+pub(super) const LOOKS_EVERY: Duration = Duration::from_secs(10);
+
+/// How much of a stream has to be under way after an origin's recovery.
+const TRAFFIC: usize = 12;
+
+/// The longest pause in it.
+const LONGEST_PAUSE: Duration = Duration::from_secs(16);
+
+/// What a worker may remember of two origins and three limits, as text: two windows for each, of 10 and 30 buckets.
+const MOST_REMEMBERED: usize = 48_000;
+
+/// What may be stored of an origin: the two windows of its state.
+const MOST_STORED: usize = 4_000;
+
+impl World {
+    pub(super) fn origin(&self, receiver: usize) -> Origin {
+        let is_webhook = self.stage.scenario.receivers[receiver].is_webhook;
+        let address = endpoint(receiver, is_webhook, self.incarnations[receiver]);
+        Endpoint::parse(&address).expect("invariant: an HTTPS address").origin()
+    }
+
+    /// Follows what workers wrote of origins.
+    pub(super) fn follow_origins(&mut self, by_hand: bool) {
+        let Some(stream) = &self.stage.scenario.stream else { return };
+        let now = self.now();
+        let state = self.memory.state();
+        let mut memo = self.stage.watch.memo();
+        for (origin, stored) in &state.origins {
+            let past = memo.origins.of.entry(origin.clone()).or_default();
+            let wrong = past.follow(stored.version, &stored.state, by_hand, stream.is_calm, now);
+            for what in wrong {
+                memo.violated(format!("the breaker of {} {what}", origin.as_str()));
+            }
+        }
+    }
+
+    /// Whether breakers of origins that are well again close.
+    pub(super) fn look_after_origins(&mut self) {
+        self.follow_origins(false);
+        let Some(stream) = &self.stage.scenario.stream else { return };
+        if self.stage.since_begin() > stream.until {
+            return;
+        }
+        self.stage.timeline.after(LOOKS_EVERY, Event::Look);
+        if !stream.is_calm {
+            return;
+        }
+        let origins: Vec<Origin> = (0..self.incarnations.len()).map(|at| self.origin(at)).collect();
+        for origin in &origins {
+            let Some(well) = self.well_since(origin, &origins) else { continue };
+            let Some(traffic) = self.traffic_since(origin, &origins) else { continue };
+            let now = self.now();
+            self.stage.watch.memo().recovers(origin, well.max(traffic), &self.stage.scenario, now);
+        }
+    }
+
+    /// What workers and the shared state remember stays small, however long a stream is.
+    pub(super) fn look_at_sizes(&self) {
+        if self.stage.scenario.stream.is_none() {
+            return;
+        }
+        let mut memo = self.stage.watch.memo();
+        for place in &self.places {
+            let bytes = format!("{:?}", place.dispatch.guard).len();
+            if bytes > MOST_REMEMBERED {
+                memo.violated(format!("{} remembers {bytes} bytes of origins", place.schedule.name));
+            }
+        }
+        for (origin, stored) in &self.memory.state().origins {
+            let bytes = serde_json::to_string(&stored.state).map_or(0, |text| text.len());
+            if bytes > MOST_STORED {
+                memo.violated(format!("{bytes} bytes are stored of {}", origin.as_str()));
+            }
+        }
+    }
+
+    /// Since when all receivers of an origin have accepted.
+    fn well_since(&self, origin: &Origin, of: &[Origin]) -> Option<Timestamp> {
+        let now = self.stage.since_begin();
+        let mut since = Duration::ZERO;
+        for (at, receiver) in self.stage.scenario.receivers.iter().enumerate() {
+            if of[at] != *origin {
+                continue;
+            }
+            if receiver.at(now) != Behaviour::Accepts {
+                return None;
+            }
+            let changes = receiver.phases.iter().map(|(from, _)| *from).filter(|from| *from <= now);
+            since = since.max(changes.max().unwrap_or_default());
+        }
+        Some(self.stage.begin.plus(since))
+    }
+
+    /// Since when messages have come to an origin without a long pause; `None` if there were few.
+    fn traffic_since(&self, origin: &Origin, of: &[Origin]) -> Option<Timestamp> {
+        let now = self.stage.since_begin();
+        let sendings = self.stage.scenario.sendings.iter();
+        let own: Vec<Duration> =
+            sendings.filter(|it| it.at <= now && of[it.receiver] == *origin).map(|it| it.at).collect();
+        let pauses = own.windows(2).rposition(|pair| pair[1] - pair[0] > LONGEST_PAUSE);
+        let of_late = &own[pauses.map_or(0, |at| at + 1)..];
+        let is_going_on = of_late.last().is_some_and(|last| now - *last <= LONGEST_PAUSE);
+        (is_going_on && of_late.len() >= TRAFFIC).then(|| self.stage.begin.plus(of_late[0]))
+    }
+}
