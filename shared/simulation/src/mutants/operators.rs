@@ -21,6 +21,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replace: "let first_sent = now;",
     },
     Mutant {
+        name: "a replay goes on where its delivery ended",
+        rule: "a replay begins with its first attempt",
+        file: REPLAY,
+        find: "attempt: Attempt::FIRST",
+        replace: "attempt: travel.turn.attempt",
+    },
+    Mutant {
         name: "a breaker that is closed by hand stays open",
         rule: "an operator's word counts",
         file: ORIGIN,

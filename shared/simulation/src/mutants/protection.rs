@@ -57,18 +57,18 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replace: "let opens = self.passes(now) && fails && self.openings > 1_000;",
     },
     Mutant {
-        name: "a probe without an answer is waited for",
+        name: "a probe without an answer is waited for for long",
         rule: "probes that are not answered are replaced",
         file: BREAKER,
         find: "if sent > succeeded && now.since(since) >= PROBES_ANSWERED_WITHIN =>",
-        replace: "if sent > succeeded && now.since(since) >= PROBES_ANSWERED_WITHIN * 1_000 =>",
+        replace: "if sent > succeeded && now.since(since) >= PROBES_ANSWERED_WITHIN * 20 =>",
     },
     Mutant {
-        name: "a last attempt is never a probe",
+        name: "a last attempt is a probe after minutes",
         rule: "where all traffic is last attempts, they are probes, too",
         file: ADMISSION,
         find: "let none_came = self.now.since(since) >= LAST_RESORT;",
-        replace: "let none_came = self.now.since(since) >= LAST_RESORT * 1_000;",
+        replace: "let none_came = self.now.since(since) >= LAST_RESORT * 20;",
     },
     Mutant {
         name: "probes are counted by each worker",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redial_core::identity::DeliveryKey;
+use redial_core::identity::{Attempt, DeliveryKey, Turn};
 use redial_core::ledger;
 use redial_core::time::Timestamp;
 use redial_memory::State;
@@ -45,6 +45,11 @@ impl Memo {
         }
         if state.attempts.get(key).is_some_and(|past| past.iter().any(|past| past.turn() == turn)) {
             self.violated(format!("{key} was posted again in an attempt that was recorded"));
+        }
+        let past = state.attempts.get(key).into_iter().flatten();
+        let is_next = |before: Turn| before.lineage == turn.lineage && before.attempt.next() == turn.attempt;
+        if turn.attempt > Attempt::FIRST && !past.into_iter().any(|past| is_next(past.turn())) {
+            self.violated(format!("{key} was posted in attempt {} without one before", turn.attempt.0 + 1));
         }
         let former = self.posts.entry(key.clone()).or_default();
         let again = former.iter().filter(|post| post.turn == turn).map(|post| post.token.clone());

@@ -10,8 +10,14 @@ use crate::origins::{SetLimit, Sign};
 use crate::scenario::Scenario;
 use crate::watch::Memo;
 
-/// A breaker has opened when so many attempts of a minute have failed, and no other was made.
-const MOST_FAILURES: usize = 60;
+/// A breaker judges the attempts of five minutes, of which 20 are enough. More than a fifth of failures opens it, and single counts may
+/// get lost with their workers: then it is a little more.
+const JUDGED_FOR: Duration = Duration::from_secs(285);
+const JUDGED_FROM: usize = 30;
+const MOST_FAILURES: usize = 40;
+
+/// By then workers have reported an attempt, and one of them has looked.
+const REPORTED_WITHIN: Duration = Duration::from_secs(12);
 
 /// How long a half-open breaker of a healthy origin takes to close, while there is traffic to probe with.
 const CLOSES_WITHIN: Duration = Duration::from_secs(120);
@@ -32,15 +38,19 @@ impl Memo {
     /// A POST to an origin in a scenario without faults.
     pub fn posts_on(&mut self, origin: &Origin, now: Timestamp) {
         let Some(past) = self.origins.of.get(origin) else { return };
-        let (from, until) = (now.minus(Duration::from_secs(65)), now.minus(Duration::from_secs(10)));
-        if past.moved.is_some_and(|at| at > from) || !matches!(past.phase(now), Phase::Closed) {
+        if !matches!(past.phase(now), Phase::Closed | Phase::Ramping { .. }) {
             return;
         }
-        let failed = past.signs(from, until).filter(|sign| *sign == Sign::Fails).count();
-        if failed >= MOST_FAILURES && past.signs(from, now).all(|sign| sign == Sign::Fails) {
-            let origin = origin.as_str();
+        // Counts begin anew with each move.
+        let from =
+            now.minus(JUDGED_FOR).max(past.moved.map_or(Timestamp::default(), |at| at.plus(REPORTED_WITHIN)));
+        let signs: Vec<Sign> = past.signs(from, now.minus(REPORTED_WITHIN)).collect();
+        let failed = signs.iter().filter(|sign| **sign == Sign::Fails).count();
+        let most = signs.len() * MOST_FAILURES / 100;
+        if signs.len() >= JUDGED_FROM && failed > most {
+            let (origin, all) = (origin.as_str(), signs.len());
             self.violated(format!(
-                "{origin} has failed {failed} times in a minute, and its breaker is closed"
+                "{origin} has failed {failed} of {all} attempts, and its breaker is closed"
             ));
         }
     }

@@ -12,6 +12,7 @@ use redial_core::rate::Rate;
 use redial_core::replay::{self, Permissions, Replay, Stored};
 use redial_core::time::Timestamp;
 use redial_engine::ports::Limited;
+use serde_json::Value;
 
 use super::World;
 use crate::origins::SetLimit;
@@ -124,6 +125,15 @@ impl World {
                 }
                 let lineage = memo.operators.replayed.entry(delivery.clone()).or_default();
                 *lineage = (*lineage).max(reference.lineage + 1);
+            }
+            let clock =
+                serde_json::from_str::<Value>(&body).ok().and_then(|it| it["original_timestamp"].as_i64());
+            let expected = if may.refresh_ttl { now.as_ms() } else { reference.first_sent };
+            if clock != Some(expected) {
+                self.stage
+                    .watch
+                    .memo()
+                    .violated(format!("the TTL of {delivery}, sent again, began at {clock:?}"));
             }
             self.trace("operator", format_args!("sends {delivery} again, of {}", key.letter));
             for _ in 0..1 + usize::from(twice) {

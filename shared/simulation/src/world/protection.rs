@@ -19,10 +19,10 @@ const TRAFFIC: usize = 12;
 const LONGEST_PAUSE: Duration = Duration::from_secs(16);
 
 /// What a worker may remember of two origins and three limits, as text: two windows for each, of 10 and 30 buckets.
-const MOST_REMEMBERED: usize = 48_000;
+const MOST_REMEMBERED: usize = 24_000;
 
 /// What may be stored of an origin: the two windows of its state.
-const MOST_STORED: usize = 4_000;
+const MOST_STORED: usize = 3_000;
 
 impl World {
     pub(super) fn origin(&self, receiver: usize) -> Origin {
