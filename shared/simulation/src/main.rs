@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use clap::{Parser, Subcommand};
 use redial_simulation::mutants;
 use redial_simulation::mutants::nursery::{Nursery, Result as Searched};
+use redial_simulation::shrink::shrink;
 use redial_simulation::situations::{Situation, Situations};
 use redial_simulation::{Scenario, run};
 
@@ -43,7 +44,12 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Runs one seed, and prints its scenario and all that happens, the same each time.
-    Replay { seed: u64 },
+    Replay {
+        seed: u64,
+        /// Looks for a smaller scenario that breaks the same promise, and prints that instead.
+        #[arg(long)]
+        shrink: bool,
+    },
     /// Plants defects in a copy of the sources, one after the other, and searches for each.
     Mutants {
         /// At most so many seeds for each.
@@ -58,7 +64,7 @@ enum Command {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let is_kept = match &arguments.command {
-        Some(Command::Replay { seed }) => replay(*seed),
+        Some(Command::Replay { seed, shrink }) => replay(*seed, *shrink),
         Some(Command::Mutants { seeds, only }) => plant(*seeds, only),
         None => search(&arguments),
     };
@@ -68,7 +74,8 @@ fn main() -> ExitCode {
 fn search(arguments: &Arguments) -> bool {
     let begun = Instant::now();
     let mut situations = Situations::default();
-    let (mut ran, mut failed, mut deliveries, mut posts) = (0_u64, 0_u64, 0, 0);
+    let (mut ran, mut failed, mut deliveries, mut posts, mut received, mut calls) =
+        (0_u64, 0_u64, 0, 0, 0, 0);
     let is_over = |ran| match arguments.minutes {
         Some(minutes) => begun.elapsed() >= Duration::from_secs(minutes * 60),
         None => ran >= arguments.seeds,
@@ -79,6 +86,8 @@ fn search(arguments: &Arguments) -> bool {
         ran += 1;
         deliveries += report.deliveries;
         posts += report.posts;
+        calls += report.calls;
+        received += report.received;
         situations.add(&report.situations);
         if let Some(first) = report.violations.first() {
             failed += 1;
@@ -90,7 +99,9 @@ fn search(arguments: &Arguments) -> bool {
         seed += 1;
     }
     if failed > 0 {
-        println!("cargo sim replay SEED prints what happens");
+        println!(
+            "cargo sim replay SEED prints what happens; with --shrink, of a smaller scenario that breaks the same promise"
+        );
     }
     if !arguments.first {
         println!("{:>12}  situation", "times");
@@ -108,14 +119,28 @@ fn search(arguments: &Arguments) -> bool {
         println!("never met: {}", missed.join(", "));
     }
     let a_second = ran as f64 / begun.elapsed().as_secs_f64();
+    let each = |count: usize| count as f64 / deliveries as f64;
+    println!(
+        "each delivery, with all its faults: {:.1} receives, {:.1} calls of AWS, {:.1} POSTs",
+        each(received),
+        each(calls),
+        each(posts)
+    );
     println!(
         "{ran} scenarios, {failed} with a broken promise; {deliveries} deliveries, {posts} POSTs; {a_second:.0} scenarios/s"
     );
     failed == 0 && is_enough
 }
 
-fn replay(seed: u64) -> bool {
-    let scenario = Scenario::of(seed);
+fn replay(seed: u64, shrinks: bool) -> bool {
+    let mut scenario = Scenario::of(seed);
+    if shrinks {
+        let Some(smaller) = shrink(&scenario) else {
+            println!("seed {seed} breaks no promise");
+            return true;
+        };
+        scenario = smaller;
+    }
     let report = run(&scenario, true);
     println!("{scenario:#?}\n{}", report.trace);
     report.violations.iter().for_each(|violation| println!("broken: {violation}"));

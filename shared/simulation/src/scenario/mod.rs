@@ -28,6 +28,8 @@ pub const TENANTS: [&str; 2] = ["acme", "globex"];
 #[derive(Clone, PartialEq, Debug)]
 pub struct Scenario {
     pub seed: u64,
+    /// Which of its schedules: 0, or another that a search for a smaller scenario tried.
+    pub schedule: u64,
     /// What each worker's clock is ahead of the true time, in milliseconds.
     pub skews: Vec<i64>,
     pub shards: u16,
@@ -49,6 +51,7 @@ impl Scenario {
         let receivers = receivers::draw(&mut source(seed, "receivers"), faults_end);
         Self {
             seed,
+            schedule: 0,
             skews: (0..workers).map(|_| if is_skewed { rng.random_range(-2000..=2000) } else { 0 }).collect(),
             shards: *[1, 2, 4, 16].choose(rng).unwrap_or(&1),
             faults: Faults::draw(&mut source(seed, "faults"), faults_end, are_many),
@@ -57,6 +60,11 @@ impl Scenario {
             operations: operations::draw(&mut source(seed, "operations"), receivers.len()),
             receivers,
         }
+    }
+
+    /// What decides everything that is not fixed by the scenario itself.
+    pub fn random_numbers(&self) -> StdRng {
+        source(self.seed ^ (self.schedule << 48), "schedule")
     }
 }
 

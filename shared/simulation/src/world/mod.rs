@@ -10,8 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
+use rand::RngExt;
 use redial_core::body::Body;
 use redial_core::identity::DeliveryKey;
 use redial_core::lane::Lane;
@@ -76,6 +75,10 @@ pub struct Report {
     pub steps: u64,
     pub deliveries: usize,
     pub posts: usize,
+    /// Calls of AWS by workers, without those that sweeps begin with.
+    pub calls: usize,
+    /// Messages that were received.
+    pub received: usize,
     /// Of the trace.
     pub hash: u64,
     pub trace: String,
@@ -145,7 +148,7 @@ impl World {
             scenario: Arc::new(scenario.clone()),
             begin,
             timeline: timeline.clone(),
-            rng: Arc::new(Mutex::new(StdRng::seed_from_u64(scenario.seed ^ 0x5eed))),
+            rng: Arc::new(Mutex::new(scenario.random_numbers())),
             watch: Watch::default(),
             trace: Trace::new(keeps_trace),
         };
@@ -275,6 +278,8 @@ impl World {
             steps,
             deliveries: self.accepted.len(),
             posts,
+            calls: memo.calls,
+            received: self.sqs.received,
             hash: self.stage.trace.hash(),
             trace: self.stage.trace.text(),
         }
