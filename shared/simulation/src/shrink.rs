@@ -1,8 +1,8 @@
 //! Finds a smaller scenario that breaks the same promise: fewer messages, faults and workers make a trace that can be read.
 
-use crate::scenario::Scenario;
 use crate::scenario::faults::Faults;
 use crate::scenario::messages::Sending;
+use crate::scenario::{Clock, Scenario};
 use crate::world::run;
 
 /// How many schedules of a smaller scenario are tried: leaving something out shifts all random numbers that follow.
@@ -52,8 +52,8 @@ fn smaller(of: &Scenario) -> Vec<Scenario> {
     for operations in shorter(&of.operations) {
         add(&|it| it.operations.clone_from(&operations));
     }
-    for skews in shorter(&of.skews).into_iter().filter(|skews| !skews.is_empty()) {
-        add(&|it| it.skews.clone_from(&skews));
+    for clocks in shorter(&of.clocks).into_iter().filter(|clocks| !clocks.is_empty()) {
+        add(&|it| it.clocks.clone_from(&clocks));
     }
     for outages in shorter(&of.faults.outages) {
         add(&|it| it.faults.outages.clone_from(&outages));
@@ -66,7 +66,7 @@ fn smaller(of: &Scenario) -> Vec<Scenario> {
             add(&|it| it.receivers[at].phases.clone_from(&phases));
         }
     }
-    add(&|it| it.skews.fill(0));
+    add(&|it| it.clocks.fill(Clock::default()));
     add(&|it| it.shards = 1);
     for at in 0..of.sendings.len() {
         for plainer in PLAINER {
@@ -76,7 +76,7 @@ fn smaller(of: &Scenario) -> Vec<Scenario> {
     found
 }
 
-const RATES: [fn(&mut Faults) -> &mut f64; 10] = [
+const RATES: [fn(&mut Faults) -> &mut f64; 11] = [
     |it| &mut it.death,
     |it| &mut it.refused,
     |it| &mut it.lost,
@@ -86,6 +86,7 @@ const RATES: [fn(&mut Faults) -> &mut f64; 10] = [
     |it| &mut it.visibility_lost,
     |it| &mut it.stopped,
     |it| &mut it.repeated,
+    |it| &mut it.late,
     |it| &mut it.cold_start,
 ];
 
@@ -128,10 +129,10 @@ mod tests {
         });
         let scenario = scenario.expect("most are like that");
         let needs = |it: &Scenario| {
-            it.faults.death > 0.0 && it.sendings.iter().any(|it| it.ttl == Some(60)) && it.skews.len() > 1
+            it.faults.death > 0.0 && it.sendings.iter().any(|it| it.ttl == Some(60)) && it.clocks.len() > 1
         };
         let smallest = smallest(&scenario, |it| needs(it).then(|| it.clone()));
-        assert_eq!((smallest.sendings.len(), smallest.skews.len()), (1, 2), "{smallest:#?}");
+        assert_eq!((smallest.sendings.len(), smallest.clocks.len()), (1, 2), "{smallest:#?}");
         assert_eq!(smallest.faults, Faults { death: scenario.faults.death, ..Faults::default() });
         assert!(smallest.operations.is_empty() && smallest.receivers.iter().all(|it| it.phases.is_empty()));
     }

@@ -12,8 +12,8 @@ use redial_memory::schedule::{Reply, Schedule, Verdict, Wait};
 use redial_memory::senders::{answered, answered_with};
 use redial_memory::{PortErrorKind, State};
 
-use crate::scenario::Scenario;
 use crate::scenario::receivers::Behaviour;
+use crate::scenario::{Clock, Scenario};
 use crate::situations::Situation;
 use crate::timeline::Timeline;
 use crate::trace::Trace;
@@ -89,15 +89,14 @@ struct Course {
 #[derive(Clone, Debug)]
 pub struct Worker {
     pub name: String,
-    /// How far its clock is ahead, in milliseconds.
-    pub skew: i64,
+    clock: Clock,
     pub stage: Stage,
     course: Arc<Mutex<Course>>,
 }
 
 impl Worker {
-    pub fn new(name: String, skew: i64, stage: Stage) -> Self {
-        Self { name, skew, stage, course: Arc::default() }
+    pub fn new(name: String, clock: Clock, stage: Stage) -> Self {
+        Self { name, clock, stage, course: Arc::default() }
     }
 
     fn course(&self) -> MutexGuard<'_, Course> {
@@ -160,7 +159,8 @@ impl Worker {
 
 impl Schedule for Worker {
     fn clock(&self, now: Timestamp) -> Timestamp {
-        Timestamp::from_ms(now.as_ms() + self.skew)
+        let passed = now.since(self.stage.begin);
+        Timestamp::from_ms(now.as_ms() + self.clock.ahead_after(passed))
     }
 
     fn sleep(&self, duration: Duration) -> Wait {

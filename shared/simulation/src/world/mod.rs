@@ -22,6 +22,7 @@ use redial_engine::cleanup::{self, QueueMessage, Sweep};
 use redial_engine::deliver::{self, Incoming, Invocation};
 use redial_engine::ports::Receipt;
 use redial_engine::protection::{Guard, Settings as ProtectionSettings};
+use redial_memory::schedule::Schedule as _;
 use redial_memory::{self as memory, CleanupWorker, Memory, State};
 use serde_json::Value;
 
@@ -180,7 +181,7 @@ impl World {
         for receiver in 0..scenario.receivers.len() {
             world.subscribe(receiver);
         }
-        for number in 0..scenario.skews.len() {
+        for number in 0..scenario.clocks.len() {
             let place = world.instance(number);
             world.places.push(place);
         }
@@ -190,7 +191,7 @@ impl World {
     /// A worker that remembers nothing.
     fn instance(&self, number: usize) -> Place {
         let scenario = &self.stage.scenario;
-        let schedule = Worker::new(format!("worker{number}"), scenario.skews[number], self.stage.clone());
+        let schedule = Worker::new(format!("worker{number}"), scenario.clocks[number], self.stage.clone());
         let memory = self.memory.scheduled(Arc::new(schedule.clone()));
         let waits = WaitSettings { shards: scenario.shards, ..WaitSettings::default() };
         let settings = deliver::Settings { waits, ..memory::dispatch_settings() };
@@ -318,6 +319,7 @@ impl World {
                 }
             }
             Event::Execution(bucket) => self.execution_ends(bucket),
+            Event::ExecutionStopped(bucket) => self.execution_is_stopped(bucket),
             Event::Sweep(which) => {
                 self.stage.timeline.after(SWEEP_EVERY, Event::Sweep(which));
                 self.sweep(which);
@@ -373,8 +375,7 @@ impl World {
     }
 
     fn deadline(&self, place: usize) -> Timestamp {
-        let now = self.now().plus(FUNCTION_TIMEOUT);
-        Timestamp::from_ms(now.as_ms() + self.places[place].schedule.skew)
+        self.places[place].schedule.clock(self.now()).plus(FUNCTION_TIMEOUT)
     }
 
     fn invoke_dispatch(
