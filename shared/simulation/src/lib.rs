@@ -8,18 +8,22 @@
 //! | [`worker`] | when each effect of a worker is made, and how it ends |
 //! | [`world`] | the loop: invocations, deaths, executions, sweeps |
 //! | [`watch`] | what must hold at every effect |
-//! | [`verdict`] | what must hold when nothing is under way any more |
+//! | `promises` | what must hold at each POST, and when nothing is under way any more |
+//! | [`search`] | many seeds, on all cores |
+//! | [`shrink`] | a smaller scenario that breaks the same promise |
 //! | [`trace`] | what happened, as text |
 //! | [`mutants`] | planted defects that the search has to find |
 //! | [`situations`] | how often rare situations came about |
 
 pub mod mutants;
+mod promises;
 pub mod scenario;
+pub mod search;
+pub mod shrink;
 pub mod situations;
 pub mod sqs;
 pub mod timeline;
 pub mod trace;
-pub mod verdict;
 pub mod watch;
 pub mod worker;
 pub mod world;

@@ -2,20 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use redial_core::identity::{DeliveryKey, Turn};
-use redial_core::ledger::{self, Fence, Record};
+use redial_core::ledger::{Fence, Record};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Claim, ClaimAnswer, Ledger, PortError};
-use redial_memory::{Memory, State};
+use redial_memory::Memory;
 
 use crate::situations::{Situation, Situations};
 use crate::trace::Trace;
-
-/// By how much a promise about time may be missed: two clocks that are two seconds off, each in its own direction, and a second that
-/// dispatch waits out inside.
-const TOLERANCE: Duration = Duration::from_secs(5);
 
 /// A POST that arrived, or may have.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,11 +38,13 @@ pub struct Memo {
     pub promises: BTreeMap<DeliveryKey, Promise>,
     pub posts: BTreeMap<DeliveryKey, Vec<Post>>,
     /// Until when a receiver or a plan asked to wait.
-    waits: BTreeMap<DeliveryKey, Timestamp>,
+    pub waits: BTreeMap<DeliveryKey, Timestamp>,
     /// Claims whose outcome was never recorded by the invocation that made them: it died, or its record failed.
     pub unrecorded: BTreeSet<(DeliveryKey, String)>,
     /// What was granted to an invocation.
     granted: BTreeMap<(DeliveryKey, String), Turn>,
+    /// Calls of AWS that workers began, without those that sweeps begin with.
+    pub calls: usize,
     pub violations: Vec<String>,
     pub situations: Situations,
 }
@@ -85,48 +82,6 @@ impl Watch {
 impl Memo {
     pub fn violated(&mut self, what: String) {
         self.violations.push(what);
-    }
-
-    /// A POST in the moment that it leaves.
-    pub fn posts(&mut self, now: Timestamp, key: &DeliveryKey, content: u32, token: &str, state: &State) {
-        let Some(promise) = self.promises.get(key).cloned() else {
-            return self.violated(format!("{key} was posted, and nobody sent it"));
-        };
-        let Some(entry) = state.ledger.get(key) else {
-            return self.violated(format!("{key} was posted without an entry in the ledger"));
-        };
-        if entry.state != ledger::State::Sending || entry.lease_token != token {
-            let (held, at) = (&entry.lease_token, entry.state.label());
-            self.violated(format!("{key} was posted by {token}, and the ledger says {at} by {held}"));
-        }
-        let turn = entry.turn;
-        if now.plus(TOLERANCE) < promise.from {
-            self.violated(format!("{key} was posted before its time"));
-        }
-        if now > promise.until.plus(TOLERANCE) {
-            self.violated(format!("{key} was posted after its TTL"));
-        }
-        if self.waits.get(key).is_some_and(|until| now.plus(TOLERANCE) < *until) {
-            self.violated(format!("{key} was posted before the end of its wait"));
-        }
-        if turn.attempt.0 >= promise.attempts {
-            self.violated(format!(
-                "{key} was posted in attempt {}, of {} at most",
-                turn.attempt.0 + 1,
-                promise.attempts
-            ));
-        }
-        if state.attempts.get(key).is_some_and(|past| past.iter().any(|past| past.turn() == turn)) {
-            self.violated(format!("{key} was posted again in an attempt that was recorded"));
-        }
-        let former = self.posts.entry(key.clone()).or_default();
-        let again = former.iter().filter(|post| post.turn == turn).map(|post| post.token.clone());
-        let unexcused: Vec<String> =
-            again.filter(|of| !self.unrecorded.contains(&(key.clone(), of.clone()))).collect();
-        former.push(Post { at: now, content, turn, token: token.to_owned() });
-        for other in unexcused {
-            self.violated(format!("{key} was posted by {token} while {other} was not over"));
-        }
     }
 }
 

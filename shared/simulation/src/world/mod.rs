@@ -1,7 +1,8 @@
 //! The loop: invocations of dispatch and cleanup, their deaths, and sweeps.
 
+mod browsers;
+mod producers;
 mod queues;
-mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
@@ -9,8 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
+use rand::RngExt;
 use redial_core::body::Body;
 use redial_core::identity::DeliveryKey;
 use redial_core::lane::Lane;
@@ -22,15 +22,17 @@ use redial_engine::cleanup::{self, QueueMessage, Sweep};
 use redial_engine::deliver::{self, Incoming, Invocation};
 use redial_engine::ports::Receipt;
 use redial_engine::protection::{Guard, Settings as ProtectionSettings};
+use redial_memory::schedule::Schedule as _;
 use redial_memory::{self as memory, CleanupWorker, Memory, State};
 use serde_json::Value;
 
-use crate::scenario::{BEGIN, Scenario, Sending};
+use crate::promises::{self, Remains};
+use crate::scenario::messages::Sending;
+use crate::scenario::{BEGIN, Scenario};
 use crate::situations::{Situation, Situations};
 use crate::sqs::{Source, Sqs, Stored};
 use crate::timeline::{Event, Next, Timeline};
 use crate::trace::Trace;
-use crate::verdict::{self, Remains};
 use crate::watch::{Watch, WatchedLedger};
 use crate::worker::{Stage, Worker};
 
@@ -74,6 +76,10 @@ pub struct Report {
     pub steps: u64,
     pub deliveries: usize,
     pub posts: usize,
+    /// Calls of AWS by workers, without those that sweeps begin with.
+    pub calls: usize,
+    /// Messages that were received.
+    pub received: usize,
     /// Of the trace.
     pub hash: u64,
     pub trace: String,
@@ -143,7 +149,7 @@ impl World {
             scenario: Arc::new(scenario.clone()),
             begin,
             timeline: timeline.clone(),
-            rng: Arc::new(Mutex::new(StdRng::seed_from_u64(scenario.seed ^ 0x5eed))),
+            rng: Arc::new(Mutex::new(scenario.random_numbers())),
             watch: Watch::default(),
             trace: Trace::new(keeps_trace),
         };
@@ -175,7 +181,7 @@ impl World {
         for receiver in 0..scenario.receivers.len() {
             world.subscribe(receiver);
         }
-        for number in 0..scenario.skews.len() {
+        for number in 0..scenario.clocks.len() {
             let place = world.instance(number);
             world.places.push(place);
         }
@@ -185,7 +191,7 @@ impl World {
     /// A worker that remembers nothing.
     fn instance(&self, number: usize) -> Place {
         let scenario = &self.stage.scenario;
-        let schedule = Worker::new(format!("worker{number}"), scenario.skews[number], self.stage.clone());
+        let schedule = Worker::new(format!("worker{number}"), scenario.clocks[number], self.stage.clone());
         let memory = self.memory.scheduled(Arc::new(schedule.clone()));
         let waits = WaitSettings { shards: scenario.shards, ..WaitSettings::default() };
         let settings = deliver::Settings { waits, ..memory::dispatch_settings() };
@@ -259,7 +265,7 @@ impl World {
             events: &self.events,
             accepted: &self.accepted,
         };
-        verdict::judge(&remains, &mut self.stage.watch.memo());
+        promises::judge(&remains, &mut self.stage.watch.memo());
         drop(state);
         let posts = {
             let state = self.memory.state();
@@ -273,6 +279,8 @@ impl World {
             steps,
             deliveries: self.accepted.len(),
             posts,
+            calls: memo.calls,
+            received: self.sqs.received,
             hash: self.stage.trace.hash(),
             trace: self.stage.trace.text(),
         }
@@ -311,6 +319,7 @@ impl World {
                 }
             }
             Event::Execution(bucket) => self.execution_ends(bucket),
+            Event::ExecutionStopped(bucket) => self.execution_is_stopped(bucket),
             Event::Sweep(which) => {
                 self.stage.timeline.after(SWEEP_EVERY, Event::Sweep(which));
                 self.sweep(which);
@@ -366,8 +375,7 @@ impl World {
     }
 
     fn deadline(&self, place: usize) -> Timestamp {
-        let now = self.now().plus(FUNCTION_TIMEOUT);
-        Timestamp::from_ms(now.as_ms() + self.places[place].schedule.skew)
+        self.places[place].schedule.clock(self.now()).plus(FUNCTION_TIMEOUT)
     }
 
     fn invoke_dispatch(

@@ -1,53 +1,15 @@
-//! What must hold when nothing is under way any more.
+//! How each delivery that was accepted must have ended.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use redial_core::identity::DeliveryKey;
 use redial_core::ledger;
-use redial_core::metric::Metric;
-use redial_memory::State;
-use serde_json::Value;
 
-use crate::scenario::Sending;
+use super::Remains;
 use crate::situations::Situation;
-use crate::sqs::Sqs;
 use crate::watch::Memo;
 
-/// What a scenario left.
-pub(crate) struct Remains<'a> {
-    /// Whether nothing is under way, and nothing is to come.
-    pub(crate) is_quiet: bool,
-    pub(crate) state: &'a State,
-    pub(crate) sqs: &'a Sqs,
-    /// What producers received.
-    pub(crate) events: &'a [Value],
-    pub(crate) accepted: &'a BTreeMap<DeliveryKey, Vec<Sending>>,
-}
-
-/// Adds what does not hold to the violations.
-pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
-    let Remains { is_quiet, state, sqs, events, accepted } = *remains;
-    let to = |phase: &str| state.breakers.iter().filter(|(_, to)| *to == phase).count() as u64;
-    let counted = |metric| state.counts.get(&metric).copied().unwrap_or_default();
-    for (situation, times) in [
-        (Situation::BreakerOpened, to("open")),
-        (Situation::BreakerClosed, to("closed")),
-        (Situation::Parked, counted(Metric::Parked)),
-        (Situation::Gone, counted(Metric::Gone)),
-    ] {
-        memo.situations.saw_times(situation, times);
-    }
-    if !is_quiet {
-        memo.violated(format!(
-            "it is not over: {} messages, {} parked items, {} buckets",
-            sqs.len(),
-            state.parked.len(),
-            state.registered.len()
-        ));
-    }
-    if !sqs.overdue.is_empty() {
-        memo.violated(format!("{} messages were dropped by SQS after 14 days", sqs.overdue.len()));
-    }
+pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
+    let Remains { state, events, accepted, .. } = *remains;
     for (key, sendings) in accepted {
         let letters: Vec<_> = state
             .described

@@ -1,26 +1,17 @@
-//! What producers, users and operators do.
+//! What producers send.
 
 use std::time::Duration;
 
-use redial_core::endpoint::Endpoint;
-use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionId, SubscriptionKey, Tenant};
+use redial_core::identity::{DeliveryId, DeliveryKey, Tenant};
 use redial_core::lane::Lane;
-use redial_core::push_target::{PushKeys, PushTarget};
-use redial_core::recipient::Recipient;
-use redial_core::subscription::{State as SubscriptionState, Subscription};
-use redial_core::webhook::WebhookTarget;
 use serde_json::{Value, json};
 
+use super::browsers::{AUTH, P256DH};
 use super::{SETTLING, World};
-use crate::scenario::{Operation, Sending, TENANTS};
-use crate::situations::Situation;
+use crate::scenario::messages::Sending;
 use crate::sqs::Source;
 use crate::watch::Promise;
 use crate::worker::endpoint;
-
-const P256DH: &str =
-    "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4";
-const AUTH: &str = "BTBZMqHH6r4Tts7J_aSIgg";
 
 impl World {
     pub(super) fn send(&mut self, at: usize) {
@@ -78,59 +69,11 @@ impl World {
         self.trace("producer", format_args!("sends {key} content {content} to r{}", sending.receiver));
         self.enqueue(Source::Ingest(lane), body.to_string(), Duration::ZERO);
     }
-
-    pub(super) fn operate(&mut self, at: usize) {
-        let (_, operation) = self.stage.scenario.operations[at].clone();
-        self.trace("user", format_args!("{operation:?}"));
-        match operation {
-            Operation::Moves(receiver) => {
-                self.stage.watch.saw(Situation::Moved);
-                self.incarnations[receiver] += 1;
-                self.subscribe(receiver);
-            }
-            Operation::Returns(receiver) => {
-                let is_off = TENANTS.iter().any(|tenant| {
-                    let state = self.memory.state();
-                    let stored = state.subscriptions.get(&subscription(tenant, receiver));
-                    stored.is_none_or(|stored| stored.state != SubscriptionState::Active)
-                });
-                if is_off {
-                    self.incarnations[receiver] += 1;
-                    self.subscribe(receiver);
-                }
-            }
-        }
-    }
-
-    /// Stores a receiver's subscription with each tenant.
-    pub(super) fn subscribe(&mut self, receiver: usize) {
-        let is_webhook = self.stage.scenario.receivers[receiver].is_webhook;
-        let address = endpoint(receiver, is_webhook, self.incarnations[receiver]);
-        let endpoint = Endpoint::parse(&address).expect("invariant: an HTTPS address");
-        for tenant in TENANTS {
-            let key = subscription(tenant, receiver);
-            let recipient = if is_webhook {
-                Recipient::Webhook(WebhookTarget::at(endpoint.clone()))
-            } else {
-                let keys = PushKeys::parse(P256DH, AUTH).expect("invariant: a browser's keys");
-                Recipient::WebPush(PushTarget { endpoint: endpoint.clone(), keys, vapid_key_id: None })
-            };
-            let stored = Subscription::new(key.clone(), recipient);
-            self.memory.state().subscriptions.insert(key, stored);
-        }
-    }
 }
 
 fn delivery(tenant: &str, id: &str) -> DeliveryKey {
     DeliveryKey {
         tenant: Tenant::parse(tenant).expect("invariant: a tenant's name"),
         id: DeliveryId::parse(id).expect("invariant: a delivery's id"),
-    }
-}
-
-fn subscription(tenant: &str, receiver: usize) -> SubscriptionKey {
-    SubscriptionKey {
-        tenant: Tenant::parse(tenant).expect("invariant: a tenant's name"),
-        id: SubscriptionId::parse(&format!("r{receiver}")).expect("invariant: a subscription's id"),
     }
 }

@@ -1,0 +1,86 @@
+//! Who makes an attempt, and what becomes of the copies.
+
+use super::Mutant;
+
+const CLAIM: &str = "shared/core/src/ledger/claim.rs";
+const ACKNOWLEDGEMENTS: &str = "shared/engine/src/deliver/acknowledgements.rs";
+
+pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "a lease holds nobody back",
+        rule: "while a worker has a claim, no other makes the attempt",
+        file: CLAIM,
+        find: "State::Sending => Judgement::Leased { until: stored.lease_until },",
+        replace: "State::Sending => Judgement::Claim { in_doubt: true },",
+    },
+    Mutant {
+        name: "a lease never runs out",
+        rule: "a claim whose worker died is taken over",
+        file: CLAIM,
+        find: "State::Sending if stored.lease_until <= now => Judgement::Claim { in_doubt: true },",
+        replace: "State::Sending if stored.lease_until.as_ms() < 0 => Judgement::Claim { in_doubt: true },",
+    },
+    Mutant {
+        name: "the message that recorded is a duplicate",
+        rule: "a hand-off that a death prevented is repeated",
+        file: CLAIM,
+        find: "if same_attempt && stored.source_message == ask.source_message {",
+        replace: "if same_attempt && stored.source_message != ask.source_message {",
+    },
+    Mutant {
+        name: "a token is enough to hold a claim",
+        rule: "a claim is held by the message that it was made for",
+        file: CLAIM,
+        find: "        && stored.source_message == ask.source_message\n        && stored.state == ask.state",
+        replace: "        && (stored.source_message == ask.source_message || stored.state != ask.state || true)",
+    },
+    Mutant {
+        name: "a later attempt gives way to an earlier one",
+        rule: "a message of an attempt that is over does nothing",
+        file: CLAIM,
+        find: " || stored.turn.attempt > ask.turn.attempt",
+        replace: "",
+    },
+    Mutant {
+        name: "another content is a duplicate",
+        rule: "the same id with another content is a dead letter",
+        file: CLAIM,
+        find: "    if conflicts(stored, &ask.fingerprint, ask.id_source) {",
+        replace: "    if false && conflicts(stored, &ask.fingerprint, ask.id_source) {",
+    },
+    Mutant {
+        name: "a leased copy is acknowledged",
+        rule: "a copy comes back until the attempt is over",
+        file: "shared/engine/src/deliver/claim.rs",
+        find: "acknowledgements.comes_back(job.place, Setback::Leased { until });",
+        replace: "let _ = until; acknowledgements.acknowledged(job.place);",
+    },
+    Mutant {
+        name: "a claim without an answer is acknowledged",
+        rule: "an error of our own loses nothing",
+        file: "shared/engine/src/deliver/claim.rs",
+        find: "acknowledgements.comes_back(job.place, setback);",
+        replace: "let _ = setback; acknowledgements.acknowledged(job.place);",
+    },
+    Mutant {
+        name: "a duplicate's acknowledgement is shared",
+        rule: "a copy of a message that was done is judged by itself",
+        file: ACKNOWLEDGEMENTS,
+        find: "Self::AcknowledgedAlone => Self::ComesBack(Setback::NotAdmitted),",
+        replace: "Self::AcknowledgedAlone => Self::Acknowledged,",
+    },
+    Mutant {
+        name: "the less cautious acknowledgement holds",
+        rule: "a message that must come back is never deleted",
+        file: ACKNOWLEDGEMENTS,
+        find: "if held.caution() < acknowledgement.caution() {",
+        replace: "if held.caution() > acknowledgement.caution() {",
+    },
+    Mutant {
+        name: "a failed send is acknowledged",
+        rule: "what is not sent comes back",
+        file: ACKNOWLEDGEMENTS,
+        find: "                Self::ComesBack(Setback::Infrastructure)\n            }\n        }\n    }\n\n    /// That of a copy",
+        replace: "                Self::Acknowledged\n            }\n        }\n    }\n\n    /// That of a copy",
+    },
+];

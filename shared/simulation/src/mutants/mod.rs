@@ -1,0 +1,28 @@
+//! Planted defects: each breaks one rule of the production code, and the search has to find it.
+//!
+//! A mutant is a text of a source file and what takes its place. They are planted in a copy of the sources under `target/mutants`, so
+//! the production code knows nothing of them.
+
+mod claims;
+mod ends;
+pub mod nursery;
+mod records;
+mod waits;
+
+/// A planted defect.
+#[derive(Clone, Copy, Debug)]
+pub struct Mutant {
+    pub name: &'static str,
+    /// The rule that it breaks.
+    pub rule: &'static str,
+    /// The file, from the root of the workspace.
+    pub file: &'static str,
+    /// A text that stands in it once.
+    pub find: &'static str,
+    pub replace: &'static str,
+}
+
+/// All of them, by the part that they are planted in.
+pub fn all() -> impl Iterator<Item = &'static Mutant> {
+    [claims::MUTANTS, records::MUTANTS, waits::MUTANTS, ends::MUTANTS].into_iter().flatten()
+}

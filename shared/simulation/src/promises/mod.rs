@@ -1,0 +1,65 @@
+//! What must hold: [`posts`] at each POST, the rest when nothing is under way any more.
+
+mod ends;
+mod posts;
+
+use std::collections::BTreeMap;
+
+use redial_core::identity::DeliveryKey;
+use redial_core::metric::Metric;
+use redial_memory::State;
+use serde_json::Value;
+
+use crate::scenario::messages::Sending;
+use crate::situations::Situation;
+use crate::sqs::Sqs;
+use crate::watch::Memo;
+
+/// How many calls of AWS a message that is received or parked may cost. The most that was seen is ten.
+const MOST_CALLS: usize = 16;
+
+/// What a scenario left.
+pub(crate) struct Remains<'a> {
+    /// Whether nothing is under way, and nothing is to come.
+    pub(crate) is_quiet: bool,
+    pub(crate) state: &'a State,
+    pub(crate) sqs: &'a Sqs,
+    /// What producers received.
+    pub(crate) events: &'a [Value],
+    pub(crate) accepted: &'a BTreeMap<DeliveryKey, Vec<Sending>>,
+}
+
+/// Adds what does not hold to the violations.
+pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
+    let Remains { is_quiet, state, sqs, .. } = *remains;
+    let to = |phase: &str| state.breakers.iter().filter(|(_, to)| *to == phase).count() as u64;
+    let counted = |metric| state.counts.get(&metric).copied().unwrap_or_default();
+    for (situation, times) in [
+        (Situation::BreakerOpened, to("open")),
+        (Situation::BreakerClosed, to("closed")),
+        (Situation::Parked, counted(Metric::Parked)),
+        (Situation::Gone, counted(Metric::Gone)),
+    ] {
+        memo.situations.saw_times(situation, times);
+    }
+    if !is_quiet {
+        memo.violated(format!(
+            "it is not over: {} messages, {} parked items, {} buckets",
+            sqs.len(),
+            state.parked.len(),
+            state.registered.len()
+        ));
+    }
+    if !sqs.overdue.is_empty() {
+        memo.violated(format!("{} messages were dropped by SQS after 14 days", sqs.overdue.len()));
+    }
+    let most = MOST_CALLS * (sqs.received + counted(Metric::Parked) as usize);
+    if memo.calls > most {
+        let calls = memo.calls;
+        memo.violated(format!(
+            "{calls} calls for {} messages that were received: {most} at most",
+            sqs.received
+        ));
+    }
+    ends::judge(remains, memo);
+}

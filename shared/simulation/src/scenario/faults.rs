@@ -1,0 +1,102 @@
+//! What goes wrong around Redial, and when.
+
+use std::time::Duration;
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+
+use super::{moment, secs};
+
+/// How the parts around Redial misbehave until [`Scenario::faults_end`]. Rates are probabilities.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Faults {
+    /// An invocation dies.
+    pub death: f64,
+    /// An effect on an item is refused.
+    pub refused: f64,
+    /// An effect on an item is made, and its answer is lost.
+    pub lost: f64,
+    /// A call takes seconds.
+    pub slow: f64,
+    /// A message is received again at once.
+    pub duplicate: f64,
+    /// The deletion of what was acknowledged fails.
+    pub ack_lost: f64,
+    /// A change of visibility gets lost.
+    pub visibility_lost: f64,
+    /// An execution is stopped before its bucket begins: some time before, or in the moment in which it would have released it.
+    pub stopped: f64,
+    /// An execution releases its bucket up to twenty minutes late.
+    pub late: f64,
+    /// An execution releases its bucket a second time.
+    pub repeated: f64,
+    /// A worker begins anew, with nothing in its memory.
+    pub cold_start: f64,
+    pub outages: Vec<Outage>,
+}
+
+/// Calls that fail for a while.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Outage {
+    pub effects: &'static [&'static str],
+    pub from: Duration,
+    pub until: Duration,
+}
+
+/// What may be out together.
+const OUTAGES: &[&[&str]] = &[
+    &["claim", "record", "ledger.get"],
+    &["send"],
+    &["come_back_after"],
+    &["load", "switch_off", "recovered", "failed", "give_up", "subscription.get", "flag", "mark_gone"],
+    &["protection", "look", "exchange", "add", "lease"],
+    &["park", "page", "unpark", "register", "shards_of", "begun_before", "forget"],
+    &["ensure_running"],
+    &["bodies.put", "describe"],
+    &["policies"],
+    &[
+        "claim",
+        "record",
+        "ledger.get",
+        "load",
+        "protection",
+        "park",
+        "page",
+        "register",
+        "bodies.put",
+        "describe",
+    ],
+];
+
+impl Faults {
+    /// Each kind of fault is there in some scenarios, and often or seldom: many at once hide each other.
+    pub(super) fn draw(rng: &mut StdRng, end: Duration, are_many: bool) -> Self {
+        // Nearly every invocation dies: messages are received until they are redriven.
+        let is_deadly = !are_many && rng.random_bool(0.03);
+        let mut rate = |most: f64| {
+            let share: f64 = rng.random();
+            if rng.random_bool(0.5) { share * share * most } else { 0.0 }
+        };
+        let faults = Self {
+            death: if is_deadly { 0.97 } else { rate(0.6) },
+            refused: rate(0.2),
+            lost: rate(0.2),
+            slow: rate(0.1),
+            duplicate: rate(0.4),
+            ack_lost: rate(0.3),
+            visibility_lost: rate(0.5),
+            stopped: rate(0.8),
+            late: rate(0.5),
+            repeated: rate(0.5),
+            cold_start: rate(0.3),
+            outages: Vec::new(),
+        };
+        let outages = (0..rng.random_range(0..=2)).map(|_| {
+            let from = moment(rng, end);
+            let until = (from + secs(rng, 10, 3600)).min(end);
+            Outage { effects: OUTAGES.choose(rng).copied().unwrap_or_default(), from, until }
+        });
+        Self { outages: outages.collect(), ..faults }
+    }
+}

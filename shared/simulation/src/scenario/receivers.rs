@@ -1,0 +1,70 @@
+//! What receivers answer, and when.
+
+use std::time::Duration;
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use redial_core::outcome::{InDoubt, NotSent};
+
+use super::{moment, secs};
+
+/// What a receiver does.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Behaviour {
+    Accepts,
+    Answers(u16),
+    /// A status with `Retry-After`, in seconds.
+    Asks(u16, u32),
+    /// It takes the request, and no answer comes.
+    Swallows(InDoubt),
+    Unreachable(NotSent),
+    /// It accepts after so many milliseconds.
+    Slow(u64),
+    /// Each request fails with that probability.
+    Flaps(f64),
+}
+
+/// A receiver, and from when it does what.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Receiver {
+    pub is_webhook: bool,
+    pub phases: Vec<(Duration, Behaviour)>,
+}
+
+impl Receiver {
+    pub fn at(&self, time: Duration) -> Behaviour {
+        self.phases.iter().rev().find(|(from, _)| *from <= time).map_or(Behaviour::Accepts, |(_, it)| *it)
+    }
+}
+
+pub(super) fn draw(rng: &mut StdRng, end: Duration) -> Vec<Receiver> {
+    (0..rng.random_range(1..=4)).map(|_| receiver(rng, end)).collect()
+}
+
+fn receiver(rng: &mut StdRng, end: Duration) -> Receiver {
+    let mut phases = Vec::new();
+    for _ in 0..rng.random_range(0..=3) {
+        let from = moment(rng, end);
+        phases.push((from, behaviour(rng)));
+        let until = (from + secs(rng, 5, 3600)).min(end);
+        phases.push((until, Behaviour::Accepts));
+    }
+    phases.sort_by_key(|(from, _)| *from);
+    let is_webhook = rng.random_bool(0.4);
+    Receiver { is_webhook, phases }
+}
+
+fn behaviour(rng: &mut StdRng) -> Behaviour {
+    let status = *[500, 502, 503, 504, 429].choose(rng).unwrap_or(&503);
+    match rng.random_range(0..10) {
+        0..3 => Behaviour::Answers(status),
+        3 => Behaviour::Asks(status, rng.random_range(1..=3000)),
+        4 => Behaviour::Swallows(if rng.random_bool(0.5) { InDoubt::Timeout } else { InDoubt::Reset }),
+        5 => Behaviour::Unreachable(NotSent::Connect),
+        6 => Behaviour::Slow(rng.random_range(100..9_000)),
+        7 => Behaviour::Answers(410),
+        8 => Behaviour::Answers(*[400, 403, 404, 413].choose(rng).unwrap_or(&400)),
+        _ => Behaviour::Flaps(rng.random()),
+    }
+}

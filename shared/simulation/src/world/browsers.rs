@@ -1,0 +1,68 @@
+//! What users do: browsers subscribe, move and return.
+
+use redial_core::endpoint::Endpoint;
+use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
+use redial_core::push_target::{PushKeys, PushTarget};
+use redial_core::recipient::Recipient;
+use redial_core::subscription::{State as SubscriptionState, Subscription};
+use redial_core::webhook::WebhookTarget;
+
+use super::World;
+use crate::scenario::TENANTS;
+use crate::scenario::operations::Operation;
+use crate::situations::Situation;
+use crate::worker::endpoint;
+
+pub(super) const P256DH: &str =
+    "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4";
+pub(super) const AUTH: &str = "BTBZMqHH6r4Tts7J_aSIgg";
+
+impl World {
+    pub(super) fn operate(&mut self, at: usize) {
+        let (_, operation) = self.stage.scenario.operations[at].clone();
+        self.trace("user", format_args!("{operation:?}"));
+        match operation {
+            Operation::Moves(receiver) => {
+                self.stage.watch.saw(Situation::Moved);
+                self.incarnations[receiver] += 1;
+                self.subscribe(receiver);
+            }
+            Operation::Returns(receiver) => {
+                let is_off = TENANTS.iter().any(|tenant| {
+                    let state = self.memory.state();
+                    let stored = state.subscriptions.get(&subscription(tenant, receiver));
+                    stored.is_none_or(|stored| stored.state != SubscriptionState::Active)
+                });
+                if is_off {
+                    self.incarnations[receiver] += 1;
+                    self.subscribe(receiver);
+                }
+            }
+        }
+    }
+
+    /// Stores a receiver's subscription with each tenant.
+    pub(super) fn subscribe(&mut self, receiver: usize) {
+        let is_webhook = self.stage.scenario.receivers[receiver].is_webhook;
+        let address = endpoint(receiver, is_webhook, self.incarnations[receiver]);
+        let endpoint = Endpoint::parse(&address).expect("invariant: an HTTPS address");
+        for tenant in TENANTS {
+            let key = subscription(tenant, receiver);
+            let recipient = if is_webhook {
+                Recipient::Webhook(WebhookTarget::at(endpoint.clone()))
+            } else {
+                let keys = PushKeys::parse(P256DH, AUTH).expect("invariant: a browser's keys");
+                Recipient::WebPush(PushTarget { endpoint: endpoint.clone(), keys, vapid_key_id: None })
+            };
+            let stored = Subscription::new(key.clone(), recipient);
+            self.memory.state().subscriptions.insert(key, stored);
+        }
+    }
+}
+
+fn subscription(tenant: &str, receiver: usize) -> SubscriptionKey {
+    SubscriptionKey {
+        tenant: Tenant::parse(tenant).expect("invariant: a tenant's name"),
+        id: SubscriptionId::parse(&format!("r{receiver}")).expect("invariant: a subscription's id"),
+    }
+}
