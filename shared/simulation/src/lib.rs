@@ -10,7 +10,9 @@
 //! | [`knowledge`] | what one worker knows of origins |
 //! | [`origins`] | what happened to origins |
 //! | [`watch`] | what must hold at every effect |
-//! | [`promises`] | what must hold when nothing is under way any more |
+//! | `promises` | what must hold at each POST, and when nothing is under way any more |
+//! | [`search`] | many seeds, on all cores |
+//! | [`shrink`] | a smaller scenario that breaks the same promise |
 //! | [`trace`] | what happened, as text |
 //! | [`mutants`] | planted defects that the search has to find |
 //! | [`situations`] | how often rare situations came about |
@@ -18,8 +20,10 @@
 pub mod knowledge;
 pub mod mutants;
 pub mod origins;
-pub mod promises;
+mod promises;
 pub mod scenario;
+pub mod search;
+pub mod shrink;
 pub mod situations;
 pub mod sqs;
 pub mod timeline;

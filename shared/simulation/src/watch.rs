@@ -92,6 +92,8 @@ pub struct Memo {
     pub api: Api,
     pub acks: Acks,
     pub operators: Operators,
+    /// Calls of AWS that workers began, without those that sweeps begin with.
+    pub calls: usize,
     pub violations: Vec<String>,
     pub situations: Situations,
 }
