@@ -102,16 +102,20 @@ pub struct Progress {
     pub after: Option<SubscriptionId>,
     pub recipients: u64,
     pub done: bool,
+    /// Before this its rate lets no further page go: a copy of the part's message may come at any time.
+    pub rests_until: Option<Timestamp>,
 }
 
 impl Progress {
     /// The progress after a page of at most `page` recipients.
     #[must_use]
-    pub fn past(&self, sent: &[SubscriptionId], page: u16) -> Self {
+    pub fn past(&self, sent: &[SubscriptionId], page: u16, rests_until: Option<Timestamp>) -> Self {
+        let done = sent.len() < usize::from(page);
         Self {
             after: sent.last().or(self.after.as_ref()).cloned(),
             recipients: self.recipients + sent.len() as u64,
-            done: sent.len() < usize::from(page),
+            done,
+            rests_until: rests_until.filter(|_| !done),
         }
     }
 }
@@ -231,9 +235,11 @@ mod tests {
     #[test]
     fn a_page_that_is_not_full_ends_the_part() {
         let ids = ["a", "b"].map(|id| subscription(id).id);
-        let two = Progress::default().past(&ids, 2);
-        assert_eq!(two, Progress { after: Some(ids[1].clone()), recipients: 2, done: false });
-        let none = two.past(&[], 2);
-        assert_eq!(none, Progress { done: true, ..two });
+        let until = Some(Timestamp::from_secs(10));
+        let two = Progress::default().past(&ids, 2, until);
+        let after = Some(ids[1].clone());
+        assert_eq!(two, Progress { after, recipients: 2, done: false, rests_until: until });
+        let none = two.past(&[], 2, until);
+        assert_eq!(none, Progress { done: true, rests_until: None, ..two });
     }
 }

@@ -7,6 +7,7 @@
 //! | [`sqs`] | queues as SQS documents them |
 //! | [`worker`] | when each effect of a worker is made, and how it ends |
 //! | [`world`] | the loop: invocations, deaths, executions, sweeps |
+//! | [`audience`] | what is remembered of messages to a tag |
 //! | [`watch`] | what must hold at every effect |
 //! | `promises` | what must hold at each POST, and when nothing is under way any more |
 //! | [`shrink`] | a smaller scenario that breaks the same promise |
@@ -14,6 +15,7 @@
 //! | [`mutants`] | planted defects that the search has to find |
 //! | [`situations`] | how often rare situations came about |
 
+pub mod audience;
 pub mod mutants;
 mod promises;
 pub mod scenario;

@@ -45,6 +45,17 @@ situations! {
     Pruned = "a subscription was pruned",
     Moved = "a subscription moved while a message was under way",
     DeadLetter = "a dead letter was kept",
+    Opened = "a message to a tag was opened",
+    PageSentAgain = "a page of a tag was sent again",
+    SeveralPages = "a part of a tag had more than a full page",
+    PartRested = "a part of a tag was walked on after its rest",
+    JoinedMeanwhile = "a subscription got the tag during a walk",
+    LeftMeanwhile = "a subscription lost the tag during a walk",
+    ErasedMeanwhile = "a subscription was erased during a walk",
+    CancelledMeanwhile = "a message to a tag was cancelled during its walk",
+    UsedAgain = "the id of a message to a tag was used again after its window",
+    RowsDeleted = "DynamoDB deleted some of the rows that had expired",
+    WalkEndedEarly = "a walk ended early, by its TTL or by an operator",
 }
 
 /// Counters of situations.

@@ -15,6 +15,12 @@ use redial_engine::cleanup::Sweep;
 pub enum Event {
     Send(usize),
     Operation(usize),
+    /// A message to a tag.
+    SendToTag(usize),
+    /// DynamoDB deletes some rows that have expired.
+    Expiry,
+    /// Who bears the tag changes.
+    Membership(usize),
     /// Messages may be visible.
     Receive,
     /// An invocation is stopped.

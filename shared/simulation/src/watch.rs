@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use redial_core::identity::{DeliveryKey, Turn};
-use redial_core::ledger::{Fence, Record};
+use redial_core::ledger::{Entry, Fence, Record};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Claim, ClaimAnswer, Ledger, PortError};
 use redial_memory::Memory;
 
+use crate::audience::Audiences;
 use crate::situations::{Situation, Situations};
 use crate::trace::Trace;
 
@@ -45,6 +46,9 @@ pub struct Memo {
     granted: BTreeMap<(DeliveryKey, String), Turn>,
     /// Calls of AWS that workers began, without those that sweeps begin with.
     pub calls: usize,
+    pub audiences: Audiences,
+    /// Entries that had expired when DynamoDB deleted them.
+    pub forgotten: BTreeMap<DeliveryKey, Entry>,
     pub violations: Vec<String>,
     pub situations: Situations,
 }

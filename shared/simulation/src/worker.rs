@@ -59,7 +59,9 @@ impl Stage {
     }
 
     pub fn has_faults(&self) -> bool {
-        self.since_begin() < self.scenario.faults_end
+        let now = self.since_begin();
+        let later = self.scenario.audiences.later;
+        now < self.scenario.faults_end || later.is_some_and(|later| later.from <= now && now < later.until)
     }
 
     /// How much time has passed.
@@ -235,8 +237,10 @@ impl Schedule for Worker {
     }
 
     fn post(&self, endpoint: &str, payload: &[u8], state: &State) -> Reply {
-        let behaviour = receiver_of(endpoint)
-            .and_then(|at| self.stage.scenario.receivers.get(at))
+        let scenario = &self.stage.scenario;
+        let receiver = receiver_of(endpoint).and_then(|at| scenario.receivers.get(at));
+        let behaviour = receiver
+            .or_else(|| Some(&scenario.audiences.member_at(endpoint)?.receiver))
             .map_or(Behaviour::Answers(404), |receiver| receiver.at(self.stage.since_begin()));
         let reply = self.reply(behaviour);
         let now = self.stage.timeline.now();
@@ -246,7 +250,10 @@ impl Schedule for Worker {
             let mut memo = self.stage.watch.memo();
             let before = memo.violations.len();
             match read_payload(payload) {
-                Some((key, content)) => memo.posts(now, &key, content, &token, state),
+                Some((key, content)) => match self.stage.scenario.audiences.member_at(endpoint) {
+                    None => memo.posts(now, &key, content, &token, state),
+                    Some(to) => memo.posts_to_member(now, &key, &to.key(), content, &token, state),
+                },
                 None => memo.violated(format!("an unknown payload went to {endpoint}")),
             }
             for violation in &memo.violations[before..] {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use redial_core::identity::DeliveryKey;
 use redial_core::ledger;
 
 use super::Remains;
@@ -9,60 +10,63 @@ use crate::situations::Situation;
 use crate::watch::Memo;
 
 pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
-    let Remains { state, events, accepted, .. } = *remains;
-    for (key, sendings) in accepted {
-        let letters: Vec<_> = state
-            .described
-            .keys()
-            .filter(|of| of.tenant == key.tenant.as_str() && of.id == key.id.as_str())
-            .collect();
-        let of_lineage = letters.iter().filter(|of| of.letter.starts_with("lineage-")).count();
-        let is_poison = letters.iter().any(|of| of.letter.starts_with("poison-"));
-        if !letters.is_empty() {
-            memo.situations.saw(Situation::DeadLetter);
-        }
-        let Some(entry) = state.ledger.get(key) else {
-            if !is_poison {
-                memo.violated(format!("{key} was lost: the ledger does not know it"));
-            }
-            continue;
-        };
-        let end = entry.state;
-        if !end.is_terminal() {
-            if !is_poison {
-                memo.violated(format!("{key} was lost: it stands at {}", end.label()));
-            }
-            continue;
-        }
-        let events = events.iter().filter(|event| {
-            event["tenant"] == key.tenant.as_str()
-                && event["id"] == key.id.as_str()
-                && event["state"] == end.label()
-        });
-        if events.count() == 0 {
-            memo.violated(format!("{key} ended as {}, and no event says so", end.label()));
-        }
-        // What was redriven before it was handed off has the quarantine's dead letter instead.
-        if end == ledger::State::Failed && of_lineage != 1 && !(is_poison && of_lineage == 0) {
-            memo.violated(format!("{key} failed, and has {of_lineage} dead letters"));
-        }
-        if end == ledger::State::Sent && of_lineage > 0 {
-            memo.violated(format!("{key} was sent, and has a dead letter"));
-        }
-        if end == ledger::State::Sent && !memo.posts.contains_key(key) {
-            memo.violated(format!("{key} counts as sent, and was never posted"));
-        }
+    for (key, sendings) in remains.accepted {
         let contents: BTreeSet<u32> = sendings.iter().map(|sending| sending.content).collect();
-        let posted: BTreeSet<u32> =
-            memo.posts.get(key).into_iter().flatten().map(|post| post.content).collect();
-        if posted.len() > 1 {
-            memo.violated(format!("{key} was posted with {} contents", posted.len()));
+        judge_one(key, &contents, remains, memo);
+    }
+}
+
+/// Judges the end of one delivery, which was accepted with these contents.
+pub(super) fn judge_one(key: &DeliveryKey, contents: &BTreeSet<u32>, remains: &Remains<'_>, memo: &mut Memo) {
+    let Remains { state, events, .. } = *remains;
+    let letters: Vec<_> = state
+        .described
+        .keys()
+        .filter(|of| of.tenant == key.tenant.as_str() && of.id == key.id.as_str())
+        .collect();
+    let of_lineage = letters.iter().filter(|of| of.letter.starts_with("lineage-")).count();
+    let is_poison = letters.iter().any(|of| of.letter.starts_with("poison-"));
+    if !letters.is_empty() {
+        memo.situations.saw(Situation::DeadLetter);
+    }
+    let Some(entry) = state.ledger.get(key).or_else(|| memo.forgotten.get(key)).cloned() else {
+        if !is_poison {
+            memo.violated(format!("{key} was lost: the ledger does not know it"));
         }
-        if contents.len() > 1 && !is_poison && !letters.iter().any(|of| of.letter.starts_with("conflict-")) {
-            memo.violated(format!(
-                "{key} was sent with {} contents, and no dead letter says so",
-                contents.len()
-            ));
+        return;
+    };
+    let end = entry.state;
+    if !end.is_terminal() {
+        if !is_poison {
+            memo.violated(format!("{key} was lost: it stands at {}", end.label()));
         }
+        return;
+    }
+    let events = events.iter().filter(|event| {
+        event["tenant"] == key.tenant.as_str()
+            && event["id"] == key.id.as_str()
+            && event["state"] == end.label()
+    });
+    // What was redriven before all of its parts were sent is announced by the quarantine: its hand-off may lack some.
+    let is_cut_short = is_poison && end == ledger::State::Expanded;
+    if events.count() == 0 && !is_cut_short {
+        memo.violated(format!("{key} ended as {}, and no event says so", end.label()));
+    }
+    // What was redriven before it was handed off has the quarantine's dead letter instead.
+    if end == ledger::State::Failed && of_lineage != 1 && !(is_poison && of_lineage == 0) {
+        memo.violated(format!("{key} failed, and has {of_lineage} dead letters"));
+    }
+    if end == ledger::State::Sent && of_lineage > 0 {
+        memo.violated(format!("{key} was sent, and has a dead letter"));
+    }
+    if end == ledger::State::Sent && !memo.posts.contains_key(key) {
+        memo.violated(format!("{key} counts as sent, and was never posted"));
+    }
+    let posted: BTreeSet<u32> = memo.posts.get(key).into_iter().flatten().map(|post| post.content).collect();
+    if posted.len() > 1 {
+        memo.violated(format!("{key} was posted with {} contents", posted.len()));
+    }
+    if contents.len() > 1 && !is_poison && !letters.iter().any(|of| of.letter.starts_with("conflict-")) {
+        memo.violated(format!("{key} was sent with {} contents, and no dead letter says so", contents.len()));
     }
 }

@@ -1,5 +1,6 @@
 //! What must hold: [`posts`] at each POST, the rest when nothing is under way any more.
 
+mod audiences;
 mod ends;
 mod posts;
 
@@ -7,6 +8,7 @@ use std::collections::BTreeMap;
 
 use redial_core::identity::DeliveryKey;
 use redial_core::metric::Metric;
+use redial_core::time::Timestamp;
 use redial_memory::State;
 use serde_json::Value;
 
@@ -26,6 +28,9 @@ pub(crate) struct Remains<'a> {
     pub(crate) sqs: &'a Sqs,
     /// What producers received.
     pub(crate) events: &'a [Value],
+    pub(crate) faults_end: Timestamp,
+    /// The end of the second time of faults, if there is one.
+    pub(crate) last_faults_end: Timestamp,
     pub(crate) accepted: &'a BTreeMap<DeliveryKey, Vec<Sending>>,
 }
 
@@ -62,4 +67,5 @@ pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
         ));
     }
     ends::judge(remains, memo);
+    audiences::judge(remains, memo);
 }

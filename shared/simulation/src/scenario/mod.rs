@@ -1,5 +1,6 @@
 //! What a seed stands for: who sends what to whom, what receivers answer, and what goes wrong meanwhile.
 
+pub mod audiences;
 pub mod faults;
 pub mod messages;
 pub mod operations;
@@ -11,6 +12,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 
+use audiences::Audiences;
 use faults::Faults;
 use messages::Sending;
 use operations::Operation;
@@ -64,6 +66,7 @@ pub struct Scenario {
     pub receivers: Vec<Receiver>,
     pub sendings: Vec<Sending>,
     pub operations: Vec<(Duration, Operation)>,
+    pub audiences: Audiences,
 }
 
 impl Scenario {
@@ -76,16 +79,21 @@ impl Scenario {
         let is_skewed = rng.random_bool(0.5);
         let drifts = rng.random_bool(0.3);
         let receivers = receivers::draw(&mut source(seed, "receivers"), faults_end);
+        let of_audiences = &mut source(seed, "audiences");
+        let audiences = Audiences::draw(of_audiences, faults_end);
+        let mut faults = Faults::draw(&mut source(seed, "faults"), faults_end, are_many);
+        faults.outages.extend(audiences.outages(of_audiences, faults_end));
         Self {
             seed,
             schedule: 0,
             clocks: (0..workers).map(|_| Clock::draw(rng, is_skewed, drifts)).collect(),
             shards: *[1, 2, 4, 16].choose(rng).unwrap_or(&1),
-            faults: Faults::draw(&mut source(seed, "faults"), faults_end, are_many),
+            faults,
             faults_end,
             sendings: messages::draw(&mut source(seed, "messages"), receivers.len(), are_many),
             operations: operations::draw(&mut source(seed, "operations"), receivers.len()),
             receivers,
+            audiences,
         }
     }
 

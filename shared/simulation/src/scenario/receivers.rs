@@ -26,7 +26,7 @@ pub enum Behaviour {
 }
 
 /// A receiver, and from when it does what.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Receiver {
     pub is_webhook: bool,
     pub phases: Vec<(Duration, Behaviour)>,
@@ -42,7 +42,7 @@ pub(super) fn draw(rng: &mut StdRng, end: Duration) -> Vec<Receiver> {
     (0..rng.random_range(1..=4)).map(|_| receiver(rng, end)).collect()
 }
 
-fn receiver(rng: &mut StdRng, end: Duration) -> Receiver {
+pub(super) fn receiver(rng: &mut StdRng, end: Duration) -> Receiver {
     let mut phases = Vec::new();
     for _ in 0..rng.random_range(0..=3) {
         let from = moment(rng, end);

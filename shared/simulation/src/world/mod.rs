@@ -1,5 +1,6 @@
 //! The loop: invocations of dispatch and cleanup, their deaths, and sweeps.
 
+mod audiences;
 mod browsers;
 mod producers;
 mod queues;
@@ -181,6 +182,7 @@ impl World {
         for receiver in 0..scenario.receivers.len() {
             world.subscribe(receiver);
         }
+        world.plan_audiences();
         for number in 0..scenario.clocks.len() {
             let place = world.instance(number);
             world.places.push(place);
@@ -233,7 +235,9 @@ impl World {
     }
 
     fn run(mut self) -> Report {
-        let end = self.stage.begin.plus(self.stage.scenario.faults_end + SETTLING);
+        let later = self.stage.scenario.audiences.later.map(|later| later.until);
+        let last_faults_end = later.unwrap_or_default().max(self.stage.scenario.faults_end);
+        let end = self.stage.begin.plus(last_faults_end + SETTLING);
         let mut steps = 0;
         loop {
             while let Some(id) = self.next_ready() {
@@ -263,6 +267,8 @@ impl World {
             state: &state,
             sqs: &self.sqs,
             events: &self.events,
+            faults_end: self.stage.begin.plus(self.stage.scenario.faults_end),
+            last_faults_end: self.stage.begin.plus(last_faults_end),
             accepted: &self.accepted,
         };
         promises::judge(&remains, &mut self.stage.watch.memo());
@@ -311,6 +317,9 @@ impl World {
         match event {
             Event::Send(at) => self.send(at),
             Event::Operation(at) => self.operate(at),
+            Event::SendToTag(at) => self.send_to_tag(at),
+            Event::Expiry => self.delete_expired(),
+            Event::Membership(at) => self.change_membership(at),
             Event::Receive => {}
             Event::Deadline(id) => {
                 if self.tasks.contains_key(&id) {
@@ -321,7 +330,8 @@ impl World {
             Event::Execution(bucket) => self.execution_ends(bucket),
             Event::ExecutionStopped(bucket) => self.execution_is_stopped(bucket),
             Event::Sweep(which) => {
-                self.stage.timeline.after(SWEEP_EVERY, Event::Sweep(which));
+                let next = self.rests_until().unwrap_or_else(|| self.now().plus(SWEEP_EVERY));
+                self.stage.timeline.at(next, Event::Sweep(which));
                 self.sweep(which);
             }
         }

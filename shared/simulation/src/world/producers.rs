@@ -71,7 +71,7 @@ impl World {
     }
 }
 
-fn delivery(tenant: &str, id: &str) -> DeliveryKey {
+pub(super) fn delivery(tenant: &str, id: &str) -> DeliveryKey {
     DeliveryKey {
         tenant: Tenant::parse(tenant).expect("invariant: a tenant's name"),
         id: DeliveryId::parse(id).expect("invariant: a delivery's id"),

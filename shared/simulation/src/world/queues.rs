@@ -18,6 +18,7 @@ impl World {
         if body.contains("\"receives\":") {
             self.stage.watch.saw(Situation::SentAgain);
         }
+        self.note_recipient(&body);
         let id = self.sqs.send(source, body, now, delay);
         self.trace("sqs", format_args!("{source:?} holds {id} for {delay:?}"));
         self.stage.timeline.after(delay, Event::Receive);
@@ -25,6 +26,11 @@ impl World {
 
     /// Takes what workers sent into the queues, and what they started into executions.
     pub(super) fn collect(&mut self) {
+        self.take_sent();
+        self.look_at_audiences();
+    }
+
+    fn take_sent(&mut self) {
         let (sent, come_back, started) = {
             let mut state = self.memory.state();
             let started: Vec<_> = state
