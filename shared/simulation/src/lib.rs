@@ -10,6 +10,7 @@
 //! | [`audience`] | what is remembered of messages to a tag |
 //! | [`watch`] | what must hold at every effect |
 //! | `promises` | what must hold at each POST, and when nothing is under way any more |
+//! | [`search`] | many seeds, on all cores |
 //! | [`shrink`] | a smaller scenario that breaks the same promise |
 //! | [`trace`] | what happened, as text |
 //! | [`mutants`] | planted defects that the search has to find |
@@ -19,6 +20,7 @@ pub mod audience;
 pub mod mutants;
 mod promises;
 pub mod scenario;
+pub mod search;
 pub mod shrink;
 pub mod situations;
 pub mod sqs;
