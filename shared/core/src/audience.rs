@@ -29,9 +29,6 @@ pub const PAGE: u16 = 100;
 /// How long a page of a paced audience lasts, where that is no more than [`PAGE`].
 const PACED_PAGE: Duration = Duration::from_secs(10);
 
-/// The longest that SQS delays, in seconds (SendMessage, API reference).
-const MOST_DELAY: f64 = 900.0;
-
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Audience {
     pub tag: Tag,
@@ -45,10 +42,11 @@ impl Audience {
         paced.map_or(PAGE, |paced| (paced.ceil() as u16).clamp(1, PAGE))
     }
 
+    /// How long a part rests after a page of so many: 16 hours at most, after a page of one at `1/h`.
     pub fn rest_after(&self, recipients: usize) -> Duration {
         let Some(rate) = self.rate else { return Duration::ZERO };
         let secs = recipients as f64 * f64::from(SHARDS) / rate.per_second();
-        Duration::from_secs_f64(secs.min(MOST_DELAY))
+        Duration::from_secs_f64(secs)
     }
 }
 
@@ -179,7 +177,9 @@ mod tests {
 
     #[test]
     fn all_parts_together_send_at_the_rate() {
-        for (rate, per_second) in [("1/s", 1.0), ("160/s", 160.0), ("5000/s", 5000.0), ("90/min", 1.5)] {
+        for (rate, per_second) in
+            [("1/s", 1.0), ("160/s", 160.0), ("5000/s", 5000.0), ("90/min", 1.5), ("1/h", 1.0 / 3600.0)]
+        {
             let audience = paced(rate);
             let page = f64::from(audience.page());
             let rest = audience.rest_after(usize::from(audience.page())).as_secs_f64();
@@ -188,7 +188,7 @@ mod tests {
         }
         let all = Audience { rate: None, ..paced("1/s") };
         assert_eq!((all.page(), all.rest_after(100)), (PAGE, Duration::ZERO), "full and immediate");
-        assert_eq!(paced("1/h").rest_after(1), Duration::from_secs(900), "no longer than SQS delays");
+        assert_eq!(paced("1/h").rest_after(1), Duration::from_secs(16 * 3600), "longer than SQS delays");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What is remembered of messages to a tag: who bore the tag when, which runs were opened, and how far their parts went.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use redial_core::audience::{Audience, Progress, RunKey, shard_of};
 use redial_core::identity::{DeliveryKey, SubscriptionId, SubscriptionKey};
@@ -26,6 +26,8 @@ pub struct Part {
     pub moved_at: Timestamp,
     /// The recipients of the last page.
     pub page: u64,
+    /// When the last one of them was first sent a message.
+    pub sent_at: Option<Timestamp>,
 }
 
 /// A run that was opened.
@@ -36,22 +38,31 @@ pub struct Walk {
     pub audience: Audience,
     pub cancelled_at: Option<Timestamp>,
     pub parts: BTreeMap<u8, Part>,
-    /// Whom a message was sent to, and how often.
-    pub handed_on: BTreeMap<SubscriptionId, u32>,
+    /// The parts whose first message was sent.
+    pub begun: BTreeSet<u8>,
+    /// Whom a message was sent to.
+    pub handed_on: BTreeMap<SubscriptionId, HandedOn>,
+}
+
+/// A recipient that a message was sent to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HandedOn {
+    pub first: Timestamp,
+    pub times: u32,
 }
 
 impl Walk {
-    /// How many of a part a message was sent to, of those after the one and up to the other.
+    /// When a message was first sent to each of a part, of those after the one and up to the other.
     pub fn handed_on_between(
         &self,
         shard: u8,
         after: Option<&SubscriptionId>,
         to: Option<&SubscriptionId>,
-    ) -> u64 {
+    ) -> Vec<Timestamp> {
         let is_between = |id: &&SubscriptionId| {
             shard_of(id) == shard && after.is_none_or(|after| *id > after) && to.is_none_or(|to| *id <= to)
         };
-        self.handed_on.keys().filter(is_between).count() as u64
+        self.handed_on.iter().filter(|(id, _)| is_between(id)).map(|(_, it)| it.first).collect()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Finds a smaller scenario that breaks the same promise: fewer messages, faults and workers make a trace that can be read.
 
+use crate::scenario::audiences::{Audiences, Change};
 use crate::scenario::faults::Faults;
 use crate::scenario::messages::Sending;
 use crate::scenario::{Clock, Scenario};
@@ -51,6 +52,18 @@ fn smaller(of: &Scenario) -> Vec<Scenario> {
     }
     for operations in shorter(&of.operations) {
         add(&|it| it.operations.clone_from(&operations));
+    }
+    add(&|it| it.audiences = Audiences::default());
+    add(&|it| it.audiences.later = None);
+    for changes in shorter(&of.audiences.changes) {
+        add(&|it| it.audiences.changes.clone_from(&changes));
+    }
+    let cancels = |(_, change): &(_, Change)| matches!(change, Change::Cancels(_));
+    // A cancellation names a message by its number.
+    if !of.audiences.changes.iter().any(cancels) {
+        for sendings in shorter(&of.audiences.sendings) {
+            add(&|it| it.audiences.sendings.clone_from(&sendings));
+        }
     }
     for clocks in shorter(&of.clocks).into_iter().filter(|clocks| !clocks.is_empty()) {
         add(&|it| it.clocks.clone_from(&clocks));

@@ -106,7 +106,8 @@ impl<P: Ports> Worker<P> {
         let Self { settings, system: clock, telemetry, audiences, .. } = self;
         let Expansion { run: key, shard } = expansion;
         let go_on = async |run: &Run, after: Duration| {
-            // Rounded up: a rest that was rounded down to nothing would be none.
+            // Rounded up: a rest that was rounded down to nothing would be none. What SQS cannot delay for long enough comes early, and
+            // rests by its visibility.
             let delay = DelaySeconds::floor(after + Duration::from_millis(999), settings.waits.sqs_max_delay);
             self.send_all(vec![expansion.outgoing(run.lane, delay)]).await.map(|()| Walk::Over)
         };

@@ -241,3 +241,17 @@ fn a_copy_of_a_part_s_message_sends_no_page_before_its_rate_does() {
     harness.run();
     all_got_it_once(&harness, 40, "paced");
 }
+
+#[test]
+fn a_rate_that_is_slower_than_sqs_delays_is_kept() {
+    let mut harness = with_readers(40);
+    let start = harness.now();
+    let slow = message(r#","ttl":2419200"#).replace(r#""tag":"news""#, r#""tag":"news","rate":"1/h""#);
+    harness.produce_in_bulk(&slow);
+    harness.run();
+    all_got_it_once(&harness, 40, "paced");
+    // One of each part comes at once; then as many every sixteen hours.
+    let rest = start.plus(Duration::from_secs(16 * 3600));
+    let at_once = harness.state().sent.iter().filter(|push| push.at < rest).count();
+    assert!(at_once <= 16, "{at_once}");
+}

@@ -104,7 +104,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         rule: "a part is acknowledged once it has its next message",
         file: EXPAND,
         find: "self.send_all(vec![expansion.outgoing(run.lane, delay)]).await.map(|()| Walk::Over)",
-        replace: "self.send_all(vec![expansion.outgoing(run.lane, delay)]).await.or(Ok(())).map(|()| Walk::Over)",
+        replace: "self.send_all(vec![expansion.outgoing(run.lane, delay)]).await.or_else(|_| Ok::<(), PortError>(())).map(|()| Walk::Over)",
     },
     Mutant {
         name: "a resting part is acknowledged",
@@ -112,6 +112,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         file: EXPAND,
         find: "acknowledgements.comes_back(place, Setback::HeldBack { until });",
         replace: "let _ = until;\n                    acknowledgements.acknowledged(place);",
+    },
+    Mutant {
+        name: "one that crosses another on a part is acknowledged",
+        rule: "the other may hold the very same message, and die",
+        file: EXPAND,
+        find: "acknowledgements.comes_back(place, Setback::Leased { until: invocation.deadline });",
+        replace: "acknowledgements.acknowledged(place);",
     },
     Mutant {
         name: "a part's message in the quarantine is dropped",

@@ -7,6 +7,7 @@ use redial_core::audience::{RecipientRef, RunKey, SHARDS, shard_of};
 use redial_core::identity::{DeliveryKey, SubscriptionId, SubscriptionKey};
 use redial_core::ledger::{self, DEDUPE_WINDOW};
 use redial_core::metric::Metric;
+use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 use redial_memory::State;
 
@@ -21,7 +22,7 @@ const INVOCATION: Duration = Duration::from_secs(30);
 
 /// How long a walk may take without faults, apart from its rate: what has backed off comes back within 15 minutes, and what
 /// was redriven is sent again.
-const WALKING: Duration = Duration::from_secs(3 * 3600);
+const WALKING: Duration = Duration::from_secs(3600);
 
 impl Memo {
     /// A POST of a message to the tag to a subscription.
@@ -78,9 +79,9 @@ impl Memo {
         let now = part.moved_at;
         let Some(walk) = self.audiences.walks.get(run) else { return };
         let after = before.and_then(|before| before.progress.after.as_ref());
-        let handed_on = walk.handed_on_between(shard, after, part.progress.after.as_ref());
+        let sent = walk.handed_on_between(shard, after, part.progress.after.as_ref());
+        let handed_on = sent.len() as u64;
         let of = format!("{} part {shard}", walk.message);
-        let rest = before.map(|before| (before.moved_at, walk.audience.rest_after(before.page as usize)));
         let mut broken = Vec::new();
         if part.progress.after.as_ref() < after || before.is_some_and(|before| before.progress.done) {
             broken.push(format!("{of} went back"));
@@ -88,11 +89,16 @@ impl Memo {
         if handed_on < part.page {
             broken.push(format!("{of} moved past {}, of whom {handed_on} were sent a message", part.page));
         }
-        if let Some((since, rest)) = rest.filter(|(_, rest)| !rest.is_zero() && part.page > 0) {
+        let rest = before.map_or(Duration::ZERO, |before| rest_after(walk, before.page));
+        // Those who were sent a message before had it with a page that was repeated when others had joined or left.
+        let moved_at = before.map_or(walk.opened_at, |before| before.moved_at);
+        let first = sent.into_iter().filter(|at| *at > moved_at).min();
+        let pages = before.and_then(|before| before.sent_at).zip(first);
+        if let Some((since, sent)) = pages.filter(|_| !rest.is_zero()) {
             self.situations.saw(Situation::PartRested);
-            if part.moved_at.plus(TOLERANCE) < since.plus(rest) {
-                let waited = part.moved_at.since(since);
-                broken.push(format!("{of} was walked after {waited:?}, and its rate asks for {rest:?}"));
+            if sent.plus(TOLERANCE) < since.plus(rest) {
+                let waited = sent.since(since);
+                broken.push(format!("{of} had a page after {waited:?}, and its rate asks for {rest:?}"));
             }
         }
         let until = promise(&self.audiences, walk).until;
@@ -107,6 +113,13 @@ impl Memo {
         }
         broken.into_iter().for_each(|what| self.violated(what));
     }
+}
+
+/// How long a part has to rest after a page of so many: all parts together keep the rate.
+fn rest_after(walk: &Walk, recipients: u64) -> Duration {
+    let rate = walk.audience.rate.map(Rate::ratio);
+    let ms = rate.map_or(0, |(count, ms)| recipients * u64::from(SHARDS) * ms / count);
+    Duration::from_millis(ms)
 }
 
 fn recipient(run: &RunKey, id: &SubscriptionId) -> DeliveryKey {
@@ -226,14 +239,17 @@ impl Walked<'_> {
     }
 
     /// Whether a walk may end before all of its part.
-    fn may_end_early(&self) -> bool {
+    fn may_end_early(&self, shard: u8) -> bool {
         let Self { remains, audiences, walk, .. } = *self;
-        if walk.cancelled_at.is_some() || is_poison(&walk.message, remains) {
+        // What was redriven before all parts had their first message is a dead letter instead.
+        let is_unbegun = !walk.begun.contains(&shard) && is_poison(&walk.message, remains);
+        if walk.cancelled_at.is_some() || is_unbegun {
             return true;
         }
         // At its rate, and each recipient in a page of its own at worst.
-        let rest = walk.audience.rest_after(usize::from(walk.audience.page()));
-        let most = u32::try_from(audiences.bearers().count()).unwrap_or(u32::MAX) + 1;
+        let rest = rest_after(walk, walk.audience.page().into());
+        let bearers = audiences.bearers().filter(|key| shard_of(&key.id) == shard).count();
+        let most = u32::try_from(bearers).unwrap_or(u32::MAX) + 1;
         let is_first_use = walk.opened_at < remains.faults_end.plus(DEDUPE_WINDOW / 2);
         let faults_end = if is_first_use { remains.faults_end } else { remains.last_faults_end };
         let walked = walk.opened_at.max(faults_end).plus(WALKING + rest * most);
@@ -244,7 +260,7 @@ impl Walked<'_> {
     fn judge_part(&self, shard: u8, memo: &mut Memo) {
         let Self { audiences, run, walk, .. } = *self;
         let Some(part) = walk.parts.get(&shard).filter(|part| part.progress.done) else {
-            if self.may_end_early() {
+            if self.may_end_early(shard) {
                 memo.situations.saw(Situation::WalkEndedEarly);
             } else {
                 memo.violated(format!("{} was never walked to the end of part {shard}", walk.message));
@@ -260,7 +276,7 @@ impl Walked<'_> {
                 memo.violated(format!("{} was never sent to {key}, which bore the tag", walk.message));
             }
         }
-        let handed_on = walk.handed_on_between(shard, None, None);
+        let handed_on = walk.handed_on_between(shard, None, None).len() as u64;
         let counted = part.progress.recipients;
         if counted > handed_on || counted < throughout.len() as u64 {
             memo.violated(format!(

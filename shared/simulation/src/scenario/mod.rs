@@ -83,6 +83,7 @@ impl Scenario {
         let audiences = Audiences::draw(of_audiences, faults_end);
         let mut faults = Faults::draw(&mut source(seed, "faults"), faults_end, are_many);
         faults.outages.extend(audiences.outages(of_audiences, faults_end));
+        audiences.temper(&mut faults);
         Self {
             seed,
             schedule: 0,

@@ -1,6 +1,6 @@
 //! Messages to a tag: they are sent, the tag's bearers change, and what becomes of their runs is noted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rand::RngExt;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::browsers::{AUTH, P256DH};
 use super::producers::delivery;
 use super::{SETTLING, World};
-use crate::audience::{Part, Sent, Walk};
+use crate::audience::{HandedOn, Part, Sent, Walk};
 use crate::scenario::audiences::{Change, Member, Sending, TAG};
 use crate::situations::Situation;
 use crate::sqs::Source;
@@ -175,22 +175,26 @@ impl World {
         self.enqueue(Source::Ingest(lane), body.to_string(), Duration::ZERO);
     }
 
-    /// Notes a message to a recipient.
-    pub(super) fn note_recipient(&self, body: &str) {
-        if !body.contains("\"recipient\":") {
+    /// Notes the message of a part, or to a recipient.
+    pub(super) fn note_message_of_run(&self, body: &str) {
+        if !body.contains("\"recipient\":") && !body.contains("\"expand\":") {
             return;
         }
         let Ok(body) = serde_json::from_str::<Value>(body) else { return };
         let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
-        let run = Tenant::parse(&text("tenant")).zip(RunId::parse(&text("audience")));
-        let Some((run, to)) = run.zip(SubscriptionId::parse(&text("recipient"))) else { return };
-        let run = RunKey { tenant: run.0, id: run.1 };
-        let is_first = body["retry_count"] == 0 && body.get("deferred_from").is_none();
+        let id = text(if body["expand"].is_string() { "expand" } else { "audience" });
+        let run = Tenant::parse(&text("tenant")).zip(RunId::parse(&id));
+        let Some(run) = run.map(|(tenant, id)| RunKey { tenant, id }) else { return };
         let mut memo = self.stage.watch.memo();
         let Some(walk) = memo.audiences.walks.get_mut(&run) else { return };
-        let times = walk.handed_on.entry(to).or_default();
-        *times += u32::from(is_first);
-        if *times > 1 && is_first {
+        if let Some(shard) = body["shard"].as_u64().and_then(|shard| u8::try_from(shard).ok()) {
+            walk.begun.insert(shard);
+        }
+        let Some(to) = SubscriptionId::parse(&text("recipient")) else { return };
+        let is_first = body["retry_count"] == 0 && body.get("deferred_from").is_none();
+        let handed_on = walk.handed_on.entry(to).or_insert(HandedOn { first: self.now(), times: 0 });
+        handed_on.times += u32::from(is_first);
+        if handed_on.times > 1 && is_first {
             memo.situations.saw(Situation::PageSentAgain);
         }
     }
@@ -238,7 +242,9 @@ impl Memo {
         let before = walk.parts.get(&shard).cloned();
         let recipients = before.as_ref().map_or(0, |before| before.progress.recipients);
         let page = progress.recipients.saturating_sub(recipients);
-        let part = Part { progress: progress.clone(), moved_at: now, page };
+        let after = before.as_ref().and_then(|before| before.progress.after.as_ref());
+        let sent_at = walk.handed_on_between(shard, after, progress.after.as_ref()).into_iter().max();
+        let part = Part { progress: progress.clone(), moved_at: now, page, sent_at };
         self.judge_move(run, shard, before.as_ref(), &part);
         if let Some(walk) = self.audiences.walks.get_mut(run) {
             walk.parts.insert(shard, part);
@@ -254,6 +260,7 @@ fn walk_of(key: &RunKey, run: &Run) -> Walk {
         audience,
         cancelled_at: run.cancelled_at,
         parts: BTreeMap::new(),
+        begun: BTreeSet::new(),
         handed_on: BTreeMap::new(),
     }
 }

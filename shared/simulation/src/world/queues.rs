@@ -18,7 +18,7 @@ impl World {
         if body.contains("\"receives\":") {
             self.stage.watch.saw(Situation::SentAgain);
         }
-        self.note_recipient(&body);
+        self.note_message_of_run(&body);
         let id = self.sqs.send(source, body, now, delay);
         self.trace("sqs", format_args!("{source:?} holds {id} for {delay:?}"));
         self.stage.timeline.after(delay, Event::Receive);
