@@ -114,20 +114,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replace: "let _ = until;\n                    acknowledgements.acknowledged(place);",
     },
     Mutant {
-        name: "one that crosses another on a part is acknowledged",
-        rule: "the other may hold the very same message, and die",
-        file: EXPAND,
-        find: "acknowledgements.comes_back(place, Setback::Leased { until: invocation.deadline });",
-        replace: "acknowledgements.acknowledged(place);",
-    },
-    Mutant {
-        name: "a part's message in the quarantine is dropped",
-        rule: "a part whose workers died goes on",
-        file: "shared/engine/src/cleanup/quarantine.rs",
-        find: "self.send(expansion.outgoing(run.lane, DelaySeconds::ZERO)).await",
-        replace: "{ let _ = (run.lane, DelaySeconds::ZERO); Ok(()) }",
-    },
-    Mutant {
         name: "each page has a TTL of its own",
         rule: "the TTL of an audience runs from its message",
         file: EXPAND,
