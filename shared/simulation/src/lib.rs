@@ -7,14 +7,18 @@
 //! | [`sqs`] | queues as SQS documents them |
 //! | [`worker`] | when each effect of a worker is made, and how it ends |
 //! | [`world`] | the loop: invocations, deaths, executions, sweeps |
+//! | [`facts`] | what is true of addresses, whatever is stored |
+//! | [`release`] | what a newer release writes, and an older one cannot read |
 //! | [`watch`] | what must hold at every effect |
 //! | [`promises`] | what must hold when nothing is under way any more |
 //! | [`trace`] | what happened, as text |
 //! | [`mutants`] | planted defects that the search has to find |
 //! | [`situations`] | how often rare situations came about |
 
+pub mod facts;
 pub mod mutants;
 pub mod promises;
+pub mod release;
 pub mod scenario;
 pub mod situations;
 pub mod sqs;

@@ -15,6 +15,8 @@ use redial_engine::cleanup::Sweep;
 pub enum Event {
     Send(usize),
     Operation(usize),
+    /// An act of those in [`crate::scenario::storage`].
+    Act(usize),
     /// Messages may be visible.
     Receive,
     /// An invocation is stopped.

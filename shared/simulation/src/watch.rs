@@ -9,6 +9,7 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::{Claim, ClaimAnswer, Ledger, PortError};
 use redial_memory::Memory;
 
+use crate::facts::Facts;
 use crate::situations::{Situation, Situations};
 use crate::trace::Trace;
 
@@ -45,6 +46,7 @@ pub struct Memo {
     granted: BTreeMap<(DeliveryKey, String), Turn>,
     pub violations: Vec<String>,
     pub situations: Situations,
+    pub facts: Facts,
 }
 
 /// Shared by all workers of a simulation.

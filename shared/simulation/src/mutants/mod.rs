@@ -7,6 +7,7 @@ mod claims;
 mod ends;
 pub mod nursery;
 mod records;
+mod storage;
 mod waits;
 
 /// A planted defect.
@@ -24,5 +25,5 @@ pub struct Mutant {
 
 /// All of them, by the part that they are planted in.
 pub fn all() -> impl Iterator<Item = &'static Mutant> {
-    [claims::MUTANTS, records::MUTANTS, waits::MUTANTS, ends::MUTANTS].into_iter().flatten()
+    [claims::MUTANTS, records::MUTANTS, waits::MUTANTS, ends::MUTANTS, storage::MUTANTS].into_iter().flatten()
 }

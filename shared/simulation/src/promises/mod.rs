@@ -2,15 +2,18 @@
 
 mod ends;
 mod posts;
+mod storage;
 
 use std::collections::BTreeMap;
 
 use redial_core::identity::DeliveryKey;
 use redial_core::metric::Metric;
+use redial_core::time::Timestamp;
 use redial_memory::State;
 use serde_json::Value;
 
 use crate::scenario::messages::Sending;
+use crate::scenario::storage::Storage;
 use crate::situations::Situation;
 use crate::sqs::Sqs;
 use crate::watch::Memo;
@@ -24,6 +27,9 @@ pub(crate) struct Remains<'a> {
     /// What producers received.
     pub(crate) events: &'a [Value],
     pub(crate) accepted: &'a BTreeMap<DeliveryKey, Vec<Sending>>,
+    pub(crate) storage: &'a Storage,
+    /// When there were no faults any more.
+    pub(crate) calm_from: Timestamp,
 }
 
 /// Adds what does not hold to the violations.
@@ -51,4 +57,5 @@ pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
         memo.violated(format!("{} messages were dropped by SQS after 14 days", sqs.overdue.len()));
     }
     ends::judge(remains, memo);
+    storage::judge(remains, memo);
 }

@@ -11,7 +11,7 @@ use crate::watch::{Memo, Post};
 
 /// By how much a promise about time may be missed: two clocks that are two seconds off, each in its own direction, and a second that
 /// dispatch waits out inside.
-const TOLERANCE: Duration = Duration::from_secs(5);
+pub(super) const TOLERANCE: Duration = Duration::from_secs(5);
 
 impl Memo {
     /// A POST in the moment that it leaves.

@@ -4,6 +4,7 @@ pub mod faults;
 pub mod messages;
 pub mod operations;
 pub mod receivers;
+pub mod storage;
 
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use faults::Faults;
 use messages::Sending;
 use operations::Operation;
 use receivers::Receiver;
+use storage::{Others, Storage};
 
 /// When every scenario begins.
 pub const BEGIN: &str = "2026-11-21T10:00:00Z";
@@ -36,6 +38,7 @@ pub struct Scenario {
     pub receivers: Vec<Receiver>,
     pub sendings: Vec<Sending>,
     pub operations: Vec<(Duration, Operation)>,
+    pub storage: Storage,
 }
 
 impl Scenario {
@@ -46,16 +49,27 @@ impl Scenario {
         let are_many = rng.random_bool(0.1);
         let workers = rng.random_range(1..=8);
         let is_skewed = rng.random_bool(0.5);
-        let receivers = receivers::draw(&mut source(seed, "receivers"), faults_end);
+        let mut receivers = receivers::draw(&mut source(seed, "receivers"), faults_end);
+        let mut faults = Faults::draw(&mut source(seed, "faults"), faults_end, are_many);
+        let mut sendings = messages::draw(&mut source(seed, "messages"), receivers.len(), are_many);
+        let operations = operations::draw(&mut source(seed, "operations"), receivers.len());
+        let others = &mut Others {
+            faults: &mut faults,
+            faults_end,
+            receivers: &mut receivers,
+            sendings: &mut sendings,
+        };
+        let storage = Storage::draw(&mut source(seed, "storage"), others);
         Self {
             seed,
             skews: (0..workers).map(|_| if is_skewed { rng.random_range(-2000..=2000) } else { 0 }).collect(),
             shards: *[1, 2, 4, 16].choose(rng).unwrap_or(&1),
-            faults: Faults::draw(&mut source(seed, "faults"), faults_end, are_many),
+            faults,
             faults_end,
-            sendings: messages::draw(&mut source(seed, "messages"), receivers.len(), are_many),
-            operations: operations::draw(&mut source(seed, "operations"), receivers.len()),
+            sendings,
+            operations,
             receivers,
+            storage,
         }
     }
 }
