@@ -118,7 +118,7 @@ impl Memo {
 pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     letters(remains, memo);
     successes(remains, memo);
-    if remains.storage.is_watched && remains.sqs.redriven == 0 {
+    if remains.storage.is_watched {
         gone(remains, memo);
         dead(remains, memo);
     }

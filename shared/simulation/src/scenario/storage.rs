@@ -23,6 +23,8 @@ pub enum Act {
     Subscribes { tenant: &'static str, receiver: usize, is_new: bool },
     /// An operator switches a webhook's receiver off.
     Disables(&'static str, usize),
+    /// An operator switches it on again: its health starts over.
+    Enables(&'static str, usize),
     /// The next step of a rotation of the key of hashes: all workers are restarted with these keys.
     Rotates(&'static str),
     /// TTL deletes expired rows, each with this probability.
@@ -139,7 +141,8 @@ impl Storage {
             for _ in 0..rng.random_range(1..=5) {
                 let tenant = "acme";
                 let act = match rng.random_range(0..4) {
-                    _ if is_webhook => Act::Disables(tenant, receiver),
+                    0 | 1 if is_webhook => Act::Disables(tenant, receiver),
+                    _ if is_webhook => Act::Enables(tenant, receiver),
                     0 | 1 => Act::Erases(tenant, receiver),
                     other => Act::Subscribes { tenant, receiver, is_new: other == 2 },
                 };

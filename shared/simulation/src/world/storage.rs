@@ -9,6 +9,7 @@ use redial_core::endpoint::{Endpoint, HashKeys, Origin};
 use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionKey, Tenant, VapidKeyId};
 use redial_core::push_target::{PushKeys, PushTarget};
 use redial_core::subscription::{Consent, Document, Renewal, State};
+use redial_core::webhook::Health;
 use redial_engine::ports::{Found, SubscriptionBook};
 use redial_memory::Row;
 use serde_json::Value;
@@ -43,6 +44,14 @@ impl World {
                     stored.state = State::Disabled;
                 }
                 self.stage.watch.saw(Situation::Disabled);
+                self.knows(&key);
+            }
+            Act::Enables(tenant, receiver) => {
+                let key = subscription(tenant, receiver);
+                if let Some(stored) = self.memory.state().subscriptions.get_mut(&key) {
+                    (stored.state, stored.flagged_at, stored.health) =
+                        (State::Active, None, Health::default());
+                }
                 self.knows(&key);
             }
             Act::Rotates(keys) => self.rotates(keys),
