@@ -10,16 +10,20 @@
 //! | [`facts`] | what is true of addresses, whatever is stored |
 //! | [`release`] | what a newer release writes, and an older one cannot read |
 //! | [`watch`] | what must hold at every effect |
-//! | [`promises`] | what must hold when nothing is under way any more |
+//! | `promises` | what must hold at each POST, and when nothing is under way any more |
+//! | [`search`] | many seeds, on all cores |
+//! | [`shrink`] | a smaller scenario that breaks the same promise |
 //! | [`trace`] | what happened, as text |
 //! | [`mutants`] | planted defects that the search has to find |
 //! | [`situations`] | how often rare situations came about |
 
 pub mod facts;
 pub mod mutants;
-pub mod promises;
+mod promises;
 pub mod release;
 pub mod scenario;
+pub mod search;
+pub mod shrink;
 pub mod situations;
 pub mod sqs;
 pub mod timeline;

@@ -10,11 +10,16 @@ use std::time::{Duration, Instant};
 use clap::{Parser, Subcommand};
 use redial_simulation::mutants;
 use redial_simulation::mutants::nursery::{Nursery, Result as Searched};
-use redial_simulation::situations::{Situation, Situations};
+use redial_simulation::search::{self, Summary};
+use redial_simulation::shrink::shrink;
+use redial_simulation::situations::Situation;
 use redial_simulation::{Scenario, run};
 
 /// So many scenarios have to meet every situation: a search that misses one proves nothing about it.
 const ENOUGH: u64 = 2_000;
+
+/// How often a long search says how far it is.
+const PROGRESS_EVERY: Duration = Duration::from_secs(30);
 
 /// Searches for a schedule in which Redial breaks a promise.
 #[derive(Debug, Parser)]
@@ -43,7 +48,12 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Runs one seed, and prints its scenario and all that happens, the same each time.
-    Replay { seed: u64 },
+    Replay {
+        seed: u64,
+        /// Looks for a smaller scenario that breaks the same promise, and prints that instead.
+        #[arg(long)]
+        shrink: bool,
+    },
     /// Plants defects in a copy of the sources, one after the other, and searches for each.
     Mutants {
         /// At most so many seeds for each.
@@ -58,7 +68,7 @@ enum Command {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let is_kept = match &arguments.command {
-        Some(Command::Replay { seed }) => replay(*seed),
+        Some(Command::Replay { seed, shrink }) => replay(*seed, *shrink),
         Some(Command::Mutants { seeds, only }) => plant(*seeds, only),
         None => search(&arguments),
     };
@@ -67,55 +77,69 @@ fn main() -> ExitCode {
 
 fn search(arguments: &Arguments) -> bool {
     let begun = Instant::now();
-    let mut situations = Situations::default();
-    let (mut ran, mut failed, mut deliveries, mut posts) = (0_u64, 0_u64, 0, 0);
-    let is_over = |ran| match arguments.minutes {
-        Some(minutes) => begun.elapsed() >= Duration::from_secs(minutes * 60),
-        None => ran >= arguments.seeds,
+    let (seeds, most) = match arguments.minutes {
+        Some(minutes) => (u64::MAX - arguments.from, Duration::from_secs(minutes * 60)),
+        None => (arguments.seeds, Duration::MAX),
     };
-    let mut seed = arguments.from;
-    while !is_over(ran) {
-        let report = run(&Scenario::of(seed), false);
-        ran += 1;
-        deliveries += report.deliveries;
-        posts += report.posts;
-        situations.add(&report.situations);
-        if let Some(first) = report.violations.first() {
-            failed += 1;
-            println!("seed {seed}: {first}");
-            if arguments.first {
-                break;
-            }
+    let (mut printed, mut progress) = (0, Instant::now());
+    let summary = search::search(arguments.from, seeds, |so_far| {
+        for (seed, promise) in &so_far.broken[printed..] {
+            println!("seed {seed}: {promise}");
         }
-        seed += 1;
-    }
-    if failed > 0 {
-        println!("cargo sim replay SEED prints what happens");
-    }
-    if !arguments.first {
-        println!("{:>12}  situation", "times");
-        for situation in Situation::ALL {
-            println!("{:>12}  {}", situations.of(*situation), situation.text());
+        printed = so_far.broken.len();
+        if progress.elapsed() >= PROGRESS_EVERY {
+            progress = Instant::now();
+            eprintln!("{} scenarios, {printed} with a broken promise", so_far.scenarios);
         }
+        begun.elapsed() < most && !(arguments.first && printed > 0)
+    });
+    if printed > 0 {
+        println!(
+            "cargo sim replay SEED prints what happens; with --shrink, of a smaller scenario that breaks the same promise"
+        );
     }
-    let missed: Vec<_> = Situation::ALL
-        .iter()
-        .filter(|situation| situations.of(**situation) == 0)
-        .map(|it| it.text())
-        .collect();
-    let is_enough = ran < ENOUGH || missed.is_empty();
+    let is_enough = arguments.first || print_situations(&summary);
+    let each = |count: usize| count as f64 / summary.deliveries as f64;
+    println!(
+        "each delivery, with all its faults: {:.1} receives, {:.1} calls of AWS, {:.1} POSTs",
+        each(summary.received),
+        each(summary.calls),
+        each(summary.posts)
+    );
+    println!(
+        "{} scenarios, {printed} with a broken promise; {} deliveries, {} POSTs; {:.0} scenarios/s",
+        summary.scenarios,
+        summary.deliveries,
+        summary.posts,
+        summary.scenarios as f64 / begun.elapsed().as_secs_f64()
+    );
+    printed == 0 && is_enough
+}
+
+/// Whether every situation was met, if there were scenarios enough for all.
+fn print_situations(summary: &Summary) -> bool {
+    println!("{:>12}  situation", "times");
+    for situation in Situation::ALL {
+        println!("{:>12}  {}", summary.situations.of(*situation), situation.text());
+    }
+    let is_missed = |situation: &&Situation| summary.situations.of(**situation) == 0;
+    let missed: Vec<_> = Situation::ALL.iter().filter(is_missed).map(|it| it.text()).collect();
+    let is_enough = summary.scenarios < ENOUGH || missed.is_empty();
     if !is_enough {
         println!("never met: {}", missed.join(", "));
     }
-    let a_second = ran as f64 / begun.elapsed().as_secs_f64();
-    println!(
-        "{ran} scenarios, {failed} with a broken promise; {deliveries} deliveries, {posts} POSTs; {a_second:.0} scenarios/s"
-    );
-    failed == 0 && is_enough
+    is_enough
 }
 
-fn replay(seed: u64) -> bool {
-    let scenario = Scenario::of(seed);
+fn replay(seed: u64, shrinks: bool) -> bool {
+    let mut scenario = Scenario::of(seed);
+    if shrinks {
+        let Some(smaller) = shrink(&scenario) else {
+            println!("seed {seed} breaks no promise");
+            return true;
+        };
+        scenario = smaller;
+    }
     let report = run(&scenario, true);
     println!("{scenario:#?}\n{}", report.trace);
     report.violations.iter().for_each(|violation| println!("broken: {violation}"));

@@ -70,6 +70,8 @@ pub struct Sqs {
     serial: u64,
     /// Messages that nobody deleted for as long as SQS keeps any.
     pub overdue: Vec<Stored>,
+    /// How many messages were handed to workers.
+    pub received: usize,
     /// How many messages were moved to the quarantine.
     pub redriven: usize,
 }
@@ -120,7 +122,9 @@ impl Sqs {
             }
             message.clone()
         };
-        visible.into_iter().map(receive).collect()
+        let received: Vec<Stored> = visible.into_iter().map(receive).collect();
+        self.received += received.len();
+        received
     }
 
     /// Moves what was received too often to the quarantine, and drops what is too old.

@@ -23,6 +23,8 @@ pub enum Event {
     Deadline(u64),
     /// An execution's wait is over.
     Execution(WaitBucket),
+    /// An execution is stopped by hand.
+    ExecutionStopped(WaitBucket),
     Sweep(Sweep),
 }
 

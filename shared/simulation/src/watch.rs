@@ -44,6 +44,8 @@ pub struct Memo {
     pub unrecorded: BTreeSet<(DeliveryKey, String)>,
     /// What was granted to an invocation.
     granted: BTreeMap<(DeliveryKey, String), Turn>,
+    /// Calls of AWS that workers began, without those that sweeps begin with.
+    pub calls: usize,
     pub violations: Vec<String>,
     pub situations: Situations,
     pub facts: Facts,

@@ -12,8 +12,8 @@ use redial_memory::schedule::{Reply, Schedule, Verdict, Wait};
 use redial_memory::senders::{answered, answered_with};
 use redial_memory::{PortErrorKind, State};
 
-use crate::scenario::Scenario;
 use crate::scenario::receivers::{Behaviour, Hostile, Wait as Asked};
+use crate::scenario::{Clock, Scenario};
 use crate::situations::Situation;
 use crate::timeline::Timeline;
 use crate::trace::Trace;
@@ -24,6 +24,9 @@ const PUSH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The highest number of an effect at which an invocation dies.
 const EFFECTS: u32 = 24;
+
+/// What sweeps begin with, every five minutes for days: not worth a line.
+const SWEEPS_LOOK: [&str; 3] = ["begun_before", "open_windows", "delete_absent_bodies"];
 
 /// How a worker dies at an effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,8 +98,7 @@ struct Course {
 #[derive(Clone, Debug)]
 pub struct Worker {
     pub name: String,
-    /// How far its clock is ahead, in milliseconds.
-    pub skew: i64,
+    clock: Clock,
     pub stage: Stage,
     course: Arc<Mutex<Course>>,
     /// When it loaded the VAPID keys.
@@ -104,9 +106,9 @@ pub struct Worker {
 }
 
 impl Worker {
-    pub fn new(name: String, skew: i64, stage: Stage) -> Self {
+    pub fn new(name: String, clock: Clock, stage: Stage) -> Self {
         let loaded_at = Arc::new(Mutex::new(stage.timeline.now()));
-        Self { name, skew, stage, course: Arc::default(), loaded_at }
+        Self { name, clock, stage, course: Arc::default(), loaded_at }
     }
 
     fn course(&self) -> MutexGuard<'_, Course> {
@@ -169,7 +171,8 @@ impl Worker {
 
 impl Schedule for Worker {
     fn clock(&self, now: Timestamp) -> Timestamp {
-        Timestamp::from_ms(now.as_ms() + self.skew)
+        let passed = now.since(self.stage.begin);
+        Timestamp::from_ms(now.as_ms() + self.clock.ahead_after(passed))
     }
 
     fn sleep(&self, duration: Duration) -> Wait {
@@ -187,6 +190,9 @@ impl Schedule for Worker {
         }
         if self.is_dead() {
             return Box::pin(std::future::pending());
+        }
+        if effect != "post" && !SWEEPS_LOOK.contains(&effect) {
+            self.stage.watch.memo().calls += 1;
         }
         // What is slow of a POST is its receiver: an attempt is judged by when it leaves.
         let way = if effect == "post" { Duration::from_millis(1) } else { self.way() };
@@ -218,6 +224,9 @@ impl Schedule for Worker {
         } else {
             Verdict::Made
         };
+        if verdict == Verdict::Made && SWEEPS_LOOK.contains(&effect) {
+            return verdict;
+        }
         let number = self.course().effects;
         self.stage.trace.add(
             self.stage.timeline.now(),
@@ -273,14 +282,18 @@ impl Schedule for Worker {
             .or_default()
             .add(status_of(&reply), now);
         if reply.arrives {
+            let mut memo = self.stage.watch.memo();
+            let before = memo.violations.len();
             match read_payload(payload) {
                 Some((key, content)) => {
-                    let mut memo = self.stage.watch.memo();
                     memo.posts(now, &key, content, &token, state);
                     memo.posts_to(now, &key, endpoint, &token, state);
                     self.answers(&mut memo, key, behaviour, &reply);
                 }
-                None => self.stage.watch.memo().violated(format!("an unknown payload went to {endpoint}")),
+                None => memo.violated(format!("an unknown payload went to {endpoint}")),
+            }
+            for violation in &memo.violations[before..] {
+                self.stage.trace.add(now, "broken", format_args!("{violation}"));
             }
         }
         reply

@@ -18,6 +18,9 @@ use crate::situations::Situation;
 use crate::sqs::Sqs;
 use crate::watch::Memo;
 
+/// How many calls of AWS a message that is received or parked may cost. The most that was seen is ten.
+const MOST_CALLS: usize = 16;
+
 /// What a scenario left.
 pub(crate) struct Remains<'a> {
     /// Whether nothing is under way, and nothing is to come.
@@ -55,6 +58,14 @@ pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     }
     if !sqs.overdue.is_empty() {
         memo.violated(format!("{} messages were dropped by SQS after 14 days", sqs.overdue.len()));
+    }
+    let most = MOST_CALLS * (sqs.received + counted(Metric::Parked) as usize);
+    if memo.calls > most {
+        let calls = memo.calls;
+        memo.violated(format!(
+            "{calls} calls for {} messages that were received: {most} at most",
+            sqs.received
+        ));
     }
     ends::judge(remains, memo);
     storage::judge(remains, memo);

@@ -25,8 +25,10 @@ pub struct Faults {
     pub ack_lost: f64,
     /// A change of visibility gets lost.
     pub visibility_lost: f64,
-    /// An execution is stopped before its bucket begins.
+    /// An execution is stopped before its bucket begins: some time before, or in the moment in which it would have released it.
     pub stopped: f64,
+    /// An execution releases its bucket up to twenty minutes late.
+    pub late: f64,
     /// An execution releases its bucket a second time.
     pub repeated: f64,
     /// A worker begins anew, with nothing in its memory.
@@ -85,6 +87,7 @@ impl Faults {
             ack_lost: rate(0.3),
             visibility_lost: rate(0.5),
             stopped: rate(0.8),
+            late: rate(0.5),
             repeated: rate(0.5),
             cold_start: rate(0.3),
             outages: Vec::new(),

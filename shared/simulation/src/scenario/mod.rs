@@ -26,12 +26,40 @@ const SENDING: Duration = Duration::from_secs(2 * 3600);
 
 pub const TENANTS: [&str; 2] = ["acme", "globex"];
 
+/// By how much a worker's clock is wrong. It stays within two seconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Clock {
+    /// In the beginning, in milliseconds; negative if it is behind.
+    pub ahead: i64,
+    /// By how many milliseconds more with each hour, until it is at a bound and turns round.
+    pub drift: i64,
+}
+
+impl Clock {
+    const BOUND: i64 = 2_000;
+
+    fn draw(rng: &mut StdRng, is_skewed: bool, drifts: bool) -> Self {
+        let ahead = if is_skewed { rng.random_range(-Self::BOUND..=Self::BOUND) } else { 0 };
+        Self { ahead, drift: if drifts { rng.random_range(-Self::BOUND..=Self::BOUND) } else { 0 } }
+    }
+
+    /// What it is ahead of the true time after so long, in milliseconds.
+    pub fn ahead_after(self, passed: Duration) -> i64 {
+        let drifted = i128::from(self.drift) * passed.as_millis() as i128 / 3_600_000;
+        let place = (i128::from(self.ahead + Self::BOUND) + drifted) as i64;
+        let there_and_back = place.rem_euclid(4 * Self::BOUND);
+        there_and_back.min(4 * Self::BOUND - there_and_back) - Self::BOUND
+    }
+}
+
 /// All that a seed stands for.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Scenario {
     pub seed: u64,
-    /// What each worker's clock is ahead of the true time, in milliseconds.
-    pub skews: Vec<i64>,
+    /// Which of its schedules: 0, or another that a search for a smaller scenario tried.
+    pub schedule: u64,
+    /// One for each worker.
+    pub clocks: Vec<Clock>,
     pub shards: u16,
     pub faults: Faults,
     pub faults_end: Duration,
@@ -49,6 +77,7 @@ impl Scenario {
         let are_many = rng.random_bool(0.1);
         let workers = rng.random_range(1..=8);
         let is_skewed = rng.random_bool(0.5);
+        let drifts = rng.random_bool(0.3);
         let mut receivers = receivers::draw(&mut source(seed, "receivers"), faults_end);
         let mut faults = Faults::draw(&mut source(seed, "faults"), faults_end, are_many);
         let mut sendings = messages::draw(&mut source(seed, "messages"), receivers.len(), are_many);
@@ -62,7 +91,8 @@ impl Scenario {
         let storage = Storage::draw(&mut source(seed, "storage"), others);
         Self {
             seed,
-            skews: (0..workers).map(|_| if is_skewed { rng.random_range(-2000..=2000) } else { 0 }).collect(),
+            schedule: 0,
+            clocks: (0..workers).map(|_| Clock::draw(rng, is_skewed, drifts)).collect(),
             shards: *[1, 2, 4, 16].choose(rng).unwrap_or(&1),
             faults,
             faults_end,
@@ -71,6 +101,11 @@ impl Scenario {
             receivers,
             storage,
         }
+    }
+
+    /// What decides everything that is not fixed by the scenario itself.
+    pub fn random_numbers(&self) -> StdRng {
+        source(self.seed ^ (self.schedule << 48), "schedule")
     }
 }
 
@@ -86,4 +121,19 @@ fn secs(rng: &mut StdRng, from: u64, to: u64) -> Duration {
 /// A moment before `end`.
 fn moment(rng: &mut StdRng, end: Duration) -> Duration {
     Duration::from_millis(rng.random_range(0..end.as_millis() as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_drifts_between_its_bounds() {
+        let clock = Clock { ahead: 1_500, drift: 1_000 };
+        let after =
+            [0.0, 0.5, 1.0, 4.5, 6.5].map(|hours| clock.ahead_after(Duration::from_secs_f64(hours * 3600.0)));
+        assert_eq!(after, [1_500, 2_000, 1_500, -2_000, 0]);
+        assert_eq!(Clock { drift: -1_000, ..clock }.ahead_after(Duration::from_secs(3600)), 500);
+        assert_eq!(Clock { ahead: -700, drift: 0 }.ahead_after(Duration::from_secs(9)), -700);
+    }
 }

@@ -11,8 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
+use rand::RngExt;
 use redial_core::body::Body;
 use redial_core::identity::DeliveryKey;
 use redial_core::lane::Lane;
@@ -24,6 +23,7 @@ use redial_engine::cleanup::{self, QueueMessage, Sweep};
 use redial_engine::deliver::{self, Incoming, Invocation};
 use redial_engine::ports::Receipt;
 use redial_engine::protection::{Guard, Settings as ProtectionSettings};
+use redial_memory::schedule::Schedule as _;
 use redial_memory::{self as memory, CleanupWorker, Memory, State};
 use serde_json::Value;
 
@@ -77,6 +77,10 @@ pub struct Report {
     pub steps: u64,
     pub deliveries: usize,
     pub posts: usize,
+    /// Calls of AWS by workers, without those that sweeps begin with.
+    pub calls: usize,
+    /// Messages that were received.
+    pub received: usize,
     /// Of the trace.
     pub hash: u64,
     pub trace: String,
@@ -151,7 +155,7 @@ impl World {
             scenario: Arc::new(scenario.clone()),
             begin,
             timeline: timeline.clone(),
-            rng: Arc::new(Mutex::new(StdRng::seed_from_u64(scenario.seed ^ 0x5eed))),
+            rng: Arc::new(Mutex::new(scenario.random_numbers())),
             watch: Watch::default(),
             trace: Trace::new(keeps_trace),
         };
@@ -186,7 +190,7 @@ impl World {
             world.subscribe(receiver);
         }
         world.plan_storage();
-        for number in 0..scenario.skews.len() {
+        for number in 0..scenario.clocks.len() {
             let place = world.instance(number);
             world.places.push(place);
         }
@@ -196,7 +200,7 @@ impl World {
     /// A worker that remembers nothing.
     fn instance(&self, number: usize) -> Place {
         let scenario = &self.stage.scenario;
-        let schedule = Worker::new(format!("worker{number}"), scenario.skews[number], self.stage.clone());
+        let schedule = Worker::new(format!("worker{number}"), scenario.clocks[number], self.stage.clone());
         let memory = self.memory.scheduled(Arc::new(schedule.clone()));
         let waits = WaitSettings { shards: scenario.shards, ..WaitSettings::default() };
         let settings =
@@ -298,6 +302,8 @@ impl World {
             steps,
             deliveries: self.accepted.len(),
             posts,
+            calls: memo.calls,
+            received: self.sqs.received,
             hash: self.stage.trace.hash(),
             trace: self.stage.trace.text(),
         }
@@ -337,6 +343,7 @@ impl World {
                 }
             }
             Event::Execution(bucket) => self.execution_ends(bucket),
+            Event::ExecutionStopped(bucket) => self.execution_is_stopped(bucket),
             Event::Sweep(which) => {
                 self.stage.timeline.after(self.stage.scenario.storage.sweep_every, Event::Sweep(which));
                 self.sweep(which);
@@ -394,8 +401,7 @@ impl World {
     }
 
     fn deadline(&self, place: usize) -> Timestamp {
-        let now = self.now().plus(FUNCTION_TIMEOUT);
-        Timestamp::from_ms(now.as_ms() + self.places[place].schedule.skew)
+        self.places[place].schedule.clock(self.now()).plus(FUNCTION_TIMEOUT)
     }
 
     fn invoke_dispatch(

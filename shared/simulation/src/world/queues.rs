@@ -51,12 +51,30 @@ impl World {
         for (receipt, secs) in come_back {
             self.comes_back(&receipt, secs);
         }
-        for bucket in started {
-            let is_stopped = self.stage.strikes(self.stage.scenario.faults.stopped);
-            self.executions.insert(bucket, is_stopped);
-            let late = Duration::from_millis(self.stage.rng().random_range(0..3_000));
-            self.stage.timeline.at(bucket.start().plus(late), Event::Execution(bucket));
+        started.into_iter().for_each(|bucket| self.execution_begins(bucket));
+    }
+
+    fn execution_begins(&mut self, bucket: WaitBucket) {
+        let is_stopped = self.stage.strikes(self.stage.scenario.faults.stopped);
+        let is_late = self.stage.strikes(self.stage.scenario.faults.late);
+        let rng = &mut self.stage.rng();
+        let late = Duration::from_millis(rng.random_range(0..if is_late { 1_200_000 } else { 3_000 }));
+        self.stage.timeline.at(bucket.start().plus(late), Event::Execution(bucket));
+        // Of an execution that was stopped, the worker that began it learns nothing; another may begin the next.
+        let is_early = is_stopped && rng.random_bool(0.5);
+        if is_early {
+            let left = bucket.start().since(self.now()).as_millis() as u64;
+            let after = Duration::from_millis(rng.random_range(0..=left));
+            self.stage.timeline.after(after, Event::ExecutionStopped(bucket));
         }
+        self.executions.insert(bucket, is_stopped && !is_early);
+    }
+
+    pub(super) fn execution_is_stopped(&mut self, bucket: WaitBucket) {
+        self.stage.watch.saw(Situation::ExecutionStopped);
+        self.trace("sfn", format_args!("{} is stopped", bucket.name()));
+        self.executions.remove(&bucket);
+        self.memory.state().executions.remove(&bucket);
     }
 
     fn comes_back(&mut self, receipt: &Receipt, secs: u32) {
