@@ -71,8 +71,8 @@ impl Stage {
     pub fn is_newer(&self, worker: usize) -> bool {
         let Some(releases) = &self.scenario.storage.releases else { return false };
         let now = self.since_begin();
-        let share = (self.scenario.seed.wrapping_add(worker as u64 * 7_919) * 2_654_435_761 >> 7) % 1000;
-        let is_one = (share as f64) < releases.share * 1000.0;
+        let mixed = self.scenario.seed.wrapping_add(worker as u64 * 7_919).wrapping_mul(2_654_435_761) >> 7;
+        let is_one = (mixed % 1000) as f64 <= releases.share * 1000.0;
         now >= releases.all_from || (is_one && releases.from <= now && now < releases.until)
     }
 
@@ -320,7 +320,12 @@ impl Worker {
                 Asked::Secs(secs) => now.plus(Duration::from_secs(secs)),
                 Asked::Until(at) => Timestamp::parse_rfc3339(at).unwrap_or_default(),
             },
-            _ => return,
+            Behaviour::Accepts
+            | Behaviour::Answers(_)
+            | Behaviour::Swallows(_)
+            | Behaviour::Unreachable(_)
+            | Behaviour::Slow(_)
+            | Behaviour::Flaps(_) => return,
         };
         memo.facts.asked.insert(key, (until, token));
     }

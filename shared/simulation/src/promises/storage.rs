@@ -25,15 +25,13 @@ const UNDER_WAY: Duration = Duration::from_secs(300);
 const MANY: usize = 10;
 
 impl Facts {
-    /// Notes how a subscription stands.
+    /// Notes how a subscription stands. Only users and operators switch an address on again.
     pub(crate) fn know(&mut self, key: &SubscriptionKey, standing: Option<Standing>, now: Timestamp) {
         if let Some(before) = self.standing.get(key) {
             let stays =
                 standing.as_ref().is_some_and(|it| it.address == before.address && it.state == State::Active);
             if !stays {
                 self.off_since.entry(before.address.clone()).or_insert(now);
-            } else if before.state != State::Active {
-                self.off_since.remove(&before.address);
             }
         }
         match standing {

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 use rand::RngExt;
 use redial_core::endpoint::{Endpoint, HashKeys, Origin};
 use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionKey, Tenant, VapidKeyId};
+use redial_core::ledger::Entry;
 use redial_core::push_target::{PushKeys, PushTarget};
 use redial_core::subscription::{Consent, Document, Renewal, State};
 use redial_core::webhook::Health;
@@ -51,6 +52,8 @@ impl World {
                 if let Some(stored) = self.memory.state().subscriptions.get_mut(&key) {
                     (stored.state, stored.flagged_at, stored.health) =
                         (State::Active, None, Health::default());
+                    let address = stored.recipient.endpoint().expose().as_str();
+                    self.stage.watch.memo().facts.off_since.remove(address);
                 }
                 self.knows(&key);
             }
@@ -140,10 +143,8 @@ impl World {
             self.accepted.iter().filter_map(|(key, all)| Some((key.clone(), all.first()?.clone()))).collect();
         for (key, first) in known {
             let entry = self.memory.state().ledger.get(&key).cloned();
-            if entry
-                .as_ref()
-                .is_some_and(|entry| !entry.state.is_terminal() || !entry.is_forgotten(self.now()))
-            {
+            let is_forgotten = |entry: &Entry| entry.state.is_terminal() && entry.expires_at <= self.now();
+            if !entry.as_ref().is_none_or(is_forgotten) {
                 continue;
             }
             self.stage.watch.saw(Situation::Reused);
