@@ -128,15 +128,23 @@ impl Storage {
             let behaviour = *[Behaviour::Accepts, Behaviour::Answers(404), Behaviour::Answers(410)]
                 .choose(rng)
                 .unwrap_or(&Behaviour::Accepts);
+            let turns = moment(rng, SENDING);
             let phases = vec![
                 (moment(rng, SENDING), Behaviour::Answers(503)),
-                (moment(rng, SENDING), behaviour),
+                (turns, behaviour),
                 (SENDING, Behaviour::Accepts),
             ];
             let receiver = others.receiver(is_webhook, phases);
             for _ in 0..rng.random_range(3..=12) {
                 let at = moment(rng, SENDING);
                 others.send(at, receiver, any_ttl(rng));
+            }
+            // A page that submits an endpoint again soon after it has turned gone, and messages for it.
+            if !is_webhook && rng.random_bool(0.5) {
+                let again = Act::Subscribes { tenant: "acme", receiver, is_new: false };
+                self.acts.push((turns + secs(rng, 30, 300), again));
+                others.send(turns + Duration::from_secs(1), receiver, None);
+                others.send(turns + Duration::from_secs(310), receiver, None);
             }
             for _ in 0..rng.random_range(1..=5) {
                 let tenant = "acme";
