@@ -8,6 +8,8 @@
 //! | [`worker`] | when each effect of a worker is made, and how it ends |
 //! | [`world`] | the loop: invocations, deaths, executions, sweeps |
 //! | [`audience`] | what is remembered of messages to a tag |
+//! | [`facts`] | what is true of addresses, whatever is stored |
+//! | [`release`] | what a newer release writes, and an older one cannot read |
 //! | [`watch`] | what must hold at every effect |
 //! | `promises` | what must hold at each POST, and when nothing is under way any more |
 //! | [`search`] | many seeds, on all cores |
@@ -17,8 +19,10 @@
 //! | [`situations`] | how often rare situations came about |
 
 pub mod audience;
+pub mod facts;
 pub mod mutants;
 mod promises;
+pub mod release;
 pub mod scenario;
 pub mod search;
 pub mod shrink;

@@ -1,5 +1,7 @@
 //! Finds a smaller scenario that breaks the same promise: fewer messages, faults and workers make a trace that can be read.
 
+use std::time::Duration;
+
 use crate::scenario::audiences::{Audiences, Change};
 use crate::scenario::faults::Faults;
 use crate::scenario::messages::Sending;
@@ -65,6 +67,9 @@ fn smaller(of: &Scenario) -> Vec<Scenario> {
             add(&|it| it.audiences.sendings.clone_from(&sendings));
         }
     }
+    for acts in shorter(&of.storage.acts) {
+        add(&|it| it.storage.acts.clone_from(&acts));
+    }
     for clocks in shorter(&of.clocks).into_iter().filter(|clocks| !clocks.is_empty()) {
         add(&|it| it.clocks.clone_from(&clocks));
     }
@@ -81,6 +86,8 @@ fn smaller(of: &Scenario) -> Vec<Scenario> {
     }
     add(&|it| it.clocks.fill(Clock::default()));
     add(&|it| it.shards = 1);
+    add(&|it| it.storage.releases = None);
+    add(&|it| it.storage.stale = Duration::ZERO);
     for at in 0..of.sendings.len() {
         for plainer in PLAINER {
             add(&|it| plainer(&mut it.sendings[at]));

@@ -56,6 +56,21 @@ situations! {
     UsedAgain = "the id of a message to a tag was used again after its window",
     RowsDeleted = "DynamoDB deleted some of the rows that had expired",
     WalkEndedEarly = "a walk ended early, by its TTL or by an operator",
+    Erased = "a user's subscription was erased",
+    SubscribedAgain = "a browser subscribed again",
+    Disabled = "an operator switched a receiver off",
+    TurnedOff = "a worker switched a subscription off, or removed it",
+    Quarantined = "a subscription was put in quarantine",
+    GreatWave = "a great wave of endpoints turned gone",
+    SmallWave = "a small wave of endpoints turned gone",
+    GivenUp = "a receiver was given up after days",
+    Rotated = "the key of hashes was exchanged",
+    KeysLoaded = "a worker loaded the VAPID keys again",
+    RowExpired = "TTL deleted a row",
+    Reused = "an id was used again after it was forgotten",
+    Unreadable = "an older release received what a newer one had written",
+    Hostile = "a receiver answered what it should not",
+    StaleRead = "a read was older than a write",
 }
 
 /// Counters of situations.

@@ -21,6 +21,8 @@ pub enum Event {
     Expiry,
     /// Who bears the tag changes.
     Membership(usize),
+    /// An act of those in [`crate::scenario::storage`].
+    Act(usize),
     /// Messages may be visible.
     Receive,
     /// An invocation is stopped.

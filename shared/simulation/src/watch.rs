@@ -10,6 +10,7 @@ use redial_engine::ports::{Claim, ClaimAnswer, Ledger, PortError};
 use redial_memory::Memory;
 
 use crate::audience::Audiences;
+use crate::facts::Facts;
 use crate::situations::{Situation, Situations};
 use crate::trace::Trace;
 
@@ -51,6 +52,7 @@ pub struct Memo {
     pub forgotten: BTreeMap<DeliveryKey, Entry>,
     pub violations: Vec<String>,
     pub situations: Situations,
+    pub facts: Facts,
 }
 
 /// Shared by all workers of a simulation.

@@ -5,19 +5,19 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use redial_core::identity::{DeliveryId, DeliveryKey, Tenant};
+use redial_core::identity::{DeliveryId, DeliveryKey, Tenant, VapidKeyId};
 use redial_core::outcome::{InDoubt, Outcome};
 use redial_core::time::Timestamp;
 use redial_memory::schedule::{Reply, Schedule, Verdict, Wait};
 use redial_memory::senders::{answered, answered_with};
 use redial_memory::{PortErrorKind, State};
 
-use crate::scenario::receivers::Behaviour;
+use crate::scenario::receivers::{Behaviour, Hostile, Wait as Asked};
 use crate::scenario::{Clock, Scenario};
 use crate::situations::Situation;
 use crate::timeline::Timeline;
 use crate::trace::Trace;
-use crate::watch::Watch;
+use crate::watch::{Memo, Watch};
 
 /// How long the adapters wait for a push service.
 const PUSH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -69,6 +69,15 @@ impl Stage {
         self.timeline.now().since(self.begin)
     }
 
+    /// Whether that worker runs the newer of two releases now.
+    pub fn is_newer(&self, worker: usize) -> bool {
+        let Some(releases) = &self.scenario.storage.releases else { return false };
+        let now = self.since_begin();
+        let mixed = self.scenario.seed.wrapping_add(worker as u64 * 7_919).wrapping_mul(2_654_435_761) >> 7;
+        let is_one = (mixed % 1000) as f64 <= releases.share * 1000.0;
+        now >= releases.all_from || (is_one && releases.from <= now && now < releases.until)
+    }
+
     pub fn is_out(&self, effect: &str) -> bool {
         let now = self.since_begin();
         let mut outages = self.scenario.faults.outages.iter();
@@ -94,11 +103,14 @@ pub struct Worker {
     clock: Clock,
     pub stage: Stage,
     course: Arc<Mutex<Course>>,
+    /// When it loaded the VAPID keys.
+    loaded_at: Arc<Mutex<Timestamp>>,
 }
 
 impl Worker {
     pub fn new(name: String, clock: Clock, stage: Stage) -> Self {
-        Self { name, clock, stage, course: Arc::default() }
+        let loaded_at = Arc::new(Mutex::new(stage.timeline.now()));
+        Self { name, clock, stage, course: Arc::default(), loaded_at }
     }
 
     fn course(&self) -> MutexGuard<'_, Course> {
@@ -236,6 +248,25 @@ impl Schedule for Worker {
         Box::pin(self.stage.timeline.wait(self.way()))
     }
 
+    fn staleness(&self) -> Duration {
+        let most = self.stage.scenario.storage.stale;
+        if most.is_zero() {
+            return most;
+        }
+        self.stage.watch.saw(Situation::StaleRead);
+        most.mul_f64(self.stage.rng().random())
+    }
+
+    fn knows_key(&self, _id: &VapidKeyId) -> bool {
+        let added = self.stage.scenario.storage.vapid_from.unwrap_or_default();
+        *self.loaded_at.lock().unwrap_or_else(PoisonError::into_inner) >= self.stage.begin.plus(added)
+    }
+
+    fn loaded_keys(&self) {
+        self.stage.watch.saw(Situation::KeysLoaded);
+        *self.loaded_at.lock().unwrap_or_else(PoisonError::into_inner) = self.stage.timeline.now();
+    }
+
     fn post(&self, endpoint: &str, payload: &[u8], state: &State) -> Reply {
         let scenario = &self.stage.scenario;
         let receiver = receiver_of(endpoint).and_then(|at| scenario.receivers.get(at));
@@ -246,14 +277,31 @@ impl Schedule for Worker {
         let now = self.stage.timeline.now();
         let token = self.token();
         self.stage.trace.add(now, &self.name, format_args!("POST {endpoint} {token}: {reply:?}"));
+        self.stage
+            .watch
+            .memo()
+            .facts
+            .answers
+            .entry(endpoint.to_owned())
+            .or_default()
+            .add(status_of(&reply), now);
         if reply.arrives {
             let mut memo = self.stage.watch.memo();
             let before = memo.violations.len();
             match read_payload(payload) {
-                Some((key, content)) => match self.stage.scenario.audiences.member_at(endpoint) {
-                    None => memo.posts(now, &key, content, &token, state),
-                    Some(to) => memo.posts_to_member(now, &key, &to.key(), content, &token, state),
-                },
+                Some((key, content)) => {
+                    let own = match self.stage.scenario.audiences.member_at(endpoint) {
+                        Some(to) => memo.posts_to_member(now, &key, &to.key(), content, &token, state),
+                        None => {
+                            memo.posts(now, &key, content, &token, state);
+                            memo.posts_to(now, &key, endpoint, &token, state);
+                            Some(key)
+                        }
+                    };
+                    if let Some(own) = own {
+                        self.answers(&mut memo, own, behaviour, &reply);
+                    }
+                }
                 None => memo.violated(format!("an unknown payload went to {endpoint}")),
             }
             for violation in &memo.violations[before..] {
@@ -265,6 +313,35 @@ impl Schedule for Worker {
 }
 
 impl Worker {
+    /// Notes what a receiver has answered.
+    fn answers(&self, memo: &mut Memo, key: DeliveryKey, behaviour: Behaviour, reply: &Reply) {
+        let (now, token) = (self.stage.timeline.now(), self.token());
+        let status = status_of(reply);
+        if matches!(status, Some(200..=299)) {
+            memo.facts.accepted.insert(key.clone());
+        }
+        // A refused signature is made again within the attempt.
+        if status == Some(401) {
+            memo.unrecorded.insert((key, token));
+            return;
+        }
+        let until = match behaviour {
+            Behaviour::Asks(_, secs) => now.plus(Duration::from_secs(secs.into())),
+            Behaviour::Hostile(_, at) => match Hostile::ALL[at].wait {
+                Asked::No => return,
+                Asked::Secs(secs) => now.plus(Duration::from_secs(secs)),
+                Asked::Until(at) => Timestamp::parse_rfc3339(at).unwrap_or_default(),
+            },
+            Behaviour::Accepts
+            | Behaviour::Answers(_)
+            | Behaviour::Swallows(_)
+            | Behaviour::Unreachable(_)
+            | Behaviour::Slow(_)
+            | Behaviour::Flaps(_) => return,
+        };
+        memo.facts.asked.insert(key, (until, token));
+    }
+
     fn reply(&self, behaviour: Behaviour) -> Reply {
         let at = self.clock(self.stage.timeline.now());
         let takes = self.way();
@@ -286,6 +363,10 @@ impl Worker {
                 Reply { arrives: true, outcome: Outcome::InDoubt(how), takes }
             }
             Behaviour::Unreachable(why) => Reply { arrives: false, outcome: Outcome::NotSent(why), takes },
+            Behaviour::Hostile(status, at) => {
+                self.stage.watch.saw(Situation::Hostile);
+                answer(answered_with(status, Hostile::ALL[at].headers))
+            }
             Behaviour::Slow(ms) => Reply { takes: Duration::from_millis(ms), ..answer(answered(201)) },
             Behaviour::Flaps(rate) => {
                 let fails = self.stage.rng().random_bool(rate);
@@ -295,10 +376,17 @@ impl Worker {
     }
 }
 
-/// The address of a receiver: `https://push.example/r3/0`. The last number counts its subscriptions.
-pub fn endpoint(receiver: usize, is_webhook: bool, incarnation: u32) -> String {
+/// The id of a VAPID key that is added later.
+pub const NEW_KEY: &str = "new";
+
+fn status_of(reply: &Reply) -> Option<u16> {
+    reply.outcome.response().map(|response| response.status)
+}
+
+/// The address of a receiver: `https://push.example/r3/0/acme`. The number counts its subscriptions, and the tenant is whose it is.
+pub fn endpoint(receiver: usize, is_webhook: bool, incarnation: u32, tenant: &str) -> String {
     let host = if is_webhook { format!("hooks{receiver}.example") } else { "push.example".to_owned() };
-    format!("https://{host}/r{receiver}/{incarnation}")
+    format!("https://{host}/r{receiver}/{incarnation}/{tenant}")
 }
 
 fn receiver_of(endpoint: &str) -> Option<usize> {

@@ -8,6 +8,7 @@ mod claims;
 mod ends;
 pub mod nursery;
 mod records;
+mod storage;
 mod waits;
 
 /// A planted defect.
@@ -25,7 +26,13 @@ pub struct Mutant {
 
 /// All of them, by the part that they are planted in.
 pub fn all() -> impl Iterator<Item = &'static Mutant> {
-    [claims::MUTANTS, records::MUTANTS, waits::MUTANTS, ends::MUTANTS, audiences::MUTANTS]
-        .into_iter()
-        .flatten()
+    let of_parts = [
+        claims::MUTANTS,
+        records::MUTANTS,
+        waits::MUTANTS,
+        ends::MUTANTS,
+        audiences::MUTANTS,
+        storage::MUTANTS,
+    ];
+    of_parts.into_iter().flatten()
 }

@@ -25,7 +25,7 @@ const INVOCATION: Duration = Duration::from_secs(30);
 const WALKING: Duration = Duration::from_secs(3600);
 
 impl Memo {
-    /// A POST of a message to the tag to a subscription.
+    /// A POST of a message to the tag to a subscription; the key of that delivery.
     pub fn posts_to_member(
         &mut self,
         now: Timestamp,
@@ -34,9 +34,10 @@ impl Memo {
         content: u32,
         token: &str,
         state: &State,
-    ) {
+    ) -> Option<DeliveryKey> {
         if message.tenant != subscription.tenant {
-            return self.violated(format!("{message} was posted to another tenant's {subscription}"));
+            self.violated(format!("{message} was posted to another tenant's {subscription}"));
+            return None;
         }
         let of_message = self.audiences.walks.iter().filter(|(_, walk)| walk.message == *message);
         let keys: Vec<_> =
@@ -46,7 +47,8 @@ impl Memo {
             entry.is_some_and(|it| it.state == ledger::State::Sending && it.lease_token == token)
         };
         let Some((run, own)) = keys.iter().find(|(_, own)| is_held(own)).or(keys.last()).cloned() else {
-            return self.violated(format!("{message} was posted to {subscription} without a run"));
+            self.violated(format!("{message} was posted to {subscription} without a run"));
+            return None;
         };
         let others = keys.iter().filter(|(other, key)| *other != run && self.posts.contains_key(key));
         let others: Vec<RunKey> = others.map(|(other, _)| other.clone()).collect();
@@ -72,6 +74,7 @@ impl Memo {
         }
         self.promises.entry(own.clone()).or_insert(promise);
         self.posts(now, &own, content, token, state);
+        Some(own)
     }
 
     /// A part of a run was moved on.

@@ -3,6 +3,7 @@
 mod audiences;
 mod ends;
 mod posts;
+mod storage;
 
 use std::collections::BTreeMap;
 
@@ -13,6 +14,7 @@ use redial_memory::State;
 use serde_json::Value;
 
 use crate::scenario::messages::Sending;
+use crate::scenario::storage::Storage;
 use crate::situations::Situation;
 use crate::sqs::Sqs;
 use crate::watch::Memo;
@@ -32,6 +34,9 @@ pub(crate) struct Remains<'a> {
     /// The end of the second time of faults, if there is one.
     pub(crate) last_faults_end: Timestamp,
     pub(crate) accepted: &'a BTreeMap<DeliveryKey, Vec<Sending>>,
+    pub(crate) storage: &'a Storage,
+    /// When there were no faults any more.
+    pub(crate) calm_from: Timestamp,
 }
 
 /// Adds what does not hold to the violations.
@@ -68,4 +73,5 @@ pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     }
     ends::judge(remains, memo);
     audiences::judge(remains, memo);
+    storage::judge(remains, memo);
 }

@@ -5,6 +5,7 @@ pub mod faults;
 pub mod messages;
 pub mod operations;
 pub mod receivers;
+pub mod storage;
 
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use faults::Faults;
 use messages::Sending;
 use operations::Operation;
 use receivers::Receiver;
+use storage::{Others, Storage};
 
 /// When every scenario begins.
 pub const BEGIN: &str = "2026-11-21T10:00:00Z";
@@ -67,6 +69,7 @@ pub struct Scenario {
     pub sendings: Vec<Sending>,
     pub operations: Vec<(Duration, Operation)>,
     pub audiences: Audiences,
+    pub storage: Storage,
 }
 
 impl Scenario {
@@ -78,12 +81,21 @@ impl Scenario {
         let workers = rng.random_range(1..=8);
         let is_skewed = rng.random_bool(0.5);
         let drifts = rng.random_bool(0.3);
-        let receivers = receivers::draw(&mut source(seed, "receivers"), faults_end);
+        let mut receivers = receivers::draw(&mut source(seed, "receivers"), faults_end);
         let of_audiences = &mut source(seed, "audiences");
         let audiences = Audiences::draw(of_audiences, faults_end);
         let mut faults = Faults::draw(&mut source(seed, "faults"), faults_end, are_many);
         faults.outages.extend(audiences.outages(of_audiences, faults_end));
         audiences.temper(&mut faults);
+        let mut sendings = messages::draw(&mut source(seed, "messages"), receivers.len(), are_many);
+        let operations = operations::draw(&mut source(seed, "operations"), receivers.len());
+        let others = &mut Others {
+            faults: &mut faults,
+            faults_end,
+            receivers: &mut receivers,
+            sendings: &mut sendings,
+        };
+        let storage = Storage::draw(&mut source(seed, "storage"), others);
         Self {
             seed,
             schedule: 0,
@@ -91,10 +103,11 @@ impl Scenario {
             shards: *[1, 2, 4, 16].choose(rng).unwrap_or(&1),
             faults,
             faults_end,
-            sendings: messages::draw(&mut source(seed, "messages"), receivers.len(), are_many),
-            operations: operations::draw(&mut source(seed, "operations"), receivers.len()),
+            sendings,
+            operations,
             receivers,
             audiences,
+            storage,
         }
     }
 

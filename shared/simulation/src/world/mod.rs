@@ -4,6 +4,7 @@ mod audiences;
 mod browsers;
 mod producers;
 mod queues;
+mod storage;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
@@ -28,6 +29,7 @@ use redial_memory::{self as memory, CleanupWorker, Memory, State};
 use serde_json::Value;
 
 use crate::promises::{self, Remains};
+use crate::release::{self, Released};
 use crate::scenario::messages::Sending;
 use crate::scenario::{BEGIN, Scenario};
 use crate::situations::{Situation, Situations};
@@ -38,7 +40,6 @@ use crate::watch::{Watch, WatchedLedger};
 use crate::worker::{Stage, Worker};
 
 const FUNCTION_TIMEOUT: Duration = Duration::from_secs(30);
-const SWEEP_EVERY: Duration = Duration::from_secs(300);
 /// After how long without faults everything has to be over: the longest schedule of retries, a TTL of a day, and what cleanup needs.
 const SETTLING: Duration = Duration::from_secs(4 * 86_400);
 /// How many steps a scenario may take.
@@ -53,7 +54,7 @@ struct Watched;
 impl deliver::Ports for Watched {
     type System = Memory;
     type Telemetry = Memory;
-    type Outbox = Memory;
+    type Outbox = Released;
     type Ledger = WatchedLedger;
     type Subscriptions = Memory;
     type Policies = Memory;
@@ -61,7 +62,7 @@ impl deliver::Ports for Watched {
     type Protection = Memory;
     type PushSender = Memory;
     type WebhookSender = Memory;
-    type Parking = Memory;
+    type Parking = Released;
     type WaitRegistry = Memory;
     type WaitExecutions = Memory;
     type DeadLetterBodies = Memory;
@@ -111,6 +112,8 @@ struct Place {
     dispatch: Arc<Dispatch>,
     cleanup: Arc<CleanupWorker>,
     is_busy: bool,
+    /// Of the keys that it has read.
+    generation: u32,
 }
 
 struct World {
@@ -129,6 +132,9 @@ struct World {
     events: Vec<Value>,
     accepted: BTreeMap<DeliveryKey, Vec<Sending>>,
     planned: usize,
+    /// The keys of hashes, and how often they changed.
+    keys: Option<&'static str>,
+    generation: u32,
 }
 
 #[derive(Default)]
@@ -177,12 +183,15 @@ impl World {
             events: Vec::new(),
             accepted: BTreeMap::new(),
             planned: scenario.sendings.len(),
+            keys: None,
+            generation: 0,
             stage,
         };
         for receiver in 0..scenario.receivers.len() {
             world.subscribe(receiver);
         }
         world.plan_audiences();
+        world.plan_storage();
         for number in 0..scenario.clocks.len() {
             let place = world.instance(number);
             world.places.push(place);
@@ -196,8 +205,10 @@ impl World {
         let schedule = Worker::new(format!("worker{number}"), scenario.clocks[number], self.stage.clone());
         let memory = self.memory.scheduled(Arc::new(schedule.clone()));
         let waits = WaitSettings { shards: scenario.shards, ..WaitSettings::default() };
-        let settings = deliver::Settings { waits, ..memory::dispatch_settings() };
+        let settings =
+            deliver::Settings { waits, hash_keys: self.hash_keys(), ..memory::dispatch_settings() };
         let of = || memory.clone();
+        let released = || Released { memory: memory.clone(), stage: self.stage.clone(), worker: number };
         let ledger = WatchedLedger {
             memory: of(),
             watch: self.stage.watch.clone(),
@@ -209,7 +220,7 @@ impl World {
             guard: Guard::new(ProtectionSettings::default(), u32::try_from(number).unwrap_or_default()),
             system: of(),
             telemetry: of(),
-            outbox: of(),
+            outbox: released(),
             ledger,
             subscriptions: of(),
             policies: of(),
@@ -217,13 +228,21 @@ impl World {
             protection: of(),
             push_sender: of(),
             webhook_sender: of(),
-            parking: of(),
+            parking: released(),
             wait_registry: of(),
             wait_executions: of(),
             dead_letter_bodies: of(),
         };
-        let cleanup = memory.cleanup(memory::cleanup_settings());
-        Place { schedule, dispatch: Arc::new(dispatch), cleanup: Arc::new(cleanup), is_busy: false }
+        let settings = cleanup::Settings { hash_keys: self.hash_keys(), ..memory::cleanup_settings() };
+        let cleanup = memory.cleanup(settings);
+        let generation = self.generation;
+        Place {
+            generation,
+            schedule,
+            dispatch: Arc::new(dispatch),
+            cleanup: Arc::new(cleanup),
+            is_busy: false,
+        }
     }
 
     fn now(&self) -> Timestamp {
@@ -235,9 +254,10 @@ impl World {
     }
 
     fn run(mut self) -> Report {
-        let later = self.stage.scenario.audiences.later.map(|later| later.until);
-        let last_faults_end = later.unwrap_or_default().max(self.stage.scenario.faults_end);
-        let end = self.stage.begin.plus(last_faults_end + SETTLING);
+        let scenario = &self.stage.scenario;
+        let later = scenario.audiences.later.map(|later| later.until).unwrap_or_default();
+        let last_faults_end = later.max(scenario.faults_end);
+        let end = self.stage.begin.plus(last_faults_end.max(scenario.storage.lasts) + SETTLING);
         let mut steps = 0;
         loop {
             while let Some(id) = self.next_ready() {
@@ -245,6 +265,7 @@ impl World {
                 self.collect();
             }
             self.receive();
+            self.observe();
             if self.is_quiet() {
                 break;
             }
@@ -270,6 +291,8 @@ impl World {
             faults_end: self.stage.begin.plus(self.stage.scenario.faults_end),
             last_faults_end: self.stage.begin.plus(last_faults_end),
             accepted: &self.accepted,
+            storage: &self.stage.scenario.storage,
+            calm_from: self.stage.begin.plus(self.stage.scenario.faults_end),
         };
         promises::judge(&remains, &mut self.stage.watch.memo());
         drop(state);
@@ -320,6 +343,7 @@ impl World {
             Event::SendToTag(at) => self.send_to_tag(at),
             Event::Expiry => self.delete_expired(),
             Event::Membership(at) => self.change_membership(at),
+            Event::Act(at) => self.act(at),
             Event::Receive => {}
             Event::Deadline(id) => {
                 if self.tasks.contains_key(&id) {
@@ -330,7 +354,8 @@ impl World {
             Event::Execution(bucket) => self.execution_ends(bucket),
             Event::ExecutionStopped(bucket) => self.execution_is_stopped(bucket),
             Event::Sweep(which) => {
-                let next = self.rests_until().unwrap_or_else(|| self.now().plus(SWEEP_EVERY));
+                let usual = self.now().plus(self.stage.scenario.storage.sweep_every);
+                let next = self.rests_until().unwrap_or(usual);
                 self.stage.timeline.at(next, Event::Sweep(which));
                 self.sweep(which);
             }
@@ -343,7 +368,8 @@ impl World {
             return None;
         }
         let at = free[self.stage.rng().random_range(0..free.len())];
-        if self.stage.strikes(self.stage.scenario.faults.cold_start) {
+        let is_outdated = self.places[at].generation != self.generation;
+        if is_outdated || self.stage.strikes(self.stage.scenario.faults.cold_start) {
             self.places[at] = self.instance(at);
         }
         Some(at)
@@ -379,6 +405,7 @@ impl World {
         self.serial += 1;
         let token = format!("i{}", self.serial);
         self.places[place].schedule.begins(&token);
+        self.stage.watch.memo().facts.began.insert(token.clone(), self.now());
         self.places[place].is_busy = true;
         self.stage.timeline.after(FUNCTION_TIMEOUT, Event::Deadline(self.serial));
         (self.serial, token)
@@ -405,7 +432,7 @@ impl World {
             .map(|message| Incoming {
                 message_id: message.id.clone(),
                 receipt: Receipt { lane, kind, handle: format!("{}/{}", message.id, message.receives) },
-                body: Body::new(message.body.clone()),
+                body: Body::new(self.body_for(place, message)),
                 sent: message.sent,
                 receive_count: message.receives,
             })
@@ -416,12 +443,30 @@ impl World {
         self.start(id, Task { future: Box::pin(future), worker: place, source: Some(source), messages });
     }
 
+    /// A message's body as the release that this worker runs reads it.
+    fn body_for(&self, place: usize, message: &Stored) -> String {
+        if self.stage.scenario.storage.releases.is_none() {
+            return message.body.clone();
+        }
+        let read = release::read(&message.body);
+        if self.stage.is_newer(place) {
+            return read;
+        }
+        if read != message.body {
+            self.stage.watch.saw(Situation::Unreadable);
+        }
+        message.body.clone()
+    }
+
     fn invoke_cleanup(&mut self, place: usize, source: Source, messages: Vec<Stored>) {
         let (id, token) = self.begins(place);
         let name = self.places[place].schedule.name.clone();
         self.trace(&name, format_args!("{token} cleans {} of {source:?}", messages.len()));
         let worker = self.places[place].cleanup.clone();
-        let received = messages.clone();
+        let received: Vec<Stored> = messages
+            .iter()
+            .map(|message| Stored { body: self.body_for(place, message), ..message.clone() })
+            .collect();
         let future = async move {
             let mut failed = Vec::new();
             for message in received {

@@ -17,9 +17,14 @@ impl World {
     pub(super) fn send(&mut self, at: usize) {
         self.planned -= 1;
         let sending = self.stage.scenario.sendings[at].clone();
+        self.produce(&sending);
+    }
+
+    pub(super) fn produce(&mut self, sending: &Sending) {
         let now = self.now();
         let receiver = &self.stage.scenario.receivers[sending.receiver];
-        let address = endpoint(sending.receiver, receiver.is_webhook, self.incarnations[sending.receiver]);
+        let incarnation = self.incarnations[sending.receiver];
+        let address = endpoint(sending.receiver, receiver.is_webhook, incarnation, sending.tenant);
         let mut to = json!({"subscription": format!("r{}", sending.receiver)});
         if sending.by_address {
             to = if receiver.is_webhook {
@@ -28,7 +33,7 @@ impl World {
                 json!({"web_push": {"endpoint": address, "keys": {"p256dh": P256DH, "auth": AUTH}}})
             };
         }
-        let Sending { tenant, id, content, .. } = &sending;
+        let Sending { tenant, id, content, .. } = sending;
         let mut body =
             json!({"tenant": tenant, "id": id, "to": to, "payload": format!("{tenant}/{id}/{content}")});
         let deliver_at = sending.deliver_at.map(|after| self.stage.begin.plus(after));
