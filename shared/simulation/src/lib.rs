@@ -7,8 +7,10 @@
 //! | [`sqs`] | queues as SQS documents them |
 //! | [`worker`] | when each effect of a worker is made, and how it ends |
 //! | [`world`] | the loop: invocations, deaths, executions, sweeps |
-//! | [`watch`] | what must hold at every effect |
-//! | `promises` | what must hold at each POST, and when nothing is under way any more |
+//! | [`pass`] | what an invocation holds and has done |
+//! | [`watch`] | what is remembered of all effects |
+//! | [`watched`] | the ports that the watch looks at |
+//! | `promises` | what must hold at every effect, and when nothing is under way any more |
 //! | [`search`] | many seeds, on all cores |
 //! | [`shrink`] | a smaller scenario that breaks the same promise |
 //! | [`trace`] | what happened, as text |
@@ -16,6 +18,7 @@
 //! | [`situations`] | how often rare situations came about |
 
 pub mod mutants;
+pub mod pass;
 mod promises;
 pub mod scenario;
 pub mod search;
@@ -25,6 +28,7 @@ pub mod sqs;
 pub mod timeline;
 pub mod trace;
 pub mod watch;
+pub mod watched;
 pub mod worker;
 pub mod world;
 

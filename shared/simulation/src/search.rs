@@ -77,7 +77,11 @@ fn portion(first: u64, seeds: u64, cores: usize) -> Summary {
 
 fn one(seed: u64) -> Summary {
     let Ok(report) = panic::catch_unwind(|| run(&Scenario::of(seed), false)) else {
-        return Summary { scenarios: 1, broken: vec![(seed, "it panicked".to_owned())], ..Summary::default() };
+        return Summary {
+            scenarios: 1,
+            broken: vec![(seed, "it panicked".to_owned())],
+            ..Summary::default()
+        };
     };
     Summary {
         scenarios: 1,

@@ -2,6 +2,7 @@
 
 use crate::scenario::faults::Faults;
 use crate::scenario::messages::Sending;
+use crate::scenario::pressure::Pressure;
 use crate::scenario::{Clock, Scenario};
 use crate::world::run;
 
@@ -68,6 +69,7 @@ fn smaller(of: &Scenario) -> Vec<Scenario> {
     }
     add(&|it| it.clocks.fill(Clock::default()));
     add(&|it| it.shards = 1);
+    add(&|it| it.pressure = Pressure::default());
     for at in 0..of.sendings.len() {
         for plainer in PLAINER {
             add(&|it| plainer(&mut it.sendings[at]));

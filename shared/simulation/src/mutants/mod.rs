@@ -3,9 +3,12 @@
 //! A mutant is a text of a source file and what takes its place. They are planted in a copy of the sources under `target/mutants`, so
 //! the production code knows nothing of them.
 
+mod bodies;
 mod claims;
 mod ends;
+mod grafts;
 pub mod nursery;
+mod quarantine;
 mod records;
 mod waits;
 
@@ -24,5 +27,7 @@ pub struct Mutant {
 
 /// All of them, by the part that they are planted in.
 pub fn all() -> impl Iterator<Item = &'static Mutant> {
-    [claims::MUTANTS, records::MUTANTS, waits::MUTANTS, ends::MUTANTS].into_iter().flatten()
+    [claims::MUTANTS, records::MUTANTS, waits::MUTANTS, ends::MUTANTS, quarantine::MUTANTS]
+        .into_iter()
+        .flatten()
 }

@@ -1,7 +1,11 @@
 //! What must hold: [`posts`] at each POST, the rest when nothing is under way any more.
 
+mod dead_letters;
 mod ends;
+mod events;
+mod passes;
 mod posts;
+mod quarantine;
 
 use std::collections::BTreeMap;
 
@@ -27,6 +31,8 @@ pub(crate) struct Remains<'a> {
     /// What producers received.
     pub(crate) events: &'a [Value],
     pub(crate) accepted: &'a BTreeMap<DeliveryKey, Vec<Sending>>,
+    /// How many messages are too long to be sent again.
+    pub(crate) too_long: usize,
 }
 
 /// Adds what does not hold to the violations.
@@ -52,6 +58,11 @@ pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     }
     if !sqs.overdue.is_empty() {
         memo.violated(format!("{} messages were dropped by SQS after 14 days", sqs.overdue.len()));
+    }
+    let refused = state.described.keys().filter(|key| key.letter == "malformed").count();
+    let is_poison = state.described.keys().any(|key| key.letter.starts_with("poison-"));
+    if refused != remains.too_long && !is_poison {
+        memo.violated(format!("{} messages are no valid ones, and {refused} were refused", remains.too_long));
     }
     let most = MOST_CALLS * (sqs.received + counted(Metric::Parked) as usize);
     if memo.calls > most {

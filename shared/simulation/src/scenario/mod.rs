@@ -3,6 +3,7 @@
 pub mod faults;
 pub mod messages;
 pub mod operations;
+pub mod pressure;
 pub mod receivers;
 
 use std::time::Duration;
@@ -14,6 +15,7 @@ use rand::{RngExt, SeedableRng};
 use faults::Faults;
 use messages::Sending;
 use operations::Operation;
+use pressure::Pressure;
 use receivers::Receiver;
 
 /// When every scenario begins.
@@ -24,11 +26,13 @@ const SENDING: Duration = Duration::from_secs(2 * 3600);
 
 pub const TENANTS: [&str; 2] = ["acme", "globex"];
 
-/// By how much a worker's clock is wrong. It stays within two seconds.
+/// By how much a worker's clock is wrong. It stays within two seconds of `far`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Clock {
     /// In the beginning, in milliseconds; negative if it is behind.
     pub ahead: i64,
+    /// What it is ahead besides, in milliseconds, where clocks are further off than a lease allows for.
+    pub far: i64,
     /// By how many milliseconds more with each hour, until it is at a bound and turns round.
     pub drift: i64,
 }
@@ -38,7 +42,7 @@ impl Clock {
 
     fn draw(rng: &mut StdRng, is_skewed: bool, drifts: bool) -> Self {
         let ahead = if is_skewed { rng.random_range(-Self::BOUND..=Self::BOUND) } else { 0 };
-        Self { ahead, drift: if drifts { rng.random_range(-Self::BOUND..=Self::BOUND) } else { 0 } }
+        Self { ahead, far: 0, drift: if drifts { rng.random_range(-Self::BOUND..=Self::BOUND) } else { 0 } }
     }
 
     /// What it is ahead of the true time after so long, in milliseconds.
@@ -46,7 +50,7 @@ impl Clock {
         let drifted = i128::from(self.drift) * passed.as_millis() as i128 / 3_600_000;
         let place = (i128::from(self.ahead + Self::BOUND) + drifted) as i64;
         let there_and_back = place.rem_euclid(4 * Self::BOUND);
-        there_and_back.min(4 * Self::BOUND - there_and_back) - Self::BOUND
+        there_and_back.min(4 * Self::BOUND - there_and_back) - Self::BOUND + self.far
     }
 }
 
@@ -64,6 +68,7 @@ pub struct Scenario {
     pub receivers: Vec<Receiver>,
     pub sendings: Vec<Sending>,
     pub operations: Vec<(Duration, Operation)>,
+    pub pressure: Pressure,
 }
 
 impl Scenario {
@@ -76,7 +81,7 @@ impl Scenario {
         let is_skewed = rng.random_bool(0.5);
         let drifts = rng.random_bool(0.3);
         let receivers = receivers::draw(&mut source(seed, "receivers"), faults_end);
-        Self {
+        let mut scenario = Self {
             seed,
             schedule: 0,
             clocks: (0..workers).map(|_| Clock::draw(rng, is_skewed, drifts)).collect(),
@@ -86,7 +91,10 @@ impl Scenario {
             sendings: messages::draw(&mut source(seed, "messages"), receivers.len(), are_many),
             operations: operations::draw(&mut source(seed, "operations"), receivers.len()),
             receivers,
-        }
+            pressure: Pressure::default(),
+        };
+        pressure::put_on(&mut scenario, &mut source(seed, "pressure"));
+        scenario
     }
 
     /// What decides everything that is not fixed by the scenario itself.
@@ -115,11 +123,11 @@ mod tests {
 
     #[test]
     fn a_clock_drifts_between_its_bounds() {
-        let clock = Clock { ahead: 1_500, drift: 1_000 };
+        let clock = Clock { ahead: 1_500, drift: 1_000, far: 0 };
         let after =
             [0.0, 0.5, 1.0, 4.5, 6.5].map(|hours| clock.ahead_after(Duration::from_secs_f64(hours * 3600.0)));
         assert_eq!(after, [1_500, 2_000, 1_500, -2_000, 0]);
         assert_eq!(Clock { drift: -1_000, ..clock }.ahead_after(Duration::from_secs(3600)), 500);
-        assert_eq!(Clock { ahead: -700, drift: 0 }.ahead_after(Duration::from_secs(9)), -700);
+        assert_eq!(Clock { ahead: -700, ..Clock::default() }.ahead_after(Duration::from_secs(9)), -700);
     }
 }

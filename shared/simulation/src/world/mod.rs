@@ -1,6 +1,7 @@
 //! The loop: invocations of dispatch and cleanup, their deaths, and sweeps.
 
 mod browsers;
+mod passes;
 mod producers;
 mod queues;
 
@@ -26,6 +27,7 @@ use redial_memory::schedule::Schedule as _;
 use redial_memory::{self as memory, CleanupWorker, Memory, State};
 use serde_json::Value;
 
+use crate::pass::Pass;
 use crate::promises::{self, Remains};
 use crate::scenario::messages::Sending;
 use crate::scenario::{BEGIN, Scenario};
@@ -33,7 +35,8 @@ use crate::situations::{Situation, Situations};
 use crate::sqs::{Source, Sqs, Stored};
 use crate::timeline::{Event, Next, Timeline};
 use crate::trace::Trace;
-use crate::watch::{Watch, WatchedLedger};
+use crate::watch::Watch;
+use crate::watched::{WatchedLedger, WatchedParking};
 use crate::worker::{Stage, Worker};
 
 const FUNCTION_TIMEOUT: Duration = Duration::from_secs(30);
@@ -60,7 +63,7 @@ impl deliver::Ports for Watched {
     type Protection = Memory;
     type PushSender = Memory;
     type WebhookSender = Memory;
-    type Parking = Memory;
+    type Parking = WatchedParking;
     type WaitRegistry = Memory;
     type WaitExecutions = Memory;
     type DeadLetterBodies = Memory;
@@ -128,6 +131,10 @@ struct World {
     events: Vec<Value>,
     accepted: BTreeMap<DeliveryKey, Vec<Sending>>,
     planned: usize,
+    /// How many dead letters cleanup has described.
+    described: usize,
+    /// How many messages were sent that are too long to be sent again.
+    too_long: usize,
 }
 
 #[derive(Default)]
@@ -155,6 +162,7 @@ impl World {
         };
         let memory = Memory::at(begin);
         memory.state().has_events = true;
+        stage.watch.memo().has_far_clocks = scenario.pressure.has_far_clocks;
         for (at, _) in scenario.sendings.iter().enumerate() {
             timeline.at(begin.plus(scenario.sendings[at].at), Event::Send(at));
         }
@@ -176,6 +184,8 @@ impl World {
             events: Vec::new(),
             accepted: BTreeMap::new(),
             planned: scenario.sendings.len(),
+            described: 0,
+            too_long: 0,
             stage,
         };
         for receiver in 0..scenario.receivers.len() {
@@ -193,14 +203,17 @@ impl World {
         let scenario = &self.stage.scenario;
         let schedule = Worker::new(format!("worker{number}"), scenario.clocks[number], self.stage.clone());
         let memory = self.memory.scheduled(Arc::new(schedule.clone()));
-        let waits = WaitSettings { shards: scenario.shards, ..WaitSettings::default() };
+        let resharded = scenario.pressure.resharded.filter(|(from, _)| *from <= self.stage.since_begin());
+        let shards = resharded.map_or(scenario.shards, |(_, shards)| shards);
+        let waits = WaitSettings { shards, ..WaitSettings::default() };
         let settings = deliver::Settings { waits, ..memory::dispatch_settings() };
         let of = || memory.clone();
+        let watch = || self.stage.watch.clone();
         let ledger = WatchedLedger {
             memory: of(),
-            watch: self.stage.watch.clone(),
+            watch: watch(),
             trace: self.stage.trace.clone(),
-            worker: schedule.name.clone(),
+            schedule: schedule.clone(),
         };
         let dispatch = Dispatch {
             settings,
@@ -215,7 +228,7 @@ impl World {
             protection: of(),
             push_sender: of(),
             webhook_sender: of(),
-            parking: of(),
+            parking: WatchedParking { memory: of(), watch: watch(), schedule: schedule.clone() },
             wait_registry: of(),
             wait_executions: of(),
             dead_letter_bodies: of(),
@@ -238,7 +251,7 @@ impl World {
         loop {
             while let Some(id) = self.next_ready() {
                 self.poll(id);
-                self.collect();
+                self.collect(Some(id));
             }
             self.receive();
             if self.is_quiet() {
@@ -257,6 +270,7 @@ impl World {
                 Next::Nothing => break,
             }
         }
+        self.look_around();
         let state = self.memory.state();
         let remains = Remains {
             is_quiet: self.is_quiet_with(&state),
@@ -264,6 +278,7 @@ impl World {
             sqs: &self.sqs,
             events: &self.events,
             accepted: &self.accepted,
+            too_long: self.too_long,
         };
         promises::judge(&remains, &mut self.stage.watch.memo());
         drop(state);
@@ -322,6 +337,7 @@ impl World {
             Event::ExecutionStopped(bucket) => self.execution_is_stopped(bucket),
             Event::Sweep(which) => {
                 self.stage.timeline.after(SWEEP_EVERY, Event::Sweep(which));
+                self.look_around();
                 self.sweep(which);
             }
         }
@@ -348,11 +364,9 @@ impl World {
                 let most = self.stage.rng().random_range(1..=10);
                 let duplicates =
                     if self.stage.has_faults() { self.stage.scenario.faults.duplicate } else { 0.0 };
-                let before = self.sqs.redriven;
                 let messages = self.sqs.receive(source, now, most, &mut self.stage.rng(), duplicates);
-                for _ in before..self.sqs.redriven {
-                    self.stage.watch.saw(Situation::Redriven);
-                }
+                self.redrive();
+                let messages = self.readable(messages);
                 if messages.is_empty() {
                     break;
                 }
@@ -400,6 +414,8 @@ impl World {
                 receive_count: message.receives,
             })
             .collect();
+        let pass = Pass::of(&messages, kind, self.now().plus(FUNCTION_TIMEOUT));
+        self.stage.watch.memo().passes.insert(lease_token.clone(), pass);
         let invocation = Invocation { lease_token, deadline: self.deadline(place) };
         let worker = self.places[place].dispatch.clone();
         let future = async move { Done::Batch(worker.deliver(&invocation, incoming).await) };
@@ -410,6 +426,7 @@ impl World {
         let (id, token) = self.begins(place);
         let name = self.places[place].schedule.name.clone();
         self.trace(&name, format_args!("{token} cleans {} of {source:?}", messages.len()));
+        self.drains(source, &messages);
         let worker = self.places[place].cleanup.clone();
         let received = messages.clone();
         let future = async move {
@@ -449,7 +466,7 @@ impl World {
     fn start(&mut self, id: u64, task: Task) {
         self.tasks.insert(id, task);
         self.poll(id);
-        self.collect();
+        self.collect(Some(id));
     }
 
     fn poll(&mut self, id: u64) {
@@ -468,6 +485,7 @@ impl World {
     /// The instance is gone, and SQS hears nothing.
     fn dies(&mut self, id: u64, why: &str) {
         let Some(task) = self.tasks.remove(&id) else { return };
+        self.crash(&task);
         let schedule = self.places[task.worker].schedule.clone();
         self.trace(&schedule.name, format_args!("{} ends by {why}", schedule.token()));
         self.stage.watch.died(&schedule.token());
@@ -481,8 +499,11 @@ impl World {
         let (Done::Batch(back), Some(source)) = (done, task.source) else { return };
         let name = self.places[task.worker].schedule.name.clone();
         self.trace(&name, format_args!("ends; {back:?} come back"));
+        self.judge_acknowledgements(id, source, &task.messages, &back);
         for message in task.messages.iter().filter(|message| !back.contains(&message.id)) {
-            if !self.stage.strikes(self.stage.scenario.faults.ack_lost) {
+            if self.stage.strikes(self.stage.scenario.faults.ack_lost) {
+                self.sqs.crashes(source, message);
+            } else {
                 self.sqs.delete(source, &message.id);
             }
         }

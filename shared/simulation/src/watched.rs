@@ -1,0 +1,167 @@
+//! The ports in memory, under watch.
+
+use redial_core::ledger::{Ask, Fence, Record, State};
+use redial_core::time::Timestamp;
+use redial_core::wait::Shard;
+use redial_engine::ports::{Claim, ClaimAnswer, Ledger, ParkedItem, ParkedKey, Parking, PortError};
+use redial_memory::Memory;
+
+use crate::situations::Situation;
+use crate::trace::Trace;
+use crate::watch::Watch;
+use crate::worker::Worker;
+
+/// The ledger.
+#[derive(Clone, Debug)]
+pub struct WatchedLedger {
+    pub memory: Memory,
+    pub watch: Watch,
+    pub trace: Trace,
+    pub schedule: Worker,
+}
+
+impl Ledger for WatchedLedger {
+    async fn claim(&self, claims: Vec<Claim>, now: Timestamp) -> Vec<Result<ClaimAnswer, PortError>> {
+        let asks: Vec<_> = claims.iter().map(|claim| claim.ask.clone()).collect();
+        let carried: Vec<_> = {
+            let state = self.memory.state();
+            let mut memo = self.watch.memo();
+            asks.iter().map(|ask| memo.claims(ask, state.ledger.get(&ask.key), state.now)).collect()
+        };
+        {
+            // A worker that dies before it hears of its claim may still hold it.
+            let mut memo = self.watch.memo();
+            for ask in &asks {
+                memo.granted.insert((ask.key.clone(), ask.lease_token.clone()), ask.turn);
+            }
+        }
+        let answers = self.memory.claim(claims, now).await;
+        for ((ask, answer), carried) in asks.iter().zip(&answers).zip(carried) {
+            let at = self.memory.state().now;
+            self.watch.memo().claimed(ask, answer, carried);
+            self.ends(ask, answer);
+            let (turn, token) = (ask.turn.attempt.0, &ask.lease_token);
+            self.trace.add(
+                at,
+                &self.schedule.name,
+                format_args!("claim {} #{turn} {token}: {answer:?}", ask.key),
+            );
+            let situation = match answer {
+                Ok(ClaimAnswer::Granted { in_doubt: true, .. }) => Situation::CopyTakesOver,
+                Ok(ClaimAnswer::HandOffAgain(_)) => Situation::HandOffAgain,
+                Ok(ClaimAnswer::Leased { .. }) => Situation::CopyDuringLease,
+                Ok(ClaimAnswer::Done) => Situation::CopyAfterEnd,
+                Ok(ClaimAnswer::Conflict) => Situation::Conflict,
+                Ok(ClaimAnswer::Granted { .. }) | Err(_) => continue,
+            };
+            self.watch.saw(situation);
+        }
+        answers
+    }
+
+    async fn record(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
+        let asked = records.clone();
+        let answers = self.memory.record(records).await;
+        self.recorded(&asked, &answers);
+        answers
+    }
+
+    async fn record_carried(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
+        let asked = records.clone();
+        let answers = self.memory.record_carried(records).await;
+        self.recorded(&asked, &answers);
+        answers
+    }
+}
+
+impl WatchedLedger {
+    /// A delivery that ends without an attempt ends with its claim.
+    fn ends(&self, ask: &Ask, answer: &Result<ClaimAnswer, PortError>) {
+        let mut memo = self.watch.memo();
+        match answer {
+            Ok(ClaimAnswer::Granted { .. }) if ask.state.is_terminal() => {
+                memo.ended.insert((ask.key.clone(), ask.state));
+            }
+            Ok(_) => {}
+            Err(_) => {
+                memo.shaken.insert(ask.key.clone());
+            }
+        }
+    }
+
+    fn recorded(&self, records: &[Record], answers: &[Result<Fence, PortError>]) {
+        let now = self.memory.state().now;
+        let mut memo = self.watch.memo();
+        for (record, answer) in records.iter().zip(answers) {
+            let Record { key, state, lease_token: token, .. } = record;
+            self.trace.add(
+                now,
+                &self.schedule.name,
+                format_args!("record {key} {} {token}: {answer:?}", state.label()),
+            );
+            memo.answered(&self.schedule.token(), record, answer);
+            let is_carried = *token != self.schedule.token();
+            match answer {
+                Ok(Fence::Held) => {
+                    match *state {
+                        State::Queued => memo.situations.saw(Situation::GivenBack),
+                        _ if is_carried => memo.situations.saw(Situation::Carried),
+                        _ => {}
+                    }
+                    if state.is_terminal() {
+                        memo.ended.insert((key.clone(), *state));
+                    }
+                    if let Some(until) = record.not_before {
+                        memo.waits.insert(key.clone(), until);
+                    }
+                }
+                Ok(Fence::Lost) => memo.situations.saw(Situation::FenceLost),
+                Err(_) => {
+                    memo.shaken.insert(key.clone());
+                    memo.unrecorded.insert((key.clone(), token.clone()));
+                    memo.situations.saw(Situation::RecordFailed);
+                }
+            }
+        }
+    }
+}
+
+/// What holds parked messages.
+#[derive(Clone, Debug)]
+pub struct WatchedParking {
+    pub memory: Memory,
+    pub watch: Watch,
+    pub schedule: Worker,
+}
+
+impl Parking for WatchedParking {
+    async fn put(&self, items: Vec<ParkedItem>) -> Vec<Result<(), PortError>> {
+        let asked = items.clone();
+        {
+            let state = self.memory.state();
+            let mut memo = self.watch.memo();
+            for item in &items {
+                if let Some(former) = state.parked.get(&item.key) {
+                    memo.replaces(&former.body, &item.body, state.now);
+                }
+            }
+        }
+        let answers = self.memory.put(items).await;
+        let now = self.memory.state().now;
+        let mut memo = self.watch.memo();
+        for (item, answer) in asked.iter().zip(&answers) {
+            if answer.is_ok() {
+                memo.parks(&self.schedule.token(), &item.body, now);
+            }
+        }
+        answers
+    }
+
+    async fn page(&self, shard: Shard, limit: u16) -> Result<Vec<ParkedItem>, PortError> {
+        self.memory.page(shard, limit).await
+    }
+
+    async fn delete(&self, keys: Vec<ParkedKey>) -> Result<(), PortError> {
+        self.memory.delete(keys).await
+    }
+}
