@@ -58,6 +58,8 @@ pub struct Memo {
     pub has_far_clocks: bool,
     /// Ends that only a message in the quarantine knew.
     pub carried_ends: BTreeSet<(DeliveryKey, State)>,
+    /// Letters that a worker was right to keep.
+    pub needed: BTreeSet<String>,
     /// Letters that would be kept for deliveries that have gone on.
     pub needless: BTreeSet<String>,
     /// Until when bodies of dead letters have to be there.

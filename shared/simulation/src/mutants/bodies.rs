@@ -29,6 +29,8 @@ fn functions(source: &str) -> Vec<Function> {
             // The type of a pointer to a function.
             "(" if before == "fn" => signature = None,
             ";" if signature.is_some() && !is_in_brackets(source, signature, at) => signature = None,
+            // A parameter that is taken apart.
+            "{" if is_in_brackets(source, signature, at) => open.push((at, None)),
             "{" => {
                 let starts = signature.take().map(|from| {
                     let is_const = source[..from].trim_end().ends_with("const");
@@ -48,10 +50,13 @@ fn functions(source: &str) -> Vec<Function> {
     found
 }
 
-/// Whether a `;` is that of an array's type in a signature.
+/// Whether a place in a signature is in its parameters or in an array's type.
 fn is_in_brackets(source: &str, signature: Option<usize>, at: usize) -> bool {
     let text = &source[signature.unwrap_or(at)..at];
-    text.matches('[').count() > text.matches(']').count()
+    ["[]", "()"].iter().any(|pair| {
+        let (opening, closing) = pair.split_at(1);
+        text.matches(opening).count() > text.matches(closing).count()
+    })
 }
 
 /// Words and punctuation with their places; comments and literals are left out.
@@ -130,10 +135,15 @@ mod tests {
             }
             trait Port { fn declared(&self); }
             fn opaque() -> impl Iterator { four() }
+            fn apart(Pair { one, .. }: &Pair) { five(one) }
         "##;
-        for (text, body) in
-            [("two()", Some(true)), ("three()", Some(true)), ("1 }", None), ("four()", Some(false))]
-        {
+        for (text, body) in [
+            ("two()", Some(true)),
+            ("three()", Some(true)),
+            ("1 }", None),
+            ("four()", Some(false)),
+            ("five(one)", Some(true)),
+        ] {
             let at = source.find(text).expect("it is there");
             let range = at..at + text.len();
             let found = around(source, &range).map(|it| it.is_switchable);

@@ -152,4 +152,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
         find: "message.bytes() > MOST_BYTES {",
         replace: "message.bytes() > MOST_BYTES + 2_048 {",
     },
+    Mutant {
+        name: "what is held back does not back off",
+        rule: "copies do not multiply while a breaker is half open",
+        file: "shared/core/src/setback.rs",
+        find: "rest_secs(*until, now).max(backoff),",
+        replace: "rest_secs(*until, now),",
+    },
 ];

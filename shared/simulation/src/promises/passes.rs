@@ -30,8 +30,10 @@ impl Memo {
         let pass = self.passes.get(&ask.lease_token)?;
         let entry = stored.filter(|entry| entry.state == State::Sending && entry.turn == ask.turn)?;
         let own = pass.held.values().filter(|held| held.key == ask.key && held.turn == ask.turn);
-        let tokens = own.filter_map(|held| held.carried.as_ref()).map(|(token, _)| token);
-        tokens.filter(|token| **token == entry.lease_token).cloned().next()
+        let mut tokens = own.filter_map(|held| held.carried.as_ref()).map(|(token, _)| token).peekable();
+        // Of two messages with outcomes any may lead: the ledger alone knows which is the later.
+        let is_current = tokens.peek().is_some() && tokens.all(|token| *token == entry.lease_token);
+        is_current.then(|| entry.lease_token.clone())
     }
 
     /// What the ledger answered; `carried` is the token of an outcome that the invocation should have recorded first.
@@ -98,7 +100,9 @@ impl Memo {
         if travel.receives == 0 {
             return;
         }
-        let owed = pass.owed.get(&source).cloned();
+        // Of two messages in one place, only the one that made the attempt carries its outcome.
+        let is_alone = pass.held.values().filter(|held| held.source == source).count() == 1;
+        let owed = pass.owed.get(&source).filter(|_| is_alone).cloned();
         if travel.receives > MOST_RECEIVES {
             self.violated(format!("{source} was received {} times: it does not back off", travel.receives));
         }

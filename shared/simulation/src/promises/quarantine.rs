@@ -35,8 +35,12 @@ impl Memo {
         }
         let is_over = matches!(state, State::Sent | State::Expired | State::FailedNoRetries);
         let is_needed = entry.turn < travel.turn || (entry.turn == travel.turn && !is_over);
-        if !is_needed {
-            self.needless.insert(format!("poison-{}", stored.id));
+        let letter = format!("poison-{}", stored.id);
+        if is_needed {
+            // Another worker may see later that it is not, while this one keeps it.
+            self.needed.insert(letter);
+        } else if !self.needed.contains(&letter) {
+            self.needless.insert(letter);
         }
     }
 

@@ -10,7 +10,7 @@ use rand::rngs::StdRng;
 
 use super::faults::Outage;
 use super::receivers::{Behaviour, Receiver};
-use super::{Clock, Scenario, moment, secs};
+use super::{Clock, Scenario, messages, moment, secs};
 
 /// A retry policy that makes no second attempt where the first may have arrived.
 pub const NEVER_IN_DOUBT: &str = "never-in-doubt";
@@ -46,14 +46,22 @@ pub(super) fn put_on(scenario: &mut Scenario, rng: &mut StdRng) {
         30..34 => foreign(scenario, rng),
         34..44 => never_in_doubt(scenario, rng),
         44..46 => long(scenario, rng),
+        46..50 => gone(scenario, rng),
+        50..52 => outage(scenario, rng),
         _ => {}
     }
 }
 
 /// Messages come to their last receives, while some table or queue is out for long.
 fn throttled(scenario: &mut Scenario, rng: &mut StdRng) {
-    scenario.pressure.throttled = Some((0.8, rng.random_range(13..=18)));
+    scenario.pressure.throttled = Some((0.8, rng.random_range(14..=19)));
     scenario.sendings.truncate(15);
+    if rng.random_bool(0.3) {
+        // Twins that one worker receives together, of which one carries an outcome.
+        scenario.clocks.truncate(1);
+        let twins: Vec<_> = scenario.sendings.iter().take(5).cloned().collect();
+        scenario.sendings.extend(twins);
+    }
     let end = scenario.faults_end;
     let effects: &[&str] = match rng.random_range(0..5) {
         0 => &["record"],
@@ -67,7 +75,10 @@ fn throttled(scenario: &mut Scenario, rng: &mut StdRng) {
     scenario.faults.outages.push(Outage { effects, from, until });
     match rng.random_range(0..4) {
         0 => scenario.faults.refused = scenario.faults.refused.max(0.2),
-        1 => scenario.faults.death = if rng.random() { 0.5 } else { 0.9 },
+        1 => {
+            scenario.faults.death = if rng.random() { 0.5 } else { 0.9 };
+            scenario.faults.ack_lost = 0.4;
+        }
         2 => scenario.faults.ack_lost = 0.4,
         _ => never_in_doubt(scenario, rng),
     }
@@ -154,6 +165,25 @@ fn long(scenario: &mut Scenario, rng: &mut StdRng) {
     (first.receiver, first.content, first.by_address) = (0, 0, false);
     (first.ttl, first.deliver_at) = (None, Some(first.at + secs(rng, 60, 600)));
     first.id = LONG.to_owned();
+}
+
+/// Endpoints are gone, and what follows from that fails at first.
+fn gone(scenario: &mut Scenario, rng: &mut StdRng) {
+    for Receiver { phases, .. } in &mut scenario.receivers {
+        phases.push((moment(rng, scenario.faults_end), Behaviour::Answers(410)));
+        phases.sort_by_key(|(from, _)| *from);
+    }
+    scenario.faults.refused = 0.3;
+}
+
+/// All receivers are out, and many messages are held back, whose acknowledgements get lost.
+fn outage(scenario: &mut Scenario, rng: &mut StdRng) {
+    scenario.sendings = messages::draw(rng, scenario.receivers.len(), true);
+    for Receiver { phases, .. } in &mut scenario.receivers {
+        *phases = vec![(Duration::ZERO, Behaviour::Answers(503)), (scenario.faults_end, Behaviour::Accepts)];
+    }
+    scenario.faults.death = 0.3;
+    scenario.faults.ack_lost = 0.2;
 }
 
 /// Copies meet attempts whose outcome is unknown.
