@@ -103,10 +103,10 @@ impl WatchedLedger {
             let is_carried = *token != self.schedule.token();
             match answer {
                 Ok(Fence::Held) => {
-                    match *state {
-                        State::Queued => memo.situations.saw(Situation::GivenBack),
-                        _ if is_carried => memo.situations.saw(Situation::Carried),
-                        _ => {}
+                    if *state == State::Queued {
+                        memo.situations.saw(Situation::GivenBack);
+                    } else if is_carried {
+                        memo.situations.saw(Situation::Carried);
                     }
                     if state.is_terminal() {
                         memo.ended.insert((key.clone(), *state));

@@ -25,7 +25,11 @@ impl Memo {
         let message = read(stored, QueueKind::Retry).or_else(|| read(stored, QueueKind::Ingest));
         let Some((message, travel)) = message else { return };
         let key = message.key();
-        let Some(entry) = ledger.ledger.get(&key) else { return };
+        let letter = format!("poison-{}", stored.id);
+        let Some(entry) = ledger.ledger.get(&key) else {
+            self.needed.insert(letter);
+            return;
+        };
         let own = carried(&travel).filter(|(token, _)| {
             entry.state == State::Sending && entry.turn == travel.turn && entry.lease_token == *token
         });
@@ -35,7 +39,6 @@ impl Memo {
         }
         let is_over = matches!(state, State::Sent | State::Expired | State::FailedNoRetries);
         let is_needed = entry.turn < travel.turn || (entry.turn == travel.turn && !is_over);
-        let letter = format!("poison-{}", stored.id);
         if is_needed {
             // Another worker may see later that it is not, while this one keeps it.
             self.needed.insert(letter);
