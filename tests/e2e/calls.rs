@@ -173,7 +173,8 @@ async fn an_entry_that_sqs_refuses_comes_back_and_its_hand_off_is_repeated() {
     let records = ten(&stack, &resources, "m", &browser).await;
     dispatch.proxy.reset();
     let is_send = |call: &Call| call.operation == "SendMessageBatch";
-    dispatch.proxy.once(is_send, Fault::FailEntry { index: 4 });
+    // However they were divided into batches, each has a first entry.
+    dispatch.proxy.once(is_send, Fault::FailEntry { index: 0 });
 
     let back = failed(&dispatch, records.clone()).await;
     let [id] = back.as_slice() else { panic!("{back:?}") };

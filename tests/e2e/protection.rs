@@ -31,22 +31,26 @@ async fn a_push_service_that_fails_is_not_sent_to_and_loses_nothing() {
             Phase::Closed | Phase::HalfOpen { .. } | Phase::Ramping { .. } | Phase::Paused { .. } => None,
         })
         .await;
-    // A worker's view is a second and a half old at most, and it finishes the sends that it has begun: until the ledger, which has
-    // counted an attempt before it is sent, agrees with the push service twice in a row.
+    // A worker's view is a second and a half old at most, and it finishes the sends that it has begun: until the ledger, which counts
+    // an attempt before it is sent, and the push service say the same twice in a row.
     let before = std::cell::Cell::new(None);
-    let (attempts, quiet) = stack
+    let (attempts, unsent, quiet) = stack
         .until("sends have ended", async || {
             System.sleep(Duration::from_millis(2_500)).await;
             let entries = stack.scan(&stack.tables().deliveries).await;
             let attempts =
                 entries.iter().filter_map(|entry| number(entry, "attempt")).map(|n| n + 1).sum::<i64>();
             let requests = stack.push.counts().requests;
-            let both = (u64::try_from(attempts).ok(), requests);
-            (before.replace(Some(both)) == Some(both)).then_some(both)
+            let unsent = entries.iter().filter(|entry| entry.contains_key("not_sent")).count();
+            let all = (u64::try_from(attempts).ok()?, unsent as u64, requests);
+            (before.replace(Some(all)) == Some(all)).then_some(all)
         })
         .await;
-    // A message that was held back has used no attempt.
-    assert_eq!(attempts, Some(quiet), "attempts in the ledger, and requests");
+    // A message that was held back has used no attempt; of those that were made, a busy machine may not have connected some in time.
+    assert!(
+        (quiet..=quiet + unsent).contains(&attempts),
+        "{attempts} attempts in the ledger, {unsent} not sent, {quiet} requests"
+    );
     // Meanwhile another origin is not slowed.
     stack.send(&json!({
         "tenant": "acme", "id": "elsewhere", "to": {"webhook": {"url": stack.webhooks.url("/other")}}, "payload": "x",

@@ -1,10 +1,13 @@
 //! Waits longer than a queue can delay: many messages make one execution, and a lost execution strands none of them.
 
+use std::collections::BTreeMap;
+
 use aws_sdk_sfn::types::{ExecutionListItem, ExecutionStatus};
 use redial_tests::prelude::*;
 
+/// A message whose payload is its id.
 fn scheduled(stack: &TestStack, id: &str, to: &Subscriber, at: Timestamp) -> Value {
-    stack.message_with(id, to, &json!({"deliver_at": at.to_rfc3339()}))
+    stack.message_with(id, to, &json!({"payload": id, "deliver_at": at.to_rfc3339()}))
 }
 
 async fn executions(stack: &TestStack) -> Vec<ExecutionListItem> {
@@ -34,7 +37,18 @@ async fn a_thousand_messages_of_one_bucket_make_one_execution() {
     let at_ms = u64::try_from(at.as_ms()).expect("after 1970");
     assert!(received.iter().all(|push| push.at_ms >= at_ms), "none before its time");
     stack.until_quiet().await;
-    assert_eq!(stack.pushes(&browser), MANY, "none twice");
+    // On a busy machine answers may come too late: what was pushed again for that is on record as in doubt.
+    let mut pushes: BTreeMap<Option<Vec<u8>>, usize> = BTreeMap::new();
+    for push in stack.push.received(&browser.endpoint) {
+        *pushes.entry(push.plaintext).or_default() += 1;
+    }
+    assert_eq!(pushes.len(), MANY);
+    for (id, times) in pushes.iter().filter(|(_, times)| **times > 1) {
+        let id = String::from_utf8(id.clone().expect("it was opened")).expect("the payload is the id");
+        let entry = stack.entry(&id).await.expect("in the ledger");
+        let in_doubt = entry.get("in_doubt").and_then(|it| it.as_bool().ok());
+        assert_eq!(in_doubt, Some(&true), "{id} was pushed {times} times: {entry:?}");
+    }
     assert!(stack.scan(&stack.tables().parked).await.is_empty());
 }
 

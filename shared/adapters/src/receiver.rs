@@ -42,7 +42,7 @@ impl Clock for FixedClock {
     }
 }
 
-/// A self-signed certificate for localhost, and the server's side of it.
+/// A self-signed certificate for localhost and all names of `receivers.test`, and the server's side of it.
 pub(crate) struct Identity {
     pub(crate) ca_pem: String,
     /// What each handshake waits for.
@@ -53,7 +53,9 @@ pub(crate) struct Identity {
 impl Identity {
     /// `alpn`: the preferred protocol first.
     pub(crate) fn new(alpn: &[&str]) -> Self {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+        let made =
+            rcgen::generate_simple_self_signed(["localhost".to_owned(), "*.receivers.test".to_owned()])
+                .expect("a certificate");
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
         let mut config =
             rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))

@@ -77,6 +77,8 @@ labels! {
         Connect = "connect",
         ConnectTimeout = "connect_timeout",
         Tls = "tls",
+        /// This process has no file descriptor, port or memory left for a connection. It says nothing of the other side.
+        NoResources = "no_resources",
     }
 }
 

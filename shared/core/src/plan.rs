@@ -9,7 +9,7 @@ use rand::Rng;
 
 use crate::identity::Attempt;
 use crate::ledger::State;
-use crate::policy::Policy;
+use crate::policy::{self, Policy};
 use crate::reason::Reason;
 use crate::time::{Deadline, Timestamp, Ttl};
 use crate::verdict::{Retry, Verdict};
@@ -138,11 +138,15 @@ fn after_retryable(retry: &Retry, situation: &Situation<'_>, rng: &mut dyn Rng) 
     if let Some(end) = in_doubt(retry.in_doubt, policy) {
         return end;
     }
-    let Some(range) = policy.delay_range(attempt.next().0, ttl) else {
+    let number = attempt.next().0;
+    let Some(range) = policy.delay_range(number, ttl) else {
         return Plan::DeadLetter(Reason::RetriesExhausted);
     };
     let remaining = deadline.remaining(now);
-    let range = retry.retry_after.map_or(range, |wait| policy.retry_after_range(wait, remaining));
+    let range = retry.retry_after.map_or(range, |wait| {
+        // A receiver that asks for retries at once does not get more of them than a policy.
+        policy.retry_after_range(wait.max(policy::least_delay(number)), remaining)
+    });
     let delay = range.draw(rng);
     if delay >= remaining {
         return Plan::DeadLetter(Reason::TtlExceeded);

@@ -56,6 +56,29 @@ fn a_failure_that_is_not_retried_ends_as_its_policy_says() {
 }
 
 #[test]
+fn a_hundred_retries_without_a_delay_are_spread_over_minutes() {
+    let backoff = Backoff::Exponential(Exponential {
+        base_delay: Duration::ZERO,
+        multiplier: 1.0,
+        max_delay: Duration::ZERO,
+    });
+    let retries = Retries { max_retries: 100, backoff, jitter: Jitter::None };
+    let policy = Policy { retries: Some(retries), ..preset("web-push").clone() };
+    for retry_after in [None, Some(Duration::ZERO)] {
+        let verdict = Verdict::Retry(Retry { retry_after, ..SOME_RETRY });
+        let delays = (0..100).map(|attempt| {
+            let plan = after(&verdict, &situation(&policy, attempt, 3_600), &mut rng());
+            let Plan::Retry { not_before, .. } = plan else { panic!("{attempt}: {plan:?}") };
+            not_before.since(at(0))
+        });
+        let delays: Vec<Duration> = delays.collect();
+        assert_eq!(delays[0], Duration::ZERO, "the first retry may come at once");
+        assert!(delays.is_sorted(), "{delays:?}");
+        assert!(delays.iter().sum::<Duration>() >= Duration::from_secs(500), "{retry_after:?}: {delays:?}");
+    }
+}
+
+#[test]
 fn a_retry_after_that_ends_within_the_ttl_is_always_retried() {
     let policy = preset("web-push");
     let second = Duration::from_secs(1);

@@ -17,7 +17,10 @@ pub(super) fn problems(seen: &Seen) -> Vec<String> {
     let most = scenario.posts + usize::from(seen.fell_between);
     let in_doubt = seen.entry.as_ref().and_then(|entry| entry.get("in_doubt")?.as_bool().ok()) == Some(&true);
     let apart_ms = match seen.posts.as_slice() {
-        [first, second] if scenario.name == "waiting" && deaths == 0 => second.at_ms - first.at_ms,
+        // A busy machine may miss the two seconds that an answer has: then the policy's delay holds, and not the answer's.
+        [first, second] if scenario.name == "waiting" && deaths == 0 && !in_doubt => {
+            second.at_ms - first.at_ms
+        }
         _ => u64::MAX,
     };
     let ends =

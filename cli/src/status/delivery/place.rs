@@ -115,6 +115,7 @@ pub(super) fn not_sent(failure: NotSent) -> String {
         NotSent::Connect => "no connection to the receiver could be made",
         NotSent::ConnectTimeout => "the connection to the receiver took too long",
         NotSent::Tls => "the TLS handshake with the receiver failed",
+        NotSent::NoResources => "the worker had no room for another connection",
     };
     format!("{}: {words}", failure.label())
 }
@@ -125,7 +126,7 @@ pub(super) const fn hint(failure: NotSent) -> Option<&'static str> {
         NotSent::Tls => Some(
             "the stack must trust the authority that signed the receiver's certificate: for one of your own, `redial local up --egress-ca ROOT.pem`; on AWS, the parameter EgressCaFile",
         ),
-        NotSent::Dns | NotSent::Connect | NotSent::ConnectTimeout => None,
+        NotSent::Dns | NotSent::Connect | NotSent::ConnectTimeout | NotSent::NoResources => None,
     }
 }
 

@@ -23,6 +23,9 @@ pub(super) fn failed_request(error: &reqwest::Error) -> Outcome {
         // The address is a URL but no valid HTTP URI; another try cannot succeed.
         return Outcome::Impossible(Impossible::EndpointNotAllowed);
     }
+    if any(error, &is_of_this_process) {
+        return Outcome::NotSent(NotSent::NoResources);
+    }
     if error.is_connect() {
         return Outcome::NotSent(if error.is_timeout() {
             NotSent::ConnectTimeout
@@ -39,6 +42,16 @@ pub(super) fn failed_request(error: &reqwest::Error) -> Outcome {
     }
     Outcome::InDoubt(if error.is_timeout() { InDoubt::Timeout } else { InDoubt::Reset })
 }
+
+/// Whether this process had no descriptor (`EMFILE`, `ENFILE`), no port (`EADDRNOTAVAIL`) or no memory (`ENOBUFS`, `ENOMEM`) left for a
+/// connection or for looking a name up. On a connection that stands none of them comes about.
+fn is_of_this_process(link: &(dyn Error + 'static)) -> bool {
+    let code = link.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
+    code.is_some_and(|code| OWN_LIMITS.contains(&code))
+}
+
+/// As Linux numbers them (`errno(3)`), in the order above.
+const OWN_LIMITS: [i32; 5] = [24, 23, 99, 105, 12];
 
 /// Whether this link of a connect error comes from the handshake: rustls' own error, or any I/O error that hyper-rustls
 /// has wrapped in another, as it does for the handshake and for nothing else.

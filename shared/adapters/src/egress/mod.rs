@@ -5,13 +5,13 @@
 //! the status, [`Response::KEPT_HEADERS`], and the first 4 KiB of the body. And an endpoint may be slow or broken, so each
 //! step has its end, and `classify` says for each failure whether the request may have arrived.
 //!
-//! There is one client, with one connection an origin that carries all requests (`warm_up`). Origins that are exempt from
-//! the address check have a second client of their own, made only if there are any: a connection that was made without
-//! the check can never serve a request that is to be checked.
+//! Each origin has a client of its own (`connections`), with one connection that carries all requests (`warm_up`): a connection that
+//! was made without the address check, to an origin that is exempt from it, can never serve a request that is to be checked.
 
 mod address;
 mod allow;
 mod classify;
+mod connections;
 mod resolver;
 mod tls;
 mod warm_up;
@@ -26,7 +26,6 @@ use http::HeaderMap;
 use redial_core::endpoint::Endpoint;
 use redial_core::outcome::{Impossible, InDoubt, Outcome, Response};
 use redial_engine::ports::Clock;
-use reqwest::{Client, redirect};
 use tokio::time::{Instant, timeout_at};
 
 pub use self::address::is_public;
@@ -34,18 +33,9 @@ pub use self::allow::{EgressAllow, EgressAllowError};
 pub use self::tls::{ExtraRootError, ExtraRoots};
 
 use self::allow::Passage;
-use self::resolver::{EgressResolver, Lookup, SystemLookup};
+use self::connections::Connections;
+use self::resolver::{Lookup, SystemLookup};
 use self::warm_up::WarmUp;
-
-/// How long an unused connection is kept: Lambda freezes the process between invocations, and what was open before may be
-/// dead after.
-const POOL_IDLE: Duration = Duration::from_secs(30);
-
-/// How long a connection with a request on it may be silent before it is asked whether it lives.
-const PING_AFTER: Duration = Duration::from_secs(5);
-
-/// How long its answer may take.
-const PING_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Longest wait for an origin's first request; see `warm_up`.
 const LONGEST_WARM_UP: Duration = Duration::from_secs(1);
@@ -77,11 +67,10 @@ impl Default for EgressConfig {
     }
 }
 
-/// The client. Its connections live as long as it does: one for a worker's life.
+/// The clients of a worker, for as long as it lives.
 #[derive(Debug)]
 pub struct Egress {
-    checked: Client,
-    exempt: Option<Client>,
+    connections: Connections,
     allow: EgressAllow,
     warm_up: WarmUp,
     total_timeout: Duration,
@@ -98,13 +87,8 @@ impl Egress {
         // request has left.
         let connect_timeout = config.connect_timeout.min(config.total_timeout / 2);
         let warm_up = WarmUp::new(LONGEST_WARM_UP.min(config.total_timeout / 4));
-        let client = |public_only| {
-            let resolver = EgressResolver { lookup: Arc::clone(&lookup), public_only };
-            client(&config.extra_roots, connect_timeout, resolver)
-        };
         Self {
-            checked: client(true),
-            exempt: (!config.allow.is_empty()).then(|| client(false)),
+            connections: Connections::new(tls::client_config(&config.extra_roots), connect_timeout, lookup),
             allow: config.allow,
             warm_up,
             total_timeout: config.total_timeout,
@@ -130,15 +114,14 @@ impl Egress {
         clock: &impl Clock,
     ) -> Outcome {
         let deadline = Instant::now() + self.total_timeout;
-        let client = match (self.allow.passage(endpoint), &self.exempt) {
-            (Passage::Checked, _) => &self.checked,
-            (Passage::Exempt, Some(exempt)) => exempt,
-            (Passage::Exempt, None) | (Passage::Refused, _) => {
-                return Outcome::Impossible(Impossible::EndpointNotAllowed);
-            }
+        let public_only = match self.allow.passage(endpoint) {
+            Passage::Checked => true,
+            Passage::Exempt => false,
+            Passage::Refused => return Outcome::Impossible(Impossible::EndpointNotAllowed),
         };
         let origin = endpoint.origin();
         let turn = self.warm_up.enter(&origin).await;
+        let client = self.connections.of(&origin, public_only);
         let request = client.post(endpoint.expose().clone()).headers(headers).body(body).send();
         let answer = match timeout_at(deadline, request).await {
             Ok(Ok(answer)) => answer,
@@ -155,23 +138,6 @@ impl Egress {
         let body = first_bytes(answer, deadline).await;
         Outcome::Response(Response { status, headers, body, at })
     }
-}
-
-fn client(extra_roots: &ExtraRoots, connect_timeout: Duration, resolver: EgressResolver) -> Client {
-    Client::builder()
-        .tls_backend_preconfigured(tls::client_config(extra_roots))
-        .dns_resolver(resolver)
-        .https_only(true)
-        .no_proxy()
-        .redirect(redirect::Policy::none())
-        .referer(false)
-        .user_agent(concat!("redial/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(connect_timeout)
-        .pool_idle_timeout(POOL_IDLE)
-        .http2_keep_alive_interval(PING_AFTER)
-        .http2_keep_alive_timeout(PING_TIMEOUT)
-        .build()
-        .expect("invariant: constants and a finished TLS configuration make a client")
 }
 
 fn kept_headers(headers: &HeaderMap) -> Vec<(String, String)> {

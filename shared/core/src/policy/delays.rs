@@ -135,6 +135,12 @@ impl DelayRange {
         Self { min, max: max.max(min), step_ms: 1 }
     }
 
+    /// The delays from `floor` on; `floor` alone if all are shorter.
+    #[must_use]
+    pub fn above(self, floor: Duration) -> Self {
+        Self { min: self.min.max(floor), max: self.max.max(floor), ..self }
+    }
+
     /// The delays up to `cap`; `cap` alone if all are longer.
     pub fn below(self, cap: Duration) -> Self {
         let min = self.min.min(cap);

@@ -54,7 +54,9 @@ fn every_preset_has_its_ranges_of_delays() {
 #[test]
 fn delays_for_codes_stay_below_half_of_their_ttl() {
     let range = preset("otp").delay_range(3, Ttl::from_secs(6)).expect("the third retry");
-    assert_eq!((range.min, range.max), (Duration::ZERO, Duration::from_secs(3)));
+    assert_eq!((range.min, range.max), (least_delay(3), Duration::from_secs(3)));
+    let range = preset("otp").delay_range(3, Ttl::from_secs(0)).expect("the third retry");
+    assert_eq!((range.min, range.max), (Duration::ZERO, Duration::ZERO));
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::protection::Seen;
 use redial_core::channel::Channel;
 use redial_core::message::Message;
 use redial_core::metric::Metric;
-use redial_core::outcome::{Attempted, Outcome};
+use redial_core::outcome::{Attempted, NotSent, Outcome};
 use redial_core::plaintext::Plaintext;
 use redial_core::plan::{self, Plan, Situation};
 use redial_core::provider::Provider;
@@ -110,10 +110,11 @@ impl<P: Ports> Worker<P> {
         began: Timestamp,
         last_start: Timestamp,
     ) -> Result<(Outcome, Verdict), Setback> {
-        match job.recipient().expect("the gate lets nothing pass that has no target") {
+        let (outcome, verdict) = match job.recipient().expect("the gate lets nothing pass that has no target")
+        {
             Recipient::WebPush(target) => {
                 let plaintext = Plaintext::of(&job.message, job.deadline, &self.settings.token_keys);
-                self.push(job, target, &plaintext, began, last_start).await
+                self.push(job, target, &plaintext, began, last_start).await?
             }
             Recipient::Webhook(target) => {
                 self.telemetry.count(Metric::Attempts, 1);
@@ -121,8 +122,13 @@ impl<P: Ports> Worker<P> {
                 let webhook = Webhook { tenant, target, id, payload, headers, at: began };
                 let outcome = self.webhook_sender.send(webhook).await;
                 let verdict = verdict::webhook(&outcome, job.policy().overrides());
-                Ok((outcome, verdict))
+                (outcome, verdict)
             }
+        };
+        // What this process lacks says nothing of the receiver: no attempt was made, and its origin is not judged.
+        match outcome.not_sent() {
+            Some(NotSent::NoResources) => Err(Setback::Infrastructure),
+            _ => Ok((outcome, verdict)),
         }
     }
 

@@ -331,6 +331,18 @@ fn a_failed_handshake_is_forgotten_once_an_attempt_is_answered() {
 }
 
 #[test]
+fn what_the_worker_lacks_is_no_attempt_and_no_failure_of_the_origin() {
+    for whom in [Whom::Hook, Whom::Address] {
+        let answers = vec![Outcome::NotSent(NotSent::NoResources), answered(204)];
+        let harness = Harness::finished(whom, answers, r#","retry":{"retries_enabled":false}"#);
+        assert_eq!(harness.ended("m"), (State::Sent, None));
+        assert_eq!(history(&harness), [None], "one attempt, which was answered");
+        let failures: u64 = harness.state().counters.values().map(|count| count.failures).sum();
+        assert_eq!(failures, 0);
+    }
+}
+
+#[test]
 fn the_most_particular_policy_holds() {
     let stored = [
         (Slot::Tenant, r#"{"max_retries":0}"#),

@@ -21,8 +21,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "retries go on for ever",
         rule: "there are no more attempts than the policy has",
         file: "shared/core/src/plan.rs",
-        find: "policy.delay_range(attempt.next().0, ttl)",
-        replace: "policy.delay_range(attempt.next().0.min(1), ttl)",
+        find: "policy.delay_range(number, ttl)",
+        replace: "policy.delay_range(number.min(1), ttl)",
     },
     Mutant {
         name: "a reference that is not sent is forgotten",

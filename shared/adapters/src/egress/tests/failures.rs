@@ -1,5 +1,7 @@
 //! Each way of failing has its outcome: not sent, in doubt, or impossible.
 
+use std::io;
+
 use redial_core::outcome::NotSent;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
@@ -38,6 +40,24 @@ async fn what_fails_before_the_request_leaves_is_not_sent() {
 }
 
 #[tokio::test]
+async fn what_this_process_lacks_is_not_the_receivers_failure() {
+    struct Out(i32);
+    impl Lookup for Out {
+        fn lookup(&self, _host: &str) -> LookedUp {
+            let error = io::Error::from_raw_os_error(self.0);
+            Box::pin(async move { Err(error) })
+        }
+    }
+    const ENETUNREACH: i32 = 101;
+    for (code, expected) in
+        [(24, NotSent::NoResources), (23, NotSent::NoResources), (ENETUNREACH, NotSent::Dns)]
+    {
+        let egress = Egress::with_lookup(config("", ""), Arc::new(Out(code)));
+        assert_eq!(post(&egress, "https://push.example/x").await, Outcome::NotSent(expected), "{code}");
+    }
+}
+
+#[tokio::test]
 async fn a_handshake_that_does_not_end_is_not_sent() {
     let receiver = Receiver::tcp(|stream, _| async move {
         tokio::time::pause();
@@ -64,7 +84,7 @@ async fn no_answer_in_time_is_in_doubt() {
 #[tokio::test]
 async fn a_connection_that_breaks_after_the_request_is_in_doubt_and_never_sent_again() {
     for alpn in ["h2", "http/1.1"] {
-        let breaks = |_| async { Err(std::io::Error::other("breaks")) };
+        let breaks = |_| async { Err(io::Error::other("breaks")) };
         let receiver = Receiver::http(&Identity::new(&[alpn]), breaks).await;
         assert_eq!(post_to(&receiver).await, Outcome::InDoubt(InDoubt::Reset), "{alpn}");
         assert_eq!(receiver.requests().len(), 1, "{alpn}");

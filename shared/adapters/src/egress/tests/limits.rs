@@ -1,7 +1,9 @@
 //! What is read of an answer, and for how long.
 
 use super::*;
-use crate::receiver::{Identity, read_request, response, status, write};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::receiver::{Identity, read_request, response, serve_http, status, write};
 
 async fn answer(receiver: &Receiver) -> Response {
     match post_to(receiver).await {
@@ -91,4 +93,36 @@ async fn a_body_that_breaks_off_leaves_the_answer_standing() {
     .await;
     let response = answer(&receiver).await;
     assert!(response.status == 503 && response.body == b"half", "{response:?}");
+}
+
+/// A tenant may have as many names as it likes, and a process has 1,024 descriptors.
+#[tokio::test]
+async fn five_hundred_origins_do_not_keep_a_connection_each() {
+    let open = Arc::new(AtomicUsize::new(0));
+    let (identity, counted) = (Identity::new(&["h2", "http/1.1"]), open.clone());
+    let receiver = Receiver::tls(&identity, move |stream| {
+        let counted = counted.clone();
+        async move {
+            counted.fetch_add(1, Ordering::SeqCst);
+            serve_http(stream, |_| async { Ok(response(201, &[], b"")) }).await;
+            counted.fetch_sub(1, Ordering::SeqCst);
+        }
+    })
+    .await;
+    let origins: Vec<String> =
+        (0..500).map(|n| format!("https://h{n}.receivers.test:{}", receiver.port)).collect();
+    let (egress, _) =
+        scripted(config(&origins.join(","), &identity.ca_pem), &[&[&format!("127.0.0.1:{}", receiver.port)]]);
+    for origin in &origins {
+        assert_eq!(status(&post(&egress, origin).await), Some(201), "{origin}");
+    }
+    // Those that were closed are seen to be closed a little later.
+    while open.load(Ordering::SeqCst) > connections::MOST_ORIGINS {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(receiver.connections(), 500);
+    post(&egress, &origins[499]).await;
+    assert_eq!(receiver.connections(), 500, "the latest are kept");
+    post(&egress, &origins[0]).await;
+    assert_eq!(receiver.connections(), 501, "the oldest was closed");
 }
