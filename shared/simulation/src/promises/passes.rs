@@ -140,7 +140,9 @@ impl Memo {
     pub(crate) fn returns(&mut self, by: &str, message_id: &str) {
         let Some(pass) = self.passes.get(by).filter(|pass| !pass.has_failed_to_send) else { return };
         let Some(held) = pass.held.get(message_id).filter(|held| held.source == message_id) else { return };
-        if pass.parked.contains(&held.source) {
+        // A message and its successor in one batch are two in one place: the other one was parked.
+        let is_alone = pass.held.values().filter(|other| other.source == held.source).count() == 1;
+        if is_alone && pass.parked.contains(&held.source) {
             let key = held.key.clone();
             self.violated(format!("{message_id} of {key} was parked, and comes back"));
         }
