@@ -10,8 +10,10 @@
 //! | [`audience`] | what is remembered of messages to a tag |
 //! | [`facts`] | what is true of addresses, whatever is stored |
 //! | [`release`] | what a newer release writes, and an older one cannot read |
-//! | [`watch`] | what must hold at every effect |
-//! | `promises` | what must hold at each POST, and when nothing is under way any more |
+//! | [`pass`] | what an invocation holds and has done |
+//! | [`watch`] | what is remembered of all effects |
+//! | [`watched`] | the ports that the watch looks at |
+//! | `promises` | what must hold at every effect, and when nothing is under way any more |
 //! | [`search`] | many seeds, on all cores |
 //! | [`shrink`] | a smaller scenario that breaks the same promise |
 //! | [`trace`] | what happened, as text |
@@ -21,6 +23,7 @@
 pub mod audience;
 pub mod facts;
 pub mod mutants;
+pub mod pass;
 mod promises;
 pub mod release;
 pub mod scenario;
@@ -31,6 +34,7 @@ pub mod sqs;
 pub mod timeline;
 pub mod trace;
 pub mod watch;
+pub mod watched;
 pub mod worker;
 pub mod world;
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::scenario::audiences::{Audiences, Change};
 use crate::scenario::faults::Faults;
 use crate::scenario::messages::Sending;
+use crate::scenario::pressure::Pressure;
 use crate::scenario::{Clock, Scenario};
 use crate::world::run;
 
@@ -88,6 +89,7 @@ fn smaller(of: &Scenario) -> Vec<Scenario> {
     add(&|it| it.shards = 1);
     add(&|it| it.storage.releases = None);
     add(&|it| it.storage.stale = Duration::ZERO);
+    add(&|it| it.pressure = Pressure::default());
     for at in 0..of.sendings.len() {
         for plainer in PLAINER {
             add(&|it| plainer(&mut it.sendings[at]));

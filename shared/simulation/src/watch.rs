@@ -3,16 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use redial_core::dead_letter::DeadLetterKey;
 use redial_core::identity::{DeliveryKey, Turn};
-use redial_core::ledger::{Entry, Fence, Record};
+use redial_core::ledger::{Entry, State};
 use redial_core::time::Timestamp;
-use redial_engine::ports::{Claim, ClaimAnswer, Ledger, PortError};
-use redial_memory::Memory;
 
 use crate::audience::Audiences;
 use crate::facts::Facts;
+use crate::pass::Pass;
 use crate::situations::{Situation, Situations};
-use crate::trace::Trace;
 
 /// A POST that arrived, or may have.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,6 +21,8 @@ pub struct Post {
     pub turn: Turn,
     /// The lease token of its invocation.
     pub token: String,
+    /// Whether the receiver took it and did not answer.
+    pub is_swallowed: bool,
 }
 
 /// What was promised about a delivery when it was sent.
@@ -31,8 +32,12 @@ pub struct Promise {
     pub from: Timestamp,
     /// Not after this.
     pub until: Timestamp,
+    /// When the first of its messages is over.
+    pub earliest_end: Timestamp,
     /// How many attempts there may be.
     pub attempts: u32,
+    /// Whether there may be another attempt where one may have arrived.
+    pub may_repeat_in_doubt: bool,
 }
 
 #[derive(Debug, Default)]
@@ -44,7 +49,25 @@ pub struct Memo {
     /// Claims whose outcome was never recorded by the invocation that made them: it died, or its record failed.
     pub unrecorded: BTreeSet<(DeliveryKey, String)>,
     /// What was granted to an invocation.
-    granted: BTreeMap<(DeliveryKey, String), Turn>,
+    pub granted: BTreeMap<(DeliveryKey, String), Turn>,
+    /// Invocations of dispatch under way, by their tokens.
+    pub passes: BTreeMap<String, Pass>,
+    /// Ends that the ledger has had.
+    pub ended: BTreeSet<(DeliveryKey, State)>,
+    /// Deliveries of which a claim or a record may have been lost, or whose worker died.
+    pub shaken: BTreeSet<DeliveryKey>,
+    /// Clocks are further off than the margin of a lease.
+    pub has_far_clocks: bool,
+    /// Ends that only a message in the quarantine knew.
+    pub carried_ends: BTreeSet<(DeliveryKey, State)>,
+    /// Letters that a worker was right to keep.
+    pub needed: BTreeSet<String>,
+    /// Letters that would be kept for deliveries that have gone on.
+    pub needless: BTreeSet<String>,
+    /// Dead letters that a reference was sent for.
+    pub referred: BTreeSet<DeadLetterKey>,
+    /// Until when bodies of dead letters have to be there.
+    pub bodies: BTreeMap<DeadLetterKey, Timestamp>,
     /// Calls of AWS that workers began, without those that sweeps begin with.
     pub calls: usize,
     pub audiences: Audiences,
@@ -72,7 +95,9 @@ impl Watch {
     pub fn died(&self, token: &str) {
         let mut memo = self.memo();
         let own: Vec<_> = memo.granted.keys().filter(|(_, of)| of == token).cloned().collect();
+        memo.shaken.extend(own.iter().map(|(key, _)| key.clone()));
         memo.unrecorded.extend(own);
+        memo.passes.remove(token);
     }
 
     /// Whether that invocation posted that delivery.
@@ -88,84 +113,5 @@ impl Watch {
 impl Memo {
     pub fn violated(&mut self, what: String) {
         self.violations.push(what);
-    }
-}
-
-/// The ledger in memory, under watch.
-#[derive(Clone, Debug)]
-pub struct WatchedLedger {
-    pub memory: Memory,
-    pub watch: Watch,
-    pub trace: Trace,
-    pub worker: String,
-}
-
-impl Ledger for WatchedLedger {
-    async fn claim(&self, claims: Vec<Claim>, now: Timestamp) -> Vec<Result<ClaimAnswer, PortError>> {
-        let asks: Vec<_> = claims.iter().map(|claim| claim.ask.clone()).collect();
-        {
-            // A worker that dies before it hears of its claim may still hold it.
-            let mut memo = self.watch.memo();
-            for ask in &asks {
-                memo.granted.insert((ask.key.clone(), ask.lease_token.clone()), ask.turn);
-            }
-        }
-        let answers = self.memory.claim(claims, now).await;
-        for (ask, answer) in asks.iter().zip(&answers) {
-            let at = self.memory.state().now;
-            let (turn, token) = (ask.turn.attempt.0, &ask.lease_token);
-            self.trace.add(at, &self.worker, format_args!("claim {} #{turn} {token}: {answer:?}", ask.key));
-            let situation = match answer {
-                Ok(ClaimAnswer::Granted { in_doubt: true, .. }) => Situation::CopyTakesOver,
-                Ok(ClaimAnswer::HandOffAgain(_)) => Situation::HandOffAgain,
-                Ok(ClaimAnswer::Leased { .. }) => Situation::CopyDuringLease,
-                Ok(ClaimAnswer::Done) => Situation::CopyAfterEnd,
-                Ok(ClaimAnswer::Conflict) => Situation::Conflict,
-                Ok(ClaimAnswer::Granted { .. }) | Err(_) => continue,
-            };
-            self.watch.saw(situation);
-        }
-        answers
-    }
-
-    async fn record(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
-        let asked = records.clone();
-        let answers = self.memory.record(records).await;
-        self.recorded(&asked, &answers);
-        answers
-    }
-
-    async fn record_carried(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
-        let asked = records.clone();
-        let answers = self.memory.record_carried(records).await;
-        self.recorded(&asked, &answers);
-        answers
-    }
-}
-
-impl WatchedLedger {
-    fn recorded(&self, records: &[Record], answers: &[Result<Fence, PortError>]) {
-        let now = self.memory.state().now;
-        let mut memo = self.watch.memo();
-        for (record, answer) in records.iter().zip(answers) {
-            let Record { key, state, lease_token: token, .. } = record;
-            self.trace.add(
-                now,
-                &self.worker,
-                format_args!("record {key} {} {token}: {answer:?}", state.label()),
-            );
-            match answer {
-                Ok(Fence::Held) => {
-                    if let Some(until) = record.not_before {
-                        memo.waits.insert(key.clone(), until);
-                    }
-                }
-                Ok(Fence::Lost) => memo.situations.saw(Situation::FenceLost),
-                Err(_) => {
-                    memo.unrecorded.insert((key.clone(), token.clone()));
-                    memo.situations.saw(Situation::RecordFailed);
-                }
-            }
-        }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use redial_core::identity::{DeliveryId, DeliveryKey, Tenant, VapidKeyId};
+use redial_core::identity::{DeliveryId, DeliveryKey, Tenant, Turn, VapidKeyId};
 use redial_core::outcome::{InDoubt, Outcome};
 use redial_core::time::Timestamp;
 use redial_memory::schedule::{Reply, Schedule, Verdict, Wait};
@@ -17,7 +17,7 @@ use crate::scenario::{Clock, Scenario};
 use crate::situations::Situation;
 use crate::timeline::Timeline;
 use crate::trace::Trace;
-use crate::watch::{Memo, Watch};
+use crate::watch::{Memo, Post, Watch};
 
 /// How long the adapters wait for a push service.
 const PUSH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -164,6 +164,15 @@ impl Worker {
         Duration::from_millis(if slow { rng.random_range(100..12_000) } else { rng.random_range(1..40) })
     }
 
+    /// An effect fails: a message that cannot be sent again goes on by its visibility alone.
+    fn fails(&self, effect: &str) {
+        if effect == "send"
+            && let Some(pass) = self.stage.watch.memo().passes.get_mut(&self.token())
+        {
+            pass.has_failed_to_send = true;
+        }
+    }
+
     /// Whether the worker dies in this way at the effect that it is at.
     fn meets(&self, how: Death) -> bool {
         let course = self.course();
@@ -215,6 +224,7 @@ impl Schedule for Worker {
         } else if self.stage.is_out(effect) || self.stage.strikes(faults.refused) {
             let kind =
                 if self.stage.rng().random() { PortErrorKind::Throttled } else { PortErrorKind::Broken };
+            self.fails(effect);
             Verdict::Fails(kind)
         } else if self.stage.strikes(faults.lost) {
             match effect {
@@ -222,6 +232,7 @@ impl Schedule for Worker {
                 "claim" => self.stage.watch.saw(Situation::ClaimLost),
                 _ => {}
             }
+            self.fails(effect);
             Verdict::Fails(PortErrorKind::Lost)
         } else {
             Verdict::Made
@@ -290,10 +301,13 @@ impl Schedule for Worker {
             let before = memo.violations.len();
             match read_payload(payload) {
                 Some((key, content)) => {
+                    let is_swallowed = matches!(reply.outcome, Outcome::InDoubt(_));
+                    let post =
+                        Post { at: now, content, turn: Turn::default(), token: token.clone(), is_swallowed };
                     let own = match self.stage.scenario.audiences.member_at(endpoint) {
-                        Some(to) => memo.posts_to_member(now, &key, &to.key(), content, &token, state),
+                        Some(to) => memo.posts_to_member(post, &key, &to.key(), state),
                         None => {
-                            memo.posts(now, &key, content, &token, state);
+                            memo.posts(post, &key, state);
                             memo.posts_to(now, &key, endpoint, &token, state);
                             Some(key)
                         }
@@ -337,6 +351,7 @@ impl Worker {
             | Behaviour::Swallows(_)
             | Behaviour::Unreachable(_)
             | Behaviour::Slow(_)
+            | Behaviour::Fickle(_)
             | Behaviour::Flaps(_) => return,
         };
         memo.facts.asked.insert(key, (until, token));
@@ -368,6 +383,10 @@ impl Worker {
                 answer(answered_with(status, Hostile::ALL[at].headers))
             }
             Behaviour::Slow(ms) => Reply { takes: Duration::from_millis(ms), ..answer(answered(201)) },
+            Behaviour::Fickle(ms) => {
+                let status = [201, 400, 503][self.stage.rng().random_range(0..3)];
+                Reply { takes: Duration::from_millis(ms), ..answer(answered(status)) }
+            }
             Behaviour::Flaps(rate) => {
                 let fails = self.stage.rng().random_bool(rate);
                 answer(answered(if fails { 503 } else { 201 }))

@@ -4,9 +4,12 @@
 //! the production code knows nothing of them.
 
 mod audiences;
+mod bodies;
 mod claims;
 mod ends;
+mod grafts;
 pub mod nursery;
+mod quarantine;
 mod records;
 mod storage;
 mod waits;
@@ -31,6 +34,7 @@ pub fn all() -> impl Iterator<Item = &'static Mutant> {
         records::MUTANTS,
         waits::MUTANTS,
         ends::MUTANTS,
+        quarantine::MUTANTS,
         audiences::MUTANTS,
         storage::MUTANTS,
     ];

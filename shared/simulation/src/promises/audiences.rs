@@ -15,7 +15,7 @@ use super::posts::TOLERANCE;
 use super::{Remains, ends};
 use crate::audience::{Audiences, Part, Sent, Walk};
 use crate::situations::Situation;
-use crate::watch::{Memo, Promise};
+use crate::watch::{Memo, Post, Promise};
 
 /// For how long after a cancellation an invocation may go on that had read the run before.
 const INVOCATION: Duration = Duration::from_secs(30);
@@ -28,13 +28,12 @@ impl Memo {
     /// A POST of a message to the tag to a subscription; the key of that delivery.
     pub fn posts_to_member(
         &mut self,
-        now: Timestamp,
+        post: Post,
         message: &DeliveryKey,
         subscription: &SubscriptionKey,
-        content: u32,
-        token: &str,
         state: &State,
     ) -> Option<DeliveryKey> {
+        let Post { at: now, ref token, .. } = post;
         if message.tenant != subscription.tenant {
             self.violated(format!("{message} was posted to another tenant's {subscription}"));
             return None;
@@ -44,7 +43,7 @@ impl Memo {
             of_message.map(|(run, _)| (run.clone(), recipient(run, &subscription.id))).collect();
         let is_held = |key: &DeliveryKey| {
             let entry = state.ledger.get(key);
-            entry.is_some_and(|it| it.state == ledger::State::Sending && it.lease_token == token)
+            entry.is_some_and(|it| it.state == ledger::State::Sending && it.lease_token == *token)
         };
         let Some((run, own)) = keys.iter().find(|(_, own)| is_held(own)).or(keys.last()).cloned() else {
             self.violated(format!("{message} was posted to {subscription} without a run"));
@@ -73,7 +72,7 @@ impl Memo {
             self.violated(format!("{message} was posted to {subscription}, {what}"));
         }
         self.promises.entry(own.clone()).or_insert(promise);
-        self.posts(now, &own, content, token, state);
+        self.posts(post, &own, state);
         Some(own)
     }
 
@@ -142,6 +141,9 @@ fn promise(audiences: &Audiences, walk: &Walk) -> Promise {
     Promise {
         from: sent.iter().map(|sent| sent.from).min().unwrap_or_default(),
         until: sent.iter().map(|sent| sent.until).max().unwrap_or_default(),
+        // Which of the messages opened the run is not known here, so nothing is promised of how long a body is kept.
+        earliest_end: Timestamp::default(),
+        may_repeat_in_doubt: true,
         attempts: sent.iter().map(|sent| sent.attempts).max().unwrap_or_default(),
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use redial_core::identity::DeliveryKey;
 use redial_core::ledger;
+use redial_core::reason::Reason;
 
 use super::Remains;
 use crate::situations::Situation;
@@ -30,28 +31,37 @@ pub(super) fn judge_one(key: &DeliveryKey, contents: &BTreeSet<u32>, remains: &R
     if !letters.is_empty() {
         memo.situations.saw(Situation::DeadLetter);
     }
-    let Some(entry) = state.ledger.get(key).or_else(|| memo.forgotten.get(key)).cloned() else {
+    let is_announced = |end: ledger::State| {
+        events.iter().any(|event| {
+            event["tenant"] == key.tenant.as_str()
+                && event["id"] == key.id.as_str()
+                && event["state"] == end.label()
+        })
+    };
+    let stored = state.ledger.get(key).or_else(|| memo.forgotten.get(key)).cloned();
+    let Some(entry) = stored.clone().filter(|entry| entry.state.is_terminal()) else {
+        if is_poison && !is_announced(ledger::State::Failed) {
+            memo.violated(format!("{key} was taken out of its queue, and no event says so"));
+        }
+        let stands_at = stored.map_or("nothing", |entry| entry.state.label());
         if !is_poison {
-            memo.violated(format!("{key} was lost: the ledger does not know it"));
+            memo.violated(format!("{key} was lost: it stands at {stands_at}"));
         }
         return;
     };
     let end = entry.state;
-    if !end.is_terminal() {
-        if !is_poison {
-            memo.violated(format!("{key} was lost: it stands at {}", end.label()));
-        }
-        return;
-    }
-    let events = events.iter().filter(|event| {
-        event["tenant"] == key.tenant.as_str()
-            && event["id"] == key.id.as_str()
-            && event["state"] == end.label()
-    });
     // What was redriven before all of its parts were sent is announced by the quarantine: its hand-off may lack some.
     let is_cut_short = is_poison && end == ledger::State::Expanded;
-    if events.count() == 0 && !is_cut_short {
+    if !is_announced(end) && !is_cut_short {
         memo.violated(format!("{key} ended as {}, and no event says so", end.label()));
+    }
+    if end == ledger::State::Gone && of_lineage == 0 && !is_poison {
+        memo.violated(format!("{key} is gone, and no reference says so"));
+    }
+    let posts = memo.posts.get(key).map_or(&[][..], Vec::as_slice);
+    let may_have_arrived = posts.iter().any(|post| post.is_swallowed) || memo.shaken.contains(key);
+    if entry.reason == Some(Reason::InDoubtNotRetried) && !may_have_arrived {
+        memo.violated(format!("{key} ended in doubt, and every outcome of it was known"));
     }
     // What was redriven before it was handed off has the quarantine's dead letter instead.
     if end == ledger::State::Failed && of_lineage != 1 && !(is_poison && of_lineage == 0) {

@@ -1,8 +1,12 @@
 //! What must hold: [`posts`] at each POST, the rest when nothing is under way any more.
 
 mod audiences;
+mod dead_letters;
 mod ends;
+mod events;
+mod passes;
 mod posts;
+mod quarantine;
 mod storage;
 
 use std::collections::BTreeMap;
@@ -37,6 +41,8 @@ pub(crate) struct Remains<'a> {
     pub(crate) storage: &'a Storage,
     /// When there were no faults any more.
     pub(crate) calm_from: Timestamp,
+    /// How many messages are too long to be sent again.
+    pub(crate) too_long: usize,
 }
 
 /// Adds what does not hold to the violations.
@@ -62,6 +68,11 @@ pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     }
     if !sqs.overdue.is_empty() {
         memo.violated(format!("{} messages were dropped by SQS after 14 days", sqs.overdue.len()));
+    }
+    let refused = state.described.keys().filter(|key| key.letter == "malformed").count();
+    let is_poison = state.described.keys().any(|key| key.letter.starts_with("poison-"));
+    if refused != remains.too_long && !is_poison {
+        memo.violated(format!("{} messages are no valid ones, and {refused} were refused", remains.too_long));
     }
     let most = MOST_CALLS * (sqs.received + counted(Metric::Parked) as usize);
     if memo.calls > most {

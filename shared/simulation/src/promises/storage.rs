@@ -47,6 +47,8 @@ impl Memo {
         self.promises.remove(key);
         self.posts.remove(key);
         self.waits.remove(key);
+        self.ended.retain(|(of, _)| of != key);
+        self.shaken.remove(key);
         self.facts.asked.remove(key);
         self.facts.accepted.remove(key);
     }
@@ -129,7 +131,7 @@ pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
 fn letters(remains: &Remains<'_>, memo: &mut Memo) {
     for (key, reference) in &remains.state.described {
         let reason = reference.reason();
-        if matches!(reason, Some(Reason::Malformed | Reason::UnknownVapidKey)) {
+        if reason == Some(Reason::UnknownVapidKey) {
             memo.violated(format!("{} of {} is {}", key.letter, key.id, reference.reason));
         }
         let (tenant, id) = (&key.tenant, &key.id);

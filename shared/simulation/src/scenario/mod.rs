@@ -4,6 +4,7 @@ pub mod audiences;
 pub mod faults;
 pub mod messages;
 pub mod operations;
+pub mod pressure;
 pub mod receivers;
 pub mod storage;
 
@@ -17,6 +18,7 @@ use audiences::Audiences;
 use faults::Faults;
 use messages::Sending;
 use operations::Operation;
+use pressure::Pressure;
 use receivers::Receiver;
 use storage::{Others, Storage};
 
@@ -28,11 +30,13 @@ const SENDING: Duration = Duration::from_secs(2 * 3600);
 
 pub const TENANTS: [&str; 2] = ["acme", "globex"];
 
-/// By how much a worker's clock is wrong. It stays within two seconds.
+/// By how much a worker's clock is wrong. It stays within two seconds of `far`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Clock {
     /// In the beginning, in milliseconds; negative if it is behind.
     pub ahead: i64,
+    /// What it is ahead besides, in milliseconds, where clocks are further off than a lease allows for.
+    pub far: i64,
     /// By how many milliseconds more with each hour, until it is at a bound and turns round.
     pub drift: i64,
 }
@@ -42,7 +46,7 @@ impl Clock {
 
     fn draw(rng: &mut StdRng, is_skewed: bool, drifts: bool) -> Self {
         let ahead = if is_skewed { rng.random_range(-Self::BOUND..=Self::BOUND) } else { 0 };
-        Self { ahead, drift: if drifts { rng.random_range(-Self::BOUND..=Self::BOUND) } else { 0 } }
+        Self { ahead, far: 0, drift: if drifts { rng.random_range(-Self::BOUND..=Self::BOUND) } else { 0 } }
     }
 
     /// What it is ahead of the true time after so long, in milliseconds.
@@ -50,7 +54,7 @@ impl Clock {
         let drifted = i128::from(self.drift) * passed.as_millis() as i128 / 3_600_000;
         let place = (i128::from(self.ahead + Self::BOUND) + drifted) as i64;
         let there_and_back = place.rem_euclid(4 * Self::BOUND);
-        there_and_back.min(4 * Self::BOUND - there_and_back) - Self::BOUND
+        there_and_back.min(4 * Self::BOUND - there_and_back) - Self::BOUND + self.far
     }
 }
 
@@ -70,6 +74,7 @@ pub struct Scenario {
     pub operations: Vec<(Duration, Operation)>,
     pub audiences: Audiences,
     pub storage: Storage,
+    pub pressure: Pressure,
 }
 
 impl Scenario {
@@ -95,8 +100,15 @@ impl Scenario {
             receivers: &mut receivers,
             sendings: &mut sendings,
         };
-        let storage = Storage::draw(&mut source(seed, "storage"), others);
-        Self {
+        // A scenario is about one area: together they would make each other's promises hard to say.
+        let has_audiences = audiences != Audiences::default();
+        let storage = if has_audiences {
+            Storage::default()
+        } else {
+            Storage::draw(&mut source(seed, "storage"), others)
+        };
+        let is_plain = !has_audiences && storage == Storage::default();
+        let mut scenario = Self {
             seed,
             schedule: 0,
             clocks: (0..workers).map(|_| Clock::draw(rng, is_skewed, drifts)).collect(),
@@ -108,7 +120,12 @@ impl Scenario {
             receivers,
             audiences,
             storage,
+            pressure: Pressure::default(),
+        };
+        if is_plain {
+            pressure::put_on(&mut scenario, &mut source(seed, "pressure"));
         }
+        scenario
     }
 
     /// What decides everything that is not fixed by the scenario itself.
@@ -137,11 +154,11 @@ mod tests {
 
     #[test]
     fn a_clock_drifts_between_its_bounds() {
-        let clock = Clock { ahead: 1_500, drift: 1_000 };
+        let clock = Clock { ahead: 1_500, drift: 1_000, far: 0 };
         let after =
             [0.0, 0.5, 1.0, 4.5, 6.5].map(|hours| clock.ahead_after(Duration::from_secs_f64(hours * 3600.0)));
         assert_eq!(after, [1_500, 2_000, 1_500, -2_000, 0]);
         assert_eq!(Clock { drift: -1_000, ..clock }.ahead_after(Duration::from_secs(3600)), 500);
-        assert_eq!(Clock { ahead: -700, drift: 0 }.ahead_after(Duration::from_secs(9)), -700);
+        assert_eq!(Clock { ahead: -700, ..Clock::default() }.ahead_after(Duration::from_secs(9)), -700);
     }
 }

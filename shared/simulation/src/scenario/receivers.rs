@@ -21,6 +21,8 @@ pub enum Behaviour {
     Unreachable(NotSent),
     /// It accepts after so many milliseconds.
     Slow(u64),
+    /// After so many milliseconds it accepts, refuses for good, or fails.
+    Fickle(u64),
     /// Each request fails with that probability.
     Flaps(f64),
     /// A status with headers that are not what they should be, by their place in [`Hostile::ALL`].

@@ -2,6 +2,7 @@
 
 mod audiences;
 mod browsers;
+mod passes;
 mod producers;
 mod queues;
 mod storage;
@@ -28,15 +29,17 @@ use redial_memory::schedule::Schedule as _;
 use redial_memory::{self as memory, CleanupWorker, Memory, State};
 use serde_json::Value;
 
+use crate::pass::Pass;
 use crate::promises::{self, Remains};
-use crate::release::{self, Released};
+use crate::release;
 use crate::scenario::messages::Sending;
 use crate::scenario::{BEGIN, Scenario};
 use crate::situations::{Situation, Situations};
 use crate::sqs::{Source, Sqs, Stored};
 use crate::timeline::{Event, Next, Timeline};
 use crate::trace::Trace;
-use crate::watch::{Watch, WatchedLedger};
+use crate::watch::Watch;
+use crate::watched::{Released, WatchedLedger, WatchedParking};
 use crate::worker::{Stage, Worker};
 
 const FUNCTION_TIMEOUT: Duration = Duration::from_secs(30);
@@ -62,7 +65,7 @@ impl deliver::Ports for Watched {
     type Protection = Memory;
     type PushSender = Memory;
     type WebhookSender = Memory;
-    type Parking = Released;
+    type Parking = WatchedParking;
     type WaitRegistry = Memory;
     type WaitExecutions = Memory;
     type DeadLetterBodies = Memory;
@@ -135,6 +138,10 @@ struct World {
     /// The keys of hashes, and how often they changed.
     keys: Option<&'static str>,
     generation: u32,
+    /// How many dead letters cleanup has described.
+    described: usize,
+    /// How many messages were sent that are too long to be sent again.
+    too_long: usize,
 }
 
 #[derive(Default)]
@@ -162,6 +169,7 @@ impl World {
         };
         let memory = Memory::at(begin);
         memory.state().has_events = true;
+        stage.watch.memo().has_far_clocks = scenario.pressure.has_far_clocks;
         for (at, _) in scenario.sendings.iter().enumerate() {
             timeline.at(begin.plus(scenario.sendings[at].at), Event::Send(at));
         }
@@ -185,6 +193,8 @@ impl World {
             planned: scenario.sendings.len(),
             keys: None,
             generation: 0,
+            described: 0,
+            too_long: 0,
             stage,
         };
         for receiver in 0..scenario.receivers.len() {
@@ -204,16 +214,19 @@ impl World {
         let scenario = &self.stage.scenario;
         let schedule = Worker::new(format!("worker{number}"), scenario.clocks[number], self.stage.clone());
         let memory = self.memory.scheduled(Arc::new(schedule.clone()));
-        let waits = WaitSettings { shards: scenario.shards, ..WaitSettings::default() };
+        let resharded = scenario.pressure.resharded.filter(|(from, _)| *from <= self.stage.since_begin());
+        let shards = resharded.map_or(scenario.shards, |(_, shards)| shards);
+        let waits = WaitSettings { shards, ..WaitSettings::default() };
         let settings =
             deliver::Settings { waits, hash_keys: self.hash_keys(), ..memory::dispatch_settings() };
         let of = || memory.clone();
         let released = || Released { memory: memory.clone(), stage: self.stage.clone(), worker: number };
+        let watch = || self.stage.watch.clone();
         let ledger = WatchedLedger {
             memory: of(),
-            watch: self.stage.watch.clone(),
+            watch: watch(),
             trace: self.stage.trace.clone(),
-            worker: schedule.name.clone(),
+            schedule: schedule.clone(),
         };
         let dispatch = Dispatch {
             settings,
@@ -228,7 +241,7 @@ impl World {
             protection: of(),
             push_sender: of(),
             webhook_sender: of(),
-            parking: released(),
+            parking: WatchedParking { memory: released(), watch: watch(), schedule: schedule.clone() },
             wait_registry: of(),
             wait_executions: of(),
             dead_letter_bodies: of(),
@@ -262,7 +275,7 @@ impl World {
         loop {
             while let Some(id) = self.next_ready() {
                 self.poll(id);
-                self.collect();
+                self.collect(Some(id));
             }
             self.receive();
             self.observe();
@@ -282,6 +295,7 @@ impl World {
                 Next::Nothing => break,
             }
         }
+        self.look_around();
         let state = self.memory.state();
         let remains = Remains {
             is_quiet: self.is_quiet_with(&state),
@@ -293,6 +307,7 @@ impl World {
             accepted: &self.accepted,
             storage: &self.stage.scenario.storage,
             calm_from: self.stage.begin.plus(self.stage.scenario.faults_end),
+            too_long: self.too_long,
         };
         promises::judge(&remains, &mut self.stage.watch.memo());
         drop(state);
@@ -357,6 +372,7 @@ impl World {
                 let usual = self.now().plus(self.stage.scenario.storage.sweep_every);
                 let next = self.rests_until().unwrap_or(usual);
                 self.stage.timeline.at(next, Event::Sweep(which));
+                self.look_around();
                 self.sweep(which);
             }
         }
@@ -384,11 +400,9 @@ impl World {
                 let most = self.stage.rng().random_range(1..=10);
                 let duplicates =
                     if self.stage.has_faults() { self.stage.scenario.faults.duplicate } else { 0.0 };
-                let before = self.sqs.redriven;
                 let messages = self.sqs.receive(source, now, most, &mut self.stage.rng(), duplicates);
-                for _ in before..self.sqs.redriven {
-                    self.stage.watch.saw(Situation::Redriven);
-                }
+                self.redrive();
+                let messages = self.readable(messages);
                 if messages.is_empty() {
                     break;
                 }
@@ -437,6 +451,8 @@ impl World {
                 receive_count: message.receives,
             })
             .collect();
+        let pass = Pass::of(&messages, kind, self.now().plus(FUNCTION_TIMEOUT));
+        self.stage.watch.memo().passes.insert(lease_token.clone(), pass);
         let invocation = Invocation { lease_token, deadline: self.deadline(place) };
         let worker = self.places[place].dispatch.clone();
         let future = async move { Done::Batch(worker.deliver(&invocation, incoming).await) };
@@ -462,6 +478,7 @@ impl World {
         let (id, token) = self.begins(place);
         let name = self.places[place].schedule.name.clone();
         self.trace(&name, format_args!("{token} cleans {} of {source:?}", messages.len()));
+        self.drains(source, &messages);
         let worker = self.places[place].cleanup.clone();
         let received: Vec<Stored> = messages
             .iter()
@@ -504,7 +521,7 @@ impl World {
     fn start(&mut self, id: u64, task: Task) {
         self.tasks.insert(id, task);
         self.poll(id);
-        self.collect();
+        self.collect(Some(id));
     }
 
     fn poll(&mut self, id: u64) {
@@ -523,6 +540,7 @@ impl World {
     /// The instance is gone, and SQS hears nothing.
     fn dies(&mut self, id: u64, why: &str) {
         let Some(task) = self.tasks.remove(&id) else { return };
+        self.crash(&task);
         let schedule = self.places[task.worker].schedule.clone();
         self.trace(&schedule.name, format_args!("{} ends by {why}", schedule.token()));
         self.stage.watch.died(&schedule.token());
@@ -536,8 +554,11 @@ impl World {
         let (Done::Batch(back), Some(source)) = (done, task.source) else { return };
         let name = self.places[task.worker].schedule.name.clone();
         self.trace(&name, format_args!("ends; {back:?} come back"));
+        self.judge_acknowledgements(id, source, &task.messages, &back);
         for message in task.messages.iter().filter(|message| !back.contains(&message.id)) {
-            if !self.stage.strikes(self.stage.scenario.faults.ack_lost) {
+            if self.stage.strikes(self.stage.scenario.faults.ack_lost) {
+                self.sqs.crashes(source, message);
+            } else {
                 self.sqs.delete(source, &message.id);
             }
         }
