@@ -160,7 +160,7 @@ mod tests {
             kept_until: at("2026-12-06T10:06:00Z"),
             cancelled_at: cancelled.then(|| at("2026-11-21T10:05:20Z")),
         };
-        let part = |n| Progress { after: None, recipients: 3, done: n < done };
+        let part = |n| Progress { recipients: 3, done: n < done, ..Progress::default() };
         let parts = (0..usize::from(SHARDS)).map(part).collect();
         Shown::new(Standing { run, parts }, at(now))
     }

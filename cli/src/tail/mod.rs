@@ -31,7 +31,7 @@ use crate::{
     failure::Failure,
     interrupt::interrupted,
     stack::TargetArgs,
-    terminal::{is_read, say},
+    terminal::{is_read, say, shown},
 };
 
 pub(crate) use self::source::{CloudWatchLogs, group, groups};
@@ -112,8 +112,8 @@ impl Tail {
                 let Some(events) = events else { break };
                 found = true;
                 for event in events {
-                    let shown = if self.json { event.text } else { line(&event) };
-                    if !is_read(writeln!(io::stdout(), "{shown}"))? {
+                    let text = if self.json { event.text } else { line(&event) };
+                    if !is_read(writeln!(io::stdout(), "{}", shown(&text, &io::stdout())))? {
                         return Ok(true);
                     }
                 }

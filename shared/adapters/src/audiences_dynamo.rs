@@ -177,9 +177,11 @@ impl Audiences for DynamoAudiences {
             (":recipients", n(to.recipients)),
             (":done", AttributeValue::Bool(to.done)),
             (":end", expiry(run.kept_until)),
+            (":rests", or_null(to.rests_until.map(ms))),
             (":token", s(token.as_str())),
         ];
-        let expression = "SET #after = :after, recipients = :recipients, done = :done, expires_at = :end, moved_by = :token";
+        let expression = "SET #after = :after, recipients = :recipients, done = :done, expires_at = :end, \
+             rests_until = :rests, moved_by = :token";
         let update = self
             .table
             .update(part_key(&run.key, shard), expression, values)
@@ -237,6 +239,7 @@ fn progress(item: &Item) -> Progress {
         after: item.text("after").and_then(SubscriptionId::parse),
         recipients: item.number("recipients").unwrap_or_default(),
         done: item.truth("done"),
+        rests_until: item.time("rests_until"),
     }
 }
 

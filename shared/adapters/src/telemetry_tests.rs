@@ -149,6 +149,7 @@ fn an_attempt_that_was_not_sent_logs_the_failure() {
     let failures = NotSent::ALL.map(Some).into_iter().chain([None]);
     let lines = logged(|| failures.for_each(|failure| telemetry.attempt(&event(failure))));
     let logged: Vec<Option<&str>> = lines.iter().map(|line| line["not_sent"].as_str()).collect();
-    assert_eq!(logged, [Some("dns"), Some("connect"), Some("connect_timeout"), Some("tls"), None]);
+    let labels = ["dns", "connect", "connect_timeout", "tls", "no_resources"].map(Some);
+    assert_eq!(logged, [labels.as_slice(), &[None]].concat());
     assert!(lines.iter().all(|line| line["reason"] == "not_sent"));
 }

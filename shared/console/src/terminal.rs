@@ -1,9 +1,13 @@
 //! Where the commands write: results to standard output, everything else to standard error.
 //!
 //! A reader that closes the pipe early, as `head` does, is no error: the command goes on without output.
+//!
+//! What is shown may be a tenant's text. Characters that move a terminal's cursor, rename its window or turn the direction of
+//! writing round do not reach one; a pipe gets them as they are.
 
 use std::{
-    io::{self, Write as _},
+    borrow::Cow,
+    io::{self, IsTerminal, Write as _},
     time::Duration,
 };
 
@@ -14,22 +18,42 @@ const WORTH_A_BAR: u64 = 100;
 
 /// Prints a line of progress, or of an error. A closed standard error is ignored.
 pub fn say(line: &str) {
-    let _closed = writeln!(io::stderr(), "{line}");
+    let _closed = writeln!(io::stderr(), "{}", shown(line, &io::stderr()));
 }
 
 /// Prints a line of the result.
 pub fn print(line: &str) -> io::Result<()> {
-    is_read(writeln!(io::stdout(), "{line}")).map(|_| ())
+    is_read(writeln!(io::stdout(), "{}", shown(line, &io::stdout()))).map(|_| ())
 }
 
 pub fn print_lines(lines: impl IntoIterator<Item = impl AsRef<str>>) -> io::Result<()> {
     lines.into_iter().try_for_each(|line| print(line.as_ref()))
 }
 
-/// Prints a result that ends as it ends, with or without a line feed.
+/// Prints a result of Redial's own that ends as it ends, with or without a line feed.
 pub fn print_as_it_is(text: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout();
     is_read(stdout.write_all(text).and_then(|()| stdout.flush())).map(|_| ())
+}
+
+/// The text as it may be written there.
+pub fn shown<'a>(text: &'a str, to: &impl IsTerminal) -> Cow<'a, str> {
+    if to.is_terminal() { without_commands(text) } else { Cow::Borrowed(text) }
+}
+
+/// The text with U+FFFD for each character that a terminal obeys instead of showing it, line feeds and tabs apart.
+fn without_commands(text: &str) -> Cow<'_, str> {
+    let is_command = |c: char| match c {
+        '\n' | '\t' => false,
+        // Unicode's bidirectional formatting characters (UAX #9, section 2).
+        '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => true,
+        c => c.is_control(),
+    };
+    if text.contains(is_command) {
+        Cow::Owned(text.replace(is_command, "\u{FFFD}"))
+    } else {
+        Cow::Borrowed(text)
+    }
 }
 
 /// The characters of a line of standard output; `None` if that is no terminal.
@@ -68,6 +92,16 @@ mod tests {
         assert_eq!(is_read(Ok(())).ok(), Some(true));
         assert_eq!(is_read(Err(io::ErrorKind::BrokenPipe.into())).ok(), Some(false));
         assert!(is_read(Err(io::ErrorKind::StorageFull.into())).is_err());
+    }
+
+    #[test]
+    fn what_a_terminal_obeys_is_not_printed_on_one() {
+        let hostile = "ok\u{1b}[2J\u{9b}31m \u{202e}gnp.exe\u{2066} \r\u{7}\ttab\nline";
+        let expected = "ok\u{fffd}[2J\u{fffd}31m \u{fffd}gnp.exe\u{fffd} \u{fffd}\u{fffd}\ttab\nline";
+        assert_eq!(without_commands(hostile), expected);
+        assert!(matches!(without_commands("Grüße, שלום, 👋"), Cow::Borrowed(_)));
+        let pipe = std::fs::File::open("/dev/null").expect("a file that is no terminal");
+        assert_eq!(shown(hostile, &pipe), hostile);
     }
 
     #[test]

@@ -29,9 +29,6 @@ pub const PAGE: u16 = 100;
 /// How long a page of a paced audience lasts, where that is no more than [`PAGE`].
 const PACED_PAGE: Duration = Duration::from_secs(10);
 
-/// The longest that SQS delays, in seconds (SendMessage, API reference).
-const MOST_DELAY: f64 = 900.0;
-
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Audience {
     pub tag: Tag,
@@ -45,10 +42,11 @@ impl Audience {
         paced.map_or(PAGE, |paced| (paced.ceil() as u16).clamp(1, PAGE))
     }
 
+    /// How long a part rests after a page of so many: 16 hours at most, after a page of one at `1/h`.
     pub fn rest_after(&self, recipients: usize) -> Duration {
         let Some(rate) = self.rate else { return Duration::ZERO };
         let secs = recipients as f64 * f64::from(SHARDS) / rate.per_second();
-        Duration::from_secs_f64(secs.min(MOST_DELAY))
+        Duration::from_secs_f64(secs)
     }
 }
 
@@ -102,16 +100,20 @@ pub struct Progress {
     pub after: Option<SubscriptionId>,
     pub recipients: u64,
     pub done: bool,
+    /// Before this its rate lets no further page go: a copy of the part's message may come at any time.
+    pub rests_until: Option<Timestamp>,
 }
 
 impl Progress {
     /// The progress after a page of at most `page` recipients.
     #[must_use]
-    pub fn past(&self, sent: &[SubscriptionId], page: u16) -> Self {
+    pub fn past(&self, sent: &[SubscriptionId], page: u16, rests_until: Option<Timestamp>) -> Self {
+        let done = sent.len() < usize::from(page);
         Self {
             after: sent.last().or(self.after.as_ref()).cloned(),
             recipients: self.recipients + sent.len() as u64,
-            done: sent.len() < usize::from(page),
+            done,
+            rests_until: rests_until.filter(|_| !done),
         }
     }
 }
@@ -175,7 +177,9 @@ mod tests {
 
     #[test]
     fn all_parts_together_send_at_the_rate() {
-        for (rate, per_second) in [("1/s", 1.0), ("160/s", 160.0), ("5000/s", 5000.0), ("90/min", 1.5)] {
+        for (rate, per_second) in
+            [("1/s", 1.0), ("160/s", 160.0), ("5000/s", 5000.0), ("90/min", 1.5), ("1/h", 1.0 / 3600.0)]
+        {
             let audience = paced(rate);
             let page = f64::from(audience.page());
             let rest = audience.rest_after(usize::from(audience.page())).as_secs_f64();
@@ -184,7 +188,7 @@ mod tests {
         }
         let all = Audience { rate: None, ..paced("1/s") };
         assert_eq!((all.page(), all.rest_after(100)), (PAGE, Duration::ZERO), "full and immediate");
-        assert_eq!(paced("1/h").rest_after(1), Duration::from_secs(900), "no longer than SQS delays");
+        assert_eq!(paced("1/h").rest_after(1), Duration::from_secs(16 * 3600), "longer than SQS delays");
     }
 
     #[test]
@@ -231,9 +235,11 @@ mod tests {
     #[test]
     fn a_page_that_is_not_full_ends_the_part() {
         let ids = ["a", "b"].map(|id| subscription(id).id);
-        let two = Progress::default().past(&ids, 2);
-        assert_eq!(two, Progress { after: Some(ids[1].clone()), recipients: 2, done: false });
-        let none = two.past(&[], 2);
-        assert_eq!(none, Progress { done: true, ..two });
+        let until = Some(Timestamp::from_secs(10));
+        let two = Progress::default().past(&ids, 2, until);
+        let after = Some(ids[1].clone());
+        assert_eq!(two, Progress { after, recipients: 2, done: false, rests_until: until });
+        let none = two.past(&[], 2, until);
+        assert_eq!(none, Progress { done: true, rests_until: None, ..two });
     }
 }

@@ -47,6 +47,11 @@ fn backoff_secs(receives: u32) -> u64 {
     (FIRST_BACKOFF_SECS << doublings).min(MAX_BACKOFF_SECS)
 }
 
+fn rest_secs(until: Timestamp, now: Timestamp) -> u64 {
+    let rest = until.since(now) + Duration::from_millis(999);
+    rest.as_secs().min(MAX_VISIBILITY_SECS)
+}
+
 impl Setback {
     pub fn unrecorded(record: Record, endpoint_hash: Option<&EndpointHash>) -> Self {
         Self::Unrecorded(Box::new(Unrecorded { record, endpoint_hash: endpoint_hash.cloned() }))
@@ -58,10 +63,10 @@ impl Setback {
         let backoff = backoff_secs(receives);
         let secs = match self {
             Self::NotAdmitted => rng.random_range(0..=backoff),
-            Self::Leased { until } | Self::HeldBack { until } => {
-                let rest = until.since(now) + Duration::from_millis(999);
-                rest.as_secs().min(MAX_VISIBILITY_SECS)
-            }
+            Self::Leased { until } => rest_secs(*until, now),
+            // A breaker that is half open holds back for seconds. Without the back-off the receive from which a message is sent again
+            // would come within a minute, again and again, and with each lost acknowledgement one copy more.
+            Self::HeldBack { until } => rest_secs(*until, now).max(backoff),
             Self::Infrastructure | Self::Unrecorded(_) | Self::Panicked | Self::Unreadable => {
                 rng.random_range(backoff..=backoff + backoff / 5).min(MAX_BACKOFF_SECS)
             }
@@ -121,7 +126,16 @@ mod tests {
         for (until_ms, secs) in [(112_300, 13), (100_000, 0)] {
             let until = Timestamp::from_ms(until_ms);
             assert_eq!(waits(&Setback::Leased { until }, 1), [secs; 200]);
-            assert_eq!(waits(&Setback::HeldBack { until }, 1), [secs; 200]);
+        }
+    }
+
+    #[test]
+    fn a_message_that_is_held_back_waits_for_its_time_and_backs_off() {
+        for (receives, until_secs, secs) in
+            [(2, 130, 30), (2, 103, 10), (4, 130, 40), (15, 103, 900), (15, 1_300, 1_200)]
+        {
+            let until = Timestamp::from_secs(until_secs);
+            assert_eq!(waits(&Setback::HeldBack { until }, receives), [secs; 200], "{receives} {until_secs}");
         }
     }
 

@@ -54,11 +54,16 @@ impl Audiences for Memory {
             {
                 state.progress.insert(part, progress);
             }
-            let at = state.progress.entry((run.key.clone(), shard)).or_default();
-            let is_there = at == from;
+            let part = (run.key.clone(), shard);
+            let stored = state.progress.get(&part);
+            // The condition of DynamoDB's statement.
+            let is_there = match &from.after {
+                None => stored.is_none(),
+                Some(after) => stored.is_some_and(|at| at.after.as_ref() == Some(after) && !at.done),
+            };
             if is_there {
-                *at = to.clone();
-                state.part_expiries.insert((run.key.clone(), shard), run.kept_until);
+                state.progress.insert(part.clone(), to.clone());
+                state.part_expiries.insert(part, run.kept_until);
             }
             is_there
         })

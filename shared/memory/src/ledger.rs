@@ -8,10 +8,11 @@ use redial_core::policy::TenantPolicies;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Claim, ClaimAnswer, KnownPolicies, Ledger, LedgerReader, Policies, PortError};
 
-use super::{Memory, Row, State};
+use super::{Memory, Row, State, assert_distinct};
 
 impl Ledger for Memory {
     async fn claim(&self, claims: Vec<Claim>, now: Timestamp) -> Vec<Result<ClaimAnswer, PortError>> {
+        assert_distinct(claims.iter().map(|claim| &claim.ask.key));
         self.effect_on_each("claim", claims, |state, claim| claim_one(state, &claim, now)).await
     }
 
@@ -20,6 +21,7 @@ impl Ledger for Memory {
     }
 
     async fn record(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
+        assert_distinct(records.iter().map(|record| &record.key));
         self.effect_on_each("record", records, |state, record| {
             let Some(entry) = state.ledger.get_mut(&record.key) else { return Fence::Lost };
             let held = entry.lease_token == record.lease_token

@@ -170,6 +170,8 @@ pub struct State {
     pub acknowledged: BTreeMap<(DeliveryKey, AckEvent), Timestamp>,
     pub public_keys: Vec<PublicKey>,
     pub origins: BTreeMap<Origin, StoredOrigin>,
+    /// What origins' states were before, each with when it was replaced: for eventually consistent reads.
+    pub former_origins: BTreeMap<Origin, Vec<(Timestamp, StoredOrigin)>>,
     pub counters: BTreeMap<(Origin, u16), Count>,
     pub limits: BTreeMap<Limited, Rate>,
     /// From when slots of buckets are free.

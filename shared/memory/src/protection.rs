@@ -1,12 +1,26 @@
 //! What workers share to protect origins, in memory.
 
+use std::time::Duration;
+
 use redial_core::endpoint::Origin;
 use redial_core::protection::{Count, OriginState, token_bucket};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Limited, PortError, Protection, StoredOrigin};
 
-use super::Memory;
+use super::{Memory, State};
+
+/// How many former states of an origin are kept.
+const FORMER_KEPT: usize = 16;
+
+impl State {
+    /// An origin's state as it was then.
+    fn origin_at(&self, origin: &Origin, then: Timestamp) -> StoredOrigin {
+        let former = self.former_origins.get(origin).into_iter().flatten();
+        let was = former.filter(|(replaced_at, _)| *replaced_at > then).map(|(_, stored)| stored).next();
+        was.or_else(|| self.origins.get(origin)).cloned().unwrap_or_default()
+    }
+}
 
 impl Protection for Memory {
     async fn read(
@@ -14,8 +28,11 @@ impl Protection for Memory {
         origins: Vec<Origin>,
         limits: Vec<Limited>,
     ) -> Result<(Vec<StoredOrigin>, Vec<Option<Rate>>), PortError> {
+        // The one read of dispatch that is eventually consistent.
+        let age = self.schedule.as_ref().map_or(Duration::ZERO, |schedule| schedule.staleness());
         self.effect("protection", |state| {
-            let stored = |origin| state.origins.get(origin).cloned().unwrap_or_default();
+            let then = state.now.minus(age);
+            let stored = |origin| state.origin_at(origin, then);
             let rate = |limit| state.limits.get(limit).copied();
             (origins.iter().map(stored).collect(), limits.iter().map(rate).collect())
         })
@@ -42,7 +59,12 @@ impl Protection for Memory {
             let stored = state.origins.entry(origin.clone()).or_default();
             let ours = stored.version == version;
             if ours {
-                *stored = StoredOrigin { state: new, version: version + 1 };
+                let former = std::mem::replace(stored, StoredOrigin { state: new, version: version + 1 });
+                let replaced = state.former_origins.entry(origin.clone()).or_default();
+                replaced.push((state.now, former));
+                if replaced.len() > FORMER_KEPT {
+                    replaced.remove(0);
+                }
             }
             ours
         })

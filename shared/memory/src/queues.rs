@@ -16,6 +16,7 @@ impl Outbox for Memory {
         assert!(!messages.is_empty(), "an empty batch is an error of SQS's");
         let sent = self.effect_on_each("send", messages, |state, message| {
             assert!(message.delay.get() <= 900);
+            assert!(message.body.len() <= 1_048_576, "SQS takes 1 MiB at the most");
             if message.queue == Queue::Events && state.is_out("events") {
                 return Err(PortError { operation: "events", code: "Outage".to_owned(), throttled: false });
             }

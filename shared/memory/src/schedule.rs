@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
+use redial_core::identity::VapidKeyId;
 use redial_core::outcome::Outcome;
 use redial_core::time::Timestamp;
 use redial_engine::ports::PortError;
@@ -50,6 +51,19 @@ pub trait Schedule: fmt::Debug + Send + Sync {
 
     /// The way back of the answer.
     fn response(&self, effect: &'static str) -> Wait;
+
+    /// How old an eventually consistent read is.
+    fn staleness(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// Whether the worker has loaded that VAPID key.
+    fn knows_key(&self, _id: &VapidKeyId) -> bool {
+        true
+    }
+
+    /// The worker has loaded the VAPID keys again.
+    fn loaded_keys(&self) {}
 
     /// A POST to an endpoint with this payload, in the moment that it arrives.
     fn post(&self, endpoint: &str, payload: &[u8], state: &State) -> Reply;

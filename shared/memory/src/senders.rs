@@ -2,12 +2,14 @@
 //!
 //! No webhook is signed: what is kept is what its signature is made of.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use redial_core::outcome::{Impossible, Outcome, Response};
 use redial_core::webhook::TIMEOUT;
 use redial_engine::ports::{Keys, Push, PushSender, Webhook, WebhookSender};
 
+use super::schedule::Schedule;
 use super::{Memory, SentPush, SentWebhook, State};
 
 /// An answer of this status without headers or body.
@@ -38,7 +40,10 @@ impl PushSender for Memory {
             (panics, state.key_is_unknown && state.key_reloads == 0)
         };
         assert!(!panics, "a planned panic over {endpoint}");
-        if key_is_unknown {
+        let knows = |schedule: &Arc<dyn Schedule>| {
+            push.target.vapid_key_id.as_ref().is_none_or(|id| schedule.knows_key(id))
+        };
+        if key_is_unknown || !self.schedule.as_ref().is_none_or(knows) {
             return Outcome::Impossible(Impossible::UnknownVapidKey);
         }
         let sent = SentPush {
@@ -53,6 +58,9 @@ impl PushSender for Memory {
 
     async fn reload_keys(&self) -> Keys {
         let loaded = self.effect("reload_keys", |state| state.key_reloads += 1).await;
+        if loaded.is_ok() {
+            self.schedule.iter().for_each(|schedule| schedule.loaded_keys());
+        }
         loaded.map_or(Keys::Unavailable, |()| Keys::Current)
     }
 

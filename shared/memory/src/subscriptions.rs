@@ -39,7 +39,14 @@ impl Subscriptions for Memory {
     ) -> Vec<Result<(), PortError>> {
         assert_distinct(updates.iter().map(|(update, _)| &update.key));
         self.effect_on_each("switch_off", updates, |state, (update, to)| {
-            turn(state, &update, subscription::State::Active, to);
+            let is_off = turn(state, &update, subscription::State::Active, to);
+            // What is switched off is listed with those that fail.
+            if is_off
+                && to == subscription::State::Disabled
+                && let Some(it) = meant(state, &update)
+            {
+                it.health.failing_since.get_or_insert(update.at);
+            }
         })
         .await
     }
@@ -47,7 +54,7 @@ impl Subscriptions for Memory {
     async fn recovered(&self, updates: Vec<SubscriptionUpdate>) -> Vec<Result<(), PortError>> {
         assert_distinct(updates.iter().map(|update| &update.key));
         self.effect_on_each("recovered", updates, |state, update| {
-            if let Some(it) = meant(state, &update) {
+            if let Some(it) = meant(state, &update).filter(|it| it.state == subscription::State::Active) {
                 it.flagged_at = None;
                 it.health = Health::default();
             }
@@ -93,8 +100,10 @@ impl SubscriptionHealth for Memory {
 
     async fn disable(&self, update: SubscriptionUpdate, health: Health) -> Result<bool, PortError> {
         self.effect("disable", |state| {
-            let is_meant = meant(state, &update).is_some_and(|it| it.health == health);
-            is_meant && turn(state, &update, subscription::State::Active, subscription::State::Disabled)
+            let since = meant(state, &update).and_then(|it| it.health.failing_since);
+            since.is_some()
+                && since == health.failing_since
+                && turn(state, &update, subscription::State::Active, subscription::State::Disabled)
         })
         .await
     }

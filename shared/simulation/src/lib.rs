@@ -7,20 +7,29 @@
 //! | [`sqs`] | queues as SQS documents them |
 //! | [`worker`] | when each effect of a worker is made, and how it ends |
 //! | [`world`] | the loop: invocations, deaths, executions, sweeps |
+//! | [`audience`] | what is remembered of messages to a tag |
+//! | [`facts`] | what is true of addresses, whatever is stored |
 //! | [`knowledge`] | what one worker knows of origins |
 //! | [`origins`] | what happened to origins |
-//! | [`watch`] | what must hold at every effect |
-//! | `promises` | what must hold at each POST, and when nothing is under way any more |
+//! | [`release`] | what a newer release writes, and an older one cannot read |
+//! | [`pass`] | what an invocation holds and has done |
+//! | [`watch`] | what is remembered of all effects |
+//! | [`watched`] | the ports that the watch looks at |
+//! | `promises` | what must hold at every effect, and when nothing is under way any more |
 //! | [`search`] | many seeds, on all cores |
 //! | [`shrink`] | a smaller scenario that breaks the same promise |
 //! | [`trace`] | what happened, as text |
 //! | [`mutants`] | planted defects that the search has to find |
 //! | [`situations`] | how often rare situations came about |
 
+pub mod audience;
+pub mod facts;
 pub mod knowledge;
 pub mod mutants;
 pub mod origins;
+pub mod pass;
 mod promises;
+pub mod release;
 pub mod scenario;
 pub mod search;
 pub mod shrink;
@@ -29,6 +38,7 @@ pub mod sqs;
 pub mod timeline;
 pub mod trace;
 pub mod watch;
+pub mod watched;
 pub mod worker;
 pub mod world;
 

@@ -3,13 +3,14 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command's output")]
 #![expect(clippy::disallowed_methods, reason = "how long a search takes is a matter of real time")]
 
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::{Parser, Subcommand};
-use redial_simulation::mutants;
 use redial_simulation::mutants::nursery::{Nursery, Result as Searched};
+use redial_simulation::mutants::{self, Mutant};
 use redial_simulation::search::{self, Summary};
 use redial_simulation::shrink::shrink;
 use redial_simulation::situations::Situation;
@@ -54,7 +55,7 @@ enum Command {
         #[arg(long)]
         shrink: bool,
     },
-    /// Plants defects in a copy of the sources, one after the other, and searches for each.
+    /// Plants defects in a copy of the sources, builds that once, and searches for each.
     Mutants {
         /// At most so many seeds for each.
         #[arg(long, value_name = "N", default_value_t = 2000)]
@@ -148,27 +149,52 @@ fn replay(seed: u64, shrinks: bool) -> bool {
 
 fn plant(seeds: u64, only: &str) -> bool {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let nursery = match Nursery::new(&root) {
-        Ok(nursery) => nursery,
-        Err(error) => {
-            eprintln!("the sources cannot be copied: {error}");
-            return false;
-        }
-    };
-    let mut found = 0;
     let chosen: Vec<_> = mutants::all().filter(|mutant| mutant.name.contains(only)).collect();
-    println!("{:>8} {:>7}  planted defect", "seeds", "seconds");
-    for mutant in &chosen {
-        match nursery.search(mutant, seeds) {
-            Ok(Searched::Found { scenarios, seconds, violation }) => {
-                found += 1;
-                println!("{scenarios:>8} {seconds:>7.1}  {}\n{:>18}{violation}", mutant.name, "");
-            }
-            Ok(Searched::Survived) => println!("{:>8} {:>7}  {}: {}", "none", "", mutant.name, mutant.rule),
-            Ok(Searched::Invalid(why)) => println!("{:>8} {:>7}  {}: {why}", "invalid", "", mutant.name),
-            Err(error) => println!("{:>8} {:>7}  {}: {error}", "invalid", "", mutant.name),
+    match search_all(&root, &chosen, seeds) {
+        Ok(found) => {
+            println!("{found} of {} planted defects were found within {seeds} seeds", chosen.len());
+            found == chosen.len()
+        }
+        Err(error) => {
+            eprintln!("the sources cannot be planted: {error}");
+            false
         }
     }
-    println!("{found} of {} planted defects were found within {seeds} seeds", chosen.len());
-    found == chosen.len()
+}
+
+/// Searches for each of these, and prints what became of it. Returns how many were found.
+fn search_all(root: &Path, chosen: &[&'static Mutant], seeds: u64) -> io::Result<usize> {
+    let begun = Instant::now();
+    let nursery = Nursery::new(root)?;
+    eprintln!("building {} planted defects", chosen.len());
+    let planted = nursery.plant(chosen)?;
+    eprintln!("built {} together in {:.0} s", planted.together.len(), begun.elapsed().as_secs_f64());
+    println!("{:>8} {:>7}  planted defect", "seeds", "seconds");
+    let mut found = 0;
+    let mut report = |mutant: &Mutant, result: io::Result<Searched>| {
+        found += usize::from(matches!(result, Ok(Searched::Found { .. })));
+        println!("{}", line(mutant, result));
+    };
+    for (number, mutant) in &planted.together {
+        report(mutant, nursery.search(Some(*number), seeds));
+    }
+    planted.invalid.iter().for_each(|(mutant, why)| report(mutant, Ok(Searched::Invalid(why.clone()))));
+    nursery.restore(chosen)?;
+    for (at, mutant) in planted.alone.iter().enumerate() {
+        eprintln!("building {} of {} that need a build of their own", at + 1, planted.alone.len());
+        report(mutant, nursery.search_alone(mutant, seeds));
+    }
+    Ok(found)
+}
+
+fn line(mutant: &Mutant, result: io::Result<Searched>) -> String {
+    let Mutant { name, rule, .. } = mutant;
+    match result {
+        Ok(Searched::Found { scenarios, seconds, violation }) => {
+            format!("{scenarios:>8} {seconds:>7.1}  {name}\n{:>18}{violation}", "")
+        }
+        Ok(Searched::Survived) => format!("{:>8} {:>7}  {name}: {rule}", "none", ""),
+        Ok(Searched::Invalid(why)) => format!("{:>8} {:>7}  {name}: {why}", "invalid", ""),
+        Err(error) => format!("{:>8} {:>7}  {name}: {error}", "invalid", ""),
+    }
 }

@@ -84,7 +84,10 @@ impl Past {
         if version != self.version && !by_hand {
             wrong = self.wrongs(before, after, is_calm, now);
         }
-        if before.label() != after.label() || matches!(after, Phase::Open { .. }) && before != after {
+        let is_open_anew = matches!(after, Phase::Open { .. }) && before != after;
+        // Counts begin anew too where an operator closes what is closed.
+        let is_turned = by_hand && version != self.version;
+        if is_turned || before.label() != after.label() || is_open_anew {
             self.moved = Some(now);
             if matches!(after, Phase::Open { .. }) {
                 self.opened = now;

@@ -1,7 +1,11 @@
 //! Finds a smaller scenario that breaks the same promise: fewer messages, faults and workers make a trace that can be read.
 
+use std::time::Duration;
+
+use crate::scenario::audiences::{Audiences, Change};
 use crate::scenario::faults::Faults;
 use crate::scenario::messages::Sending;
+use crate::scenario::pressure::Pressure;
 use crate::scenario::{Clock, Scenario};
 use crate::world::run;
 
@@ -49,8 +53,26 @@ fn smaller(of: &Scenario) -> Vec<Scenario> {
     for sendings in shorter(&of.sendings) {
         add(&|it| it.sendings.clone_from(&sendings));
     }
+    for actions in shorter(&of.actions) {
+        add(&|it| it.actions.clone_from(&actions));
+    }
     for operations in shorter(&of.operations) {
         add(&|it| it.operations.clone_from(&operations));
+    }
+    add(&|it| it.audiences = Audiences::default());
+    add(&|it| it.audiences.later = None);
+    for changes in shorter(&of.audiences.changes) {
+        add(&|it| it.audiences.changes.clone_from(&changes));
+    }
+    let cancels = |(_, change): &(_, Change)| matches!(change, Change::Cancels(_));
+    // A cancellation names a message by its number.
+    if !of.audiences.changes.iter().any(cancels) {
+        for sendings in shorter(&of.audiences.sendings) {
+            add(&|it| it.audiences.sendings.clone_from(&sendings));
+        }
+    }
+    for acts in shorter(&of.storage.acts) {
+        add(&|it| it.storage.acts.clone_from(&acts));
     }
     for clocks in shorter(&of.clocks).into_iter().filter(|clocks| !clocks.is_empty()) {
         add(&|it| it.clocks.clone_from(&clocks));
@@ -68,6 +90,11 @@ fn smaller(of: &Scenario) -> Vec<Scenario> {
     }
     add(&|it| it.clocks.fill(Clock::default()));
     add(&|it| it.shards = 1);
+    add(&|it| it.storage.releases = None);
+    add(&|it| it.storage.stale = Duration::ZERO);
+    add(&|it| it.pressure = Pressure::default());
+    add(&|it| it.by_api.clear());
+    add(&|it| it.acknowledged.clear());
     for at in 0..of.sendings.len() {
         for plainer in PLAINER {
             add(&|it| plainer(&mut it.sendings[at]));

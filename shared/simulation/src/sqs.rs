@@ -8,12 +8,15 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use redial_core::lane::Lane;
 use redial_core::message::QueueKind;
+use redial_core::setback::SENT_AGAIN_FROM;
 use redial_core::time::Timestamp;
 
 /// Six times the function's time-out.
 pub const VISIBILITY: Duration = Duration::from_secs(180);
 /// `maxReceiveCount` of every source queue of dispatch.
 pub const MAX_RECEIVE_COUNT: u32 = 20;
+/// From this receive on a message that comes back is sent again: before it, a crash alone does not lead to the quarantine.
+const LAST_RECEIVES: u32 = SENT_AGAIN_FROM;
 /// How long a message is kept.
 const RETENTION: Duration = Duration::from_secs(14 * 86_400);
 
@@ -61,6 +64,16 @@ pub struct Stored {
     pub sent: Timestamp,
     pub visible_at: Timestamp,
     pub receives: u32,
+    /// Whether one of its last receives ended without a word: that alone leads to the quarantine.
+    pub has_crashed: bool,
+}
+
+impl Stored {
+    /// A message as it is sent.
+    pub fn sent(id: &str, body: &str, now: Timestamp) -> Self {
+        let (id, body) = (id.to_owned(), body.to_owned());
+        Self { id, body, sent: now, visible_at: now, receives: 0, has_crashed: false }
+    }
 }
 
 /// All queues.
@@ -72,8 +85,8 @@ pub struct Sqs {
     pub overdue: Vec<Stored>,
     /// How many messages were handed to workers.
     pub received: usize,
-    /// How many messages were moved to the quarantine.
-    pub redriven: usize,
+    /// Messages that were moved to the quarantine.
+    pub redriven: Vec<Stored>,
 }
 
 impl Sqs {
@@ -81,7 +94,7 @@ impl Sqs {
     pub fn send(&mut self, source: Source, body: String, now: Timestamp, delay: Duration) -> String {
         self.serial += 1;
         let id = format!("sqs-{}", self.serial);
-        let message = Stored { id: id.clone(), body, sent: now, visible_at: now.plus(delay), receives: 0 };
+        let message = Stored { visible_at: now.plus(delay), ..Stored::sent(&id, &body, now) };
         self.queues.entry(source).or_default().push(message);
         id
     }
@@ -117,7 +130,10 @@ impl Sqs {
         visible.truncate(most);
         let receive = |message: &mut Stored| {
             message.receives += 1;
-            if !rng.random_bool(duplicates) {
+            if rng.random_bool(duplicates) {
+                // A second receive counts while the first is under way.
+                message.has_crashed |= message.receives >= LAST_RECEIVES;
+            } else {
                 message.visible_at = now.plus(VISIBILITY);
             }
             message.clone()
@@ -135,14 +151,33 @@ impl Sqs {
             let is_over =
                 |message: &mut Stored| message.visible_at <= now && message.receives >= MAX_RECEIVE_COUNT;
             let moved: Vec<Stored> = queue.extract_if(.., is_over).collect();
-            self.redriven += moved.len();
+            self.redriven.extend(moved.iter().cloned());
             let quarantine = self.queues.entry(Source::Quarantine).or_default();
-            quarantine.extend(moved.into_iter().map(|message| Stored { receives: 0, ..message }));
+            let fresh = |message| Stored { receives: 0, has_crashed: false, ..message };
+            quarantine.extend(moved.into_iter().map(fresh));
         }
     }
 
     pub fn delete(&mut self, source: Source, id: &str) {
         self.queues.entry(source).or_default().retain(|message| message.id != id);
+    }
+
+    /// Messages that its pollers had received before, and no worker.
+    pub fn has_been_received(&mut self, source: Source, id: &str, times: u32) {
+        let queue = self.queues.entry(source).or_default();
+        queue.iter_mut().filter(|it| it.id == id).for_each(|it| it.receives = times);
+    }
+
+    /// A receive ended without a word.
+    pub fn crashes(&mut self, source: Source, message: &Stored) {
+        let queue = self.queues.entry(source).or_default();
+        let mut own = queue.iter_mut().filter(|it| it.id == message.id && message.receives >= LAST_RECEIVES);
+        own.next().into_iter().for_each(|it| it.has_crashed = true);
+    }
+
+    /// The messages in the queues of dispatch.
+    pub fn of_dispatch(&self) -> impl Iterator<Item = &Stored> {
+        self.queues.iter().filter(|(source, _)| source.kind().is_some()).flat_map(|(_, queue)| queue)
     }
 
     /// Makes a message visible at that time, by the receipt of its latest receive. Answers whether that receipt still counts.

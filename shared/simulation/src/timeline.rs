@@ -23,6 +23,14 @@ pub enum Event {
     Report(usize),
     /// Origins are looked at.
     Look,
+    /// A message to a tag.
+    SendToTag(usize),
+    /// DynamoDB deletes some rows that have expired.
+    Expiry,
+    /// Who bears the tag changes.
+    Membership(usize),
+    /// An act of those in [`crate::scenario::storage`].
+    Act(usize),
     /// Messages may be visible.
     Receive,
     /// An invocation is stopped.

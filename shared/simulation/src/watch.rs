@@ -6,14 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use redial_core::ack::AckEvent;
 use redial_core::dead_letter::{DeadLetterKey, Reference};
 use redial_core::identity::{DeliveryKey, Turn};
-use redial_core::ledger::{Fence, Record};
+use redial_core::ledger::{Entry, State};
 use redial_core::time::Timestamp;
-use redial_engine::ports::{Claim, ClaimAnswer, Ledger, PortError};
-use redial_memory::{Memory, State};
+use redial_memory::State as Stored;
 
+use crate::audience::Audiences;
+use crate::facts::Facts;
 use crate::origins::Origins;
+use crate::pass::Pass;
 use crate::situations::{Situation, Situations};
-use crate::trace::Trace;
 
 /// A POST that arrived, or may have.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,6 +24,8 @@ pub struct Post {
     pub turn: Turn,
     /// The lease token of its invocation.
     pub token: String,
+    /// Whether the receiver took it and did not answer.
+    pub is_swallowed: bool,
 }
 
 /// What was promised about a delivery when it was sent.
@@ -32,13 +35,19 @@ pub struct Promise {
     pub from: Timestamp,
     /// Not after this.
     pub until: Timestamp,
+    /// When the first of its messages is over.
+    pub earliest_end: Timestamp,
     /// How many attempts there may be.
     pub attempts: u32,
+    /// Whether there may be another attempt where one may have arrived.
+    pub may_repeat_in_doubt: bool,
 }
 
 /// What the HTTP API has answered.
 #[derive(Debug, Default)]
 pub struct Api {
+    /// How often producers and browsers have asked.
+    pub asked: usize,
     /// What it called new.
     pub new: BTreeSet<DeliveryKey>,
     /// The contents that it took and that it refused as another's, and whether each went to an address.
@@ -68,7 +77,7 @@ impl Operators {
     /// All dead letters that a delivery has or had; of those that were purged the key alone.
     pub fn letters<'a>(
         &'a self,
-        state: &'a State,
+        state: &'a Stored,
         key: &DeliveryKey,
     ) -> impl Iterator<Item = (&'a DeadLetterKey, Option<&'a Reference>)> {
         let is_its = |of: &DeadLetterKey| of.tenant == key.tenant.as_str() && of.id == key.id.as_str();
@@ -92,10 +101,32 @@ pub struct Memo {
     pub api: Api,
     pub acks: Acks,
     pub operators: Operators,
+    /// Invocations of dispatch under way, by their tokens.
+    pub passes: BTreeMap<String, Pass>,
+    /// Ends that the ledger has had.
+    pub ended: BTreeSet<(DeliveryKey, State)>,
+    /// Deliveries of which a claim or a record may have been lost, or whose worker died.
+    pub shaken: BTreeSet<DeliveryKey>,
+    /// Clocks are further off than the margin of a lease.
+    pub has_far_clocks: bool,
+    /// Ends that only a message in the quarantine knew.
+    pub carried_ends: BTreeSet<(DeliveryKey, State)>,
+    /// Letters that a worker was right to keep.
+    pub needed: BTreeSet<String>,
+    /// Letters that would be kept for deliveries that have gone on.
+    pub needless: BTreeSet<String>,
+    /// Dead letters that a reference was sent for.
+    pub referred: BTreeSet<DeadLetterKey>,
+    /// Until when bodies of dead letters have to be there.
+    pub bodies: BTreeMap<DeadLetterKey, Timestamp>,
     /// Calls of AWS that workers began, without those that sweeps begin with.
     pub calls: usize,
+    pub audiences: Audiences,
+    /// Entries that had expired when DynamoDB deleted them.
+    pub forgotten: BTreeMap<DeliveryKey, Entry>,
     pub violations: Vec<String>,
     pub situations: Situations,
+    pub facts: Facts,
 }
 
 /// Shared by all workers of a simulation.
@@ -115,7 +146,9 @@ impl Watch {
     pub fn died(&self, token: &str) {
         let mut memo = self.memo();
         let own: Vec<_> = memo.granted.keys().filter(|(_, of)| of == token).cloned().collect();
+        memo.shaken.extend(own.iter().map(|(key, _)| key.clone()));
         memo.unrecorded.extend(own);
+        memo.passes.remove(token);
     }
 
     /// Whether that invocation posted that delivery.
@@ -131,84 +164,5 @@ impl Watch {
 impl Memo {
     pub fn violated(&mut self, what: String) {
         self.violations.push(what);
-    }
-}
-
-/// The ledger in memory, under watch.
-#[derive(Clone, Debug)]
-pub struct WatchedLedger {
-    pub memory: Memory,
-    pub watch: Watch,
-    pub trace: Trace,
-    pub worker: String,
-}
-
-impl Ledger for WatchedLedger {
-    async fn claim(&self, claims: Vec<Claim>, now: Timestamp) -> Vec<Result<ClaimAnswer, PortError>> {
-        let asks: Vec<_> = claims.iter().map(|claim| claim.ask.clone()).collect();
-        {
-            // A worker that dies before it hears of its claim may still hold it.
-            let mut memo = self.watch.memo();
-            for ask in &asks {
-                memo.granted.insert((ask.key.clone(), ask.lease_token.clone()), ask.turn);
-            }
-        }
-        let answers = self.memory.claim(claims, now).await;
-        for (ask, answer) in asks.iter().zip(&answers) {
-            let at = self.memory.state().now;
-            let (turn, token) = (ask.turn.attempt.0, &ask.lease_token);
-            self.trace.add(at, &self.worker, format_args!("claim {} #{turn} {token}: {answer:?}", ask.key));
-            let situation = match answer {
-                Ok(ClaimAnswer::Granted { in_doubt: true, .. }) => Situation::CopyTakesOver,
-                Ok(ClaimAnswer::HandOffAgain(_)) => Situation::HandOffAgain,
-                Ok(ClaimAnswer::Leased { .. }) => Situation::CopyDuringLease,
-                Ok(ClaimAnswer::Done) => Situation::CopyAfterEnd,
-                Ok(ClaimAnswer::Conflict) => Situation::Conflict,
-                Ok(ClaimAnswer::Granted { .. }) | Err(_) => continue,
-            };
-            self.watch.saw(situation);
-        }
-        answers
-    }
-
-    async fn record(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
-        let asked = records.clone();
-        let answers = self.memory.record(records).await;
-        self.recorded(&asked, &answers);
-        answers
-    }
-
-    async fn record_carried(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
-        let asked = records.clone();
-        let answers = self.memory.record_carried(records).await;
-        self.recorded(&asked, &answers);
-        answers
-    }
-}
-
-impl WatchedLedger {
-    fn recorded(&self, records: &[Record], answers: &[Result<Fence, PortError>]) {
-        let now = self.memory.state().now;
-        let mut memo = self.watch.memo();
-        for (record, answer) in records.iter().zip(answers) {
-            let Record { key, state, lease_token: token, .. } = record;
-            self.trace.add(
-                now,
-                &self.worker,
-                format_args!("record {key} {} {token}: {answer:?}", state.label()),
-            );
-            match answer {
-                Ok(Fence::Held) => {
-                    if let Some(until) = record.not_before {
-                        memo.waits.insert(key.clone(), until);
-                    }
-                }
-                Ok(Fence::Lost) => memo.situations.saw(Situation::FenceLost),
-                Err(_) => {
-                    memo.unrecorded.insert((key.clone(), token.clone()));
-                    memo.situations.saw(Situation::RecordFailed);
-                }
-            }
-        }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use redial_core::endpoint::Endpoint;
-use redial_core::identity::{DeliveryId, DeliveryKey, Tenant};
+use redial_core::identity::{DeliveryId, DeliveryKey, Tenant, Turn, VapidKeyId};
 use redial_core::outcome::{InDoubt, Outcome};
 use redial_core::time::Timestamp;
 use redial_engine::ports::Limited;
@@ -17,12 +17,12 @@ use serde_json::Value;
 
 use crate::knowledge::Knowledge;
 use crate::origins::Sign;
-use crate::scenario::receivers::Behaviour;
+use crate::scenario::receivers::{Behaviour, Hostile, Wait as Asked};
 use crate::scenario::{Clock, Scenario};
 use crate::situations::Situation;
 use crate::timeline::Timeline;
 use crate::trace::Trace;
-use crate::watch::Watch;
+use crate::watch::{Memo, Post, Watch};
 
 /// How long the adapters wait for a push service.
 const PUSH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -64,12 +64,23 @@ impl Stage {
     }
 
     pub fn has_faults(&self) -> bool {
-        self.since_begin() < self.scenario.faults_end
+        let now = self.since_begin();
+        let later = self.scenario.audiences.later;
+        now < self.scenario.faults_end || later.is_some_and(|later| later.from <= now && now < later.until)
     }
 
     /// How much time has passed.
     pub fn since_begin(&self) -> Duration {
         self.timeline.now().since(self.begin)
+    }
+
+    /// Whether that worker runs the newer of two releases now.
+    pub fn is_newer(&self, worker: usize) -> bool {
+        let Some(releases) = &self.scenario.storage.releases else { return false };
+        let now = self.since_begin();
+        let mixed = self.scenario.seed.wrapping_add(worker as u64 * 7_919).wrapping_mul(2_654_435_761) >> 7;
+        let is_one = (mixed % 1000) as f64 <= releases.share * 1000.0;
+        now >= releases.all_from || (is_one && releases.from <= now && now < releases.until)
     }
 
     pub fn is_out(&self, effect: &str) -> bool {
@@ -98,11 +109,14 @@ pub struct Worker {
     pub stage: Stage,
     pub knowledge: Knowledge,
     course: Arc<Mutex<Course>>,
+    /// When it loaded the VAPID keys.
+    loaded_at: Arc<Mutex<Timestamp>>,
 }
 
 impl Worker {
     pub fn new(name: String, clock: Clock, stage: Stage) -> Self {
-        Self { name, clock, stage, knowledge: Knowledge::default(), course: Arc::default() }
+        let loaded_at = Arc::new(Mutex::new(stage.timeline.now()));
+        Self { name, clock, stage, knowledge: Knowledge::default(), course: Arc::default(), loaded_at }
     }
 
     fn course(&self) -> MutexGuard<'_, Course> {
@@ -157,6 +171,15 @@ impl Worker {
         Duration::from_millis(if slow { rng.random_range(100..12_000) } else { rng.random_range(1..40) })
     }
 
+    /// An effect fails: a message that cannot be sent again goes on by its visibility alone.
+    fn fails(&self, effect: &str) {
+        if effect == "send"
+            && let Some(pass) = self.stage.watch.memo().passes.get_mut(&self.token())
+        {
+            pass.has_failed_to_send = true;
+        }
+    }
+
     /// Whether the worker dies in this way at the effect that it is at.
     fn meets(&self, how: Death) -> bool {
         let course = self.course();
@@ -208,6 +231,7 @@ impl Schedule for Worker {
         } else if self.stage.is_out(effect) || self.stage.strikes(faults.refused) {
             let kind =
                 if self.stage.rng().random() { PortErrorKind::Throttled } else { PortErrorKind::Broken };
+            self.fails(effect);
             Verdict::Fails(kind)
         } else if self.stage.strikes(faults.lost) {
             match effect {
@@ -215,6 +239,7 @@ impl Schedule for Worker {
                 "claim" => self.stage.watch.saw(Situation::ClaimLost),
                 _ => {}
             }
+            self.fails(effect);
             Verdict::Fails(PortErrorKind::Lost)
         } else {
             Verdict::Made
@@ -241,21 +266,63 @@ impl Schedule for Worker {
         Box::pin(self.stage.timeline.wait(self.way()))
     }
 
+    fn staleness(&self) -> Duration {
+        let most = self.stage.scenario.storage.stale;
+        if most.is_zero() {
+            return most;
+        }
+        self.stage.watch.saw(Situation::StaleRead);
+        most.mul_f64(self.stage.rng().random())
+    }
+
+    fn knows_key(&self, _id: &VapidKeyId) -> bool {
+        let added = self.stage.scenario.storage.vapid_from.unwrap_or_default();
+        *self.loaded_at.lock().unwrap_or_else(PoisonError::into_inner) >= self.stage.begin.plus(added)
+    }
+
+    fn loaded_keys(&self) {
+        self.stage.watch.saw(Situation::KeysLoaded);
+        *self.loaded_at.lock().unwrap_or_else(PoisonError::into_inner) = self.stage.timeline.now();
+    }
+
     fn post(&self, endpoint: &str, payload: &[u8], state: &State) -> Reply {
-        let behaviour = receiver_of(endpoint)
-            .and_then(|at| self.stage.scenario.receivers.get(at))
+        let scenario = &self.stage.scenario;
+        let receiver = receiver_of(endpoint).and_then(|at| scenario.receivers.get(at));
+        let behaviour = receiver
+            .or_else(|| Some(&scenario.audiences.member_at(endpoint)?.receiver))
             .map_or(Behaviour::Answers(404), |receiver| receiver.at(self.stage.since_begin()));
         let reply = self.reply(behaviour);
         let now = self.stage.timeline.now();
         let token = self.token();
         self.stage.trace.add(now, &self.name, format_args!("POST {endpoint} {token}: {reply:?}"));
+        self.stage
+            .watch
+            .memo()
+            .facts
+            .answers
+            .entry(endpoint.to_owned())
+            .or_default()
+            .add(status_of(&reply), now);
         if reply.arrives {
             let mut memo = self.stage.watch.memo();
             let before = memo.violations.len();
             match read_payload(payload) {
                 Some(Payload { key, content, ack }) => {
-                    memo.posts(now, &key, content, &token, state);
                     memo.acks.tokens.extend(ack);
+                    let is_swallowed = matches!(reply.outcome, Outcome::InDoubt(_));
+                    let post =
+                        Post { at: now, content, turn: Turn::default(), token: token.clone(), is_swallowed };
+                    let own = match self.stage.scenario.audiences.member_at(endpoint) {
+                        Some(to) => memo.posts_to_member(post, &key, &to.key(), state),
+                        None => {
+                            memo.posts(post, &key, state);
+                            memo.posts_to(now, &key, endpoint, &token, state);
+                            Some(key)
+                        }
+                    };
+                    if let Some(own) = own {
+                        self.answers(&mut memo, own, behaviour, &reply);
+                    }
                 }
                 None => memo.violated(format!("an unknown payload went to {endpoint}")),
             }
@@ -278,7 +345,10 @@ impl Worker {
         let now = self.stage.timeline.now();
         let wrong = self.knowledge.posts(&origin, self.clock(now));
         let mut memo = self.stage.watch.memo();
-        wrong.into_iter().for_each(|what| memo.violated(what));
+        for what in wrong {
+            self.stage.trace.add(now, "broken", format_args!("{what}"));
+            memo.violated(what);
+        }
         let tenant = read_payload(payload).map(|payload| Limited::Tenant(payload.key.tenant));
         for limited in [Some(Limited::Origin(origin.clone())), tenant].into_iter().flatten() {
             memo.origins.posts.entry(limited).or_default().push(now);
@@ -287,6 +357,36 @@ impl Worker {
         if self.stage.scenario.stream.as_ref().is_some_and(|stream| stream.is_calm) {
             memo.posts_on(&origin, now);
         }
+    }
+
+    /// Notes what a receiver has answered.
+    fn answers(&self, memo: &mut Memo, key: DeliveryKey, behaviour: Behaviour, reply: &Reply) {
+        let (now, token) = (self.stage.timeline.now(), self.token());
+        let status = status_of(reply);
+        if matches!(status, Some(200..=299)) {
+            memo.facts.accepted.insert(key.clone());
+        }
+        // A refused signature is made again within the attempt.
+        if status == Some(401) {
+            memo.unrecorded.insert((key, token));
+            return;
+        }
+        let until = match behaviour {
+            Behaviour::Asks(_, secs) => now.plus(Duration::from_secs(secs.into())),
+            Behaviour::Hostile(_, at) => match Hostile::ALL[at].wait {
+                Asked::No => return,
+                Asked::Secs(secs) => now.plus(Duration::from_secs(secs)),
+                Asked::Until(at) => Timestamp::parse_rfc3339(at).unwrap_or_default(),
+            },
+            Behaviour::Accepts
+            | Behaviour::Answers(_)
+            | Behaviour::Swallows(_)
+            | Behaviour::Unreachable(_)
+            | Behaviour::Slow(_)
+            | Behaviour::Fickle(_)
+            | Behaviour::Flaps(_) => return,
+        };
+        memo.facts.asked.insert(key, (until, token));
     }
 
     fn reply(&self, behaviour: Behaviour) -> Reply {
@@ -310,7 +410,15 @@ impl Worker {
                 Reply { arrives: true, outcome: Outcome::InDoubt(how), takes }
             }
             Behaviour::Unreachable(why) => Reply { arrives: false, outcome: Outcome::NotSent(why), takes },
+            Behaviour::Hostile(status, at) => {
+                self.stage.watch.saw(Situation::Hostile);
+                answer(answered_with(status, Hostile::ALL[at].headers))
+            }
             Behaviour::Slow(ms) => Reply { takes: Duration::from_millis(ms), ..answer(answered(201)) },
+            Behaviour::Fickle(ms) => {
+                let status = [201, 400, 503][self.stage.rng().random_range(0..3)];
+                Reply { takes: Duration::from_millis(ms), ..answer(answered(status)) }
+            }
             Behaviour::Flaps(rate) => {
                 let fails = self.stage.rng().random_bool(rate);
                 answer(answered(if fails { 503 } else { 201 }))
@@ -319,10 +427,17 @@ impl Worker {
     }
 }
 
-/// The address of a receiver: `https://push.example/r3/0`. The last number counts its subscriptions.
-pub fn endpoint(receiver: usize, is_webhook: bool, incarnation: u32) -> String {
+/// The id of a VAPID key that is added later.
+pub const NEW_KEY: &str = "new";
+
+fn status_of(reply: &Reply) -> Option<u16> {
+    reply.outcome.response().map(|response| response.status)
+}
+
+/// The address of a receiver: `https://push.example/r3/0/acme`. The number counts its subscriptions, and the tenant is whose it is.
+pub fn endpoint(receiver: usize, is_webhook: bool, incarnation: u32, tenant: &str) -> String {
     let host = if is_webhook { format!("hooks{receiver}.example") } else { "push.example".to_owned() };
-    format!("https://{host}/r{receiver}/{incarnation}")
+    format!("https://{host}/r{receiver}/{incarnation}/{tenant}")
 }
 
 fn receiver_of(endpoint: &str) -> Option<usize> {

@@ -32,7 +32,7 @@ use crate::{
     breakers::shown::Row,
     failure::Failure,
     stack::Target,
-    terminal::{is_read, width},
+    terminal::{is_read, shown, width},
 };
 
 /// Moves to the top left corner, and clears the screen.
@@ -127,9 +127,9 @@ pub(super) async fn run(target: &Target, watch: Option<u64>, json: bool, all: bo
     loop {
         let summary = Summary::read(target, all, System.now()).await;
         let text = if json {
-            summary.to_json().to_string()
+            shown(&summary.to_json().to_string(), &io::stdout()).into_owned()
         } else {
-            let text = summary.lines(width()).join("\n");
+            let text = shown(&summary.lines(width()).join("\n"), &io::stdout()).into_owned();
             // In a file or a pipe, an empty line stands between two.
             let before = if clears { CLEAR } else { "\n" };
             if is_first && !clears { text } else { format!("{before}{text}") }

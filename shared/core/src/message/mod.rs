@@ -4,6 +4,7 @@
 //! travels on to retry queues, parking and the dead-letter store with its payload byte for byte.
 
 pub mod parse;
+mod refusal;
 mod to;
 pub mod travel;
 
@@ -13,7 +14,8 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-pub use parse::{Inbound, QueueKind, Refusal, parse};
+pub use parse::{Inbound, QueueKind, parse};
+pub use refusal::Refusal;
 pub use to::To;
 pub use travel::Travel;
 

@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::value::RawValue;
 
+use super::refusal::{A_VERSION, Refusal};
 use super::{MOST_BYTES, Message, ProducerRef, To, Travel, VERSION, travel};
 use crate::audience::{Audience, Expansion, RecipientRef, Run};
 use crate::delivery_options::{Class, EventType, Topic, Urgency};
@@ -13,31 +14,10 @@ use crate::identity::{DeliveryId, DeliveryKey, ID_FORM, IdSource, Tenant};
 use crate::payload::{Media, Payload};
 use crate::policy::{Policy, catalogue, parse as parse_policy, stored};
 use crate::reason::Reason;
-use crate::shape::{self, Errors, NO_SUCH_FIELD, Object, ShapeError, joined, text};
+use crate::shape::{self, Errors, Object, text};
 use crate::time::{Timestamp, Ttl};
 use crate::wait::{MAX_WAIT, Release};
 use crate::webhook::{self, CustomHeaders, Permitted};
-
-const A_VERSION: &str = "1, the only version there is";
-
-/// Everything that is wrong with a body that is not a valid message. Never holds a value of the body.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{reason}: {}", joined(errors))]
-pub struct Refusal {
-    pub reason: Reason,
-    /// At least one, in the order of the fields.
-    pub errors: Vec<ShapeError>,
-    pub tenant: Option<Tenant>,
-}
-
-impl Refusal {
-    /// Whether the body has a field, or a form of one, that this release does not know. On a retry queue another release wrote
-    /// that, and can read it.
-    pub fn is_of_another_release(&self) -> bool {
-        let unknown = [NO_SUCH_FIELD, A_VERSION];
-        self.errors.iter().any(|error| unknown.contains(&error.expected.as_ref()))
-    }
-}
 
 /// The kind of queue that a body came from: it decides what the body may be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]

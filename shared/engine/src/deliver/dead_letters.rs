@@ -13,9 +13,6 @@ use redial_core::reason::Reason;
 use redial_core::route::DelaySeconds;
 use redial_core::time::Timestamp;
 
-/// How many errors of a body that is no message its dead letter names.
-const ERRORS_NAMED: usize = 8;
-
 pub(super) struct DeadLetter {
     place: usize,
     body: DeadLetterBody,
@@ -28,13 +25,8 @@ impl DeadLetter {
     pub(super) fn of_refused(refused: Refused, now: Timestamp) -> Self {
         let Refused { place, refusal, message_id, lane, body, sent } = refused;
         let key = DeadLetterKey::of_unparsed(refusal.tenant.as_ref(), &message_id);
-        let mut detail: Vec<String> =
-            refusal.errors.iter().take(ERRORS_NAMED).map(ToString::to_string).collect();
-        if refusal.errors.len() > detail.len() {
-            detail.push(format!("and {} more", refusal.errors.len() - detail.len()));
-        }
         let reference = Reference {
-            detail: Some(detail.join("; ")),
+            detail: Some(refusal.detail()),
             ..Reference::new(&key, Kind::Failed, refusal.reason, sent, now)
         };
         let absent_from = now.plus(UNPARSED_BODY_KEPT);

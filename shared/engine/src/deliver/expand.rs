@@ -28,6 +28,8 @@ enum Walk {
     Over,
     /// Another worker walks it, and was faster.
     Crossed,
+    /// A copy of the message that asked for the last page: until then the rate lets no further page go.
+    Rests { until: Timestamp },
 }
 
 impl<P: Ports> Worker<P> {
@@ -90,6 +92,10 @@ impl<P: Ports> Worker<P> {
                 Ok(Walk::Crossed) => {
                     acknowledgements.comes_back(place, Setback::Leased { until: invocation.deadline });
                 }
+                // The message for the next page may be lost: it is sent after the progress is moved.
+                Ok(Walk::Rests { until }) => {
+                    acknowledgements.comes_back(place, Setback::HeldBack { until });
+                }
                 Err(error) => acknowledgements.failed(place, error, &self.telemetry),
             }
         }
@@ -100,7 +106,8 @@ impl<P: Ports> Worker<P> {
         let Self { settings, system: clock, telemetry, audiences, .. } = self;
         let Expansion { run: key, shard } = expansion;
         let go_on = async |run: &Run, after: Duration| {
-            // Rounded up: a rest that was rounded down to nothing would be none.
+            // Rounded up: a rest that was rounded down to nothing would be none. What SQS cannot delay for long enough comes early, and
+            // rests by its visibility.
             let delay = DelaySeconds::floor(after + Duration::from_millis(999), settings.waits.sqs_max_delay);
             self.send_all(vec![expansion.outgoing(run.lane, delay)]).await.map(|()| Walk::Over)
         };
@@ -115,6 +122,9 @@ impl<P: Ports> Worker<P> {
             if message.deadline(Channel::WebPush, travel.first_sent).is_over(now, 0) {
                 return Ok(Walk::Over);
             }
+            if let Some(until) = at.rests_until.filter(|until| now < *until) {
+                return Ok(Walk::Rests { until });
+            }
             if invocation.is_ending(now) {
                 return go_on(&run, Duration::ZERO).await;
             }
@@ -125,13 +135,14 @@ impl<P: Ports> Worker<P> {
             if !messages.is_empty() {
                 self.send_all(messages).await?;
             }
-            let next = at.past(&members, page);
+            let rest = rest(&audience, members.len());
+            let next = at.past(&members, page, rest.map(|rest| clock.now().plus(rest)));
             if !audiences.advance(&run, *shard, &at, &next).await? {
                 return Ok(Walk::Crossed);
             }
             telemetry.count(Metric::Recipients, members.len() as u64);
             at = next;
-            if let Some(rest) = rest(&audience, members.len()).filter(|_| !at.done) {
+            if let Some(rest) = rest.filter(|_| !at.done) {
                 return go_on(&run, rest).await;
             }
         }

@@ -85,8 +85,8 @@ fn travel(inbound: &Inbound) -> Option<&Travel> {
     }
 }
 
-/// The message that takes the place of one that comes back. Releases and parts of audiences have none: what takes them out of their
-/// queue sends them again.
+/// The message that takes the place of one that comes back. Releases have none, and parts of audiences only where they rest: what
+/// takes them out of their queue sends them again.
 fn successor(
     incoming: &Incoming,
     inbound: Inbound,
@@ -97,6 +97,8 @@ fn successor(
     if !setback.is_sent_again(incoming.receive_count) {
         return None;
     }
+    let delay = DelaySeconds::floor(Duration::from_secs(after_secs.into()), SQS_MAX_DELAY_SECONDS);
+    let rests = matches!(setback, Setback::HeldBack { .. });
     let onward = |travel: Travel| Travel {
         receives: travel.receives.saturating_add(incoming.receive_count),
         deferred_from: travel.deferred_from.or_else(|| Some(incoming.message_id.clone())),
@@ -122,9 +124,11 @@ fn successor(
             let deadline = Ttl::UNLIMITED.deadline_from(travel.first_sent);
             (recipient.travel_body(&onward(travel), deadline, now), recipient.run.tenant)
         }
+        Inbound::Expand(part) if rests => {
+            return Some(part.outgoing(incoming.receipt.lane, delay));
+        }
         Inbound::Release(_) | Inbound::Expand(_) => return None,
     };
-    let delay = DelaySeconds::floor(Duration::from_secs(after_secs.into()), SQS_MAX_DELAY_SECONDS);
     Some(Outgoing { queue: Queue::Retry(incoming.receipt.lane), body, delay, tenant: Some(tenant) })
 }
 

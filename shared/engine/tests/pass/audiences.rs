@@ -221,3 +221,37 @@ fn poison_of_an_audience_is_kept_whole_and_a_part_s_poison_goes_on() {
     harness.poison(&part);
     assert!(harness.state().outbox.iter().any(|it| it.body == part));
 }
+
+#[test]
+fn a_copy_of_a_part_s_message_sends_no_page_before_its_rate_does() {
+    let mut harness = with_readers(40);
+    harness.produce_in_bulk(&message("").replace(r#""tag":"news""#, r#""tag":"news","rate":"90/h""#));
+    harness.run_until(|it| it.state().progress.values().any(|part| part.rests_until.is_some()));
+    let (rests, until) = {
+        let state = harness.state();
+        let part = state.progress.iter().find(|(_, part)| part.rests_until.is_some());
+        let ((run, shard), part) = part.expect("one rests");
+        (Expansion { run: run.clone(), shard: *shard }, part.rests_until.expect("it rests"))
+    };
+    assert_eq!(until.since(harness.now()).as_secs(), 640);
+    let copy = harness.produce_retry(&rests.outgoing(Lane::Bulk, DelaySeconds::ZERO).body);
+    let before = harness.state().progress.clone();
+    assert!(!harness.acknowledges(&copy), "the message for the next page may be lost");
+    assert_eq!(harness.state().progress, before);
+    harness.run();
+    all_got_it_once(&harness, 40, "paced");
+}
+
+#[test]
+fn a_rate_that_is_slower_than_sqs_delays_is_kept() {
+    let mut harness = with_readers(40);
+    let start = harness.now();
+    let slow = message(r#","ttl":2419200"#).replace(r#""tag":"news""#, r#""tag":"news","rate":"1/h""#);
+    harness.produce_in_bulk(&slow);
+    harness.run();
+    all_got_it_once(&harness, 40, "paced");
+    // One of each part comes at once; then as many every sixteen hours.
+    let rest = start.plus(Duration::from_secs(16 * 3600));
+    let at_once = harness.state().sent.iter().filter(|push| push.at < rest).count();
+    assert!(at_once <= 16, "{at_once}");
+}

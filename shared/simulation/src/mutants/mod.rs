@@ -4,12 +4,17 @@
 //! the production code knows nothing of them.
 
 mod api;
+mod audiences;
+mod bodies;
 mod claims;
 mod ends;
+mod grafts;
 pub mod nursery;
 mod operators;
 mod protection;
+mod quarantine;
 mod records;
+mod storage;
 mod waits;
 
 /// A planted defect.
@@ -27,15 +32,17 @@ pub struct Mutant {
 
 /// All of them, by the part that they are planted in.
 pub fn all() -> impl Iterator<Item = &'static Mutant> {
-    [
+    let of_parts = [
         claims::MUTANTS,
         records::MUTANTS,
         waits::MUTANTS,
         ends::MUTANTS,
+        quarantine::MUTANTS,
+        audiences::MUTANTS,
+        storage::MUTANTS,
         protection::MUTANTS,
         operators::MUTANTS,
         api::MUTANTS,
-    ]
-    .into_iter()
-    .flatten()
+    ];
+    of_parts.into_iter().flatten()
 }

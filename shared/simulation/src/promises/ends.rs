@@ -3,73 +3,109 @@
 use std::collections::BTreeSet;
 
 use redial_core::dead_letter::DeadLetterKey;
+use redial_core::identity::DeliveryKey;
 use redial_core::ledger;
+use redial_core::reason::Reason;
 
 use super::Remains;
 use crate::situations::Situation;
 use crate::watch::Memo;
 
 pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
-    let Remains { state, events, accepted, .. } = *remains;
-    for (key, sendings) in accepted {
+    for (key, sendings) in remains.accepted {
+        let contents: BTreeSet<u32> = sendings.iter().map(|sending| sending.content).collect();
+        judge_one(key, &contents, remains, memo);
+    }
+}
+
+/// What the dead letters of a delivery say: those that are there and those that were removed.
+#[derive(Default)]
+struct Letters {
+    any: bool,
+    is_poison: bool,
+    has_conflict: bool,
+    /// The lineages that failed.
+    lineages: Vec<String>,
+}
+
+impl Letters {
+    fn of(key: &DeliveryKey, remains: &Remains<'_>, memo: &Memo) -> Self {
         let letters: Vec<&DeadLetterKey> =
-            memo.operators.letters(state, key).map(|(letter, _)| letter).collect();
+            memo.operators.letters(remains.state, key).map(|(letter, _)| letter).collect();
         // What was sent again has another end.
         let is_kept = |of: &&&DeadLetterKey| !memo.operators.sent_again.contains(**of);
         let is_poison = letters.iter().filter(is_kept).any(|of| of.letter.starts_with("poison-"));
-        let has_conflict = letters.iter().any(|of| of.letter.starts_with("conflict-"));
-        let lineages: Vec<&str> =
-            letters.iter().filter_map(|of| of.letter.strip_prefix("lineage-")).collect();
-        if !letters.is_empty() {
-            memo.situations.saw(Situation::DeadLetter);
+        let lineages = letters.iter().filter_map(|of| of.letter.strip_prefix("lineage-"));
+        Self {
+            any: !letters.is_empty(),
+            is_poison: is_poison || memo.facts.kept_raw.contains(key),
+            has_conflict: letters.iter().any(|of| of.letter.starts_with("conflict-")),
+            lineages: lineages.map(str::to_owned).collect(),
         }
-        let Some(entry) = state.ledger.get(key) else {
-            if !is_poison {
-                memo.violated(format!("{key} was lost: the ledger does not know it"));
-            }
-            continue;
-        };
-        let end = entry.state;
-        let lineage = entry.turn.lineage.0;
-        let of_lineage = lineages.iter().filter(|it| **it == lineage.to_string()).count();
-        if lineages.len() as u64 > u64::from(lineage) + 1 {
-            memo.violated(format!("{key} has {} dead letters in {} lineages", lineages.len(), lineage + 1));
-        }
-        if !end.is_terminal() {
-            if !is_poison {
-                memo.violated(format!("{key} was lost: it stands at {}", end.label()));
-            }
-            continue;
-        }
-        let events = events.iter().filter(|event| {
+    }
+}
+
+/// Judges the end of one delivery, which was accepted with these contents.
+pub(super) fn judge_one(key: &DeliveryKey, contents: &BTreeSet<u32>, remains: &Remains<'_>, memo: &mut Memo) {
+    let Remains { state, events, .. } = *remains;
+    let Letters { any, is_poison, has_conflict, lineages } = Letters::of(key, remains, memo);
+    if any {
+        memo.situations.saw(Situation::DeadLetter);
+    }
+    let is_announced = |end: ledger::State| {
+        events.iter().any(|event| {
             event["tenant"] == key.tenant.as_str()
                 && event["id"] == key.id.as_str()
                 && event["state"] == end.label()
-        });
-        if events.count() == 0 {
-            memo.violated(format!("{key} ended as {}, and no event says so", end.label()));
+        })
+    };
+    let stored = state.ledger.get(key).or_else(|| memo.forgotten.get(key)).cloned();
+    let Some(entry) = stored.clone().filter(|entry| entry.state.is_terminal()) else {
+        if is_poison && !is_announced(ledger::State::Failed) {
+            memo.violated(format!("{key} was taken out of its queue, and no event says so"));
         }
-        // What was redriven before it was handed off has the quarantine's dead letter instead.
-        if end == ledger::State::Failed && of_lineage != 1 && !(is_poison && of_lineage == 0) {
-            memo.violated(format!("{key} failed, and has {of_lineage} dead letters"));
+        let stands_at = stored.map_or("nothing", |entry| entry.state.label());
+        if !is_poison {
+            memo.violated(format!("{key} was lost: it stands at {stands_at}"));
         }
-        if end == ledger::State::Sent && of_lineage > 0 {
-            memo.violated(format!("{key} was sent, and has a dead letter"));
-        }
-        if end == ledger::State::Sent && !memo.posts.contains_key(key) {
-            memo.violated(format!("{key} counts as sent, and was never posted"));
-        }
-        let contents: BTreeSet<u32> = sendings.iter().map(|sending| sending.content).collect();
-        let posted: BTreeSet<u32> =
-            memo.posts.get(key).into_iter().flatten().map(|post| post.content).collect();
-        if posted.len() > 1 {
-            memo.violated(format!("{key} was posted with {} contents", posted.len()));
-        }
-        if contents.len() > 1 && !is_poison && !has_conflict {
-            memo.violated(format!(
-                "{key} was sent with {} contents, and no dead letter says so",
-                contents.len()
-            ));
-        }
+        return;
+    };
+    let end = entry.state;
+    let lineage = entry.turn.lineage.0;
+    let of_lineage = lineages.iter().filter(|it| **it == lineage.to_string()).count();
+    if lineages.len() as u64 > u64::from(lineage) + 1 {
+        memo.violated(format!("{key} has {} dead letters in {} lineages", lineages.len(), lineage + 1));
+    }
+    // What was redriven before all of its parts were sent is announced by the quarantine: its hand-off may lack some.
+    let is_cut_short = is_poison && end == ledger::State::Expanded;
+    if !is_announced(end) && !is_cut_short {
+        memo.violated(format!("{key} ended as {}, and no event says so", end.label()));
+    }
+    if end == ledger::State::Gone && of_lineage == 0 && !is_poison {
+        memo.violated(format!("{key} is gone, and no reference says so"));
+    }
+    let posts = memo.posts.get(key).map_or(&[][..], Vec::as_slice);
+    let may_have_arrived = posts.iter().any(|post| post.is_swallowed) || memo.shaken.contains(key);
+    if entry.reason == Some(Reason::InDoubtNotRetried) && !may_have_arrived {
+        memo.violated(format!("{key} ended in doubt, and every outcome of it was known"));
+    }
+    // What was redriven before it was handed off has the quarantine's dead letter instead.
+    if end == ledger::State::Failed && of_lineage != 1 && !(is_poison && of_lineage == 0) {
+        memo.violated(format!("{key} failed, and has {of_lineage} dead letters"));
+    }
+    if end == ledger::State::Sent && of_lineage > 0 {
+        memo.violated(format!("{key} was sent, and has a dead letter"));
+    }
+    if end == ledger::State::Sent && !memo.posts.contains_key(key) {
+        memo.violated(format!("{key} counts as sent, and was never posted"));
+    }
+    let posted: BTreeSet<u32> = memo.posts.get(key).into_iter().flatten().map(|post| post.content).collect();
+    // Contents under two keys of hashes cannot be compared.
+    let is_rotated = memo.facts.is_rotated;
+    if posted.len() > 1 && !is_rotated {
+        memo.violated(format!("{key} was posted with {} contents", posted.len()));
+    }
+    if contents.len() > 1 && !is_poison && !is_rotated && !has_conflict {
+        memo.violated(format!("{key} was sent with {} contents, and no dead letter says so", contents.len()));
     }
 }

@@ -2,20 +2,28 @@
 
 mod acks;
 mod api;
+mod audiences;
+mod dead_letters;
 mod ends;
+mod events;
 mod operators;
+mod passes;
 mod posts;
 mod protection;
+mod quarantine;
+mod storage;
 
 use std::collections::BTreeMap;
 
 use redial_core::identity::DeliveryKey;
 use redial_core::metric::Metric;
+use redial_core::time::Timestamp;
 use redial_memory::State;
 use serde_json::Value;
 
 use crate::scenario::Scenario;
 use crate::scenario::messages::Sending;
+use crate::scenario::storage::Storage;
 use crate::situations::Situation;
 use crate::sqs::Sqs;
 use crate::watch::Memo;
@@ -32,7 +40,15 @@ pub(crate) struct Remains<'a> {
     pub(crate) sqs: &'a Sqs,
     /// What producers received.
     pub(crate) events: &'a [Value],
+    pub(crate) faults_end: Timestamp,
+    /// The end of the second time of faults, if there is one.
+    pub(crate) last_faults_end: Timestamp,
     pub(crate) accepted: &'a BTreeMap<DeliveryKey, Vec<Sending>>,
+    pub(crate) storage: &'a Storage,
+    /// When there were no faults any more.
+    pub(crate) calm_from: Timestamp,
+    /// How many messages are too long to be sent again.
+    pub(crate) too_long: usize,
 }
 
 /// Adds what does not hold to the violations.
@@ -62,7 +78,13 @@ pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     if !sqs.overdue.is_empty() {
         memo.violated(format!("{} messages were dropped by SQS after 14 days", sqs.overdue.len()));
     }
-    let most = MOST_CALLS * (sqs.received + counted(Metric::Parked) as usize);
+    let refused = state.described.keys().filter(|key| key.letter == "malformed").count();
+    let is_poison = state.described.keys().any(|key| key.letter.starts_with("poison-"));
+    if refused != remains.too_long && !is_poison {
+        memo.violated(format!("{} messages are no valid ones, and {refused} were refused", remains.too_long));
+    }
+    // What producers and browsers ask of the HTTP API costs calls too.
+    let most = MOST_CALLS * (sqs.received + counted(Metric::Parked) as usize + memo.api.asked);
     if memo.calls > most {
         let calls = memo.calls;
         memo.violated(format!(
@@ -75,4 +97,6 @@ pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     api::judge(remains, memo);
     acks::judge(remains, memo);
     protection::judge_limits(remains.scenario, state.now, memo);
+    audiences::judge(remains, memo);
+    storage::judge(remains, memo);
 }

@@ -3,39 +3,38 @@
 use std::time::Duration;
 
 use redial_core::identity::{Attempt, DeliveryKey, Turn};
-use redial_core::ledger;
+use redial_core::ledger::{self, PastAttempt};
 use redial_core::time::Timestamp;
 use redial_memory::State;
 
-use crate::watch::{Memo, Post};
+use crate::watch::{Memo, Post, Promise};
 
 /// By how much a promise about time may be missed: two clocks that are two seconds off, each in its own direction, and a second that
 /// dispatch waits out inside.
-const TOLERANCE: Duration = Duration::from_secs(5);
+pub(super) const TOLERANCE: Duration = Duration::from_secs(5);
+
+/// The longest attempt: a push's, of which there is time for at least one.
+const ATTEMPT: Duration = Duration::from_secs(10);
 
 impl Memo {
     /// A POST in the moment that it leaves.
-    pub fn posts(&mut self, now: Timestamp, key: &DeliveryKey, content: u32, token: &str, state: &State) {
+    pub fn posts(&mut self, post: Post, key: &DeliveryKey, state: &State) {
+        let (now, token) = (post.at, post.token.clone());
         let Some(promise) = self.promises.get(key).cloned() else {
             return self.violated(format!("{key} was posted, and nobody sent it"));
         };
         let Some(entry) = state.ledger.get(key) else {
             return self.violated(format!("{key} was posted without an entry in the ledger"));
         };
-        if entry.state != ledger::State::Sending || entry.lease_token != token {
+        let is_own = entry.state == ledger::State::Sending && entry.lease_token == token;
+        if !is_own && !self.has_far_clocks {
             let (held, at) = (&entry.lease_token, entry.state.label());
             self.violated(format!("{key} was posted by {token}, and the ledger says {at} by {held}"));
         }
         let turn = entry.turn;
-        if now.plus(TOLERANCE) < promise.from {
-            self.violated(format!("{key} was posted before its time"));
-        }
-        if now > promise.until.plus(TOLERANCE) {
-            self.violated(format!("{key} was posted after its TTL"));
-        }
-        if self.waits.get(key).is_some_and(|until| now.plus(TOLERANCE) < *until) {
-            self.violated(format!("{key} was posted before the end of its wait"));
-        }
+        let post = Post { turn, ..post };
+        self.is_in_time(now, key, &promise);
+        self.is_wanted(&post, key, &promise);
         if turn.attempt.0 >= promise.attempts {
             self.violated(format!(
                 "{key} was posted in attempt {}, of {} at most",
@@ -43,21 +42,59 @@ impl Memo {
                 promise.attempts
             ));
         }
-        if state.attempts.get(key).is_some_and(|past| past.iter().any(|past| past.turn() == turn)) {
+        let is_recorded = |past: &PastAttempt| past.turn() == turn;
+        if !self.has_far_clocks && state.attempts.get(key).is_some_and(|past| past.iter().any(is_recorded)) {
             self.violated(format!("{key} was posted again in an attempt that was recorded"));
         }
         let past = state.attempts.get(key).into_iter().flatten();
         let is_next = |before: Turn| before.lineage == turn.lineage && before.attempt.next() == turn.attempt;
-        if turn.attempt > Attempt::FIRST && !past.into_iter().any(|past| is_next(past.turn())) {
+        let has_one_before = past.into_iter().any(|past| is_next(past.turn()));
+        if turn.attempt > Attempt::FIRST && !has_one_before && !self.has_far_clocks {
             self.violated(format!("{key} was posted in attempt {} without one before", turn.attempt.0 + 1));
         }
         let former = self.posts.entry(key.clone()).or_default();
         let again = former.iter().filter(|post| post.turn == turn).map(|post| post.token.clone());
         let unexcused: Vec<String> =
             again.filter(|of| !self.unrecorded.contains(&(key.clone(), of.clone()))).collect();
-        former.push(Post { at: now, content, turn, token: token.to_owned() });
-        for other in unexcused {
+        former.push(post);
+        // Clocks that are further off than the margin of a lease end leases too early.
+        let is_protected = !self.has_far_clocks;
+        for other in unexcused.into_iter().filter(|_| is_protected) {
             self.violated(format!("{key} was posted by {token} while {other} was not over"));
+        }
+    }
+
+    /// Whether it is the delivery's time.
+    fn is_in_time(&mut self, now: Timestamp, key: &DeliveryKey, promise: &Promise) {
+        let tolerance = if self.has_far_clocks { TOLERANCE * 25 } else { TOLERANCE };
+        if now.plus(tolerance) < promise.from {
+            self.violated(format!("{key} was posted before its time"));
+        }
+        if now > promise.until.plus(tolerance) {
+            self.violated(format!("{key} was posted after its TTL"));
+        }
+        if self.waits.get(key).is_some_and(|until| now.plus(tolerance) < *until) {
+            self.violated(format!("{key} was posted before the end of its wait"));
+        }
+    }
+
+    /// Whether its worker has the time for it, and its delivery needs it.
+    fn is_wanted(&mut self, post: &Post, key: &DeliveryKey, promise: &Promise) {
+        let Post { at, token, turn, .. } = post;
+        let pass = self.passes.get(token);
+        if pass.is_some_and(|pass| at.plus(ATTEMPT) > pass.deadline) {
+            self.violated(format!("{key} was posted, and its worker is stopped before an answer"));
+        }
+        if self.passes.get(token).is_some_and(|pass| pass.is_past_its_only_attempt(key)) {
+            self.violated(format!("{key} has a TTL of 0, and was posted at its fifteenth receive"));
+        }
+        if !self.has_far_clocks && self.ended.iter().any(|(of, _)| of == key) && turn.lineage.0 == 0 {
+            self.violated(format!("{key} was posted after it had ended"));
+        }
+        let mut former = self.posts.get(key).into_iter().flatten();
+        let may_have_arrived = |other: &Post| other.is_swallowed || other.turn == *turn;
+        if !promise.may_repeat_in_doubt && !self.has_far_clocks && former.any(may_have_arrived) {
+            self.violated(format!("{key} was posted again while it is in doubt, against its policy"));
         }
     }
 }

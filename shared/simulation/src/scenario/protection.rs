@@ -12,8 +12,8 @@ use super::messages::Sending;
 use super::receivers::{Behaviour, Receiver};
 use super::{TENANTS, secs};
 
-/// The share of scenarios that have a stream.
-const SHARE: f64 = 0.06;
+/// The share of scenarios that have a stream, of those that are about nothing else.
+const SHARE: f64 = 0.1;
 
 /// The pause between two messages of a stream, in milliseconds: a fast one may meet a storm of 429s, a slow one many cooldowns.
 const FAST_MS: std::ops::RangeInclusive<u64> = 100..=500;

@@ -21,12 +21,65 @@ pub enum Behaviour {
     Unreachable(NotSent),
     /// It accepts after so many milliseconds.
     Slow(u64),
+    /// After so many milliseconds it accepts, refuses for good, or fails.
+    Fickle(u64),
     /// Each request fails with that probability.
     Flaps(f64),
+    /// A status with headers that are not what they should be, by their place in [`Hostile::ALL`].
+    Hostile(u16, usize),
+}
+
+/// How long a response asks to wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wait {
+    /// Its value is none.
+    No,
+    Secs(u64),
+    /// Until then, in RFC 3339.
+    Until(&'static str),
+}
+
+/// Headers that no service should send, and what they mean.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hostile {
+    pub headers: &'static [(&'static str, &'static str)],
+    pub wait: Wait,
+}
+
+const LONG: &str =
+    "99999999999999999999999999999999999999999999999999999999999999999999999999999999999999999999";
+
+impl Hostile {
+    pub const STATUSES: [u16; 13] = [0, 100, 199, 300, 304, 401, 408, 418, 429, 500, 503, 599, 999];
+
+    pub const ALL: &'static [Self] = &[
+        Self { headers: &[("retry-after", LONG)], wait: Wait::Secs(86_400 * 360) },
+        Self { headers: &[("retry-after", "-5")], wait: Wait::No },
+        Self { headers: &[("retry-after", "1.5")], wait: Wait::No },
+        Self { headers: &[("retry-after", "\t 900 ")], wait: Wait::Secs(900) },
+        Self { headers: &[("retry-after", "")], wait: Wait::No },
+        Self { headers: &[("retry-after", "Fri, 31 Dec 9999 23:59:59 GMT")], wait: Wait::Secs(86_400 * 360) },
+        Self {
+            headers: &[("retry-after", "Sat, 21 Nov 2026 11:30:00 GMT")],
+            wait: Wait::Until("2026-11-21T11:30:00Z"),
+        },
+        Self { headers: &[("retry-after", "Thu, 01 Jan 1970 00:00:00 GMT")], wait: Wait::No },
+        Self {
+            headers: &[
+                ("date", "Thu, 01 Jan 1970 00:00:00 GMT"),
+                ("retry-after", "Thu, 01 Jan 1970 00:20:00 GMT"),
+            ],
+            wait: Wait::Secs(1_200),
+        },
+        Self {
+            headers: &[("date", LONG), ("retry-after", "1200"), ("ttl", LONG), ("apns-id", LONG)],
+            wait: Wait::Secs(1_200),
+        },
+    ];
 }
 
 /// A receiver, and from when it does what.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Receiver {
     pub is_webhook: bool,
     pub phases: Vec<(Duration, Behaviour)>,
@@ -42,7 +95,7 @@ pub(super) fn draw(rng: &mut StdRng, end: Duration) -> Vec<Receiver> {
     (0..rng.random_range(1..=4)).map(|_| receiver(rng, end)).collect()
 }
 
-fn receiver(rng: &mut StdRng, end: Duration) -> Receiver {
+pub(super) fn receiver(rng: &mut StdRng, end: Duration) -> Receiver {
     let mut phases = Vec::new();
     for _ in 0..rng.random_range(0..=3) {
         let from = moment(rng, end);

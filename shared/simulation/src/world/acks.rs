@@ -64,6 +64,7 @@ impl World {
             self.stage.watch.saw(Situation::AckBeforeRecord);
         }
         let (id, invocation) = self.begins(place);
+        self.stage.watch.memo().api.asked += 1;
         let name = self.places[place].schedule.name.clone();
         self.trace(&name, format_args!("{invocation} hears that {key} was {}", event.label()));
         let future = async move {

@@ -48,6 +48,7 @@ impl World {
             keys.iter().map(|key| key.as_ref().is_some_and(|key| state.ledger.contains_key(key))).collect()
         };
         let (id, token) = self.begins(place);
+        self.stage.watch.memo().api.asked += 1;
         let name = self.places[place].schedule.name.clone();
         self.trace(&name, format_args!("{token} is asked by a producer for {at}: {} items", items.len()));
         let ports = self.places[place].ports.clone();

@@ -44,9 +44,9 @@ impl World {
     /// Stores a receiver's subscription with each tenant.
     pub(super) fn subscribe(&mut self, receiver: usize) {
         let is_webhook = self.stage.scenario.receivers[receiver].is_webhook;
-        let address = endpoint(receiver, is_webhook, self.incarnations[receiver]);
-        let endpoint = Endpoint::parse(&address).expect("invariant: an HTTPS address");
         for tenant in TENANTS {
+            let address = endpoint(receiver, is_webhook, self.incarnations[receiver], tenant);
+            let endpoint = Endpoint::parse(&address).expect("invariant: an HTTPS address");
             let key = subscription(tenant, receiver);
             let recipient = if is_webhook {
                 Recipient::Webhook(WebhookTarget::at(endpoint.clone()))
@@ -55,12 +55,13 @@ impl World {
                 Recipient::WebPush(PushTarget { endpoint: endpoint.clone(), keys, vapid_key_id: None })
             };
             let stored = Subscription::new(key.clone(), recipient);
-            self.memory.state().subscriptions.insert(key, stored);
+            self.memory.state().subscriptions.insert(key.clone(), stored);
+            self.knows(&key);
         }
     }
 }
 
-fn subscription(tenant: &str, receiver: usize) -> SubscriptionKey {
+pub(super) fn subscription(tenant: &str, receiver: usize) -> SubscriptionKey {
     SubscriptionKey {
         tenant: Tenant::parse(tenant).expect("invariant: a tenant's name"),
         id: SubscriptionId::parse(&format!("r{receiver}")).expect("invariant: a subscription's id"),

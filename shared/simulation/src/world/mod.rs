@@ -2,11 +2,14 @@
 
 mod acks;
 mod api;
+mod audiences;
 mod browsers;
 mod operators;
+mod passes;
 mod producers;
 mod protection;
 mod queues;
+mod storage;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
@@ -33,18 +36,20 @@ use redial_memory::{self as memory, CleanupWorker, Memory, State};
 use serde_json::Value;
 
 use crate::knowledge::WatchedProtection;
+use crate::pass::Pass;
 use crate::promises::{self, Remains};
+use crate::release;
 use crate::scenario::messages::Sending;
 use crate::scenario::{BEGIN, Scenario};
 use crate::situations::{Situation, Situations};
 use crate::sqs::{Source, Sqs, Stored};
 use crate::timeline::{Event, Next, Timeline};
 use crate::trace::Trace;
-use crate::watch::{Watch, WatchedLedger};
+use crate::watch::Watch;
+use crate::watched::{Released, WatchedLedger, WatchedParking};
 use crate::worker::{Stage, Worker};
 
 const FUNCTION_TIMEOUT: Duration = Duration::from_secs(30);
-const SWEEP_EVERY: Duration = Duration::from_secs(300);
 /// After how long without faults everything has to be over: the longest schedule of retries, a TTL of a day, and what cleanup needs.
 const SETTLING: Duration = Duration::from_secs(4 * 86_400);
 /// How many steps a scenario may take.
@@ -59,7 +64,7 @@ struct Watched;
 impl deliver::Ports for Watched {
     type System = Memory;
     type Telemetry = Memory;
-    type Outbox = Memory;
+    type Outbox = Released;
     type Ledger = WatchedLedger;
     type Subscriptions = Memory;
     type Policies = Memory;
@@ -67,7 +72,7 @@ impl deliver::Ports for Watched {
     type Protection = WatchedProtection;
     type PushSender = Memory;
     type WebhookSender = Memory;
-    type Parking = Memory;
+    type Parking = WatchedParking;
     type WaitRegistry = Memory;
     type WaitExecutions = Memory;
     type DeadLetterBodies = Memory;
@@ -122,6 +127,8 @@ struct Place {
     cleanup: Arc<CleanupWorker>,
     ports: Memory,
     is_busy: bool,
+    /// Of the keys that it has read.
+    generation: u32,
 }
 
 struct World {
@@ -148,6 +155,13 @@ struct World {
     reporting: BTreeMap<u64, usize>,
     /// Dead letters that are marked as sent again.
     replayed: BTreeSet<DeadLetterKey>,
+    /// The keys of hashes, and how often they changed.
+    keys: Option<&'static str>,
+    generation: u32,
+    /// How many dead letters cleanup has described.
+    described: usize,
+    /// How many messages were sent that are too long to be sent again.
+    too_long: usize,
 }
 
 #[derive(Default)]
@@ -175,6 +189,7 @@ impl World {
         };
         let memory = Memory::at(begin);
         memory.state().has_events = true;
+        stage.watch.memo().has_far_clocks = scenario.pressure.has_far_clocks;
         for (at, _) in scenario.sendings.iter().enumerate() {
             let event = if scenario.by_api.contains_key(&at) { Event::Request(at) } else { Event::Send(at) };
             timeline.at(begin.plus(scenario.sendings[at].at), event);
@@ -208,11 +223,17 @@ impl World {
             reports: Vec::new(),
             reporting: BTreeMap::new(),
             replayed: BTreeSet::new(),
+            keys: None,
+            generation: 0,
+            described: 0,
+            too_long: 0,
             stage,
         };
         for receiver in 0..scenario.receivers.len() {
             world.subscribe(receiver);
         }
+        world.plan_audiences();
+        world.plan_storage();
         for number in 0..scenario.clocks.len() {
             let place = world.instance(number);
             world.places.push(place);
@@ -225,21 +246,26 @@ impl World {
         let scenario = &self.stage.scenario;
         let schedule = Worker::new(format!("worker{number}"), scenario.clocks[number], self.stage.clone());
         let memory = self.memory.scheduled(Arc::new(schedule.clone()));
-        let waits = WaitSettings { shards: scenario.shards, ..WaitSettings::default() };
-        let settings = deliver::Settings { waits, ..memory::dispatch_settings() };
+        let resharded = scenario.pressure.resharded.filter(|(from, _)| *from <= self.stage.since_begin());
+        let shards = resharded.map_or(scenario.shards, |(_, shards)| shards);
+        let waits = WaitSettings { shards, ..WaitSettings::default() };
+        let settings =
+            deliver::Settings { waits, hash_keys: self.hash_keys(), ..memory::dispatch_settings() };
         let of = || memory.clone();
+        let released = || Released { memory: memory.clone(), stage: self.stage.clone(), worker: number };
+        let watch = || self.stage.watch.clone();
         let ledger = WatchedLedger {
             memory: of(),
-            watch: self.stage.watch.clone(),
+            watch: watch(),
             trace: self.stage.trace.clone(),
-            worker: schedule.name.clone(),
+            schedule: schedule.clone(),
         };
         let dispatch = Dispatch {
             settings,
             guard: Guard::new(ProtectionSettings::default(), u32::try_from(number).unwrap_or_default()),
             system: of(),
             telemetry: of(),
-            outbox: of(),
+            outbox: released(),
             ledger,
             subscriptions: of(),
             policies: of(),
@@ -247,13 +273,16 @@ impl World {
             protection: WatchedProtection { memory: of(), knowledge: schedule.knowledge.clone() },
             push_sender: of(),
             webhook_sender: of(),
-            parking: of(),
+            parking: WatchedParking { memory: released(), watch: watch(), schedule: schedule.clone() },
             wait_registry: of(),
             wait_executions: of(),
             dead_letter_bodies: of(),
         };
-        let cleanup = memory.cleanup(memory::cleanup_settings());
+        let settings = cleanup::Settings { hash_keys: self.hash_keys(), ..memory::cleanup_settings() };
+        let cleanup = memory.cleanup(settings);
+        let generation = self.generation;
         Place {
+            generation,
             schedule,
             dispatch: Arc::new(dispatch),
             cleanup: Arc::new(cleanup),
@@ -271,16 +300,20 @@ impl World {
     }
 
     fn run(mut self) -> Report {
-        let end = self.stage.begin.plus(self.stage.scenario.faults_end + SETTLING);
+        let scenario = &self.stage.scenario;
+        let later = scenario.audiences.later.map(|later| later.until).unwrap_or_default();
+        let last_faults_end = later.max(scenario.faults_end);
+        let end = self.stage.begin.plus(last_faults_end.max(scenario.storage.lasts) + SETTLING);
         let mut steps = 0;
         loop {
             while let Some(id) = self.next_ready() {
                 self.poll(id);
-                self.collect();
+                self.collect(Some(id));
                 self.follow_origins(false);
             }
             self.browsers_report();
             self.receive();
+            self.observe();
             if self.is_quiet() {
                 break;
             }
@@ -298,6 +331,7 @@ impl World {
             }
         }
         self.look_at_sizes();
+        self.look_around();
         let state = self.memory.state();
         let remains = Remains {
             scenario: &self.stage.scenario,
@@ -305,7 +339,12 @@ impl World {
             state: &state,
             sqs: &self.sqs,
             events: &self.events,
+            faults_end: self.stage.begin.plus(self.stage.scenario.faults_end),
+            last_faults_end: self.stage.begin.plus(last_faults_end),
             accepted: &self.accepted,
+            storage: &self.stage.scenario.storage,
+            calm_from: self.stage.begin.plus(self.stage.scenario.faults_end),
+            too_long: self.too_long,
         };
         promises::judge(&remains, &mut self.stage.watch.memo());
         drop(state);
@@ -353,10 +392,14 @@ impl World {
         match event {
             Event::Send(at) => self.send(at),
             Event::Operation(at) => self.operate(at),
-            Event::Action(at) => self.act(at),
+            Event::Action(at) => self.operator_acts(at),
             Event::Request(at) => self.request(at),
             Event::Report(at) => self.report(at),
             Event::Look => self.look_after_origins(),
+            Event::SendToTag(at) => self.send_to_tag(at),
+            Event::Expiry => self.delete_expired(),
+            Event::Membership(at) => self.change_membership(at),
+            Event::Act(at) => self.act(at),
             Event::Receive => {}
             Event::Deadline(id) => {
                 if self.tasks.contains_key(&id) {
@@ -367,7 +410,10 @@ impl World {
             Event::Execution(bucket) => self.execution_ends(bucket),
             Event::ExecutionStopped(bucket) => self.execution_is_stopped(bucket),
             Event::Sweep(which) => {
-                self.stage.timeline.after(SWEEP_EVERY, Event::Sweep(which));
+                let usual = self.now().plus(self.stage.scenario.storage.sweep_every);
+                let next = self.rests_until().unwrap_or(usual);
+                self.stage.timeline.at(next, Event::Sweep(which));
+                self.look_around();
                 self.sweep(which);
             }
         }
@@ -379,7 +425,8 @@ impl World {
             return None;
         }
         let at = free[self.stage.rng().random_range(0..free.len())];
-        if self.stage.strikes(self.stage.scenario.faults.cold_start) {
+        let is_outdated = self.places[at].generation != self.generation;
+        if is_outdated || self.stage.strikes(self.stage.scenario.faults.cold_start) {
             self.places[at] = self.instance(at);
         }
         Some(at)
@@ -394,11 +441,9 @@ impl World {
                 let most = self.stage.rng().random_range(1..=10);
                 let duplicates =
                     if self.stage.has_faults() { self.stage.scenario.faults.duplicate } else { 0.0 };
-                let before = self.sqs.redriven;
                 let messages = self.sqs.receive(source, now, most, &mut self.stage.rng(), duplicates);
-                for _ in before..self.sqs.redriven {
-                    self.stage.watch.saw(Situation::Redriven);
-                }
+                self.redrive();
+                let messages = self.readable(messages);
                 if messages.is_empty() {
                     break;
                 }
@@ -415,6 +460,7 @@ impl World {
         self.serial += 1;
         let token = format!("i{}", self.serial);
         self.places[place].schedule.begins(&token);
+        self.stage.watch.memo().facts.began.insert(token.clone(), self.now());
         self.places[place].is_busy = true;
         self.stage.timeline.after(FUNCTION_TIMEOUT, Event::Deadline(self.serial));
         (self.serial, token)
@@ -441,23 +487,44 @@ impl World {
             .map(|message| Incoming {
                 message_id: message.id.clone(),
                 receipt: Receipt { lane, kind, handle: format!("{}/{}", message.id, message.receives) },
-                body: Body::new(message.body.clone()),
+                body: Body::new(self.body_for(place, message)),
                 sent: message.sent,
                 receive_count: message.receives,
             })
             .collect();
+        let pass = Pass::of(&messages, kind, self.now().plus(FUNCTION_TIMEOUT));
+        self.stage.watch.memo().passes.insert(lease_token.clone(), pass);
         let invocation = Invocation { lease_token, deadline: self.deadline(place) };
         let worker = self.places[place].dispatch.clone();
         let future = async move { Done::Batch(worker.deliver(&invocation, incoming).await) };
         self.start(id, Task { future: Box::pin(future), worker: place, source: Some(source), messages });
     }
 
+    /// A message's body as the release that this worker runs reads it.
+    fn body_for(&self, place: usize, message: &Stored) -> String {
+        if self.stage.scenario.storage.releases.is_none() {
+            return message.body.clone();
+        }
+        let read = release::read(&message.body);
+        if self.stage.is_newer(place) {
+            return read;
+        }
+        if read != message.body {
+            self.stage.watch.saw(Situation::Unreadable);
+        }
+        message.body.clone()
+    }
+
     fn invoke_cleanup(&mut self, place: usize, source: Source, messages: Vec<Stored>) {
         let (id, token) = self.begins(place);
         let name = self.places[place].schedule.name.clone();
         self.trace(&name, format_args!("{token} cleans {} of {source:?}", messages.len()));
+        self.drains(source, &messages);
         let worker = self.places[place].cleanup.clone();
-        let received = messages.clone();
+        let received: Vec<Stored> = messages
+            .iter()
+            .map(|message| Stored { body: self.body_for(place, message), ..message.clone() })
+            .collect();
         let future = async move {
             let mut failed = Vec::new();
             for message in received {
@@ -495,7 +562,7 @@ impl World {
     fn start(&mut self, id: u64, task: Task) {
         self.tasks.insert(id, task);
         self.poll(id);
-        self.collect();
+        self.collect(Some(id));
         self.follow_origins(false);
     }
 
@@ -515,6 +582,7 @@ impl World {
     /// The instance is gone, and SQS hears nothing.
     fn dies(&mut self, id: u64, why: &str) {
         let Some(task) = self.tasks.remove(&id) else { return };
+        self.crash(&task);
         let schedule = self.places[task.worker].schedule.clone();
         self.trace(&schedule.name, format_args!("{} ends by {why}", schedule.token()));
         self.stage.watch.died(&schedule.token());
@@ -536,8 +604,11 @@ impl World {
         let Some(source) = task.source else { return };
         let name = self.places[task.worker].schedule.name.clone();
         self.trace(&name, format_args!("ends; {back:?} come back"));
+        self.judge_acknowledgements(id, source, &task.messages, &back);
         for message in task.messages.iter().filter(|message| !back.contains(&message.id)) {
-            if !self.stage.strikes(self.stage.scenario.faults.ack_lost) {
+            if self.stage.strikes(self.stage.scenario.faults.ack_lost) {
+                self.sqs.crashes(source, message);
+            } else {
                 self.sqs.delete(source, &message.id);
             }
         }

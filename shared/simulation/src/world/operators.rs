@@ -21,7 +21,7 @@ use crate::situations::Situation;
 use crate::sqs::Source;
 
 impl World {
-    pub(super) fn act(&mut self, at: usize) {
+    pub(super) fn operator_acts(&mut self, at: usize) {
         self.planned -= 1;
         let (_, action) = self.stage.scenario.actions[at].clone();
         self.trace("operator", format_args!("{action:?}"));
@@ -52,7 +52,8 @@ impl World {
         let (origin, now) = (self.origin(receiver), self.now());
         {
             let mut state = self.memory.state();
-            let stored = state.origins.entry(origin).or_default();
+            let stored = state.origins.entry(origin.clone()).or_default();
+            let former = stored.clone();
             change(&mut stored.state, now);
             stored.version += 1;
             let phase = stored.state.breaker().phase(now);
@@ -60,6 +61,8 @@ impl World {
                 Some(until) => phase == Phase::Open { until },
                 None => phase == Phase::Closed,
             };
+            // Stale reads answer it for a while.
+            state.former_origins.entry(origin).or_default().push((now, former));
             if !is_done {
                 self.stage
                     .watch
@@ -153,6 +156,7 @@ impl World {
         for key in letters.into_keys() {
             state.bodies.remove(&key);
             memo.situations.saw(Situation::Purged);
+            memo.bodies.remove(&key);
             memo.operators.purged.insert(key);
         }
     }

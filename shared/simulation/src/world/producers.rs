@@ -9,29 +9,40 @@ use serde_json::{Value, json};
 use super::browsers::{AUTH, P256DH};
 use super::{SETTLING, World};
 use crate::scenario::messages::Sending;
+use crate::scenario::pressure::{LONG, NEVER_IN_DOUBT};
+use crate::situations::Situation;
 use crate::sqs::Source;
 use crate::watch::Promise;
 use crate::worker::endpoint;
+
+/// SendMessage takes as much (API reference: 1 MiB).
+const SQS_MOST_BYTES: usize = 1_048_576;
 
 impl World {
     pub(super) fn send(&mut self, at: usize) {
         self.planned -= 1;
         let sending = self.stage.scenario.sendings[at].clone();
-        let body = self.message(&sending).to_string();
-        let key = self.promise(&sending, Duration::ZERO);
-        self.accepted.entry(key.clone()).or_default().push(sending.clone());
+        self.produce(&sending);
+    }
+
+    pub(super) fn produce(&mut self, sending: &Sending) {
+        let body = self.message(sending);
         let lane = if sending.class == Some("campaign") { Lane::Bulk } else { Lane::Transactional };
-        self.trace(
-            "producer",
-            format_args!("sends {key} content {} to r{}", sending.content, sending.receiver),
-        );
-        self.enqueue(Source::Ingest(lane), body, Duration::ZERO);
+        if let Some(shortage) = self.stage.scenario.pressure.shortage.filter(|_| sending.id == LONG) {
+            return self.send_long(lane, &body, shortage);
+        }
+        let key = self.promise(sending, Duration::ZERO);
+        self.accepted.entry(key.clone()).or_default().push(sending.clone());
+        let content = sending.content;
+        self.trace("producer", format_args!("sends {key} content {content} to r{}", sending.receiver));
+        self.enqueue(Source::Ingest(lane), body.to_string(), Duration::ZERO);
     }
 
     /// What a producer writes.
     pub(super) fn message(&self, sending: &Sending) -> Value {
         let receiver = &self.stage.scenario.receivers[sending.receiver];
-        let address = endpoint(sending.receiver, receiver.is_webhook, self.incarnations[sending.receiver]);
+        let incarnation = self.incarnations[sending.receiver];
+        let address = endpoint(sending.receiver, receiver.is_webhook, incarnation, sending.tenant);
         let mut to = json!({"subscription": format!("r{}", sending.receiver)});
         if sending.by_address {
             to = if receiver.is_webhook {
@@ -40,7 +51,7 @@ impl World {
                 json!({"web_push": {"endpoint": address, "keys": {"p256dh": P256DH, "auth": AUTH}}})
             };
         }
-        let Sending { tenant, id, content, .. } = &sending;
+        let Sending { tenant, id, content, .. } = sending;
         let mut body =
             json!({"tenant": tenant, "id": id, "to": to, "payload": format!("{tenant}/{id}/{content}")});
         let deliver_at = sending.deliver_at.map(|after| self.stage.begin.plus(after));
@@ -50,7 +61,7 @@ impl World {
         let more = [
             ("ttl", sending.ttl.map(Value::from)),
             ("class", sending.class.map(Value::from)),
-            ("retry", sending.retry.map(Value::from)),
+            ("retry", sending.retry.map(policy)),
             ("deliver_at", deliver_at.map(|at| at.to_rfc3339().into())),
             ("acks", has_acks.then_some(Value::from(true))),
         ];
@@ -78,6 +89,7 @@ impl World {
         let attempts = match sending.retry {
             Some("none") => 1,
             Some("schedule-standard") => 4,
+            Some(NEVER_IN_DOUBT) => 5,
             Some("schedule-cautious" | "fixed-jitter") => 6,
             _ => 8,
         };
@@ -85,9 +97,33 @@ impl World {
         let until = from.plus(ttl).plus(later);
         let mut memo = self.stage.watch.memo();
         // Of several messages of one id any may be the one that counts.
-        let promise = memo.promises.entry(key.clone()).or_insert(Promise { from, until, attempts });
-        *promise = Promise { from: promise.from.min(from), until: promise.until.max(until), attempts };
+        let may_repeat_in_doubt = sending.retry != Some(NEVER_IN_DOUBT);
+        let end = if sending.ttl == Some(0) { from } else { from.plus(ttl) };
+        let own = Promise { from, until, earliest_end: end, attempts, may_repeat_in_doubt };
+        let promise = memo.promises.entry(key.clone()).or_insert(own);
+        promise.from = promise.from.min(from);
+        promise.until = promise.until.max(until);
+        promise.earliest_end = promise.earliest_end.min(end);
         key
+    }
+
+    /// A message whose payload is long as it is written. It has to be refused, because it could not be sent again.
+    fn send_long(&mut self, lane: Lane, body: &Value, shortage: usize) {
+        let body = body.to_string();
+        let rest = SQS_MOST_BYTES - shortage - body.len();
+        let payload = format!("\\u0020{}", "\\u0020".repeat(rest / 6 - 1));
+        let body = body.replacen("/0\"", &format!("/0{payload}\""), 1);
+        self.stage.watch.saw(Situation::TooLong);
+        self.too_long += 1;
+        self.enqueue(Source::Ingest(lane), body, Duration::ZERO);
+    }
+}
+
+/// A retry policy: by its name, or as it is.
+fn policy(name: &str) -> Value {
+    match name {
+        NEVER_IN_DOUBT => json!({"max_retries": 4, "retry_in_doubt": false}),
+        name => name.into(),
     }
 }
 

@@ -6,6 +6,7 @@ use redial_core::endpoint::{Endpoint, Origin};
 use redial_core::time::Timestamp;
 
 use super::World;
+use crate::scenario::TENANTS;
 use crate::scenario::receivers::Behaviour;
 use crate::timeline::Event;
 use crate::worker::endpoint;
@@ -27,7 +28,7 @@ const MOST_STORED: usize = 3_000;
 impl World {
     pub(super) fn origin(&self, receiver: usize) -> Origin {
         let is_webhook = self.stage.scenario.receivers[receiver].is_webhook;
-        let address = endpoint(receiver, is_webhook, self.incarnations[receiver]);
+        let address = endpoint(receiver, is_webhook, self.incarnations[receiver], TENANTS[0]);
         Endpoint::parse(&address).expect("invariant: an HTTPS address").origin()
     }
 

@@ -18,13 +18,21 @@ impl World {
         if body.contains("\"receives\":") {
             self.stage.watch.saw(Situation::SentAgain);
         }
+        self.note_message_of_run(&body);
+        let body = self.as_another_release(source, body);
         let id = self.sqs.send(source, body, now, delay);
+        self.poll_in_vain(source, &id);
         self.trace("sqs", format_args!("{source:?} holds {id} for {delay:?}"));
         self.stage.timeline.after(delay, Event::Receive);
     }
 
     /// Takes what workers sent into the queues, and what they started into executions.
-    pub(super) fn collect(&mut self) {
+    pub(super) fn collect(&mut self, by: Option<u64>) {
+        self.take_sent(by);
+        self.look_at_audiences();
+    }
+
+    fn take_sent(&mut self, by: Option<u64>) {
         let (sent, come_back, started) = {
             let mut state = self.memory.state();
             let started: Vec<_> = state
@@ -35,6 +43,7 @@ impl World {
                 .collect();
             (std::mem::take(&mut state.outbox), std::mem::take(&mut state.come_back), started)
         };
+        self.judge_sent(by, &sent);
         for message in sent {
             let delay = Duration::from_secs(message.delay.get().into());
             match message.queue {

@@ -1,0 +1,70 @@
+//! What is true of addresses and receivers, independent of what Redial has stored of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use redial_core::identity::{DeliveryKey, SubscriptionKey};
+use redial_core::subscription::State;
+use redial_core::time::Timestamp;
+
+/// What an address has answered so far.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Answers {
+    pub is_gone: bool,
+    /// When it answered 404, since its last success.
+    pub not_found: Vec<Timestamp>,
+    /// The first failure since the last success.
+    pub failing_since: Option<Timestamp>,
+    pub succeeded_at: Option<Timestamp>,
+}
+
+/// A stored subscription, as far as it matters to what may be sent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Standing {
+    pub state: State,
+    pub address: String,
+}
+
+/// What receivers answered, and what users did.
+#[derive(Debug, Default)]
+pub struct Facts {
+    pub answers: BTreeMap<String, Answers>,
+    /// From when nothing may be posted to an address: it was left, erased or switched off.
+    pub off_since: BTreeMap<String, Timestamp>,
+    /// When invocations began, by their lease tokens.
+    pub began: BTreeMap<String, Timestamp>,
+    /// Subscriptions as they were last seen.
+    pub standing: BTreeMap<SubscriptionKey, Standing>,
+    /// Deliveries that a receiver answered with a success.
+    pub accepted: BTreeSet<DeliveryKey>,
+    /// Until when a receiver asked to wait, and the invocation that it asked.
+    pub asked: BTreeMap<DeliveryKey, (Timestamp, String)>,
+    /// Deliveries whose message lies in the quarantine's dead letters as it was, because no worker there could read it.
+    pub kept_raw: BTreeSet<DeliveryKey>,
+    /// How many of a key's contents were used while hashes under two keys were in use: they cannot be compared.
+    pub is_rotated: bool,
+}
+
+impl Answers {
+    pub fn add(&mut self, status: Option<u16>, now: Timestamp) {
+        match status {
+            Some(200..=299) => {
+                self.succeeded_at = Some(now);
+                self.failing_since = None;
+                self.not_found.clear();
+            }
+            Some(404) => self.not_found.push(now),
+            Some(410) => self.is_gone = true,
+            Some(_) | None => {}
+        }
+        if !matches!(status, Some(200..=299)) {
+            self.failing_since.get_or_insert(now);
+        }
+    }
+
+    /// Whether two 404s were so far apart.
+    pub fn is_confirmed(&self, apart: Duration) -> bool {
+        let ends = self.not_found.first().zip(self.not_found.last());
+        ends.is_some_and(|(first, last)| last.since(*first) >= apart)
+    }
+}

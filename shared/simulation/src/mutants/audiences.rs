@@ -1,0 +1,151 @@
+//! Messages to a tag: runs, parts, pages and recipients.
+
+use super::Mutant;
+
+const EXPAND: &str = "shared/engine/src/deliver/expand.rs";
+const BATCH: &str = "shared/engine/src/deliver/batch.rs";
+const AUDIENCE: &str = "shared/core/src/audience.rs";
+
+pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "a part moves before its page is sent",
+        rule: "a part moves past a page that was sent",
+        file: EXPAND,
+        find: "            if !messages.is_empty() {
+                self.send_all(messages).await?;
+            }
+            let rest = rest(&audience, members.len());
+            let next = at.past(&members, page, rest.map(|rest| clock.now().plus(rest)));
+            if !audiences.advance(&run, *shard, &at, &next).await? {
+                return Ok(Walk::Crossed);
+            }",
+        replace: "            let rest = rest(&audience, members.len());
+            let next = at.past(&members, page, rest.map(|rest| clock.now().plus(rest)));
+            if !audiences.advance(&run, *shard, &at, &next).await? {
+                return Ok(Walk::Crossed);
+            }
+            if !messages.is_empty() {
+                self.send_all(messages).await?;
+            }",
+    },
+    Mutant {
+        name: "a page that was not sent is passed over",
+        rule: "a part moves past a page that was sent",
+        file: EXPAND,
+        find: "self.send_all(messages).await?;",
+        replace: "let _ = self.send_all(messages).await;",
+    },
+    Mutant {
+        name: "a part is moved from wherever it is",
+        rule: "a part is moved on only from where it was",
+        file: EXPAND,
+        find: "audiences.advance(&run, *shard, &at, &next).await?",
+        replace: "audiences.advance(&run, *shard, &audiences.progress(key, *shard).await?, &next).await?",
+    },
+    Mutant {
+        name: "a part begins from the start with each message",
+        rule: "a page is not walked again after its part has moved",
+        file: EXPAND,
+        find: "let mut at = audiences.progress(key, *shard).await?;",
+        replace: "let mut at = redial_core::audience::Progress::default();",
+    },
+    Mutant {
+        name: "a part goes on after the first of its page",
+        rule: "a page begins after the last one of the page before it",
+        file: AUDIENCE,
+        find: "after: sent.last().or(self.after.as_ref()).cloned(),",
+        replace: "after: sent.first().or(self.after.as_ref()).cloned(),",
+    },
+    Mutant {
+        name: "a later page leaves one out",
+        rule: "each bearer of the tag gets the message",
+        file: EXPAND,
+        find: "let messages = messages_to(&members, ",
+        replace: "let from = usize::from(at.after.is_some() && !members.is_empty());
+            let messages = messages_to(&members[from..], ",
+    },
+    Mutant {
+        name: "a repeated hand-off opens another run",
+        rule: "a run follows from the claim that granted its message",
+        file: EXPAND,
+        find: "Ok(None) => new.push((job, run(job, *at))),",
+        replace: "Ok(None) => new.push((job, run(job, now))),",
+    },
+    Mutant {
+        name: "an id that is used again has the former run",
+        rule: "each opening has a run of its own",
+        file: AUDIENCE,
+        find: "turn.attempt.0, at.as_ms());",
+        replace: "turn.attempt.0, at.as_ms() * 0);",
+    },
+    Mutant {
+        name: "an expired entry counts until it is deleted",
+        rule: "what has expired counts as absent",
+        file: "shared/core/src/ledger/mod.rs",
+        find: "        self.expires_at <= now\n",
+        replace: "        self.expires_at <= now && now.as_ms() < 0\n",
+    },
+    Mutant {
+        name: "an audience has no rate",
+        rule: "a part rests between two pages",
+        file: EXPAND,
+        find: "Some(audience.rest_after(recipients)).filter(|rest| !rest.is_zero())",
+        replace: "Some(audience.rest_after(recipients)).filter(|_| false)",
+    },
+    Mutant {
+        name: "a copy does not rest",
+        rule: "copies of a part's message do not make it faster",
+        file: EXPAND,
+        find: "at.rests_until.filter(|until| now < *until)",
+        replace: "at.rests_until.filter(|_| false)",
+    },
+    Mutant {
+        name: "the next page's message may fail",
+        rule: "a part is acknowledged once it has its next message",
+        file: EXPAND,
+        find: "self.send_all(vec![expansion.outgoing(run.lane, delay)]).await.map(|()| Walk::Over)",
+        replace: "self.send_all(vec![expansion.outgoing(run.lane, delay)]).await.or_else(|_| Ok::<(), PortError>(())).map(|()| Walk::Over)",
+    },
+    Mutant {
+        name: "a resting part is acknowledged",
+        rule: "a copy of a part's message may be the only one that is left",
+        file: EXPAND,
+        find: "acknowledgements.comes_back(place, Setback::HeldBack { until });",
+        replace: "let _ = until;\n                    acknowledgements.acknowledged(place);",
+    },
+    Mutant {
+        name: "each page has a TTL of its own",
+        rule: "the TTL of an audience runs from its message",
+        file: EXPAND,
+        find: "let start = Travel::start(travel.first_sent);",
+        replace: "let start = Travel { first_sent: now, ..Travel::start(travel.first_sent) };",
+    },
+    Mutant {
+        name: "a walk goes on after the TTL",
+        rule: "a walk ends with the TTL",
+        file: EXPAND,
+        find: ".is_over(now, 0) {",
+        replace: ".is_over(now, 0) && at.recipients > 1_000_000 {",
+    },
+    Mutant {
+        name: "a cancelled walk goes on",
+        rule: "a walk ends with its cancellation",
+        file: EXPAND,
+        find: "run.filter(|run| run.cancelled_at.is_none())",
+        replace: "run.filter(|run| run.cancelled_at.is_none_or(|at| at.as_ms() > 0))",
+    },
+    Mutant {
+        name: "recipients do not hear of a cancellation",
+        rule: "nothing is posted after a cancellation",
+        file: BATCH,
+        find: "is_cancelled: *is_cancelled, ..job",
+        replace: "is_cancelled: *is_cancelled && false, ..job",
+    },
+    Mutant {
+        name: "a recipient whose run is out of reach is dropped",
+        rule: "an error of our own loses nothing",
+        file: BATCH,
+        find: "Err(error) => batch.decided.failed(place, error.clone(), telemetry),",
+        replace: "Err(_) => batch.decided.acknowledged(place),",
+    },
+];

@@ -1,0 +1,64 @@
+//! What becomes of messages that crash workers.
+
+use super::Mutant;
+
+const QUARANTINE: &str = "shared/engine/src/cleanup/quarantine.rs";
+
+pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "what the quarantine drops is not announced",
+        rule: "each end has its event",
+        file: QUARANTINE,
+        find: "true => self.announce(end_as_recorded(message, entry)).await,",
+        replace: "true => Ok(()),",
+    },
+    Mutant {
+        name: "poison is not announced",
+        rule: "each end has its event",
+        file: QUARANTINE,
+        find: "None => Event { reason: Some(Reason::Poison), ..end_of(message, State::Failed, now) },",
+        replace: "None => return Ok(()),",
+    },
+    Mutant {
+        name: "the quarantine keeps what has gone on",
+        rule: "what has gone on without a message does not need it",
+        file: QUARANTINE,
+        find: "entry.turn > turn\n        ||",
+        replace: "entry.turn > turn && entry.turn < turn\n        ||",
+    },
+    Mutant {
+        name: "the quarantine keeps what was sent",
+        rule: "what has ended does not need its message",
+        file: QUARANTINE,
+        find: "State::Sent | State::Expired | State::FailedNoRetries)",
+        replace: "State::Expired | State::FailedNoRetries)",
+    },
+    Mutant {
+        name: "the quarantine drops what is under way",
+        rule: "what has not ended needs its message",
+        file: QUARANTINE,
+        find: "State::Sent | State::Expired | State::FailedNoRetries)",
+        replace: "State::Sending | State::Sent | State::Expired | State::FailedNoRetries)",
+    },
+    Mutant {
+        name: "the quarantine overlooks an outcome that travels",
+        rule: "the quarantine judges by the outcome that a message carries",
+        file: QUARANTINE,
+        find: ".map(|entry| with_carried(entry, travel));",
+        replace: ".map(|entry| with_carried(entry, &travel.for_the_store()));",
+    },
+    Mutant {
+        name: "the quarantine drops another content",
+        rule: "the same id with another content is a dead letter",
+        file: QUARANTINE,
+        find: ".filter(|entry| !is_conflict && has_moved_on(",
+        replace: ".filter(|entry| has_moved_on(",
+    },
+    Mutant {
+        name: "the quarantine stores no body",
+        rule: "a dead letter's body is stored before its description",
+        file: QUARANTINE,
+        find: "self.dead_letters.put(vec![body]).await.into_iter().collect::<Result<(), _>>()?;",
+        replace: "let _ = body;",
+    },
+];

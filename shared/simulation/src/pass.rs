@@ -1,0 +1,81 @@
+//! What each invocation of dispatch holds and has done: what it may claim, post, send again and acknowledge follows from that.
+
+use std::collections::BTreeMap;
+
+use redial_core::identity::{DeliveryKey, Turn};
+use redial_core::ledger::State;
+use redial_core::message::{Inbound, Message, QueueKind, Travel, parse};
+use redial_core::setback::SENT_AGAIN_FROM;
+use redial_core::time::{Timestamp, Ttl};
+
+use crate::release;
+use crate::sqs::Stored;
+
+/// A message of a delivery that an invocation received.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// The SQS message in whose place it is: its own, or that of the first that was held back.
+    pub source: String,
+    pub key: DeliveryKey,
+    pub turn: Turn,
+    pub receives: u32,
+    pub has_one_attempt: bool,
+    /// The outcome that it carries: the token, and the state that it leads to.
+    pub carried: Option<(String, State)>,
+}
+
+/// One invocation.
+#[derive(Clone, Debug, Default)]
+pub struct Pass {
+    pub deadline: Timestamp,
+    /// By their MessageIds.
+    pub held: BTreeMap<String, Held>,
+    /// What the ledger answered for which source: whether that was a grant or a repeated hand-off.
+    pub judged: BTreeMap<(DeliveryKey, String), bool>,
+    /// The sources of messages that were sent on or parked.
+    pub sent_on: Vec<String>,
+    /// The sources of messages that lie in a bucket now.
+    pub parked: Vec<String>,
+    /// What could not be recorded: the source of the message that has to carry it, and the token.
+    pub owed: BTreeMap<String, String>,
+    /// Whether something could not be sent.
+    pub has_failed_to_send: bool,
+}
+
+/// What a message in a queue of dispatch's is about; `None` for releases, parts of audiences and what is no message.
+pub fn read(stored: &Stored, kind: QueueKind) -> Option<(Box<Message>, Travel)> {
+    match parse(&release::read(&stored.body), kind, &stored.id, stored.sent).ok()? {
+        Inbound::Message(message, travel) => Some((message, travel)),
+        Inbound::Release(_) | Inbound::Expand(_) | Inbound::Recipient(..) => None,
+    }
+}
+
+/// The outcome that a message carries, if it does not only give back a claim.
+pub fn carried(travel: &Travel) -> Option<(String, State)> {
+    let unrecorded = travel.unrecorded.as_ref().filter(|it| it.has_an_outcome())?;
+    Some((unrecorded.record.lease_token.clone(), unrecorded.record.state))
+}
+
+impl Pass {
+    pub fn of(messages: &[Stored], kind: QueueKind, deadline: Timestamp) -> Self {
+        let held = messages.iter().filter_map(|stored| {
+            let (message, travel) = read(stored, kind)?;
+            let held = Held {
+                source: travel.deferred_from.clone().unwrap_or_else(|| stored.id.clone()),
+                key: message.key(),
+                turn: travel.turn,
+                receives: travel.receives.saturating_add(stored.receives),
+                has_one_attempt: message.ttl == Some(Ttl::ZERO),
+                carried: carried(&travel),
+            };
+            Some((stored.id.clone(), held))
+        });
+        Self { deadline, held: held.collect(), ..Self::default() }
+    }
+
+    /// Whether an attempt of a message with a TTL of 0 is over before it was made: where others would be sent again, it ends.
+    pub fn is_past_its_only_attempt(&self, key: &DeliveryKey) -> bool {
+        let mut own = self.held.values().filter(|held| held.key == *key).peekable();
+        own.peek().is_some() && own.all(|held| held.has_one_attempt && held.receives >= SENT_AGAIN_FROM)
+    }
+}

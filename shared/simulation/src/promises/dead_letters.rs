@@ -1,0 +1,65 @@
+//! Whenever there is a reference, there is its body, until its time.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use redial_core::dead_letter::{DeadLetterKey, Kind, Reference};
+use redial_core::identity::{DeliveryId, DeliveryKey, Tenant};
+use redial_core::time::Timestamp;
+use redial_memory::State;
+
+use crate::watch::Memo;
+
+/// By how much clocks may be off, and how long a body may be on its way before its reference.
+const TOLERANCE: Duration = Duration::from_secs(60);
+
+/// A body that has no TTL is kept for days.
+const AT_LEAST: Duration = Duration::from_secs(86_400);
+
+impl Memo {
+    /// A reference that is sent to the dead-letter queue, or that the quarantine has described.
+    pub(crate) fn refers(&mut self, reference: &Reference, state: &State, now: Timestamp) {
+        let (Some(tenant), Some(id)) = (Tenant::parse(&reference.tenant), DeliveryId::parse(&reference.id))
+        else {
+            return;
+        };
+        let key = DeliveryKey { tenant, id };
+        let Some(promise) = self.promises.get(&key).filter(|_| reference.kind == Kind::Failed).cloned()
+        else {
+            return;
+        };
+        // A reference that is sent again later may find what is over.
+        if !self.referred.insert(reference.key()) {
+            return;
+        }
+        let letter = &reference.letter;
+        let Some(body) = state.bodies.get(&reference.key()) else {
+            // What is over is absent, and may be deleted by now.
+            if now < promise.earliest_end {
+                self.violated(format!("{key} has the dead letter {letter}, and no body"));
+            }
+            return;
+        };
+        if body.absent_from > promise.until.plus(TOLERANCE) {
+            self.violated(format!("{key} has the dead letter {letter}, and its body outlives its TTL"));
+        }
+        if body.absent_from.plus(TOLERANCE) < promise.earliest_end.min(now.plus(AT_LEAST)) {
+            self.violated(format!("{key} has the dead letter {letter}, and its body ends before its TTL"));
+        }
+        self.bodies.insert(reference.key(), body.absent_from);
+    }
+
+    /// Bodies stay until their time.
+    pub(crate) fn keeps_bodies(&mut self, stored: &State, now: Timestamp) {
+        let due: BTreeMap<DeadLetterKey, Timestamp> = std::mem::take(&mut self.bodies);
+        for (key, absent_from) in due {
+            if now.plus(TOLERANCE) >= absent_from {
+                continue;
+            }
+            if !stored.bodies.contains_key(&key) {
+                self.violated(format!("the body of {}#{} was deleted before its time", key.tenant, key.id));
+            }
+            self.bodies.insert(key, absent_from);
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! What an invocation of dispatch may claim, send again and acknowledge.
+
+use std::time::Duration;
+
+use redial_core::identity::DeliveryKey;
+use redial_core::ledger::{Ask, Entry, Fence, Record, State};
+use redial_core::message::QueueKind;
+use redial_core::time::{Timestamp, Ttl};
+use redial_engine::ports::{ClaimAnswer, PortError};
+
+use crate::pass::read;
+use crate::sqs::Stored;
+use crate::watch::Memo;
+
+/// The least time that is left where an attempt is claimed: a webhook's time-out, the wait before it and what follows it.
+const TIME_FOR_AN_ATTEMPT: Duration = Duration::from_secs(15 + 1 + 2);
+
+/// How often a message is received at the most while it backs off: for four hours by lost changes of visibility, besides what pollers
+/// received in vain.
+const MOST_RECEIVES: u32 = 600;
+
+impl Memo {
+    /// What is claimed, and what stood in the ledger before.
+    pub(crate) fn claims(&mut self, ask: &Ask, stored: Option<&Entry>, now: Timestamp) -> Option<String> {
+        let pass = self.passes.get(&ask.lease_token)?;
+        if ask.state == State::Sending && now.plus(TIME_FOR_AN_ATTEMPT) > pass.deadline {
+            let key = &ask.key;
+            self.violated(format!("{key} was claimed with no time left for its attempt"));
+        }
+        let pass = self.passes.get(&ask.lease_token)?;
+        let entry = stored.filter(|entry| entry.state == State::Sending && entry.turn == ask.turn)?;
+        let own = pass.held.values().filter(|held| held.key == ask.key && held.turn == ask.turn);
+        let mut tokens = own.filter_map(|held| held.carried.as_ref()).map(|(token, _)| token).peekable();
+        // Of two messages with outcomes any may lead: the ledger alone knows which is the later.
+        let is_current = tokens.peek().is_some() && tokens.all(|token| *token == entry.lease_token);
+        is_current.then(|| entry.lease_token.clone())
+    }
+
+    /// What the ledger answered; `carried` is the token of an outcome that the invocation should have recorded first.
+    pub(crate) fn claimed(
+        &mut self,
+        ask: &Ask,
+        answer: &Result<ClaimAnswer, PortError>,
+        carried: Option<String>,
+    ) {
+        let is_granted = matches!(answer, Ok(ClaimAnswer::Granted { .. }));
+        if let Some(token) = carried.filter(|_| is_granted) {
+            let key = &ask.key;
+            self.violated(format!("{key} was claimed although a message carries its outcome under {token}"));
+        }
+        let Some(pass) = self.passes.get_mut(&ask.lease_token) else { return };
+        let source = ask.source_message.clone();
+        match answer {
+            Ok(ClaimAnswer::Granted { .. } | ClaimAnswer::HandOffAgain(_)) => {
+                pass.judged.insert((ask.key.clone(), source), true);
+            }
+            Ok(ClaimAnswer::Done | ClaimAnswer::Conflict) => {
+                pass.judged.insert((ask.key.clone(), source), false);
+            }
+            Ok(ClaimAnswer::Leased { .. }) => {}
+            // It may have been written: what is sent again gives it back.
+            Err(_) if ask.state == State::Sending => {
+                pass.owed.insert(source, ask.lease_token.clone());
+            }
+            Err(_) => {}
+        }
+    }
+
+    pub(crate) fn answered(&mut self, by: &str, record: &Record, answer: &Result<Fence, PortError>) {
+        let Some(pass) = self.passes.get_mut(by) else { return };
+        let Record { key, lease_token, turn, .. } = record;
+        let is_own = lease_token == by;
+        let mut judged = pass.judged.iter().filter(|((of, _), is_granted)| of == key && **is_granted);
+        let mut held = pass.held.values().filter(|held| held.key == *key && held.turn == *turn);
+        let source = if is_own {
+            judged.next().map(|((_, source), _)| source.clone())
+        } else {
+            held.find(|it| it.carried.as_ref().is_some_and(|(token, _)| token == lease_token))
+                .map(|held| held.source.clone())
+        };
+        let Some(source) = source else { return };
+        match answer {
+            Ok(Fence::Held) if !is_own => {
+                pass.judged.insert((key.clone(), source), true);
+            }
+            Ok(_) => {}
+            Err(_) => {
+                pass.owed.insert(source, lease_token.clone());
+            }
+        }
+    }
+
+    /// A message that an invocation sends to a retry queue.
+    pub(crate) fn sends(&mut self, by: &str, body: &str, now: Timestamp) {
+        let stored = Stored::sent("", body, now);
+        let Some((message, travel)) = read(&stored, QueueKind::Retry) else { return };
+        let Some(pass) = self.passes.get_mut(by) else { return };
+        let Some(source) = travel.deferred_from.clone() else { return };
+        pass.sent_on.push(source.clone());
+        if travel.receives == 0 {
+            return;
+        }
+        // Of two messages in one place, only the one that made the attempt carries its outcome.
+        let is_alone = pass.held.values().filter(|held| held.source == source).count() == 1;
+        let owed = pass.owed.get(&source).filter(|_| is_alone).cloned();
+        if travel.receives > MOST_RECEIVES {
+            self.violated(format!("{source} was received {} times: it does not back off", travel.receives));
+        }
+        let carries = travel.unrecorded.as_ref().map(|it| it.record.lease_token.clone());
+        let key = message.key();
+        if message.ttl == Some(Ttl::ZERO) {
+            self.violated(format!("{key} has a TTL of 0, and was sent again"));
+        }
+        if let Some(token) = owed.filter(|token| carries.as_ref() != Some(token)) {
+            self.violated(format!("{key} was sent again without what {token} could not record"));
+        }
+    }
+
+    /// A message that an invocation parks.
+    pub(crate) fn parks(&mut self, by: &str, body: &str, now: Timestamp) {
+        let stored = Stored::sent("", body, now);
+        let source = read(&stored, QueueKind::Retry).and_then(|(_, travel)| travel.deferred_from);
+        if let Some(pass) = self.passes.get_mut(by) {
+            pass.sent_on.extend(source.clone());
+            pass.parked.extend(source);
+        }
+    }
+
+    /// A message that is parked where another lies.
+    pub(crate) fn replaces(&mut self, former: &str, body: &str, now: Timestamp) {
+        let [former, next] = [former, body].map(|body| read(&Stored::sent("", body, now), QueueKind::Retry));
+        let (Some((message, former)), Some((_, next))) = (former, next) else { return };
+        if former.deferred_from != next.deferred_from {
+            let key = message.key();
+            self.violated(format!("{key} was parked in the place of another SQS message"));
+        }
+    }
+
+    /// A message that comes back, although its invocation parked it.
+    pub(crate) fn returns(&mut self, by: &str, message_id: &str) {
+        let Some(pass) = self.passes.get(by).filter(|pass| !pass.has_failed_to_send) else { return };
+        let Some(held) = pass.held.get(message_id).filter(|held| held.source == message_id) else { return };
+        // A message and its successor in one batch are two in one place: the other one was parked.
+        let is_alone = pass.held.values().filter(|other| other.source == held.source).count() == 1;
+        if is_alone && pass.parked.contains(&held.source) {
+            let key = held.key.clone();
+            self.violated(format!("{message_id} of {key} was parked, and comes back"));
+        }
+    }
+
+    /// A message that an invocation acknowledges.
+    pub(crate) fn acknowledges(&mut self, by: &str, message_id: &str) {
+        let Some(pass) = self.passes.get(by) else { return };
+        let Some(held) = pass.held.get(message_id) else { return };
+        let is_own = pass.judged.contains_key(&(held.key.clone(), held.source.clone()));
+        let leads = |((key, _), is_granted): (&(DeliveryKey, String), &bool)| *key == held.key && *is_granted;
+        if !is_own && !pass.sent_on.contains(&held.source) && !pass.judged.iter().any(leads) {
+            let key = held.key.clone();
+            self.violated(format!("{message_id} of {key} was acknowledged, and neither judged nor sent on"));
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Only what crashes workers comes to the quarantine, and only what its delivery still needs is kept there.
+
+use redial_core::ledger::State;
+use redial_core::message::QueueKind;
+use redial_core::time::Ttl;
+
+use crate::pass::{carried, read};
+use crate::sqs::Stored;
+use crate::watch::Memo;
+
+impl Memo {
+    /// A message that SQS takes out of its queue.
+    pub(crate) fn redrives(&mut self, stored: &Stored) {
+        let message = read(stored, QueueKind::Retry).or_else(|| read(stored, QueueKind::Ingest));
+        let Some((message, _)) = message.filter(|_| !stored.has_crashed) else { return };
+        // With a TTL of 0 there is no other message in its place.
+        if message.ttl != Some(Ttl::ZERO) {
+            let key = message.key();
+            self.violated(format!("{} of {key} was redriven, and no worker crashed over it", stored.id));
+        }
+    }
+
+    /// A message that cleanup takes out of the quarantine.
+    pub(crate) fn drains(&mut self, stored: &Stored, ledger: &redial_memory::State) {
+        let message = read(stored, QueueKind::Retry).or_else(|| read(stored, QueueKind::Ingest));
+        let Some((message, travel)) = message else { return };
+        let key = message.key();
+        let letter = format!("poison-{}", stored.id);
+        let Some(entry) = ledger.ledger.get(&key) else {
+            self.needed.insert(letter);
+            return;
+        };
+        let own = carried(&travel).filter(|(token, _)| {
+            entry.state == State::Sending && entry.turn == travel.turn && entry.lease_token == *token
+        });
+        let state = own.map_or(entry.state, |(_, state)| state);
+        if state != entry.state && state.is_terminal() {
+            self.carried_ends.insert((key.clone(), state));
+        }
+        let is_over = matches!(state, State::Sent | State::Expired | State::FailedNoRetries);
+        let is_needed = entry.turn < travel.turn || (entry.turn == travel.turn && !is_over);
+        if is_needed {
+            // Another worker may see later that it is not, while this one keeps it.
+            self.needed.insert(letter);
+        } else if !self.needed.contains(&letter) {
+            self.needless.insert(letter);
+        }
+    }
+
+    /// A letter that cleanup has described.
+    pub(crate) fn describes(&mut self, letter: &str) {
+        if self.needless.remove(letter) {
+            self.violated(format!("{letter} was kept, although its delivery had gone on without it"));
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The ports in memory, under watch.
+
+use redial_core::ledger::{Ask, Fence, Record, State};
+use redial_core::queue::{Outgoing, Queue};
+use redial_core::time::Timestamp;
+use redial_core::wait::Shard;
+use redial_engine::ports::{
+    Claim, ClaimAnswer, Ledger, Outbox, ParkedItem, ParkedKey, Parking, PortError, Receipt,
+};
+use redial_memory::Memory;
+
+use crate::release;
+use crate::situations::Situation;
+use crate::trace::Trace;
+use crate::watch::Watch;
+use crate::worker::{Stage, Worker};
+
+/// The ledger.
+#[derive(Clone, Debug)]
+pub struct WatchedLedger {
+    pub memory: Memory,
+    pub watch: Watch,
+    pub trace: Trace,
+    pub schedule: Worker,
+}
+
+impl Ledger for WatchedLedger {
+    async fn claim(&self, claims: Vec<Claim>, now: Timestamp) -> Vec<Result<ClaimAnswer, PortError>> {
+        let asks: Vec<_> = claims.iter().map(|claim| claim.ask.clone()).collect();
+        let carried: Vec<_> = {
+            let state = self.memory.state();
+            let mut memo = self.watch.memo();
+            asks.iter().map(|ask| memo.claims(ask, state.ledger.get(&ask.key), state.now)).collect()
+        };
+        {
+            // A worker that dies before it hears of its claim may still hold it.
+            let mut memo = self.watch.memo();
+            for ask in &asks {
+                memo.granted.insert((ask.key.clone(), ask.lease_token.clone()), ask.turn);
+            }
+        }
+        let answers = self.memory.claim(claims, now).await;
+        for ((ask, answer), carried) in asks.iter().zip(&answers).zip(carried) {
+            let at = self.memory.state().now;
+            self.watch.memo().claimed(ask, answer, carried);
+            self.ends(ask, answer);
+            let (turn, token) = (ask.turn.attempt.0, &ask.lease_token);
+            self.trace.add(
+                at,
+                &self.schedule.name,
+                format_args!("claim {} #{turn} {token}: {answer:?}", ask.key),
+            );
+            let situation = match answer {
+                Ok(ClaimAnswer::Granted { in_doubt: true, .. }) => Situation::CopyTakesOver,
+                Ok(ClaimAnswer::HandOffAgain(_)) => Situation::HandOffAgain,
+                Ok(ClaimAnswer::Leased { .. }) => Situation::CopyDuringLease,
+                Ok(ClaimAnswer::Done) => Situation::CopyAfterEnd,
+                Ok(ClaimAnswer::Conflict) => Situation::Conflict,
+                Ok(ClaimAnswer::Granted { .. }) | Err(_) => continue,
+            };
+            self.watch.saw(situation);
+        }
+        answers
+    }
+
+    async fn record(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
+        let asked = records.clone();
+        let answers = self.memory.record(records).await;
+        self.recorded(&asked, &answers);
+        answers
+    }
+
+    async fn record_carried(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
+        let asked = records.clone();
+        let answers = self.memory.record_carried(records).await;
+        self.recorded(&asked, &answers);
+        answers
+    }
+}
+
+impl WatchedLedger {
+    /// A delivery that ends without an attempt ends with its claim.
+    fn ends(&self, ask: &Ask, answer: &Result<ClaimAnswer, PortError>) {
+        let mut memo = self.watch.memo();
+        match answer {
+            Ok(ClaimAnswer::Granted { .. }) if ask.state.is_terminal() => {
+                memo.ended.insert((ask.key.clone(), ask.state));
+            }
+            Ok(_) => {}
+            Err(_) => {
+                memo.shaken.insert(ask.key.clone());
+            }
+        }
+    }
+
+    fn recorded(&self, records: &[Record], answers: &[Result<Fence, PortError>]) {
+        let now = self.memory.state().now;
+        let mut memo = self.watch.memo();
+        for (record, answer) in records.iter().zip(answers) {
+            let Record { key, state, lease_token: token, .. } = record;
+            self.trace.add(
+                now,
+                &self.schedule.name,
+                format_args!("record {key} {} {token}: {answer:?}", state.label()),
+            );
+            memo.answered(&self.schedule.token(), record, answer);
+            let is_carried = *token != self.schedule.token();
+            match answer {
+                Ok(Fence::Held) => {
+                    if *state == State::Queued {
+                        memo.situations.saw(Situation::GivenBack);
+                    } else if is_carried {
+                        memo.situations.saw(Situation::Carried);
+                    }
+                    if state.is_terminal() {
+                        memo.ended.insert((key.clone(), *state));
+                    }
+                    if let Some(until) = record.not_before {
+                        memo.waits.insert(key.clone(), until);
+                    }
+                }
+                Ok(Fence::Lost) => memo.situations.saw(Situation::FenceLost),
+                Err(_) => {
+                    memo.shaken.insert(key.clone());
+                    memo.unrecorded.insert((key.clone(), token.clone()));
+                    memo.situations.saw(Situation::RecordFailed);
+                }
+            }
+        }
+    }
+}
+
+/// What holds parked messages.
+#[derive(Clone, Debug)]
+pub struct WatchedParking {
+    pub memory: Released,
+    pub watch: Watch,
+    pub schedule: Worker,
+}
+
+impl Parking for WatchedParking {
+    async fn put(&self, items: Vec<ParkedItem>) -> Vec<Result<(), PortError>> {
+        let asked = items.clone();
+        {
+            let state = self.memory.memory.state();
+            let mut memo = self.watch.memo();
+            for item in &items {
+                if let Some(former) = state.parked.get(&item.key) {
+                    memo.replaces(&former.body, &item.body, state.now);
+                }
+            }
+        }
+        let answers = self.memory.put(items).await;
+        let now = self.memory.memory.state().now;
+        let mut memo = self.watch.memo();
+        for (item, answer) in asked.iter().zip(&answers) {
+            if answer.is_ok() {
+                memo.parks(&self.schedule.token(), &item.body, now);
+            }
+        }
+        answers
+    }
+
+    async fn page(&self, shard: Shard, limit: u16) -> Result<Vec<ParkedItem>, PortError> {
+        self.memory.page(shard, limit).await
+    }
+
+    async fn delete(&self, keys: Vec<ParkedKey>) -> Result<(), PortError> {
+        self.memory.delete(keys).await
+    }
+}
+
+/// The queues and the parking of one worker, whose release may change.
+#[derive(Clone, Debug)]
+pub struct Released {
+    pub memory: Memory,
+    pub stage: Stage,
+    pub worker: usize,
+}
+
+impl Released {
+    fn written(&self, body: String) -> String {
+        match &self.stage.scenario.storage.releases {
+            Some(releases) if self.stage.is_newer(self.worker) => release::written(body, releases.is_a_kind),
+            Some(_) | None => body,
+        }
+    }
+}
+
+impl Outbox for Released {
+    fn has_events(&self) -> bool {
+        self.memory.has_events()
+    }
+
+    async fn send(&self, mut messages: Vec<Outgoing>) -> Vec<Result<(), PortError>> {
+        for message in &mut messages {
+            if let Queue::Retry(_) = message.queue {
+                message.body = self.written(std::mem::take(&mut message.body));
+            }
+        }
+        self.memory.send(messages).await
+    }
+
+    async fn come_back_after(&self, receipts: Vec<(Receipt, u32)>) {
+        self.memory.come_back_after(receipts).await;
+    }
+}
+
+impl Parking for Released {
+    async fn put(&self, mut items: Vec<ParkedItem>) -> Vec<Result<(), PortError>> {
+        for item in &mut items {
+            item.body = self.written(std::mem::take(&mut item.body));
+        }
+        Parking::put(&self.memory, items).await
+    }
+
+    async fn page(&self, shard: Shard, limit: u16) -> Result<Vec<ParkedItem>, PortError> {
+        self.memory.page(shard, limit).await
+    }
+
+    async fn delete(&self, keys: Vec<ParkedKey>) -> Result<(), PortError> {
+        self.memory.delete(keys).await
+    }
+}

@@ -1,0 +1,298 @@
+//! Messages to a tag: they are sent, the tag's bearers change, and what becomes of their runs is noted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use rand::RngExt;
+use redial_core::audience::{Progress, Run, RunKey, SHARDS};
+use redial_core::endpoint::Endpoint;
+use redial_core::identity::{RunId, SubscriptionId, Tenant};
+use redial_core::lane::Lane;
+use redial_core::push_target::{PushKeys, PushTarget};
+use redial_core::recipient::Recipient;
+use redial_core::subscription::Subscription;
+use redial_core::tag::{Tag, Tags};
+use redial_core::time::Timestamp;
+use redial_memory::{Row, State};
+use serde_json::{Value, json};
+
+use super::browsers::{AUTH, P256DH};
+use super::producers::delivery;
+use super::{SETTLING, World};
+use crate::audience::{HandedOn, Part, Sent, Walk};
+use crate::scenario::audiences::{Change, Member, Sending, TAG};
+use crate::situations::Situation;
+use crate::sqs::Source;
+use crate::timeline::Event;
+use crate::watch::Memo;
+
+/// After this nothing is sent or changed, until ids are used again.
+const FIRST_TIME: Duration = Duration::from_secs(6 * 3600);
+
+impl World {
+    /// Stores the subscriptions, and plans what is sent and what changes.
+    pub(super) fn plan_audiences(&mut self) {
+        let audiences = self.stage.scenario.audiences.clone();
+        for (number, member) in audiences.members.iter().enumerate() {
+            self.store(number, 0, member.bears);
+        }
+        for (number, sending) in audiences.sendings.iter().enumerate() {
+            self.planned += 1;
+            self.stage.timeline.at(self.stage.begin.plus(sending.at), Event::SendToTag(number));
+        }
+        if let Some(later) = audiences.later {
+            for _ in 0..12 {
+                let before = self.stage.rng().random_range(0..3600);
+                let after = later.from + Duration::from_secs(before) - Duration::from_secs(1800);
+                self.stage.timeline.at(self.stage.begin.plus(after), Event::Expiry);
+            }
+        }
+        for (number, (after, _)) in audiences.changes.iter().enumerate() {
+            self.stage.timeline.at(self.stage.begin.plus(*after), Event::Membership(number));
+        }
+    }
+
+    /// Deletes some of the rows that have expired, as DynamoDB does: late, one by one, in any order.
+    pub(super) fn delete_expired(&self) {
+        let Some(later) = self.stage.scenario.audiences.later else { return };
+        let mut state = self.memory.state();
+        let mut rng = self.stage.rng();
+        let mut memo = self.stage.watch.memo();
+        for row in state.expired() {
+            if !rng.random_bool(later.deleted) {
+                continue;
+            }
+            if let Row::Entry(key) = &row
+                && let Some(entry) = state.ledger.get(key)
+            {
+                memo.forgotten.insert(key.clone(), entry.clone());
+            }
+            state.delete(&row);
+            memo.situations.saw(Situation::RowsDeleted);
+        }
+    }
+
+    /// When the second time of faults begins, while nothing is under way before it: sweeps would find nothing.
+    pub(super) fn rests_until(&self) -> Option<Timestamp> {
+        let later = self.stage.begin.plus(self.stage.scenario.audiences.later?.from);
+        let state = self.memory.state();
+        let is_idle = self.now() < later
+            && !self.stage.has_faults()
+            && self.tasks.is_empty()
+            && self.sqs.is_empty()
+            && self.executions.is_empty()
+            && state.parked.is_empty()
+            && state.registered.is_empty()
+            && state.open_windows.is_empty();
+        (is_idle && self.stage.since_begin() > FIRST_TIME).then_some(later)
+    }
+
+    /// Stores a subscription with the tag or without it, at its endpoint of that number.
+    fn store(&mut self, number: usize, incarnation: usize, bears: bool) {
+        let key = self.stage.scenario.audiences.members[number].key();
+        let endpoint =
+            Endpoint::parse(&Member::endpoint(number, incarnation)).expect("invariant: an address");
+        let keys = PushKeys::parse(P256DH, AUTH).expect("invariant: a browser's keys");
+        let recipient = Recipient::WebPush(PushTarget { endpoint, keys, vapid_key_id: None });
+        let subscription =
+            Subscription { tags: tags_with(bears), ..Subscription::new(key.clone(), recipient) };
+        self.memory.state().subscriptions.insert(key.clone(), subscription);
+        self.stage.watch.memo().audiences.bears(&key, self.now(), bears);
+    }
+
+    pub(super) fn change_membership(&mut self, at: usize) {
+        let (_, change) = self.stage.scenario.audiences.changes[at].clone();
+        self.trace("user", format_args!("{change:?}"));
+        let is_under_way = self.stage.watch.memo().audiences.walks.values().any(is_under_way);
+        let (number, situation) = match change {
+            Change::Cancels(sending) => return self.cancel(sending),
+            Change::Joins(number) => (number, Situation::JoinedMeanwhile),
+            Change::Leaves(number) => (number, Situation::LeftMeanwhile),
+            Change::Erased(number) => (number, Situation::ErasedMeanwhile),
+        };
+        let key = self.stage.scenario.audiences.members[number].key();
+        let bears = matches!(change, Change::Joins(_));
+        let is_stored = self.memory.state().subscriptions.contains_key(&key);
+        match change {
+            // A browser that subscribes again has another endpoint.
+            Change::Joins(_) if !is_stored => self.store(number, at + 1, true),
+            Change::Erased(_) => drop(self.memory.state().subscriptions.remove(&key)),
+            Change::Joins(_) | Change::Leaves(_) | Change::Cancels(_) => {
+                if let Some(stored) = self.memory.state().subscriptions.get_mut(&key) {
+                    stored.tags = tags_with(bears);
+                }
+            }
+        }
+        let mut memo = self.stage.watch.memo();
+        if memo.audiences.bears(&key, self.now(), bears) && is_under_way {
+            memo.situations.saw(situation);
+        }
+    }
+
+    fn cancel(&self, sending: usize) {
+        let Sending { tenant, id, .. } = &self.stage.scenario.audiences.sendings[sending];
+        let message = delivery(tenant, id);
+        let now = self.now();
+        let mut state = self.memory.state();
+        let of_message = |key: &RunKey, run: &Run| key.tenant == message.tenant && run.message == message.id;
+        let runs = state.runs.iter_mut().filter(|(key, run)| of_message(key, run));
+        let Some((key, run)) = runs.max_by_key(|(_, run)| run.opened_at) else { return };
+        run.cancelled_at.get_or_insert(now);
+        let mut memo = self.stage.watch.memo();
+        let Some(walk) = memo.audiences.walks.get_mut(key) else { return };
+        let situation = is_under_way(walk).then_some(Situation::CancelledMeanwhile);
+        walk.cancelled_at.get_or_insert(now);
+        situation.into_iter().for_each(|situation| memo.situations.saw(situation));
+    }
+
+    pub(super) fn send_to_tag(&mut self, at: usize) {
+        self.planned -= 1;
+        let sending = self.stage.scenario.audiences.sendings[at].clone();
+        let now = self.now();
+        let Sending { tenant, id, content, .. } = &sending;
+        let mut to = json!({"tag": TAG});
+        if let Some(rate) = sending.rate {
+            to["rate"] = rate.into();
+        }
+        let to = json!({"audience": to});
+        let mut body =
+            json!({"tenant": tenant, "id": id, "to": to, "payload": format!("{tenant}/{id}/{content}")});
+        let deliver_at = sending.deliver_at.map(|after| self.stage.begin.plus(after));
+        let more = [
+            ("ttl", sending.ttl.map(Value::from)),
+            ("class", sending.class.map(Value::from)),
+            ("retry", sending.retry.map(Value::from)),
+            ("deliver_at", deliver_at.map(|at| at.to_rfc3339().into())),
+        ];
+        for (name, value) in more.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+            body[name] = value;
+        }
+        let key = delivery(tenant, id);
+        let sent = promised(&sending, now, deliver_at);
+        self.stage.watch.memo().audiences.sent.entry(key.clone()).or_default().push(sent);
+        let lane = if sending.class == Some("campaign") { Lane::Bulk } else { Lane::Transactional };
+        self.trace("producer", format_args!("sends {key} content {content} to the tag"));
+        self.enqueue(Source::Ingest(lane), body.to_string(), Duration::ZERO);
+    }
+
+    /// Notes the message of a part, or to a recipient.
+    pub(super) fn note_message_of_run(&self, body: &str) {
+        if !body.contains("\"recipient\":") && !body.contains("\"expand\":") {
+            return;
+        }
+        let Ok(body) = serde_json::from_str::<Value>(body) else { return };
+        let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
+        let id = text(if body["expand"].is_string() { "expand" } else { "audience" });
+        let run = Tenant::parse(&text("tenant")).zip(RunId::parse(&id));
+        let Some(run) = run.map(|(tenant, id)| RunKey { tenant, id }) else { return };
+        let mut memo = self.stage.watch.memo();
+        let Some(walk) = memo.audiences.walks.get_mut(&run) else { return };
+        if let Some(shard) = body["shard"].as_u64().and_then(|shard| u8::try_from(shard).ok()) {
+            walk.begun.insert(shard);
+        }
+        let Some(to) = SubscriptionId::parse(&text("recipient")) else { return };
+        let is_first = body["retry_count"] == 0 && body.get("deferred_from").is_none();
+        let handed_on = walk.handed_on.entry(to).or_insert(HandedOn { first: self.now(), times: 0 });
+        handed_on.times += u32::from(is_first);
+        if handed_on.times > 1 && is_first {
+            memo.situations.saw(Situation::PageSentAgain);
+        }
+    }
+
+    /// Notes the runs that were opened, the parts that moved, and the subscriptions that were pruned.
+    pub(super) fn look_at_audiences(&self) {
+        if self.stage.scenario.audiences.sendings.is_empty() {
+            return;
+        }
+        let now = self.now();
+        let state = self.memory.state();
+        let mut memo = self.stage.watch.memo();
+        for (key, run) in &state.runs {
+            if !memo.audiences.walks.contains_key(key) {
+                let walk = walk_of(key, run);
+                self.trace("runs", format_args!("{key} of {} is open", walk.message));
+                memo.audiences.walks.insert(key.clone(), walk);
+            }
+        }
+        for ((run, shard), progress) in &state.progress {
+            let known = memo.audiences.walks.get(run).and_then(|walk| walk.parts.get(shard));
+            if known.map_or(*progress != Progress::default(), |part| part.progress != *progress) {
+                self.trace("runs", format_args!("{run} part {shard}: {progress:?}"));
+                memo.part_moves(now, run, *shard, progress);
+            }
+        }
+        if memo.audiences.subscriptions != state.subscriptions.len() {
+            self.note_pruned(&state, &mut memo);
+        }
+    }
+
+    fn note_pruned(&self, state: &State, memo: &mut Memo) {
+        memo.audiences.subscriptions = state.subscriptions.len();
+        for key in self.stage.scenario.audiences.members.iter().map(Member::key) {
+            if !state.subscriptions.contains_key(&key) {
+                memo.audiences.bears(&key, self.now(), false);
+            }
+        }
+    }
+}
+
+impl Memo {
+    fn part_moves(&mut self, now: Timestamp, run: &RunKey, shard: u8, progress: &Progress) {
+        let Some(walk) = self.audiences.walks.get(run) else { return };
+        let before = walk.parts.get(&shard).cloned();
+        let recipients = before.as_ref().map_or(0, |before| before.progress.recipients);
+        let page = progress.recipients.saturating_sub(recipients);
+        let after = before.as_ref().and_then(|before| before.progress.after.as_ref());
+        let sent_at = walk.handed_on_between(shard, after, progress.after.as_ref()).into_iter().max();
+        let part = Part { progress: progress.clone(), moved_at: now, page, sent_at };
+        self.judge_move(run, shard, before.as_ref(), &part);
+        if let Some(walk) = self.audiences.walks.get_mut(run) {
+            walk.parts.insert(shard, part);
+        }
+    }
+}
+
+fn walk_of(key: &RunKey, run: &Run) -> Walk {
+    let (_, audience, _) = run.read().expect("invariant: this version wrote it");
+    Walk {
+        message: delivery(key.tenant.as_str(), run.message.as_str()),
+        opened_at: run.opened_at,
+        audience,
+        cancelled_at: run.cancelled_at,
+        parts: BTreeMap::new(),
+        begun: BTreeSet::new(),
+        handed_on: BTreeMap::new(),
+    }
+}
+
+fn is_under_way(walk: &Walk) -> bool {
+    walk.parts.values().filter(|part| part.progress.done).count() < usize::from(SHARDS)
+}
+
+/// What is promised of each recipient's delivery.
+fn promised(sending: &Sending, now: Timestamp, deliver_at: Option<Timestamp>) -> Sent {
+    let from = deliver_at.unwrap_or(now).max(now);
+    let usual = match sending.class {
+        Some("otp") => 60,
+        Some("campaign") => 86_400,
+        _ => 14_400,
+    };
+    // A TTL of 0 is one attempt, whenever it can be made.
+    let ttl = match sending.ttl {
+        Some(0) => SETTLING * 2,
+        ttl => Duration::from_secs(ttl.map_or(usual, u64::from)),
+    };
+    let attempts = match sending.retry {
+        Some("none") => 1,
+        Some("schedule-standard") => 4,
+        Some("fixed-jitter") => 6,
+        _ => 8,
+    };
+    let attempts = if sending.ttl == Some(0) { 1 } else { attempts };
+    Sent { at: now, content: sending.content, from, until: from.plus(ttl), attempts }
+}
+
+fn tags_with(bears: bool) -> Tags {
+    let tags = if bears { Tag::parse(TAG).into_iter().collect() } else { Vec::new() };
+    Tags::new(tags).expect("invariant: at most one tag")
+}

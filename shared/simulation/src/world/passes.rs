@@ -1,0 +1,157 @@
+//! What the promises have to know of invocations: what they hold, send, acknowledge, and how they end. And what presses on them.
+
+use std::collections::BTreeMap;
+
+use rand::RngExt;
+use redial_core::dead_letter::{Kind, Reference};
+use redial_core::message::QueueKind;
+use redial_core::queue::{Outgoing, Queue};
+
+use super::{Task, World};
+use crate::pass::read;
+use crate::situations::Situation;
+use crate::sqs::{Source, Stored};
+
+/// What a message of another release begins with.
+const FOREIGN: &str = "{\"of_another_release\":1,";
+
+/// How many SQS messages of one delivery there may be for each that its producer sent, and besides: a lost acknowledgement leaves one
+/// copy more, and a hand-off that is repeated sends one more.
+const COPIES: (usize, usize) = (20, 40);
+
+impl World {
+    /// Looks at what invocations of dispatch and cleanup have sent, and at what cleanup has described.
+    pub(super) fn judge_sent(&mut self, by: Option<u64>, sent: &[Outgoing]) {
+        let state = self.memory.state();
+        let now = self.stage.timeline.now();
+        let mut memo = self.stage.watch.memo();
+        for Outgoing { queue, body, .. } in sent {
+            match queue {
+                Queue::Retry(_) => {
+                    if let Some(id) = by {
+                        memo.sends(&format!("i{id}"), body, now);
+                    }
+                }
+                Queue::DeadLetters => {
+                    if let Some(reference) = Reference::from_body(body) {
+                        memo.refers(&reference, &state, now);
+                    }
+                }
+                Queue::Events => {
+                    let event = serde_json::from_str(body).expect("invariant: an event is JSON");
+                    memo.announces(&event, &state);
+                }
+                Queue::Ingest(_) => {}
+            }
+        }
+        if state.described.len() == self.described {
+            return;
+        }
+        self.described = state.described.len();
+        for reference in state.described.values() {
+            memo.describes(&reference.letter);
+            if reference.kind == Kind::Failed && !reference.letter.starts_with("lineage-") {
+                memo.refers(reference, &state, now);
+            }
+        }
+    }
+
+    /// An invocation of dispatch has answered. What comes back is not acknowledged.
+    pub(super) fn judge_acknowledgements(
+        &mut self,
+        id: u64,
+        source: Source,
+        messages: &[Stored],
+        back: &[String],
+    ) {
+        let token = format!("i{id}");
+        let mut memo = self.stage.watch.memo();
+        for Stored { id, .. } in messages {
+            if back.contains(id) {
+                memo.returns(&token, id);
+            } else {
+                memo.acknowledges(&token, id);
+            }
+        }
+        if memo.passes.remove(&token).is_some_and(|pass| pass.has_failed_to_send) {
+            messages.iter().for_each(|message| self.sqs.crashes(source, message));
+        }
+    }
+
+    /// A worker has died over its messages.
+    pub(super) fn crash(&mut self, task: &Task) {
+        let Some(source) = task.source else { return };
+        task.messages.iter().for_each(|message| self.sqs.crashes(source, message));
+    }
+
+    /// Looks at what SQS has moved to the quarantine.
+    pub(super) fn redrive(&mut self) {
+        let mut memo = self.stage.watch.memo();
+        for stored in self.sqs.redriven.drain(..) {
+            memo.situations.saw(Situation::Redriven);
+            memo.redrives(&stored);
+        }
+    }
+
+    pub(super) fn drains(&mut self, source: Source, messages: &[Stored]) {
+        if source == Source::Quarantine {
+            let state = self.memory.state();
+            let mut memo = self.stage.watch.memo();
+            messages.iter().for_each(|stored| memo.drains(stored, &state));
+        }
+    }
+
+    /// What must hold at any time: bodies of dead letters are there until their time, and copies do not multiply.
+    pub(super) fn look_around(&mut self) {
+        let state = self.memory.state();
+        let mut memo = self.stage.watch.memo();
+        memo.keeps_bodies(&state, self.stage.timeline.now());
+        let mut counts = BTreeMap::new();
+        for stored in self.sqs.of_dispatch() {
+            let of = |name: &str| Some(stored.body.split_once(name)?.1.split('"').next()?.to_owned());
+            if let (Some(tenant), Some(id)) = (of("\"tenant\":\""), of("\"id\":\"")) {
+                *counts.entry((tenant, id)).or_insert(0) += 1;
+            }
+        }
+        let (each, besides) = COPIES;
+        for (key, sendings) in &self.accepted {
+            let count: usize =
+                counts.get(&(key.tenant.to_string(), key.id.to_string())).copied().unwrap_or(0);
+            if count > each * sendings.len() + besides {
+                memo.violated(format!("{key} is {count} messages"));
+            }
+        }
+    }
+
+    /// A field that this release does not know, in a part of what is sent while another release is deployed.
+    pub(super) fn as_another_release(&self, source: Source, body: String) -> String {
+        let is_foreign =
+            self.stage.scenario.pressure.foreign_until.is_some_and(|it| self.stage.since_begin() < it);
+        let is_message = matches!(source, Source::Retry(_))
+            && read(&Stored::sent("", &body, self.now()), QueueKind::Retry).is_some();
+        if is_foreign && is_message && self.stage.rng().random_bool(0.5) {
+            self.stage.watch.saw(Situation::Foreign);
+            return body.replacen('{', FOREIGN, 1);
+        }
+        body
+    }
+
+    /// What another release wrote can be read once it is deployed.
+    pub(super) fn readable(&self, messages: Vec<Stored>) -> Vec<Stored> {
+        let Some(until) = self.stage.scenario.pressure.foreign_until else { return messages };
+        if self.stage.since_begin() < until {
+            return messages;
+        }
+        let readable = |stored: Stored| Stored { body: stored.body.replacen(FOREIGN, "{", 1), ..stored };
+        messages.into_iter().map(readable).collect()
+    }
+
+    /// Pollers receive a message, and Lambda has no room for it.
+    pub(super) fn poll_in_vain(&mut self, source: Source, id: &str) {
+        let Some((rate, most)) = self.stage.scenario.pressure.throttled else { return };
+        if source.kind().is_some() && self.stage.strikes(rate) {
+            let times = self.stage.rng().random_range(most / 2..=most);
+            self.sqs.has_been_received(source, id, times);
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What becomes of subscriptions, keys and rows of tables.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use rand::RngExt;
+use redial_core::endpoint::{Endpoint, HashKeys, Origin};
+use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionKey, Tenant, VapidKeyId};
+use redial_core::ledger::Entry;
+use redial_core::push_target::{PushKeys, PushTarget};
+use redial_core::subscription::{Consent, Document, Renewal, State};
+use redial_core::webhook::Health;
+use redial_engine::ports::{Found, SubscriptionBook};
+use redial_memory::Row;
+use serde_json::Value;
+
+use super::World;
+use super::browsers::{AUTH, P256DH, subscription};
+use crate::facts::Standing;
+use crate::scenario::messages::Sending;
+use crate::scenario::storage::Act;
+use crate::situations::Situation;
+use crate::worker::{NEW_KEY, endpoint};
+
+/// What is made on the ports themselves, without a schedule, is made at once.
+fn at_once<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(done) => done,
+        Poll::Pending => unreachable!("a port without a schedule never waits"),
+    }
+}
+
+impl World {
+    pub(super) fn act(&mut self, at: usize) {
+        self.planned -= 1;
+        let (_, act) = self.stage.scenario.storage.acts[at].clone();
+        self.trace("user", format_args!("{act:?}"));
+        match act {
+            Act::Erases(tenant, receiver) => self.erases(tenant, receiver),
+            Act::Subscribes { tenant, receiver, is_new } => self.subscribes(tenant, receiver, is_new),
+            Act::Disables(tenant, receiver) => {
+                let key = subscription(tenant, receiver);
+                if let Some(stored) = self.memory.state().subscriptions.get_mut(&key) {
+                    stored.state = State::Disabled;
+                }
+                self.stage.watch.saw(Situation::Disabled);
+                self.knows(&key);
+            }
+            Act::Enables(tenant, receiver) => {
+                let key = subscription(tenant, receiver);
+                if let Some(stored) = self.memory.state().subscriptions.get_mut(&key) {
+                    (stored.state, stored.flagged_at, stored.health) =
+                        (State::Active, None, Health::default());
+                    let address = stored.recipient.endpoint().expose().as_str();
+                    self.stage.watch.memo().facts.off_since.remove(address);
+                }
+                self.knows(&key);
+            }
+            Act::Rotates(keys) => self.rotates(keys),
+            Act::Expires(share) => self.expires(share),
+            Act::Reuses => self.reuses(),
+        }
+    }
+
+    fn erases(&mut self, tenant: &str, receiver: usize) {
+        let key = subscription(tenant, receiver);
+        let (keys, now) = (self.hash_keys(), self.now());
+        if at_once(self.memory.erase(&key, &keys, now)) == Ok(true) {
+            self.stage.watch.saw(Situation::Erased);
+            let found = at_once(SubscriptionBook::find(&self.memory, &key));
+            if !matches!(found, Ok(Found::Deleted { .. })) {
+                self.stage.watch.memo().violated(format!("{key} was erased, and has no tombstone"));
+            }
+        }
+        self.knows(&key);
+    }
+
+    fn subscribes(&mut self, tenant: &'static str, receiver: usize, is_new: bool) {
+        if is_new {
+            self.incarnations[receiver] += 1;
+        }
+        let address = endpoint(receiver, false, self.incarnations[receiver], tenant);
+        let is_of_new_key = self.stage.scenario.storage.of_new_key.contains(&receiver);
+        let key = subscription(tenant, receiver);
+        let renewal = Renewal {
+            key: key.clone(),
+            document: Document {
+                target: PushTarget {
+                    endpoint: Endpoint::parse(&address).expect("invariant: an HTTPS address"),
+                    keys: PushKeys::parse(P256DH, AUTH).expect("invariant: a browser's keys"),
+                    vapid_key_id: is_of_new_key
+                        .then(|| VapidKeyId::parse(NEW_KEY).expect("invariant: an id")),
+                },
+                tags: None,
+                consent: Some(Consent {
+                    at: self.now(),
+                    prompt_version: "v1".to_owned(),
+                    action: "granted".to_owned(),
+                    origin: Origin::parse("https://shop.example").expect("invariant: an origin"),
+                }),
+            },
+            seen_at: Some(self.now()),
+        };
+        let was_there = self.memory.state().subscriptions.contains_key(&key);
+        at_once(self.memory.renew(renewal, self.now())).expect("invariant: it is made at once");
+        self.stage.watch.saw(Situation::SubscribedAgain);
+        // The same endpoint of a subscription that is there stays what it was, switched off or not.
+        if is_new || !was_there {
+            self.stage.watch.memo().facts.off_since.remove(&address);
+        }
+        self.knows(&key);
+    }
+
+    /// All workers are restarted: those that are busy first finish their invocations.
+    fn rotates(&mut self, keys: &'static str) {
+        self.generation += 1;
+        self.keys = Some(keys);
+        if keys.starts_with("k2") {
+            self.stage.watch.memo().facts.is_rotated = true;
+            self.stage.watch.saw(Situation::Rotated);
+        }
+    }
+
+    pub(super) fn hash_keys(&self) -> HashKeys {
+        let keys = self.keys.unwrap_or("k1:0123456789abcdef");
+        HashKeys::parse(keys).expect("invariant: keys")
+    }
+
+    fn expires(&mut self, share: f64) {
+        let mut rows = self.memory.state().expired();
+        rows.retain(|_| self.stage.rng().random_bool(share));
+        for row in rows.into_iter().filter(|row| matches!(row, Row::Entry(_))) {
+            self.trace("ttl", format_args!("deletes {row:?}"));
+            self.stage.watch.saw(Situation::RowExpired);
+            self.memory.state().delete(&row);
+        }
+    }
+
+    /// Sends other contents with ids that the ledger has forgotten. What is over with them is judged first.
+    fn reuses(&mut self) {
+        let known: Vec<(DeliveryKey, Sending)> =
+            self.accepted.iter().filter_map(|(key, all)| Some((key.clone(), all.first()?.clone()))).collect();
+        for (key, first) in known {
+            let entry = self.memory.state().ledger.get(&key).cloned();
+            let is_forgotten = |entry: &Entry| entry.state.is_terminal() && entry.expires_at <= self.now();
+            if !entry.as_ref().is_none_or(is_forgotten) {
+                continue;
+            }
+            self.stage.watch.saw(Situation::Reused);
+            self.stage.watch.memo().forget(&key);
+            self.events.retain(|event| event["id"] != key.id.as_str());
+            self.memory.state().described.retain(|of, _| of.id != key.id.as_str());
+            self.accepted.remove(&key);
+            let at = self.stage.since_begin();
+            self.produce(&Sending { at, content: first.content + 100, deliver_at: None, ttl: None, ..first });
+        }
+    }
+
+    /// Takes what is stored of a subscription for what its user or an operator has just made of it.
+    pub(super) fn knows(&mut self, key: &SubscriptionKey) {
+        let standing = self.standing(key);
+        let now = self.now();
+        self.stage.watch.memo().facts.know(key, standing, now);
+    }
+
+    fn standing(&self, key: &SubscriptionKey) -> Option<Standing> {
+        let state = self.memory.state();
+        let stored = state.subscriptions.get(key)?;
+        let address = stored.recipient.endpoint().expose().as_str().to_owned();
+        Some(Standing { state: stored.state, address })
+    }
+
+    /// Looks at what workers have made of subscriptions.
+    pub(super) fn observe(&mut self) {
+        if !self.stage.scenario.storage.is_watched {
+            return;
+        }
+        let now = self.now();
+        let state = self.memory.state();
+        let mut memo = self.stage.watch.memo();
+        let changed: Vec<SubscriptionKey> = {
+            let known = &memo.facts.standing;
+            let is_same = |key: &SubscriptionKey| match (state.subscriptions.get(key), known.get(key)) {
+                (Some(stored), Some(known)) => {
+                    stored.state == known.state
+                        && stored.recipient.endpoint().expose().as_str() == known.address
+                }
+                (None, None) => true,
+                (Some(_), None) | (None, Some(_)) => false,
+            };
+            let all: BTreeMap<&SubscriptionKey, ()> =
+                state.subscriptions.keys().chain(known.keys()).map(|key| (key, ())).collect();
+            all.into_keys().filter(|key| !is_same(key)).cloned().collect()
+        };
+        for key in changed {
+            let standing = state.subscriptions.get(&key).map(|stored| Standing {
+                state: stored.state,
+                address: stored.recipient.endpoint().expose().as_str().to_owned(),
+            });
+            memo.changes(&key, standing.as_ref(), now);
+            memo.facts.know(&key, standing, now);
+        }
+        if self.stage.scenario.storage.releases.is_some() {
+            let raw = state.bodies.iter().filter(|(of, _)| of.letter.starts_with("poison-"));
+            let keys: Vec<DeliveryKey> = raw.filter_map(|(_, body)| key_of(&body.body)).collect();
+            memo.facts.kept_raw.extend(keys);
+        }
+    }
+
+    /// Whether nothing is to come of users, keys and tables.
+    pub(super) fn plan_storage(&mut self) {
+        for (at, (after, _)) in self.stage.scenario.storage.acts.iter().enumerate() {
+            self.stage.timeline.at(self.stage.begin.plus(*after), crate::timeline::Event::Act(at));
+            self.planned += 1;
+        }
+        let keys: Vec<SubscriptionKey> = self.memory.state().subscriptions.keys().cloned().collect();
+        keys.iter().for_each(|key| self.knows(key));
+    }
+}
+
+fn key_of(body: &str) -> Option<DeliveryKey> {
+    let value: Value = serde_json::from_str(&crate::release::read(body)).ok()?;
+    let text = |name: &str| value[name].as_str();
+    Some(DeliveryKey { tenant: Tenant::parse(text("tenant")?)?, id: DeliveryId::parse(text("id")?)? })
+}
