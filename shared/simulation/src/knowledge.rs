@@ -21,11 +21,11 @@ pub struct Knowledge(Arc<Mutex<Known>>);
 #[derive(Debug, Default)]
 struct Known {
     /// What it relies on: what it read or wrote last, or one of those that it looked at since, of which it keeps some.
-    states: BTreeMap<Origin, Vec<OriginState>>,
+    states: BTreeMap<Origin, Vec<StoredOrigin>>,
     /// When it was last tried to read.
     tried: BTreeMap<Origin, Timestamp>,
     /// What the invocation decides by: what was known when it began, or read since by its admission.
-    decides_by: BTreeMap<Origin, Vec<OriginState>>,
+    decides_by: BTreeMap<Origin, Vec<StoredOrigin>>,
     began: Timestamp,
     /// How many probes the invocation was granted.
     granted: BTreeMap<Origin, u32>,
@@ -58,7 +58,7 @@ impl Knowledge {
             return Some(format!("{origin_text} was posted to by a worker that had not asked for its state"));
         }
         let mut phases: Vec<Phase> =
-            known.decides_by.get(origin)?.iter().map(|state| state.breaker().phase(clock)).collect();
+            known.decides_by.get(origin)?.iter().map(|stored| stored.state.breaker().phase(clock)).collect();
         if phases.iter().any(|phase| matches!(phase, Phase::Closed | Phase::Ramping { .. })) {
             return None;
         }
@@ -79,8 +79,19 @@ impl Knowledge {
         self.known().tried.insert(origin.clone(), now);
     }
 
-    fn relies_on(&self, origin: &Origin, state: &OriginState) {
-        self.known().states.insert(origin.clone(), vec![state.clone()]);
+    fn relies_on(&self, origin: &Origin, stored: StoredOrigin) {
+        self.known().states.insert(origin.clone(), vec![stored]);
+    }
+
+    /// A read may be older than what the worker has written or looked at: then it goes on with that.
+    fn read(&self, origin: &Origin, stored: &StoredOrigin) {
+        let mut known = self.known();
+        let states = known.states.entry(origin.clone()).or_default();
+        if states.iter().all(|of| of.version <= stored.version) {
+            *states = vec![stored.clone()];
+        }
+        let states = states.clone();
+        known.decides_by.insert(origin.clone(), states);
     }
 }
 
@@ -106,8 +117,7 @@ impl Protection for WatchedProtection {
         origins.iter().for_each(|origin| self.knowledge.tried(origin, self.now()));
         let read = self.memory.read(origins.clone(), limits).await?;
         for (origin, stored) in origins.iter().zip(&read.0) {
-            self.knowledge.relies_on(origin, &stored.state);
-            self.knowledge.known().decides_by.insert(origin.clone(), vec![stored.state.clone()]);
+            self.knowledge.read(origin, stored);
         }
         Ok(read)
     }
@@ -115,7 +125,7 @@ impl Protection for WatchedProtection {
     async fn look(&self, origin: &Origin) -> Result<(StoredOrigin, Count), PortError> {
         self.knowledge.tried(origin, self.now());
         let looked = self.memory.look(origin).await?;
-        self.knowledge.known().states.entry(origin.clone()).or_default().push(looked.0.state.clone());
+        self.knowledge.known().states.entry(origin.clone()).or_default().push(looked.0.clone());
         Ok(looked)
     }
 
@@ -129,7 +139,7 @@ impl Protection for WatchedProtection {
         let before = self.memory.state().origins.get(origin).cloned().unwrap_or_default();
         let exchanged = self.memory.exchange(origin, version, state.clone(), now).await;
         if exchanged.as_ref().is_ok_and(|done| *done) {
-            self.knowledge.relies_on(origin, &state);
+            self.knowledge.relies_on(origin, StoredOrigin { state: state.clone(), version: version + 1 });
             let granted = sent(&state, now).saturating_sub(sent(&before.state, now));
             *self.knowledge.known().granted.entry(origin.clone()).or_default() += granted;
         }

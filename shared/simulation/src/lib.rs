@@ -12,6 +12,7 @@
 //! | [`knowledge`] | what one worker knows of origins |
 //! | [`origins`] | what happened to origins |
 //! | [`release`] | what a newer release writes, and an older one cannot read |
+//! | [`payload`] | what payloads say |
 //! | [`pass`] | what an invocation holds and has done |
 //! | [`watch`] | what is remembered of all effects |
 //! | [`watched`] | the ports that the watch looks at |
@@ -28,6 +29,7 @@ pub mod knowledge;
 pub mod mutants;
 pub mod origins;
 pub mod pass;
+pub mod payload;
 mod promises;
 pub mod release;
 pub mod scenario;

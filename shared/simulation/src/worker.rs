@@ -6,17 +6,17 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use redial_core::endpoint::Endpoint;
-use redial_core::identity::{DeliveryId, DeliveryKey, Tenant, Turn, VapidKeyId};
+use redial_core::identity::{DeliveryKey, Turn, VapidKeyId};
 use redial_core::outcome::{InDoubt, Outcome};
 use redial_core::time::Timestamp;
 use redial_engine::ports::Limited;
 use redial_memory::schedule::{Reply, Schedule, Verdict, Wait};
 use redial_memory::senders::{answered, answered_with};
 use redial_memory::{PortErrorKind, State};
-use serde_json::Value;
 
 use crate::knowledge::Knowledge;
 use crate::origins::Sign;
+use crate::payload::{Payload, read_payload};
 use crate::scenario::receivers::{Behaviour, Hostile, Wait as Asked};
 use crate::scenario::{Clock, Scenario};
 use crate::situations::Situation;
@@ -345,7 +345,7 @@ impl Worker {
         let now = self.stage.timeline.now();
         let wrong = self.knowledge.posts(&origin, self.clock(now));
         let mut memo = self.stage.watch.memo();
-        for what in wrong {
+        if let Some(what) = wrong {
             self.stage.trace.add(now, "broken", format_args!("{what}"));
             memo.violated(what);
         }
@@ -442,26 +442,4 @@ pub fn endpoint(receiver: usize, is_webhook: bool, incarnation: u32, tenant: &st
 
 fn receiver_of(endpoint: &str) -> Option<usize> {
     endpoint.split('/').nth(3)?.strip_prefix('r')?.parse().ok()
-}
-
-/// What a payload says: `acme/m1/0`, of which delivery it is, and of which content.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Payload {
-    pub key: DeliveryKey,
-    pub content: u32,
-    /// With which token it may be acknowledged.
-    pub ack: Option<String>,
-}
-
-/// Reads a payload, or the envelope around it.
-pub fn read_payload(payload: &[u8]) -> Option<Payload> {
-    let text = std::str::from_utf8(payload).ok()?;
-    if text.starts_with('{') {
-        let envelope: Value = serde_json::from_str(text).ok()?;
-        let inner = read_payload(envelope["payload"].as_str()?.as_bytes())?;
-        return Some(Payload { ack: Some(envelope["ack"].as_str()?.to_owned()), ..inner });
-    }
-    let mut parts = text.split('/');
-    let key = DeliveryKey { tenant: Tenant::parse(parts.next()?)?, id: DeliveryId::parse(parts.next()?)? };
-    Some(Payload { key, content: parts.next()?.parse().ok()?, ack: None })
 }

@@ -55,11 +55,13 @@ async fn a_message_to_an_audience_shows_its_progress_and_is_cancelled_once() {
     let (audiences, run) = (audiences(&stack), run_opened_at(&stack, System.now()));
     open(&audiences, &run).await;
     let before = Progress::default();
-    let between = before.past(&sent_to(["s1", "s2"]), 2);
+    let between = before.past(&sent_to(["s1", "s2"]), 2, None);
     assert!(audiences.advance(&run, 3, &before, &between).await.expect("the table answers"));
     // A worker that comes second does not move what the first has moved.
     assert!(!audiences.advance(&run, 3, &before, &between).await.expect("the table answers"));
-    assert!(audiences.advance(&run, 3, &between, &between.past(&[], 2)).await.expect("the table answers"));
+    assert!(
+        audiences.advance(&run, 3, &between, &between.past(&[], 2, None)).await.expect("the table answers")
+    );
 
     let shown = stack.shown(command("status autumn --count"));
     assert!(shown.starts_with("open: 2 recipients, 1 of 16 parts done\n"), "{shown}");
@@ -111,7 +113,7 @@ async fn an_id_used_again_finds_the_run_that_was_opened_last() {
     open(&audiences, &earlier).await;
     let (before, sent) = (Progress::default(), sent_to(["s1", "s2"]));
     let moved = async |run: &Run| {
-        audiences.advance(run, 3, &before, &before.past(&sent, 2)).await.expect("the table answers")
+        audiences.advance(run, 3, &before, &before.past(&sent, 2, None)).await.expect("the table answers")
     };
     assert!(moved(&earlier).await);
     assert_eq!(stack.json(command("status autumn"))["recipients"], 2);

@@ -1,6 +1,6 @@
 //! The HTTP API, and acknowledgements.
 
-use super::Mutant;
+use super::mutant::Mutant;
 
 const DUPLICATES: &str = "shared/engine/src/http_api/duplicates.rs";
 const ENTER: &str = "shared/engine/src/http_api/enter.rs";

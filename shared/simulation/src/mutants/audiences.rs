@@ -1,6 +1,6 @@
 //! Messages to a tag: runs, parts, pages and recipients.
 
-use super::Mutant;
+use super::mutant::Mutant;
 
 const EXPAND: &str = "shared/engine/src/deliver/expand.rs";
 const BATCH: &str = "shared/engine/src/deliver/batch.rs";

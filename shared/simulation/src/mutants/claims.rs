@@ -1,6 +1,6 @@
 //! Who makes an attempt, and what becomes of the copies.
 
-use super::Mutant;
+use super::mutant::Mutant;
 
 const CLAIM: &str = "shared/core/src/ledger/claim.rs";
 const ACKNOWLEDGEMENTS: &str = "shared/engine/src/deliver/acknowledgements.rs";

@@ -1,6 +1,6 @@
 //! When a delivery is over, and what is kept of it.
 
-use super::Mutant;
+use super::mutant::Mutant;
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::{Mutant, bodies};
+use super::bodies;
+use super::mutant::Mutant;
 
 /// A mutant in the body of a function.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -9,6 +9,7 @@ mod bodies;
 mod claims;
 mod ends;
 mod grafts;
+pub mod mutant;
 pub mod nursery;
 mod operators;
 mod protection;
@@ -17,18 +18,7 @@ mod records;
 mod storage;
 mod waits;
 
-/// A planted defect.
-#[derive(Clone, Copy, Debug)]
-pub struct Mutant {
-    pub name: &'static str,
-    /// The rule that it breaks.
-    pub rule: &'static str,
-    /// The file, from the root of the workspace.
-    pub file: &'static str,
-    /// A text that stands in it once.
-    pub find: &'static str,
-    pub replace: &'static str,
-}
+pub use mutant::Mutant;
 
 /// All of them, by the part that they are planted in.
 pub fn all() -> impl Iterator<Item = &'static Mutant> {

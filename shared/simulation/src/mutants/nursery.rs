@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use super::Mutant;
 use super::grafts::{self, Graft};
+use super::mutant::Mutant;
 
 /// The crates that a simulation consists of.
 const CRATES: [&str; 4] = ["shared/core", "shared/engine", "shared/memory", "shared/simulation"];

@@ -1,6 +1,6 @@
 //! What operators do.
 
-use super::Mutant;
+use super::mutant::Mutant;
 
 const REPLAY: &str = "shared/core/src/replay.rs";
 const ORIGIN: &str = "shared/core/src/protection/origin.rs";

@@ -1,6 +1,6 @@
 //! What protects origins.
 
-use super::Mutant;
+use super::mutant::Mutant;
 
 const ADMISSION: &str = "shared/engine/src/protection/admit/breakers.rs";
 const BUCKETS: &str = "shared/engine/src/protection/admit/buckets.rs";

@@ -1,6 +1,6 @@
 //! What becomes of messages that crash workers.
 
-use super::Mutant;
+use super::mutant::Mutant;
 
 const QUARANTINE: &str = "shared/engine/src/cleanup/quarantine.rs";
 

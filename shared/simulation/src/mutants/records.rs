@@ -1,6 +1,6 @@
 //! What is recorded, handed off and sent again.
 
-use super::Mutant;
+use super::mutant::Mutant;
 
 const HAND_OFF: &str = "shared/engine/src/deliver/hand_off.rs";
 

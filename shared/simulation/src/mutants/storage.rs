@@ -1,6 +1,6 @@
 //! What becomes of subscriptions, keys and rows of tables, and what receivers ask for.
 
-use super::Mutant;
+use super::mutant::Mutant;
 
 const SUBSCRIPTION: &str = "shared/core/src/subscription/mod.rs";
 const REFERENCES: &str = "shared/engine/src/cleanup/references.rs";

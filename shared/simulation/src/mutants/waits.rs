@@ -1,6 +1,6 @@
 //! What waits in buckets.
 
-use super::Mutant;
+use super::mutant::Mutant;
 
 const WAITS: &str = "shared/engine/src/deliver/waits.rs";
 

@@ -1,6 +1,6 @@
 //! What browsers acknowledged, and were answered.
 
-use super::Remains;
+use super::remains::Remains;
 use crate::watch::Memo;
 
 pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {

@@ -1,6 +1,6 @@
 //! What the HTTP API has answered.
 
-use super::Remains;
+use super::remains::Remains;
 use crate::watch::Memo;
 
 pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {

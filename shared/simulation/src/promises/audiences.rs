@@ -11,8 +11,9 @@ use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 use redial_memory::State;
 
+use super::ends;
 use super::posts::TOLERANCE;
-use super::{Remains, ends};
+use super::remains::Remains;
 use crate::audience::{Audiences, Part, Sent, Walk};
 use crate::situations::Situation;
 use crate::watch::{Memo, Post, Promise};

@@ -7,7 +7,7 @@ use redial_core::identity::DeliveryKey;
 use redial_core::ledger;
 use redial_core::reason::Reason;
 
-use super::Remains;
+use super::remains::Remains;
 use crate::situations::Situation;
 use crate::watch::Memo;
 

@@ -1,6 +1,6 @@
 //! What operators sent again.
 
-use super::Remains;
+use super::remains::Remains;
 use crate::watch::Memo;
 
 /// A replay has an end of its own: that of its lineage, or of a later one.

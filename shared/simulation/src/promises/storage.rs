@@ -11,8 +11,8 @@ use redial_core::time::Timestamp;
 use redial_core::webhook::SWITCHED_OFF_AFTER;
 use redial_memory::State as Stored;
 
-use super::Remains;
 use super::posts::TOLERANCE;
+use super::remains::Remains;
 use crate::facts::{Facts, Standing};
 use crate::scenario::storage::Wave;
 use crate::situations::Situation;

@@ -9,9 +9,9 @@ use redial_core::audience::{SHARDS, shard_of};
 use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
 use redial_core::ledger::DEDUPE_WINDOW;
 
+use super::drawing::{SENDING, TENANTS, moment, secs};
 use super::faults::{Faults, Outage};
 use super::receivers::{self, Receiver};
-use super::{SENDING, TENANTS, moment, secs};
 
 /// The tag of all audiences.
 pub const TAG: &str = "news";

@@ -6,7 +6,7 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 
-use super::{moment, secs};
+use super::drawing::{moment, secs};
 
 /// How the parts around Redial misbehave until [`Scenario::faults_end`]. Rates are probabilities.
 #[derive(Clone, PartialEq, Debug, Default)]

@@ -6,7 +6,7 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 
-use super::{SENDING, TENANTS, moment, secs};
+use super::drawing::{SENDING, TENANTS, moment, secs};
 
 /// A message that a producer sends.
 #[derive(Clone, PartialEq, Debug, Default)]

@@ -3,6 +3,8 @@
 pub mod acks;
 pub mod api;
 pub mod audiences;
+pub mod clock;
+pub mod drawing;
 pub mod faults;
 pub mod messages;
 pub mod operations;
@@ -11,86 +13,23 @@ pub mod pressure;
 pub mod protection;
 pub mod receivers;
 pub mod storage;
+mod under_pressure;
+mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
-use rand::rngs::StdRng;
+use rand::RngExt;
 use rand::seq::IndexedRandom;
-use rand::{RngExt, SeedableRng};
 
-use api::Besides;
 use audiences::Audiences;
+use drawing::{secs, source};
 use faults::Faults;
-use messages::Sending;
-use operations::Operation;
-use operators::Action;
 use pressure::Pressure;
-use protection::Stream;
-use receivers::Receiver;
 use storage::{Others, Storage};
 
-/// When every scenario begins.
-pub const BEGIN: &str = "2026-11-21T10:00:00Z";
-
-/// For how long producers send.
-const SENDING: Duration = Duration::from_secs(2 * 3600);
-
-pub const TENANTS: [&str; 2] = ["acme", "globex"];
-
-/// By how much a worker's clock is wrong. It stays within two seconds of `far`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Clock {
-    /// In the beginning, in milliseconds; negative if it is behind.
-    pub ahead: i64,
-    /// What it is ahead besides, in milliseconds, where clocks are further off than a lease allows for.
-    pub far: i64,
-    /// By how many milliseconds more with each hour, until it is at a bound and turns round.
-    pub drift: i64,
-}
-
-impl Clock {
-    const BOUND: i64 = 2_000;
-
-    fn draw(rng: &mut StdRng, is_skewed: bool, drifts: bool) -> Self {
-        let ahead = if is_skewed { rng.random_range(-Self::BOUND..=Self::BOUND) } else { 0 };
-        Self { ahead, far: 0, drift: if drifts { rng.random_range(-Self::BOUND..=Self::BOUND) } else { 0 } }
-    }
-
-    /// What it is ahead of the true time after so long, in milliseconds.
-    pub fn ahead_after(self, passed: Duration) -> i64 {
-        let drifted = i128::from(self.drift) * passed.as_millis() as i128 / 3_600_000;
-        let place = (i128::from(self.ahead + Self::BOUND) + drifted) as i64;
-        let there_and_back = place.rem_euclid(4 * Self::BOUND);
-        there_and_back.min(4 * Self::BOUND - there_and_back) - Self::BOUND + self.far
-    }
-}
-
-/// All that a seed stands for.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Scenario {
-    pub seed: u64,
-    /// Which of its schedules: 0, or another that a search for a smaller scenario tried.
-    pub schedule: u64,
-    /// One for each worker.
-    pub clocks: Vec<Clock>,
-    pub shards: u16,
-    pub faults: Faults,
-    pub faults_end: Duration,
-    pub receivers: Vec<Receiver>,
-    pub sendings: Vec<Sending>,
-    pub operations: Vec<(Duration, Operation)>,
-    pub audiences: Audiences,
-    pub storage: Storage,
-    pub pressure: Pressure,
-    /// A steady stream instead of a few messages.
-    pub stream: Option<Stream>,
-    pub actions: Vec<(Duration, Action)>,
-    /// The messages that go through the HTTP API, by their places, and what their requests have besides.
-    pub by_api: BTreeMap<usize, Besides>,
-    /// The ids whose messages ask for acknowledgements.
-    pub acknowledged: BTreeSet<String>,
-}
+pub use clock::Clock;
+pub use drawing::{BEGIN, TENANTS};
+pub use whole::Scenario;
 
 impl Scenario {
     pub fn of(seed: u64) -> Self {
@@ -163,7 +102,7 @@ impl Scenario {
             && self.acknowledged.is_empty();
         if is_plain {
             let rng = &mut source(self.seed, "pressure");
-            pressure::put_on(&mut self, rng);
+            under_pressure::put_on(&mut self, rng);
         }
         self
     }
@@ -191,39 +130,5 @@ impl Scenario {
         let ids = self.sendings.iter().map(|sending| sending.id.as_str());
         let acknowledged = acks::draw(&mut source(self.seed, "acks"), ids);
         Self { acknowledged, ..self }
-    }
-
-    /// What decides everything that is not fixed by the scenario itself.
-    pub fn random_numbers(&self) -> StdRng {
-        source(self.seed ^ (self.schedule << 48), "schedule")
-    }
-}
-
-/// Random numbers for one part of a scenario, so that a seed's other parts stay what they are when this one changes.
-fn source(seed: u64, part: &str) -> StdRng {
-    StdRng::seed_from_u64(part.bytes().fold(seed, |mixed, byte| mixed.rotate_left(9) ^ u64::from(byte)))
-}
-
-fn secs(rng: &mut StdRng, from: u64, to: u64) -> Duration {
-    Duration::from_millis(rng.random_range(from * 1000..=to * 1000))
-}
-
-/// A moment before `end`.
-fn moment(rng: &mut StdRng, end: Duration) -> Duration {
-    Duration::from_millis(rng.random_range(0..end.as_millis() as u64))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_clock_drifts_between_its_bounds() {
-        let clock = Clock { ahead: 1_500, drift: 1_000, far: 0 };
-        let after =
-            [0.0, 0.5, 1.0, 4.5, 6.5].map(|hours| clock.ahead_after(Duration::from_secs_f64(hours * 3600.0)));
-        assert_eq!(after, [1_500, 2_000, 1_500, -2_000, 0]);
-        assert_eq!(Clock { drift: -1_000, ..clock }.ahead_after(Duration::from_secs(3600)), 500);
-        assert_eq!(Clock { ahead: -700, ..Clock::default() }.ahead_after(Duration::from_secs(9)), -700);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-use super::{SENDING, moment};
+use super::drawing::{SENDING, moment};
 
 /// What a user or an operator does.
 #[derive(Clone, PartialEq, Debug)]

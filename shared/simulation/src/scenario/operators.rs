@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use redial_core::replay::Permissions;
 
-use super::{TENANTS, moment, secs};
+use super::drawing::{TENANTS, moment, secs};
 
 /// How long after the faults operators still act: dead letters come late.
 const LATE: Duration = Duration::from_secs(2 * 86_400);

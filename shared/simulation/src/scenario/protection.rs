@@ -7,10 +7,10 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use redial_core::outcome::{InDoubt, NotSent};
 
+use super::drawing::{TENANTS, secs};
 use super::faults::Faults;
 use super::messages::Sending;
 use super::receivers::{Behaviour, Receiver};
-use super::{TENANTS, secs};
 
 /// The share of scenarios that have a stream, of those that are about nothing else.
 const SHARE: f64 = 0.1;

@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use redial_core::outcome::{InDoubt, NotSent};
 
-use super::{moment, secs};
+use super::drawing::{moment, secs};
 
 /// What a receiver does.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -6,10 +6,10 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 
+use super::drawing::{SENDING, moment, secs};
 use super::faults::{Faults, Outage};
 use super::messages::Sending;
 use super::receivers::{Behaviour, Hostile, Receiver};
-use super::{SENDING, moment, secs};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(86_400);

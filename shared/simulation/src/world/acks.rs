@@ -10,18 +10,10 @@ use redial_engine::acks;
 use redial_engine::ports::{Acknowledged, Clock, PortError};
 use redial_memory as memory;
 
+use super::asked::Report;
 use super::{Done, Task, World};
 use crate::situations::Situation;
 use crate::timeline::Event;
-
-/// What a browser reports.
-#[derive(Clone, Debug)]
-pub(super) struct Report {
-    token: String,
-    event: AckEvent,
-    /// How often it tries before it gives up.
-    tries: u32,
-}
 
 impl World {
     /// Browsers that received a push report what their users did with it: at once, late, or twice.

@@ -9,25 +9,12 @@ use redial_engine::ports::Clock;
 use redial_memory as memory;
 use serde_json::json;
 
+use super::asked::{Item, Request};
 use super::{Done, FUNCTION_TIMEOUT, Task, World};
 use crate::scenario::api::Besides;
 use crate::scenario::messages::Sending;
 use crate::situations::Situation;
 use crate::timeline::Event;
-
-/// A message, or nonsense, and its text.
-pub(super) type Item = (Option<Sending>, String);
-
-/// A producer's request.
-#[derive(Clone, Debug)]
-pub(super) struct Request {
-    /// The place of its message among all that are sent.
-    at: usize,
-    /// What is in it.
-    items: Vec<Item>,
-    /// Which of its ids the ledger had when it came.
-    had: Vec<bool>,
-}
 
 impl World {
     /// Sends a message through the API: the same text each time.

@@ -2,6 +2,7 @@
 
 mod acks;
 mod api;
+mod asked;
 mod audiences;
 mod browsers;
 mod operators;
@@ -52,6 +53,8 @@ use crate::worker::{Stage, Worker};
 const FUNCTION_TIMEOUT: Duration = Duration::from_secs(30);
 /// After how long without faults everything has to be over: the longest schedule of retries, a TTL of a day, and what cleanup needs.
 const SETTLING: Duration = Duration::from_secs(4 * 86_400);
+/// How often the origins of a stream are looked at.
+const LOOKS_EVERY: Duration = Duration::from_secs(10);
 /// How many steps a scenario may take.
 const MOST_STEPS: u64 = 400_000;
 
@@ -148,10 +151,10 @@ struct World {
     accepted: BTreeMap<DeliveryKey, Vec<Sending>>,
     planned: usize,
     /// Requests to the HTTP API that are under way, by their invocations, and what each of them says.
-    requests: BTreeMap<u64, api::Request>,
-    texts: BTreeMap<usize, Vec<api::Item>>,
+    requests: BTreeMap<u64, asked::Request>,
+    texts: BTreeMap<usize, Vec<asked::Item>>,
     /// All reports of browsers, and those under way by their invocations.
-    reports: Vec<acks::Report>,
+    reports: Vec<asked::Report>,
     reporting: BTreeMap<u64, usize>,
     /// Dead letters that are marked as sent again.
     replayed: BTreeSet<DeadLetterKey>,
@@ -198,7 +201,7 @@ impl World {
             timeline.at(begin.plus(*after), Event::Action(at));
         }
         if scenario.stream.is_some() {
-            timeline.after(protection::LOOKS_EVERY, Event::Look);
+            timeline.after(LOOKS_EVERY, Event::Look);
         }
         for (at, (after, _)) in scenario.operations.iter().enumerate() {
             timeline.at(begin.plus(*after), Event::Operation(at));

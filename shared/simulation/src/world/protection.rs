@@ -5,13 +5,11 @@ use std::time::Duration;
 use redial_core::endpoint::{Endpoint, Origin};
 use redial_core::time::Timestamp;
 
-use super::World;
+use super::{LOOKS_EVERY, World};
 use crate::scenario::TENANTS;
 use crate::scenario::receivers::Behaviour;
 use crate::timeline::Event;
 use crate::worker::endpoint;
-
-pub(super) const LOOKS_EVERY: Duration = Duration::from_secs(10);
 
 /// How much of a stream has to be under way after an origin's recovery.
 const TRAFFIC: usize = 12;

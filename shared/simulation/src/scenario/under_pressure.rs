@@ -1,0 +1,181 @@
+//! What makes rare schedules of claims, records and hand-offs likely, in a share of the scenarios.
+//!
+//! Each kind is what a cloud does at times: pollers receive what Lambda has no room for, clocks jump, producers send twice at once, and
+//! a deployment changes how many shards there are.
+
+use std::time::Duration;
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+
+use super::clock::Clock;
+use super::drawing::{moment, secs};
+use super::faults::Outage;
+use super::messages;
+use super::pressure::{LONG, NEVER_IN_DOUBT};
+use super::receivers::{Behaviour, Receiver};
+use super::whole::Scenario;
+
+/// By how much far clocks are off, in milliseconds.
+const FAR_OFF_MS: i64 = 60_000;
+
+pub(super) fn put_on(scenario: &mut Scenario, rng: &mut StdRng) {
+    match rng.random_range(0..64) {
+        0..12 => throttled(scenario, rng),
+        12..17 => far_clocks(scenario, rng),
+        17..25 => copies(scenario, rng),
+        25..30 => resharded(scenario, rng),
+        30..34 => foreign(scenario, rng),
+        34..44 => never_in_doubt(scenario, rng),
+        44..46 => long(scenario, rng),
+        46..50 => gone(scenario, rng),
+        50..52 => outage(scenario, rng),
+        _ => {}
+    }
+}
+
+/// Messages come to their last receives, while some table or queue is out for long.
+fn throttled(scenario: &mut Scenario, rng: &mut StdRng) {
+    scenario.pressure.throttled = Some((0.8, rng.random_range(14..=19)));
+    scenario.sendings.truncate(15);
+    if rng.random_bool(0.3) {
+        // Twins that one worker receives together, of which one carries an outcome.
+        scenario.clocks.truncate(1);
+        let twins: Vec<_> = scenario.sendings.iter().take(5).cloned().collect();
+        scenario.sendings.extend(twins);
+    }
+    let end = scenario.faults_end;
+    let effects: &[&str] = match rng.random_range(0..5) {
+        0 => &["record"],
+        1 => &["park", "register"],
+        2 => &["bodies.put"],
+        3 => &["claim"],
+        _ => &["record", "claim", "ledger.get", "load"],
+    };
+    let from = moment(rng, end / 2);
+    let until = (from + secs(rng, 600, 3 * 3600)).min(end);
+    scenario.faults.outages.push(Outage { effects, from, until });
+    match rng.random_range(0..4) {
+        0 => scenario.faults.refused = scenario.faults.refused.max(0.2),
+        1 => {
+            scenario.faults.death = if rng.random() { 0.5 } else { 0.9 };
+            scenario.faults.ack_lost = 0.4;
+        }
+        2 => scenario.faults.ack_lost = 0.4,
+        _ => never_in_doubt(scenario, rng),
+    }
+}
+
+fn far_clocks(scenario: &mut Scenario, rng: &mut StdRng) {
+    scenario.pressure.has_far_clocks = true;
+    scenario.clocks.truncate(3);
+    scenario.clocks.push(Clock::default());
+    for clock in &mut scenario.clocks {
+        clock.far = rng.random_range(-FAR_OFF_MS..=FAR_OFF_MS);
+    }
+    // Slow answers that differ: the first worker's outcome and the second's lead to different ends.
+    for Receiver { phases, .. } in &mut scenario.receivers {
+        *phases = (0..60).map(|n| (Duration::from_secs(n * 240), slow(rng))).collect();
+        phases.push((scenario.faults_end, Behaviour::Accepts));
+        phases.sort_by_key(|(from, _)| *from);
+    }
+    scenario.faults.duplicate = 0.5;
+    scenario.faults.slow = scenario.faults.slow.max(0.2);
+    scenario.faults.death = 0.0;
+    scenario.faults.outages.clear();
+}
+
+fn slow(rng: &mut StdRng) -> Behaviour {
+    match rng.random_range(0..3) {
+        0 => Behaviour::Slow(rng.random_range(4_000..9_500)),
+        1 => Behaviour::Fickle(rng.random_range(2_000..9_500)),
+        _ => Behaviour::Accepts,
+    }
+}
+
+/// Producers send each message several times at once, workers die, and receivers ask for patience.
+fn copies(scenario: &mut Scenario, rng: &mut StdRng) {
+    let mut sendings = Vec::new();
+    for mut sending in scenario.sendings.drain(..).take(40) {
+        sending.ttl = sending.ttl.filter(|ttl| *ttl > 60);
+        for _ in 0..rng.random_range(1..=3) {
+            let mut copy = sending.clone();
+            copy.at += secs(rng, 0, 20);
+            sendings.push(copy);
+        }
+        sendings.push(sending);
+    }
+    scenario.sendings = sendings;
+    scenario.clocks.truncate(2);
+    for Receiver { phases, .. } in &mut scenario.receivers {
+        let from = moment(rng, scenario.faults_end / 2);
+        phases.push((from, Behaviour::Asks(503, rng.random_range(5..=2500))));
+        phases.push(((from + secs(rng, 300, 3600)).min(scenario.faults_end), Behaviour::Accepts));
+        phases.sort_by_key(|(from, _)| *from);
+    }
+    scenario.faults.death = scenario.faults.death.max(0.4);
+    scenario.faults.ack_lost = scenario.faults.ack_lost.max(0.1);
+}
+
+fn resharded(scenario: &mut Scenario, rng: &mut StdRng) {
+    scenario.pressure.resharded = Some((moment(rng, scenario.faults_end), if rng.random() { 1 } else { 8 }));
+    scenario.faults.cold_start = 0.3;
+    for sending in &mut scenario.sendings {
+        sending.deliver_at = Some(sending.at + secs(rng, 1000, 4000));
+    }
+}
+
+fn foreign(scenario: &mut Scenario, rng: &mut StdRng) {
+    // A deployment takes minutes, and all else goes well meanwhile: twenty receives take hours.
+    let until = secs(rng, 600, 2400).min(scenario.faults_end);
+    scenario.pressure.foreign_until = Some(until);
+    for sending in &mut scenario.sendings {
+        sending.at = moment(rng, until);
+        sending.deliver_at = rng.random_bool(0.5).then(|| sending.at + secs(rng, 10, 300));
+    }
+    scenario.faults.duplicate = 0.0;
+    scenario.faults.visibility_lost = 0.0;
+    scenario.faults.death = 0.0;
+}
+
+/// The first message is as long as SQS takes, and its webhook waits.
+fn long(scenario: &mut Scenario, rng: &mut StdRng) {
+    scenario.pressure.shortage = Some(rng.random_range(0..100));
+    scenario.receivers[0].is_webhook = true;
+    scenario.sendings.truncate(3);
+    let first = &mut scenario.sendings[0];
+    (first.receiver, first.content, first.by_address) = (0, 0, false);
+    (first.ttl, first.deliver_at) = (None, Some(first.at + secs(rng, 60, 600)));
+    first.id = LONG.to_owned();
+}
+
+/// Endpoints are gone, and what follows from that fails at first.
+fn gone(scenario: &mut Scenario, rng: &mut StdRng) {
+    for Receiver { phases, .. } in &mut scenario.receivers {
+        phases.push((moment(rng, scenario.faults_end), Behaviour::Answers(410)));
+        phases.sort_by_key(|(from, _)| *from);
+    }
+    scenario.faults.refused = 0.3;
+}
+
+/// All receivers are out, and many messages are held back, whose acknowledgements get lost.
+fn outage(scenario: &mut Scenario, rng: &mut StdRng) {
+    scenario.sendings = messages::draw(rng, scenario.receivers.len(), true);
+    for Receiver { phases, .. } in &mut scenario.receivers {
+        *phases = vec![(Duration::ZERO, Behaviour::Answers(503)), (scenario.faults_end, Behaviour::Accepts)];
+    }
+    scenario.faults.death = 0.3;
+    scenario.faults.ack_lost = 0.2;
+}
+
+/// Copies meet attempts whose outcome is unknown.
+fn never_in_doubt(scenario: &mut Scenario, rng: &mut StdRng) {
+    for sending in &mut scenario.sendings {
+        sending.retry = Some(NEVER_IN_DOUBT);
+        sending.ttl = sending.ttl.filter(|ttl| *ttl > 60);
+    }
+    scenario.faults.slow = scenario.faults.slow.max(0.1);
+    if rng.random_bool(0.5) {
+        scenario.faults.death = scenario.faults.death.max(0.3);
+    }
+}

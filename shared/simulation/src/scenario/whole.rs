@@ -1,0 +1,52 @@
+//! All that a seed stands for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+
+use super::api::Besides;
+use super::audiences::Audiences;
+use super::clock::Clock;
+use super::drawing::source;
+use super::faults::Faults;
+use super::messages::Sending;
+use super::operations::Operation;
+use super::operators::Action;
+use super::pressure::Pressure;
+use super::protection::Stream;
+use super::receivers::Receiver;
+use super::storage::Storage;
+
+/// All that a seed stands for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Scenario {
+    pub seed: u64,
+    /// Which of its schedules: 0, or another that a search for a smaller scenario tried.
+    pub schedule: u64,
+    /// One for each worker.
+    pub clocks: Vec<Clock>,
+    pub shards: u16,
+    pub faults: Faults,
+    pub faults_end: Duration,
+    pub receivers: Vec<Receiver>,
+    pub sendings: Vec<Sending>,
+    pub operations: Vec<(Duration, Operation)>,
+    pub audiences: Audiences,
+    pub storage: Storage,
+    pub pressure: Pressure,
+    /// A steady stream instead of a few messages.
+    pub stream: Option<Stream>,
+    pub actions: Vec<(Duration, Action)>,
+    /// The messages that go through the HTTP API, by their places, and what their requests have besides.
+    pub by_api: BTreeMap<usize, Besides>,
+    /// The ids whose messages ask for acknowledgements.
+    pub acknowledged: BTreeSet<String>,
+}
+
+impl Scenario {
+    /// What decides everything that is not fixed by the scenario itself.
+    pub fn random_numbers(&self) -> StdRng {
+        source(self.seed ^ (self.schedule << 48), "schedule")
+    }
+}
