@@ -34,7 +34,7 @@ impl Summary {
     }
 }
 
-/// Runs `seeds` from `first` on. `goes_on` is asked after every hundred or so, with what was met so far; a search ends early where
+/// Runs `seeds` from `first` on. `goes_on` is asked after every ten, with what was met so far; a search ends early where
 /// it says no.
 pub fn search(first: u64, seeds: u64, mut goes_on: impl FnMut(&Summary) -> bool) -> Summary {
     let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -50,7 +50,7 @@ pub fn search(first: u64, seeds: u64, mut goes_on: impl FnMut(&Summary) -> bool)
 }
 
 /// How many seeds are run between two questions.
-const PORTION: u64 = 100;
+const PORTION: u64 = 10;
 
 fn portion(first: u64, seeds: u64, cores: usize) -> Summary {
     let next = AtomicU64::new(first);

@@ -140,7 +140,6 @@ mod tests {
         for (text, body) in [
             ("two()", Some(true)),
             ("three()", Some(true)),
-            ("1 }", None),
             ("four()", Some(false)),
             ("five(one)", Some(true)),
         ] {

@@ -1,10 +1,11 @@
-//! The loop: invocations of dispatch and cleanup, their deaths, and sweeps.
+//! The loop: what is next on the timeline, until nothing is under way any more.
 
 mod acks;
 mod api;
 mod asked;
 mod audiences;
 mod browsers;
+mod invocations;
 mod operators;
 mod passes;
 mod producers;
@@ -15,31 +16,24 @@ mod storage;
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::Wake;
 use std::time::Duration;
 
-use rand::RngExt;
-use redial_core::body::Body;
 use redial_core::dead_letter::DeadLetterKey;
 use redial_core::identity::DeliveryKey;
-use redial_core::lane::Lane;
-use redial_core::message::QueueKind;
 use redial_core::route::WaitSettings;
 use redial_core::time::Timestamp;
 use redial_core::wait::WaitBucket;
-use redial_engine::cleanup::{self, QueueMessage, Sweep};
-use redial_engine::deliver::{self, Incoming, Invocation};
+use redial_engine::cleanup::{self, Sweep};
+use redial_engine::deliver;
 use redial_engine::http_api::Answer;
-use redial_engine::ports::{Acknowledged, PortError, Receipt};
+use redial_engine::ports::{Acknowledged, PortError};
 use redial_engine::protection::{Guard, Settings as ProtectionSettings};
-use redial_memory::schedule::Schedule as _;
 use redial_memory::{self as memory, CleanupWorker, Memory, State};
 use serde_json::Value;
 
 use crate::knowledge::WatchedProtection;
-use crate::pass::Pass;
 use crate::promises::{self, Remains};
-use crate::release;
 use crate::scenario::messages::Sending;
 use crate::scenario::{BEGIN, Scenario};
 use crate::situations::{Situation, Situations};
@@ -418,201 +412,6 @@ impl World {
                 self.stage.timeline.at(next, Event::Sweep(which));
                 self.look_around();
                 self.sweep(which);
-            }
-        }
-    }
-
-    fn free_place(&mut self) -> Option<usize> {
-        let free: Vec<usize> = (0..self.places.len()).filter(|at| !self.places[*at].is_busy).collect();
-        if free.is_empty() {
-            return None;
-        }
-        let at = free[self.stage.rng().random_range(0..free.len())];
-        let is_outdated = self.places[at].generation != self.generation;
-        if is_outdated || self.stage.strikes(self.stage.scenario.faults.cold_start) {
-            self.places[at] = self.instance(at);
-        }
-        Some(at)
-    }
-
-    /// Hands visible messages to free workers.
-    fn receive(&mut self) {
-        let now = self.now();
-        for source in Source::ALL {
-            while self.sqs.visible_at(source).is_some_and(|at| at <= now) {
-                let Some(place) = self.free_place() else { return };
-                let most = self.stage.rng().random_range(1..=10);
-                let duplicates =
-                    if self.stage.has_faults() { self.stage.scenario.faults.duplicate } else { 0.0 };
-                let messages = self.sqs.receive(source, now, most, &mut self.stage.rng(), duplicates);
-                self.redrive();
-                let messages = self.readable(messages);
-                if messages.is_empty() {
-                    break;
-                }
-                self.stage.timeline.after(crate::sqs::VISIBILITY, Event::Receive);
-                match source.kind() {
-                    Some((kind, lane)) => self.invoke_dispatch(place, source, kind, lane, messages),
-                    None => self.invoke_cleanup(place, source, messages),
-                }
-            }
-        }
-    }
-
-    fn begins(&mut self, place: usize) -> (u64, String) {
-        self.serial += 1;
-        let token = format!("i{}", self.serial);
-        self.places[place].schedule.begins(&token);
-        self.stage.watch.memo().facts.began.insert(token.clone(), self.now());
-        self.places[place].is_busy = true;
-        self.stage.timeline.after(FUNCTION_TIMEOUT, Event::Deadline(self.serial));
-        (self.serial, token)
-    }
-
-    fn deadline(&self, place: usize) -> Timestamp {
-        self.places[place].schedule.clock(self.now()).plus(FUNCTION_TIMEOUT)
-    }
-
-    fn invoke_dispatch(
-        &mut self,
-        place: usize,
-        source: Source,
-        kind: QueueKind,
-        lane: Lane,
-        messages: Vec<Stored>,
-    ) {
-        let (id, lease_token) = self.begins(place);
-        let ids: Vec<&str> = messages.iter().map(|message| message.id.as_str()).collect();
-        let name = self.places[place].schedule.name.clone();
-        self.trace(&name, format_args!("{lease_token} receives {ids:?} of {source:?}"));
-        let incoming: Vec<Incoming> = messages
-            .iter()
-            .map(|message| Incoming {
-                message_id: message.id.clone(),
-                receipt: Receipt { lane, kind, handle: format!("{}/{}", message.id, message.receives) },
-                body: Body::new(self.body_for(place, message)),
-                sent: message.sent,
-                receive_count: message.receives,
-            })
-            .collect();
-        let pass = Pass::of(&messages, kind, self.now().plus(FUNCTION_TIMEOUT));
-        self.stage.watch.memo().passes.insert(lease_token.clone(), pass);
-        let invocation = Invocation { lease_token, deadline: self.deadline(place) };
-        let worker = self.places[place].dispatch.clone();
-        let future = async move { Done::Batch(worker.deliver(&invocation, incoming).await) };
-        self.start(id, Task { future: Box::pin(future), worker: place, source: Some(source), messages });
-    }
-
-    /// A message's body as the release that this worker runs reads it.
-    fn body_for(&self, place: usize, message: &Stored) -> String {
-        if self.stage.scenario.storage.releases.is_none() {
-            return message.body.clone();
-        }
-        let read = release::read(&message.body);
-        if self.stage.is_newer(place) {
-            return read;
-        }
-        if read != message.body {
-            self.stage.watch.saw(Situation::Unreadable);
-        }
-        message.body.clone()
-    }
-
-    fn invoke_cleanup(&mut self, place: usize, source: Source, messages: Vec<Stored>) {
-        let (id, token) = self.begins(place);
-        let name = self.places[place].schedule.name.clone();
-        self.trace(&name, format_args!("{token} cleans {} of {source:?}", messages.len()));
-        self.drains(source, &messages);
-        let worker = self.places[place].cleanup.clone();
-        let received: Vec<Stored> = messages
-            .iter()
-            .map(|message| Stored { body: self.body_for(place, message), ..message.clone() })
-            .collect();
-        let future = async move {
-            let mut failed = Vec::new();
-            for message in received {
-                let cleaned = QueueMessage {
-                    message_id: message.id.clone(),
-                    body: Body::new(message.body),
-                    sent: message.sent,
-                    is_reference: source == Source::DeadLetters,
-                };
-                if worker.clean(&cleaned).await.is_err() {
-                    failed.push(message.id);
-                }
-            }
-            Done::Batch(failed)
-        };
-        self.start(id, Task { future: Box::pin(future), worker: place, source: Some(source), messages });
-    }
-
-    fn sweep(&mut self, which: Sweep) {
-        let Some(place) = self.free_place() else { return };
-        let (id, _) = self.begins(place);
-        let worker = self.places[place].cleanup.clone();
-        let deadline = self.deadline(place);
-        let watch = self.stage.watch.clone();
-        let future = async move {
-            if let Ok(cleanup::Swept { released, pruned, .. }) = worker.sweep(which, deadline).await {
-                (0..released).for_each(|_| watch.saw(Situation::ReleasedBySweep));
-                (0..pruned).for_each(|_| watch.saw(Situation::Pruned));
-            }
-            Done::Swept
-        };
-        self.start(id, Task { future: Box::pin(future), worker: place, source: None, messages: Vec::new() });
-    }
-
-    fn start(&mut self, id: u64, task: Task) {
-        self.tasks.insert(id, task);
-        self.poll(id);
-        self.collect(Some(id));
-        self.follow_origins(false);
-    }
-
-    fn poll(&mut self, id: u64) {
-        let Some(task) = self.tasks.get_mut(&id) else { return };
-        let waker = Waker::from(Arc::new(Waking(id, self.ready.clone())));
-        let polled = task.future.as_mut().poll(&mut Context::from_waker(&waker));
-        let place = task.worker;
-        if self.places[place].schedule.is_dead() {
-            return self.dies(id, "death");
-        }
-        if let Poll::Ready(done) = polled {
-            self.ends(id, done);
-        }
-    }
-
-    /// The instance is gone, and SQS hears nothing.
-    fn dies(&mut self, id: u64, why: &str) {
-        let Some(task) = self.tasks.remove(&id) else { return };
-        self.crash(&task);
-        let schedule = self.places[task.worker].schedule.clone();
-        self.trace(&schedule.name, format_args!("{} ends by {why}", schedule.token()));
-        self.stage.watch.died(&schedule.token());
-        self.places[task.worker] = self.instance(task.worker);
-        self.is_unanswered(id);
-        self.is_unheard(id);
-    }
-
-    /// An invocation has answered: what it does not return is deleted.
-    fn ends(&mut self, id: u64, done: Done) {
-        let Some(task) = self.tasks.remove(&id) else { return };
-        self.places[task.worker].is_busy = false;
-        let back = match done {
-            Done::Batch(back) => back,
-            Done::Swept => return,
-            Done::Entered(answers) => return self.answers(id, answers),
-            Done::Acknowledged(answer) => return self.acknowledged(id, answer),
-        };
-        let Some(source) = task.source else { return };
-        let name = self.places[task.worker].schedule.name.clone();
-        self.trace(&name, format_args!("ends; {back:?} come back"));
-        self.judge_acknowledgements(id, source, &task.messages, &back);
-        for message in task.messages.iter().filter(|message| !back.contains(&message.id)) {
-            if self.stage.strikes(self.stage.scenario.faults.ack_lost) {
-                self.sqs.crashes(source, message);
-            } else {
-                self.sqs.delete(source, &message.id);
             }
         }
     }
