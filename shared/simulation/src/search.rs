@@ -100,15 +100,15 @@ mod tests {
 
     #[test]
     fn cores_change_nothing_of_what_is_met() {
-        let [alone, together] = [1, 4].map(|cores| portion(7, 40, cores));
-        assert_eq!((alone.scenarios, together.scenarios), (40, 40));
+        let [alone, together] = [1, 4].map(|cores| portion(7, 12, cores));
+        assert_eq!((alone.scenarios, together.scenarios), (12, 12));
         assert_eq!((alone.calls, alone.posts), (together.calls, together.posts));
         assert_eq!(alone.situations, together.situations);
     }
 
     #[test]
     fn a_search_ends_after_its_seeds_or_when_it_may_not_go_on() {
-        assert_eq!(search(0, 130, |_| true).scenarios, 130);
-        assert_eq!(search(0, 130, |_| false).scenarios, PORTION);
+        assert_eq!(search(0, 13, |_| true).scenarios, 13);
+        assert_eq!(search(0, 13, |_| false).scenarios, PORTION);
     }
 }

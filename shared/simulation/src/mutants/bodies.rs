@@ -21,13 +21,13 @@ fn functions(source: &str) -> Vec<Function> {
     let mut found = Vec::new();
     // The braces that are open, each with whether a function's body begins there.
     let mut open: Vec<(usize, Option<bool>)> = Vec::new();
-    let mut signature: Option<usize> = None;
+    let (mut signature, mut former): (Option<usize>, Option<usize>) = (None, None);
     let mut before = "";
     for (at, token) in tokens(source) {
         match token {
-            "fn" => signature = Some(at),
+            "fn" => (former, signature) = (signature, Some(at)),
             // The type of a pointer to a function.
-            "(" if before == "fn" => signature = None,
+            "(" if before == "fn" => signature = former,
             ";" if signature.is_some() && !is_in_brackets(source, signature, at) => signature = None,
             // A parameter that is taken apart.
             "{" if is_in_brackets(source, signature, at) => open.push((at, None)),
