@@ -8,7 +8,7 @@ use rand::seq::IndexedRandom;
 
 use super::drawing::{moment, secs};
 
-/// How the parts around Redial misbehave until [`Scenario::faults_end`]. Rates are probabilities.
+/// How the parts around Redial misbehave until faults end. Rates are probabilities.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Faults {
     /// An invocation dies.
