@@ -52,7 +52,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replace: "if !known.acknowledged.is_empty() {",
     },
     Mutant {
-        name: "an event that is not sent is forgotten",
+        name: "an acknowledgement's event that is not sent is forgotten",
         rule: "each acknowledgement has an event",
         file: ACKS,
         find: ".into_iter().collect::<Result<(), _>>()?;",

@@ -36,3 +36,26 @@ pub fn all() -> impl Iterator<Item = &'static Mutant> {
     ];
     of_parts.into_iter().flatten()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn the_text_of_each_planted_defect_stands_once_in_its_file() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let count = |mutant: &Mutant| {
+            let source = fs::read_to_string(root.join(mutant.file)).unwrap_or_default();
+            source.matches(mutant.find).count()
+        };
+        let lost: Vec<_> = all().map(|it| (it.name, count(it))).filter(|(_, count)| *count != 1).collect();
+        assert_eq!(lost, []);
+        let names: BTreeSet<&str> = all().map(|it| it.name).collect();
+        assert_eq!(names.len(), all().count(), "each has a name of its own");
+        assert!(names.len() > 100, "{}", names.len());
+    }
+}

@@ -103,7 +103,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "what another release wrote is malformed",
         rule: "an unknown field on a retry queue is set back",
-        file: "shared/core/src/message/parse.rs",
+        file: "shared/core/src/message/refusal.rs",
         find: "self.errors.iter().any(|error| unknown.contains(&error.expected.as_ref()))",
         replace: "self.errors.iter().all(|error| error.expected.as_ref() == unknown[1])",
     },
