@@ -7,7 +7,7 @@ const ACKNOWLEDGEMENTS: &str = "shared/engine/src/deliver/acknowledgements.rs";
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
-        name: "a lease holds nobody back",
+        name: "a lease holds nothing back",
         rule: "while a worker has a claim, no other makes the attempt",
         file: CLAIM,
         find: "State::Sending => Judgement::Leased { until: stored.lease_until },",

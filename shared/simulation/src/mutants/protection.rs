@@ -8,14 +8,14 @@ const BREAKER: &str = "shared/core/src/protection/breaker.rs";
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
-        name: "an open breaker holds nobody back",
+        name: "an open breaker holds nothing back",
         rule: "while a breaker is open, nothing is sent",
         file: ADMISSION,
         find: "                    self.hold(mine, from, width, rng);\n                }\n                Word::Breaker(Decision::Probes",
         replace: "                    let _ = (mine, width);\n                }\n                Word::Breaker(Decision::Probes",
     },
     Mutant {
-        name: "a half-open breaker holds nobody back",
+        name: "a half-open breaker holds nothing back",
         rule: "while a breaker is half open, only probes are sent",
         file: ADMISSION,
         find: "                    self.hold(mine, from, width, rng);\n                }\n            }\n        }\n    }",

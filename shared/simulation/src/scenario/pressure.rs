@@ -16,7 +16,7 @@ pub struct Pressure {
     pub throttled: Option<(f64, u32)>,
     /// So many bytes short of what SQS takes is the body of the first message: too long for what travels with a retry.
     pub shortage: Option<usize>,
-    /// Clocks are further off than the margin of a lease: leases protect nobody, and fences have to.
+    /// Clocks are further off than the margin of a lease: leases protect nothing, and fences have to.
     pub has_far_clocks: bool,
     /// From then on, new instances divide buckets into so many shards.
     pub resharded: Option<(Duration, u16)>,
