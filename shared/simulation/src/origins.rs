@@ -50,7 +50,7 @@ pub struct SetLimit {
 pub struct Origins {
     pub of: BTreeMap<Origin, Past>,
     pub limits: Vec<SetLimit>,
-    /// All POSTs that somebody's limit may be about.
+    /// All POSTs that a limit may hold for.
     pub posts: BTreeMap<Limited, Vec<Timestamp>>,
 }
 
@@ -85,7 +85,7 @@ impl Past {
             wrong = self.wrongs(before, after, is_calm, now);
         }
         let is_open_anew = matches!(after, Phase::Open { .. }) && before != after;
-        // Counts begin anew too where an operator closes what is closed.
+        // Counts start again, too, where an operator closes what is closed.
         let is_turned = by_hand && version != self.version;
         if is_turned || before.label() != after.label() || is_open_anew {
             self.moved = Some(now);

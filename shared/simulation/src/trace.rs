@@ -11,7 +11,7 @@ pub struct Trace(Arc<Mutex<Lines>>);
 
 #[derive(Debug, Default)]
 struct Lines {
-    /// Kept only where somebody reads them: most seeds are run for their verdict alone.
+    /// Kept only for a replay: most seeds are run for their verdict alone.
     text: Option<String>,
     /// A hash of all lines, kept always: 64-bit FNV-1a.
     hash: u64,

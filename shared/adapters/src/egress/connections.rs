@@ -1,4 +1,4 @@
-//! A client for each origin, and for no more than so many origins.
+//! A client for each origin, and for [`MOST_ORIGINS`] of them at most.
 //!
 //! A client keeps its idle connections open, and a function's process has 1,024 file descriptors. One client for all origins would
 //! keep a connection for each, as many as a tenant has names. With a client for each origin, the connections of the origin that has

@@ -41,7 +41,7 @@ impl Memo {
         if !matches!(past.phase(now), Phase::Closed | Phase::Ramping { .. }) {
             return;
         }
-        // Counts begin anew with each move.
+        // Counts start again with each move.
         let from =
             now.minus(JUDGED_FOR).max(past.moved.map_or(Timestamp::default(), |at| at.plus(REPORTED_WITHIN)));
         let signs: Vec<Sign> = past.signs(from, now.minus(REPORTED_WITHIN)).collect();

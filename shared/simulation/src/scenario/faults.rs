@@ -31,7 +31,7 @@ pub struct Faults {
     pub late: f64,
     /// An execution releases its bucket a second time.
     pub repeated: f64,
-    /// A worker begins anew, with nothing in its memory.
+    /// A worker starts again, with nothing in its memory.
     pub cold_start: f64,
     pub outages: Vec<Outage>,
 }

@@ -76,14 +76,7 @@ impl World {
     pub(super) fn rests_until(&self) -> Option<Timestamp> {
         let later = self.stage.begin.plus(self.stage.scenario.audiences.later?.from);
         let state = self.memory.state();
-        let is_idle = self.now() < later
-            && !self.stage.has_faults()
-            && self.tasks.is_empty()
-            && self.sqs.is_empty()
-            && self.executions.is_empty()
-            && state.parked.is_empty()
-            && state.registered.is_empty()
-            && state.open_windows.is_empty();
+        let is_idle = self.now() < later && self.is_idle_with(&state);
         (is_idle && self.stage.since_begin() > FIRST_TIME).then_some(later)
     }
 

@@ -375,8 +375,12 @@ impl World {
     }
 
     fn is_quiet_with(&self, state: &State) -> bool {
-        self.planned == 0
-            && !self.stage.has_faults()
+        self.planned == 0 && self.is_idle_with(state)
+    }
+
+    /// Whether nothing is under way, and nothing fails.
+    fn is_idle_with(&self, state: &State) -> bool {
+        !self.stage.has_faults()
             && self.tasks.is_empty()
             && self.sqs.is_empty()
             && self.executions.is_empty()
