@@ -89,8 +89,7 @@ pub struct Report {
     pub calls: usize,
     /// Messages that were received.
     pub received: usize,
-    /// Of the trace.
-    pub hash: u64,
+    /// Empty unless it was kept.
     pub trace: String,
 }
 
@@ -359,7 +358,6 @@ impl World {
             posts,
             calls: memo.calls,
             received: self.sqs.received,
-            hash: self.stage.trace.hash(),
             trace: self.stage.trace.text(),
         }
     }
