@@ -3,7 +3,7 @@
 //! | pk | sk | attributes |
 //! |---|---|---|
 //! | `origin#<origin>` | `state` | `version`, and `state`: JSON of an [`OriginState`] |
-//! | `origin#<origin>#<counter>` | `counts` | `attempts`, `failures`, `limited`, `retries`, `held`, `older`, which only grow |
+//! | `origin#<origin>#<counter>` | `counts` | `attempts`, `failures`, `limited`, `retries`, `held`, `older`, `refused`, which only grow |
 //! | `origins` | `<origin>` | none: the list of origins that have a state |
 //! | `limits` | `origin#<origin>`, `tenant#<tenant>` | `rate`: a limit that an operator has set |
 //! | `bucket#<part of a bucket>` | `slots` | `free_from`: when its next slot is free, in epoch ms |
@@ -227,8 +227,8 @@ fn stored(item: &Item) -> StoredOrigin {
 }
 
 /// The counters by the names of their attributes.
-fn counters(count: &mut Count) -> [(&'static str, &mut u64); 6] {
-    let Count { attempts, failures, limited, retries, held, older } = count;
+fn counters(count: &mut Count) -> [(&'static str, &mut u64); 7] {
+    let Count { attempts, failures, limited, retries, held, older, refused } = count;
     [
         ("attempts", attempts),
         ("failures", failures),
@@ -236,6 +236,7 @@ fn counters(count: &mut Count) -> [(&'static str, &mut u64); 6] {
         ("retries", retries),
         ("held", held),
         ("older", older),
+        ("refused", refused),
     ]
 }
 

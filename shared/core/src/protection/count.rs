@@ -9,6 +9,7 @@ use crate::reason::Reason;
 use crate::time::Timestamp;
 use crate::verdict::{Retry, Verdict};
 
+/// What is stored of it has no refusals, which other releases do not read: who needs them stores them besides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(from = "[u64; 6]", into = "[u64; 6]")]
 pub struct Count {
@@ -21,11 +22,13 @@ pub struct Count {
     pub held: u64,
     /// Further attempts that were accepted earlier and not reported then.
     pub older: u64,
+    /// Attempts that are repeated although the origin works: it refused the message, as a webhook does with a 4xx.
+    pub refused: u64,
 }
 
 impl From<[u64; 6]> for Count {
     fn from([attempts, failures, limited, retries, held, older]: [u64; 6]) -> Self {
-        Self { attempts, failures, limited, retries, held, older }
+        Self { attempts, failures, limited, retries, held, older, refused: 0 }
     }
 }
 
@@ -39,18 +42,15 @@ impl Count {
     /// One attempt. A provider that answers 410, or refuses a message, works. One that limits our rate works too, and asks for a slower
     /// pace. Errors that do not depend on the message are failures of the origin.
     pub fn of(verdict: &Verdict, is_retry: bool) -> Self {
-        let (failures, limited) = match verdict {
-            Verdict::Retry(Retry { reason: Reason::RateLimited, .. }) => (0, 1),
+        let count = Self { attempts: 1, retries: is_retry.into(), ..Self::default() };
+        match verdict {
+            Verdict::Retry(Retry { reason: Reason::RateLimited, .. }) => Self { limited: 1, ..count },
             Verdict::Retry(Retry {
                 reason: Reason::ServerError | Reason::NotSent | Reason::InDoubt, ..
-            }) => (1, 0),
-            Verdict::Retry(_)
-            | Verdict::Sent
-            | Verdict::SignAgain
-            | Verdict::Gone { .. }
-            | Verdict::Failed(_) => (0, 0),
-        };
-        Self { attempts: 1, failures, limited, retries: is_retry.into(), ..Self::default() }
+            }) => Self { failures: 1, ..count },
+            Verdict::Retry(_) => Self { refused: 1, ..count },
+            Verdict::Sent | Verdict::SignAgain | Verdict::Gone { .. } | Verdict::Failed(_) => count,
+        }
     }
 
     pub fn held_back(held: u64) -> Self {
@@ -82,15 +82,24 @@ impl Count {
 
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
-        let (a, b): ([u64; 6], [u64; 6]) = (self.into(), other.into());
-        std::array::from_fn(|at| a[at].saturating_add(b[at])).into()
+        let (a, b) = (self.numbers(), other.numbers());
+        Self::of_numbers(std::array::from_fn(|at| a[at].saturating_add(b[at])))
     }
 
     /// What came after `earlier`; `None` if counting was reset in between.
     pub fn since(self, earlier: Self) -> Option<Self> {
-        let (a, b): ([u64; 6], [u64; 6]) = (self.into(), earlier.into());
+        let (a, b) = (self.numbers(), earlier.numbers());
         let all_later = a.iter().zip(b).all(|(a, b)| *a >= b);
-        all_later.then(|| std::array::from_fn(|at| a[at] - b[at]).into())
+        all_later.then(|| Self::of_numbers(std::array::from_fn(|at| a[at] - b[at])))
+    }
+
+    fn numbers(self) -> [u64; 7] {
+        let [attempts, failures, limited, retries, held, older] = self.into();
+        [attempts, failures, limited, retries, held, older, self.refused]
+    }
+
+    fn of_numbers([attempts, failures, limited, retries, held, older, refused]: [u64; 7]) -> Self {
+        Self { attempts, failures, limited, retries, held, older, refused }
     }
 
     /// Whether `some` are more than `percent` of the attempts, which are at least `at_least`. In whole numbers, so that 20 of 100 are
@@ -154,6 +163,10 @@ impl Window {
         })
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.buckets.is_empty()
+    }
+
     pub fn take(&mut self, now: Timestamp) -> Count {
         let sum = self.sum(now);
         self.buckets.clear();
@@ -192,18 +205,20 @@ mod tests {
     #[test]
     fn only_errors_of_the_origin_count_as_failures() {
         let retry = |reason| Verdict::Retry(Retry { reason, retry_after: None, in_doubt: false });
-        for (verdict, failures, limited) in [
-            (retry(Reason::ServerError), 1, 0),
-            (retry(Reason::NotSent), 1, 0),
-            (retry(Reason::InDoubt), 1, 0),
-            (retry(Reason::RateLimited), 0, 1),
-            (Verdict::Sent, 0, 0),
-            (Verdict::Gone { confirmed: true }, 0, 0),
-            (Verdict::Failed(Reason::Rejected), 0, 0),
-            (Verdict::SignAgain, 0, 0),
+        for (verdict, failures, limited, refused) in [
+            (retry(Reason::ServerError), 1, 0, 0),
+            (retry(Reason::NotSent), 1, 0, 0),
+            (retry(Reason::InDoubt), 1, 0, 0),
+            (retry(Reason::RateLimited), 0, 1, 0),
+            (retry(Reason::NotFound), 0, 0, 1),
+            (retry(Reason::Rejected), 0, 0, 1),
+            (Verdict::Sent, 0, 0, 0),
+            (Verdict::Gone { confirmed: true }, 0, 0, 0),
+            (Verdict::Failed(Reason::Rejected), 0, 0, 0),
+            (Verdict::SignAgain, 0, 0, 0),
         ] {
             for retries in [0, 1] {
-                let expected = Count { attempts: 1, failures, limited, retries, ..Count::default() };
+                let expected = Count { attempts: 1, failures, limited, retries, refused, ..Count::default() };
                 assert_eq!(Count::of(&verdict, retries > 0), expected, "{verdict:?}");
             }
         }

@@ -45,6 +45,13 @@ pub struct OriginState {
     slow: Window,
     /// The counters' sum at the last look; none: whatever they are now is where counting begins.
     counted: Option<Count>,
+    /// The attempts of ten seconds that were refused. Besides the other counts, and left out while there are none: an earlier release
+    /// neither reads nor writes it.
+    #[serde(default = "refusals", skip_serializing_if = "Window::is_empty")]
+    refused: Window,
+    /// Those of the counters' sum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    counted_refused: Option<u64>,
     /// The attempts of five minutes that it was opened or paused for last.
     pub judged: Count,
     /// Increases with each reset of the counts: what workers counted before it is ignored.
@@ -60,6 +67,8 @@ impl Default for OriginState {
             fast: Window::new(FAST.within_secs, FAST.bucket_secs),
             slow: Window::new(SLOW.within_secs, SLOW.bucket_secs),
             counted: Some(Count::default()),
+            refused: refusals(),
+            counted_refused: None,
             judged: Count::default(),
             epoch: 0,
             looked_at: Timestamp::default(),
@@ -98,7 +107,7 @@ impl OriginState {
 
     /// The most retries a second; none: any number.
     pub fn retry_limit(&self, now: Timestamp) -> Option<f64> {
-        retries_per_second(self.lately(now), FAST.within_secs.into())
+        retries_per_second(self.lately(now), self.refused.sum(now).attempts, FAST.within_secs.into())
     }
 
     /// Whether workers have to report often: they report little of a healthy origin.
@@ -106,6 +115,7 @@ impl OriginState {
         let of_late = self.five_minutes(now);
         of_late.failures + of_late.limited > 0
             || self.limit(now).is_some()
+            || concerns(self.refused.sum(now).attempts)
             || !matches!(self.breaker.phase(now), Phase::Closed)
     }
 
@@ -118,9 +128,11 @@ impl OriginState {
         cooldowns: &Cooldowns,
         rng: &mut dyn Rng,
     ) {
-        let new = self.counted.and_then(|before| sum.since(before)).unwrap_or_default();
+        let new = self.new_of(sum);
+        let refused = Count { attempts: new.refused, ..Count::default() };
+        let new = Count { refused: 0, ..new };
         let span = now.since(self.looked_at).min(Duration::from_secs(FAST.within_secs.into()));
-        self.counted = Some(sum);
+        (self.counted, self.counted_refused) = (Some(sum), Some(sum.refused));
         self.looked_at = now;
         if !matches!(self.breaker.phase(now), Phase::Closed | Phase::Ramping { .. }) {
             // Attempts from before it opened are no news, and probes are reported separately.
@@ -128,6 +140,7 @@ impl OriginState {
         }
         self.slow.note(new, now);
         self.fast.note(new, now);
+        self.refused.note(refused, now);
         self.pace.learn(new, span, now);
         let before = self.took(now);
         if self.breaker.judge(self.fails(now), now, cooldowns, rng) {
@@ -176,6 +189,12 @@ impl OriginState {
         self.looked_at = now;
     }
 
+    /// What came to the counters since the last look.
+    fn new_of(&self, sum: Count) -> Count {
+        let refused = self.counted_refused.unwrap_or(sum.refused);
+        self.counted.and_then(|before| sum.since(Count { refused, ..before })).unwrap_or_default()
+    }
+
     fn opened(&mut self, took: f64, now: Timestamp) {
         self.pace.outage(took);
         self.forget(now);
@@ -187,6 +206,7 @@ impl OriginState {
         if !judged.is_empty() {
             self.judged = judged;
         }
+        self.refused.take(now);
         self.counted = None;
         self.epoch = self.epoch.wrapping_add(1);
     }
@@ -211,9 +231,19 @@ fn per_second(window: &Window, n: u64, now: Timestamp) -> f64 {
     n as f64 / window.reach(now).as_secs_f64().max(SHORTEST_REACH)
 }
 
-/// The retries a second that an origin may have, from the attempts of the last `secs` seconds; none: any number.
-fn retries_per_second(lately: Count, secs: f64) -> Option<f64> {
-    let failed = lately.failures.saturating_add(lately.limited);
+/// Whether so many refusals of ten seconds need a limit: the retry budget's floor has room for fewer.
+pub fn concerns(refused: u64) -> bool {
+    refused as f64 >= RETRY_FLOOR_PER_SECOND
+}
+
+fn refusals() -> Window {
+    Window::new(FAST.within_secs, FAST.bucket_secs)
+}
+
+/// The retries a second that an origin may have, from the attempts of the last `secs` seconds, of which so many were refused; none: any
+/// number.
+fn retries_per_second(lately: Count, refused: u64, secs: f64) -> Option<f64> {
+    let failed = lately.failures.saturating_add(lately.limited).saturating_add(refused);
     if !lately.passes(failed, FAILING_PERCENT, 1) {
         return None;
     }

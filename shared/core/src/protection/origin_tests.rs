@@ -107,7 +107,7 @@ fn while_attempts_fail_retries_are_limited() {
         (500, 10, None),
     ] {
         let count = Count { retries, ..counted(1000 + retries, failures, 0) };
-        assert_eq!(retries_per_second(count, 10.0), limit, "{failures} failures, {retries} retries");
+        assert_eq!(retries_per_second(count, 0, 10.0), limit, "{failures} failures, {retries} retries");
     }
 }
 
@@ -120,4 +120,33 @@ fn it_reads_back_and_is_small() {
     let text = serde_json::to_string(&history.state).expect("JSON");
     assert!(text.len() < 2048, "two write units: {}", text.len());
     assert_eq!(serde_json::from_str::<OriginState>(&text).expect("its own JSON"), history.state);
+}
+
+#[test]
+fn what_a_webhook_refuses_counts_in_the_retry_budget_and_opens_no_breaker() {
+    let refusing = Count { attempts: 100, retries: 80, refused: 100, ..Count::default() };
+    let mut history = History::begin();
+    let before = serde_json::to_value(&history.state).expect("JSON");
+    for second in 0..20 {
+        assert_eq!(history.see(refusing, None, second), Phase::Closed);
+    }
+    // Of 20 first attempts a second a fifth, and the floor.
+    let limit = history.state.retry_limit(at(19)).expect("there is one");
+    assert!((13.0..=15.0).contains(&limit), "{limit}");
+    assert!(history.state.is_watched(at(19)) && !history.state.is_watched(at(31)));
+    let accepted = Count { refused: 0, ..refusing };
+    (20..31).for_each(|second| assert_eq!(history.see(accepted, None, second), Phase::Closed));
+    assert_eq!(history.state.retry_limit(at(30)), None);
+    // An earlier release reads and writes all but the refusals.
+    let text = serde_json::to_string(&history.state).expect("JSON");
+    let mut stored: serde_json::Value = serde_json::from_str(&text).expect("its own JSON");
+    let fields = stored.as_object_mut().expect("an object");
+    assert_eq!(fields.remove("counted_refused"), Some(2_000.into()));
+    fields.remove("refused");
+    let names =
+        |value: &serde_json::Value| value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&stored), names(&before));
+    history.state = serde_json::from_value(stored).expect("an earlier release's state");
+    assert_eq!(history.see(refusing, None, 31), Phase::Closed);
+    assert_eq!(history.state.retry_limit(at(31)), None, "counting begins with this look");
 }

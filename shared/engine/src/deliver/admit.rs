@@ -73,23 +73,31 @@ pub(super) fn seen(job: &Job, outcome: &Outcome, verdict: &Verdict) -> Option<Se
         Verdict::Retry(Retry { retry_after, .. }) => *retry_after,
         Verdict::Sent | Verdict::SignAgain | Verdict::Gone { .. } | Verdict::Failed(_) => None,
     };
+    let is_retry = is_retry(job);
+    let fails_again = is_retry && matches!(verdict, Verdict::Retry(_));
     Some(Seen {
         origin: job.recipient()?.endpoint().origin(),
-        count: Count::of(verdict, job.travel.turn.attempt.0 > 0),
+        count: Count::of(verdict, is_retry),
         probe: job.slot.is_some_and(|slot| slot.probe),
         retry_after,
+        failed_again: fails_again.then(|| job.subscription_key()).flatten(),
     })
+}
+
+fn is_retry(job: &Job) -> bool {
+    job.travel.turn.attempt.0 > 0
 }
 
 fn ask(job: &Job) -> Ask {
     let recipient = job.recipient().expect("the gate lets nothing pass that has no target");
-    let limit = job.terms.rate.zip(job.subscription_key());
+    let is_limited = job.terms.rate.is_some() || is_retry(job);
+    let limited = is_limited.then(|| job.subscription_key()).flatten();
     Ask {
         origin: recipient.endpoint().origin(),
         tenant: job.message.tenant.clone(),
-        endpoint: limit.map(|(rate, subscription)| EndpointLimit { subscription, rate }),
+        endpoint: limited.map(|subscription| EndpointLimit { subscription, rate: job.terms.rate }),
         rank: Rank::of(&job.message),
-        is_retry: job.travel.turn.attempt.0 > 0,
+        is_retry: is_retry(job),
         is_last: job.policy().is_last(job.travel.turn.attempt),
         deadline: job.deadline,
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::ports::{Limited, PortError, Protection};
 use redial_core::endpoint::Origin;
-use redial_core::identity::Tenant;
+use redial_core::identity::{SubscriptionKey, Tenant};
 use redial_core::protection::breaker::{Cooldowns, FAST, FAST_FROM_SECS, Phase, SLOW};
 use redial_core::protection::count::{Count, Window};
 use redial_core::protection::origin::OriginState;
@@ -19,6 +19,9 @@ pub const COUNTERS: u16 = 16;
 
 /// Of how many origins, limits and buckets a worker knows something; beyond it, the oldest knowledge goes.
 const MOST: usize = 8192;
+
+/// A subscription whose retries fail again so often within ten seconds, as far as one worker sees, has its retries limited.
+const FAILED_AGAIN: u64 = 10;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
@@ -69,6 +72,8 @@ pub(super) struct Known {
     pub(super) blocks: HashMap<String, HeldBlock>,
     /// Whose messages found a bucket empty, and when last.
     pub(super) turned_away: HashMap<(TokenBucket, Tenant), Timestamp>,
+    /// How many retries failed again, by whose endpoint it was: the attempts of the last ten seconds.
+    failed_again: HashMap<SubscriptionKey, Window>,
 }
 
 /// What it knows of an origin.
@@ -230,6 +235,18 @@ impl Transition {
 }
 
 impl Known {
+    pub(super) fn note_failed_again(&mut self, subscription: &SubscriptionKey, now: Timestamp) {
+        let new = || Window::new(FAST.within_secs, FAST.bucket_secs);
+        let window = self.failed_again.entry(subscription.clone()).or_insert_with(new);
+        window.note(Count { attempts: 1, ..Count::default() }, now);
+    }
+
+    /// Whether a subscription's retries have to be limited, because its endpoint fails.
+    pub(super) fn fails_again(&self, subscription: &SubscriptionKey, now: Timestamp) -> bool {
+        let failed = self.failed_again.get(subscription).map(|it| it.sum(now).attempts);
+        failed.is_some_and(|failed| failed >= FAILED_AGAIN)
+    }
+
     fn stale(
         &self,
         origins: &[Origin],
@@ -258,5 +275,6 @@ impl Known {
         forget(&mut self.limits);
         forget(&mut self.blocks);
         forget(&mut self.turned_away);
+        forget(&mut self.failed_again);
     }
 }

@@ -13,7 +13,9 @@ use rand::{Rng, RngExt};
 use super::guard::{Guard, Transition};
 use crate::ports::{PortError, Protection};
 use redial_core::endpoint::Origin;
+use redial_core::identity::SubscriptionKey;
 use redial_core::protection::count::Count;
+use redial_core::protection::origin;
 use redial_core::time::Timestamp;
 
 /// A worker adds to the shared counters no more often than this.
@@ -36,6 +38,8 @@ pub struct Seen {
     pub probe: bool,
     /// How long the origin asked us to stay away, if it limited our rate.
     pub retry_after: Option<Duration>,
+    /// Whose endpoint it was, if it was a retry that has to be repeated once more.
+    pub failed_again: Option<SubscriptionKey>,
 }
 
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -62,6 +66,9 @@ impl Guard {
         let mut probes: HashMap<Origin, (u32, bool)> = HashMap::new();
         let mut origins: Vec<Origin> = Vec::new();
         for seen in seen {
+            if let Some(subscription) = &seen.failed_again {
+                self.known().note_failed_again(subscription, now);
+            }
             if seen.probe {
                 let (succeeded, failed) = probes.entry(seen.origin).or_default();
                 // A 429 to a probe is an answer, and no success.
@@ -131,7 +138,7 @@ impl Guard {
         for origin in origins {
             let Some(it) = known.origins.get_mut(origin) else { continue };
             let unshared = it.unshared.sum(now);
-            let concerns = unshared.failures + unshared.limited > 0 || it.state.is_watched(now);
+            let concerns = concerns(unshared) || it.state.is_watched(now);
             let silent_for = now.since(it.shared_at);
             let count = if concerns && silent_for >= SHARES_EVERY {
                 // Earlier successes say nothing about these seconds.
@@ -154,7 +161,7 @@ impl Guard {
     fn looks(&self, origin: &Origin, shared: Count, now: Timestamp, rng: &mut (dyn Rng + Send)) -> bool {
         let known = self.known();
         let Some(it) = known.origins.get(origin) else { return false };
-        let concerns = shared.failures + shared.limited > 0 || it.state.is_watched(now);
+        let concerns = concerns(shared) || it.state.is_watched(now);
         let every = if concerns { SHARES_EVERY } else { WELL_SHARED_EVERY };
         let age = now.since(it.state.looked_at);
         if age < every {
@@ -185,6 +192,11 @@ impl Guard {
             .await?;
         Ok(changed.and_then(|((), transition)| transition))
     }
+}
+
+/// Whether other workers need to know of these soon.
+fn concerns(count: Count) -> bool {
+    count.failures + count.limited > 0 || origin::concerns(count.refused)
 }
 
 impl Changes {

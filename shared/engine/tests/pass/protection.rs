@@ -251,7 +251,7 @@ fn a_worker_that_dies_loses_its_block_and_nothing_else() {
 /// What a worker has seen: so many attempts, of which so many failed.
 fn seen(attempts: u64, failures: u64) -> Seen {
     let count = Count { attempts, failures, ..Count::default() };
-    Seen { origin: origin(PUSH_SERVICE), count, probe: false, retry_after: None }
+    Seen { origin: origin(PUSH_SERVICE), count, probe: false, retry_after: None, failed_again: None }
 }
 
 impl Worker {
@@ -365,7 +365,7 @@ fn a_receiver_s_own_rate_holds_for_it_alone() {
     let to = |id: &str| {
         let key = Harness::subscription_key(id);
         let rate = Rate::parse("1/min").expect("valid");
-        let endpoint = Some(EndpointLimit { subscription: key, rate });
+        let endpoint = Some(EndpointLimit { subscription: key, rate: Some(rate) });
         worker.admit(Ask { endpoint, ..ask(now) })
     };
     assert!(matches!(to("a"), Admission::Go { .. }));
@@ -383,4 +383,51 @@ fn a_message_that_cannot_wait_is_sent_during_a_worker_s_own_pause() {
     let now = worker.memory.now();
     let urgent = Ask { deadline: Ttl::ZERO.deadline_from(now), ..ask(now) };
     assert!(matches!(worker.admit(urgent), Admission::Go { probe: false, .. }));
+}
+
+#[test]
+fn retries_to_an_endpoint_that_fails_are_ten_a_second_and_its_first_attempts_any_number() {
+    let worker = with_successes_elsewhere();
+    let key = |id: &str| Harness::subscription_key(id);
+    let retry = |id: &str| {
+        let endpoint = Some(EndpointLimit { subscription: key(id), rate: None });
+        worker.admit(Ask { endpoint, is_retry: true, ..ask(worker.memory.now()) })
+    };
+    let fails = |times: u32| {
+        let failed = Seen { failed_again: Some(key("a")), ..seen(1, 0) };
+        (0..times).for_each(|_| worker.learn(failed.clone()));
+    };
+    fails(9);
+    (0..30).for_each(|_| assert!(matches!(retry("a"), Admission::Go { .. })));
+    fails(1);
+    let now = worker.memory.now();
+    let waits = |admission| match admission {
+        Admission::Later { at } => Some(at.since(now).as_millis()),
+        Admission::Go { .. } | Admission::TooLate => None,
+    };
+    let waiting: Vec<u128> = (0..100).filter_map(|_| waits(retry("a"))).collect();
+    assert!(waiting.len() >= 70, "{waiting:?}");
+    assert!(waiting.is_sorted() && waiting.last().is_some_and(|last| *last >= 7_000), "{waiting:?}");
+    assert!(matches!(retry("b"), Admission::Go { .. }));
+    assert!(matches!(worker.admit(ask(now)), Admission::Go { .. }));
+    worker.memory.pass(Duration::from_secs(11));
+    assert!(matches!(retry("a"), Admission::Go { .. }), "it has not failed for ten seconds");
+}
+
+#[test]
+fn messages_that_a_webhook_refuses_at_once_take_turns() {
+    let mut harness = Harness::new();
+    harness.subscribe_hook("m");
+    harness.state().usual_answer = Some(answered(404));
+    let fields = r#","retry":{"base_delay_ms":0,"max_retries":100,"jitter":"none"}"#;
+    for n in 0..50 {
+        harness.produce(&Harness::message_to("m", &format!("m{n}"), fields));
+    }
+    let begin = harness.now();
+    harness.run_to(begin.plus(Duration::from_secs(60)));
+    let posts = harness.state().webhooks.len();
+    println!("{posts} posts in a minute");
+    // The first attempts, two rounds of retries until a worker knows better, and ten a second.
+    assert!((400..50 + 2 * 50 + 60 * 10).contains(&posts), "{posts}");
+    assert_eq!(harness.phase(&origin("https://hooks.example")), Phase::Closed);
 }

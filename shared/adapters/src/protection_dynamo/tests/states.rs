@@ -138,7 +138,13 @@ async fn every_counter_that_a_worker_may_add_to_is_read() {
     let failed = Count { failures: 1, ..attempts(1) };
     for counter in 0..40 {
         let guard = Guard::new(Settings::default(), counter);
-        let seen = Seen { origin: origin("push"), count: failed, probe: false, retry_after: None };
+        let seen = Seen {
+            origin: origin("push"),
+            count: failed,
+            probe: false,
+            retry_after: None,
+            failed_again: None,
+        };
         let learned = guard.learn(&harness.worker, vec![seen], at(0), &mut StdRng::seed_from_u64(1)).await;
         assert_eq!(learned.errors, []);
     }

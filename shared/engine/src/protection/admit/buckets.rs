@@ -20,6 +20,9 @@ const LONGEST_QUEUE: Duration = Duration::from_secs(60);
 /// The longest for which a worker does not ask again for a block of a bucket that was empty.
 const LONGEST_EMPTY: Duration = Duration::from_secs(5);
 
+/// The most retries a second to an endpoint that fails: what one receiver refuses must not cost an attempt each as fast as workers can.
+const RETRIES_PER_SECOND: f64 = 10.0;
+
 /// Tenants that found a bucket empty within this time share it.
 const SHARES_FOR: Duration = Duration::from_secs(10);
 
@@ -158,7 +161,10 @@ impl<P: Protection> Round<'_, P> {
             buckets.push((TokenBucket::Tenant(ask.tenant.to_string()), Slots::set(limit)));
         }
         if let Some(EndpointLimit { subscription, rate }) = &ask.endpoint {
-            buckets.push((TokenBucket::Endpoint(subscription.to_string()), Slots::set(rate.per_second())));
+            let own = rate.map(Rate::per_second);
+            let fails = || known.fails_again(subscription, self.now).then_some(RETRIES_PER_SECOND);
+            let slots = own.or_else(fails).map(Slots::set);
+            buckets.extend(slots.map(|slots| (TokenBucket::Endpoint(subscription.to_string()), slots)));
         }
         buckets
     }

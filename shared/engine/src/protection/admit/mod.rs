@@ -24,7 +24,7 @@ use redial_core::time::{Deadline, Timestamp};
 pub struct Ask {
     pub origin: Origin,
     pub tenant: Tenant,
-    /// What its receiver asked for, if it asked for something.
+    /// What limits attempts to its endpoint, if something does.
     pub endpoint: Option<EndpointLimit>,
     pub rank: Rank,
     /// Whether it was attempted before.
@@ -35,11 +35,12 @@ pub struct Ask {
     pub deadline: Deadline,
 }
 
-/// A receiver's own limit.
+/// The limit of a subscription's endpoint.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EndpointLimit {
     pub subscription: SubscriptionKey,
-    pub rate: Rate,
+    /// What its receiver asked for; none: its retries are limited while they fail.
+    pub rate: Option<Rate>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -183,6 +183,8 @@ impl<'a> Fleet<'a> {
             count: Count::of(verdict, attempt > Attempt::FIRST),
             probe: turn.probe,
             retry_after,
+            // Each of its messages goes to a subscription of its own.
+            failed_again: None,
         }
     }
 }
