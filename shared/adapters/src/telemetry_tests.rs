@@ -73,7 +73,7 @@ fn a_breaker_change_is_logged_with_its_counts_and_no_origin() {
     let telemetry = JsonTelemetry::new("my-stack".to_owned());
     let (since, until) = (Timestamp::from_secs(1_800_000_000), Timestamp::from_ms(1_800_000_030_250));
     let half_open = Phase::HalfOpen { since, sent: 5, succeeded: 4 };
-    let count = Count { attempts: 50, failures: 31, limited: 2, retries: 9, held: 5, older: 10 };
+    let count = Count { attempts: 50, failures: 31, limited: 2, retries: 9, held: 5, older: 10, refused: 0 };
     for (from, to, names, has_end) in [
         (Phase::Closed, Phase::Open { until }, ["closed", "open"], true),
         (Phase::Ramping { since }, Phase::Paused { until }, ["ramping", "paused"], true),

@@ -12,13 +12,8 @@ use std::io;
 
 use redial_core::outcome::{Impossible, InDoubt, NotSent, Outcome};
 
-use super::resolver::AddressRefused;
-
 /// Judges an error that came in place of response headers.
 pub(super) fn failed_request(error: &reqwest::Error) -> Outcome {
-    if any(error, &|link| link.is::<AddressRefused>()) {
-        return Outcome::Impossible(Impossible::EndpointNotAllowed);
-    }
     if error.is_builder() {
         // The address is a URL but no valid HTTP URI; another try cannot succeed.
         return Outcome::Impossible(Impossible::EndpointNotAllowed);

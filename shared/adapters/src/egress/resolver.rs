@@ -2,7 +2,8 @@
 //!
 //! The addresses that are checked are the very ones that the connection is made to, so a name that resolves differently the
 //! next moment (DNS rebinding) finds no gap between check and use. A name with one good and one bad address is refused
-//! whole: a public service has no such name, and trying the good one first would be a gap again.
+//! whole: a public service has no such name, and trying the good one first would be a gap again. A refused name fails as one that does
+//! not exist, so that an endpoint's owner cannot ask which names our network has.
 
 use std::io;
 use std::net::SocketAddr;
@@ -31,11 +32,6 @@ impl Lookup for SystemLookup {
     }
 }
 
-/// At least one of a name's addresses is not public. Does not say which, so that an endpoint's owner cannot map our network.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the name resolves to an address that is not public")]
-pub(super) struct AddressRefused;
-
 pub(super) struct EgressResolver {
     pub(super) lookup: Arc<dyn Lookup>,
     /// Not for exempt origins.
@@ -48,11 +44,9 @@ impl Resolve for EgressResolver {
         let public_only = self.public_only;
         Box::pin(async move {
             let addresses = looked_up.await?;
-            if addresses.is_empty() {
+            let is_refused = public_only && !addresses.iter().all(|address| is_public(address.ip()));
+            if addresses.is_empty() || is_refused {
                 return Err(io::Error::from(io::ErrorKind::NotFound).into());
-            }
-            if public_only && !addresses.iter().all(|address| is_public(address.ip())) {
-                return Err(AddressRefused.into());
             }
             Ok(Box::new(addresses.into_iter()) as Addrs)
         })
@@ -64,10 +58,10 @@ mod tests {
     use super::super::tests::Scripted;
     use super::*;
 
-    /// The addresses, or whether they were refused.
-    async fn resolve(resolver: &EgressResolver) -> Result<Vec<String>, bool> {
+    /// The addresses, or the error as it reads.
+    async fn resolve(resolver: &EgressResolver) -> Result<Vec<String>, String> {
         let resolved = resolver.resolve("push.example".parse().expect("a name")).await;
-        let resolved = resolved.map_err(|error| error.is::<AddressRefused>())?;
+        let resolved = resolved.map_err(|error| error.to_string())?;
         Ok(resolved.map(|address| address.to_string()).collect())
     }
 
@@ -81,14 +75,15 @@ mod tests {
             &[],
         ]);
         let resolver = EgressResolver { lookup: lookup.clone(), public_only: true };
+        let is_absent = || Err("entity not found".to_owned());
         for expected in [
             Ok(vec!["8.8.8.8:0".to_owned()]),
-            Err(true),
+            is_absent(),
             // One address that is not public refuses the whole name.
-            Err(true),
+            is_absent(),
             Ok(vec!["8.8.4.4:0".to_owned()]),
-            // A name without addresses is an error of resolution.
-            Err(false),
+            // A name without addresses reads the same.
+            is_absent(),
         ] {
             assert_eq!(resolve(&resolver).await, expected);
         }

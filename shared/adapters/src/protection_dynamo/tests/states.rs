@@ -12,11 +12,11 @@ async fn the_items_of_an_origin_are_as_documented() {
     let harness = Harness::new();
     let (push, state) = (origin("push"), open());
     assert_eq!(harness.worker.exchange(&push, 0, state.clone(), at(0)).await, Ok(true));
-    let count = Count { attempts: 9, failures: 3, limited: 2, retries: 1, held: 4, older: 5 };
+    let count = Count { attempts: 9, failures: 3, limited: 2, retries: 1, held: 4, older: 5, refused: 6 };
     assert_eq!(harness.worker.add(7, vec![(push.clone(), count)], at(1)).await, [Ok(())]);
     let text = serde_json::to_string(&state).expect("JSON");
     let counts = json!({
-        "attempts": n(9), "failures": n(3), "limited": n(2), "retries": n(1), "held": n(4), "older": n(5),
+        "attempts": n(9), "failures": n(3), "limited": n(2), "retries": n(1), "held": n(4), "older": n(5), "refused": n(6),
         "expires_at": n(1_800_086_400),
     });
     for (pk, sk, item) in [
@@ -117,13 +117,21 @@ async fn concurrent_counts_sum_up_by_origin() {
     let harness = Harness::new();
     let (a, b) = (origin("a"), origin("b"));
     let adds = (0..60).map(|n| {
-        let count = Count { attempts: n, failures: 1, limited: 2, retries: 3, held: 4, older: 5 };
+        let count = Count { attempts: n, failures: 1, limited: 2, retries: 3, held: 4, older: 5, refused: 6 };
         let counts = vec![(a.clone(), count), (b.clone(), attempts(1))];
         harness.worker.add(u16::try_from(n % 16).expect("small"), counts, at(0))
     });
     let added: Vec<_> = join_all(adds).await.into_iter().flatten().collect();
     assert_eq!(added, vec![Ok(()); 120]);
-    let sum = Count { attempts: 1770, failures: 60, limited: 120, retries: 180, held: 240, older: 300 };
+    let sum = Count {
+        attempts: 1770,
+        failures: 60,
+        limited: 120,
+        retries: 180,
+        held: 240,
+        older: 300,
+        refused: 360,
+    };
     assert_eq!(harness.worker.look(&a).await, Ok((StoredOrigin::default(), sum)));
     assert_eq!(harness.worker.look(&b).await.map(|it| it.1), Ok(attempts(60)));
     harness.table.write("origin#https://b.example#3", "counts", &json!({"attempts": {"S": "many"}}));
