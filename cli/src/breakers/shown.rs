@@ -20,6 +20,8 @@ const HEADINGS: [&str; 9] =
 pub(crate) struct Row {
     pub(crate) origin: Origin,
     phase: Phase,
+    /// Whether phase and pace hold back one tenant alone.
+    is_for_one_tenant: bool,
     /// The attempts of the last five minutes.
     recent: Count,
     /// The most attempts a second.
@@ -33,6 +35,7 @@ impl Row {
         Self {
             origin,
             phase: state.breaker().phase(now),
+            is_for_one_tenant: state.is_for_one_tenant(),
             recent: state.five_minutes(now),
             pace: state.limit(now),
             looked_at: Some(state.looked_at).filter(|at| *at != Timestamp::default()),
@@ -69,6 +72,7 @@ impl Row {
             "retries": self.recent.retries,
             "held": self.recent.held,
             "pace_per_second": self.pace,
+            "for_one_tenant": self.is_for_one_tenant,
             "looked_at": self.looked_at.map(Timestamp::to_rfc3339),
             "at": now.to_rfc3339(),
         });
@@ -87,10 +91,11 @@ impl Row {
             (None, Some(since)) => format!("{} ago", whole(now.since(since))),
             (None, None) => "-".to_owned(),
         };
+        let whose = if self.is_for_one_tenant { ", one tenant" } else { "" };
         [
             self.origin.as_str().to_owned(),
             Provider::of_origin(&self.origin).label().to_owned(),
-            self.phase.label().to_owned(),
+            format!("{}{whose}", self.phase.label()),
             when,
             attempts.to_string(),
             failures.to_string(),
@@ -175,7 +180,8 @@ mod tests {
         let before = |secs| now().minus(Duration::from_secs(secs));
         let row = |origin: &str, phase, looked_at| {
             let origin = Origin::parse(origin).expect("an origin");
-            Row { origin, phase, recent: Count::default(), pace: None, looked_at }
+            let (recent, pace) = (Count::default(), None);
+            Row { origin, phase, is_for_one_tenant: false, recent, pace, looked_at }
         };
         let until = now().plus(Duration::from_secs(24));
         let ramping = Phase::Ramping { since: before(18) };
@@ -229,7 +235,7 @@ mod tests {
             json!({
                 "origin": "https://fcm.googleapis.com", "provider": "fcm", "phase": "open",
                 "until": "2026-11-21T10:05:24.000Z", "since": null,
-                "attempts": 0, "failures": 0, "limited": 0, "retries": 0, "held": 0, "pace_per_second": null,
+                "attempts": 0, "failures": 0, "limited": 0, "retries": 0, "held": 0, "pace_per_second": null, "for_one_tenant": false,
                 "looked_at": "2026-11-21T10:04:58.000Z", "at": "2026-11-21T10:05:00.000Z",
             })
         );

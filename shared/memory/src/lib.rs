@@ -37,7 +37,7 @@ use redial_core::metric::Metric;
 use redial_core::outcome::{NotSent, Outcome};
 use redial_core::policy::TenantPolicies;
 use redial_core::policy::stored::Stored;
-use redial_core::protection::Count;
+use redial_core::protection::Counted;
 use redial_core::queue::Outgoing;
 use redial_core::rate::Rate;
 use redial_core::reason::Reason;
@@ -172,7 +172,7 @@ pub struct State {
     pub origins: BTreeMap<Origin, StoredOrigin>,
     /// What origins' states were before, each with when it was replaced: for eventually consistent reads.
     pub former_origins: BTreeMap<Origin, Vec<(Timestamp, StoredOrigin)>>,
-    pub counters: BTreeMap<(Origin, u16), Count>,
+    pub counters: BTreeMap<(Origin, u16), Counted>,
     pub limits: BTreeMap<Limited, Rate>,
     /// From when slots of buckets are free.
     pub slots: BTreeMap<String, Timestamp>,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redial_core::endpoint::Origin;
-use redial_core::protection::{Count, OriginState, token_bucket};
+use redial_core::protection::{Counted, OriginState, token_bucket};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Limited, PortError, Protection, StoredOrigin};
@@ -39,10 +39,10 @@ impl Protection for Memory {
         .await
     }
 
-    async fn look(&self, origin: &Origin) -> Result<(StoredOrigin, Count), PortError> {
+    async fn look(&self, origin: &Origin) -> Result<(StoredOrigin, Counted), PortError> {
         self.effect("look", |state| {
             let counters = state.counters.iter().filter(|((of, _), _)| of == origin);
-            let sum = counters.fold(Count::default(), |sum, (_, count)| sum.plus(*count));
+            let sum = counters.fold(Counted::default(), |sum, (_, counted)| sum.plus(counted));
             (state.origins.get(origin).cloned().unwrap_or_default(), sum)
         })
         .await
@@ -74,7 +74,7 @@ impl Protection for Memory {
     async fn add(
         &self,
         counter: u16,
-        counts: Vec<(Origin, Count)>,
+        counts: Vec<(Origin, Counted)>,
         _now: Timestamp,
     ) -> Vec<Result<(), PortError>> {
         if counts.is_empty() {
@@ -82,7 +82,7 @@ impl Protection for Memory {
         }
         self.effect_on_each("add", counts, |state, (origin, count)| {
             let sum = state.counters.entry((origin, counter)).or_default();
-            *sum = sum.plus(count);
+            *sum = sum.plus(&count);
         })
         .await
     }

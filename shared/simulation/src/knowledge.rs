@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redial_core::endpoint::Origin;
-use redial_core::protection::{Count, OriginState, Phase, token_bucket};
+use redial_core::identity::Tenant;
+use redial_core::protection::{Counted, OriginState, Phase, Place, token_bucket};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Limited, PortError, Protection, StoredOrigin};
@@ -47,8 +48,8 @@ impl Knowledge {
         known.posted.clear();
     }
 
-    /// A POST to an origin when the worker's clock shows `clock`: why it must not be, if so.
-    pub fn posts(&self, origin: &Origin, clock: Timestamp) -> Option<String> {
+    /// A POST of a tenant's to an origin when the worker's clock shows `clock`: why it must not be, if so.
+    pub fn posts(&self, origin: &Origin, tenant: Option<&Tenant>, clock: Timestamp) -> Option<String> {
         let mut known = self.known();
         let posted = known.posted.entry(origin.clone()).or_default();
         *posted += 1;
@@ -57,8 +58,13 @@ impl Knowledge {
         if known.tried.get(origin).is_none_or(|tried| tried.plus(RELIES) <= known.began) {
             return Some(format!("{origin_text} was posted to by a worker that had not asked for its state"));
         }
+        let states = known.decides_by.get(origin)?;
+        let is_held = |state: &OriginState| tenant.is_none_or(|it| state.concerns(|| Place::of(origin, it)));
+        if states.iter().any(|stored| !is_held(&stored.state)) {
+            return None;
+        }
         let mut phases: Vec<Phase> =
-            known.decides_by.get(origin)?.iter().map(|stored| stored.state.breaker().phase(clock)).collect();
+            states.iter().map(|stored| stored.state.breaker().phase(clock)).collect();
         if phases.iter().any(|phase| matches!(phase, Phase::Closed | Phase::Ramping { .. })) {
             return None;
         }
@@ -122,7 +128,7 @@ impl Protection for WatchedProtection {
         Ok(read)
     }
 
-    async fn look(&self, origin: &Origin) -> Result<(StoredOrigin, Count), PortError> {
+    async fn look(&self, origin: &Origin) -> Result<(StoredOrigin, Counted), PortError> {
         self.knowledge.tried(origin, self.now());
         let looked = self.memory.look(origin).await?;
         self.knowledge.known().states.entry(origin.clone()).or_default().push(looked.0.clone());
@@ -149,7 +155,7 @@ impl Protection for WatchedProtection {
     async fn add(
         &self,
         counter: u16,
-        counts: Vec<(Origin, Count)>,
+        counts: Vec<(Origin, Counted)>,
         now: Timestamp,
     ) -> Vec<Result<(), PortError>> {
         self.memory.add(counter, counts, now).await

@@ -343,14 +343,16 @@ impl Worker {
         let origin =
             Endpoint::parse(endpoint).expect("invariant: an address that was parsed before").origin();
         let now = self.stage.timeline.now();
-        let wrong = self.knowledge.posts(&origin, self.clock(now));
+        let tenant = read_payload(payload).map(|payload| payload.key.tenant);
+        let wrong = self.knowledge.posts(&origin, tenant.as_ref(), self.clock(now));
         let mut memo = self.stage.watch.memo();
         if let Some(what) = wrong {
             self.stage.trace.add(now, "broken", format_args!("{what}"));
             memo.violated(what);
         }
-        let tenant = read_payload(payload).map(|payload| Limited::Tenant(payload.key.tenant));
-        for limited in [Some(Limited::Origin(origin.clone())), tenant].into_iter().flatten() {
+        for limited in
+            [Some(Limited::Origin(origin.clone())), tenant.map(Limited::Tenant)].into_iter().flatten()
+        {
             memo.origins.posts.entry(limited).or_default().push(now);
         }
         memo.origins.of.entry(origin.clone()).or_default().posts.push((now, Sign::of(outcome)));

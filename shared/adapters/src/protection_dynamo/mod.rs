@@ -3,7 +3,7 @@
 //! | pk | sk | attributes |
 //! |---|---|---|
 //! | `origin#<origin>` | `state` | `version`, and `state`: JSON of an [`OriginState`] |
-//! | `origin#<origin>#<counter>` | `counts` | `attempts`, `failures`, `limited`, `retries`, `held`, `older`, `refused`, which only grow |
+//! | `origin#<origin>#<counter>` | `counts` | `attempts`, `failures`, `limited`, `retries`, `held`, `older`, `refused`, and those of a [`Spread`] by name, which only grow |
 //! | `origins` | `<origin>` | none: the list of origins that have a state |
 //! | `limits` | `origin#<origin>`, `tenant#<tenant>` | `rate`: a limit that an operator has set |
 //! | `bucket#<part of a bucket>` | `slots` | `free_from`: when its next slot is free, in epoch ms |
@@ -23,7 +23,7 @@ use futures_util::future::join_all;
 use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
 use redial_core::protection::token_bucket::{Answer, Request};
-use redial_core::protection::{Count, OriginState, Phase};
+use redial_core::protection::{Count, Counted, OriginState, Phase};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Limited, PortError, Protection, StoredOrigin};
@@ -70,9 +70,11 @@ impl DynamoProtection {
         self.keep_until(key(LIST, origin.as_str()), now.plus(STATE_KEPT)).await;
     }
 
-    async fn add_to(&self, key: Item, count: Count, now: Timestamp) -> Result<(), PortError> {
-        let mut count = count;
-        let fields = counters(&mut count);
+    async fn add_to(&self, key: Item, counted: Counted, now: Timestamp) -> Result<(), PortError> {
+        let Counted { mut count, mut spread } = counted;
+        let counts = counters(&mut count).map(|(name, count)| (name.to_owned(), *count));
+        let spread = spread.named().filter(|(_, count)| **count > 0).map(|(name, count)| (name, *count));
+        let fields: Vec<(String, u64)> = counts.into_iter().chain(spread).collect();
         let sums: Vec<String> = fields.iter().map(|(name, _)| format!("#{name} :{name}")).collect();
         let expression = format!("SET #expires_at = :expires_at ADD {}", sums.join(", "));
         let values = [(":expires_at", expiry(now.plus(COUNTS_KEPT)))];
@@ -144,12 +146,13 @@ impl Protection for DynamoProtection {
         Ok((states, rates.collect()))
     }
 
-    async fn look(&self, origin: &Origin) -> Result<(StoredOrigin, Count), PortError> {
+    async fn look(&self, origin: &Origin) -> Result<(StoredOrigin, Counted), PortError> {
         let counters = (0..COUNTERS).map(|counter| counts_key(origin, counter));
         let keys = [state_key(origin)].into_iter().chain(counters).collect();
         let mut found = self.table.read_all(keys, Reading::Consistent, Patience::brief()).await?.into_iter();
         let state = found.next().flatten().as_ref().map(stored).unwrap_or_default();
-        Ok((state, found.flatten().map(|item| count(&item)).fold(Count::default(), Count::plus)))
+        let counted = found.flatten().map(|item| counted(&item));
+        Ok((state, counted.fold(Counted::default(), |sum, counted| sum.plus(&counted))))
     }
 
     async fn exchange(
@@ -193,11 +196,11 @@ impl Protection for DynamoProtection {
     async fn add(
         &self,
         counter: u16,
-        counts: Vec<(Origin, Count)>,
+        counts: Vec<(Origin, Counted)>,
         now: Timestamp,
     ) -> Vec<Result<(), PortError>> {
-        let counts = counts.iter().map(|(origin, count)| (counts_key(origin, counter), *count));
-        join_all(counts.map(|(key, count)| async move { self.add_to(key, count, now).await })).await
+        let counts = counts.into_iter().map(|(origin, counted)| (counts_key(&origin, counter), counted));
+        join_all(counts.map(|(key, counted)| self.add_to(key, counted, now))).await
     }
 
     async fn lease(&self, request: Request) -> Result<Answer, PortError> {
@@ -240,12 +243,15 @@ fn counters(count: &mut Count) -> [(&'static str, &mut u64); 7] {
     ]
 }
 
-fn count(item: &Item) -> Count {
-    let mut count = Count::default();
-    for (name, counter) in counters(&mut count) {
+fn counted(item: &Item) -> Counted {
+    let mut counted = Counted::default();
+    for (name, counter) in counters(&mut counted.count) {
         *counter = item.number(name).unwrap_or(0);
     }
-    count
+    for (name, counter) in counted.spread.named() {
+        *counter = item.number(&name).unwrap_or(0);
+    }
+    counted
 }
 
 /// The origin or tenant in a limit's sort key.

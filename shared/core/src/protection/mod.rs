@@ -17,10 +17,12 @@ pub mod breaker;
 pub mod count;
 pub mod origin;
 pub mod pace;
+pub mod spread;
 pub mod token_bucket;
 pub mod wake;
 
 pub use breaker::{Cooldowns, Phase};
 pub use count::Count;
 pub use origin::OriginState;
+pub use spread::{Counted, Place};
 pub use wake::Rank;

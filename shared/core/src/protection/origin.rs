@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::breaker::{Breaker, Cooldowns, FAST, FAST_FROM_SECS, Phase, SLOW};
 use super::count::{Count, Window};
-use super::pace::Pace;
+use super::pace::{LIMITED_PERCENT, Pace};
+use super::spread::{Concerned, Counted, Place, Recent, Spread, Trouble};
 use crate::time::Timestamp;
 
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(900);
@@ -52,6 +53,14 @@ pub struct OriginState {
     /// Those of the counters' sum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     counted_refused: Option<u64>,
+    /// Whom breaker and pace hold back; none: everyone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    only: Option<Place>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    spread: Recent,
+    /// That of the counters' sum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    counted_spread: Option<Spread>,
     /// The attempts of five minutes that it was opened or paused for last.
     pub judged: Count,
     /// Increases with each reset of the counts: what workers counted before it is ignored.
@@ -69,6 +78,9 @@ impl Default for OriginState {
             counted: Some(Count::default()),
             refused: refusals(),
             counted_refused: None,
+            only: None,
+            spread: Recent::default(),
+            counted_spread: Some(Spread::default()),
             judged: Count::default(),
             epoch: 0,
             looked_at: Timestamp::default(),
@@ -79,6 +91,16 @@ impl Default for OriginState {
 impl OriginState {
     pub fn breaker(&self) -> &Breaker {
         &self.breaker
+    }
+
+    /// Whether breaker and pace hold back one tenant alone: the others at this origin do well, or there were none.
+    pub fn is_for_one_tenant(&self) -> bool {
+        self.only.is_some()
+    }
+
+    /// Whether breaker and pace hold back a tenant that has this place here.
+    pub fn concerns(&self, place: impl FnOnce() -> Place) -> bool {
+        self.only.is_none_or(|only| only == place())
     }
 
     pub fn lately(&self, now: Timestamp) -> Count {
@@ -122,12 +144,14 @@ impl OriginState {
     /// Looks at the counters' sum, with the Retry-After that the looking worker saw last.
     pub fn look(
         &mut self,
-        sum: Count,
+        sum: impl Into<Counted>,
         retry_after: Option<Duration>,
         now: Timestamp,
         cooldowns: &Cooldowns,
         rng: &mut dyn Rng,
     ) {
+        let Counted { count: sum, spread } = sum.into();
+        self.learn_of_others(spread, now);
         let new = self.new_of(sum);
         let refused = Count { attempts: new.refused, ..Count::default() };
         let new = Count { refused: 0, ..new };
@@ -141,16 +165,58 @@ impl OriginState {
         self.slow.note(new, now);
         self.fast.note(new, now);
         self.refused.note(refused, now);
-        self.pace.learn(new, span, now);
+        self.learn_pace(new, span, now);
         let before = self.took(now);
-        if self.breaker.judge(self.fails(now), now, cooldowns, rng) {
+        let of_late = self.spread.sum(now);
+        let fails = of_late.concerned(Trouble::Failures, SLOW.percent);
+        if self.breaker.judge(fails != Concerned::Recipients && self.fails(now), now, cooldowns, rng) {
             self.opened(before, now);
+            self.only = only(fails);
         } else if let Some(retry_after) = retry_after
             && let lately = self.lately(now)
             && lately.passes(lately.limited, STORM_PERCENT, STORM_AT_LEAST)
+            && let limited = of_late.concerned(Trouble::Limited, SLOW.percent)
+            && limited != Concerned::Recipients
             && self.breaker.pause(retry_after.min(LONGEST_PAUSE), now)
         {
             self.forget(now);
+            self.only = only(limited);
+        }
+    }
+
+    /// Who else is in trouble: what was found to be one tenant's concerns everyone then.
+    fn learn_of_others(&mut self, sum: Spread, now: Timestamp) {
+        let new = self.counted_spread.as_ref().map(|before| sum.since(before));
+        self.counted_spread = Some(sum);
+        let Some(new) = new.filter(|new| !new.is_empty()) else { return };
+        self.spread.note(&new, now);
+        let Some(only) = self.only else { return };
+        let of_late = self.spread.sum(now);
+        let concerns_others = of_late.concerns_others(only, Trouble::Failures, SLOW.percent)
+            || of_late.concerns_others(only, Trouble::Limited, SLOW.percent);
+        let is_over = self.pace.limit.is_none() && self.breaker.phase(now) == Phase::Closed;
+        if concerns_others || is_over {
+            self.only = None;
+        }
+    }
+
+    /// A pace that 429s lower is that of those who got them.
+    fn learn_pace(&mut self, new: Count, span: Duration, now: Timestamp) {
+        if new.limited == 0 {
+            return self.pace.learn(new, span, now);
+        }
+        let had_none = self.pace.limit.is_none();
+        match self.spread.sum(now).concerned(Trouble::Limited, LIMITED_PERCENT) {
+            Concerned::Recipients => {
+                let attempts = new.attempts.saturating_sub(new.limited);
+                self.pace.learn(Count { attempts, limited: 0, ..new }, span, now);
+            }
+            concerned @ (Concerned::Everyone | Concerned::Tenant(_)) => {
+                self.pace.learn(new, span, now);
+                if had_none && self.pace.limit.is_some() {
+                    self.only = only(concerned);
+                }
+            }
         }
     }
 
@@ -179,12 +245,14 @@ impl OriginState {
         let before = self.took(now);
         self.breaker.open(Some(lasting), now, cooldowns, rng);
         self.opened(before, now);
+        self.only = None;
     }
 
     /// Closes its breaker at an operator's word: everything passes at once, and counting is reset.
     pub fn close(&mut self, now: Timestamp) {
         self.breaker.close();
         self.pace = Pace::default();
+        self.only = None;
         self.forget(now);
         self.looked_at = now;
     }
@@ -207,6 +275,7 @@ impl OriginState {
             self.judged = judged;
         }
         self.refused.take(now);
+        self.spread.take(now);
         self.counted = None;
         self.epoch = self.epoch.wrapping_add(1);
     }
@@ -225,6 +294,17 @@ impl OriginState {
     fn took(&self, now: Timestamp) -> f64 {
         per_second(&self.slow, self.slow.sum(now).accepted(), now)
     }
+}
+
+fn only(concerned: Concerned) -> Option<Place> {
+    match concerned {
+        Concerned::Tenant(place) => Some(place),
+        Concerned::Everyone | Concerned::Recipients => None,
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 fn per_second(window: &Window, n: u64, now: Timestamp) -> f64 {

@@ -19,7 +19,7 @@ pub const SLOWEST: f64 = 10.0;
 const DECREASE: f64 = 0.7;
 
 /// More than this share of 429s lowers the pace, in hundredths: single ones concern single recipients.
-const LIMITED_PERCENT: u64 = 1;
+pub(super) const LIMITED_PERCENT: u64 = 1;
 
 /// How long a pace stays after it was lowered: attempts from before are no news.
 const SETTLES_WITHIN: Duration = Duration::from_secs(3);

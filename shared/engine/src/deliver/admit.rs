@@ -8,6 +8,7 @@ use redial_core::gate::Gate;
 use redial_core::metric::Metric;
 use redial_core::outcome::Outcome;
 use redial_core::plan;
+use redial_core::protection::spread::Whose;
 use redial_core::protection::{Count, Phase, Rank};
 use redial_core::provider::Provider;
 use redial_core::reason::Reason;
@@ -75,8 +76,11 @@ pub(super) fn seen(job: &Job, outcome: &Outcome, verdict: &Verdict) -> Option<Se
     };
     let is_retry = is_retry(job);
     let fails_again = is_retry && matches!(verdict, Verdict::Retry(_));
+    let endpoint = job.recipient()?.endpoint();
+    let origin = endpoint.origin();
     Some(Seen {
-        origin: job.recipient()?.endpoint().origin(),
+        whose: Whose::of(&origin, &job.message.tenant, endpoint),
+        origin,
         count: Count::of(verdict, is_retry),
         probe: job.slot.is_some_and(|slot| slot.probe),
         retry_after,

@@ -3,7 +3,7 @@
 use super::{Answer, Answers};
 use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
-use redial_core::protection::{Count, OriginState, token_bucket};
+use redial_core::protection::{Counted, OriginState, token_bucket};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 
@@ -31,7 +31,7 @@ pub trait Protection: Send + Sync {
     ) -> impl Answer<(Vec<StoredOrigin>, Vec<Option<Rate>>)>;
 
     /// An origin's state as it is now, and the sum of its counters.
-    fn look(&self, origin: &Origin) -> impl Answer<(StoredOrigin, Count)>;
+    fn look(&self, origin: &Origin) -> impl Answer<(StoredOrigin, Counted)>;
 
     /// Puts a state in the place of that of `version`; `false` if another stands there by now.
     fn exchange(
@@ -43,7 +43,7 @@ pub trait Protection: Send + Sync {
     ) -> impl Answer<bool>;
 
     /// Adds these to the counters of number `counter` of their origins.
-    fn add(&self, counter: u16, counts: Vec<(Origin, Count)>, now: Timestamp) -> impl Answers<()>;
+    fn add(&self, counter: u16, counts: Vec<(Origin, Counted)>, now: Timestamp) -> impl Answers<()>;
 
     /// Asks for a block of a bucket: [`token_bucket::Request::judge`] decides, and the store makes sure that no other worker comes between.
     fn lease(&self, request: token_bucket::Request) -> impl Answer<token_bucket::Answer>;

@@ -7,9 +7,11 @@ use std::time::Duration;
 use crate::ports::{Limited, PortError, Protection};
 use redial_core::endpoint::Origin;
 use redial_core::identity::{SubscriptionKey, Tenant};
+use redial_core::protection::Counted;
 use redial_core::protection::breaker::{Cooldowns, FAST, FAST_FROM_SECS, Phase, SLOW};
 use redial_core::protection::count::{Count, Window};
 use redial_core::protection::origin::OriginState;
+use redial_core::protection::spread::Recent;
 use redial_core::protection::token_bucket::{Block, TokenBucket};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
@@ -87,6 +89,9 @@ pub(super) struct KnownOrigin {
     pub(super) own: Window,
     /// What it counted and has not shared.
     pub(super) unshared: Window,
+    pub(super) unshared_spread: Recent,
+    /// Whose attempts it counted itself of late.
+    pub(super) own_spread: Recent,
     pub(super) shared_at: Timestamp,
     /// The end of the cooldown for which too many wait to be lined up: they are spread over the longest time.
     pub(super) crowded: Option<Timestamp>,
@@ -102,6 +107,8 @@ impl Default for KnownOrigin {
             read_at: None,
             own: Window::new(FAST_FROM_SECS, FAST.bucket_secs),
             unshared: Window::new(SLOW.within_secs, SLOW.bucket_secs),
+            unshared_spread: Recent::default(),
+            own_spread: Recent::default(),
             shared_at: Timestamp::default(),
             crowded: None,
             retry_after: None,
@@ -187,7 +194,7 @@ impl Guard {
         store: &P,
         origin: &Origin,
         now: Timestamp,
-        mut change: impl FnMut(&mut OriginState, Count) -> Option<T>,
+        mut change: impl FnMut(&mut OriginState, Counted) -> Option<T>,
     ) -> Result<Option<(T, Option<Transition>)>, PortError> {
         const TRIES: usize = 5;
         for _ in 0..TRIES {
@@ -219,6 +226,7 @@ impl KnownOrigin {
             // Counting began again since: what was counted before is outdated.
             self.own.take(now);
             self.unshared.take(now);
+            self.unshared_spread.take(now);
         }
         (self.state, self.version, self.read_at) = (state, version, Some(now));
     }

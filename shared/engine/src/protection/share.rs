@@ -15,7 +15,8 @@ use crate::ports::{PortError, Protection};
 use redial_core::endpoint::Origin;
 use redial_core::identity::SubscriptionKey;
 use redial_core::protection::count::Count;
-use redial_core::protection::origin;
+use redial_core::protection::spread::{Spread, Whose};
+use redial_core::protection::{Counted, origin};
 use redial_core::time::Timestamp;
 
 /// A worker adds to the shared counters no more often than this.
@@ -35,6 +36,7 @@ pub struct Seen {
     pub origin: Origin,
     /// What it came to.
     pub count: Count,
+    pub whose: Whose,
     pub probe: bool,
     /// How long the origin asked us to stay away, if it limited our rate.
     pub retry_after: Option<Duration>,
@@ -106,7 +108,7 @@ impl Guard {
         let to_share = self.to_share(origins, now);
         let errors = store.add(self.counter(), to_share.clone(), now).await;
         changes.errors.extend(errors.into_iter().filter_map(Result::err));
-        for (origin, count) in to_share {
+        for (origin, Counted { count, .. }) in to_share {
             if self.looks(&origin, count, now, rng) {
                 changes.take(self.look(store, &origin, now, rng).await);
             }
@@ -126,13 +128,17 @@ impl Guard {
         let it = known.origins.entry(seen.origin.clone()).or_default();
         it.unshared.note(seen.count, now);
         it.own.note(seen.count, now);
+        let mut spread = Spread::default();
+        spread.add(seen.whose, seen.count);
+        it.unshared_spread.note(&spread, now);
+        it.own_spread.note(&spread, now);
         if let Some(retry_after) = seen.retry_after.filter(|_| seen.count.limited > 0) {
             it.retry_after = Some((retry_after, now));
         }
     }
 
     /// The counts of these origins that are due to be shared.
-    fn to_share(&self, origins: &[Origin], now: Timestamp) -> Vec<(Origin, Count)> {
+    fn to_share(&self, origins: &[Origin], now: Timestamp) -> Vec<(Origin, Counted)> {
         let mut known = self.known();
         let mut to_share = Vec::new();
         for origin in origins {
@@ -152,7 +158,8 @@ impl Guard {
             };
             it.shared_at = now;
             it.unshared.take(now);
-            to_share.push((origin.clone(), count));
+            let spread = it.unshared_spread.take(now);
+            to_share.push((origin.clone(), Counted { count, spread }));
         }
         to_share
     }

@@ -337,7 +337,7 @@ fn what_the_worker_lacks_is_no_attempt_and_no_failure_of_the_origin() {
         let harness = Harness::finished(whom, answers, r#","retry":{"retries_enabled":false}"#);
         assert_eq!(harness.ended("m"), (State::Sent, None));
         assert_eq!(history(&harness), [None], "one attempt, which was answered");
-        let failures: u64 = harness.state().counters.values().map(|count| count.failures).sum();
+        let failures: u64 = harness.state().counters.values().map(|counted| counted.count.failures).sum();
         assert_eq!(failures, 0);
     }
 }

@@ -188,7 +188,7 @@ impl<'a> Engine<'a> {
         {
             let verdict = self.judge(message, answer, now);
             if self.fleet.is_some() {
-                seen.push((turn, message.attempt, verdict));
+                seen.push((turn, message, verdict));
             }
         }
         if let Some(fleet) = &mut self.fleet {

@@ -46,6 +46,6 @@ fn open() -> OriginState {
     state
 }
 
-fn attempts(attempts: u64) -> Count {
-    Count { attempts, ..Count::default() }
+fn attempts(attempts: u64) -> Counted {
+    Count { attempts, ..Count::default() }.into()
 }

@@ -1,5 +1,7 @@
 //! Origins' states and counters.
 
+use redial_core::protection::Place;
+use redial_core::protection::spread::{Concerned, Trouble, Whose};
 use redial_engine::protection::{Guard, Seen, Settings};
 
 use super::*;
@@ -13,10 +15,20 @@ async fn the_items_of_an_origin_are_as_documented() {
     let (push, state) = (origin("push"), open());
     assert_eq!(harness.worker.exchange(&push, 0, state.clone(), at(0)).await, Ok(true));
     let count = Count { attempts: 9, failures: 3, limited: 2, retries: 1, held: 4, older: 5, refused: 6 };
-    assert_eq!(harness.worker.add(7, vec![(push.clone(), count)], at(1)).await, [Ok(())]);
+    let mut counted = Counted::from(count);
+    for (name, number) in counted.spread.named() {
+        match name.as_str() {
+            "t3a" | "r5a" => *number = 9,
+            "t3f" | "r5f" => *number = 3,
+            "t3l" | "r5l" => *number = 2,
+            _ => {}
+        }
+    }
+    assert_eq!(harness.worker.add(7, vec![(push.clone(), counted.clone())], at(1)).await, [Ok(())]);
     let text = serde_json::to_string(&state).expect("JSON");
     let counts = json!({
         "attempts": n(9), "failures": n(3), "limited": n(2), "retries": n(1), "held": n(4), "older": n(5), "refused": n(6),
+        "t3a": n(9), "t3f": n(3), "t3l": n(2), "r5a": n(9), "r5f": n(3), "r5l": n(2),
         "expires_at": n(1_800_086_400),
     });
     for (pk, sk, item) in [
@@ -28,7 +40,7 @@ async fn the_items_of_an_origin_are_as_documented() {
     }
     assert_eq!(harness.table.state().items.len(), 3);
     let stored = StoredOrigin { state, version: 1 };
-    assert_eq!(harness.worker.look(&push).await, Ok((stored.clone(), count)));
+    assert_eq!(harness.worker.look(&push).await, Ok((stored.clone(), counted)));
     assert_eq!(harness.worker.stored(&push).await, Ok(stored.clone()));
     assert_eq!(harness.worker.origins().await, Ok(vec![(push, stored)]));
 }
@@ -118,7 +130,7 @@ async fn concurrent_counts_sum_up_by_origin() {
     let (a, b) = (origin("a"), origin("b"));
     let adds = (0..60).map(|n| {
         let count = Count { attempts: n, failures: 1, limited: 2, retries: 3, held: 4, older: 5, refused: 6 };
-        let counts = vec![(a.clone(), count), (b.clone(), attempts(1))];
+        let counts = vec![(a.clone(), Counted::from(count)), (b.clone(), attempts(1))];
         harness.worker.add(u16::try_from(n % 16).expect("small"), counts, at(0))
     });
     let added: Vec<_> = join_all(adds).await.into_iter().flatten().collect();
@@ -132,7 +144,7 @@ async fn concurrent_counts_sum_up_by_origin() {
         older: 300,
         refused: 360,
     };
-    assert_eq!(harness.worker.look(&a).await, Ok((StoredOrigin::default(), sum)));
+    assert_eq!(harness.worker.look(&a).await, Ok((StoredOrigin::default(), sum.into())));
     assert_eq!(harness.worker.look(&b).await.map(|it| it.1), Ok(attempts(60)));
     harness.table.write("origin#https://b.example#3", "counts", &json!({"attempts": {"S": "many"}}));
     assert_eq!(harness.worker.look(&b).await.map(|it| it.1), Ok(attempts(56)));
@@ -143,12 +155,16 @@ async fn concurrent_counts_sum_up_by_origin() {
 #[tokio::test]
 async fn every_counter_that_a_worker_may_add_to_is_read() {
     let harness = Harness::new();
-    let failed = Count { failures: 1, ..attempts(1) };
+    let failed = Count { failures: 1, ..attempts(1).count };
+    let push = origin("push");
+    let place = Place::of(&push, &Tenant::parse("acme").expect("valid"));
+    let whose = Whose::numbered(place, 0);
     for counter in 0..40 {
         let guard = Guard::new(Settings::default(), counter);
         let seen = Seen {
-            origin: origin("push"),
+            origin: push.clone(),
             count: failed,
+            whose,
             probe: false,
             retry_after: None,
             failed_again: None,
@@ -157,7 +173,8 @@ async fn every_counter_that_a_worker_may_add_to_is_read() {
         assert_eq!(learned.errors, []);
     }
     let (_, sum) = harness.worker.look(&origin("push")).await.expect("it is looked at");
-    assert_eq!((sum.attempts, sum.failures), (40, 40));
+    assert_eq!((sum.count.attempts, sum.count.failures), (40, 40));
+    assert_eq!(sum.spread.concerned(Trouble::Failures, 20), Concerned::Tenant(place));
 }
 
 #[tokio::test]

@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use rand::{Rng, RngExt};
 
+use super::super::guard::KnownOrigin;
 use super::{Admission, Round};
 use crate::ports::Protection;
 use redial_core::endpoint::Origin;
+use redial_core::protection::Place;
 use redial_core::protection::breaker::{Decision, FAST_FROM_SECS, PROBES, Rule};
+use redial_core::protection::spread::{Concerned, Trouble};
 use redial_core::protection::token_bucket::{Answer, Request, TokenBucket};
 use redial_core::protection::wake;
 use redial_core::time::Timestamp;
@@ -52,9 +55,15 @@ impl<P: Protection> Round<'_, P> {
         rng: &mut (dyn Rng + Send),
     ) {
         for origin in origins {
-            let mut mine: Vec<usize> =
-                order.iter().copied().filter(|at| self.asks[*at].origin == *origin).collect();
-            match self.word_on(origin) {
+            let (word, mut mine) = {
+                let known = self.guard.known();
+                let mine = order.iter().copied().filter(|at| self.asks[*at].origin == *origin);
+                self.word_on(known.origins.get(origin), mine.collect())
+            };
+            if mine.is_empty() {
+                continue;
+            }
+            match word {
                 Word::Go | Word::Breaker(Decision::Go, _) => {}
                 Word::Pause { only_last_retries } => {
                     let last_retry = |at: &usize| self.asks[*at].is_retry && self.asks[*at].is_last;
@@ -85,15 +94,23 @@ impl<P: Protection> Round<'_, P> {
         }
     }
 
-    fn word_on(&self, origin: &Origin) -> Word {
-        let known = self.guard.known();
-        let Some(it) = known.origins.get(origin) else { return Word::Go };
+    /// What an origin's breaker lets these do, and whom of them it concerns.
+    fn word_on(&self, known: Option<&KnownOrigin>, mut mine: Vec<usize>) -> (Word, Vec<usize>) {
+        let Some(it) = known else { return (Word::Go, mine) };
+        let place = |at: usize| Place::of(&self.asks[at].origin, &self.asks[at].tenant);
         let own = it.own.sum(self.now);
         match it.state.breaker().decide(self.now, &self.guard.settings.cooldowns) {
-            Decision::Go if OWN.is_broken_by(own) => Word::Pause { only_last_retries: false },
-            Decision::Go if OWN_LAST.is_broken_by(own) => Word::Pause { only_last_retries: true },
+            Decision::Go if OWN_LAST.is_broken_by(own) => {
+                match it.own_spread.sum(self.now).concerned(Trouble::Failures, OWN.percent) {
+                    Concerned::Everyone => {}
+                    Concerned::Tenant(only) => mine.retain(|at| place(*at) == only),
+                    Concerned::Recipients => return (Word::Go, mine),
+                }
+                (Word::Pause { only_last_retries: !OWN.is_broken_by(own) }, mine)
+            }
             decision @ (Decision::Go | Decision::Probes { .. } | Decision::Later { .. }) => {
-                Word::Breaker(decision, it.state.asked_per_second(self.now))
+                mine.retain(|at| it.state.concerns(|| place(*at)));
+                (Word::Breaker(decision, it.state.asked_per_second(self.now)), mine)
             }
         }
     }

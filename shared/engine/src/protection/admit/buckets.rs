@@ -9,6 +9,7 @@ use super::{Admission, Ask, EndpointLimit, Round};
 use crate::ports::{Limited, PortError, Protection};
 use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
+use redial_core::protection::Place;
 use redial_core::protection::token_bucket::{AHEAD, Answer, Block, Request, TokenBucket, parts};
 use redial_core::protection::wake;
 use redial_core::rate::Rate;
@@ -148,7 +149,8 @@ impl<P: Protection> Round<'_, P> {
             ));
         }
         let set_pace = set(&Limited::Origin(ask.origin.clone())).map(Slots::set);
-        let pace = state.and_then(|state| {
+        let place = || Place::of(&ask.origin, &ask.tenant);
+        let pace = state.filter(|state| state.concerns(place)).and_then(|state| {
             let per_second = state.limit(self.now)?;
             let soon = state.pace.took.map_or(per_second, |took| took.max(per_second));
             Some(Slots { per_second, soon: Some(soon) })

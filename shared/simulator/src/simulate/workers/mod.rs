@@ -31,8 +31,8 @@ use futures_util::FutureExt as _;
 use rand::{RngExt as _, rngs::StdRng};
 use redial_core::{
     endpoint::Origin,
-    identity::Attempt,
-    protection::{Count, Rank},
+    identity::{Attempt, Tenant},
+    protection::{Count, Place, Rank, spread::Whose},
     time::Timestamp,
     verdict::{Retry, Verdict},
 };
@@ -146,7 +146,7 @@ impl<'a> Fleet<'a> {
     /// Lets the workers learn what their attempts saw at this moment.
     pub(super) fn learn(
         &mut self,
-        mut seen: Vec<(Turn, Attempt, Verdict)>,
+        mut seen: Vec<(Turn, Message, Verdict)>,
         now: Timestamp,
         rng: &mut StdRng,
     ) {
@@ -155,16 +155,15 @@ impl<'a> Fleet<'a> {
         for batch in seen.chunk_by(|(one, ..), (other, ..)| one.worker == other.worker) {
             let worker = batch[0].0.worker;
             let seen =
-                batch.iter().map(|(turn, attempt, verdict)| self.seen(*turn, *attempt, verdict)).collect();
+                batch.iter().map(|(turn, message, verdict)| self.seen(*turn, *message, verdict)).collect();
             at_once(self.guards[worker].learn(&self.store, seen, now, rng));
         }
     }
 
     fn ask(&self, message: Message) -> Ask {
-        let tenants = &self.scenario.tenants;
         Ask {
             origin: self.origin.clone(),
-            tenant: tenants.shares()[tenants.of(message.number)].tenant.clone(),
+            tenant: self.tenant(message).clone(),
             endpoint: None,
             rank: Rank::Middle,
             is_retry: message.attempt > Attempt::FIRST,
@@ -173,17 +172,23 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    fn seen(&self, turn: Turn, attempt: Attempt, verdict: &Verdict) -> Seen {
+    fn tenant(&self, message: Message) -> &Tenant {
+        let tenants = &self.scenario.tenants;
+        &tenants.shares()[tenants.of(message.number)].tenant
+    }
+
+    fn seen(&self, turn: Turn, message: Message, verdict: &Verdict) -> Seen {
         let retry_after = match verdict {
             Verdict::Retry(Retry { retry_after, .. }) => *retry_after,
             Verdict::Sent | Verdict::SignAgain | Verdict::Gone { .. } | Verdict::Failed(_) => None,
         };
         Seen {
             origin: self.origin.clone(),
-            count: Count::of(verdict, attempt > Attempt::FIRST),
+            count: Count::of(verdict, message.attempt > Attempt::FIRST),
+            // Each message has a recipient of its own.
+            whose: Whose::numbered(Place::of(&self.origin, self.tenant(message)), message.number.into()),
             probe: turn.probe,
             retry_after,
-            // Each of its messages goes to a subscription of its own.
             failed_again: None,
         }
     }

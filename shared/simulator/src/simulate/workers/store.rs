@@ -11,7 +11,7 @@ use std::{
 
 use redial_core::{
     endpoint::Origin,
-    protection::{Count, OriginState, token_bucket},
+    protection::{Counted, OriginState, token_bucket},
     rate::Rate,
     time::Timestamp,
 };
@@ -36,9 +36,9 @@ struct Shelf {
     /// States by the moment at which they were written; of those that everyone can read, only the last.
     states: VecDeque<(Timestamp, StoredOrigin)>,
     /// The sum of what can be looked at.
-    counted: Count,
+    counted: Counted,
     /// What was added and cannot be looked at yet, by the moment at which it was.
-    added: VecDeque<(Timestamp, Count)>,
+    added: VecDeque<(Timestamp, Counted)>,
 }
 
 impl Store {
@@ -76,11 +76,11 @@ impl Shelf {
     }
 
     /// The sum of what was added by then.
-    fn sum(&mut self, then: Timestamp) -> Count {
+    fn sum(&mut self, then: Timestamp) -> Counted {
         while let Some((_, count)) = self.added.pop_front_if(|(at, _)| *at <= then) {
-            self.counted = self.counted.plus(count);
+            self.counted = self.counted.plus(&count);
         }
-        self.counted
+        self.counted.clone()
     }
 }
 
@@ -100,7 +100,7 @@ impl Protection for Store {
         Ok((origins.iter().map(stored).collect(), limits.iter().map(limit).collect()))
     }
 
-    async fn look(&self, origin: &Origin) -> Result<(StoredOrigin, Count), PortError> {
+    async fn look(&self, origin: &Origin) -> Result<(StoredOrigin, Counted), PortError> {
         let mut shared = self.shared();
         let then = shared.now.minus(self.lag);
         let shelf = shared.origins.entry(origin.clone()).or_default();
@@ -126,11 +126,11 @@ impl Protection for Store {
     async fn add(
         &self,
         _counter: u16,
-        counts: Vec<(Origin, Count)>,
+        counts: Vec<(Origin, Counted)>,
         now: Timestamp,
     ) -> Vec<Result<(), PortError>> {
         let mut shared = self.shared();
-        let add = |(origin, count): (Origin, Count)| {
+        let add = |(origin, count): (Origin, Counted)| {
             shared.origins.entry(origin).or_default().added.push_back((now, count));
             Ok(())
         };
@@ -150,6 +150,7 @@ impl Protection for Store {
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt as _;
+    use redial_core::protection::Count;
 
     use super::*;
 
@@ -184,7 +185,7 @@ mod tests {
     #[test]
     fn what_is_added_can_be_looked_at_only_after_a_while() {
         let store = store();
-        let count = |attempts| Count { attempts, ..Count::default() };
+        let count = |attempts| Counted::from(Count { attempts, ..Count::default() });
         for (counter, now) in [(0, 0), (1, 1)] {
             store.add(counter, vec![(origin(), count(7))], at(now)).now_or_never().expect("ready");
         }

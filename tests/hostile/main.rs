@@ -1,0 +1,4 @@
+//! Attacks: what a tenant, a receiver or a neighbour on the machine may try. Each test says what it tried, and how often.
+
+mod names;
+mod neighbours;
