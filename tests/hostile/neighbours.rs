@@ -21,7 +21,7 @@ async fn attack(stack: &TestStack, to: &Value) {
         .await;
     // A worker believes what it read of an origin for a second and a half.
     System.sleep(Duration::from_secs(3)).await;
-    println!("{MESSAGES} messages of a hostile tenant");
+    println!("tried: {MESSAGES} messages of a hostile tenant");
 }
 
 #[tokio::test]

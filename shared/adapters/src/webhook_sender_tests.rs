@@ -252,11 +252,21 @@ async fn private_addresses_and_other_ports_are_never_connected_to() {
     let receiver = Receiver::tls(&Identity::new(&["h2"]), |_| async {}).await;
     let sender = sender("", &receiver.ca_pem);
     let [literal, name] = ["127.0.0.1", "localhost"].map(|host| format!("{host}:{}", receiver.port));
-    for host in ["10.0.0.1", "169.254.169.254", "[::1]", "localhost", &literal, &name] {
+    let refused = Outcome::Impossible(Impossible::EndpointNotAllowed);
+    // A name is looked up, and fails as one that does not exist.
+    let absent = Outcome::NotSent(NotSent::Dns);
+    for (host, expected) in [
+        ("10.0.0.1", &refused),
+        ("169.254.169.254", &refused),
+        ("[::1]", &refused),
+        (&literal, &refused),
+        (&name, &refused),
+        ("localhost", &absent),
+    ] {
         let url = format!("https://{host}/x");
         let target = WebhookTarget::at(Endpoint::parse(&url).expect("an endpoint"));
         let outcome = send(&sender, &target, &json(JSON), &CustomHeaders::default()).await;
-        assert_eq!(outcome, Outcome::Impossible(Impossible::EndpointNotAllowed), "{url}");
+        assert_eq!(outcome, *expected, "{url}");
     }
     assert_eq!(receiver.connections(), 0);
 }

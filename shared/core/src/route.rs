@@ -51,12 +51,29 @@ pub enum Route {
     Park(WaitBucket),
 }
 
+/// Buckets that are far away are few: who waits longer than the first comes back with all others of a span of the second, the third before
+/// the first of them is due, and waits on from there. Each bucket is an execution, of which an account has a limit, so no tenant can
+/// fill that by naming a minute each.
+const COARSER: [(Duration, i64, Duration); 2] = [
+    (Duration::from_secs(2 * 86_400), 86_400, Duration::from_secs(3600)),
+    (Duration::from_secs(2 * 3600), 3600, Duration::from_secs(900)),
+];
+
+/// When a message that is not to be sent before `not_before` comes back to be routed again or sent.
+fn comes_back(not_before: Timestamp, now: Timestamp) -> Timestamp {
+    let wait = not_before.since(now);
+    let coarser = COARSER.into_iter().find(|(further_than, ..)| wait > *further_than);
+    coarser.map_or(not_before, |(_, span, before)| {
+        Timestamp::from_secs(not_before.as_secs().div_euclid(span).saturating_mul(span)).minus(before)
+    })
+}
+
 /// The way of a message of `lane` that is not to be sent before `not_before`.
 pub fn route(lane: Lane, not_before: Timestamp, now: Timestamp, settings: &WaitSettings) -> Route {
     let delay = not_before.since(now);
     let most = settings.sqs_max_delay.min(SQS_MAX_DELAY_SECONDS);
     // What is due later than an execution can wait is parked for as long as one can, and then routed again.
-    let until = not_before.min(now.plus(MAX_WAIT));
+    let until = comes_back(not_before, now).min(now.plus(MAX_WAIT));
     if delay >= Duration::from_secs(u64::from(most) + 1)
         && let Some(bucket) = WaitBucket::of(lane, until, settings.bucket_secs, now)
     {
@@ -103,6 +120,28 @@ mod tests {
             panic!("parked");
         };
         assert!(bucket.start() > now().plus(Duration::from_secs(359 * 86_400)));
+    }
+
+    #[test]
+    fn far_buckets_are_few_and_end_before_the_first_of_their_messages_is_due() {
+        let start = |minutes: u64| match of(minutes * 60_000 + 1) {
+            Route::Park(bucket) => bucket.start().to_rfc3339(),
+            Route::Queue(_) => panic!("parked"),
+        };
+        for (minutes, expected) in [
+            (16, "2026-11-21T10:21:00.000Z"),
+            (119, "2026-11-21T12:04:00.000Z"),
+            (120, "2026-11-21T11:45:00.000Z"),
+            (174, "2026-11-21T11:45:00.000Z"),
+            (175, "2026-11-21T12:45:00.000Z"),
+            (48 * 60, "2026-11-22T23:00:00.000Z"),
+            (62 * 60, "2026-11-23T23:00:00.000Z"),
+        ] {
+            assert_eq!(start(minutes), expected, "{minutes}");
+        }
+        let buckets: std::collections::BTreeSet<String> = (16..360 * 1440).map(start).collect();
+        println!("{} buckets for each minute of 360 days", buckets.len());
+        assert!(buckets.len() < 120 + 48 + 360, "{}", buckets.len());
     }
 
     proptest! {

@@ -7,6 +7,7 @@ use redial_core::endpoint::Origin;
 use redial_core::outcome::Outcome;
 use redial_core::protection::OriginState;
 use redial_core::protection::breaker::{Cooldowns, PROBES, Phase};
+use redial_core::protection::spread::Whose;
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 use redial_engine::ports::Limited;
@@ -54,10 +55,18 @@ pub struct Origins {
     pub posts: BTreeMap<Limited, Vec<Timestamp>>,
 }
 
+/// A POST, and whose it was.
+#[derive(Clone, Copy, Debug)]
+pub struct Posted {
+    pub at: Timestamp,
+    pub sign: Sign,
+    pub whose: Whose,
+}
+
 /// An origin's.
 #[derive(Debug, Default)]
 pub struct Past {
-    pub posts: Vec<(Timestamp, Sign)>,
+    pub posts: Vec<Posted>,
     /// The last move of its breaker.
     pub moved: Option<Timestamp>,
     /// When its breaker opened last.
@@ -105,7 +114,7 @@ impl Past {
 
     fn wrongs(&self, before: Phase, after: Phase, is_calm: bool, now: Timestamp) -> Vec<String> {
         let since = |from: Timestamp, sign| {
-            self.posts.iter().filter(|(at, of)| *at >= from && *of == sign).count() as u64
+            self.posts.iter().filter(|it| it.at >= from && it.sign == sign).count() as u64
         };
         let mut wrong = Vec::new();
         match (before, after) {
@@ -151,9 +160,14 @@ impl Past {
         self.state.breaker().phase(now)
     }
 
-    /// The answers of the POSTs that left in that time.
-    pub fn signs(&self, from: Timestamp, until: Timestamp) -> impl Iterator<Item = Sign> {
-        let recent = self.posts.iter().rev().skip_while(move |(at, _)| *at > until);
-        recent.take_while(move |(at, _)| *at >= from).map(|(_, sign)| *sign)
+    /// Whether its breaker holds back one tenant alone.
+    pub fn is_for_one_tenant(&self) -> bool {
+        self.state.is_for_one_tenant()
+    }
+
+    /// The POSTs that left in that time.
+    pub fn posted(&self, from: Timestamp, until: Timestamp) -> impl Iterator<Item = Posted> {
+        let recent = self.posts.iter().rev().skip_while(move |it| it.at > until);
+        recent.take_while(move |it| it.at >= from).copied()
     }
 }

@@ -8,6 +8,7 @@ use rand::{RngExt, SeedableRng};
 use redial_core::endpoint::Endpoint;
 use redial_core::identity::{DeliveryKey, Turn, VapidKeyId};
 use redial_core::outcome::{InDoubt, Outcome};
+use redial_core::protection::spread::Whose;
 use redial_core::time::Timestamp;
 use redial_engine::ports::Limited;
 use redial_memory::schedule::{Reply, Schedule, Verdict, Wait};
@@ -15,7 +16,7 @@ use redial_memory::senders::{answered, answered_with};
 use redial_memory::{PortErrorKind, State};
 
 use crate::knowledge::Knowledge;
-use crate::origins::Sign;
+use crate::origins::{Posted, Sign};
 use crate::payload::{Payload, read_payload};
 use crate::scenario::receivers::{Behaviour, Hostile, Wait as Asked};
 use crate::scenario::{Clock, Scenario};
@@ -340,11 +341,12 @@ impl Schedule for Worker {
 impl Worker {
     /// A POST of a stream: what its origin's breaker and limits say of it.
     fn posts_to(&self, endpoint: &str, payload: &[u8], outcome: &Outcome) {
-        let origin =
-            Endpoint::parse(endpoint).expect("invariant: an address that was parsed before").origin();
+        let endpoint = Endpoint::parse(endpoint).expect("invariant: an address that was parsed before");
+        let origin = endpoint.origin();
         let now = self.stage.timeline.now();
         let tenant = read_payload(payload).map(|payload| payload.key.tenant);
         let wrong = self.knowledge.posts(&origin, tenant.as_ref(), self.clock(now));
+        let whose = tenant.as_ref().map(|tenant| Whose::of(&origin, tenant, &endpoint));
         let mut memo = self.stage.watch.memo();
         if let Some(what) = wrong {
             self.stage.trace.add(now, "broken", format_args!("{what}"));
@@ -355,9 +357,11 @@ impl Worker {
         {
             memo.origins.posts.entry(limited).or_default().push(now);
         }
-        memo.origins.of.entry(origin.clone()).or_default().posts.push((now, Sign::of(outcome)));
+        let Some(whose) = whose else { return };
+        let posted = Posted { at: now, sign: Sign::of(outcome), whose };
+        memo.origins.of.entry(origin.clone()).or_default().posts.push(posted);
         if self.stage.scenario.stream.as_ref().is_some_and(|stream| stream.is_calm) {
-            memo.posts_on(&origin, now);
+            memo.posts_on(&origin, whose, now);
         }
     }
 

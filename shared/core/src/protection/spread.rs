@@ -55,6 +55,10 @@ impl Whose {
         Self::numbered(Place::of(origin, tenant), hash(&[endpoint.expose().as_str()]))
     }
 
+    pub fn tenant(self) -> Place {
+        self.tenant
+    }
+
     /// A recipient by a number of its own.
     pub fn numbered(tenant: Place, recipient: u64) -> Self {
         let recipient =

@@ -13,6 +13,7 @@ use redial_core::audience::{Audience, Expansion, Opening, RecipientRef, Run, Run
 use redial_core::body::Body;
 use redial_core::channel::Channel;
 use redial_core::identity::SubscriptionId;
+use redial_core::lane::Lane;
 use redial_core::ledger;
 use redial_core::message::{Message, Travel};
 use redial_core::metric::Metric;
@@ -59,7 +60,7 @@ impl<P: Ports> Worker<P> {
             }
         }
         let parts = going.into_iter().flat_map(|(job, run)| {
-            Expansion::all(run).map(|part| (job.place, part.outgoing(job.lane, DelaySeconds::ZERO)))
+            Expansion::all(run).map(|part| (job.place, part.outgoing(LANE, DelaySeconds::ZERO)))
         });
         acknowledgements.extend(self.send(parts.collect()).await);
         acknowledgements
@@ -150,13 +151,17 @@ impl<P: Ports> Worker<P> {
     }
 }
 
+/// Audiences are walked and sent in the bulk lane, whichever lane their message came by: a tenant's thousands of recipients, and what
+/// walks them for hours at a rate, must not stand before another tenant's one-time code.
+const LANE: Lane = Lane::Bulk;
+
 /// The run of this message's claim, which was written at `at`: all of it follows from the two, however often it is opened.
 fn run(job: &Job, at: Timestamp) -> Run {
     let opening = Opening { turn: job.travel.turn, at };
     Run {
         key: RunKey::new(&job.message.key(), opening),
         message: job.message.id.clone(),
-        lane: job.lane,
+        lane: LANE,
         body: Body::new(job.message.expose_stored_body(&job.travel.for_the_store(), job.deadline, at)),
         opened_at: at,
         kept_until: ledger::expires_at(at, Some(job.deadline.at())),

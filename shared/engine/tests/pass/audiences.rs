@@ -72,6 +72,18 @@ fn each_bearer_of_the_tag_gets_it_once_and_nobody_else() {
 }
 
 #[test]
+fn an_audience_of_an_urgent_message_keeps_out_of_the_transactional_lane() {
+    let mut harness = with_readers(250);
+    harness.produce(&message(""));
+    harness.run_until(|it| {
+        assert_eq!(it.retries_in(Lane::Transactional), 0);
+        it.state().sent.len() == 250
+    });
+    harness.run();
+    all_got_it_once(&harness, 250, "");
+}
+
+#[test]
 fn what_travels_to_a_recipient_refers_to_the_payload_and_a_dead_letter_holds_it() {
     let mut harness = with_readers(1);
     harness.state().usual_answer = Some(answered(503));

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use redial_core::endpoint::Origin;
-use redial_core::protection::Phase;
+use redial_core::protection::spread::{Concerned, Spread, Trouble, Whose};
+use redial_core::protection::{Count, Phase};
 use redial_core::time::Timestamp;
 
-use crate::origins::{SetLimit, Sign};
+use crate::origins::{Posted, SetLimit, Sign};
 use crate::scenario::Scenario;
 use crate::watch::Memo;
 
@@ -15,6 +16,9 @@ use crate::watch::Memo;
 const JUDGED_FOR: Duration = Duration::from_secs(285);
 const JUDGED_FROM: usize = 30;
 const MOST_FAILURES: usize = 40;
+
+/// More than a fifth of the others' fail, too; more, because a breaker judges the last seconds, and this whole minutes.
+const SPREAD_PERCENT: u64 = 40;
 
 /// By then workers have reported an attempt, and one of them has looked.
 const REPORTED_WITHIN: Duration = Duration::from_secs(12);
@@ -36,7 +40,7 @@ const AT_ONCE: u64 = 2;
 
 impl Memo {
     /// A POST to an origin in a scenario without faults.
-    pub fn posts_on(&mut self, origin: &Origin, now: Timestamp) {
+    pub fn posts_on(&mut self, origin: &Origin, whose: Whose, now: Timestamp) {
         let Some(past) = self.origins.of.get(origin) else { return };
         if !matches!(past.phase(now), Phase::Closed | Phase::Ramping { .. }) {
             return;
@@ -44,11 +48,11 @@ impl Memo {
         // Counts start again with each move.
         let from =
             now.minus(JUDGED_FOR).max(past.moved.map_or(Timestamp::default(), |at| at.plus(REPORTED_WITHIN)));
-        let signs: Vec<Sign> = past.signs(from, now.minus(REPORTED_WITHIN)).collect();
-        let failed = signs.iter().filter(|sign| **sign == Sign::Fails).count();
-        let most = signs.len() * MOST_FAILURES / 100;
-        if signs.len() >= JUDGED_FROM && failed > most {
-            let (origin, all) = (origin.as_str(), signs.len());
+        let posted: Vec<Posted> = past.posted(from, now.minus(REPORTED_WITHIN)).collect();
+        let failed = posted.iter().filter(|it| it.sign == Sign::Fails).count();
+        let most = posted.len() * MOST_FAILURES / 100;
+        if posted.len() >= JUDGED_FROM && failed > most && concerns(whose, &posted) {
+            let (origin, all) = (origin.as_str(), posted.len());
             self.violated(format!(
                 "{origin} has failed {failed} of {all} attempts, and its breaker is closed"
             ));
@@ -59,6 +63,10 @@ impl Memo {
     pub fn recovers(&mut self, origin: &Origin, well_since: Timestamp, scenario: &Scenario, now: Timestamp) {
         let Some(stream) = &scenario.stream else { return };
         let Some(past) = self.origins.of.get(origin) else { return };
+        // One that holds back a tenant alone waits for that tenant's messages.
+        if past.is_for_one_tenant() {
+            return;
+        }
         let Some(half_open) = past.half_open else { return };
         let within = match stream.only_last_attempts {
             true => LAST_ATTEMPTS_CLOSE_WITHIN,
@@ -68,6 +76,20 @@ impl Memo {
             let origin = origin.as_str();
             self.violated(format!("{origin} is well, and its breaker has been half open for {within:?}"));
         }
+    }
+}
+
+/// Whether failures are spread so that they concern who posts now.
+fn concerns(whose: Whose, posted: &[Posted]) -> bool {
+    let mut spread = Spread::default();
+    for it in posted {
+        let failures = u64::from(it.sign == Sign::Fails);
+        spread.add(it.whose, Count { attempts: 1, failures, ..Count::default() });
+    }
+    match spread.concerned(Trouble::Failures, SPREAD_PERCENT) {
+        Concerned::Everyone => true,
+        Concerned::Tenant(place) => place == whose.tenant(),
+        Concerned::Recipients => false,
     }
 }
 

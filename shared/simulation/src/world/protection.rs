@@ -17,11 +17,12 @@ const TRAFFIC: usize = 12;
 /// The longest pause in it.
 const LONGEST_PAUSE: Duration = Duration::from_secs(16);
 
-/// What a worker may remember of two origins and three limits, as text: two windows for each, of 10 and 30 buckets.
-const MOST_REMEMBERED: usize = 24_000;
+/// What a worker may remember of two origins and three limits, as text: two windows for each, of 10 and 30 buckets, and whose
+/// attempts those were.
+const MOST_REMEMBERED: usize = 44_000;
 
-/// What may be stored of an origin: the two windows of its state.
-const MOST_STORED: usize = 3_000;
+/// What may be stored of an origin: the two windows of its state, and whose attempts those were.
+const MOST_STORED: usize = 4_000;
 
 impl World {
     pub(super) fn origin(&self, receiver: usize) -> Origin {

@@ -30,6 +30,11 @@ impl Harness {
         self.queued.iter().map(|message| message.message_id.clone()).collect()
     }
 
+    /// How many messages are in a lane's retry queue.
+    pub(crate) fn retries_in(&self, lane: Lane) -> usize {
+        self.queued.iter().filter(|it| it.kind == QueueKind::Retry && it.lane == lane).count()
+    }
+
     /// Deletes these messages, but for those that come back.
     pub(crate) fn acknowledge(&mut self, ids: &[String], back: &[String]) {
         let come_back: BTreeMap<String, u32> = {
