@@ -5,7 +5,7 @@ use http::Request;
 use hyper::body::Bytes;
 use redial_core::endpoint::Endpoint;
 use redial_core::identity::{DeliveryId, Tenant};
-use redial_core::outcome::{Impossible, InDoubt};
+use redial_core::outcome::{Impossible, InDoubt, NotSent};
 use redial_core::payload::{Media, Payload};
 use redial_core::time::Timestamp;
 use redial_core::webhook::{CustomHeaders, SigningSecrets, WebhookSecret, WebhookTarget};
