@@ -84,18 +84,18 @@ impl DynamoSubscriptions {
         for _ in 0..ROUNDS {
             let Some(before) = self.table.get_one(item_key(key)).await? else { return Ok(None) };
             let Some(subscription) = item::read(&before, keys).transpose()? else { return Ok(None) };
-            let Recipient::Webhook(target) = subscription.recipient else { return Ok(None) };
-            let mut secrets = target.secrets;
+            let Recipient::Webhook(mut target) = subscription.recipient else { return Ok(None) };
+            let mut secrets = std::mem::take(&mut target.secrets);
             if secrets.at(now).is_empty() {
                 let of_tenant = keys.secrets_of(&key.tenant).into_iter().take(SigningSecrets::MOST);
                 let of_tenant = of_tenant.map(|secret| (secret, None)).collect();
                 secrets =
                     SigningSecrets::new(of_tenant).expect("invariant: no more were taken than there may be");
             }
-            let secrets = secrets.rotated(newer.clone(), ends_at, now);
+            target.secrets = secrets.rotated(newer.clone(), ends_at, now);
             let as_before = |name: &str| s(before.text(name).unwrap_or_default());
             let values = [
-                (":sealed", s(keys.seal(key, &secrets, &target.headers))),
+                (":sealed", s(keys.seal(key, &target))),
                 (":at", ms(now)),
                 (":endpoint", as_before("endpoint")),
                 (":before", as_before("sealed")),
@@ -103,7 +103,7 @@ impl DynamoSubscriptions {
             let expression = "SET sealed = :sealed, updated_at = :at";
             let condition = "endpoint = :endpoint AND sealed = :before";
             if self.table.update_if(item_key(key), expression, condition, values).await? {
-                return Ok(Some(secrets));
+                return Ok(Some(target.secrets));
             }
         }
         Err(aws_error::of_code("UpdateItem", "Contention"))

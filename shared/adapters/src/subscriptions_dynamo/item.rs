@@ -8,7 +8,7 @@
 //! | `p256dh`, `auth`, `vapid_key_id`, `flagged_at` | web push | a browser's keys, and its first 404 |
 //! | `consent_at`, `consent_prompt`, `consent_action`, `consent_origin` | web push | the user's consent |
 //! | `tags`, `last_seen_at` | web push | a list of tags; when the browser last sent it |
-//! | `sealed` | webhook | its secrets and headers, under the stack's webhook key |
+//! | `sealed` | webhook | its secrets and headers, under the stack's webhook key, bound to `pk` and `endpoint` |
 //! | `topic`, `policy`, `permitted`, `rate` | webhook | the terms: `policy` is JSON, `permitted` a list of names |
 //! | `failures`, `failing_since` | webhook | its health |
 //! | `failing_tenant` | webhook | the tenant again, while it fails or is switched off: what puts it into the index |
@@ -78,11 +78,11 @@ pub(super) fn write<'k>(
                 add("consent_origin", Some(s(origin.as_str())));
             }
         }
-        Recipient::Webhook(WebhookTarget { endpoint: _, secrets, headers }) => {
+        Recipient::Webhook(target) => {
             let permitted: Vec<AttributeValue> = terms.permitted.names().iter().map(s).collect();
             let keys =
                 webhook_keys.into().expect("invariant: only a holder of the webhooks' key stores a webhook");
-            add("sealed", Some(s(keys.seal(key, secrets, headers))));
+            add("sealed", Some(s(keys.seal(key, target))));
             add("topic", terms.topic.as_ref().map(|topic| s(topic.as_str())));
             add("permitted", (!permitted.is_empty()).then_some(AttributeValue::L(permitted)));
             add("rate", terms.rate.map(|rate| s(rate.to_string())));
@@ -92,8 +92,8 @@ pub(super) fn write<'k>(
 }
 
 /// Reads an item; `None` if this version did not write it, `Err` if its secrets cannot be opened: then the key that they were sealed with
-/// is missing from the stack's, which is an operator's error and not the message's. Without any key, a webhook's secrets and headers stay
-/// sealed, and it is read as one that has none.
+/// is missing from the stack's, or the endpoint beside them is not the one that they were sealed for. Both are for an operator to repair,
+/// and not the message's fault. Without any key, a webhook's secrets and headers stay sealed, and it is read as one that has none.
 pub(super) fn read<'k>(
     item: &Item,
     webhook_keys: impl Into<Option<&'k WebhookKeys>>,
@@ -110,13 +110,15 @@ pub(super) fn read<'k>(
         Channel::Webhook => {
             let sealed = item.text("sealed")?;
             let opened = match webhook_keys.into() {
-                Some(keys) => keys.open(&key, sealed),
-                None => Some(Default::default()),
+                Some(keys) => keys.open(&key, endpoint, sealed),
+                None => Ok(WebhookTarget::at(endpoint)),
             };
-            let Some((secrets, headers)) = opened else {
-                return Some(Err(aws_error::of_code("OpenWebhookSecrets", "UnknownKey")));
-            };
-            (Recipient::Webhook(WebhookTarget { endpoint, secrets, headers }), terms(item, &key))
+            match opened {
+                Ok(target) => (Recipient::Webhook(target), terms(item, &key)),
+                Err(error) => {
+                    return Some(Err(aws_error::of_code("OpenWebhookSecrets", &error.to_string())));
+                }
+            }
         }
     };
     Some(Ok(Subscription {

@@ -175,6 +175,16 @@ fn secrets_that_do_not_open_are_an_error() {
 }
 
 #[test]
+fn a_receiver_s_secrets_do_not_open_beside_another_endpoint() {
+    let mut item = written(&webhook());
+    item.insert("endpoint".to_owned(), s("https://attacker.example/hooks"));
+    let read = read(&item, &keys()).expect("a subscription");
+    let error =
+        read.map(|it| it.recipient.channel()).expect_err("its headers were sealed for another endpoint");
+    assert_eq!(error.to_string(), "OpenWebhookSecrets failed: SealedForAnotherEndpoint");
+}
+
+#[test]
 fn an_item_of_another_form_is_no_subscription() {
     for name in ["tenant", "id", "kind", "endpoint", "state", "sealed"] {
         assert_eq!(webhook_with(name, None), None, "{name}");
