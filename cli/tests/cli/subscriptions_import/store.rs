@@ -11,7 +11,8 @@ use redial_core::{
     webhook::WebhookTarget,
 };
 use redial_engine::ports::{
-    Found, Renewed, SubscriptionBook as _, SubscriptionHealth as _, SubscriptionUpdate, Subscriptions as _,
+    Erased, Found, Renewed, SubscriptionBook as _, SubscriptionHealth as _, SubscriptionUpdate,
+    Subscriptions as _,
 };
 
 use super::Harness;
@@ -61,6 +62,7 @@ fn renewal(id: &str, path: &str, with_consent: bool, of: Option<&[&str]>) -> Ren
         key: key(id),
         document: Document { target, tags: of.map(tags), consent },
         seen_at: Some(later()),
+        permit: None,
     }
 }
 
@@ -89,7 +91,7 @@ impl Harness {
     }
 
     async fn erase(&self, id: &str) -> bool {
-        self.store.erase(&key(id), &hash_keys(), later()).await.expect("it is answered")
+        self.store.erase(&key(id), None, &hash_keys(), later()).await.expect("it is answered") == Erased::Yes
     }
 
     async fn listed(&self, id: &str) -> Vec<String> {

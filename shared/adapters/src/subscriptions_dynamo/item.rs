@@ -8,6 +8,7 @@
 //! | `p256dh`, `auth`, `vapid_key_id`, `flagged_at` | web push | a browser's keys, and its first 404 |
 //! | `consent_at`, `consent_prompt`, `consent_action`, `consent_origin` | web push | the user's consent |
 //! | `tags`, `last_seen_at` | web push | a list of tags; when the browser last sent it |
+//! | `authorized_at` | web push | when a sender last decided on it; no release before this one writes it |
 //! | `sealed` | webhook | its secrets and headers, under the stack's webhook key, bound to `pk` and `endpoint` |
 //! | `topic`, `policy`, `permitted`, `rate` | webhook | the terms: `policy` is JSON, `permitted` a list of names |
 //! | `failures`, `failing_since` | webhook | its health |
@@ -69,6 +70,7 @@ pub(super) fn write<'k>(
             add("vapid_key_id", vapid_key_id.as_ref().map(|id| s(id.as_str())));
             add("flagged_at", flagged_at.map(ms));
             add("last_seen_at", subscription.last_seen_at.map(ms));
+            add("authorized_at", subscription.authorized_at.map(ms));
             let tags: Vec<AttributeValue> = subscription.tags.iter().map(|tag| s(tag.as_str())).collect();
             add("tags", (!tags.is_empty()).then_some(AttributeValue::L(tags)));
             if let Some(Consent { at, prompt_version, action, origin }) = &subscription.consent {
@@ -135,6 +137,7 @@ pub(super) fn read<'k>(
         tags: tags(item),
         last_seen_at: item.time("last_seen_at"),
         created_at: item.time("created_at"),
+        authorized_at: item.time("authorized_at"),
     }))
 }
 
@@ -147,6 +150,11 @@ pub(super) fn tombstone(key: &SubscriptionKey, hash: &EndpointHash, deleted_at: 
         ("endpoint_hash", s(hash.as_str())),
         ("deleted_at", ms(deleted_at)),
     ])
+}
+
+/// When the subscription of a tombstone was deleted.
+pub(super) fn deleted_at(item: &Item) -> Option<Timestamp> {
+    item.time("deleted_at").filter(|_| !is_stored(item))
 }
 
 /// `None` if the item is no tombstone.
