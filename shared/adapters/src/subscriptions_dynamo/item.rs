@@ -8,7 +8,7 @@
 //! | `p256dh`, `auth`, `vapid_key_id`, `flagged_at` | web push | a browser's keys, and its first 404 |
 //! | `consent_at`, `consent_prompt`, `consent_action`, `consent_origin` | web push | the user's consent |
 //! | `tags`, `last_seen_at` | web push | a list of tags; when the browser last sent it |
-//! | `authorized_at` | web push | when a sender last decided on it; no release before this one writes it |
+//! | `authorized_at` | web push | when a sender last decided on it; 0.1.0 wrote none |
 //! | `sealed` | webhook | its secrets and headers, under the stack's webhook key, bound to `pk` and `endpoint` |
 //! | `topic`, `policy`, `permitted`, `rate` | webhook | the terms: `policy` is JSON, `permitted` a list of names |
 //! | `failures`, `failing_since` | webhook | its health |
