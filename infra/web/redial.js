@@ -139,8 +139,11 @@ export async function current({ worker = WORKER } = {}) {
 /**
  * Tells the API that the subscription lives, and replaces it if the browser has dropped it; also sends reports that wait.
  * For each visit. Resolves to what the API answered, or to `null` if this browser never subscribed.
+ *
+ * The kept token ends, after 180 days at the latest. `token` is then called with the subscription's id, and gives a new token for it
+ * from your server. Without it, and where the subscription was deleted, a `RedialError` has the `status`: then subscribe again.
  */
-export async function renew({ worker = WORKER } = {}) {
+export async function renew({ worker = WORKER, token = null } = {}) {
   if (obstacle()) {
     return null;
   }
@@ -152,7 +155,15 @@ export async function renew({ worker = WORKER } = {}) {
   const subscribed = await subscribeBrowser(registration, settings.public_key);
   const url = `${settings.api}/v1/subscriptions/${encodeURIComponent(settings.subscription)}`;
   const body = { ...subscribed.toJSON(), vapid_key_id: settings.vapid_key_id };
-  const document = await call(url, "PUT", settings.renewal.token, body);
+  let document;
+  try {
+    document = await call(url, "PUT", settings.renewal.token, body);
+  } catch (error) {
+    if (error.status !== 401 || !token) {
+      throw error;
+    }
+    document = await call(url, "PUT", await token(settings.subscription), body);
+  }
   const renewal = document.renewal ?? settings.renewal;
   await ask(registration, "keep", { value: { ...settings, renewal, pending: false } });
   // Not waited for: what cannot be sent now goes with the next.

@@ -9,6 +9,7 @@ subcommands! {
     ///
     /// A key belongs to one tenant and has one or more scopes: send (messages), subscribe (subscriptions and browsers' tokens), read
     /// (their status). A tenant may have several keys: to replace one, create a second, give it to the sender, and revoke the first.
+    /// That ends the tokens of browsers that were made with the first, as well; a key with --expires-in leaves them when it expires.
     /// Instead of a key, an AWS role or user can be granted the right to call with its own credentials.
     #[command(after_help = "\
 Examples:

@@ -13,7 +13,7 @@ use crate::{confirm::Confirm, failure::Failure, stack::OnStack, terminal::say};
 ///
 /// Running workers follow within 30 seconds. The command asks for confirmation; without a terminal it requires --yes, else the
 /// exit status is 2. Exit status 1 means that there is no such key. Revoking a key twice is no error. Browsers' subscription
-/// tokens stay valid until they expire.
+/// tokens that were made with it end, too: their pages need new ones to renew their subscriptions, which stay.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -2,10 +2,13 @@
 //!
 //! `Authorization: Bearer` carries an API key or a subscription token. Where the function URL or HTTP API has checked an AWS signature,
 //! the header contains that signature, and the principal comes as an [`IamCaller`]. Every invalid credential gets the same response.
+//!
+//! A token is valid for as long as the key with which its sender made it is not revoked: that key is looked up as if it had been sent, and
+//! remembered as long. Whether the token's subscription is still there is decided where that is read.
 
 use http::header::AUTHORIZATION;
 use http::request::Parts;
-use redial_core::access::{ApiKey, Grant, IamArn, Principal, Scope};
+use redial_core::access::{ApiKey, Grant, IamArn, Principal, Scope, SubscriptionToken};
 use redial_core::identity::SubscriptionId;
 use redial_engine::ports::{AccessKeys, Clock, HttpApi};
 
@@ -33,7 +36,9 @@ impl<E: HttpApi> App<E> {
         let now = self.env.clock().now();
         let grant = match bearer(parts) {
             Some(text) if text.starts_with("rds_") => {
-                self.settings.token_keys.read_subscription(text, now).map(Grant::from)
+                let token =
+                    self.settings.token_keys.read_subscription(text, now).ok_or(Kind::Unauthorized)?;
+                self.is_vouched_for(&token).await?.then(|| Grant::from(token))
             }
             Some(text) => {
                 let key = ApiKey::parse(text).ok_or(Kind::Unauthorized)?;
@@ -49,6 +54,13 @@ impl<E: HttpApi> App<E> {
         let grant = grant.ok_or(Kind::Unauthorized)?;
         journal::note(&parts.extensions, &grant);
         Ok(grant)
+    }
+
+    /// Whether the key that a token goes back to still stands for it. Tokens of release 0.1.0 name none.
+    async fn is_vouched_for(&self, token: &SubscriptionToken) -> Result<bool, Problem> {
+        let Some(issuer) = &token.issuer else { return Ok(true) };
+        let stored = self.env.access_keys().find(issuer).await.map_err(|error| self.failed(&error))?;
+        Ok(stored.is_some_and(|stored| stored.vouches_for(&token.tenant)))
     }
 
     /// The same, if they suffice.

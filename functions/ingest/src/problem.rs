@@ -59,7 +59,7 @@ impl Kind {
                 "unauthorized",
                 StatusCode::UNAUTHORIZED,
                 "A valid credential is required",
-                "Send `Authorization: Bearer` with an API key or a subscription token that has not expired or been revoked.",
+                "Send `Authorization: Bearer` with an API key or a subscription token that has not expired or been revoked. A token ends with its subscription, and with the key that made it.",
             ),
             Self::Forbidden => (
                 "forbidden",

@@ -10,16 +10,23 @@
 //!
 //! A sealed text names its key and is bound to its subscription: it opens after a rotation, and never on another item. While a key and its
 //! predecessor are both configured, messages are signed with the secrets of both.
+//!
+//! It is bound to the endpoint as well: who can write to the table, and not open the text, must not have an `authorization` sent elsewhere by
+//! changing the address beside it. The subscription is associated data. The endpoint is a digest within the sealed JSON, which the same
+//! tag authenticates, because a worker of release 0.1.0 opens that, and would not open a text with other associated data. A text without
+//! it is of that release, and opens for any endpoint until it is sealed again.
 
 use std::fmt;
 
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use redial_core::access::TokenKeys;
+use redial_core::endpoint::Endpoint;
 use redial_core::identity::{SubscriptionKey, Tenant};
 use redial_core::time::Timestamp;
-use redial_core::webhook::{CustomHeaders, SigningSecrets, WebhookSecret};
+use redial_core::webhook::{CustomHeaders, SigningSecrets, WebhookSecret, WebhookTarget};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::digest::{SHA256, digest};
 use ring::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
@@ -63,6 +70,16 @@ pub struct WebhookKeysError;
 #[error("the system cannot generate a random secret")]
 pub struct NoRandomness;
 
+/// Why a sealed text is not opened. Never holds any of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NotOpened {
+    /// By none of the keys under the id that it names, for this subscription; or it is no sealed text.
+    #[error("UnknownKey")]
+    UnknownKey,
+    #[error("SealedForAnotherEndpoint")]
+    OtherEndpoint,
+}
+
 pub fn new_secret() -> Result<WebhookSecret, NoRandomness> {
     let mut bytes = vec![0; SECRET_BYTES];
     SystemRandom::new().fill(&mut bytes).map_err(|_| NoRandomness)?;
@@ -79,6 +96,9 @@ pub fn token_keys(text: &str) -> Result<TokenKeys, WebhookKeysError> {
 struct Contents {
     secrets: Vec<SecretUntil>,
     headers: Vec<(String, String)>,
+    /// The digest of the endpoint that they are for. Release 0.1.0 wrote none, and ignores it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    endpoint: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -117,9 +137,10 @@ impl WebhookKeys {
         if keys.is_empty() { Err(WebhookKeysError) } else { Ok(Self(keys)) }
     }
 
-    /// A subscription's secrets and headers as they are stored: `<key id>:<base64 of nonce, ciphertext and tag>`, under the
-    /// current key, with a new nonce each time.
-    pub fn seal(&self, key: &SubscriptionKey, secrets: &SigningSecrets, headers: &CustomHeaders) -> String {
+    /// A receiver's secrets and headers as they are stored: `<key id>:<base64 of nonce, ciphertext and tag>`, under the current key, with
+    /// a new nonce each time.
+    pub fn seal(&self, key: &SubscriptionKey, target: &WebhookTarget) -> String {
+        let WebhookTarget { endpoint, secrets, headers } = target;
         let contents = Contents {
             secrets: secrets
                 .all()
@@ -130,6 +151,7 @@ impl WebhookKeys {
                 })
                 .collect(),
             headers: headers.expose().to_vec(),
+            endpoint: Some(digest_of(endpoint)),
         };
         let plaintext = serde_json::to_vec(&contents).expect("invariant: strings and numbers are JSON");
         let WebhookKey { id, seal, .. } = &self.0[0];
@@ -141,21 +163,37 @@ impl WebhookKeys {
         format!("{id}:{}", STANDARD.encode([nonce.as_slice(), &sealed].concat()))
     }
 
-    /// What [`Self::seal`] sealed for this subscription; `None` if its key is unknown, or if it was sealed for another
-    /// subscription.
-    pub fn open(&self, key: &SubscriptionKey, sealed: &str) -> Option<(SigningSecrets, CustomHeaders)> {
+    /// What [`Self::seal`] sealed for this subscription at this endpoint.
+    pub fn open(
+        &self,
+        key: &SubscriptionKey,
+        endpoint: Endpoint,
+        sealed: &str,
+    ) -> Result<WebhookTarget, NotOpened> {
+        let Contents { secrets, headers, endpoint: sealed_for } =
+            self.contents(key, sealed).ok_or(NotOpened::UnknownKey)?;
+        if sealed_for.is_some_and(|sealed_for| sealed_for != digest_of(&endpoint)) {
+            return Err(NotOpened::OtherEndpoint);
+        }
+        let read = || {
+            let secrets: Option<Vec<_>> = secrets
+                .into_iter()
+                .map(|it| Some((WebhookSecret::parse(&it.secret)?, it.ends_at.map(Timestamp::from_ms))))
+                .collect();
+            Some((SigningSecrets::new(secrets?)?, CustomHeaders::new(headers).ok()?))
+        };
+        let (secrets, headers) = read().ok_or(NotOpened::UnknownKey)?;
+        Ok(WebhookTarget { endpoint, secrets, headers })
+    }
+
+    fn contents(&self, key: &SubscriptionKey, sealed: &str) -> Option<Contents> {
         let (id, text) = sealed.split_once(':')?;
         let WebhookKey { seal, .. } = self.0.iter().find(|key| key.id == id)?;
         let mut bytes = STANDARD.decode(text).ok()?;
         let (nonce, ciphertext) = bytes.split_at_mut_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
         let plaintext = seal.open_in_place(nonce, aad(key), ciphertext).ok()?;
-        let Contents { secrets, headers } = serde_json::from_slice(plaintext).ok()?;
-        let secrets: Option<Vec<_>> = secrets
-            .into_iter()
-            .map(|it| Some((WebhookSecret::parse(&it.secret)?, it.ends_at.map(Timestamp::from_ms))))
-            .collect();
-        Some((SigningSecrets::new(secrets?)?, CustomHeaders::new(headers).ok()?))
+        serde_json::from_slice(plaintext).ok()
     }
 
     /// The secrets that sign a tenant's messages to receivers without their own: one for each key, the current first.
@@ -203,6 +241,11 @@ impl KeyType for SecretLength {
 
 fn aad(key: &SubscriptionKey) -> Aad<String> {
     Aad::from(key.to_string())
+}
+
+/// SHA-256 in base64: of one length, however long the endpoint is.
+fn digest_of(endpoint: &Endpoint) -> String {
+    STANDARD_NO_PAD.encode(digest(&SHA256, endpoint.expose().as_str().as_bytes()))
 }
 
 fn is_id(id: &str) -> bool {

@@ -21,6 +21,22 @@ fn subscription(name: &str, id: &str) -> SubscriptionKey {
     SubscriptionKey { tenant: tenant(name), id: SubscriptionId::parse(id).expect("valid") }
 }
 
+fn endpoint(url: &str) -> Endpoint {
+    Endpoint::parse(url).expect("valid")
+}
+
+fn here() -> Endpoint {
+    endpoint("https://shop.example/hooks")
+}
+
+fn target(secrets: SigningSecrets, headers: CustomHeaders) -> WebhookTarget {
+    WebhookTarget { endpoint: here(), secrets, headers }
+}
+
+fn one() -> WebhookTarget {
+    target(one_secret(), one_header())
+}
+
 fn one_secret() -> SigningSecrets {
     let secret = WebhookSecret::new(vec![7; 32]).expect("valid");
     SigningSecrets::new(vec![(secret, None)]).expect("one")
@@ -52,46 +68,98 @@ proptest! {
         secrets in secrets(), headers in headers(), id in "[A-Za-z0-9_-]{1,63}"
     ) {
         let key = subscription("acme", &id);
-        let sealed = keys(OLD).seal(&key, &secrets, &headers);
-        prop_assert_eq!(keys(OLD).open(&key, &sealed), Some((secrets, headers)));
-        prop_assert_eq!(keys(OLD).open(&subscription("globex", &id), &sealed), None);
+        let target = target(secrets, headers);
+        let sealed = keys(OLD).seal(&key, &target);
+        prop_assert_eq!(keys(OLD).open(&key, here(), &sealed), Ok(target));
         let longer = format!("{id}-");
-        prop_assert_eq!(keys(OLD).open(&subscription("acme", &longer), &sealed), None);
+        for other in [subscription("globex", &id), subscription("acme", &longer)] {
+            prop_assert_eq!(keys(OLD).open(&other, here(), &sealed), Err(NotOpened::UnknownKey));
+        }
     }
 
     #[test]
     fn a_changed_text_does_not_open(place in any::<prop::sample::Index>(), with in "[A-Za-z0-9+/:]") {
         let key = subscription("acme", "s1");
-        let sealed = keys(OLD).seal(&key, &one_secret(), &one_header());
+        let sealed = keys(OLD).seal(&key, &one());
         let place = place.index(sealed.len());
         let mut changed = sealed.clone();
         changed.replace_range(place..=place, &with);
         prop_assume!(changed != sealed);
-        prop_assert_eq!(keys(NEW_AND_OLD).open(&key, &changed), None);
+        prop_assert_eq!(keys(NEW_AND_OLD).open(&key, here(), &changed), Err(NotOpened::UnknownKey));
     }
 }
 
 #[test]
 fn an_older_key_opens_and_no_longer_seals() {
     let key = subscription("acme", "s1");
-    let old = keys(OLD).seal(&key, &one_secret(), &one_header());
-    assert_eq!(keys(NEW_AND_OLD).open(&key, &old), Some((one_secret(), one_header())));
-    let new = keys(NEW_AND_OLD).seal(&key, &one_secret(), &one_header());
+    let old = keys(OLD).seal(&key, &one());
+    assert_eq!(keys(NEW_AND_OLD).open(&key, here(), &old), Ok(one()));
+    let new = keys(NEW_AND_OLD).seal(&key, &one());
     assert!(old.starts_with("k1:") && new.starts_with("k2:"));
-    assert_eq!(keys(OLD).open(&key, &new), None, "the key is not known");
+    assert_eq!(keys(OLD).open(&key, here(), &new), Err(NotOpened::UnknownKey), "the key is not known");
     let other = keys("k1:another0another0another0another0");
-    assert_eq!(other.open(&key, &old), None, "another key of the same id");
+    assert_eq!(other.open(&key, here(), &old), Err(NotOpened::UnknownKey), "another key of the same id");
 }
 
 #[test]
 fn sealing_twice_makes_two_texts_without_plaintext_and_invalid_text_does_not_open() {
     let key = subscription("acme", "s1");
-    let seal = || keys(OLD).seal(&key, &one_secret(), &one_header());
+    let seal = || keys(OLD).seal(&key, &one());
     assert_ne!(seal(), seal());
     assert!(!seal().contains("s3cret") && !seal().contains("whsec_"));
     for text in ["", "k1", "k1:", "k1:!", "k1:AAAA", "k9:AAAA", ":", &format!("k1:{}", "A".repeat(400))] {
-        assert_eq!(keys(OLD).open(&key, text), None, "{text}");
+        assert_eq!(keys(OLD).open(&key, here(), text), Err(NotOpened::UnknownKey), "{text}");
     }
+}
+
+#[test]
+fn sealed_text_opens_at_its_endpoint_only() {
+    let key = subscription("acme", "s1");
+    let sealed = keys(OLD).seal(&key, &one());
+    for other in [
+        "https://attacker.example/hooks",
+        "https://shop.example/hooks/",
+        "https://shop.example/hooks?to=attacker",
+        "https://shop.example:8443/hooks",
+        "https://hooks.shop.example/hooks",
+    ] {
+        assert_eq!(keys(OLD).open(&key, endpoint(other), &sealed), Err(NotOpened::OtherEndpoint), "{other}");
+    }
+    let again = endpoint(here().expose().as_str());
+    assert_eq!(keys(OLD).open(&key, again, &sealed), Ok(one()), "as it is stored");
+}
+
+/// Seals a JSON text as every release has, whatever it holds.
+fn sealed_json(key: &SubscriptionKey, json: &str) -> String {
+    let (mut text, nonce) = (json.as_bytes().to_vec(), [9; NONCE_LEN]);
+    let seal = &keys(OLD).0[0].seal;
+    seal.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), aad(key), &mut text).expect("sealed");
+    format!("k1:{}", STANDARD.encode([nonce.as_slice(), &text].concat()))
+}
+
+#[test]
+fn two_releases_open_what_the_other_sealed() {
+    let key = subscription("acme", "s1");
+    let secret = one_secret().all()[0].0.expose();
+    let before =
+        format!(r#"{{"secrets":[{{"secret":"{secret}"}}],"headers":[["authorization","Bearer s3cret"]]}}"#);
+    assert_eq!(keys(OLD).open(&key, here(), &sealed_json(&key, &before)), Ok(one()));
+
+    // What 0.1.0 reads: these two fields, and no error for another.
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Before {
+        secrets: Vec<serde_json::Value>,
+        headers: Vec<(String, String)>,
+    }
+    let sealed = keys(OLD).seal(&key, &one());
+    let (_, text) = sealed.split_once(':').expect("it names its key");
+    let mut bytes = STANDARD.decode(text).expect("base64");
+    let (nonce, text) = bytes.split_at_mut(NONCE_LEN);
+    let nonce = Nonce::try_assume_unique_for_key(nonce).expect("twelve bytes");
+    let text =
+        keys(OLD).0[0].seal.open_in_place(nonce, aad(&key), text).expect("the associated data of 0.1.0");
+    let expected: Before = serde_json::from_str(&before).expect("JSON");
+    assert_eq!(serde_json::from_slice::<Before>(text).expect("JSON"), expected);
 }
 
 /// HKDF-SHA256 (RFC 5869) of the old key without salt, by RustCrypto.

@@ -57,6 +57,10 @@ impl Tags {
         self.0.binary_search(tag).is_ok()
     }
 
+    pub fn common(&self, other: &Self) -> Self {
+        Self(self.0.iter().filter(|tag| other.contains(tag)).cloned().collect())
+    }
+
     pub fn are_within(&self, other: &Self) -> bool {
         self.0.iter().all(|tag| other.contains(tag))
     }

@@ -3,12 +3,12 @@
 use redial_core::endpoint::HashKeys;
 use redial_core::identity::{SubscriptionKey, Tenant};
 use redial_core::recipient::Recipient;
-use redial_core::subscription::{self, Decision, Renewal, Subscription};
+use redial_core::subscription::{self, Decision, Permit, Renewal, Subscription};
 use redial_core::time::Timestamp;
 use redial_core::webhook::Health;
 use redial_engine::ports::{
-    Found, PortError, PruneCandidate, Renewed, SubscriptionBook, SubscriptionHealth, SubscriptionUpdate,
-    Subscriptions,
+    Erased, Found, PortError, PruneCandidate, Renewed, SubscriptionBook, SubscriptionHealth,
+    SubscriptionUpdate, Subscriptions,
 };
 
 use super::{Memory, State, assert_distinct};
@@ -175,11 +175,15 @@ impl SubscriptionHealth for Memory {
 impl SubscriptionBook for Memory {
     async fn renew(&self, renewal: Renewal, now: Timestamp) -> Result<Renewed, PortError> {
         self.effect("renew", |state| {
-            let (stored, is_new) = match renewal.decide(state.subscriptions.get(&renewal.key), now) {
+            let before = state.subscriptions.get(&renewal.key);
+            let deleted_at = state.tombstones.get(&renewal.key).map(|(_, at)| *at);
+            let (stored, is_new) = match renewal.decide(before, deleted_at, now) {
                 Decision::Begins(stored) => (stored, true),
                 Decision::Moves(stored) | Decision::Stays(stored) => (stored, false),
                 Decision::NeedsConsent => return Renewed::NeedsConsent,
                 Decision::IsAWebhook => return Renewed::IsAWebhook,
+                Decision::TokenEnded => return Renewed::TokenEnded,
+                Decision::TagsNotPermitted => return Renewed::TagsNotPermitted,
             };
             state.tombstones.remove(&renewal.key);
             state.subscriptions.insert(renewal.key, stored.clone());
@@ -202,16 +206,20 @@ impl SubscriptionBook for Memory {
     async fn erase(
         &self,
         key: &SubscriptionKey,
+        permit: Option<&Permit>,
         hash_keys: &HashKeys,
         now: Timestamp,
-    ) -> Result<bool, PortError> {
+    ) -> Result<Erased, PortError> {
         self.effect("erase", |state| {
-            let Some(stored) = state.subscriptions.get(key) else { return false };
-            let Recipient::WebPush(target) = &stored.recipient else { return false };
+            let Some(stored) = state.subscriptions.get(key) else { return Erased::Nothing };
+            let Recipient::WebPush(target) = &stored.recipient else { return Erased::Nothing };
+            if permit.is_some_and(|permit| !permit.is_for(stored)) {
+                return Erased::TokenEnded;
+            }
             let hash = hash_keys.endpoint(&target.endpoint);
             state.subscriptions.remove(key);
             state.tombstones.insert(key.clone(), (hash, now));
-            true
+            Erased::Yes
         })
         .await
     }

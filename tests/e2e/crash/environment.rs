@@ -5,12 +5,13 @@ use std::collections::HashSet;
 use aws_sdk_sfn::types::ExecutionStatus;
 use redial_core::{recipient::Recipient, subscription::Subscription};
 use redial_testkit::{
-    proxy::{Call, Fault},
+    proxy::{AwsService, Call, Fault},
     runtime_api::InvokeError,
 };
 use redial_tests::{
     hosted::{Function, Which},
     mapping::{Mapping, Poll},
+    permissions,
     prelude::*,
     resources::Resources,
 };
@@ -51,6 +52,18 @@ pub(super) struct Environment {
     cases: usize,
     /// Dead letters of earlier cases.
     old_dead_letters: HashSet<(String, String)>,
+}
+
+/// The emulator enforces no role: what the function's own would deny fails here.
+fn assert_permitted(of: Which, call: &Call, control: &str) {
+    let role = match of {
+        Which::Dispatch => "DispatchRole",
+        Which::Cleanup => "CleanupRole",
+    };
+    let body = call.json().filter(|_| call.service == AwsService::DynamoDb);
+    for (action, pk) in body.iter().flat_map(|body| permissions::touched(&call.operation, body, control)) {
+        assert!(permissions::allows(role, &action, &pk), "{role} denies {action} of {pk} in control");
+    }
 }
 
 /// What a case came to.
@@ -159,10 +172,12 @@ impl Run<'_> {
         let calls = [Which::Dispatch, Which::Cleanup].into_iter();
         let calls = calls
             .flat_map(|of| self.environment.function(of).proxy.calls().into_iter().map(move |it| (of, it)));
+        let calls: Vec<(Which, Call)> = calls.collect();
+        calls.iter().for_each(|(of, call)| assert_permitted(*of, call, &tables.control));
         let has_unused = |death: &Death| self.environment.function(death.of).proxy.has_unused_faults();
         Seen {
             case: case.clone(),
-            calls: calls.collect(),
+            calls,
             died,
             fell_between,
             posts: self.stack.push.received(&self.browser.endpoint),

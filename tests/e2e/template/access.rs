@@ -1,6 +1,8 @@
 //! Who may read which key, how far the public API reaches, and what a deployment is refused: what the function that faces the
 //! internet has, what many requests can use up, and which mistakes CloudFormation finds before it makes anything.
 
+use redial_tests::permissions::{allows, in_control};
+
 use super::{Block, TEMPLATE, globals, named, parameter, resources, section};
 
 fn readers_of(secret: &str) -> Vec<&'static str> {
@@ -24,6 +26,63 @@ fn each_secret_is_read_by_the_functions_that_need_it_alone() {
         ("EndpointHashSecret", &["DispatchRole", "CleanupRole", "IngestRole"]),
     ] {
         assert_eq!(readers_of(secret), readers, "{secret}");
+    }
+}
+
+const ROLES: [&str; 3] = ["DispatchRole", "CleanupRole", "IngestRole"];
+
+/// A function that was taken over must not make itself a key of any tenant.
+#[test]
+fn api_keys_are_read_by_ingest_alone_and_written_by_no_function() {
+    const READS: [&str; 3] = ["GetItem", "BatchGetItem", "Query"];
+    const WRITES: [&str; 3] = ["PutItem", "UpdateItem", "DeleteItem"];
+    for role in ROLES {
+        for pk in ["access#4Xb0m2Qp9Lk7", "access#iam#00ff", "access-of#acme", "access-tenants"] {
+            for action in WRITES.iter().chain(&READS) {
+                let is_lookup = role == "IngestRole" && *action == "GetItem" && pk.starts_with("access#");
+                assert_eq!(allows(role, action, pk), is_lookup, "{role}: {action} of {pk}");
+            }
+        }
+    }
+    // One list of keys, and no other statement, leads to the table.
+    for role in resources("AWS::IAM::Role") {
+        let leads = role.lines.iter().filter(|line| line.contains("ControlTable")).count();
+        let expected = if ROLES.contains(&role.name) { in_control(role.name).len() } else { 0 };
+        assert_eq!(leads, expected, "{}", role.name);
+    }
+}
+
+/// Each with its kinds of keys in the table that all share: whose rate, breaker, wait or window another function must not touch.
+#[test]
+fn each_function_reads_and_writes_its_own_kinds_of_keys_in_control() {
+    let keys = |role: &str| -> Vec<String> {
+        let of = |permission: redial_tests::permissions::Permission| {
+            format!("{}: {}", permission.actions.join(" "), permission.leading_keys.join(" "))
+        };
+        in_control(role).into_iter().map(of).collect()
+    };
+    for (role, expected) in [
+        (
+            "DispatchRole",
+            &[
+                "GetItem BatchGetItem: waits limits tenant#* origin#* bucket#*",
+                "UpdateItem: waits origins vapid origin#* bucket#*",
+            ][..],
+        ),
+        (
+            "CleanupRole",
+            &[
+                "BatchGetItem Query: waits prune-windows prune#* tenant#*",
+                "PutItem DeleteItem: waits prune-windows prune#*",
+                "UpdateItem: tenant#*",
+            ],
+        ),
+        (
+            "IngestRole",
+            &["GetItem: vapid access#* bucket#api-key#*", "UpdateItem: tenant#* bucket#api-key#*"],
+        ),
+    ] {
+        assert_eq!(keys(role), expected, "{role}");
     }
 }
 

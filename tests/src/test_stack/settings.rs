@@ -182,6 +182,7 @@ pub fn renewal(tenant: &str, id: &str, tag: &str, browser: &Subscriber) -> Renew
         key: subscription_key(tenant, id),
         document: Document { target: push_target(browser), tags: Some(tags), consent: Some(consent) },
         seen_at: None,
+        permit: None,
     }
 }
 

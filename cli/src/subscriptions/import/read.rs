@@ -39,7 +39,7 @@ impl Reader {
         let target = &mut document.target;
         target.vapid_key_id = target.vapid_key_id.take().or_else(|| self.vapid_key_id.clone());
         let key = SubscriptionKey { tenant: self.tenant.clone(), id };
-        Ok(Renewal { key, document, seen_at: None })
+        Ok(Renewal { key, document, seen_at: None, permit: None })
     }
 }
 

@@ -172,6 +172,9 @@ impl<R: BufRead, B: SubscriptionBook> Work for Importing<'_, R, B> {
                     let error = "id: expected one that no webhook's receiver has, found one that has";
                     refused.push((number, vec![error.to_owned()]));
                 }
+                Renewed::TokenEnded | Renewed::TagsNotPermitted => {
+                    unreachable!("invariant: an import carries no browser's token")
+                }
             }
         }
         refused.sort_unstable();

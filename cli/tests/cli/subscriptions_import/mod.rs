@@ -163,6 +163,7 @@ async fn subscriptions_are_imported_and_stored_as_the_http_api_does() {
         a_killed_import_is_continued_and_counts_each_line_once(&harness).await;
         store::a_subscription_is_renewed_by_its_browser(&harness).await;
         store::an_erased_subscription_leaves_a_tombstone(&harness).await;
+        store::a_token_holds_for_the_subscription_that_it_was_made_for(&harness).await;
         store::a_gone_subscription_is_pruned(&harness).await;
         store::a_webhook_is_not_a_browser_s_to_renew(&harness).await;
         store::concurrent_changes_leave_rows_that_agree(&harness).await;

@@ -6,12 +6,13 @@ use redial_core::{
     identity::SubscriptionKey,
     push_target::{PushKeys, PushTarget},
     recipient::Recipient,
-    subscription::{Consent, Document, Renewal, State, Subscription},
+    subscription::{Consent, Document, Permit, Renewal, State, Subscription},
     tag::{Tag, Tags},
     webhook::WebhookTarget,
 };
 use redial_engine::ports::{
-    Found, Renewed, SubscriptionBook as _, SubscriptionHealth as _, SubscriptionUpdate, Subscriptions as _,
+    Erased, Found, Renewed, SubscriptionBook as _, SubscriptionHealth as _, SubscriptionUpdate,
+    Subscriptions as _,
 };
 
 use super::Harness;
@@ -61,6 +62,7 @@ fn renewal(id: &str, path: &str, with_consent: bool, of: Option<&[&str]>) -> Ren
         key: key(id),
         document: Document { target, tags: of.map(tags), consent },
         seen_at: Some(later()),
+        permit: None,
     }
 }
 
@@ -89,7 +91,7 @@ impl Harness {
     }
 
     async fn erase(&self, id: &str) -> bool {
-        self.store.erase(&key(id), &hash_keys(), later()).await.expect("it is answered")
+        self.store.erase(&key(id), None, &hash_keys(), later()).await.expect("it is answered") == Erased::Yes
     }
 
     async fn listed(&self, id: &str) -> Vec<String> {
@@ -163,6 +165,35 @@ pub(super) async fn an_erased_subscription_leaves_a_tombstone(harness: &Harness)
     assert!(matches!(harness.renew(renewal("a", "2", true, None)).await, Renewed::New(_)));
     assert_eq!(harness.count(TENANT).await, 1);
     assert!(harness.erase("a").await);
+}
+
+pub(super) async fn a_token_holds_for_the_subscription_that_it_was_made_for(harness: &Harness) {
+    let by_token = |path: &str, of: &[&str], issued_at: Timestamp, begins| Renewal {
+        permit: Some(Permit { issued_at, begins, tags: tags(&["news", "sport"]) }),
+        ..renewal("t", path, true, Some(of))
+    };
+    let after = |secs| later().plus(Duration::from_secs(secs));
+    assert!(matches!(harness.renew(by_token("1", &["news"], now(), true)).await, Renewed::New(_)));
+    assert_eq!(harness.stored("t").await.authorized_at, Some(now()));
+    let renewed = harness.renew(by_token("2", &["news", "sport"], after(0), false)).await;
+    assert!(matches!(renewed, Renewed::Renewed(_)), "{renewed:?}");
+    assert_eq!(harness.stored("t").await.authorized_at, Some(now()), "a move keeps it");
+    harness.renewed(renewal("t", "2", false, Some(&["news"]))).await;
+    assert_eq!(harness.stored("t").await.authorized_at, Some(later()), "the sender set tags");
+    let older = by_token("2", &["sport"], now(), false);
+    assert_eq!(harness.renew(older.clone()).await, Renewed::TokenEnded);
+
+    assert!(harness.erase("t").await);
+    for (issued_at, begins) in [(later(), true), (after(9), false)] {
+        assert_eq!(harness.renew(by_token("3", &[], issued_at, begins)).await, Renewed::TokenEnded);
+    }
+    assert!(matches!(harness.renew(by_token("3", &[], after(1), true)).await, Renewed::New(_)));
+    let erase = |permit: Permit| async move {
+        harness.store.erase(&key("t"), Some(&permit), &hash_keys(), later()).await.expect("it is answered")
+    };
+    assert_eq!(erase(older.permit.expect("a token's")).await, Erased::TokenEnded);
+    let own = by_token("3", &[], after(1), true).permit.expect("a token's");
+    assert_eq!((erase(own.clone()).await, erase(own).await), (Erased::Yes, Erased::Nothing));
 }
 
 pub(super) async fn a_gone_subscription_is_pruned(harness: &Harness) {

@@ -8,15 +8,15 @@ use axum::response::IntoResponse;
 use http::StatusCode;
 use http::request::Parts;
 use rand::rngs::StdRng;
-use redial_core::access::{Grant, Scope, SubscriptionToken};
+use redial_core::access::{Grant, Scope};
 use redial_core::identity::{SubscriptionId, SubscriptionKey, VapidKeyId};
 use redial_core::provider::Provider;
 use redial_core::recipient::Recipient;
 use redial_core::subscription::document::{self, Rules};
-use redial_core::subscription::{Consent, Renewal, Subscription};
+use redial_core::subscription::{Consent, Permit, Renewal, Subscription};
 use redial_core::tag::Tag;
 use redial_core::time::Timestamp;
-use redial_engine::ports::{Clock, Found, HttpApi, Randomness, Renewed, SubscriptionBook};
+use redial_engine::ports::{Clock, Erased, Found, HttpApi, Randomness, Renewed, SubscriptionBook};
 use serde_json::{Value, json};
 
 use super::{Answered, Id, Worker, parsed, random_text};
@@ -47,8 +47,11 @@ pub async fn put<E: HttpApi + 'static>(State(app): Worker<E>, id: Id, request: R
 }
 
 pub async fn get<E: HttpApi + 'static>(State(app): Worker<E>, id: Id, request: Request) -> Answered {
-    let key = named(&app, id, request, &[Scope::Read, Scope::Subscribe]).await?;
+    let (key, permit) = named(&app, id, request, &[Scope::Read, Scope::Subscribe]).await?;
     match app.env.subscriptions().find(&key).await.map_err(|error| app.failed(&error))? {
+        Found::Stored(stored) if permit.as_ref().is_some_and(|permit| !permit.is_for(&stored)) => {
+            Err(Kind::Unauthorized.into())
+        }
         Found::Stored(stored) => Ok(respond::json(StatusCode::OK, &description(&app, &stored)?)),
         Found::Deleted { at, endpoint_hash: _ } => Err(Problem::deleted(at)),
         Found::Unknown => Err(Kind::NotFound.into()),
@@ -57,11 +60,13 @@ pub async fn get<E: HttpApi + 'static>(State(app): Worker<E>, id: Id, request: R
 
 /// Erasing twice is no error.
 pub async fn delete<E: HttpApi + 'static>(State(app): Worker<E>, id: Id, request: Request) -> Answered {
-    let key = named(&app, id, request, KEEPS).await?;
+    let (key, permit) = named(&app, id, request, KEEPS).await?;
     let book = app.env.subscriptions();
-    let erased = book.erase(&key, &app.settings.hash_keys, app.env.clock().now()).await;
-    if erased.map_err(|error| app.failed(&error))? {
-        return Ok(StatusCode::NO_CONTENT.into_response());
+    let erased = book.erase(&key, permit.as_ref(), &app.settings.hash_keys, app.env.clock().now()).await;
+    match erased.map_err(|error| app.failed(&error))? {
+        Erased::Yes => return Ok(StatusCode::NO_CONTENT.into_response()),
+        Erased::TokenEnded => return Err(Kind::Unauthorized.into()),
+        Erased::Nothing => {}
     }
     match book.find(&key).await.map_err(|error| app.failed(&error))? {
         Found::Deleted { .. } => Ok(StatusCode::NO_CONTENT.into_response()),
@@ -70,13 +75,13 @@ pub async fn delete<E: HttpApi + 'static>(State(app): Worker<E>, id: Id, request
     }
 }
 
-/// The subscription in the path, if the caller has one of these scopes on it.
+/// The subscription in the path, if the caller has one of these scopes on it; with what a browser's token permits.
 async fn named<E: HttpApi>(
     app: &App<E>,
     id: Id,
     request: Request,
     scopes: &[Scope],
-) -> Result<SubscriptionKey, Problem> {
+) -> Result<(SubscriptionKey, Option<Permit>), Problem> {
     let (parts, _) = request.into_parts();
     let Some(id) = parsed(id, SubscriptionId::parse) else {
         app.grant(&parts).await?;
@@ -84,7 +89,7 @@ async fn named<E: HttpApi>(
     };
     let grant = app.grant_for(&parts, Need::Subscription(scopes, &id)).await?;
     app.admit(&grant, 1).await?;
-    Ok(SubscriptionKey { tenant: grant.tenant, id })
+    Ok((SubscriptionKey { tenant: grant.tenant, id }, grant.permit))
 }
 
 async fn keep<E: HttpApi>(
@@ -108,27 +113,23 @@ async fn keep<E: HttpApi>(
         return Err(Kind::Forbidden.into());
     }
     let key = SubscriptionKey { tenant: grant.tenant.clone(), id };
-    let renewal = Renewal { key, document, seen_at: Some(now) };
+    let renewal = Renewal { key, document, seen_at: Some(now), permit: grant.permit.clone() };
     let renewed = app.env.subscriptions().renew(renewal, now).await.map_err(|error| app.failed(&error))?;
     let (status, stored) = match renewed {
         Renewed::New(stored) => (StatusCode::CREATED, stored),
         Renewed::Renewed(stored) => (StatusCode::OK, stored),
         Renewed::NeedsConsent => return Err(Problem::invalid(vec![document::consent_is_missing()])),
         Renewed::IsAWebhook => return Err(Kind::IsAWebhook.into()),
+        Renewed::TokenEnded => return Err(Kind::Unauthorized.into()),
+        Renewed::TagsNotPermitted => return Err(Kind::Forbidden.into()),
     };
     let mut description = description(app, &stored)?;
     description["renewal"] = renewal_token(app, grant, &stored, now);
     Ok(respond::json(status, &description))
 }
 
-/// The token that renews a subscription. It permits the tags of the token in the request, or those that the sender's key has set.
 fn renewal_token<E>(app: &App<E>, grant: Grant, stored: &Subscription, now: Timestamp) -> Value {
-    let token = SubscriptionToken {
-        tenant: grant.tenant,
-        subscription: stored.key.id.clone(),
-        tags: grant.tags.unwrap_or_else(|| stored.tags.clone()),
-        expires_at: now.plus(SubscriptionToken::RENEWAL),
-    };
+    let token = grant.renewal(stored, now);
     let text = app.settings.token_keys.subscription(&token);
     json!({"token": text, "expires_at": token.expires_at.to_rfc3339()})
 }

@@ -21,18 +21,33 @@ use crate::respond;
 /// A token's lifetime in seconds, unless the request has another.
 const EXPIRES_IN: u64 = 600;
 
+/// For how long the browser renews what it stored with the token.
+const RENEWABLE_FOR: &str = "whole seconds from 60 to 15552000";
+
+/// What a sender asks for.
+struct Wish {
+    subscription: Option<SubscriptionId>,
+    tags: Tags,
+    expires_in: Duration,
+    renewable_for: Duration,
+}
+
 pub async fn create<E: HttpApi + 'static>(State(app): Worker<E>, request: Request) -> Answered {
     let (parts, body) = request.into_parts();
     let grant = app.grant_for(&parts, Need::Tenant(Scope::Subscribe)).await?;
     let text = respond::read_json(&parts.headers, body, OTHERS).await?;
     app.admit(&grant, 1).await?;
-    let (subscription, tags, expires_in) = read(&text.0)?;
+    let Wish { subscription, tags, expires_in, renewable_for } = read(&text.0)?;
+    let now = app.env.clock().now();
     let made = || subscriptions::made(&mut app.env.randomness().rng());
     let token = SubscriptionToken {
         tenant: grant.tenant,
         subscription: subscription.unwrap_or_else(made),
         tags,
-        expires_at: app.env.clock().now().plus(Duration::from_secs(expires_in)),
+        expires_at: now.plus(expires_in),
+        issued_at: Some(now),
+        renewable_until: Some(now.plus(renewable_for)),
+        issuer: grant.issuer,
     };
     let answer = json!({
         "token": app.settings.token_keys.subscription(&token),
@@ -42,8 +57,7 @@ pub async fn create<E: HttpApi + 'static>(State(app): Worker<E>, request: Reques
     Ok(respond::json(StatusCode::CREATED, &answer))
 }
 
-/// Subscription, tags and lifetime in seconds.
-fn read(text: &str) -> Result<(Option<SubscriptionId>, Tags, u64), Problem> {
+fn read(text: &str) -> Result<Wish, Problem> {
     let errors = Errors::default();
     let wanted = Object::parse(text, "", &errors).map(|mut object| {
         let id = shape::text(SubscriptionId::parse);
@@ -54,8 +68,15 @@ fn read(text: &str) -> Result<(Option<SubscriptionId>, Tags, u64), Problem> {
             Tags::default()
         });
         let secs = object.optional("expires_in", "whole seconds from 60 to 3600", shape::integer(60..=3600));
+        let most = SubscriptionToken::RENEWAL.as_secs();
+        let renewable_for = object.optional("renewable_for", RENEWABLE_FOR, shape::integer(60..=most));
         object.finish();
-        (subscription, tags, secs.unwrap_or(EXPIRES_IN))
+        Wish {
+            subscription,
+            tags,
+            expires_in: Duration::from_secs(secs.unwrap_or(EXPIRES_IN)),
+            renewable_for: Duration::from_secs(renewable_for.unwrap_or(most)),
+        }
     });
     errors.result(wanted).map_err(Problem::invalid)
 }

@@ -192,6 +192,9 @@ impl Api {
             subscription: id(subscription),
             tags: Tags::new(tags).expect("few"),
             expires_at: Timestamp::from_secs(NOW + secs),
+            issued_at: Some(Timestamp::from_secs(NOW)),
+            renewable_until: Some(Timestamp::from_secs(NOW + secs)),
+            issuer: Some(key(if of == "acme" { 1 } else { 2 }).id().clone()),
         })
     }
 

@@ -9,5 +9,6 @@ mod fuzz;
 mod messages;
 mod openapi;
 mod refusals;
+mod renewals;
 mod routes;
 mod subscriptions;

@@ -73,6 +73,14 @@ fn invalid_credentials(api: &Api) -> Vec<(&'static str, Vec<(&'static str, Strin
         subscription: id(ID),
         tags: Default::default(),
         expires_at: Timestamp::from_secs(NOW + 60),
+        issued_at: Some(Timestamp::from_secs(NOW)),
+        renewable_until: Some(Timestamp::from_secs(NOW + 60)),
+        issuer: Some(key(1).id().clone()),
+    };
+    let of = |issuer: u8, tenant: &str| SubscriptionToken {
+        tenant: self::tenant(tenant),
+        issuer: Some(key(issuer).id().clone()),
+        ..token.clone()
     };
     vec![
         ("none", Vec::new()),
@@ -90,6 +98,9 @@ fn invalid_credentials(api: &Api) -> Vec<(&'static str, Vec<(&'static str, Strin
         ("an expired key", bearer(&key(11).expose())),
         ("an expired token", bearer(&api.token("acme", ID, &[], 0))),
         ("a token of other keys", bearer(&token_keys(8).subscription(&token))),
+        ("a token of a revoked key", bearer(&api.settings.token_keys.subscription(&of(10, "acme")))),
+        ("a token of an unknown key", bearer(&api.settings.token_keys.subscription(&of(99, "acme")))),
+        ("a token of another tenant's key", bearer(&api.settings.token_keys.subscription(&of(2, "acme")))),
         ("a message's token", bearer(&api.ack_token("acme", ID, 60))),
         ("a garbled token", bearer(&format!("rds_k1.{MARKER}.{MARKER}"))),
         ("bytes that are not ASCII", vec![("authorization", "Bearer \u{e9}".to_owned())]),

@@ -154,6 +154,8 @@ fn a_token_without_an_id_gets_one() {
     for (wish, field) in [
         (json!({"expires_in": 59}), "expires_in"),
         (json!({"expires_in": 3601}), "expires_in"),
+        (json!({"renewable_for": 59}), "renewable_for"),
+        (json!({"renewable_for": 15_552_001}), "renewable_for"),
         (json!({"tags": ["A"]}), "tags[0]"),
         (json!({"tags": ["a", "a"]}), "tags"),
         (json!({"subscription": "a b"}), "subscription"),

@@ -7,18 +7,18 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::endpoint::HashKeys;
 use redial_core::identity::SubscriptionKey;
 use redial_core::recipient::Recipient;
-use redial_core::subscription::{Decision, Renewal, Subscription};
+use redial_core::subscription::{Decision, Permit, Renewal, Subscription};
 use redial_core::time::Timestamp;
 use redial_core::webhook::{SigningSecrets, WebhookSecret};
-use redial_engine::ports::{Found, PortError, Renewed, SubscriptionBook};
+use redial_engine::ports::{Erased, Found, PortError, Renewed, SubscriptionBook};
 
 use super::transaction::After;
 use super::{DynamoSubscriptions, item, item_key};
 use crate::aws_error;
 use crate::table::attributes::{Item, Read as _, ms, s};
 
-/// The attributes that a browser sends, and a renewal therefore sets or removes.
-const SENT: [&str; 10] = [
+/// The attributes that follow from what a browser sends, and that a renewal therefore sets or removes.
+const SENT: [&str; 11] = [
     "p256dh",
     "auth",
     "vapid_key_id",
@@ -28,6 +28,7 @@ const SENT: [&str; 10] = [
     "consent_action",
     "consent_origin",
     "last_seen_at",
+    "authorized_at",
     "updated_at",
 ];
 
@@ -54,13 +55,16 @@ impl DynamoSubscriptions {
         self.put_item(&subscription.key, item, now).await
     }
 
-    /// Keeps the time when it was first stored.
+    /// Keeps the time when it was first stored. An operator decides on it now, its tags included.
     async fn put_item(&self, key: &SubscriptionKey, item: Item, now: Timestamp) -> Result<bool, PortError> {
         self.change(key, |before| {
             let before = before.filter(|item| item::is_stored(item));
             let created_at = before.map_or(Some(now), |before| before.time("created_at"));
             let mut item = item.clone();
             item.extend(created_at.map(|at| ("created_at".to_owned(), ms(at))));
+            if item.contains_key("p256dh") {
+                item.insert("authorized_at".to_owned(), ms(now));
+            }
             Ok((Some(After::Whole(item)), before.is_none()))
         })
         .await
@@ -84,18 +88,18 @@ impl DynamoSubscriptions {
         for _ in 0..ROUNDS {
             let Some(before) = self.table.get_one(item_key(key)).await? else { return Ok(None) };
             let Some(subscription) = item::read(&before, keys).transpose()? else { return Ok(None) };
-            let Recipient::Webhook(target) = subscription.recipient else { return Ok(None) };
-            let mut secrets = target.secrets;
+            let Recipient::Webhook(mut target) = subscription.recipient else { return Ok(None) };
+            let mut secrets = std::mem::take(&mut target.secrets);
             if secrets.at(now).is_empty() {
                 let of_tenant = keys.secrets_of(&key.tenant).into_iter().take(SigningSecrets::MOST);
                 let of_tenant = of_tenant.map(|secret| (secret, None)).collect();
                 secrets =
                     SigningSecrets::new(of_tenant).expect("invariant: no more were taken than there may be");
             }
-            let secrets = secrets.rotated(newer.clone(), ends_at, now);
+            target.secrets = secrets.rotated(newer.clone(), ends_at, now);
             let as_before = |name: &str| s(before.text(name).unwrap_or_default());
             let values = [
-                (":sealed", s(keys.seal(key, &secrets, &target.headers))),
+                (":sealed", s(keys.seal(key, &target))),
                 (":at", ms(now)),
                 (":endpoint", as_before("endpoint")),
                 (":before", as_before("sealed")),
@@ -103,7 +107,7 @@ impl DynamoSubscriptions {
             let expression = "SET sealed = :sealed, updated_at = :at";
             let condition = "endpoint = :endpoint AND sealed = :before";
             if self.table.update_if(item_key(key), expression, condition, values).await? {
-                return Ok(Some(secrets));
+                return Ok(Some(target.secrets));
             }
         }
         Err(aws_error::of_code("UpdateItem", "Contention"))
@@ -135,8 +139,9 @@ impl DynamoSubscriptions {
 impl SubscriptionBook for DynamoSubscriptions {
     async fn renew(&self, renewal: Renewal, now: Timestamp) -> Result<Renewed, PortError> {
         self.change(&renewal.key, |before| {
+            let deleted_at = before.and_then(item::deleted_at);
             let before = self.read(before)?;
-            Ok(match renewal.decide(before.as_ref(), now) {
+            Ok(match renewal.decide(before.as_ref(), deleted_at, now) {
                 Decision::Begins(new) => {
                     (Some(After::Whole(self.whole(&new, now))), Renewed::New(Box::new(new)))
                 }
@@ -146,6 +151,8 @@ impl SubscriptionBook for DynamoSubscriptions {
                 Decision::Stays(same) => (Some(self.part(&same, now)), Renewed::Renewed(Box::new(same))),
                 Decision::NeedsConsent => (None, Renewed::NeedsConsent),
                 Decision::IsAWebhook => (None, Renewed::IsAWebhook),
+                Decision::TokenEnded => (None, Renewed::TokenEnded),
+                Decision::TagsNotPermitted => (None, Renewed::TagsNotPermitted),
             })
         })
         .await
@@ -162,15 +169,18 @@ impl SubscriptionBook for DynamoSubscriptions {
     async fn erase(
         &self,
         key: &SubscriptionKey,
+        permit: Option<&Permit>,
         hash_keys: &HashKeys,
         now: Timestamp,
-    ) -> Result<bool, PortError> {
+    ) -> Result<Erased, PortError> {
         self.change(key, |before| {
-            let Some(Subscription { recipient: Recipient::WebPush(target), .. }) = self.read(before)? else {
-                return Ok((None, false));
-            };
+            let Some(stored) = self.read(before)? else { return Ok((None, Erased::Nothing)) };
+            let Recipient::WebPush(target) = &stored.recipient else { return Ok((None, Erased::Nothing)) };
+            if permit.is_some_and(|permit| !permit.is_for(&stored)) {
+                return Ok((None, Erased::TokenEnded));
+            }
             let tombstone = item::tombstone(key, &hash_keys.endpoint(&target.endpoint), now);
-            Ok((Some(After::Whole(tombstone)), true))
+            Ok((Some(After::Whole(tombstone)), Erased::Yes))
         })
         .await
     }

@@ -8,7 +8,8 @@
 //! | `p256dh`, `auth`, `vapid_key_id`, `flagged_at` | web push | a browser's keys, and its first 404 |
 //! | `consent_at`, `consent_prompt`, `consent_action`, `consent_origin` | web push | the user's consent |
 //! | `tags`, `last_seen_at` | web push | a list of tags; when the browser last sent it |
-//! | `sealed` | webhook | its secrets and headers, under the stack's webhook key |
+//! | `authorized_at` | web push | when a sender last decided on it; 0.1.0 wrote none |
+//! | `sealed` | webhook | its secrets and headers, under the stack's webhook key, bound to `pk` and `endpoint` |
 //! | `topic`, `policy`, `permitted`, `rate` | webhook | the terms: `policy` is JSON, `permitted` a list of names |
 //! | `failures`, `failing_since` | webhook | its health |
 //! | `failing_tenant` | webhook | the tenant again, while it fails or is switched off: what puts it into the index |
@@ -69,6 +70,7 @@ pub(super) fn write<'k>(
             add("vapid_key_id", vapid_key_id.as_ref().map(|id| s(id.as_str())));
             add("flagged_at", flagged_at.map(ms));
             add("last_seen_at", subscription.last_seen_at.map(ms));
+            add("authorized_at", subscription.authorized_at.map(ms));
             let tags: Vec<AttributeValue> = subscription.tags.iter().map(|tag| s(tag.as_str())).collect();
             add("tags", (!tags.is_empty()).then_some(AttributeValue::L(tags)));
             if let Some(Consent { at, prompt_version, action, origin }) = &subscription.consent {
@@ -78,11 +80,11 @@ pub(super) fn write<'k>(
                 add("consent_origin", Some(s(origin.as_str())));
             }
         }
-        Recipient::Webhook(WebhookTarget { endpoint: _, secrets, headers }) => {
+        Recipient::Webhook(target) => {
             let permitted: Vec<AttributeValue> = terms.permitted.names().iter().map(s).collect();
             let keys =
                 webhook_keys.into().expect("invariant: only a holder of the webhooks' key stores a webhook");
-            add("sealed", Some(s(keys.seal(key, secrets, headers))));
+            add("sealed", Some(s(keys.seal(key, target))));
             add("topic", terms.topic.as_ref().map(|topic| s(topic.as_str())));
             add("permitted", (!permitted.is_empty()).then_some(AttributeValue::L(permitted)));
             add("rate", terms.rate.map(|rate| s(rate.to_string())));
@@ -92,8 +94,8 @@ pub(super) fn write<'k>(
 }
 
 /// Reads an item; `None` if this version did not write it, `Err` if its secrets cannot be opened: then the key that they were sealed with
-/// is missing from the stack's, which is an operator's error and not the message's. Without any key, a webhook's secrets and headers stay
-/// sealed, and it is read as one that has none.
+/// is missing from the stack's, or the endpoint beside them is not the one that they were sealed for. Both are for an operator to repair,
+/// and not the message's fault. Without any key, a webhook's secrets and headers stay sealed, and it is read as one that has none.
 pub(super) fn read<'k>(
     item: &Item,
     webhook_keys: impl Into<Option<&'k WebhookKeys>>,
@@ -110,13 +112,15 @@ pub(super) fn read<'k>(
         Channel::Webhook => {
             let sealed = item.text("sealed")?;
             let opened = match webhook_keys.into() {
-                Some(keys) => keys.open(&key, sealed),
-                None => Some(Default::default()),
+                Some(keys) => keys.open(&key, endpoint, sealed),
+                None => Ok(WebhookTarget::at(endpoint)),
             };
-            let Some((secrets, headers)) = opened else {
-                return Some(Err(aws_error::of_code("OpenWebhookSecrets", "UnknownKey")));
-            };
-            (Recipient::Webhook(WebhookTarget { endpoint, secrets, headers }), terms(item, &key))
+            match opened {
+                Ok(target) => (Recipient::Webhook(target), terms(item, &key)),
+                Err(error) => {
+                    return Some(Err(aws_error::of_code("OpenWebhookSecrets", &error.to_string())));
+                }
+            }
         }
     };
     Some(Ok(Subscription {
@@ -133,6 +137,7 @@ pub(super) fn read<'k>(
         tags: tags(item),
         last_seen_at: item.time("last_seen_at"),
         created_at: item.time("created_at"),
+        authorized_at: item.time("authorized_at"),
     }))
 }
 
@@ -145,6 +150,11 @@ pub(super) fn tombstone(key: &SubscriptionKey, hash: &EndpointHash, deleted_at: 
         ("endpoint_hash", s(hash.as_str())),
         ("deleted_at", ms(deleted_at)),
     ])
+}
+
+/// When the subscription of a tombstone was deleted.
+pub(super) fn deleted_at(item: &Item) -> Option<Timestamp> {
+    item.time("deleted_at").filter(|_| !is_stored(item))
 }
 
 /// `None` if the item is no tombstone.

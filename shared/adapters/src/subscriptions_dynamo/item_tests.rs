@@ -92,6 +92,7 @@ fn a_browser_s_subscription_reads_back() {
         tags: Tags::new(tags.to_vec()).expect("two"),
         last_seen_at: Some(stored_at()),
         created_at: Some(stored_at()),
+        authorized_at: Some(stored_at()),
         ..browser()
     };
     let mut item = written(&full);
@@ -172,6 +173,16 @@ fn secrets_that_do_not_open_are_an_error() {
     // Secrets copied to another item do not open there.
     item.insert("id".to_owned(), s("h2"));
     assert!(read(&item, &keys()).expect("a subscription").is_err());
+}
+
+#[test]
+fn a_receiver_s_secrets_do_not_open_beside_another_endpoint() {
+    let mut item = written(&webhook());
+    item.insert("endpoint".to_owned(), s("https://attacker.example/hooks"));
+    let read = read(&item, &keys()).expect("a subscription");
+    let error =
+        read.map(|it| it.recipient.channel()).expect_err("its headers were sealed for another endpoint");
+    assert_eq!(error.to_string(), "OpenWebhookSecrets failed: SealedForAnotherEndpoint");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::table::{Change, transact};
 use crate::{audiences_dynamo, aws_error};
 
 /// The attributes that decisions depend on: a change to one of them makes a concurrent decision start over.
-const DECIDES: [&str; 5] = ["kind", "endpoint", "state", "tags", "deleted_at"];
+const DECIDES: [&str; 7] = ["kind", "endpoint", "state", "tags", "created_at", "authorized_at", "deleted_at"];
 
 /// How often a change starts over while others keep changing the item.
 const ROUNDS: usize = 8;
@@ -144,7 +144,8 @@ mod tests {
         assert_eq!(
             condition,
             "attribute_exists(pk) AND attribute_not_exists(#kind) AND #endpoint = :was_endpoint AND #state = :was_state \
-             AND attribute_not_exists(#tags) AND attribute_not_exists(#deleted_at)"
+             AND attribute_not_exists(#tags) AND attribute_not_exists(#created_at) AND attribute_not_exists(#authorized_at) \
+             AND attribute_not_exists(#deleted_at)"
         );
         assert_eq!(values, item([(":was_endpoint", s("https://a")), (":was_state", s("active"))]));
         let sets = [("tags", tagged(&["b"])), ("auth", s("x"))];

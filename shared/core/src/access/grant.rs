@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::{ApiKey, ApiKeyId, IamArn, SecretDigest, SubscriptionToken};
 use crate::identity::{SubscriptionId, Tenant};
 use crate::label::labels;
+use crate::subscription::{Permit, Subscription};
 use crate::tag::Tags;
 use crate::time::Timestamp;
 
@@ -32,8 +33,12 @@ pub struct Grant {
     pub scopes: BTreeSet<Scope>,
     /// `None`: all of the tenant's.
     pub subscription: Option<SubscriptionId>,
-    /// The tags that may be set; `None`: any.
-    pub tags: Option<Tags>,
+    /// What a browser's token permits there; `None`: anything.
+    pub permit: Option<Permit>,
+    /// The end of renewal tokens that follow from a browser's token.
+    pub renewable_until: Option<Timestamp>,
+    /// The sender's key or right; a browser's token names the one that it goes back to. `None`: release 0.1.0 made the token.
+    pub issuer: Option<ApiKeyId>,
     pub principal: Principal,
 }
 
@@ -47,18 +52,38 @@ impl Grant {
     }
 
     pub fn allows_tags(&self, tags: &Tags) -> bool {
-        self.tags.as_ref().is_none_or(|only| tags.are_within(only))
+        self.permit.as_ref().is_none_or(|permit| tags.are_within(&permit.tags))
+    }
+
+    /// The token with which the browser renews what this grant has stored. It permits the tags that this grant does there, or those
+    /// that a sender has set, and ends when the first token of its chain said.
+    pub fn renewal(self, stored: &Subscription, now: Timestamp) -> SubscriptionToken {
+        let tags = self.permit.as_ref().map_or_else(|| stored.tags.clone(), |permit| permit.tags_on(stored));
+        SubscriptionToken {
+            tenant: self.tenant,
+            subscription: stored.key.id.clone(),
+            tags,
+            expires_at: self.renewable_until.unwrap_or_else(|| now.plus(SubscriptionToken::RENEWAL)),
+            // Another worker's clock may be ahead, and it is for this subscription.
+            issued_at: Some(stored.created_at.map_or(now, |created_at| created_at.max(now))),
+            renewable_until: None,
+            issuer: self.issuer,
+        }
     }
 }
 
 impl From<SubscriptionToken> for Grant {
     /// A token allows to manage its one subscription, and to set the tags that it carries.
     fn from(token: SubscriptionToken) -> Self {
+        let issued_at = token.issued_at();
+        let permit = Permit { issued_at, begins: token.renewable_until.is_some(), tags: token.tags };
         Self {
             tenant: token.tenant,
             scopes: [Scope::Subscribe].into(),
             subscription: Some(token.subscription),
-            tags: Some(token.tags),
+            permit: Some(permit),
+            renewable_until: Some(token.renewable_until.unwrap_or(token.expires_at)),
+            issuer: token.issuer,
             principal: Principal::SubscriptionToken,
         }
     }
@@ -122,16 +147,30 @@ impl StoredKey {
         (is_its && self.standing(now) == Standing::Active).then(|| self.grant(Principal::Iam(caller.clone())))
     }
 
+    /// Whether tokens of this tenant's browsers that were made with this key are valid. They end with its revocation, and not when it
+    /// expires: then it makes no more of them.
+    pub fn vouches_for(&self, tenant: &Tenant) -> bool {
+        self.tenant == *tenant && self.scopes.contains(&Scope::Subscribe) && self.revoked_at.is_none()
+    }
+
     fn grant(&self, principal: Principal) -> Grant {
-        let (tenant, scopes) = (self.tenant.clone(), self.scopes.clone());
-        Grant { tenant, scopes, subscription: None, tags: None, principal }
+        Grant {
+            tenant: self.tenant.clone(),
+            scopes: self.scopes.clone(),
+            subscription: None,
+            permit: None,
+            renewable_until: None,
+            issuer: Some(self.id.clone()),
+            principal,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{subscription, tags, tenant};
+    use crate::fixtures::{browser, subscription, tags, tenant};
+    use crate::recipient::Recipient;
 
     fn id(text: &str) -> SubscriptionId {
         subscription(text).id
@@ -170,11 +209,22 @@ mod tests {
         stored(Credential::Iam(arn("Sender")))
     }
 
+    /// As a sender makes it for `s1`, at 40.
+    fn token() -> SubscriptionToken {
+        SubscriptionToken {
+            tenant: tenant(),
+            subscription: id("s1"),
+            tags: tags(&["news"]),
+            expires_at: at(100),
+            issued_at: Some(at(40)),
+            renewable_until: Some(at(1000)),
+            issuer: Some(key(7).id().clone()),
+        }
+    }
+
     #[test]
     fn a_token_is_for_its_subscription_alone() {
-        let (subscription, expires_at) = (id("s1"), at(100));
-        let token = SubscriptionToken { tenant: tenant(), subscription, tags: tags(&["news"]), expires_at };
-        let grant = Grant::from(token);
+        let grant = Grant::from(token());
         assert!(!grant.allows_on(Scope::Subscribe, &id("s2")));
         for scope in Scope::ALL {
             assert!(!grant.allows(scope), "{scope}");
@@ -182,6 +232,67 @@ mod tests {
         }
         assert!(grant.allows_tags(&tags(&["news"])) && grant.allows_tags(&Tags::default()));
         assert!(!grant.allows_tags(&tags(&["news", "vip"])));
+    }
+
+    #[test]
+    fn every_renewal_token_of_a_chain_has_its_first_end_and_issuer() {
+        let recipient = Recipient::WebPush(browser("https://push.example/x"));
+        let stored =
+            Subscription { created_at: Some(at(50)), ..Subscription::new(subscription("s1"), recipient) };
+        let first = Grant::from(token()).renewal(&stored, at(50));
+        assert_eq!(
+            (first.expires_at, first.issued_at, first.renewable_until),
+            (at(1000), Some(at(50)), None)
+        );
+        let second = Grant::from(first).renewal(&stored, at(900));
+        assert_eq!((second.expires_at, second.issuer.as_ref()), (at(1000), Some(key(7).id())));
+        assert_eq!(second.issued_at, Some(at(900)));
+
+        let grant = of_key().grant_to(&key(7), at(200)).expect("it is the key");
+        let own = grant.renewal(&stored, at(49));
+        assert_eq!(
+            (own.expires_at, own.issuer.as_ref()),
+            (at(49).plus(SubscriptionToken::RENEWAL), Some(key(7).id()))
+        );
+        assert_eq!(own.issued_at, Some(at(50)), "for what another worker's clock has stored a second later");
+    }
+
+    #[test]
+    fn a_token_of_release_0_1_0_keeps_its_end_and_begins_nothing() {
+        let end = at(200).plus(SubscriptionToken::RENEWAL);
+        let old = SubscriptionToken {
+            expires_at: end,
+            issued_at: None,
+            renewable_until: None,
+            issuer: None,
+            ..token()
+        };
+        let grant = Grant::from(old);
+        let permit = grant.permit.clone().expect("a browser's");
+        assert_eq!((permit.issued_at, permit.begins), (at(200), false));
+        let recipient = Recipient::WebPush(browser("https://push.example/x"));
+        let stored =
+            Subscription { created_at: Some(at(50)), ..Subscription::new(subscription("s1"), recipient) };
+        let next = grant.renewal(&stored, at(300));
+        assert_eq!((next.expires_at, next.tags.is_empty(), next.issuer), (end, true, None));
+    }
+
+    #[test]
+    fn a_key_vouches_for_its_browsers_tokens_until_it_is_revoked() {
+        let expired = StoredKey { expires_at: Some(at(200)), ..of_key() };
+        let revoked = StoredKey { revoked_at: Some(at(200)), ..of_key() };
+        let sends = StoredKey { scopes: [Scope::Send].into(), ..of_key() };
+        let others = StoredKey { tenant: Tenant::parse("other").expect("valid"), ..of_key() };
+        for (name, stored, vouches) in [
+            ("active", of_key(), true),
+            ("a principal's", of_principal(), true),
+            ("expired", expired, true),
+            ("revoked", revoked, false),
+            ("without the scope", sends, false),
+            ("another tenant's", others, false),
+        ] {
+            assert_eq!(stored.vouches_for(&tenant()), vouches, "{name}");
+        }
     }
 
     #[test]

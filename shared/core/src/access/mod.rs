@@ -1,8 +1,8 @@
 //! Access control of the HTTP API.
 //!
 //! A sender sends an API key, or signs with the credentials of an AWS principal; either is looked up, and its stored row has the tenant
-//! and the scopes. A browser sends a token, which is stored nowhere: it carries what it is for and when it ends, and a MAC that only
-//! the stack can make.
+//! and the scopes. A browser sends a token, which is stored nowhere: it carries what it is for, when it ends and which key its sender
+//! made it with, and a MAC that only the stack can make.
 //!
 //! An accepted credential becomes a [`Grant`]. The caller never learns why another one was refused: unknown, revoked, expired and
 //! forged keys get the same answer. Of an API key only a digest is stored; secrets and MACs are compared in constant time.

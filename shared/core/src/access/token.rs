@@ -1,7 +1,8 @@
 //! Tokens for browsers: texts that carry what they are for, and a MAC that only the stack can make.
 //!
 //! Tokens are not stored, so a single one cannot be revoked: each ends by its time, and all of them with the key that they name and were
-//! made with. The current key makes new tokens; tokens of a former key are read for as long as that key is configured.
+//! made with. The current key makes new tokens; tokens of a former key are read for as long as that key is configured. A token for a
+//! subscription also ends with that subscription ([`Permit`](crate::subscription::Permit)) and with the API key of the sender that made it.
 //!
 //! A MAC covers everything before it and the kind of token, so that one kind is never taken for another, and is checked before that is
 //! read.
@@ -22,6 +23,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
 
+use super::api_key::ApiKeyId;
 use super::base62;
 use crate::identity::{DeliveryId, SubscriptionId, Tenant};
 use crate::named_keys::{NamedKey, NamedKeys};
@@ -41,13 +43,15 @@ struct Kind {
     max: usize,
 }
 
-/// The longest names and all tags take some 800 characters.
+/// The longest names and all tags take some 900 characters.
 const SUBSCRIPTION: Kind = Kind { name: "redial subscription token", mac_bytes: 32, max: 1024 };
 
 /// The longest names take 194 characters.
 const ACK: Kind = Kind { name: "redial ack token", mac_bytes: 16, max: 256 };
 
-/// Lets a browser store, renew and delete one subscription. As JSON it has short names, and its end in epoch milliseconds.
+/// Lets a browser store, renew and delete one subscription. As JSON it has short names, and times in epoch milliseconds.
+///
+/// Tokens of release 0.1.0 have tenant, subscription, tags and end alone.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SubscriptionToken {
     #[serde(rename = "t")]
@@ -59,11 +63,27 @@ pub struct SubscriptionToken {
     /// The first moment at which it is no longer valid.
     #[serde(rename = "e")]
     pub expires_at: Timestamp,
+    #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
+    pub issued_at: Option<Timestamp>,
+    /// The end of all renewal tokens that follow from this one. Only a token that a sender made has it: a renewal token's own end is
+    /// that of those that follow from it.
+    #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
+    pub renewable_until: Option<Timestamp>,
+    /// The API key, or the right of an AWS principal, of the sender that made it, or the first one in its chain of renewals.
+    #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
+    pub issuer: Option<ApiKeyId>,
 }
 
 impl SubscriptionToken {
-    /// How long the token is valid that a browser gets to renew its subscription with: longer than most users stay away.
+    /// How long a browser renews its subscription with what follows from one token of its sender's, unless that sets less: longer than
+    /// most users stay away.
     pub const RENEWAL: Duration = Duration::from_secs(180 * 86_400);
+
+    /// When it was made. Release 0.1.0 gave renewal tokens [`Self::RENEWAL`] and wrote no time. Its other tokens lasted an hour at most, so
+    /// this is too early for them: they are refused where a renewal token might have ended.
+    pub fn issued_at(&self) -> Timestamp {
+        self.issued_at.unwrap_or_else(|| self.expires_at.minus(Self::RENEWAL))
+    }
 }
 
 /// Lets a service worker acknowledge one message.

@@ -27,8 +27,15 @@ fn later() -> Timestamp {
 fn tokens(tenant: &str, id: &str, tag: &[&str], expires_at: Timestamp) -> (SubscriptionToken, AckToken) {
     let tenant = Tenant::parse(tenant).expect("valid");
     let (subscription, delivery) = (subscription(id).id, delivery(id).id);
-    let of_subscription =
-        SubscriptionToken { tenant: tenant.clone(), subscription, tags: tags(tag), expires_at };
+    let of_subscription = SubscriptionToken {
+        tenant: tenant.clone(),
+        subscription,
+        tags: tags(tag),
+        expires_at,
+        issued_at: Some(expires_at),
+        renewable_until: Some(expires_at),
+        issuer: ApiKeyId::parse("4Xb0m2Qp9Lk7"),
+    };
     (of_subscription, AckToken { tenant, delivery, expires_at })
 }
 
@@ -144,7 +151,7 @@ fn an_ack_token_is_short_and_the_longest_names_are_read_back() {
     let longest = tokens(&"t".repeat(63), &"i".repeat(64), &tags, Timestamp::from_ms(i64::MAX));
     let keys = keys(&[(&"k".repeat(32), 1)]).expect("a key");
     let [subscription, ack] = texts(&keys, &longest);
-    assert!(subscription.len() < 900, "{}", subscription.len());
+    assert!(subscription.len() < 1000, "{}", subscription.len());
     assert_eq!(keys.read_subscription(&subscription, now()), Some(longest.0));
     assert_eq!((ack.len(), keys.read_ack(&ack, now())), (194, Some(longest.1)));
 }
@@ -157,4 +164,16 @@ fn keys_have_unique_ids_and_debug_shows_the_ids_alone() {
         assert!(keys(&of).is_none(), "{bad:?}");
     }
     assert_eq!(format!("{:?}", new_and_old()), r#"TokenKeys(["k2", "k1"])"#);
+}
+
+/// What 0.1.0 wrote, byte for byte.
+#[test]
+fn a_token_of_the_previous_release_is_read_without_times_and_issuer() {
+    let end = now().plus(SubscriptionToken::RENEWAL);
+    let payload = format!(r#"{{"t":"acme","s":"s1","g":["news"],"e":{}}}"#, end.as_ms());
+    let text = format!("rds_k1.{}", URL_SAFE_NO_PAD.encode(payload));
+    let text = signed(old().0.current(), &SUBSCRIPTION, text);
+    let token = old().read_subscription(&text, now()).expect("it is valid");
+    assert_eq!((&token.issued_at, &token.renewable_until, &token.issuer), (&None, &None, &None));
+    assert_eq!((token.issued_at(), token.expires_at), (now(), end), "it was a renewal token");
 }

@@ -6,6 +6,7 @@
 
 pub mod consent;
 pub mod document;
+mod permit;
 mod renewal;
 
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use crate::webhook::{CustomHeaders, Health, Permitted};
 
 pub use self::consent::Consent;
 pub use self::document::Document;
+pub use self::permit::Permit;
 pub use self::renewal::{Decision, Renewal};
 
 pub const NOT_FOUND_CONFIRMED_AFTER: Duration = Duration::from_secs(3600);
@@ -57,6 +59,9 @@ pub struct Subscription {
     pub last_seen_at: Option<Timestamp>,
     /// When it was first stored; `None` where an earlier release stored it.
     pub created_at: Option<Timestamp>,
+    /// When a sender last decided on it: when it set tags, or made the token with which the subscription began or got its tags. `None`
+    /// where an earlier release stored it; of web push.
+    pub authorized_at: Option<Timestamp>,
 }
 
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -81,6 +86,7 @@ impl Subscription {
             tags: Tags::default(),
             last_seen_at: None,
             created_at: None,
+            authorized_at: None,
         }
     }
 

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | nothing, or a tombstone | with consent | a new one, active |
 //! | nothing, or a tombstone | without consent | nothing: a new one needs consent |
+//! | anything | with a token of an earlier one | nothing: the token has ended (see [`Permit`]) |
 //! | one with the same endpoint | either | new keys, consent and tags; state, flag and health stay |
 //! | one with another endpoint | either | the new one, active and unflagged; `created_at` stays |
 //! | a webhook's | either | nothing: its id is taken |
@@ -11,7 +12,7 @@
 //! State and flag come from the push service: a 404 or a 410 for the endpoint. A page that submits the same endpoint again does not
 //! change them, because the browser does not know of either. Only a new endpoint does.
 
-use super::{Subscription, document::Document};
+use super::{Permit, Subscription, document::Document};
 use crate::identity::SubscriptionKey;
 use crate::push_target::PushTarget;
 use crate::recipient::Recipient;
@@ -23,6 +24,8 @@ pub struct Renewal {
     pub document: Document,
     /// When the browser itself submitted it; `None` where an import or a server did.
     pub seen_at: Option<Timestamp>,
+    /// Of the browser's token; `None` where a sender itself or an operator submitted it.
+    pub permit: Option<Permit>,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -33,22 +36,49 @@ pub enum Decision {
     Stays(Subscription),
     NeedsConsent,
     IsAWebhook,
+    /// The token is for an earlier subscription of this id.
+    TokenEnded,
+    /// The token may not set these tags on what is stored.
+    TagsNotPermitted,
 }
 
 impl Renewal {
-    pub fn decide(&self, before: Option<&Subscription>, now: Timestamp) -> Decision {
+    /// `deleted_at`: of the tombstone, where nothing else is stored.
+    pub fn decide(
+        &self,
+        before: Option<&Subscription>,
+        deleted_at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Decision {
         let Document { target, tags, consent } = &self.document;
+        // When a sender decided on what is submitted; a renewal token only repeats.
+        let authorized_at = match &self.permit {
+            None => Some(now),
+            Some(permit) => permit.begins.then_some(permit.issued_at),
+        };
         let Some(before) = before else {
+            if self.permit.as_ref().is_some_and(|permit| !permit.may_begin(deleted_at)) {
+                return Decision::TokenEnded;
+            }
             let Some(consent) = consent else { return Decision::NeedsConsent };
             return Decision::Begins(Subscription {
                 consent: Some(consent.clone()),
                 tags: tags.clone().unwrap_or_default(),
                 last_seen_at: self.seen_at,
                 created_at: Some(now),
+                authorized_at,
                 ..Subscription::new(self.key.clone(), Recipient::WebPush(target.clone()))
             });
         };
         let Recipient::WebPush(known) = &before.recipient else { return Decision::IsAWebhook };
+        if let Some(permit) = &self.permit {
+            if !permit.is_for(before) {
+                return Decision::TokenEnded;
+            }
+            if tags.as_ref().is_some_and(|tags| !tags.are_within(&permit.tags_on(before))) {
+                return Decision::TagsNotPermitted;
+            }
+        }
         let stays = known.endpoint == target.endpoint;
         // An endpoint belongs to the key that it was made with: a document without one does not change it.
         let vapid_key_id =
@@ -61,6 +91,7 @@ impl Renewal {
             tags: tags.clone().unwrap_or_else(|| before.tags.clone()),
             last_seen_at: self.seen_at.or(before.last_seen_at),
             created_at: before.created_at,
+            authorized_at: before.authorized_at.max(authorized_at.filter(|_| tags.is_some())),
             ..of
         };
         if stays { Decision::Stays(after) } else { Decision::Moves(after) }

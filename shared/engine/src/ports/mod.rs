@@ -27,7 +27,8 @@ pub use policies::{KnownPolicies, Policies};
 pub use protection::{Limited, Protection, StoredOrigin};
 pub use senders::{Keys, Push, PushSender, Webhook, WebhookSender};
 pub use subscriptions::{
-    Found, PruneCandidate, Renewed, SubscriptionBook, SubscriptionHealth, SubscriptionUpdate, Subscriptions,
+    Erased, Found, PruneCandidate, Renewed, SubscriptionBook, SubscriptionHealth, SubscriptionUpdate,
+    Subscriptions,
 };
 pub use telemetry::{AttemptEvent, BreakerEvent, QuarantineEvent, Telemetry};
 pub use waits::{ParkedItem, ParkedKey, Parking, RegisteredBucket, WaitExecutions, WaitRegistry};

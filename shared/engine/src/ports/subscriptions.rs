@@ -3,7 +3,7 @@
 use super::{Answer, Answers};
 use redial_core::endpoint::{Endpoint, EndpointHash, HashKeys};
 use redial_core::identity::{SubscriptionKey, Tenant};
-use redial_core::subscription::{Renewal, State, Subscription};
+use redial_core::subscription::{Permit, Renewal, State, Subscription};
 use redial_core::time::Timestamp;
 use redial_core::webhook::Health;
 
@@ -91,6 +91,19 @@ pub enum Renewed {
     NeedsConsent,
     /// A webhook's receiver has that key: nothing was written.
     IsAWebhook,
+    /// The token is for an earlier subscription of that key: nothing was written.
+    TokenEnded,
+    /// The token may not set these tags on what is stored: nothing was written.
+    TagsNotPermitted,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Erased {
+    Yes,
+    /// There was none, or a tombstone, or a webhook's receiver: nothing was written.
+    Nothing,
+    /// The token is for an earlier subscription of that key: nothing was written.
+    TokenEnded,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -115,7 +128,13 @@ pub trait SubscriptionBook: Send + Sync {
     fn find(&self, key: &SubscriptionKey) -> impl Answer<Found>;
 
     /// Erases a browser's subscription: endpoint, keys, tags, consent and the id of its VAPID key. What is left is a tombstone
-    /// with the hash of the endpoint under the current one of `hash_keys`, and the time. Answers whether there was one to
-    /// erase; a webhook's is left alone, and a tombstone stays as it is.
-    fn erase(&self, key: &SubscriptionKey, hash_keys: &HashKeys, now: Timestamp) -> impl Answer<bool>;
+    /// with the hash of the endpoint under the current one of `hash_keys`, and the time. A webhook's is left alone, and a tombstone
+    /// stays as it is. `permit`: of a browser's token, which erases only the subscription that it is for.
+    fn erase(
+        &self,
+        key: &SubscriptionKey,
+        permit: Option<&Permit>,
+        hash_keys: &HashKeys,
+        now: Timestamp,
+    ) -> impl Answer<Erased>;
 }

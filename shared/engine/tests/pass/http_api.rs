@@ -9,7 +9,9 @@ use redial_core::reason::Reason;
 use redial_core::recipient::Recipient;
 use redial_core::subscription::{self, Consent, Document, Renewal};
 use redial_engine::cleanup::Sweep;
-use redial_engine::ports::{Found, PortError, Renewed, SubscriptionBook as _, SubscriptionHealth as _};
+use redial_engine::ports::{
+    Erased, Found, PortError, Renewed, SubscriptionBook as _, SubscriptionHealth as _,
+};
 use redial_memory::senders::answered;
 
 use crate::harness::{Harness, endpoint, origin, tenant};
@@ -34,13 +36,13 @@ impl Harness {
             origin: origin("https://shop.example"),
         });
         let document = Document { target, tags: None, consent };
-        let renewal = Renewal { key: Self::subscription_key(id), document, seen_at: Some(now) };
+        let renewal = Renewal { key: Self::subscription_key(id), document, seen_at: Some(now), permit: None };
         done(self.memory.renew(renewal, now))
     }
 
     fn erase(&self, id: &str) -> bool {
         let keys = HashKeys::parse("k1:0123456789abcdef").expect("valid");
-        done(self.memory.erase(&Self::subscription_key(id), &keys, self.now()))
+        done(self.memory.erase(&Self::subscription_key(id), None, &keys, self.now())) == Erased::Yes
     }
 
     fn is_deleted(&self, id: &str) -> bool {

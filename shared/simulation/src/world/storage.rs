@@ -11,7 +11,7 @@ use redial_core::ledger::Entry;
 use redial_core::push_target::{PushKeys, PushTarget};
 use redial_core::subscription::{Consent, Document, Renewal, State};
 use redial_core::webhook::Health;
-use redial_engine::ports::{Found, SubscriptionBook};
+use redial_engine::ports::{Erased, Found, SubscriptionBook};
 use redial_memory::Row;
 use serde_json::Value;
 
@@ -66,7 +66,7 @@ impl World {
     fn erases(&mut self, tenant: &str, receiver: usize) {
         let key = subscription(tenant, receiver);
         let (keys, now) = (self.hash_keys(), self.now());
-        if at_once(self.memory.erase(&key, &keys, now)) == Ok(true) {
+        if at_once(self.memory.erase(&key, None, &keys, now)) == Ok(Erased::Yes) {
             self.stage.watch.saw(Situation::Erased);
             let found = at_once(SubscriptionBook::find(&self.memory, &key));
             if !matches!(found, Ok(Found::Deleted { .. })) {
@@ -101,6 +101,7 @@ impl World {
                 }),
             },
             seen_at: Some(self.now()),
+            permit: None,
         };
         let was_there = self.memory.state().subscriptions.contains_key(&key);
         at_once(self.memory.renew(renewal, self.now())).expect("invariant: it is made at once");
