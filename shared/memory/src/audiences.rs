@@ -7,13 +7,16 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::{Audiences, PortError};
 
 use super::Memory;
+use super::items::fits;
 
 impl Audiences for Memory {
     async fn open(&self, runs: Vec<Run>) -> Vec<Result<(), PortError>> {
-        self.effect_on_each("audiences.open", runs, |state, run| {
+        let opened = self.effect_on_each("audiences.open", runs, |state, run| {
+            fits(run.body.expose().len())?;
             state.runs.entry(run.key.clone()).or_insert(run);
-        })
-        .await
+            Ok(())
+        });
+        opened.await.into_iter().map(|opened| opened.and_then(|opened| opened)).collect()
     }
 
     async fn load(&self, keys: Vec<RunKey>, now: Timestamp) -> Vec<Result<Option<Run>, PortError>> {
@@ -41,14 +44,14 @@ impl Audiences for Memory {
     }
 
     async fn progress(&self, run: &RunKey, shard: u8) -> Result<Progress, PortError> {
-        self.effect("audiences.progress", |state| {
+        self.effect_at("audiences.progress", Some(run.to_string()), |state| {
             state.progress.get(&(run.clone(), shard)).cloned().unwrap_or_default()
         })
         .await
     }
 
     async fn advance(&self, run: &Run, shard: u8, from: &Progress, to: &Progress) -> Result<bool, PortError> {
-        self.effect("audiences.advance", |state| {
+        self.effect_at("audiences.advance", Some(run.key.to_string()), |state| {
             if let Some((part, progress)) =
                 state.crossing.take_if(|(part, _)| *part == (run.key.clone(), shard))
             {

@@ -13,7 +13,8 @@ use super::{Memory, Row, State, assert_distinct};
 impl Ledger for Memory {
     async fn claim(&self, claims: Vec<Claim>, now: Timestamp) -> Vec<Result<ClaimAnswer, PortError>> {
         assert_distinct(claims.iter().map(|claim| &claim.ask.key));
-        self.effect_on_each("claim", claims, |state, claim| claim_one(state, &claim, now)).await
+        let key = |claim: &Claim| Some(claim.ask.key.to_string());
+        self.effect_on_each_at("claim", claims, key, |state, claim| claim_one(state, &claim, now)).await
     }
 
     async fn record_carried(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
@@ -22,7 +23,8 @@ impl Ledger for Memory {
 
     async fn record(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
         assert_distinct(records.iter().map(|record| &record.key));
-        self.effect_on_each("record", records, |state, record| {
+        let key = |record: &Record| Some(record.key.to_string());
+        self.effect_on_each_at("record", records, key, |state, record| {
             let Some(entry) = state.ledger.get_mut(&record.key) else { return Fence::Lost };
             let held = entry.lease_token == record.lease_token
                 && entry.turn == record.turn
@@ -50,7 +52,7 @@ impl Ledger for Memory {
 
 impl LedgerReader for Memory {
     async fn get(&self, key: &DeliveryKey) -> Result<Option<Entry>, PortError> {
-        self.effect("ledger.get", |state| {
+        self.effect_at("ledger.get", Some(key.to_string()), |state| {
             let now = state.now;
             state.ledger.get(key).filter(|entry| !entry.is_forgotten(now)).cloned()
         })

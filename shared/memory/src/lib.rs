@@ -7,6 +7,7 @@
 mod audiences;
 mod expiry;
 mod http_api;
+mod items;
 mod ledger;
 mod protection;
 mod queues;
@@ -202,6 +203,8 @@ pub struct State {
     pub registered: BTreeMap<WaitBucket, u16>,
     pub executions: BTreeSet<WaitBucket>,
     pub bodies: BTreeMap<DeadLetterKey, DeadLetterBody>,
+    /// The items of those that are longer than one.
+    pub body_parts: BTreeMap<DeadLetterKey, BTreeMap<usize, String>>,
     pub described: BTreeMap<DeadLetterKey, Reference>,
     /// What the senders answer, by endpoint, the first first; then [`State::usual_answer`].
     pub answers: HashMap<String, Vec<Outcome>>,
@@ -374,10 +377,23 @@ impl Memory {
         name: &'static str,
         make: impl FnOnce(&mut State) -> T,
     ) -> Result<T, PortError> {
+        self.effect_at(name, None, make).await
+    }
+
+    /// One effect on an item of that partition key.
+    async fn effect_at<T>(
+        &self,
+        name: &'static str,
+        partition_key: Option<String>,
+        make: impl FnOnce(&mut State) -> T,
+    ) -> Result<T, PortError> {
         if let Some(schedule) = &self.schedule {
             let mut make = Some(make);
             let once = |state: &mut State, ()| make.take().map(|make| make(state));
-            let made = self.make_scheduled(&**schedule, name, vec![()], once).await.pop();
+            let made = self
+                .make_scheduled(&**schedule, name, vec![()], |()| partition_key.clone(), once)
+                .await
+                .pop();
             return made
                 .and_then(|made| made.transpose())
                 .unwrap_or_else(|| Err(PortErrorKind::Broken.error(name)));
@@ -469,10 +485,21 @@ impl Memory {
         &self,
         name: &'static str,
         items: Vec<T>,
+        make: impl FnMut(&mut State, T) -> R,
+    ) -> Vec<Result<R, PortError>> {
+        self.effect_on_each_at(name, items, |_| None, make).await
+    }
+
+    /// The same on items with partition keys.
+    async fn effect_on_each_at<T: Clone, R>(
+        &self,
+        name: &'static str,
+        items: Vec<T>,
+        partition_key: impl Fn(&T) -> Option<String>,
         mut make: impl FnMut(&mut State, T) -> R,
     ) -> Vec<Result<R, PortError>> {
         if let Some(schedule) = &self.schedule {
-            return self.make_scheduled(&**schedule, name, items, make).await;
+            return self.make_scheduled(&**schedule, name, items, partition_key, make).await;
         }
         let n = items.len();
         let made = self

@@ -40,7 +40,7 @@ impl Protection for Memory {
     }
 
     async fn look(&self, origin: &Origin) -> Result<(StoredOrigin, Counted), PortError> {
-        self.effect("look", |state| {
+        self.effect_at("look", Some(origin.as_str().to_owned()), |state| {
             let counters = state.counters.iter().filter(|((of, _), _)| of == origin);
             let sum = counters.fold(Counted::default(), |sum, (_, counted)| sum.plus(counted));
             (state.origins.get(origin).cloned().unwrap_or_default(), sum)
@@ -55,7 +55,7 @@ impl Protection for Memory {
         new: OriginState,
         _now: Timestamp,
     ) -> Result<bool, PortError> {
-        self.effect("exchange", |state| {
+        self.effect_at("exchange", Some(origin.as_str().to_owned()), |state| {
             let stored = state.origins.entry(origin.clone()).or_default();
             let ours = stored.version == version;
             if ours {
@@ -88,7 +88,7 @@ impl Protection for Memory {
     }
 
     async fn lease(&self, request: token_bucket::Request) -> Result<token_bucket::Answer, PortError> {
-        self.effect("lease", |state| {
+        self.effect_at("lease", Some(request.key.clone()), |state| {
             let answer = request.judge(state.slots.get(&request.key).copied());
             if let token_bucket::Answer::Leased { begin } = answer {
                 state.slots.insert(request.key.clone(), begin.plus(request.span));

@@ -1,11 +1,14 @@
 //! Queues and dead letters in memory.
 
+use std::collections::BTreeMap;
+
 use redial_core::dead_letter::{DeadLetterBody, DeadLetterKey, Reference};
 use redial_core::queue::{Outgoing, Queue};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{DeadLetterBodies, DeadLetterStore, Outbox, PortError, Receipt};
 
-use super::Memory;
+use super::items::{fits, parts};
+use super::{Memory, State};
 
 impl Outbox for Memory {
     fn has_events(&self) -> bool {
@@ -32,11 +35,42 @@ impl Outbox for Memory {
 }
 
 impl DeadLetterBodies for Memory {
+    /// A body is stored when all of its parts are.
     async fn put(&self, bodies: Vec<DeadLetterBody>) -> Vec<Result<(), PortError>> {
-        self.effect_on_each("bodies.put", bodies, |state, body| {
-            state.bodies.insert(body.key.clone(), body);
-        })
-        .await
+        let cut: Vec<Vec<(usize, DeadLetterBody)>> = bodies.into_iter().map(cut).collect();
+        let counts: Vec<usize> = cut.iter().map(Vec::len).collect();
+        let partition = |(_, body): &(usize, DeadLetterBody)| Some(body.key.partition());
+        let put = self.effect_on_each_at("bodies.put", cut.concat(), partition, |state, (at, part)| {
+            fits(part.body.len())?;
+            state.put_part(at, part);
+            Ok(())
+        });
+        let mut put = put.await.into_iter().map(|put| put.and_then(|put| put));
+        counts
+            .into_iter()
+            .map(|count| put.by_ref().take(count).collect::<Vec<_>>().into_iter().collect())
+            .collect()
+    }
+}
+
+/// The parts of a body, each with its number.
+fn cut(body: DeadLetterBody) -> Vec<(usize, DeadLetterBody)> {
+    let part = |part| DeadLetterBody { body: part, ..body.clone() };
+    parts(&body.body).into_iter().map(part).enumerate().collect()
+}
+
+impl State {
+    /// Stores a part of a dead letter's body, in the place of the one that was there: what is read is what all of them are together.
+    fn put_part(&mut self, at: usize, part: DeadLetterBody) {
+        if at == 0 && !self.body_parts.contains_key(&part.key) && !self.bodies.contains_key(&part.key) {
+            self.bodies.insert(part.key.clone(), part);
+            return;
+        }
+        let first = self.bodies.get(&part.key).map(|stored| stored.body.clone()).unwrap_or_default();
+        let parts = self.body_parts.entry(part.key.clone()).or_insert_with(|| BTreeMap::from([(0, first)]));
+        parts.insert(at, part.body.clone());
+        let body = parts.values().map(String::as_str).collect();
+        self.bodies.insert(part.key.clone(), DeadLetterBody { body, ..part });
     }
 }
 
@@ -53,6 +87,7 @@ impl DeadLetterStore for Memory {
         self.effect("delete_absent_bodies", |state| {
             let is_absent = |_: &DeadLetterKey, body: &mut DeadLetterBody| body.absent_from <= now;
             let deleted = state.bodies.extract_if(.., is_absent).take(limit as usize).count();
+            state.body_parts.retain(|key, _| state.bodies.contains_key(key));
             u32::try_from(deleted).unwrap_or(u32::MAX)
         })
         .await

@@ -49,6 +49,11 @@ pub trait Schedule: fmt::Debug + Send + Sync {
     /// The effect on an item, in the moment that it is made.
     fn item(&self, effect: &'static str) -> Verdict;
 
+    /// Whether the partition that an item's key lies in refuses for now: DynamoDB throttles a hot one while others go on.
+    fn is_hot(&self, _effect: &'static str, _partition_key: &str) -> bool {
+        false
+    }
+
     /// The way back of the answer.
     fn response(&self, effect: &'static str) -> Wait;
 
@@ -76,12 +81,13 @@ impl Memory {
         Self { schedule: Some(schedule), ..self.another_worker() }
     }
 
-    /// An effect on each of these, one by one, as its schedule has it.
+    /// An effect on each of these, one by one, as its schedule has it. `partition_key` is `None` where there is none to throttle.
     pub(super) async fn make_scheduled<T, R>(
         &self,
         schedule: &dyn Schedule,
         name: &'static str,
         items: Vec<T>,
+        partition_key: impl Fn(&T) -> Option<String>,
         mut make: impl FnMut(&mut State, T) -> R,
     ) -> Vec<Result<R, PortError>> {
         schedule.request(name).await;
@@ -91,7 +97,10 @@ impl Memory {
             let mut state = self.state();
             state.effects += 1;
             for item in items {
-                let (is_made, error) = match schedule.item(name) {
+                let is_hot = partition_key(&item).is_some_and(|key| schedule.is_hot(name, &key));
+                let verdict =
+                    if is_hot { Verdict::Fails(PortErrorKind::Throttled) } else { schedule.item(name) };
+                let (is_made, error) = match verdict {
                     Verdict::Made => (true, None),
                     Verdict::Fails(kind) => (kind == PortErrorKind::Lost, Some(kind.error(name))),
                     Verdict::Dies => {

@@ -30,7 +30,9 @@ fn turn(
 
 impl Subscriptions for Memory {
     async fn load(&self, keys: Vec<SubscriptionKey>) -> Vec<Result<Option<Subscription>, PortError>> {
-        self.effect_on_each("load", keys, |state, key| state.subscriptions.get(&key).cloned()).await
+        let partition = |key: &SubscriptionKey| Some(key.to_string());
+        let load = |state: &mut State, key| state.subscriptions.get(&key).cloned();
+        self.effect_on_each_at("load", keys, partition, load).await
     }
 
     async fn switch_off(

@@ -7,17 +7,48 @@ use redial_engine::ports::{
 };
 
 use super::Memory;
+use super::items::{fits, others_of_parked};
 
 impl Parking for Memory {
+    /// The parts of long bodies but the first are stored before the first.
     async fn put(&self, items: Vec<ParkedItem>) -> Vec<Result<(), PortError>> {
-        self.effect_on_each("park", items, |state, item| {
+        let others: Vec<(usize, Shard)> = (0..)
+            .zip(&items)
+            .flat_map(|(at, item)| vec![(at, item.key.shard); others_of_parked(&item.body)])
+            .collect();
+        let mut stored: Vec<Result<(), PortError>> = vec![Ok(()); items.len()];
+        if !others.is_empty() {
+            let shard = |(_, shard): &(usize, Shard)| Some(shard.to_string());
+            let put = self.effect_on_each_at("park", others.clone(), shard, |_, _| ()).await;
+            for ((at, _), put) in others.into_iter().zip(put) {
+                stored[at] = stored[at].clone().and(put);
+            }
+        }
+        let firsts: Vec<ParkedItem> = items
+            .into_iter()
+            .zip(&stored)
+            .filter(|(_, stored)| stored.is_ok())
+            .map(|(item, _)| item)
+            .collect();
+        if firsts.is_empty() {
+            return stored;
+        }
+        let shard = |item: &ParkedItem| Some(item.key.shard.to_string());
+        let put = self.effect_on_each_at("park", firsts, shard, |state, item| {
+            let first = if others_of_parked(&item.body) == 0 { item.body.len() } else { 0 };
+            fits(first)?;
             state.parked.insert(item.key.clone(), item);
-        })
-        .await
+            Ok(())
+        });
+        let mut put = put.await.into_iter().map(|put| put.and_then(|put| put));
+        for stored in stored.iter_mut().filter(|stored| stored.is_ok()) {
+            *stored = put.next().expect("invariant: an answer for each item");
+        }
+        stored
     }
 
     async fn page(&self, shard: Shard, limit: u16) -> Result<Vec<ParkedItem>, PortError> {
-        self.effect("page", |state| {
+        self.effect_at("page", Some(shard.to_string()), |state| {
             let own = state.parked.values().filter(|item| item.key.shard == shard);
             own.take(usize::from(limit)).cloned().collect()
         })

@@ -35,6 +35,8 @@ pub struct Facts {
     pub began: BTreeMap<String, Timestamp>,
     /// Subscriptions as they were last seen.
     pub standing: BTreeMap<SubscriptionKey, Standing>,
+    /// When they were stored or changed last.
+    pub stored_at: BTreeMap<SubscriptionKey, Timestamp>,
     /// Deliveries that a receiver answered with a success.
     pub accepted: BTreeSet<DeliveryKey>,
     /// Until when a receiver asked to wait, and the invocation that it asked.

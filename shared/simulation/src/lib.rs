@@ -13,6 +13,7 @@
 //! | [`origins`] | what happened to origins |
 //! | [`release`] | what a newer release writes, and an older one cannot read |
 //! | [`payload`] | what payloads say |
+//! | [`punctual`] | when attempts are due |
 //! | [`pass`] | what an invocation holds and has done |
 //! | [`watch`] | what is remembered of all effects |
 //! | [`watched`] | the ports that the watch looks at |
@@ -31,6 +32,7 @@ pub mod origins;
 pub mod pass;
 pub mod payload;
 mod promises;
+pub mod punctual;
 pub mod release;
 pub mod scenario;
 pub mod search;

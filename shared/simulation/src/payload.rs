@@ -3,6 +3,15 @@
 use redial_core::identity::{DeliveryId, DeliveryKey, Tenant};
 use serde_json::Value;
 
+/// What long payloads are filled with.
+const FILLING: u8 = b'x';
+
+/// The end of a long payload, as JSON escapes it: each byte takes six.
+pub fn filling(bytes: usize) -> String {
+    let escaped = format!("\\u{FILLING:04x}");
+    format!("/{}/{bytes}", escaped.repeat(bytes))
+}
+
 /// What a payload says: `acme/m1/0`, of which delivery it is, and of which content.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Payload {
@@ -22,5 +31,12 @@ pub fn read_payload(payload: &[u8]) -> Option<Payload> {
     }
     let mut parts = text.split('/');
     let key = DeliveryKey { tenant: Tenant::parse(parts.next()?)?, id: DeliveryId::parse(parts.next()?)? };
-    Some(Payload { key, content: parts.next()?.parse().ok()?, ack: None })
+    let content = parts.next()?.parse().ok()?;
+    // A long one counts what it is filled with.
+    if let Some(filling) = parts.next()
+        && (parts.next()?.parse().ok() != Some(filling.len()) || filling.bytes().any(|byte| byte != FILLING))
+    {
+        return None;
+    }
+    Some(Payload { key, content, ack: None })
 }

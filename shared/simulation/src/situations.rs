@@ -87,6 +87,13 @@ situations! {
     Reused = "an id was used again after it was forgotten",
     Unreadable = "an older release received what a newer one had written",
     Hostile = "a receiver answered what it should not",
+    HotKey = "a partition of DynamoDB's was hot, and refused",
+    OthersGoOn = "a key was refused, and others of its batch were not",
+    InParts = "a body took several items of DynamoDB's",
+    TooLongForARun = "a message to a tag was too long for a run",
+    UnreadableRun = "a worker could not read what a newer release had written of a message to a tag",
+    InTime = "an attempt was made on time while nothing failed",
+    ParkedInTime = "what had been parked was sent on time while nothing failed",
     StaleRead = "a read was older than a write",
 }
 

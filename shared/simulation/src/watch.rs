@@ -14,6 +14,7 @@ use crate::audience::Audiences;
 use crate::facts::Facts;
 use crate::origins::Origins;
 use crate::pass::Pass;
+use crate::punctual::Punctual;
 use crate::situations::{Situation, Situations};
 
 /// A POST that arrived, or may have.
@@ -127,6 +128,7 @@ pub struct Memo {
     pub violations: Vec<String>,
     pub situations: Situations,
     pub facts: Facts,
+    pub punctual: Punctual,
 }
 
 /// Shared by all workers of a simulation.

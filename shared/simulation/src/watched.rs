@@ -1,11 +1,15 @@
 //! The ports in memory, under watch.
 
+use redial_core::audience::{Progress, Run, RunKey};
+use redial_core::body::Body;
+use redial_core::identity::{SubscriptionId, Tenant};
 use redial_core::ledger::{Ask, Fence, Record, State};
 use redial_core::queue::{Outgoing, Queue};
+use redial_core::tag::Tag;
 use redial_core::time::Timestamp;
 use redial_core::wait::Shard;
 use redial_engine::ports::{
-    Claim, ClaimAnswer, Ledger, Outbox, ParkedItem, ParkedKey, Parking, PortError, Receipt,
+    Audiences, Claim, ClaimAnswer, Ledger, Outbox, ParkedItem, ParkedKey, Parking, PortError, Receipt,
 };
 use redial_memory::Memory;
 
@@ -30,6 +34,7 @@ impl Ledger for WatchedLedger {
         let carried: Vec<_> = {
             let state = self.memory.state();
             let mut memo = self.watch.memo();
+            claims.iter().for_each(|claim| memo.finds_nothing(claim, &state));
             asks.iter().map(|ask| memo.claims(ask, state.ledger.get(&ask.key), state.now)).collect()
         };
         {
@@ -40,6 +45,10 @@ impl Ledger for WatchedLedger {
             }
         }
         let answers = self.memory.claim(claims, now).await;
+        let is_refused = |answer: &Result<_, PortError>| answer.as_ref().is_err_and(|error| error.throttled);
+        if answers.iter().any(is_refused) && answers.iter().any(Result::is_ok) {
+            self.watch.saw(Situation::OthersGoOn);
+        }
         for ((ask, answer), carried) in asks.iter().zip(&answers).zip(carried) {
             let at = self.memory.state().now;
             self.watch.memo().claimed(ask, answer, carried);
@@ -155,7 +164,7 @@ impl Parking for WatchedParking {
         let mut memo = self.watch.memo();
         for (item, answer) in asked.iter().zip(&answers) {
             if answer.is_ok() {
-                memo.parks(&self.schedule.token(), &item.body, now);
+                memo.parks(&self.schedule.token(), item, now);
             }
         }
         answers
@@ -202,6 +211,11 @@ impl Outbox for Released {
     }
 
     async fn come_back_after(&self, receipts: Vec<(Receipt, u32)>) {
+        let now = self.stage.timeline.now();
+        for (receipt, secs) in &receipts {
+            let message_id = receipt.handle.rsplit_once('/').map_or(receipt.handle.as_str(), |(id, _)| id);
+            self.stage.watch.memo().comes_back_after(message_id, *secs, now);
+        }
         self.memory.come_back_after(receipts).await;
     }
 }
@@ -220,5 +234,57 @@ impl Parking for Released {
 
     async fn delete(&self, keys: Vec<ParkedKey>) -> Result<(), PortError> {
         self.memory.delete(keys).await
+    }
+}
+
+/// Messages to audiences, of which a newer release has written some that older ones cannot read: half of the workers run one of those.
+#[derive(Clone, Debug)]
+pub struct ReleasedRuns {
+    pub memory: Memory,
+    pub stage: Stage,
+    pub worker: usize,
+}
+
+impl ReleasedRuns {
+    fn stored(&self, run: Run) -> Run {
+        let until = self.stage.scenario.audiences.unreadable_until.unwrap_or_default();
+        let is_of_newer = run.key.id.as_str().bytes().map(u32::from).sum::<u32>().is_multiple_of(2);
+        let is_older = (self.worker as u64).wrapping_add(self.stage.scenario.seed).is_multiple_of(2);
+        if self.stage.since_begin() >= until || !is_of_newer || !is_older {
+            return run;
+        }
+        self.stage.watch.saw(Situation::UnreadableRun);
+        let body = Body::new(release::written(run.body.expose().to_owned(), false));
+        Run { body, ..run }
+    }
+}
+
+impl Audiences for ReleasedRuns {
+    async fn open(&self, runs: Vec<Run>) -> Vec<Result<(), PortError>> {
+        self.memory.open(runs).await
+    }
+
+    async fn load(&self, keys: Vec<RunKey>, now: Timestamp) -> Vec<Result<Option<Run>, PortError>> {
+        let loaded = Audiences::load(&self.memory, keys, now).await;
+        loaded.into_iter().map(|run| run.map(|run| run.map(|run| self.stored(run)))).collect()
+    }
+
+    async fn members(
+        &self,
+        tenant: &Tenant,
+        tag: &Tag,
+        shard: u8,
+        after: Option<&SubscriptionId>,
+        most: u16,
+    ) -> Result<Vec<SubscriptionId>, PortError> {
+        self.memory.members(tenant, tag, shard, after, most).await
+    }
+
+    async fn progress(&self, run: &RunKey, shard: u8) -> Result<Progress, PortError> {
+        self.memory.progress(run, shard).await
+    }
+
+    async fn advance(&self, run: &Run, shard: u8, from: &Progress, to: &Progress) -> Result<bool, PortError> {
+        self.memory.advance(run, shard, from, to).await
     }
 }

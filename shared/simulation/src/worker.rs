@@ -257,6 +257,22 @@ impl Schedule for Worker {
         verdict
     }
 
+    fn is_hot(&self, effect: &'static str, partition_key: &str) -> bool {
+        let now = self.stage.since_begin();
+        let hot = self.stage.scenario.faults.hot.filter(|hot| hot.from <= now && now < hot.until);
+        // Adaptive capacity lets some through.
+        let refuses = hot.is_some_and(|hot| hot.holds(partition_key)) && self.stage.rng().random_bool(0.9);
+        if refuses {
+            self.stage.watch.saw(Situation::HotKey);
+            self.stage.trace.add(
+                self.stage.timeline.now(),
+                &self.name,
+                format_args!("{effect}: {partition_key} is hot"),
+            );
+        }
+        refuses
+    }
+
     fn response(&self, effect: &'static str) -> Wait {
         if self.meets(Death::After) {
             self.dies(effect, Death::After);

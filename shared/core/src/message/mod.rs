@@ -38,6 +38,10 @@ pub const VERSION: u64 = 1;
 /// is written beside them when the message travels.
 pub const MOST_BYTES: usize = 1_048_576 - 2_048;
 
+/// The longest message to an audience, in bytes of its fields. Its run is one item of DynamoDB's, which takes 400 KB, and holds what is
+/// written beside them.
+pub const MOST_BYTES_TO_AUDIENCE: usize = 380_000;
+
 pub const SCHEMA: &str = include_str!("../../../../infra/schema/message.v1.json");
 
 #[derive(Clone)]

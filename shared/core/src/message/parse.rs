@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::value::RawValue;
 
 use super::refusal::{A_VERSION, Refusal};
-use super::{MOST_BYTES, Message, ProducerRef, To, Travel, VERSION, travel};
+use super::{MOST_BYTES, MOST_BYTES_TO_AUDIENCE, Message, ProducerRef, To, Travel, VERSION, travel};
 use crate::audience::{Audience, Expansion, RecipientRef, Run};
 use crate::delivery_options::{Class, EventType, Topic, Urgency};
 use crate::identity::{DeliveryId, DeliveryKey, ID_FORM, IdSource, Tenant};
@@ -140,8 +140,9 @@ impl Reader<'_> {
             recipient: None,
             fields,
         };
-        if self.kind == QueueKind::Ingest && message.bytes() > MOST_BYTES {
-            errors.add("", format!("at most {MOST_BYTES} bytes"), format!("{} bytes", message.bytes()));
+        let most = if matches!(message.to, To::Audience(_)) { MOST_BYTES_TO_AUDIENCE } else { MOST_BYTES };
+        if self.kind == QueueKind::Ingest && message.bytes() > most {
+            errors.add("", format!("at most {most} bytes"), format!("{} bytes", message.bytes()));
         }
         Some((message, travel?))
     }

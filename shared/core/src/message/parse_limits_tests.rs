@@ -92,6 +92,19 @@ fn a_body_that_is_too_long_to_travel_is_refused() {
 }
 
 #[test]
+fn a_message_to_an_audience_that_is_too_long_for_its_run_is_refused() {
+    let of_spaces = |spaces: usize| {
+        let to = format!(r#"{{"audience":{{"tag":"news"{}}}}}"#, " ".repeat(spaces));
+        format!(r#"{{"tenant":"acme","id":"m","to":{to},"payload":"x"}}"#)
+    };
+    let frame = of_spaces(0).len();
+    let spaces = MOST_BYTES_TO_AUDIENCE - frame;
+    assert!(parsed(&of_spaces(spaces), QueueKind::Ingest).is_ok());
+    let refused = errors(&of_spaces(spaces + 1));
+    assert_eq!(refused, ["(the whole text): expected at most 380000 bytes, found 380001 bytes"]);
+}
+
+#[test]
 fn the_longest_body_travels_with_all_travel_fields() {
     let body = of_bytes(MOST_BYTES);
     let message = message(&body);

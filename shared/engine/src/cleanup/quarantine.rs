@@ -6,15 +6,15 @@
 
 use super::worker::{Ports, QueueMessage, Worker};
 use crate::ports::{
-    Audiences, DeadLetterBodies, DeadLetterStore, LedgerReader, Policies, PortError, SubscriptionHealth,
-    Telemetry,
+    Audiences, DeadLetterBodies, DeadLetterStore, Ledger, LedgerReader, Policies, PortError,
+    SubscriptionHealth, Telemetry,
 };
 use redial_core::audience::{Run, RunKey};
 use redial_core::channel::Channel;
 use redial_core::dead_letter::{self, DeadLetterBody, DeadLetterKey, Kind, Reference, UNPARSED_BODY_KEPT};
 use redial_core::event::{self, Event};
 use redial_core::identity::{SubscriptionKey, Turn};
-use redial_core::ledger::{Entry, State, claim};
+use redial_core::ledger::{Entry, Fence, State, claim};
 use redial_core::message::{Inbound, Message, QueueKind, Travel, parse};
 use redial_core::metric::Metric;
 use redial_core::queue::Outgoing;
@@ -60,7 +60,10 @@ impl<P: Ports> Worker<P> {
         travel: &Travel,
         now: Timestamp,
     ) -> Result<(), PortError> {
-        let entry = self.ledger.get(&message.key()).await?.map(|entry| with_carried(entry, travel));
+        let entry = match self.ledger.get(&message.key()).await? {
+            Some(entry) => Some(self.with_carried(entry, travel).await?),
+            None => None,
+        };
         // Another content of a used id is no duplicate: it is kept, and the first content's delivery goes on without it.
         let fingerprint = message.fingerprint(&self.settings.hash_keys);
         let is_conflict =
@@ -113,6 +116,35 @@ impl<P: Ports> Worker<P> {
         self.announce(event).await
     }
 
+    /// The entry, with the outcome that the message carries: only the message carries that of its attempt, so it is recorded before
+    /// anything follows from it.
+    async fn with_carried(&self, entry: Entry, travel: &Travel) -> Result<Entry, PortError> {
+        let Some(carried) = travel.unrecorded.as_ref().filter(|it| it.has_an_outcome()) else {
+            return Ok(entry);
+        };
+        let record = &carried.record;
+        let is_current = entry.state == State::Sending
+            && entry.turn == travel.turn
+            && entry.lease_token == record.lease_token;
+        if !is_current {
+            return Ok(entry);
+        }
+        let mut fences = self.ledger.record_carried(vec![record.clone()]).await;
+        match fences.pop().expect("a port answers every item")? {
+            Fence::Held => Ok(Entry {
+                state: record.state,
+                reason: record.reason,
+                status: record.status,
+                updated_at: record.now,
+                ..entry
+            }),
+            // Another worker has taken the attempt over meanwhile: the message is judged again by what that makes of it.
+            Fence::Lost => {
+                Err(PortError { operation: "record", code: "FenceLost".to_owned(), throttled: false })
+            }
+        }
+    }
+
     /// A message to an audience, if it is not forgotten: what belonged to a forgotten one has outlived its TTL.
     async fn run_of(&self, key: &RunKey, now: Timestamp) -> Result<Option<Run>, PortError> {
         self.audiences.load(vec![key.clone()], now).await.pop().expect("a port answers every item")
@@ -156,25 +188,6 @@ fn end_of(message: &Message, state: State, at: Timestamp) -> Event {
 fn end_as_recorded(message: &Message, entry: &Entry) -> Event {
     let (reason, status) = (entry.reason, entry.status);
     Event { reason, status, ..end_of(message, entry.state, entry.updated_at) }
-}
-
-/// The entry as it would be if the outcome that the message carries had been recorded. Only the message carries the outcome of its
-/// attempt.
-fn with_carried(entry: Entry, travel: &Travel) -> Entry {
-    let Some(carried) = travel.unrecorded.as_ref().filter(|it| it.has_an_outcome()) else { return entry };
-    let record = &carried.record;
-    let is_current =
-        entry.state == State::Sending && entry.turn == travel.turn && entry.lease_token == record.lease_token;
-    if !is_current {
-        return entry;
-    }
-    Entry {
-        state: record.state,
-        reason: record.reason,
-        status: record.status,
-        updated_at: record.now,
-        ..entry
-    }
 }
 
 /// Whether the delivery needs this message no more: it has gone on to another turn, or has ended in this one with nothing left to do

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::ports::{
-    Audiences, Clock, DeadLetterBodies, DeadLetterStore, LedgerReader, Outbox, Parking, Policies, PortError,
-    SubscriptionHealth, Telemetry, WaitRegistry,
+    Audiences, Clock, DeadLetterBodies, DeadLetterStore, Ledger, LedgerReader, Outbox, Parking, Policies,
+    PortError, SubscriptionHealth, Telemetry, WaitRegistry,
 };
 use redial_core::body::Body;
 use redial_core::endpoint::HashKeys;
@@ -42,7 +42,7 @@ pub trait Ports {
     type Clock: Clock;
     type Telemetry: Telemetry;
     type Outbox: Outbox;
-    type Ledger: LedgerReader;
+    type Ledger: Ledger + LedgerReader;
     type Policies: Policies;
     type Subscriptions: SubscriptionHealth;
     type Audiences: Audiences;

@@ -277,7 +277,7 @@ fn the_copy_that_carries_the_outcome_leads_in_either_order() {
 }
 
 #[test]
-fn the_quarantine_announces_the_outcome_that_a_message_carries() {
+fn the_quarantine_records_and_announces_the_outcome_that_a_message_carries() {
     let mut harness = until_the_outcome_travels(201, PortErrorKind::Broken);
     harness.state().has_events = true;
     let body = harness.travelling().remove(0);
@@ -286,6 +286,7 @@ fn the_quarantine_announces_the_outcome_that_a_message_carries() {
     assert_eq!(harness.events.len(), 1);
     assert_eq!(harness.events[0]["state"], json!("sent"));
     assert_eq!(harness.bodies(), 0);
+    assert_eq!(harness.state_of("m"), Some(State::Sent), "it is recorded, too");
 }
 
 #[test]

@@ -36,6 +36,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replace: "state_max_age: Duration::from_millis(1_500_000),",
     },
     Mutant {
+        name: "a stale read is accepted",
+        rule: "what a worker wrote or read later counts",
+        file: "shared/engine/src/protection/guard.rs",
+        find: "if stored.version >= it.version {",
+        replace: "if stored.version >= it.version.min(0) {",
+    },
+    Mutant {
         name: "one success closes a breaker",
         rule: "five probes have to succeed",
         file: BREAKER,

@@ -44,8 +44,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "the quarantine overlooks an outcome that travels",
         rule: "the quarantine judges by the outcome that a message carries",
         file: QUARANTINE,
-        find: ".map(|entry| with_carried(entry, travel));",
-        replace: ".map(|entry| with_carried(entry, &travel.for_the_store()));",
+        find: "self.with_carried(entry, travel).await?",
+        replace: "self.with_carried(entry, &travel.for_the_store()).await?",
+    },
+    Mutant {
+        name: "the quarantine does not record what a message carries",
+        rule: "an outcome is recorded before anything follows from it",
+        file: QUARANTINE,
+        find: "self.ledger.record_carried(vec![record.clone()]).await;",
+        replace: "vec![Ok(Fence::Held)];",
     },
     Mutant {
         name: "the quarantine drops another content",
@@ -53,6 +60,20 @@ pub(super) const MUTANTS: &[Mutant] = &[
         file: QUARANTINE,
         find: ".filter(|entry| !is_conflict && has_moved_on(",
         replace: ".filter(|entry| has_moved_on(",
+    },
+    Mutant {
+        name: "the quarantine takes an entry that it cannot read for none",
+        rule: "an error of our own comes back, and decides nothing",
+        file: QUARANTINE,
+        find: "self.ledger.get(&message.key()).await?",
+        replace: "self.ledger.get(&message.key()).await.ok().flatten()",
+    },
+    Mutant {
+        name: "a part's message in the quarantine is dropped",
+        rule: "a part whose workers died goes on",
+        file: QUARANTINE,
+        find: "self.send(expansion.outgoing(run.lane, DelaySeconds::ZERO)).await",
+        replace: "{ let _ = (run.lane, DelaySeconds::ZERO); Ok(()) }",
     },
     Mutant {
         name: "the quarantine stores no body",

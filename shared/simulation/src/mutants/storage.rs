@@ -101,6 +101,20 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replace: "",
     },
     Mutant {
+        name: "a subscription that cannot be read is unknown",
+        rule: "what could not be read comes back, and is not taken as absent",
+        file: "shared/engine/src/deliver/resolve.rs",
+        find: "job.resolve(subscription.map_err(Clone::clone)?.as_ref(), keys);",
+        replace: "job.resolve(subscription.ok().and_then(Option::as_ref), keys);",
+    },
+    Mutant {
+        name: "what is read of a batch is mixed up where one is refused",
+        rule: "each message goes to its own subscription",
+        file: "shared/engine/src/deliver/resolve.rs",
+        find: "let loaded = self.subscriptions.load(wanted.iter().cloned().collect()).await;",
+        replace: "let loaded = self.subscriptions.load(wanted.iter().cloned().collect()).await;\n        let (well, rest): (Vec<_>, Vec<_>) = loaded.into_iter().partition(Result::is_ok);\n        let loaded: Vec<_> = well.into_iter().chain(rest).collect();",
+    },
+    Mutant {
         name: "what another release wrote is malformed",
         rule: "an unknown field on a retry queue is set back",
         file: "shared/core/src/message/refusal.rs",

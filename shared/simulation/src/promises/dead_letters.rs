@@ -3,11 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use redial_core::dead_letter::{DeadLetterKey, Kind, Reference};
+use redial_core::dead_letter::{DeadLetterBody, DeadLetterKey, Kind, Reference};
 use redial_core::identity::{DeliveryId, DeliveryKey, Tenant};
+use redial_core::message::QueueKind;
 use redial_core::time::Timestamp;
 use redial_memory::State;
 
+use crate::pass::read;
+use crate::payload::read_payload;
+use crate::scenario::pressure::PARTED;
+use crate::sqs::Stored;
 use crate::watch::Memo;
 
 /// By how much clocks may be off, and how long a body may be on its way before its reference.
@@ -59,7 +64,17 @@ impl Memo {
             if !stored.bodies.contains_key(&key) {
                 self.violated(format!("the body of {}#{} was deleted before its time", key.tenant, key.id));
             }
+            let is_whole = |body: &DeadLetterBody| is_whole(&body.body);
+            if key.id == PARTED && stored.bodies.get(&key).is_some_and(|body| !is_whole(body)) {
+                self.violated(format!("the body of {}#{} is not whole", key.tenant, key.id));
+            }
             self.bodies.insert(key, absent_from);
         }
     }
+}
+
+/// Whether a long body is what its producer wrote.
+fn is_whole(body: &str) -> bool {
+    let message = read(&Stored::sent("", body, Timestamp::default()), QueueKind::Retry);
+    message.is_some_and(|(message, _)| read_payload(message.payload.expose()).is_some())
 }

@@ -6,6 +6,7 @@ mod audiences;
 mod dead_letters;
 mod ends;
 mod events;
+mod lateness;
 mod operators;
 mod passes;
 mod posts;

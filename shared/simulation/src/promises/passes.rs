@@ -6,14 +6,18 @@ use redial_core::identity::DeliveryKey;
 use redial_core::ledger::{Ask, Entry, Fence, Record, State};
 use redial_core::message::QueueKind;
 use redial_core::time::{Timestamp, Ttl};
-use redial_engine::ports::{ClaimAnswer, PortError};
+use redial_engine::ports::{ClaimAnswer, ParkedItem, PortError};
 
-use crate::pass::read;
+use crate::pass::{Held, Pass, read};
 use crate::sqs::Stored;
 use crate::watch::Memo;
 
 /// The least time that is left where an attempt is claimed: a webhook's time-out, the wait before it and what follows it.
 const TIME_FOR_AN_ATTEMPT: Duration = Duration::from_secs(15 + 1 + 2);
+
+/// How long the first error of our own holds a message back, which doubles with each receive, and the longest.
+const FIRST_BACKOFF_SECS: u32 = 5;
+const LONGEST_BACKOFF_SECS: u32 = 900;
 
 /// How often a message is received at the most while it backs off: for four hours by lost changes of visibility, besides what pollers
 /// received in vain.
@@ -94,6 +98,7 @@ impl Memo {
     pub(crate) fn sends(&mut self, by: &str, body: &str, now: Timestamp) {
         let stored = Stored::sent("", body, now);
         let Some((message, travel)) = read(&stored, QueueKind::Retry) else { return };
+        self.punctual.goes_on(&message, &travel, now);
         let Some(pass) = self.passes.get_mut(by) else { return };
         let Some(source) = travel.deferred_from.clone() else { return };
         pass.sent_on.push(source.clone());
@@ -117,9 +122,11 @@ impl Memo {
     }
 
     /// A message that an invocation parks.
-    pub(crate) fn parks(&mut self, by: &str, body: &str, now: Timestamp) {
-        let stored = Stored::sent("", body, now);
-        let source = read(&stored, QueueKind::Retry).and_then(|(_, travel)| travel.deferred_from);
+    pub(crate) fn parks(&mut self, by: &str, item: &ParkedItem, now: Timestamp) {
+        let stored = Stored::sent("", &item.body, now);
+        let Some((message, travel)) = read(&stored, QueueKind::Retry) else { return };
+        self.punctual.is_parked(&message, &travel, item.key.shard.bucket, now);
+        let source = travel.deferred_from;
         if let Some(pass) = self.passes.get_mut(by) {
             pass.sent_on.extend(source.clone());
             pass.parked.extend(source);
@@ -145,6 +152,29 @@ impl Memo {
         if is_alone && pass.parked.contains(&held.source) {
             let key = held.key.clone();
             self.violated(format!("{message_id} of {key} was parked, and comes back"));
+        }
+    }
+
+    /// A message that comes back after so many seconds. What the ledger failed backs off. Another worker that holds it may wait for a
+    /// lease instead.
+    pub(crate) fn comes_back_after(&mut self, message_id: &str, secs: u32, now: Timestamp) {
+        let of_pass = |pass: &Pass| Some((pass.held.get(message_id)?.clone(), pass.owed.clone()));
+        let holders: Vec<(Held, _)> = self.passes.values().filter_map(of_pass).collect();
+        let until = now.plus(Duration::from_secs(secs.into()));
+        for (held, _) in &holders {
+            self.punctual.is_due(held.key.clone(), held.turn, until, now);
+        }
+        let fewest = holders.iter().map(|(held, _)| held.receives).min();
+        let Some(fewest) =
+            fewest.filter(|_| holders.iter().all(|(held, owed)| owed.contains_key(&held.source)))
+        else {
+            return;
+        };
+        let least = (FIRST_BACKOFF_SECS << fewest.saturating_sub(1).min(8)).min(LONGEST_BACKOFF_SECS);
+        if secs < least {
+            self.violated(format!(
+                "{message_id} comes back after {secs} s from receive {fewest}, not {least}"
+            ));
         }
     }
 

@@ -34,6 +34,7 @@ impl Memo {
         let turn = entry.turn;
         let post = Post { turn, ..post };
         self.is_in_time(now, key, &promise);
+        self.is_punctual(key, turn, now);
         self.is_wanted(&post, key, &promise);
         if turn.attempt.0 >= promise.attempts {
             self.violated(format!(

@@ -98,7 +98,10 @@ pub(super) fn judge_limits(scenario: &Scenario, end: Timestamp, memo: &mut Memo)
     let faults = &scenario.faults;
     // A bucket that cannot be read limits nothing, and slow calls let slots be used late.
     let spares_buckets = faults.refused == 0.0 && faults.lost == 0.0 && faults.slow == 0.0;
-    if !spares_buckets || faults.outages.iter().any(|outage| outage.effects.contains(&"lease")) {
+    if !spares_buckets
+        || faults.hot.is_some()
+        || faults.outages.iter().any(|outage| outage.effects.contains(&"lease"))
+    {
         return;
     }
     for limit in memo.origins.limits.clone() {

@@ -9,6 +9,7 @@ use redial_core::reason::Reason;
 use redial_core::subscription::{NOT_FOUND_CONFIRMED_AFTER, State};
 use redial_core::time::Timestamp;
 use redial_core::webhook::SWITCHED_OFF_AFTER;
+use redial_engine::ports::Claim;
 use redial_memory::State as Stored;
 
 use super::posts::TOLERANCE;
@@ -34,6 +35,9 @@ impl Facts {
                 self.off_since.entry(before.address.clone()).or_insert(now);
             }
         }
+        if standing.is_some() {
+            self.stored_at.insert(key.clone(), now);
+        }
         match standing {
             Some(standing) => self.standing.insert(key.clone(), standing),
             None => self.standing.remove(key),
@@ -49,6 +53,7 @@ impl Memo {
         self.waits.remove(key);
         self.ended.retain(|(of, _)| of != key);
         self.shaken.remove(key);
+        self.punctual.forget(key);
         self.facts.asked.remove(key);
         self.facts.accepted.remove(key);
     }
@@ -65,6 +70,10 @@ impl Memo {
         if address.split('/').nth(5) != Some(key.tenant.as_str()) {
             self.violated(format!("{key} was posted to another tenant's address {address}"));
         }
+        let subscription = state.ledger.get(key).and_then(|entry| entry.subscription.clone());
+        if subscription.is_some_and(|of| address.split('/').nth(3) != Some(of.as_str())) {
+            self.violated(format!("{key} was posted to {address}, which is another subscription's"));
+        }
         let is_by_subscription = state.ledger.get(key).is_some_and(|entry| entry.subscription.is_some());
         let off = self.facts.off_since.get(address).filter(|_| is_by_subscription);
         let began = self.facts.began.get(token);
@@ -76,6 +85,19 @@ impl Memo {
             && !self.unrecorded.contains(&(key.clone(), by.clone()))
         {
             self.violated(format!("{key} was posted while its receiver had asked to wait until {until:?}"));
+        }
+    }
+
+    /// A delivery that ends because its subscription is unknown.
+    pub(crate) fn finds_nothing(&mut self, claim: &Claim, state: &Stored) {
+        let is_unknown = claim.settlement.is_some_and(|end| end.reason == Some(Reason::SubscriptionUnknown));
+        let Some(id) = claim.subscription.clone().filter(|_| is_unknown) else { return };
+        let Claim { ask, .. } = claim;
+        let key = SubscriptionKey { tenant: ask.key.tenant.clone(), id };
+        let began = self.facts.began.get(&ask.lease_token).copied().unwrap_or_default();
+        let was_there = self.facts.stored_at.get(&key).is_some_and(|at| *at < began);
+        if was_there && state.subscriptions.contains_key(&key) {
+            self.violated(format!("{} ends because {key} is unknown, and it is there", ask.key));
         }
     }
 

@@ -11,6 +11,7 @@ use redial_core::ledger::DEDUPE_WINDOW;
 
 use super::drawing::{SENDING, TENANTS, moment, secs};
 use super::faults::{Faults, Outage};
+use super::pressure::InVain;
 use super::receivers::{self, Receiver};
 
 /// The tag of all audiences.
@@ -73,6 +74,10 @@ pub struct Audiences {
     pub sendings: Vec<Sending>,
     pub changes: Vec<(Duration, Change)>,
     pub later: Option<Later>,
+    /// When a message is sent that is too long for a run.
+    pub too_long_at: Option<Duration>,
+    /// Until then some runs are of a newer release, and cannot be read.
+    pub unreadable_until: Option<Duration>,
 }
 
 /// What may be out together of the table of audiences.
@@ -118,7 +123,9 @@ impl Audiences {
             use_again(rng, later, &mut sendings);
         }
         let changes = changes(rng, &members, &sendings);
-        Self { members, sendings, changes, later }
+        let too_long_at = rng.random_bool(0.1).then(|| moment(rng, SENDING));
+        let unreadable_until = rng.random_bool(0.3).then(|| faults_end.mul_f64(rng.random_range(0.3..1.0)));
+        Self { members, sendings, changes, later, too_long_at, unreadable_until }
     }
 
     /// Where one of a page's hundred messages is refused, all of them are sent again: while one in seven is refused, that never ends,
@@ -128,6 +135,17 @@ impl Audiences {
             faults.refused = faults.refused.min(0.01);
             faults.lost = faults.lost.min(0.01);
         }
+    }
+
+    /// In a share of the scenarios the messages of parts and recipients come to their last receive, and workers die over them.
+    pub(super) fn in_vain(&self, rng: &mut StdRng, faults: &mut Faults) -> Option<InVain> {
+        if self.sendings.is_empty() || self.members.len() > FEW || !rng.random_bool(0.4) {
+            return None;
+        }
+        faults.death = 0.5;
+        faults.duplicate = if rng.random_bool(0.7) { 0.6 } else { 0.0 };
+        let least = *[0, 17].choose(rng).unwrap_or(&17);
+        Some(InVain { share: 0.5, least, most: 19 })
     }
 
     pub(super) fn outages(&self, rng: &mut StdRng, end: Duration) -> Vec<Outage> {

@@ -34,6 +34,36 @@ pub struct Faults {
     /// A worker starts again, with nothing in its memory.
     pub cold_start: f64,
     pub outages: Vec<Outage>,
+    pub hot: Option<Hot>,
+}
+
+/// A partition of DynamoDB's that refuses for a while, because its keys are used too much at once; the others go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hot {
+    /// One of [`Hot::PARTITIONS`].
+    pub partition: u64,
+    pub from: Duration,
+    pub until: Duration,
+}
+
+impl Hot {
+    const PARTITIONS: u64 = 3;
+
+    /// In a share of the scenarios.
+    pub(super) fn draw(rng: &mut StdRng, end: Duration) -> Option<Self> {
+        let from = moment(rng, end);
+        let until = (from + secs(rng, 60, 3600)).min(end);
+        let partition = rng.random_range(0..Self::PARTITIONS);
+        rng.random_bool(0.1).then_some(Self { partition, from, until })
+    }
+
+    /// Whether a partition key lies in it.
+    pub fn holds(self, partition_key: &str) -> bool {
+        let mixed = partition_key
+            .bytes()
+            .fold(0_u64, |mixed, byte| (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        (mixed >> 20) % Self::PARTITIONS == self.partition
+    }
 }
 
 /// Calls that fail for a while.
@@ -91,6 +121,7 @@ impl Faults {
             repeated: rate(0.5),
             cold_start: rate(0.3),
             outages: Vec::new(),
+            hot: None,
         };
         let outages = (0..rng.random_range(0..=2)).map(|_| {
             let from = moment(rng, end);

@@ -23,7 +23,7 @@ use rand::seq::IndexedRandom;
 
 use audiences::Audiences;
 use drawing::{secs, source};
-use faults::Faults;
+use faults::{Faults, Hot};
 use pressure::Pressure;
 use storage::{Others, Storage};
 
@@ -46,6 +46,8 @@ impl Scenario {
         let mut faults = Faults::draw(&mut source(seed, "faults"), faults_end, are_many);
         faults.outages.extend(audiences.outages(of_audiences, faults_end));
         audiences.temper(&mut faults);
+        let throttled = audiences.in_vain(&mut source(seed, "parts in vain"), &mut faults);
+        faults.hot = Hot::draw(&mut source(seed, "hot"), faults_end);
         let mut sendings = messages::draw(&mut source(seed, "messages"), receivers.len(), are_many);
         let operations = operations::draw(&mut source(seed, "operations"), receivers.len());
         let others = &mut Others {
@@ -73,7 +75,7 @@ impl Scenario {
             receivers,
             audiences,
             storage,
-            pressure: Pressure::default(),
+            pressure: Pressure { throttled, ..Pressure::default() },
             stream: None,
             actions: Vec::new(),
             by_api: BTreeMap::new(),
@@ -114,8 +116,23 @@ impl Scenario {
         let Some(drawn) = protection::draw(rng, spread) else { return self };
         let protection::Drawn { stream, receivers, sendings, faults, faults_end } = drawn;
         let actions = operators::protect(rng, receivers.len(), stream.until);
+        let hot = self.faults.hot.filter(|_| !stream.is_calm);
+        let faults = Faults { hot, ..faults };
         let stream = Some(stream);
-        Self { stream, receivers, sendings, faults, faults_end, actions, operations: Vec::new(), ..self }
+        // Workers that open a breaker, and then read how it was before.
+        let stale = if rng.random_bool(0.5) { secs(rng, 1, 2) } else { self.storage.stale };
+        let storage = Storage { stale, ..self.storage };
+        Self {
+            stream,
+            receivers,
+            sendings,
+            faults,
+            faults_end,
+            actions,
+            storage,
+            operations: Vec::new(),
+            ..self
+        }
     }
 
     fn with_api(self) -> Self {

@@ -5,17 +5,31 @@ use std::time::Duration;
 /// A retry policy that makes no second attempt where the first may have arrived.
 pub const NEVER_IN_DOUBT: &str = "never-in-doubt";
 
+/// The id of a message whose body takes several items of DynamoDB's.
+pub const PARTED: &str = "parted";
+
 /// The id of a message that is too long.
 pub const LONG: &str = "long";
+
+/// SQS's pollers have received a message before, and Lambda had no room for it. That counts as a receive (AWS, "Using Lambda with Amazon
+/// SQS": throttled invocations and `maxReceiveCount`).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct InVain {
+    /// The share of messages.
+    pub share: f64,
+    /// How often at least, and at most.
+    pub least: u32,
+    pub most: u32,
+}
 
 /// What presses on a scenario besides its faults.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Pressure {
-    /// The probability that SQS's pollers had received a message before, up to so many times, and Lambda had no room for it. That counts
-    /// as a receive (AWS, "Using Lambda with Amazon SQS": throttled invocations and `maxReceiveCount`).
-    pub throttled: Option<(f64, u32)>,
+    pub throttled: Option<InVain>,
     /// So many bytes short of what SQS takes is the body of the first message: too long for what travels with a retry.
     pub shortage: Option<usize>,
+    /// With so many bytes the payload of the message [`PARTED`] is filled, each of which takes six.
+    pub filled: usize,
     /// Clocks are further off than the margin of a lease: leases protect nothing, and fences have to.
     pub has_far_clocks: bool,
     /// From then on, new instances divide buckets into so many shards.

@@ -7,12 +7,15 @@ use std::time::Duration;
 
 use rand::RngExt;
 use rand::rngs::StdRng;
+use redial_core::replay::Permissions;
+use redial_core::setback::SENT_AGAIN_FROM;
 
 use super::clock::Clock;
 use super::drawing::{moment, secs};
-use super::faults::Outage;
-use super::messages;
-use super::pressure::{LONG, NEVER_IN_DOUBT};
+use super::faults::{Faults, Outage};
+use super::messages::{self, Sending};
+use super::operators::Action;
+use super::pressure::{InVain, LONG, NEVER_IN_DOUBT, PARTED};
 use super::receivers::{Behaviour, Receiver};
 use super::whole::Scenario;
 
@@ -20,7 +23,7 @@ use super::whole::Scenario;
 const FAR_OFF_MS: i64 = 60_000;
 
 pub(super) fn put_on(scenario: &mut Scenario, rng: &mut StdRng) {
-    match rng.random_range(0..64) {
+    match rng.random_range(0..68) {
         0..12 => throttled(scenario, rng),
         12..17 => far_clocks(scenario, rng),
         17..25 => copies(scenario, rng),
@@ -30,20 +33,18 @@ pub(super) fn put_on(scenario: &mut Scenario, rng: &mut StdRng) {
         44..46 => long(scenario, rng),
         46..50 => gone(scenario, rng),
         50..52 => outage(scenario, rng),
+        52..55 => twins(scenario, rng),
+        55..63 => redriven(scenario, rng),
+        63..65 => parted(scenario, rng),
         _ => {}
     }
 }
 
 /// Messages come to their last receives, while some table or queue is out for long.
 fn throttled(scenario: &mut Scenario, rng: &mut StdRng) {
-    scenario.pressure.throttled = Some((0.8, rng.random_range(14..=19)));
+    let most = rng.random_range(14..=19);
+    scenario.pressure.throttled = Some(InVain { share: 0.8, least: most / 2, most });
     scenario.sendings.truncate(15);
-    if rng.random_bool(0.3) {
-        // Twins that one worker receives together, of which one carries an outcome.
-        scenario.clocks.truncate(1);
-        let twins: Vec<_> = scenario.sendings.iter().take(5).cloned().collect();
-        scenario.sendings.extend(twins);
-    }
     let end = scenario.faults_end;
     let effects: &[&str] = match rng.random_range(0..5) {
         0 => &["record"],
@@ -64,6 +65,94 @@ fn throttled(scenario: &mut Scenario, rng: &mut StdRng) {
         2 => scenario.faults.ack_lost = 0.4,
         _ => never_in_doubt(scenario, rng),
     }
+}
+
+/// Twins that one worker receives together, while it cannot record an outcome: what carries that outcome and its twin are sent again, and
+/// are received together once more.
+fn twins(scenario: &mut Scenario, rng: &mut StdRng) {
+    scenario.pressure.throttled = Some(InVain { share: 1.0, least: SENT_AGAIN_FROM, most: 18 });
+    scenario.clocks.truncate(1);
+    let busy = scenario.receivers.len();
+    scenario
+        .receivers
+        .push(Receiver { is_webhook: false, phases: vec![(Duration::ZERO, Behaviour::Slow(5_000))] });
+    let first = scenario.sendings.swap_remove(0);
+    scenario.sendings.clear();
+    let (mut outages, mut at) = (Vec::new(), Duration::ZERO);
+    for n in 0..3 {
+        at += secs(rng, 1_000, 2_000);
+        let plain = Sending { at, content: 0, ttl: None, class: None, deliver_at: None, ..first.clone() };
+        // The worker is busy while the twins come.
+        scenario.sendings.push(Sending { receiver: busy, id: format!("b{n}"), ..plain.clone() });
+        for _ in 0..rng.random_range(2..=3) {
+            let at = at + Duration::from_secs(1);
+            scenario.sendings.push(Sending { at, id: format!("t{n}"), ..plain.clone() });
+        }
+        let until = at + secs(rng, 30, 1_200);
+        outages.push(Outage { effects: &["record"], from: at, until });
+    }
+    scenario.faults_end = scenario.faults_end.max(at + Duration::from_secs(1_800));
+    scenario.faults = Faults { outages, ack_lost: scenario.faults.ack_lost, ..Faults::default() };
+}
+
+/// Messages come to their last receive, and their workers die: what has gone on without them lies in the quarantine then, and what carries
+/// an outcome, or another content of an id.
+fn redriven(scenario: &mut Scenario, rng: &mut StdRng) {
+    scenario.sendings.truncate(8);
+    for sending in &mut scenario.sendings {
+        (sending.class, sending.ttl) = (None, sending.ttl.filter(|ttl| *ttl > 600));
+    }
+    let end = scenario.faults_end;
+    for Receiver { phases, .. } in &mut scenario.receivers {
+        let from = moment(rng, end);
+        phases.push((from, Behaviour::Flaps(0.6)));
+        phases.push(((from + secs(rng, 600, 3600)).min(end), Behaviour::Accepts));
+        phases.sort_by_key(|(from, _)| *from);
+    }
+    scenario.faults.death = 0.5;
+    let in_vain = |share, least| Some(InVain { share, least, most: 19 });
+    match rng.random_range(0..3) {
+        0 => {
+            scenario.pressure.throttled = in_vain(1.0, 18);
+            let until = end.mul_f64(0.8);
+            scenario.faults.outages = vec![Outage { effects: &["record"], from: Duration::ZERO, until }];
+        }
+        1 => {
+            scenario.pressure.throttled = in_vain(0.7, 17);
+            scenario.faults.ack_lost = 0.4;
+        }
+        _ => {
+            scenario.pressure.throttled = in_vain(0.5, 19);
+            scenario.faults.death = 0.9;
+            for mut other in scenario.sendings.clone() {
+                other.at += secs(rng, 0, 300);
+                other.content += 1;
+                scenario.sendings.push(other);
+            }
+        }
+    }
+}
+
+/// A webhook's message whose body takes several items of DynamoDB's is parked, fails, and is sent again by an operator.
+fn parted(scenario: &mut Scenario, rng: &mut StdRng) {
+    scenario.pressure.filled = rng.random_range(60_000..100_000);
+    scenario.sendings.truncate(2);
+    let mut parted = scenario.sendings[0].clone();
+    parted.id = PARTED.to_owned();
+    (parted.receiver, parted.content, parted.by_address) = (scenario.receivers.len(), 0, false);
+    (parted.class, parted.retry, parted.deliver_at) = (None, Some("schedule-standard"), None);
+    parted.ttl = rng.random_bool(0.7).then_some(86_400);
+    if rng.random_bool(0.5) {
+        parted.deliver_at = Some(parted.at + secs(rng, 1_000, 3_000));
+    }
+    scenario.sendings.push(parted);
+    let fails = vec![(Duration::ZERO, Behaviour::Answers(500)), (scenario.faults_end, Behaviour::Accepts)];
+    scenario.receivers.push(Receiver { is_webhook: true, phases: fails });
+    scenario.faults.death = scenario.faults.death.max(0.3);
+    scenario.faults.refused = scenario.faults.refused.max(0.1);
+    let may = Permissions { refresh_ttl: true, again: false };
+    let at = scenario.faults_end + Duration::from_secs(3_600);
+    scenario.actions.push((at, Action::Replay { may, twice: false }));
 }
 
 fn far_clocks(scenario: &mut Scenario, rng: &mut StdRng) {

@@ -40,6 +40,11 @@ impl World {
             self.planned += 1;
             self.stage.timeline.at(self.stage.begin.plus(sending.at), Event::SendToTag(number));
         }
+        if let Some(after) = audiences.too_long_at {
+            self.planned += 1;
+            let number = audiences.sendings.len();
+            self.stage.timeline.at(self.stage.begin.plus(after), Event::SendToTag(number));
+        }
         if let Some(later) = audiences.later {
             for _ in 0..12 {
                 let before = self.stage.rng().random_range(0..3600);
@@ -90,7 +95,10 @@ impl World {
         let subscription =
             Subscription { tags: tags_with(bears), ..Subscription::new(key.clone(), recipient) };
         self.memory.state().subscriptions.insert(key.clone(), subscription);
-        self.stage.watch.memo().audiences.bears(&key, self.now(), bears);
+        let now = self.now();
+        let mut memo = self.stage.watch.memo();
+        memo.facts.stored_at.insert(key.clone(), now);
+        memo.audiences.bears(&key, now, bears);
     }
 
     pub(super) fn change_membership(&mut self, at: usize) {
@@ -140,7 +148,9 @@ impl World {
 
     pub(super) fn send_to_tag(&mut self, at: usize) {
         self.planned -= 1;
-        let sending = self.stage.scenario.audiences.sendings[at].clone();
+        let Some(sending) = self.stage.scenario.audiences.sendings.get(at).cloned() else {
+            return self.send_long_to_tag();
+        };
         let now = self.now();
         let Sending { tenant, id, content, .. } = &sending;
         let mut to = json!({"tag": TAG});
@@ -166,6 +176,17 @@ impl World {
         let lane = if sending.class == Some("campaign") { Lane::Bulk } else { Lane::Transactional };
         self.trace("producer", format_args!("sends {key} content {content} to the tag"));
         self.enqueue(Source::Ingest(lane), body.to_string(), Duration::ZERO);
+    }
+
+    /// A message that is longer than an item of DynamoDB's takes, as it is written. It has to be refused, because no run could hold it.
+    fn send_long_to_tag(&mut self) {
+        let space = " ".repeat(420_000);
+        let body = format!(
+            "{{\"tenant\":\"acme\",\"to\":{{\"audience\":{space}{{\"tag\":\"{TAG}\"}}}},\"payload\":\"acme/long/0\"}}"
+        );
+        self.stage.watch.saw(Situation::TooLongForARun);
+        self.too_long += 1;
+        self.enqueue(Source::Ingest(Lane::Transactional), body, Duration::ZERO);
     }
 
     /// Notes the message of a part, or to a recipient.

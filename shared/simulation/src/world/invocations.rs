@@ -39,7 +39,7 @@ impl World {
         let now = self.now();
         for source in Source::ALL {
             while self.sqs.visible_at(source).is_some_and(|at| at <= now) {
-                let Some(place) = self.free_place() else { return };
+                let Some(place) = self.free_place() else { return self.starves() };
                 let most = self.stage.rng().random_range(1..=10);
                 let duplicates =
                     if self.stage.has_faults() { self.stage.scenario.faults.duplicate } else { 0.0 };
@@ -56,6 +56,11 @@ impl World {
                 }
             }
         }
+    }
+
+    /// Something waits for a worker.
+    fn starves(&self) {
+        self.stage.watch.memo().punctual.starved_at = self.now();
     }
 
     pub(super) fn begins(&mut self, place: usize) -> (u64, String) {
@@ -146,7 +151,7 @@ impl World {
     }
 
     pub(super) fn sweep(&mut self, which: Sweep) {
-        let Some(place) = self.free_place() else { return };
+        let Some(place) = self.free_place() else { return self.starves() };
         let (id, _) = self.begins(place);
         let worker = self.places[place].cleanup.clone();
         let deadline = self.deadline(place);

@@ -37,11 +37,11 @@ use crate::promises::{self, Remains};
 use crate::scenario::messages::Sending;
 use crate::scenario::{BEGIN, Scenario};
 use crate::situations::{Situation, Situations};
-use crate::sqs::{Source, Sqs, Stored};
+use crate::sqs::{Source, Sqs, Stored, VISIBILITY};
 use crate::timeline::{Event, Next, Timeline};
 use crate::trace::Trace;
 use crate::watch::Watch;
-use crate::watched::{Released, WatchedLedger, WatchedParking};
+use crate::watched::{Released, ReleasedRuns, WatchedLedger, WatchedParking};
 use crate::worker::{Stage, Worker};
 
 const FUNCTION_TIMEOUT: Duration = Duration::from_secs(30);
@@ -65,7 +65,7 @@ impl deliver::Ports for Watched {
     type Ledger = WatchedLedger;
     type Subscriptions = Memory;
     type Policies = Memory;
-    type Audiences = Memory;
+    type Audiences = ReleasedRuns;
     type Protection = WatchedProtection;
     type PushSender = Memory;
     type WebhookSender = Memory;
@@ -186,6 +186,9 @@ impl World {
         let memory = Memory::at(begin);
         memory.state().has_events = true;
         stage.watch.memo().has_far_clocks = scenario.pressure.has_far_clocks;
+        let later = scenario.audiences.later.map_or(Duration::ZERO, |later| later.until);
+        let calm_from = begin.plus(scenario.faults_end.max(later)).plus(2 * VISIBILITY);
+        stage.watch.memo().punctual.calm_from = calm_from;
         for (at, _) in scenario.sendings.iter().enumerate() {
             let event = if scenario.by_api.contains_key(&at) { Event::Request(at) } else { Event::Send(at) };
             timeline.at(begin.plus(scenario.sendings[at].at), event);
@@ -265,7 +268,7 @@ impl World {
             ledger,
             subscriptions: of(),
             policies: of(),
-            audiences: of(),
+            audiences: ReleasedRuns { memory: of(), stage: self.stage.clone(), worker: number },
             protection: WatchedProtection { memory: of(), knowledge: schedule.knowledge.clone() },
             push_sender: of(),
             webhook_sender: of(),

@@ -155,6 +155,7 @@ impl World {
         let mut memo = self.stage.watch.memo();
         for key in letters.into_keys() {
             state.bodies.remove(&key);
+            state.body_parts.remove(&key);
             memo.situations.saw(Situation::Purged);
             memo.bodies.remove(&key);
             memo.operators.purged.insert(key);

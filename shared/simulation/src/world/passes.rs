@@ -9,6 +9,7 @@ use redial_core::queue::{Outgoing, Queue};
 
 use super::{Task, World};
 use crate::pass::read;
+use crate::scenario::pressure::InVain;
 use crate::situations::Situation;
 use crate::sqs::{Source, Stored};
 
@@ -148,9 +149,9 @@ impl World {
 
     /// Pollers receive a message, and Lambda has no room for it.
     pub(super) fn poll_in_vain(&mut self, source: Source, id: &str) {
-        let Some((rate, most)) = self.stage.scenario.pressure.throttled else { return };
-        if source.kind().is_some() && self.stage.strikes(rate) {
-            let times = self.stage.rng().random_range(most / 2..=most);
+        let Some(InVain { share, least, most }) = self.stage.scenario.pressure.throttled else { return };
+        if source.kind().is_some() && self.stage.strikes(share) {
+            let times = self.stage.rng().random_range(least..=most);
             self.sqs.has_been_received(source, id, times);
         }
     }

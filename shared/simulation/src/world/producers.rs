@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use redial_core::identity::{DeliveryId, DeliveryKey, Tenant};
+use redial_core::identity::{DeliveryId, DeliveryKey, Tenant, Turn};
 use redial_core::lane::Lane;
 use serde_json::{Value, json};
 
 use super::browsers::{AUTH, P256DH};
 use super::{SETTLING, World};
+use crate::payload::filling;
 use crate::scenario::messages::Sending;
-use crate::scenario::pressure::{LONG, NEVER_IN_DOUBT};
+use crate::scenario::pressure::{LONG, NEVER_IN_DOUBT, PARTED};
 use crate::situations::Situation;
 use crate::sqs::Source;
 use crate::watch::Promise;
@@ -35,7 +36,13 @@ impl World {
         self.accepted.entry(key.clone()).or_default().push(sending.clone());
         let content = sending.content;
         self.trace("producer", format_args!("sends {key} content {content} to r{}", sending.receiver));
-        self.enqueue(Source::Ingest(lane), body.to_string(), Duration::ZERO);
+        let mut body = body.to_string();
+        if sending.id == PARTED {
+            let filling = filling(self.stage.scenario.pressure.filled);
+            body = body.replacen(&format!("/{content}\""), &format!("/{content}{filling}\""), 1);
+            self.stage.watch.saw(Situation::InParts);
+        }
+        self.enqueue(Source::Ingest(lane), body, Duration::ZERO);
     }
 
     /// What a producer writes.
@@ -100,6 +107,10 @@ impl World {
         let may_repeat_in_doubt = sending.retry != Some(NEVER_IN_DOUBT);
         let end = if sending.ttl == Some(0) { from } else { from.plus(ttl) };
         let own = Promise { from, until, earliest_end: end, attempts, may_repeat_in_doubt };
+        // An API may take its time.
+        if later.is_zero() {
+            memo.punctual.is_due(key.clone(), Turn::default(), from, now);
+        }
         let promise = memo.promises.entry(key.clone()).or_insert(own);
         promise.from = promise.from.min(from);
         promise.until = promise.until.max(until);
