@@ -10,7 +10,7 @@ before it hands them to CloudFormation, and uploads them to the S3 of a local st
 The emulator's CloudFormation does not accept the whole template (see the module on its differences), so
 the deployment itself is that of `redial local up`.
 
-Arguments: the file that `redial local up --json` wrote, and a folder for the zips.
+Arguments: the file that `redial local up --json` wrote, and a folder for the zips. The environment is that of `redial local env`.
 """
 
 import http.server
@@ -144,8 +144,6 @@ def answers(lambda_client, function, key, label):
 def main():
     stack = json.loads(pathlib.Path(sys.argv[1]).read_text().splitlines()[-1])
     folder = pathlib.Path(sys.argv[2])
-    credentials = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": REGION}
-    os.environ.update(credentials, AWS_ENDPOINT_URL=stack["endpoint"])
     s3, lambda_client = boto3.client("s3"), boto3.client("lambda")
     s3.create_bucket(Bucket=BUCKET)
     for flow, template in FLOWS.items():

@@ -27,12 +27,13 @@ pub(crate) fn python() -> PathBuf {
 }
 
 pub(crate) fn with_access<'a>(command: &'a mut Command, stack: &TestStack) -> &'a mut Command {
+    let key = stack.stack().key();
     command
         .env("AWS_ENDPOINT_URL", &stack.description().endpoint)
         .env("AWS_REGION", &stack.description().region)
         .env("AWS_DEFAULT_REGION", &stack.description().region)
-        .env("AWS_ACCESS_KEY_ID", "test")
-        .env("AWS_SECRET_ACCESS_KEY", "test")
+        .env("AWS_ACCESS_KEY_ID", key.id())
+        .env("AWS_SECRET_ACCESS_KEY", key.expose_secret())
         .stdin(Stdio::null())
 }
 

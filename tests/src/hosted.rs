@@ -57,7 +57,8 @@ impl Function {
         let mut variables: BTreeMap<String, String> = stack.variables(deployed).await.into_iter().collect();
         let own = resources.variables();
         variables.extend(own.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())));
-        let access = [("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test")];
+        let key = stack.stack().key();
+        let access = [("AWS_ACCESS_KEY_ID", key.id()), ("AWS_SECRET_ACCESS_KEY", key.expose_secret())];
         let endpoint = [("AWS_ENDPOINT_URL", proxy.url())];
         for (name, value) in access.iter().chain(&endpoint).chain(changed) {
             variables.insert((*name).to_owned(), (*value).to_owned());

@@ -34,10 +34,13 @@ fn choose(mut known: Vec<Known>, name: Option<&str>) -> Result<Known, TargetErro
 }
 
 fn on_this_machine(known: Known) -> Target {
-    let Known { name, stack } = known;
+    let Known { name, stack, key } = known;
     Target {
         name,
-        sdk: local::sdk_config(&stack.endpoint).into_builder().timeout_config(timeouts(ATTEMPT)).build(),
+        sdk: local::sdk_config(&stack.endpoint, &key)
+            .into_builder()
+            .timeout_config(timeouts(ATTEMPT))
+            .build(),
         queues: QueueUrls {
             ingest: stack.queues.ingest,
             bulk: stack.queues.bulk,
@@ -59,6 +62,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::local::StackKey;
 
     fn known(name: &str) -> Known {
         let named = |parts: &[&str], before: &str| -> Value {
@@ -77,7 +81,8 @@ mod tests {
             "pid": 1,
             "vapid_public_key": "",
         });
-        Known { name: name.to_owned(), stack: serde_json::from_value(stack).expect("a description") }
+        let stack = serde_json::from_value(stack).expect("a description");
+        Known { name: name.to_owned(), stack, key: StackKey::of_localstack() }
     }
 
     #[test]

@@ -124,6 +124,11 @@ fn the_browser_page_is_served_with_its_session_until_interrupted() {
     let (head, body) =
         answer_as(&host.replace("localhost", "evil.example"), host, "GET /demo/session", "\r\n");
     assert!(head.starts_with("http/1.1 421") && !body.contains("rds_"), "{head} {body}");
+    let page =
+        |origin: &str| answer_as(host, host, "GET /demo/session", &format!("Origin: {origin}\r\n\r\n"));
+    let (head, body) = page("https://evil.example");
+    assert!(head.starts_with("http/1.1 403") && !body.contains("rds_"), "{head} {body}");
+    assert!(page(&format!("http://{host}")).0.starts_with("http/1.1 200"));
     for path in ["/../Cargo.toml", "/demo/status/..%2fkeys", "/demo/status/", "/nothing"] {
         assert!(got(host, path).0.starts_with("http/1.1 404"), "{path}");
     }

@@ -1,6 +1,6 @@
 //! A caller without permissions: each missing one is named, and none is a fault of the stack.
 
-use redial::local::Description;
+use redial::local::{Description, StackKey};
 use redial_testkit::proxy::{Call, Fault, FaultProxy};
 use redial_tests::test_stack::register;
 
@@ -42,7 +42,7 @@ fn description(endpoint: &str) -> Description {
 fn denied(arguments: &str) -> Done {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let denying = denying();
-    register(folder.path(), description(denying.url()));
+    register(folder.path(), description(denying.url()), &StackKey::of_localstack());
     run(&mut unregistered(arguments, folder.path()), "")
 }
 

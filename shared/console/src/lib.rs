@@ -6,6 +6,6 @@ pub mod duration;
 pub mod failure;
 pub mod input;
 pub mod policies;
-
+pub mod signing;
 pub mod table;
 pub mod terminal;

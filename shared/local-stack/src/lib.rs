@@ -7,5 +7,5 @@ mod local;
 
 pub use local::{
     Description, Emulator, Functions, Known, LOCALSTACK_ENDPOINT, LocalError, Options, Progress, Queues,
-    REGION, Stack, Tables, known, python, sdk_config, take_down,
+    REGION, Stack, StackKey, Tables, find, known, note, python, sdk_config, take_down,
 };

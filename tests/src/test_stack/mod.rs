@@ -20,7 +20,7 @@ use std::{
     },
 };
 
-use redial::local::{Description, Known, Options, Queues, Stack, Tables};
+use redial::local::{Description, Known, Options, Queues, Stack, StackKey, Tables, note};
 use redial_testkit::{push_service::PushService, webhook_receiver::WebhookReceiver};
 use tokio::sync::OnceCell;
 
@@ -181,7 +181,7 @@ impl Running {
     /// Has the command line find the stack behind another endpoint, such as a proxy's.
     pub fn register_at(&self, endpoint: &str) {
         let description = Description { endpoint: endpoint.to_owned(), ..self.description().clone() };
-        register(self.folder(), description);
+        register(self.folder(), description, self.stack.key());
     }
 }
 
@@ -190,11 +190,10 @@ pub fn set_env<const N: usize>(options: &mut Options, variables: [(&str, &str); 
 }
 
 /// Registers a stack below `state` in this folder, as one that another process runs.
-pub fn register(folder: &Path, description: Description) {
-    let known = Known { name: "here".to_owned(), stack: Description { pid: None, ..description } };
-    let registered = folder.join("state/here");
-    fs::create_dir_all(&registered).expect("the folder is writable");
-    fs::write(registered.join("stack.json"), serde_json::to_string(&known).expect("JSON")).expect("writable");
+pub fn register(folder: &Path, description: Description, key: &StackKey) {
+    let stack = Description { pid: None, ..description };
+    let known = Known { name: "here".to_owned(), stack, key: key.clone() };
+    note(&folder.join("state/here"), &known).expect("the folder is writable");
 }
 
 /// A folder of functions that do nothing, for stacks on which nothing is to be sent. It is read when a stack comes up.

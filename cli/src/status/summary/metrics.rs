@@ -9,7 +9,9 @@
 
 use std::{collections::HashMap, time::Duration};
 
+use aws_credential_types::provider::ProvideCredentials as _;
 use redial_adapters::telemetry::{LANE, NAMESPACE, STACK};
+use redial_console::signing::signature;
 use redial_core::{lane::Lane, metric::Metric, time::Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
@@ -163,7 +165,11 @@ pub(super) async fn emulated_ages(target: &Target, now: Timestamp) -> Option<Age
     let url = format!("{}{PATH}", endpoint.trim_end_matches('/'));
     let _installed_before = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).timeout(TIMEOUT).build().ok()?;
-    let response = client.get(url).send().await.ok()?.error_for_status().ok()?;
+    let credentials = target.sdk.credentials_provider()?.provide_credentials().await.ok()?;
+    let region = target.sdk.region()?;
+    let signature = signature("GET", &url, &credentials, region.as_ref(), now).ok()?;
+    let request = signature.into_iter().fold(client.get(url), |get, (name, value)| get.header(name, value));
+    let response = request.send().await.ok()?.error_for_status().ok()?;
     let queues: EmulatedQueues = serde_json::from_str(&response.text().await.ok()?).ok()?;
     Some(QUEUES.map(|queue| age(&queues, queue.name(target), now)))
 }

@@ -59,7 +59,8 @@ async fn a_deployed_stack_is_found_by_its_outputs_and_a_missing_queue_reported()
     let deployed = |name: &str| {
         let mut command = redial(format!("send - --region us-east-1 --stack {name}"));
         command.env("AWS_ENDPOINT_URL", &description.endpoint);
-        command.env("AWS_ACCESS_KEY_ID", "test").env("AWS_SECRET_ACCESS_KEY", "test");
+        let key = stack.stack().key();
+        command.env("AWS_ACCESS_KEY_ID", key.id()).env("AWS_SECRET_ACCESS_KEY", key.expose_secret());
         command
     };
     let message = r#"{"tenant":"acme","to":{"subscription":"s1"},"id":"d1"}"#;

@@ -211,9 +211,12 @@ async fn the_producer_s_example_sends_in_its_tenant_s_group(stack: &TestStack) {
     // Older versions do not read the endpoint from the environment.
     let code = code.replace("aws sqs", &format!("aws --endpoint-url {} sqs", description.endpoint));
     let environment = format!(
-        "export AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test AWS_DEFAULT_REGION={}\n\
+        "export AWS_ACCESS_KEY_ID={} AWS_SECRET_ACCESS_KEY={} AWS_DEFAULT_REGION={}\n\
          export INGEST_QUEUE_URL={}\n",
-        description.region, description.queues.ingest
+        stack.stack().key().id(),
+        stack.stack().key().expose_secret(),
+        description.region,
+        description.queues.ingest
     );
     shell(stack, &format!("{environment}{code}")).succeeds();
     let message = stack.receive(&description.queues.ingest, 1).await.swap_remove(0);

@@ -1,8 +1,8 @@
 //! The page's own server: `infra/web` under a strict policy, and the three requests that the page makes of it.
 //!
 //! It answers only under the names that this machine has for itself. Otherwise any page could give a name of its own
-//! this machine's address, and read the answers (DNS rebinding). What it sends for the page has to be JSON: no
-//! other site's page can send that here without being asked first, and the answer to that is no.
+//! this machine's address, and read the answers (DNS rebinding). A request that another site's page makes (`Origin`) is refused;
+//! and what it sends for the page has to be JSON, which such a page cannot send without being asked first.
 
 use http_body_util::Full;
 use hyper::{Method, Response, StatusCode, body::Bytes};
@@ -70,6 +70,12 @@ impl<B: BackOffice> Site<B> {
     async fn route(&self, asked: &Asked) -> Response<Full<Bytes>> {
         if !asked.header("host").is_some_and(|host| self.names.iter().any(|name| name == host)) {
             return problem(StatusCode::MISDIRECTED_REQUEST, "not a name of this machine");
+        }
+        let is_own = |origin: &str| {
+            origin.strip_prefix("http://").is_some_and(|host| self.names.iter().any(|name| name == host))
+        };
+        if asked.header("origin").is_some_and(|origin| !is_own(origin)) {
+            return problem(StatusCode::FORBIDDEN, "Origin: a page of another site");
         }
         match (&asked.method, asked.path.as_str()) {
             (&Method::POST, SEND) => match asked.header("content-type") {

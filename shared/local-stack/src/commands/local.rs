@@ -1,4 +1,4 @@
-//! `redial local up | down | status`.
+//! `redial local up | down | status | env`.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -9,7 +9,7 @@ use redial_console::{
     terminal::{print, say},
 };
 
-use crate::local::{self, Description, Emulator, LOCALSTACK_ENDPOINT, Options, Progress, Stack};
+use crate::local::{self, Description, Emulator, Known, LOCALSTACK_ENDPOINT, Options, Progress, Stack};
 
 /// Runs the whole stack on this machine, without an AWS account
 #[derive(Debug, Subcommand)]
@@ -17,6 +17,7 @@ use crate::local::{self, Description, Emulator, LOCALSTACK_ENDPOINT, Options, Pr
 Examples:
   redial local up
   redial local status
+  eval \"$(redial local env)\"
   redial local down")]
 pub enum Local {
     /// Starts a stack and leaves it running
@@ -25,6 +26,8 @@ pub enum Local {
     Down(Down),
     /// Lists the running stacks
     Status(Status),
+    /// Prints the environment in which AWS SDKs and tools call a stack
+    Env(Env),
 }
 
 #[derive(Debug, Args)]
@@ -103,6 +106,20 @@ pub struct Status {
     json: bool,
 }
 
+/// Prints the environment in which AWS SDKs and tools call a stack
+///
+/// As commands of a POSIX shell: endpoint, region, the key that the stack's emulator accepts, and the queues of producers and
+/// consumers. The key is new for each stack. A caller with it can run code as the user who started the stack.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  eval \"$(redial local env)\"
+  python3 producer.py")]
+pub struct Env {
+    #[command(flatten)]
+    which: Which,
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum EmulatorKind {
     /// Redial's own, installed under target/ and started for this stack
@@ -117,6 +134,7 @@ impl Local {
             Self::Up(up) => up.run().await,
             Self::Down(down) => down.run().await,
             Self::Status(status) => status.run(),
+            Self::Env(env) => env.run(),
         }
     }
 }
@@ -145,7 +163,10 @@ impl Up {
         if self.json {
             return Ok(print(&serde_json::to_string(&stack)?)?);
         }
-        show(&self.which.name, &stack)
+        let name = &self.which.name;
+        show(name, &stack)?;
+        say(&format!("`redial local env --name {name}` prints the key for AWS SDKs and tools"));
+        Ok(())
     }
 }
 
@@ -172,6 +193,35 @@ impl Status {
         }
         Ok(())
     }
+}
+
+impl Env {
+    fn run(self) -> Result<(), Failure> {
+        let known = local::find(&self.which.name, self.which.state.as_deref())?;
+        print(&environment(&known))?;
+        Ok(())
+    }
+}
+
+/// What would win over the key in some SDK or other is unset.
+fn environment(Known { stack, key, .. }: &Known) -> String {
+    let set = [
+        ("AWS_ENDPOINT_URL", Some(&*stack.endpoint)),
+        ("AWS_REGION", Some(&*stack.region)),
+        ("AWS_DEFAULT_REGION", Some(&*stack.region)),
+        ("AWS_ACCESS_KEY_ID", Some(key.id())),
+        ("AWS_SECRET_ACCESS_KEY", Some(key.expose_secret())),
+        ("INGEST_QUEUE_URL", Some(&*stack.queues.ingest)),
+        ("BULK_QUEUE_URL", Some(&*stack.queues.bulk)),
+        ("EVENTS_QUEUE_URL", stack.queues.events.as_deref()),
+    ];
+    let set = set.iter().filter_map(|(name, value)| Some(format!("export {name}={}", quoted((*value)?))));
+    ["unset AWS_PROFILE AWS_SESSION_TOKEN".to_owned()].into_iter().chain(set).collect::<Vec<_>>().join("\n")
+}
+
+/// As one word of a POSIX shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 fn show(name: &str, stack: &Description) -> Result<(), Failure> {
@@ -205,4 +255,15 @@ fn stack_name(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     Err("expected a letter, then letters, digits and hyphens, 64 characters at most".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_reads_a_quoted_text_as_one_word() {
+        assert_eq!(quoted("http://127.0.0.1:1/0/shop-ingest"), "'http://127.0.0.1:1/0/shop-ingest'");
+        assert_eq!(quoted("a'; $(id)"), r"'a'\''; $(id)'");
+    }
 }

@@ -23,7 +23,7 @@ mod scenarios;
 mod view;
 mod watch;
 
-use std::{path::PathBuf, time::Duration};
+use std::{io::Write as _, time::Duration};
 
 use redial_adapters::system::System;
 use redial_engine::ports::Clock as _;
@@ -136,8 +136,10 @@ fn report_missing(mix: &Mix, watch: &Watch<'_>) {
 
 /// The stack's folder goes with it; the log is worth keeping where something went wrong.
 fn keep_log(harness: &Harness) {
-    let path: PathBuf = std::env::temp_dir().join(format!("redial-demo-{}.log", std::process::id()));
-    if std::fs::write(&path, harness.log()).is_ok() {
+    // Under a name that no other user of the machine can foresee, and for its owner alone.
+    let kept = tempfile::Builder::new().prefix("redial-demo-").suffix(".log").tempfile();
+    let written = kept.and_then(|mut file| file.write_all(harness.log().as_bytes()).map(|()| file));
+    if let Some(path) = written.ok().and_then(|file| file.into_temp_path().keep().ok()) {
         say(&format!("what the emulator and the functions logged is in {}", path.display()));
     }
 }

@@ -1,22 +1,25 @@
-//! Clients of what runs on this machine: region and credentials as emulators want them, and plain HTTP.
+//! Clients of what runs on this machine: region and credentials of a stack, and plain HTTP.
 
 use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_credential_types::{Credentials, provider::SharedCredentialsProvider};
+use aws_credential_types::provider::SharedCredentialsProvider;
+use redial_adapters::system::System;
+use redial_console::signing::signature;
+use redial_engine::ports::Clock as _;
 
-use super::error::{LocalError, chain};
+use super::{
+    StackKey,
+    error::{LocalError, chain},
+};
 
 pub const REGION: &str = "us-east-1";
 
-/// What an emulator takes for both halves of its credentials. No secret: it grants nothing anywhere.
-pub(super) const ACCESS_KEY: &str = "test";
-
-pub fn sdk_config(endpoint: &str) -> SdkConfig {
-    let credentials = Credentials::new(ACCESS_KEY, ACCESS_KEY, None, None, "local stack");
+/// For a stack at this endpoint that has this key.
+pub fn sdk_config(endpoint: &str, key: &StackKey) -> SdkConfig {
     SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new(REGION))
         .endpoint_url(endpoint)
-        .credentials_provider(SharedCredentialsProvider::new(credentials))
+        .credentials_provider(SharedCredentialsProvider::new(key.credentials()))
         .http_client(aws_smithy_http_client::Builder::new().build_http())
         .build()
 }
@@ -29,4 +32,16 @@ pub(crate) fn http_client() -> Result<reqwest::Client, LocalError> {
         .tls_certs_only([])
         .build()
         .map_err(|error| LocalError::Call { call: "HTTP client", message: chain(&error) })
+}
+
+/// A PUT to S3, which is the only call for which an SDK's client would be a dependency of its own.
+pub(super) fn signed_put(
+    http: &reqwest::Client,
+    url: &str,
+    key: &StackKey,
+) -> Result<reqwest::RequestBuilder, LocalError> {
+    let signature = signature("PUT", url, &key.credentials(), REGION, System.now());
+    let signature =
+        signature.map_err(|error| LocalError::Call { call: "PutObject", message: chain(&error) })?;
+    Ok(signature.into_iter().fold(http.put(url), |put, (name, value)| put.header(name, value)))
 }

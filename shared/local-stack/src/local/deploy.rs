@@ -9,7 +9,9 @@ use aws_sdk_cloudformation::{
 };
 
 use super::{
+    StackKey,
     bootstraps::Bundle,
+    clients::signed_put,
     error::{LocalError, call, chain},
     package,
 };
@@ -28,6 +30,7 @@ pub(super) struct Deployment<'a> {
     pub(super) template: &'a package::Template,
     pub(super) definition: &'a str,
     pub(super) bundles: Vec<Bundle>,
+    pub(super) key: &'a StackKey,
     pub(super) parameters: &'a BTreeMap<String, String>,
 }
 
@@ -40,13 +43,14 @@ impl Deployment<'_> {
         cloudformation: &Client,
     ) -> Result<BTreeMap<String, String>, LocalError> {
         let bucket = format!("{endpoint}/{BUCKET}");
-        put(http, &bucket, Vec::new()).await?;
+        let put = async |url: &str, body: Vec<u8>| put(signed_put(http, url, self.key)?, url, body).await;
+        put(&bucket, Vec::new()).await?;
         for bundle in self.bundles {
-            put(http, &format!("{bucket}/{}", package::code_key(bundle.function)), bundle.zip).await?;
+            put(&format!("{bucket}/{}", package::code_key(bundle.function)), bundle.zip).await?;
         }
-        put(http, &format!("{bucket}/{}", package::DEFINITION_KEY), self.definition.into()).await?;
+        put(&format!("{bucket}/{}", package::DEFINITION_KEY), self.definition.into()).await?;
         let template_url = format!("{bucket}/{TEMPLATE_KEY}");
-        put(http, &template_url, self.template.0.as_str().into()).await?;
+        put(&template_url, self.template.0.as_str().into()).await?;
 
         let parameters = self
             .parameters
@@ -96,9 +100,9 @@ pub(super) async fn delete(cloudformation: &Client, name: &str) -> Result<(), Lo
     }
 }
 
-async fn put(http: &reqwest::Client, url: &str, body: Vec<u8>) -> Result<(), LocalError> {
+async fn put(request: reqwest::RequestBuilder, url: &str, body: Vec<u8>) -> Result<(), LocalError> {
     let failed = |message: String| LocalError::Call { call: "PutObject", message };
-    let answer = http.put(url).body(body).send().await.map_err(|error| failed(chain(&error)))?;
+    let answer = request.body(body).send().await.map_err(|error| failed(chain(&error)))?;
     let status = answer.status();
     if status.is_success() || status == reqwest::StatusCode::CONFLICT {
         return Ok(());

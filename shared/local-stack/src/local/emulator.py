@@ -3,6 +3,7 @@
 Arguments: the folder of this emulator, and the endpoint that functions are to call (empty: the emulator itself).
 
 - The port is chosen here, by binding it, and written to `port`: so two that start at once never meet.
+- What this process and the functions create is for their user alone. `emulator_guard` says which callers are answered.
 - `lock` is held for as long as this process lives, and its content is the process id.
 - It leads a session of its own, and the functions it starts stay in its process group, so that ending the group ends
   them all. That happens as soon as standard input ends, which it does however the owner dies, or on SIGUSR1; the
@@ -41,6 +42,7 @@ def end_all(ending, folder):
 
 def main():
     folder, function_endpoint = sys.argv[1:3]
+    os.umask(0o077)
     os.setsid()
     ending = threading.Event()
     signal.signal(signal.SIGUSR1, lambda *_: ending.set())
@@ -59,9 +61,14 @@ def main():
     os.environ["GATEWAY_PORT"] = port
     os.environ["AWS_ENDPOINT_URL"] = function_endpoint or f"http://127.0.0.1:{port}"
 
+    # Python runs isolated (-I), so the script's own folder is not searched.
+    sys.path.append(folder)
+    import emulator_guard
     import hypercorn.asyncio
 
     serve = hypercorn.asyncio.serve
+    key_id, secret = os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"]
+    emulator_guard.guard_functions(key_id)
 
     async def serve_on_listener(app, config, **arguments):
         config.bind = [f"fd://{listener.fileno()}"]
@@ -69,7 +76,7 @@ def main():
         with open(os.path.join(folder, "port.new"), "w") as file:
             file.write(port)
         os.replace(os.path.join(folder, "port.new"), os.path.join(folder, "port"))
-        return await serve(app, config, **arguments)
+        return await serve(emulator_guard.guarded(app, key_id, secret), config, **arguments)
 
     hypercorn.asyncio.serve = serve_on_listener
 

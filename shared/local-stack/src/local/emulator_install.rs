@@ -1,9 +1,9 @@
 //! Puts the emulator into a virtual environment under `target/redial`, once.
 //!
 //! The versions and hashes are those of `infra/local/requirements.txt`, which travels inside this binary; pip refuses
-//! anything else. A file lock keeps processes that start at the same time, as tests do, from installing over each
-//! other, and a marker with the list's content says that an installation ended well, so that one which was cut
-//! short, or belongs to another list, is made again.
+//! anything else, and takes wheels only: a source distribution is a program that runs while it is built. A file lock keeps
+//! processes that start at the same time, as tests do, from installing over each other, and a marker with the list's content
+//! says that an installation ended well, so that one which was cut short, or belongs to another list, is made again.
 
 use std::{
     fs::{self, File},
@@ -11,7 +11,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::{LocalError, Progress, error::tail};
+use super::{LocalError, Progress, error::tail, private_folder};
 
 /// What is installed, line by line with its hashes.
 const REQUIREMENTS: &str = include_str!("../../../../infra/local/requirements.txt");
@@ -26,7 +26,7 @@ pub(super) fn python_with_emulator(redial_dir: &Path, progress: &Progress) -> Re
         return Ok(python);
     }
 
-    fs::create_dir_all(redial_dir).map_err(LocalError::file(redial_dir))?;
+    private_folder::create_all(redial_dir)?;
     let lock_path = redial_dir.join("venv.lock");
     let lock = File::create(&lock_path).map_err(LocalError::file(&lock_path))?;
     if lock.try_lock().is_err() {
@@ -47,15 +47,18 @@ pub(super) fn python_with_emulator(redial_dir: &Path, progress: &Progress) -> Re
     )?;
     let requirements = venv.join("requirements.txt");
     fs::write(&requirements, REQUIREMENTS).map_err(LocalError::file(&requirements))?;
-    run(
-        Command::new(&python)
-            .args(["-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"])
-            .args(["--require-hashes", "--no-deps", "--requirement"])
-            .arg(&requirements),
-        "installing the emulator with pip",
-    )?;
+    run(&mut pip_install(&python, &requirements), "installing the emulator with pip")?;
     fs::write(&marker, REQUIREMENTS).map_err(LocalError::file(&marker))?;
     Ok(python)
+}
+
+fn pip_install(python: &Path, requirements: &Path) -> Command {
+    let mut command = Command::new(python);
+    command
+        .args(["-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"])
+        .args(["--only-binary", ":all:", "--require-hashes", "--no-deps", "--requirement"])
+        .arg(requirements);
+    command
 }
 
 /// The first Python that is new enough: the one named by `REDIAL_PYTHON`, else the newest on the path.
@@ -95,4 +98,44 @@ fn run(command: &mut Command, what: &str) -> Result<(), LocalError> {
     }
     let output = [done.stdout, done.stderr].concat();
     Err(program(done.status.to_string(), tail(&String::from_utf8_lossy(&output), 20)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::local;
+
+    /// A package whose code runs as soon as pip asks for its metadata, in the folder that is the argument. Prints its hash.
+    const SOURCE_DISTRIBUTION: &str = r#"
+import hashlib, io, sys, tarfile
+folder = sys.argv[1]
+files = {
+    "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+    "backend.py": f'open("{folder}/ran", "w")\n',
+    "PKG-INFO": "Metadata-Version: 2.1\nName: planted\nVersion: 1.0\n",
+}
+with tarfile.open(f"{folder}/planted-1.0.tar.gz", "w:gz") as archive:
+    for name, text in files.items():
+        entry = tarfile.TarInfo(f"planted-1.0/{name}")
+        entry.size = len(text)
+        archive.addfile(entry, io.BytesIO(text.encode()))
+print(hashlib.sha256(open(f"{folder}/planted-1.0.tar.gz", "rb").read()).hexdigest(), end="")
+"#;
+
+    #[test]
+    fn a_source_distribution_is_refused_before_its_code_runs() {
+        let python = local::python(&Progress::silent()).expect("the emulator's Python");
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let made = Command::new(&python).args(["-I", "-c", SOURCE_DISTRIBUTION]).arg(folder.path()).output();
+        let hash = String::from_utf8(made.expect("Python starts").stdout).expect("text");
+        assert_eq!(hash.len(), 64, "the archive was written");
+        let requirements = folder.path().join("requirements.txt");
+        fs::write(&requirements, format!("planted==1.0 --hash=sha256:{hash}\n")).expect("it is ours");
+        let mut install = pip_install(&python, &requirements);
+        install.args(["--no-index", "--find-links"]).arg(folder.path());
+        install.arg("--target").arg(folder.path().join("target"));
+        let error = run(&mut install, "pip").expect_err("there is no wheel of it");
+        assert!(!folder.path().join("ran").exists(), "its code ran: {error}");
+        assert!(error.to_string().contains("No matching distribution found for planted"), "{error}");
+    }
 }

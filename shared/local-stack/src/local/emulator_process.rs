@@ -16,12 +16,16 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use super::{
-    clients::{ACCESS_KEY, REGION},
+    StackKey,
+    clients::REGION,
     error::{LocalError, tail},
+    private_folder,
 };
 
 /// Chooses the port, guards against a dead owner, runs the emulator.
 const SUPERVISOR: &str = include_str!("emulator.py");
+/// Chooses the callers that the emulator answers.
+const GUARD: &str = include_str!("emulator_guard.py");
 
 /// How long the emulator may take to answer. It takes a fifth of a second on an idle machine.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -40,20 +44,23 @@ pub(super) struct EmulatorProcess {
 }
 
 impl EmulatorProcess {
-    /// Starts an emulator whose files all lie in `folder`, and waits until it answers. Functions call
-    /// `function_endpoint` if given, else the emulator.
+    /// Starts an emulator whose files all lie in `folder`, which is created, and waits until it answers. It answers only what is
+    /// signed with `key`. Functions call `function_endpoint` if given, else the emulator.
     pub(super) async fn start(
         python: &Path,
         folder: &Path,
+        key: &StackKey,
         function_endpoint: Option<&str>,
         http: &reqwest::Client,
     ) -> Result<Self, LocalError> {
+        private_folder::create(folder)?;
         let temporary = folder.join("tmp");
-        fs::create_dir_all(&temporary).map_err(LocalError::file(&temporary))?;
+        private_folder::create(&temporary)?;
         let supervisor = folder.join("emulator.py");
-        fs::write(&supervisor, SUPERVISOR).map_err(LocalError::file(&supervisor))?;
+        private_folder::write(&supervisor, SUPERVISOR)?;
+        private_folder::write(&folder.join("emulator_guard.py"), GUARD)?;
         let log_path = log_path(folder);
-        let log = File::create(&log_path).map_err(LocalError::file(&log_path))?;
+        let log = private_folder::new_file(&log_path)?;
         let log_too = log.try_clone().map_err(LocalError::file(&log_path))?;
 
         let mut command = Command::new(python);
@@ -77,8 +84,8 @@ impl EmulatorProcess {
             .env("LAMBDA_EXECUTOR", "local")
             .env("SFTP_ENABLED", "0")
             .env("IOT_MTLS_ENABLED", "0")
-            .env("AWS_ACCESS_KEY_ID", ACCESS_KEY)
-            .env("AWS_SECRET_ACCESS_KEY", ACCESS_KEY)
+            .env("AWS_ACCESS_KEY_ID", key.id())
+            .env("AWS_SECRET_ACCESS_KEY", key.expose_secret())
             .stdin(Stdio::piped())
             .stdout(log)
             .stderr(log_too);
@@ -96,8 +103,9 @@ impl EmulatorProcess {
         while matches!(self.child.try_wait(), Ok(None)) {
             if let Ok(port) = fs::read_to_string(&port_file) {
                 self.endpoint = format!("http://127.0.0.1:{port}");
-                let health = http.get(format!("{}/_ministack/health", self.endpoint)).send().await;
-                if health.is_ok_and(|answer| answer.status().is_success()) {
+                // A request without a signature: being refused, it shows that the guard is in its place.
+                let refused = http.get(&self.endpoint).send().await;
+                if refused.is_ok_and(|answer| answer.status() == reqwest::StatusCode::FORBIDDEN) {
                     return true;
                 }
             }

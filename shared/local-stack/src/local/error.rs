@@ -22,6 +22,13 @@ pub enum LocalError {
     },
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: std::io::Error },
+    /// A folder of stacks that another user could have put something into, or could read.
+    #[error(
+        "{}: the folder of a local stack has to be its owner's alone (owner {owner}, mode 0700), and the folder that stacks lie in \
+         writable to no one else; found {found}. Remove it, or run chmod 700 if no other user has changed what is in it, or name \
+         another folder with --state", path.display()
+    )]
+    Exposed { path: PathBuf, owner: u32, found: String },
     #[error("no bootstrap of the function {0}")]
     NoBootstrap(&'static str),
     /// The template does not have the shape that packaging relies on.

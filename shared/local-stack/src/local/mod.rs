@@ -9,6 +9,9 @@
 //! not AWS, `emulator_differences` says so and copes. A [`Stack`] ends with the value, or with the process, however that
 //! dies; one that was set free ([`Stack::set_free`]) runs until it is taken down by its name.
 //!
+//! An emulator answers only what is signed with its stack's key, and a stack's folder is its owner's alone: otherwise every user of
+//! the machine, and every page in a browser on it, could run code through the stack.
+//!
 //! Stacks do not meet: each has an emulator, a port and a folder of its own. Only the build and the installed
 //! emulator are shared, under locks.
 
@@ -21,8 +24,10 @@ mod emulator_install;
 mod emulator_process;
 mod error;
 mod events;
+mod key;
 mod options;
 mod package;
+mod private_folder;
 mod registry;
 mod stack;
 mod vapid_key;
@@ -32,9 +37,10 @@ pub use clients::{REGION, sdk_config};
 pub use description::{Description, Functions, Queues};
 pub use error::LocalError;
 pub(crate) use error::call;
+pub use key::StackKey;
 pub use options::{Emulator, LOCALSTACK_ENDPOINT, Options, Progress};
 pub use redial_adapters::config::Tables;
-pub use registry::{Known, known, take_down};
+pub use registry::{Known, find, known, note, take_down};
 pub use stack::Stack;
 pub(crate) use vapid_key::VapidKey;
 

@@ -1,7 +1,7 @@
 //! The stacks that were brought up and set free: found, described and taken down by name.
 //!
-//! Each keeps `stack.json` in its folder. For an embedded emulator its lock says whether it still runs; what a killed one
-//! left behind is cleared away when it is next looked at.
+//! Each keeps `stack.json` in its folder, which is its owner's alone: the stack's key is in it. For an embedded emulator its lock
+//! says whether it still runs; what a killed one left behind is cleared away when it is next looked at.
 
 use std::{
     fs,
@@ -10,12 +10,27 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{Description, LocalError, clients::sdk_config, deploy, emulator_process, options};
+use super::{
+    Description, LocalError, StackKey, clients::sdk_config, deploy, emulator_process, options, private_folder,
+};
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Known {
     pub name: String,
     pub stack: Description,
+    /// Not in what is printed.
+    #[serde(skip_serializing)]
+    pub key: StackKey,
+}
+
+/// What `stack.json` holds.
+#[derive(Serialize, Deserialize)]
+struct Noted {
+    name: String,
+    stack: Description,
+    /// Absent in what an earlier release wrote, whose emulator took any key.
+    #[serde(default = "StackKey::of_localstack")]
+    key: StackKey,
 }
 
 /// Where the stacks of a checkout keep their folders.
@@ -27,6 +42,19 @@ pub(super) fn stacks_dir(state: Option<&Path>, workspace: &Path) -> Result<PathB
     }
 }
 
+/// Where the stack of this name keeps what it has, or will. A folder that another user could have made or changed is refused.
+pub(super) fn stack_folder(
+    state: Option<&Path>,
+    workspace: &Path,
+    name: &str,
+) -> Result<PathBuf, LocalError> {
+    let stacks = stacks_dir(state, workspace)?;
+    private_folder::check_entries(&stacks)?;
+    let folder = stacks.join(name);
+    private_folder::check(&folder)?;
+    Ok(folder)
+}
+
 /// Where everything of ours lies: removed by `cargo clean`.
 pub(super) fn redial_dir(workspace: &Path) -> PathBuf {
     workspace.join("target/redial")
@@ -35,21 +63,33 @@ pub(super) fn redial_dir(workspace: &Path) -> PathBuf {
 /// The stacks that are up. `state` as in [`super::Options`].
 pub fn known(state: Option<&Path>) -> Result<Vec<Known>, LocalError> {
     let workspace = options::workspace(None)?;
-    let Ok(folders) = fs::read_dir(stacks_dir(state, &workspace)?) else { return Ok(Vec::new()) };
-    let mut known: Vec<Known> = folders
-        .filter_map(|folder| read(&folder.ok()?.path()))
-        .filter(|(_, up)| *up)
-        .map(|(known, _)| known)
-        .collect();
+    let stacks = stacks_dir(state, &workspace)?;
+    private_folder::check_entries(&stacks)?;
+    let Ok(folders) = fs::read_dir(stacks) else { return Ok(Vec::new()) };
+    let mut known = Vec::new();
+    for folder in folders.flatten() {
+        if let Some((stack, true)) = read(&folder.path())? {
+            known.push(stack);
+        }
+    }
     known.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(known)
 }
 
+/// The stack of this name, if it is up. `state` as in [`super::Options`].
+pub fn find(name: &str, state: Option<&Path>) -> Result<Known, LocalError> {
+    let folder = stack_folder(state, &options::workspace(None)?, name)?;
+    match read(&folder)? {
+        Some((known, true)) => Ok(known),
+        Some((_, false)) | None => Err(LocalError::NotUp(name.to_owned())),
+    }
+}
+
 pub async fn take_down(name: &str, state: Option<&Path>) -> Result<(), LocalError> {
-    let folder = stacks_dir(state, &options::workspace(None)?)?.join(name);
+    let folder = stack_folder(state, &options::workspace(None)?, name)?;
     let not_up = || LocalError::NotUp(name.to_owned());
     let emulator_runs = emulator_process::running_pid(&folder).is_some();
-    let (known, up) = match read(&folder) {
+    let (known, up) = match read(&folder)? {
         Some(read) => read,
         // Still coming up, or it never got to the end of that.
         None if emulator_runs => {
@@ -61,30 +101,39 @@ pub async fn take_down(name: &str, state: Option<&Path>) -> Result<(), LocalErro
     if known.stack.pid.is_some() {
         emulator_process::end_running(&folder).await;
     } else {
-        deploy::delete(&aws_sdk_cloudformation::Client::new(&sdk_config(&known.stack.endpoint)), name)
-            .await?;
+        let sdk = sdk_config(&known.stack.endpoint, &known.key);
+        deploy::delete(&aws_sdk_cloudformation::Client::new(&sdk), name).await?;
     }
     remove(&folder)?;
     if up { Ok(()) } else { Err(not_up()) }
 }
 
-pub(super) fn is_up(folder: &Path) -> bool {
-    emulator_process::running_pid(folder).is_some() || read(folder).is_some_and(|(_, up)| up)
+pub(super) fn is_up(folder: &Path) -> Result<bool, LocalError> {
+    Ok(emulator_process::running_pid(folder).is_some() || read(folder)?.is_some_and(|(_, up)| up))
 }
 
-/// Notes a stack for those who look for it by name.
-pub(super) fn note(folder: &Path, known: &Known) -> Result<(), LocalError> {
-    fs::create_dir_all(folder).map_err(LocalError::file(folder))?;
-    let path = folder.join("stack.json");
-    let text = serde_json::to_string(known).expect("names and addresses are JSON");
-    fs::write(&path, text).map_err(LocalError::file(&path))
+/// Notes a stack, in a folder of its own, for those who look for it by name.
+pub fn note(folder: &Path, known: &Known) -> Result<(), LocalError> {
+    if !folder.exists() {
+        private_folder::create(folder)?;
+    }
+    let Known { name, stack, key } = known.clone();
+    let text = serde_json::to_string(&Noted { name, stack, key }).expect("names and addresses are JSON");
+    private_folder::write(&folder.join("stack.json"), &text)
 }
 
 /// What is noted in a folder, and whether it is up. Of a LocalStack's only its own user knows.
-fn read(folder: &Path) -> Option<(Known, bool)> {
-    let known: Known = serde_json::from_str(&fs::read_to_string(folder.join("stack.json")).ok()?).ok()?;
-    let up = known.stack.pid.is_none_or(|pid| emulator_process::running_pid(folder) == Some(pid));
-    Some((known, up))
+fn read(folder: &Path) -> Result<Option<(Known, bool)>, LocalError> {
+    let noted = folder.join("stack.json");
+    if !noted.exists() {
+        return Ok(None);
+    }
+    private_folder::check(folder)?;
+    // It may be taken down in this moment.
+    let Ok(text) = fs::read_to_string(&noted) else { return Ok(None) };
+    let Ok(Noted { name, stack, key }) = serde_json::from_str(&text) else { return Ok(None) };
+    let up = stack.pid.is_none_or(|pid| emulator_process::running_pid(folder) == Some(pid));
+    Ok(Some((Known { name, stack, key }, up)))
 }
 
 pub(super) fn remove(folder: &Path) -> Result<(), LocalError> {

@@ -9,7 +9,7 @@ use std::{
 use aws_config::SdkConfig;
 
 use super::{
-    Description, Emulator, Known, LocalError, Options, bootstraps,
+    Description, Emulator, Known, LocalError, Options, StackKey, bootstraps,
     clients::{http_client, sdk_config},
     deploy::{self, Deployment},
     emulator_differences, emulator_install,
@@ -29,6 +29,7 @@ const SUBJECT: &str = "mailto:local-stack@redial.invalid";
 pub struct Stack {
     name: String,
     folder: PathBuf,
+    key: StackKey,
     description: Description,
     outputs: BTreeMap<String, String>,
     emulator: Option<EmulatorProcess>,
@@ -39,8 +40,8 @@ impl Stack {
     pub async fn up(options: Options) -> Result<Self, LocalError> {
         let progress = options.progress;
         let workspace = options::workspace(options.workspace.as_deref())?;
-        let folder = registry::stacks_dir(options.state.as_deref(), &workspace)?.join(&options.name);
-        if registry::is_up(&folder) {
+        let folder = registry::stack_folder(options.state.as_deref(), &workspace, &options.name)?;
+        if registry::is_up(&folder)? {
             return Err(LocalError::AlreadyUp(options.name));
         }
         registry::remove(&folder)?;
@@ -52,24 +53,29 @@ impl Stack {
         let parameters = parameters(&options, &vapid)?;
         let (template, definition) = packaged(&workspace, &options, &parameters)?;
 
+        let key = match &options.emulator {
+            Emulator::Embedded => StackKey::generate(),
+            Emulator::LocalStack { .. } => StackKey::of_localstack(),
+        };
         let http = http_client()?;
         let build = tokio::task::spawn_blocking({
             let (workspace, prebuilt) = (workspace.clone(), options.bootstraps.clone());
             move || bootstraps::bundles(&workspace, prebuilt.as_deref(), &progress)
         });
-        let emulator = started(&workspace, &folder, &options, &http);
+        let emulator = started(&workspace, &folder, &key, &options, &http);
         let (emulator, bundles) = tokio::join!(emulator, build);
         let (emulator, endpoint) = emulator?;
         let bundles = bundles.expect("the build does not panic")?;
 
         progress.say("deploying the template");
-        let sdk = sdk_config(&endpoint);
+        let sdk = sdk_config(&endpoint, &key);
         let events = if options.events { Some(events::create(&sdk, &options.name).await?) } else { None };
         let deployment = Deployment {
             name: &options.name,
             template: &template,
             definition: &definition,
             bundles,
+            key: &key,
             parameters: &parameters,
         };
         let cloudformation = aws_sdk_cloudformation::Client::new(&sdk);
@@ -94,11 +100,16 @@ impl Stack {
             let lambda = aws_sdk_lambda::Client::new(&sdk);
             emulator_differences::allow_recursion(&lambda, &template, &description.functions).await?;
         }
-        Ok(Self { name: options.name, folder, description, outputs, emulator })
+        Ok(Self { name: options.name, folder, key, description, outputs, emulator })
     }
 
     pub fn description(&self) -> &Description {
         &self.description
+    }
+
+    /// What requests to it have to be signed with.
+    pub fn key(&self) -> &StackKey {
+        &self.key
     }
 
     /// An output of the template, by its name there.
@@ -107,7 +118,7 @@ impl Stack {
     }
 
     pub fn sdk_config(&self) -> SdkConfig {
-        sdk_config(&self.description.endpoint)
+        sdk_config(&self.description.endpoint, &self.key)
     }
 
     /// What the embedded emulator, and the functions in it, have logged so far; empty for a LocalStack.
@@ -122,7 +133,8 @@ impl Stack {
 
     /// Lets the stack outlive this process: [`super::known`] lists it, [`super::take_down`] ends it.
     pub fn set_free(self) -> Result<Description, LocalError> {
-        registry::note(&self.folder, &Known { name: self.name, stack: self.description.clone() })?;
+        let known = Known { name: self.name, stack: self.description.clone(), key: self.key };
+        registry::note(&self.folder, &known)?;
         if let Some(emulator) = self.emulator {
             emulator.set_free()?;
         }
@@ -161,6 +173,7 @@ fn packaged(
 async fn started(
     workspace: &Path,
     folder: &Path,
+    key: &StackKey,
     options: &Options,
     http: &reqwest::Client,
 ) -> Result<(Option<EmulatorProcess>, String), LocalError> {
@@ -173,7 +186,7 @@ async fn started(
             });
             let python = python.await.expect("the installation does not panic")?;
             let function_endpoint = options.function_endpoint.as_deref();
-            let process = EmulatorProcess::start(&python, folder, function_endpoint, http).await?;
+            let process = EmulatorProcess::start(&python, folder, key, function_endpoint, http).await?;
             let endpoint = process.endpoint.clone();
             Ok((Some(process), endpoint))
         }

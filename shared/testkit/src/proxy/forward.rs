@@ -11,6 +11,7 @@ use hyper::body::Bytes;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use sha2::{Digest as _, Sha256};
 
 use super::call::{AwsService, Call, Injected, target};
 use super::fault::{Cut, Fault, Plan};
@@ -29,6 +30,8 @@ const OF_THE_CONNECTION: [HeaderName; 7] = [
     header::CONTENT_LENGTH,
     HeaderName::from_static("keep-alive"),
 ];
+/// SHA-256 of the body that a signature covers.
+const SIGNED_HASH: HeaderName = HeaderName::from_static("x-amz-content-sha256");
 /// DynamoDB's checksum of its answer, wrong once the answer is changed.
 const CHECKSUM: HeaderName = HeaderName::from_static("x-amz-crc32");
 
@@ -158,7 +161,7 @@ impl Line {
         };
         let (status, headers, answer) = match cut {
             None => self.forward(&parts, body).await,
-            Some(Some(cut)) => self.carry_out_in_part(&parts, cut, name).await,
+            Some(Some(cut)) => self.carry_out_in_part(&parts, &body, cut, name).await,
             Some(None) => {
                 self.note(name, |call| call.injected = Some(Injected::NotApplicable));
                 self.forward(&parts, body).await
@@ -176,10 +179,17 @@ impl Line {
         respond(status, headers, body)
     }
 
-    async fn carry_out_in_part(&self, parts: &Parts, cut: Cut, name: u128) -> (StatusCode, HeaderMap, Bytes) {
+    async fn carry_out_in_part(
+        &self,
+        parts: &Parts,
+        body: &[u8],
+        cut: Cut,
+        name: u128,
+    ) -> (StatusCode, HeaderMap, Bytes) {
         let (status, mut headers, answer) = match &cut.rest {
             Some(rest) => {
-                let (status, headers, answer) = self.forward(parts, Bytes::from(rest.to_string())).await;
+                let (parts, rest) = as_signed(parts, body, rest.to_string());
+                let (status, headers, answer) = self.forward(&parts, rest).await;
                 (status, headers, Some(answer))
             }
             None => {
@@ -200,6 +210,17 @@ impl Line {
             }
         }
     }
+}
+
+/// A call with `rest` of the JSON that its caller signed. The signature covers that one's hash, which goes along, and its length, so
+/// what is missing is made up with blanks.
+fn as_signed(parts: &Parts, body: &[u8], rest: String) -> (Parts, Bytes) {
+    let mut parts = parts.clone();
+    let hash: String = Sha256::digest(body).iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash = HeaderValue::try_from(hash).expect("hexadecimal digits");
+    parts.headers.entry(SIGNED_HASH).or_insert(hash);
+    let missing = body.len().saturating_sub(rest.len());
+    (parts, (rest + &" ".repeat(missing)).into())
 }
 
 fn respond(status: StatusCode, headers: HeaderMap, body: Bytes) -> Answer {

@@ -1,10 +1,10 @@
 //! The four calls of the Runtime API, on a socket of their own for each process.
 //!
 //! A socket for each process, because a call of a killed process may still lie in a buffer when the next
-//! one starts: it must neither take that one's event nor answer for it.
+//! one starts: it must neither take that one's event nor answer for it. The address has a path that only the process is given,
+//! because every user of the machine, and every page in a browser, can connect to the socket.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::header::CONTENT_TYPE;
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio::task::JoinSet;
 
+use crate::ambient;
 use crate::serve::{self, Port};
 
 const PREFIX: &str = "/2018-06-01/runtime/";
@@ -35,7 +36,8 @@ pub(super) enum Report {
 }
 
 pub(super) struct Api {
-    pub(super) address: SocketAddr,
+    /// `http://127.0.0.1:PORT/SECRET`
+    pub(super) url: String,
     pub(super) reports: mpsc::UnboundedReceiver<Report>,
     invocations: mpsc::UnboundedSender<Invocation>,
     exchange: Arc<Exchange>,
@@ -43,6 +45,8 @@ pub(super) struct Api {
 }
 
 struct Exchange {
+    /// What the path of every call begins with.
+    root: String,
     waiting: AsyncMutex<mpsc::UnboundedReceiver<Invocation>>,
     reports: mpsc::UnboundedSender<Report>,
     /// The request that has no answer yet.
@@ -53,11 +57,16 @@ impl Api {
     /// Listens on a free port of 127.0.0.1 until it is dropped.
     pub(super) fn start() -> io::Result<Self> {
         let port = Port::take(0)?;
-        let address = port.address();
+        let root = format!("/{}", ambient::unique_name());
+        let url = format!("{}{root}", port.origin("127.0.0.1"));
         let (invocations, waiting) = mpsc::unbounded_channel();
         let (sender, reports) = mpsc::unbounded_channel();
-        let exchange =
-            Arc::new(Exchange { waiting: AsyncMutex::new(waiting), reports: sender, open: Mutex::default() });
+        let exchange = Arc::new(Exchange {
+            root,
+            waiting: AsyncMutex::new(waiting),
+            reports: sender,
+            open: Mutex::default(),
+        });
         let mut serving = JoinSet::new();
         let answering = Arc::clone(&exchange);
         serving.spawn(serve::accept(port.listen()?, move |stream| {
@@ -66,7 +75,7 @@ impl Api {
                 Arc::clone(&exchange).handle(parts, body)
             })
         }));
-        Ok(Self { address, reports, invocations, exchange, serving })
+        Ok(Self { url, reports, invocations, exchange, serving })
     }
 
     pub(super) fn hand_out(&self, invocation: Invocation) {
@@ -91,7 +100,8 @@ impl Exchange {
     }
 
     async fn handle(self: Arc<Self>, request: Parts, body: Bytes) -> Option<Response<Full<Bytes>>> {
-        let call = request.uri.path().strip_prefix(PREFIX).unwrap_or_default();
+        let call = request.uri.path().strip_prefix(&self.root).and_then(|path| path.strip_prefix(PREFIX));
+        let call = call.unwrap_or_default();
         let steps: Vec<&str> = call.split('/').collect();
         Some(match (&request.method, steps.as_slice()) {
             (&Method::GET, ["invocation", "next"]) => self.next().await,

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-import http.client, json, os, sys, time
-api = os.environ["AWS_LAMBDA_RUNTIME_API"]
-base = "/2018-06-01/runtime"
-connection = http.client.HTTPConnection(api)
+import http.client, json, os, sys, time, urllib.parse
+api = urllib.parse.urlsplit(os.environ["AWS_LAMBDA_RUNTIME_API"])
+base = api.path + "/2018-06-01/runtime"
+connection = http.client.HTTPConnection(api.netloc)
 def call(method, path, body=None):
     connection.request(method, base + path, body)
     answer = connection.getresponse()
@@ -31,7 +31,7 @@ while True:
         call("POST", f"/invocation/{name}/response", "no json")
         continue
     result = {"event": event, "pid": os.getpid(), "variable": os.environ.get("VARIABLE"),
-              "home": os.environ.get("HOME"), "now_ms": int(time.time() * 1000)}
+              "home": os.environ.get("HOME"), "api": os.environ["AWS_LAMBDA_RUNTIME_API"], "now_ms": int(time.time() * 1000)}
     result.update({key.lower(): value for key, value in answer.headers.items()})
     if step == "twice":
         wrong, _ = call("POST", "/invocation/other/response", "{}")

@@ -72,7 +72,7 @@ impl Environment {
         command
             .env_clear()
             .envs(recipe.env.iter().map(|(name, value)| (name, value)))
-            .env("AWS_LAMBDA_RUNTIME_API", api.address.to_string())
+            .env("AWS_LAMBDA_RUNTIME_API", &api.url)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

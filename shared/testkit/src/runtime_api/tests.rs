@@ -32,6 +32,19 @@ fn alive(pid: u32) -> bool {
 }
 
 #[tokio::test]
+async fn only_the_process_knows_the_path_of_its_api() {
+    let (host, _folder) = start(&[]);
+    let answer = host.invoke(json!({}), LIMIT).await.expect("an answer");
+    let api = answer["api"].as_str().expect("an address");
+    let (address, secret) = api.rsplit_once('/').expect("a path");
+    assert_eq!(secret.len(), 32, "{api}");
+    let next = format!("{address}/2018-06-01/runtime/invocation/next");
+    let _installed_before = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().expect("a client");
+    assert_eq!(client.get(next).send().await.expect("it answers").status().as_u16(), 404);
+}
+
+#[tokio::test]
 async fn an_event_is_answered_with_lambdas_headers_and_the_given_environment() {
     let (host, _folder) = start(&[("VARIABLE", "value")]);
     let answer = host.invoke(json!({"x": 1}), LIMIT).await.expect("an answer");
