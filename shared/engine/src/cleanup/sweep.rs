@@ -1,6 +1,7 @@
 //! The scheduled sweeps: nets under what should have happened by itself.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +14,7 @@ use redial_core::event::{Event, State as Announced};
 use redial_core::identity::{SubscriptionKey, Tenant};
 use redial_core::queue::Outgoing;
 use redial_core::reason::Reason;
-use redial_core::subscription::State;
+use redial_core::subscription::{State, Subscription};
 use redial_core::time::Timestamp;
 use redial_core::wait::Release;
 
@@ -37,6 +38,21 @@ pub struct Swept {
     pub pruned: u32,
     pub quarantined: u32,
     pub bodies: u32,
+}
+
+/// A subscription is young for so long.
+const YOUNG: Duration = Duration::from_secs(7 * 86_400);
+
+/// Up to so many gone endpoints of a tenant are looked at for their age.
+const JUDGED_APART: usize = 1_000;
+
+/// A tenant's endpoints that turned gone together.
+#[derive(Clone, Copy, Debug)]
+struct Together {
+    gone: u32,
+    all: u64,
+    /// Whether they are too many to remove any of them: of the older ones, and of the young ones.
+    is_unusual: [bool; 2],
 }
 
 /// What became of a candidate.
@@ -106,18 +122,18 @@ impl<P: Ports> Worker<P> {
         for window in subscriptions.open_windows(current - 1).await? {
             let candidates = subscriptions.candidates(window).await?;
             let gone = self.gone_by_tenant(window, &candidates).await?;
-            let mut all = BTreeMap::new();
+            let mut judged = BTreeMap::new();
             for candidate in candidates.iter().filter(|candidate| !candidate.decided) {
                 if clock.now() >= deadline {
                     return Ok(swept);
                 }
                 let tenant = &candidate.key.tenant;
-                if !all.contains_key(tenant) {
-                    all.insert(tenant.clone(), subscriptions.count(tenant).await?);
+                if !judged.contains_key(tenant) {
+                    let gone = gone.get(tenant).cloned().unwrap_or_default();
+                    judged.insert(tenant.clone(), self.judge(tenant, gone).await?);
                 }
-                let (gone, all) = (gone.get(tenant).copied().unwrap_or(0), all[tenant]);
-                let unusual = settings.guard.is_unusual(gone, all);
-                let decided = self.decide(candidate, unusual).await?;
+                let Together { gone, all, .. } = judged[tenant];
+                let decided = self.decide(candidate, &judged[tenant]).await?;
                 match decided {
                     Decided::Removed => swept.pruned += 1,
                     Decided::Quarantined => swept.quarantined += 1,
@@ -148,19 +164,40 @@ impl<P: Ports> Worker<P> {
         &self,
         window: i64,
         own: &[PruneCandidate],
-    ) -> Result<BTreeMap<Tenant, u32>, PortError> {
+    ) -> Result<BTreeMap<Tenant, Vec<SubscriptionKey>>, PortError> {
         let before = self.subscriptions.candidates(window - 1).await?;
         let after = self.subscriptions.candidates(window + 1).await?;
         let distinct: BTreeSet<&SubscriptionKey> =
             before.iter().chain(own).chain(&after).map(|candidate| &candidate.key).collect();
-        let mut gone = BTreeMap::new();
+        let mut gone: BTreeMap<Tenant, Vec<SubscriptionKey>> = BTreeMap::new();
         for key in distinct {
-            *gone.entry(key.tenant.clone()).or_insert(0) += 1;
+            gone.entry(key.tenant.clone()).or_default().push(key.clone());
         }
         Ok(gone)
     }
 
-    async fn decide(&self, candidate: &PruneCandidate, unusual: bool) -> Result<Decided, PortError> {
+    /// Judges a tenant's young subscriptions and its older ones apart: who makes a dozen that turn gone at once must not keep those from
+    /// being removed that others have had for long. Where very many are gone, all are judged together.
+    async fn judge(&self, tenant: &Tenant, keys: Vec<SubscriptionKey>) -> Result<Together, PortError> {
+        let all = self.subscriptions.count(tenant).await?;
+        let gone = u32::try_from(keys.len()).unwrap_or(u32::MAX);
+        let is_unusual = |gone| self.settings.guard.is_unusual(gone, all);
+        if !is_unusual(gone) || keys.len() > JUDGED_APART {
+            return Ok(Together { gone, all, is_unusual: [is_unusual(gone); 2] });
+        }
+        let mut young = 0;
+        for key in keys {
+            let stored = self.subscriptions.get(&key).await?;
+            young += u32::from(stored.is_some_and(|it| self.is_young(&it)));
+        }
+        Ok(Together { gone, all, is_unusual: [gone - young, young].map(is_unusual) })
+    }
+
+    fn is_young(&self, subscription: &Subscription) -> bool {
+        subscription.created_at.is_some_and(|at| self.clock.now().since(at) < YOUNG)
+    }
+
+    async fn decide(&self, candidate: &PruneCandidate, together: &Together) -> Result<Decided, PortError> {
         let Some(subscription) = self.subscriptions.get(&candidate.key).await? else {
             return Ok(Decided::RemovedBefore);
         };
@@ -171,6 +208,7 @@ impl<P: Ports> Worker<P> {
         if subscription.state == State::Quarantined {
             return Ok(Decided::QuarantinedBefore);
         }
+        let unusual = together.is_unusual[usize::from(self.is_young(&subscription))];
         let update = SubscriptionUpdate { key: candidate.key.clone(), endpoint, at: self.clock.now() };
         let (done, decided) = if unusual {
             (self.subscriptions.quarantine(update).await?, Decided::Quarantined)

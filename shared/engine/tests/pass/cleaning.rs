@@ -46,6 +46,24 @@ fn thirty_of_a_hundred_endpoints_are_quarantined_and_none_is_deleted() {
 }
 
 #[test]
+fn a_dozen_new_endpoints_that_are_gone_do_not_keep_older_ones_from_being_removed() {
+    let mut harness = with_gone(100, 15);
+    let now = harness.now();
+    for n in 0..12 {
+        harness.amend(&format!("s{n}"), |it| it.created_at = Some(now.minus(Duration::from_secs(86_400))));
+    }
+    harness.pass(WINDOWS);
+    let swept = harness.sweep(Sweep::Prune);
+    assert_eq!((swept.quarantined, swept.pruned), (12, 3));
+    assert!(
+        (12..15).all(|n| !harness
+            .state()
+            .subscriptions
+            .contains_key(&Harness::subscription_key(&format!("s{n}"))))
+    );
+}
+
+#[test]
 fn who_is_quarantined_is_logged_though_the_sweep_dies_at_any_moment() {
     for effect in 1.. {
         let mut harness = with_gone(20, 12);
