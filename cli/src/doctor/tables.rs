@@ -38,7 +38,7 @@ static TABLES: [Table; 6] = [
         name: "subscriptions",
         deployed_as: |it| &it.tables.subscriptions,
         indexes: &["failing_by_tenant"],
-        expires: false,
+        expires: true,
     },
     Table { name: "audiences", deployed_as: |it| &it.tables.audiences, indexes: &[], expires: true },
     Table { name: "parked", deployed_as: |it| &it.tables.parked, indexes: &[], expires: false },

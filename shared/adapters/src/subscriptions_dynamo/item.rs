@@ -14,11 +14,12 @@
 //! | `failures`, `failing_since` | webhook | its health |
 //! | `failing_tenant` | webhook | the tenant again, while it fails or is switched off: what puts it into the index |
 //!
-//! A deleted subscription leaves a tombstone: `pk`, `tenant`, `id`, the `state` `deleted`, `endpoint_hash`, and `deleted_at`. It proves
-//! the deletion, and serves nothing else. It has no endpoint, so it is no subscription: dispatch finds none under its key, cleanup
+//! A deleted subscription leaves a tombstone: `pk`, `tenant`, `id`, the `state` `deleted`, `endpoint_hash`, `deleted_at`, and `expires_at`. It
+//! proves the deletion for half a year, and serves nothing else. It has no endpoint, so it is no subscription: dispatch finds none under its key, cleanup
 //! removes nothing, it is not counted, and the index of failing webhooks does not have it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::channel::Channel;
@@ -35,9 +36,12 @@ use redial_core::time::Timestamp;
 use redial_core::webhook::{Health, Permitted, WebhookTarget};
 use redial_engine::ports::{Found, PortError};
 
-use crate::table::attributes::{self, Item, Read, ms, s};
+use crate::table::attributes::{self, Item, Read, expiry, ms, s};
 use crate::webhook_keys::WebhookKeys;
 use crate::{aws_error, telemetry};
+
+/// How long a tombstone is kept: no browser's token that was made before the deletion is valid for longer.
+const TOMBSTONE_KEPT: Duration = Duration::from_secs(181 * 86_400);
 
 /// The `state` of a tombstone.
 const DELETED: &str = "deleted";
@@ -149,6 +153,7 @@ pub(super) fn tombstone(key: &SubscriptionKey, hash: &EndpointHash, deleted_at: 
         ("state", s(DELETED)),
         ("endpoint_hash", s(hash.as_str())),
         ("deleted_at", ms(deleted_at)),
+        ("expires_at", expiry(deleted_at.plus(TOMBSTONE_KEPT))),
     ])
 }
 
