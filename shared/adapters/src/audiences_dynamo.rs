@@ -2,7 +2,7 @@
 //!
 //! | pk | sk | what | expires |
 //! |---|---|---|---|
-//! | `<tenant>#<tag>#<part>` | subscription's id | the subscription has the tag | never |
+//! | `<tenant>#<tag>#<part>`; of a tenant `run`: `run##<tag>#<part>` | subscription's id | the subscription has the tag | never |
 //! | `run#<tenant>#<run>` | `run` | a message to an audience: its id, lane and body, when it was opened, when it was cancelled | when its last recipient's delivery is over |
 //! | `run#<tenant>#<run>` | `part#<part>` | the progress of a part of its audience, and which call moved it last | with it |
 //! | `run#<tenant>#<message's id>` | `current` | which run of the message was opened last, and when | with that run |
@@ -243,8 +243,10 @@ fn progress(item: &Item) -> Progress {
     }
 }
 
+/// Where those with a tag are listed. Runs have the prefix `run#`: a tenant of that name keeps out of them.
 fn partition(tenant: &Tenant, tag: &Tag, shard: u8) -> String {
-    format!("{tenant}#{tag}#{shard:02}")
+    let apart = if tenant.as_str() == "run" { "#" } else { "" };
+    format!("{tenant}#{apart}{tag}#{shard:02}")
 }
 
 /// The writes that turn one set of tags into another: rows to remove, and rows to add.
@@ -278,6 +280,18 @@ mod tests {
         item.insert("expires_at".to_owned(), expiry(kept_until));
         assert_eq!(kept(&item, opened_at), unreadable);
         assert_eq!(kept(&item, kept_until), Ok(None));
+    }
+
+    #[test]
+    fn no_tenant_and_tag_are_where_a_run_is() {
+        let tag = Tag::parse("acme").expect("a tag");
+        let own = |tenant: &str| partition(&Tenant::parse(tenant).expect("a tenant"), &tag, 3);
+        assert_eq!((own("shop"), own("run")), ("shop#acme#03".to_owned(), "run##acme#03".to_owned()));
+        let message = DeliveryKey {
+            tenant: Tenant::parse("acme").expect("a tenant"),
+            id: DeliveryId::parse("03").expect("an id"),
+        };
+        assert_eq!(current_key(&message).get("pk"), Some(&s("run#acme#03")));
     }
 
     #[test]
