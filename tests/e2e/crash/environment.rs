@@ -1,6 +1,7 @@
 //! What one case after the other runs in: copies of the stack's resources, and a process of each function.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aws_sdk_sfn::types::ExecutionStatus;
 use redial_core::{recipient::Recipient, subscription::Subscription};
@@ -143,11 +144,15 @@ impl Run<'_> {
         if let Some(usual) = &self.scenario.usual {
             self.stack.push.always(&self.browser.endpoint, usual.clone());
         }
-        if let Some(Death { of, call, carried_out, .. }) = case.death {
+        if let Some(Death { of, call, operation, carried_out }) = case.death.clone() {
             let function = self.environment.function(of);
             let kill = function.killer();
             let fault = if carried_out { Fault::KillAfter(kill) } else { Fault::KillBefore(kill) };
-            function.proxy.on_call(call, fault);
+            let made = AtomicUsize::new(0);
+            let is_it = move |it: &Call| {
+                it.operation == operation && made.fetch_add(1, Ordering::Relaxed) + 1 == call
+            };
+            function.proxy.once(is_it, fault);
         }
 
         let (mut died, mut fell_between) = (0, false);

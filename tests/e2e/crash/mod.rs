@@ -18,6 +18,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
+use redial_testkit::proxy::Call;
 use redial_tests::{hosted::Which, test_stack::TestStack};
 
 use environment::{Environment, Seen};
@@ -29,7 +30,8 @@ const ENVIRONMENTS: usize = 32;
 #[derive(Clone)]
 struct Death {
     of: Which,
-    /// At which of its calls, from 1.
+    /// At which of its calls of this operation, from 1. Which reads are made depends on the time that has passed, so calls are not counted
+    /// together.
     call: usize,
     operation: String,
     /// Whether that call was carried out.
@@ -105,8 +107,12 @@ async fn run_all(stack: &TestStack, environments: &mut [Environment], cases: Vec
 fn deaths(alive: &Seen) -> Vec<Case> {
     let calls =
         alive.calls.iter().flat_map(|(of, call)| [false, true].map(|carried_out| (*of, call, carried_out)));
-    let death = |(of, call, carried_out): (_, &redial_testkit::proxy::Call, _)| {
-        let death = Death { of, call: call.number, operation: call.operation.clone(), carried_out };
+    let is_earlier = |(other, earlier): &&(Which, Call), of: Which, call: &Call| {
+        *other == of && earlier.operation == call.operation && earlier.number <= call.number
+    };
+    let death = |(of, call, carried_out): (Which, &Call, bool)| {
+        let nth = alive.calls.iter().filter(|it| is_earlier(it, of, call)).count();
+        let death = Death { of, call: nth, operation: call.operation.clone(), carried_out };
         Case { death: Some(death), ..alive.case.clone() }
     };
     calls.map(death).collect()
