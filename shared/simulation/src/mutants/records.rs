@@ -149,8 +149,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "what cannot travel is taken",
         rule: "a body that could not be sent again is refused when it is parsed",
         file: "shared/core/src/message/parse.rs",
-        find: "message.bytes() > MOST_BYTES {",
-        replace: "message.bytes() > MOST_BYTES + 2_048 {",
+        find: "message.bytes() > most {",
+        replace: "message.bytes() > most + 2_048 {",
     },
     Mutant {
         name: "what is held back does not back off",

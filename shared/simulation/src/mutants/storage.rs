@@ -188,7 +188,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a message leads to another tenant",
         rule: "a subscription belongs to its tenant",
         file: "shared/memory/src/subscriptions.rs",
-        find: "|state, key| state.subscriptions.get(&key).cloned()).await",
-        replace: "|state, key| state.subscriptions.iter().find(|(of, _)| of.id == key.id).map(|(_, it)| it.clone())).await",
+        find: "|state: &mut State, key| state.subscriptions.get(&key).cloned();",
+        replace: "|state: &mut State, key: SubscriptionKey| state.subscriptions.iter().find(|(of, _)| of.id == key.id).map(|(_, it)| it.clone());",
     },
 ];

@@ -40,7 +40,9 @@ impl Memo {
         let is_over = matches!(state, State::Sent | State::Expired | State::FailedNoRetries);
         let is_needed = entry.turn < travel.turn || (entry.turn == travel.turn && !is_over);
         if is_needed {
-            // Another worker may see later that it is not, while this one keeps it.
+            // Another worker may see later that it is not, while this one keeps it. And what carries an outcome that could not be
+            // recorded is needed once another worker has taken the attempt over.
+            self.needless.remove(&letter);
             self.needed.insert(letter);
         } else if !self.needed.contains(&letter) {
             self.needless.insert(letter);
