@@ -67,14 +67,24 @@ async fn killed_at_any_call_every_scenario_ends_and_sends_once() {
     cases.sort_by_key(|case| Reverse(case.scenario.slowness));
     let count = cases.len();
     assert!(count > 150, "{count} deaths are too few to be all of them");
-    let seen = run_all(&stack, &mut environments, cases).await;
+    let mut seen = run_all(&stack, &mut environments, cases).await;
+    // Which calls are made depends on how fast the machine is: where the one to die at was not made, the case is run again.
+    let lived: Vec<Case> = seen.iter().filter(|seen| seen.lived_on).map(|seen| seen.case.clone()).collect();
+    assert!(lived.len() * 10 < count, "{} of {count} calls to die at were not made", lived.len());
+    let names: String = lived.iter().map(|case| format!("\n{case}")).collect();
+    seen.extend(run_all(&stack, &mut environments, lived).await);
     let found: Vec<String> = seen.iter().flat_map(problems).collect();
     assert!(found.is_empty(), "{} problems\n{}", found.len(), found.join("\n"));
-    let posts: usize = scenarios().iter().map(|scenario| scenario.posts).sum();
-    let between = seen.iter().filter(|seen| seen.fell_between).count();
-    assert!(between >= posts, "of each POST a death falls between it and its record");
-    let lived = seen.iter().filter(|seen| seen.lived_on).count();
-    assert!(lived * 20 < count, "{lived} of {count} calls to die at were not made");
+    for scenario in scenarios() {
+        let between =
+            seen.iter().filter(|seen| seen.case.scenario.name == scenario.name && seen.fell_between);
+        let (between, posts) = (between.count(), scenario.posts);
+        let name = scenario.name;
+        assert!(
+            between >= posts,
+            "{name}: {between} deaths between {posts} posts and their records; run again:{names}"
+        );
+    }
 }
 
 /// Runs the cases, as many at once as there are environments.
