@@ -1,6 +1,5 @@
-//! Who may use a stack on this machine: its owner, and nobody else of those who can connect to it.
-//!
-//! Every user of a machine can connect to its loopback address, and so can the pages in their browsers.
+//! A stack on this machine can be used by its owner alone, although every user of the machine, and every page in a browser on it, can
+//! connect to its address.
 
 use std::{
     fs,
