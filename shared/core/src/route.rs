@@ -55,8 +55,8 @@ pub enum Route {
 /// the first of them is due, and waits on from there. Each bucket is an execution, of which an account has a limit, so no tenant can
 /// fill that by naming a minute each.
 const COARSER: [(Duration, i64, Duration); 2] = [
-    (Duration::from_secs(2 * 86_400), 86_400, Duration::from_secs(3600)),
-    (Duration::from_secs(2 * 3600), 3600, Duration::from_secs(900)),
+    (Duration::from_secs(4 * 86_400), 86_400, Duration::from_secs(3600)),
+    (Duration::from_secs(12 * 3600), 3600, Duration::from_secs(900)),
 ];
 
 /// When a message that is not to be sent before `not_before` comes back to be routed again or sent.
@@ -130,18 +130,18 @@ mod tests {
         };
         for (minutes, expected) in [
             (16, "2026-11-21T10:21:00.000Z"),
-            (119, "2026-11-21T12:04:00.000Z"),
-            (120, "2026-11-21T11:45:00.000Z"),
-            (174, "2026-11-21T11:45:00.000Z"),
-            (175, "2026-11-21T12:45:00.000Z"),
-            (48 * 60, "2026-11-22T23:00:00.000Z"),
-            (62 * 60, "2026-11-23T23:00:00.000Z"),
+            (719, "2026-11-21T22:04:00.000Z"),
+            (720, "2026-11-21T21:45:00.000Z"),
+            (774, "2026-11-21T21:45:00.000Z"),
+            (775, "2026-11-21T22:45:00.000Z"),
+            (96 * 60, "2026-11-24T23:00:00.000Z"),
+            (110 * 60, "2026-11-25T23:00:00.000Z"),
         ] {
             assert_eq!(start(minutes), expected, "{minutes}");
         }
         let buckets: std::collections::BTreeSet<String> = (16..360 * 1440).map(start).collect();
         println!("{} buckets for each minute of 360 days", buckets.len());
-        assert!(buckets.len() < 120 + 48 + 360, "{}", buckets.len());
+        assert!(buckets.len() < 720 + 96 + 360, "{}", buckets.len());
     }
 
     proptest! {

@@ -146,7 +146,7 @@ pub(super) async fn an_erased_subscription_leaves_a_tombstone(harness: &Harness)
     let item = harness.stack.item(table, &[("pk", &pk)]).await.expect("a tombstone");
     let mut names: Vec<&str> = item.keys().map(String::as_str).collect();
     names.sort_unstable();
-    assert_eq!(names, ["deleted_at", "endpoint_hash", "id", "pk", "state", "tenant"]);
+    assert_eq!(names, ["deleted_at", "endpoint_hash", "expires_at", "id", "pk", "state", "tenant"]);
     assert!(!format!("{item:?}").contains("s3cret"));
     assert_eq!(harness.counted("a").await, (0, vec![]));
 

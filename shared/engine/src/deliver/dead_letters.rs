@@ -74,11 +74,12 @@ fn own_key(job: &Job) -> DeadLetterKey {
     DeadLetterKey::of_delivery(&job.message.tenant, &job.message.id, job.travel.turn.lineage)
 }
 
-/// The reference to a delivery whose endpoint is gone, or unknown and to be confirmed. It has no body.
-pub(super) fn reference_to_gone(job: &Job, confirmed: bool, facts: &Facts, now: Timestamp) -> Outgoing {
+/// The reference to a delivery whose endpoint was found to be gone at that time, or unknown and to be confirmed. It has no body. Sent again
+/// hours later it names the same time: a 404 must not confirm itself.
+pub(super) fn reference_to_gone(job: &Job, confirmed: bool, facts: &Facts, at: Timestamp) -> Outgoing {
     let (kind, reason) =
         if confirmed { (Kind::Gone, Reason::Gone) } else { (Kind::NotFound, Reason::NotFound) };
-    outgoing(&reference(job, &own_key(job), kind, reason, facts, now))
+    outgoing(&reference(job, &own_key(job), kind, reason, facts, at))
 }
 
 fn reference(

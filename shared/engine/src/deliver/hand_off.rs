@@ -4,7 +4,7 @@
 use super::dead_letters::DeadLetter;
 use super::health;
 use super::job::Job;
-use super::planned::{Facts, Planned};
+use super::planned::{Gone, Planned};
 use super::waits::Waiting;
 use super::worker::Settings;
 use crate::ports::{ParkedItem, ParkedKey, SubscriptionUpdate};
@@ -22,7 +22,7 @@ pub(super) struct Effects {
     pub(super) done: Vec<usize>,
     pub(super) recovered: Vec<(usize, SubscriptionUpdate)>,
     /// Their endpoints are gone, or to be confirmed as gone.
-    pub(super) gone: Vec<(Job, bool, Facts)>,
+    pub(super) gone: Vec<Gone>,
     /// Messages to audiences, and when each was claimed.
     pub(super) opened: Vec<(Job, Timestamp)>,
     pub(super) dead_letters: Vec<DeadLetter>,
@@ -40,7 +40,7 @@ impl Effects {
                     None => effects.done.push(job.place),
                 },
                 Plan::Expired | Plan::FailedNoRetries(_) => effects.done.push(job.place),
-                Plan::Gone { confirmed } => effects.gone.push((job, confirmed, facts)),
+                Plan::Gone { confirmed } => effects.gone.push(Gone { job, confirmed, facts, at }),
                 Plan::Expand => effects.opened.push((job, at)),
                 Plan::DeadLetter(reason) => {
                     let too_long =

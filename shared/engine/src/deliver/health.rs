@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::acknowledgements::{Acknowledgement, Acknowledgements};
 use super::dead_letters;
 use super::job::Job;
-use super::planned::{Facts, Planned};
+use super::planned::{Gone, Planned};
 use super::worker::{Ports, Worker};
 use crate::ports::{Outbox, PortError, SubscriptionUpdate, Subscriptions, Telemetry};
 use redial_core::channel::Channel;
@@ -157,22 +157,18 @@ impl<P: Ports> Worker<P> {
 
     /// Hands off endpoints that are gone, each with whether that is confirmed: a 410 switches the subscription off before its message is
     /// acknowledged, and a 404 is left to cleanup to confirm. Both send a reference without a body.
-    pub(super) async fn hand_off_gone(
-        &self,
-        mut gone: Vec<(Job, bool, Facts)>,
-        now: Timestamp,
-    ) -> Acknowledgements {
+    pub(super) async fn hand_off_gone(&self, mut gone: Vec<Gone>, now: Timestamp) -> Acknowledgements {
         let mut acknowledgements = Acknowledgements::default();
-        let confirmed = gone.iter().filter(|(_, confirmed, _)| *confirmed);
-        let updates = confirmed.filter_map(|(job, _, _)| Some((job.place, update(job, now)?))).collect();
+        let confirmed = gone.iter().filter(|it| it.confirmed);
+        let updates = confirmed.filter_map(|it| Some((it.job.place, update(&it.job, now)?))).collect();
         for (place, _, done) in self.switch_off(updates, State::Gone).await {
             if let Err(error) = done {
                 acknowledgements.failed(place, error, &self.telemetry);
-                gone.retain(|(job, _, _)| job.place != place);
+                gone.retain(|it| it.job.place != place);
             }
         }
-        let reference = |(job, confirmed, facts): &(Job, bool, Facts)| {
-            (job.place, dead_letters::reference_to_gone(job, *confirmed, facts, now))
+        let reference = |it: &Gone| {
+            (it.job.place, dead_letters::reference_to_gone(&it.job, it.confirmed, &it.facts, it.at))
         };
         acknowledgements.extend(self.send(gone.iter().map(reference).collect()).await);
         acknowledgements

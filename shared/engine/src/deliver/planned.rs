@@ -26,6 +26,15 @@ pub(super) struct Facts {
     pub(super) in_doubt: bool,
 }
 
+/// What an endpoint that is gone was found by, and when.
+pub(super) struct Gone {
+    pub(super) job: Job,
+    /// 410, and not 404.
+    pub(super) confirmed: bool,
+    pub(super) facts: Facts,
+    pub(super) at: Timestamp,
+}
+
 impl Facts {
     /// A webhook's receiver is anyone: nothing of its own words is kept.
     pub(super) fn of(attempted: &Attempted, channel: Channel, verdict: &Verdict, was_in_doubt: bool) -> Self {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use redial_core::ledger;
 use redial_core::subscription::State;
+use redial_core::time::Timestamp;
 use redial_engine::cleanup::Sweep;
 use redial_memory::Death;
 use redial_memory::senders::answered;
@@ -117,6 +118,32 @@ fn a_404_prunes_only_when_another_confirms_it_an_hour_later() {
         harness.deliver(&Harness::message_to("m", id, ""));
         let it = harness.subscription("m");
         assert_eq!((it.state, it.flagged_at.is_some()), (state, true), "{id}");
+    }
+}
+
+#[test]
+fn a_404_that_is_handed_off_hours_later_confirms_nothing() {
+    for effect in 1..20 {
+        let mut harness = Harness::new();
+        harness.subscribe("m");
+        harness.will_answer("m", vec![answered(404), answered(404)]);
+        harness.deliver(&Harness::message_to("m", "one", ""));
+        harness.memory.revive();
+        harness.will_die(Death::After(effect));
+        let second = harness.produce(&Harness::message_to("m", "two", ""));
+        let received = harness.receive(&[second.clone()]);
+        if let Some(back) = harness.invoke_until_death(received) {
+            harness.acknowledge(&[second], &back);
+        }
+        // Its message was hidden for two hours, as after many failures of our own.
+        harness.pass(Duration::from_secs(7_200));
+        harness.memory.revive();
+        harness.run();
+        let posts: Vec<Timestamp> = harness.state().sent.iter().map(|push| push.at).collect();
+        // A third POST is accepted.
+        let is_confirmed = posts.len() == 2 && posts[1].since(posts[0]) >= Duration::from_secs(3_600);
+        let state = if is_confirmed { State::Gone } else { State::Active };
+        assert_eq!(harness.subscription("m").state, state, "died after {effect} effects, {posts:?}");
     }
 }
 

@@ -81,7 +81,9 @@ pub(super) async fn switch_on_expiry(
         .enabled(true)
         .build()
         .expect("both of its fields are set");
-    for table in [&tables.deliveries, &tables.audiences, &tables.dead_letters, &tables.control] {
+    for table in
+        [&tables.deliveries, &tables.subscriptions, &tables.audiences, &tables.dead_letters, &tables.control]
+    {
         dynamodb
             .update_time_to_live()
             .table_name(table)
@@ -202,6 +204,9 @@ mod tests {
             })
             .filter_map(|entry| entry.trim_start().split(':').next().map(str::to_owned))
             .collect();
-        assert_eq!(expiring, ["DeliveriesTable", "AudiencesTable", "DeadLettersTable", "ControlTable"]);
+        assert_eq!(
+            expiring,
+            ["DeliveriesTable", "SubscriptionsTable", "AudiencesTable", "DeadLettersTable", "ControlTable"]
+        );
     }
 }
