@@ -21,7 +21,6 @@ async fn attack(stack: &TestStack, to: &Value) {
         .await;
     // A worker believes what it read of an origin for a second and a half.
     System.sleep(Duration::from_secs(3)).await;
-    println!("tried: {MESSAGES} messages of a hostile tenant");
 }
 
 #[tokio::test]
@@ -29,6 +28,7 @@ async fn a_device_that_asks_for_a_long_pause_pauses_its_own_tenant_alone() {
     let stack = TestStack::up_with_env([("BREAKER", "on")]).await;
     let device = stack.browser_answering(Answer::status(429).with_header("retry-after", "900"));
     attack(&stack, &json!({"web_push": device.json()})).await;
+    println!("tried: {MESSAGES} messages to a device that asks for a pause of 15 minutes");
     let browser = stack.browser();
     stack.send(&stack.message("otp", &browser, "123456")).await;
     stack.until_state("otp", "sent").await;
@@ -39,6 +39,7 @@ async fn a_path_that_fails_opens_a_shared_webhook_host_for_its_own_tenant_alone(
     let stack = TestStack::up_with_env([("BREAKER", "on")]).await;
     stack.webhooks.script("/failing", vec![Answer::status(500); MESSAGES * 10]);
     attack(&stack, &json!({"webhook": {"url": stack.webhooks.url("/failing")}})).await;
+    println!("tried: {MESSAGES} messages to a failing path of a shared webhook host");
     let message = json!({
         "tenant": "acme", "id": "order", "to": {"webhook": {"url": stack.webhooks.url("/orders")}}, "payload": "x",
     });

@@ -32,6 +32,10 @@ pub const RETRY_FLOOR_PER_SECOND: f64 = 10.0;
 /// Retries are limited while more than this share of the attempts fail, in hundredths.
 const FAILING_PERCENT: u64 = 10;
 
+/// Others are in trouble, too, if more than this share of their attempts are, in hundredths. Half of what opens a breaker, for they are
+/// fewer, and without the worst.
+const SPREAD_PERCENT: u64 = 10;
+
 /// What is said of a second is the mean of no fewer than these.
 const SHORTEST_REACH: f64 = 3.0;
 
@@ -168,14 +172,14 @@ impl OriginState {
         self.learn_pace(new, span, now);
         let before = self.took(now);
         let of_late = self.spread.sum(now);
-        let fails = of_late.concerned(Trouble::Failures, SLOW.percent);
+        let fails = of_late.concerned(Trouble::Failures, SPREAD_PERCENT);
         if self.breaker.judge(fails != Concerned::Recipients && self.fails(now), now, cooldowns, rng) {
             self.opened(before, now);
             self.only = only(fails);
         } else if let Some(retry_after) = retry_after
             && let lately = self.lately(now)
             && lately.passes(lately.limited, STORM_PERCENT, STORM_AT_LEAST)
-            && let limited = of_late.concerned(Trouble::Limited, SLOW.percent)
+            && let limited = of_late.concerned(Trouble::Limited, SPREAD_PERCENT)
             && limited != Concerned::Recipients
             && self.breaker.pause(retry_after.min(LONGEST_PAUSE), now)
         {
@@ -192,8 +196,8 @@ impl OriginState {
         self.spread.note(&new, now);
         let Some(only) = self.only else { return };
         let of_late = self.spread.sum(now);
-        let concerns_others = of_late.concerns_others(only, Trouble::Failures, SLOW.percent)
-            || of_late.concerns_others(only, Trouble::Limited, SLOW.percent);
+        let concerns_others = of_late.concerns_others(only, Trouble::Failures, SPREAD_PERCENT)
+            || of_late.concerns_others(only, Trouble::Limited, SPREAD_PERCENT);
         let is_over = self.pace.limit.is_none() && self.breaker.phase(now) == Phase::Closed;
         if concerns_others || is_over {
             self.only = None;

@@ -31,6 +31,9 @@ const ATTEMPTS_OF_A_SPAN: u64 = 50;
 /// … but no longer than this.
 const LONGEST_SPAN: Duration = Duration::from_secs(150);
 
+/// A span of what a worker sees itself is at least so long.
+const OWN_SPAN: Duration = Duration::from_secs(2);
+
 /// A tenant's place at an origin.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -193,6 +196,11 @@ impl Spread {
         sum(self.tenants.into_iter()).attempts
     }
 
+    fn is_well(&self) -> bool {
+        let all = sum(self.tenants.into_iter());
+        all.failures + all.limited == 0
+    }
+
     /// Its numbers by name, those of no place left out: `t0a` are the attempts of the first tenants' place, `r7l` the limited ones of the
     /// last recipients'.
     pub fn named(&mut self) -> impl Iterator<Item = (String, &mut u64)> {
@@ -251,9 +259,22 @@ pub struct Recent {
 }
 
 impl Recent {
+    /// Of what one worker sees itself: what went well before something failed says nothing about these seconds.
+    pub fn note_own(&mut self, new: &Spread, now: Timestamp) {
+        let is_full = now.since(self.since) >= OWN_SPAN && self.current.attempts() >= SHOWN_BY;
+        if is_full && self.current.is_well() {
+            self.take(now);
+        }
+        self.add(new, is_full, now);
+    }
+
     pub fn note(&mut self, new: &Spread, now: Timestamp) {
+        let is_long = now.since(self.since) >= SHORTEST_SPAN;
+        self.add(new, is_long && self.current.attempts() >= ATTEMPTS_OF_A_SPAN, now);
+    }
+
+    fn add(&mut self, new: &Spread, is_full: bool, now: Timestamp) {
         let age = now.since(self.since);
-        let is_full = age >= SHORTEST_SPAN && self.current.attempts() >= ATTEMPTS_OF_A_SPAN;
         if age >= LONGEST_SPAN * 2 {
             *self = Self { since: now, ..Self::default() };
         } else if is_full || age >= LONGEST_SPAN {

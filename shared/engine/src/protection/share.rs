@@ -130,8 +130,8 @@ impl Guard {
         it.own.note(seen.count, now);
         let mut spread = Spread::default();
         spread.add(seen.whose, seen.count);
-        it.unshared_spread.note(&spread, now);
-        it.own_spread.note(&spread, now);
+        it.unshared_spread.note_own(&spread, now);
+        it.own_spread.note_own(&spread, now);
         if let Some(retry_after) = seen.retry_after.filter(|_| seen.count.limited > 0) {
             it.retry_after = Some((retry_after, now));
         }

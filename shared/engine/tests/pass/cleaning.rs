@@ -131,7 +131,7 @@ fn a_404_that_is_handed_off_hours_later_confirms_nothing() {
         harness.memory.revive();
         harness.will_die(Death::After(effect));
         let second = harness.produce(&Harness::message_to("m", "two", ""));
-        let received = harness.receive(&[second.clone()]);
+        let received = harness.receive(std::slice::from_ref(&second));
         if let Some(back) = harness.invoke_until_death(received) {
             harness.acknowledge(&[second], &back);
         }

@@ -24,6 +24,9 @@ const OWN: Rule = Rule { percent: 50, at_least: 10, within_secs: FAST_FROM_SECS,
 /// The same, for those who have but one retry left.
 const OWN_LAST: Rule = Rule { at_least: 5, ..OWN };
 
+/// If more than this share of the others' attempts fail, too, it is not one tenant's or recipient's trouble.
+const OWN_SPREAD_PERCENT: u64 = 10;
+
 /// How long it pauses, and over which time those who wait for it are spread.
 const OWN_PAUSE: Duration = Duration::from_secs(2);
 
@@ -101,7 +104,7 @@ impl<P: Protection> Round<'_, P> {
         let own = it.own.sum(self.now);
         match it.state.breaker().decide(self.now, &self.guard.settings.cooldowns) {
             Decision::Go if OWN_LAST.is_broken_by(own) => {
-                match it.own_spread.sum(self.now).concerned(Trouble::Failures, OWN.percent) {
+                match it.own_spread.sum(self.now).concerned(Trouble::Failures, OWN_SPREAD_PERCENT) {
                     Concerned::Everyone => {}
                     Concerned::Tenant(only) => mine.retain(|at| place(*at) == only),
                     Concerned::Recipients => return (Word::Go, mine),
