@@ -1,6 +1,7 @@
 //! When attempts are due, as far as what workers send on, park and return says so.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use redial_core::identity::{DeliveryKey, Turn};
 use redial_core::message::{Message, Travel};
@@ -25,6 +26,8 @@ pub struct Punctual {
     pub starved_at: Timestamp,
     /// From then on nothing fails, and nothing is hidden in a queue by a worker that died before.
     pub calm_from: Timestamp,
+    /// The time between two sweeps.
+    pub sweep_every: Duration,
 }
 
 impl Punctual {

@@ -188,7 +188,11 @@ impl World {
         stage.watch.memo().has_far_clocks = scenario.pressure.has_far_clocks;
         let later = scenario.audiences.later.map_or(Duration::ZERO, |later| later.until);
         let calm_from = begin.plus(scenario.faults_end.max(later)).plus(2 * VISIBILITY);
-        stage.watch.memo().punctual.calm_from = calm_from;
+        {
+            let mut memo = stage.watch.memo();
+            memo.punctual.calm_from = calm_from;
+            memo.punctual.sweep_every = scenario.storage.sweep_every;
+        }
         for (at, _) in scenario.sendings.iter().enumerate() {
             let event = if scenario.by_api.contains_key(&at) { Event::Request(at) } else { Event::Send(at) };
             timeline.at(begin.plus(scenario.sendings[at].at), event);

@@ -145,7 +145,10 @@ impl World {
             if !twice {
                 self.replayed.insert(key.clone());
             }
-            self.stage.watch.memo().operators.sent_again.insert(key);
+            let mut memo = self.stage.watch.memo();
+            // An operator decides when to send again, whatever its receiver has asked before.
+            memo.facts.asked.remove(&delivery);
+            memo.operators.sent_again.insert(key);
         }
     }
 
