@@ -3,7 +3,7 @@
 //! | pk | sk | attributes |
 //! |---|---|---|
 //! | `origin#<origin>` | `state` | `version`, and `state`: JSON of an [`OriginState`] |
-//! | `origin#<origin>#<counter>` | `counts` | `attempts`, `failures`, `limited`, `retries`, `held`, `older`, `refused`, and those of a [`Spread`] by name, which only grow |
+//! | `origin#<origin>#<counter>` | `counts` | `attempts`, `failures`, `limited`, `retries`, `held`, `older`, `refused`, and those by place (`t0a` to `r7l`), which only grow |
 //! | `origins` | `<origin>` | none: the list of origins that have a state |
 //! | `limits` | `origin#<origin>`, `tenant#<tenant>` | `rate`: a limit that an operator has set |
 //! | `bucket#<part of a bucket>` | `slots` | `free_from`: when its next slot is free, in epoch ms |

@@ -40,7 +40,7 @@ pub struct Faults {
 /// A partition of DynamoDB's that refuses for a while, because its keys are used too much at once; the others go on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hot {
-    /// One of [`Hot::PARTITIONS`].
+    /// One of those that may be hot.
     pub partition: u64,
     pub from: Duration,
     pub until: Duration,
