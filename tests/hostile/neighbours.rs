@@ -1,22 +1,32 @@
 //! One tenant's messages and receivers against the other tenants of a stack.
 
+use redial_adapters::protection_dynamo::DynamoProtection;
+use redial_core::{endpoint::Endpoint, protection::Phase};
 use redial_tests::prelude::*;
 
 /// Enough of them to open a breaker or to pause an origin.
 const MESSAGES: usize = 40;
 
-/// Sends forty messages of a hostile tenant, and waits until each was attempted.
-async fn attack(stack: &TestStack, to: &Value) {
-    let message =
-        |n| json!({"tenant": "mallory", "id": format!("bad{n}"), "to": to, "payload": "x"}).to_string();
-    stack.send_all((0..MESSAGES).map(message)).await;
+/// A stack whose breakers stay open for longer than a test waits.
+async fn stack() -> TestStack {
+    TestStack::up_with_env([("BREAKER", "on"), ("BREAKER_COOLDOWN_SECONDS", "900")]).await
+}
+
+/// Sends messages of a hostile tenant until they have opened or paused their origin.
+async fn attack(stack: &TestStack, to: &Value, url: &str) {
+    let protection = DynamoProtection::new(stack.dynamodb.clone(), stack.tables().control.clone());
+    let origin = Endpoint::parse(url).expect("an endpoint").origin();
+    let message = |id: String| json!({"tenant": "mallory", "id": id, "to": to, "payload": "x"}).to_string();
+    stack.send_all((0..MESSAGES).map(|n| message(format!("bad{n}")))).await;
+    let sent = std::cell::Cell::new(0);
     stack
-        .until("the attack has been seen", async || {
-            let entries = stack.scan(&stack.tables().deliveries).await;
-            let attempted =
-                entries.iter().filter(|entry| text(entry, "pk").is_some_and(|pk| pk.starts_with("mallory#")));
-            // The breaker or the pause may have come before the last of them.
-            (attempted.count() >= MESSAGES / 2).then_some(())
+        .until("the origin is held back", async || {
+            let stored = protection.stored(&origin).await.expect("the table answers");
+            // A worker shares what it saw with its next attempt, a second later.
+            sent.set(sent.get() + 1);
+            stack.send_body(&message(format!("more{}", sent.get()))).await;
+            let phase = stored.state.breaker().phase(System.now());
+            matches!(phase, Phase::Open { .. } | Phase::Paused { .. }).then_some(())
         })
         .await;
     // A worker believes what it read of an origin for a second and a half.
@@ -25,10 +35,10 @@ async fn attack(stack: &TestStack, to: &Value) {
 
 #[tokio::test]
 async fn a_device_that_asks_for_a_long_pause_pauses_its_own_tenant_alone() {
-    let stack = TestStack::up_with_env([("BREAKER", "on")]).await;
+    let stack = stack().await;
     let device = stack.browser_answering(Answer::status(429).with_header("retry-after", "900"));
-    attack(&stack, &json!({"web_push": device.json()})).await;
-    println!("tried: {MESSAGES} messages to a device that asks for a pause of 15 minutes");
+    attack(&stack, &json!({"web_push": device.json()}), &device.endpoint).await;
+    println!("tried: {MESSAGES} messages and more to a device that asks for a pause of 15 minutes");
     let browser = stack.browser();
     stack.send(&stack.message("otp", &browser, "123456")).await;
     stack.until_state("otp", "sent").await;
@@ -36,10 +46,11 @@ async fn a_device_that_asks_for_a_long_pause_pauses_its_own_tenant_alone() {
 
 #[tokio::test]
 async fn a_path_that_fails_opens_a_shared_webhook_host_for_its_own_tenant_alone() {
-    let stack = TestStack::up_with_env([("BREAKER", "on")]).await;
+    let stack = stack().await;
+    let failing = stack.webhooks.url("/failing");
     stack.webhooks.script("/failing", vec![Answer::status(500); MESSAGES * 10]);
-    attack(&stack, &json!({"webhook": {"url": stack.webhooks.url("/failing")}})).await;
-    println!("tried: {MESSAGES} messages to a failing path of a shared webhook host");
+    attack(&stack, &json!({"webhook": {"url": failing}}), &failing).await;
+    println!("tried: {MESSAGES} messages and more to a failing path of a shared webhook host");
     let message = json!({
         "tenant": "acme", "id": "order", "to": {"webhook": {"url": stack.webhooks.url("/orders")}}, "payload": "x",
     });
