@@ -10,6 +10,7 @@ mod dead_receivers;
 mod events;
 mod harness;
 mod http_api;
+mod neighbours;
 mod openings;
 mod outages;
 mod policies;

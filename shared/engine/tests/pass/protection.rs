@@ -5,7 +5,6 @@ use std::time::Duration;
 use futures_util::future::FutureExt;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use redial_core::identity::Tenant;
 use redial_core::ledger::State;
 use redial_core::metric::Metric;
 use redial_core::protection::spread::Whose;
@@ -22,7 +21,7 @@ use crate::harness::{Harness, Whom, origin, tenant};
 use crate::scenarios::retry_after;
 
 const SHARED: [&str; 5] = ["protection", "look", "exchange", "add", "lease"];
-const PUSH_SERVICE: &str = "https://push.example";
+pub(crate) const PUSH_SERVICE: &str = "https://push.example";
 
 fn phase(harness: &Harness) -> Phase {
     harness.phase(&origin(PUSH_SERVICE))
@@ -188,7 +187,7 @@ fn what_a_crash_left_undone_is_done_by_the_message_in_its_place() {
     }
 }
 
-fn ask(now: Timestamp) -> Ask {
+pub(crate) fn ask(now: Timestamp) -> Ask {
     Ask {
         origin: origin(PUSH_SERVICE),
         tenant: tenant(),
@@ -201,8 +200,8 @@ fn ask(now: Timestamp) -> Ask {
 }
 
 /// One worker's guard, and the ports that it uses.
-struct Worker {
-    memory: Memory,
+pub(crate) struct Worker {
+    pub(crate) memory: Memory,
     guard: Guard,
 }
 
@@ -251,7 +250,7 @@ fn a_worker_that_dies_loses_its_block_and_nothing_else() {
 }
 
 /// What a worker has seen: so many attempts, of which so many failed.
-fn seen(attempts: u64, failures: u64) -> Seen {
+pub(crate) fn seen(attempts: u64, failures: u64) -> Seen {
     let count = Count { attempts, failures, ..Count::default() };
     let origin = origin(PUSH_SERVICE);
     let whose = Whose::numbered(Place::of(&origin, &tenant()), 0);
@@ -263,7 +262,7 @@ impl Worker {
         Self { memory: memory.clone(), guard: Guard::new(Settings::default(), number) }
     }
 
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::on(&Memory::at(Timestamp::from_secs(1_800_000_000)), 3)
     }
 
@@ -273,14 +272,14 @@ impl Worker {
     }
 
     /// What becomes of a message that it asks for now.
-    fn admit(&self, ask: Ask) -> Admission {
+    pub(crate) fn admit(&self, ask: Ask) -> Admission {
         let (now, mut rng) = (self.memory.now(), StdRng::seed_from_u64(1));
         let asks = [ask];
         let admit = self.guard.admit(&self.memory, &asks, now, &mut rng);
         admit.now_or_never().expect("the store answers at once").admissions[0]
     }
 
-    fn learn(&self, seen: Seen) {
+    pub(crate) fn learn(&self, seen: Seen) {
         let (now, mut rng) = (self.memory.now(), StdRng::seed_from_u64(1));
         let learn = self.guard.learn(&self.memory, vec![seen], now, &mut rng);
         assert_eq!(learn.now_or_never().expect("the store answers at once").errors, []);
@@ -434,73 +433,4 @@ fn messages_that_a_webhook_refuses_at_once_take_turns() {
     // The first attempts, two rounds of retries until a worker knows better, and ten a second.
     assert!((400..50 + 2 * 50 + 60 * 10).contains(&posts), "{posts}");
     assert_eq!(harness.phase(&origin("https://hooks.example")), Phase::Closed);
-}
-
-/// Another tenant than the usual one, at another place.
-fn neighbour() -> Tenant {
-    let place = |tenant: &Tenant| Place::of(&origin(PUSH_SERVICE), tenant);
-    let mut others = (0..).map(|n| Tenant::parse(&format!("neighbour-{n}")).expect("a tenant"));
-    others.find(|other| place(other) != place(&tenant())).expect("there are many places")
-}
-
-/// So many attempts of a tenant to one recipient, of which so many failed or were limited.
-fn of(tenant: &Tenant, recipient: u64, count: Count) -> Seen {
-    let retry_after = (count.limited > 0).then_some(Duration::from_secs(900));
-    let whose = Whose::numbered(Place::of(&origin(PUSH_SERVICE), tenant), recipient);
-    Seen { count, whose, retry_after, ..seen(0, 0) }
-}
-
-fn goes(worker: &Worker, tenant: &Tenant) -> bool {
-    let ask = Ask { tenant: tenant.clone(), ..ask(worker.memory.now()) };
-    matches!(worker.admit(ask), Admission::Go { probe: false, .. })
-}
-
-#[test]
-fn a_tenant_s_own_failures_and_429s_hold_back_no_other_tenant() {
-    let (own, neighbour) = (tenant(), neighbour());
-    let failing = Count { attempts: 40, failures: 40, ..Count::default() };
-    let limited = Count { attempts: 40, limited: 40, ..Count::default() };
-    let mild = Count { attempts: 40, limited: 2, ..Count::default() };
-    for (case, trouble) in [("failures", failing), ("429", limited), ("a few 429", mild)] {
-        for recipients in [1, 3] {
-            for neighbours in [0, 20] {
-                let case = format!("{case} of {recipients} recipients, {neighbours} attempts of neighbours");
-                let worker = Worker::new();
-                let well = Count { attempts: neighbours, ..Count::default() };
-                worker.learn(of(&neighbour, 7, well));
-                (0..recipients).for_each(|recipient| worker.learn(of(&own, recipient, trouble)));
-                worker.memory.pass(Duration::from_secs(1));
-                worker.learn(of(&own, 0, trouble));
-                (0..30)
-                    .for_each(|n| assert!(goes(&worker, &neighbour), "{case}: message {n} of a neighbour"));
-                // Of three recipients that fail, or of one where nothing else is known.
-                let is_held = trouble != mild && (recipients == 3 || neighbours == 0);
-                assert!(!is_held || !goes(&worker, &own), "{case}");
-            }
-        }
-    }
-}
-
-#[test]
-fn what_concerns_two_tenants_concerns_everyone() {
-    let (own, neighbour) = (tenant(), neighbour());
-    let failing = |attempts| Count { attempts, failures: attempts, ..Count::default() };
-    // Both at once, and one after the other.
-    for both in [true, false] {
-        let worker = Worker::new();
-        worker.memory.state().has_events = true;
-        worker.learn(of(&own, 0, failing(40)));
-        if both {
-            assert!(goes(&worker, &neighbour));
-        }
-        worker.learn(of(&neighbour, 1, failing(20)));
-        (2..5).for_each(|recipient| worker.learn(of(&neighbour, recipient, failing(20))));
-        worker.memory.pass(Duration::from_secs(2));
-        worker.learn(of(&neighbour, 6, failing(1)));
-        worker.memory.pass(Duration::from_secs(2));
-        for tenant in [&own, &neighbour, &Tenant::parse("third").expect("a tenant")] {
-            assert!(!goes(&worker, tenant), "{tenant}");
-        }
-        assert!(!worker.memory.state().origins[&origin(PUSH_SERVICE)].state.is_for_one_tenant());
-    }
 }
