@@ -19,6 +19,22 @@ fn call(api: &Api, method: &str, token: &Value, body: &Value) -> Answer {
     api.send(method, "/v1/subscriptions/s1", &bearer(text(token)), &body.to_string())
 }
 
+/// None of these tokens reads or changes anything any more.
+#[track_caller]
+fn are_refused(api: &Api, tokens: &[(&str, &Value)]) {
+    let before = api.snapshot();
+    for (what, token) in tokens {
+        for method in ["PUT", "GET", "DELETE"] {
+            call(api, method, token, &document("b")).is_problem(
+                401,
+                "unauthorized",
+                format!("{method} {what}"),
+            );
+        }
+    }
+    assert_eq!(api.snapshot(), before);
+}
+
 /// A token that a sender's server made for `s1`.
 fn made(api: &Api, tags: &[&str]) -> Value {
     let answer = api.post("/v1/subscription-tokens", &json!({"subscription": "s1", "tags": tags}));
@@ -54,17 +70,7 @@ fn a_token_ends_with_the_subscription_that_it_was_for() {
     assert!(api.memory.state().subscriptions.is_empty());
 
     let (second, _) = subscribed(&api, "c", &["news"]);
-    let before = api.snapshot();
-    for (what, token) in [("first", &first), ("renewal", &renewal)] {
-        for method in ["PUT", "GET", "DELETE"] {
-            call(&api, method, token, &document("b")).is_problem(
-                401,
-                "unauthorized",
-                format!("{method} {what}"),
-            );
-        }
-    }
-    assert_eq!(api.snapshot(), before);
+    are_refused(&api, &[("first", &first), ("renewal", &renewal)]);
     assert_eq!(call(&api, "GET", &second, &Value::Null).status, 200);
 }
 
@@ -100,19 +106,10 @@ fn a_token_ends_when_the_key_that_made_it_is_revoked() {
         "an expired key made it while it was valid"
     );
     end(|stored| stored.revoked_at = Some(Timestamp::from_secs(NOW)));
-    let before = api.snapshot();
-    for (what, token) in
-        [("first", &token), ("renewal", &renewal), ("second", &second), ("of a put", &of_a_put)]
-    {
-        for method in ["PUT", "GET", "DELETE"] {
-            call(&api, method, token, &document("b")).is_problem(
-                401,
-                "unauthorized",
-                format!("{method} {what}"),
-            );
-        }
-    }
-    assert_eq!(api.snapshot(), before);
+    are_refused(
+        &api,
+        &[("first", &token), ("renewal", &renewal), ("second", &second), ("of a put", &of_a_put)],
+    );
     assert_eq!(api.get("/v1/subscriptions/s1").status, 200, "another key's rights are its own");
 }
 

@@ -259,21 +259,25 @@ pub struct Recent {
 }
 
 impl Recent {
-    /// Of what one worker sees itself: what went well before something failed says nothing about these seconds.
-    pub fn note_own(&mut self, new: &Spread, now: Timestamp) {
+    /// What an attempt of a worker's own came to: what went well before something failed says nothing about these seconds.
+    pub fn note_own(&mut self, whose: Whose, count: Count, now: Timestamp) {
         let is_full = now.since(self.since) >= OWN_SPAN && self.current.attempts() >= SHOWN_BY;
         if is_full && self.current.is_well() {
-            self.take(now);
+            *self = Self { since: now, ..Self::default() };
+        } else {
+            self.turn(is_full, now);
         }
-        self.add(new, is_full, now);
+        self.current.add(whose, count);
     }
 
     pub fn note(&mut self, new: &Spread, now: Timestamp) {
         let is_long = now.since(self.since) >= SHORTEST_SPAN;
-        self.add(new, is_long && self.current.attempts() >= ATTEMPTS_OF_A_SPAN, now);
+        self.turn(is_long && self.current.attempts() >= ATTEMPTS_OF_A_SPAN, now);
+        self.current = self.current.plus(new);
     }
 
-    fn add(&mut self, new: &Spread, is_full: bool, now: Timestamp) {
+    /// Begins another span, if this one is over.
+    fn turn(&mut self, is_full: bool, now: Timestamp) {
         let age = now.since(self.since);
         if age >= LONGEST_SPAN * 2 {
             *self = Self { since: now, ..Self::default() };
@@ -281,7 +285,6 @@ impl Recent {
             self.previous = std::mem::take(&mut self.current);
             self.since = now;
         }
-        self.current = self.current.plus(new);
     }
 
     pub fn sum(&self, now: Timestamp) -> Spread {

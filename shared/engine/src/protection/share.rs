@@ -15,7 +15,7 @@ use crate::ports::{PortError, Protection};
 use redial_core::endpoint::Origin;
 use redial_core::identity::SubscriptionKey;
 use redial_core::protection::count::Count;
-use redial_core::protection::spread::{Spread, Whose};
+use redial_core::protection::spread::Whose;
 use redial_core::protection::{Counted, origin};
 use redial_core::time::Timestamp;
 
@@ -128,10 +128,8 @@ impl Guard {
         let it = known.origins.entry(seen.origin.clone()).or_default();
         it.unshared.note(seen.count, now);
         it.own.note(seen.count, now);
-        let mut spread = Spread::default();
-        spread.add(seen.whose, seen.count);
-        it.unshared_spread.note_own(&spread, now);
-        it.own_spread.note_own(&spread, now);
+        it.unshared_spread.note_own(seen.whose, seen.count, now);
+        it.own_spread.note_own(seen.whose, seen.count, now);
         if let Some(retry_after) = seen.retry_after.filter(|_| seen.count.limited > 0) {
             it.retry_after = Some((retry_after, now));
         }
