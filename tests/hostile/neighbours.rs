@@ -1,7 +1,8 @@
 //! One tenant's messages and receivers against the other tenants of a stack.
 
 use redial_adapters::protection_dynamo::DynamoProtection;
-use redial_core::{endpoint::Endpoint, protection::Phase};
+use redial_core::protection::{Phase, Place};
+use redial_core::{endpoint::Endpoint, endpoint::Origin, identity::Tenant};
 use redial_tests::prelude::*;
 
 /// Enough of them to open a breaker or to pause an origin.
@@ -12,11 +13,21 @@ async fn stack() -> TestStack {
     TestStack::up_with_env([("BREAKER", "on"), ("BREAKER_COOLDOWN_SECONDS", "900")]).await
 }
 
+/// A hostile tenant that does not share the place of the stack's own: where the places coincide, it is held back with that one.
+fn mallory(stack: &TestStack, origin: &Origin) -> Tenant {
+    let tenant = |name: &str| Tenant::parse(name).expect("a tenant");
+    let own = Place::of(origin, &tenant(&stack.tenant));
+    let mut others = (0..).map(|n| tenant(&format!("mallory{n}")));
+    others.find(|other| Place::of(origin, other) != own).expect("there are many places")
+}
+
 /// Sends messages of a hostile tenant until they have opened or paused their origin.
 async fn attack(stack: &TestStack, to: &Value, url: &str) {
     let protection = DynamoProtection::new(stack.dynamodb.clone(), stack.tables().control.clone());
     let origin = Endpoint::parse(url).expect("an endpoint").origin();
-    let message = |id: String| json!({"tenant": "mallory", "id": id, "to": to, "payload": "x"}).to_string();
+    let mallory = mallory(stack, &origin);
+    let message =
+        |id: String| json!({"tenant": mallory.as_str(), "id": id, "to": to, "payload": "x"}).to_string();
     stack.send_all((0..MESSAGES).map(|n| message(format!("bad{n}")))).await;
     let sent = std::cell::Cell::new(0);
     stack
