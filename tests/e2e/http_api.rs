@@ -1,11 +1,6 @@
 //! The HTTP API of the deployed template, through its function URL: a browser subscribes with a token, a sender sends to it and
 //! reads the state of the delivery.
 
-use redial_adapters::access_dynamo::{Created, DynamoAccess, new_key};
-use redial_core::{
-    access::{Credential, Scope, SecretDigest, StoredKey},
-    identity::Tenant,
-};
 use redial_tests::prelude::*;
 use reqwest::{Method, RequestBuilder, Response};
 
@@ -36,24 +31,6 @@ async fn read(answer: Response) -> (u16, Value) {
     (status, serde_json::from_str(&text).unwrap_or(Value::Null))
 }
 
-pub(crate) async fn key(stack: &TestStack) -> String {
-    let access = DynamoAccess::new(stack.dynamodb.clone(), stack.tables().control.clone());
-    let key = new_key().expect("randomness");
-    let now = Timestamp::from_secs(1_700_000_000);
-    let stored = StoredKey {
-        id: key.id().clone(),
-        tenant: Tenant::parse("acme").expect("valid"),
-        scopes: Scope::ALL.into(),
-        credential: Credential::Key(SecretDigest::of(&key)),
-        label: None,
-        created_at: now,
-        expires_at: None,
-        revoked_at: None,
-    };
-    assert!(matches!(access.create(&stored, now).await, Ok(Created::Yes)));
-    key.expose()
-}
-
 pub(crate) fn subscription(browser: &Subscriber) -> Value {
     let consent = json!({
         "at": "2026-01-01T10:00:00Z", "prompt_version": "v1", "action": "granted", "origin": "https://shop.example",
@@ -70,7 +47,7 @@ async fn a_browser_subscribes_is_sent_to_once_and_unsubscribes() {
     .await;
     let caller = |credential| Caller { stack: &stack, credential };
     let (anonymous, browser) = (caller(None), stack.browser());
-    let sender = caller(Some(key(&stack).await));
+    let sender = caller(Some(stack.api_key("acme").await));
 
     assert_eq!(anonymous.get("/v1/health").await.1["status"], "ok");
     // As before the first event after a deployment.

@@ -75,7 +75,7 @@ async fn the_curl_commands_subscribe_send_and_read_the_state() {
         .args(["-euo", "pipefail", "-c", &snippet("curl")])
         .current_dir(folder.path())
         .env("API", stack.description().api_url.as_deref().expect("the stack has an API"))
-        .env("KEY", http_api::key(&stack).await)
+        .env("KEY", stack.api_key("acme").await)
         .env("no_proxy", "*")
         .stdin(Stdio::null())
         .output()

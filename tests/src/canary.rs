@@ -49,9 +49,8 @@ impl Canary {
     /// If they are so few that they could be there by chance.
     pub fn bytes(name: impl Into<String>, bytes: &[u8]) -> Self {
         assert!(bytes.len() >= SHORTEST, "too short for a canary");
-        let hex = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let mut needles = vec![
-            Needle { encoding: "hex", text: hex, any_case: true },
+            Needle { encoding: "hex", text: hex::encode(bytes), any_case: true },
             Needle { encoding: "percent, every byte", text: percent(bytes, true), any_case: true },
         ];
         for shift in 0..3 {

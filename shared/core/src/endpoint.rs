@@ -216,8 +216,7 @@ impl HashKeys {
 }
 
 fn hash_with(key: &NamedKey, domain: &str, bytes: &[u8]) -> EndpointHash {
-    let hex: String = key.mac(domain, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    EndpointHash(format!("hmac:{}:{hex}", key.id))
+    EndpointHash(format!("hmac:{}:{}", key.id, hex::encode(key.mac(domain, bytes))))
 }
 
 #[cfg(test)]

@@ -9,10 +9,14 @@ use aws_sdk_lambda::{
 };
 use redial::local::Tables;
 use redial_adapters::{
-    control_dynamo::DynamoControl, subscriptions_dynamo::DynamoSubscriptions, system::System,
+    access_dynamo::{Created, DynamoAccess, new_key},
+    control_dynamo::DynamoControl,
+    subscriptions_dynamo::DynamoSubscriptions,
+    system::System,
     webhook_keys::WebhookKeys,
 };
 use redial_core::{
+    access::{Credential, Scope, SecretDigest, StoredKey},
     dead_letter::{Kind, Reference},
     endpoint::{Endpoint, Origin},
     identity::{SubscriptionId, SubscriptionKey, Tenant},
@@ -99,6 +103,25 @@ impl TestStack {
     /// What the stack seals webhooks' secrets with, and derives its tenants' own secrets from.
     pub async fn webhook_keys(&self) -> WebhookKeys {
         WebhookKeys::parse(&self.secret("WebhookKeySecretId").await).expect("as the template makes it")
+    }
+
+    /// A new API key of a tenant with all scopes. Its text is secret.
+    pub async fn api_key(&self, tenant: &str) -> String {
+        let access = DynamoAccess::new(self.dynamodb.clone(), self.tables().control.clone());
+        let key = new_key().expect("randomness");
+        let now = Timestamp::from_secs(1_700_000_000);
+        let stored = StoredKey {
+            id: key.id().clone(),
+            tenant: Tenant::parse(tenant).expect("valid"),
+            scopes: Scope::ALL.into(),
+            credential: Credential::Key(SecretDigest::of(&key)),
+            label: None,
+            created_at: now,
+            expires_at: None,
+            revoked_at: None,
+        };
+        assert!(matches!(access.create(&stored, now).await, Ok(Created::Yes)));
+        key.expose()
     }
 
     /// The stored subscriptions, as the functions read them.

@@ -193,9 +193,8 @@ fn id_key(id: &ApiKeyId) -> Item {
 
 /// The ARN itself may be longer than a partition key.
 fn iam_key(arn: &IamArn) -> Item {
-    let hash = digest(&SHA256, arn.as_str().as_bytes());
-    let hex: String = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    key(format!("access#iam#{hex}"), SORT_KEY)
+    let hash = hex::encode(digest(&SHA256, arn.as_str().as_bytes()));
+    key(format!("access#iam#{hash}"), SORT_KEY)
 }
 
 fn write(key: &StoredKey) -> Item {

@@ -216,8 +216,7 @@ impl Line {
 /// what is missing is made up with blanks.
 fn as_signed(parts: &Parts, body: &[u8], rest: String) -> (Parts, Bytes) {
     let mut parts = parts.clone();
-    let hash: String = Sha256::digest(body).iter().map(|byte| format!("{byte:02x}")).collect();
-    let hash = HeaderValue::try_from(hash).expect("hexadecimal digits");
+    let hash = HeaderValue::try_from(hex::encode(Sha256::digest(body))).expect("hexadecimal digits");
     parts.headers.entry(SIGNED_HASH).or_insert(hash);
     let missing = body.len().saturating_sub(rest.len());
     (parts, (rest + &" ".repeat(missing)).into())
