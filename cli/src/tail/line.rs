@@ -72,8 +72,9 @@ fn attempt(event: &Event) -> String {
 fn breaker(event: &Event) -> String {
     let until = event.text_of("until").map_or(String::new(), |until| format!(" until {until}"));
     let number = |field| event.number(field).unwrap_or_default();
+    let whom = if event.text_of("holds_back") == Some("one_tenant") { ", one tenant" } else { "" };
     format!(
-        "breaker of {}, origin {}: {} → {}{until}  ({} attempts, {} failures, {} limited)",
+        "breaker of {}, origin {}: {} → {}{until}{whom}  ({} attempts, {} failures, {} limited)",
         word(event, "provider"),
         short(word(event, "origin_hash")),
         word(event, "from"),
@@ -198,9 +199,9 @@ mod tests {
         for (fields, words) in [
             (
                 format!(
-                    r#""event":"breaker","provider":"fcm","origin_hash":"{hash}","from":"closed","to":"open","until":"2026-11-21T10:05:30.250Z","attempts":60,"failures":31,"limited":2"#
+                    r#""event":"breaker","provider":"fcm","origin_hash":"{hash}","from":"closed","to":"open","until":"2026-11-21T10:05:30.250Z","attempts":60,"failures":31,"limited":2,"holds_back":"one_tenant""#
                 ),
-                "breaker of fcm, origin 0a3fc1d2: closed → open until 2026-11-21T10:05:30.250Z  (60 attempts, 31 failures, 2 limited)",
+                "breaker of fcm, origin 0a3fc1d2: closed → open until 2026-11-21T10:05:30.250Z, one tenant  (60 attempts, 31 failures, 2 limited)",
             ),
             (
                 r#""event":"dead_letter","tenant":"acme","correlation_id":"d1","channel":"webhook","reason":"retries_exhausted","status_code":503,"attempts":6"#.to_owned(),

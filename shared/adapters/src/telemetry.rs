@@ -175,6 +175,7 @@ impl Telemetry for JsonTelemetry {
             attempts = count.attempts,
             failures = count.failures,
             limited = count.limited,
+            holds_back = event.is_for_one_tenant.then_some("one_tenant"),
         );
     }
 

@@ -79,13 +79,16 @@ fn a_breaker_change_is_logged_with_its_counts_and_no_origin() {
         (Phase::Ramping { since }, Phase::Paused { until }, ["ramping", "paused"], true),
         (half_open, Phase::Ramping { since }, ["half_open", "ramping"], false),
     ] {
-        let event = BreakerEvent { provider: Provider::Other, origin_hash: "hmac:k1:0a", from, to, count };
+        let is_for_one_tenant = has_end;
+        let (provider, origin_hash) = (Provider::Other, "hmac:k1:0a");
+        let event = BreakerEvent { provider, origin_hash, from, to, count, is_for_one_tenant };
         let mut line = json!({
             "level": "WARN", "target": "redial_adapters::telemetry", "event": "breaker", "provider": "other",
             "origin_hash": "hmac:k1:0a", "from": names[0], "to": names[1], "attempts": 60, "failures": 31, "limited": 2,
         });
         if has_end {
             line["until"] = json!("2027-01-15T08:00:30.250Z");
+            line["holds_back"] = json!("one_tenant");
         }
         assert_eq!(logged(|| telemetry.breaker(&event)), [line]);
     }

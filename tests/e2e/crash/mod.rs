@@ -27,6 +27,9 @@ use scenarios::{Scenario, scenarios};
 
 const ENVIRONMENTS: usize = 32;
 
+/// How often cases are run again for the deaths that their scenario has not had.
+const ROUNDS: usize = 3;
+
 #[derive(Clone)]
 struct Death {
     of: Which,
@@ -69,24 +72,34 @@ async fn killed_at_any_call_every_scenario_ends_and_sends_once() {
     cases.sort_by_key(|case| Reverse(case.scenario.slowness));
     let count = cases.len();
     assert!(count > 150, "{count} deaths are too few to be all of them");
-    let mut seen = run_all(&stack, &mut environments, cases).await;
+    let mut seen = run_all(&stack, &mut environments, cases.clone()).await;
     // Which calls are made depends on how fast the machine is: where the one to die at was not made, the case is run again.
     let lived: Vec<Case> = seen.iter().filter(|seen| seen.lived_on).map(|seen| seen.case.clone()).collect();
     assert!(lived.len() * 10 < count, "{} of {count} calls to die at were not made", lived.len());
-    let names: String = lived.iter().map(|case| format!("\n{case}")).collect();
     seen.extend(run_all(&stack, &mut environments, lived).await);
+    // A POST whose answer comes too late is followed by another one: then a call that was to come after a POST is before it.
+    for _ in 0..ROUNDS {
+        let again: Vec<Case> = cases.iter().filter(|case| misses_a_death(case, &seen)).cloned().collect();
+        seen.extend(run_all(&stack, &mut environments, again).await);
+    }
     let found: Vec<String> = seen.iter().flat_map(problems).collect();
     assert!(found.is_empty(), "{} problems\n{}", found.len(), found.join("\n"));
-    for scenario in scenarios() {
-        let between =
-            seen.iter().filter(|seen| seen.case.scenario.name == scenario.name && seen.fell_between);
-        let (between, posts) = (between.count(), scenario.posts);
-        let name = scenario.name;
-        assert!(
-            between >= posts,
-            "{name}: {between} deaths between {posts} posts and their records; run again:{names}"
-        );
+    for Scenario { name, posts, .. } in scenarios() {
+        let between = deaths_between(name, &seen);
+        assert!(between >= posts, "{name}: {between} deaths between {posts} posts and their records");
     }
+}
+
+/// In how many cases of a scenario a process died between a POST and its record.
+fn deaths_between(scenario: &str, seen: &[Seen]) -> usize {
+    seen.iter().filter(|seen| seen.case.scenario.name == scenario && seen.fell_between).count()
+}
+
+/// Whether it may have such a death, and its scenario has too few.
+fn misses_a_death(case: &Case, seen: &[Seen]) -> bool {
+    let Scenario { name, posts, .. } = case.scenario;
+    let records = |death: &Death| death.operation == "BatchExecuteStatement" && !death.carried_out;
+    case.death.as_ref().is_some_and(records) && deaths_between(name, seen) < posts
 }
 
 /// Runs the cases, as many at once as there are environments.

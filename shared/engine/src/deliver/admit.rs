@@ -48,7 +48,7 @@ impl<P: Ports> Worker<P> {
         for error in &changes.errors {
             self.telemetry.infrastructure(error);
         }
-        for Transition { origin, from, to, count } in &changes.transitions {
+        for Transition { origin, from, to, count, is_for_one_tenant } in &changes.transitions {
             let provider = Provider::of_origin(origin);
             if matches!(to, Phase::Open { .. } | Phase::Paused { .. }) {
                 self.telemetry.count_with(Metric::BreakersOpened, provider, 1);
@@ -60,6 +60,7 @@ impl<P: Ports> Worker<P> {
                 from: *from,
                 to: *to,
                 count: *count,
+                is_for_one_tenant: *is_for_one_tenant,
             });
         }
     }

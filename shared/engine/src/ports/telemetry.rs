@@ -51,6 +51,8 @@ pub struct BreakerEvent<'a> {
     pub to: Phase,
     /// The attempts of the last five minutes that it was judged by.
     pub count: Count,
+    /// Whether it holds back one tenant alone.
+    pub is_for_one_tenant: bool,
 }
 
 #[derive(Clone, PartialEq, Debug)]

@@ -56,6 +56,8 @@ pub struct Transition {
     pub to: Phase,
     /// The attempts of five minutes that it was judged by.
     pub count: Count,
+    /// Whether it holds back one tenant alone.
+    pub is_for_one_tenant: bool,
 }
 
 /// One worker's part in the protection of origins.
@@ -238,7 +240,14 @@ impl Transition {
         let (from, to) = (before.breaker().last_changed_phase(), after.breaker().last_changed_phase());
         let count =
             if before.epoch == after.epoch { before.five_minutes(now).with_older() } else { after.judged };
-        (from.label() != to.label()).then(|| Self { origin: origin.clone(), from, to, count })
+        let is_for_one_tenant = after.is_for_one_tenant();
+        (from.label() != to.label()).then(|| Self {
+            origin: origin.clone(),
+            from,
+            to,
+            count,
+            is_for_one_tenant,
+        })
     }
 }
 
