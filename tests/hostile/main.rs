@@ -1,4 +1,5 @@
 //! Attacks: what a tenant, a receiver or a neighbour on the machine may try. Each test says what it tried, and how often.
 
+mod hanging;
 mod names;
 mod neighbours;

@@ -161,7 +161,7 @@ fn one_time_codes_do_not_wait_for_another_tenant_s_receivers_that_hang() {
             after.busy
         );
         assert!(p99 <= Duration::from_secs(2) && longest <= FIRST_TIMEOUT * 2, "{case}: {p99:?} {longest:?}");
-        assert!(after.busy * 20 < before.busy, "{case}");
+        assert!(after.busy * 8 < before.busy, "{case}");
         assert_eq!(transactional, 0, "{case}: what hangs is retried in bulk");
         assert!(bulk > 1_600 || fields.contains("ttl"), "{case}: {bulk}");
     }
