@@ -60,7 +60,9 @@ async fn no_way_of_writing_an_inner_address_leads_to_a_connection() {
                     refused_at_once += 1;
                     continue;
                 };
-                let outcome = egress.post(&endpoint, http::HeaderMap::new(), Vec::new(), &System).await;
+                let outcome = egress
+                    .post(&endpoint, http::HeaderMap::new(), Vec::new(), egress.total_timeout(), &System)
+                    .await;
                 let is_refused = matches!(
                     outcome,
                     Outcome::Impossible(Impossible::EndpointNotAllowed) | Outcome::NotSent(NotSent::Dns)

@@ -65,7 +65,10 @@ impl<S: Sealer, L: LoadVapidKeys, C: Clock> WebPushSender<S, L, C> {
 impl<S: Sealer, L: LoadVapidKeys, C: Clock> PushSender for WebPushSender<S, L, C> {
     async fn send(&self, push: Push<'_>) -> Outcome {
         match self.request(&push) {
-            Ok((headers, body)) => self.egress.post(&push.target.endpoint, headers, body, &self.clock).await,
+            Ok((headers, body)) => {
+                let (to, within) = (&push.target.endpoint, self.egress.total_timeout());
+                self.egress.post(to, headers, body, within, &self.clock).await
+            }
             Err(outcome) => outcome,
         }
     }

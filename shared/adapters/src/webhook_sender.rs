@@ -30,7 +30,7 @@ impl<C: Clock> StandardWebhookSender<C> {
     }
 
     fn headers(&self, webhook: &Webhook<'_>) -> HeaderMap {
-        let Webhook { tenant, target, id, payload, headers: own, at } = webhook;
+        let Webhook { tenant, target, id, payload, headers: own, at, within: _ } = webhook;
         let custom = own.over(&target.headers);
         let mut headers = HeaderMap::with_capacity(4 + custom.expose().len());
         if !payload.is_empty() {
@@ -63,7 +63,7 @@ impl<C: Clock> WebhookSender for StandardWebhookSender<C> {
     async fn send(&self, webhook: Webhook<'_>) -> Outcome {
         let headers = self.headers(&webhook);
         let body = webhook.payload.expose().to_vec();
-        self.egress.post(&webhook.target.endpoint, headers, body, &self.clock).await
+        self.egress.post(&webhook.target.endpoint, headers, body, webhook.within, &self.clock).await
     }
 
     fn attempt_timeout(&self) -> Duration {

@@ -92,7 +92,8 @@ async fn send(
 ) -> Outcome {
     let id = DeliveryId::parse("order-7").expect("valid");
     let (tenant, at) = (tenant(), now());
-    sender.send(Webhook { tenant: &tenant, target, id: &id, payload, headers, at }).await
+    let within = sender.attempt_timeout();
+    sender.send(Webhook { tenant: &tenant, target, id: &id, payload, headers, at, within }).await
 }
 
 /// A request's headers by name, in their order.
@@ -152,6 +153,7 @@ async fn the_example_of_the_specification_has_its_signature() {
         payload: &json(br#"{"test": 2432232314}"#),
         headers: &CustomHeaders::default(),
         at: Timestamp::from_secs(1_614_265_330),
+        within: service.sender.attempt_timeout(),
     };
     service.sender.send(webhook).await;
     let request = service.receiver.requests().pop().expect("one request");

@@ -144,6 +144,8 @@ pub struct SentWebhook {
     pub headers: Vec<(String, String)>,
     /// What it is signed with, `whsec_…`; empty for the tenant's own secrets.
     pub secrets: Vec<String>,
+    /// How long it was waited for an answer at most.
+    pub within: Duration,
     pub at: Timestamp,
 }
 
@@ -208,6 +210,8 @@ pub struct State {
     pub described: BTreeMap<DeadLetterKey, Reference>,
     /// What the senders answer, by endpoint, the first first; then [`State::usual_answer`].
     pub answers: HashMap<String, Vec<Outcome>>,
+    /// How long receivers whose URLs begin so take to answer.
+    pub slow_receivers: BTreeMap<String, Duration>,
     /// What the senders answer else; if unset, a push 201 and a webhook 200.
     pub usual_answer: Option<Outcome>,
     /// Endpoints whose send panics, once each.
@@ -451,33 +455,6 @@ impl Memory {
             return std::future::pending().await;
         }
         made
-    }
-
-    /// A POST: what is noted of it if it arrives, and what it is answered.
-    async fn post(
-        &self,
-        endpoint: &str,
-        payload: &[u8],
-        accepted: u16,
-        note: impl FnOnce(&mut State),
-    ) -> Outcome {
-        let Some(schedule) = &self.schedule else {
-            let made = self.effect("post", |state| {
-                note(state);
-                senders::next_answer(state, endpoint, accepted)
-            });
-            return made.await.unwrap_or_else(|_| senders::answered(500));
-        };
-        let made = self.effect("post", |state| {
-            let reply = schedule.post(endpoint, payload, state);
-            if reply.arrives {
-                note(state);
-            }
-            reply
-        });
-        let Ok(reply) = made.await else { return Outcome::NotSent(NotSent::Connect) };
-        schedule.sleep(reply.takes).await;
-        reply.outcome
     }
 
     /// An effect on many items, each of which gets the failure if there is one.

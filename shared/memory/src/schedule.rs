@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use redial_core::identity::VapidKeyId;
-use redial_core::outcome::Outcome;
+use redial_core::outcome::{InDoubt, Outcome};
 use redial_core::time::Timestamp;
 use redial_engine::ports::PortError;
 
@@ -32,6 +32,18 @@ pub struct Reply {
     pub outcome: Outcome,
     /// After how long it is known.
     pub takes: Duration,
+}
+
+impl Reply {
+    /// What a sender knows that waits no longer for it.
+    #[must_use]
+    pub fn within(self, time: Duration) -> Self {
+        if self.takes <= time {
+            return self;
+        }
+        let outcome = if self.arrives { Outcome::InDoubt(InDoubt::Timeout) } else { self.outcome };
+        Self { outcome, takes: time, ..self }
+    }
 }
 
 /// Decides for one worker.
@@ -70,8 +82,8 @@ pub trait Schedule: fmt::Debug + Send + Sync {
     /// The worker has loaded the VAPID keys again.
     fn loaded_keys(&self) {}
 
-    /// A POST to an endpoint with this payload, in the moment that it arrives.
-    fn post(&self, endpoint: &str, payload: &[u8], state: &State) -> Reply;
+    /// A POST to an endpoint with this payload, in the moment that it arrives. Its answer is waited for `within` that time.
+    fn post(&self, endpoint: &str, payload: &[u8], within: Duration, state: &State) -> Reply;
 }
 
 impl Memory {

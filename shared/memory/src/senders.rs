@@ -2,12 +2,14 @@
 //!
 //! No webhook is signed: what is kept is what its signature is made of.
 
+use std::ops::Bound;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
-use redial_core::outcome::{Impossible, Outcome, Response};
+use redial_core::outcome::{Impossible, InDoubt, NotSent, Outcome, Response};
 use redial_core::webhook::TIMEOUT;
-use redial_engine::ports::{Keys, Push, PushSender, Webhook, WebhookSender};
+use redial_engine::ports::{Clock, Keys, Push, PushSender, Webhook, WebhookSender};
 
 use super::schedule::Schedule;
 use super::{Memory, SentPush, SentWebhook, State};
@@ -29,6 +31,60 @@ pub(super) fn next_answer(state: &mut State, endpoint: &str, accepted: u16) -> O
         Some(answers) => answers.remove(0),
         None => state.usual_answer.clone().unwrap_or_else(|| answered(accepted)),
     }
+}
+
+impl Memory {
+    /// A POST: what is noted of it if it arrives, and what it is answered within that time.
+    async fn post(
+        &self,
+        endpoint: &str,
+        payload: &[u8],
+        accepted: u16,
+        within: Duration,
+        note: impl FnOnce(&mut State),
+    ) -> Outcome {
+        let Some(schedule) = &self.schedule else {
+            let made = self.effect("post", |state| {
+                note(state);
+                let up_to = (Bound::Unbounded, Bound::Included(endpoint));
+                let slow = state.slow_receivers.range::<str, _>(up_to).next_back();
+                let takes = slow.filter(|(prefix, _)| endpoint.starts_with(*prefix)).map(|(_, takes)| *takes);
+                let is_over = takes.is_some_and(|takes| takes > within);
+                let answer = (!is_over).then(|| next_answer(state, endpoint, accepted));
+                (answer, takes.map(|takes| state.now.plus(takes.min(within))))
+            });
+            let Ok((answer, until)) = made.await else { return answered(500) };
+            if let Some(until) = until {
+                // The others of its batch are posted at the same moment.
+                yielded().await;
+                self.sleep(until.since(self.now())).await;
+            }
+            return answer.unwrap_or(Outcome::InDoubt(InDoubt::Timeout));
+        };
+        let made = self.effect("post", |state| {
+            let reply = schedule.post(endpoint, payload, within, state);
+            if reply.arrives {
+                note(state);
+            }
+            reply
+        });
+        let Ok(reply) = made.await else { return Outcome::NotSent(NotSent::Connect) };
+        schedule.sleep(reply.takes).await;
+        reply.outcome
+    }
+}
+
+/// Lets the other futures of a worker go on first.
+async fn yielded() {
+    let mut is_second = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut is_second, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 impl PushSender for Memory {
@@ -53,7 +109,8 @@ impl PushSender for Memory {
             at: self.state().now,
         };
         let payload = sent.payload.clone();
-        self.post(&endpoint, &payload, 201, |state| state.sent.push(sent)).await
+        let within = PushSender::attempt_timeout(self);
+        self.post(&endpoint, &payload, 201, within, |state| state.sent.push(sent)).await
     }
 
     async fn reload_keys(&self) -> Keys {
@@ -86,10 +143,11 @@ impl WebhookSender for Memory {
             content_type: (!webhook.payload.is_empty()).then_some(content_type),
             headers: headers.expose().to_vec(),
             secrets: secrets.iter().map(|secret| secret.expose()).collect(),
+            within: webhook.within,
             at: self.state().now,
         };
         let body = sent.body.clone();
-        self.post(&url, &body, 200, |state| state.webhooks.push(sent)).await
+        self.post(&url, &body, 200, webhook.within, |state| state.webhooks.push(sent)).await
     }
 
     fn attempt_timeout(&self) -> Duration {

@@ -302,13 +302,13 @@ impl Schedule for Worker {
         *self.loaded_at.lock().unwrap_or_else(PoisonError::into_inner) = self.stage.timeline.now();
     }
 
-    fn post(&self, endpoint: &str, payload: &[u8], state: &State) -> Reply {
+    fn post(&self, endpoint: &str, payload: &[u8], within: Duration, state: &State) -> Reply {
         let scenario = &self.stage.scenario;
         let receiver = receiver_of(endpoint).and_then(|at| scenario.receivers.get(at));
         let behaviour = receiver
             .or_else(|| Some(&scenario.audiences.member_at(endpoint)?.receiver))
             .map_or(Behaviour::Answers(404), |receiver| receiver.at(self.stage.since_begin()));
-        let reply = self.reply(behaviour);
+        let reply = self.reply(behaviour).within(within);
         let now = self.stage.timeline.now();
         let token = self.token();
         self.stage.trace.add(now, &self.name, format_args!("POST {endpoint} {token}: {reply:?}"));

@@ -100,7 +100,7 @@ impl Egress {
         self.total_timeout
     }
 
-    /// Posts once. An answer counts from its headers on: if its body breaks off or takes too long, the answer stands with
+    /// Posts once; an answer has to come `within` that time and [`Egress::total_timeout`]. An answer counts from its headers on: if its body breaks off or takes too long, the answer stands with
     /// what came of it. `clock` stamps the answer.
     #[expect(
         clippy::disallowed_methods,
@@ -111,6 +111,7 @@ impl Egress {
         endpoint: &Endpoint,
         headers: HeaderMap,
         body: Vec<u8>,
+        within: Duration,
         clock: &impl Clock,
     ) -> Outcome {
         let deadline = Instant::now() + self.total_timeout;
@@ -121,6 +122,8 @@ impl Egress {
         };
         let origin = endpoint.origin();
         let turn = self.warm_up.enter(&origin).await;
+        // A wait for another request's connection is not the receiver's.
+        let deadline = deadline.min(Instant::now() + within);
         let client = self.connections.of(&origin, public_only);
         let request = client.post(endpoint.expose().clone()).headers(headers).body(body).send();
         let answer = match timeout_at(deadline, request).await {

@@ -15,8 +15,10 @@
 
 pub mod breaker;
 pub mod count;
+pub mod hanging;
 pub mod origin;
 pub mod pace;
+pub mod patience;
 pub mod spread;
 pub mod token_bucket;
 pub mod wake;

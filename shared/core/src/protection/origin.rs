@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::breaker::{Breaker, Cooldowns, FAST, FAST_FROM_SECS, Phase, SLOW};
 use super::count::{Count, Window};
 use super::pace::{LIMITED_PERCENT, Pace};
+use super::patience::PROVEN_AGAIN_AFTER;
 use super::spread::{Concerned, Counted, Place, Recent, Spread, Trouble};
 use crate::time::Timestamp;
 
@@ -65,6 +66,9 @@ pub struct OriginState {
     /// That of the counters' sum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     counted_spread: Option<Spread>,
+    /// When a webhook's receiver there answered, to about a day; none: not lately, as far as is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    answered: Option<Timestamp>,
     /// The attempts of five minutes that it was opened or paused for last.
     pub judged: Count,
     /// Increases with each reset of the counts: what workers counted before it is ignored.
@@ -85,6 +89,7 @@ impl Default for OriginState {
             only: None,
             spread: Recent::default(),
             counted_spread: Some(Spread::default()),
+            answered: None,
             judged: Count::default(),
             epoch: 0,
             looked_at: Timestamp::default(),
@@ -134,6 +139,25 @@ impl OriginState {
     /// The most retries a second; none: any number.
     pub fn retry_limit(&self, now: Timestamp) -> Option<f64> {
         retries_per_second(self.lately(now), self.refused.sum(now).attempts, FAST.within_secs.into())
+    }
+
+    /// When it answered, to about a day.
+    pub fn answered(&self) -> Option<Timestamp> {
+        self.answered
+    }
+
+    /// Whether it is news that it answers at `now`.
+    pub fn is_answer_news(&self, now: Timestamp) -> bool {
+        self.answered.is_none_or(|at| now.since(at) >= PROVEN_AGAIN_AFTER)
+    }
+
+    /// Notes that it answered; whether that is news.
+    pub fn note_answer(&mut self, now: Timestamp) -> bool {
+        let is_news = self.is_answer_news(now);
+        if is_news {
+            self.answered = Some(now);
+        }
+        is_news
     }
 
     /// Whether workers have to report often: they report little of a healthy origin.

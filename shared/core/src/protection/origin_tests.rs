@@ -150,3 +150,17 @@ fn what_a_webhook_refuses_counts_in_the_retry_budget_and_opens_no_breaker() {
     assert_eq!(history.see(refusing, None, 31), Phase::Closed);
     assert_eq!(history.state.retry_limit(at(31)), None, "counting begins with this look");
 }
+
+#[test]
+fn an_answer_is_news_once_a_day_and_an_earlier_release_may_drop_it() {
+    let mut history = History::begin();
+    let before = serde_json::to_string(&history.state).expect("JSON");
+    assert!(!before.contains("answered"), "{before}");
+    for (secs, is_news) in [(0, true), (1, false), (86_399, false), (86_400, true)] {
+        assert_eq!(history.state.note_answer(at(secs)), is_news, "{secs}");
+    }
+    assert_eq!(history.state.answered(), Some(at(86_400)));
+    let text = serde_json::to_string(&history.state).expect("JSON");
+    assert_eq!(serde_json::from_str::<OriginState>(&text).expect("its own JSON"), history.state);
+    assert_eq!(serde_json::from_str::<OriginState>(&before).expect("an earlier one").answered(), None);
+}

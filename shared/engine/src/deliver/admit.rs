@@ -3,15 +3,19 @@
 use super::job::{Job, Slot};
 use super::worker::{Ports, Worker};
 use crate::ports::{BreakerEvent, Clock, Randomness, Telemetry};
-use crate::protection::{Admission, Ask, Changes, EndpointLimit, Seen, Transition};
+use crate::protection::{Admission, Ask, Changes, EndpointLimit, Posted, Seen, Transition};
+use redial_core::channel::Channel;
 use redial_core::gate::Gate;
+use redial_core::lane::Lane;
 use redial_core::metric::Metric;
-use redial_core::outcome::Outcome;
+use redial_core::outcome::{Attempted, Outcome};
 use redial_core::plan;
+use redial_core::protection::patience::{Patience, Posting};
 use redial_core::protection::spread::Whose;
 use redial_core::protection::{Count, Phase, Rank};
 use redial_core::provider::Provider;
 use redial_core::reason::Reason;
+use redial_core::time::Ttl;
 use redial_core::verdict::{Retry, Verdict};
 
 impl<P: Ports> Worker<P> {
@@ -22,13 +26,18 @@ impl<P: Ports> Worker<P> {
         let admitted = self.guard.admit(&self.protection, &asks, now, &mut self.system.rng()).await;
         self.report(&admitted.changes);
         let mut gated = Vec::with_capacity(jobs.len());
-        for ((mut job, ask), admission) in jobs.into_iter().zip(asks).zip(admitted.admissions) {
+        let admissions = admitted.admissions.into_iter().zip(admitted.patience);
+        for ((mut job, ask), (admission, patience)) in jobs.into_iter().zip(asks).zip(admissions) {
+            job.patience = patience;
             let gate = match admission {
                 Admission::Go { at, probe } => {
                     job.slot = Some(Slot { at, probe });
                     Gate::Go
                 }
                 Admission::Later { at } => {
+                    if patience == Patience::InBulk {
+                        job.lane = Lane::Bulk;
+                    }
                     self.telemetry.count_with(Metric::Deferred, Provider::of_origin(&ask.origin), 1);
                     Gate::Later(at)
                 }
@@ -67,7 +76,8 @@ impl<P: Ports> Worker<P> {
 }
 
 /// What an attempt shows of its origin. What could not be sent at all shows nothing.
-pub(super) fn seen(job: &Job, outcome: &Outcome, verdict: &Verdict) -> Option<Seen> {
+pub(super) fn seen(job: &Job, attempted: &Attempted, verdict: &Verdict) -> Option<Seen> {
+    let Attempted { outcome, took } = attempted;
     if matches!(outcome, Outcome::Impossible(_)) {
         return None;
     }
@@ -86,6 +96,12 @@ pub(super) fn seen(job: &Job, outcome: &Outcome, verdict: &Verdict) -> Option<Se
         probe: job.slot.is_some_and(|slot| slot.probe),
         retry_after,
         failed_again: fails_again.then(|| job.subscription_key()).flatten(),
+        posted: (job.channel == Channel::Webhook).then(|| Posted {
+            tenant: job.message.tenant.clone(),
+            lane: job.lane,
+            took: *took,
+            is_answered: outcome.response().is_some(),
+        }),
     })
 }
 
@@ -105,5 +121,17 @@ fn ask(job: &Job) -> Ask {
         is_retry: is_retry(job),
         is_last: job.policy().is_last(job.travel.turn.attempt),
         deadline: job.deadline,
+        posting: (job.channel == Channel::Webhook).then(|| posting(job)),
+    }
+}
+
+fn posting(job: &Job) -> Posting {
+    let (policy, attempt) = (job.policy(), job.travel.turn.attempt);
+    Posting {
+        lane: job.lane,
+        first_sent: job.travel.first_sent,
+        is_first: !is_retry(job),
+        may_be_repeated: policy.retry_in_doubt && !policy.is_last(attempt),
+        is_immediate: job.message.ttl_on(job.channel) == Ttl::ZERO,
     }
 }

@@ -20,6 +20,7 @@ use redial_core::metric::Metric;
 use redial_core::outcome::{Attempted, NotSent, Outcome};
 use redial_core::plaintext::Plaintext;
 use redial_core::plan::{self, Plan, Situation};
+use redial_core::protection::patience::{FIRST_TIMEOUT, Patience};
 use redial_core::provider::Provider;
 use redial_core::push_target::PushTarget;
 use redial_core::reason::Reason;
@@ -72,10 +73,7 @@ impl<P: Ports> Worker<P> {
         }
         // The calls before this one may have been slow. An attempt that outlives its invocation would never be recorded: the latest
         // start leaves [`RESERVE`] after it, to record it and to hand it off.
-        let longest = match job.channel {
-            Channel::WebPush => self.push_sender.attempt_timeout(),
-            Channel::Webhook => self.webhook_sender.attempt_timeout(),
-        };
+        let longest = self.whole_time_out(job.channel);
         let last_start = invocation.deadline.minus(longest + RESERVE);
         if began > last_start {
             return Err(Setback::NotAdmitted);
@@ -100,8 +98,24 @@ impl<P: Ports> Worker<P> {
         let attempted = Attempted { outcome, took: now.since(began) };
         let facts = Facts::of(&attempted, job.channel, &verdict, was_in_doubt);
         self.report_attempt(job, &attempted, &verdict, &plan, &facts, now);
-        let seen = admit::seen(job, &attempted.outcome, &verdict);
+        let seen = admit::seen(job, &attempted, &verdict);
         Ok((plan, facts, seen))
+    }
+
+    /// The longest that one send takes.
+    fn whole_time_out(&self, channel: Channel) -> Duration {
+        match channel {
+            Channel::WebPush => self.push_sender.attempt_timeout(),
+            Channel::Webhook => self.webhook_sender.attempt_timeout(),
+        }
+    }
+
+    fn time_out(&self, job: &Job) -> Duration {
+        let whole = self.whole_time_out(job.channel);
+        match job.patience {
+            Patience::Short => whole.min(FIRST_TIMEOUT),
+            Patience::Whole | Patience::InBulk => whole,
+        }
     }
 
     async fn post_once(
@@ -119,7 +133,8 @@ impl<P: Ports> Worker<P> {
             Recipient::Webhook(target) => {
                 self.telemetry.count(Metric::Attempts, 1);
                 let Message { tenant, id, payload, headers, .. } = &job.message;
-                let webhook = Webhook { tenant, target, id, payload, headers, at: began };
+                let within = self.time_out(job);
+                let webhook = Webhook { tenant, target, id, payload, headers, at: began, within };
                 let outcome = self.webhook_sender.send(webhook).await;
                 let verdict = verdict::webhook(&outcome, job.policy().overrides());
                 (outcome, verdict)

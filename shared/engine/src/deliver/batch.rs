@@ -15,6 +15,7 @@ use redial_core::lane::Lane;
 use redial_core::message::{Inbound, Message, QueueKind, Refusal, Travel, parse};
 use redial_core::metric::Metric;
 use redial_core::policy::TenantPolicies;
+use redial_core::protection::patience::Patience;
 use redial_core::reason::Reason;
 use redial_core::recipient::Recipient;
 use redial_core::setback::Setback;
@@ -191,6 +192,7 @@ fn job(place: usize, message: Message, travel: Travel, incoming: &Incoming, keys
         terms,
         chosen,
         slot: None,
+        patience: Patience::Whole,
         is_cancelled: false,
         receives: travel.receives.saturating_add(incoming.receive_count),
         message,

@@ -10,6 +10,7 @@ use super::worker::Settings;
 use crate::ports::{ParkedItem, ParkedKey, SubscriptionUpdate};
 use redial_core::message::Travel;
 use redial_core::plan::Plan;
+use redial_core::protection::patience::lane_of_retry;
 use redial_core::queue::{Outgoing, Queue};
 use redial_core::reason::Reason;
 use redial_core::route::{Route, route};
@@ -33,7 +34,7 @@ pub(super) struct Effects {
 impl Effects {
     pub(super) fn of(ready: Vec<Planned>, settings: &Settings, now: Timestamp) -> Self {
         let mut effects = Self::default();
-        for Planned { job, plan, facts, at } in ready {
+        for Planned { mut job, plan, facts, at } in ready {
             match plan {
                 Plan::Sent => match health::recovery(&job, now) {
                     Some(update) => effects.recovered.push((job.place, update)),
@@ -48,7 +49,8 @@ impl Effects {
                     let detail = too_long.map(|too_long| too_long.to_string());
                     effects.dead_letters.push(DeadLetter::of_failed(&job, reason, &facts, detail, now));
                 }
-                Plan::Retry { not_before, .. } => {
+                Plan::Retry { not_before, reason, .. } => {
+                    job.lane = lane_of_retry(job.lane, job.channel, reason, facts.not_sent);
                     let next = Travel::to(job.travel.turn.next_attempt(), job.travel.first_sent);
                     effects.onward(job, next, not_before, now, settings);
                 }

@@ -11,6 +11,7 @@ use redial_core::ledger::DEDUPE_WINDOW;
 use redial_core::message::{Message, Travel};
 use redial_core::plaintext::{Plaintext, TooLong};
 use redial_core::policy::{Chosen, Policy, Source, TenantPolicies};
+use redial_core::protection::patience::Patience;
 use redial_core::reason::Reason;
 use redial_core::recipient::Recipient;
 use redial_core::subscription::{Subscription, Terms};
@@ -40,6 +41,8 @@ pub(super) struct Job {
     pub(super) chosen: Chosen,
     /// When it may be sent, once it was admitted.
     pub(super) slot: Option<Slot>,
+    /// How long its attempt may take, or whether it goes on in the bulk lane.
+    pub(super) patience: Patience,
     /// Whether the message to the audience that it belongs to was cancelled.
     pub(super) is_cancelled: bool,
     /// How often it was received, by its former SQS messages too.

@@ -53,6 +53,7 @@ use redial_core::gate::Gate;
 use redial_core::message::To;
 use redial_core::metric::Metric;
 use redial_core::plan::Plan;
+use redial_core::protection::patience::Patience;
 use redial_core::route::{Route, route};
 use redial_core::setback::Setback;
 
@@ -143,9 +144,10 @@ impl<P: Ports> Worker<P> {
         for (job, gate) in gated {
             match gate {
                 // An earlier receive may have sent it on, and its acknowledgement was lost: copies that are sent on again multiply.
-                // Those that are parked do not.
+                // Those that are parked do not, and none goes on to the bulk lane twice.
                 Gate::Later(until)
                     if job.receives > 1
+                        && job.patience != Patience::InBulk
                         && matches!(route(job.lane, until, now, &settings.waits), Route::Queue(_)) =>
                 {
                     all.comes_back(job.place, Setback::HeldBack { until });

@@ -60,10 +60,12 @@ pub struct Webhook<'a> {
     pub headers: &'a CustomHeaders,
     /// Now: `webhook-timestamp`.
     pub at: Timestamp,
+    /// How long it may take, at most [`WebhookSender::attempt_timeout`].
+    pub within: Duration,
 }
 
 pub trait WebhookSender: Send + Sync {
-    /// Signs and posts the webhook once, within the sender's own time-outs, and says what was seen.
+    /// Signs and posts the webhook once, within its time and the sender's own time-outs, and says what was seen.
     fn send(&self, webhook: Webhook<'_>) -> impl Future<Output = Outcome> + Send;
 
     /// The longest that one [`WebhookSender::send`] takes.

@@ -1,6 +1,6 @@
 //! What one worker has read of the state that all share, and for how long it relies on it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,7 +10,9 @@ use redial_core::identity::{SubscriptionKey, Tenant};
 use redial_core::protection::Counted;
 use redial_core::protection::breaker::{Cooldowns, FAST, FAST_FROM_SECS, Phase, SLOW};
 use redial_core::protection::count::{Count, Window};
+use redial_core::protection::hanging::{Hold, Kind};
 use redial_core::protection::origin::OriginState;
+use redial_core::protection::patience::Last;
 use redial_core::protection::spread::Recent;
 use redial_core::protection::token_bucket::{Block, TokenBucket};
 use redial_core::rate::Rate;
@@ -78,6 +80,8 @@ pub(super) struct Known {
     pub(super) turned_away: HashMap<(TokenBucket, Tenant), Timestamp>,
     /// How many retries failed again, by whose endpoint it was: the attempts of the last ten seconds.
     failed_again: HashMap<SubscriptionKey, Window>,
+    /// Whose attempts hung.
+    pub(super) holds: HashMap<Tenant, BTreeMap<Kind, Hold>>,
 }
 
 /// What it knows of an origin.
@@ -99,6 +103,8 @@ pub(super) struct KnownOrigin {
     pub(super) crowded: Option<Timestamp>,
     /// The last Retry-After that came with a 429, and when.
     pub(super) retry_after: Option<(Duration, Timestamp)>,
+    /// Whether a webhook's receiver there answered or hung last.
+    pub(super) last: Option<Last>,
 }
 
 impl Default for KnownOrigin {
@@ -114,6 +120,7 @@ impl Default for KnownOrigin {
             shared_at: Timestamp::default(),
             crowded: None,
             retry_after: None,
+            last: None,
         }
     }
 }
@@ -216,7 +223,7 @@ impl Guard {
         Ok(None)
     }
 
-    fn knows(&self, origin: &Origin, state: OriginState, version: u64, now: Timestamp) {
+    pub(super) fn knows(&self, origin: &Origin, state: OriginState, version: u64, now: Timestamp) {
         let mut known = self.known();
         known.origins.entry(origin.clone()).or_default().learn(state, version, now);
     }
@@ -293,5 +300,6 @@ impl Known {
         forget(&mut self.blocks);
         forget(&mut self.turned_away);
         forget(&mut self.failed_again);
+        forget(&mut self.holds);
     }
 }

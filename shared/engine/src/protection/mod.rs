@@ -5,8 +5,10 @@
 
 mod admit;
 mod guard;
+mod hanging;
 mod share;
 
 pub use admit::{Admission, Ask, EndpointLimit};
 pub use guard::{COUNTERS, Guard, Settings, Transition};
+pub use hanging::Posted;
 pub use share::{Changes, Seen};

@@ -11,6 +11,7 @@ use std::time::Duration;
 use rand::{Rng, RngExt};
 
 use super::guard::{Guard, Transition};
+use super::hanging::Posted;
 use crate::ports::{PortError, Protection};
 use redial_core::endpoint::Origin;
 use redial_core::identity::SubscriptionKey;
@@ -42,6 +43,8 @@ pub struct Seen {
     pub retry_after: Option<Duration>,
     /// Whose endpoint it was, if it was a retry that has to be repeated once more.
     pub failed_again: Option<SubscriptionKey>,
+    /// What it shows of a webhook's receiver, if it was one.
+    pub posted: Option<Posted>,
 }
 
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -65,6 +68,7 @@ impl Guard {
         if !self.settings.judges || seen.is_empty() {
             return changes;
         }
+        self.learn_who_hangs(store, &seen, now, rng, &mut changes).await;
         let mut probes: HashMap<Origin, (u32, bool)> = HashMap::new();
         let mut origins: Vec<Origin> = Vec::new();
         for seen in seen {

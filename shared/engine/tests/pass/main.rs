@@ -8,6 +8,7 @@ mod copies;
 mod crashes;
 mod dead_receivers;
 mod events;
+mod hanging;
 mod harness;
 mod http_api;
 mod neighbours;

@@ -196,6 +196,7 @@ pub(crate) fn ask(now: Timestamp) -> Ask {
         is_retry: false,
         is_last: false,
         deadline: Ttl::from_secs(86_400).deadline_from(now),
+        posting: None,
     }
 }
 
@@ -254,7 +255,7 @@ pub(crate) fn seen(attempts: u64, failures: u64) -> Seen {
     let count = Count { attempts, failures, ..Count::default() };
     let origin = origin(PUSH_SERVICE);
     let whose = Whose::numbered(Place::of(&origin, &tenant()), 0);
-    Seen { origin, count, whose, probe: false, retry_after: None, failed_again: None }
+    Seen { origin, count, whose, probe: false, retry_after: None, failed_again: None, posted: None }
 }
 
 impl Worker {

@@ -92,9 +92,11 @@ fn a_browser_s_failures_are_not_counted() {
 #[test]
 fn a_failure_to_count_holds_no_message_up() {
     for kind in [PortErrorKind::Broken, PortErrorKind::Throttled] {
-        let mut harness = Harness::prepared(Whom::Hook, vec![answered(500)], ONCE);
+        let mut harness = Harness::new();
+        let message = harness.message_for(Whom::Hook, ONCE);
+        harness.will_answer("m", vec![answered(500)]);
         harness.memory.fail("failed", 1, kind);
-        let id = harness.queued().remove(0);
+        let id = harness.produce_in_bulk(&message);
         assert!(harness.acknowledges(&id), "{kind:?}");
         assert_eq!((harness.ended("m").0, harness.bodies()), (ledger::State::Failed, 1), "{kind:?}");
         assert_eq!(health(&harness), Health::default(), "{kind:?}");

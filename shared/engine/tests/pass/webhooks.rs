@@ -9,6 +9,7 @@ use redial_core::metric::Metric;
 use redial_core::outcome::{Impossible, InDoubt, NotSent, Outcome};
 use redial_core::policy::parse;
 use redial_core::policy::stored::{Slot, Stored};
+use redial_core::protection::patience::FIRST_TIMEOUT;
 use redial_core::reason::Reason;
 use redial_core::recipient::Recipient;
 use redial_core::subscription;
@@ -56,6 +57,7 @@ fn a_webhook_is_posted_with_its_id_its_body_and_its_receiver_s_secrets_and_heade
         content_type: Some("text/plain; charset=utf-8".to_owned()),
         headers: vec![pair("x-shop", "message"), authorization],
         secrets: vec![secret.expose()],
+        within: FIRST_TIMEOUT,
         at: now,
     };
     assert_eq!(posted(&harness), [expected]);

@@ -68,7 +68,8 @@ async fn post(egress: &Egress, url: &str) -> Outcome {
     let endpoint = Endpoint::parse(url).expect("an endpoint");
     let mut headers = HeaderMap::new();
     headers.insert("ttl", HeaderValue::from_static("60"));
-    egress.post(&endpoint, headers, b"sealed".to_vec(), &FixedClock(moment())).await
+    let within = egress.total_timeout();
+    egress.post(&endpoint, headers, b"sealed".to_vec(), within, &FixedClock(moment())).await
 }
 
 async fn post_to(receiver: &Receiver) -> Outcome {

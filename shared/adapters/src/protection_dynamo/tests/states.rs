@@ -168,6 +168,7 @@ async fn every_counter_that_a_worker_may_add_to_is_read() {
             probe: false,
             retry_after: None,
             failed_again: None,
+            posted: None,
         };
         let learned = guard.learn(&harness.worker, vec![seen], at(0), &mut StdRng::seed_from_u64(1)).await;
         assert_eq!(learned.errors, []);

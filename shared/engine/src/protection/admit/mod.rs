@@ -1,10 +1,11 @@
 //! Which messages of a batch may be sent now, and when the others come back.
 //!
-//! First the breaker of each origin (`breakers`), then the buckets of everyone who has a limit (`buckets`): retries' budget,
-//! origin, tenant, endpoint. A message goes if each of them has a slot for it; the urgent ones ask first, and tenants in turn.
+//! First, webhooks whose receivers may hang go on in the bulk lane (`hanging`); then the breaker of each origin (`breakers`), then the
+//! buckets of everyone who has a limit (`buckets`): retries' budget, origin, tenant, endpoint. A message goes if each of them has a slot for it; the urgent ones ask first, and tenants in turn.
 
 mod breakers;
 mod buckets;
+mod hanging;
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,6 +16,7 @@ use super::share::Changes;
 use crate::ports::{Limited, Protection};
 use redial_core::endpoint::Origin;
 use redial_core::identity::{SubscriptionKey, Tenant};
+use redial_core::protection::patience::{Patience, Posting};
 use redial_core::protection::wake::Rank;
 use redial_core::rate::Rate;
 use redial_core::time::{Deadline, Timestamp};
@@ -33,6 +35,8 @@ pub struct Ask {
     pub is_last: bool,
     /// When it is over.
     pub deadline: Deadline,
+    /// What decides on the patience with it; none: it is no webhook, and has the whole of it.
+    pub posting: Option<Posting>,
 }
 
 /// The limit of a subscription's endpoint.
@@ -60,6 +64,8 @@ pub enum Admission {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Admitted {
     pub admissions: Vec<Admission>,
+    /// How long each may take; [`Patience::InBulk`]: what is later, is in the bulk lane.
+    pub patience: Vec<Patience>,
     pub changes: Changes,
 }
 
@@ -69,6 +75,7 @@ struct Round<'a, P> {
     asks: &'a [Ask],
     now: Timestamp,
     decided: Vec<Option<Admission>>,
+    patience: Vec<Patience>,
     changes: Changes,
 }
 
@@ -92,18 +99,22 @@ impl Guard {
         let errors = self.refresh(store, &origins, &limits, now).await.into_iter().collect();
         let decided = vec![None; asks.len()];
         let changes = Changes { errors, ..Changes::default() };
-        let mut round = Round { guard: self, store, asks, now, decided, changes };
-        let order = in_order(asks);
+        let patience = vec![Patience::Whole; asks.len()];
+        let mut round = Round { guard: self, store, asks, now, decided, patience, changes };
+        let mut order = in_order(asks);
         if self.settings.judges {
+            round.ask_patience(rng);
+            order.retain(|at| round.decided[*at].is_none());
             round.ask_breakers(&origins, &order, rng).await;
         }
         let held = round.ask_buckets(&order, rng).await;
-        let Round { decided, mut changes, .. } = round;
+        let Round { decided, patience, mut changes, .. } = round;
         if self.settings.judges && !held.is_empty() {
             self.share(store, &held, now, rng, &mut changes).await;
         }
         let go = Admission::Go { at: now, probe: false };
-        Admitted { admissions: decided.into_iter().map(|it| it.unwrap_or(go)).collect(), changes }
+        let admissions = decided.into_iter().map(|it| it.unwrap_or(go)).collect();
+        Admitted { admissions, patience, changes }
     }
 }
 
@@ -140,6 +151,7 @@ mod tests {
             is_retry: false,
             is_last: false,
             deadline: Ttl::from_secs(ttl).deadline_from(Timestamp::default()),
+            posting: None,
         };
         let asks = [
             ask("loud", Rank::Middle, 100),

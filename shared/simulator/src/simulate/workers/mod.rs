@@ -169,6 +169,7 @@ impl<'a> Fleet<'a> {
             is_retry: message.attempt > Attempt::FIRST,
             is_last: self.contender.policy.is_last(message.attempt),
             deadline: self.scenario.deadline(message, self.contender),
+            posting: None,
         }
     }
 
@@ -190,6 +191,7 @@ impl<'a> Fleet<'a> {
             probe: turn.probe,
             retry_after,
             failed_again: None,
+            posted: None,
         }
     }
 }
