@@ -1,4 +1,5 @@
 use redial_core::protection::Count;
+use redial_core::quota::Quota;
 
 use super::*;
 
