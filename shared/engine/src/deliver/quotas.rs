@@ -29,12 +29,12 @@ impl<P: Ports> Worker<P> {
 
     /// The plan, or the end of a delivery whose retry would be parked over its tenant's quota.
     pub(super) async fn keep_to_quota(&self, job: &Job, plan: Plan, now: Timestamp) -> Plan {
-        match plan {
-            Plan::Retry { not_before, .. } if self.is_over_parking(job, not_before, now).await => {
-                plan::failed(Reason::QuotaExceeded, job.policy())
-            }
-            plan => plan,
+        if let Plan::Retry { not_before, .. } = plan
+            && self.is_over_parking(job, not_before, now).await
+        {
+            return plan::failed(Reason::QuotaExceeded, job.policy());
         }
+        plan
     }
 
     async fn is_over_parking(&self, job: &Job, until: Timestamp, now: Timestamp) -> bool {
