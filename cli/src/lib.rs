@@ -25,6 +25,7 @@ mod interrupt;
 mod limits;
 mod lines;
 mod policy;
+mod quotas;
 mod resumable;
 mod rotation;
 mod send;

@@ -1,4 +1,5 @@
-//! `redial limits`: how many attempts an origin gets, or a tenant may make, as an operator sets it.
+//! `redial limits`: how many attempts an origin gets, or a tenant may make, as an operator sets it. What a tenant may have stored is in
+//! [`crate::quotas`].
 
 use clap::{Args, ValueEnum};
 use redial_core::rate::Rate;
@@ -8,23 +9,27 @@ use serde_json::json;
 use crate::{
     arguments,
     failure::Failure,
+    quotas,
     stack::OnStack,
     table::{Column, Table},
     terminal::say,
 };
 
 subcommands! {
-    /// Sets how many attempts a second, minute or hour an origin gets, or a tenant may make
+    /// Sets how many attempts a second, minute or hour an origin gets, or a tenant may make, and how much a tenant may have stored
     ///
     /// Running workers follow within 30 seconds, and keep to the limit together. Messages over a limit are held back without using an
-    /// attempt. A webhook's receiver can have a limit of its own as well: `rate` in its subscription.
+    /// attempt. A webhook's receiver can have a limit of its own as well: `rate` in its subscription. Quotas are about subscriptions,
+    /// messages that wait, and dead letters.
     #[command(after_help = "\
 Examples:
   redial limits list
   redial limits set origin https://partner.example 50/s
   redial limits set tenant acme 6000/min
-  redial limits unset tenant acme")]
-    Limits { List(List), Set(Set), Unset(Unset) }
+  redial limits unset tenant acme
+  redial limits quotas acme
+  redial limits set-quota acme parked 50000")]
+    Limits { List(List), Set(Set), Unset(Unset), Quotas(quotas::Show), SetQuota(quotas::Set), UnsetQuota(quotas::Unset) }
 }
 
 /// Lists the limits that were set for origins and tenants

@@ -84,7 +84,9 @@ async fn a_long_wait_needs_its_retry_and_a_place_to_wait() {
     let busy = Answer::status(429).with_header("retry-after", "5");
     let (sends, units) = ten_until_sent("parked", Some(busy)).await;
     let all = |of: fn(&Counts) -> u32| of(&FIRST_ATTEMPT) + of(&RETRY) + of(&LONG_WAIT);
-    assert_eq!(units, all(|counts| counts.write_units));
+    // Each wave of outcomes is counted for the quota: a stalled machine makes several of one.
+    let expected = all(|counts| counts.write_units);
+    assert!((expected..=expected + 9).contains(&units), "{units}, {expected}");
     // Messages due in several buckets are released one bucket at a time: a stalled machine makes several of one.
     let requests = 1 + sends + 2 * RECEIVED_AND_DELETED;
     let expected = all(|counts| counts.sqs_requests);
@@ -118,9 +120,11 @@ async fn a_dead_letter_needs_what_cost_calculates_with() {
     };
     let bodies = stored().await;
     assert_eq!(u32::try_from(bodies.len()), Ok(indexed(&bodies, "body_pk")));
+    let counted = calls(&dispatch, &AwsService::DynamoDb, "UpdateItem");
+    assert_eq!(counted, waves, "bodies are counted for the quota");
     assert_eq!(
         write_units(&dispatch),
-        FIRST_ATTEMPT.write_units + UNITS_OF_AN_ITEM * indexed(&bodies, "body_pk")
+        FIRST_ATTEMPT.write_units + UNITS_OF_AN_ITEM * indexed(&bodies, "body_pk") + counted
     );
 
     let queue_url = &resources.queues.dead_letter;
@@ -143,5 +147,5 @@ async fn a_dead_letter_needs_what_cost_calculates_with() {
     let left = stored().await;
     assert_eq!((indexed(&left, "body_pk"), indexed(&left, "gsi_pk")), (0, described));
     let items = indexed(&bodies, "body_pk") * 2 + described;
-    assert_eq!(DEAD_LETTER.write_units, UNITS_OF_AN_ITEM * items);
+    assert_eq!(DEAD_LETTER.write_units, UNITS_OF_AN_ITEM * items + 1, "and a count for the quota");
 }

@@ -4,3 +4,4 @@ mod hanging;
 mod http_api;
 mod names;
 mod neighbours;
+mod quotas;

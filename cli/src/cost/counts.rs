@@ -20,11 +20,11 @@ pub const FIRST_ATTEMPT: Counts = Counts { sqs_requests: 3, write_units: 20, rea
 pub const RETRY: Counts = FIRST_ATTEMPT;
 
 /// What ten long waits need besides their retries: parked, read and deleted again. The release sends them to the retry queue
-/// instead of the attempt.
-pub const LONG_WAIT: Counts = Counts { sqs_requests: 0, write_units: 20, read_units: 10, invocations: 0 };
+/// instead of the attempt. One unit more counts them for their tenant's quota.
+pub const LONG_WAIT: Counts = Counts { sqs_requests: 0, write_units: 21, read_units: 10, invocations: 0 };
 
 /// What ten dead letters need besides the attempts that they end. References: sent to the dead-letter queue, received, deleted.
 /// Bodies: stored, and deleted by the sweep. Descriptions: stored; DynamoDB deletes them for free. Each item is in one index, too,
-/// so each of these is two units. Not counted: the item that lists a tenant's days with dead letters, written once per worker, and
+/// so each of these is two units. One unit more counts the bodies for their tenant's quota. Not counted: the item that lists a tenant's days with dead letters, written once per worker, and
 /// the sweep's own queries, which run without dead letters, too.
-pub const DEAD_LETTER: Counts = Counts { sqs_requests: 3, write_units: 60, read_units: 0, invocations: 1 };
+pub const DEAD_LETTER: Counts = Counts { sqs_requests: 3, write_units: 61, read_units: 0, invocations: 1 };

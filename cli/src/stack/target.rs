@@ -14,6 +14,7 @@ use redial_adapters::{
     policies_dynamo::DynamoPolicies,
     protection_dynamo::DynamoProtection,
     public_keys_dynamo::DynamoPublicKeys,
+    quotas_dynamo::DynamoQuotas,
     secrets::{SecretError, SecretsManager},
     subscriptions_dynamo::DynamoSubscriptions,
     webhook_keys::{WebhookKeys, WebhookKeysError},
@@ -136,6 +137,10 @@ impl Target {
 
     pub(crate) fn protection(&self) -> DynamoProtection {
         DynamoProtection::new(self.dynamodb(), self.tables.control.clone())
+    }
+
+    pub(crate) fn quotas(&self) -> DynamoQuotas {
+        DynamoQuotas::new(self.dynamodb(), self.tables.control.clone())
     }
 
     pub(crate) fn public_keys(&self) -> DynamoPublicKeys {

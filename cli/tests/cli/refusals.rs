@@ -20,6 +20,9 @@ const ON_A_STACK: &str = "
     limits: set origin https://s3cret@push.example 50/s
     limits: set tenant https://push.example 50/s => NAME: expected a tenant: 1 to 63
     limits: set endpoint https://push.example 50/s | unset tenant
+    limits: quotas | quotas Acme | set-quota acme parked | set-quota acme parked 1.5 | unset-quota acme
+    limits: set-quota acme parked many => expected a whole number from 0 to 999999999999, or `off`
+    limits: set-quota acme messages 5 => expected subscriptions, parked or dead_letters
     policy: set --tenant acme no-such | set --tenant Acme otp | set --tenant acme --topic= otp | set otp
     send: | /nowhere/messages.json | - --stack a --local b
     status: | d1 | --tenant acme | d1 --tenant Acme | d1 --tenant acme --summary

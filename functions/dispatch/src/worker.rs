@@ -15,6 +15,7 @@ use redial_adapters::parked_dynamo::DynamoParking;
 use redial_adapters::policies_dynamo::DynamoPolicies;
 use redial_adapters::protection_dynamo::DynamoProtection;
 use redial_adapters::public_keys_dynamo::DynamoPublicKeys;
+use redial_adapters::quotas_dynamo::DynamoQuotas;
 use redial_adapters::seal::DefaultSealer;
 use redial_adapters::subscriptions_dynamo::DynamoSubscriptions;
 use redial_adapters::system::System;
@@ -26,6 +27,7 @@ use redial_adapters::webhook_sender::StandardWebhookSender;
 use redial_engine::deliver::{self, Settings};
 use redial_engine::ports::Randomness;
 use redial_engine::protection::Guard;
+use redial_engine::quota::QuotaGuard;
 
 /// How long a webhook may take to connect: its receiver is anywhere, where push services are near.
 const WEBHOOK_CONNECT: Duration = Duration::from_secs(5);
@@ -51,6 +53,7 @@ impl deliver::Ports for OnAws {
     type WaitRegistry = DynamoControl;
     type WaitExecutions = SfnWaits;
     type DeadLetterBodies = DynamoDeadLetters;
+    type Quotas = DynamoQuotas;
 }
 
 /// What an invocation needs.
@@ -100,6 +103,7 @@ impl Dispatch {
             },
             // Drawn, so that workers spread evenly over counters and parts of buckets.
             guard: Guard::new(config.protection, System.rng().random()),
+            quota_guard: QuotaGuard::new(config.quotas),
             system: System,
             telemetry: JsonTelemetry::new(stack.stack.clone()),
             outbox: aws.outbox(&stack),
@@ -114,6 +118,7 @@ impl Dispatch {
             wait_registry: DynamoControl::new(client(), tables.control.clone()),
             wait_executions: aws.wait_executions(config.state_machine_arn, &stack),
             dead_letter_bodies: DynamoDeadLetters::new(client(), tables.dead_letters).metered(units()),
+            quotas: DynamoQuotas::new(client(), tables.control.clone()).metered(units()),
         };
         let public_keys = DynamoPublicKeys::new(client(), tables.control);
         Ok(Self { worker, public_keys, vapid: aws::vapid_source(&vapid_keys, &secrets), aws })

@@ -8,6 +8,7 @@ use redial_adapters::deliveries_dynamo::DynamoDeliveries;
 use redial_adapters::outbox_sqs::SqsOutbox;
 use redial_adapters::protection_dynamo::DynamoProtection;
 use redial_adapters::public_keys_dynamo::DynamoPublicKeys;
+use redial_adapters::quotas_dynamo::DynamoQuotas;
 use redial_adapters::seal;
 use redial_adapters::subscriptions_dynamo::DynamoSubscriptions;
 use redial_adapters::system::System;
@@ -26,6 +27,7 @@ pub(crate) struct AwsPorts {
     outbox: SqsOutbox,
     subscriptions: DynamoSubscriptions,
     public_keys: VapidListing<DynamoPublicKeys>,
+    quotas: DynamoQuotas,
     acks: DynamoAcks,
     telemetry: JsonTelemetry,
 }
@@ -34,7 +36,7 @@ impl AwsPorts {
     /// Builds the clients and loads the keys of hashes and tokens. The public VAPID keys are read when they are first listed: the
     /// API works without them, and most of its workers never list them.
     pub(crate) async fn connect(config: IngestConfig) -> Result<(Self, Settings), InitError> {
-        let IngestConfig { stack, token_key, push_hosts, egress_allow, cors_origins, rate } = config;
+        let IngestConfig { stack, token_key, push_hosts, egress_allow, cors_origins, rate, quotas } = config;
         let aws = Aws::find().await?;
         let secrets = aws.secrets();
         let (hash_keys, token_keys) =
@@ -47,6 +49,7 @@ impl AwsPorts {
             is_on_curve: seal::is_on_curve,
             cors_origins,
             rate,
+            quotas,
         };
         let (dynamo, tables) = (aws.dynamo(), stack.tables.clone());
         let (client, units) = (|| dynamo.clone(), || aws.units.clone());
@@ -56,6 +59,7 @@ impl AwsPorts {
             ledger: DynamoDeliveries::new(client(), tables.deliveries.clone()).metered(units()),
             outbox: aws.outbox(&stack),
             subscriptions: aws.subscriptions(&dynamo, &stack, None),
+            quotas: DynamoQuotas::new(client(), tables.control.clone()),
             public_keys: VapidListing::new(DynamoPublicKeys::new(client(), tables.control)),
             acks: DynamoAcks::new(client(), tables.deliveries).metered(units()),
             telemetry: JsonTelemetry::new(stack.stack.clone()),
@@ -79,6 +83,7 @@ impl HttpApi for AwsPorts {
     type Outbox = SqsOutbox;
     type Subscriptions = DynamoSubscriptions;
     type PublicKeys = VapidListing<DynamoPublicKeys>;
+    type Quotas = DynamoQuotas;
     type Acks = DynamoAcks;
     type Telemetry = JsonTelemetry;
 
@@ -105,6 +110,9 @@ impl HttpApi for AwsPorts {
     }
     fn public_keys(&self) -> &Self::PublicKeys {
         &self.public_keys
+    }
+    fn quotas(&self) -> &DynamoQuotas {
+        &self.quotas
     }
     fn acks(&self) -> &DynamoAcks {
         &self.acks

@@ -6,6 +6,7 @@
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
+use redial_core::quota::Exceeded;
 use redial_core::shape::ShapeError;
 use redial_core::time::Timestamp;
 use redial_engine::ports::PortError;
@@ -23,6 +24,7 @@ pub enum Kind {
     IdConflict,
     IsAWebhook,
     SubscriptionDeleted,
+    QuotaExceeded,
     TooLarge,
     UnsupportedMediaType,
     RateLimited,
@@ -30,7 +32,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Invalid,
         Self::Unauthorized,
         Self::Forbidden,
@@ -40,6 +42,7 @@ impl Kind {
         Self::IdConflict,
         Self::IsAWebhook,
         Self::SubscriptionDeleted,
+        Self::QuotaExceeded,
         Self::TooLarge,
         Self::UnsupportedMediaType,
         Self::RateLimited,
@@ -100,6 +103,12 @@ impl Kind {
                 "The subscription was deleted",
                 "Send it again with `consent` to create a new subscription.",
             ),
+            Self::QuotaExceeded => (
+                "quota_exceeded",
+                StatusCode::FORBIDDEN,
+                "The tenant's quota is used up",
+                "`quota` names it. Nothing was stored or sent.",
+            ),
             Self::TooLarge => (
                 "too_large",
                 StatusCode::PAYLOAD_TOO_LARGE,
@@ -134,11 +143,19 @@ pub struct Problem {
     errors: Vec<ShapeError>,
     retry_after: Option<u64>,
     deleted_at: Option<Timestamp>,
+    quota: Option<(Exceeded, Numbers)>,
+}
+
+/// Whether a problem names a tenant's numbers: a browser's user must not learn how many subscribers there are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Numbers {
+    Named,
+    Withheld,
 }
 
 impl Problem {
     pub fn new(kind: Kind) -> Self {
-        Self { kind, errors: Vec::new(), retry_after: None, deleted_at: None }
+        Self { kind, errors: Vec::new(), retry_after: None, deleted_at: None, quota: None }
     }
 
     pub fn invalid(errors: Vec<ShapeError>) -> Self {
@@ -169,6 +186,10 @@ impl Problem {
         Self { deleted_at: Some(at), ..Self::new(Kind::SubscriptionDeleted) }
     }
 
+    pub fn quota_exceeded(exceeded: Exceeded, numbers: Numbers) -> Self {
+        Self { quota: Some((exceeded, numbers)), ..Self::new(Kind::QuotaExceeded) }
+    }
+
     pub fn status(&self) -> StatusCode {
         self.kind.row().1
     }
@@ -185,6 +206,14 @@ impl Problem {
         }
         if let Some(at) = self.deleted_at {
             problem["deleted_at"] = at.to_rfc3339().into();
+        }
+        if let Some((exceeded, numbers)) = self.quota {
+            problem["quota"] = exceeded.quota.label().into();
+            if numbers == Numbers::Named {
+                problem["detail"] = format!("Nothing was stored or sent: {exceeded}.").into();
+                problem["limit"] = exceeded.limit.into();
+                problem["used"] = exceeded.used.into();
+            }
         }
         problem
     }
@@ -213,6 +242,8 @@ impl IntoResponse for Problem {
 
 #[cfg(test)]
 mod tests {
+    use redial_core::quota::Quota;
+
     use super::*;
 
     #[test]
@@ -231,6 +262,25 @@ mod tests {
         let response = problem.into_response();
         assert_eq!(response.headers()[CONTENT_TYPE], "application/problem+json");
         assert_eq!(response.headers().get_all(CONTENT_TYPE).iter().count(), 1);
+    }
+
+    #[test]
+    fn an_exceeded_quota_is_named_and_its_numbers_only_to_a_sender() {
+        let exceeded = Exceeded { quota: Quota::Subscriptions, limit: 10, used: 12 };
+        let named = Problem::quota_exceeded(exceeded, Numbers::Named).to_json();
+        let withheld = Problem::quota_exceeded(exceeded, Numbers::Withheld).to_json();
+        for (problem, limit, used) in [(&named, json!(10), json!(12)), (&withheld, json!(null), json!(null))]
+        {
+            assert_eq!(problem["type"], "urn:redial:problem:quota_exceeded");
+            assert_eq!((&problem["status"], &problem["quota"]), (&json!(403), &json!("subscriptions")));
+            assert_eq!((&problem["limit"], &problem["used"]), (&limit, &used));
+        }
+        assert_eq!(
+            named["detail"],
+            "Nothing was stored or sent: the tenant has 12 subscriptions, and its quota is 10: delete subscriptions that \
+             are not needed, or ask the operator for a higher quota."
+        );
+        assert_eq!(withheld["detail"], "`quota` names it. Nothing was stored or sent.");
     }
 
     #[test]

@@ -22,6 +22,8 @@ async fn one_error_names_every_invalid_variable_and_no_value() {
         ("PUSH_HOSTS", "a_b"),
         ("API_CORS_ORIGINS", VALUE),
         ("API_RATE_LIMIT", VALUE),
+        ("QUOTA_SUBSCRIPTIONS", VALUE),
+        ("QUOTA_PARKED", VALUE),
         ("EVENTS_QUEUE_ARN", VALUE),
     ];
     names_what_is_bad(BOOTSTRAP, &own).await;

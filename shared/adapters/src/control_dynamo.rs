@@ -12,6 +12,8 @@
 //! | `origin#<origin>#<counter>` | `counts` | the outcomes of attempts to it |
 //! | `origins` | origin | an origin that has a state |
 //! | `limits` | `origin#<origin>`, `tenant#<tenant>` | a limit that an operator has set |
+//! | `quotas` | `<tenant>` | a tenant's own quotas: this and the following see [`crate::quotas_dynamo`] |
+//! | `usage#<tenant>` | `parked#<end>`, `dead_letters#<end>` | what the tenant uses of them |
 //! | `bucket#<part of a bucket>` | `slots` | when slots under a limit are free |
 //! | `vapid` | `public` | the public VAPID keys: see [`crate::public_keys_dynamo`] |
 //! | `access#…`, `access-of#<tenant>`, `access-tenants` | | API keys: see [`crate::access_dynamo`] |
@@ -58,12 +60,17 @@ impl DynamoControl {
     }
 
     pub(crate) async fn subscriptions_of(&self, tenant: &Tenant) -> Result<u64, PortError> {
-        let values = [(":pk", s(format!("tenant#{tenant}"))), (":count", s(COUNT))];
-        let parts = all(self.table.query("pk = :pk AND begins_with(sk, :count)", values)).await?;
-        // A part may be below zero: a subscription that an earlier release counted elsewhere is taken off here.
-        let count: i64 = parts.iter().filter_map(|part| part.number::<i64>("count")).sum();
-        Ok(u64::try_from(count).unwrap_or(0))
+        subscriptions_in(&self.table, tenant).await
     }
+}
+
+/// How many subscriptions a tenant has.
+pub(crate) async fn subscriptions_in(control: &Table, tenant: &Tenant) -> Result<u64, PortError> {
+    let values = [(":pk", s(format!("tenant#{tenant}"))), (":count", s(COUNT))];
+    let parts = all(control.query("pk = :pk AND begins_with(sk, :count)", values)).await?;
+    // A part may be below zero: a subscription that an earlier release counted elsewhere is taken off here.
+    let count: i64 = parts.iter().filter_map(|part| part.number::<i64>("count")).sum();
+    Ok(u64::try_from(count).unwrap_or(0))
 }
 
 fn wait_key(bucket: WaitBucket) -> Item {

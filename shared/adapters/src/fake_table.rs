@@ -110,10 +110,7 @@ impl State {
                 list(&wanted["Keys"]).map(key).collect()
             }
             "BatchWriteItem" => list(of_batch(&body["RequestItems"]).1).map(|it| key(written(it))).collect(),
-            "Query" => {
-                assert_eq!(body["KeyConditionExpression"], "pk = :pk");
-                Ok(vec![(text(&body["ExpressionAttributeValues"][":pk"]), String::new())])
-            }
+            "Query" => Ok(vec![(text(&body["ExpressionAttributeValues"][":pk"]), String::new())]),
             "TransactWriteItems" => {
                 list(&body["TransactItems"]).map(|put| key(&put["Put"]["Item"])).collect()
             }
@@ -179,7 +176,21 @@ impl State {
         let after = if after.is_object() { key(after)? } else { (pk.to_owned(), String::new()) };
         let limit = body["Limit"].as_u64().map_or(usize::MAX, |limit| usize::try_from(limit).expect("fits"));
         let (mut page, mut bytes) = (Vec::new(), 0);
-        for (key, item) in self.items.iter().filter(|(key, _)| key.0 == pk && **key > after) {
+        let value = |name: &str| text(&body["ExpressionAttributeValues"][name]);
+        let within: Box<dyn Fn(&str) -> bool> = match body["KeyConditionExpression"].as_str() {
+            Some("pk = :pk") => Box::new(|_| true),
+            Some("pk = :pk AND begins_with(sk, :count)") => {
+                let prefix = value(":count");
+                Box::new(move |sk| sk.starts_with(&prefix))
+            }
+            Some("pk = :pk AND sk BETWEEN :from AND :to") => {
+                let range = value(":from")..=value(":to");
+                Box::new(move |sk| range.contains(&sk.to_owned()))
+            }
+            other => panic!("{other:?} is not supported"),
+        };
+        let is_found = |key: &Key| key.0 == pk && *key > after && within(&key.1);
+        for (key, item) in self.items.iter().filter(|(key, _)| is_found(key)) {
             page.push(item);
             bytes += size(&json!(item));
             if page.len() >= limit || bytes > MOST_PAGE_BYTES {

@@ -16,6 +16,7 @@ use redial_core::outcome::NotSent;
 use redial_core::policy::stored::Ignored;
 use redial_core::protection::Phase;
 use redial_core::provider::Provider;
+use redial_core::quota::Exceeded;
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{AttemptEvent, BreakerEvent, PortError, QuarantineEvent, Telemetry};
@@ -221,6 +222,17 @@ impl Telemetry for JsonTelemetry {
     fn policy_ignored(&self, tenant: &Tenant, ignored: &Ignored) {
         let errors: Vec<String> = ignored.errors.iter().map(ToString::to_string).collect();
         policy_ignored(tenant, &ignored.slot.to_string(), &errors.join("; "));
+    }
+
+    fn quota_exceeded(&self, tenant: &Tenant, exceeded: &Exceeded) {
+        let Exceeded { quota, limit, used } = exceeded;
+        tracing::warn!(
+            event = "quota_exceeded",
+            tenant = tenant.as_str(),
+            quota = quota.label(),
+            limit,
+            used
+        );
     }
 
     fn infrastructure(&self, error: &PortError) {

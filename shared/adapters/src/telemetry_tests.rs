@@ -1,4 +1,5 @@
 use redial_core::protection::Count;
+use redial_core::quota::Quota;
 
 use super::*;
 
@@ -106,6 +107,18 @@ fn a_quarantined_subscription_is_logged_without_its_endpoint() {
     let line = json!({
         "level": "WARN", "target": "redial_adapters::telemetry", "event": "quarantined", "tenant": "acme",
         "subscription": "s1", "endpoint_hash": "hmac:k1:0a", "reason": "gone", "together": 30, "of": 100,
+    });
+    assert_eq!(lines, [line]);
+}
+
+#[test]
+fn an_exceeded_quota_is_logged_with_its_numbers() {
+    let tenant = Tenant::parse("acme").expect("valid");
+    let exceeded = Exceeded { quota: Quota::Parked, limit: 10, used: 12 };
+    let lines = logged(|| JsonTelemetry::new("my-stack".to_owned()).quota_exceeded(&tenant, &exceeded));
+    let line = json!({
+        "level": "WARN", "target": "redial_adapters::telemetry", "event": "quota_exceeded", "tenant": "acme",
+        "quota": "parked", "limit": 10, "used": 12,
     });
     assert_eq!(lines, [line]);
 }

@@ -74,6 +74,7 @@ mod tests {
             crate::policy::Source: true,
             crate::policy::catalogue::Origin: true,
             crate::provider::Provider: true,
+            crate::quota::Quota: true,
             crate::reason::Reason: true,
             crate::subscription::State: true,
         }

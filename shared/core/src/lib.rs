@@ -42,6 +42,7 @@ pub mod protection;
 pub mod provider;
 pub mod push_target;
 pub mod queue;
+pub mod quota;
 pub mod rate;
 pub mod reason;
 pub mod recipient;

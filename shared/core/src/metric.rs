@@ -33,6 +33,8 @@ labels! {
         /// Tenants' stored policies that were found invalid, and were not followed.
         PoliciesIgnored = "PoliciesIgnored",
         EndpointsDisabled = "EndpointsDisabled",
+        /// What was refused, ended or kept without a body because its tenant is over a quota.
+        QuotaExceeded = "QuotaExceeded",
         Displayed = "Displayed",
         Clicked = "Clicked",
         Closed = "Closed",

@@ -9,6 +9,7 @@
 //! | [`http_api`] | a request of the HTTP API |
 //! | [`acks`] | an acknowledgement by a browser |
 //! | [`protection`] | one worker's part in protecting origins |
+//! | [`quota`] | one worker's part in keeping tenants to their quotas |
 //! | [`ports`] | what the passes need: stores, queues, senders, the clock |
 
 pub mod acks;
@@ -17,3 +18,4 @@ pub mod deliver;
 pub mod http_api;
 pub mod ports;
 pub mod protection;
+pub mod quota;

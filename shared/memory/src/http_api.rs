@@ -118,6 +118,7 @@ impl HttpApi for Memory {
     type Outbox = Self;
     type Subscriptions = Self;
     type PublicKeys = Self;
+    type Quotas = Self;
     type Acks = Self;
     type Telemetry = Self;
 
@@ -143,6 +144,9 @@ impl HttpApi for Memory {
         self
     }
     fn public_keys(&self) -> &Self {
+        self
+    }
+    fn quotas(&self) -> &Self {
         self
     }
     fn acks(&self) -> &Self {

@@ -11,6 +11,7 @@ mod items;
 mod ledger;
 mod protection;
 mod queues;
+mod quotas;
 pub mod schedule;
 pub mod senders;
 mod subscriptions;
@@ -40,6 +41,7 @@ use redial_core::policy::TenantPolicies;
 use redial_core::policy::stored::Stored;
 use redial_core::protection::Counted;
 use redial_core::queue::Outgoing;
+use redial_core::quota::{Exceeded, Limit, Quota};
 use redial_core::rate::Rate;
 use redial_core::reason::Reason;
 use redial_core::route::WaitSettings;
@@ -48,10 +50,11 @@ use redial_core::time::Timestamp;
 use redial_core::wait::WaitBucket;
 use redial_core::webhook::SWITCHED_OFF_AFTER;
 use redial_engine::ports::{
-    Clock, Limited, ParkedItem, ParkedKey, PortError, PruneCandidate, PublicKey, Randomness, Receipt,
+    Added, Clock, Limited, ParkedItem, ParkedKey, PortError, PruneCandidate, PublicKey, Randomness, Receipt,
     StoredOrigin,
 };
 use redial_engine::protection::Guard;
+use redial_engine::quota::QuotaGuard;
 use redial_engine::{cleanup, deliver};
 
 use schedule::Schedule;
@@ -74,6 +77,7 @@ impl deliver::Ports for Memory {
     type WaitRegistry = Self;
     type WaitExecutions = Self;
     type DeadLetterBodies = Self;
+    type Quotas = Self;
 }
 
 impl cleanup::Ports for Memory {
@@ -177,6 +181,12 @@ pub struct State {
     pub former_origins: BTreeMap<Origin, Vec<(Timestamp, StoredOrigin)>>,
     pub counters: BTreeMap<(Origin, u16), Counted>,
     pub limits: BTreeMap<Limited, Rate>,
+    /// Tenants' own quotas.
+    pub quotas: BTreeMap<(Tenant, Quota), Limit>,
+    /// What tenants' quotas count, but for subscriptions.
+    pub used: BTreeMap<Added, u64>,
+    /// Exceeded quotas that were logged.
+    pub exceeded: Vec<(Tenant, Exceeded)>,
     /// From when slots of buckets are free.
     pub slots: BTreeMap<String, Timestamp>,
     /// Breakers' transitions that were logged: from, to.
@@ -326,6 +336,8 @@ impl Memory {
             wait_registry: memory(),
             wait_executions: memory(),
             dead_letter_bodies: memory(),
+            quota_guard: QuotaGuard::default(),
+            quotas: memory(),
         }
     }
 

@@ -6,6 +6,7 @@ use redial_core::lane::Lane;
 use redial_core::metric::Metric;
 use redial_core::policy::stored::Ignored;
 use redial_core::provider::Provider;
+use redial_core::quota::Exceeded;
 use redial_core::reason::Reason;
 use redial_engine::ports::{AttemptEvent, BreakerEvent, PortError, QuarantineEvent, Telemetry};
 
@@ -42,6 +43,10 @@ impl Telemetry for Memory {
 
     fn quarantined(&self, event: &QuarantineEvent<'_>) {
         self.state().quarantined.push((event.subscription.clone(), event.endpoint_hash.to_owned()));
+    }
+
+    fn quota_exceeded(&self, tenant: &Tenant, exceeded: &Exceeded) {
+        self.state().exceeded.push((tenant.clone(), *exceeded));
     }
 
     fn infrastructure(&self, _error: &PortError) {}

@@ -65,8 +65,9 @@ fn each_function_reads_and_writes_its_own_kinds_of_keys_in_control() {
         (
             "DispatchRole",
             &[
-                "GetItem BatchGetItem: waits limits tenant#* origin#* bucket#*",
-                "UpdateItem: waits origins vapid origin#* bucket#*",
+                "GetItem BatchGetItem: waits limits quotas tenant#* origin#* bucket#*",
+                "Query: usage#*",
+                "UpdateItem: waits origins vapid origin#* bucket#* usage#*",
             ][..],
         ),
         (
@@ -79,7 +80,11 @@ fn each_function_reads_and_writes_its_own_kinds_of_keys_in_control() {
         ),
         (
             "IngestRole",
-            &["GetItem: vapid access#* bucket#api-key#*", "UpdateItem: tenant#* bucket#api-key#*"],
+            &[
+                "GetItem: vapid quotas access#* bucket#api-key#*",
+                "Query: tenant#* usage#*",
+                "UpdateItem: tenant#* bucket#api-key#*",
+            ],
         ),
     ] {
         assert_eq!(keys(role), expected, "{role}");

@@ -4,9 +4,14 @@ mod breakers;
 mod followed;
 mod page;
 
-use redial_adapters::protection_dynamo::DynamoProtection;
-use redial_core::{endpoint::Origin, identity::Tenant, rate::Rate};
-use redial_engine::ports::{Limited, Protection as _};
+use redial_adapters::{protection_dynamo::DynamoProtection, quotas_dynamo::DynamoQuotas};
+use redial_core::{
+    endpoint::Origin,
+    identity::Tenant,
+    quota::{Limit, Quota},
+    rate::Rate,
+};
+use redial_engine::ports::{Added, Limited, Protection as _, Quotas as _, Usage};
 
 use crate::prelude::*;
 
@@ -16,6 +21,7 @@ async fn an_operator_sees_and_changes_what_workers_share() {
     steps! {
         breakers::without_origins_every_breaker_is_closed(&stack).await;
         limits_are_set_listed_and_removed(&stack).await;
+        quotas_are_set_shown_and_removed(&stack).await;
         breakers::breakers_are_opened_and_closed(&stack).await;
         breakers::breakers_are_listed_as_workers_left_them(&stack).await;
         breakers::concurrent_operators_overwrite_no_change(&stack).await;
@@ -73,4 +79,38 @@ async fn limits_are_set_listed_and_removed(stack: &TestStack) {
     let partner = stack.json(format!("limits unset origin {PARTNER}"));
     assert_eq!(partner, json!({"of": "origin", "name": PARTNER, "rate": null, "before": "120/min"}));
     assert_eq!(stack.json("limits list"), json!({"limits": []}));
+}
+
+async fn quotas_are_set_shown_and_removed(stack: &TestStack) {
+    let quotas = DynamoQuotas::new(stack.dynamodb.clone(), stack.tables().control.clone());
+    let acme = Tenant::parse("acme").expect("a tenant");
+    let until = System.now().plus(Duration::from_secs(3_600));
+    let parked = Added { tenant: acme.clone(), quota: Quota::Parked, until };
+    assert_eq!(quotas.add(vec![(parked, 7)]).await, [Ok(())]);
+
+    let set = stack.redial("limits set-quota acme parked 50");
+    assert!(set.stderr.contains("within 30 seconds"), "{}", set.stderr);
+    assert_eq!(set.succeeds(), "acme parked: 50; was the stack's\n");
+    let again = stack.json("limits set-quota acme parked 5");
+    assert_eq!(again, json!({"tenant": "acme", "quota": "parked", "limit": "5", "before": "50"}));
+    stack.json("limits set-quota acme dead_letters off");
+    assert_eq!(
+        stack.shown("limits quotas acme"),
+        "QUOTA          USED    LIMIT  SET\n\
+         subscriptions     0  1000000  stack\n\
+         parked            7        5  tenant\n\
+         dead_letters      0      off  tenant\n"
+    );
+    let shown = stack.json("limits quotas acme");
+    let parked = json!({"quota": "parked", "used": 7, "limit": 5, "set": "tenant"});
+    assert_eq!((&shown["tenant"], &shown["quotas"][1]), (&json!("acme"), &parked));
+    // As workers read it.
+    let usage = quotas.usage(&acme, Quota::Parked, System.now()).await;
+    assert_eq!(usage, Ok(Usage { used: 7, limit: Some(Limit::Most(5)) }));
+    assert_eq!(stack.json("limits list"), json!({"limits": []}), "quotas are no rates");
+
+    assert_eq!(stack.shown("limits unset-quota acme parked"), "acme parked: the stack's; was 5\n");
+    let gone = stack.redial("limits unset-quota acme parked").ends_with(1);
+    assert_eq!(gone, "acme has no quota of its own of parked messages\n");
+    stack.json("limits unset-quota acme dead_letters");
 }

@@ -20,7 +20,7 @@ use super::{Answered, Id, Worker, parsed, random_text};
 use crate::app::App;
 use crate::authorize::Need;
 use crate::limits::{MESSAGES, MOST_MESSAGES};
-use crate::problem::{Kind, Problem};
+use crate::problem::{Kind, Numbers, Problem};
 use crate::respond::{self, Load};
 
 type Done = Result<(StatusCode, Value), Problem>;
@@ -54,16 +54,23 @@ async fn take<E: HttpApi>(app: &App<E>, tenant: &Tenant, texts: Vec<&str>) -> Ve
         let read = http_api::accept(text, tenant, &made(&mut rng), keys, now);
         refused.push(read.map(|message| accepted.push(message)).err().map(Problem::invalid));
     }
-    let mut entered = enter(app, &accepted).await.into_iter();
+    let mut entered = enter(app, accepted).await.into_iter();
     let mut next = || entered.next().unwrap_or_else(|| Err(Problem::panicked()));
     refused.into_iter().map(|refused| refused.map_or_else(&mut next, Err)).collect()
 }
 
-/// Enters messages into the ledger, and puts them on their queues.
-async fn enter<E: HttpApi>(app: &App<E>, accepted: &[Accepted]) -> Vec<Done> {
+/// Enters messages into the ledger, and puts them on their queues, but for those that would be parked over their tenant's quota.
+async fn enter<E: HttpApi>(app: &App<E>, accepted: Vec<Accepted>) -> Vec<Done> {
     let (ledger, outbox, now) = (app.env.ledger(), app.env.outbox(), app.env.clock().now());
-    let answers = http_api::enter(ledger, outbox, accepted, now).await;
-    accepted.iter().zip(answers).map(|(message, answer)| answered(app, message.id(), answer)).collect()
+    let (quotas, telemetry) = (app.env.quotas(), app.env.telemetry());
+    let over = http_api::over_quota(ledger, quotas, telemetry, &app.quota_guard, &accepted, now).await;
+    let within = accepted.into_iter().zip(&over).filter(|(_, over)| over.is_none());
+    let within: Vec<Accepted> = within.map(|(message, _)| message).collect();
+    let answers = http_api::enter(ledger, outbox, &within, now).await;
+    let mut entered = within.iter().zip(answers).map(|(message, answer)| answered(app, message.id(), answer));
+    let mut next = || entered.next().unwrap_or_else(|| Err(Problem::panicked()));
+    let refused = |exceeded| Err(Problem::quota_exceeded(exceeded, Numbers::Named));
+    over.into_iter().map(|over| over.map_or_else(&mut next, refused)).collect()
 }
 
 fn answered<E: HttpApi>(app: &App<E>, id: &DeliveryId, answer: Answer) -> Done {

@@ -11,6 +11,7 @@ use rand::rngs::StdRng;
 use redial_core::access::{Grant, Scope};
 use redial_core::identity::{SubscriptionId, SubscriptionKey, VapidKeyId};
 use redial_core::provider::Provider;
+use redial_core::quota::Quota;
 use redial_core::recipient::Recipient;
 use redial_core::subscription::document::{self, Rules};
 use redial_core::subscription::{Consent, Permit, Renewal, Subscription};
@@ -23,7 +24,7 @@ use super::{Answered, Id, Worker, parsed, random_text};
 use crate::app::App;
 use crate::authorize::Need;
 use crate::limits::OTHERS;
-use crate::problem::{Kind, Problem};
+use crate::problem::{Kind, Numbers, Problem};
 use crate::respond;
 
 /// A right to store and erase a subscription.
@@ -113,10 +114,15 @@ async fn keep<E: HttpApi>(
         return Err(Kind::Forbidden.into());
     }
     let key = SubscriptionKey { tenant: grant.tenant.clone(), id };
+    let numbers = if grant.permit.is_some() { Numbers::Withheld } else { Numbers::Named };
+    has_place(app, &key, numbers, now).await?;
     let renewal = Renewal { key, document, seen_at: Some(now), permit: grant.permit.clone() };
     let renewed = app.env.subscriptions().renew(renewal, now).await.map_err(|error| app.failed(&error))?;
     let (status, stored) = match renewed {
-        Renewed::New(stored) => (StatusCode::CREATED, stored),
+        Renewed::New(stored) => {
+            app.quota_guard.took(&grant.tenant, Quota::Subscriptions);
+            (StatusCode::CREATED, stored)
+        }
         Renewed::Renewed(stored) => (StatusCode::OK, stored),
         Renewed::NeedsConsent => return Err(Problem::invalid(vec![document::consent_is_missing()])),
         Renewed::IsAWebhook => return Err(Kind::IsAWebhook.into()),
@@ -126,6 +132,23 @@ async fn keep<E: HttpApi>(
     let mut description = description(app, &stored)?;
     description["renewal"] = renewal_token(app, grant, &stored, now);
     Ok(respond::json(status, &description))
+}
+
+/// Whether the tenant may store one more, or has this one already.
+async fn has_place<E: HttpApi>(
+    app: &App<E>,
+    key: &SubscriptionKey,
+    numbers: Numbers,
+    now: Timestamp,
+) -> Result<(), Problem> {
+    let App { env, quota_guard, .. } = app;
+    let asked = quota_guard.ask(env.quotas(), env.telemetry(), &key.tenant, Quota::Subscriptions, now);
+    let Err(exceeded) = asked.await else { return Ok(()) };
+    if let Found::Stored(_) = env.subscriptions().find(key).await.map_err(|error| app.failed(&error))? {
+        return Ok(());
+    }
+    quota_guard.report(env.telemetry(), &key.tenant, &exceeded, now);
+    Err(Problem::quota_exceeded(exceeded, numbers))
 }
 
 fn renewal_token<E>(app: &App<E>, grant: Grant, stored: &Subscription, now: Timestamp) -> Value {

@@ -8,6 +8,7 @@ mod foreign;
 mod fuzz;
 mod messages;
 mod openapi;
+mod quotas;
 mod refusals;
 mod renewals;
 mod routes;

@@ -167,11 +167,16 @@ fn every_kind_of_problem_is_described_verbatim() {
     let description = description();
     let described: BTreeSet<String> = map(&description["components"]["responses"])
         .values()
-        .map(|answer| {
-            let mut problem = answer["content"]["application/problem+json"]["example"].clone();
+        .flat_map(|answer| {
+            let content = &answer["content"]["application/problem+json"];
+            let several = content["examples"].as_object().into_iter().flatten().map(|(_, it)| &it["value"]);
+            several.chain(content.get("example")).cloned().collect::<Vec<_>>()
+        })
+        .map(|mut problem| {
             let problem = problem.as_object_mut().expect("an example");
-            problem.remove("errors");
-            problem.remove("deleted_at");
+            for of_some in ["errors", "deleted_at", "quota"] {
+                problem.remove(of_some);
+            }
             Value::from(problem.clone()).to_string()
         })
         .collect();

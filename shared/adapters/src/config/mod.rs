@@ -7,6 +7,7 @@ mod tests;
 use std::time::Duration;
 
 use redial_core::endpoint::{Origin, PushHosts};
+use redial_core::quota;
 use redial_core::rate::Rate;
 use redial_core::route::{SQS_MAX_DELAY_SECONDS, WaitSettings};
 use redial_core::subscription::SpikeGuard;
@@ -46,6 +47,7 @@ pub struct DispatchConfig {
     pub protection: protection::Settings,
     /// How long a webhook's receiver may fail without one success before it is switched off.
     pub switched_off_after: Duration,
+    pub quotas: quota::Limits,
 }
 
 /// The HTTP API's configuration. The API faces the internet: it has no private VAPID key and no webhook key.
@@ -59,6 +61,7 @@ pub struct IngestConfig {
     pub cors_origins: Vec<Origin>,
     /// The rate of each API key; `None`: unlimited.
     pub rate: Option<Rate>,
+    pub quotas: quota::Limits,
 }
 
 /// Cleanup's configuration.
@@ -100,6 +103,7 @@ pub fn dispatch(lookup: impl Fn(&str) -> Option<String>) -> Result<DispatchConfi
             lease_margin: read.seconds("LEASE_MARGIN_SECONDS", Duration::from_secs(10), 0, 900),
             protection: read.protection(),
             switched_off_after: read.switched_off_after(),
+            quotas: read.quotas(),
             // Last, because it has no default: the others have been read.
             vapid_subject: read.vapid_subject()?,
         })
@@ -115,6 +119,7 @@ pub fn ingest(lookup: impl Fn(&str) -> Option<String>) -> Result<IngestConfig, C
             egress_allow: read.egress_allow(),
             cors_origins: read.cors_origins(),
             rate: read.rate("API_RATE_LIMIT", DEFAULT_API_RATE),
+            quotas: read.quotas(),
         })
     })
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use redial_core::endpoint::{HashKeys, Origin, PushHosts};
 use redial_core::protection::Cooldowns;
+use redial_core::quota::{self, Limit};
 use redial_core::rate::Rate;
 use redial_core::webhook;
 use redial_engine::protection;
@@ -266,6 +267,22 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
             self.problem("API_CORS_ORIGINS contains an invalid origin (expected https://HOST[:PORT],…)");
             Vec::new()
         })
+    }
+
+    /// What each tenant may have that has no quotas of its own.
+    pub(super) fn quotas(&mut self) -> quota::Limits {
+        let mut of = |name: &str| {
+            let Some(text) = self.optional(name) else { return quota::Limits::DEFAULT };
+            Limit::parse(&text).unwrap_or_else(|expected| {
+                self.problem(format!("{name} is not a quota ({expected})"));
+                quota::Limits::DEFAULT
+            })
+        };
+        quota::Limits {
+            subscriptions: of("QUOTA_SUBSCRIPTIONS"),
+            parked: of("QUOTA_PARKED"),
+            dead_letters: of("QUOTA_DEAD_LETTERS"),
+        }
     }
 
     /// A rate, or `off`.

@@ -1,5 +1,7 @@
 use std::collections::HashMap;
 
+use redial_core::quota::Limit;
+
 use super::*;
 
 fn complete() -> HashMap<&'static str, &'static str> {
@@ -125,6 +127,21 @@ fn the_http_api_reads_its_cors_origins_and_its_rate_limit() {
     assert_eq!((config.rate, origins.join(", ").as_str()), (None, sites));
     let changes = [("API_RATE_LIMIT", "s3cret"), ("API_CORS_ORIGINS", "*"), ("DLQ_URL", "")];
     has_all(read(&changes), &changes.map(|(name, _)| name));
+}
+
+#[test]
+fn quotas_are_numbers_or_off_in_both_functions_that_keep_to_them() {
+    let default = quota::Limits::DEFAULT;
+    assert_eq!(default.to_string(), "1000000");
+    let changes = [("QUOTA_SUBSCRIPTIONS", "5"), ("QUOTA_PARKED", "off")];
+    let expected = quota::Limits { subscriptions: Limit::Most(5), parked: Limit::Off, dead_letters: default };
+    assert_eq!(read(&changes).expect("complete").quotas, expected);
+    assert_eq!(ingest(from(&with(&changes))).expect("complete").quotas, expected);
+    let changes = ["QUOTA_SUBSCRIPTIONS", "QUOTA_PARKED", "QUOTA_DEAD_LETTERS"].map(|name| (name, "s3cret"));
+    let problems = changes.map(|(name, _)| format!("{name} is not a quota (expected a whole number from 0"));
+    let problems = problems.each_ref().map(String::as_str);
+    has_all(read(&changes), &problems);
+    has_all(ingest(from(&with(&changes))), &problems);
 }
 
 #[test]

@@ -5,10 +5,11 @@ use super::batch::Refused;
 use super::job::Job;
 use super::planned::Facts;
 use super::worker::{Ports, Worker};
-use crate::ports::{DeadLetterBodies, Outbox, Telemetry};
+use crate::ports::{Clock, DeadLetterBodies, Outbox, Telemetry};
 use redial_core::dead_letter::{self, DeadLetterBody, DeadLetterKey, Kind, Reference, UNPARSED_BODY_KEPT};
 use redial_core::identity::Tenant;
 use redial_core::queue::{Outgoing, Queue};
+use redial_core::quota::Quota;
 use redial_core::reason::Reason;
 use redial_core::route::DelaySeconds;
 use redial_core::time::Timestamp;
@@ -18,7 +19,12 @@ pub(super) struct DeadLetter {
     body: DeadLetterBody,
     reference: Reference,
     reason: Reason,
+    /// Whether its tenant's quota has room for the body.
+    keeps_body: bool,
 }
+
+/// What a description says whose body was not kept.
+const NO_BODY: &str = "no body is kept: over the tenant's quota of dead letters";
 
 impl DeadLetter {
     /// That of a body that is no message; the ledger has no entry for it.
@@ -31,7 +37,7 @@ impl DeadLetter {
         };
         let absent_from = now.plus(UNPARSED_BODY_KEPT);
         let body = DeadLetterBody { key, body: body.expose().to_owned(), lane: Some(lane), absent_from };
-        Self { place, body, reference, reason: refusal.reason }
+        Self { place, body, reference, reason: refusal.reason, keeps_body: true }
     }
 
     /// That of a message whose id was used for another content. The first content's delivery goes on.
@@ -66,7 +72,22 @@ impl DeadLetter {
         let body = job.message.expose_stored_body(&travel, job.deadline, now);
         let absent_from = dead_letter::body_absent_from(job.deadline, job.policy().dlq_retention_days, now);
         let body = DeadLetterBody { key, body, lane: Some(job.lane), absent_from };
-        Self { place: job.place, body, reference, reason }
+        Self { place: job.place, body, reference, reason, keeps_body: true }
+    }
+}
+
+impl DeadLetter {
+    /// `None` for a body that names none.
+    pub(super) fn tenant(&self) -> Option<Tenant> {
+        Tenant::parse(&self.reference.tenant)
+    }
+
+    pub(super) fn drop_body(&mut self) {
+        self.keeps_body = false;
+        self.body.body.clear();
+        let detail = self.reference.detail.take();
+        self.reference.detail =
+            Some(detail.map_or_else(|| NO_BODY.to_owned(), |detail| format!("{detail}; {NO_BODY}")));
     }
 }
 
@@ -113,28 +134,37 @@ fn outgoing(reference: &Reference) -> Outgoing {
 }
 
 impl<P: Ports> Worker<P> {
-    /// Stores bodies, then sends the references of those that are stored.
-    pub(super) async fn post(&self, dead_letters: Vec<DeadLetter>) -> Acknowledgements {
+    /// Stores bodies, then sends the references of those that are stored, or that are kept without.
+    pub(super) async fn post(&self, mut dead_letters: Vec<DeadLetter>) -> Acknowledgements {
         let mut acknowledgements = Acknowledgements::default();
         if dead_letters.is_empty() {
             return acknowledgements;
         }
-        let stored =
-            self.dead_letter_bodies.put(dead_letters.iter().map(|it| it.body.clone()).collect()).await;
-        let mut waiting = Vec::new();
-        for (dead_letter, stored) in dead_letters.into_iter().zip(stored) {
-            match stored {
-                Ok(()) => waiting.push(dead_letter),
-                Err(error) => acknowledgements.failed(dead_letter.place, error, &self.telemetry),
+        self.keep_bodies_to_quotas(&mut dead_letters, self.system.now()).await;
+        let (with_body, mut waiting): (Vec<_>, Vec<_>) =
+            dead_letters.into_iter().partition(|it| it.keeps_body);
+        let mut counted = Vec::new();
+        if !with_body.is_empty() {
+            let bodies = with_body.iter().map(|it| it.body.clone()).collect();
+            for (dead_letter, stored) in with_body.into_iter().zip(self.dead_letter_bodies.put(bodies).await)
+            {
+                match stored {
+                    Ok(()) => {
+                        let absent_from = dead_letter.body.absent_from;
+                        counted.extend(dead_letter.tenant().map(|tenant| (tenant, absent_from)));
+                        waiting.push(dead_letter);
+                    }
+                    Err(error) => acknowledgements.failed(dead_letter.place, error, &self.telemetry),
+                }
             }
         }
         if waiting.is_empty() {
             return acknowledgements;
         }
         let references = waiting.iter().map(|it| outgoing(&it.reference)).collect();
-        for (DeadLetter { place, body, reason, .. }, sent) in
-            waiting.into_iter().zip(self.outbox.send(references).await)
-        {
+        let counting = self.quota_guard.add(&self.quotas, &self.telemetry, Quota::DeadLetters, counted);
+        let (sent, ()) = futures_util::join!(self.outbox.send(references), counting);
+        for (DeadLetter { place, body, reason, .. }, sent) in waiting.into_iter().zip(sent) {
             if sent.is_ok() {
                 self.telemetry.dead_letter(reason, body.lane);
             }

@@ -12,6 +12,7 @@ use redial_core::message::Travel;
 use redial_core::plan::Plan;
 use redial_core::protection::patience::lane_of_retry;
 use redial_core::queue::{Outgoing, Queue};
+use redial_core::quota::Quota;
 use redial_core::reason::Reason;
 use redial_core::route::{Route, route};
 use redial_core::time::Timestamp;
@@ -46,7 +47,8 @@ impl Effects {
                 Plan::DeadLetter(reason) => {
                     let too_long =
                         (reason == Reason::PayloadTooLarge).then(|| job.too_long(settings)).flatten();
-                    let detail = too_long.map(|too_long| too_long.to_string());
+                    let of_quota = (reason == Reason::QuotaExceeded).then(|| Quota::Parked.noun().to_owned());
+                    let detail = too_long.map(|too_long| too_long.to_string()).or(of_quota);
                     effects.dead_letters.push(DeadLetter::of_failed(&job, reason, &facts, detail, now));
                 }
                 Plan::Retry { not_before, reason, .. } => {

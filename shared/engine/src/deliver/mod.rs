@@ -17,6 +17,7 @@
 //! | `resolve` | jobs with their recipients and policies |
 //! | `record` | outcomes that messages carry, on the ledger |
 //! | `job`, `admit` | what the gates and the protection of origins let through |
+//! | `quotas` | ends of those that a tenant's quota keeps from waiting |
 //! | `claim` | attempts that are this worker's |
 //! | `attempt` | outcomes and plans |
 //! | `record` | plans on the ledger |
@@ -36,6 +37,7 @@ mod hand_off;
 mod health;
 mod job;
 mod planned;
+mod quotas;
 mod record;
 mod resolve;
 mod visibility;
@@ -139,6 +141,7 @@ impl<P: Ports> Worker<P> {
         telemetry.count(Metric::Deferred, early as u64);
         let passed = passed.into_iter().map(|(job, _)| job).collect();
         gated.extend(self.admit(passed).await);
+        self.keep_to_quotas(&mut gated, now).await;
         let mut later = Vec::new();
         let mut claims = Vec::new();
         for (job, gate) in gated {

@@ -16,6 +16,7 @@ use crate::ports::{
 };
 use redial_core::metric::Metric;
 use redial_core::queue::{Outgoing, Queue};
+use redial_core::quota::Quota;
 use redial_core::route::{DelaySeconds, hop};
 use redial_core::time::Timestamp;
 use redial_core::wait::{Release, Shard, WaitBucket};
@@ -31,6 +32,7 @@ impl<P: Ports> Worker<P> {
         let Self { settings, system: clock, telemetry, .. } = self;
         let mut acknowledgements = Acknowledgements::default();
         let mut throttled = Vec::new();
+        let mut counted = Vec::new();
         waiting.sort_by_key(|it| it.bucket);
         for own in waiting.chunk_by(|one, other| one.bucket == other.bucket) {
             let bucket = own[0].bucket;
@@ -42,7 +44,10 @@ impl<P: Ports> Worker<P> {
             let mut parked = Vec::new();
             for (it, put) in own.iter().zip(put) {
                 match put {
-                    Ok(()) => parked.push(it.place),
+                    Ok(()) => {
+                        counted.push((it.item.tenant.clone(), bucket.start()));
+                        parked.push(it.place);
+                    }
                     Err(error) if error.throttled => throttled.push((it.place, &it.item)),
                     Err(error) => acknowledgements.failed(it.place, error, telemetry),
                 }
@@ -70,7 +75,10 @@ impl<P: Ports> Worker<P> {
             let (body, tenant) = (item.body.clone(), Some(item.tenant.clone()));
             (place, Outgoing { queue, body, delay, tenant })
         });
-        acknowledgements.extend(self.send(hops.collect()).await);
+        // Counted once they are there: a worker that dies before puts them again, and counts them then.
+        let counting = self.quota_guard.add(&self.quotas, telemetry, Quota::Parked, counted);
+        let (hopped, ()) = futures_util::join!(self.send(hops.collect()), counting);
+        acknowledgements.extend(hopped);
         acknowledgements
     }
 

@@ -5,9 +5,10 @@ use std::time::Duration;
 use super::acknowledgements::{Acknowledgement, Acknowledgements};
 use crate::ports::{
     Audiences, Clock, DeadLetterBodies, Ledger, Outbox, Parking, Policies, PortError, Protection, PushSender,
-    Randomness, Subscriptions, Telemetry, WaitExecutions, WaitRegistry, WebhookSender,
+    Quotas, Randomness, Subscriptions, Telemetry, WaitExecutions, WaitRegistry, WebhookSender,
 };
 use crate::protection::Guard;
+use crate::quota::QuotaGuard;
 use redial_core::access::TokenKeys;
 use redial_core::endpoint::{HashKeys, Origin, PushHosts};
 use redial_core::gate::WAITED_OUT_INSIDE;
@@ -77,6 +78,7 @@ pub trait Ports {
     type WaitRegistry: WaitRegistry;
     type WaitExecutions: WaitExecutions;
     type DeadLetterBodies: DeadLetterBodies;
+    type Quotas: Quotas;
 }
 
 /// A worker of dispatch: its settings, an adapter for each port, and what it remembers of origins.
@@ -85,6 +87,8 @@ pub struct Worker<P: Ports> {
     pub settings: Settings,
     /// Lives as long as the worker.
     pub guard: Guard,
+    /// Lives as long as the worker.
+    pub quota_guard: QuotaGuard,
     pub system: P::System,
     pub telemetry: P::Telemetry,
     pub outbox: P::Outbox,
@@ -99,6 +103,7 @@ pub struct Worker<P: Ports> {
     pub wait_registry: P::WaitRegistry,
     pub wait_executions: P::WaitExecutions,
     pub dead_letter_bodies: P::DeadLetterBodies,
+    pub quotas: P::Quotas,
 }
 
 impl<P: Ports> Worker<P> {

@@ -1,6 +1,7 @@
 //! A request's message, as it goes on to its queue.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -12,7 +13,7 @@ use redial_core::identity::{DeliveryId, Tenant};
 use redial_core::lane::Lane;
 use redial_core::message::{Inbound, Message, QueueKind, To, parse};
 use redial_core::queue::{Outgoing, Queue};
-use redial_core::route::DelaySeconds;
+use redial_core::route::{DelaySeconds, SQS_MAX_DELAY_SECONDS};
 use redial_core::shape::{self, Errors, ShapeError};
 use redial_core::time::Timestamp;
 
@@ -102,6 +103,12 @@ impl Accepted {
     /// What the ledger is to hold of it.
     pub fn delivery(&self) -> &NewDelivery {
         &self.delivery
+    }
+
+    /// Whether it waits longer than a queue can delay it.
+    pub(super) fn is_to_be_parked(&self, now: Timestamp) -> bool {
+        let longest = Duration::from_secs(u64::from(SQS_MAX_DELAY_SECONDS) + 1);
+        self.message.deliver_at.is_some_and(|at| at.since(now) >= longest)
     }
 
     /// It, on its way to the queue of its lane.

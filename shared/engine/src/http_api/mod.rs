@@ -14,15 +14,18 @@ mod accept;
 mod duplicates;
 mod enter;
 mod openapi;
+mod scheduled;
 
 pub use accept::{Accepted, accept};
 pub use duplicates::Answer;
 pub use enter::enter;
 pub use openapi::openapi;
+pub use scheduled::over_quota;
 
 use redial_core::access::TokenKeys;
 use redial_core::endpoint::{HashKeys, Origin, PushHosts};
 use redial_core::push_target::PushKeys;
+use redial_core::quota;
 use redial_core::rate::Rate;
 
 /// The operator's settings of the HTTP API.
@@ -41,4 +44,6 @@ pub struct Settings {
     pub cors_origins: Vec<Origin>,
     /// How many messages and other requests of an API key are accepted; `None`: any number.
     pub rate: Option<Rate>,
+    /// What each tenant may have, unless it has quotas of its own.
+    pub quotas: quota::Limits,
 }

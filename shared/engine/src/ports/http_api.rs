@@ -1,6 +1,6 @@
 //! The ports of the HTTP API.
 
-use super::{Answer, Answers, Clock, Outbox, Protection, Randomness, SubscriptionBook, Telemetry};
+use super::{Answer, Answers, Clock, Outbox, Protection, Quotas, Randomness, SubscriptionBook, Telemetry};
 use redial_core::access::{ApiKeyId, IamArn, StoredKey};
 use redial_core::ack::AckEvent;
 use redial_core::channel::Channel;
@@ -102,6 +102,7 @@ pub trait HttpApi: Send + Sync {
     type Outbox: Outbox;
     type Subscriptions: SubscriptionBook;
     type PublicKeys: PublicKeys;
+    type Quotas: Quotas;
     type Acks: Acks;
     type Telemetry: Telemetry;
 
@@ -114,6 +115,7 @@ pub trait HttpApi: Send + Sync {
     fn outbox(&self) -> &Self::Outbox;
     fn subscriptions(&self) -> &Self::Subscriptions;
     fn public_keys(&self) -> &Self::PublicKeys;
+    fn quotas(&self) -> &Self::Quotas;
     fn acks(&self) -> &Self::Acks;
     fn telemetry(&self) -> &Self::Telemetry;
 }

@@ -10,6 +10,7 @@ mod ledger;
 mod outbox;
 mod policies;
 mod protection;
+mod quotas;
 mod senders;
 mod subscriptions;
 mod telemetry;
@@ -25,6 +26,7 @@ pub use ledger::{Claim, ClaimAnswer, Ledger, LedgerReader, Settlement};
 pub use outbox::{Outbox, Receipt};
 pub use policies::{KnownPolicies, Policies};
 pub use protection::{Limited, Protection, StoredOrigin};
+pub use quotas::{Added, Quotas, Usage};
 pub use senders::{Keys, Push, PushSender, Webhook, WebhookSender};
 pub use subscriptions::{
     Erased, Found, PruneCandidate, Renewed, SubscriptionBook, SubscriptionHealth, SubscriptionUpdate,

@@ -6,6 +6,7 @@ use redial_core::metric::Metric;
 use redial_core::outcome::NotSent;
 use redial_core::protection::{Count, Phase};
 use redial_core::provider::Provider;
+use redial_core::quota::Exceeded;
 use redial_core::reason::Reason;
 
 /// The one log line of an attempt. Holds nothing that may not be logged.
@@ -97,6 +98,9 @@ pub trait Telemetry: Send + Sync {
 
     /// A tenant's stored policy is not valid, and is not followed.
     fn policy_ignored(&self, tenant: &Tenant, ignored: &redial_core::policy::stored::Ignored);
+
+    /// A tenant is over a quota; logged once in a while.
+    fn quota_exceeded(&self, tenant: &Tenant, exceeded: &Exceeded);
 
     fn infrastructure(&self, error: &super::PortError);
 

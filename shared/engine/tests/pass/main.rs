@@ -16,6 +16,7 @@ mod openings;
 mod outages;
 mod policies;
 mod protection;
+mod quotas;
 mod scenarios;
 mod webhook_health;
 mod webhooks;

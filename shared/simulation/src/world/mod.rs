@@ -29,6 +29,7 @@ use redial_engine::deliver;
 use redial_engine::http_api::Answer;
 use redial_engine::ports::{Acknowledged, PortError};
 use redial_engine::protection::{Guard, Settings as ProtectionSettings};
+use redial_engine::quota::QuotaGuard;
 use redial_memory::{self as memory, CleanupWorker, Memory, State};
 use serde_json::Value;
 
@@ -73,6 +74,7 @@ impl deliver::Ports for Watched {
     type WaitRegistry = Memory;
     type WaitExecutions = Memory;
     type DeadLetterBodies = Memory;
+    type Quotas = Memory;
 }
 
 /// What a simulation found.
@@ -280,6 +282,8 @@ impl World {
             wait_registry: of(),
             wait_executions: of(),
             dead_letter_bodies: of(),
+            quota_guard: QuotaGuard::default(),
+            quotas: of(),
         };
         let settings = cleanup::Settings { hash_keys: self.hash_keys(), ..memory::cleanup_settings() };
         let cleanup = memory.cleanup(settings);
