@@ -96,10 +96,10 @@ async fn quotas_are_set_shown_and_removed(stack: &TestStack) {
     stack.json("limits set-quota acme dead_letters off");
     assert_eq!(
         stack.shown("limits quotas acme"),
-        "QUOTA          USED    LIMIT  SET\n\
-         subscriptions     0  1000000  stack\n\
-         parked            7        5  tenant\n\
-         dead_letters      0      off  tenant\n"
+        "QUOTA          USED       LIMIT  SET\n\
+         subscriptions     0  1000000000  stack\n\
+         parked            7           5  tenant\n\
+         dead_letters      0         off  tenant\n"
     );
     let shown = stack.json("limits quotas acme");
     let parked = json!({"quota": "parked", "used": 7, "limit": 5, "set": "tenant"});

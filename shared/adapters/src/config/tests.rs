@@ -132,7 +132,7 @@ fn the_http_api_reads_its_cors_origins_and_its_rate_limit() {
 #[test]
 fn quotas_are_numbers_or_off_in_both_functions_that_keep_to_them() {
     let default = quota::Limits::DEFAULT;
-    assert_eq!(default.to_string(), "1000000");
+    assert_eq!(default.to_string(), "1000000000");
     let changes = [("QUOTA_SUBSCRIPTIONS", "5"), ("QUOTA_PARKED", "off")];
     let expected = quota::Limits { subscriptions: Limit::Most(5), parked: Limit::Off, dead_letters: default };
     assert_eq!(read(&changes).expect("complete").quotas, expected);
