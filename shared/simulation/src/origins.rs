@@ -113,8 +113,10 @@ impl Past {
     }
 
     fn wrongs(&self, before: Phase, after: Phase, is_calm: bool, now: Timestamp) -> Vec<String> {
+        // What goes to a tenant that is not held back is no probe.
+        let is_probe = |it: &&Posted| self.state.concerns(|| it.whose.tenant());
         let since = |from: Timestamp, sign| {
-            self.posts.iter().filter(|it| it.at >= from && it.sign == sign).count() as u64
+            self.posts.iter().filter(|it| it.at >= from && it.sign == sign).filter(is_probe).count() as u64
         };
         let mut wrong = Vec::new();
         match (before, after) {

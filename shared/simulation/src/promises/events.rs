@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::watch::Memo;
 
 impl Memo {
-    /// An event that goes to producers: that of a delivery is of an end that the ledger has, except for what only the quarantine knows.
+    /// An event that goes to producers: that of a delivery is of an end that the ledger has.
     pub(crate) fn announces(&mut self, event: &Value, ledger: &redial_memory::State) {
         let text = |name: &str| event[name].as_str().unwrap_or_default();
         let (Some(tenant), Some(id)) = (Tenant::parse(text("tenant")), DeliveryId::parse(text("id"))) else {
@@ -22,7 +22,13 @@ impl Memo {
         let is_stored = ledger.ledger.get(&key).is_some_and(|entry| entry.state == *state);
         let end = (key.clone(), *state);
         let is_known = is_stored || self.ended.contains(&end) || self.carried_ends.contains(&end);
-        if !is_known && text("reason") != Reason::Poison.label() {
+        // What was redriven before it was handed off is poison, and the ledger has its retry, or that it was expanded.
+        let is_unfinished = ledger
+            .ledger
+            .get(&key)
+            .is_some_and(|entry| matches!(entry.state, State::Retrying | State::Expanded))
+            && text("reason") == Reason::Poison.label();
+        if !is_known && !is_unfinished {
             self.violated(format!(
                 "{key} was announced as {}, and the ledger does not have that end",
                 state.label()

@@ -50,7 +50,7 @@ impl World {
         }
         self.described = state.described.len();
         for reference in state.described.values() {
-            memo.describes(&reference.letter);
+            memo.describes(reference, &state);
             if reference.kind == Kind::Failed && !reference.letter.starts_with("lineage-") {
                 memo.refers(reference, &state, now);
             }
