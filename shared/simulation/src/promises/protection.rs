@@ -7,7 +7,7 @@ use redial_core::protection::spread::{Concerned, Spread, Trouble, Whose};
 use redial_core::protection::{Count, Phase};
 use redial_core::time::Timestamp;
 
-use crate::origins::{Posted, SetLimit, Sign};
+use crate::origins::{Past, Posted, SetLimit, Sign};
 use crate::scenario::Scenario;
 use crate::watch::Memo;
 
@@ -53,17 +53,10 @@ impl Memo {
         // Counts start again with each move.
         let from =
             now.minus(JUDGED_FOR).max(past.moved.map_or(Timestamp::default(), |at| at.plus(REPORTED_WITHIN)));
-        let recent: Vec<Posted> = past.posted(from, now).collect();
-        let reported = past.posted(from, now.minus(REPORTED_WITHIN)).count();
-        // The latest first.
-        let posted = &recent[recent.len() - reported..];
+        let posted: Vec<Posted> = past.posted(from, now.minus(REPORTED_WITHIN)).collect();
         let failed = posted.iter().filter(|it| it.sign == Sign::Fails).count();
         let most = posted.len() * MOST_FAILURES / 100;
-        if posted.len() >= JUDGED_FROM
-            && failed > most
-            && recently_concerns(whose, posted, now)
-            && recently_concerns(whose, &recent, now)
-        {
+        if posted.len() >= JUDGED_FROM && failed > most && recently_concerns(whose, past, now) {
             let (origin, all) = (origin.as_str(), posted.len());
             self.violated(format!(
                 "{origin} has failed {failed} of {all} attempts, and its breaker is closed"
@@ -91,16 +84,20 @@ impl Memo {
     }
 }
 
-/// Whether failures are spread so that they concern who posts now, wherever the recent attempts begin. The latest are first.
-fn recently_concerns(whose: Whose, posted: &[Posted], now: Timestamp) -> bool {
-    let mut spread = Spread::default();
-    posted.iter().enumerate().all(|(at, it)| {
-        let failures = u64::from(it.sign == Sign::Fails);
-        spread.add(it.whose, Count { attempts: 1, failures, ..Count::default() });
-        let age = now.since(it.at);
-        let may_begin = age >= LONGEST_SPAN || (age >= SHORTEST_SPAN && at + 1 >= ATTEMPTS_OF_A_SPAN);
-        let is_first = at + 1 == posted.len();
-        !(may_begin || is_first) || concerns(whose, &spread)
+/// Whether failures are spread so that they concern who posts now, wherever the recent attempts begin and whether or not the last seconds
+/// are known.
+fn recently_concerns(whose: Whose, past: &Past, now: Timestamp) -> bool {
+    let from = now.minus(2 * LONGEST_SPAN).max(past.forgotten);
+    [now, now.minus(REPORTED_WITHIN)].into_iter().all(|until| {
+        let posted: Vec<Posted> = past.posted(from, until).collect();
+        let mut spread = Spread::default();
+        posted.iter().enumerate().all(|(at, it)| {
+            let failures = u64::from(it.sign == Sign::Fails);
+            spread.add(it.whose, Count { attempts: 1, failures, ..Count::default() });
+            let (age, count) = (now.since(it.at), at + 1);
+            let may_begin = age >= LONGEST_SPAN || (age >= SHORTEST_SPAN && count >= ATTEMPTS_OF_A_SPAN);
+            !(may_begin || count == posted.len()) || concerns(whose, &spread)
+        })
     })
 }
 
