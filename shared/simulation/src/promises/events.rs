@@ -24,7 +24,8 @@ impl Memo {
         let end = (key.clone(), *state);
         let is_known = is_stored || self.ended.contains(&end) || self.carried_ends.contains(&end);
         let is_poison = text("reason") == Reason::Poison.label();
-        if !is_known && !(is_poison && self.was_redriven_before_its_hand_off(&key, ledger)) {
+        let is_left = is_poison && self.was_redriven_before_its_hand_off(&key, ledger);
+        if !is_known && !is_left {
             self.violated(format!(
                 "{key} was announced as {}, and the ledger does not have that end",
                 state.label()

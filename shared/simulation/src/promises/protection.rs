@@ -53,7 +53,10 @@ impl Memo {
         // Counts start again with each move.
         let from =
             now.minus(JUDGED_FOR).max(past.moved.map_or(Timestamp::default(), |at| at.plus(REPORTED_WITHIN)));
-        let posted: Vec<Posted> = past.posted(from, now.minus(REPORTED_WITHIN)).collect();
+        let mut posted: Vec<Posted> = past.posted(from, now.minus(REPORTED_WITHIN)).collect();
+        // What went well before the first failure is reported late, and may be lost with its worker. The latest are first.
+        let first_failure = posted.iter().rposition(|it| it.sign == Sign::Fails);
+        posted.truncate(first_failure.map_or(0, |at| at + 1));
         let failed = posted.iter().filter(|it| it.sign == Sign::Fails).count();
         let most = posted.len() * MOST_FAILURES / 100;
         if posted.len() >= JUDGED_FROM && failed > most && recently_concerns(whose, past, now) {
