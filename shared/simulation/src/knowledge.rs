@@ -28,7 +28,7 @@ struct Known {
     /// What the invocation decides by: what was known when it began, or read since by its admission.
     decides_by: BTreeMap<Origin, Vec<StoredOrigin>>,
     began: Timestamp,
-    /// How many probes the invocation was granted.
+    /// How many probes the invocation was granted, and how many it sent.
     granted: BTreeMap<Origin, u32>,
     posted: BTreeMap<Origin, u32>,
 }
@@ -51,9 +51,6 @@ impl Knowledge {
     /// A POST of a tenant's to an origin when the worker's clock shows `clock`: why it must not be, if so.
     pub fn posts(&self, origin: &Origin, tenant: Option<&Tenant>, clock: Timestamp) -> Option<String> {
         let mut known = self.known();
-        let posted = known.posted.entry(origin.clone()).or_default();
-        *posted += 1;
-        let posted = *posted;
         let origin_text = origin.as_str();
         if known.tried.get(origin).is_none_or(|tried| tried.plus(RELIES) <= known.began) {
             return Some(format!("{origin_text} was posted to by a worker that had not asked for its state"));
@@ -69,6 +66,10 @@ impl Knowledge {
             return None;
         }
         let granted = known.granted.get(origin).copied().unwrap_or_default();
+        // What goes to a tenant that is not held back is no probe.
+        let posted = known.posted.entry(origin.clone()).or_default();
+        *posted += 1;
+        let posted = *posted;
         let may_probe = phases.iter().any(|phase| matches!(phase, Phase::HalfOpen { .. }));
         match may_probe {
             false => {
@@ -89,12 +90,23 @@ impl Knowledge {
         self.known().states.insert(origin.clone(), vec![stored]);
     }
 
-    /// A read may be older than what the worker has written or looked at: then it goes on with that.
+    /// What it looked at it relies on if there was nothing to change; otherwise it goes on with what it had. A worker that has read
+    /// nothing yet, because it could not, takes the breaker for closed.
+    fn looks(&self, origin: &Origin, stored: StoredOrigin) {
+        let mut known = self.known();
+        let states = known.states.entry(origin.clone()).or_insert_with(|| vec![StoredOrigin::default()]);
+        states.push(stored);
+    }
+
+    /// A read may be older than what the worker has written or looked at: then it goes on with that. Of several that it may rely on, each
+    /// that is no newer gives way to what was read.
     fn read(&self, origin: &Origin, stored: &StoredOrigin) {
         let mut known = self.known();
         let states = known.states.entry(origin.clone()).or_default();
-        if states.iter().all(|of| of.version <= stored.version) {
-            *states = vec![stored.clone()];
+        let before = states.len();
+        states.retain(|of| of.version > stored.version);
+        if before == 0 || states.len() < before {
+            states.push(stored.clone());
         }
         let states = states.clone();
         known.decides_by.insert(origin.clone(), states);
@@ -131,7 +143,7 @@ impl Protection for WatchedProtection {
     async fn look(&self, origin: &Origin) -> Result<(StoredOrigin, Counted), PortError> {
         self.knowledge.tried(origin, self.now());
         let looked = self.memory.look(origin).await?;
-        self.knowledge.known().states.entry(origin.clone()).or_default().push(looked.0.clone());
+        self.knowledge.looks(origin, looked.0.clone());
         Ok(looked)
     }
 

@@ -69,6 +69,8 @@ pub struct Past {
     pub posts: Vec<Posted>,
     /// The last move of its breaker.
     pub moved: Option<Timestamp>,
+    /// When it was last forgotten whose attempts failed: at each move but the end of a ramp.
+    pub forgotten: Timestamp,
     /// When its breaker opened last.
     opened: Timestamp,
     /// Since when it has been half open.
@@ -98,6 +100,10 @@ impl Past {
         let is_turned = by_hand && version != self.version;
         if is_turned || before.label() != after.label() || is_open_anew {
             self.moved = Some(now);
+            let is_ramp_s_end = matches!((before, after), (Phase::Ramping { .. }, Phase::Closed)) && !by_hand;
+            if !is_ramp_s_end {
+                self.forgotten = now;
+            }
             if matches!(after, Phase::Open { .. }) {
                 self.opened = now;
             }
@@ -113,8 +119,10 @@ impl Past {
     }
 
     fn wrongs(&self, before: Phase, after: Phase, is_calm: bool, now: Timestamp) -> Vec<String> {
+        // What goes to a tenant that is not held back is no probe.
+        let is_probe = |it: &&Posted| self.state.concerns(|| it.whose.tenant());
         let since = |from: Timestamp, sign| {
-            self.posts.iter().filter(|it| it.at >= from && it.sign == sign).count() as u64
+            self.posts.iter().filter(|it| it.at >= from && it.sign == sign).filter(is_probe).count() as u64
         };
         let mut wrong = Vec::new();
         match (before, after) {

@@ -22,7 +22,7 @@ pub struct Due {
 pub struct Punctual {
     due: BTreeMap<(DeliveryKey, Turn), Due>,
     buckets: BTreeMap<WaitBucket, Timestamp>,
-    /// When something waited last for a worker, because none was free.
+    /// When something waited last for a worker, because none was free, or none that could read it.
     pub starved_at: Timestamp,
     /// From then on nothing fails, and nothing is hidden in a queue by a worker that died before.
     pub calm_from: Timestamp,
@@ -31,6 +31,11 @@ pub struct Punctual {
 }
 
 impl Punctual {
+    /// Something waits for a worker until then at least.
+    pub fn waits_until(&mut self, at: Timestamp) {
+        self.starved_at = self.starved_at.max(at);
+    }
+
     /// An attempt is due then, or later if another message of it is.
     pub fn is_due(&mut self, key: DeliveryKey, turn: Turn, at: Timestamp, now: Timestamp) {
         let due = self.due.entry((key, turn)).or_insert(Due { at, since: now, bucket_since: None });

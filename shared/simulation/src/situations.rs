@@ -34,6 +34,7 @@ situations! {
     FenceLost = "a record was fenced off",
     SentAgain = "a message was sent again in its own place",
     Redriven = "a message was redriven to the quarantine",
+    RedrivenWhileHeld = "a message was redriven while a worker held it",
     Parked = "a message was parked",
     ReleasedBySweep = "the sweep released a late bucket",
     ExecutionStopped = "an execution was stopped",

@@ -87,9 +87,15 @@ pub struct Sqs {
     pub received: usize,
     /// Messages that were moved to the quarantine.
     pub redriven: Vec<Stored>,
+    /// The share of last receives that are made twice.
+    twice_at_last: f64,
 }
 
 impl Sqs {
+    pub fn new(twice_at_last: f64) -> Self {
+        Self { twice_at_last, ..Self::default() }
+    }
+
     /// Returns the MessageId.
     pub fn send(&mut self, source: Source, body: String, now: Timestamp, delay: Duration) -> String {
         self.serial += 1;
@@ -123,6 +129,7 @@ impl Sqs {
         duplicates: f64,
     ) -> Vec<Stored> {
         self.redrive(source, now);
+        let twice_at_last = self.twice_at_last;
         let queue = self.queues.entry(source).or_default();
         let mut visible: Vec<&mut Stored> =
             queue.iter_mut().filter(|message| message.visible_at <= now).collect();
@@ -130,7 +137,8 @@ impl Sqs {
         visible.truncate(most);
         let receive = |message: &mut Stored| {
             message.receives += 1;
-            if rng.random_bool(duplicates) {
+            let is_last = source.kind().is_some() && message.receives == MAX_RECEIVE_COUNT;
+            if rng.random_bool(if is_last { duplicates.max(twice_at_last) } else { duplicates }) {
                 // A second receive counts while the first is under way.
                 message.has_crashed |= message.receives >= LAST_RECEIVES;
             } else {

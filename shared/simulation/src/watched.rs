@@ -246,6 +246,11 @@ pub struct ReleasedRuns {
 }
 
 impl ReleasedRuns {
+    fn knows(&self, run: &RunKey, shard: u8, progress: &Progress) {
+        let part = (self.worker, run.clone(), shard);
+        self.stage.watch.memo().audiences.known.insert(part, progress.after.clone());
+    }
+
     fn stored(&self, run: Run) -> Run {
         let until = self.stage.scenario.audiences.unreadable_until.unwrap_or_default();
         let is_of_newer = run.key.id.as_str().bytes().map(u32::from).sum::<u32>().is_multiple_of(2);
@@ -281,10 +286,16 @@ impl Audiences for ReleasedRuns {
     }
 
     async fn progress(&self, run: &RunKey, shard: u8) -> Result<Progress, PortError> {
-        self.memory.progress(run, shard).await
+        let progress = self.memory.progress(run, shard).await?;
+        self.knows(run, shard, &progress);
+        Ok(progress)
     }
 
     async fn advance(&self, run: &Run, shard: u8, from: &Progress, to: &Progress) -> Result<bool, PortError> {
-        self.memory.advance(run, shard, from, to).await
+        let is_ours = self.memory.advance(run, shard, from, to).await?;
+        if is_ours {
+            self.knows(&run.key, shard, to);
+        }
+        Ok(is_ours)
     }
 }

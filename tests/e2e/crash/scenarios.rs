@@ -124,7 +124,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         Scenario { name: "to-subscription", to: To::Subscription, subscription: stored, ..sent() },
         Scenario { name: "unflagged", to: To::Flagged, subscription: stored, ..sent() },
         Scenario { dead_letter: Some(("malformed", true)), ..quarantined("malformed", Input::Malformed) },
-        quarantined("poison", Input::Quarantine),
+        Scenario { ends: Some(("failed", Some("poison"))), ..quarantined("poison", Input::Quarantine) },
         quarantined("garbage", Input::QuarantinedGarbage),
         Scenario { dead_letter: None, ..quarantined("release", Input::QuarantinedRelease) },
         Scenario {

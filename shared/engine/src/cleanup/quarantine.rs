@@ -1,20 +1,22 @@
 //! Draining the quarantine: bodies that SQS took out of their queue because their workers never acknowledged them.
 //!
 //! Such a body is raw, so it does not stay in a queue: a release is sent again, what has ended or has moved on is dropped, and
-//! all else becomes a dead letter `poison` that can be looked at and replayed. The end of what is dropped is announced as the ledger
-//! has it: its worker may have died before it did so.
+//! all else becomes a dead letter `poison` that can be looked at and replayed. That end is recorded first: SQS may hand out a message at
+//! its last receive twice, and move it here while a worker still holds it. The end of what is dropped is announced as the ledger has it:
+//! its worker may have died before it did so.
 
 use super::worker::{Ports, QueueMessage, Worker};
 use crate::ports::{
-    Audiences, DeadLetterBodies, DeadLetterStore, Ledger, LedgerReader, Policies, PortError,
-    SubscriptionHealth, Telemetry,
+    Audiences, Claim, ClaimAnswer, DeadLetterBodies, DeadLetterStore, Ledger, LedgerReader, Policies,
+    PortError, Settlement, SubscriptionHealth, Telemetry,
 };
 use redial_core::audience::{Run, RunKey};
 use redial_core::channel::Channel;
 use redial_core::dead_letter::{self, DeadLetterBody, DeadLetterKey, Kind, Reference, UNPARSED_BODY_KEPT};
+use redial_core::endpoint::EndpointHash;
 use redial_core::event::{self, Event};
 use redial_core::identity::{SubscriptionKey, Turn};
-use redial_core::ledger::{Entry, Fence, State, claim};
+use redial_core::ledger::{Ask, Entry, Fence, Judgement, State, claim, judge};
 use redial_core::message::{Inbound, Message, QueueKind, Travel, parse};
 use redial_core::metric::Metric;
 use redial_core::queue::Outgoing;
@@ -104,6 +106,13 @@ impl<P: Ports> Worker<P> {
             retention_days,
             ..Reference::new(&key, Kind::Failed, reason, travel.first_sent, now)
         };
+        if !is_conflict {
+            let subscription = message.to.subscription().cloned();
+            let ask = ask_to_end(message_id, message, travel, fingerprint, now);
+            let settlement = Some(Settlement { state: State::Failed, reason: Some(reason) });
+            let claim = Claim { ask, channel, endpoint_hash: None, subscription, settlement };
+            self.end(claim, entry.as_ref(), now).await?;
+        }
         self.keep(body, reference, reason, now).await?;
         if is_conflict {
             return Ok(());
@@ -145,6 +154,25 @@ impl<P: Ports> Worker<P> {
         }
     }
 
+    /// Ends a delivery in the ledger, unless an end or a retry is recorded of this turn. An attempt that a worker is making is waited for.
+    async fn end(&self, claim: Claim, entry: Option<&Entry>, now: Timestamp) -> Result<(), PortError> {
+        let is_open = |entry| match judge(entry, &claim.ask, now) {
+            Judgement::Claim { .. } | Judgement::Mine | Judgement::Leased { .. } => true,
+            Judgement::HandOffAgain | Judgement::Done | Judgement::Conflict => false,
+        };
+        if !entry.is_none_or(is_open) {
+            return Ok(());
+        }
+        let mut answers = self.ledger.claim(vec![claim], now).await;
+        let code = match answers.pop().expect("a port answers every item")? {
+            ClaimAnswer::Granted { .. } => return Ok(()),
+            ClaimAnswer::Leased { .. } => "Leased",
+            ClaimAnswer::HandOffAgain(_) | ClaimAnswer::Done | ClaimAnswer::Conflict => "Changed",
+        };
+        // The message comes back, and is judged by what the ledger has then.
+        Err(PortError { operation: "claim", code: code.to_owned(), throttled: false })
+    }
+
     /// A message to an audience, if it is not forgotten: what belonged to a forgotten one has outlived its TTL.
     async fn run_of(&self, key: &RunKey, now: Timestamp) -> Result<Option<Run>, PortError> {
         self.audiences.load(vec![key.clone()], now).await.pop().expect("a port answers every item")
@@ -174,6 +202,28 @@ impl<P: Ports> Worker<P> {
         let key = SubscriptionKey { tenant: message.tenant.clone(), id };
         let subscription = self.subscriptions.get(&key).await?;
         Ok(subscription.map_or((Channel::WebPush, Terms::default()), |it| (it.recipient.channel(), it.terms)))
+    }
+}
+
+/// The claim's token and source name the quarantine: cleanup repeats what it did not finish, and to a worker that holds the same SQS
+/// message the delivery has ended.
+fn ask_to_end(
+    message_id: &str,
+    message: &Message,
+    travel: &Travel,
+    fingerprint: EndpointHash,
+    now: Timestamp,
+) -> Ask {
+    let source = format!("quarantine#{message_id}");
+    Ask {
+        key: message.key(),
+        turn: travel.turn,
+        lease_token: source.clone(),
+        lease_until: now,
+        source_message: source,
+        fingerprint,
+        id_source: message.id_source,
+        state: State::Failed,
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use redial_core::ledger;
+use redial_core::reason::Reason;
 use redial_core::subscription::State;
 use redial_core::time::Timestamp;
 use redial_engine::cleanup::Sweep;
@@ -181,6 +182,39 @@ fn poison_is_kept_unless_its_delivery_has_moved_on() {
     harness.poison(r#"{"release":"w60-transactional-20261121T100500Z"}"#);
     let outbox = harness.state().outbox.len();
     assert_eq!(outbox, 1, "a release is sent again");
+}
+
+#[test]
+fn a_worker_that_holds_a_message_of_the_quarantine_sends_nothing() {
+    let mut harness = Harness::new();
+    harness.state().has_events = true;
+    harness.subscribe("m");
+    let body = Harness::message("m", "");
+    let id = harness.produce(&body);
+    let held = harness.incoming_of(&id);
+    harness.try_poison_as(&id, &body).expect("nothing fails");
+    assert!(harness.invoke_with(vec![held]).is_empty(), "the delivery has ended");
+    harness.drop_travelling();
+    assert_eq!((harness.posts_to("m"), harness.events.len()), (0, 1));
+    assert_eq!((harness.bodies(), harness.state().described.len()), (1, 1));
+    assert_eq!(harness.ended("m"), (ledger::State::Failed, Some(Reason::Poison)));
+}
+
+#[test]
+fn the_quarantine_waits_for_a_worker_that_may_be_sending() {
+    let mut harness = Harness::new();
+    harness.subscribe("m");
+    let body = Harness::message("m", "");
+    let id = harness.produce(&body);
+    harness.dies_over(&id, "claim");
+    assert!(harness.try_poison_as(&id, &body).is_err(), "its lease is not over");
+    assert_eq!(harness.bodies(), 0);
+    harness.pass(Duration::from_secs(60));
+    for _ in 0..2 {
+        harness.try_poison_as(&id, &body).expect("nothing fails");
+        assert_eq!(harness.ended("m"), (ledger::State::Failed, Some(Reason::Poison)));
+        assert_eq!((harness.bodies(), harness.state().described.len()), (1, 1), "however often it comes");
+    }
 }
 
 #[test]

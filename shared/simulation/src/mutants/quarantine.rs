@@ -55,6 +55,27 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replace: "vec![Ok(Fence::Held)];",
     },
     Mutant {
+        name: "the quarantine records no end",
+        rule: "what is kept as poison has ended for everyone who holds it",
+        file: QUARANTINE,
+        find: "if !entry.is_none_or(is_open) {",
+        replace: "if !entry.is_none_or(is_open) || now > Timestamp::default() {",
+    },
+    Mutant {
+        name: "the quarantine keeps what a worker is sending",
+        rule: "an attempt that is under way is waited for",
+        file: QUARANTINE,
+        find: "ClaimAnswer::Leased { .. } => \"Leased\",",
+        replace: "ClaimAnswer::Leased { .. } => return Ok(()),",
+    },
+    Mutant {
+        name: "the quarantine's end is the message's own",
+        rule: "a worker that holds a message from the quarantine has nothing to hand off",
+        file: QUARANTINE,
+        find: "let source = format!(\"quarantine#{message_id}\");",
+        replace: "let source = travel.deferred_from.clone().unwrap_or_else(|| message_id.to_owned());",
+    },
+    Mutant {
         name: "the quarantine drops another content",
         rule: "the same id with another content is a dead letter",
         file: QUARANTINE,

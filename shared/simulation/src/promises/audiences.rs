@@ -93,9 +93,7 @@ impl Memo {
             broken.push(format!("{of} moved past {}, of whom {handed_on} were sent a message", part.page));
         }
         let rest = before.map_or(Duration::ZERO, |before| rest_after(walk, before.page));
-        // Those who were sent a message before had it with a page that was repeated when others had joined or left.
-        let moved_at = before.map_or(walk.opened_at, |before| before.moved_at);
-        let first = sent.into_iter().filter(|at| *at > moved_at).min();
+        let first = walk.page_sent_at(shard, after);
         let pages = before.and_then(|before| before.sent_at).zip(first);
         if let Some((since, sent)) = pages.filter(|_| !rest.is_zero()) {
             self.situations.saw(Situation::PartRested);

@@ -22,6 +22,9 @@ pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
 #[derive(Default)]
 struct Letters {
     any: bool,
+    /// One of the quarantine's.
+    has_poison: bool,
+    /// The same, or a body that could not be read there.
     is_poison: bool,
     has_conflict: bool,
     /// The lineages that failed.
@@ -34,11 +37,12 @@ impl Letters {
             memo.operators.letters(remains.state, key).map(|(letter, _)| letter).collect();
         // What was sent again has another end.
         let is_kept = |of: &&&DeadLetterKey| !memo.operators.sent_again.contains(**of);
-        let is_poison = letters.iter().filter(is_kept).any(|of| of.letter.starts_with("poison-"));
+        let has_poison = letters.iter().filter(is_kept).any(|of| of.letter.starts_with("poison-"));
         let lineages = letters.iter().filter_map(|of| of.letter.strip_prefix("lineage-"));
         Self {
             any: !letters.is_empty(),
-            is_poison: is_poison || memo.facts.kept_raw.contains(key),
+            has_poison,
+            is_poison: has_poison || memo.facts.kept_raw.contains(key),
             has_conflict: letters.iter().any(|of| of.letter.starts_with("conflict-")),
             lineages: lineages.map(str::to_owned).collect(),
         }
@@ -48,7 +52,7 @@ impl Letters {
 /// Judges the end of one delivery, which was accepted with these contents.
 pub(super) fn judge_one(key: &DeliveryKey, contents: &BTreeSet<u32>, remains: &Remains<'_>, memo: &mut Memo) {
     let Remains { state, events, .. } = *remains;
-    let Letters { any, is_poison, has_conflict, lineages } = Letters::of(key, remains, memo);
+    let Letters { any, has_poison, is_poison, has_conflict, lineages } = Letters::of(key, remains, memo);
     if any {
         memo.situations.saw(Situation::DeadLetter);
     }
@@ -65,8 +69,11 @@ pub(super) fn judge_one(key: &DeliveryKey, contents: &BTreeSet<u32>, remains: &R
             memo.violated(format!("{key} was taken out of its queue, and no event says so"));
         }
         let stands_at = stored.map_or("nothing", |entry| entry.state.label());
+        // What was redriven before its retry was handed off stands there; and what could not be read never came to the ledger.
         if !is_poison {
             memo.violated(format!("{key} was lost: it stands at {stands_at}"));
+        } else if has_poison && stands_at != ledger::State::Retrying.label() {
+            memo.violated(format!("{key} was kept as poison, and the ledger says {stands_at}"));
         }
         return;
     };
@@ -92,6 +99,9 @@ pub(super) fn judge_one(key: &DeliveryKey, contents: &BTreeSet<u32>, remains: &R
     // What was redriven before it was handed off has the quarantine's dead letter instead.
     if end == ledger::State::Failed && of_lineage != 1 && !(is_poison && of_lineage == 0) {
         memo.violated(format!("{key} failed, and has {of_lineage} dead letters"));
+    }
+    if entry.reason == Some(Reason::Poison) && of_lineage > 0 {
+        memo.violated(format!("{key} was kept as poison, and has another dead letter of its lineage"));
     }
     if end == ledger::State::Sent && of_lineage > 0 {
         memo.violated(format!("{key} was sent, and has a dead letter"));

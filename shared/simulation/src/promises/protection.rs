@@ -7,7 +7,7 @@ use redial_core::protection::spread::{Concerned, Spread, Trouble, Whose};
 use redial_core::protection::{Count, Phase};
 use redial_core::time::Timestamp;
 
-use crate::origins::{Posted, SetLimit, Sign};
+use crate::origins::{Past, Posted, SetLimit, Sign};
 use crate::scenario::Scenario;
 use crate::watch::Memo;
 
@@ -17,8 +17,13 @@ const JUDGED_FOR: Duration = Duration::from_secs(285);
 const JUDGED_FROM: usize = 30;
 const MOST_FAILURES: usize = 40;
 
-/// More than a fifth of the others' fail, too; more, because a breaker judges the last seconds, and this whole minutes.
-const SPREAD_PERCENT: u64 = 40;
+/// More than a tenth of the others' fail, too. Single counts may get lost with their workers: then it is a little more.
+const SPREAD_PERCENT: u64 = 20;
+
+/// Whose troubles they are is judged by recent attempts: one or two spans of 5 to 150 seconds, each of which ends with 50 attempts.
+const SHORTEST_SPAN: Duration = Duration::from_secs(5);
+const LONGEST_SPAN: Duration = Duration::from_secs(150);
+const ATTEMPTS_OF_A_SPAN: usize = 50;
 
 /// By then workers have reported an attempt, and one of them has looked.
 const REPORTED_WITHIN: Duration = Duration::from_secs(12);
@@ -48,10 +53,13 @@ impl Memo {
         // Counts start again with each move.
         let from =
             now.minus(JUDGED_FOR).max(past.moved.map_or(Timestamp::default(), |at| at.plus(REPORTED_WITHIN)));
-        let posted: Vec<Posted> = past.posted(from, now.minus(REPORTED_WITHIN)).collect();
+        let mut posted: Vec<Posted> = past.posted(from, now.minus(REPORTED_WITHIN)).collect();
+        // What went well before the first failure is reported late, and may be lost with its worker. The latest are first.
+        let first_failure = posted.iter().rposition(|it| it.sign == Sign::Fails);
+        posted.truncate(first_failure.map_or(0, |at| at + 1));
         let failed = posted.iter().filter(|it| it.sign == Sign::Fails).count();
         let most = posted.len() * MOST_FAILURES / 100;
-        if posted.len() >= JUDGED_FROM && failed > most && concerns(whose, &posted) {
+        if posted.len() >= JUDGED_FROM && failed > most && recently_concerns(whose, past, now) {
             let (origin, all) = (origin.as_str(), posted.len());
             self.violated(format!(
                 "{origin} has failed {failed} of {all} attempts, and its breaker is closed"
@@ -79,13 +87,24 @@ impl Memo {
     }
 }
 
-/// Whether failures are spread so that they concern who posts now.
-fn concerns(whose: Whose, posted: &[Posted]) -> bool {
-    let mut spread = Spread::default();
-    for it in posted {
-        let failures = u64::from(it.sign == Sign::Fails);
-        spread.add(it.whose, Count { attempts: 1, failures, ..Count::default() });
-    }
+/// Whether failures are spread so that they concern who posts now, wherever the recent attempts begin and whether or not the last seconds
+/// are known.
+fn recently_concerns(whose: Whose, past: &Past, now: Timestamp) -> bool {
+    let from = now.minus(2 * LONGEST_SPAN).max(past.forgotten);
+    [now, now.minus(REPORTED_WITHIN)].into_iter().all(|until| {
+        let posted: Vec<Posted> = past.posted(from, until).collect();
+        let mut spread = Spread::default();
+        posted.iter().enumerate().all(|(at, it)| {
+            let failures = u64::from(it.sign == Sign::Fails);
+            spread.add(it.whose, Count { attempts: 1, failures, ..Count::default() });
+            let (age, count) = (now.since(it.at), at + 1);
+            let may_begin = age >= LONGEST_SPAN || (age >= SHORTEST_SPAN && count >= ATTEMPTS_OF_A_SPAN);
+            !(may_begin || count == posted.len()) || concerns(whose, &spread)
+        })
+    })
+}
+
+fn concerns(whose: Whose, spread: &Spread) -> bool {
     match spread.concerned(Trouble::Failures, SPREAD_PERCENT) {
         Concerned::Everyone => true,
         Concerned::Tenant(place) => place == whose.tenant(),

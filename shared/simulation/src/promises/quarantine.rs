@@ -1,5 +1,7 @@
 //! Only what crashes workers comes to the quarantine, and only what its delivery still needs is kept there.
 
+use redial_core::dead_letter::Reference;
+use redial_core::identity::{DeliveryId, DeliveryKey, Tenant};
 use redial_core::ledger::State;
 use redial_core::message::QueueKind;
 use redial_core::time::Ttl;
@@ -49,8 +51,17 @@ impl Memo {
         }
     }
 
-    /// A letter that cleanup has described.
-    pub(crate) fn describes(&mut self, letter: &str) {
+    /// A dead letter that cleanup has described.
+    pub(crate) fn describes(&mut self, reference: &Reference, ledger: &redial_memory::State) {
+        let letter = reference.letter.as_str();
+        let of = Tenant::parse(&reference.tenant).zip(DeliveryId::parse(&reference.id));
+        let key = of.map(|(tenant, id)| DeliveryKey { tenant, id });
+        // By the time that it is announced, an operator may have sent it again.
+        if let Some(key) = key.filter(|_| letter.starts_with("poison-"))
+            && ledger.ledger.get(&key).is_some_and(|entry| entry.state == State::Failed)
+        {
+            self.ended.insert((key, State::Failed));
+        }
         if self.needless.remove(letter) {
             self.violated(format!("{letter} was kept, although its delivery had gone on without it"));
         }

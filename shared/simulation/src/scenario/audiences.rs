@@ -148,6 +148,21 @@ impl Audiences {
         Some(InVain { share: 0.5, least, most: 19 })
     }
 
+    /// In a share of the scenarios two workers hold each message of a part, and one of them dies: messages at a rate, so that a part has
+    /// several pages, and one message for each part, because others would hide that it is lost.
+    pub(super) fn crosses(&mut self, rng: &mut StdRng, faults: &mut Faults) -> bool {
+        if self.sendings.is_empty() || self.members.len() > FEW || !rng.random_bool(0.15) {
+            return false;
+        }
+        self.sendings.truncate(1);
+        (self.later, self.unreadable_until) = (None, None);
+        self.changes.retain(|(_, change)| !matches!(change, Change::Cancels(_)));
+        let first = &mut self.sendings[0];
+        (first.rate, first.ttl, first.deliver_at) = (Some("60/min"), Some(86_400), None);
+        *faults = Faults { death: 0.3, duplicate: 0.6, ..Faults::default() };
+        true
+    }
+
     pub(super) fn outages(&self, rng: &mut StdRng, end: Duration) -> Vec<Outage> {
         if self.sendings.is_empty() || rng.random_bool(0.6) {
             return Vec::new();

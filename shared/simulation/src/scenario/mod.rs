@@ -17,6 +17,7 @@ mod under_pressure;
 mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use rand::RngExt;
 use rand::seq::IndexedRandom;
@@ -31,6 +32,9 @@ pub use clock::Clock;
 pub use drawing::{BEGIN, TENANTS};
 pub use whole::Scenario;
 
+/// How old an eventually consistent read of a stream is at the most.
+const STALE: Duration = Duration::from_secs(3);
+
 impl Scenario {
     pub fn of(seed: u64) -> Self {
         let rng = &mut source(seed, "scenario");
@@ -42,11 +46,15 @@ impl Scenario {
         let drifts = rng.random_bool(0.3);
         let mut receivers = receivers::draw(&mut source(seed, "receivers"), faults_end);
         let of_audiences = &mut source(seed, "audiences");
-        let audiences = Audiences::draw(of_audiences, faults_end);
+        let mut audiences = Audiences::draw(of_audiences, faults_end);
         let mut faults = Faults::draw(&mut source(seed, "faults"), faults_end, are_many);
         faults.outages.extend(audiences.outages(of_audiences, faults_end));
         audiences.temper(&mut faults);
-        let throttled = audiences.in_vain(&mut source(seed, "parts in vain"), &mut faults);
+        let retries_twice = audiences.crosses(&mut source(seed, "crossing"), &mut faults);
+        let throttled = match retries_twice {
+            true => None,
+            false => audiences.in_vain(&mut source(seed, "parts in vain"), &mut faults),
+        };
         faults.hot = Hot::draw(&mut source(seed, "hot"), faults_end);
         let mut sendings = messages::draw(&mut source(seed, "messages"), receivers.len(), are_many);
         let operations = operations::draw(&mut source(seed, "operations"), receivers.len());
@@ -75,7 +83,7 @@ impl Scenario {
             receivers,
             audiences,
             storage,
-            pressure: Pressure { throttled, ..Pressure::default() },
+            pressure: Pressure { throttled, retries_twice, ..Pressure::default() },
             stream: None,
             actions: Vec::new(),
             by_api: BTreeMap::new(),
@@ -119,11 +127,16 @@ impl Scenario {
         let hot = self.faults.hot.filter(|_| !stream.is_calm);
         let faults = Faults { hot, ..faults };
         let stream = Some(stream);
-        // Workers that open a breaker, and then read how it was before.
-        let stale = if rng.random_bool(0.5) { secs(rng, 1, 2) } else { self.storage.stale };
+        // Workers that open a breaker, and then read how it was before: few, so that the same one goes on.
+        let (stale, mut clocks) = (rng.random_bool(0.5).then_some(STALE), self.clocks);
+        if stale.is_some() && rng.random_bool(0.5) {
+            clocks.truncate(2);
+        }
+        let stale = stale.unwrap_or(self.storage.stale);
         let storage = Storage { stale, ..self.storage };
         Self {
             stream,
+            clocks,
             receivers,
             sendings,
             faults,

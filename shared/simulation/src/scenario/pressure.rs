@@ -26,6 +26,10 @@ pub struct InVain {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Pressure {
     pub throttled: Option<InVain>,
+    /// The share of last receives that SQS makes twice: what is redriven then is still with a worker.
+    pub twice_at_last: f64,
+    /// Only what the retry queues hold is received twice.
+    pub retries_twice: bool,
     /// So many bytes short of what SQS takes is the body of the first message: too long for what travels with a retry.
     pub shortage: Option<usize>,
     /// With so many bytes the payload of the message [`PARTED`] is filled, each of which takes six.

@@ -110,6 +110,7 @@ fn redriven(scenario: &mut Scenario, rng: &mut StdRng) {
         phases.sort_by_key(|(from, _)| *from);
     }
     scenario.faults.death = 0.5;
+    scenario.pressure.twice_at_last = if rng.random_bool(0.5) { 0.5 } else { 0.0 };
     let in_vain = |share, least| Some(InVain { share, least, most: 19 });
     match rng.random_range(0..3) {
         0 => {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use rand::RngExt;
 use redial_core::body::Body;
@@ -41,8 +42,7 @@ impl World {
             while self.sqs.visible_at(source).is_some_and(|at| at <= now) {
                 let Some(place) = self.free_place() else { return self.starves() };
                 let most = self.stage.rng().random_range(1..=10);
-                let duplicates =
-                    if self.stage.has_faults() { self.stage.scenario.faults.duplicate } else { 0.0 };
+                let duplicates = self.duplicates_of(source);
                 let messages = self.sqs.receive(source, now, most, &mut self.stage.rng(), duplicates);
                 self.redrive();
                 let messages = self.readable(messages);
@@ -58,9 +58,16 @@ impl World {
         }
     }
 
+    /// The share of receives of a queue that are made twice.
+    fn duplicates_of(&self, source: Source) -> f64 {
+        let are_alone = self.stage.scenario.pressure.retries_twice;
+        let is_spared = are_alone && !matches!(source, Source::Retry(_));
+        if self.stage.has_faults() && !is_spared { self.stage.scenario.faults.duplicate } else { 0.0 }
+    }
+
     /// Something waits for a worker.
     fn starves(&self) {
-        self.stage.watch.memo().punctual.starved_at = self.now();
+        self.stage.watch.memo().punctual.waits_until(self.now());
     }
 
     pub(super) fn begins(&mut self, place: usize) -> (u64, String) {
@@ -118,6 +125,8 @@ impl World {
         }
         if read != message.body {
             self.stage.watch.saw(Situation::Unreadable);
+            let at = self.now().plus(longest_backoff(message.receives));
+            self.stage.watch.memo().punctual.waits_until(at);
         }
         message.body.clone()
     }
@@ -175,6 +184,7 @@ impl World {
 
     pub(super) fn poll(&mut self, id: u64) {
         let Some(task) = self.tasks.get_mut(&id) else { return };
+        self.stage.watch.memo().audiences.sender = task.worker;
         let waker = Waker::from(Arc::new(Waking(id, self.ready.clone())));
         let polled = task.future.as_mut().poll(&mut Context::from_waker(&waker));
         let place = task.worker;
@@ -220,4 +230,10 @@ impl World {
             }
         }
     }
+}
+
+/// After how long at the most a message comes back that a release could not read: five seconds, doubling with each receive, and a fifth
+/// more.
+fn longest_backoff(receives: u32) -> Duration {
+    Duration::from_secs((6 << receives.saturating_sub(1).min(8)).min(900))
 }

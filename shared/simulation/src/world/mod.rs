@@ -213,7 +213,7 @@ impl World {
         }
         let mut world = Self {
             memory,
-            sqs: Sqs::default(),
+            sqs: Sqs::new(scenario.pressure.twice_at_last),
             places: Vec::new(),
             tasks: BTreeMap::new(),
             ready: Arc::default(),

@@ -6,6 +6,7 @@ use rand::RngExt;
 use redial_core::dead_letter::{Kind, Reference};
 use redial_core::message::QueueKind;
 use redial_core::queue::{Outgoing, Queue};
+use redial_core::setback::SENT_AGAIN_FROM;
 
 use super::{Task, World};
 use crate::pass::read;
@@ -19,6 +20,9 @@ const FOREIGN: &str = "{\"of_another_release\":1,";
 /// How many SQS messages of one delivery there may be for each that its producer sent, and besides: a lost acknowledgement leaves one
 /// copy more, and a hand-off that is repeated sends one more.
 const COPIES: (usize, usize) = (20, 40);
+
+/// The same where pollers receive in vain what is sent again, so that the first receive by a worker sends it again once more.
+const COPIES_IN_VAIN: (usize, usize) = (40, 80);
 
 impl World {
     /// Looks at what invocations of dispatch and cleanup have sent, and at what cleanup has described.
@@ -50,7 +54,7 @@ impl World {
         }
         self.described = state.described.len();
         for reference in state.described.values() {
-            memo.describes(&reference.letter);
+            memo.describes(reference, &state);
             if reference.kind == Kind::Failed && !reference.letter.starts_with("lineage-") {
                 memo.refers(reference, &state, now);
             }
@@ -90,6 +94,9 @@ impl World {
         let mut memo = self.stage.watch.memo();
         for stored in self.sqs.redriven.drain(..) {
             memo.situations.saw(Situation::Redriven);
+            if memo.passes.values().any(|pass| pass.held.contains_key(&stored.id)) {
+                memo.situations.saw(Situation::RedrivenWhileHeld);
+            }
             memo.redrives(&stored);
         }
     }
@@ -114,7 +121,9 @@ impl World {
                 *counts.entry((tenant, id)).or_insert(0) += 1;
             }
         }
-        let (each, besides) = COPIES;
+        let in_vain = self.stage.scenario.pressure.throttled;
+        let is_often = in_vain.is_some_and(|it| it.most >= SENT_AGAIN_FROM);
+        let (each, besides) = if is_often { COPIES_IN_VAIN } else { COPIES };
         for (key, sendings) in &self.accepted {
             let count: usize =
                 counts.get(&(key.tenant.to_string(), key.id.to_string())).copied().unwrap_or(0);

@@ -407,8 +407,12 @@ impl Harness {
     /// The same, where something may fail.
     pub(crate) fn try_poison(&mut self, body: &str) -> Result<(), PortError> {
         self.serial += 1;
-        let message_id = format!("sqs-{}", self.serial);
-        self.clean(message_id, body, false).expect("nothing kills it")
+        self.try_poison_as(&format!("sqs-{}", self.serial), body)
+    }
+
+    /// The same, of an SQS message that a worker may still hold.
+    pub(crate) fn try_poison_as(&mut self, message_id: &str, body: &str) -> Result<(), PortError> {
+        self.clean(message_id.to_owned(), body, false).expect("nothing kills it")
     }
 
     /// Cleanup gets a message; `None` if its worker dies.
