@@ -12,6 +12,8 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::{Limited, PortError, Protection, StoredOrigin};
 use redial_memory::Memory;
 
+use crate::watch::Watch;
+
 /// For how long a worker relies on what it read, with what a clock's rounding takes.
 const RELIES: Duration = Duration::from_millis(1_600);
 
@@ -106,6 +108,7 @@ impl Knowledge {
 pub struct WatchedProtection {
     pub memory: Memory,
     pub knowledge: Knowledge,
+    pub watch: Watch,
 }
 
 impl WatchedProtection {
@@ -162,7 +165,12 @@ impl Protection for WatchedProtection {
     }
 
     async fn lease(&self, request: token_bucket::Request) -> Result<token_bucket::Answer, PortError> {
-        self.memory.lease(request).await
+        let key = request.key.clone();
+        let answer = self.memory.lease(request).await;
+        if matches!(answer, Ok(token_bucket::Answer::Empty { .. })) {
+            self.watch.memo().finds_empty(&key);
+        }
+        answer
     }
 }
 

@@ -62,6 +62,10 @@ impl Memo {
     /// Whether an origin that has been well since then, with traffic since then, stays half open for too long.
     pub fn recovers(&mut self, origin: &Origin, well_since: Timestamp, scenario: &Scenario, now: Timestamp) {
         let Some(stream) = &scenario.stream else { return };
+        // It is not well while a hostile tenant's receivers are not.
+        if scenario.foe.is_some() {
+            return;
+        }
         let Some(past) = self.origins.of.get(origin) else { return };
         // One that holds back a tenant alone waits for that tenant's messages.
         if past.is_for_one_tenant() {
