@@ -53,9 +53,6 @@ impl Knowledge {
     /// A POST of a tenant's to an origin when the worker's clock shows `clock`: why it must not be, if so.
     pub fn posts(&self, origin: &Origin, tenant: Option<&Tenant>, clock: Timestamp) -> Option<String> {
         let mut known = self.known();
-        let posted = known.posted.entry(origin.clone()).or_default();
-        *posted += 1;
-        let posted = *posted;
         let origin_text = origin.as_str();
         if known.tried.get(origin).is_none_or(|tried| tried.plus(RELIES) <= known.began) {
             return Some(format!("{origin_text} was posted to by a worker that had not asked for its state"));
@@ -67,6 +64,9 @@ impl Knowledge {
         }
         let mut phases: Vec<Phase> =
             states.iter().map(|stored| stored.state.breaker().phase(clock)).collect();
+        let posted = known.posted.entry(origin.clone()).or_default();
+        *posted += 1;
+        let posted = *posted;
         if phases.iter().any(|phase| matches!(phase, Phase::Closed | Phase::Ramping { .. })) {
             return None;
         }
@@ -89,6 +89,14 @@ impl Knowledge {
 
     fn relies_on(&self, origin: &Origin, stored: StoredOrigin) {
         self.known().states.insert(origin.clone(), vec![stored]);
+    }
+
+    /// A read failed: of an origin that it does not know yet, a worker relies on nothing being wrong, whatever it looks at later.
+    fn could_not_read(&self, origin: &Origin) {
+        let mut known = self.known();
+        let states = known.states.entry(origin.clone()).or_insert_with(|| vec![StoredOrigin::default()]);
+        let states = states.clone();
+        known.decides_by.insert(origin.clone(), states);
     }
 
     /// A read may be older than what the worker has written or looked at: then it goes on with that.
@@ -124,7 +132,13 @@ impl Protection for WatchedProtection {
         limits: Vec<Limited>,
     ) -> Result<(Vec<StoredOrigin>, Vec<Option<Rate>>), PortError> {
         origins.iter().for_each(|origin| self.knowledge.tried(origin, self.now()));
-        let read = self.memory.read(origins.clone(), limits).await?;
+        let read = match self.memory.read(origins.clone(), limits).await {
+            Ok(read) => read,
+            Err(error) => {
+                origins.iter().for_each(|origin| self.knowledge.could_not_read(origin));
+                return Err(error);
+            }
+        };
         for (origin, stored) in origins.iter().zip(&read.0) {
             self.knowledge.read(origin, stored);
         }

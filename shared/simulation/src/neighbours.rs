@@ -1,6 +1,7 @@
 //! What happened to a hostile tenant and to those beside it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use redial_core::endpoint::{Endpoint, Origin};
 use redial_core::identity::{DeliveryKey, SubscriptionKey, Tenant, Turn};
@@ -9,7 +10,7 @@ use redial_core::time::Timestamp;
 
 /// A POST in a scenario with a hostile tenant.
 #[derive(Clone, Debug)]
-pub struct Beside {
+pub struct Exchange {
     pub at: Timestamp,
     pub endpoint: Endpoint,
     pub key: DeliveryKey,
@@ -18,7 +19,7 @@ pub struct Beside {
     pub status: Option<u16>,
 }
 
-impl Beside {
+impl Exchange {
     pub fn is_retry(&self) -> bool {
         self.turn.attempt.0 > 0
     }
@@ -31,16 +32,18 @@ impl Beside {
 
 /// A scenario's tenants, one of them hostile.
 #[derive(Clone, Debug)]
-pub struct Quarter {
+pub struct Tenants {
     pub foe: Tenant,
     pub is_calm: bool,
     pub others_are_well: bool,
+    /// Whether an operator has limited the push service.
+    pub is_limited: bool,
     pub workers: usize,
     /// Where stored subscriptions lead.
     pub origins: BTreeMap<SubscriptionKey, Origin>,
 }
 
-impl Quarter {
+impl Tenants {
     /// Whether a tenant is held back with the hostile one: one in sixteen is, at each origin another.
     pub fn shares_place(&self, tenant: &Tenant, origin: &Origin) -> bool {
         Place::of(origin, tenant) == Place::of(origin, &self.foe)
@@ -50,8 +53,8 @@ impl Quarter {
 #[derive(Debug, Default)]
 pub struct Neighbours {
     /// `None` where no tenant is hostile.
-    pub quarter: Option<Quarter>,
-    pub posts: Vec<Beside>,
+    pub tenants: Option<Arc<Tenants>>,
+    pub posts: Vec<Exchange>,
     /// When each attempt of a delivery was first made.
     pub attempts: BTreeMap<DeliveryKey, BTreeMap<Turn, Timestamp>>,
 }

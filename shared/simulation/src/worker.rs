@@ -16,7 +16,7 @@ use redial_memory::senders::{answered, answered_with};
 use redial_memory::{PortErrorKind, State};
 
 use crate::knowledge::Knowledge;
-use crate::neighbours::Beside;
+use crate::neighbours::Exchange;
 use crate::origins::{Posted, Sign};
 use crate::payload::{Payload, read_payload};
 use crate::scenario::receivers::{Behaviour, Hostile, Wait as Asked};
@@ -397,7 +397,7 @@ impl Worker {
         let status = status_of(reply);
         let mut memo = self.stage.watch.memo();
         let before = memo.violations.len();
-        memo.posts_beside(Beside { at, endpoint, key, turn, status });
+        memo.posts_beside(Exchange { at, endpoint, key, turn, status });
         for violation in &memo.violations[before..] {
             self.stage.trace.add(at, "broken", format_args!("{violation}"));
         }

@@ -52,13 +52,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replace: "Concerned::Tenant(_) => {}",
     },
     Mutant {
-        name: "a worker pauses because of a recipient",
-        rule: "a worker that sees one recipient fail goes on",
-        file: ADMISSION,
-        find: "Concerned::Recipients => return (Word::Go, mine),",
-        replace: "Concerned::Recipients => {}",
-    },
-    Mutant {
         name: "a tenant alone is held back while others fail",
         rule: "where others fail, too, a breaker holds back everyone",
         file: ORIGIN,
@@ -70,7 +63,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         rule: "the tenant whose messages fail is held back",
         file: ORIGIN,
         find: "self.only.is_none_or(|only| only == place())",
-        replace: "self.only.is_none() && place() == place()",
+        replace: "self.only.is_none_or(|only| only == place() && self.epoch > 1_000)",
     },
     Mutant {
         name: "a place is the same at all origins",
@@ -108,11 +101,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replace: "policy.retry_after_range(wait.max(policy::least_delay(number.min(1))), remaining)",
     },
     Mutant {
-        name: "retries to one subscription have no rate",
-        rule: "retries to one subscription's endpoint are at most ten a second while they fail",
+        name: "tenants wait in one line",
+        rule: "one tenant's thousand messages do not delay another's ten at a limit",
         file: BUCKETS,
-        find: "known.fails_again(subscription, self.now).then_some(RETRIES_PER_SECOND)",
-        replace: "known.fails_again(subscription, self.now).then_some(RETRIES_PER_SECOND * 100.0)",
+        find: "TokenBucket::Queue(Box::new(bucket.clone()), tenant.to_string())",
+        replace: "TokenBucket::Queue(Box::new(bucket.clone()), String::new())",
     },
     Mutant {
         name: "an id is everyone's",

@@ -12,7 +12,7 @@ use redial_core::subscription::State;
 use redial_core::time::Timestamp;
 
 use super::remains::Remains;
-use crate::neighbours::{Beside, Neighbours, Quarter};
+use crate::neighbours::{Exchange, Neighbours, Tenants};
 use crate::origins::Sign;
 use crate::situations::Situation;
 use crate::watch::Memo;
@@ -35,6 +35,9 @@ const JUDGED_FOR: Duration = Duration::from_secs(285);
 const OTHERS_SHOWN_BY: usize = 20;
 const OTHERS_FAIL_PERCENT: usize = 40;
 
+/// A message that finds a limit's slots taken waits behind its own tenant's, and behind one message of each other's.
+const SOON: Duration = Duration::from_secs(30);
+
 /// Retries a second of an origin that fails, besides a fifth of its first attempts, and of a subscription whose endpoint fails.
 const RETRIES_PER_SECOND: u64 = 10;
 
@@ -56,7 +59,7 @@ const MOST_SHARED: usize = 16;
 impl Memo {
     /// A bucket had no slot.
     pub(crate) fn finds_empty(&mut self, bucket: &str) {
-        if self.neighbours.quarter.is_none() {
+        if self.neighbours.tenants.is_none() {
             return;
         }
         if bucket.starts_with("retries#") {
@@ -68,85 +71,104 @@ impl Memo {
 
     /// A message that goes on without an attempt.
     pub(crate) fn holds_back(&mut self, message: &Message, turn: Turn, now: Timestamp) {
-        let Some(quarter) = &self.neighbours.quarter else { return };
+        let Some(tenants) = &self.neighbours.tenants else { return };
         let key = message.key();
         let Some(id) = message.to.subscription().cloned() else { return };
         let subscription = SubscriptionKey { tenant: key.tenant.clone(), id };
-        let Some(origin) = quarter.origins.get(&subscription) else { return };
-        if key.tenant == quarter.foe {
+        let Some(origin) = tenants.origins.get(&subscription) else { return };
+        if key.tenant == tenants.foe {
             let past = self.origins.of.get(origin);
             if past.is_some_and(|past| past.open_for_one_since(now).is_some()) {
                 self.situations.saw(Situation::HeldAlone);
             }
             return;
         }
-        if quarter.shares_place(&key.tenant, origin) {
+        if tenants.shares_place(&key.tenant, origin) {
             self.situations.saw(Situation::PlaceShared);
             return;
         }
-        if quarter.is_calm && quarter.others_are_well && turn == Turn::default() {
-            let (foe, origin) = (quarter.foe.clone(), origin.as_str().to_owned());
+        let is_calm = tenants.is_calm && tenants.others_are_well && !tenants.is_limited;
+        if is_calm && turn == Turn::default() {
+            let (foe, origin) = (tenants.foe.clone(), origin.as_str().to_owned());
             self.violated(format!("{key} was held back at {origin}, where {foe} alone is in trouble"));
         }
     }
 
     /// A POST where a hostile tenant is one of several.
-    pub(crate) fn posts_beside(&mut self, beside: Beside) {
-        let Some(quarter) = self.neighbours.quarter.clone() else { return };
-        if quarter.is_calm {
-            self.costs_little(&beside);
-            if beside.key.tenant == quarter.foe {
-                self.is_stopped(&beside, &quarter);
+    pub(crate) fn posts_beside(&mut self, exchange: Exchange) {
+        let Some(tenants) = self.neighbours.tenants.clone() else { return };
+        if tenants.is_calm {
+            self.costs_little(&exchange);
+            if exchange.key.tenant == tenants.foe {
+                self.is_stopped(&exchange, &tenants);
             } else {
-                self.is_one_of_many(&beside, &quarter);
+                self.is_one_of_many(&exchange, &tenants);
+                self.is_soon(&exchange, &tenants);
             }
         }
-        self.neighbours.posts.push(beside);
+        self.neighbours.posts.push(exchange);
     }
 
     /// What one message costs.
-    fn costs_little(&mut self, beside: &Beside) {
-        let attempts = self.neighbours.attempts.entry(beside.key.clone()).or_default();
-        attempts.entry(beside.turn).or_insert(beside.at);
+    fn costs_little(&mut self, exchange: &Exchange) {
+        let attempts = self.neighbours.attempts.entry(exchange.key.clone()).or_default();
+        attempts.entry(exchange.turn).or_insert(exchange.at);
         let Some(first) = attempts.values().min().copied() else { return };
         let within =
             |secs| attempts.values().filter(|at| at.since(first) < Duration::from_secs(secs)).count();
         let most = COSTS.into_iter().find(|(secs, most)| within(*secs) > *most);
         if let Some((secs, most)) = most {
-            self.violated(format!("{} was posted more than {most} times within {secs} s", beside.key));
+            self.violated(format!("{} was posted more than {most} times within {secs} s", exchange.key));
         }
     }
 
     /// The tenant whose messages fail is held back where the others' do not.
-    fn is_stopped(&mut self, beside: &Beside, quarter: &Quarter) {
-        let origin = beside.endpoint.origin();
+    fn is_stopped(&mut self, exchange: &Exchange, tenants: &Tenants) {
+        let origin = exchange.endpoint.origin();
         let past = self.origins.of.get(&origin);
-        let since = past.and_then(|past| past.open_for_one_since(beside.at));
-        if since.is_some_and(|since| since.plus(FOLLOWED_WITHIN) < beside.at) && quarter.others_are_well {
-            let (key, origin) = (&beside.key, origin.as_str());
+        let since = past.and_then(|past| past.open_for_one_since(exchange.at));
+        if since.is_some_and(|since| since.plus(FOLLOWED_WITHIN) < exchange.at) && tenants.others_are_well {
+            let (key, origin) = (&exchange.key, origin.as_str());
             self.violated(format!("{key} was posted to {origin}, which is open for its tenant"));
         }
     }
 
+    /// A first attempt of another tenant's leaves soon after it was sent, unless no worker was free.
+    fn is_soon(&mut self, exchange: &Exchange, tenants: &Tenants) {
+        let Exchange { at, key, turn, endpoint, .. } = exchange;
+        let Some(sent) = self.promises.get(key).map(|promise| promise.from) else { return };
+        let is_first = *turn == Turn::default() && tenants.others_are_well;
+        if !is_first
+            || self.punctual.starved_at >= sent
+            || tenants.shares_place(&key.tenant, &endpoint.origin())
+        {
+            return;
+        }
+        let late = at.since(sent);
+        if late > SOON {
+            self.violated(format!("{key} was posted {late:?} after it was sent, beside {}", tenants.foe));
+        }
+    }
+
     /// Where others fail, too, a breaker holds back everyone.
-    fn is_one_of_many(&mut self, beside: &Beside, quarter: &Quarter) {
-        let origin = beside.endpoint.origin();
+    fn is_one_of_many(&mut self, exchange: &Exchange, tenants: &Tenants) {
+        let origin = exchange.endpoint.origin();
         let Some(past) = self.origins.of.get(&origin).filter(|past| past.is_for_one_tenant()) else { return };
-        let now = beside.at;
+        let now = exchange.at;
         if matches!(past.phase(now), Phase::Closed | Phase::Ramping { .. })
-            || quarter.shares_place(&beside.key.tenant, &origin)
+            || tenants.shares_place(&exchange.key.tenant, &origin)
         {
             return;
         }
         let moved = past.moved.map_or(Timestamp::default(), |at| at.plus(REPORTED_WITHIN));
         let from = now.minus(JUDGED_FOR).max(moved);
-        let foe = Place::of(&origin, &quarter.foe);
+        let foe = Place::of(&origin, &tenants.foe);
         let others = past.posted(from, now.minus(REPORTED_WITHIN)).filter(|it| it.whose.tenant() != foe);
         let others: Vec<Sign> = others.map(|it| it.sign).collect();
         let failed = others.iter().filter(|sign| **sign == Sign::Fails).count();
         self.situations.saw(Situation::SentBeside);
         if others.len() >= OTHERS_SHOWN_BY && failed * 100 > others.len() * OTHERS_FAIL_PERCENT {
-            let (key, origin, all) = (&beside.key, origin.as_str(), others.len());
+            let (key, origin, all) = (&exchange.key, origin.as_str(), others.len());
             self.violated(format!(
                 "{key} was posted to {origin}, where {failed} of {all} others failed, and one tenant alone is held back"
             ));
@@ -155,14 +177,14 @@ impl Memo {
 }
 
 pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
-    let Some(quarter) = memo.neighbours.quarter.clone() else { return };
+    let Some(tenants) = memo.neighbours.tenants.clone() else { return };
     same_ids(remains, memo);
-    places(&quarter, memo);
-    subscriptions(remains, &quarter, memo);
-    if quarter.is_calm {
-        ends(remains, &quarter, memo);
+    places(&tenants, memo);
+    subscriptions(remains, &tenants, memo);
+    if tenants.is_calm {
+        ends(remains, &tenants, memo);
         let Neighbours { posts, .. } = &memo.neighbours;
-        let violations = [rates(posts, &quarter), budgets(posts, &quarter)].concat();
+        let violations = [rates(posts, &tenants), budgets(posts, &tenants)].concat();
         violations.into_iter().for_each(|violation| memo.violated(violation));
     }
 }
@@ -176,25 +198,25 @@ fn same_ids(remains: &Remains<'_>, memo: &mut Memo) {
 }
 
 /// Whom a tenant shares its place with differs from origin to origin.
-fn places(quarter: &Quarter, memo: &mut Memo) {
-    let others: BTreeSet<_> = quarter.origins.keys().map(|key| &key.tenant).collect();
-    for other in others.into_iter().filter(|other| **other != quarter.foe) {
+fn places(tenants: &Tenants, memo: &mut Memo) {
+    let others: BTreeSet<_> = tenants.origins.keys().map(|key| &key.tenant).collect();
+    for other in others.into_iter().filter(|other| **other != tenants.foe) {
         let origin =
             |n: usize| Origin::parse(&format!("https://o{n}.example")).expect("invariant: an origin");
-        let shared = (0..ORIGINS).filter(|n| quarter.shares_place(other, &origin(*n))).count();
+        let shared = (0..ORIGINS).filter(|n| tenants.shares_place(other, &origin(*n))).count();
         if shared > MOST_SHARED {
-            let foe = &quarter.foe;
+            let foe = &tenants.foe;
             memo.violated(format!("{foe} and {other} share a place at {shared} of {ORIGINS} origins"));
         }
     }
 }
 
 /// Others' subscriptions stay, and what is gone of theirs, or of a tenant's old ones, is removed whatever turns gone beside it.
-fn subscriptions(remains: &Remains<'_>, quarter: &Quarter, memo: &mut Memo) {
+fn subscriptions(remains: &Remains<'_>, tenants: &Tenants, memo: &mut Memo) {
     let mut gone = BTreeSet::new();
     let mut violations = Vec::new();
-    for key in quarter.origins.keys() {
-        let is_foe = key.tenant == quarter.foe;
+    for key in tenants.origins.keys() {
+        let is_foe = key.tenant == tenants.foe;
         let address = address_of(key, remains);
         let answers = memo.facts.answers.get(&address).cloned().unwrap_or_default();
         let stored = remains.state.subscriptions.get(key).map(|stored| stored.state);
@@ -204,9 +226,10 @@ fn subscriptions(remains: &Remains<'_>, quarter: &Quarter, memo: &mut Memo) {
         if !is_foe && !answers.is_gone && answers.not_found.is_empty() && stored != Some(State::Active) {
             violations.push(format!("{key} is {stored:?}, and its endpoint never said that it is gone"));
         }
-        let is_old = !remains.scenario.foe.as_ref().is_some_and(|foe| foe.has_young(key.id.as_str()));
-        if quarter.is_calm && answers.is_gone && (!is_foe || is_old) && stored.is_some() {
-            violations.push(format!("{key} is gone alone of its age, and is {stored:?}"));
+        let may_stay =
+            remains.scenario.foe.as_ref().is_some_and(|foe| is_foe && foe.may_keep(key.id.as_str()));
+        if tenants.is_calm && answers.is_gone && !may_stay && stored.is_some() {
+            violations.push(format!("{key} is gone, as few of its tenant and age are, and is {stored:?}"));
         }
     }
     if gone.len() > 1 {
@@ -227,11 +250,11 @@ fn address_of(key: &SubscriptionKey, remains: &Remains<'_>) -> String {
 }
 
 /// What others send to receivers that accept is sent.
-fn ends(remains: &Remains<'_>, quarter: &Quarter, memo: &mut Memo) {
-    if !quarter.others_are_well {
+fn ends(remains: &Remains<'_>, tenants: &Tenants, memo: &mut Memo) {
+    if !tenants.others_are_well {
         return;
     }
-    for (key, sendings) in remains.accepted.iter().filter(|(key, _)| key.tenant != quarter.foe) {
+    for (key, sendings) in remains.accepted.iter().filter(|(key, _)| key.tenant != tenants.foe) {
         let receives = |receiver: usize| remains.scenario.receivers[receiver].phases.is_empty();
         let state = remains.state.ledger.get(key).map(|entry| entry.state);
         if sendings.iter().all(|it| receives(it.receiver)) && state != Some(ledger::State::Sent) {
@@ -241,17 +264,17 @@ fn ends(remains: &Remains<'_>, quarter: &Quarter, memo: &mut Memo) {
 }
 
 /// Retries to one subscription's endpoint, while they fail.
-fn rates(posts: &[Beside], quarter: &Quarter) -> Vec<String> {
+fn rates(posts: &[Exchange], tenants: &Tenants) -> Vec<String> {
     let mut by_endpoint: BTreeMap<&str, Vec<Timestamp>> = BTreeMap::new();
     for post in posts.iter().filter(|it| it.is_retry() && it.is_in_trouble()) {
         by_endpoint.entry(post.endpoint.expose().as_str()).or_default().push(post.at);
     }
     let stored: BTreeSet<String> = posts
         .iter()
-        .filter(|post| quarter.origins.keys().any(|key| is_at(key, post)))
+        .filter(|post| tenants.origins.keys().any(|key| is_at(key, post)))
         .map(|post| post.endpoint.expose().as_str().to_owned())
         .collect();
-    let most = RETRIES_PER_SECOND * (WINDOW + SLACK).as_secs() + UNSEEN * quarter.workers as u64;
+    let most = RETRIES_PER_SECOND * (WINDOW + SLACK).as_secs() + UNSEEN * tenants.workers as u64;
     let passed =
         by_endpoint.iter().filter(|(address, _)| stored.contains(**address)).find_map(|(address, at)| {
             let is_passed =
@@ -263,27 +286,27 @@ fn rates(posts: &[Beside], quarter: &Quarter) -> Vec<String> {
     passed.into_iter().collect()
 }
 
-fn is_at(key: &SubscriptionKey, post: &Beside) -> bool {
+fn is_at(key: &SubscriptionKey, post: &Exchange) -> bool {
     key.tenant == post.key.tenant
         && post.endpoint.expose().as_str().split('/').nth(3) == Some(key.id.as_str())
 }
 
 /// Retries to an origin, while it is in trouble.
-fn budgets(posts: &[Beside], quarter: &Quarter) -> Vec<String> {
-    let mut by_origin: BTreeMap<Origin, Vec<&Beside>> = BTreeMap::new();
+fn budgets(posts: &[Exchange], tenants: &Tenants) -> Vec<String> {
+    let mut by_origin: BTreeMap<Origin, Vec<&Exchange>> = BTreeMap::new();
     for post in posts {
         by_origin.entry(post.endpoint.origin()).or_default().push(post);
     }
-    by_origin.iter().filter_map(|(origin, posts)| budget(origin, posts, quarter)).collect()
+    by_origin.iter().filter_map(|(origin, posts)| budget(origin, posts, tenants)).collect()
 }
 
-fn budget(origin: &Origin, posts: &[&Beside], quarter: &Quarter) -> Option<String> {
+fn budget(origin: &Origin, posts: &[&Exchange], tenants: &Tenants) -> Option<String> {
     for (at, first) in posts.iter().enumerate().step_by(20) {
         let (from, until) = (first.at, first.at.plus(WINDOW));
         let before = posts[..at].iter().filter(|it| it.at.plus(BUDGETED_AFTER) >= from);
         let (before, in_window): (Vec<_>, Vec<_>) =
             (before.collect(), posts[at..].iter().take_while(|it| it.at < until).collect());
-        let is_in_trouble = |posts: &[&&Beside]| {
+        let is_in_trouble = |posts: &[&&Exchange]| {
             let troubles = posts.iter().filter(|it| it.is_in_trouble()).count();
             posts.len() >= 20 && troubles * 100 > posts.len() * IN_TROUBLE_PERCENT
         };
@@ -293,7 +316,7 @@ fn budget(origin: &Origin, posts: &[&Beside], quarter: &Quarter) -> Option<Strin
         let retries = in_window.iter().filter(|it| it.is_retry()).count() as u64;
         let firsts = before.iter().chain(&in_window).filter(|it| !it.is_retry()).count() as u64;
         let most =
-            firsts / 5 + RETRIES_PER_SECOND * (WINDOW + SLACK).as_secs() + UNSEEN * quarter.workers as u64;
+            firsts / 5 + RETRIES_PER_SECOND * (WINDOW + SLACK).as_secs() + UNSEEN * tenants.workers as u64;
         if retries > most {
             let origin = origin.as_str();
             return Some(format!("{origin} had {retries} retries within {WINDOW:?}, and a budget of {most}"));

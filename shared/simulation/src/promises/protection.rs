@@ -41,6 +41,10 @@ const AT_ONCE: u64 = 2;
 impl Memo {
     /// A POST to an origin in a scenario without faults.
     pub fn posts_on(&mut self, origin: &Origin, whose: Whose, now: Timestamp) {
+        // Whose trouble it is is judged by seconds, and here by minutes: a hostile tenant's one or two recipients make that a difference.
+        if self.neighbours.tenants.is_some() {
+            return;
+        }
         let Some(past) = self.origins.of.get(origin) else { return };
         if !matches!(past.phase(now), Phase::Closed | Phase::Ramping { .. }) {
             return;

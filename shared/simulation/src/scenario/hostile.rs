@@ -14,7 +14,14 @@ use super::protection::Stream;
 use super::receivers::{Behaviour, Receiver};
 
 /// The share of scenarios that have a hostile tenant, of those without audiences and without acts on what is stored.
-const SHARE: f64 = 0.13;
+const SHARE: f64 = 0.12;
+
+/// The pause between two messages of the others, in milliseconds: a worker that gets many sees within seconds that they are well.
+const FAST_MS: std::ops::RangeInclusive<u64> = 60..=400;
+const SLOW_MS: std::ops::RangeInclusive<u64> = 400..=3_000;
+
+/// An operator's limits of an origin, and so many a second. The others' messages are half as many at the most.
+const LIMITS: [(&str, f64); 4] = [("2/s", 2.0), ("5/s", 5.0), ("10/s", 10.0), ("40/s", 40.0)];
 
 /// What it may be called: whose place it shares differs with the name, and from origin to origin.
 pub const NAMES: [&str; 12] = [
@@ -36,9 +43,12 @@ pub const POLICIES: [(&str, &str); 4] = [
 /// The most attempts that a message of its can have.
 pub const MOST_ATTEMPTS: u32 = 101;
 
-/// So many young endpoints of its turn gone together, which is enough for the guard, and so many old ones, which are not.
-const YOUNG: usize = 12;
-const OLD: usize = 2;
+/// So many endpoints of one age turn gone together, which is enough for the guard, and so many of another, which are not.
+const DOZEN: usize = 12;
+const FEW: usize = 2;
+
+/// The guard keeps so many of one age.
+const MANY: usize = 10;
 
 /// Where one of its subscriptions leads.
 #[derive(Clone, PartialEq, Debug)]
@@ -68,12 +78,16 @@ pub struct Foe {
     pub is_calm: bool,
     /// Whether the others' receivers accept all, or turn gone; else some of them fail meanwhile.
     pub others_are_well: bool,
+    /// An operator's limit of the push service, whose slots all tenants share.
+    pub limit: Option<&'static str>,
 }
 
 impl Foe {
-    /// Whether a subscription of its is young.
-    pub fn has_young(&self, id: &str) -> bool {
-        self.targets.iter().any(|target| target.id == id && target.is_young)
+    /// Whether the guard may keep a subscription of its that is gone: as many others of its age are.
+    pub fn may_keep(&self, id: &str) -> bool {
+        let Some(one) = self.targets.iter().find(|target| target.id == id) else { return false };
+        let is_gone = |it: &&Target| it.receiver.at(Duration::ZERO) == Behaviour::Answers(410);
+        self.targets.iter().filter(is_gone).filter(|it| it.is_young == one.is_young).count() >= MANY
     }
 
     pub fn target_at(&self, address: &str) -> Option<&Target> {
@@ -97,7 +111,8 @@ pub(super) fn draw(rng: &mut StdRng, spread: impl FnOnce(Duration) -> Faults) ->
     if !rng.random_bool(SHARE) {
         return None;
     }
-    let interval = Duration::from_millis(rng.random_range(400..=3_000));
+    let interval = if rng.random_bool(0.3) { FAST_MS } else { SLOW_MS };
+    let interval = Duration::from_millis(rng.random_range(interval));
     let count: u32 = rng.random_range(50..=110);
     let until = interval * count;
     let is_calm = rng.random_bool(0.75);
@@ -111,7 +126,12 @@ pub(super) fn draw(rng: &mut StdRng, spread: impl FnOnce(Duration) -> Faults) ->
         stored: rng.random_bool(0.4).then_some(POLICIES[0].1),
         is_calm,
         others_are_well,
+        limit: None,
     };
+    if others_are_well && rng.random_bool(0.2) {
+        let twice = 2.0 / interval.as_secs_f64();
+        foe.limit = LIMITS.into_iter().find(|(_, rate)| *rate >= twice).map(|(text, _)| text);
+    }
     foe.attack(rng, &receivers, until, &mut sendings);
     sendings.sort_by_key(|sending| sending.at);
     let faults = if is_calm { Faults::default() } else { spread(faults_end) };
@@ -223,16 +243,17 @@ impl Foe {
             let receiver = Receiver { is_webhook, phases };
             self.targets.push(Target { id, host, receiver, is_young: false });
         }
-        let lasts = secs(rng, 1, 40);
+        let lasts = if rng.random_bool(0.3) { secs(rng, 0, 1) } else { secs(rng, 1, 40) };
         let retry =
             [Some("storm"), Some("storm"), Some("storm-list"), Some("hours"), Some("never-mind"), None]
                 .choose(rng)
                 .copied()
                 .flatten();
         let by_address = rng.random_bool(0.3);
-        let ttl = *[10, 30, 60, 120, 900].choose(rng).unwrap_or(&60);
+        let ttl = *[10, 30, 60, 60, 120, 300].choose(rng).unwrap_or(&60);
         // Few messages that are retried often, or many.
-        let count = if ttl > 60 { rng.random_range(10..=25) } else { rng.random_range(25..=70) };
+        let is_short = ttl <= 60 && self.limit.is_none();
+        let count = if is_short { rng.random_range(25..=60) } else { rng.random_range(10..=25) };
         for n in 0..count {
             let at = from + lasts.mul_f64(rng.random());
             // Some ids are those of other tenants' messages, and some are its own once more, with another content.
@@ -253,10 +274,11 @@ impl Foe {
         }
     }
 
-    /// A dozen young endpoints turn gone together, and a few old ones.
+    /// A dozen endpoints of one age turn gone together, and a few of another.
     fn turns_gone(&mut self, rng: &mut StdRng, at: Duration, sendings: &mut Vec<Sending>) {
         let first = self.targets.len();
-        for n in 0..YOUNG + OLD {
+        let are_young = rng.random_bool(0.6);
+        for n in 0..DOZEN + FEW {
             let number = first + n;
             let receiver =
                 Receiver { is_webhook: false, phases: vec![(Duration::ZERO, Behaviour::Answers(410))] };
@@ -264,7 +286,7 @@ impl Foe {
                 id: format!("f{number}"),
                 host: "push.example".to_owned(),
                 receiver,
-                is_young: n < YOUNG,
+                is_young: are_young == (n < DOZEN),
             });
             sendings.push(Sending {
                 at: at + secs(rng, 0, 20),

@@ -18,6 +18,7 @@ mod under_pressure;
 mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use rand::RngExt;
 use rand::seq::IndexedRandom;
@@ -123,8 +124,10 @@ impl Scenario {
         // Clocks that are right let a promise about seconds be one about seconds.
         let clocks =
             if foe.is_calm { vec![Clock::default(); self.clocks.len()] } else { self.clocks.clone() };
+        let set = |rate| (Duration::ZERO, operators::Action::Limit(operators::Whose::Origin(0), Some(rate)));
+        let actions = foe.limit.map(set).into_iter().collect();
+        let operations = Vec::new();
         let (foe, stream) = (Some(foe), Some(stream));
-        let (operations, actions) = (Vec::new(), Vec::new());
         Some(Self {
             foe,
             stream,

@@ -1,5 +1,6 @@
 //! Makes a hostile tenant's subscriptions and policy, and finds where a message goes, whosever it is.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use redial_core::endpoint::Endpoint;
@@ -12,7 +13,7 @@ use redial_core::webhook::WebhookTarget;
 
 use super::World;
 use super::browsers::{AUTH, P256DH};
-use crate::neighbours::Quarter;
+use crate::neighbours::Tenants;
 use crate::scenario::messages::Sending;
 use crate::worker::endpoint;
 
@@ -74,15 +75,16 @@ impl World {
         }
         let leads_to = |stored: &Subscription| stored.recipient.endpoint().origin();
         let origins = state.subscriptions.iter().map(|(key, stored)| (key.clone(), leads_to(stored)));
-        let quarter = Quarter {
+        let tenants = Tenants {
             foe: tenant,
             is_calm: foe.is_calm,
             others_are_well: foe.others_are_well,
+            is_limited: foe.limit.is_some(),
             workers: scenario.clocks.len(),
             origins: origins.collect(),
         };
         let mut memo = self.stage.watch.memo();
-        memo.neighbours.quarter = Some(quarter);
+        memo.neighbours.tenants = Some(Arc::new(tenants));
         if foe.is_calm {
             memo.punctual.calm_from = self.stage.begin;
         }

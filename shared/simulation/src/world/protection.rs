@@ -79,8 +79,9 @@ impl World {
             return;
         }
         let mut memo = self.stage.watch.memo();
-        // Of two origins; a hostile tenant has more.
-        let most = MOST_REMEMBERED / 2 * self.memory.state().origins.len().max(2);
+        // Of two origins. A hostile tenant has more, and each of its subscriptions a rate.
+        let origins = self.memory.state().origins.len().max(2);
+        let most = MOST_REMEMBERED / 2 * origins * if self.stage.scenario.foe.is_some() { 3 } else { 1 };
         for place in &self.places {
             let bytes = format!("{:?}", place.dispatch.guard).len();
             if bytes > most {
