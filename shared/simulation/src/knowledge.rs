@@ -12,6 +12,8 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::{Limited, PortError, Protection, StoredOrigin};
 use redial_memory::Memory;
 
+use crate::watch::Watch;
+
 /// For how long a worker relies on what it read, with what a clock's rounding takes.
 const RELIES: Duration = Duration::from_millis(1_600);
 
@@ -98,6 +100,14 @@ impl Knowledge {
         states.push(stored);
     }
 
+    /// A read failed: of an origin that it does not know yet, a worker relies on nothing being wrong, whatever it looks at later.
+    fn could_not_read(&self, origin: &Origin) {
+        let mut known = self.known();
+        let states = known.states.entry(origin.clone()).or_insert_with(|| vec![StoredOrigin::default()]);
+        let states = states.clone();
+        known.decides_by.insert(origin.clone(), states);
+    }
+
     /// A read may be older than what the worker has written or looked at: then it goes on with that. Of several that it may rely on, each
     /// that is no newer gives way to what was read.
     fn read(&self, origin: &Origin, stored: &StoredOrigin) {
@@ -118,6 +128,7 @@ impl Knowledge {
 pub struct WatchedProtection {
     pub memory: Memory,
     pub knowledge: Knowledge,
+    pub watch: Watch,
 }
 
 impl WatchedProtection {
@@ -133,7 +144,13 @@ impl Protection for WatchedProtection {
         limits: Vec<Limited>,
     ) -> Result<(Vec<StoredOrigin>, Vec<Option<Rate>>), PortError> {
         origins.iter().for_each(|origin| self.knowledge.tried(origin, self.now()));
-        let read = self.memory.read(origins.clone(), limits).await?;
+        let read = match self.memory.read(origins.clone(), limits).await {
+            Ok(read) => read,
+            Err(error) => {
+                origins.iter().for_each(|origin| self.knowledge.could_not_read(origin));
+                return Err(error);
+            }
+        };
         for (origin, stored) in origins.iter().zip(&read.0) {
             self.knowledge.read(origin, stored);
         }
@@ -174,7 +191,12 @@ impl Protection for WatchedProtection {
     }
 
     async fn lease(&self, request: token_bucket::Request) -> Result<token_bucket::Answer, PortError> {
-        self.memory.lease(request).await
+        let key = request.key.clone();
+        let answer = self.memory.lease(request).await;
+        if matches!(answer, Ok(token_bucket::Answer::Empty { .. })) {
+            self.watch.memo().finds_empty(&key);
+        }
+        answer
     }
 }
 

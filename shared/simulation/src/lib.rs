@@ -10,6 +10,7 @@
 //! | [`audience`] | what is remembered of messages to a tag |
 //! | [`facts`] | what is true of addresses, whatever is stored |
 //! | [`knowledge`] | what one worker knows of origins |
+//! | [`neighbours`] | what happened to a hostile tenant and to those beside it |
 //! | [`origins`] | what happened to origins |
 //! | [`release`] | what a newer release writes, and an older one cannot read |
 //! | [`payload`] | what payloads say |
@@ -28,6 +29,7 @@ pub mod audience;
 pub mod facts;
 pub mod knowledge;
 pub mod mutants;
+pub mod neighbours;
 pub mod origins;
 pub mod pass;
 pub mod payload;

@@ -89,6 +89,10 @@ impl Past {
         is_calm: bool,
         now: Timestamp,
     ) -> Vec<String> {
+        if version == self.version && !by_hand {
+            self.notes_phase(now);
+            return Vec::new();
+        }
         let (before, after) =
             (self.state.breaker().last_changed_phase(), state.breaker().last_changed_phase());
         let mut wrong = Vec::new();
@@ -109,13 +113,23 @@ impl Past {
             }
         }
         (self.version, self.state) = (version, state.clone());
-        match state.breaker().phase(now) {
+        self.notes_phase(now);
+        wrong
+    }
+
+    fn notes_phase(&mut self, now: Timestamp) {
+        match self.phase(now) {
             Phase::HalfOpen { .. } => self.half_open = self.half_open.or(Some(now)),
             Phase::Closed | Phase::Open { .. } | Phase::Ramping { .. } | Phase::Paused { .. } => {
                 self.half_open = None;
             }
         }
-        wrong
+    }
+
+    /// Since when its breaker has been open for one tenant alone; `None` if it is not.
+    pub fn open_for_one_since(&self, now: Timestamp) -> Option<Timestamp> {
+        let is_open = matches!(self.phase(now), Phase::Open { .. });
+        (is_open && self.is_for_one_tenant()).then_some(self.opened)
     }
 
     fn wrongs(&self, before: Phase, after: Phase, is_calm: bool, now: Timestamp) -> Vec<String> {

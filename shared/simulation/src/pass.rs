@@ -73,6 +73,11 @@ impl Pass {
         Self { deadline, held: held.collect(), ..Self::default() }
     }
 
+    /// Whether it received this very turn of a delivery in that place: what it sends on has had no attempt here.
+    pub fn holds(&self, source: &str, key: &DeliveryKey, turn: Turn) -> bool {
+        self.held.values().any(|held| held.source == source && held.key == *key && held.turn == turn)
+    }
+
     /// Whether an attempt of a message with a TTL of 0 is over before it was made: where others would be sent again, it ends.
     pub fn is_past_its_only_attempt(&self, key: &DeliveryKey) -> bool {
         let mut own = self.held.values().filter(|held| held.key == *key).peekable();

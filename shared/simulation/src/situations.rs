@@ -96,6 +96,14 @@ situations! {
     InTime = "an attempt was made on time while nothing failed",
     ParkedInTime = "what had been parked was sent on time while nothing failed",
     StaleRead = "a read was older than a write",
+    HeldAlone = "a hostile tenant was held back alone at an origin that others use",
+    SentBeside = "a neighbour was sent to an origin that held back a hostile tenant",
+    HeldTogether = "a breaker that one tenant had opened held back everyone, as others failed too",
+    BudgetMet = "a flood met its origin's retry budget",
+    RateMet = "retries to one subscription met their rate",
+    PlaceShared = "a neighbour shared a hostile tenant's place at an origin",
+    SameId = "two tenants used the same id",
+    WavesBeside = "endpoints of two tenants turned gone together",
 }
 
 /// Counters of situations.

@@ -12,6 +12,7 @@ use redial_memory::State as Stored;
 
 use crate::audience::Audiences;
 use crate::facts::Facts;
+use crate::neighbours::Neighbours;
 use crate::origins::Origins;
 use crate::pass::Pass;
 use crate::punctual::Punctual;
@@ -129,6 +130,7 @@ pub struct Memo {
     pub situations: Situations,
     pub facts: Facts,
     pub punctual: Punctual,
+    pub neighbours: Neighbours,
 }
 
 /// Shared by all workers of a simulation.

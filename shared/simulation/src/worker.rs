@@ -16,6 +16,7 @@ use redial_memory::senders::{answered, answered_with};
 use redial_memory::{PortErrorKind, State};
 
 use crate::knowledge::Knowledge;
+use crate::neighbours::Exchange;
 use crate::origins::{Posted, Sign};
 use crate::payload::{Payload, read_payload};
 use crate::scenario::receivers::{Behaviour, Hostile, Wait as Asked};
@@ -305,7 +306,10 @@ impl Schedule for Worker {
     fn post(&self, endpoint: &str, payload: &[u8], within: Duration, state: &State) -> Reply {
         let scenario = &self.stage.scenario;
         let receiver = receiver_of(endpoint).and_then(|at| scenario.receivers.get(at));
-        let behaviour = receiver
+        let of_foe = scenario.foe.as_ref().and_then(|foe| foe.target_at(endpoint));
+        let behaviour = of_foe
+            .map(|target| &target.receiver)
+            .or(receiver)
             .or_else(|| Some(&scenario.audiences.member_at(endpoint)?.receiver))
             .map_or(Behaviour::Answers(404), |receiver| receiver.at(self.stage.since_begin()));
         let reply = self.reply(behaviour).within(within);
@@ -347,6 +351,9 @@ impl Schedule for Worker {
                 self.stage.trace.add(now, "broken", format_args!("{violation}"));
             }
         }
+        if self.stage.scenario.foe.is_some() {
+            self.posts_beside(endpoint, payload, &reply, state);
+        }
         if self.stage.scenario.stream.is_some() {
             self.posts_to(endpoint, payload, &reply.outcome);
         }
@@ -378,6 +385,21 @@ impl Worker {
         memo.origins.of.entry(origin.clone()).or_default().posts.push(posted);
         if self.stage.scenario.stream.as_ref().is_some_and(|stream| stream.is_calm) {
             memo.posts_on(&origin, whose, now);
+        }
+    }
+
+    /// A POST where a hostile tenant is one of several.
+    fn posts_beside(&self, endpoint: &str, payload: &[u8], reply: &Reply, state: &State) {
+        let Some(Payload { key, .. }) = read_payload(payload) else { return };
+        let Some(turn) = state.ledger.get(&key).map(|entry| entry.turn) else { return };
+        let at = self.stage.timeline.now();
+        let endpoint = Endpoint::parse(endpoint).expect("invariant: an address that was parsed before");
+        let status = status_of(reply);
+        let mut memo = self.stage.watch.memo();
+        let before = memo.violations.len();
+        memo.posts_beside(Exchange { at, endpoint, key, turn, status });
+        for violation in &memo.violations[before..] {
+            self.stage.trace.add(at, "broken", format_args!("{violation}"));
         }
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::breaker::FAST_FROM_SECS;
 use super::count::Count;
 use crate::endpoint::{Endpoint, Origin};
 use crate::identity::Tenant;
@@ -31,8 +32,9 @@ const ATTEMPTS_OF_A_SPAN: u64 = 50;
 /// … but no longer than this.
 const LONGEST_SPAN: Duration = Duration::from_secs(150);
 
-/// A span of what a worker sees itself is at least so long.
-const OWN_SPAN: Duration = Duration::from_secs(2);
+/// A span of what a worker sees itself is at least so long: what it counts reaches as far back. Of failures that it still counts, but no
+/// longer knows whose they are, it would take everyone for concerned.
+const OWN_SPAN: Duration = Duration::from_secs(FAST_FROM_SECS as u64);
 
 /// A tenant's place at an origin.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Serialize, Deserialize)]

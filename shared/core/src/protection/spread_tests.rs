@@ -1,3 +1,5 @@
+use super::super::breaker::FAST;
+use super::super::count::Window;
 use super::*;
 use crate::fixtures::at;
 
@@ -112,4 +114,24 @@ fn numbers_have_names_and_read_back() {
     assert_eq!(serde_json::from_str::<Spread>(&text).expect("its own JSON"), spread);
     let twice = spread.plus(&spread);
     assert_eq!((twice.since(&spread), spread.since(&twice)), (spread, Spread::default()));
+}
+
+#[test]
+fn whose_failures_a_worker_counts_is_known_for_as_long() {
+    let (failing_tenant, other) = (whose(3, 0), |n: u64| whose(4, n));
+    let at_ms = |ms: i64| Timestamp::from_ms(1_000_000_000 + ms);
+    let mut own = Window::new(FAST_FROM_SECS, FAST.bucket_secs);
+    let mut recent = Recent::default();
+    let mut note = |whose, count: Count, now| {
+        own.note(count, now);
+        recent.note_own(whose, count, now);
+        (own.sum(now).failures, recent.sum(now))
+    };
+    note(other(0), failing(4, 0), at_ms(0));
+    note(failing_tenant, failing(30, 30), at_ms(2_040));
+    for ms in (2_050..8_000).step_by(100) {
+        let (failures, sum) = note(other(ms as u64 % 5), failing(1, 0), at_ms(ms));
+        let concerned = sum.concerned(Trouble::Failures, 10);
+        assert!(failures == 0 || concerned != Concerned::Everyone, "after {ms} ms");
+    }
 }

@@ -9,6 +9,7 @@ mod bodies;
 mod claims;
 mod ends;
 mod grafts;
+mod hostile;
 pub mod mutant;
 pub mod nursery;
 mod operators;
@@ -33,6 +34,7 @@ pub fn all() -> impl Iterator<Item = &'static Mutant> {
         protection::MUTANTS,
         operators::MUTANTS,
         api::MUTANTS,
+        hostile::MUTANTS,
     ];
     of_parts.into_iter().flatten()
 }

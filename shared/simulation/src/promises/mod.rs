@@ -6,6 +6,7 @@ mod audiences;
 mod dead_letters;
 mod ends;
 mod events;
+mod hostile;
 mod lateness;
 mod operators;
 mod passes;
@@ -73,4 +74,5 @@ pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     protection::judge_limits(remains.scenario, state.now, memo);
     audiences::judge(remains, memo);
     storage::judge(remains, memo);
+    hostile::judge(remains, memo);
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redial_core::identity::DeliveryKey;
+use redial_core::identity::{DeliveryKey, Tenant};
 use redial_core::ledger::{Ask, Entry, Fence, Record, State};
 use redial_core::message::QueueKind;
 use redial_core::time::{Timestamp, Ttl};
@@ -95,16 +95,25 @@ impl Memo {
     }
 
     /// A message that an invocation sends to a retry queue.
-    pub(crate) fn sends(&mut self, by: &str, body: &str, now: Timestamp) {
+    pub(crate) fn sends(&mut self, by: &str, body: &str, group: Option<&Tenant>, now: Timestamp) {
         let stored = Stored::sent("", body, now);
         let Some((message, travel)) = read(&stored, QueueKind::Retry) else { return };
+        if group != Some(&message.tenant) {
+            let key = message.key();
+            self.violated(format!("{key} was put on a queue in the message group {group:?}"));
+        }
         self.punctual.goes_on(&message, &travel, now);
         let Some(pass) = self.passes.get_mut(by) else { return };
         let Some(source) = travel.deferred_from.clone() else { return };
         pass.sent_on.push(source.clone());
+        let is_held_back = pass.holds(&source, &message.key(), travel.turn);
         if travel.receives == 0 {
+            if is_held_back {
+                self.holds_back(&message, travel.turn, now);
+            }
             return;
         }
+        let Some(pass) = self.passes.get(by) else { return };
         // Of two messages in one place, only the one that made the attempt carries its outcome.
         let is_alone = pass.held.values().filter(|held| held.source == source).count() == 1;
         let owed = pass.owed.get(&source).filter(|_| is_alone).cloned();
@@ -127,9 +136,11 @@ impl Memo {
         let Some((message, travel)) = read(&stored, QueueKind::Retry) else { return };
         self.punctual.is_parked(&message, &travel, item.key.shard.bucket, now);
         let source = travel.deferred_from;
-        if let Some(pass) = self.passes.get_mut(by) {
-            pass.sent_on.extend(source.clone());
-            pass.parked.extend(source);
+        let Some(pass) = self.passes.get_mut(by) else { return };
+        pass.sent_on.extend(source.clone());
+        pass.parked.extend(source.clone());
+        if source.is_some_and(|source| pass.holds(&source, &message.key(), travel.turn)) {
+            self.holds_back(&message, travel.turn, now);
         }
     }
 

@@ -46,6 +46,10 @@ const AT_ONCE: u64 = 2;
 impl Memo {
     /// A POST to an origin in a scenario without faults.
     pub fn posts_on(&mut self, origin: &Origin, whose: Whose, now: Timestamp) {
+        // Whose trouble it is is judged by seconds, and here by minutes: a hostile tenant's one or two recipients make that a difference.
+        if self.neighbours.tenants.is_some() {
+            return;
+        }
         let Some(past) = self.origins.of.get(origin) else { return };
         if !matches!(past.phase(now), Phase::Closed | Phase::Ramping { .. }) {
             return;
@@ -70,6 +74,10 @@ impl Memo {
     /// Whether an origin that has been well since then, with traffic since then, stays half open for too long.
     pub fn recovers(&mut self, origin: &Origin, well_since: Timestamp, scenario: &Scenario, now: Timestamp) {
         let Some(stream) = &scenario.stream else { return };
+        // It is not well while a hostile tenant's receivers are not.
+        if scenario.foe.is_some() {
+            return;
+        }
         let Some(past) = self.origins.of.get(origin) else { return };
         // One that holds back a tenant alone waits for that tenant's messages.
         if past.is_for_one_tenant() {

@@ -6,6 +6,7 @@ pub mod audiences;
 pub mod clock;
 pub mod drawing;
 pub mod faults;
+pub mod hostile;
 pub mod messages;
 pub mod operations;
 pub mod operators;
@@ -85,6 +86,7 @@ impl Scenario {
             storage,
             pressure: Pressure { throttled, retries_twice, ..Pressure::default() },
             stream: None,
+            foe: None,
             actions: Vec::new(),
             by_api: BTreeMap::new(),
             acknowledged: BTreeSet::new(),
@@ -99,7 +101,11 @@ impl Scenario {
             return self;
         }
         let actions = operators::look_after(&mut source(self.seed, "operators"), self.faults_end);
-        Self { actions, ..self }.with_stream().with_api().with_acks()
+        let plain = Self { actions, ..self };
+        match plain.clone().with_foe() {
+            Some(scenario) => scenario,
+            None => plain.with_stream().with_api().with_acks(),
+        }
     }
 
     /// Pressure, where nothing else happens.
@@ -115,6 +121,32 @@ impl Scenario {
             under_pressure::put_on(&mut self, rng);
         }
         self
+    }
+
+    /// In a share of the seeds, others' messages beside those of a hostile tenant.
+    fn with_foe(self) -> Option<Self> {
+        let spread = |end| Faults::draw(&mut source(self.seed, "foe's faults"), end, true);
+        let hostile::Drawn { foe, stream, receivers, sendings, faults, faults_end } =
+            hostile::draw(&mut source(self.seed, "hostile"), spread)?;
+        // Clocks that are right let a promise about seconds be one about seconds.
+        let clocks =
+            if foe.is_calm { vec![Clock::default(); self.clocks.len()] } else { self.clocks.clone() };
+        let set = |rate| (Duration::ZERO, operators::Action::Limit(operators::Whose::Origin(0), Some(rate)));
+        let actions = foe.limit.map(set).into_iter().collect();
+        let operations = Vec::new();
+        let (foe, stream) = (Some(foe), Some(stream));
+        Some(Self {
+            foe,
+            stream,
+            receivers,
+            sendings,
+            faults,
+            faults_end,
+            clocks,
+            operations,
+            actions,
+            ..self
+        })
     }
 
     /// In a share of the seeds the messages, receivers and faults are those of a stream.

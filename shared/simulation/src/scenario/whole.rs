@@ -10,6 +10,7 @@ use super::audiences::Audiences;
 use super::clock::Clock;
 use super::drawing::source;
 use super::faults::Faults;
+use super::hostile::Foe;
 use super::messages::Sending;
 use super::operations::Operation;
 use super::operators::Action;
@@ -37,6 +38,8 @@ pub struct Scenario {
     pub pressure: Pressure,
     /// A steady stream instead of a few messages.
     pub stream: Option<Stream>,
+    /// A hostile tenant beside the others.
+    pub foe: Option<Foe>,
     pub actions: Vec<(Duration, Action)>,
     /// The messages that go through the HTTP API, by their places, and what their requests have besides.
     pub by_api: BTreeMap<usize, Besides>,

@@ -5,6 +5,7 @@ mod api;
 mod asked;
 mod audiences;
 mod browsers;
+mod hostile;
 mod invocations;
 mod operators;
 mod passes;
@@ -237,6 +238,7 @@ impl World {
         for receiver in 0..scenario.receivers.len() {
             world.subscribe(receiver);
         }
+        world.admit_foe();
         world.plan_audiences();
         world.plan_storage();
         for number in 0..scenario.clocks.len() {
@@ -275,7 +277,11 @@ impl World {
             subscriptions: of(),
             policies: of(),
             audiences: ReleasedRuns { memory: of(), stage: self.stage.clone(), worker: number },
-            protection: WatchedProtection { memory: of(), knowledge: schedule.knowledge.clone() },
+            protection: WatchedProtection {
+                memory: of(),
+                knowledge: schedule.knowledge.clone(),
+                watch: watch(),
+            },
             push_sender: of(),
             webhook_sender: of(),
             parking: WatchedParking { memory: released(), watch: watch(), schedule: schedule.clone() },

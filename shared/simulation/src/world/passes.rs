@@ -30,11 +30,11 @@ impl World {
         let state = self.memory.state();
         let now = self.stage.timeline.now();
         let mut memo = self.stage.watch.memo();
-        for Outgoing { queue, body, .. } in sent {
+        for Outgoing { queue, body, tenant, .. } in sent {
             match queue {
                 Queue::Retry(_) => {
                     if let Some(id) = by {
-                        memo.sends(&format!("i{id}"), body, now);
+                        memo.sends(&format!("i{id}"), body, tenant.as_ref(), now);
                     }
                 }
                 Queue::DeadLetters => {

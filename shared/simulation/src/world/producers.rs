@@ -7,14 +7,15 @@ use redial_core::lane::Lane;
 use serde_json::{Value, json};
 
 use super::browsers::{AUTH, P256DH};
+use super::hostile::Destination;
 use super::{SETTLING, World};
 use crate::payload::filling;
+use crate::scenario::hostile::{MOST_ATTEMPTS, POLICIES};
 use crate::scenario::messages::Sending;
 use crate::scenario::pressure::{LONG, NEVER_IN_DOUBT, PARTED};
 use crate::situations::Situation;
 use crate::sqs::Source;
 use crate::watch::Promise;
-use crate::worker::endpoint;
 
 /// SendMessage takes as much (API reference: 1 MiB).
 const SQS_MOST_BYTES: usize = 1_048_576;
@@ -47,12 +48,10 @@ impl World {
 
     /// What a producer writes.
     pub(super) fn message(&self, sending: &Sending) -> Value {
-        let receiver = &self.stage.scenario.receivers[sending.receiver];
-        let incarnation = self.incarnations[sending.receiver];
-        let address = endpoint(sending.receiver, receiver.is_webhook, incarnation, sending.tenant);
-        let mut to = json!({"subscription": format!("r{}", sending.receiver)});
+        let Destination { subscription, address, is_webhook } = self.destination(sending);
+        let mut to = json!({"subscription": subscription});
         if sending.by_address {
-            to = if receiver.is_webhook {
+            to = if is_webhook {
                 json!({"webhook": {"url": address}})
             } else {
                 json!({"web_push": {"endpoint": address, "keys": {"p256dh": P256DH, "auth": AUTH}}})
@@ -63,8 +62,7 @@ impl World {
             json!({"tenant": tenant, "id": id, "to": to, "payload": format!("{tenant}/{id}/{content}")});
         let deliver_at = sending.deliver_at.map(|after| self.stage.begin.plus(after));
         // A message to a webhook's address must not ask for acknowledgements: nobody could make them.
-        let has_acks =
-            self.stage.scenario.acknowledged.contains(id) && !(receiver.is_webhook && sending.by_address);
+        let has_acks = self.stage.scenario.acknowledged.contains(id) && !(is_webhook && sending.by_address);
         let more = [
             ("ttl", sending.ttl.map(Value::from)),
             ("class", sending.class.map(Value::from)),
@@ -81,7 +79,7 @@ impl World {
     /// What holds of a message that is sent now, or at most so much later.
     pub(super) fn promise(&self, sending: &Sending, later: Duration) -> DeliveryKey {
         let now = self.now();
-        let is_webhook = self.stage.scenario.receivers[sending.receiver].is_webhook;
+        let is_webhook = self.destination(sending).is_webhook;
         let deliver_at = sending.deliver_at.map(|after| self.stage.begin.plus(after));
         let from = deliver_at.unwrap_or(now).max(now);
         let usual = match sending.class {
@@ -93,7 +91,9 @@ impl World {
         // A TTL of 0 is one attempt, whenever it can be made.
         let ttl = Duration::from_secs(sending.ttl.filter(|ttl| *ttl > 0).map_or(usual, u64::from));
         let ttl = if sending.ttl == Some(0) { SETTLING * 2 } else { ttl };
+        let is_foe = self.stage.scenario.foe.as_ref().is_some_and(|foe| foe.tenant == sending.tenant);
         let attempts = match sending.retry {
+            _ if is_foe => MOST_ATTEMPTS,
             Some("none") => 1,
             Some("schedule-standard") => 4,
             Some(NEVER_IN_DOUBT) => 5,
@@ -134,7 +134,10 @@ impl World {
 fn policy(name: &str) -> Value {
     match name {
         NEVER_IN_DOUBT => json!({"max_retries": 4, "retry_in_doubt": false}),
-        name => name.into(),
+        name => match POLICIES.iter().find(|(of, _)| *of == name) {
+            Some((_, policy)) => serde_json::from_str(policy).expect("invariant: a policy is JSON"),
+            None => name.into(),
+        },
     }
 }
 

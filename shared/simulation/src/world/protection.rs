@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use redial_core::endpoint::{Endpoint, Origin};
+use redial_core::protection::Phase;
 use redial_core::time::Timestamp;
 
 use super::{LOOKS_EVERY, World};
 use crate::scenario::TENANTS;
 use crate::scenario::receivers::Behaviour;
+use crate::situations::Situation;
 use crate::timeline::Event;
 use crate::worker::endpoint;
 
@@ -39,7 +41,12 @@ impl World {
         let mut memo = self.stage.watch.memo();
         for (origin, stored) in &state.origins {
             let past = memo.origins.of.entry(origin.clone()).or_default();
+            let was_for_one = past.open_for_one_since(now).is_some();
             let wrong = past.follow(stored.version, &stored.state, by_hand, stream.is_calm, now);
+            let is_for_all = was_for_one && !past.is_for_one_tenant();
+            if is_for_all && matches!(past.phase(now), Phase::Open { .. }) {
+                memo.situations.saw(Situation::HeldTogether);
+            }
             for what in wrong {
                 memo.violated(format!("the breaker of {} {what}", origin.as_str()));
             }
@@ -54,7 +61,7 @@ impl World {
             return;
         }
         self.stage.timeline.after(LOOKS_EVERY, Event::Look);
-        if !stream.is_calm {
+        if !stream.is_calm || self.stage.scenario.foe.is_some() {
             return;
         }
         let origins: Vec<Origin> = (0..self.incarnations.len()).map(|at| self.origin(at)).collect();
@@ -72,9 +79,12 @@ impl World {
             return;
         }
         let mut memo = self.stage.watch.memo();
+        // Of two origins. A hostile tenant has more, and each of its subscriptions a rate.
+        let origins = self.memory.state().origins.len().max(2);
+        let most = MOST_REMEMBERED / 2 * origins * if self.stage.scenario.foe.is_some() { 3 } else { 1 };
         for place in &self.places {
             let bytes = format!("{:?}", place.dispatch.guard).len();
-            if bytes > MOST_REMEMBERED {
+            if bytes > most {
                 memo.violated(format!("{} remembers {bytes} bytes of origins", place.schedule.name));
             }
         }
