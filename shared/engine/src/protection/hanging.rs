@@ -11,24 +11,13 @@ use futures_util::future::join_all;
 use rand::{Rng, RngExt};
 
 use super::guard::{Guard, Known};
-use super::share::{Changes, Seen};
+use super::seen::{Changes, Seen};
 use crate::ports::{PortError, Protection};
 use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
-use redial_core::lane::Lane;
 use redial_core::protection::hanging::{self, Kind};
 use redial_core::protection::patience::{self, Last};
 use redial_core::time::Timestamp;
-
-/// An attempt at a webhook's receiver.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Posted {
-    pub tenant: Tenant,
-    pub lane: Lane,
-    pub took: Duration,
-    /// Whether there was an answer of HTTP, whichever.
-    pub is_answered: bool,
-}
 
 impl Guard {
     /// Learns which receivers answered and which hung, and shares which origins are known to answer now.

@@ -6,9 +6,9 @@
 mod admit;
 mod guard;
 mod hanging;
+mod seen;
 mod share;
 
 pub use admit::{Admission, Ask, EndpointLimit};
 pub use guard::{COUNTERS, Guard, Settings, Transition};
-pub use hanging::Posted;
-pub use share::{Changes, Seen};
+pub use seen::{Changes, Posted, Seen};

@@ -11,12 +11,10 @@ use std::time::Duration;
 use rand::{Rng, RngExt};
 
 use super::guard::{Guard, Transition};
-use super::hanging::Posted;
+use super::seen::{Changes, Seen};
 use crate::ports::{PortError, Protection};
 use redial_core::endpoint::Origin;
-use redial_core::identity::SubscriptionKey;
 use redial_core::protection::count::Count;
-use redial_core::protection::spread::Whose;
 use redial_core::protection::{Counted, origin};
 use redial_core::time::Timestamp;
 
@@ -31,29 +29,6 @@ const WELL_SHARED_EVERY: Duration = Duration::from_secs(10);
 
 /// And no fewer attempts.
 const WELL_SHARED_FROM: u64 = 50;
-
-#[derive(Clone, PartialEq, Debug)]
-pub struct Seen {
-    pub origin: Origin,
-    /// What it came to.
-    pub count: Count,
-    pub whose: Whose,
-    pub probe: bool,
-    /// How long the origin asked us to stay away, if it limited our rate.
-    pub retry_after: Option<Duration>,
-    /// Whose endpoint it was, if it was a retry that has to be repeated once more.
-    pub failed_again: Option<SubscriptionKey>,
-    /// What it shows of a webhook's receiver, if it was one.
-    pub posted: Option<Posted>,
-}
-
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Changes {
-    /// Breakers that this worker moved.
-    pub transitions: Vec<Transition>,
-    /// What failed; nothing depends on it.
-    pub errors: Vec<PortError>,
-}
 
 impl Guard {
     /// Learns what attempts saw, and shares what other workers need.
@@ -206,13 +181,4 @@ impl Guard {
 /// Whether other workers need to know of these soon.
 fn concerns(count: Count) -> bool {
     count.failures + count.limited > 0 || origin::concerns(count.refused)
-}
-
-impl Changes {
-    pub(super) fn take(&mut self, transition: Result<Option<Transition>, PortError>) {
-        match transition {
-            Ok(transition) => self.transitions.extend(transition),
-            Err(error) => self.errors.push(error),
-        }
-    }
 }

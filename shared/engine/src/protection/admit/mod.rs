@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, HashMap};
 use rand::Rng;
 
 use super::guard::Guard;
-use super::share::Changes;
+use super::seen::Changes;
 use crate::ports::{Limited, Protection};
 use redial_core::endpoint::Origin;
 use redial_core::identity::{SubscriptionKey, Tenant};

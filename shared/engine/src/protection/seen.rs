@@ -1,0 +1,53 @@
+//! What attempts show of their origins, and what a worker changed because of it.
+
+use std::time::Duration;
+
+use super::guard::Transition;
+use crate::ports::PortError;
+use redial_core::endpoint::Origin;
+use redial_core::identity::{SubscriptionKey, Tenant};
+use redial_core::lane::Lane;
+use redial_core::protection::count::Count;
+use redial_core::protection::spread::Whose;
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Seen {
+    pub origin: Origin,
+    /// What it came to.
+    pub count: Count,
+    pub whose: Whose,
+    pub probe: bool,
+    /// How long the origin asked us to stay away, if it limited our rate.
+    pub retry_after: Option<Duration>,
+    /// Whose endpoint it was, if it was a retry that has to be repeated once more.
+    pub failed_again: Option<SubscriptionKey>,
+    /// What it shows of a webhook's receiver, if it was one.
+    pub posted: Option<Posted>,
+}
+
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Changes {
+    /// Breakers that this worker moved.
+    pub transitions: Vec<Transition>,
+    /// What failed; nothing depends on it.
+    pub errors: Vec<PortError>,
+}
+
+/// An attempt at a webhook's receiver.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Posted {
+    pub tenant: Tenant,
+    pub lane: Lane,
+    pub took: Duration,
+    /// Whether there was an answer of HTTP, whichever.
+    pub is_answered: bool,
+}
+
+impl Changes {
+    pub(super) fn take(&mut self, transition: Result<Option<Transition>, PortError>) {
+        match transition {
+            Ok(transition) => self.transitions.extend(transition),
+            Err(error) => self.errors.push(error),
+        }
+    }
+}
