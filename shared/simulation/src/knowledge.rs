@@ -174,6 +174,8 @@ impl Protection for WatchedProtection {
         let before = self.memory.state().origins.get(origin).cloned().unwrap_or_default();
         let exchanged = self.memory.exchange(origin, version, state.clone(), now).await;
         if exchanged.as_ref().is_ok_and(|done| *done) {
+            // That it was replaced shows what it was.
+            self.knowledge.tried(origin, self.now());
             self.knowledge.relies_on(origin, StoredOrigin { state: state.clone(), version: version + 1 });
             let granted = sent(&state, now).saturating_sub(sent(&before.state, now));
             *self.knowledge.known().granted.entry(origin.clone()).or_default() += granted;

@@ -415,6 +415,10 @@ impl Worker {
             memo.unrecorded.insert((key, token));
             return;
         }
+        // What comes after the attempt's time-out asks for nothing.
+        if reply.outcome.response().is_none() {
+            return;
+        }
         let until = match behaviour {
             Behaviour::Asks(_, secs) => now.plus(Duration::from_secs(secs.into())),
             Behaviour::Hostile(_, at) => match Hostile::ALL[at].wait {
