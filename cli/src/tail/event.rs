@@ -21,6 +21,8 @@ pub(crate) enum Kind {
     PolicyIgnored,
     /// A stored limit is no rate and not enforced.
     LimitIgnored,
+    /// A tenant is over a quota.
+    QuotaExceeded,
     /// A call to AWS failed.
     Infrastructure,
     /// The HTTP API handled a request.
@@ -33,7 +35,7 @@ pub(super) const ID: &str = "correlation_id";
 pub(super) const VERDICT: &str = "verdict";
 
 /// All kinds, each with the value of the field `event` and the fields to filter by that it has.
-pub(super) const KINDS: [(Kind, &str, &[&str]); 9] = [
+pub(super) const KINDS: [(Kind, &str, &[&str]); 10] = [
     (Kind::Attempt, "attempt", &[TENANT, ID, VERDICT]),
     (Kind::Breaker, "breaker", &[]),
     (Kind::DeadLetter, "dead_letter", &[TENANT, ID]),
@@ -41,6 +43,7 @@ pub(super) const KINDS: [(Kind, &str, &[&str]); 9] = [
     (Kind::Panic, "panic", &[TENANT, ID]),
     (Kind::PolicyIgnored, "policy_ignored", &[TENANT]),
     (Kind::LimitIgnored, "limit_ignored", &[TENANT]),
+    (Kind::QuotaExceeded, "quota_exceeded", &[TENANT]),
     (Kind::Infrastructure, "infrastructure", &[]),
     (Kind::Request, "request", &[TENANT]),
 ];

@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(
             all.pattern(),
             "{ ($.event = \"attempt\" || $.event = \"breaker\" || $.event = \"dead_letter\" || \
-             $.event = \"quarantined\" || $.event = \"panic\" || $.event = \"policy_ignored\" || $.event = \"limit_ignored\" || $.event = \"infrastructure\") }"
+             $.event = \"quarantined\" || $.event = \"panic\" || $.event = \"policy_ignored\" || $.event = \"limit_ignored\" || $.event = \"quota_exceeded\" || $.event = \"infrastructure\") }"
         );
         let with = Filter { requests: true, ..Filter::default() };
         assert!(with.pattern().contains("|| $.event = \"request\")"));

@@ -40,6 +40,13 @@ pub(crate) fn line(event: &Event) -> String {
         }
         Kind::PolicyIgnored => ignored(event, "policy"),
         Kind::LimitIgnored => ignored(event, "limit"),
+        Kind::QuotaExceeded => format!(
+            "{}  {function}: over its quota of {}: {} of {}",
+            word("tenant"),
+            word("quota"),
+            event.number("used").unwrap_or_default(),
+            event.number("limit").unwrap_or_default(),
+        ),
         Kind::Infrastructure => format!("{function}: {} failed: {}", word("operation"), word("code")),
         Kind::Request => request(event),
     };
@@ -224,6 +231,10 @@ mod tests {
             (
                 r#""event":"limit_ignored","limit":"an origin's","errors":"expected a number""#.to_owned(),
                 "dispatch: a stored limit is ignored: an origin's: expected a number",
+            ),
+            (
+                r#""event":"quota_exceeded","tenant":"acme","quota":"parked","limit":10,"used":12"#.to_owned(),
+                "acme  dispatch: over its quota of parked: 12 of 10",
             ),
             (
                 r#""event":"infrastructure","operation":"UpdateItem","code":"ThrottlingException""#.to_owned(),

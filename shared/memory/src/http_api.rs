@@ -12,7 +12,8 @@ use redial_engine::ports::{
     PublicKey, PublicKeys,
 };
 
-use super::{Memory, State, assert_distinct};
+use super::effects::assert_distinct;
+use super::{Memory, State};
 
 impl Deliveries for Memory {
     async fn insert(&self, deliveries: Vec<NewDelivery>, now: Timestamp) -> Vec<Result<Inserted, PortError>> {

@@ -8,7 +8,8 @@ use redial_core::policy::TenantPolicies;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Claim, ClaimAnswer, KnownPolicies, Ledger, LedgerReader, Policies, PortError};
 
-use super::{Memory, Row, State, assert_distinct};
+use super::effects::assert_distinct;
+use super::{Memory, Row, State};
 
 impl Ledger for Memory {
     async fn claim(&self, claims: Vec<Claim>, now: Timestamp) -> Vec<Result<ClaimAnswer, PortError>> {

@@ -11,7 +11,8 @@ use redial_engine::ports::{
     SubscriptionUpdate, Subscriptions,
 };
 
-use super::{Memory, State, assert_distinct};
+use super::effects::assert_distinct;
+use super::{Memory, State};
 
 /// The subscription that an update is about, if it still leads to the endpoint that the update is about.
 fn meant<'a>(state: &'a mut State, update: &SubscriptionUpdate) -> Option<&'a mut Subscription> {

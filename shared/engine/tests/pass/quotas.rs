@@ -71,7 +71,7 @@ fn places_are_free_again_once_their_messages_were_sent() {
 #[test]
 fn who_waits_for_long_waits_on_though_the_quota_is_used_up_by_then() {
     let mut harness = harness();
-    harness.push_many("m", 3, r#","deliver_at":"2026-11-22T01:00:00Z""#);
+    harness.push_many("m", 3, r#","deliver_at":"2026-11-22T01:30:00Z""#);
     harness.run_until(|harness| harness.effects("park") > 0);
     harness.worker.quota_guard = QuotaGuard::new(Limits { parked: Limit::Most(0), ..QUOTAS });
     harness.run();

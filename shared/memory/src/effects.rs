@@ -1,0 +1,131 @@
+//! Effects: calls of ports, each of which has a number, and may fail, be held up, or be the last of its worker.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+
+use redial_engine::ports::PortError;
+
+use super::Memory;
+use super::state::{Death, PortErrorKind, State};
+
+impl Memory {
+    /// One effect: counted, failed if it is to fail, dead if it is to die.
+    pub(crate) async fn effect<T>(
+        &self,
+        name: &'static str,
+        make: impl FnOnce(&mut State) -> T,
+    ) -> Result<T, PortError> {
+        self.effect_at(name, None, make).await
+    }
+
+    /// One effect on an item of that partition key.
+    pub(crate) async fn effect_at<T>(
+        &self,
+        name: &'static str,
+        partition_key: Option<String>,
+        make: impl FnOnce(&mut State) -> T,
+    ) -> Result<T, PortError> {
+        if let Some(schedule) = &self.schedule {
+            let mut make = Some(make);
+            let once = |state: &mut State, ()| make.take().map(|make| make(state));
+            let made = self
+                .make_scheduled(&**schedule, name, vec![()], |()| partition_key.clone(), once)
+                .await
+                .pop();
+            return made
+                .and_then(|made| made.transpose())
+                .unwrap_or_else(|| Err(PortErrorKind::Broken.error(name)));
+        }
+        if self.is_dead.load(Ordering::SeqCst) {
+            return std::future::pending().await;
+        }
+        let (dies_before, dies_after, held_up) = {
+            let mut state = self.state();
+            state.effects += 1;
+            state.trace.push(name);
+            let number = state.effects;
+            let took = state.slow.get(name).copied().unwrap_or_default();
+            state.now = state.now.plus(took);
+            let (before, after) = match state.death {
+                None => (false, false),
+                Some(Death::Before(n)) => (n <= number, false),
+                Some(Death::After(n)) => (n < number, n == number),
+                Some(Death::AfterNext(of)) => (false, of == name),
+            };
+            if before || after {
+                // Only this worker dies.
+                state.death = None;
+                self.is_dead.store(true, Ordering::SeqCst);
+            }
+            (before, after, state.held_up_at == Some(number))
+        };
+        if dies_before {
+            return std::future::pending().await;
+        }
+        if held_up {
+            std::future::poll_fn(|context| {
+                let mut state = self.state();
+                if state.held_up_at.is_none() {
+                    return Poll::Ready(());
+                }
+                state.held_up.push(context.waker().clone());
+                Poll::Pending
+            })
+            .await;
+        }
+        let made = {
+            let mut state = self.state();
+            match state.failure(name) {
+                None => Ok(make(&mut state)),
+                Some((error, is_done)) => {
+                    if is_done {
+                        make(&mut state);
+                    }
+                    Err(error)
+                }
+            }
+        };
+        if dies_after {
+            return std::future::pending().await;
+        }
+        made
+    }
+
+    /// An effect on many items, each of which gets the failure if there is one.
+    pub(crate) async fn effect_on_each<T: Clone, R>(
+        &self,
+        name: &'static str,
+        items: Vec<T>,
+        make: impl FnMut(&mut State, T) -> R,
+    ) -> Vec<Result<R, PortError>> {
+        self.effect_on_each_at(name, items, |_| None, make).await
+    }
+
+    /// The same on items with partition keys.
+    pub(crate) async fn effect_on_each_at<T: Clone, R>(
+        &self,
+        name: &'static str,
+        items: Vec<T>,
+        partition_key: impl Fn(&T) -> Option<String>,
+        mut make: impl FnMut(&mut State, T) -> R,
+    ) -> Vec<Result<R, PortError>> {
+        if let Some(schedule) = &self.schedule {
+            return self.make_scheduled(&**schedule, name, items, partition_key, make).await;
+        }
+        let n = items.len();
+        let made = self
+            .effect(name, |state| items.into_iter().map(|item| make(state, item)).collect::<Vec<_>>())
+            .await;
+        match made {
+            Ok(made) => made.into_iter().map(Ok).collect(),
+            Err(error) => (0..n).map(|_| Err(error.clone())).collect(),
+        }
+    }
+}
+
+/// A store takes one statement an item in a batch.
+pub(crate) fn assert_distinct<T: Ord>(keys: impl Iterator<Item = T>) {
+    let keys: Vec<T> = keys.collect();
+    assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), keys.len(), "one item twice in a batch");
+}

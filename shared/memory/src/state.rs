@@ -1,0 +1,202 @@
+//! What the ports hold, and what tests make them do.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::task::Waker;
+use std::time::Duration;
+
+use redial_core::access::{ApiKeyId, StoredKey};
+use redial_core::ack::AckEvent;
+use redial_core::audience::{Progress, Run, RunKey};
+use redial_core::dead_letter::{DeadLetterBody, DeadLetterKey, Reference};
+use redial_core::endpoint::{EndpointHash, Origin};
+use redial_core::identity::{DeliveryKey, SubscriptionKey, Tenant};
+use redial_core::ledger::{Entry, PastAttempt};
+use redial_core::metric::Metric;
+use redial_core::outcome::{NotSent, Outcome};
+use redial_core::policy::TenantPolicies;
+use redial_core::policy::stored::Stored;
+use redial_core::protection::Counted;
+use redial_core::queue::Outgoing;
+use redial_core::quota::{Exceeded, Limit, Quota};
+use redial_core::rate::Rate;
+use redial_core::reason::Reason;
+use redial_core::subscription::Subscription;
+use redial_core::time::Timestamp;
+use redial_core::wait::WaitBucket;
+use redial_engine::ports::{
+    Added, Limited, ParkedItem, ParkedKey, PortError, PruneCandidate, PublicKey, Receipt, StoredOrigin,
+};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Death {
+    /// Before the effect of that number (from 1) is made.
+    Before(usize),
+    /// After it was made, before it is answered.
+    After(usize),
+    /// After the next effect of this name was made, before it is answered.
+    AfterNext(&'static str),
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SentPush {
+    pub endpoint: String,
+    pub payload: Vec<u8>,
+    pub ttl_secs: u32,
+    pub at: Timestamp,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SentWebhook {
+    pub url: String,
+    pub tenant: Tenant,
+    pub id: String,
+    /// `webhook-timestamp`, in epoch seconds.
+    pub timestamp: i64,
+    pub body: Vec<u8>,
+    /// `content-type`, where there is a body: a custom one, or the payload's own.
+    pub content_type: Option<String>,
+    /// The custom headers, the message's over its receiver's.
+    pub headers: Vec<(String, String)>,
+    /// What it is signed with, `whsec_…`; empty for the tenant's own secrets.
+    pub secrets: Vec<String>,
+    /// How long it was waited for an answer at most.
+    pub within: Duration,
+    pub at: Timestamp,
+}
+
+/// What the ports hold, and what tests make them do.
+#[derive(Debug, Default)]
+pub struct State {
+    pub now: Timestamp,
+    pub effects: usize,
+    /// Names of the effects so far.
+    pub trace: Vec<&'static str>,
+    pub death: Option<Death>,
+    /// The effect before which the worker is held up, until [`Memory::resume`].
+    pub held_up_at: Option<usize>,
+    /// What wakes it then.
+    pub(crate) held_up: Vec<Waker>,
+    pub outage: Option<Outage>,
+    /// How long each call of that name takes.
+    pub slow: HashMap<&'static str, Duration>,
+    /// Calls that are to fail: by name, how often.
+    pub failing: HashMap<&'static str, (usize, PortErrorKind)>,
+    pub ledger: HashMap<DeliveryKey, Entry>,
+    /// Attempts that were recorded, in order.
+    pub attempts: HashMap<DeliveryKey, Vec<PastAttempt>>,
+    /// What browsers acknowledged first, and when.
+    pub acknowledged: BTreeMap<(DeliveryKey, AckEvent), Timestamp>,
+    pub public_keys: Vec<PublicKey>,
+    pub origins: BTreeMap<Origin, StoredOrigin>,
+    /// What origins' states were before, each with when it was replaced: for eventually consistent reads.
+    pub former_origins: BTreeMap<Origin, Vec<(Timestamp, StoredOrigin)>>,
+    pub counters: BTreeMap<(Origin, u16), Counted>,
+    pub limits: BTreeMap<Limited, Rate>,
+    /// Tenants' own quotas.
+    pub quotas: BTreeMap<(Tenant, Quota), Limit>,
+    /// What tenants' quotas count, but for subscriptions.
+    pub used: BTreeMap<Added, u64>,
+    /// Exceeded quotas that were logged.
+    pub exceeded: Vec<(Tenant, Exceeded)>,
+    /// From when slots of buckets are free.
+    pub slots: BTreeMap<String, Timestamp>,
+    /// Breakers' transitions that were logged: from, to.
+    pub breakers: Vec<(&'static str, &'static str)>,
+    /// Subscriptions that were logged as put in quarantine, with their endpoints' hashes.
+    pub quarantined: Vec<(SubscriptionKey, String)>,
+    pub policies: BTreeMap<Tenant, Vec<Stored>>,
+    /// Tenants' policies as they were last read.
+    pub followed: BTreeMap<Tenant, TenantPolicies>,
+    pub access_keys: BTreeMap<ApiKeyId, StoredKey>,
+    pub subscriptions: BTreeMap<SubscriptionKey, Subscription>,
+    /// What is left of erased ones: the hash of the endpoint, and when.
+    pub tombstones: BTreeMap<SubscriptionKey, (EndpointHash, Timestamp)>,
+    pub runs: BTreeMap<RunKey, Run>,
+    /// A part that another worker moves there just before it is moved.
+    pub crossing: Option<((RunKey, u8), Progress)>,
+    pub progress: BTreeMap<(RunKey, u8), Progress>,
+    /// When the rows of that expire.
+    pub part_expiries: BTreeMap<(RunKey, u8), Timestamp>,
+    /// Whether producers listen to events.
+    pub has_events: bool,
+    pub outbox: Vec<Outgoing>,
+    /// Messages that come back, and after how many seconds.
+    pub come_back: Vec<(Receipt, u32)>,
+    pub parked: BTreeMap<ParkedKey, ParkedItem>,
+    pub registered: BTreeMap<WaitBucket, u16>,
+    pub executions: BTreeSet<WaitBucket>,
+    pub bodies: BTreeMap<DeadLetterKey, DeadLetterBody>,
+    /// The items of those that are longer than one.
+    pub body_parts: BTreeMap<DeadLetterKey, BTreeMap<usize, String>>,
+    pub described: BTreeMap<DeadLetterKey, Reference>,
+    /// What the senders answer, by endpoint, the first first; then [`State::usual_answer`].
+    pub answers: HashMap<String, Vec<Outcome>>,
+    /// How long receivers whose URLs begin so take to answer.
+    pub slow_receivers: BTreeMap<String, Duration>,
+    /// What the senders answer else; if unset, a push 201 and a webhook 200.
+    pub usual_answer: Option<Outcome>,
+    /// Endpoints whose send panics, once each.
+    pub panicking: HashSet<String>,
+    /// Endpoints whose every send panics.
+    pub always_panicking: HashSet<String>,
+    /// Whether pushes are signed with a key that is not known until the keys were loaded again.
+    pub key_is_unknown: bool,
+    pub sent: Vec<SentPush>,
+    pub webhooks: Vec<SentWebhook>,
+    pub key_reloads: usize,
+    pub counts: BTreeMap<Metric, u64>,
+    pub dead_letters: BTreeMap<Reason, u64>,
+    /// What failed in the attempts that sent nothing, in their order.
+    pub not_sent: Vec<NotSent>,
+    pub candidates: BTreeMap<i64, BTreeMap<SubscriptionKey, PruneCandidate>>,
+    pub open_windows: BTreeSet<i64>,
+}
+
+/// Which calls: whether a call of that name is one of them.
+pub type Calls = fn(&str) -> bool;
+
+/// Calls that fail for a while.
+#[derive(Clone, Copy, Debug)]
+pub struct Outage {
+    /// `events` is what is sent to the queue of events alone.
+    pub calls: Calls,
+    /// It begins with the effect of this number (from 1).
+    pub from_effect: usize,
+    /// It is over then.
+    pub until: Timestamp,
+}
+
+impl State {
+    /// Whether calls of that name fail now.
+    pub fn is_out(&self, name: &str) -> bool {
+        self.outage
+            .is_some_and(|it| (it.calls)(name) && self.effects >= it.from_effect && self.now < it.until)
+    }
+
+    /// How a call of that name is to fail now, and whether what it asks for is done all the same.
+    pub(crate) fn failure(&mut self, name: &'static str) -> Option<(PortError, bool)> {
+        if self.is_out(name) {
+            return Some((PortErrorKind::Broken.error(name), false));
+        }
+        let (times, kind) = self.failing.get_mut(name).filter(|(times, _)| *times > 0)?;
+        *times -= 1;
+        Some((kind.error(name), *kind == PortErrorKind::Lost))
+    }
+}
+
+/// How a failing call fails.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PortErrorKind {
+    /// The service asks for fewer calls.
+    Throttled,
+    Broken,
+    /// What it asks for is done, and the answer is lost.
+    Lost,
+}
+
+impl PortErrorKind {
+    pub(crate) fn error(self, name: &'static str) -> PortError {
+        let code = if self == Self::Lost { "TimedOut" } else { "Planned" };
+        PortError { operation: name, code: code.to_owned(), throttled: self == Self::Throttled }
+    }
+}
