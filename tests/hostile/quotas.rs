@@ -1,8 +1,6 @@
 //! One tenant's floods of what lasts: subscriptions, messages that wait, dead letters.
 
-use redial_adapters::access_dynamo::{Created, DynamoAccess, new_key};
 use redial_adapters::quotas_dynamo::DynamoQuotas;
-use redial_core::access::{Credential, Scope, SecretDigest, StoredKey};
 use redial_core::{identity::Tenant, quota::Quota};
 use redial_engine::ports::{Quotas as _, Usage};
 use redial_tests::prelude::*;
@@ -30,21 +28,7 @@ struct Sender<'a> {
 
 impl<'a> Sender<'a> {
     async fn of(stack: &'a TestStack, tenant: &str) -> Self {
-        let access = DynamoAccess::new(stack.dynamodb.clone(), stack.tables().control.clone());
-        let key = new_key().expect("randomness");
-        let now = System.now();
-        let stored = StoredKey {
-            id: key.id().clone(),
-            tenant: Tenant::parse(tenant).expect("a tenant"),
-            scopes: Scope::ALL.into(),
-            credential: Credential::Key(SecretDigest::of(&key)),
-            label: None,
-            created_at: now,
-            expires_at: None,
-            revoked_at: None,
-        };
-        assert!(matches!(access.create(&stored, now).await, Ok(Created::Yes)));
-        Self { stack, key: key.expose() }
+        Self { stack, key: stack.api_key(tenant).await }
     }
 
     async fn send(&self, method: Method, path: &str, body: &Value) -> (u16, Value) {

@@ -48,7 +48,7 @@ labels! {
         TtlOver = "ttl_over",
         RetriesDisabled = "retries_disabled",
         Cancelled = "cancelled",
-        /// It would have to wait in the store, and its tenant has as many parked messages as its quota allows.
+        /// It is scheduled, and its tenant has as many parked messages as its quota allows.
         QuotaExceeded = "quota_exceeded",
         /// The message crashed its worker again and again, and was taken out of its queue.
         Poison = "poison",

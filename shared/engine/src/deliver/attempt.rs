@@ -95,7 +95,6 @@ impl<P: Ports> Worker<P> {
             now,
         };
         let plan = plan::after(&verdict, &situation, &mut self.system.rng());
-        let plan = self.keep_to_quota(job, plan, now).await;
         let attempted = Attempted { outcome, took: now.since(began) };
         let facts = Facts::of(&attempted, job.channel, &verdict, was_in_doubt);
         self.report_attempt(job, &attempted, &verdict, &plan, &facts, now);

@@ -1,6 +1,7 @@
-//! Tenants' quotas: what would be parked over one ends, and a dead letter over one is kept without its body.
+//! Tenants' quotas: a scheduled message that would be parked over one ends, and a dead letter over one is kept without its body. What a
+//! retry, a breaker or a limit makes wait is never ended by a quota: its tenant did not ask for the wait.
 //!
-//! A message is judged when it is first to wait for a time, before its claim or its record, so that the ledger has its end. One that was
+//! A message is judged when it is first to wait for a time, before its claim, so that the ledger has its end. One that was
 //! parked comes back early from a wait of hours or days and waits on: it has its place.
 
 use super::dead_letters::DeadLetter;
@@ -8,33 +9,24 @@ use super::job::Job;
 use super::worker::{Ports, Worker};
 use redial_core::gate::Gate;
 use redial_core::identity::Tenant;
-use redial_core::plan::{self, Plan};
+use redial_core::plan;
 use redial_core::quota::Quota;
 use redial_core::reason::Reason;
 use redial_core::route::{Route, route};
 use redial_core::time::Timestamp;
 
 impl<P: Ports> Worker<P> {
-    /// Ends those that would be parked over their tenants' quotas.
+    /// Ends scheduled ones that would be parked over their tenants' quotas.
     pub(super) async fn keep_to_quotas(&self, gated: &mut [(Job, Gate)], now: Timestamp) {
         for (job, gate) in gated {
             if let Gate::Later(until) = *gate
+                && job.message.deliver_at.is_some_and(|at| now < at)
                 && job.travel.not_before != Some(until)
                 && self.is_over_parking(job, until, now).await
             {
                 *gate = Gate::End(plan::failed(Reason::QuotaExceeded, job.policy()));
             }
         }
-    }
-
-    /// The plan, or the end of a delivery whose retry would be parked over its tenant's quota.
-    pub(super) async fn keep_to_quota(&self, job: &Job, plan: Plan, now: Timestamp) -> Plan {
-        if let Plan::Retry { not_before, .. } = plan
-            && self.is_over_parking(job, not_before, now).await
-        {
-            return plan::failed(Reason::QuotaExceeded, job.policy());
-        }
-        plan
     }
 
     async fn is_over_parking(&self, job: &Job, until: Timestamp, now: Timestamp) -> bool {
