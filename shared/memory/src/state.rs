@@ -72,7 +72,7 @@ pub struct State {
     /// Names of the effects so far.
     pub trace: Vec<&'static str>,
     pub death: Option<Death>,
-    /// The effect before which the worker is held up, until [`Memory::resume`].
+    /// The effect before which the worker is held up, until [`resume`](crate::Memory::resume).
     pub held_up_at: Option<usize>,
     /// What wakes it then.
     pub(crate) held_up: Vec<Waker>,
