@@ -61,6 +61,8 @@ pub struct Posted {
     pub at: Timestamp,
     pub sign: Sign,
     pub whose: Whose,
+    /// Whether the origin's breaker concerned its tenant then.
+    pub concerned: bool,
 }
 
 /// An origin's.
@@ -117,6 +119,11 @@ impl Past {
         wrong
     }
 
+    pub fn notes_post(&mut self, at: Timestamp, sign: Sign, whose: Whose) {
+        let concerned = self.state.concerns(|| whose.tenant());
+        self.posts.push(Posted { at, sign, whose, concerned });
+    }
+
     fn notes_phase(&mut self, now: Timestamp) {
         match self.phase(now) {
             Phase::HalfOpen { .. } => self.half_open = self.half_open.or(Some(now)),
@@ -134,7 +141,7 @@ impl Past {
 
     fn wrongs(&self, before: Phase, after: Phase, is_calm: bool, now: Timestamp) -> Vec<String> {
         // What goes to a tenant that is not held back is no probe.
-        let is_probe = |it: &&Posted| self.state.concerns(|| it.whose.tenant());
+        let is_probe = |it: &&Posted| it.concerned && self.state.concerns(|| it.whose.tenant());
         let since = |from: Timestamp, sign| {
             self.posts.iter().filter(|it| it.at >= from && it.sign == sign).filter(is_probe).count() as u64
         };

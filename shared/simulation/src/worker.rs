@@ -17,7 +17,7 @@ use redial_memory::{PortErrorKind, State};
 
 use crate::knowledge::Knowledge;
 use crate::neighbours::Exchange;
-use crate::origins::{Posted, Sign};
+use crate::origins::Sign;
 use crate::payload::{Payload, read_payload};
 use crate::scenario::receivers::{Behaviour, Hostile, Wait as Asked};
 use crate::scenario::{Clock, Scenario};
@@ -381,8 +381,8 @@ impl Worker {
             memo.origins.posts.entry(limited).or_default().push(now);
         }
         let Some(whose) = whose else { return };
-        let posted = Posted { at: now, sign: Sign::of(outcome), whose };
-        memo.origins.of.entry(origin.clone()).or_default().posts.push(posted);
+        let past = memo.origins.of.entry(origin.clone()).or_default();
+        past.notes_post(now, Sign::of(outcome), whose);
         if self.stage.scenario.stream.as_ref().is_some_and(|stream| stream.is_calm) {
             memo.posts_on(&origin, whose, now);
         }
