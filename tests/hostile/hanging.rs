@@ -12,7 +12,7 @@ const MESSAGES: usize = 240;
 
 #[tokio::test]
 async fn a_one_time_code_overtakes_another_tenant_s_messages_to_receivers_that_hang() {
-    // The system accepts for them, and nobody reads.
+    // The system accepts for them, and no process reads.
     let bind = |_| TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let receivers: Vec<TcpListener> = (0..HANGING).map(bind).collect();
     let port = |receiver: &TcpListener| receiver.local_addr().expect("it is bound").port();

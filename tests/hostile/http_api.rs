@@ -51,7 +51,7 @@ async fn furnished(stack: &TestStack, name: &str) -> Tenant {
     Tenant { name: name.to_owned(), key, token, ack, endpoint: browser.endpoint }
 }
 
-/// What somebody makes of a credential, and of another of its kind: a character changed, some left out or added, parts exchanged.
+/// What an attacker makes of a credential, and of another of its kind: a character changed, some left out or added, parts exchanged.
 fn forgeries(genuine: &str, other: &str) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for at in 0..genuine.len() {

@@ -72,6 +72,6 @@ async fn no_way_of_writing_an_inner_address_leads_to_a_connection() {
         }
     }
     let connected = tokio::time::timeout(Duration::from_millis(1), listener.accept()).await;
-    assert!(connected.is_err(), "somebody connected");
+    assert!(connected.is_err(), "a connection was made");
     println!("tried: {tried} addresses, {refused_at_once} of which are refused before they are stored");
 }

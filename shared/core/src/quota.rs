@@ -126,7 +126,7 @@ impl Limits {
     pub const OFF: Self = Self { subscriptions: Limit::Off, parked: Limit::Off, dead_letters: Limit::Off };
 
     /// Each, unless the operator sets it otherwise. More than an outage of days makes a tenant wait: what an honest tenant sends is never
-    /// lost to a quota that nobody has set.
+    /// lost to a quota that is not set.
     pub const DEFAULT: Limit = Limit::Most(1_000_000_000);
 
     pub const fn of(&self, quota: Quota) -> Limit {

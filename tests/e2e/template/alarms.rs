@@ -48,7 +48,7 @@ fn resolved(value: &str) -> String {
     }
 }
 
-/// The alarms on metrics that nobody writes, and on which.
+/// The alarms on metrics that are written nowhere, and on which.
 fn on_nothing(known: &Known) -> Vec<(&'static str, Series)> {
     let all = alarms().into_iter();
     let series = all.flat_map(|alarm| series(&alarm).into_iter().map(move |series| (alarm.name, series)));

@@ -1,7 +1,7 @@
 //! How long an attempt at a webhook's receiver may take, and in which lane, so that receivers which hang do not occupy the workers of
 //! the transactional lane.
 //!
-//! An origin is *proven* if it answered within a week: it gets the whole time-out. Anyone can name a thousand origins that nobody has
+//! An origin is *proven* if it answered within a week: it gets the whole time-out. Anyone can name a thousand origins that no worker has
 //! heard of, so the first attempt at one gets [`FIRST_TIMEOUT`], and what gets no answer is retried in the bulk lane, with the whole
 //! time-out. An attempt that must not be repeated is made there at once.
 

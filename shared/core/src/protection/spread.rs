@@ -1,6 +1,6 @@
 //! Over how many tenants and recipients an origin's troubles are spread: those of one alone say nothing of the origin.
 //!
-//! Tenants and recipients are counted by places, which are hashes: a few numbers that only grow, whoever comes. Two that share a place
+//! Tenants and recipients are counted by places, which are hashes: a few numbers that only grow, however many come. Two that share a place
 //! are taken for one.
 
 use std::array;

@@ -32,7 +32,7 @@ impl Permit {
     }
 
     /// Whether it is for this subscription, and not for an earlier one of the same id. Where an early release stored no beginning, that
-    /// was before any token. Once a sender decides anew, a token with which the subscription began no longer proves that it did: its
+    /// was before any token. Once a sender decides again, a token with which the subscription began no longer proves that it did: its
     /// browser has the renewal token.
     pub fn is_for(&self, stored: &Subscription) -> bool {
         let was_there = stored.created_at.is_none_or(|at| at <= self.issued_at);
