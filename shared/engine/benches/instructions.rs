@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A count is the difference between a longer and a shorter run of the same process, so what it prepares is not in it. The ports in
-//! memory are in it. Counts depend on the compiler, so `--check` compares those of one release of it alone.
+//! memory are in it. Counts depend on the compiler and the processor, so `--check` compares those of the same alone.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
@@ -188,7 +188,26 @@ fn compiler() -> String {
     let version = Command::new(cargo).arg("-vV").output().map(|done| done.stdout).unwrap_or_default();
     let version = String::from_utf8_lossy(&version).into_owned();
     let of = |name: &str| version.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("?").to_owned();
-    format!("rustc {}, {}", of("release: "), of("host: "))
+    format!("rustc {}, {}, {}", of("release: "), of("host: "), processor())
+}
+
+/// What ring chooses its code by.
+#[cfg(target_arch = "x86_64")]
+fn processor() -> String {
+    let has = [
+        ("avx", std::arch::is_x86_feature_detected!("avx")),
+        ("avx2", std::arch::is_x86_feature_detected!("avx2")),
+        ("bmi2", std::arch::is_x86_feature_detected!("bmi2")),
+        ("adx", std::arch::is_x86_feature_detected!("adx")),
+        ("sha", std::arch::is_x86_feature_detected!("sha")),
+    ];
+    let names: Vec<&str> = has.into_iter().filter_map(|(name, is_there)| is_there.then_some(name)).collect();
+    names.join(" ")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn processor() -> String {
+    std::env::consts::ARCH.to_owned()
 }
 
 fn table(is_check: bool, accepts: bool) -> Result<bool, String> {
@@ -215,7 +234,9 @@ fn table(is_check: bool, accepts: bool) -> Result<bool, String> {
     if accepts {
         std::fs::write(&path, counts).map_err(|error| format!("{}: {error}", path.display()))?;
     } else if is_check && !is_comparable {
-        println!("not compared: the committed counts are of another compiler, this is {compiler}");
+        println!(
+            "not compared: the committed counts are of another compiler or processor, this is {compiler}"
+        );
         return Ok(true);
     }
     Ok(is_good || !is_check)
