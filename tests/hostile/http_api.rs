@@ -6,7 +6,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 use redial_tests::canary::{Canary, leaks};
-use redial_tests::prelude::*;
+use redial_tests::{prelude::*, test_stack::document};
 use reqwest::Method;
 
 const PAYLOAD: &str = "canary-payload-8Wq2Zr";
@@ -23,26 +23,16 @@ struct Tenant {
     endpoint: String,
 }
 
-async fn call(stack: &TestStack, method: Method, path: &str, key: &str, body: &str) -> (u16, String) {
-    let request = stack.request(method, path).bearer_auth(key).header("content-type", "application/json");
-    let answer = request.body(body.to_owned()).send().await.expect("it answers");
-    (answer.status().as_u16(), answer.text().await.expect("text"))
-}
-
 async fn furnished(stack: &TestStack, name: &str) -> Tenant {
     let (key, browser) = (stack.api_key(name).await, stack.browser());
-    let consent = json!({
-        "at": "2026-01-01T10:00:00Z", "prompt_version": "v1", "action": "granted", "origin": "https://shop.example",
-    });
-    let document = with_fields(browser.json(), &json!({"consent": consent})).to_string();
-    let put = call(stack, Method::PUT, "/v1/subscriptions/s1", &key, &document).await;
+    let put = stack.call(Method::PUT, "/v1/subscriptions/s1", &key, &document(&browser).to_string()).await;
     assert_eq!(put.0, 201, "{}", put.1);
     let wish = json!({"subscription": "s1"}).to_string();
-    let made = call(stack, Method::POST, "/v1/subscription-tokens", &key, &wish).await;
+    let made = stack.call(Method::POST, "/v1/subscription-tokens", &key, &wish).await;
     let token = parsed(&made.1)["token"].as_str().expect("a token").to_owned();
     let message =
         json!({"id": "m1", "to": {"subscription": "s1"}, "payload": PAYLOAD, "ref": REF, "acks": true});
-    let sent = call(stack, Method::POST, "/v1/messages", &key, &message.to_string()).await;
+    let sent = stack.call(Method::POST, "/v1/messages", &key, &message.to_string()).await;
     assert_eq!(sent.0, 202, "{}", sent.1);
     stack.until_state_of(name, "m1", "sent").await;
     let received = stack.received(&browser, 1).await;
@@ -89,20 +79,20 @@ async fn no_forged_credential_is_believed() {
     for (what, genuine, others) in [("a token", &acme.token, &other.token), ("a key", &acme.key, &other.key)]
     {
         for forged in forgeries(genuine, others) {
-            let (status, _) = call(&stack, Method::GET, "/v1/subscriptions/s1", &forged, "").await;
+            let (status, _) = stack.call(Method::GET, "/v1/subscriptions/s1", &forged, "").await;
             tried += 1;
             if status != 401 {
                 believed.push(format!("{what}: {status} for one of {} characters", forged.len()));
             }
         }
-        let genuine = call(&stack, Method::GET, "/v1/subscriptions/s1", genuine, "").await;
+        let genuine = stack.call(Method::GET, "/v1/subscriptions/s1", genuine, "").await;
         assert_eq!(genuine.0, 200, "{what} that is genuine: {}", genuine.1);
     }
     let mut forged = forgeries(&acme.ack, &other.ack);
     forged.extend([acme.token.clone(), acme.key.clone()]);
     for some in forged.iter().collect::<Vec<_>>().chunks(20) {
         let body = Value::from_iter(some.iter().map(|token| json!({"token": token, "event": "clicked"})));
-        let (_, answer) = call(&stack, Method::POST, "/v1/acks", "none", &body.to_string()).await;
+        let (_, answer) = stack.call(Method::POST, "/v1/acks", "none", &body.to_string()).await;
         for item in parsed(&answer)["items"].as_array().expect("an item each") {
             tried += 1;
             if item["status"] != 401 {
@@ -111,7 +101,7 @@ async fn no_forged_credential_is_believed() {
         }
     }
     assert!(believed.is_empty(), "{believed:#?}");
-    let known = parsed(&call(&stack, Method::GET, "/v1/messages/m1", &acme.key, "").await.1);
+    let known = parsed(&stack.call(Method::GET, "/v1/messages/m1", &acme.key, "").await.1);
     assert_eq!(known["clicked_at"], Value::Null);
     println!("tried: {tried} forged tokens and keys");
 }
@@ -173,7 +163,7 @@ async fn no_key_reads_or_changes_what_is_another_tenants() {
                         continue;
                     }
                     let path = format!("/v1/{collection}/{id}");
-                    let (_, answer) = call(&stack, method.clone(), &path, credential, "{}").await;
+                    let (_, answer) = stack.call(method.clone(), &path, credential, "{}").await;
                     tried += 1;
                     assert!(!answer.contains(endpoint), "{method} {path}: {answer}");
                 }
@@ -181,7 +171,7 @@ async fn no_key_reads_or_changes_what_is_another_tenants() {
         }
         for body in &bodies {
             for path in ["/v1/messages", "/v1/subscription-tokens", "/v1/acks", "/v1/subscriptions"] {
-                let (_, answer) = call(&stack, Method::POST, path, credential, &body.to_string()).await;
+                let (_, answer) = stack.call(Method::POST, path, credential, &body.to_string()).await;
                 tried += 1;
                 assert!(!answer.contains(endpoint), "{path}: {answer}");
             }
@@ -240,7 +230,7 @@ async fn no_random_request_fails_the_function_or_is_logged() {
             1 => acme.token.clone(),
             _ => format!("{PAYLOAD}{n}"),
         };
-        let (status, answer) = call(&stack, method.clone(), &path, &credential, &body).await;
+        let (status, answer) = stack.call(method.clone(), &path, &credential, &body).await;
         assert!(status < 500, "{method} {path} {body}: {status} {answer}");
     }
     let canaries = [

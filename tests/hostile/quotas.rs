@@ -3,7 +3,7 @@
 use redial_adapters::quotas_dynamo::DynamoQuotas;
 use redial_core::{identity::Tenant, quota::Quota};
 use redial_engine::ports::{Quotas as _, Usage};
-use redial_tests::prelude::*;
+use redial_tests::{prelude::*, test_stack::document};
 use reqwest::Method;
 
 /// The flooding tenant. The stack's own is its neighbour.
@@ -32,11 +32,8 @@ impl<'a> Sender<'a> {
     }
 
     async fn send(&self, method: Method, path: &str, body: &Value) -> (u16, Value) {
-        let request = self.stack.request(method, path).bearer_auth(&self.key);
-        let request = request.header("content-type", "application/json").body(body.to_string());
-        let answer = request.send().await.expect("it answers");
-        let status = answer.status().as_u16();
-        (status, parsed(&answer.text().await.expect("text")))
+        let (status, text) = self.stack.call(method, path, &self.key, &body.to_string()).await;
+        (status, parsed(&text))
     }
 }
 
@@ -150,10 +147,7 @@ async fn a_flood_of_dead_letters_keeps_as_many_bodies_as_the_quota_allows() {
 async fn a_flood_of_subscriptions_is_refused_at_the_tenant_s_quota() {
     let stack = stack().await;
     let browser = stack.browser();
-    let consent = json!({
-        "at": "2026-01-01T10:00:00Z", "prompt_version": "v1", "action": "granted", "origin": "https://shop.example",
-    });
-    let document = with_fields(browser.json(), &json!({"consent": consent}));
+    let document = document(&browser);
     let mallory = Sender::of(&stack, MALLORY).await;
     let mut stored = 0;
     for n in 0..FLOOD {

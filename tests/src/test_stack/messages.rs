@@ -15,6 +15,14 @@ pub struct MessageOnQueue {
     pub group: String,
 }
 
+/// What a page sends to store a browser, with its user's consent.
+pub fn document(browser: &Subscriber) -> Value {
+    let consent = json!({
+        "at": "2026-01-01T10:00:00Z", "prompt_version": "v1", "action": "granted", "origin": "https://shop.example",
+    });
+    with_fields(browser.json(), &json!({"consent": consent}))
+}
+
 impl TestStack {
     pub fn browser(&self) -> Subscriber {
         self.browser_with_key(&self.description().vapid_public_key)

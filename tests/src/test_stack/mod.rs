@@ -24,7 +24,7 @@ use redial::local::{Description, Known, Options, Queues, Stack, StackKey, Tables
 use redial_testkit::{push_service::PushService, webhook_receiver::WebhookReceiver};
 use tokio::sync::OnceCell;
 
-pub use messages::MessageOnQueue;
+pub use messages::{MessageOnQueue, document};
 pub use observed::{Item, PATIENCE, eventually, number, text};
 pub use settings::{
     AUTH, P256DH, dead_letter, push_target, queue_arn, queue_name, renewal, subscription_key,

@@ -131,6 +131,20 @@ impl TestStack {
         client.request(method, format!("{api}{path}"))
     }
 
+    /// A request with this credential and a body of JSON; the status and the text of its answer.
+    pub async fn call(
+        &self,
+        method: reqwest::Method,
+        path: &str,
+        credential: &str,
+        body: &str,
+    ) -> (u16, String) {
+        let request = self.request(method, path).bearer_auth(credential);
+        let request = request.header("content-type", "application/json").body(body.to_owned());
+        let answer = request.send().await.expect("it answers");
+        (answer.status().as_u16(), answer.text().await.expect("text"))
+    }
+
     pub async fn invoke(&self, function: &str, event: &Value) -> Value {
         let payload = aws_sdk_lambda::primitives::Blob::new(event.to_string());
         let invoked = self.lambda.invoke().function_name(function).payload(payload).send().await;

@@ -100,8 +100,8 @@ impl Egress {
         self.total_timeout
     }
 
-    /// Posts once; an answer has to come `within` that time and [`Egress::total_timeout`]. An answer counts from its headers on: if its body breaks off or takes too long, the answer stands with
-    /// what came of it. `clock` stamps the answer.
+    /// Posts once; an answer has to come `within` that time and [`Egress::total_timeout`]. An answer counts from its headers on: if its
+    /// body breaks off or takes too long, the answer stands with what came of it. `clock` stamps the answer.
     #[expect(
         clippy::disallowed_methods,
         reason = "a time-out ends by the runtime's clock, not by the one that stamps"

@@ -22,16 +22,12 @@ impl<P: Ports> Worker<P> {
             if let Gate::Later(until) = *gate
                 && job.message.deliver_at.is_some_and(|at| now < at)
                 && job.travel.not_before != Some(until)
-                && self.is_over_parking(job, until, now).await
+                && matches!(route(job.lane, until, now, &self.settings.waits), Route::Park(_))
+                && !self.takes(&job.message.tenant, Quota::Parked, now).await
             {
                 *gate = Gate::End(plan::failed(Reason::QuotaExceeded, job.policy()));
             }
         }
-    }
-
-    async fn is_over_parking(&self, job: &Job, until: Timestamp, now: Timestamp) -> bool {
-        matches!(route(job.lane, until, now, &self.settings.waits), Route::Park(_))
-            && !self.takes(&job.message.tenant, Quota::Parked, now).await
     }
 
     /// Takes the bodies from those that are over their tenants' quotas. A body that names no tenant is kept for a day, and counts for none.

@@ -12,7 +12,7 @@ pub struct Usage {
     pub limit: Option<Limit>,
 }
 
-/// So many more of something, until the end of a window.
+/// A count of a quota: what is gone at the end of one window.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct Added {
     pub tenant: Tenant,
@@ -25,6 +25,6 @@ pub trait Quotas: Send + Sync {
     /// What a tenant has at `now`; a second old is good enough.
     fn usage(&self, tenant: &Tenant, quota: Quota, now: Timestamp) -> impl Answer<Usage>;
 
-    /// Adds so many to these counts, which are distinct. Subscriptions are counted with their changes, and not here.
+    /// Adds to these counts, which are distinct, the number beside each. Subscriptions are counted with their changes, and not here.
     fn add(&self, added: Vec<(Added, u64)>) -> impl Answers<()>;
 }

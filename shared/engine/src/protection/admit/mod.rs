@@ -1,7 +1,8 @@
 //! Which messages of a batch may be sent now, and when the others come back.
 //!
 //! First, webhooks whose receivers may hang go on in the bulk lane (`hanging`); then the breaker of each origin (`breakers`), then the
-//! buckets of everyone who has a limit (`buckets`): retries' budget, origin, tenant, endpoint. A message goes if each of them has a slot for it; the urgent ones ask first, and tenants in turn.
+//! buckets of everyone who has a limit (`buckets`): retries' budget, origin, tenant, endpoint. A message goes if each of them has a slot
+//! for it; the urgent ones ask first, and tenants in turn.
 
 mod breakers;
 mod buckets;
