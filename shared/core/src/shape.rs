@@ -5,14 +5,15 @@
 //! [`MOST_ERRORS`], so that the producer can correct them all at once. Values stay raw text until they are read, so a payload keeps
 //! the exact bytes that were written.
 //!
-//! The work is linear in the length of the text: reading stops at the first field over [`MOST_FIELDS`], and names are looked up in a map.
+//! The work is linear in the length of the text: reading stops at the first field over [`MOST_FIELDS`], and names are looked up in
+//! their order.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 
+use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -126,8 +127,8 @@ pub enum FieldsError {
 pub struct Object<'a> {
     path: String,
     fields: Vec<Field<'a>>,
-    /// The indexes of the fields that come first under their name.
-    by_name: HashMap<Cow<'a, str>, usize>,
+    /// The indexes of the fields that come first under their name, in the order of the names.
+    by_name: Vec<usize>,
     errors: &'a Errors,
 }
 
@@ -154,16 +155,24 @@ impl<'a> Object<'a> {
                 return None;
             }
         };
-        let mut by_name = HashMap::with_capacity(fields.len());
-        let field = |(at, (name, value)): (usize, (Cow<'a, str>, &'a RawValue))| {
-            let first = *by_name.entry(name.clone()).or_insert(at);
-            if first != at {
-                errors.add(&join(path, &name), "this field once", "it twice");
-            }
-            Field { name, value, is_done: first != at }
-        };
-        let fields = fields.into_iter().enumerate().map(field).collect();
+        let field = |(name, value)| Field { name, value, is_done: false };
+        let mut fields: Vec<Field<'a>> = fields.into_iter().map(field).collect();
+        let mut by_name: Vec<usize> = (0..fields.len()).collect();
+        by_name.sort_by(|one, other| fields[*one].name.cmp(&fields[*other].name));
+        by_name.dedup_by(|later, first| {
+            let is_again = fields[*later].name == fields[*first].name;
+            fields[*later].is_done |= is_again;
+            is_again
+        });
+        for again in fields.iter().filter(|field| field.is_done) {
+            errors.add(&join(path, &again.name), "this field once", "it twice");
+        }
         Some(Self { path: path.to_owned(), fields, by_name, errors })
+    }
+
+    fn place_of(&self, name: &str) -> Option<usize> {
+        let place = self.by_name.binary_search_by(|at| self.fields[*at].name.as_ref().cmp(name));
+        place.ok().map(|place| self.by_name[place])
     }
 
     pub(crate) fn errors(&self) -> &'a Errors {
@@ -175,7 +184,8 @@ impl<'a> Object<'a> {
     }
 
     pub fn raw(&mut self, name: &str) -> Option<&'a RawValue> {
-        let field = &mut self.fields[*self.by_name.get(name)?];
+        let at = self.place_of(name)?;
+        let field = &mut self.fields[at];
         field.is_done = true;
         Some(field.value)
     }
@@ -211,7 +221,7 @@ impl<'a> Object<'a> {
         expected: impl Into<Words>,
         read: impl FnOnce(&'a RawValue) -> Option<T>,
     ) -> Option<T> {
-        if !self.by_name.contains_key(name) {
+        if self.place_of(name).is_none() {
             self.refuse(name, expected, None);
             return None;
         }
@@ -277,6 +287,8 @@ pub fn sole_field(text: &str) -> Option<(Cow<'_, str>, &RawValue)> {
 }
 
 fn fields_up_to(most: usize, text: &str) -> Result<RawFields<'_>, FieldsError> {
+    #[derive(Deserialize)]
+    struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
     struct Fields<'c> {
         most: usize,
         too_many: &'c Cell<bool>,
@@ -290,12 +302,12 @@ fn fields_up_to(most: usize, text: &str) -> Result<RawFields<'_>, FieldsError> {
 
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
             let mut fields = Vec::new();
-            while let Some(name) = map.next_key::<String>()? {
+            while let Some(Name(name)) = map.next_key()? {
                 if fields.len() == self.most {
                     self.too_many.set(true);
                     return Err(de::Error::custom("too many fields"));
                 }
-                fields.push((Cow::Owned(name), map.next_value()?));
+                fields.push((name, map.next_value()?));
             }
             Ok(fields)
         }

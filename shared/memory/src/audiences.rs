@@ -13,6 +13,7 @@ impl Audiences for Memory {
     async fn open(&self, runs: Vec<Run>) -> Vec<Result<(), PortError>> {
         let opened = self.effect_on_each("audiences.open", runs, |state, run| {
             fits(run.body.expose().len())?;
+            state.moves += 1;
             state.runs.entry(run.key.clone()).or_insert(run);
             Ok(())
         });
@@ -37,7 +38,7 @@ impl Audiences for Memory {
         self.effect("audiences.members", |state| {
             let of_tenant = state.subscriptions.iter().filter(|(key, _)| key.tenant == *tenant);
             let bears = of_tenant.filter(|(_, it)| it.tags.contains(tag)).map(|(key, _)| &key.id);
-            let ids = bears.filter(|id| shard_of(id) == shard && after.is_none_or(|after| *id > after));
+            let ids = bears.filter(|id| after.is_none_or(|after| *id > after) && shard_of(id) == shard);
             ids.take(usize::from(most)).cloned().collect()
         })
         .await
@@ -52,6 +53,7 @@ impl Audiences for Memory {
 
     async fn advance(&self, run: &Run, shard: u8, from: &Progress, to: &Progress) -> Result<bool, PortError> {
         self.effect_at("audiences.advance", Some(run.key.to_string()), |state| {
+            state.moves += 1;
             if let Some((part, progress)) =
                 state.crossing.take_if(|(part, _)| *part == (run.key.clone(), shard))
             {

@@ -1,6 +1,7 @@
 //! Effects: calls of ports, each of which has a number, and may fail, be held up, or be the last of its worker.
 
 use std::collections::BTreeSet;
+use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
@@ -11,16 +12,27 @@ use super::state::{Death, PortErrorKind, State};
 
 impl Memory {
     /// One effect: counted, failed if it is to fail, dead if it is to die.
-    pub(crate) async fn effect<T>(
+    pub(crate) fn effect<T>(
         &self,
         name: &'static str,
         make: impl FnOnce(&mut State) -> T,
-    ) -> Result<T, PortError> {
-        self.effect_at(name, None, make).await
+    ) -> Pin<Box<impl Future<Output = Result<T, PortError>>>> {
+        self.effect_at(name, None, make)
     }
 
     /// One effect on an item of that partition key.
-    pub(crate) async fn effect_at<T>(
+    ///
+    /// In a box, like all effects: a pass holds the futures of all that it may call, and moves them.
+    pub(crate) fn effect_at<T>(
+        &self,
+        name: &'static str,
+        partition_key: Option<String>,
+        make: impl FnOnce(&mut State) -> T,
+    ) -> Pin<Box<impl Future<Output = Result<T, PortError>>>> {
+        Box::pin(self.make_effect(name, partition_key, make))
+    }
+
+    async fn make_effect<T>(
         &self,
         name: &'static str,
         partition_key: Option<String>,
@@ -93,17 +105,27 @@ impl Memory {
     }
 
     /// An effect on many items, each of which gets the failure if there is one.
-    pub(crate) async fn effect_on_each<T: Clone, R>(
+    pub(crate) fn effect_on_each<T: Clone, R>(
         &self,
         name: &'static str,
         items: Vec<T>,
         make: impl FnMut(&mut State, T) -> R,
-    ) -> Vec<Result<R, PortError>> {
-        self.effect_on_each_at(name, items, |_| None, make).await
+    ) -> Pin<Box<impl Future<Output = Vec<Result<R, PortError>>>>> {
+        self.effect_on_each_at(name, items, |_| None, make)
     }
 
     /// The same on items with partition keys.
-    pub(crate) async fn effect_on_each_at<T: Clone, R>(
+    pub(crate) fn effect_on_each_at<T: Clone, R>(
+        &self,
+        name: &'static str,
+        items: Vec<T>,
+        partition_key: impl Fn(&T) -> Option<String>,
+        make: impl FnMut(&mut State, T) -> R,
+    ) -> Pin<Box<impl Future<Output = Vec<Result<R, PortError>>>>> {
+        Box::pin(self.make_on_each(name, items, partition_key, make))
+    }
+
+    async fn make_on_each<T: Clone, R>(
         &self,
         name: &'static str,
         items: Vec<T>,

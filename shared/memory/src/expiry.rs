@@ -23,7 +23,7 @@ impl State {
         let parts = self.part_expiries.iter().filter(|(_, at)| is_over(at));
         let mut rows: Vec<Row> = entries.map(|(key, _)| Row::Entry(key.clone())).collect();
         // A map's order is not the same in two processes.
-        rows.sort_by_key(|row| format!("{row:?}"));
+        rows.sort_by_cached_key(|row| format!("{row:?}"));
         rows.extend(runs.map(|(key, _)| Row::Run(key.clone())));
         rows.extend(parts.map(|((key, shard), _)| Row::Part(key.clone(), *shard)));
         rows

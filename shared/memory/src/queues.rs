@@ -1,6 +1,7 @@
 //! Queues and dead letters in memory.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use redial_core::dead_letter::{DeadLetterBody, DeadLetterKey, Reference};
 use redial_core::queue::{Outgoing, Queue};
@@ -62,6 +63,8 @@ fn cut(body: DeadLetterBody) -> Vec<(usize, DeadLetterBody)> {
 impl State {
     /// Stores a part of a dead letter's body, in the place of the one that was there: what is read is what all of them are together.
     fn put_part(&mut self, at: usize, part: DeadLetterBody) {
+        let writes = self.body_writes.entry(part.key.clone()).or_default();
+        writes.push((self.now, Some(part.absent_from)));
         if at == 0 && !self.body_parts.contains_key(&part.key) && !self.bodies.contains_key(&part.key) {
             self.bodies.insert(part.key.clone(), part);
             return;
@@ -83,12 +86,28 @@ impl DeadLetterStore for Memory {
         .await
     }
 
+    /// What is absent is found by an index, and deleted whatever it is by now.
     async fn delete_absent_bodies(&self, now: Timestamp, limit: u32) -> Result<u32, PortError> {
+        let lag = self.schedule.as_ref().map_or(Duration::ZERO, |schedule| schedule.index_lag());
         self.effect("delete_absent_bodies", |state| {
-            let is_absent = |_: &DeadLetterKey, body: &mut DeadLetterBody| body.absent_from <= now;
-            let deleted = state.bodies.extract_if(.., is_absent).take(limit as usize).count();
-            state.body_parts.retain(|key, _| state.bodies.contains_key(key));
-            u32::try_from(deleted).unwrap_or(u32::MAX)
+            let then = state.now.minus(lag);
+            let is_gone = |writes: &[(Timestamp, Option<Timestamp>)]| matches!(writes.last(), Some((at, None)) if *at <= then);
+            state.body_writes.retain(|_, writes| !is_gone(writes));
+            let listed = |(key, writes): (&DeadLetterKey, &Vec<(Timestamp, Option<Timestamp>)>)| {
+                let (_, absent_from) = writes.iter().rev().find(|(at, _)| *at <= then)?;
+                absent_from.filter(|at| *at <= now).map(|_| key.clone())
+            };
+            let keys: Vec<_> = state.body_writes.iter().filter_map(listed).take(limit as usize).collect();
+            for key in &keys {
+                state.bodies.remove(key);
+                state.body_parts.remove(key);
+                let written = state.body_writes.get_mut(key).expect("invariant: it is listed");
+                // Until the index shows that, it is listed and deleted again.
+                if written.last().is_some_and(|(_, absent_from)| absent_from.is_some()) {
+                    written.push((state.now, None));
+                }
+            }
+            u32::try_from(keys.len()).unwrap_or(u32::MAX)
         })
         .await
     }

@@ -62,7 +62,7 @@ pub trait Schedule: fmt::Debug + Send + Sync {
     fn item(&self, effect: &'static str) -> Verdict;
 
     /// Whether the partition that an item's key lies in refuses for now: DynamoDB throttles a hot one while others go on.
-    fn is_hot(&self, _effect: &'static str, _partition_key: &str) -> bool {
+    fn is_hot(&self, _effect: &'static str, _partition_key: &dyn Fn() -> Option<String>) -> bool {
         false
     }
 
@@ -71,6 +71,11 @@ pub trait Schedule: fmt::Debug + Send + Sync {
 
     /// How old an eventually consistent read is.
     fn staleness(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// How long an index does not show what was written.
+    fn index_lag(&self) -> Duration {
         Duration::ZERO
     }
 
@@ -109,7 +114,7 @@ impl Memory {
             let mut state = self.state();
             state.effects += 1;
             for item in items {
-                let is_hot = partition_key(&item).is_some_and(|key| schedule.is_hot(name, &key));
+                let is_hot = schedule.is_hot(name, &|| partition_key(&item));
                 let verdict =
                     if is_hot { Verdict::Fails(PortErrorKind::Throttled) } else { schedule.item(name) };
                 let (is_made, error) = match verdict {

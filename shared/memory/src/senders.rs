@@ -110,7 +110,7 @@ impl PushSender for Memory {
         };
         let payload = sent.payload.clone();
         let within = PushSender::attempt_timeout(self);
-        self.post(&endpoint, &payload, 201, within, |state| state.sent.push(sent)).await
+        Box::pin(self.post(&endpoint, &payload, 201, within, |state| state.sent.push(sent))).await
     }
 
     async fn reload_keys(&self) -> Keys {
@@ -147,7 +147,7 @@ impl WebhookSender for Memory {
             at: self.state().now,
         };
         let body = sent.body.clone();
-        self.post(&url, &body, 200, webhook.within, |state| state.webhooks.push(sent)).await
+        Box::pin(self.post(&url, &body, 200, webhook.within, |state| state.webhooks.push(sent))).await
     }
 
     fn attempt_timeout(&self) -> Duration {

@@ -115,6 +115,8 @@ pub struct State {
     /// A part that another worker moves there just before it is moved.
     pub crossing: Option<((RunKey, u8), Progress)>,
     pub progress: BTreeMap<(RunKey, u8), Progress>,
+    /// How often runs were opened and parts moved.
+    pub moves: usize,
     /// When the rows of that expire.
     pub part_expiries: BTreeMap<(RunKey, u8), Timestamp>,
     /// Whether producers listen to events.
@@ -128,6 +130,8 @@ pub struct State {
     pub bodies: BTreeMap<DeadLetterKey, DeadLetterBody>,
     /// The items of those that are longer than one.
     pub body_parts: BTreeMap<DeadLetterKey, BTreeMap<usize, String>>,
+    /// When bodies were written, and until when each was kept from then on; none: it was deleted. An index shows that later.
+    pub(crate) body_writes: BTreeMap<DeadLetterKey, Vec<(Timestamp, Option<Timestamp>)>>,
     pub described: BTreeMap<DeadLetterKey, Reference>,
     /// What the senders answer, by endpoint, the first first; then [`State::usual_answer`].
     pub answers: HashMap<String, Vec<Outcome>>,

@@ -92,12 +92,9 @@ impl Knowledge {
         self.known().states.insert(origin.clone(), vec![stored]);
     }
 
-    /// What it looked at it relies on if there was nothing to change; otherwise it goes on with what it had. A worker that has read
-    /// nothing yet, because it could not, takes the breaker for closed.
+    /// What it looked at it relies on if there was nothing to change; otherwise it goes on with what it had.
     fn looks(&self, origin: &Origin, stored: StoredOrigin) {
-        let mut known = self.known();
-        let states = known.states.entry(origin.clone()).or_insert_with(|| vec![StoredOrigin::default()]);
-        states.push(stored);
+        self.known().states.entry(origin.clone()).or_default().push(stored);
     }
 
     /// A read failed: of an origin that it does not know yet, a worker relies on nothing being wrong, whatever it looks at later.

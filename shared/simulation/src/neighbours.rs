@@ -17,6 +17,8 @@ pub struct Exchange {
     pub turn: Turn,
     /// The receiver's answer; `None` if there was none.
     pub status: Option<u16>,
+    /// Whether its message names a subscription, which alone has a rate, and not an address.
+    pub is_by_subscription: bool,
 }
 
 impl Exchange {

@@ -1,6 +1,6 @@
 //! What each invocation of dispatch holds and has done: what it may claim, post, send again and acknowledge follows from that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use redial_core::identity::{DeliveryKey, Turn};
 use redial_core::ledger::State;
@@ -56,20 +56,57 @@ pub fn carried(travel: &Travel) -> Option<(String, State)> {
     Some((unrecorded.record.lease_token.clone(), unrecorded.record.state))
 }
 
+/// What messages in the queues of dispatch say, by their bodies: most are received several times, and read once.
+#[derive(Debug, Default)]
+pub struct Readings(HashMap<String, Option<Said>>);
+
+/// What a message says of its delivery.
+#[derive(Clone, Debug)]
+struct Said {
+    deferred_from: Option<String>,
+    key: DeliveryKey,
+    turn: Turn,
+    receives: u32,
+    has_one_attempt: bool,
+    carried: Option<(String, State)>,
+}
+
+impl Readings {
+    /// Notes what a body says that was just read.
+    pub fn learn(&mut self, body: &str, message: &Message, travel: &Travel) {
+        self.0.insert(body.to_owned(), Some(Said::of(message, travel)));
+    }
+
+    fn held(&mut self, stored: &Stored, kind: QueueKind) -> Option<Held> {
+        if !self.0.contains_key(&stored.body) {
+            let said = read(stored, kind).map(|(message, travel)| Said::of(&message, &travel));
+            self.0.insert(stored.body.clone(), said);
+        }
+        let Said { deferred_from, key, turn, receives, has_one_attempt, carried } =
+            self.0.get(&stored.body).cloned().flatten()?;
+        let source = deferred_from.unwrap_or_else(|| stored.id.clone());
+        let receives = receives.saturating_add(stored.receives);
+        Some(Held { source, key, turn, receives, has_one_attempt, carried })
+    }
+}
+
+impl Said {
+    fn of(message: &Message, travel: &Travel) -> Self {
+        Self {
+            deferred_from: travel.deferred_from.clone(),
+            key: message.key(),
+            turn: travel.turn,
+            receives: travel.receives,
+            has_one_attempt: message.ttl == Some(Ttl::ZERO),
+            carried: carried(travel),
+        }
+    }
+}
+
 impl Pass {
-    pub fn of(messages: &[Stored], kind: QueueKind, deadline: Timestamp) -> Self {
-        let held = messages.iter().filter_map(|stored| {
-            let (message, travel) = read(stored, kind)?;
-            let held = Held {
-                source: travel.deferred_from.clone().unwrap_or_else(|| stored.id.clone()),
-                key: message.key(),
-                turn: travel.turn,
-                receives: travel.receives.saturating_add(stored.receives),
-                has_one_attempt: message.ttl == Some(Ttl::ZERO),
-                carried: carried(&travel),
-            };
-            Some((stored.id.clone(), held))
-        });
+    pub fn of(messages: &[Stored], kind: QueueKind, deadline: Timestamp, readings: &mut Readings) -> Self {
+        let held =
+            messages.iter().filter_map(|stored| Some((stored.id.clone(), readings.held(stored, kind)?)));
         Self { deadline, held: held.collect(), ..Self::default() }
     }
 

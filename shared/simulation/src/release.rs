@@ -1,5 +1,7 @@
 //! Two releases side by side: what a newer one writes on the queues that workers share, and how it reads that.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 /// What a newer release adds: a field that no older one has.
@@ -17,11 +19,12 @@ pub fn written(body: String, is_a_kind: bool) -> String {
 }
 
 /// The body as a newer release reads it: what this one writes.
-pub fn read(body: &str) -> String {
-    let of_kind =
-        body.starts_with(&format!("{{\"{KIND}\"")).then(|| serde_json::from_str::<Value>(body).ok());
-    match of_kind.flatten().as_ref().and_then(|value| value[KIND].as_str()) {
-        Some(inner) => inner.to_owned(),
-        None => body.replacen(FIELD, "", 1),
+pub fn read(body: &str) -> Cow<'_, str> {
+    let is_of_kind = body.strip_prefix("{\"").is_some_and(|rest| rest.starts_with(KIND));
+    let of_kind = is_of_kind.then(|| serde_json::from_str::<Value>(body).ok()).flatten();
+    match of_kind.as_ref().and_then(|value| value[KIND].as_str()) {
+        Some(inner) => Cow::Owned(inner.to_owned()),
+        None if body.contains(FIELD) => Cow::Owned(body.replacen(FIELD, "", 1)),
+        None => Cow::Borrowed(body),
     }
 }

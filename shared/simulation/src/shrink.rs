@@ -94,6 +94,7 @@ fn smaller(of: &Scenario) -> Vec<Scenario> {
     add(&|it| it.storage.stale = Duration::ZERO);
     add(&|it| it.pressure = Pressure::default());
     add(&|it| it.faults.hot = None);
+    add(&|it| it.faults.index_lag = Duration::ZERO);
     add(&|it| it.audiences.unreadable_until = None);
     add(&|it| it.audiences.too_long_at = None);
     add(&|it| it.by_api.clear());

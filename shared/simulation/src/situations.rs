@@ -103,6 +103,7 @@ situations! {
     RateMet = "retries to one subscription met their rate",
     PlaceShared = "a neighbour shared a hostile tenant's place at an origin",
     SameId = "two tenants used the same id",
+    TwoAreas = "a scenario had two areas besides the base",
     WavesBeside = "endpoints of two tenants turned gone together",
 }
 

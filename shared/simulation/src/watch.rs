@@ -14,7 +14,7 @@ use crate::audience::Audiences;
 use crate::facts::Facts;
 use crate::neighbours::Neighbours;
 use crate::origins::Origins;
-use crate::pass::Pass;
+use crate::pass::{Pass, Readings};
 use crate::punctual::Punctual;
 use crate::situations::{Situation, Situations};
 
@@ -66,6 +66,15 @@ pub struct Acks {
     pub first: BTreeSet<(DeliveryKey, AckEvent)>,
 }
 
+impl Api {
+    /// Forgets a delivery whose id is used again.
+    pub fn forget(&mut self, key: &DeliveryKey) {
+        self.new.remove(key);
+        self.taken.remove(key);
+        self.refused.remove(key);
+    }
+}
+
 /// What operators did with dead letters.
 #[derive(Debug, Default)]
 pub struct Operators {
@@ -105,6 +114,7 @@ pub struct Memo {
     pub operators: Operators,
     /// Invocations of dispatch under way, by their tokens.
     pub passes: BTreeMap<String, Pass>,
+    pub readings: Readings,
     /// Ends that the ledger has had.
     pub ended: BTreeSet<(DeliveryKey, State)>,
     /// Deliveries of which a claim or a record may have been lost, or whose worker died.

@@ -258,11 +258,14 @@ impl Schedule for Worker {
         verdict
     }
 
-    fn is_hot(&self, effect: &'static str, partition_key: &str) -> bool {
+    fn is_hot(&self, effect: &'static str, partition_key: &dyn Fn() -> Option<String>) -> bool {
+        let Some(hot) = self.stage.scenario.faults.hot else { return false };
         let now = self.stage.since_begin();
-        let hot = self.stage.scenario.faults.hot.filter(|hot| hot.from <= now && now < hot.until);
+        let Some(partition_key) = (hot.from <= now && now < hot.until).then(partition_key).flatten() else {
+            return false;
+        };
         // Adaptive capacity lets some through.
-        let refuses = hot.is_some_and(|hot| hot.holds(partition_key)) && self.stage.rng().random_bool(0.9);
+        let refuses = hot.holds(&partition_key) && self.stage.rng().random_bool(0.9);
         if refuses {
             self.stage.watch.saw(Situation::HotKey);
             self.stage.trace.add(
@@ -291,6 +294,10 @@ impl Schedule for Worker {
         }
         self.stage.watch.saw(Situation::StaleRead);
         most.mul_f64(self.stage.rng().random())
+    }
+
+    fn index_lag(&self) -> Duration {
+        self.stage.scenario.faults.index_lag
     }
 
     fn knows_key(&self, _id: &VapidKeyId) -> bool {
@@ -391,13 +398,14 @@ impl Worker {
     /// A POST where a hostile tenant is one of several.
     fn posts_beside(&self, endpoint: &str, payload: &[u8], reply: &Reply, state: &State) {
         let Some(Payload { key, .. }) = read_payload(payload) else { return };
-        let Some(turn) = state.ledger.get(&key).map(|entry| entry.turn) else { return };
+        let Some(entry) = state.ledger.get(&key) else { return };
+        let (turn, is_by_subscription) = (entry.turn, entry.subscription.is_some());
         let at = self.stage.timeline.now();
         let endpoint = Endpoint::parse(endpoint).expect("invariant: an address that was parsed before");
         let status = status_of(reply);
         let mut memo = self.stage.watch.memo();
         let before = memo.violations.len();
-        memo.posts_beside(Exchange { at, endpoint, key, turn, status });
+        memo.posts_beside(Exchange { at, endpoint, key, turn, status, is_by_subscription });
         for violation in &memo.violations[before..] {
             self.stage.trace.add(at, "broken", format_args!("{violation}"));
         }

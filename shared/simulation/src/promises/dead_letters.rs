@@ -75,6 +75,8 @@ impl Memo {
 
 /// Whether a long body is what its producer wrote.
 fn is_whole(body: &str) -> bool {
-    let message = read(&Stored::sent("", body, Timestamp::default()), QueueKind::Retry);
+    // The quarantine keeps a message as it was, from whichever queue.
+    let stored = Stored::sent("", body, Timestamp::default());
+    let message = read(&stored, QueueKind::Retry).or_else(|| read(&stored, QueueKind::Ingest));
     message.is_some_and(|(message, _)| read_payload(message.payload.expose()).is_some())
 }

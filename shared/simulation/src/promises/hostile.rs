@@ -48,8 +48,10 @@ const SLACK: Duration = Duration::from_secs(4);
 /// What one worker lets pass of a subscription's retries before it limits them: ten that it sees fail, and the batch that it holds.
 const UNSEEN: u64 = 20;
 
-/// For how long an origin has to be in trouble until its retries have a budget.
-const BUDGETED_AFTER: Duration = Duration::from_secs(15);
+/// The attempts by which it is told whether an origin is in trouble, and by when its workers know: they report within a second or two, one
+/// of them looks, and the others read that within a second and a half. What they admitted before leaves within a few more.
+const IN_TROUBLE_FOR: Duration = Duration::from_secs(15);
+const BUDGETED_AFTER: Duration = Duration::from_secs(5);
 const IN_TROUBLE_PERCENT: usize = 30;
 
 /// Two tenants share their place at one origin in sixteen.
@@ -184,7 +186,7 @@ pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     if tenants.is_calm {
         ends(remains, &tenants, memo);
         let Neighbours { posts, .. } = &memo.neighbours;
-        let violations = [rates(posts, &tenants), budgets(posts, &tenants)].concat();
+        let violations = [rates(posts, tenants.workers), budgets(posts, &tenants)].concat();
         violations.into_iter().for_each(|violation| memo.violated(violation));
     }
 }
@@ -264,31 +266,20 @@ fn ends(remains: &Remains<'_>, tenants: &Tenants, memo: &mut Memo) {
 }
 
 /// Retries to one subscription's endpoint, while they fail.
-fn rates(posts: &[Exchange], tenants: &Tenants) -> Vec<String> {
+fn rates(posts: &[Exchange], workers: usize) -> Vec<String> {
     let mut by_endpoint: BTreeMap<&str, Vec<Timestamp>> = BTreeMap::new();
-    for post in posts.iter().filter(|it| it.is_retry() && it.is_in_trouble()) {
+    // What goes to an address has no rate besides its origin's budget.
+    for post in posts.iter().filter(|it| it.is_by_subscription && it.is_retry() && it.is_in_trouble()) {
         by_endpoint.entry(post.endpoint.expose().as_str()).or_default().push(post.at);
     }
-    let stored: BTreeSet<String> = posts
-        .iter()
-        .filter(|post| tenants.origins.keys().any(|key| is_at(key, post)))
-        .map(|post| post.endpoint.expose().as_str().to_owned())
-        .collect();
-    let most = RETRIES_PER_SECOND * (WINDOW + SLACK).as_secs() + UNSEEN * tenants.workers as u64;
-    let passed =
-        by_endpoint.iter().filter(|(address, _)| stored.contains(**address)).find_map(|(address, at)| {
-            let is_passed =
-                at.iter().zip(at.iter().skip(most as usize)).any(|(one, other)| other.since(*one) < WINDOW);
-            is_passed.then(|| {
-                format!("{address} had more than {most} retries within {WINDOW:?} while they failed")
-            })
-        });
+    let most = RETRIES_PER_SECOND * (WINDOW + SLACK).as_secs() + UNSEEN * workers as u64;
+    let passed = by_endpoint.iter().find_map(|(address, at)| {
+        let is_passed =
+            at.iter().zip(at.iter().skip(most as usize)).any(|(one, other)| other.since(*one) < WINDOW);
+        is_passed
+            .then(|| format!("{address} had more than {most} retries within {WINDOW:?} while they failed"))
+    });
     passed.into_iter().collect()
-}
-
-fn is_at(key: &SubscriptionKey, post: &Exchange) -> bool {
-    key.tenant == post.key.tenant
-        && post.endpoint.expose().as_str().split('/').nth(3) == Some(key.id.as_str())
 }
 
 /// Retries to an origin, while it is in trouble.
@@ -303,14 +294,15 @@ fn budgets(posts: &[Exchange], tenants: &Tenants) -> Vec<String> {
 fn budget(origin: &Origin, posts: &[&Exchange], tenants: &Tenants) -> Option<String> {
     for (at, first) in posts.iter().enumerate().step_by(20) {
         let (from, until) = (first.at, first.at.plus(WINDOW));
-        let before = posts[..at].iter().filter(|it| it.at.plus(BUDGETED_AFTER) >= from);
-        let (before, in_window): (Vec<_>, Vec<_>) =
-            (before.collect(), posts[at..].iter().take_while(|it| it.at < until).collect());
+        let before: Vec<_> = posts[..at].iter().filter(|it| it.at.plus(IN_TROUBLE_FOR) >= from).collect();
+        let in_window: Vec<_> = posts[at..].iter().take_while(|it| it.at < until).collect();
+        let known =
+            before.iter().filter(|it| it.at.plus(BUDGETED_AFTER) <= from).copied().collect::<Vec<_>>();
         let is_in_trouble = |posts: &[&&Exchange]| {
             let troubles = posts.iter().filter(|it| it.is_in_trouble()).count();
             posts.len() >= 20 && troubles * 100 > posts.len() * IN_TROUBLE_PERCENT
         };
-        if !is_in_trouble(&before) || !is_in_trouble(&in_window) {
+        if !is_in_trouble(&known) || !is_in_trouble(&in_window) {
             continue;
         }
         let retries = in_window.iter().filter(|it| it.is_retry()).count() as u64;

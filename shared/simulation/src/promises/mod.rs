@@ -53,7 +53,8 @@ pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     if !sqs.overdue.is_empty() {
         memo.violated(format!("{} messages were dropped by SQS after 14 days", sqs.overdue.len()));
     }
-    let refused = state.described.keys().filter(|key| key.letter == "malformed").count();
+    let purged = memo.operators.purged.iter().filter(|key| !state.described.contains_key(key));
+    let refused = state.described.keys().chain(purged).filter(|key| key.letter == "malformed").count();
     let is_poison = state.described.keys().any(|key| key.letter.starts_with("poison-"));
     if refused != remains.too_long && !is_poison {
         memo.violated(format!("{} messages are no valid ones, and {refused} were refused", remains.too_long));

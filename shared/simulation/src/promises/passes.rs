@@ -102,6 +102,7 @@ impl Memo {
             let key = message.key();
             self.violated(format!("{key} was put on a queue in the message group {group:?}"));
         }
+        self.readings.learn(body, &message, &travel);
         self.punctual.goes_on(&message, &travel, now);
         let Some(pass) = self.passes.get_mut(by) else { return };
         let Some(source) = travel.deferred_from.clone() else { return };

@@ -54,6 +54,10 @@ impl Memo {
         self.ended.retain(|(of, _)| of != key);
         self.shaken.remove(key);
         self.punctual.forget(key);
+        self.forgotten.remove(key);
+        self.api.forget(key);
+        self.acks.answered.retain(|(of, _)| of != key);
+        self.acks.first.retain(|(of, _)| of != key);
         self.facts.asked.remove(key);
         self.facts.accepted.remove(key);
     }

@@ -112,9 +112,10 @@ impl Audiences {
     }
 
     pub(super) fn draw(rng: &mut StdRng, faults_end: Duration) -> Self {
-        if !rng.random_bool(SHARE) {
-            return Self::default();
-        }
+        if rng.random_bool(SHARE) { Self::some(rng, faults_end) } else { Self::default() }
+    }
+
+    pub(super) fn some(rng: &mut StdRng, faults_end: Duration) -> Self {
         let main = TENANTS.choose(rng).copied().unwrap_or("acme");
         let members = members(rng, main, faults_end);
         let mut sendings = sendings(rng, main, members.len());
@@ -135,6 +136,19 @@ impl Audiences {
             faults.refused = faults.refused.min(0.01);
             faults.lost = faults.lost.min(0.01);
         }
+    }
+
+    /// Beside a hostile tenant, whose failures are the only ones.
+    pub(super) fn calmed(self) -> Self {
+        let well = |member| Member { receiver: Receiver::default(), ..member };
+        let members = self.members.into_iter().map(well).collect();
+        let sendings = self.sendings.into_iter().filter(|it| it.at < DEDUPE_WINDOW).collect();
+        Self { members, sendings, later: None, unreadable_until: None, ..self }
+    }
+
+    /// Whether its members are few enough for what presses on claims.
+    pub(super) fn is_small(&self) -> bool {
+        self.members.len() <= FEW
     }
 
     /// In a share of the scenarios the messages of parts and recipients come to their last receive, and workers die over them.

@@ -35,6 +35,8 @@ pub struct Faults {
     pub cold_start: f64,
     pub outages: Vec<Outage>,
     pub hot: Option<Hot>,
+    /// How long an index does not show what was written.
+    pub index_lag: Duration,
 }
 
 /// A partition of DynamoDB's that refuses for a while, because its keys are used too much at once; the others go on.
@@ -99,6 +101,12 @@ const OUTAGES: &[&[&str]] = &[
     ],
 ];
 
+/// In a share of the scenarios; usually it is less than a second.
+pub(super) fn index_lag(rng: &mut StdRng) -> Duration {
+    let lag = secs(rng, 1, 600);
+    if rng.random_bool(0.2) { lag } else { Duration::ZERO }
+}
+
 impl Faults {
     /// Each kind of fault is there in some scenarios, and often or seldom: many at once hide each other.
     pub(super) fn draw(rng: &mut StdRng, end: Duration, are_many: bool) -> Self {
@@ -122,6 +130,7 @@ impl Faults {
             cold_start: rate(0.3),
             outages: Vec::new(),
             hot: None,
+            index_lag: Duration::ZERO,
         };
         let outages = (0..rng.random_range(0..=2)).map(|_| {
             let from = moment(rng, end);

@@ -43,6 +43,9 @@ pub const POLICIES: [(&str, &str); 4] = [
 /// The most attempts that a message of its can have.
 pub const MOST_ATTEMPTS: u32 = 101;
 
+/// The TTL of messages that wait for slots, in seconds.
+const CROWDED_FOR: u32 = 600;
+
 /// So many endpoints of one age turn gone together, which is enough for the guard, and so many of another, which are not.
 const DOZEN: usize = 12;
 const FEW: usize = 2;
@@ -107,10 +110,12 @@ pub(super) struct Drawn {
     pub(super) faults_end: Duration,
 }
 
+/// In a share of the scenarios.
 pub(super) fn draw(rng: &mut StdRng, spread: impl FnOnce(Duration) -> Faults) -> Option<Drawn> {
-    if !rng.random_bool(SHARE) {
-        return None;
-    }
+    rng.random_bool(SHARE).then(|| some(rng, spread))
+}
+
+pub(super) fn some(rng: &mut StdRng, spread: impl FnOnce(Duration) -> Faults) -> Drawn {
     let interval = if rng.random_bool(0.3) { FAST_MS } else { SLOW_MS };
     let interval = Duration::from_millis(rng.random_range(interval));
     let count: u32 = rng.random_range(50..=110);
@@ -136,7 +141,7 @@ pub(super) fn draw(rng: &mut StdRng, spread: impl FnOnce(Duration) -> Faults) ->
     sendings.sort_by_key(|sending| sending.at);
     let faults = if is_calm { Faults::default() } else { spread(faults_end) };
     let stream = Stream { until, is_calm, only_last_attempts: false };
-    Some(Drawn { foe, stream, receivers, sendings, faults, faults_end })
+    Drawn { foe, stream, receivers, sendings, faults, faults_end }
 }
 
 /// The receivers of the other tenants: of a push service and of webhooks.
@@ -182,9 +187,14 @@ enum Kind {
     Refuses,
     TurnsGone,
     AsksAtOnce,
+    /// They answer 429, and do not say for how long: no pause, and a pace.
+    Slows,
+    /// They accept: only a limit holds back what waits there.
+    Crowds,
 }
 
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 9] = [
+    Kind::Slows,
     Kind::Fails,
     Kind::Fails,
     Kind::Hangs,
@@ -203,12 +213,19 @@ impl Foe {
         until: Duration,
         sendings: &mut Vec<Sending>,
     ) {
-        for _ in 0..rng.random_range(1..=2) {
-            let kind = *KINDS.choose(rng).unwrap_or(&Kind::Fails);
+        for n in 0..rng.random_range(1..=2) {
+            let is_crowd = n == 0 && self.limit.is_some() && rng.random_bool(0.7);
+            let kind = if is_crowd { Kind::Crowds } else { *KINDS.choose(rng).unwrap_or(&Kind::Fails) };
             let from = until.mul_f64(rng.random_range(0.1..0.7));
             match kind {
                 Kind::TurnsGone => self.turns_gone(rng, from, sendings),
-                Kind::Fails | Kind::Hangs | Kind::Limits | Kind::Refuses | Kind::AsksAtOnce => {
+                Kind::Fails
+                | Kind::Hangs
+                | Kind::Limits
+                | Kind::Refuses
+                | Kind::AsksAtOnce
+                | Kind::Slows
+                | Kind::Crowds => {
                     self.floods(rng, kind, others, (from, until), sendings);
                 }
             }
@@ -224,9 +241,12 @@ impl Foe {
         (from, until): (Duration, Duration),
         sendings: &mut Vec<Sending>,
     ) {
-        let endpoints = *[1, 2, 6, 10].choose(rng).unwrap_or(&1);
+        // The 429s of one recipient or two lower no pace.
+        let are_spread = kind == Kind::Slows;
+        let endpoints = if are_spread { 10 } else { *[1, 2, 6, 10].choose(rng).unwrap_or(&1) };
         let behaviour = kind.behaviour(rng);
-        let is_webhook = kind == Kind::Refuses || rng.random_bool(0.3);
+        let is_at_push_service = matches!(kind, Kind::Slows | Kind::Crowds);
+        let is_webhook = kind == Kind::Refuses || (!is_at_push_service && rng.random_bool(0.3));
         let has_own_origins = rng.random_bool(0.15);
         let first = self.targets.len();
         for n in 0..endpoints {
@@ -243,17 +263,24 @@ impl Foe {
             let receiver = Receiver { is_webhook, phases };
             self.targets.push(Target { id, host, receiver, is_young: false });
         }
-        let lasts = if rng.random_bool(0.3) { secs(rng, 0, 1) } else { secs(rng, 1, 40) };
+        let is_at_once = kind == Kind::Crowds || rng.random_bool(0.3);
+        let lasts = if is_at_once { secs(rng, 0, 1) } else { secs(rng, 1, 40) };
         let retry =
             [Some("storm"), Some("storm"), Some("storm-list"), Some("hours"), Some("never-mind"), None]
                 .choose(rng)
                 .copied()
                 .flatten();
+        let retry = if kind == Kind::Slows { Some("storm") } else { retry };
         let by_address = rng.random_bool(0.3);
         let ttl = *[10, 30, 60, 60, 120, 300].choose(rng).unwrap_or(&60);
+        let ttl = if kind == Kind::Crowds { CROWDED_FOR } else { ttl };
         // Few messages that are retried often, or many.
-        let is_short = ttl <= 60 && self.limit.is_none();
-        let count = if is_short { rng.random_range(25..=60) } else { rng.random_range(10..=25) };
+        let is_short = (ttl <= 60 && self.limit.is_none()) || kind == Kind::Slows;
+        let count = match kind {
+            Kind::Crowds => self.crowd(),
+            _ if is_short => rng.random_range(25..=60),
+            _ => rng.random_range(10..=25),
+        };
         for n in 0..count {
             let at = from + lasts.mul_f64(rng.random());
             // Some ids are those of other tenants' messages, and some are its own once more, with another content.
@@ -272,6 +299,12 @@ impl Foe {
                 ..Sending::default()
             });
         }
+    }
+
+    /// As many messages as fill a limit's slots for a minute, if those are few.
+    fn crowd(&self) -> u32 {
+        let slots = LIMITS.iter().find(|(text, _)| Some(*text) == self.limit).map(|(_, rate)| *rate);
+        (slots.unwrap_or_default() * 60.0).min(150.0) as u32
     }
 
     /// A dozen endpoints of one age turn gone together, and a few of another.
@@ -309,6 +342,8 @@ impl Kind {
             Self::Refuses => Behaviour::Answers(*[400, 403, 422].choose(rng).unwrap_or(&400)),
             Self::TurnsGone => Behaviour::Answers(410),
             Self::AsksAtOnce => Behaviour::Asks(503, 0),
+            Self::Slows => Behaviour::Answers(429),
+            Self::Crowds => Behaviour::Accepts,
         }
     }
 }

@@ -14,6 +14,7 @@ pub mod pressure;
 pub mod protection;
 pub mod receivers;
 pub mod storage;
+pub mod together;
 mod under_pressure;
 mod whole;
 
@@ -28,10 +29,14 @@ use drawing::{secs, source};
 use faults::{Faults, Hot};
 use pressure::Pressure;
 use storage::{Others, Storage};
+use together::Together;
 
 pub use clock::Clock;
 pub use drawing::{BEGIN, TENANTS};
 pub use whole::Scenario;
+
+/// How often people are drawn until there are some.
+const TRIES: usize = 16;
 
 /// How old an eventually consistent read of a stream is at the most.
 const STALE: Duration = Duration::from_secs(3);
@@ -46,8 +51,13 @@ impl Scenario {
         let is_skewed = rng.random_bool(0.5);
         let drifts = rng.random_bool(0.3);
         let mut receivers = receivers::draw(&mut source(seed, "receivers"), faults_end);
+        let together = Together::draw(&mut source(seed, "together"));
         let of_audiences = &mut source(seed, "audiences");
-        let mut audiences = Audiences::draw(of_audiences, faults_end);
+        let mut audiences = match together {
+            None => Audiences::draw(of_audiences, faults_end),
+            Some(areas) if areas.has_audiences() => Audiences::some(of_audiences, faults_end),
+            Some(_) => Audiences::default(),
+        };
         let mut faults = Faults::draw(&mut source(seed, "faults"), faults_end, are_many);
         faults.outages.extend(audiences.outages(of_audiences, faults_end));
         audiences.temper(&mut faults);
@@ -57,6 +67,7 @@ impl Scenario {
             false => audiences.in_vain(&mut source(seed, "parts in vain"), &mut faults),
         };
         faults.hot = Hot::draw(&mut source(seed, "hot"), faults_end);
+        faults.index_lag = faults::index_lag(&mut source(seed, "index"));
         let mut sendings = messages::draw(&mut source(seed, "messages"), receivers.len(), are_many);
         let operations = operations::draw(&mut source(seed, "operations"), receivers.len());
         let others = &mut Others {
@@ -65,16 +76,19 @@ impl Scenario {
             receivers: &mut receivers,
             sendings: &mut sendings,
         };
-        // A scenario is about one area: together they would make each other's promises hard to say.
+        let of_base = (others.receivers.len(), others.sendings.len());
+        // Most scenarios are about one area, so that they can be read.
         let has_audiences = audiences != Audiences::default();
-        let storage = if has_audiences {
-            Storage::default()
-        } else {
-            Storage::draw(&mut source(seed, "storage"), others)
+        let storage = match together {
+            None if has_audiences => Storage::default(),
+            None => Storage::draw(&mut source(seed, "storage"), others),
+            Some(areas) if areas.has_storage() => Storage::some(&mut source(seed, "storage"), others),
+            Some(_) => Storage::default(),
         };
         let scenario = Self {
             seed,
             schedule: 0,
+            together,
             clocks: (0..workers).map(|_| Clock::draw(rng, is_skewed, drifts)).collect(),
             shards: *[1, 2, 4, 16].choose(rng).unwrap_or(&1),
             faults,
@@ -91,7 +105,56 @@ impl Scenario {
             by_api: BTreeMap::new(),
             acknowledged: BTreeSet::new(),
         };
-        scenario.with_operators().under_pressure()
+        match together {
+            None => scenario.with_operators().under_pressure(),
+            Some(areas) => scenario.with_two(areas, of_base),
+        }
+    }
+
+    /// What makes the second of two areas, besides audiences and storage. `of_base`: how many receivers and messages are not storage's,
+    /// whose receivers keep what they do, and whose messages are sent.
+    fn with_two(self, areas: Together, of_base: (usize, usize)) -> Self {
+        let mut scenario = self;
+        if areas == Together::AudiencesAndFoe {
+            let drawn = hostile::some(&mut source(scenario.seed, "hostile"), scenario.faults_beside_a_foe());
+            let is_limited = drawn.foe.limit.is_some();
+            let audiences = std::mem::take(&mut scenario.audiences);
+            // A limit would take an audience days.
+            scenario.audiences = if is_limited { Audiences::default() } else { audiences.calmed() };
+            scenario.pressure = Pressure::default();
+            scenario = scenario.beside(drawn);
+        }
+        if areas.has_people() {
+            scenario = scenario.with_people();
+        }
+        if areas.has_pressure() && scenario.audiences.is_small() {
+            let (receivers, sendings) = of_base;
+            let own = scenario.receivers[receivers..].to_vec();
+            let own_sendings = scenario.sendings.split_off(sendings);
+            let rng = &mut source(scenario.seed, "pressure");
+            under_pressure::put_on_another_area(&mut scenario, rng);
+            scenario.receivers[receivers..receivers + own.len()].clone_from_slice(&own);
+            scenario.sendings.extend(own_sendings);
+        }
+        scenario
+    }
+
+    /// Operators, the HTTP API or acknowledgements.
+    fn with_people(self) -> Self {
+        let mut tries = (0..).map(|n| {
+            let seed = self.seed.rotate_left(n);
+            let actions = operators::look_after(&mut source(seed, "operators"), self.faults_end);
+            let by_api = api::draw(&mut source(seed, "api"), self.sendings.len());
+            let ids = self.sendings.iter().map(|sending| sending.id.as_str());
+            (actions, by_api, acks::draw(&mut source(seed, "acks"), ids))
+        });
+        let is_some = |(actions, by_api, acknowledged): &(Vec<_>, BTreeMap<_, _>, BTreeSet<_>)| {
+            !actions.is_empty() || !by_api.is_empty() || !acknowledged.is_empty()
+        };
+        let found = tries.by_ref().take(TRIES).find(is_some).unwrap_or_default();
+        drop(tries);
+        let (actions, by_api, acknowledged) = found;
+        Self { actions, by_api, acknowledged, ..self }
     }
 
     /// What operators do, the HTTP API, acknowledgements and streams, where nothing else happens but that reads are old.
@@ -123,11 +186,19 @@ impl Scenario {
         self
     }
 
+    fn faults_beside_a_foe(&self) -> impl FnOnce(Duration) -> Faults + use<> {
+        let seed = self.seed;
+        move |end| Faults::draw(&mut source(seed, "foe's faults"), end, true)
+    }
+
     /// In a share of the seeds, others' messages beside those of a hostile tenant.
     fn with_foe(self) -> Option<Self> {
-        let spread = |end| Faults::draw(&mut source(self.seed, "foe's faults"), end, true);
-        let hostile::Drawn { foe, stream, receivers, sendings, faults, faults_end } =
-            hostile::draw(&mut source(self.seed, "hostile"), spread)?;
+        let drawn = hostile::draw(&mut source(self.seed, "hostile"), self.faults_beside_a_foe())?;
+        Some(self.beside(drawn))
+    }
+
+    fn beside(self, drawn: hostile::Drawn) -> Self {
+        let hostile::Drawn { foe, stream, receivers, sendings, faults, faults_end } = drawn;
         // Clocks that are right let a promise about seconds be one about seconds.
         let clocks =
             if foe.is_calm { vec![Clock::default(); self.clocks.len()] } else { self.clocks.clone() };
@@ -135,18 +206,7 @@ impl Scenario {
         let actions = foe.limit.map(set).into_iter().collect();
         let operations = Vec::new();
         let (foe, stream) = (Some(foe), Some(stream));
-        Some(Self {
-            foe,
-            stream,
-            receivers,
-            sendings,
-            faults,
-            faults_end,
-            clocks,
-            operations,
-            actions,
-            ..self
-        })
+        Self { foe, stream, receivers, sendings, faults, faults_end, clocks, operations, actions, ..self }
     }
 
     /// In a share of the seeds the messages, receivers and faults are those of a stream.

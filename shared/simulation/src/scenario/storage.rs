@@ -14,6 +14,10 @@ use super::receivers::{Behaviour, Hostile, Receiver};
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(86_400);
 
+/// In so many of a thousand scenarios something happens to what is stored.
+const PARTS: u32 = 320;
+const ALL_PARTS: u32 = 1_000;
+
 /// What happens to what is stored.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Act {
@@ -99,13 +103,22 @@ pub(super) struct Others<'a> {
 }
 
 impl Storage {
+    /// In a share of the scenarios.
     pub(super) fn draw(rng: &mut StdRng, others: &mut Others<'_>) -> Self {
+        Self::of_parts(ALL_PARTS, rng, others)
+    }
+
+    pub(super) fn some(rng: &mut StdRng, others: &mut Others<'_>) -> Self {
+        Self::of_parts(PARTS, rng, others)
+    }
+
+    fn of_parts(parts: u32, rng: &mut StdRng, others: &mut Others<'_>) -> Self {
         let mut storage = Self::default();
         if rng.random_bool(0.2) {
             storage.stale = Duration::from_millis(rng.random_range(50..=2_000));
         }
-        let part = rng.random_range(0..1000);
-        storage.is_watched = part < 320;
+        let part = rng.random_range(0..parts);
+        storage.is_watched = part < PARTS;
         match part {
             0..80 => storage.users(rng, others),
             80..115 => storage.wave(rng, others),

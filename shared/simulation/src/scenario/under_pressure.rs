@@ -19,11 +19,30 @@ use super::pressure::{InVain, LONG, NEVER_IN_DOUBT, PARTED};
 use super::receivers::{Behaviour, Receiver};
 use super::whole::Scenario;
 
+/// What stands for far clocks below.
+const FAR_CLOCKS: std::ops::Range<u32> = 12..17;
+
 /// By how much far clocks are off, in milliseconds.
 const FAR_OFF_MS: i64 = 60_000;
 
 pub(super) fn put_on(scenario: &mut Scenario, rng: &mut StdRng) {
-    match rng.random_range(0..68) {
+    put_on_that(rng.random_range(0..68), scenario, rng);
+}
+
+/// The same without clocks that are far off: of an audience's pages and of what users do, seconds are told.
+pub(super) fn put_on_another_area(scenario: &mut Scenario, rng: &mut StdRng) {
+    let which = rng.random_range(0..65);
+    put_on_that(if FAR_CLOCKS.contains(&which) { 0 } else { which }, scenario, rng);
+    // With more, copies of a message in vain become hundreds.
+    scenario.faults.duplicate = scenario.faults.duplicate.min(0.4);
+    // A part of an older release's would be read by a newer one too early.
+    if scenario.storage.releases.is_some() {
+        scenario.pressure.foreign_until = None;
+    }
+}
+
+fn put_on_that(which: u32, scenario: &mut Scenario, rng: &mut StdRng) {
+    match which {
         0..12 => throttled(scenario, rng),
         12..17 => far_clocks(scenario, rng),
         17..25 => copies(scenario, rng),

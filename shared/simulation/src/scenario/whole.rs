@@ -18,6 +18,7 @@ use super::pressure::Pressure;
 use super::protection::Stream;
 use super::receivers::Receiver;
 use super::storage::Storage;
+use super::together::Together;
 
 /// All that a seed stands for.
 #[derive(Clone, PartialEq, Debug)]
@@ -27,6 +28,8 @@ pub struct Scenario {
     pub schedule: u64,
     /// One for each worker.
     pub clocks: Vec<Clock>,
+    /// Its areas, if it has two.
+    pub together: Option<Together>,
     pub shards: u16,
     pub faults: Faults,
     pub faults_end: Duration,

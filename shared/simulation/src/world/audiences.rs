@@ -20,6 +20,7 @@ use super::browsers::{AUTH, P256DH};
 use super::producers::delivery;
 use super::{SETTLING, World};
 use crate::audience::{Audiences, HandedOn, Part, Sent, Walk};
+use crate::release;
 use crate::scenario::audiences::{Change, Member, Sending, TAG};
 use crate::situations::Situation;
 use crate::sqs::Source;
@@ -124,6 +125,9 @@ impl World {
                 }
             }
         }
+        if self.stage.scenario.storage.is_watched {
+            self.knows(&key);
+        }
         let mut memo = self.stage.watch.memo();
         if memo.audiences.bears(&key, self.now(), bears) && is_under_way {
             memo.situations.saw(situation);
@@ -191,10 +195,11 @@ impl World {
 
     /// Notes the message of a part, or to a recipient.
     pub(super) fn note_message_of_run(&self, body: &str) {
-        if !body.contains("\"recipient\":") && !body.contains("\"expand\":") {
+        let has_none = self.stage.scenario.audiences.sendings.is_empty();
+        if has_none || (!body.contains("\"recipient\":") && !body.contains("\"expand\":")) {
             return;
         }
-        let Ok(body) = serde_json::from_str::<Value>(body) else { return };
+        let Ok(body) = serde_json::from_str::<Value>(&release::read(body)) else { return };
         let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
         let id = text(if body["expand"].is_string() { "expand" } else { "audience" });
         let run = Tenant::parse(&text("tenant")).zip(RunId::parse(&id));
@@ -220,13 +225,20 @@ impl World {
     }
 
     /// Notes the runs that were opened, the parts that moved, and the subscriptions that were pruned.
-    pub(super) fn look_at_audiences(&self) {
+    pub(super) fn look_at_audiences(&mut self) {
         if self.stage.scenario.audiences.sendings.is_empty() {
             return;
         }
         let now = self.now();
         let state = self.memory.state();
         let mut memo = self.stage.watch.memo();
+        let is_moved = std::mem::replace(&mut self.looked_after, state.moves) != state.moves;
+        if memo.audiences.subscriptions != state.subscriptions.len() {
+            self.note_pruned(&state, &mut memo);
+        }
+        if !is_moved {
+            return;
+        }
         for (key, run) in &state.runs {
             if !memo.audiences.walks.contains_key(key) {
                 let walk = walk_of(key, run);
@@ -240,9 +252,6 @@ impl World {
                 self.trace("runs", format_args!("{run} part {shard}: {progress:?}"));
                 memo.part_moves(now, run, *shard, progress);
             }
-        }
-        if memo.audiences.subscriptions != state.subscriptions.len() {
-            self.note_pruned(&state, &mut memo);
         }
     }
 

@@ -106,8 +106,12 @@ impl World {
                 receive_count: message.receives,
             })
             .collect();
-        let pass = Pass::of(&messages, kind, self.now().plus(FUNCTION_TIMEOUT));
-        self.stage.watch.memo().passes.insert(lease_token.clone(), pass);
+        let deadline = self.now().plus(FUNCTION_TIMEOUT);
+        {
+            let mut memo = self.stage.watch.memo();
+            let pass = Pass::of(&messages, kind, deadline, &mut memo.readings);
+            memo.passes.insert(lease_token.clone(), pass);
+        }
         let invocation = Invocation { lease_token, deadline: self.deadline(place) };
         let worker = self.places[place].dispatch.clone();
         let future = async move { Done::Batch(worker.deliver(&invocation, incoming).await) };
@@ -121,7 +125,7 @@ impl World {
         }
         let read = release::read(&message.body);
         if self.stage.is_newer(place) {
-            return read;
+            return read.into_owned();
         }
         if read != message.body {
             self.stage.watch.saw(Situation::Unreadable);
@@ -184,6 +188,7 @@ impl World {
 
     pub(super) fn poll(&mut self, id: u64) {
         let Some(task) = self.tasks.get_mut(&id) else { return };
+        self.is_observed = false;
         self.stage.watch.memo().audiences.sender = task.worker;
         let waker = Waker::from(Arc::new(Waking(id, self.ready.clone())));
         let polled = task.future.as_mut().poll(&mut Context::from_waker(&waker));

@@ -161,6 +161,10 @@ struct World {
     described: usize,
     /// How many messages were sent that are too long to be sent again.
     too_long: usize,
+    /// Whether nothing happened since subscriptions were looked at last.
+    is_observed: bool,
+    /// After how many moves audiences were looked at last.
+    looked_after: usize,
 }
 
 #[derive(Default)]
@@ -188,6 +192,9 @@ impl World {
         };
         let memory = Memory::at(begin);
         memory.state().has_events = true;
+        if scenario.together.is_some() {
+            stage.watch.saw(Situation::TwoAreas);
+        }
         stage.watch.memo().has_far_clocks = scenario.pressure.has_far_clocks;
         let later = scenario.audiences.later.map_or(Duration::ZERO, |later| later.until);
         let calm_from = begin.plus(scenario.faults_end.max(later)).plus(2 * VISIBILITY);
@@ -233,6 +240,8 @@ impl World {
             generation: 0,
             described: 0,
             too_long: 0,
+            is_observed: false,
+            looked_after: 0,
             stage,
         };
         for receiver in 0..scenario.receivers.len() {
@@ -405,6 +414,7 @@ impl World {
     }
 
     fn happens(&mut self, event: Event) {
+        self.is_observed &= matches!(event, Event::Receive);
         match event {
             Event::Send(at) => self.send(at),
             Event::Operation(at) => self.operate(at),

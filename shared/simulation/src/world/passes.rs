@@ -137,9 +137,11 @@ impl World {
     pub(super) fn as_another_release(&self, source: Source, body: String) -> String {
         let is_foreign =
             self.stage.scenario.pressure.foreign_until.is_some_and(|it| self.stage.since_begin() < it);
-        let is_message = matches!(source, Source::Retry(_))
-            && read(&Stored::sent("", &body, self.now()), QueueKind::Retry).is_some();
-        if is_foreign && is_message && self.stage.rng().random_bool(0.5) {
+        let is_message = || {
+            matches!(source, Source::Retry(_))
+                && read(&Stored::sent("", &body, self.now()), QueueKind::Retry).is_some()
+        };
+        if is_foreign && is_message() && self.stage.rng().random_bool(0.5) {
             self.stage.watch.saw(Situation::Foreign);
             return body.replacen('{', FOREIGN, 1);
         }

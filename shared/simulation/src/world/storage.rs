@@ -1,6 +1,5 @@
 //! What becomes of subscriptions, keys and rows of tables.
 
-use std::collections::BTreeMap;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
@@ -134,7 +133,13 @@ impl World {
         for row in rows.into_iter().filter(|row| matches!(row, Row::Entry(_))) {
             self.trace("ttl", format_args!("deletes {row:?}"));
             self.stage.watch.saw(Situation::RowExpired);
-            self.memory.state().delete(&row);
+            let mut state = self.memory.state();
+            if let Row::Entry(key) = &row
+                && let Some(entry) = state.ledger.get(key)
+            {
+                self.stage.watch.memo().forgotten.insert(key.clone(), entry.clone());
+            }
+            state.delete(&row);
         }
     }
 
@@ -174,7 +179,7 @@ impl World {
 
     /// Looks at what workers have made of subscriptions.
     pub(super) fn observe(&mut self) {
-        if !self.stage.scenario.storage.is_watched {
+        if !self.stage.scenario.storage.is_watched || std::mem::replace(&mut self.is_observed, true) {
             return;
         }
         let now = self.now();
@@ -190,9 +195,11 @@ impl World {
                 (None, None) => true,
                 (Some(_), None) | (None, Some(_)) => false,
             };
-            let all: BTreeMap<&SubscriptionKey, ()> =
-                state.subscriptions.keys().chain(known.keys()).map(|key| (key, ())).collect();
-            all.into_keys().filter(|key| !is_same(key)).cloned().collect()
+            let others = known.keys().filter(|key| !state.subscriptions.contains_key(key));
+            let mut changed: Vec<_> =
+                state.subscriptions.keys().chain(others).filter(|key| !is_same(key)).cloned().collect();
+            changed.sort();
+            changed
         };
         for key in changed {
             let standing = state.subscriptions.get(&key).map(|stored| Standing {
