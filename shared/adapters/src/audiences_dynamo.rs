@@ -5,6 +5,7 @@
 //! | `<tenant>#<tag>#<part>`; of a tenant `run`: `run##<tag>#<part>` | subscription's id | the subscription has the tag | never |
 //! | `run#<tenant>#<run>` | `run` | a message to an audience: its id, lane and body, when it was opened, when it was cancelled | when its last recipient's delivery is over |
 //! | `run#<tenant>#<run>` | `part#<part>` | the progress of a part of its audience, and which call moved it last | with it |
+//! | `run#<tenant>#<run>` | `page#<part>` | of an audience with a rate: after whom the part's last page begins, and how far it goes | with it |
 //! | `run#<tenant>#<message's id>` | `current` | which run of the message was opened last, and when | with that run |
 //!
 //! A run of the previous release has the message's id as its own, and no `current`. DynamoDB deletes expired rows late and one by one:
@@ -16,7 +17,7 @@
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem};
 use futures_util::future::join_all;
-use redial_core::audience::{Progress, Run, RunKey, SHARDS, shard_of};
+use redial_core::audience::{Bounds, Progress, Run, RunKey, SHARDS, shard_of};
 use redial_core::body::Body;
 use redial_core::identity::{DeliveryId, DeliveryKey, RunId, SubscriptionId, SubscriptionKey, Tenant};
 use redial_core::lane::Lane;
@@ -168,6 +169,35 @@ impl Audiences for DynamoAudiences {
         Ok(self.table.get(part_key(run, shard)).await?.as_ref().map(progress).unwrap_or_default())
     }
 
+    async fn bound(
+        &self,
+        run: &Run,
+        shard: u8,
+        after: Option<&SubscriptionId>,
+        page: &Bounds,
+    ) -> Result<Option<Bounds>, PortError> {
+        // Before the first subscription is the empty text, which is less than every id.
+        let after = after.map_or("", SubscriptionId::as_str);
+        let values = [
+            (":after", s(after)),
+            (":through", s(page.through.as_str())),
+            (":recipients", n(page.recipients)),
+            (":end", expiry(run.kept_until)),
+        ];
+        let expression =
+            "SET #after = :after, #through = :through, recipients = :recipients, expires_at = :end";
+        let update = self
+            .table
+            .update(page_key(&run.key, shard), expression, values)
+            .condition_expression("attribute_not_exists(pk) OR #after < :after")
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        Ok(match self.table.send(update).await? {
+            Update::Done(_) => Some(page.clone()),
+            // A call that was carried out without an answer and made again finds what it wrote.
+            Update::Refused(item) => bounds(&item).filter(|_| item.text("after") == Some(after)),
+        })
+    }
+
     async fn advance(&self, run: &Run, shard: u8, from: &Progress, to: &Progress) -> Result<bool, PortError> {
         // A call that was carried out without an answer is made again, and then the part is no longer where it was: by this token the
         // call recognises its own move.
@@ -208,6 +238,10 @@ fn part_key(run: &RunKey, shard: u8) -> Item {
     key(format!("run#{run}"), format!("part#{shard:02}"))
 }
 
+fn page_key(run: &RunKey, shard: u8) -> Item {
+    key(format!("run#{run}"), format!("page#{shard:02}"))
+}
+
 fn current_key(message: &DeliveryKey) -> Item {
     key(format!("run#{message}"), "current")
 }
@@ -241,6 +275,13 @@ fn progress(item: &Item) -> Progress {
         done: item.truth("done"),
         rests_until: item.time("rests_until"),
     }
+}
+
+fn bounds(item: &Item) -> Option<Bounds> {
+    Some(Bounds {
+        through: SubscriptionId::parse(item.text("through")?)?,
+        recipients: item.number("recipients")?,
+    })
 }
 
 /// Where those with a tag are listed. Runs have the prefix `run#`: a tenant of that name keeps out of them.

@@ -5,6 +5,10 @@
 //! each page once it is sent. A worker that dies in between leaves a page that is sent again; a recipient's delivery has an id that
 //! follows from run and subscription, so that the ledger drops the second.
 //!
+//! Several workers may hold copies of a part's message, and members of the audience change while they read them. At a rate, the one that
+//! reads a page first records its [`Bounds`] before it sends it, and no other sends that page to anyone behind them: the rate decides when
+//! those have their turn.
+//!
 //! A producer may use an id again once the ledger has forgotten it. DynamoDB deletes expired rows late and one by one, so rows of
 //! the earlier run may still be there. A run therefore has an id of its own, a hash of the message's id and of its [`Opening`], and
 //! everything that belongs to the run is keyed by that id: its rows, its parts and its recipients' deliveries. On the queues the run's
@@ -94,6 +98,53 @@ pub struct Run {
     pub cancelled_at: Option<Timestamp>,
 }
 
+/// How far a page of an audience with a rate goes, as its first worker recorded it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Bounds {
+    /// The last subscription of the page.
+    pub through: SubscriptionId,
+    pub recipients: u16,
+}
+
+/// What a worker sends of a part at once.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Page {
+    pub members: Vec<SubscriptionId>,
+    /// The number of recipients that the part rests for.
+    pub counted: usize,
+    /// The subscription that the part goes on after, if that is another one than before.
+    through: Option<SubscriptionId>,
+    /// Whether nobody follows.
+    is_last: bool,
+}
+
+impl Page {
+    /// The members that a worker read, where it asked for `most`.
+    pub fn of(members: Vec<SubscriptionId>, most: u16) -> Self {
+        let (through, counted) = (members.last().cloned(), members.len());
+        Self { is_last: counted < usize::from(most), members, counted, through }
+    }
+
+    /// What is recorded before it is sent; `None` of a page that is empty.
+    pub fn bounds(&self) -> Option<Bounds> {
+        let recipients = u16::try_from(self.counted).unwrap_or(u16::MAX);
+        Some(Bounds { through: self.through.clone()?, recipients })
+    }
+
+    /// The page as its first worker recorded it. Some of its recipients may have left meanwhile, and others may have joined.
+    #[must_use]
+    pub fn within(self, bounds: Bounds) -> Self {
+        let Self { mut members, counted, is_last, .. } = self;
+        members.retain(|id| *id <= bounds.through);
+        Self {
+            is_last: is_last && members.len() == counted,
+            counted: members.len().max(bounds.recipients.into()),
+            through: Some(bounds.through),
+            members,
+        }
+    }
+}
+
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Progress {
     /// The last subscription that was sent to; `None` before the first.
@@ -105,13 +156,13 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// The progress after a page of at most `page` recipients.
+    /// The progress after a page.
     #[must_use]
-    pub fn past(&self, sent: &[SubscriptionId], page: u16, rests_until: Option<Timestamp>) -> Self {
-        let done = sent.len() < usize::from(page);
+    pub fn past(&self, page: &Page, rests_until: Option<Timestamp>) -> Self {
+        let done = page.is_last;
         Self {
-            after: sent.last().or(self.after.as_ref()).cloned(),
-            recipients: self.recipients + sent.len() as u64,
+            after: page.through.as_ref().or(self.after.as_ref()).cloned(),
+            recipients: self.recipients + page.members.len() as u64,
             done,
             rests_until: rests_until.filter(|_| !done),
         }
@@ -234,12 +285,34 @@ mod tests {
 
     #[test]
     fn a_page_that_is_not_full_ends_the_part() {
-        let ids = ["a", "b"].map(|id| subscription(id).id);
         let until = Some(Timestamp::from_secs(10));
-        let two = Progress::default().past(&ids, 2, until);
-        let after = Some(ids[1].clone());
+        let two = Progress::default().past(&Page::of(ids(&["a", "b"]), 2), until);
+        let after = ids(&["b"]).pop();
         assert_eq!(two, Progress { after, recipients: 2, done: false, rests_until: until });
-        let none = two.past(&[], 2, until);
+        let none = two.past(&Page::of(Vec::new(), 2), until);
         assert_eq!(none, Progress { done: true, rests_until: None, ..two });
+    }
+
+    fn ids(names: &[&str]) -> Vec<SubscriptionId> {
+        names.iter().map(|name| subscription(name).id).collect()
+    }
+
+    #[test]
+    fn a_page_goes_no_further_than_its_first_worker_recorded() {
+        let first = Page::of(ids(&["a", "b", "c"]), 3);
+        let bounds = first.bounds().expect("it has recipients");
+        assert_eq!(first.clone().within(bounds.clone()), first);
+        for (read, sent, done) in [
+            (&["a", "c", "d"][..], &["a", "c"][..], false),
+            (&["a", "c"], &["a", "c"], true),
+            (&["d"], &[], false),
+            (&["a", "aa", "b"], &["a", "aa", "b"], false),
+        ] {
+            let page = Page::of(ids(read), 3).within(bounds.clone());
+            assert_eq!((page.members.clone(), page.counted), (ids(sent), 3), "{read:?}");
+            let next = Progress::default().past(&page, None);
+            assert_eq!((next.after, next.done), (ids(&["c"]).pop(), done), "{read:?}");
+        }
+        assert_eq!(Page::of(Vec::new(), 3).bounds(), None);
     }
 }

@@ -1,6 +1,7 @@
 //! What the producer sets for a delivery: class, urgency, topic, event type.
 
 use crate::label::labels;
+use crate::lane::Lane;
 use crate::text::{checked_text, is_word};
 use crate::time::Ttl;
 
@@ -25,6 +26,14 @@ impl Class {
             Self::Otp => Ttl::from_secs(60),
             Self::Alert => Ttl::from_secs(14_400),
             Self::Campaign => Ttl::from_secs(86_400),
+        }
+    }
+
+    /// The lane of a message that names no queue of its own.
+    pub const fn lane(self) -> Lane {
+        match self {
+            Self::Otp | Self::Alert => Lane::Transactional,
+            Self::Campaign => Lane::Bulk,
         }
     }
 }

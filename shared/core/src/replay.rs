@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::channel::Channel;
 use crate::dead_letter::{Kind, Reference};
-use crate::delivery_options::Class;
 use crate::identity::{Attempt, Turn};
 use crate::lane::Lane;
 use crate::message::{Inbound, Message, QueueKind, Travel, parse};
@@ -103,11 +102,8 @@ pub fn replay(
     }
     let turn = Turn { lineage: travel.turn.lineage.next(), attempt: Attempt::FIRST };
     let body = message.expose_travel_body(&Travel::to(turn, first_sent), deadline, now);
-    let lane = stored.lane.unwrap_or(match message.class {
-        // For dead letters of earlier releases and of poison messages, which do not name a lane.
-        Class::Campaign => Lane::Bulk,
-        Class::Otp | Class::Alert => Lane::Transactional,
-    });
+    // Dead letters of earlier releases and of poison messages do not name a lane.
+    let lane = stored.lane.unwrap_or(message.class.lane());
     Ok(Replay { lane, message, body })
 }
 

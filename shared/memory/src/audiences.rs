@@ -1,6 +1,6 @@
 //! Audiences in memory: who belongs to one follows from the subscriptions' tags.
 
-use redial_core::audience::{Progress, Run, RunKey, shard_of};
+use redial_core::audience::{Bounds, Progress, Run, RunKey, shard_of};
 use redial_core::identity::{SubscriptionId, Tenant};
 use redial_core::tag::Tag;
 use redial_core::time::Timestamp;
@@ -47,6 +47,28 @@ impl Audiences for Memory {
     async fn progress(&self, run: &RunKey, shard: u8) -> Result<Progress, PortError> {
         self.effect_at("audiences.progress", Some(run.to_string()), |state| {
             state.progress.get(&(run.clone(), shard)).cloned().unwrap_or_default()
+        })
+        .await
+    }
+
+    async fn bound(
+        &self,
+        run: &Run,
+        shard: u8,
+        after: Option<&SubscriptionId>,
+        page: &Bounds,
+    ) -> Result<Option<Bounds>, PortError> {
+        self.effect_at("audiences.bound", Some(run.key.to_string()), |state| {
+            let part = (run.key.clone(), shard);
+            // The condition of DynamoDB's statement.
+            match state.bounds.get(&part) {
+                Some((from, _)) if from.as_ref() > after => None,
+                Some((from, recorded)) if from.as_ref() == after => Some(recorded.clone()),
+                Some(_) | None => {
+                    state.bounds.insert(part, (after.cloned(), page.clone()));
+                    Some(page.clone())
+                }
+            }
         })
         .await
     }

@@ -41,6 +41,7 @@ impl State {
             }
             Row::Part(key, shard) => {
                 self.progress.remove(&(key.clone(), *shard));
+                self.bounds.remove(&(key.clone(), *shard));
                 self.part_expiries.remove(&(key.clone(), *shard));
             }
         }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use redial_core::access::{ApiKeyId, StoredKey};
 use redial_core::ack::AckEvent;
-use redial_core::audience::{Progress, Run, RunKey};
+use redial_core::audience::{Bounds, Progress, Run, RunKey};
 use redial_core::dead_letter::{DeadLetterBody, DeadLetterKey, Reference};
 use redial_core::endpoint::{EndpointHash, Origin};
-use redial_core::identity::{DeliveryKey, SubscriptionKey, Tenant};
+use redial_core::identity::{DeliveryKey, SubscriptionId, SubscriptionKey, Tenant};
 use redial_core::ledger::{Entry, PastAttempt};
 use redial_core::metric::Metric;
 use redial_core::outcome::{NotSent, Outcome};
@@ -117,6 +117,8 @@ pub struct State {
     pub progress: BTreeMap<(RunKey, u8), Progress>,
     /// How often runs were opened and parts moved.
     pub moves: usize,
+    /// After whom the last page of a part that was recorded begins, and how far it goes.
+    pub bounds: BTreeMap<(RunKey, u8), (Option<SubscriptionId>, Bounds)>,
     /// When the rows of that expire.
     pub part_expiries: BTreeMap<(RunKey, u8), Timestamp>,
     /// Whether producers listen to events.

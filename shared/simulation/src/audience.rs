@@ -49,8 +49,6 @@ pub struct Walk {
 pub struct HandedOn {
     pub first: Timestamp,
     pub times: u32,
-    /// When pages with it were sent, and after whom each of them began.
-    pub pages: Vec<(Timestamp, Option<SubscriptionId>)>,
 }
 
 impl Walk {
@@ -66,14 +64,6 @@ impl Walk {
         };
         self.handed_on.iter().filter(|(id, _)| is_between(id)).map(|(_, it)| it.first).collect()
     }
-
-    /// When a page of that part that begins after this one was first sent. A copy that read the part's progress before it was moved sends
-    /// a page of its own, with others in it where some have joined or left meanwhile.
-    pub fn page_sent_at(&self, shard: u8, after: Option<&SubscriptionId>) -> Option<Timestamp> {
-        let own = self.handed_on.iter().filter(|(id, _)| shard_of(id) == shard);
-        let pages = own.flat_map(|(_, it)| &it.pages).filter(|(_, begin)| begin.as_ref() == after);
-        pages.map(|(at, _)| *at).min()
-    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -82,10 +72,6 @@ pub struct Audiences {
     bearing: BTreeMap<SubscriptionKey, Vec<(Timestamp, bool)>>,
     pub sent: BTreeMap<DeliveryKey, Vec<Sent>>,
     pub walks: BTreeMap<RunKey, Walk>,
-    /// How far each worker, by its number, knows a part of a run to have gone.
-    pub known: BTreeMap<(usize, RunKey, u8), Option<SubscriptionId>>,
-    /// The worker that sends.
-    pub sender: usize,
     /// How many subscriptions there were at the last look.
     pub subscriptions: usize,
 }

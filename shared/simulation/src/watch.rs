@@ -121,6 +121,10 @@ pub struct Memo {
     pub shaken: BTreeSet<DeliveryKey>,
     /// Clocks are further off than the margin of a lease.
     pub has_far_clocks: bool,
+    /// Deliveries of which a lease was ended while its worker was alive, by one whose clock is ahead by more than that margin.
+    pub ended_early: BTreeSet<DeliveryKey>,
+    /// What each invocation's clock was ahead of the true time, in milliseconds, by its token.
+    pub clocks: BTreeMap<String, i64>,
     /// Ends that only a message in the quarantine knew.
     pub carried_ends: BTreeSet<(DeliveryKey, State)>,
     /// Letters that a worker was right to keep.

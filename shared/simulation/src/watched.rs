@@ -1,6 +1,6 @@
 //! The ports in memory, under watch.
 
-use redial_core::audience::{Progress, Run, RunKey};
+use redial_core::audience::{Bounds, Progress, Run, RunKey};
 use redial_core::body::Body;
 use redial_core::identity::{SubscriptionId, Tenant};
 use redial_core::ledger::{Ask, Fence, Record, State};
@@ -246,11 +246,6 @@ pub struct ReleasedRuns {
 }
 
 impl ReleasedRuns {
-    fn knows(&self, run: &RunKey, shard: u8, progress: &Progress) {
-        let part = (self.worker, run.clone(), shard);
-        self.stage.watch.memo().audiences.known.insert(part, progress.after.clone());
-    }
-
     fn stored(&self, run: Run) -> Run {
         let until = self.stage.scenario.audiences.unreadable_until.unwrap_or_default();
         let is_of_newer = run.key.id.as_str().bytes().map(u32::from).sum::<u32>().is_multiple_of(2);
@@ -286,16 +281,24 @@ impl Audiences for ReleasedRuns {
     }
 
     async fn progress(&self, run: &RunKey, shard: u8) -> Result<Progress, PortError> {
-        let progress = self.memory.progress(run, shard).await?;
-        self.knows(run, shard, &progress);
-        Ok(progress)
+        self.memory.progress(run, shard).await
+    }
+
+    async fn bound(
+        &self,
+        run: &Run,
+        shard: u8,
+        after: Option<&SubscriptionId>,
+        page: &Bounds,
+    ) -> Result<Option<Bounds>, PortError> {
+        let recorded = self.memory.bound(run, shard, after, page).await?;
+        if recorded.as_ref().is_some_and(|recorded| recorded != page) {
+            self.stage.watch.saw(Situation::PageReadTwice);
+        }
+        Ok(recorded)
     }
 
     async fn advance(&self, run: &Run, shard: u8, from: &Progress, to: &Progress) -> Result<bool, PortError> {
-        let is_ours = self.memory.advance(run, shard, from, to).await?;
-        if is_ours {
-            self.knows(&run.key, shard, to);
-        }
-        Ok(is_ours)
+        self.memory.advance(run, shard, from, to).await
     }
 }

@@ -2,7 +2,7 @@
 
 use redial_adapters::audiences_dynamo::DynamoAudiences;
 use redial_core::{
-    audience::{Opening, Progress, Run, RunKey},
+    audience::{Opening, Page, Progress, Run, RunKey},
     body::Body,
     identity::{SubscriptionId, Turn},
     lane::Lane,
@@ -55,13 +55,24 @@ async fn a_message_to_an_audience_shows_its_progress_and_is_cancelled_once() {
     let (audiences, run) = (audiences(&stack), run_opened_at(&stack, System.now()));
     open(&audiences, &run).await;
     let before = Progress::default();
-    let between = before.past(&sent_to(["s1", "s2"]), 2, None);
+    let page = Page::of(sent_to(["s1", "s2"]), 2);
+    let between = before.past(&page, None);
+    // Of a page that several workers read, the first one's bounds count, and those of a page before it no more.
+    let bound = async |after: Option<&SubscriptionId>, ids: &[&str]| {
+        let bounds = Page::of(ids.iter().filter_map(|id| SubscriptionId::parse(id)).collect(), 2).bounds();
+        let recorded = audiences.bound(&run, 3, after, &bounds.expect("it has recipients")).await;
+        recorded.expect("the table answers").map(|bounds| (bounds.through.to_string(), bounds.recipients))
+    };
+    let (two, last) = (Some(("s2".to_owned(), 2)), between.after.as_ref());
+    assert_eq!(bound(None, &["s1", "s2"]).await, two);
+    assert_eq!(bound(None, &["s1", "s3"]).await, two);
+    assert_eq!(bound(last, &["s3"]).await, Some(("s3".to_owned(), 1)));
+    assert_eq!(bound(None, &["s1", "s2"]).await, None);
     assert!(audiences.advance(&run, 3, &before, &between).await.expect("the table answers"));
     // A worker that comes second does not move what the first has moved.
     assert!(!audiences.advance(&run, 3, &before, &between).await.expect("the table answers"));
-    assert!(
-        audiences.advance(&run, 3, &between, &between.past(&[], 2, None)).await.expect("the table answers")
-    );
+    let done = between.past(&Page::of(Vec::new(), 2), None);
+    assert!(audiences.advance(&run, 3, &between, &done).await.expect("the table answers"));
 
     let shown = stack.shown(command("status autumn --count"));
     assert!(shown.starts_with("open: 2 recipients, 1 of 16 parts done\n"), "{shown}");
@@ -111,9 +122,9 @@ async fn an_id_used_again_finds_the_run_that_was_opened_last() {
     let (earlier, later) = (at(20), at(1));
 
     open(&audiences, &earlier).await;
-    let (before, sent) = (Progress::default(), sent_to(["s1", "s2"]));
+    let (before, sent) = (Progress::default(), Page::of(sent_to(["s1", "s2"]), 2));
     let moved = async |run: &Run| {
-        audiences.advance(run, 3, &before, &before.past(&sent, 2, None)).await.expect("the table answers")
+        audiences.advance(run, 3, &before, &before.past(&sent, None)).await.expect("the table answers")
     };
     assert!(moved(&earlier).await);
     assert_eq!(stack.json(command("status autumn"))["recipients"], 2);

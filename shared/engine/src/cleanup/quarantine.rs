@@ -1,9 +1,9 @@
 //! Draining the quarantine: bodies that SQS took out of their queue because their workers never acknowledged them.
 //!
-//! Such a body is raw, so it does not stay in a queue: a release is sent again, what has ended or has moved on is dropped, and
-//! all else becomes a dead letter `poison` that can be looked at and replayed. That end is recorded first: SQS may hand out a message at
-//! its last receive twice, and move it here while a worker still holds it. The end of what is dropped is announced as the ledger has it:
-//! its worker may have died before it did so.
+//! Such a body is raw, so it does not stay in a queue: a release is sent again, what has ended or has moved on is dropped, what only lacks
+//! its hand-off is handed off, and all else becomes a dead letter `poison` that can be looked at and replayed. That end is recorded first:
+//! SQS may hand out a message at its last receive twice, and move it here while a worker still holds it. The end of what is dropped is
+//! announced as the ledger has it: its worker may have died before it did so.
 
 use super::worker::{Ports, QueueMessage, Worker};
 use crate::ports::{
@@ -16,12 +16,14 @@ use redial_core::dead_letter::{self, DeadLetterBody, DeadLetterKey, Kind, Refere
 use redial_core::endpoint::EndpointHash;
 use redial_core::event::{self, Event};
 use redial_core::identity::{SubscriptionKey, Turn};
+use redial_core::lane::Lane;
 use redial_core::ledger::{Ask, Entry, Fence, Judgement, State, claim, judge};
 use redial_core::message::{Inbound, Message, QueueKind, Travel, parse};
 use redial_core::metric::Metric;
-use redial_core::queue::Outgoing;
+use redial_core::protection::patience::lane_of_retry;
+use redial_core::queue::{Outgoing, Queue};
 use redial_core::reason::Reason;
-use redial_core::route::DelaySeconds;
+use redial_core::route::{DelaySeconds, SQS_MAX_DELAY_SECONDS};
 use redial_core::subscription::Terms;
 use redial_core::time::Timestamp;
 
@@ -33,7 +35,7 @@ impl<P: Ports> Worker<P> {
         match read(QueueKind::Ingest).or_else(|_| read(QueueKind::Retry)) {
             Ok(Inbound::Release(release)) => self.send(Outgoing::release(release)).await,
             Ok(Inbound::Message(message, travel)) => {
-                self.keep_message(message_id, &message, &travel, now).await
+                self.keep_message(message_id, &message, &travel, message.class.lane(), now).await
             }
             Ok(Inbound::Expand(expansion)) => {
                 let Some(run) = self.run_of(&expansion.run, now).await? else { return Ok(()) };
@@ -42,7 +44,7 @@ impl<P: Ports> Worker<P> {
             Ok(Inbound::Recipient(recipient, travel)) => {
                 let Some(run) = self.run_of(&recipient.run, now).await? else { return Ok(()) };
                 let (message, _, _) = run.read().ok_or_else(PortError::unreadable_run)?;
-                self.keep_message(message_id, &message.to_recipient(&recipient), &travel, now).await
+                self.keep_message(message_id, &message.to_recipient(&recipient), &travel, run.lane, now).await
             }
             Err(refusal) => {
                 let key = DeadLetterKey::of_poison(refusal.tenant.as_ref(), None, message_id);
@@ -54,12 +56,13 @@ impl<P: Ports> Worker<P> {
         }
     }
 
-    /// Keeps a message as a dead letter, unless its delivery went on without it.
+    /// Keeps a message as a dead letter, unless its delivery went on without it, or goes on from what the ledger has.
     async fn keep_message(
         &self,
         message_id: &str,
         message: &Message,
         travel: &Travel,
+        lane: Lane,
         now: Timestamp,
     ) -> Result<(), PortError> {
         let entry = match self.ledger.get(&message.key()).await? {
@@ -77,6 +80,10 @@ impl<P: Ports> Worker<P> {
                 true => self.announce(end_as_recorded(message, entry)).await,
                 false => Ok(()),
             };
+        }
+        let own = entry.as_ref().filter(|_| !is_conflict);
+        if let Some((entry, next)) = own.and_then(|entry| Some((entry, next_attempt(entry, travel)?))) {
+            return self.hand_off(message, &next, entry, lane, now).await;
         }
         let (key, reason) = if is_conflict {
             let source = travel.deferred_from.as_deref().unwrap_or(message_id);
@@ -118,11 +125,36 @@ impl<P: Ports> Worker<P> {
             return Ok(());
         }
         let recorded = entry.filter(|entry| entry.turn == travel.turn);
-        let event = match recorded.filter(|entry| matches!(entry.state, State::Failed | State::Gone)) {
+        let event = match recorded
+            .filter(|entry| matches!(entry.state, State::Failed | State::Gone | State::Expanded))
+        {
             Some(entry) => end_as_recorded(message, &entry),
             None => Event { reason: Some(Reason::Poison), ..end_of(message, State::Failed, now) },
         };
         self.announce(event).await
+    }
+
+    /// Sends the next attempt of a delivery, before which its worker may have died. If it did not, there are two, and the ledger drops one.
+    async fn hand_off(
+        &self,
+        message: &Message,
+        next: &Travel,
+        entry: &Entry,
+        lane: Lane,
+        now: Timestamp,
+    ) -> Result<(), PortError> {
+        let (channel, _) = self.destination(message).await?;
+        let deadline = message.deadline(channel, next.first_sent);
+        let lane = entry.reason.map_or(lane, |reason| lane_of_retry(lane, channel, reason, entry.not_sent));
+        // What waits for longer comes early, and is parked then.
+        let rest = next.not_before.map(|at| at.since(now)).unwrap_or_default();
+        self.send(Outgoing {
+            queue: Queue::Retry(lane),
+            body: message.expose_travel_body(next, deadline, now),
+            delay: DelaySeconds::floor(rest, SQS_MAX_DELAY_SECONDS),
+            tenant: Some(message.tenant.clone()),
+        })
+        .await
     }
 
     /// The entry, with the outcome that the message carries: only the message carries that of its attempt, so it is recorded before
@@ -144,6 +176,8 @@ impl<P: Ports> Worker<P> {
                 state: record.state,
                 reason: record.reason,
                 status: record.status,
+                not_sent: record.not_sent,
+                not_before: record.not_before,
                 updated_at: record.now,
                 ..entry
             }),
@@ -154,7 +188,7 @@ impl<P: Ports> Worker<P> {
         }
     }
 
-    /// Ends a delivery in the ledger, unless an end or a retry is recorded of this turn. An attempt that a worker is making is waited for.
+    /// Ends a delivery in the ledger, unless an end is recorded of this turn. An attempt that a worker is making is waited for.
     async fn end(&self, claim: Claim, entry: Option<&Entry>, now: Timestamp) -> Result<(), PortError> {
         let is_open = |entry| match judge(entry, &claim.ask, now) {
             Judgement::Claim { .. } | Judgement::Mine | Judgement::Leased { .. } => true,
@@ -238,6 +272,15 @@ fn end_of(message: &Message, state: State, at: Timestamp) -> Event {
 fn end_as_recorded(message: &Message, entry: &Entry) -> Event {
     let (reason, status) = (entry.reason, entry.status);
     Event { reason, status, ..end_of(message, entry.state, entry.updated_at) }
+}
+
+/// What takes the message's place where a retry is recorded of its turn: the next attempt. As poison it would be announced as an end that
+/// the ledger does not have, while its delivery went on.
+fn next_attempt(entry: &Entry, travel: &Travel) -> Option<Travel> {
+    let is_recorded = entry.turn == travel.turn && entry.state == State::Retrying;
+    let not_before = Some(entry.not_before.unwrap_or(entry.updated_at));
+    let next = || Travel { not_before, ..Travel::to(travel.turn.next_attempt(), travel.first_sent) };
+    is_recorded.then(next)
 }
 
 /// Whether the delivery needs this message no more: it has gone on to another turn, or has ended in this one with nothing left to do

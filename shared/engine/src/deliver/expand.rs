@@ -1,7 +1,8 @@
 //! Messages to audiences: they are opened once, and then walked page by page.
 //!
 //! A page is sent before its part's progress is moved past it, and the progress is moved before the message that asked for
-//! it is acknowledged. Dying in between sends a page again, and the claim drops the second.
+//! it is acknowledged. Dying in between sends a page again, and the claim drops the second. Where there is a rate, a page's bounds are
+//! recorded before it is sent: a slower copy may read others behind them, because some have left, and sends those nothing yet.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use super::acknowledgements::Acknowledgements;
 use super::job::Job;
 use super::worker::{Invocation, Ports, Worker};
 use crate::ports::{Audiences, Clock, PortError, Telemetry};
-use redial_core::audience::{Audience, Expansion, Opening, RecipientRef, Run, RunKey};
+use redial_core::audience::{Audience, Expansion, Opening, Page, RecipientRef, Run, RunKey};
 use redial_core::body::Body;
 use redial_core::channel::Channel;
 use redial_core::identity::SubscriptionId;
@@ -129,19 +130,25 @@ impl<P: Ports> Worker<P> {
             if invocation.is_ending(now) {
                 return go_on(&run, Duration::ZERO).await;
             }
-            let page = audience.page();
-            let members =
-                audiences.members(&key.tenant, &audience.tag, *shard, at.after.as_ref(), page).await?;
-            let messages = messages_to(&members, &run, &message, &travel, clock.now());
+            let (most, after) = (audience.page(), at.after.as_ref());
+            let members = audiences.members(&key.tenant, &audience.tag, *shard, after, most).await?;
+            let mut page = Page::of(members, most);
+            if let Some(own) = page.bounds().filter(|_| audience.rate.is_some()) {
+                match audiences.bound(&run, *shard, after, &own).await? {
+                    Some(bounds) => page = page.within(bounds),
+                    None => return Ok(Walk::Crossed),
+                }
+            }
+            let messages = messages_to(&page.members, &run, &message, &travel, clock.now());
             if !messages.is_empty() {
                 self.send_all(messages).await?;
             }
-            let rest = rest(&audience, members.len());
-            let next = at.past(&members, page, rest.map(|rest| clock.now().plus(rest)));
+            let rest = rest(&audience, page.counted);
+            let next = at.past(&page, rest.map(|rest| clock.now().plus(rest)));
             if !audiences.advance(&run, *shard, &at, &next).await? {
                 return Ok(Walk::Crossed);
             }
-            telemetry.count(Metric::Recipients, members.len() as u64);
+            telemetry.count(Metric::Recipients, page.members.len() as u64);
             at = next;
             if let Some(rest) = rest.filter(|_| !at.done) {
                 return go_on(&run, rest).await;

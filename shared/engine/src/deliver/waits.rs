@@ -119,10 +119,23 @@ impl<P: Ports> Worker<P> {
                 let shards: Vec<Shard> = bucket.shards(registered.max(self.settings.waits.shards)).collect();
                 match shards[..] {
                     [shard] => self.drain(invocation, shard).await,
-                    _ => self.send_all(shards.into_iter().map(again).collect()).await,
+                    _ => self.fan_out(invocation, shards).await,
                 }
             }
         }
+    }
+
+    /// Sends a release for each of these shards. A shard whose release could not be sent is drained by this worker: if all of them were
+    /// sent again for its sake, a bucket of many shards would be released over and over while a share of the calls fails.
+    async fn fan_out(&self, invocation: &Invocation, shards: Vec<Shard>) -> Result<(), PortError> {
+        let sent = self.outbox.send(shards.iter().copied().map(again).collect()).await;
+        for (shard, sent) in shards.into_iter().zip(sent) {
+            if let Err(error) = sent {
+                self.telemetry.infrastructure(&error);
+                self.drain(invocation, shard).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn drain(&self, invocation: &Invocation, shard: Shard) -> Result<(), PortError> {

@@ -7,10 +7,8 @@ use serde_json::Value;
 
 use crate::ports::NewDelivery;
 use redial_core::channel::Channel;
-use redial_core::delivery_options::Class;
 use redial_core::endpoint::{EndpointHash, HashKeys};
 use redial_core::identity::{DeliveryId, Tenant};
-use redial_core::lane::Lane;
 use redial_core::message::{Inbound, Message, QueueKind, To, parse};
 use redial_core::queue::{Outgoing, Queue};
 use redial_core::route::{DelaySeconds, SQS_MAX_DELAY_SECONDS};
@@ -113,12 +111,8 @@ impl Accepted {
 
     /// It, on its way to the queue of its lane.
     pub fn outgoing(&self) -> Outgoing {
-        let lane = match self.message.class {
-            Class::Otp | Class::Alert => Lane::Transactional,
-            Class::Campaign => Lane::Bulk,
-        };
         Outgoing {
-            queue: Queue::Ingest(lane),
+            queue: Queue::Ingest(self.message.class.lane()),
             body: self.message.expose_ingest_body(),
             delay: DelaySeconds::ZERO,
             tenant: Some(self.message.tenant.clone()),
@@ -128,6 +122,7 @@ impl Accepted {
 
 #[cfg(test)]
 mod tests {
+    use redial_core::lane::Lane;
     use serde_json::json;
 
     use super::*;

@@ -1,7 +1,7 @@
 //! The port to audiences: messages to them, under way, and who belongs to them.
 
 use super::{Answer, Answers};
-use redial_core::audience::{Progress, Run, RunKey};
+use redial_core::audience::{Bounds, Progress, Run, RunKey};
 use redial_core::identity::{SubscriptionId, Tenant};
 use redial_core::tag::Tag;
 use redial_core::time::Timestamp;
@@ -27,6 +27,16 @@ pub trait Audiences: Send + Sync {
 
     /// How far a part of a message to an audience is.
     fn progress(&self, run: &RunKey, shard: u8) -> impl Answer<Progress>;
+
+    /// Records the bounds of the page of a part that begins after `after`, unless bounds of that page are recorded; answers those that are.
+    /// `None` if the part has gone further.
+    fn bound(
+        &self,
+        run: &Run,
+        shard: u8,
+        after: Option<&SubscriptionId>,
+        page: &Bounds,
+    ) -> impl Answer<Option<Bounds>>;
 
     /// Moves a part on, if it is still where it was; answers whether it was.
     fn advance(&self, run: &Run, shard: u8, from: &Progress, to: &Progress) -> impl Answer<bool>;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use redial_core::audience::{Expansion, Progress, RecipientRef, RunKey};
+use redial_core::audience::{Expansion, Progress, RecipientRef, RunKey, shard_of};
 use redial_core::identity::SubscriptionId;
 use redial_core::lane::Lane;
 use redial_core::ledger::State;
@@ -232,6 +232,46 @@ fn poison_of_an_audience_is_kept_whole_and_a_part_s_poison_goes_on() {
     let part = part.outgoing(Lane::Bulk, DelaySeconds::ZERO).body;
     harness.poison(&part);
     assert!(harness.state().outbox.iter().any(|it| it.body == part));
+}
+
+#[test]
+fn an_audience_in_the_quarantine_is_kept_and_announced_as_the_ledger_has_it() {
+    let mut harness = with_readers(3);
+    harness.state().has_events = true;
+    let id = harness.produce(&message(""));
+    harness.dies_over(&id, "claim");
+    harness.drop_travelling();
+    harness.try_poison_as(&id, &message("")).expect("nothing fails");
+    harness.run();
+    let ends: Vec<_> = harness.events.iter().map(|event| event["state"].clone()).collect();
+    assert_eq!((harness.bodies(), ends), (1, vec!["expanded".into()]));
+}
+
+#[test]
+fn a_slower_copy_of_a_page_sends_nothing_to_those_behind_it() {
+    let mut harness = with_readers(40);
+    harness.produce_in_bulk(&message("").replace(r#""tag":"news""#, r#""tag":"news","rate":"90/h""#));
+    let rests_before_another = |(key, part): (&(RunKey, u8), &Progress)| {
+        let first = part.after.clone().filter(|_| part.rests_until.is_some())?;
+        let ids = (0..40).filter_map(|n| SubscriptionId::parse(&format!("s{n}")));
+        let is_behind = |id: SubscriptionId| shard_of(&id) == key.1 && id > first;
+        ids.into_iter().any(is_behind).then(|| (key.clone(), first.clone()))
+    };
+    let resting = |it: &Harness| it.state().progress.iter().find_map(rests_before_another);
+    harness.run_until(|it| resting(it).is_some());
+    let ((run, shard), first) = resting(&harness).expect("one rests");
+    // A copy read the progress before the part was moved, and the members after the first one had lost the tag.
+    harness.amend(first.as_str(), |it| it.tags = tags(&[]));
+    let part = harness.state().progress.remove(&(run.clone(), shard)).expect("it rests");
+    let before = harness.state().outbox.len();
+    let copy = harness
+        .produce_retry(&Expansion { run: run.clone(), shard }.outgoing(Lane::Bulk, DelaySeconds::ZERO).body);
+    harness.acknowledges(&copy);
+    let state = harness.state();
+    assert!(state.outbox[before..].iter().all(|it| !it.body.contains("\"recipient\":")));
+    let moved = &state.progress[&(run, shard)];
+    assert_eq!((&moved.after, moved.done), (&part.after, false));
+    assert!(moved.rests_until >= part.rests_until);
 }
 
 #[test]

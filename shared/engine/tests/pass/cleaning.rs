@@ -218,6 +218,33 @@ fn the_quarantine_waits_for_a_worker_that_may_be_sending() {
 }
 
 #[test]
+fn a_recorded_retry_that_comes_to_the_quarantine_is_handed_off() {
+    for answer in [answered(503), retry_after(429, 1800)] {
+        let mut harness = Harness::new();
+        harness.state().has_events = true;
+        harness.subscribe("m");
+        harness.will_answer("m", vec![answer]);
+        let body = Harness::message("m", "");
+        let id = harness.produce(&body);
+        harness.dies_over(&id, "record");
+        assert_eq!(harness.state_of("m"), Some(ledger::State::Retrying));
+        let not_before = harness.entry("m").and_then(|entry| entry.not_before).expect("it waits");
+        harness.drop_travelling();
+        // However often it comes, and also a copy of it.
+        for _ in 0..2 {
+            harness.try_poison_as(&id, &body).expect("nothing fails");
+            harness.poison(&body);
+        }
+        assert_eq!((harness.bodies(), harness.state().described.len()), (0, 0));
+        harness.run();
+        assert_eq!((harness.state_of("m"), harness.posts_to("m")), (Some(ledger::State::Sent), 2));
+        assert!(harness.state().sent[1].at >= not_before);
+        let ends: Vec<_> = harness.events.iter().map(|event| event["state"].clone()).collect();
+        assert_eq!(ends, ["sent"]);
+    }
+}
+
+#[test]
 fn bodies_are_deleted_when_their_time_is_over() {
     let mut harness = Harness::finished(Whom::Browser, vec![answered(400)], r#","ttl":600"#);
     assert_eq!(harness.sweep(Sweep::Bodies).bodies, 0);

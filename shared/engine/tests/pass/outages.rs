@@ -8,6 +8,7 @@ use redial_core::metric::Metric;
 use redial_core::outcome::{InDoubt, Outcome};
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
+use redial_core::wait::Release;
 use redial_memory::senders::answered;
 use redial_memory::{Calls, PortErrorKind};
 use serde_json::json;
@@ -217,6 +218,20 @@ fn a_body_of_another_release_is_set_back_and_never_malformed() {
         assert_eq!(harness.queued(), [id], "{more}");
         assert_eq!(harness.state().dead_letters.len(), 0, "{more}");
     }
+}
+
+#[test]
+fn a_shard_whose_release_cannot_be_sent_is_drained_at_once() {
+    let mut harness = Harness::prepared(Whom::Browser, vec![retry_after(429, 1800)], "");
+    harness.run_until(|it| !it.state().executions.is_empty());
+    let bucket = harness.state().executions.pop_first().expect("it waits");
+    harness.pass(Duration::from_secs(1_900));
+    let release = harness.produce_retry(&Release::Bucket(bucket).to_body());
+    harness.memory.fail("send", 1, PortErrorKind::Broken);
+    assert!(harness.acknowledges(&release), "all other shards would be released again");
+    assert!(harness.state().parked.is_empty());
+    harness.run();
+    assert_eq!((harness.state_of("m"), harness.posts_to("m")), (Some(State::Sent), 2));
 }
 
 #[test]

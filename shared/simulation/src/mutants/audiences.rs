@@ -14,13 +14,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         find: "            if !messages.is_empty() {
                 self.send_all(messages).await?;
             }
-            let rest = rest(&audience, members.len());
-            let next = at.past(&members, page, rest.map(|rest| clock.now().plus(rest)));
+            let rest = rest(&audience, page.counted);
+            let next = at.past(&page, rest.map(|rest| clock.now().plus(rest)));
             if !audiences.advance(&run, *shard, &at, &next).await? {
                 return Ok(Walk::Crossed);
             }",
-        replace: "            let rest = rest(&audience, members.len());
-            let next = at.past(&members, page, rest.map(|rest| clock.now().plus(rest)));
+        replace: "            let rest = rest(&audience, page.counted);
+            let next = at.past(&page, rest.map(|rest| clock.now().plus(rest)));
             if !audiences.advance(&run, *shard, &at, &next).await? {
                 return Ok(Walk::Crossed);
             }
@@ -53,16 +53,16 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a part goes on after the first of its page",
         rule: "a page begins after the last one of the page before it",
         file: AUDIENCE,
-        find: "after: sent.last().or(self.after.as_ref()).cloned(),",
-        replace: "after: sent.first().or(self.after.as_ref()).cloned(),",
+        find: "let (through, counted) = (members.last().cloned(), members.len());",
+        replace: "let (through, counted) = (members.first().cloned(), members.len());",
     },
     Mutant {
         name: "a later page leaves one out",
         rule: "each bearer of the tag gets the message",
         file: EXPAND,
-        find: "let messages = messages_to(&members, ",
-        replace: "let from = usize::from(at.after.is_some() && !members.is_empty());
-            let messages = messages_to(&members[from..], ",
+        find: "let messages = messages_to(&page.members, ",
+        replace: "let from = usize::from(at.after.is_some() && !page.members.is_empty());
+            let messages = messages_to(&page.members[from..], ",
     },
     Mutant {
         name: "a repeated hand-off opens another run",
@@ -98,6 +98,27 @@ pub(super) const MUTANTS: &[Mutant] = &[
         file: EXPAND,
         find: "at.rests_until.filter(|until| now < *until)",
         replace: "at.rests_until.filter(|_| false)",
+    },
+    Mutant {
+        name: "a slower copy sends its own page",
+        rule: "a page goes no further than its first worker recorded",
+        file: EXPAND,
+        find: "Some(bounds) => page = page.within(bounds),",
+        replace: "Some(_) => {}",
+    },
+    Mutant {
+        name: "a page has the bounds of the last one that read it",
+        rule: "bounds of a page are recorded once",
+        file: "shared/memory/src/audiences.rs",
+        find: "Some((from, recorded)) if from.as_ref() == after => Some(recorded.clone()),",
+        replace: "Some((from, recorded)) if from.as_ref() == after && recorded.recipients == 0 => Some(recorded.clone()),",
+    },
+    Mutant {
+        name: "a page that lost its recipients needs no rest",
+        rule: "a part rests for a page as it was recorded",
+        file: AUDIENCE,
+        find: "counted: members.len().max(bounds.recipients.into()),",
+        replace: "counted: members.len() + 0 * usize::from(bounds.recipients),",
     },
     Mutant {
         name: "the next page's message may fail",

@@ -13,6 +13,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replace: "page.into_iter().zip(sent).partition(|_| true);",
     },
     Mutant {
+        name: "a bucket is released again for one of its shards",
+        rule: "the work of a release follows from what waits, and not from the number of shards",
+        file: WAITS,
+        find: "                self.drain(invocation, shard).await?;\n",
+        replace: "                let _ = (invocation, shard);\n                return Err(error);\n",
+    },
+    Mutant {
         name: "a bucket is not registered",
         rule: "a bucket is registered before anything lies in it",
         file: WAITS,

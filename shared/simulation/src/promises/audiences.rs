@@ -93,7 +93,7 @@ impl Memo {
             broken.push(format!("{of} moved past {}, of whom {handed_on} were sent a message", part.page));
         }
         let rest = before.map_or(Duration::ZERO, |before| rest_after(walk, before.page));
-        let first = walk.page_sent_at(shard, after);
+        let first = sent.iter().min().copied();
         let pages = before.and_then(|before| before.sent_at).zip(first);
         if let Some((since, sent)) = pages.filter(|_| !rest.is_zero()) {
             self.situations.saw(Situation::PartRested);
@@ -245,7 +245,7 @@ impl Walked<'_> {
     /// Whether a walk may end before all of its part.
     fn may_end_early(&self, shard: u8) -> bool {
         let Self { remains, audiences, walk, .. } = *self;
-        // What was redriven before all parts had their first message is a dead letter instead.
+        // What was redriven before all parts had their first message is a dead letter besides.
         let is_unbegun = !walk.begun.contains(&shard) && is_poison(&walk.message, remains);
         if walk.cancelled_at.is_some() || is_unbegun {
             return true;

@@ -69,10 +69,10 @@ pub(super) fn judge_one(key: &DeliveryKey, contents: &BTreeSet<u32>, remains: &R
             memo.violated(format!("{key} was taken out of its queue, and no event says so"));
         }
         let stands_at = stored.map_or("nothing", |entry| entry.state.label());
-        // What was redriven before its retry was handed off stands there; and what could not be read never came to the ledger.
+        // What could not be read in the quarantine never came to the ledger.
         if !is_poison {
             memo.violated(format!("{key} was lost: it stands at {stands_at}"));
-        } else if has_poison && stands_at != ledger::State::Retrying.label() {
+        } else if has_poison {
             memo.violated(format!("{key} was kept as poison, and the ledger says {stands_at}"));
         }
         return;
@@ -83,9 +83,7 @@ pub(super) fn judge_one(key: &DeliveryKey, contents: &BTreeSet<u32>, remains: &R
     if lineages.len() as u64 > u64::from(lineage) + 1 {
         memo.violated(format!("{key} has {} dead letters in {} lineages", lineages.len(), lineage + 1));
     }
-    // What was redriven before all of its parts were sent is announced by the quarantine: its hand-off may lack some.
-    let is_cut_short = is_poison && end == ledger::State::Expanded;
-    if !is_announced(end) && !is_cut_short {
+    if !is_announced(end) {
         memo.violated(format!("{key} ended as {}, and no event says so", end.label()));
     }
     if end == ledger::State::Gone && of_lineage == 0 && !is_poison {

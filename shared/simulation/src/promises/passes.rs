@@ -15,6 +15,12 @@ use crate::watch::Memo;
 /// The least time that is left where an attempt is claimed: a webhook's time-out, the wait before it and what follows it.
 const TIME_FOR_AN_ATTEMPT: Duration = Duration::from_secs(15 + 1 + 2);
 
+/// What clocks may drift by within an invocation: a worker knows its deadline by its own clock.
+const DRIFT: Duration = Duration::from_millis(50);
+
+/// By how much a lease outlives its invocation: it protects where no worker's clock is further ahead of another's.
+const LEASE_MARGIN: Duration = Duration::from_secs(10);
+
 /// How long the first error of our own holds a message back, which doubles with each receive, and the longest.
 const FIRST_BACKOFF_SECS: u32 = 5;
 const LONGEST_BACKOFF_SECS: u32 = 900;
@@ -27,7 +33,7 @@ impl Memo {
     /// What is claimed, and what stood in the ledger before.
     pub(crate) fn claims(&mut self, ask: &Ask, stored: Option<&Entry>, now: Timestamp) -> Option<String> {
         let pass = self.passes.get(&ask.lease_token)?;
-        if ask.state == State::Sending && now.plus(TIME_FOR_AN_ATTEMPT) > pass.deadline {
+        if ask.state == State::Sending && now.plus(TIME_FOR_AN_ATTEMPT) > pass.deadline.plus(DRIFT) {
             let key = &ask.key;
             self.violated(format!("{key} was claimed with no time left for its attempt"));
         }
@@ -52,6 +58,9 @@ impl Memo {
             let key = &ask.key;
             self.violated(format!("{key} was claimed although a message carries its outcome under {token}"));
         }
+        if matches!(answer, Ok(ClaimAnswer::Granted { in_doubt: true, .. })) {
+            self.takes_over(ask);
+        }
         let Some(pass) = self.passes.get_mut(&ask.lease_token) else { return };
         let source = ask.source_message.clone();
         match answer {
@@ -68,6 +77,33 @@ impl Memo {
             }
             Err(_) => {}
         }
+    }
+
+    /// An attempt is taken over. If its worker is alive, its lease was ended by a clock that is ahead by more than leases allow for: then
+    /// both may send, and each may send after the other has recorded.
+    fn takes_over(&mut self, ask: &Ask) {
+        let mut granted =
+            self.granted.iter().filter(|((key, _), turn)| *key == ask.key && **turn == ask.turn);
+        let is_ended =
+            |token: &str| self.passes.contains_key(token) && self.is_ahead(&ask.lease_token, token);
+        if granted.any(|((_, token), _)| is_ended(token)) {
+            self.ended_early.insert(ask.key.clone());
+        }
+    }
+
+    /// Whether an invocation's clock is further ahead of another's than leases allow for.
+    fn is_ahead(&self, token: &str, other: &str) -> bool {
+        let clocks = self.clocks.get(token).zip(self.clocks.get(other));
+        let margin = (LEASE_MARGIN - DRIFT).as_millis() as i64;
+        clocks.is_some_and(|(clock, other)| clock - other >= margin)
+    }
+
+    /// Whether one of two invocations may have ended the other's lease early. The clock of cleanup's, which ends what is in the quarantine,
+    /// is not known by the token of that end.
+    pub(super) fn may_end_early(&self, one: &str, other: &str) -> bool {
+        let is_cleanup = |token: &str| self.has_far_clocks && token.starts_with("quarantine#");
+        let is_apart = self.is_ahead(one, other) || self.is_ahead(other, one);
+        one != other && (is_apart || is_cleanup(one) || is_cleanup(other))
     }
 
     pub(crate) fn answered(&mut self, by: &str, record: &Record, answer: &Result<Fence, PortError>) {

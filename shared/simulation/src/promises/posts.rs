@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redial_core::identity::{Attempt, DeliveryKey, Turn};
-use redial_core::ledger::{self, PastAttempt};
+use redial_core::ledger::{self, Entry, PastAttempt};
 use redial_core::time::Timestamp;
 use redial_memory::State;
 
@@ -27,7 +27,11 @@ impl Memo {
             return self.violated(format!("{key} was posted without an entry in the ledger"));
         };
         let is_own = entry.state == ledger::State::Sending && entry.lease_token == token;
-        if !is_own && !self.has_far_clocks {
+        if self.shares_its_turn_early(key, &token, entry) {
+            self.ended_early.insert(key.clone());
+        }
+        let is_protected = !self.ended_early.contains(key);
+        if !is_own && is_protected {
             let (held, at) = (&entry.lease_token, entry.state.label());
             self.violated(format!("{key} was posted by {token}, and the ledger says {at} by {held}"));
         }
@@ -44,13 +48,13 @@ impl Memo {
             ));
         }
         let is_recorded = |past: &PastAttempt| past.turn() == turn;
-        if !self.has_far_clocks && state.attempts.get(key).is_some_and(|past| past.iter().any(is_recorded)) {
+        if is_protected && state.attempts.get(key).is_some_and(|past| past.iter().any(is_recorded)) {
             self.violated(format!("{key} was posted again in an attempt that was recorded"));
         }
         let past = state.attempts.get(key).into_iter().flatten();
         let is_next = |before: Turn| before.lineage == turn.lineage && before.attempt.next() == turn.attempt;
         let has_one_before = past.into_iter().any(|past| is_next(past.turn()));
-        if turn.attempt > Attempt::FIRST && !has_one_before && !self.has_far_clocks {
+        if turn.attempt > Attempt::FIRST && !has_one_before && is_protected {
             self.violated(format!("{key} was posted in attempt {} without one before", turn.attempt.0 + 1));
         }
         let former = self.posts.entry(key.clone()).or_default();
@@ -58,11 +62,17 @@ impl Memo {
         let unexcused: Vec<String> =
             again.filter(|of| !self.unrecorded.contains(&(key.clone(), of.clone()))).collect();
         former.push(post);
-        // Clocks that are further off than the margin of a lease end leases too early.
-        let is_protected = !self.has_far_clocks;
         for other in unexcused.into_iter().filter(|_| is_protected) {
             self.violated(format!("{key} was posted by {token} while {other} was not over"));
         }
+    }
+
+    /// Whether the attempt was taken over, or is posted by another invocation too, because of a clock that is further ahead than leases allow
+    /// for.
+    fn shares_its_turn_early(&self, key: &DeliveryKey, token: &str, entry: &Entry) -> bool {
+        let former = self.posts.get(key).into_iter().flatten().filter(|post| post.turn == entry.turn);
+        let mut others = former.map(|post| &post.token).chain([&entry.lease_token]);
+        others.any(|other| self.may_end_early(token, other))
     }
 
     /// Whether it is the delivery's time.
@@ -74,7 +84,8 @@ impl Memo {
         if now > promise.until.plus(tolerance) {
             self.violated(format!("{key} was posted after its TTL"));
         }
-        if self.waits.get(key).is_some_and(|until| now.plus(tolerance) < *until) {
+        let wait = self.waits.get(key).filter(|_| !self.ended_early.contains(key));
+        if wait.is_some_and(|until| now.plus(tolerance) < *until) {
             self.violated(format!("{key} was posted before the end of its wait"));
         }
     }
@@ -89,12 +100,13 @@ impl Memo {
         if self.passes.get(token).is_some_and(|pass| pass.is_past_its_only_attempt(key)) {
             self.violated(format!("{key} has a TTL of 0, and was posted at its fifteenth receive"));
         }
-        if !self.has_far_clocks && self.ended.iter().any(|(of, _)| of == key) && turn.lineage.0 == 0 {
+        let is_protected = !self.ended_early.contains(key);
+        if is_protected && self.ended.iter().any(|(of, _)| of == key) && turn.lineage.0 == 0 {
             self.violated(format!("{key} was posted after it had ended"));
         }
         let mut former = self.posts.get(key).into_iter().flatten();
         let may_have_arrived = |other: &Post| other.is_swallowed || other.turn == *turn;
-        if !promise.may_repeat_in_doubt && !self.has_far_clocks && former.any(may_have_arrived) {
+        if !promise.may_repeat_in_doubt && is_protected && former.any(may_have_arrived) {
             self.violated(format!("{key} was posted again while it is in doubt, against its policy"));
         }
     }

@@ -7,6 +7,7 @@ use redial_core::message::QueueKind;
 use redial_core::time::Ttl;
 
 use crate::pass::{carried, read};
+use crate::situations::Situation;
 use crate::sqs::Stored;
 use crate::watch::Memo;
 
@@ -39,8 +40,13 @@ impl Memo {
         if state != entry.state && state.is_terminal() {
             self.carried_ends.insert((key.clone(), state));
         }
-        let is_over = matches!(state, State::Sent | State::Expired | State::FailedNoRetries);
+        // What has ended, and what goes on by a hand-off of what the ledger has.
+        let is_over =
+            matches!(state, State::Sent | State::Expired | State::FailedNoRetries | State::Retrying);
         let is_needed = entry.turn < travel.turn || (entry.turn == travel.turn && !is_over);
+        if entry.turn == travel.turn && state == State::Retrying {
+            self.situations.saw(Situation::HandedOffByQuarantine);
+        }
         if is_needed {
             // Another worker may see later that it is not, while this one keeps it. And what carries an outcome that could not be
             // recorded is needed once another worker has taken the attempt over.

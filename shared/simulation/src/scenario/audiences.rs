@@ -173,7 +173,23 @@ impl Audiences {
         self.changes.retain(|(_, change)| !matches!(change, Change::Cancels(_)));
         let first = &mut self.sendings[0];
         (first.rate, first.ttl, first.deliver_at) = (Some("60/min"), Some(86_400), None);
-        *faults = Faults { death: 0.3, duplicate: 0.6, ..Faults::default() };
+        // Slow calls, and members that come and go within minutes: then the two read different members of one page.
+        let comes_and_goes = rng.random_bool(0.5);
+        *faults = Faults {
+            death: if comes_and_goes { 0.1 } else { 0.3 },
+            duplicate: 0.6,
+            slow: if comes_and_goes { 0.4 } else { 0.0 },
+            ..Faults::default()
+        };
+        if comes_and_goes {
+            let at = first.at;
+            let change = |n: usize| {
+                let number = n % self.members.len();
+                let change = if rng.random() { Change::Leaves(number) } else { Change::Joins(number) };
+                (at + Duration::from_millis(rng.random_range(0..180_000)), change)
+            };
+            self.changes.extend((0..60).map(change));
+        }
         true
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rand::RngExt;
-use redial_core::audience::{Progress, Run, RunKey, SHARDS, shard_of};
+use redial_core::audience::{Progress, Run, RunKey, SHARDS};
 use redial_core::endpoint::Endpoint;
 use redial_core::identity::{RunId, SubscriptionId, Tenant};
 use redial_core::lane::Lane;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::browsers::{AUTH, P256DH};
 use super::producers::delivery;
 use super::{SETTLING, World};
-use crate::audience::{Audiences, HandedOn, Part, Sent, Walk};
+use crate::audience::{HandedOn, Part, Sent, Walk};
 use crate::release;
 use crate::scenario::audiences::{Change, Member, Sending, TAG};
 use crate::situations::Situation;
@@ -205,20 +205,14 @@ impl World {
         let run = Tenant::parse(&text("tenant")).zip(RunId::parse(&id));
         let Some(run) = run.map(|(tenant, id)| RunKey { tenant, id }) else { return };
         let mut memo = self.stage.watch.memo();
-        let Audiences { walks, known, sender, .. } = &mut memo.audiences;
-        let Some(walk) = walks.get_mut(&run) else { return };
+        let Some(walk) = memo.audiences.walks.get_mut(&run) else { return };
         if let Some(shard) = body["shard"].as_u64().and_then(|shard| u8::try_from(shard).ok()) {
             walk.begun.insert(shard);
         }
         let Some(to) = SubscriptionId::parse(&text("recipient")) else { return };
         let is_first = body["retry_count"] == 0 && body.get("deferred_from").is_none();
-        let after = known.get(&(*sender, run, shard_of(&to))).cloned().flatten();
-        let new = HandedOn { first: self.now(), times: 0, pages: Vec::new() };
-        let handed_on = walk.handed_on.entry(to).or_insert(new);
+        let handed_on = walk.handed_on.entry(to).or_insert(HandedOn { first: self.now(), times: 0 });
         handed_on.times += u32::from(is_first);
-        if is_first {
-            handed_on.pages.push((self.now(), after));
-        }
         if handed_on.times > 1 && is_first {
             memo.situations.saw(Situation::PageSentAgain);
         }

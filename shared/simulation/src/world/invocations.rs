@@ -74,7 +74,12 @@ impl World {
         self.serial += 1;
         let token = format!("i{}", self.serial);
         self.places[place].schedule.begins(&token);
-        self.stage.watch.memo().facts.began.insert(token.clone(), self.now());
+        let ahead = self.places[place].schedule.clock(self.now()).as_ms() - self.now().as_ms();
+        {
+            let mut memo = self.stage.watch.memo();
+            memo.facts.began.insert(token.clone(), self.now());
+            memo.clocks.insert(token.clone(), ahead);
+        }
         self.places[place].is_busy = true;
         self.stage.timeline.after(FUNCTION_TIMEOUT, Event::Deadline(self.serial));
         (self.serial, token)
@@ -189,7 +194,6 @@ impl World {
     pub(super) fn poll(&mut self, id: u64) {
         let Some(task) = self.tasks.get_mut(&id) else { return };
         self.is_observed = false;
-        self.stage.watch.memo().audiences.sender = task.worker;
         let waker = Waker::from(Arc::new(Waking(id, self.ready.clone())));
         let polled = task.future.as_mut().poll(&mut Context::from_waker(&waker));
         let place = task.worker;

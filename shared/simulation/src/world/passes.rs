@@ -24,6 +24,10 @@ const COPIES: (usize, usize) = (20, 40);
 /// The same where pollers receive in vain what is sent again, so that the first receive by a worker sends it again once more.
 const COPIES_IN_VAIN: (usize, usize) = (40, 80);
 
+/// How many releases of one bucket or one shard may be on their way: an execution may release twice, so may the sweep, and what was parked
+/// after the bucket's time releases it each time.
+const MOST_RELEASES: usize = 100;
+
 impl World {
     /// Looks at what invocations of dispatch and cleanup have sent, and at what cleanup has described.
     pub(super) fn judge_sent(&mut self, by: Option<u64>, sent: &[Outgoing]) {
@@ -115,11 +119,18 @@ impl World {
         let mut memo = self.stage.watch.memo();
         memo.keeps_bodies(&state, self.stage.timeline.now());
         let mut counts = BTreeMap::new();
+        let mut releases = BTreeMap::new();
         for stored in self.sqs.of_dispatch() {
             let of = |name: &str| Some(stored.body.split_once(name)?.1.split('"').next()?.to_owned());
             if let (Some(tenant), Some(id)) = (of("\"tenant\":\""), of("\"id\":\"")) {
                 *counts.entry((tenant, id)).or_insert(0) += 1;
             }
+            if stored.body.starts_with("{\"release\":") {
+                *releases.entry(stored.body.clone()).or_insert(0) += 1;
+            }
+        }
+        for (release, count) in releases.into_iter().filter(|(_, count)| *count > MOST_RELEASES) {
+            memo.violated(format!("{release} is {count} messages"));
         }
         let in_vain = self.stage.scenario.pressure.throttled;
         let is_often = in_vain.is_some_and(|it| it.most >= SENT_AGAIN_FROM);
