@@ -9,7 +9,7 @@ use redial_tests::prelude::*;
 const RECEIVERS: usize = 12;
 
 /// Messages to the failing one in a round of one to each other.
-const FLOOD: usize = 8;
+const FLOOD: usize = 3;
 
 #[tokio::test]
 async fn a_failing_receiver_of_a_shared_host_is_held_back_alone() {
