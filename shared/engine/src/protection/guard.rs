@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::seen::Seen;
 use crate::ports::{Limited, PortError, Protection};
 use redial_core::endpoint::Origin;
 use redial_core::identity::{SubscriptionKey, Tenant};
@@ -235,11 +234,11 @@ impl Guard {
 }
 
 impl KnownOrigin {
-    /// Notes what an attempt came to.
-    pub(super) fn note(&mut self, seen: &Seen, now: Timestamp) {
-        self.unshared.note(seen.count, now);
-        self.own.note(seen.count, now);
-        if let Some(retry_after) = seen.retry_after.filter(|_| seen.count.limited > 0) {
+    /// Notes what attempts came to, and the Retry-After of the last one.
+    pub(super) fn note(&mut self, count: Count, retry_after: Option<Duration>, now: Timestamp) {
+        self.unshared.note(count, now);
+        self.own.note(count, now);
+        if let Some(retry_after) = retry_after.filter(|_| count.limited > 0) {
             self.retry_after = Some((retry_after, now));
         }
     }

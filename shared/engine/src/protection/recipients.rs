@@ -40,11 +40,11 @@ impl Known {
             return None;
         }
         if let Some(it) = self.recipients.get_mut(&recipient) {
-            it.note(seen, now);
+            it.note(seen.count, seen.retry_after, now);
         } else {
             let before = self.doubts.get(&recipient).map(|doubt| doubt.seen(now)).unwrap_or_default();
             let it = self.recipients.entry(recipient.clone()).or_default();
-            it.note(&Seen { count: before, ..seen.clone() }, now);
+            it.note(before, seen.retry_after, now);
         }
         Some(recipient)
     }

@@ -110,7 +110,7 @@ impl Guard {
     fn note(&self, seen: &Seen, now: Timestamp) {
         let mut known = self.known();
         let it = known.origins.entry(seen.origin.clone()).or_default();
-        it.note(seen, now);
+        it.note(seen.count, seen.retry_after, now);
         it.unshared_spread.note_own(seen.whose, seen.count, now);
         it.own_spread.note_own(seen.whose, seen.count, now);
     }
