@@ -11,7 +11,7 @@ fn origin(text: &str) -> Origin {
 }
 
 async fn phase(stack: &TestStack, protection: &DynamoProtection) -> Phase {
-    let stored = protection.stored(&origin(stack.push.origin())).await.expect("the table answers");
+    let stored = protection.stored(&origin(stack.push.origin()).into()).await.expect("the table answers");
     stored.state.breaker().phase(System.now())
 }
 

@@ -5,3 +5,4 @@ mod http_api;
 mod names;
 mod neighbours;
 mod quotas;
+mod recipients;

@@ -32,7 +32,7 @@ async fn attack(stack: &TestStack, to: &Value, url: &str) {
     let sent = std::cell::Cell::new(0);
     stack
         .until("the origin is held back", async || {
-            let stored = protection.stored(&origin).await.expect("the table answers");
+            let stored = protection.stored(&origin.clone().into()).await.expect("the table answers");
             // A worker shares what it saw with its next attempt, a second later.
             sent.set(sent.get() + 1);
             stack.send_body(&message(format!("more{}", sent.get()))).await;

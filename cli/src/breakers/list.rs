@@ -1,6 +1,6 @@
 use clap::Args;
 use redial_adapters::system::System;
-use redial_core::{endpoint::Origin, time::Timestamp};
+use redial_core::{protection::Circuit, time::Timestamp};
 use redial_engine::{ports::Clock as _, ports::StoredOrigin};
 use serde_json::json;
 
@@ -12,6 +12,9 @@ use crate::{
 };
 
 /// Lists the origins whose breakers are not closed, that are slowed down, or that failed within the last five minutes
+///
+/// A recipient that alone is in trouble at its origin has a breaker of its own, which is listed with its tenant and the beginning of its
+/// endpoint's hash, as `redial tail` shows it.
 ///
 /// PHASE: closed; open (nothing is sent), half_open (a few probes are), ramping (at most PACE, which grows), paused (the origin asked
 /// senders to wait). ATTEMPTS, FAILURES (5xx, timeouts, no connection) and LIMITED (429) cover the last five minutes, as far as
@@ -33,7 +36,7 @@ pub(crate) struct List {
 
 impl List {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        let known = self.on.target().await?.protection().origins().await?;
+        let known = self.on.target().await?.protection().circuits().await?;
         let now = System.now();
         let total = known.len();
         let rows = rows(known, self.all, now);
@@ -47,13 +50,13 @@ impl List {
 }
 
 /// The most urgent first.
-fn rows(known: Vec<(Origin, StoredOrigin)>, all: bool, now: Timestamp) -> Vec<Row> {
+fn rows(known: Vec<(Circuit, StoredOrigin)>, all: bool, now: Timestamp) -> Vec<Row> {
     let mut rows: Vec<Row> = known
         .into_iter()
         .filter(|(_, stored)| all || stored.state.is_watched(now))
-        .map(|(origin, stored)| Row::of(origin, &stored.state, now))
+        .map(|(circuit, stored)| Row::of(circuit, &stored.state, now))
         .collect();
-    rows.sort_by(|a, b| (a.urgency(), &a.origin).cmp(&(b.urgency(), &b.origin)));
+    rows.sort_by(|a, b| (a.urgency(), &a.circuit).cmp(&(b.urgency(), &b.circuit)));
     rows
 }
 
@@ -81,7 +84,7 @@ mod tests {
 
     #[test]
     fn healthy_origins_are_listed_last_and_only_with_all() {
-        let origin = |host: &str| Origin::parse(&format!("https://{host}.example")).expect("an origin");
+        let origin = |host: &str| Circuit::parse(&format!("https://{host}.example")).expect("an origin");
         let stored = |state| StoredOrigin { state, version: 1 };
         let mut open = OriginState::default();
         let mut rng = StdRng::seed_from_u64(1);
@@ -93,7 +96,7 @@ mod tests {
         ];
         let shown = |all| -> Vec<String> {
             let rows = rows(known.clone(), all, at(1));
-            rows.iter().map(|row| row.origin.as_str().to_owned()).collect()
+            rows.iter().map(|row| row.circuit.to_string()).collect()
         };
         assert_eq!(shown(false), ["https://b.example", "https://c.example"]);
         assert_eq!(shown(true), ["https://b.example", "https://c.example", "https://a.example"]);

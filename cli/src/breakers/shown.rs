@@ -1,8 +1,8 @@
-//! An origin as it is shown: a row of a table, a few lines in a narrow terminal, or JSON.
+//! An origin, or one recipient there, as it is shown: a row of a table, a few lines in a narrow terminal, or JSON.
 
 use redial_core::{
     endpoint::Origin,
-    protection::{Count, OriginState, Phase},
+    protection::{AtOrigin, Circuit, Count, OriginState, Phase},
     provider::Provider,
     time::Timestamp,
 };
@@ -18,7 +18,7 @@ const HEADINGS: [&str; 9] =
 
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Row {
-    pub(crate) origin: Origin,
+    pub(crate) circuit: Circuit,
     phase: Phase,
     /// Whether phase and pace hold back one tenant alone.
     is_for_one_tenant: bool,
@@ -31,14 +31,26 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    pub(crate) fn of(origin: Origin, state: &OriginState, now: Timestamp) -> Self {
+    pub(crate) fn of(circuit: impl Into<Circuit>, state: &OriginState, now: Timestamp) -> Self {
         Self {
-            origin,
+            circuit: circuit.into(),
             phase: state.breaker().phase(now),
             is_for_one_tenant: state.is_for_one_tenant(),
             recent: state.five_minutes(now),
             pace: state.limit(now),
             looked_at: Some(state.looked_at).filter(|at| *at != Timestamp::default()),
+        }
+    }
+
+    pub(crate) fn origin(&self) -> &Origin {
+        self.circuit.origin()
+    }
+
+    /// The one recipient that it is about.
+    fn recipient(&self) -> Option<&AtOrigin> {
+        match &self.circuit {
+            Circuit::Origin(_) => None,
+            Circuit::Recipient(recipient) => Some(recipient),
         }
     }
 
@@ -64,8 +76,8 @@ impl Row {
 
     pub(crate) fn json(&self, now: Timestamp) -> Value {
         let mut shown = json!({
-            "origin": self.origin.as_str(),
-            "provider": Provider::of_origin(&self.origin).label(),
+            "origin": self.origin().as_str(),
+            "provider": Provider::of_origin(self.origin()).label(),
             "attempts": self.recent.attempts,
             "failures": self.recent.failures,
             "limited": self.recent.limited,
@@ -73,6 +85,10 @@ impl Row {
             "held": self.recent.held,
             "pace_per_second": self.pace,
             "for_one_tenant": self.is_for_one_tenant,
+            "for_one_recipient": self.recipient().map(|recipient| json!({
+                "tenant": recipient.tenant.as_str(),
+                "endpoint_hash": recipient.endpoint.as_str(),
+            })),
             "looked_at": self.looked_at.map(Timestamp::to_rfc3339),
             "at": now.to_rfc3339(),
         });
@@ -91,10 +107,16 @@ impl Row {
             (None, Some(since)) => format!("{} ago", whole(now.since(since))),
             (None, None) => "-".to_owned(),
         };
-        let whose = if self.is_for_one_tenant { ", one tenant" } else { "" };
+        let whose = match self.recipient() {
+            Some(AtOrigin { tenant, endpoint, .. }) => {
+                format!(", one recipient of {tenant}: endpoint {}", endpoint.short())
+            }
+            None if self.is_for_one_tenant => ", one tenant".to_owned(),
+            None => String::new(),
+        };
         [
-            self.origin.as_str().to_owned(),
-            Provider::of_origin(&self.origin).label().to_owned(),
+            self.origin().as_str().to_owned(),
+            Provider::of_origin(self.origin()).label().to_owned(),
             format!("{}{whose}", self.phase.label()),
             when,
             attempts.to_string(),
@@ -179,9 +201,9 @@ mod tests {
     fn rows() -> [Row; 3] {
         let before = |secs| now().minus(Duration::from_secs(secs));
         let row = |origin: &str, phase, looked_at| {
-            let origin = Origin::parse(origin).expect("an origin");
+            let circuit = Circuit::parse(origin).expect("an origin");
             let (recent, pace) = (Count::default(), None);
-            Row { origin, phase, is_for_one_tenant: false, recent, pace, looked_at }
+            Row { circuit, phase, is_for_one_tenant: false, recent, pace, looked_at }
         };
         let until = now().plus(Duration::from_secs(24));
         let ramping = Phase::Ramping { since: before(18) };
@@ -236,6 +258,7 @@ mod tests {
                 "origin": "https://fcm.googleapis.com", "provider": "fcm", "phase": "open",
                 "until": "2026-11-21T10:05:24.000Z", "since": null,
                 "attempts": 0, "failures": 0, "limited": 0, "retries": 0, "held": 0, "pace_per_second": null, "for_one_tenant": false,
+                "for_one_recipient": null,
                 "looked_at": "2026-11-21T10:04:58.000Z", "at": "2026-11-21T10:05:00.000Z",
             })
         );
@@ -244,6 +267,18 @@ mod tests {
             (&json!("2026-11-21T10:04:42.000Z"), &json!(312.4))
         );
         assert_eq!((&closed["looked_at"], &closed["until"]), (&Value::Null, &Value::Null));
+    }
+
+    #[test]
+    fn a_recipient_is_shown_by_its_tenant_and_the_beginning_of_its_hash() {
+        let [open, ..] = rows();
+        let hash = format!("hmac:k1:0a3fc1d2{}", "0".repeat(56));
+        let circuit = Circuit::parse(&format!("https://hooks.example#acme#{hash}")).expect("a recipient");
+        let row = Row { circuit, ..open };
+        let cells = row.cells(now());
+        assert_eq!(cells[0], "https://hooks.example");
+        assert_eq!(cells[2], "open, one recipient of acme: endpoint 0a3fc1d2");
+        assert_eq!(row.json(now())["for_one_recipient"], json!({"tenant": "acme", "endpoint_hash": hash}));
     }
 
     #[test]

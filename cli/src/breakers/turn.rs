@@ -9,7 +9,7 @@ use clap::Args;
 use redial_adapters::system::System;
 use redial_core::{
     endpoint::Origin,
-    protection::{Cooldowns, OriginState, Phase},
+    protection::{Circuit, Cooldowns, OriginState, Phase},
     time::Timestamp,
 };
 use redial_engine::ports::{Clock as _, Protection as _, Randomness as _};
@@ -99,10 +99,11 @@ impl Which {
         change: impl Fn(&mut OriginState, Timestamp),
     ) -> Result<Target, Failure> {
         let origin = arguments::origin("ORIGIN", &self.origin)?;
+        let circuit = Circuit::Origin(origin.clone());
         let target = self.on.target().await?;
         let store = target.protection();
         for _ in 0..TRIES {
-            let stored = store.stored(&origin).await?;
+            let stored = store.stored(&circuit).await?;
             if stored.version == 0 && !creates {
                 return Err(Failure::reported("no data about that origin: its breaker never opened"));
             }
@@ -110,7 +111,7 @@ impl Which {
             let mut state = stored.state.clone();
             change(&mut state, now);
             let (before, after) = (stored.state.breaker().phase(now), state.breaker().phase(now));
-            if store.exchange(&origin, stored.version, state, now).await? {
+            if store.exchange(&circuit, stored.version, state, now).await? {
                 self.print(&origin, &before, &after)?;
                 return Ok(target);
             }

@@ -14,9 +14,6 @@ const DELIVERY: usize = 24;
 const CHANNEL: usize = 16;
 const OUTCOME: usize = 20;
 
-/// Enough digits of a hash to distinguish endpoints by eye.
-const SHORT_HASH: usize = 8;
-
 pub(crate) fn line(event: &Event) -> String {
     let word = |field| word(event, field);
     let function = event.function;
@@ -79,7 +76,14 @@ fn attempt(event: &Event) -> String {
 fn breaker(event: &Event) -> String {
     let until = event.text_of("until").map_or(String::new(), |until| format!(" until {until}"));
     let number = |field| event.number(field).unwrap_or_default();
-    let whom = if event.text_of("holds_back") == Some("one_tenant") { ", one tenant" } else { "" };
+    let whom = match event.text_of("holds_back") {
+        Some("one_tenant") => ", one tenant".to_owned(),
+        Some("one_recipient") => {
+            let (tenant, endpoint) = (word(event, "tenant"), short(word(event, "endpoint_hash")));
+            format!(", one recipient of {tenant}: endpoint {endpoint}")
+        }
+        Some(_) | None => String::new(),
+    };
     format!(
         "breaker of {}, origin {}: {} → {}{until}{whom}  ({} attempts, {} failures, {} limited)",
         word(event, "provider"),
@@ -156,7 +160,7 @@ fn word<'a>(event: &'a Event, field: &str) -> &'a str {
 
 /// The first digits of a hash; what is none stays as it is.
 fn short(hash: &str) -> &str {
-    let digits = EndpointHash::parse(hash).and_then(|_| hash.rsplit(':').next()?.get(..SHORT_HASH));
+    let digits = EndpointHash::parse(hash).and_then(|_| hash.rsplit(':').next()?.get(..EndpointHash::SHORT));
     digits.unwrap_or(hash)
 }
 
@@ -209,6 +213,12 @@ mod tests {
                     r#""event":"breaker","provider":"fcm","origin_hash":"{hash}","from":"closed","to":"open","until":"2026-11-21T10:05:30.250Z","attempts":60,"failures":31,"limited":2,"holds_back":"one_tenant""#
                 ),
                 "breaker of fcm, origin 0a3fc1d2: closed → open until 2026-11-21T10:05:30.250Z, one tenant  (60 attempts, 31 failures, 2 limited)",
+            ),
+            (
+                format!(
+                    r#""event":"breaker","provider":"other","origin_hash":"{hash}","from":"half_open","to":"ramping","attempts":60,"failures":31,"limited":2,"holds_back":"one_recipient","tenant":"acme","endpoint_hash":"{hash}""#
+                ),
+                "breaker of other, origin 0a3fc1d2: half_open → ramping, one recipient of acme: endpoint 0a3fc1d2  (60 attempts, 31 failures, 2 limited)",
             ),
             (
                 r#""event":"dead_letter","tenant":"acme","correlation_id":"d1","channel":"webhook","reason":"retries_exhausted","status_code":503,"attempts":6"#.to_owned(),

@@ -19,7 +19,7 @@ use redial_core::provider::Provider;
 use redial_core::quota::Exceeded;
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
-use redial_engine::ports::{AttemptEvent, BreakerEvent, PortError, QuarantineEvent, Telemetry};
+use redial_engine::ports::{AttemptEvent, BreakerEvent, HoldsBack, PortError, QuarantineEvent, Telemetry};
 use serde_json::{Value, json};
 use tracing::Subscriber;
 use tracing_subscriber::Layer;
@@ -166,6 +166,10 @@ impl Telemetry for JsonTelemetry {
             Phase::Closed | Phase::HalfOpen { .. } | Phase::Ramping { .. } => None,
         };
         let count = event.count.with_older();
+        let recipient = match event.holds_back {
+            HoldsBack::OneRecipient(recipient) => Some(recipient),
+            HoldsBack::Everyone | HoldsBack::OneTenant => None,
+        };
         tracing::warn!(
             event = "breaker",
             provider = event.provider.label(),
@@ -176,7 +180,9 @@ impl Telemetry for JsonTelemetry {
             attempts = count.attempts,
             failures = count.failures,
             limited = count.limited,
-            holds_back = event.is_for_one_tenant.then_some("one_tenant"),
+            holds_back = event.holds_back.label(),
+            tenant = recipient.map(|recipient| recipient.tenant.as_str()),
+            endpoint_hash = recipient.map(|recipient| recipient.endpoint.as_str()),
         );
     }
 

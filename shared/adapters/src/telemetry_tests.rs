@@ -1,4 +1,5 @@
-use redial_core::protection::Count;
+use redial_core::endpoint::{EndpointHash, Origin};
+use redial_core::protection::{AtOrigin, Count};
 use redial_core::quota::Quota;
 
 use super::*;
@@ -74,15 +75,20 @@ fn a_breaker_change_is_logged_with_its_counts_and_no_origin() {
     let telemetry = JsonTelemetry::new("my-stack".to_owned());
     let (since, until) = (Timestamp::from_secs(1_800_000_000), Timestamp::from_ms(1_800_000_030_250));
     let half_open = Phase::HalfOpen { since, sent: 5, succeeded: 4 };
+    let recipient = AtOrigin {
+        origin: Origin::parse("https://hooks.example").expect("valid"),
+        tenant: Tenant::parse("acme").expect("valid"),
+        endpoint: EndpointHash::parse(&format!("hmac:k1:{}", "0a".repeat(32))).expect("valid"),
+    };
     let count = Count { attempts: 50, failures: 31, limited: 2, retries: 9, held: 5, older: 10, refused: 0 };
     for (from, to, names, has_end) in [
         (Phase::Closed, Phase::Open { until }, ["closed", "open"], true),
         (Phase::Ramping { since }, Phase::Paused { until }, ["ramping", "paused"], true),
         (half_open, Phase::Ramping { since }, ["half_open", "ramping"], false),
     ] {
-        let is_for_one_tenant = has_end;
+        let holds_back = if has_end { HoldsBack::OneTenant } else { HoldsBack::OneRecipient(&recipient) };
         let (provider, origin_hash) = (Provider::Other, "hmac:k1:0a");
-        let event = BreakerEvent { provider, origin_hash, from, to, count, is_for_one_tenant };
+        let event = BreakerEvent { provider, origin_hash, from, to, count, holds_back };
         let mut line = json!({
             "level": "WARN", "target": "redial_adapters::telemetry", "event": "breaker", "provider": "other",
             "origin_hash": "hmac:k1:0a", "from": names[0], "to": names[1], "attempts": 60, "failures": 31, "limited": 2,
@@ -90,6 +96,10 @@ fn a_breaker_change_is_logged_with_its_counts_and_no_origin() {
         if has_end {
             line["until"] = json!("2027-01-15T08:00:30.250Z");
             line["holds_back"] = json!("one_tenant");
+        } else {
+            line["holds_back"] = json!("one_recipient");
+            line["tenant"] = json!("acme");
+            line["endpoint_hash"] = json!(recipient.endpoint.as_str());
         }
         assert_eq!(logged(|| telemetry.breaker(&event)), [line]);
     }

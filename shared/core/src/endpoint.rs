@@ -144,6 +144,13 @@ checked_text! {
 }
 
 impl EndpointHash {
+    /// So many digits of it are shown where a line has to be short.
+    pub const SHORT: usize = 8;
+
+    pub fn short(&self) -> &str {
+        self.0.rsplit(':').next().and_then(|digits| digits.get(..Self::SHORT)).unwrap_or_default()
+    }
+
     pub fn key_id(&self) -> &str {
         self.0.split(':').nth(1).unwrap_or_default()
     }

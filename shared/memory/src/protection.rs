@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use redial_core::endpoint::Origin;
-use redial_core::protection::{Counted, OriginState, token_bucket};
+use redial_core::protection::{Circuit, Counted, OriginState, token_bucket};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Limited, PortError, Protection, StoredOrigin};
@@ -14,54 +13,68 @@ use super::{Memory, State};
 const FORMER_KEPT: usize = 16;
 
 impl State {
-    /// An origin's state as it was then.
-    fn origin_at(&self, origin: &Origin, then: Timestamp) -> StoredOrigin {
+    /// A circuit's state as it was then; a recipient's as it is.
+    fn circuit_at(&self, circuit: &Circuit, then: Timestamp) -> StoredOrigin {
+        let Circuit::Origin(origin) = circuit else {
+            return self.recipients.get(circuit).cloned().unwrap_or_default();
+        };
         let former = self.former_origins.get(origin).into_iter().flatten();
         let was = former.filter(|(replaced_at, _)| *replaced_at > then).map(|(_, stored)| stored).next();
         was.or_else(|| self.origins.get(origin)).cloned().unwrap_or_default()
     }
 }
 
+impl State {
+    fn circuit(&mut self, circuit: &Circuit) -> &mut StoredOrigin {
+        match circuit {
+            Circuit::Origin(origin) => self.origins.entry(origin.clone()).or_default(),
+            Circuit::Recipient(_) => self.recipients.entry(circuit.clone()).or_default(),
+        }
+    }
+}
+
 impl Protection for Memory {
     async fn read(
         &self,
-        origins: Vec<Origin>,
+        circuits: Vec<Circuit>,
         limits: Vec<Limited>,
     ) -> Result<(Vec<StoredOrigin>, Vec<Option<Rate>>), PortError> {
         // The one read of dispatch that is eventually consistent.
         let age = self.schedule.as_ref().map_or(Duration::ZERO, |schedule| schedule.staleness());
         self.effect("protection", |state| {
             let then = state.now.minus(age);
-            let stored = |origin| state.origin_at(origin, then);
+            let stored = |circuit| state.circuit_at(circuit, then);
             let rate = |limit| state.limits.get(limit).copied();
-            (origins.iter().map(stored).collect(), limits.iter().map(rate).collect())
+            (circuits.iter().map(stored).collect(), limits.iter().map(rate).collect())
         })
         .await
     }
 
-    async fn look(&self, origin: &Origin) -> Result<(StoredOrigin, Counted), PortError> {
-        self.effect_at("look", Some(origin.as_str().to_owned()), |state| {
-            let counters = state.counters.iter().filter(|((of, _), _)| of == origin);
+    async fn look(&self, circuit: &Circuit) -> Result<(StoredOrigin, Counted), PortError> {
+        self.effect_at("look", Some(circuit.to_string()), |state| {
+            let counters = state.counters.iter().filter(|((of, _), _)| of == circuit);
             let sum = counters.fold(Counted::default(), |sum, (_, counted)| sum.plus(counted));
-            (state.origins.get(origin).cloned().unwrap_or_default(), sum)
+            (state.circuit_at(circuit, state.now), sum)
         })
         .await
     }
 
     async fn exchange(
         &self,
-        origin: &Origin,
+        circuit: &Circuit,
         version: u64,
         new: OriginState,
         _now: Timestamp,
     ) -> Result<bool, PortError> {
-        self.effect_at("exchange", Some(origin.as_str().to_owned()), |state| {
-            let stored = state.origins.entry(origin.clone()).or_default();
+        self.effect_at("exchange", Some(circuit.to_string()), |state| {
+            let now = state.now;
+            let stored = state.circuit(circuit);
             let ours = stored.version == version;
             if ours {
                 let former = std::mem::replace(stored, StoredOrigin { state: new, version: version + 1 });
+                let Circuit::Origin(origin) = circuit else { return ours };
                 let replaced = state.former_origins.entry(origin.clone()).or_default();
-                replaced.push((state.now, former));
+                replaced.push((now, former));
                 if replaced.len() > FORMER_KEPT {
                     replaced.remove(0);
                 }
@@ -74,14 +87,14 @@ impl Protection for Memory {
     async fn add(
         &self,
         counter: u16,
-        counts: Vec<(Origin, Counted)>,
+        counts: Vec<(Circuit, Counted)>,
         _now: Timestamp,
     ) -> Vec<Result<(), PortError>> {
         if counts.is_empty() {
             return Vec::new();
         }
-        self.effect_on_each("add", counts, |state, (origin, count)| {
-            let sum = state.counters.entry((origin, counter)).or_default();
+        self.effect_on_each("add", counts, |state, (circuit, count)| {
+            let sum = state.counters.entry((circuit, counter)).or_default();
             *sum = sum.plus(&count);
         })
         .await

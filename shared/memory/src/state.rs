@@ -15,7 +15,7 @@ use redial_core::metric::Metric;
 use redial_core::outcome::{NotSent, Outcome};
 use redial_core::policy::TenantPolicies;
 use redial_core::policy::stored::Stored;
-use redial_core::protection::Counted;
+use redial_core::protection::{Circuit, Counted};
 use redial_core::queue::Outgoing;
 use redial_core::quota::{Exceeded, Limit, Quota};
 use redial_core::rate::Rate;
@@ -90,7 +90,9 @@ pub struct State {
     pub origins: BTreeMap<Origin, StoredOrigin>,
     /// What origins' states were before, each with when it was replaced: for eventually consistent reads.
     pub former_origins: BTreeMap<Origin, Vec<(Timestamp, StoredOrigin)>>,
-    pub counters: BTreeMap<(Origin, u16), Counted>,
+    /// The states of recipients that were in trouble.
+    pub recipients: BTreeMap<Circuit, StoredOrigin>,
+    pub counters: BTreeMap<(Circuit, u16), Counted>,
     pub limits: BTreeMap<Limited, Rate>,
     /// Tenants' own quotas.
     pub quotas: BTreeMap<(Tenant, Quota), Limit>,

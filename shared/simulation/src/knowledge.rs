@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
-use redial_core::protection::{Counted, OriginState, Phase, Place, token_bucket};
+use redial_core::protection::{Circuit, Counted, OriginState, Phase, Place, token_bucket};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Limited, PortError, Protection, StoredOrigin};
@@ -58,7 +58,7 @@ impl Knowledge {
             return Some(format!("{origin_text} was posted to by a worker that had not asked for its state"));
         }
         let states = known.decides_by.get(origin)?;
-        let is_held = |state: &OriginState| tenant.is_none_or(|it| state.concerns(|| Place::of(origin, it)));
+        let is_held = |state: &OriginState| tenant.is_none_or(|it| state.concerns(Place::of(origin, it)));
         if states.iter().any(|stored| !is_held(&stored.state)) {
             return None;
         }
@@ -137,39 +137,46 @@ impl WatchedProtection {
 impl Protection for WatchedProtection {
     async fn read(
         &self,
-        origins: Vec<Origin>,
+        circuits: Vec<Circuit>,
         limits: Vec<Limited>,
     ) -> Result<(Vec<StoredOrigin>, Vec<Option<Rate>>), PortError> {
+        let origins: Vec<&Origin> = circuits.iter().filter_map(origin).collect();
         origins.iter().for_each(|origin| self.knowledge.tried(origin, self.now()));
-        let read = match self.memory.read(origins.clone(), limits).await {
+        let read = match self.memory.read(circuits.clone(), limits).await {
             Ok(read) => read,
             Err(error) => {
                 origins.iter().for_each(|origin| self.knowledge.could_not_read(origin));
                 return Err(error);
             }
         };
-        for (origin, stored) in origins.iter().zip(&read.0) {
-            self.knowledge.read(origin, stored);
+        for (circuit, stored) in circuits.iter().zip(&read.0) {
+            if let Some(origin) = origin(circuit) {
+                self.knowledge.read(origin, stored);
+            }
         }
         Ok(read)
     }
 
-    async fn look(&self, origin: &Origin) -> Result<(StoredOrigin, Counted), PortError> {
+    async fn look(&self, circuit: &Circuit) -> Result<(StoredOrigin, Counted), PortError> {
+        let Some(origin) = origin(circuit) else { return self.memory.look(circuit).await };
         self.knowledge.tried(origin, self.now());
-        let looked = self.memory.look(origin).await?;
+        let looked = self.memory.look(circuit).await?;
         self.knowledge.looks(origin, looked.0.clone());
         Ok(looked)
     }
 
     async fn exchange(
         &self,
-        origin: &Origin,
+        circuit: &Circuit,
         version: u64,
         state: OriginState,
         now: Timestamp,
     ) -> Result<bool, PortError> {
+        let Some(origin) = origin(circuit) else {
+            return self.memory.exchange(circuit, version, state, now).await;
+        };
         let before = self.memory.state().origins.get(origin).cloned().unwrap_or_default();
-        let exchanged = self.memory.exchange(origin, version, state.clone(), now).await;
+        let exchanged = self.memory.exchange(circuit, version, state.clone(), now).await;
         if exchanged.as_ref().is_ok_and(|done| *done) {
             // That it was replaced shows what it was.
             self.knowledge.tried(origin, self.now());
@@ -183,7 +190,7 @@ impl Protection for WatchedProtection {
     async fn add(
         &self,
         counter: u16,
-        counts: Vec<(Origin, Counted)>,
+        counts: Vec<(Circuit, Counted)>,
         now: Timestamp,
     ) -> Vec<Result<(), PortError>> {
         self.memory.add(counter, counts, now).await
@@ -196,6 +203,14 @@ impl Protection for WatchedProtection {
             self.watch.memo().finds_empty(&key);
         }
         answer
+    }
+}
+
+/// The breakers of recipients are not under watch.
+fn origin(circuit: &Circuit) -> Option<&Origin> {
+    match circuit {
+        Circuit::Origin(origin) => Some(origin),
+        Circuit::Recipient(_) => None,
     }
 }
 

@@ -1,13 +1,13 @@
 //! What happened to origins: POSTs and their answers, and the moves of breakers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use redial_core::endpoint::Origin;
 use redial_core::outcome::Outcome;
-use redial_core::protection::OriginState;
-use redial_core::protection::breaker::{Cooldowns, PROBES, Phase};
-use redial_core::protection::spread::Whose;
+use redial_core::protection::breaker::{Cooldowns, Phase};
+use redial_core::protection::votes::{MAJORITY, PROBES};
+use redial_core::protection::{OriginState, Whose};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 use redial_engine::ports::Limited;
@@ -120,7 +120,7 @@ impl Past {
     }
 
     pub fn notes_post(&mut self, at: Timestamp, sign: Sign, whose: Whose) {
-        let concerned = self.state.concerns(|| whose.tenant());
+        let concerned = self.state.concerns(whose.tenant());
         self.posts.push(Posted { at, sign, whose, concerned });
     }
 
@@ -141,9 +141,10 @@ impl Past {
 
     fn wrongs(&self, before: Phase, after: Phase, is_calm: bool, now: Timestamp) -> Vec<String> {
         // What goes to a tenant that is not held back is no probe.
-        let is_probe = |it: &&Posted| it.concerned && self.state.concerns(|| it.whose.tenant());
-        let since = |from: Timestamp, sign| {
-            self.posts.iter().filter(|it| it.at >= from && it.sign == sign).filter(is_probe).count() as u64
+        let is_probe = |it: &&Posted| it.concerned && self.state.concerns(it.whose.tenant());
+        let since = |from: Timestamp, sign| -> Vec<Whose> {
+            let posts = self.posts.iter().filter(|it| it.at >= from && it.sign == sign).filter(is_probe);
+            posts.map(|it| it.whose).collect()
         };
         let mut wrong = Vec::new();
         match (before, after) {
@@ -157,13 +158,15 @@ impl Past {
                 wrong.push(format!("went from open to {}", after.label()));
             }
             (Phase::HalfOpen { .. }, Phase::Ramping { .. } | Phase::Closed) => {
-                let well = since(self.opened, Sign::Well);
-                if well < PROBES.into() {
+                let well = since(self.opened, Sign::Well).len();
+                let failures = since(self.opened, Sign::Fails);
+                // With fewer successes only the troubles of some are outvoted.
+                if well == 0 || (well < MAJORITY as usize && failures.is_empty()) {
                     wrong.push(format!("closed after {well} successes"));
                 }
                 let failed = since(self.opened.plus(UNDER_WAY), Sign::Fails);
-                if is_calm && failed > 0 {
-                    wrong.push(format!("closed although {failed} probes failed"));
+                if is_calm && failed.len() > well && are_many(&failed) {
+                    wrong.push(format!("closed although {} probes failed", failed.len()));
                 }
             }
             (Phase::HalfOpen { .. } | Phase::Closed | Phase::Ramping { .. }, Phase::Open { until }) => {
@@ -199,4 +202,11 @@ impl Past {
         let recent = self.posts.iter().rev().skip_while(move |it| it.at > until);
         recent.take_while(move |it| it.at >= from).copied()
     }
+}
+
+/// Whether these are of more tenants and recipients than the trouble of some.
+fn are_many(of: &[Whose]) -> bool {
+    let tenants: BTreeSet<_> = of.iter().map(|whose| whose.tenant()).collect();
+    let recipients: BTreeSet<_> = of.iter().map(|whose| (whose.tenant(), whose.mark())).collect();
+    tenants.len() >= 2 && recipients.len() >= 3
 }

@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng};
 use redial_core::endpoint::Endpoint;
 use redial_core::identity::{DeliveryKey, Turn, VapidKeyId};
 use redial_core::outcome::{InDoubt, Outcome};
-use redial_core::protection::spread::Whose;
+use redial_core::protection::Whose;
 use redial_core::time::Timestamp;
 use redial_engine::ports::Limited;
 use redial_memory::schedule::{Reply, Schedule, Verdict, Wait};

@@ -68,7 +68,7 @@ fn breakers(origins: &[Row]) -> Vec<String> {
         let mut rows = origins.iter().filter(|row| phases.contains(&row.phase().label()));
         let first = rows.next()?;
         Some(match rows.count() {
-            0 => one.replace("{}", first.origin.as_str()),
+            0 => one.replace("{}", first.origin().as_str()),
             others => format!("{} {more}", others + 1),
         })
     };

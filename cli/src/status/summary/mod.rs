@@ -115,7 +115,7 @@ async fn origins(target: &Target, now: Timestamp) -> Result<Vec<Row>, AwsError> 
         known.into_iter().map(|(origin, stored)| Row::of(origin, &stored.state, now)).collect();
     rows.sort_by(|a, b| {
         let by_attempts = b.attempts().cmp(&a.attempts());
-        a.urgency().cmp(&b.urgency()).then(by_attempts).then_with(|| a.origin.cmp(&b.origin))
+        a.urgency().cmp(&b.urgency()).then(by_attempts).then_with(|| a.circuit.cmp(&b.circuit))
     });
     Ok(rows)
 }

@@ -35,7 +35,7 @@ pub(super) async fn breakers_are_opened_and_closed(stack: &TestStack) {
     let shown = opened.succeeds();
     assert!(shown.starts_with("https://fcm.googleapis.com: open until 20"), "{shown}");
     assert!(shown.ends_with("; was closed\n"), "{shown}");
-    let stored = protection(stack).stored(&origin(FCM)).await.expect("the table answers");
+    let stored = protection(stack).stored(&origin(FCM).into()).await.expect("the table answers");
     let Phase::Open { until } = stored.state.breaker().phase(System.now()) else { panic!("{stored:?}") };
     assert_opened_for(1_800, began, until);
     assert_eq!((stored.version, shown.contains(&until.to_rfc3339())), (1, true));
@@ -61,7 +61,7 @@ pub(super) async fn breakers_are_opened_and_closed(stack: &TestStack) {
     assert_eq!(again["before"], json!({"phase": "closed", "until": null, "since": null}));
 
     // Its counts begin at zero.
-    let stored = protection(stack).stored(&origin(FCM)).await.expect("the table answers");
+    let stored = protection(stack).stored(&origin(FCM).into()).await.expect("the table answers");
     let now = System.now();
     assert_eq!((stored.state.limit(now), stored.state.five_minutes(now)), (None, Count::default()));
 }
@@ -77,7 +77,7 @@ pub(super) async fn breakers_are_listed_as_workers_left_them(stack: &TestStack) 
         let mut state = OriginState::default();
         let sum = Count { attempts, failures, limited, ..Count::default() };
         state.look(sum, None, now, &Cooldowns::default(), &mut System.rng());
-        assert!(store.exchange(&origin(of), 0, state, now).await.expect("the table takes it"), "{of}");
+        assert!(store.exchange(&origin(of).into(), 0, state, now).await.expect("the table takes it"), "{of}");
     }
 
     let shown = stack.json("breakers list");
@@ -101,7 +101,12 @@ pub(super) async fn breakers_are_listed_as_workers_left_them(stack: &TestStack) 
 
     // An invalid state is listed as closed, and can be opened.
     let invalid = origin("https://invalid.example");
-    assert!(store.exchange(&invalid, 0, OriginState::default(), now).await.expect("the table takes it"));
+    assert!(
+        store
+            .exchange(&invalid.clone().into(), 0, OriginState::default(), now)
+            .await
+            .expect("the table takes it")
+    );
     let key = [("pk", &*format!("origin#{}", invalid.as_str())), ("sk", "state")];
     stack.overwrite(&stack.tables().control, &key, "state", "invalid").await;
     assert_eq!(listed(stack, invalid.as_str()).expect("it is known")["phase"], "closed");
@@ -116,7 +121,7 @@ pub(super) async fn concurrent_operators_overwrite_no_change(stack: &TestStack) 
     for child in children {
         Done::from(child.wait_with_output().expect("it ends")).succeeds();
     }
-    let stored = protection(stack).stored(&origin(CONTENDED)).await.expect("the table answers");
+    let stored = protection(stack).stored(&origin(CONTENDED).into()).await.expect("the table answers");
     assert_eq!(stored.version, 4, "each wrote once, over what the one before had written");
 }
 

@@ -9,10 +9,11 @@ use std::{
 use redial_core::{
     message::{Inbound, QueueKind, parse},
     protection::{
-        Cooldowns, Count, OriginState,
-        breaker::{FAST, FAST_FROM_SECS, PROBES, PROBES_ANSWERED_WITHIN, RAMP, Rule, SLOW},
+        Cooldowns, Count, OriginState, Place, Whose,
+        breaker::{FAST, FAST_FROM_SECS, PROBES_ANSWERED_WITHIN, RAMP, Rule, SLOW},
         origin::{RETRY_FLOOR_PER_SECOND, RETRY_PERCENT},
         token_bucket,
+        votes::{MAJORITY, PROBES},
     },
 };
 use redial_engine::{ports::Protection as _, protection::Settings};
@@ -79,6 +80,7 @@ fn the_page_s_numbers_are_those_of_the_code() {
     let seconds = |duration: Duration| duration.as_secs_f64();
     let Cooldowns { first, longest } = Cooldowns::default();
     assert_eq!((seconds(first), seconds(longest), PROBES), (30.0, 900.0, 5));
+    assert_eq!(MAJORITY, 3);
     assert_eq!((seconds(PROBES_ANSWERED_WITHIN), seconds(RAMP)), (30.0, 60.0));
     assert_eq!((RETRY_PERCENT, RETRY_FLOOR_PER_SECOND), (20, 10.0));
     assert_eq!((seconds(token_bucket::AHEAD), seconds(token_bucket::KEPT)), (1.0, 2.0));
@@ -90,6 +92,9 @@ fn the_page_s_numbers_are_those_of_the_code() {
         "for 30 seconds, then 60, 120 … up to 15 minutes",
         "five probes go",
         "not answered within 30 seconds",
+        "closes** when three succeed, of two tenants and three recipients",
+        "If for 20 seconds after the first probe",
+        "ten of its attempts within five minutes",
         "ramping | for a minute",
         "get 20 % of its first attempts and ten a second on top",
         "a second ahead at most, and what it has not used two seconds after",
@@ -178,8 +183,9 @@ async fn leave_states(stack: &TestStack) {
     back.look(sum, None, before(90), &cooldowns, &mut rng);
     sum = sum.plus(count(2_000, 1_900, 0));
     back.look(sum, None, before(60), &cooldowns, &mut rng);
-    back.send_probes(PROBES, before(26));
-    back.probed(PROBES, false, before(25), &cooldowns, &mut rng);
+    let probes = [Whose::numbered(Place::numbered(0), 0); PROBES as usize];
+    back.send_probes(&probes, before(26));
+    back.probed(&probes.map(|whose| (whose, true)), before(25), &cooldowns, &mut rng);
     for secs in (1..=24).rev() {
         back.look(sum, None, before(secs), &cooldowns, &mut rng);
         sum = sum.plus(count(400, 2, 1));
@@ -189,7 +195,7 @@ async fn leave_states(stack: &TestStack) {
         ("https://updates.push.services.mozilla.com", back),
         ("https://partner.example", failing),
     ] {
-        assert!(store.exchange(&origin(of), 0, state, now).await.expect("the table takes it"), "{of}");
+        assert!(store.exchange(&origin(of).into(), 0, state, now).await.expect("the table takes it"), "{of}");
     }
 }
 

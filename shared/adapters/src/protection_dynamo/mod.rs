@@ -5,10 +5,12 @@
 //! | `origin#<origin>` | `state` | `version`, and `state`: JSON of an [`OriginState`] |
 //! | `origin#<origin>#<counter>` | `counts` | `attempts`, `failures`, `limited`, `retries`, `held`, `older`, `refused`, and those by place (`t0a` to `r7l`), which only grow |
 //! | `origins` | `<origin>` | none: the list of origins that have a state |
+//! | the same three | with `<origin>#<tenant>#<hash of the address>` in the origin's place | of one recipient that is, or was lately, in trouble |
 //! | `limits` | `origin#<origin>`, `tenant#<tenant>` | `rate`: a limit that an operator has set |
 //! | `bucket#<part of a bucket>` | `slots` | `free_from`: when its next slot is free, in epoch ms |
 //!
-//! All but limits expire some time after their last write. Origins are in plain text here, where operators need them, and nowhere else.
+//! All but limits expire some time after their last write: a recipient's after a day, because it has a state only while something is
+//! wrong. Origins are in plain text here, where operators need them, and nowhere else.
 //!
 //! No worker holds a lock: a state is exchanged on the condition that its version is unchanged, counters and slots are added to. A worker
 //! that dies between two of its writes leaves one origin too many in the list, or slots that stay unused. An attribute that this version
@@ -23,7 +25,7 @@ use futures_util::future::join_all;
 use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
 use redial_core::protection::token_bucket::{Answer, Request};
-use redial_core::protection::{Count, Counted, OriginState, Phase};
+use redial_core::protection::{Circuit, Count, Counted, OriginState, Phase};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Limited, PortError, Protection, StoredOrigin};
@@ -42,6 +44,9 @@ const LIMITS: &str = "limits";
 
 /// How long a state, and its place in the list, is kept after it was last written.
 const STATE_KEPT: Duration = Duration::from_secs(7 * 86_400);
+
+/// The same of a recipient. It is longer than any cooldown.
+const RECIPIENT_KEPT: Duration = Duration::from_secs(86_400);
 
 /// How long a counter is kept after it was last added to.
 const COUNTS_KEPT: Duration = Duration::from_secs(86_400);
@@ -65,9 +70,9 @@ impl DynamoProtection {
         }
     }
 
-    /// Puts an origin on the list of those that have a state.
-    async fn list(&self, origin: &Origin, now: Timestamp) {
-        self.keep_until(key(LIST, origin.as_str()), now.plus(STATE_KEPT)).await;
+    /// Puts a circuit on the list of those that have a state.
+    async fn list(&self, circuit: &Circuit, now: Timestamp) {
+        self.keep_until(key(LIST, circuit.to_string()), now.plus(kept(circuit))).await;
     }
 
     async fn add_to(&self, key: Item, counted: Counted, now: Timestamp) -> Result<(), PortError> {
@@ -88,21 +93,31 @@ impl DynamoProtection {
 
 /// What an operator reads and sets. No delivery uses it.
 impl DynamoProtection {
-    /// The origins that have a state, with it, in alphabetical order. One whose breaker has been closed for a week may
-    /// be missing.
-    pub async fn origins(&self) -> Result<Vec<(Origin, StoredOrigin)>, PortError> {
+    /// The origins and recipients that have a state, with it, in alphabetical order. One whose breaker has been closed for a week, or
+    /// for a day if it is a recipient's, may be missing.
+    pub async fn circuits(&self) -> Result<Vec<(Circuit, StoredOrigin)>, PortError> {
         let listed = self.table.partition(LIST).await?;
-        let origins: Vec<Origin> = listed.iter().filter_map(|item| Origin::parse(item.text("sk")?)).collect();
-        let keys = origins.iter().map(state_key).collect();
+        let circuits: Vec<Circuit> =
+            listed.iter().filter_map(|item| Circuit::parse(item.text("sk")?)).collect();
+        let keys = circuits.iter().map(state_key).collect();
         let found = self.table.read_all(keys, Reading::Consistent, Patience::brief()).await?;
-        // An origin is on the list a moment before it has a state.
-        let of = |(origin, item): (Origin, Option<Item>)| Some((origin, stored(&item?)));
-        Ok(origins.into_iter().zip(found).filter_map(of).collect())
+        // One is on the list a moment before it has a state.
+        let of = |(circuit, item): (Circuit, Option<Item>)| Some((circuit, stored(&item?)));
+        Ok(circuits.into_iter().zip(found).filter_map(of).collect())
     }
 
-    /// An origin's state as it is now; the default one, of version 0, if it has none.
-    pub async fn stored(&self, origin: &Origin) -> Result<StoredOrigin, PortError> {
-        Ok(self.table.get(state_key(origin)).await?.as_ref().map(stored).unwrap_or_default())
+    /// The origins among them.
+    pub async fn origins(&self) -> Result<Vec<(Origin, StoredOrigin)>, PortError> {
+        let origin = |(circuit, stored)| match circuit {
+            Circuit::Origin(origin) => Some((origin, stored)),
+            Circuit::Recipient(_) => None,
+        };
+        Ok(self.circuits().await?.into_iter().filter_map(origin).collect())
+    }
+
+    /// A circuit's state as it is now; the default one, of version 0, if it has none.
+    pub async fn stored(&self, circuit: &Circuit) -> Result<StoredOrigin, PortError> {
+        Ok(self.table.get(state_key(circuit)).await?.as_ref().map(stored).unwrap_or_default())
     }
 
     /// The limits in effect: origins' first, then tenants', in the order of their texts.
@@ -134,21 +149,21 @@ impl DynamoProtection {
 impl Protection for DynamoProtection {
     async fn read(
         &self,
-        origins: Vec<Origin>,
+        circuits: Vec<Circuit>,
         limits: Vec<Limited>,
     ) -> Result<(Vec<StoredOrigin>, Vec<Option<Rate>>), PortError> {
-        let keys = origins.iter().map(state_key).chain(limits.iter().map(limit_key)).collect();
+        let keys = circuits.iter().map(state_key).chain(limits.iter().map(limit_key)).collect();
         let mut found = self.table.read_all(keys, Reading::Eventual, Patience::brief()).await?.into_iter();
         let states =
-            found.by_ref().take(origins.len()).map(|item| item.as_ref().map(stored).unwrap_or_default());
+            found.by_ref().take(circuits.len()).map(|item| item.as_ref().map(stored).unwrap_or_default());
         let states = states.collect();
         let rates = limits.iter().zip(found).map(|(limited, item)| rate(limited, &item?));
         Ok((states, rates.collect()))
     }
 
-    async fn look(&self, origin: &Origin) -> Result<(StoredOrigin, Counted), PortError> {
-        let counters = (0..COUNTERS).map(|counter| counts_key(origin, counter));
-        let keys = [state_key(origin)].into_iter().chain(counters).collect();
+    async fn look(&self, circuit: &Circuit) -> Result<(StoredOrigin, Counted), PortError> {
+        let counters = (0..COUNTERS).map(|counter| counts_key(circuit, counter));
+        let keys = [state_key(circuit)].into_iter().chain(counters).collect();
         let mut found = self.table.read_all(keys, Reading::Consistent, Patience::brief()).await?.into_iter();
         let state = found.next().flatten().as_ref().map(stored).unwrap_or_default();
         let counted = found.flatten().map(|item| counted(&item));
@@ -157,23 +172,23 @@ impl Protection for DynamoProtection {
 
     async fn exchange(
         &self,
-        origin: &Origin,
+        circuit: &Circuit,
         version: u64,
         state: OriginState,
         now: Timestamp,
     ) -> Result<bool, PortError> {
         let is_first = version == 0;
         if is_first {
-            self.list(origin, now).await;
+            self.list(circuit, now).await;
         }
         let text = serde_json::to_string(&state).expect("a state has string keys and plain numbers");
         let values = [
             (":next", n(version.saturating_add(1))),
             (":state", s(text)),
-            (":expires_at", expiry(now.plus(STATE_KEPT))),
+            (":expires_at", expiry(now.plus(kept(circuit)))),
         ];
         let expression = "SET #version = :next, #state = :state, #expires_at = :expires_at";
-        let update = self.table.update(state_key(origin), expression, values);
+        let update = self.table.update(state_key(circuit), expression, values);
         let update = if is_first {
             // A version that is no number reads as 0: one written by hand must not stop all exchanges.
             update
@@ -188,7 +203,7 @@ impl Protection for DynamoProtection {
         };
         let is_ours = self.table.send(update).await?.is_done();
         if is_ours && !is_first && state.breaker().phase(now) != Phase::Closed {
-            self.list(origin, now).await;
+            self.list(circuit, now).await;
         }
         Ok(is_ours)
     }
@@ -196,10 +211,10 @@ impl Protection for DynamoProtection {
     async fn add(
         &self,
         counter: u16,
-        counts: Vec<(Origin, Counted)>,
+        counts: Vec<(Circuit, Counted)>,
         now: Timestamp,
     ) -> Vec<Result<(), PortError>> {
-        let counts = counts.into_iter().map(|(origin, counted)| (counts_key(&origin, counter), counted));
+        let counts = counts.into_iter().map(|(circuit, counted)| (counts_key(&circuit, counter), counted));
         join_all(counts.map(|(key, counted)| self.add_to(key, counted, now))).await
     }
 
@@ -208,12 +223,19 @@ impl Protection for DynamoProtection {
     }
 }
 
-fn state_key(origin: &Origin) -> Item {
-    key(format!("origin#{}", origin.as_str()), "state")
+const fn kept(circuit: &Circuit) -> Duration {
+    match circuit {
+        Circuit::Origin(_) => STATE_KEPT,
+        Circuit::Recipient(_) => RECIPIENT_KEPT,
+    }
 }
 
-fn counts_key(origin: &Origin, counter: u16) -> Item {
-    key(format!("origin#{}#{counter}", origin.as_str()), "counts")
+fn state_key(circuit: &Circuit) -> Item {
+    key(format!("origin#{circuit}"), "state")
+}
+
+fn counts_key(circuit: &Circuit, counter: u16) -> Item {
+    key(format!("origin#{circuit}#{counter}"), "counts")
 }
 
 fn limit_key(limited: &Limited) -> Item {

@@ -4,9 +4,11 @@
 //!           too many failures                   its cooldown ends
 //!  closed ───────────────────► open (cooldown) ──────────────────► half-open: a few probes
 //!    ▲                          ▲                                    │           │
-//!    │ the ramp is over         └────── a probe fails, cooldown × 2 ─┘           │ all of them succeed
+//!    │ the ramp is over         └────── most fail, cooldown × 2 ─────┘           │ most succeed
 //!    └───────────────────────── ramping: a pace that grows ◄─────────────────────┘
 //! ```
+//!
+//! Whose probes they are, and what follows from their answers, is [`votes`](super::votes).
 //!
 //! It is a value without a clock: `now` and the random source are arguments, so that a thousand workers that share it, a
 //! simulation and a test run the same. How fast attempts go while it ramps is the pace's to say.
@@ -17,6 +19,8 @@ use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 
 use super::count::Count;
+use super::votes::{PROBES, Verdict, Voters, Votes};
+use super::whose::Whose;
 use crate::time::Timestamp;
 
 pub const SLOW: Rule = Rule { percent: 20, at_least: 20, within_secs: 300, bucket_secs: 10 };
@@ -80,9 +84,6 @@ const LONGEST_WIDTH: Duration = Duration::from_secs(7 * 86_400);
 /// Share of a cooldown that is added to it at random, so that origins that failed together are not probed together.
 const COOLDOWN_JITTER: f64 = 0.1;
 
-/// How many probes a half-open breaker lets through, and how many successes close it.
-pub const PROBES: u32 = 5;
-
 /// How long a half-open breaker waits for its probes' answers before it lets others through.
 pub const PROBES_ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 
@@ -127,17 +128,26 @@ pub enum Decision {
     Later { from: Timestamp, width: Duration, longest: Duration },
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Breaker {
     #[serde(flatten)]
     phase: Phase,
     /// How often it opened without having closed between.
     openings: u32,
+    /// Who was there when it opened. An earlier release knows neither these nor their votes: it leaves them out.
+    #[serde(default, skip_serializing_if = "is_default")]
+    voters: Voters,
+    #[serde(default, skip_serializing_if = "Votes::is_empty")]
+    votes: Votes,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Default for Breaker {
     fn default() -> Self {
-        Self { phase: Phase::Closed, openings: 0 }
+        Self { phase: Phase::Closed, openings: 0, voters: Voters::default(), votes: Votes::default() }
     }
 }
 
@@ -149,20 +159,20 @@ impl Breaker {
             // Its probes were not answered: their workers died, or were slow. Others go in their place. `since` stays: looking
             // must not move it, because last attempts become probes once no probe has passed for a while.
             Phase::HalfOpen { since, succeeded, sent }
-                if sent > succeeded && now.since(since) >= PROBES_ANSWERED_WITHIN =>
+                if sent > self.answered(succeeded) && now.since(since) >= PROBES_ANSWERED_WITHIN =>
             {
-                Phase::HalfOpen { since, sent: succeeded, succeeded }
+                Phase::HalfOpen { since, sent: self.answered(succeeded), succeeded }
             }
-            Phase::Paused { until } if now >= until => {
-                Self { phase: Phase::Ramping { since: until }, ..*self }.phase(now)
+            Phase::Paused { until } if now >= until => ramping(until, now),
+            Phase::Ramping { since } => ramping(since, now),
+            phase @ (Phase::Closed | Phase::Open { .. } | Phase::HalfOpen { .. } | Phase::Paused { .. }) => {
+                phase
             }
-            Phase::Ramping { since } if now.since(since) >= RAMP => Phase::Closed,
-            phase @ (Phase::Closed
-            | Phase::Open { .. }
-            | Phase::HalfOpen { .. }
-            | Phase::Ramping { .. }
-            | Phase::Paused { .. }) => phase,
         }
+    }
+
+    fn answered(&self, succeeded: u32) -> u32 {
+        succeeded.saturating_add(self.votes.failed())
     }
 
     /// Where it stood when it was last changed.
@@ -188,39 +198,67 @@ impl Breaker {
         }
     }
 
-    /// Lets up to so many probes go; answers how many.
-    pub fn send_probes(&mut self, wanted: u32, now: Timestamp) -> u32 {
+    /// Which of these may go as probes.
+    pub fn choose_probes(&self, of: &[Whose], now: Timestamp) -> Vec<usize> {
+        let Phase::HalfOpen { sent, .. } = self.phase(now) else { return Vec::new() };
+        let left = PROBES.saturating_sub(sent);
+        self.votes_at(now).choose(of, left, self.voters, now)
+    }
+
+    /// Lets some of these go as probes; answers which.
+    pub fn send_probes(&mut self, of: &[Whose], now: Timestamp) -> Vec<usize> {
+        let going = self.choose_probes(of, now);
+        self.votes = self.votes_at(now);
         self.phase = self.phase(now);
-        let Phase::HalfOpen { since, sent, succeeded } = self.phase else { return 0 };
-        let going = wanted.min(PROBES.saturating_sub(sent));
-        let since = if going > 0 { now } else { since };
-        self.phase = Phase::HalfOpen { since, sent: sent + going, succeeded };
+        if let (Phase::HalfOpen { sent, succeeded, .. }, false) = (self.phase, going.is_empty()) {
+            let sent = sent.saturating_add(u32::try_from(going.len()).unwrap_or(u32::MAX));
+            self.phase = Phase::HalfOpen { since: now, sent, succeeded };
+            self.votes.send(going.iter().map(|at| of[*at]), now);
+        }
         going
     }
 
-    /// Records the results of probes. `true` if that closed it: attempts may go again, at a pace that grows.
+    /// Without those that were not answered in time.
+    fn votes_at(&self, now: Timestamp) -> Votes {
+        let mut votes = self.votes.clone();
+        if self.phase(now) != self.phase {
+            votes.forget_unanswered();
+        }
+        votes
+    }
+
+    /// Records the results of probes: whose they were, and whether they succeeded. `true` if that closed it: attempts may go again, at a
+    /// pace that grows.
     pub fn probed(
         &mut self,
-        succeeded: u32,
-        failed: bool,
+        answers: &[(Whose, bool)],
         now: Timestamp,
         cooldowns: &Cooldowns,
         rng: &mut dyn Rng,
     ) -> bool {
         let Phase::HalfOpen { since, sent, succeeded: before } = self.phase else { return false };
-        if failed {
-            self.open(None, now, cooldowns, rng);
-            return false;
-        }
-        let succeeded = before.saturating_add(succeeded);
-        let closes = succeeded >= PROBES;
-        self.phase = if closes {
-            Phase::Ramping { since: now }
-        } else {
+        answers.iter().for_each(|(whose, succeeded)| self.votes.answer(*whose, *succeeded));
+        let new = answers.iter().filter(|(_, succeeded)| *succeeded).count();
+        let succeeded = before.saturating_add(u32::try_from(new).unwrap_or(u32::MAX));
+        let verdict = self.votes.verdict(succeeded, self.voters, now);
+        match verdict {
+            Some(Verdict::Closes) => {
+                self.phase = Phase::Ramping { since: now };
+                self.votes = Votes::default();
+            }
+            Some(Verdict::Opens) => self.open(None, now, cooldowns, rng),
             // An answer may come after another probe was sent in its place.
-            Phase::HalfOpen { since, sent: sent.max(succeeded), succeeded }
-        };
-        closes
+            None => {
+                let sent = sent.max(self.answered(succeeded));
+                self.phase = Phase::HalfOpen { since, sent, succeeded };
+            }
+        }
+        verdict == Some(Verdict::Closes)
+    }
+
+    /// Who was there when it opened: their votes decide when it is half open.
+    pub fn hear(&mut self, voters: Voters) {
+        self.voters = voters;
     }
 
     /// Opens it if its attempts fail too often. `true` if that opened it.
@@ -243,6 +281,7 @@ impl Breaker {
         let cooldown = cooldowns.of(self.openings);
         let jittered = cooldown.saturating_add(cooldown.mul_f64(COOLDOWN_JITTER * rng.random::<f64>()));
         self.phase = Phase::Open { until: now.plus(lasting.unwrap_or(jittered)) };
+        self.votes = Votes::default();
     }
 
     /// Lets nothing pass for as long as the origin asked, if anything passes now.
@@ -267,6 +306,10 @@ impl Breaker {
         self.phase = phase;
         matches!(phase, Phase::Closed | Phase::Ramping { .. })
     }
+}
+
+fn ramping(since: Timestamp, now: Timestamp) -> Phase {
+    if now.since(since) >= RAMP { Phase::Closed } else { Phase::Ramping { since } }
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@
 //! protection must not lose messages.
 
 pub mod breaker;
+pub mod circuit;
 pub mod count;
 pub mod hanging;
 pub mod origin;
@@ -21,10 +22,14 @@ pub mod pace;
 pub mod patience;
 pub mod spread;
 pub mod token_bucket;
+pub mod votes;
 pub mod wake;
+pub mod whose;
 
 pub use breaker::{Cooldowns, Phase};
+pub use circuit::{AtOrigin, Circuit};
 pub use count::Count;
 pub use origin::OriginState;
-pub use spread::{Counted, Place};
+pub use spread::Counted;
 pub use wake::Rank;
+pub use whose::{Place, Whose};

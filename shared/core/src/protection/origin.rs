@@ -13,7 +13,8 @@ use super::breaker::{Breaker, Cooldowns, FAST, FAST_FROM_SECS, Phase, SLOW};
 use super::count::{Count, Window};
 use super::pace::{LIMITED_PERCENT, Pace};
 use super::patience::PROVEN_AGAIN_AFTER;
-use super::spread::{Concerned, Counted, Place, Recent, Spread, Trouble};
+use super::spread::{Concerned, Counted, Recent, Spread, Trouble};
+use super::whose::{Place, Whose};
 use crate::time::Timestamp;
 
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(900);
@@ -108,8 +109,13 @@ impl OriginState {
     }
 
     /// Whether breaker and pace hold back a tenant that has this place here.
-    pub fn concerns(&self, place: impl FnOnce() -> Place) -> bool {
-        self.only.is_none_or(|only| only == place())
+    pub fn concerns(&self, place: Place) -> bool {
+        self.only.is_none_or(|only| only == place)
+    }
+
+    /// Whose the recent attempts were.
+    pub fn spread(&self, now: Timestamp) -> Spread {
+        self.spread.sum(now)
     }
 
     pub fn lately(&self, now: Timestamp) -> Count {
@@ -198,6 +204,7 @@ impl OriginState {
         let of_late = self.spread.sum(now);
         let fails = of_late.concerned(Trouble::Failures, SPREAD_PERCENT);
         if self.breaker.judge(fails != Concerned::Recipients && self.fails(now), now, cooldowns, rng) {
+            self.breaker.hear(of_late.voters(fails, Trouble::Failures));
             self.opened(before, now);
             self.only = only(fails);
         } else if let Some(retry_after) = retry_after
@@ -248,20 +255,20 @@ impl OriginState {
         }
     }
 
-    /// Lets up to so many probes go; answers how many.
-    pub fn send_probes(&mut self, wanted: u32, now: Timestamp) -> u32 {
-        self.breaker.send_probes(wanted, now)
+    /// Lets some of these go as probes; answers which.
+    pub fn send_probes(&mut self, of: &[Whose], now: Timestamp) -> Vec<usize> {
+        self.breaker.send_probes(of, now)
     }
 
+    /// Whose probes succeeded, and whose failed.
     pub fn probed(
         &mut self,
-        succeeded: u32,
-        failed: bool,
+        answers: &[(Whose, bool)],
         now: Timestamp,
         cooldowns: &Cooldowns,
         rng: &mut dyn Rng,
     ) {
-        if self.breaker.probed(succeeded, failed, now, cooldowns, rng) {
+        if self.breaker.probed(answers, now, cooldowns, rng) {
             self.forget(now);
             self.pace.ramp(now);
             self.looked_at = now;
@@ -272,6 +279,7 @@ impl OriginState {
     pub fn open(&mut self, lasting: Duration, now: Timestamp, cooldowns: &Cooldowns, rng: &mut dyn Rng) {
         let before = self.took(now);
         self.breaker.open(Some(lasting), now, cooldowns, rng);
+        self.breaker.hear(self.spread.sum(now).voters(Concerned::Everyone, Trouble::Failures));
         self.opened(before, now);
         self.only = None;
     }

@@ -39,8 +39,10 @@ fn an_outage_opens_the_breaker_and_the_pace_grows_afterwards() {
     assert!(now <= 27, "half of ten seconds at the latest: {now}");
     let Phase::Open { until } = history.state.breaker().phase(at(now)) else { panic!("{:?}", history.state) };
     let back = until.since(at(0)).as_secs() + 1;
-    assert_eq!(history.state.send_probes(5, at(back)), 5);
-    history.state.probed(5, false, at(back), &Cooldowns::default(), &mut history.rng);
+    let probes: Vec<Whose> = (0..5).map(|n| Whose::numbered(Place::numbered(n), n as u64)).collect();
+    assert_eq!(history.state.send_probes(&probes, at(back)).len(), 5);
+    let answers: Vec<_> = probes.into_iter().map(|whose| (whose, true)).collect();
+    history.state.probed(&answers, at(back), &Cooldowns::default(), &mut history.rng);
     let took = history.state.pace.took.expect("it is known");
     assert!((600.0..=1100.0).contains(&took), "{took}");
     assert!(history.state.limit(at(back)).is_some_and(|limit| limit < 60.0));

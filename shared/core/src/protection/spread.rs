@@ -10,12 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::breaker::FAST_FROM_SECS;
 use super::count::Count;
-use crate::endpoint::{Endpoint, Origin};
-use crate::identity::Tenant;
+use super::votes::Voters;
+use super::whose::{Place, RECIPIENTS, TENANTS, Whose};
 use crate::time::Timestamp;
-
-pub const TENANTS: usize = 16;
-pub const RECIPIENTS: usize = 8;
 
 /// Fewer attempts than these show nothing.
 const SHOWN_BY: u64 = 5;
@@ -35,51 +32,6 @@ const LONGEST_SPAN: Duration = Duration::from_secs(150);
 /// A span of what a worker sees itself is at least so long: what it counts reaches as far back. Of failures that it still counts, but no
 /// longer knows whose they are, it would take everyone for concerned.
 const OWN_SPAN: Duration = Duration::from_secs(FAST_FROM_SECS as u64);
-
-/// A tenant's place at an origin.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Place(u8);
-
-impl Place {
-    pub fn of(origin: &Origin, tenant: &Tenant) -> Self {
-        let place = hash(&[origin.as_str(), tenant.as_str()]) % TENANTS as u64;
-        Self(u8::try_from(place).expect("invariant: there are fewer than 256"))
-    }
-}
-
-/// Whose attempt it was: the tenant's place and the recipient's, which differ from origin to origin.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Whose {
-    tenant: Place,
-    recipient: u8,
-}
-
-impl Whose {
-    pub fn of(origin: &Origin, tenant: &Tenant, endpoint: &Endpoint) -> Self {
-        Self::numbered(Place::of(origin, tenant), hash(&[endpoint.expose().as_str()]))
-    }
-
-    pub fn tenant(self) -> Place {
-        self.tenant
-    }
-
-    /// A recipient by a number of its own.
-    pub fn numbered(tenant: Place, recipient: u64) -> Self {
-        let recipient =
-            u8::try_from(recipient % RECIPIENTS as u64).expect("invariant: there are fewer than 256");
-        Self { tenant, recipient }
-    }
-}
-
-/// FNV-1a, folded: the same in each process.
-fn hash(texts: &[&str]) -> u64 {
-    let bytes = texts.iter().flat_map(|text| text.bytes().chain([b'\n']));
-    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    hash ^ (hash >> 32)
-}
 
 /// What is counted of each place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -164,10 +116,7 @@ impl Spread {
     pub fn add(&mut self, whose: Whose, count: Count) {
         let Count { attempts, failures, limited, .. } = count;
         let new = Tally { attempts, failures, limited };
-        for tally in [
-            &mut self.tenants[usize::from(whose.tenant.0)],
-            &mut self.recipients[usize::from(whose.recipient)],
-        ] {
+        for tally in [&mut self.tenants[whose.tenant().number()], &mut self.recipients[whose.recipient()]] {
             *tally = tally.with(new, u64::saturating_add);
         }
     }
@@ -226,7 +175,7 @@ impl Spread {
         if self.tenants[worst].of(trouble) == 0 {
             return Concerned::Everyone;
         }
-        let worst = Place(u8::try_from(worst).expect("invariant: there are fewer than 256"));
+        let worst = Place::numbered(worst);
         if self.concerns_others(worst, trouble, percent) {
             Concerned::Everyone
         } else {
@@ -234,9 +183,24 @@ impl Spread {
         }
     }
 
+    /// Who has a vote in what it concerns: all that are active, or the one tenant and those in trouble.
+    pub fn voters(&self, concerned: Concerned, trouble: Trouble) -> Voters {
+        let number = |n: usize| u8::try_from(n).unwrap_or(u8::MAX);
+        match concerned {
+            Concerned::Everyone | Concerned::Recipients => {
+                let (tenants, recipients) = (active(&self.tenants), active(&self.recipients));
+                Voters { tenants: number(tenants), recipients: number(recipients) }
+            }
+            Concerned::Tenant(_) => {
+                let in_trouble = self.recipients.iter().filter(|tally| tally.of(trouble) > 0).count();
+                Voters { tenants: 1, recipients: number(in_trouble) }
+            }
+        }
+    }
+
     /// Whether other tenants are in trouble, too.
     pub fn concerns_others(&self, than: Place, trouble: Trouble, percent: u64) -> bool {
-        let others = self.tenants.iter().enumerate().filter(|(at, _)| *at != usize::from(than.0));
+        let others = self.tenants.iter().enumerate().filter(|(at, _)| *at != than.number());
         sum(others.map(|(_, tally)| *tally)).passes(trouble, percent)
     }
 }

@@ -1,10 +1,12 @@
 use super::super::breaker::FAST;
 use super::super::count::Window;
 use super::*;
+use crate::endpoint::Origin;
 use crate::fixtures::at;
+use crate::identity::Tenant;
 
 fn whose(tenant: u8, recipient: u64) -> Whose {
-    Whose::numbered(Place(tenant), recipient)
+    Whose::numbered(Place::numbered(tenant.into()), recipient)
 }
 
 fn failing(attempts: u64, failures: u64) -> Count {
@@ -28,24 +30,24 @@ fn failures_concern_those_who_have_them() {
         ("all fail", everywhere.as_slice(), Concerned::Everyone),
         ("a third fails", &here_and_there, Concerned::Everyone),
         ("nothing is known", &[], Concerned::Everyone),
-        ("a tenant's only recipient", &[(3, 0, 40, 40)], Concerned::Tenant(Place(3))),
+        ("a tenant's only recipient", &[(3, 0, 40, 40)], Concerned::Tenant(Place::numbered(3))),
         (
             "a tenant's many recipients",
             &[(3, 0, 9, 9), (3, 1, 9, 9), (3, 2, 9, 9)],
-            Concerned::Tenant(Place(3)),
+            Concerned::Tenant(Place::numbered(3)),
         ),
         ("two tenants, both fail", &[(3, 0, 40, 40), (4, 1, 9, 9)], Concerned::Everyone),
         (
             "one of two tenants",
             &[(3, 0, 20, 20), (3, 1, 20, 20), (3, 2, 20, 20), (4, 3, 20, 0)],
-            Concerned::Tenant(Place(3)),
+            Concerned::Tenant(Place::numbered(3)),
         ),
-        ("too few of another to say", &[(3, 0, 40, 40), (4, 1, 4, 4)], Concerned::Tenant(Place(3))),
+        ("too few of another to say", &[(3, 0, 40, 40), (4, 1, 4, 4)], Concerned::Tenant(Place::numbered(3))),
         ("one recipient of three", &[(3, 0, 40, 40), (3, 1, 9, 0), (4, 2, 9, 0)], Concerned::Recipients),
         (
             "one recipient, and another is hardly used",
             &[(3, 0, 40, 40), (3, 1, 4, 0)],
-            Concerned::Tenant(Place(3)),
+            Concerned::Tenant(Place::numbered(3)),
         ),
         (
             "two recipients, and others succeed",
@@ -67,7 +69,7 @@ fn what_is_limited_and_what_fails_are_judged_apart() {
     let mut spread = spread(&[(1, 0, 40, 0), (2, 1, 40, 0), (2, 2, 40, 0)]);
     let limited = Count { attempts: 40, limited: 40, ..Count::default() };
     (3..6).for_each(|recipient| spread.add(whose(5, recipient), limited));
-    assert_eq!(spread.concerned(Trouble::Limited, 1), Concerned::Tenant(Place(5)));
+    assert_eq!(spread.concerned(Trouble::Limited, 1), Concerned::Tenant(Place::numbered(5)));
     assert_eq!(spread.concerned(Trouble::Failures, 20), Concerned::Recipients, "nothing fails");
 }
 

@@ -2,7 +2,7 @@
 
 use super::job::{Job, Slot};
 use super::worker::{Ports, Worker};
-use crate::ports::{BreakerEvent, Clock, Randomness, Telemetry};
+use crate::ports::{BreakerEvent, Clock, HoldsBack, Randomness, Telemetry};
 use crate::protection::{Admission, Ask, Changes, EndpointLimit, Posted, Seen, Transition};
 use redial_core::channel::Channel;
 use redial_core::gate::Gate;
@@ -11,8 +11,7 @@ use redial_core::metric::Metric;
 use redial_core::outcome::{Attempted, Outcome};
 use redial_core::plan;
 use redial_core::protection::patience::{Patience, Posting};
-use redial_core::protection::spread::Whose;
-use redial_core::protection::{Count, Phase, Rank};
+use redial_core::protection::{Circuit, Count, Phase, Rank, Whose};
 use redial_core::provider::Provider;
 use redial_core::reason::Reason;
 use redial_core::time::Ttl;
@@ -31,7 +30,7 @@ impl<P: Ports> Worker<P> {
             job.patience = patience;
             let gate = match admission {
                 Admission::Go { at, probe } => {
-                    job.slot = Some(Slot { at, probe });
+                    job.slot = Some(Slot { at, probe, whose: ask.whose });
                     Gate::Go
                 }
                 Admission::Later { at } => {
@@ -57,19 +56,26 @@ impl<P: Ports> Worker<P> {
         for error in &changes.errors {
             self.telemetry.infrastructure(error);
         }
-        for Transition { origin, from, to, count, is_for_one_tenant } in &changes.transitions {
-            let provider = Provider::of_origin(origin);
-            if matches!(to, Phase::Open { .. } | Phase::Paused { .. }) {
+        for Transition { circuit, from, to, count, is_for_one_tenant } in &changes.transitions {
+            let provider = Provider::of_origin(circuit.origin());
+            let holds_back = match circuit {
+                Circuit::Origin(_) if *is_for_one_tenant => HoldsBack::OneTenant,
+                Circuit::Origin(_) => HoldsBack::Everyone,
+                Circuit::Recipient(recipient) => HoldsBack::OneRecipient(recipient),
+            };
+            // One recipient's is nothing that an operator has to be woken for.
+            let is_counted = matches!(circuit, Circuit::Origin(_));
+            if is_counted && matches!(to, Phase::Open { .. } | Phase::Paused { .. }) {
                 self.telemetry.count_with(Metric::BreakersOpened, provider, 1);
             }
-            let origin_hash = self.settings.hash_keys.origin(origin);
+            let origin_hash = self.settings.hash_keys.origin(circuit.origin());
             self.telemetry.breaker(&BreakerEvent {
                 provider,
                 origin_hash: origin_hash.as_str(),
                 from: *from,
                 to: *to,
                 count: *count,
-                is_for_one_tenant: *is_for_one_tenant,
+                holds_back,
             });
         }
     }
@@ -87,13 +93,14 @@ pub(super) fn seen(job: &Job, attempted: &Attempted, verdict: &Verdict) -> Optio
     };
     let is_retry = is_retry(job);
     let fails_again = is_retry && matches!(verdict, Verdict::Retry(_));
-    let endpoint = job.recipient()?.endpoint();
-    let origin = endpoint.origin();
+    let slot = job.slot?;
     Some(Seen {
-        whose: Whose::of(&origin, &job.message.tenant, endpoint),
-        origin,
+        origin: job.recipient()?.endpoint().origin(),
+        whose: slot.whose,
+        tenant: job.message.tenant.clone(),
+        address: job.endpoint_hash.clone(),
         count: Count::of(verdict, is_retry),
-        probe: job.slot.is_some_and(|slot| slot.probe),
+        probe: slot.probe,
         retry_after,
         failed_again: fails_again.then(|| job.subscription_key()).flatten(),
         posted: (job.channel == Channel::Webhook).then(|| Posted {
@@ -113,8 +120,11 @@ fn ask(job: &Job) -> Ask {
     let recipient = job.recipient().expect("the gate lets nothing pass that has no target");
     let is_limited = job.terms.rate.is_some() || is_retry(job);
     let limited = is_limited.then(|| job.subscription_key()).flatten();
+    let origin = recipient.endpoint().origin();
     Ask {
-        origin: recipient.endpoint().origin(),
+        whose: Whose::of(&origin, &job.message.tenant, recipient.endpoint()),
+        origin,
+        address: job.endpoint_hash.clone(),
         tenant: job.message.tenant.clone(),
         endpoint: limited.map(|subscription| EndpointLimit { subscription, rate: job.terms.rate }),
         rank: Rank::of(&job.message),

@@ -197,7 +197,7 @@ impl Planned {
             Plan::FailedNoRetries(_) => true,
             // While a breaker is open nothing but probes is attempted, and nothing becomes a dead letter.
             Plan::Retry { .. } => {
-                let is_probe = job.slot.is_some_and(|slot| slot.probe);
+                let is_probe = job.slot.is_some_and(|slot| slot.probe.is_some());
                 is_probe || tried_for(job, now) >= after || job.is_switched_off()
             }
             // Cleanup decides, when it gets the dead letter.

@@ -1,6 +1,7 @@
 //! A message on its way through the pass, with what was read of its recipient and its policy.
 
 use super::worker::Settings;
+use crate::protection::ProbeOf;
 use redial_core::ack;
 use redial_core::channel::Channel;
 use redial_core::endpoint::{EndpointHash, HashKeys};
@@ -11,6 +12,7 @@ use redial_core::ledger::DEDUPE_WINDOW;
 use redial_core::message::{Message, Travel};
 use redial_core::plaintext::{Plaintext, TooLong};
 use redial_core::policy::{Chosen, Policy, Source, TenantPolicies};
+use redial_core::protection::Whose;
 use redial_core::protection::patience::Patience;
 use redial_core::reason::Reason;
 use redial_core::recipient::Recipient;
@@ -53,8 +55,9 @@ pub(super) struct Job {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Slot {
     pub(super) at: Timestamp,
-    /// Whether its outcome decides on the others.
-    pub(super) probe: bool,
+    /// Whether its outcome decides on others, and on which.
+    pub(super) probe: Option<ProbeOf>,
+    pub(super) whose: Whose,
 }
 
 impl Job {

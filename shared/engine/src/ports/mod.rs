@@ -32,7 +32,7 @@ pub use subscriptions::{
     Erased, Found, PruneCandidate, Renewed, SubscriptionBook, SubscriptionHealth, SubscriptionUpdate,
     Subscriptions,
 };
-pub use telemetry::{AttemptEvent, BreakerEvent, QuarantineEvent, Telemetry};
+pub use telemetry::{AttemptEvent, BreakerEvent, HoldsBack, QuarantineEvent, Telemetry};
 pub use waits::{ParkedItem, ParkedKey, Parking, RegisteredBucket, WaitExecutions, WaitRegistry};
 
 use std::future::Future;

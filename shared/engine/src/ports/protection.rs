@@ -3,7 +3,7 @@
 use super::{Answer, Answers};
 use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
-use redial_core::protection::{Counted, OriginState, token_bucket};
+use redial_core::protection::{Circuit, Counted, OriginState, token_bucket};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 
@@ -23,27 +23,27 @@ pub struct StoredOrigin {
 
 /// Reads and changes what is shared. Every call may fail: sending goes on without.
 pub trait Protection: Send + Sync {
-    /// These origins' states, and these limits, in the order of the request; a second old is good enough.
+    /// These circuits' states, and these limits, in the order of the request; a second old is good enough.
     fn read(
         &self,
-        origins: Vec<Origin>,
+        circuits: Vec<Circuit>,
         limits: Vec<Limited>,
     ) -> impl Answer<(Vec<StoredOrigin>, Vec<Option<Rate>>)>;
 
-    /// An origin's state as it is now, and the sum of its counters.
-    fn look(&self, origin: &Origin) -> impl Answer<(StoredOrigin, Counted)>;
+    /// A circuit's state as it is now, and the sum of its counters.
+    fn look(&self, circuit: &Circuit) -> impl Answer<(StoredOrigin, Counted)>;
 
     /// Puts a state in the place of that of `version`; `false` if another stands there by now.
     fn exchange(
         &self,
-        origin: &Origin,
+        circuit: &Circuit,
         version: u64,
         state: OriginState,
         now: Timestamp,
     ) -> impl Answer<bool>;
 
-    /// Adds these to the counters of number `counter` of their origins.
-    fn add(&self, counter: u16, counts: Vec<(Origin, Counted)>, now: Timestamp) -> impl Answers<()>;
+    /// Adds these to the counters of number `counter` of their circuits.
+    fn add(&self, counter: u16, counts: Vec<(Circuit, Counted)>, now: Timestamp) -> impl Answers<()>;
 
     /// Asks for a block of a bucket: [`token_bucket::Request::judge`] decides, and the store makes sure that no other worker comes between.
     fn lease(&self, request: token_bucket::Request) -> impl Answer<token_bucket::Answer>;

@@ -4,7 +4,7 @@ use redial_core::identity::{DeliveryId, SubscriptionKey, Tenant};
 use redial_core::lane::Lane;
 use redial_core::metric::Metric;
 use redial_core::outcome::NotSent;
-use redial_core::protection::{Count, Phase};
+use redial_core::protection::{AtOrigin, Count, Phase};
 use redial_core::provider::Provider;
 use redial_core::quota::Exceeded;
 use redial_core::reason::Reason;
@@ -52,8 +52,25 @@ pub struct BreakerEvent<'a> {
     pub to: Phase,
     /// The attempts of the last five minutes that it was judged by.
     pub count: Count,
-    /// Whether it holds back one tenant alone.
-    pub is_for_one_tenant: bool,
+    pub holds_back: HoldsBack<'a>,
+}
+
+/// Whom a breaker holds back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HoldsBack<'a> {
+    Everyone,
+    OneTenant,
+    OneRecipient(&'a AtOrigin),
+}
+
+impl HoldsBack<'_> {
+    pub const fn label(self) -> Option<&'static str> {
+        match self {
+            Self::Everyone => None,
+            Self::OneTenant => Some("one_tenant"),
+            Self::OneRecipient(_) => Some("one_recipient"),
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Debug)]

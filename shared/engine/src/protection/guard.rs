@@ -7,14 +7,15 @@ use std::time::Duration;
 use crate::ports::{Limited, PortError, Protection};
 use redial_core::endpoint::Origin;
 use redial_core::identity::{SubscriptionKey, Tenant};
-use redial_core::protection::Counted;
 use redial_core::protection::breaker::{Cooldowns, FAST, FAST_FROM_SECS, Phase, SLOW};
+use redial_core::protection::circuit::Doubt;
 use redial_core::protection::count::{Count, Window};
 use redial_core::protection::hanging::{Hold, Kind};
 use redial_core::protection::origin::OriginState;
 use redial_core::protection::patience::Last;
 use redial_core::protection::spread::Recent;
 use redial_core::protection::token_bucket::{Block, TokenBucket};
+use redial_core::protection::{AtOrigin, Circuit, Counted};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 
@@ -53,7 +54,7 @@ impl Default for Settings {
 /// A breaker went from one phase to another, and this worker wrote it, so it is reported once.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Transition {
-    pub origin: Origin,
+    pub circuit: Circuit,
     pub from: Phase,
     pub to: Phase,
     /// The attempts of five minutes that it was judged by.
@@ -74,6 +75,10 @@ pub struct Guard {
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub(super) origins: HashMap<Origin, KnownOrigin>,
+    /// Those that it doubts, or that were in trouble lately.
+    pub(super) recipients: HashMap<AtOrigin, KnownOrigin>,
+    /// What it saw of those that failed or limited it, which are few.
+    pub(super) doubts: HashMap<AtOrigin, Doubt>,
     pub(super) limits: HashMap<Limited, (Option<Rate>, Timestamp)>,
     pub(super) blocks: HashMap<String, HeldBlock>,
     /// Whose messages found a bucket empty, and when last.
@@ -84,7 +89,7 @@ pub(super) struct Known {
     pub(super) holds: HashMap<Tenant, BTreeMap<Kind, Hold>>,
 }
 
-/// What it knows of an origin.
+/// What it knows of an origin, or of one recipient there.
 #[derive(Debug)]
 pub(super) struct KnownOrigin {
     pub(super) state: OriginState,
@@ -154,24 +159,24 @@ impl Guard {
     }
 
     /// Reads what is no longer believed of these. Where that fails, what was known holds for another while.
-    pub(super) async fn refresh<P: Protection>(
+    pub(super) async fn refresh<'c, P: Protection>(
         &self,
         store: &P,
-        origins: &[Origin],
+        circuits: impl Iterator<Item = &'c Circuit>,
         limits: &[Limited],
         now: Timestamp,
     ) -> Option<PortError> {
-        let (origins, limits) = self.known().stale(origins, limits, &self.settings, now);
-        if origins.is_empty() && limits.is_empty() {
+        let (circuits, limits) = self.known().stale(circuits, limits, &self.settings, now);
+        if circuits.is_empty() && limits.is_empty() {
             return None;
         }
-        let read = store.read(origins.clone(), limits.clone()).await;
+        let read = store.read(circuits.clone(), limits.clone()).await;
         let mut known = self.known();
         known.forget_some();
         match read {
             Ok((states, rates)) => {
-                for (origin, stored) in origins.into_iter().zip(states) {
-                    let it = known.origins.entry(origin).or_default();
+                for (circuit, stored) in circuits.into_iter().zip(states) {
+                    let it = known.entry(circuit);
                     // What this worker wrote itself may not be readable yet.
                     if stored.version >= it.version {
                         it.learn(stored.state, stored.version, now);
@@ -185,8 +190,8 @@ impl Guard {
                 None
             }
             Err(error) => {
-                for origin in origins {
-                    known.origins.entry(origin).or_default().read_at = Some(now);
+                for circuit in circuits {
+                    known.entry(circuit).read_at = Some(now);
                 }
                 for limit in limits {
                     known.limits.entry(limit).or_insert((None, now)).1 = now;
@@ -196,40 +201,48 @@ impl Guard {
         }
     }
 
-    /// Exchanges an origin's state for what `change` makes of it as it is now, until no other worker came between, or it was tried
+    /// Exchanges a circuit's state for what `change` makes of it as it is now, until no other worker came between, or it was tried
     /// often enough. `change` answers `None` where there is nothing to change.
     pub(super) async fn change<P: Protection, T>(
         &self,
         store: &P,
-        origin: &Origin,
+        circuit: &Circuit,
         now: Timestamp,
         mut change: impl FnMut(&mut OriginState, Counted) -> Option<T>,
     ) -> Result<Option<(T, Option<Transition>)>, PortError> {
         const TRIES: usize = 5;
         for _ in 0..TRIES {
-            let (stored, sum) = store.look(origin).await?;
+            let (stored, sum) = store.look(circuit).await?;
             let mut state = stored.state.clone();
             let changed = change(&mut state, sum);
             let Some(changed) = changed else {
-                self.knows(origin, stored.state, stored.version, now);
+                self.knows(circuit, stored.state, stored.version, now);
                 return Ok(None);
             };
-            if store.exchange(origin, stored.version, state.clone(), now).await? {
-                let transition = Transition::between(origin, &stored.state, &state, now);
-                self.knows(origin, state, stored.version + 1, now);
+            if store.exchange(circuit, stored.version, state.clone(), now).await? {
+                let transition = Transition::between(circuit, &stored.state, &state, now);
+                self.knows(circuit, state, stored.version + 1, now);
                 return Ok(Some((changed, transition)));
             }
         }
         Ok(None)
     }
 
-    pub(super) fn knows(&self, origin: &Origin, state: OriginState, version: u64, now: Timestamp) {
-        let mut known = self.known();
-        known.origins.entry(origin.clone()).or_default().learn(state, version, now);
+    pub(super) fn knows(&self, circuit: &Circuit, state: OriginState, version: u64, now: Timestamp) {
+        self.known().entry(circuit.clone()).learn(state, version, now);
     }
 }
 
 impl KnownOrigin {
+    /// Notes what attempts came to, and the Retry-After of the last one.
+    pub(super) fn note(&mut self, count: Count, retry_after: Option<Duration>, now: Timestamp) {
+        self.unshared.note(count, now);
+        self.own.note(count, now);
+        if let Some(retry_after) = retry_after.filter(|_| count.limited > 0) {
+            self.retry_after = Some((retry_after, now));
+        }
+    }
+
     fn learn(&mut self, state: OriginState, version: u64, now: Timestamp) {
         if state.epoch != self.state.epoch {
             // Counting began again since: what was counted before is outdated.
@@ -243,13 +256,13 @@ impl KnownOrigin {
 
 impl Transition {
     /// What changed between two states, if the phase did. What time alone changed is reported with the next change.
-    fn between(origin: &Origin, before: &OriginState, after: &OriginState, now: Timestamp) -> Option<Self> {
+    fn between(circuit: &Circuit, before: &OriginState, after: &OriginState, now: Timestamp) -> Option<Self> {
         let (from, to) = (before.breaker().last_changed_phase(), after.breaker().last_changed_phase());
         let count =
             if before.epoch == after.epoch { before.five_minutes(now).with_older() } else { after.judged };
         let is_for_one_tenant = after.is_for_one_tenant();
         (from.label() != to.label()).then(|| Self {
-            origin: origin.clone(),
+            circuit: circuit.clone(),
             from,
             to,
             count,
@@ -259,6 +272,27 @@ impl Transition {
 }
 
 impl Known {
+    pub(super) fn of(&self, circuit: &Circuit) -> Option<&KnownOrigin> {
+        match circuit {
+            Circuit::Origin(origin) => self.origins.get(origin),
+            Circuit::Recipient(recipient) => self.recipients.get(recipient),
+        }
+    }
+
+    pub(super) fn of_mut(&mut self, circuit: &Circuit) -> Option<&mut KnownOrigin> {
+        match circuit {
+            Circuit::Origin(origin) => self.origins.get_mut(origin),
+            Circuit::Recipient(recipient) => self.recipients.get_mut(recipient),
+        }
+    }
+
+    pub(super) fn entry(&mut self, circuit: Circuit) -> &mut KnownOrigin {
+        match circuit {
+            Circuit::Origin(origin) => self.origins.entry(origin).or_default(),
+            Circuit::Recipient(recipient) => self.recipients.entry(recipient).or_default(),
+        }
+    }
+
     pub(super) fn note_failed_again(&mut self, subscription: &SubscriptionKey, now: Timestamp) {
         let new = || Window::new(FAST.within_secs, FAST.bucket_secs);
         let window = self.failed_again.entry(subscription.clone()).or_insert_with(new);
@@ -271,22 +305,22 @@ impl Known {
         failed.is_some_and(|failed| failed >= FAILED_AGAIN)
     }
 
-    fn stale(
+    fn stale<'c>(
         &self,
-        origins: &[Origin],
+        circuits: impl Iterator<Item = &'c Circuit>,
         limits: &[Limited],
         settings: &Settings,
         now: Timestamp,
-    ) -> (Vec<Origin>, Vec<Limited>) {
+    ) -> (Vec<Circuit>, Vec<Limited>) {
         let old = |read_at: Timestamp, max_age| now.since(read_at) >= max_age;
-        let origins = origins.iter().filter(|origin| {
-            let read_at = self.origins.get(origin).and_then(|it| it.read_at);
+        let circuits = circuits.filter(|circuit| {
+            let read_at = self.of(circuit).and_then(|it| it.read_at);
             settings.judges && read_at.is_none_or(|at| old(at, settings.state_max_age))
         });
         let limits = limits.iter().filter(|limit| {
             self.limits.get(limit).is_none_or(|(_, read_at)| old(*read_at, settings.limit_max_age))
         });
-        (origins.cloned().collect(), limits.cloned().collect())
+        (circuits.cloned().collect(), limits.cloned().collect())
     }
 
     fn forget_some(&mut self) {
@@ -296,6 +330,8 @@ impl Known {
             }
         }
         forget(&mut self.origins);
+        forget(&mut self.recipients);
+        forget(&mut self.doubts);
         forget(&mut self.limits);
         forget(&mut self.blocks);
         forget(&mut self.turned_away);

@@ -15,6 +15,7 @@ use super::seen::{Changes, Seen};
 use crate::ports::{PortError, Protection};
 use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
+use redial_core::protection::Circuit;
 use redial_core::protection::hanging::{self, Kind};
 use redial_core::protection::patience::{self, Last};
 use redial_core::time::Timestamp;
@@ -43,8 +44,9 @@ impl Guard {
     ) -> Result<(), PortError> {
         let stored = self.known().origins.get(origin).map(|it| (it.state.clone(), it.version));
         let Some((mut state, version)) = stored else { return Ok(()) };
-        if state.note_answer(now) && store.exchange(origin, version, state.clone(), now).await? {
-            self.knows(origin, state, version + 1, now);
+        let circuit = Circuit::Origin(origin.clone());
+        if state.note_answer(now) && store.exchange(&circuit, version, state.clone(), now).await? {
+            self.knows(&circuit, state, version + 1, now);
         }
         Ok(())
     }

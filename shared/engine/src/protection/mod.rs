@@ -6,9 +6,10 @@
 mod admit;
 mod guard;
 mod hanging;
+mod recipients;
 mod seen;
 mod share;
 
 pub use admit::{Admission, Ask, EndpointLimit};
 pub use guard::{COUNTERS, Guard, Settings, Transition};
-pub use seen::{Changes, Posted, Seen};
+pub use seen::{Changes, Posted, ProbeOf, Seen};

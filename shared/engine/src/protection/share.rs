@@ -11,11 +11,11 @@ use std::time::Duration;
 use rand::{Rng, RngExt};
 
 use super::guard::{Guard, Transition};
-use super::seen::{Changes, Seen};
+use super::seen::{Changes, ProbeOf, Seen};
 use crate::ports::{PortError, Protection};
 use redial_core::endpoint::Origin;
 use redial_core::protection::count::Count;
-use redial_core::protection::{Counted, origin};
+use redial_core::protection::{Circuit, Counted, Whose, origin};
 use redial_core::time::Timestamp;
 
 /// A worker adds to the shared counters no more often than this.
@@ -44,52 +44,57 @@ impl Guard {
             return changes;
         }
         self.learn_who_hangs(store, &seen, now, rng, &mut changes).await;
-        let mut probes: HashMap<Origin, (u32, bool)> = HashMap::new();
-        let mut origins: Vec<Origin> = Vec::new();
+        let mut probes: HashMap<Circuit, Vec<(Whose, bool)>> = HashMap::new();
+        let mut circuits: Vec<Circuit> = Vec::new();
         for seen in seen {
             if let Some(subscription) = &seen.failed_again {
                 self.known().note_failed_again(subscription, now);
             }
-            if seen.probe {
-                let (succeeded, failed) = probes.entry(seen.origin).or_default();
+            let probed = seen.probe.and_then(|of| match of {
+                ProbeOf::Origin => Some(Circuit::Origin(seen.origin.clone())),
+                ProbeOf::Recipient => seen.recipient().map(Circuit::Recipient),
+            });
+            if let Some(circuit) = probed {
                 // A 429 to a probe is an answer, and no success.
-                *failed |= seen.count.accepted() == 0;
-                *succeeded += u32::from(seen.count.accepted() > 0);
+                probes.entry(circuit).or_default().push((seen.whose, seen.count.accepted() > 0));
                 continue;
             }
             self.note(&seen, now);
-            if !origins.contains(&seen.origin) {
-                origins.push(seen.origin);
+            let recipient = self.known().doubt(&seen, now).map(Circuit::Recipient);
+            for circuit in [Some(Circuit::Origin(seen.origin)), recipient].into_iter().flatten() {
+                if !circuits.contains(&circuit) {
+                    circuits.push(circuit);
+                }
             }
         }
-        for (origin, (succeeded, failed)) in probes {
+        for (circuit, answers) in probes {
             let answered = self
-                .change(store, &origin, now, |state, _| {
-                    state.probed(succeeded, failed, now, &self.settings.cooldowns, rng);
+                .change(store, &circuit, now, |state, _| {
+                    state.probed(&answers, now, &self.settings.cooldowns, rng);
                     Some(())
                 })
                 .await;
             changes.take(answered.map(|changed| changed.and_then(|((), transition)| transition)));
         }
-        self.share(store, &origins, now, rng, &mut changes).await;
+        self.share(store, &circuits, now, rng, &mut changes).await;
         changes
     }
 
-    /// Shares what other workers need to know of these origins, and looks after some of them.
+    /// Shares what other workers need to know of these, and looks after some of them.
     pub(super) async fn share<P: Protection>(
         &self,
         store: &P,
-        origins: &[Origin],
+        circuits: &[Circuit],
         now: Timestamp,
         rng: &mut (dyn Rng + Send),
         changes: &mut Changes,
     ) {
-        let to_share = self.to_share(origins, now);
+        let to_share = self.to_share(circuits, now);
         let errors = store.add(self.counter(), to_share.clone(), now).await;
         changes.errors.extend(errors.into_iter().filter_map(Result::err));
-        for (origin, Counted { count, .. }) in to_share {
-            if self.looks(&origin, count, now, rng) {
-                changes.take(self.look(store, &origin, now, rng).await);
+        for (circuit, Counted { count, .. }) in to_share {
+            if self.looks(&circuit, count, now, rng) {
+                changes.take(self.look(store, &circuit, now, rng).await);
             }
         }
     }
@@ -105,21 +110,17 @@ impl Guard {
     fn note(&self, seen: &Seen, now: Timestamp) {
         let mut known = self.known();
         let it = known.origins.entry(seen.origin.clone()).or_default();
-        it.unshared.note(seen.count, now);
-        it.own.note(seen.count, now);
+        it.note(seen.count, seen.retry_after, now);
         it.unshared_spread.note_own(seen.whose, seen.count, now);
         it.own_spread.note_own(seen.whose, seen.count, now);
-        if let Some(retry_after) = seen.retry_after.filter(|_| seen.count.limited > 0) {
-            it.retry_after = Some((retry_after, now));
-        }
     }
 
-    /// The counts of these origins that are due to be shared.
-    fn to_share(&self, origins: &[Origin], now: Timestamp) -> Vec<(Origin, Counted)> {
+    /// The counts of these that are due to be shared.
+    fn to_share(&self, circuits: &[Circuit], now: Timestamp) -> Vec<(Circuit, Counted)> {
         let mut known = self.known();
         let mut to_share = Vec::new();
-        for origin in origins {
-            let Some(it) = known.origins.get_mut(origin) else { continue };
+        for circuit in circuits {
+            let Some(it) = known.of_mut(circuit) else { continue };
             let unshared = it.unshared.sum(now);
             let concerns = concerns(unshared) || it.state.is_watched(now);
             let silent_for = now.since(it.shared_at);
@@ -136,15 +137,15 @@ impl Guard {
             it.shared_at = now;
             it.unshared.take(now);
             let spread = it.unshared_spread.take(now);
-            to_share.push((origin.clone(), Counted { count, spread }));
+            to_share.push((circuit.clone(), Counted { count, spread }));
         }
         to_share
     }
 
-    /// Whether this worker, which shared these counts, looks after the origin.
-    fn looks(&self, origin: &Origin, shared: Count, now: Timestamp, rng: &mut (dyn Rng + Send)) -> bool {
+    /// Whether this worker, which shared these counts, looks after the circuit.
+    fn looks(&self, circuit: &Circuit, shared: Count, now: Timestamp, rng: &mut (dyn Rng + Send)) -> bool {
         let known = self.known();
-        let Some(it) = known.origins.get(origin) else { return false };
+        let Some(it) = known.of(circuit) else { return false };
         let concerns = concerns(shared) || it.state.is_watched(now);
         let every = if concerns { SHARES_EVERY } else { WELL_SHARED_EVERY };
         let age = now.since(it.state.looked_at);
@@ -158,16 +159,16 @@ impl Guard {
     async fn look<P: Protection>(
         &self,
         store: &P,
-        origin: &Origin,
+        circuit: &Circuit,
         now: Timestamp,
         rng: &mut (dyn Rng + Send),
     ) -> Result<Option<Transition>, PortError> {
         const BELIEVED: Duration = Duration::from_secs(30);
-        let retry_after = self.known().origins.get(origin).and_then(|it| it.retry_after);
+        let retry_after = self.known().of(circuit).and_then(|it| it.retry_after);
         let retry_after =
             retry_after.filter(|(_, at)| now.since(*at) < BELIEVED).map(|(retry_after, _)| retry_after);
         let changed = self
-            .change(store, origin, now, |state, sum| {
+            .change(store, circuit, now, |state, sum| {
                 // Another worker may have looked meanwhile.
                 (now.since(state.looked_at) >= SHARES_EVERY).then(|| {
                     state.look(sum, retry_after, now, &self.settings.cooldowns, rng);

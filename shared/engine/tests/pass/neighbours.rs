@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use redial_core::identity::Tenant;
-use redial_core::protection::spread::Whose;
-use redial_core::protection::{Count, Place};
+use redial_core::protection::{Count, Place, Whose};
 use redial_engine::ports::Clock as _;
 use redial_engine::protection::{Admission, Ask, Seen};
 
@@ -26,8 +25,9 @@ fn of(tenant: &Tenant, recipient: u64, count: Count) -> Seen {
 }
 
 fn goes(worker: &Worker, tenant: &Tenant) -> bool {
-    let ask = Ask { tenant: tenant.clone(), ..ask(worker.memory.now()) };
-    matches!(worker.admit(ask), Admission::Go { probe: false, .. })
+    let whose = Whose::numbered(Place::of(&origin(PUSH_SERVICE), tenant), 0);
+    let ask = Ask { tenant: tenant.clone(), whose, ..ask(worker.memory.now()) };
+    matches!(worker.admit(ask), Admission::Go { probe: None, .. })
 }
 
 #[test]

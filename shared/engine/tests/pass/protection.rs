@@ -7,13 +7,12 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use redial_core::ledger::State;
 use redial_core::metric::Metric;
-use redial_core::protection::spread::Whose;
-use redial_core::protection::{Count, Phase, Place, Rank};
+use redial_core::protection::{Count, Phase, Place, Rank, Whose};
 use redial_core::rate::Rate;
 use redial_core::reason::Reason;
 use redial_core::time::{Timestamp, Ttl};
 use redial_engine::ports::{Clock, Limited};
-use redial_engine::protection::{Admission, Ask, EndpointLimit, Guard, Seen, Settings};
+use redial_engine::protection::{Admission, Ask, EndpointLimit, Guard, ProbeOf, Seen, Settings};
 use redial_memory::senders::answered;
 use redial_memory::{Death, Memory, PortErrorKind};
 
@@ -191,8 +190,10 @@ pub(crate) fn ask(now: Timestamp) -> Ask {
     Ask {
         origin: origin(PUSH_SERVICE),
         tenant: tenant(),
+        whose: Whose::numbered(Place::of(&origin(PUSH_SERVICE), &tenant()), 0),
         endpoint: None,
         rank: Rank::Middle,
+        address: None,
         is_retry: false,
         is_last: false,
         deadline: Ttl::from_secs(86_400).deadline_from(now),
@@ -255,7 +256,17 @@ pub(crate) fn seen(attempts: u64, failures: u64) -> Seen {
     let count = Count { attempts, failures, ..Count::default() };
     let origin = origin(PUSH_SERVICE);
     let whose = Whose::numbered(Place::of(&origin, &tenant()), 0);
-    Seen { origin, count, whose, probe: false, retry_after: None, failed_again: None, posted: None }
+    Seen {
+        origin,
+        count,
+        whose,
+        tenant: tenant(),
+        address: None,
+        probe: None,
+        retry_after: None,
+        failed_again: None,
+        posted: None,
+    }
 }
 
 impl Worker {
@@ -269,15 +280,19 @@ impl Worker {
 
     /// What it has added to its counter.
     fn shared(&self) -> Count {
-        self.memory.state().counters[&(origin(PUSH_SERVICE), 3)].count
+        self.memory.state().counters[&(origin(PUSH_SERVICE).into(), 3)].count
     }
 
     /// What becomes of a message that it asks for now.
     pub(crate) fn admit(&self, ask: Ask) -> Admission {
+        self.admit_all(&[ask])[0]
+    }
+
+    /// What becomes of the messages of a batch.
+    pub(crate) fn admit_all(&self, asks: &[Ask]) -> Vec<Admission> {
         let (now, mut rng) = (self.memory.now(), StdRng::seed_from_u64(1));
-        let asks = [ask];
-        let admit = self.guard.admit(&self.memory, &asks, now, &mut rng);
-        admit.now_or_never().expect("the store answers at once").admissions[0]
+        let admit = self.guard.admit(&self.memory, asks, now, &mut rng);
+        admit.now_or_never().expect("the store answers at once").admissions
     }
 
     pub(crate) fn learn(&self, seen: Seen) {
@@ -291,7 +306,7 @@ impl Worker {
 fn with_successes_elsewhere() -> Worker {
     let worker = Worker::new();
     let well = Count { attempts: 100_000, ..Count::default() };
-    worker.memory.state().counters.insert((origin(PUSH_SERVICE), 0), well.into());
+    worker.memory.state().counters.insert((origin(PUSH_SERVICE).into(), 0), well.into());
     worker
 }
 
@@ -340,12 +355,12 @@ fn a_last_attempt_is_a_probe_only_if_no_other_message_comes() {
     let Phase::Open { until } = phase else { panic!("{phase:?}") };
     worker.memory.pass(until.since(now) + Duration::from_secs(2));
     assert!(matches!(last(&worker), Admission::Later { .. }));
-    assert!(matches!(worker.admit(ask(now)), Admission::Go { probe: true, .. }));
+    assert!(matches!(worker.admit(ask(now)), Admission::Go { probe: Some(ProbeOf::Origin), .. }));
 
     let worker = Worker::new();
     worker.learn(seen(100, 100));
     worker.memory.pass(until.since(now) + Duration::from_secs(30));
-    assert!(matches!(last(&worker), Admission::Go { probe: true, .. }));
+    assert!(matches!(last(&worker), Admission::Go { probe: Some(ProbeOf::Origin), .. }));
 }
 
 #[test]
@@ -356,7 +371,7 @@ fn a_limit_holds_for_probes_too() {
     worker.memory.state().limits.insert(Limited::Tenant(tenant()), limit);
     worker.memory.pass(Duration::from_secs(40));
     let now = worker.memory.now();
-    assert_eq!(worker.admit(ask(now)), Admission::Go { at: now, probe: true });
+    assert_eq!(worker.admit(ask(now)), Admission::Go { at: now, probe: Some(ProbeOf::Origin) });
     assert!(matches!(worker.admit(ask(now)), Admission::Later { .. }));
     let phase = worker.memory.state().origins[&origin(PUSH_SERVICE)].state.breaker().phase(now);
     assert!(matches!(phase, Phase::HalfOpen { sent: 1, .. }), "{phase:?}");
@@ -386,7 +401,7 @@ fn a_message_that_cannot_wait_is_sent_during_a_worker_s_own_pause() {
     worker.learn(seen(20, 11));
     let now = worker.memory.now();
     let urgent = Ask { deadline: Ttl::ZERO.deadline_from(now), ..ask(now) };
-    assert!(matches!(worker.admit(urgent), Admission::Go { probe: false, .. }));
+    assert!(matches!(worker.admit(urgent), Admission::Go { probe: None, .. }));
 }
 
 #[test]

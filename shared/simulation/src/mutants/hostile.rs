@@ -3,7 +3,6 @@
 use super::mutant::Mutant;
 
 const ORIGIN: &str = "shared/core/src/protection/origin.rs";
-const SPREAD: &str = "shared/core/src/protection/spread.rs";
 const ADMISSION: &str = "shared/engine/src/protection/admit/breakers.rs";
 const BUCKETS: &str = "shared/engine/src/protection/admit/buckets.rs";
 const SWEEP: &str = "shared/engine/src/cleanup/sweep.rs";
@@ -62,13 +61,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a breaker for one tenant holds back none",
         rule: "the tenant whose messages fail is held back",
         file: ORIGIN,
-        find: "self.only.is_none_or(|only| only == place())",
-        replace: "self.only.is_none_or(|only| only == place() && self.epoch > 1_000)",
+        find: "self.only.is_none_or(|only| only == place)",
+        replace: "self.only.is_none_or(|only| only == place && self.epoch > 1_000)",
     },
     Mutant {
         name: "a place is the same at all origins",
         rule: "whom a tenant shares its place with differs from origin to origin",
-        file: SPREAD,
+        file: "shared/core/src/protection/whose.rs",
         find: "hash(&[origin.as_str(), tenant.as_str()])",
         replace: "hash(&[origin.as_str().get(..0).unwrap_or_default(), tenant.as_str()])",
     },

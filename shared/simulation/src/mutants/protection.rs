@@ -5,21 +5,22 @@ use super::mutant::Mutant;
 const ADMISSION: &str = "shared/engine/src/protection/admit/breakers.rs";
 const BUCKETS: &str = "shared/engine/src/protection/admit/buckets.rs";
 const BREAKER: &str = "shared/core/src/protection/breaker.rs";
+const VOTES: &str = "shared/core/src/protection/votes.rs";
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "an open breaker holds nothing back",
         rule: "while a breaker is open, nothing is sent",
         file: ADMISSION,
-        find: "                    self.hold(mine, from, width, rng);\n                }\n                Word::Breaker(Decision::Probes",
-        replace: "                    let _ = (mine, width);\n                }\n                Word::Breaker(Decision::Probes",
+        find: "                self.hold(mine, from, width, rng);\n            }\n            Word::Breaker(Decision::Probes",
+        replace: "                let _ = (mine, width);\n            }\n            Word::Breaker(Decision::Probes",
     },
     Mutant {
         name: "a half-open breaker holds nothing back",
         rule: "while a breaker is half open, only probes are sent",
         file: ADMISSION,
-        find: "                    self.hold(mine, from, width, rng);\n                }\n            }\n        }\n    }",
-        replace: "                    let _ = (mine, from, width);\n                }\n            }\n        }\n    }",
+        find: "                self.hold(mine, from, width, rng);\n            }\n        }\n    }",
+        replace: "                let _ = (mine, from, width);\n            }\n        }\n    }",
     },
     Mutant {
         name: "a paused origin gets everything",
@@ -44,17 +45,17 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "one success closes a breaker",
-        rule: "five probes have to succeed",
-        file: BREAKER,
-        find: "let closes = succeeded >= PROBES;",
-        replace: "let closes = succeeded >= 1;",
+        rule: "a majority of the probes has to succeed",
+        file: VOTES,
+        find: "if succeeded >= MAJORITY && succeeded > failed && (is_alone || self.agree(true, voters)) {",
+        replace: "if succeeded >= 1 {",
     },
     Mutant {
         name: "a probe that fails is overlooked",
-        rule: "one failed probe opens a breaker again",
-        file: BREAKER,
-        find: "        if failed {\n            self.open",
-        replace: "        if failed && self.openings > 1_000 {\n            self.open",
+        rule: "probes that fail open a breaker again",
+        file: VOTES,
+        find: "ballot.2 == Some(false)).count();",
+        replace: "ballot.2 == Some(false)).count() / 1_000;",
     },
     Mutant {
         name: "a breaker never opens",
@@ -67,22 +68,22 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a probe without an answer is waited for for long",
         rule: "probes that are not answered are replaced",
         file: BREAKER,
-        find: "if sent > succeeded && now.since(since) >= PROBES_ANSWERED_WITHIN =>",
-        replace: "if sent > succeeded && now.since(since) >= PROBES_ANSWERED_WITHIN * 20 =>",
+        find: "if sent > self.answered(succeeded) && now.since(since) >= PROBES_ANSWERED_WITHIN =>",
+        replace: "if sent > self.answered(succeeded) && now.since(since) >= PROBES_ANSWERED_WITHIN * 20 =>",
     },
     Mutant {
         name: "a last attempt is a probe after minutes",
         rule: "where all traffic is last attempts, they are probes, too",
         file: ADMISSION,
-        find: "let none_came = self.now.since(since) >= LAST_RESORT;",
-        replace: "let none_came = self.now.since(since) >= LAST_RESORT * 20;",
+        find: "self.now.since(since) >= LAST_RESORT",
+        replace: "self.now.since(since) >= LAST_RESORT * 20",
     },
     Mutant {
         name: "probes are counted by each worker",
         rule: "a half-open breaker lets five probes through",
         file: BREAKER,
-        find: "let going = wanted.min(PROBES.saturating_sub(sent));",
-        replace: "let going = wanted.min(PROBES);",
+        find: "let left = PROBES.saturating_sub(sent);",
+        replace: "let left = PROBES + sent * 0;",
     },
     Mutant {
         name: "each worker has a limit of its own",

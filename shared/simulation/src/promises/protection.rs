@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use redial_core::endpoint::Origin;
-use redial_core::protection::spread::{Concerned, Spread, Trouble, Whose};
-use redial_core::protection::{Count, Phase};
+use redial_core::protection::spread::{Concerned, Spread, Trouble};
+use redial_core::protection::{Count, Phase, Whose};
 use redial_core::time::Timestamp;
 
 use crate::origins::{Past, Posted, SetLimit, Sign};

@@ -60,7 +60,7 @@ async fn states_and_limits_are_one_eventual_read_in_request_order() {
         table.write(&format!("origin#https://{name}.example"), "state", &json!({"version": n(version)}));
     }
     table.write("limits", "tenant#acme", &json!({"rate": {"S": "5/s"}}));
-    let origins = ["b", "none", "a", "b"].map(origin).to_vec();
+    let origins = ["b", "none", "a", "b"].map(circuit).to_vec();
     let limits = vec![of_origin("b"), of_tenant("acme"), of_tenant("acme")];
     let (states, rates) = worker.read(origins, limits).await.expect("they are read");
     assert_eq!(states.iter().map(|it| it.version).collect::<Vec<_>>(), [5, 0, 3, 5]);
@@ -71,7 +71,7 @@ async fn states_and_limits_are_one_eventual_read_in_request_order() {
     );
 
     for (origins, calls) in [(250, 3), (0, 0)] {
-        let many = (0..origins).map(|n| origin(&format!("o{n}"))).collect();
+        let many = (0..origins).map(|n| circuit(&format!("o{n}"))).collect();
         let (states, rates) = worker.read(many, Vec::new()).await.expect("they are read");
         assert_eq!((states.len(), rates.len(), table.calls().len()), (origins, 0, calls));
     }
@@ -84,7 +84,8 @@ async fn a_host_that_is_too_long_does_not_fail_the_others() {
     for length in [1_100, 2_020] {
         let long = origin(&"x".repeat(length));
         let limits = vec![Limited::Origin(long.clone())];
-        let (states, rates) = worker.read(vec![long, origin("a")], limits).await.expect("they are read");
+        let (states, rates) =
+            worker.read(vec![long.into(), circuit("a")], limits).await.expect("they are read");
         assert_eq!((states[0].version, states[1].version, rates[0]), (0, 3, None), "{length}");
     }
 }

@@ -38,6 +38,10 @@ fn origin(name: &str) -> Origin {
     Origin::parse(&format!("https://{name}.example")).expect("valid")
 }
 
+fn circuit(name: &str) -> Circuit {
+    origin(name).into()
+}
+
 /// The state of an origin whose breaker is open at `at(0)`.
 fn open() -> OriginState {
     let mut state = OriginState::default();

@@ -1,7 +1,7 @@
 //! Origins' states and counters.
 
-use redial_core::protection::Place;
-use redial_core::protection::spread::{Concerned, Trouble, Whose};
+use redial_core::protection::spread::{Concerned, Trouble};
+use redial_core::protection::{AtOrigin, Place, Whose};
 use redial_engine::protection::{Guard, Seen, Settings};
 
 use super::*;
@@ -12,7 +12,7 @@ const STATE: &str = "origin#https://push.example";
 #[tokio::test]
 async fn the_items_of_an_origin_are_as_documented() {
     let harness = Harness::new();
-    let (push, state) = (origin("push"), open());
+    let (push, state) = (circuit("push"), open());
     assert_eq!(harness.worker.exchange(&push, 0, state.clone(), at(0)).await, Ok(true));
     let count = Count { attempts: 9, failures: 3, limited: 2, retries: 1, held: 4, older: 5, refused: 6 };
     let mut counted = Counted::from(count);
@@ -42,13 +42,13 @@ async fn the_items_of_an_origin_are_as_documented() {
     let stored = StoredOrigin { state, version: 1 };
     assert_eq!(harness.worker.look(&push).await, Ok((stored.clone(), counted)));
     assert_eq!(harness.worker.stored(&push).await, Ok(stored.clone()));
-    assert_eq!(harness.worker.origins().await, Ok(vec![(push, stored)]));
+    assert_eq!(harness.worker.origins().await, Ok(vec![(origin("push"), stored)]));
 }
 
 #[tokio::test]
 async fn of_concurrent_exchanges_of_a_version_one_wins() {
     let harness = Harness::new();
-    let push = origin("push");
+    let push = circuit("push");
     for version in 0..20 {
         let exchanges = (0..8).map(|_| harness.worker.exchange(&push, version, open(), at(0)));
         let won = join_all(exchanges).await.into_iter().filter(|won| *won == Ok(true)).count();
@@ -74,7 +74,7 @@ async fn an_invalid_state_counts_as_new_and_can_be_replaced() {
         (json!({"updated_by": {"S": "someone"}}), 0),
     ] {
         let harness = Harness::new();
-        let push = origin("push");
+        let push = circuit("push");
         harness.table.write(STATE, "state", &garbage);
         let found = StoredOrigin { state: OriginState::default(), version };
         assert_eq!(harness.worker.look(&push).await.map(|it| it.0), Ok(found.clone()), "{garbage}");
@@ -89,7 +89,7 @@ async fn an_invalid_state_counts_as_new_and_can_be_replaced() {
 #[tokio::test]
 async fn an_origin_is_listed_first_and_again_while_its_breaker_is_not_closed() {
     let harness = Harness::new();
-    let push = origin("push");
+    let push = circuit("push");
     let partitions = || -> Vec<String> {
         harness.table.calls_with_partitions().into_iter().flat_map(|(_, partitions)| partitions).collect()
     };
@@ -107,27 +107,27 @@ async fn an_origin_is_listed_first_and_again_while_its_breaker_is_not_closed() {
     // A list that cannot be written prevents nothing.
     harness.table.state().refusing = Some(("UpdateItem", "origins"));
     assert_eq!(harness.worker.exchange(&push, 3, open(), at(9_000)).await, Ok(true));
-    assert_eq!(harness.worker.exchange(&origin("other"), 0, open(), at(9_000)).await, Ok(true));
+    assert_eq!(harness.worker.exchange(&circuit("other"), 0, open(), at(9_000)).await, Ok(true));
 }
 
 #[tokio::test]
 async fn an_origin_on_the_list_without_a_state_is_left_out() {
     let harness = Harness::new();
     for name in ["b", "a", "c"] {
-        harness.worker.exchange(&origin(name), 0, open(), at(0)).await.expect("it is written");
+        harness.worker.exchange(&circuit(name), 0, open(), at(0)).await.expect("it is written");
     }
     harness.table.state().items.remove(&("origin#https://b.example".to_owned(), "state".to_owned()));
     harness.table.write("origins", "no origin", &json!({}));
     let origins = harness.worker.origins().await.expect("they are read");
     let names: Vec<&str> = origins.iter().map(|(origin, _)| origin.as_str()).collect();
     assert_eq!(names, ["https://a.example", "https://c.example"]);
-    assert_eq!(harness.worker.stored(&origin("b")).await, Ok(StoredOrigin::default()));
+    assert_eq!(harness.worker.stored(&circuit("b")).await, Ok(StoredOrigin::default()));
 }
 
 #[tokio::test]
 async fn concurrent_counts_sum_up_by_origin() {
     let harness = Harness::new();
-    let (a, b) = (origin("a"), origin("b"));
+    let (a, b) = (circuit("a"), circuit("b"));
     let adds = (0..60).map(|n| {
         let count = Count { attempts: n, failures: 1, limited: 2, retries: 3, held: 4, older: 5, refused: 6 };
         let counts = vec![(a.clone(), Counted::from(count)), (b.clone(), attempts(1))];
@@ -165,7 +165,9 @@ async fn every_counter_that_a_worker_may_add_to_is_read() {
             origin: push.clone(),
             count: failed,
             whose,
-            probe: false,
+            tenant: Tenant::parse("acme").expect("valid"),
+            address: None,
+            probe: None,
             retry_after: None,
             failed_again: None,
             posted: None,
@@ -173,7 +175,7 @@ async fn every_counter_that_a_worker_may_add_to_is_read() {
         let learned = guard.learn(&harness.worker, vec![seen], at(0), &mut StdRng::seed_from_u64(1)).await;
         assert_eq!(learned.errors, []);
     }
-    let (_, sum) = harness.worker.look(&origin("push")).await.expect("it is looked at");
+    let (_, sum) = harness.worker.look(&circuit("push")).await.expect("it is looked at");
     assert_eq!((sum.count.attempts, sum.count.failures), (40, 40));
     assert_eq!(sum.spread.concerned(Trouble::Failures, 20), Concerned::Tenant(place));
 }
@@ -182,11 +184,11 @@ async fn every_counter_that_a_worker_may_add_to_is_read() {
 async fn a_failed_addition_is_reported_for_its_origin_alone() {
     let harness = Harness::new();
     harness.table.write("origin#https://b.example#0", "counts", &json!({"attempts": {"S": "many"}}));
-    let counts = ["a", "b", "c"].map(|name| (origin(name), attempts(1))).to_vec();
+    let counts = ["a", "b", "c"].map(|name| (circuit(name), attempts(1))).to_vec();
     let added = harness.worker.add(0, counts, at(0)).await;
     assert!(matches!(added.as_slice(), [Ok(()), Err(error), Ok(())] if error.code == "ValidationException"));
     harness.table.state().refusing = Some(("BatchGetItem", ""));
-    let failed = harness.worker.look(&origin("a")).await;
+    let failed = harness.worker.look(&circuit("a")).await;
     assert_eq!(failed.map_err(|error| error.operation), Err("BatchGetItem"));
 }
 
@@ -195,7 +197,34 @@ async fn write_units_are_metered() {
     let harness = Harness::new();
     let units = WriteUnits::default();
     let worker = harness.worker.clone().metered(units.clone());
-    worker.exchange(&origin("a"), 0, open(), at(0)).await.expect("it is written");
-    worker.add(0, vec![(origin("a"), attempts(1))], at(0)).await;
+    worker.exchange(&circuit("a"), 0, open(), at(0)).await.expect("it is written");
+    worker.add(0, vec![(circuit("a"), attempts(1))], at(0)).await;
     assert_eq!(units.take(), 3);
+}
+
+#[tokio::test]
+async fn a_recipient_has_items_beside_its_origin_s_that_expire_after_a_day() {
+    let harness = Harness::new();
+    let hash = format!("hmac:k1:{}", "0a".repeat(32));
+    let recipient = Circuit::Recipient(AtOrigin {
+        origin: origin("push"),
+        tenant: Tenant::parse("acme").expect("valid"),
+        endpoint: redial_core::endpoint::EndpointHash::parse(&hash).expect("valid"),
+    });
+    assert_eq!(harness.worker.exchange(&recipient, 0, open(), at(0)).await, Ok(true));
+    assert_eq!(harness.worker.exchange(&circuit("push"), 0, open(), at(0)).await, Ok(true));
+    assert_eq!(harness.worker.add(7, vec![(recipient.clone(), attempts(9))], at(0)).await, [Ok(())]);
+    for (pk, sk) in [
+        (format!("{STATE}#acme#{hash}"), "state".to_owned()),
+        (format!("{STATE}#acme#{hash}#7"), "counts".to_owned()),
+        ("origins".to_owned(), format!("https://push.example#acme#{hash}")),
+    ] {
+        let item = harness.table.item(&pk, &sk).expect("it is written");
+        assert_eq!(item["expires_at"], n(1_800_086_400), "{pk}");
+    }
+    let stored = StoredOrigin { state: open(), version: 1 };
+    assert_eq!(harness.worker.look(&recipient).await, Ok((stored.clone(), attempts(9))));
+    assert_eq!(harness.worker.origins().await, Ok(vec![(origin("push"), stored.clone())]));
+    let both = vec![(circuit("push"), stored.clone()), (recipient, stored)];
+    assert_eq!(harness.worker.circuits().await, Ok(both));
 }

@@ -1,18 +1,20 @@
 //! What breakers let a batch do, and what a worker sees itself before they react.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rand::{Rng, RngExt};
 
 use super::super::guard::KnownOrigin;
+use super::super::seen::ProbeOf;
 use super::{Admission, Round};
 use crate::ports::Protection;
-use redial_core::endpoint::Origin;
-use redial_core::protection::Place;
-use redial_core::protection::breaker::{Decision, FAST_FROM_SECS, PROBES, Rule};
+use redial_core::protection::breaker::{Decision, FAST_FROM_SECS, Rule};
 use redial_core::protection::spread::{Concerned, Trouble};
 use redial_core::protection::token_bucket::{Answer, Request, TokenBucket};
+use redial_core::protection::votes::PROBES;
 use redial_core::protection::wake;
+use redial_core::protection::{Circuit, Whose};
 use redial_core::time::Timestamp;
 
 /// How many workers a second try for a half-open breaker's probes, together.
@@ -50,57 +52,88 @@ enum Word {
 }
 
 impl<P: Protection> Round<'_, P> {
-    /// Decides on those whose origins are not asked now, and on probes.
-    pub(super) async fn ask_breakers(
+    /// Decides on those whose recipients' own breakers do not let them pass, and on those recipients' probes: only an origin that lets pass
+    /// gets them.
+    pub(super) async fn ask_recipients(
         &mut self,
-        origins: &[Origin],
+        doubted: &BTreeMap<Circuit, Vec<usize>>,
         order: &[usize],
         rng: &mut (dyn Rng + Send),
     ) {
-        for origin in origins {
-            let (word, mut mine) = {
+        for (circuit, of) in doubted {
+            let mine: Vec<usize> = order.iter().copied().filter(|at| of.contains(at)).collect();
+            let (word, mine) = {
                 let known = self.guard.known();
-                let mine = order.iter().copied().filter(|at| self.asks[*at].origin == *origin);
-                self.word_on(known.origins.get(origin), mine.collect())
-            };
-            if mine.is_empty() {
-                continue;
-            }
-            match word {
-                Word::Go | Word::Breaker(Decision::Go, _) => {}
-                Word::Pause { only_last_retries } => {
-                    let last_retry = |at: &usize| self.asks[*at].is_retry && self.asks[*at].is_last;
-                    mine.retain(|at| !only_last_retries || last_retry(at));
-                    for at in mine {
-                        self.decided[at] = self.later(at, self.now.plus(OWN_PAUSE), OWN_PAUSE, rng);
+                match self.word_on(known.of(circuit), mine) {
+                    (Word::Breaker(Decision::Probes { .. }, _), _) if !known.passes(circuit, self.now) => {
+                        continue;
                     }
+                    word_and_mine => word_and_mine,
                 }
-                Word::Breaker(Decision::Later { from, width, longest }, _) => {
-                    let width = self.line_up(origin, mine.len(), from, width, longest).await;
-                    self.hold(mine, from, width, rng);
+            };
+            self.follow(circuit, word, mine, rng).await;
+        }
+    }
+
+    /// Decides on those whose origins are not asked now, and on probes.
+    pub(super) async fn ask_breakers(
+        &mut self,
+        origins: &[Circuit],
+        order: &[usize],
+        rng: &mut (dyn Rng + Send),
+    ) {
+        for circuit in origins {
+            let (word, mine) = {
+                let known = self.guard.known();
+                let mine = order.iter().copied().filter(|at| self.asks[*at].origin == *circuit.origin());
+                self.word_on(known.of(circuit), mine.collect())
+            };
+            self.follow(circuit, word, mine, rng).await;
+        }
+    }
+
+    /// Does with these messages what a breaker decides.
+    async fn follow(
+        &mut self,
+        circuit: &Circuit,
+        word: Word,
+        mut mine: Vec<usize>,
+        rng: &mut (dyn Rng + Send),
+    ) {
+        if mine.is_empty() {
+            return;
+        }
+        match word {
+            Word::Go | Word::Breaker(Decision::Go, _) => {}
+            Word::Pause { only_last_retries } => {
+                let last_retry = |at: &usize| self.asks[*at].is_retry && self.asks[*at].is_last;
+                mine.retain(|at| !only_last_retries || last_retry(at));
+                for at in mine {
+                    self.decided[at] = self.later(at, self.now.plus(OWN_PAUSE), OWN_PAUSE, rng);
                 }
-                Word::Breaker(Decision::Probes { left, since, from, width }, asked_per_second) => {
-                    // No last attempt is spent on a probe, unless no other message comes.
-                    mine.sort_by_key(|at| self.asks[*at].is_last);
-                    let none_came = self.now.since(since) >= LAST_RESORT;
-                    let wanted = mine.iter().filter(|at| none_came || !self.asks[**at].is_last).count();
-                    // Of a thousand workers that would like to, a few try; more, if none did for a while.
-                    let share = TRY_FOR_PROBES / asked_per_second.max(1.0) * mine.len() as f64;
-                    let share = share * (1.0 + self.now.since(since).as_secs_f64());
-                    let tries = left > 0 && wanted > 0 && rng.random::<f64>() < share;
-                    let candidates = if tries { wanted.min(left as usize) } else { 0 };
-                    let going = self.send_probes(origin, &mine[..candidates], rng).await;
-                    mine.retain(|at| !going.contains(at));
-                    self.hold(mine, from, width, rng);
-                }
+            }
+            Word::Breaker(Decision::Later { from, width, longest }, _) => {
+                let width = self.line_up(circuit, mine.len(), from, width, longest).await;
+                self.hold(mine, from, width, rng);
+            }
+            Word::Breaker(Decision::Probes { left, since, from, width }, asked_per_second) => {
+                let candidates = self.candidates(&mine, self.now.since(since) >= LAST_RESORT);
+                // Of a thousand workers that would like to, a few try; more, if none did for a while.
+                let share = TRY_FOR_PROBES / asked_per_second.max(1.0) * mine.len() as f64;
+                let share = share * (1.0 + self.now.since(since).as_secs_f64());
+                let tries = left > 0 && !candidates.is_empty() && rng.random::<f64>() < share;
+                let going =
+                    if tries { self.send_probes(circuit, &candidates, rng).await } else { Vec::new() };
+                mine.retain(|at| !going.contains(at));
+                self.hold(mine, from, width, rng);
             }
         }
     }
 
-    /// What an origin's breaker lets these do, and whom of them it concerns.
+    /// What a breaker lets these do, and whom of them it concerns.
     fn word_on(&self, known: Option<&KnownOrigin>, mut mine: Vec<usize>) -> (Word, Vec<usize>) {
         let Some(it) = known else { return (Word::Go, mine) };
-        let place = |at: usize| Place::of(&self.asks[at].origin, &self.asks[at].tenant);
+        let place = |at: usize| self.asks[at].whose.tenant();
         let own = it.own.sum(self.now);
         match it.state.breaker().decide(self.now, &self.guard.settings.cooldowns) {
             Decision::Go if OWN_LAST.is_broken_by(own) => {
@@ -112,7 +145,7 @@ impl<P: Protection> Round<'_, P> {
                 (Word::Pause { only_last_retries: !OWN.is_broken_by(own) }, mine)
             }
             decision @ (Decision::Go | Decision::Probes { .. } | Decision::Later { .. }) => {
-                mine.retain(|at| it.state.concerns(|| place(*at)));
+                mine.retain(|at| it.state.concerns(place(*at)));
                 (Word::Breaker(decision, it.state.asked_per_second(self.now)), mine)
             }
         }
@@ -124,24 +157,24 @@ impl<P: Protection> Round<'_, P> {
     /// they are so many that some of them always look soon.
     async fn line_up(
         &mut self,
-        origin: &Origin,
+        circuit: &Circuit,
         waiting: usize,
         from: Timestamp,
         width: Duration,
         longest: Duration,
     ) -> Duration {
-        let crowded = self.guard.known().origins.get(origin).and_then(|it| it.crowded);
+        let crowded = self.guard.known().of(circuit).and_then(|it| it.crowded);
         if longest <= width || crowded == Some(from) {
             return longest;
         }
-        let key = TokenBucket::Waiting(origin.as_str().to_owned()).key();
+        let key = TokenBucket::Waiting(circuit.to_string()).key();
         let places = u32::try_from(waiting).unwrap_or(u32::MAX);
         let request = Request::new(key, places, LOOKS_PER_SECOND, Some(from.plus(longest)), from);
         match self.store.lease(request.clone()).await {
             Ok(Answer::Leased { begin }) => begin.plus(request.span).since(from).min(longest).max(width),
             Ok(Answer::Empty { .. }) => {
                 // Asking again before the next cooldown is of no use: the line gets no shorter until then.
-                self.guard.known().origins.entry(origin.clone()).or_default().crowded = Some(from);
+                self.guard.known().entry(circuit.clone()).crowded = Some(from);
                 longest
             }
             Err(error) => {
@@ -171,34 +204,56 @@ impl<P: Protection> Round<'_, P> {
         }
     }
 
-    /// Sends these as probes, as far as probes are left and limits have slots for them; answers which of them go.
+    /// Which of these may become probes. No last attempt is spent on one, unless no other message comes.
+    fn candidates(&self, mine: &[usize], none_came: bool) -> Vec<usize> {
+        let (last, others): (Vec<usize>, Vec<usize>) = mine.iter().partition(|at| self.asks[**at].is_last);
+        if others.is_empty() && none_came { last } else { others }
+    }
+
+    /// Sends some of these as probes, as far as probes are left and limits have slots for them; answers which of them go.
     async fn send_probes(
         &mut self,
-        origin: &Origin,
+        circuit: &Circuit,
         candidates: &[usize],
         rng: &mut (dyn Rng + Send),
     ) -> Vec<usize> {
-        let mut probes = self.take_for_probes(candidates, rng).await;
-        let (now, wanted) = (self.now, u32::try_from(probes.len()).unwrap_or(u32::MAX));
-        if wanted == 0 {
+        let now = self.now;
+        let whose = |at: &usize| self.asks[*at].whose;
+        let likely: Vec<usize> = {
+            let known = self.guard.known();
+            let of: Vec<Whose> = candidates.iter().map(whose).collect();
+            let chosen = known.of(circuit).map(|it| it.state.breaker().choose_probes(&of, now));
+            chosen.unwrap_or_default().into_iter().map(|at| candidates[at]).collect()
+        };
+        let probes = self.take_for_probes(&likely, rng).await;
+        if probes.is_empty() {
             return Vec::new();
         }
+        let of: Vec<Whose> = probes.iter().map(|probe| whose(&probe.place)).collect();
         let changed = self
             .guard
-            .change(self.store, origin, now, |state, _| {
-                let going = state.send_probes(wanted, now);
-                (going > 0).then_some(going)
+            .change(self.store, circuit, now, |state, _| {
+                let going = state.send_probes(&of, now);
+                (!going.is_empty()).then_some(going)
             })
             .await;
         let (going, moved) = match changed {
-            Ok(changed) => changed.map_or((0, Ok(None)), |(going, transition)| (going, Ok(transition))),
-            Err(error) => (0, Err(error)),
+            Ok(changed) => {
+                changed.map_or((Vec::new(), Ok(None)), |(going, transition)| (going, Ok(transition)))
+            }
+            Err(error) => (Vec::new(), Err(error)),
         };
         self.changes.take(moved);
-        self.give_back(&probes.split_off(going as usize));
-        for probe in &probes {
-            self.decided[probe.place] = Some(Admission::Go { at: probe.at, probe: true });
+        let probes = probes.into_iter().enumerate();
+        let (go, stay): (Vec<_>, Vec<_>) = probes.partition(|(nth, _)| going.contains(nth));
+        self.give_back(stay.iter().map(|(_, probe)| probe));
+        let of = match circuit {
+            Circuit::Origin(_) => ProbeOf::Origin,
+            Circuit::Recipient(_) => ProbeOf::Recipient,
+        };
+        for (_, probe) in &go {
+            self.decided[probe.place] = Some(Admission::Go { at: probe.at, probe: Some(of) });
         }
-        probes.iter().map(|probe| probe.place).collect()
+        go.iter().map(|(_, probe)| probe.place).collect()
     }
 }

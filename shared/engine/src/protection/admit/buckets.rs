@@ -9,9 +9,9 @@ use super::{Admission, Ask, EndpointLimit, Round};
 use crate::ports::{Limited, PortError, Protection};
 use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
-use redial_core::protection::Place;
 use redial_core::protection::token_bucket::{AHEAD, Answer, Block, Request, TokenBucket, parts};
 use redial_core::protection::wake;
+use redial_core::protection::{Circuit, OriginState};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 
@@ -70,7 +70,7 @@ impl<P: Protection> Round<'_, P> {
             let limiting: Vec<_> = buckets.iter().filter(|(bucket, _)| !unlimited.contains(bucket)).collect();
             match self.take(&limiting) {
                 Ok(begin) => {
-                    self.decided[*at] = Some(Admission::Go { at: begin, probe: false });
+                    self.decided[*at] = Some(Admission::Go { at: begin, probe: None });
                 }
                 Err((bucket, slots)) => {
                     let key = (bucket, self.asks[*at].tenant.clone());
@@ -104,9 +104,9 @@ impl<P: Protection> Round<'_, P> {
     }
 
     /// Gives back the slots of probes that do not go.
-    pub(super) fn give_back(&self, probes: &[Probe]) {
+    pub(super) fn give_back<'p>(&self, probes: impl Iterator<Item = &'p Probe>) {
         let mut known = self.guard.known();
-        for (bucket, slots) in probes.iter().flat_map(|probe| &probe.buckets) {
+        for (bucket, slots) in probes.flat_map(|probe| &probe.buckets) {
             let held = known.blocks.get_mut(&self.part(bucket, *slots));
             if let Some(block) = held.and_then(|held| held.block.as_mut()) {
                 block.give_back();
@@ -149,12 +149,12 @@ impl<P: Protection> Round<'_, P> {
             ));
         }
         let set_pace = set(&Limited::Origin(ask.origin.clone())).map(Slots::set);
-        let place = || Place::of(&ask.origin, &ask.tenant);
-        let pace = state.filter(|state| state.concerns(place)).and_then(|state| {
-            let per_second = state.limit(self.now)?;
-            let soon = state.pace.took.map_or(per_second, |took| took.max(per_second));
-            Some(Slots { per_second, soon: Some(soon) })
-        });
+        let pace = state.filter(|state| state.concerns(ask.whose.tenant())).and_then(|it| self.pace(it));
+        if let Some((recipient, it)) = known.known_recipient(ask) {
+            let slots = self.pace(&it.state);
+            let key = Circuit::Recipient(recipient).to_string();
+            buckets.extend(slots.map(|slots| (TokenBucket::Origin(key), slots)));
+        }
         let slower = |a: &Slots, b: &Slots| a.per_second.total_cmp(&b.per_second);
         if let Some(slots) = [set_pace, pace].into_iter().flatten().min_by(slower) {
             buckets.push((TokenBucket::Origin(origin.to_owned()), slots));
@@ -169,6 +169,13 @@ impl<P: Protection> Round<'_, P> {
             buckets.extend(slots.map(|slots| (TokenBucket::Endpoint(subscription.to_string()), slots)));
         }
         buckets
+    }
+
+    /// The slots that a circuit's pace has.
+    fn pace(&self, state: &OriginState) -> Option<Slots> {
+        let per_second = state.limit(self.now)?;
+        let soon = state.pace.took.map_or(per_second, |took| took.max(per_second));
+        Some(Slots { per_second, soon: Some(soon) })
     }
 
     /// Sees to it that so many slots of a bucket are at hand, if it has them. `chance` is from 0 to 1.

@@ -8,17 +8,18 @@ mod breakers;
 mod buckets;
 mod hanging;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rand::Rng;
 
 use super::guard::Guard;
-use super::seen::Changes;
+use super::seen::{Changes, ProbeOf};
 use crate::ports::{Limited, Protection};
-use redial_core::endpoint::Origin;
+use redial_core::endpoint::{EndpointHash, Origin};
 use redial_core::identity::{SubscriptionKey, Tenant};
 use redial_core::protection::patience::{Patience, Posting};
 use redial_core::protection::wake::Rank;
+use redial_core::protection::{AtOrigin, Circuit, Whose};
 use redial_core::rate::Rate;
 use redial_core::time::{Deadline, Timestamp};
 
@@ -27,6 +28,9 @@ use redial_core::time::{Deadline, Timestamp};
 pub struct Ask {
     pub origin: Origin,
     pub tenant: Tenant,
+    pub whose: Whose,
+    /// Of its recipient's address; none: it is not known.
+    pub address: Option<EndpointHash>,
     /// What limits attempts to its endpoint, if something does.
     pub endpoint: Option<EndpointLimit>,
     pub rank: Rank,
@@ -48,13 +52,20 @@ pub struct EndpointLimit {
     pub rate: Option<Rate>,
 }
 
+impl Ask {
+    pub(super) fn recipient(&self) -> Option<AtOrigin> {
+        let Self { origin, tenant, address, .. } = self;
+        Some(AtOrigin { origin: origin.clone(), tenant: tenant.clone(), endpoint: address.clone()? })
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Admission {
     /// It may be sent at that time, which is not far.
     Go {
         at: Timestamp,
-        /// Whether it is a probe: its outcome is shared at once.
-        probe: bool,
+        /// Whose probe it is, if it is one: its outcome is shared at once.
+        probe: Option<ProbeOf>,
     },
     /// It comes back then, and has used no attempt.
     Later { at: Timestamp },
@@ -97,7 +108,10 @@ impl Guard {
         let tenants: BTreeSet<Tenant> = asks.iter().map(|ask| ask.tenant.clone()).collect();
         let limits = origins.iter().cloned().map(Limited::Origin);
         let limits: Vec<Limited> = limits.chain(tenants.into_iter().map(Limited::Tenant)).collect();
-        let errors = self.refresh(store, &origins, &limits, now).await.into_iter().collect();
+        let circuits: Vec<Circuit> = origins.into_iter().map(Circuit::Origin).collect();
+        let doubted = if self.settings.judges { self.known().doubted(asks, now) } else { BTreeMap::new() };
+        let read = circuits.iter().chain(doubted.keys());
+        let errors = self.refresh(store, read, &limits, now).await.into_iter().collect();
         let decided = vec![None; asks.len()];
         let changes = Changes { errors, ..Changes::default() };
         let patience = vec![Patience::Whole; asks.len()];
@@ -106,14 +120,17 @@ impl Guard {
         if self.settings.judges {
             round.ask_patience(rng);
             order.retain(|at| round.decided[*at].is_none());
-            round.ask_breakers(&origins, &order, rng).await;
+            round.ask_recipients(&doubted, &order, rng).await;
+            order.retain(|at| round.decided[*at].is_none());
+            round.ask_breakers(&circuits, &order, rng).await;
         }
         let held = round.ask_buckets(&order, rng).await;
         let Round { decided, patience, mut changes, .. } = round;
         if self.settings.judges && !held.is_empty() {
+            let held: Vec<Circuit> = held.into_iter().map(Circuit::Origin).collect();
             self.share(store, &held, now, rng, &mut changes).await;
         }
-        let go = Admission::Go { at: now, probe: false };
+        let go = Admission::Go { at: now, probe: None };
         let admissions = decided.into_iter().map(|it| it.unwrap_or(go)).collect();
         Admitted { admissions, patience, changes }
     }
@@ -140,11 +157,15 @@ fn in_order(asks: &[Ask]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use redial_core::protection::Place;
     use redial_core::time::Ttl;
 
     #[test]
     fn the_urgent_ask_first_then_tenants_in_turn_then_whose_end_is_near() {
+        let whose = Whose::numbered(Place::numbered(0), 0);
         let ask = |tenant: &str, rank, ttl| Ask {
+            whose,
+            address: None,
             origin: Origin::parse("https://push.example").expect("valid"),
             tenant: Tenant::parse(tenant).expect("valid"),
             endpoint: None,

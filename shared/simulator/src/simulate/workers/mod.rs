@@ -32,11 +32,11 @@ use rand::{RngExt as _, rngs::StdRng};
 use redial_core::{
     endpoint::Origin,
     identity::{Attempt, Tenant},
-    protection::{Count, Place, Rank, spread::Whose},
+    protection::{Count, Place, Rank, Whose},
     time::Timestamp,
     verdict::{Retry, Verdict},
 };
-use redial_engine::protection::{Admission, Ask, Guard, Seen, Settings};
+use redial_engine::protection::{Admission, Ask, Guard, ProbeOf, Seen, Settings};
 
 use super::{
     calendar::Calendar,
@@ -56,7 +56,7 @@ const HANDED_OUT_MS: RangeInclusive<u64> = 1..=50;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Turn {
     worker: usize,
-    probe: bool,
+    probe: Option<ProbeOf>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -137,7 +137,10 @@ impl<'a> Fleet<'a> {
         let admissions = at_once(admitted).admissions;
         let turn = |admission: &Admission| Turn {
             worker,
-            probe: matches!(admission, Admission::Go { probe: true, .. }),
+            probe: match admission {
+                Admission::Go { probe, .. } => *probe,
+                Admission::Later { .. } | Admission::TooLate => None,
+            },
         };
         let admitted = batch.into_iter().zip(admissions);
         admitted.map(|(message, admission)| Admitted { message, admission, turn: turn(&admission) }).collect()
@@ -164,6 +167,9 @@ impl<'a> Fleet<'a> {
         Ask {
             origin: self.origin.clone(),
             tenant: self.tenant(message).clone(),
+            whose: self.whose(message),
+            // Each message has a recipient of its own: none is in trouble alone.
+            address: None,
             endpoint: None,
             rank: Rank::Middle,
             is_retry: message.attempt > Attempt::FIRST,
@@ -178,6 +184,11 @@ impl<'a> Fleet<'a> {
         &tenants.shares()[tenants.of(message.number)].tenant
     }
 
+    /// Each message has a recipient of its own.
+    fn whose(&self, message: Message) -> Whose {
+        Whose::numbered(Place::of(&self.origin, self.tenant(message)), message.number.into())
+    }
+
     fn seen(&self, turn: Turn, message: Message, verdict: &Verdict) -> Seen {
         let retry_after = match verdict {
             Verdict::Retry(Retry { retry_after, .. }) => *retry_after,
@@ -186,8 +197,9 @@ impl<'a> Fleet<'a> {
         Seen {
             origin: self.origin.clone(),
             count: Count::of(verdict, message.attempt > Attempt::FIRST),
-            // Each message has a recipient of its own.
-            whose: Whose::numbered(Place::of(&self.origin, self.tenant(message)), message.number.into()),
+            whose: self.whose(message),
+            tenant: self.tenant(message).clone(),
+            address: None,
             probe: turn.probe,
             retry_after,
             failed_again: None,

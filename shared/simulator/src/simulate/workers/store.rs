@@ -10,8 +10,7 @@ use std::{
 };
 
 use redial_core::{
-    endpoint::Origin,
-    protection::{Counted, OriginState, token_bucket},
+    protection::{Circuit, Counted, OriginState, token_bucket},
     rate::Rate,
     time::Timestamp,
 };
@@ -27,7 +26,7 @@ pub(super) struct Store {
 #[derive(Debug, Default)]
 struct Shared {
     now: Timestamp,
-    origins: HashMap<Origin, Shelf>,
+    circuits: HashMap<Circuit, Shelf>,
     free_from: HashMap<String, Timestamp>,
 }
 
@@ -87,35 +86,35 @@ impl Shelf {
 impl Protection for Store {
     async fn read(
         &self,
-        origins: Vec<Origin>,
+        circuits: Vec<Circuit>,
         limits: Vec<Limited>,
     ) -> Result<(Vec<StoredOrigin>, Vec<Option<Rate>>), PortError> {
         let shared = self.shared();
         let then = shared.now.minus(self.lag);
-        let stored = |origin| shared.origins.get(origin).map(|it| it.as_of(then)).unwrap_or_default();
+        let stored = |circuit| shared.circuits.get(circuit).map(|it| it.as_of(then)).unwrap_or_default();
         let limit = |limited: &Limited| match limited {
             Limited::Origin(_) => self.limit,
             Limited::Tenant(_) => None,
         };
-        Ok((origins.iter().map(stored).collect(), limits.iter().map(limit).collect()))
+        Ok((circuits.iter().map(stored).collect(), limits.iter().map(limit).collect()))
     }
 
-    async fn look(&self, origin: &Origin) -> Result<(StoredOrigin, Counted), PortError> {
+    async fn look(&self, circuit: &Circuit) -> Result<(StoredOrigin, Counted), PortError> {
         let mut shared = self.shared();
         let then = shared.now.minus(self.lag);
-        let shelf = shared.origins.entry(origin.clone()).or_default();
+        let shelf = shared.circuits.entry(circuit.clone()).or_default();
         Ok((shelf.newest(), shelf.sum(then)))
     }
 
     async fn exchange(
         &self,
-        origin: &Origin,
+        circuit: &Circuit,
         version: u64,
         state: OriginState,
         now: Timestamp,
     ) -> Result<bool, PortError> {
         let mut shared = self.shared();
-        let shelf = shared.origins.entry(origin.clone()).or_default();
+        let shelf = shared.circuits.entry(circuit.clone()).or_default();
         let ours = shelf.states.back().map_or(0, |(_, stored)| stored.version) == version;
         if ours {
             shelf.write(StoredOrigin { state, version: version + 1 }, now, self.lag);
@@ -126,12 +125,12 @@ impl Protection for Store {
     async fn add(
         &self,
         _counter: u16,
-        counts: Vec<(Origin, Counted)>,
+        counts: Vec<(Circuit, Counted)>,
         now: Timestamp,
     ) -> Vec<Result<(), PortError>> {
         let mut shared = self.shared();
-        let add = |(origin, count): (Origin, Counted)| {
-            shared.origins.entry(origin).or_default().added.push_back((now, count));
+        let add = |(circuit, count): (Circuit, Counted)| {
+            shared.circuits.entry(circuit).or_default().added.push_back((now, count));
             Ok(())
         };
         counts.into_iter().map(add).collect()
@@ -158,8 +157,8 @@ mod tests {
         Timestamp::from_secs(1_000_000 + secs)
     }
 
-    fn origin() -> Origin {
-        Origin::parse("https://push.example").expect("an origin")
+    fn circuit() -> Circuit {
+        Circuit::parse("https://push.example").expect("an origin")
     }
 
     /// Two seconds late.
@@ -173,13 +172,14 @@ mod tests {
 
     fn read(store: &Store, now: i64) -> u64 {
         store.is_at(at(now));
-        let (states, limits) = ready(store.read(vec![origin()], vec![Limited::Origin(origin())]));
+        let (states, limits) =
+            ready(store.read(vec![circuit()], vec![Limited::Origin(circuit().origin().clone())]));
         assert_eq!(limits, [Rate::parse("50/s").ok()]);
         states[0].version
     }
 
     fn exchange(store: &Store, version: u64, now: i64) -> bool {
-        ready(store.exchange(&origin(), version, OriginState::default(), at(now)))
+        ready(store.exchange(&circuit(), version, OriginState::default(), at(now)))
     }
 
     #[test]
@@ -187,11 +187,11 @@ mod tests {
         let store = store();
         let count = |attempts| Counted::from(Count { attempts, ..Count::default() });
         for (counter, now) in [(0, 0), (1, 1)] {
-            store.add(counter, vec![(origin(), count(7))], at(now)).now_or_never().expect("ready");
+            store.add(counter, vec![(circuit(), count(7))], at(now)).now_or_never().expect("ready");
         }
         for (now, sum) in [(0, 0), (1, 0), (2, 7), (3, 14), (4, 14)] {
             store.is_at(at(now));
-            assert_eq!(ready(store.look(&origin())).1, count(sum), "{now}");
+            assert_eq!(ready(store.look(&circuit())).1, count(sum), "{now}");
         }
     }
 
@@ -202,7 +202,7 @@ mod tests {
         assert!(!exchange(&store, 0, 0), "another stands there");
         assert!(exchange(&store, 1, 1));
         assert_eq!([0, 1, 2, 3, 4].map(|now| read(&store, now)), [0, 0, 1, 2, 2]);
-        assert_eq!(ready(store.look(&origin())).0.version, 2);
+        assert_eq!(ready(store.look(&circuit())).0.version, 2);
         assert!(exchange(&store, 2, 4));
         assert_eq!([5, 6].map(|now| read(&store, now)), [2, 3], "only what no reader can see is forgotten");
     }

@@ -1,0 +1,137 @@
+//! One recipient of a host that many share is in trouble: it is held back itself, and the others go on.
+
+use std::time::Duration;
+
+use redial_core::ledger::State;
+use redial_core::metric::Metric;
+use redial_core::protection::{Circuit, Phase};
+use redial_core::reason::Reason;
+use redial_memory::senders::answered;
+
+use crate::harness::{Harness, origin};
+use crate::scenarios::retry_after;
+
+const HOST: &str = "https://hooks.example";
+const RECEIVERS: usize = 12;
+
+/// The dead one of them.
+const DEAD: &str = "r0";
+
+/// A tenant's twelve receivers at one host, of which the first answers with this status.
+fn host(status: u16) -> Harness {
+    let harness = Harness::new();
+    (0..RECEIVERS).for_each(|n| harness.subscribe_hook(&format!("r{n}")));
+    harness.will_answer(DEAD, vec![answered(status); 2_000]);
+    harness
+}
+
+/// Sends a message to each receiver, and so many to the dead one, in each of so many seconds.
+fn traffic(harness: &mut Harness, seconds: u64, to_the_dead: usize) {
+    let begin = harness.now();
+    for second in 0..seconds {
+        let at = Duration::from_secs(second);
+        for n in 1..RECEIVERS {
+            let id = format!("m{n}-{}-{second}", begin.as_secs());
+            harness.produce_after(at, &Harness::message_to(&format!("r{n}"), &id, ""));
+        }
+        for n in 0..to_the_dead {
+            let id = format!("d{n}-{}-{second}", begin.as_secs());
+            harness.produce_after(at, &Harness::message_to(DEAD, &id, ""));
+        }
+    }
+    // What comes in the last of them is delivered, too.
+    harness.produce_after(
+        Duration::from_secs(seconds),
+        &Harness::message_to("r1", &format!("end-{}", begin.as_secs()), ""),
+    );
+    harness.run_to(begin.plus(Duration::from_secs(seconds)));
+}
+
+fn phase(harness: &Harness) -> Option<Phase> {
+    let now = harness.now();
+    let state = harness.state();
+    let mut of = state.recipients.iter().filter(|(circuit, _)| matches!(circuit, Circuit::Recipient(_)));
+    let found = of.next().map(|(_, stored)| stored.state.breaker().phase(now));
+    assert!(of.next().is_none(), "only one is in trouble");
+    found
+}
+
+#[test]
+fn one_failing_receiver_of_twelve_is_held_back_and_the_others_are_sent_at_once() {
+    let mut harness = host(503);
+    traffic(&mut harness, 10, 4);
+    let Some(Phase::Open { until }) = phase(&harness) else { panic!("{:?}", phase(&harness)) };
+    assert_eq!(harness.phase(&origin(HOST)), Phase::Closed);
+    let (posts, now) = (harness.posts_to(DEAD), harness.now());
+    let left = until.since(now).as_secs();
+    traffic(&mut harness, left, 4);
+    let during = harness.posts_to(DEAD) - posts;
+    println!("{posts} posts until it was held back, {during} in the {left} s after it");
+    assert!(posts <= 45 && during == 0, "{posts} {during}");
+    assert!(harness.count(Metric::Deferred) > 20);
+    assert_eq!(harness.count(Metric::BreakersOpened), 0, "one recipient's wakes no operator");
+    for n in 1..RECEIVERS {
+        assert_eq!(
+            harness.state_of(&format!("m{n}-{}-{}", now.as_secs(), left - 1)),
+            Some(State::Sent),
+            "{n}"
+        );
+    }
+    // First attempts wait, too, and none was used.
+    assert_eq!(harness.state_of(&format!("d0-{}-{}", now.as_secs(), left - 1)), None);
+}
+
+#[test]
+fn a_receiver_that_recovers_gets_probes_and_then_all_that_waited() {
+    let mut harness = host(503);
+    traffic(&mut harness, 60, 2);
+    assert!(
+        matches!(phase(&harness), Some(Phase::Open { .. } | Phase::HalfOpen { .. })),
+        "{:?}",
+        phase(&harness)
+    );
+    harness.will_answer(DEAD, Vec::new());
+    let back = harness.now();
+    traffic(&mut harness, 150, 1);
+    assert!(matches!(phase(&harness), Some(Phase::Ramping { .. } | Phase::Closed)), "{:?}", phase(&harness));
+    harness.run();
+    assert_eq!(harness.dead_letters(Reason::RetriesExhausted), 0);
+    let all_arrive = harness.state().ledger.values().all(|entry| entry.state == State::Sent);
+    assert!(all_arrive);
+    let breakers = harness.state().breakers.clone();
+    println!("{:?}, closed within {} s", &breakers[..3], harness.now().since(back).as_secs());
+    assert_eq!(breakers[0], ("closed", "open"));
+    assert!(breakers.contains(&("half_open", "ramping")), "{breakers:?}");
+}
+
+#[test]
+fn a_receiver_that_asks_for_a_pause_is_paused_alone() {
+    let mut harness = host(503);
+    harness.will_answer(DEAD, vec![retry_after(429, 120); 2_000]);
+    traffic(&mut harness, 10, 8);
+    assert!(matches!(phase(&harness), Some(Phase::Paused { .. })), "{:?}", phase(&harness));
+    assert!(!matches!(harness.phase(&origin(HOST)), Phase::Paused { .. }));
+}
+
+#[test]
+fn the_only_receiver_of_a_host_has_no_breaker_besides_its_origin_s() {
+    let mut harness = Harness::new();
+    harness.subscribe_hook(DEAD);
+    harness.will_answer(DEAD, vec![answered(503); 2_000]);
+    let begin = harness.now();
+    for n in 0..60 {
+        harness.produce(&Harness::message_to(DEAD, &format!("d{n}"), ""));
+    }
+    harness.run_to(begin.plus(Duration::from_secs(20)));
+    assert!(matches!(harness.phase(&origin(HOST)), Phase::Open { .. }));
+    assert_eq!(phase(&harness), None);
+}
+
+#[test]
+fn receivers_that_succeed_cost_no_call_and_no_memory() {
+    let mut harness = host(200);
+    traffic(&mut harness, 5, 2);
+    assert_eq!(phase(&harness), None);
+    let guard = format!("{:?}", harness.worker.guard);
+    assert!(guard.contains("recipients: {}") && guard.contains("doubts: {}"), "{guard}");
+}
