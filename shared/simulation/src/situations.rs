@@ -36,6 +36,7 @@ situations! {
     Redriven = "a message was redriven to the quarantine",
     RedrivenWhileHeld = "a message was redriven while a worker held it",
     Parked = "a message was parked",
+    Divided = "a message was parked in a shard that its bucket was divided into",
     ReleasedBySweep = "the sweep released a late bucket",
     ExecutionStopped = "an execution was stopped",
     ExecutionRepeated = "an execution released its bucket twice",

@@ -120,7 +120,7 @@ async fn settings(target: &Target, entry: &Entry) -> WaitSettings {
     WaitSettings {
         sqs_max_delay: delay.unwrap_or(default.sqs_max_delay),
         bucket_secs: number("WAIT_BUCKET_SECONDS").unwrap_or(default.bucket_secs),
-        shards: default.shards,
+        ..default
     }
 }
 

@@ -99,6 +99,7 @@ pub fn dispatch(lookup: impl Fn(&str) -> Option<String>) -> Result<DispatchConfi
                 ),
                 bucket_secs: read.number("WAIT_BUCKET_SECONDS", 60, 1, 3600),
                 shards: read.number("WAIT_SHARDS", 128, 1, MAX_SHARDS),
+                ..WaitSettings::default()
             },
             lease_margin: read.seconds("LEASE_MARGIN_SECONDS", Duration::from_secs(10), 0, 900),
             protection: read.protection(),
