@@ -106,7 +106,7 @@ impl Dispatch {
             quota_guard: QuotaGuard::new(config.quotas),
             known_buckets: KnownBuckets::default(),
             system: System,
-            telemetry: JsonTelemetry::new(stack.stack.clone()),
+            telemetry: JsonTelemetry::new(stack.stack.clone()).logging(config.success_logs),
             outbox: aws.outbox(&stack),
             ledger: DynamoLedger::new(client(), tables.deliveries).metered(units()),
             subscriptions: aws.subscriptions(&dynamo, &stack, Some(webhook_keys.clone())),

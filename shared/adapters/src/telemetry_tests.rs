@@ -169,3 +169,51 @@ fn an_attempt_that_was_not_sent_logs_the_failure() {
     assert_eq!(logged, [labels.as_slice(), &[None]].concat());
     assert!(lines.iter().all(|line| line["reason"] == "not_sent"));
 }
+
+#[test]
+fn each_invocation_logs_its_successes_together_whichever_have_lines() {
+    let tenant = Tenant::parse("acme").expect("valid");
+    // `order-224` is in the sample.
+    let ids = ["order-1", "order-224", "order-3"].map(|id| DeliveryId::parse(id).expect("valid"));
+    for (success_logs, expected) in [
+        (SuccessLogs::All, &["order-1", "order-224", "order-3", "order-1"][..]),
+        (SuccessLogs::Sampled, &["order-224", "order-1"]),
+        (SuccessLogs::None, &["order-1"]),
+    ] {
+        let telemetry = JsonTelemetry::new("my-stack".to_owned()).logging(success_logs);
+        let attempt = |id, verdict, took_ms| {
+            telemetry.attempt(&AttemptEvent {
+                correlation_id: id,
+                endpoint_hash: None,
+                tenant: &tenant,
+                channel: "webhook",
+                provider: "other",
+                attempt: 0,
+                status_code: Some(200),
+                retry_after_header: None,
+                verdict,
+                plan: verdict,
+                reason: None,
+                not_sent: None,
+                policy_source: "channel",
+                provider_word: None,
+                delay_ms: None,
+                took_ms,
+            });
+        };
+        let mut lines = logged(|| {
+            ids.iter().zip([10, 20, 60]).for_each(|(id, took_ms)| attempt(id, "sent", took_ms));
+            attempt(&ids[0], "retry", 900);
+            telemetry.take_lines(Timestamp::default());
+        });
+        let sum = lines.pop().expect("the line of successes");
+        let with_lines: Vec<&str> = lines.iter().filter_map(|line| line["correlation_id"].as_str()).collect();
+        assert_eq!(with_lines, expected, "{success_logs}");
+        let expected = json!({
+            "level": "INFO", "target": "redial_adapters::telemetry", "event": "successes", "sent": 3,
+            "logged": with_lines.len() - 1, "success_logs": success_logs.label(), "took_ms": 30, "longest_ms": 60,
+        });
+        assert_eq!(sum, expected);
+        assert_eq!(logged(|| drop(telemetry.take_lines(Timestamp::default()))), [] as [Value; 0]);
+    }
+}
