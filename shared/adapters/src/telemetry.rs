@@ -91,7 +91,7 @@ type Dimension = (&'static str, &'static str);
 
 #[derive(Debug, Default)]
 struct Sums {
-    /// Of the stack, and by a second dimension.
+    /// Of the stack, and by a second name: a lane's is a dimension, and the others are fields.
     counts: BTreeMap<Option<Dimension>, BTreeMap<Metric, u64>>,
     values: BTreeMap<Metric, Vec<f64>>,
     successes: Successes,
@@ -296,7 +296,8 @@ pub(crate) fn infrastructure(error: &PortError) {
     tracing::error!(event = "infrastructure", operation = error.operation, code = error.code);
 }
 
-/// A line for the stack, and one for each second dimension.
+/// A line for the stack, and one for each lane. Each metric of each dimension costs by the month, and only lanes are read as metrics; so
+/// reasons and classes of origins are fields of the stack's line: `"DeadLettersByReason":{"rejected":2}`.
 fn lines(stack: &str, sums: &Sums, now: Timestamp) -> Vec<Value> {
     let count = |(metric, n): (&Metric, &u64)| (*metric, json!(n));
     let of_stack = sums.counts.get(&None).into_iter().flatten().map(count);
@@ -307,9 +308,17 @@ fn lines(stack: &str, sums: &Sums, now: Timestamp) -> Vec<Value> {
         lines.push(embedded(now, &[(STACK, stack)], &all));
     }
     for (dimension, counts) in &sums.counts {
-        if let Some(dimension) = dimension {
-            let counts: Vec<_> = counts.iter().map(count).collect();
-            lines.push(embedded(now, &[(STACK, stack), *dimension], &counts));
+        match dimension {
+            None => {}
+            Some(lane @ (LANE, _)) => {
+                let counts: Vec<_> = counts.iter().map(count).collect();
+                lines.push(embedded(now, &[(STACK, stack), *lane], &counts));
+            }
+            Some((name, value)) => {
+                for (metric, n) in counts {
+                    lines[0][format!("{}By{name}", metric.label())][*value] = json!(n);
+                }
+            }
         }
     }
     lines

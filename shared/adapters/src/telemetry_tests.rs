@@ -20,7 +20,7 @@ fn line(dimension: Option<(&str, &str)>, metrics: &[(&str, &str, Value)]) -> Val
 }
 
 #[test]
-fn metrics_have_one_line_and_one_more_for_each_reason_lane_and_provider() {
+fn metrics_have_one_line_with_reasons_and_providers_and_one_a_lane() {
     let count = |name, n: u64| (name, "Count", json!(n));
     let lines_of = |telemetry: &JsonTelemetry| lines("my-stack", &telemetry.sums(), Timestamp::from_ms(7));
     let telemetry = JsonTelemetry::new("my-stack".to_owned());
@@ -33,11 +33,11 @@ fn metrics_have_one_line_and_one_more_for_each_reason_lane_and_provider() {
     telemetry.dead_letter(Reason::Rejected, None);
     telemetry.count_on(Metric::Sent, Lane::Bulk, 5);
     let overhead = ("RetryOverhead", "Milliseconds", json!([12.5]));
-    let expected = [
-        line(None, &[count("Attempts", 3), count("Sent", 5), count("DeadLetters", 2), overhead]),
-        line(Some(("Lane", "bulk")), &[count("Sent", 5), count("DeadLetters", 1)]),
-        line(Some(("Reason", "rejected")), &[count("DeadLetters", 2)]),
-    ];
+    let mut of_stack =
+        line(None, &[count("Attempts", 3), count("Sent", 5), count("DeadLetters", 2), overhead]);
+    of_stack["DeadLettersByReason"] = json!({"rejected": 2});
+    let of_lane = line(Some(("Lane", "bulk")), &[count("Sent", 5), count("DeadLetters", 1)]);
+    let expected = [of_stack, of_lane];
     assert_eq!(lines_of(&telemetry), expected);
 
     let telemetry = JsonTelemetry::new("my-stack".to_owned());
@@ -46,12 +46,10 @@ fn metrics_have_one_line_and_one_more_for_each_reason_lane_and_provider() {
     telemetry.count_with(Metric::Deferred, Provider::Other, 4);
     telemetry.count_with(Metric::BreakersOpened, Provider::Fcm, 1);
     telemetry.count_with(Metric::BreakersOpened, Provider::Wns, 0);
-    let expected = [
-        line(None, &[count("Deferred", 7), count("BreakersOpened", 1)]),
-        line(Some(("Provider", "fcm")), &[count("Deferred", 2), count("BreakersOpened", 1)]),
-        line(Some(("Provider", "other")), &[count("Deferred", 4)]),
-    ];
-    assert_eq!(lines_of(&telemetry), expected);
+    let mut of_stack = line(None, &[count("Deferred", 7), count("BreakersOpened", 1)]);
+    of_stack["DeferredByProvider"] = json!({"fcm": 2, "other": 4});
+    of_stack["BreakersOpenedByProvider"] = json!({"fcm": 1});
+    assert_eq!(lines_of(&telemetry), [of_stack]);
 }
 
 /// The lines that are written while `what` runs, without their times.
