@@ -1,142 +1,173 @@
 //! A bill: amounts and prices.
 
-use clap::Args;
-use redial_core::{lane::Lane, metric::Metric, provider::Provider, reason::Reason};
 use serde::Serialize;
 
-use super::counts::{Counts, DEAD_LETTER, FIRST_ATTEMPT, LONG_WAIT, RETRY};
-use super::prices::Prices;
+use redial_adapters::success_logs::{SAMPLE, SuccessLogs};
+use redial_core::{audience, ledger::DEDUPE_WINDOW};
 
-/// Its resources are billed by the month.
-const TEMPLATE: &str = include_str!("../../../infra/template.yaml");
+use super::counts::{
+    ACKNOWLEDGEMENT, AUDIENCE, BY_API, Counts, DEAD_LETTER, FIRST_ATTEMPT, LONG_WAIT, PAGE, RETRY,
+};
+use super::line::{Line, MILLION, line};
+use super::month::{Alarms, busy, idle};
+use super::prices::Prices;
+use super::traffic::Traffic;
 
 /// Bytes of a stored message besides its payload: the names of its fields, its subscription.
 const ENVELOPE_BYTES: f64 = 600.0;
+
+/// SQS bills each 64 KB of a call as a request (SQS pricing).
+const SQS_CHUNK_BYTES: f64 = 65_536.0;
+
+/// Of three requests for a batch, two have its bodies: the send and the receive. The delete has none.
+const WITH_BODIES: f64 = 2.0;
 
 /// Writes of a dead letter that cost units for its whole body: stored and deleted. Its description and all rows of indexes stay
 /// small.
 const BODY_WRITES: f64 = 2.0;
 
-/// Transitions of an execution, and the most executions of a month: one per minute and lane.
-const TRANSITIONS: f64 = 4.0;
-const EXECUTIONS_A_MONTH: f64 = 2.0 * 60.0 * 24.0 * 30.0;
+/// What leaves AWS with a POST besides the payload: 103 bytes of sealing (RFC 8188), some 400 of a VAPID token and other headers, and
+/// frames of HTTP/2, TLS and TCP.
+const POST_BYTES: f64 = 900.0;
 
-#[derive(Clone, Copy, Debug, Args)]
-pub(super) struct Traffic {
-    /// Number of messages
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
-    pub(super) messages: u64,
-    /// Retries per message, on average
-    #[arg(long, value_name = "RATE", default_value_t = 0.05, value_parser = rate)]
-    pub(super) retry_rate: f64,
-    /// Waits of more than 15 minutes per message, on average: long retries and scheduled sends
-    #[arg(long, value_name = "RATE", default_value_t = 0.01, value_parser = rate)]
-    pub(super) long_wait_rate: f64,
-    /// Dead letters per message, on average; the attempts before them count as messages and retries
-    #[arg(long, value_name = "RATE", default_value_t = 0.0, value_parser = rate)]
-    pub(super) dead_letter_rate: f64,
-    /// Messages in a batch, 1 to 10
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10))]
-    pub(super) batch: u32,
-    /// Bytes of a payload
-    #[arg(long, value_name = "BYTES", default_value_t = 200, value_parser = clap::value_parser!(u32).range(0..=262_144))]
-    pub(super) payload_bytes: u32,
-    /// Memory of the functions, in MB
-    #[arg(long, value_name = "MB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(128..=10_240))]
-    pub(super) memory_mb: u32,
-    /// Duration of an invocation, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=900_000))]
-    pub(super) batch_ms: u32,
-    /// Bytes of log per attempt
-    #[arg(long, value_name = "BYTES", default_value_t = 600)]
-    pub(super) log_bytes: u32,
-}
+/// A response of the HTTP API, with its headers and frames.
+const RESPONSE_BYTES: f64 = 500.0;
 
-/// From 0 to 100, on average.
-fn rate(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|number| (0.0..=100.0).contains(number));
-    number.ok_or_else(|| "expected a number from 0 to 100: 0.05 is one in twenty messages".to_owned())
-}
+/// What is logged for an invocation, whatever its batch: Lambda's three lines (START, END, REPORT), two of metrics, and one of successes.
+const INVOCATION_LOG_BYTES: f64 = 1_200.0;
 
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub(super) struct Line {
-    pub(super) service: &'static str,
-    pub(super) what: &'static str,
-    pub(super) amount: f64,
-    /// Of one million, a thousand, or one, as `per` says.
-    pub(super) price: f64,
-    pub(super) per: f64,
-    pub(super) usd: f64,
-}
+/// An item of the ledger, and of a subscription, with the 100 bytes that DynamoDB adds to each.
+const STORED_BYTES: f64 = 800.0;
+
+/// CloudWatch keeps logs compressed, to some 15 % (CloudWatch pricing, example 1).
+const KEPT_LOG_SHARE: f64 = 0.15;
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(super) struct Bill {
     pub(super) traffic: Vec<Line>,
     pub(super) traffic_usd: f64,
-    /// What the stack costs per month, whatever the traffic.
-    pub(super) month: Vec<Line>,
-    pub(super) month_usd: f64,
+    /// What the stack costs in a month in which it gets no message.
+    pub(super) idle: Vec<Line>,
+    pub(super) idle_usd: f64,
+    /// What is paid by the month besides, as soon as there are messages.
+    pub(super) busy: Vec<Line>,
+    pub(super) busy_usd: f64,
 }
 
-fn line(service: &'static str, what: &'static str, amount: f64, price: f64, per: f64) -> Line {
-    Line { service, what, amount, price, per, usd: amount / per * price }
+/// Amounts of a traffic.
+struct Amounts {
+    messages: f64,
+    attempts: f64,
+    letters: f64,
+    waits: f64,
+    requests: f64,
+    pages: f64,
 }
 
-const MILLION: f64 = 1_000_000.0;
+impl Amounts {
+    fn of(traffic: &Traffic) -> Self {
+        let audiences = traffic.audiences as f64;
+        let recipients = traffic.recipients as f64;
+        let own = traffic.messages as f64;
+        // Each recipient is a message, and so is what goes to all of them.
+        let messages = own + audiences * (1.0 + recipients);
+        let retries = messages * traffic.retry_rate;
+        let by_api = own * traffic.api_share / f64::from(traffic.api_batch);
+        // A part's last page may be empty.
+        let of_part = recipients / f64::from(audience::SHARDS) / f64::from(audience::PAGE);
+        Self {
+            messages,
+            attempts: own + audiences * recipients + retries,
+            letters: messages * traffic.dead_letter_rate,
+            waits: messages * traffic.long_wait_rate,
+            requests: by_api + messages * traffic.ack_rate,
+            pages: audiences * f64::from(audience::SHARDS) * (of_part.floor() + 1.0),
+        }
+    }
+}
 
 impl Bill {
-    pub(super) fn of(traffic: &Traffic, prices: &Prices) -> Self {
-        let Traffic { batch, payload_bytes, memory_mb, batch_ms, log_bytes, .. } = *traffic;
-        let messages = traffic.messages as f64;
+    pub(super) fn of(traffic: &Traffic, alarms: Alarms, prices: &Prices) -> Self {
+        let Traffic { batch, payload_bytes, memory_mb, batch_ms, api_ms, log_bytes, .. } = *traffic;
+        let Amounts { messages, attempts, letters, waits, requests, pages } = Amounts::of(traffic);
         let retries = messages * traffic.retry_rate;
-        let waits = messages * traffic.long_wait_rate;
-        let letters = messages * traffic.dead_letter_rate;
-        let attempts =
-            [(FIRST_ATTEMPT, messages), (RETRY, retries), (LONG_WAIT, waits), (DEAD_LETTER, letters)];
+        let body = f64::from(payload_bytes) + ENVELOPE_BYTES;
+        let counted = [
+            (FIRST_ATTEMPT, messages),
+            (RETRY, retries),
+            (LONG_WAIT, waits),
+            (DEAD_LETTER, letters),
+            (BY_API, traffic.messages as f64 * traffic.api_share),
+            (ACKNOWLEDGEMENT, messages * traffic.ack_rate),
+            (AUDIENCE, traffic.audiences as f64 * 10.0),
+            (PAGE, pages * 10.0),
+        ];
         let sum = |of: fn(&Counts) -> u32, ten: f64| -> f64 {
-            attempts.iter().map(|(counts, n)| f64::from(of(counts)) / ten * n).sum()
+            counted.iter().map(|(counts, n)| f64::from(of(counts)) / ten * n).sum()
         };
         // Calls and invocations are billed per batch, units per item.
-        let requests = sum(|counts| counts.sqs_requests, batch.into());
-        let invocations = sum(|counts| counts.invocations, batch.into());
-        let kilobytes = ((f64::from(payload_bytes) + ENVELOPE_BYTES) / 1024.0).ceil();
+        let batch = f64::from(batch);
+        let further_chunks = (batch * body / SQS_CHUNK_BYTES).ceil().max(1.0) - 1.0;
+        let sqs_requests = sum(|counts| counts.sqs_requests, batch)
+            + (messages + retries) / batch * WITH_BODIES * further_chunks;
+        let invocations = sum(|counts| counts.invocations, batch);
+        let kilobytes = (body / 1024.0).ceil();
         let whole_messages = f64::from(LONG_WAIT.write_units) / 10.0 * waits + BODY_WRITES * letters;
-        let writes = sum(|counts| counts.write_units, 10.0) + whole_messages * (kilobytes - 1.0);
-        let reads = sum(|counts| counts.read_units, 10.0);
-        let gb_seconds = invocations * f64::from(batch_ms) / 1000.0 * f64::from(memory_mb) / 1024.0;
-        // A dead letter is a line of its own.
-        let log_gb = (messages + retries + letters) * f64::from(log_bytes) / 1e9;
-        let lines = vec![
-            line("SQS", "requests", requests, prices.sqs_million_requests, MILLION),
+        // An audience's run is stored once, and read for each page.
+        let whole = (whole_messages + traffic.audiences as f64) * (kilobytes - 1.0);
+        let writes = sum(|counts| counts.write_units, 10.0) + whole;
+        let reads = sum(|counts| counts.read_units, 10.0) + pages * ((body / 4096.0).ceil() - 1.0);
+        let gb = f64::from(memory_mb) / 1024.0 / 1000.0;
+        let gb_seconds = (invocations * f64::from(batch_ms) + requests * f64::from(api_ms)) * gb;
+        let logged = match traffic.success_logs {
+            SuccessLogs::All => 1.0,
+            SuccessLogs::Sampled => 1.0 / SAMPLE as f64,
+            SuccessLogs::None => 0.0,
+        };
+        // What is retried or given up did not succeed. A dead letter is a line of its own, and so is a request.
+        let failures = (retries + letters).min(attempts);
+        let lines_of_attempts = failures + (attempts - failures) * logged;
+        let log_gb = ((lines_of_attempts + letters + requests) * f64::from(log_bytes)
+            + (invocations + requests) * INVOCATION_LOG_BYTES)
+            / 1e9;
+        let out_gb = (attempts * (f64::from(payload_bytes) + POST_BYTES) + requests * RESPONSE_BYTES) / 1e9;
+        let days = DEDUPE_WINDOW.as_secs() as f64 / 86_400.0;
+        let ledger_gb_months = messages * STORED_BYTES / 1e9 * days / 30.0;
+        let gateway = if traffic.api_gateway { requests } else { 0.0 };
+        let log_gb_months = log_gb * KEPT_LOG_SHARE * f64::from(traffic.log_days) / 30.0;
+        let mut lines = vec![
+            line("SQS", "requests", sqs_requests, prices.sqs_million_requests, MILLION),
             line("DynamoDB", "write units", writes, prices.dynamodb_million_write_units, MILLION),
             line("DynamoDB", "read units", reads, prices.dynamodb_million_read_units, MILLION),
-            line("Lambda", "invocations", invocations, prices.lambda_million_invocations, MILLION),
+            line("DynamoDB", "GB-months of the ledger", ledger_gb_months, prices.dynamodb_gb_month, 1.0),
+            line("Lambda", "invocations", invocations + requests, prices.lambda_million_invocations, MILLION),
             line("Lambda", "GB-seconds", gb_seconds, prices.lambda_million_gb_seconds, MILLION),
+            line("API Gateway", "requests", gateway, prices.api_million_requests, MILLION),
             line("CloudWatch Logs", "GB", log_gb, prices.logs_gb, 1.0),
+            line("CloudWatch Logs", "GB-months kept", log_gb_months, prices.logs_gb_month, 1.0),
+            line("Data transfer", "GB out", out_gb, prices.transfer_gb, 1.0),
         ];
-        let count = |text: &str| TEMPLATE.matches(text).count() as f64;
-        // An alarm is billed by its metrics; a band is two more.
-        let alarm_metrics = count("MetricName: ") + 2.0 * count("ANOMALY_DETECTION_BAND(");
-        let by_provider_or_lane = 2 * Provider::ALL.len() + 3 * Lane::ALL.len();
-        let metrics = (Metric::ALL.len() + Reason::ALL.len() + by_provider_or_lane) as f64;
-        let [dashboards, secrets] =
-            ["CloudWatch::Dashboard", "SecretsManager::Secret"].map(|of| count(&format!("Type: AWS::{of}")));
-        let transition_price = prices.states_thousand_transitions;
-        let transitions = (waits * TRANSITIONS).min(EXECUTIONS_A_MONTH * TRANSITIONS);
-        let month = vec![
-            line("CloudWatch", "alarms' metrics", alarm_metrics, prices.alarm_month, 1.0),
-            line("CloudWatch", "metrics, at most", metrics, prices.metric_month, 1.0),
-            line("CloudWatch", "dashboards", dashboards, prices.dashboard_month, 1.0),
-            line("Secrets Manager", "secrets", secrets, prices.secret_month, 1.0),
-            line("Step Functions", "transitions, at most", transitions, transition_price, 1000.0),
-        ];
+        lines.retain(|line| line.service != "API Gateway" || traffic.api_gateway);
+        let subscriptions_gb = traffic.subscriptions as f64 * STORED_BYTES / 1e9;
+        let (idle, busy) = (idle(alarms, memory_mb, subscriptions_gb, prices), busy(waits, prices));
         let usd = |lines: &[Line]| lines.iter().map(|line| line.usd).sum();
-        Self { traffic_usd: usd(&lines), month_usd: usd(&month), traffic: lines, month }
+        Self {
+            traffic_usd: usd(&lines),
+            idle_usd: usd(&idle),
+            busy_usd: usd(&busy),
+            traffic: lines,
+            idle,
+            busy,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use redial_adapters::telemetry::JsonTelemetry;
+    use redial_core::{lane::Lane, metric::Metric, time::Timestamp};
+    use redial_engine::ports::Telemetry as _;
+
     use super::*;
 
     const TRAFFIC: Traffic = Traffic {
@@ -144,45 +175,128 @@ mod tests {
         retry_rate: 0.0,
         long_wait_rate: 0.0,
         dead_letter_rate: 0.0,
+        api_share: 0.0,
+        api_batch: 1,
+        api_gateway: false,
+        ack_rate: 0.0,
+        audiences: 0,
+        recipients: 10_000,
+        subscriptions: 0,
         batch: 10,
         payload_bytes: 200,
         memory_mb: 256,
         batch_ms: 300,
+        api_ms: 40,
         log_bytes: 600,
+        success_logs: SuccessLogs::All,
+        log_days: 30,
     };
+
+    fn bill(traffic: Traffic) -> Bill {
+        Bill::of(&traffic, Alarms::Basic, &Prices::list())
+    }
+
+    fn amount(bill: &Bill, service: &str, what: &str) -> f64 {
+        let lines = bill.traffic.iter().chain(&bill.idle).chain(&bill.busy);
+        let found = lines.clone().find(|line| line.service == service && line.what == what);
+        let found = found.unwrap_or_else(|| panic!("no line of {service}: {what}"));
+        (found.amount * 100.0).round() / 100.0
+    }
 
     #[test]
     fn a_million_deliveries_cost_by_their_retries_waits_batches_and_dead_letters() {
-        // SQS requests, write and read units, invocations, GB-seconds, GB of logs, and USD.
-        for (traffic, [requests, writes, reads, invocations, gb_seconds, logs, usd]) in [
-            (TRAFFIC, [300e3, 2e6, 1e6, 100e3, 7_500.0, 0.6, 1.94]),
-            (Traffic { retry_rate: 1.0, ..TRAFFIC }, [600e3, 4e6, 2e6, 200e3, 15_000.0, 1.2, 3.88]),
-            (Traffic { long_wait_rate: 1.0, ..TRAFFIC }, [300e3, 4.1e6, 2e6, 100e3, 7_500.0, 0.6, 3.38]),
-            (Traffic { batch: 1, ..TRAFFIC }, [3e6, 2e6, 1e6, 1e6, 75_000.0, 0.6, 4.33]),
-            (Traffic { dead_letter_rate: 1.0, ..TRAFFIC }, [600e3, 8.1e6, 1e6, 200e3, 15_000.0, 1.2, 6.32]),
+        // SQS requests, write and read units, invocations, GB-seconds, GB of logs.
+        for (traffic, expected) in [
+            (TRAFFIC, [300e3, 2e6, 1e6, 100e3, 7_500.0, 0.72]),
+            (Traffic { retry_rate: 1.0, ..TRAFFIC }, [600e3, 4e6, 2e6, 200e3, 15_000.0, 1.44]),
+            (Traffic { long_wait_rate: 1.0, ..TRAFFIC }, [300e3, 4.1e6, 2e6, 100e3, 7_500.0, 0.72]),
+            (Traffic { batch: 1, ..TRAFFIC }, [3e6, 2e6, 1e6, 1e6, 75_000.0, 1.8]),
+            (Traffic { dead_letter_rate: 1.0, ..TRAFFIC }, [600e3, 8.1e6, 1e6, 200e3, 15_000.0, 1.44]),
+            (Traffic { api_share: 1.0, ..TRAFFIC }, [300e3, 4e6, 2e6, 1.1e6, 17_500.0, 2.52]),
+            (Traffic { api_share: 1.0, api_batch: 100, ..TRAFFIC }, [300e3, 4e6, 2e6, 110e3, 7_600.0, 0.74]),
+            (Traffic { ack_rate: 1.0, ..TRAFFIC }, [300e3, 3e6, 1e6, 1.1e6, 17_500.0, 2.52]),
         ] {
-            let bill = Bill::of(&traffic, &Prices::list());
-            let amounts: Vec<f64> =
-                bill.traffic.iter().map(|line| (line.amount * 10.0).round() / 10.0).collect();
-            assert_eq!(amounts, [requests, writes, reads, invocations, gb_seconds, logs], "{traffic:?}");
-            assert_eq!((bill.traffic_usd * 100.0).round() / 100.0, usd, "{traffic:?}");
+            let bill = bill(traffic);
+            let lines = [
+                ("SQS", "requests"),
+                ("DynamoDB", "write units"),
+                ("DynamoDB", "read units"),
+                ("Lambda", "invocations"),
+                ("Lambda", "GB-seconds"),
+                ("CloudWatch Logs", "GB"),
+            ];
+            assert_eq!(lines.map(|(service, what)| amount(&bill, service, what)), expected, "{traffic:?}");
         }
+    }
+
+    #[test]
+    fn a_batch_of_long_messages_is_a_request_for_each_64_kb() {
+        let requests = |payload_bytes, batch| {
+            amount(&bill(Traffic { payload_bytes, batch, ..TRAFFIC }), "SQS", "requests")
+        };
+        // Ten bodies of 5,900 bytes and their envelopes are 65,000; of 6,000, 66,000.
+        assert_eq!([requests(5_900, 10), requests(6_000, 10)], [300e3, 500e3]);
+        assert_eq!([requests(64_000, 1), requests(200_000, 1)], [3e6, 9e6]);
+    }
+
+    #[test]
+    fn an_audience_costs_its_opening_its_pages_and_its_recipients() {
+        let none = bill(Traffic { messages: 0, ..TRAFFIC });
+        let one = bill(Traffic { messages: 0, audiences: 1_000, recipients: 1_600, ..TRAFFIC });
+        let more = |service, what| amount(&one, service, what) - amount(&none, service, what);
+        let messages = 1_601.0 * 1_000.0;
+        // Sixteen parts, of a full page and an empty one each.
+        let pages = 32.0 * 1_000.0;
+        assert_eq!(more("DynamoDB", "write units"), 2.0 * messages + 2_000.0 + pages);
+        assert_eq!(more("DynamoDB", "read units"), messages + 17_000.0 + 4.0 * pages);
+        assert_eq!(more("SQS", "requests"), (3.0 * messages / 10.0 + 6.0 * 1_000.0).round());
+    }
+
+    #[test]
+    fn data_out_and_what_is_kept_grow_with_the_traffic() {
+        let gateway = Traffic { api_share: 1.0, api_gateway: true, ..TRAFFIC };
+        let with = bill(gateway);
+        assert_eq!(amount(&with, "API Gateway", "requests"), 1e6);
+        assert_eq!(amount(&with, "Data transfer", "GB out"), 1.6);
+        assert_eq!(amount(&bill(TRAFFIC), "Data transfer", "GB out"), 1.1);
+        assert_eq!(amount(&bill(TRAFFIC), "DynamoDB", "GB-months of the ledger"), 0.4);
+        let kept = amount(&bill(Traffic { log_days: 365, ..TRAFFIC }), "CloudWatch Logs", "GB-months kept");
+        assert_eq!(kept, 1.31);
+        assert!(bill(TRAFFIC).traffic.iter().all(|line| line.service != "API Gateway"));
     }
 
     #[test]
     fn a_long_dead_letter_is_stored_and_deleted_whole() {
         let writes = |dead_letter_rate| {
             let traffic = Traffic { dead_letter_rate, payload_bytes: 2_400, ..TRAFFIC };
-            Bill::of(&traffic, &Prices::list()).traffic[1].amount.round()
+            amount(&bill(traffic), "DynamoDB", "write units")
         };
         assert_eq!(writes(1.0) - writes(0.0), 10_100_000.0);
     }
 
     #[test]
-    fn the_template_s_resources_cost_by_the_month() {
-        let bill = Bill::of(&Traffic { messages: 0, ..TRAFFIC }, &Prices::list());
-        assert_eq!(bill.traffic_usd, 0.0);
-        let amount = |what: &str| bill.month.iter().find(|line| line.what == what).expect("a line").amount;
-        assert!(amount("alarms' metrics") >= 34.0 && amount("secrets") >= 3.0 && amount("dashboards") >= 1.0);
+    fn successes_without_lines_leave_those_of_invocations_and_failures() {
+        let gb = |success_logs, retry_rate| {
+            amount(&bill(Traffic { success_logs, retry_rate, ..TRAFFIC }), "CloudWatch Logs", "GB")
+        };
+        assert_eq!(
+            [SuccessLogs::All, SuccessLogs::Sampled, SuccessLogs::None].map(|it| gb(it, 0.0)),
+            [0.72, 0.13, 0.12]
+        );
+        assert_eq!(gb(SuccessLogs::None, 1.0), 0.84);
+    }
+
+    #[test]
+    fn an_invocation_logs_its_metrics_and_three_lines_of_lambda_s() {
+        let telemetry = JsonTelemetry::new("my-notifications".to_owned());
+        for metric in [Metric::Attempts, Metric::ApiCalls, Metric::WriteUnits, Metric::Deliveries] {
+            telemetry.count(metric, 10);
+        }
+        telemetry.count_on(Metric::Sent, Lane::Transactional, 10);
+        let lines = telemetry.take_lines(Timestamp::from_secs(1_795_255_200));
+        let metrics: usize = lines.iter().map(|line| line.to_string().len() + 1).sum();
+        // As Lambda writes them: START 92 bytes, END 54, REPORT 204. And some 230 for the line of successes.
+        let whole = (metrics + 350 + 230) as f64;
+        assert!((INVOCATION_LOG_BYTES - whole).abs() < 150.0, "{whole}");
     }
 }

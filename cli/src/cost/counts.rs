@@ -23,6 +23,22 @@ pub const RETRY: Counts = FIRST_ATTEMPT;
 /// instead of the attempt. One unit more counts them for their tenant's quota.
 pub const LONG_WAIT: Counts = Counts { sqs_requests: 0, write_units: 21, read_units: 10, invocations: 0 };
 
+/// What ten messages need besides if they come through the HTTP API. Their entries are inserted, so that the claim, which expects none, is
+/// refused, and reads the entry that it then changes. Requests are counted apart: one has up to a hundred messages.
+pub const BY_API: Counts = Counts { sqs_requests: 0, write_units: 20, read_units: 10, invocations: 0 };
+
+/// Ten acknowledgements of browsers, each in a request of its own: an attribute of the delivery's entry. With a queue for events, a send
+/// and a read each besides.
+pub const ACKNOWLEDGEMENT: Counts =
+    Counts { sqs_requests: 0, write_units: 10, read_units: 0, invocations: 0 };
+
+/// What a message to an audience needs besides being a message: its run is stored and named, and opened by a message for each of sixteen
+/// parts, which are two sends, receives and deletes; each reads its progress once.
+pub const AUDIENCE: Counts = Counts { sqs_requests: 6, write_units: 2, read_units: 17, invocations: 2 };
+
+/// What a page of up to a hundred recipients needs besides them: the run and the members are read, and the progress is written.
+pub const PAGE: Counts = Counts { sqs_requests: 0, write_units: 1, read_units: 4, invocations: 0 };
+
 /// What ten dead letters need besides the attempts that they end. References: sent to the dead-letter queue, received, deleted.
 /// Bodies: stored, and deleted by the sweep. Descriptions: stored; DynamoDB deletes them for free. Each item is in one index, too,
 /// so each of these is two units. One unit more counts the bodies for their tenant's quota. Not counted: the item that lists a tenant's days with dead letters, written once per worker, and

@@ -2,17 +2,17 @@
 
 mod bill;
 pub mod counts;
+mod line;
+mod month;
 mod prices;
+mod traffic;
 
 use std::{fs, path::PathBuf};
 
 use clap::Args;
 use serde_json::json;
 
-use self::{
-    bill::{Bill, Line, Traffic},
-    prices::Prices,
-};
+use self::{bill::Bill, line::Line, month::Alarms, prices::Prices, traffic::Traffic};
 use crate::{failure::Failure, terminal::print};
 
 /// Estimates the cost of a number of deliveries, service by service
@@ -21,19 +21,25 @@ use crate::{failure::Failure, terminal::print};
 /// us-east-1, with their date, without free tiers. --prices replaces them, and the other options describe your traffic: the
 /// number of messages in a batch matters most.
 ///
-/// --dead-letter-rate includes dead letters, but not listing and replaying them. Data transfer and your producer's own costs are
-/// not included.
+/// The stack's month is printed in two parts: what it costs without a message, and what is paid besides as soon as there are some.
+///
+/// --dead-letter-rate includes dead letters, but not listing and replaying them. Your producer's own costs are not included.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   redial cost --messages 1000000 --retry-rate 0.05 --long-wait-rate 0.01
   redial cost --messages 30000000 --batch 4 --payload-bytes 1500 --dead-letter-rate 0.002
+  redial cost --messages 100000 --api-share 1 --ack-rate 0.3 --audiences 20 --recipients 50000
+  redial cost --messages 0 --alarms full
   redial cost --prices frankfurt.json --json | jq .traffic_usd
 
 A file of prices has those that differ: {\"region\": \"eu-central-1\", \"as_of\": \"2026-11\", \"logs_gb\": 0.63}")]
 pub(crate) struct Cost {
     #[command(flatten)]
     traffic: Traffic,
+    /// Which alarms the stack has: its parameter Alarms
+    #[arg(long, value_enum, default_value_t)]
+    alarms: Alarms,
     /// JSON file with your own prices, which replace those of the list
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
@@ -52,7 +58,7 @@ impl Cost {
                 Prices::with(&text).map_err(wrong)?
             }
         };
-        let bill = Bill::of(&self.traffic, &prices);
+        let bill = Bill::of(&self.traffic, self.alarms, &prices);
         if self.json {
             let mut bill = json!(bill);
             bill["messages"] = self.traffic.messages.into();
@@ -75,7 +81,7 @@ impl Cost {
         let mut lines = vec![
             format!("{messages} messages, {each}, in batches of {batch}; prices of {region}, {as_of}"),
             String::new(),
-            format!("{:<16} {:<22} {:>15} {:>18} {:>10}", "service", "of what", "how much", "USD", "USD"),
+            format!("{:<16} {:<23} {:>14} {:>18} {:>10}", "service", "of what", "how much", "USD", "USD"),
         ];
         let mut add = |all: &[Line], sum: f64, what: &str| {
             for line in all {
@@ -87,13 +93,14 @@ impl Cost {
                 let price = format!("{}{per}", line.price);
                 let Line { service, what, amount, usd, .. } = line;
                 let digits = if *amount < 100.0 { 2 } else { 0 };
-                lines.push(format!("{service:<16} {what:<22} {amount:>15.digits$} {price:>18} {usd:>10.2}"));
+                lines.push(format!("{service:<16} {what:<23} {amount:>14.digits$} {price:>18} {usd:>10.2}"));
             }
             lines.push(format!("{what:<74} {sum:>10.2}"));
             lines.push(String::new());
         };
         add(&bill.traffic, bill.traffic_usd, "this traffic");
-        add(&bill.month, bill.month_usd, "the stack, a month");
+        add(&bill.idle, bill.idle_usd, "the stack, a month without a message");
+        add(&bill.busy, bill.busy_usd, "a month with messages, besides");
         lines.pop();
         lines
     }

@@ -16,14 +16,24 @@ pub(super) struct Prices {
     pub(super) sqs_million_requests: f64,
     pub(super) dynamodb_million_write_units: f64,
     pub(super) dynamodb_million_read_units: f64,
+    pub(super) dynamodb_gb_month: f64,
+    /// Point-in-time recovery.
+    pub(super) dynamodb_recovery_gb_month: f64,
     pub(super) lambda_million_invocations: f64,
     pub(super) lambda_million_gb_seconds: f64,
+    /// API Gateway's HTTP APIs.
+    pub(super) api_million_requests: f64,
     pub(super) logs_gb: f64,
+    pub(super) logs_gb_month: f64,
+    /// To the internet.
+    pub(super) transfer_gb: f64,
     pub(super) states_thousand_transitions: f64,
     pub(super) alarm_month: f64,
     pub(super) metric_month: f64,
     pub(super) dashboard_month: f64,
     pub(super) secret_month: f64,
+    pub(super) secrets_thousand_requests: f64,
+    pub(super) kms_thousand_requests: f64,
 }
 
 impl Prices {

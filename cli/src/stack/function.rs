@@ -4,6 +4,8 @@ use std::time::Duration;
 
 pub(crate) use aws_sdk_lambda::operation::get_function_configuration::GetFunctionConfigurationOutput as Configuration;
 
+use redial_adapters::success_logs::SuccessLogs;
+
 use super::Target;
 use crate::aws_error::{AwsError, classified};
 
@@ -11,6 +13,12 @@ impl Target {
     pub(crate) async fn configuration(&self, function: &str) -> Result<Configuration, AwsError> {
         let read = self.lambda().get_function_configuration().function_name(function).send().await;
         classified("lambda:GetFunctionConfiguration", read)
+    }
+
+    /// Which successes dispatch logs; `None` if the caller may not read its configuration, or it is an earlier release, which logs all.
+    pub(crate) async fn success_logs(&self) -> Option<SuccessLogs> {
+        let function = self.configuration(&self.dispatch).await.ok()?;
+        SuccessLogs::from_label(variable(&function, "SUCCESS_LOGS")?)
     }
 
     /// With its environment, which Lambda leaves out if it is encrypted with a key that the caller may not use.

@@ -27,6 +27,8 @@ pub(crate) enum Kind {
     Infrastructure,
     /// The HTTP API handled a request.
     Request,
+    /// The successes of an invocation, some of which have no line of their own.
+    Successes,
 }
 
 /// Fields to filter by.
@@ -35,7 +37,7 @@ pub(super) const ID: &str = "correlation_id";
 pub(super) const VERDICT: &str = "verdict";
 
 /// All kinds, each with the value of the field `event` and the fields to filter by that it has.
-pub(super) const KINDS: [(Kind, &str, &[&str]); 10] = [
+pub(super) const KINDS: [(Kind, &str, &[&str]); 11] = [
     (Kind::Attempt, "attempt", &[TENANT, ID, VERDICT]),
     (Kind::Breaker, "breaker", &[]),
     (Kind::DeadLetter, "dead_letter", &[TENANT, ID]),
@@ -46,6 +48,7 @@ pub(super) const KINDS: [(Kind, &str, &[&str]); 10] = [
     (Kind::QuotaExceeded, "quota_exceeded", &[TENANT]),
     (Kind::Infrastructure, "infrastructure", &[]),
     (Kind::Request, "request", &[TENANT]),
+    (Kind::Successes, "successes", &[]),
 ];
 
 #[derive(Clone, PartialEq, Debug)]

@@ -44,6 +44,7 @@ pub(crate) struct Filter {
 impl Filter {
     pub(super) fn matches(&self, event: &Event) -> bool {
         self.has(event.kind)
+            && says_something_new(event)
             && self
                 .terms()
                 .iter()
@@ -75,6 +76,11 @@ impl Filter {
         terms.retain(|(_, values): &(_, Vec<&str>)| !values.is_empty());
         terms
     }
+}
+
+/// Whether an invocation had successes without a line of their own.
+fn says_something_new(event: &Event) -> bool {
+    event.kind != Kind::Successes || event.number("logged") < event.number("sent")
 }
 
 fn one_of(field: &str, values: &[&str]) -> String {
@@ -118,14 +124,21 @@ mod tests {
         assert_eq!(
             all.pattern(),
             "{ ($.event = \"attempt\" || $.event = \"breaker\" || $.event = \"dead_letter\" || \
-             $.event = \"quarantined\" || $.event = \"panic\" || $.event = \"policy_ignored\" || $.event = \"limit_ignored\" || $.event = \"quota_exceeded\" || $.event = \"infrastructure\") }"
+             $.event = \"quarantined\" || $.event = \"panic\" || $.event = \"policy_ignored\" || $.event = \"limit_ignored\" || $.event = \"quota_exceeded\" || $.event = \"infrastructure\" || $.event = \"successes\") }"
         );
         let with = Filter { requests: true, ..Filter::default() };
-        assert!(with.pattern().contains("|| $.event = \"request\")"));
+        assert!(with.pattern().contains("|| $.event = \"request\" ||"));
         for (kind, label, _) in KINDS {
-            let event = event(&format!(r#"{{"event":"{label}"}}"#));
+            let event = event(&format!(r#"{{"event":"{label}","sent":9,"logged":0}}"#));
             assert_eq!((all.matches(&event), with.matches(&event)), (kind != Kind::Request, true));
         }
+    }
+
+    #[test]
+    fn successes_match_where_some_have_no_line() {
+        let of = |logged: u32| event(&format!(r#"{{"event":"successes","sent":9,"logged":{logged}}}"#));
+        assert_eq!([0, 8, 9].map(|logged| Filter::default().matches(&of(logged))), [true, true, false]);
+        assert!(!filter(Some("acme"), None, &[]).matches(&of(0)), "it is of all tenants");
     }
 
     #[test]

@@ -46,6 +46,7 @@ pub(crate) fn line(event: &Event) -> String {
         ),
         Kind::Infrastructure => format!("{function}: {} failed: {}", word("operation"), word("code")),
         Kind::Request => request(event),
+        Kind::Successes => successes(event),
     };
     let line = format!("{}  {words}", event.at.to_rfc3339());
     line.trim_end().chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
@@ -126,6 +127,20 @@ fn request(event: &Event) -> String {
     more.extend(took(event));
     let (tenant, method, route) = (word(event, "tenant"), word(event, "method"), word(event, "route"));
     format!("{tenant:DELIVERY$}  {:CHANNEL$}  {method} {route}  {status}  {}", "api", more.join(", "))
+}
+
+/// Those of an invocation, some of which have no line.
+fn successes(event: &Event) -> String {
+    let number = |field| event.number(field).unwrap_or_default();
+    format!(
+        "{}: {} sent, {} of them with a line (SuccessLogs={}), took {} ms on average, {} ms at most",
+        event.function,
+        number("sent"),
+        number("logged"),
+        word(event, "success_logs"),
+        number("took_ms"),
+        number("longest_ms"),
+    )
 }
 
 /// The fields among these that the event has.
@@ -253,6 +268,10 @@ mod tests {
             (
                 r#""event":"request","method":"POST","route":"/v1/messages","status":202,"tenant":"acme","credential":"key","key":"k7","took_ms":12"#.to_owned(),
                 "acme                      api               POST /v1/messages  202  key, k7, took 12 ms",
+            ),
+            (
+                r#""event":"successes","sent":9,"logged":1,"success_logs":"sampled","took_ms":84,"longest_ms":130"#.to_owned(),
+                "dispatch: 9 sent, 1 of them with a line (SuccessLogs=sampled), took 84 ms on average, 130 ms at most",
             ),
             (
                 r#""event":"request","method":"GET","status":404,"took_ms":0"#.to_owned(),

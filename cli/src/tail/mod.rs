@@ -16,7 +16,7 @@ use std::{
 };
 
 use clap::Args;
-use redial_adapters::system::System;
+use redial_adapters::{success_logs::SuccessLogs, system::System};
 use redial_engine::ports::Clock as _;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -30,7 +30,7 @@ use crate::{
     duration,
     failure::Failure,
     interrupt::interrupted,
-    stack::TargetArgs,
+    stack::{Target, TargetArgs},
     terminal::{is_read, say, shown},
 };
 
@@ -38,7 +38,8 @@ pub(crate) use self::source::{CloudWatchLogs, group, groups};
 
 /// Follows the functions' logs: a line for each attempt, change of a breaker, dead letter and internal error
 ///
-/// The line of an attempt has: time (UTC), tenant#id, channel/push service, attempt (from 0), status, verdict → next step (if
+/// Where the stack's parameter SuccessLogs leaves lines of successes out, this is said first, and each invocation has a line with their
+/// number. The line of an attempt has: time (UTC), tenant#id, channel/push service, attempt (from 0), status, verdict → next step (if
 /// they differ) and its delay, then the reason, the first digits of the endpoint's hash, and the duration of the attempt.
 /// --tenant, --id and --verdict show only lines that have such a field. On AWS, a line can be read some seconds after it was
 /// written, and late lines are printed late; on a local stack, a function's lines can be read when its invocation ends. A call
@@ -96,6 +97,9 @@ impl Tail {
         if !self.no_follow {
             say(&format!("following {} from {}; Ctrl-C ends it", target.name, since.to_rfc3339_seconds()));
         }
+        if let Some(left_out) = left_out(&target).await {
+            say(&left_out);
+        }
         let mut backoff = Backoff::default();
         let mut found = false;
         loop {
@@ -128,6 +132,17 @@ impl Tail {
             follower.next_round(System.now());
         }
     }
+}
+
+/// Which lines are never written, if some are not.
+async fn left_out(target: &Target) -> Option<String> {
+    let chosen = target.success_logs().await?;
+    let lines = match chosen {
+        SuccessLogs::All => return None,
+        SuccessLogs::Sampled => "one delivery in a hundred has lines of its successes",
+        SuccessLogs::None => "successes have no lines of their own",
+    };
+    Some(format!("{lines} (SuccessLogs={chosen}); each invocation has a line with their number"))
 }
 
 /// Waits before another try; fails if none would help.

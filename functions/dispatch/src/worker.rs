@@ -24,7 +24,7 @@ use redial_adapters::vapid::{LoadVapidKeys, VapidKeySource, VapidSigner};
 use redial_adapters::waits_sfn::SfnWaits;
 use redial_adapters::web_push_sender::WebPushSender;
 use redial_adapters::webhook_sender::StandardWebhookSender;
-use redial_engine::deliver::{self, Settings};
+use redial_engine::deliver::{self, KnownBuckets, Settings};
 use redial_engine::ports::Randomness;
 use redial_engine::protection::Guard;
 use redial_engine::quota::QuotaGuard;
@@ -104,8 +104,9 @@ impl Dispatch {
             // Drawn, so that workers spread evenly over counters and parts of buckets.
             guard: Guard::new(config.protection, System.rng().random()),
             quota_guard: QuotaGuard::new(config.quotas),
+            known_buckets: KnownBuckets::default(),
             system: System,
-            telemetry: JsonTelemetry::new(stack.stack.clone()),
+            telemetry: JsonTelemetry::new(stack.stack.clone()).logging(config.success_logs),
             outbox: aws.outbox(&stack),
             ledger: DynamoLedger::new(client(), tables.deliveries).metered(units()),
             subscriptions: aws.subscriptions(&dynamo, &stack, Some(webhook_keys.clone())),

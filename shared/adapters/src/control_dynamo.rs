@@ -2,7 +2,7 @@
 //!
 //! | pk | sk | what |
 //! |---|---|---|
-//! | `waits` | begin and name of a bucket | a bucket with parked messages, and its number of shards |
+//! | `waits` | begin and name of a bucket | a bucket with parked messages: its number of shards, and of messages |
 //! | `prune-windows` | number of a window | a window with endpoints that became gone |
 //! | `prune#<window>` | `tenant#subscription` | such an endpoint |
 //! | `tenant#<tenant>` | `subscriptions#<shard>` | a part of how many subscriptions the tenant has |
@@ -18,14 +18,14 @@
 //! | `vapid` | `public` | the public VAPID keys: see [`crate::public_keys_dynamo`] |
 //! | `access#…`, `access-of#<tenant>`, `access-tenants` | | API keys: see [`crate::access_dynamo`] |
 
-use aws_sdk_dynamodb::types::TransactWriteItem;
+use aws_sdk_dynamodb::types::{ReturnValue, TransactWriteItem};
 use redial_core::audience::shard_of;
 use redial_core::identity::{SubscriptionKey, Tenant};
 use redial_core::time::Timestamp;
 use redial_core::wait::WaitBucket;
 use redial_engine::ports::{PortError, RegisteredBucket, WaitRegistry};
 
-use crate::cache::Cache;
+use crate::aws_error;
 use crate::table::attributes::{Item, Read, item, key, n, s};
 use crate::table::{Change, Table, all, on_a_table};
 
@@ -38,10 +38,9 @@ const WAITS: &str = "waits";
 #[derive(Clone, Debug)]
 pub struct DynamoControl {
     pub(crate) table: Table,
-    registered: Cache<WaitBucket, ()>,
 }
 
-on_a_table!(DynamoControl, registered);
+on_a_table!(DynamoControl);
 
 impl DynamoControl {
     /// All items of a partition whose sort key is below `before`, in order.
@@ -77,20 +76,28 @@ fn wait_key(bucket: WaitBucket) -> Item {
     key(WAITS, format!("{}#{}", bucket.start().to_compact(), bucket.name()))
 }
 
+fn registered(item: &Item) -> Option<RegisteredBucket> {
+    let bucket = WaitBucket::parse(item.text("name")?)?;
+    // An earlier release counted no messages.
+    let messages = item.number("messages").unwrap_or(0);
+    Some(RegisteredBucket { bucket, shards: item.number("shards")?, messages })
+}
+
 impl WaitRegistry for DynamoControl {
-    async fn register(&self, registered: RegisteredBucket) -> Result<(), PortError> {
-        let RegisteredBucket { bucket, shards } = registered;
-        if self.registered.contains(&bucket) {
-            return Ok(());
-        }
+    async fn register(&self, bucket: WaitBucket, messages: u64) -> Result<RegisteredBucket, PortError> {
+        let values = [(":name", s(bucket.name())), (":one", n(1)), (":messages", n(messages))];
+        let expression = "SET #name = :name, shards = if_not_exists(shards, :one) ADD #messages :messages";
+        let update = self.table.update(wait_key(bucket), expression, values);
+        let item = self.table.send(update.return_values(ReturnValue::AllNew)).await?.attributes();
+        item.as_ref().and_then(registered).ok_or_else(|| aws_error::of_code("UpdateItem", "UnreadableBucket"))
+    }
+
+    async fn divide(&self, bucket: WaitBucket, shards: u16) -> Result<(), PortError> {
         let values = [(":name", s(bucket.name())), (":shards", n(shards))];
         let condition = "attribute_not_exists(shards) OR shards < :shards";
-        // Refused: it is registered with at least this number.
-        self.table
-            .update_if(wait_key(bucket), "SET #name = :name, shards = :shards", condition, values)
-            .await?;
-        self.registered.insert(bucket, (), |()| 0);
-        Ok(())
+        // Refused: it has at least this number.
+        let expression = "SET #name = :name, shards = :shards";
+        self.table.update_if(wait_key(bucket), expression, condition, values).await.map(|_| ())
     }
 
     async fn shards_of(&self, bucket: WaitBucket) -> Result<Option<u16>, PortError> {
@@ -99,14 +106,87 @@ impl WaitRegistry for DynamoControl {
 
     async fn begun_before(&self, time: Timestamp) -> Result<Vec<RegisteredBucket>, PortError> {
         let items = self.below(WAITS, &time.to_compact()).await?;
-        let read = |item: &Item| {
-            let bucket = WaitBucket::parse(item.text("name")?)?;
-            Some(RegisteredBucket { bucket, shards: item.number("shards")? })
-        };
-        Ok(items.iter().filter_map(read).collect())
+        Ok(items.iter().filter_map(registered).collect())
     }
 
-    async fn forget(&self, bucket: WaitBucket) -> Result<(), PortError> {
-        self.table.delete(wait_key(bucket)).await.map(|_| ())
+    async fn forget(&self, registered: RegisteredBucket) -> Result<(), PortError> {
+        let RegisteredBucket { bucket, shards, messages } = registered;
+        let key = wait_key(bucket);
+        let shards = (":shards", n(shards));
+        // Refused: messages were put in it, or are about to be.
+        if messages == 0 {
+            let condition = "shards = :shards AND attribute_not_exists(messages)";
+            return self.table.delete_if(key, condition, [shards]).await.map(|_| ());
+        }
+        let condition = "shards = :shards AND messages = :messages";
+        self.table.delete_if(key, condition, [shards, (":messages", n(messages))]).await.map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redial_core::lane::Lane;
+    use serde_json::json;
+
+    use super::*;
+    use crate::fake_table::FakeTable;
+
+    const SORT: &str = "20270115T080100Z#w60-bulk-20270115T080100Z";
+
+    fn bucket() -> WaitBucket {
+        let now = Timestamp::from_secs(1_800_000_000);
+        WaitBucket::of(Lane::Bulk, now.plus(std::time::Duration::from_secs(60)), 60, now).expect("ahead")
+    }
+
+    fn new() -> (FakeTable, DynamoControl) {
+        let table = FakeTable::default();
+        let control = DynamoControl::new(table.client(), "control".to_owned());
+        (table, control)
+    }
+
+    fn registered(shards: u16, messages: u64) -> RegisteredBucket {
+        RegisteredBucket { bucket: bucket(), shards, messages }
+    }
+
+    #[tokio::test]
+    async fn a_bucket_begins_with_one_shard_and_never_has_fewer_again() {
+        let (table, control) = new();
+        assert_eq!(control.register(bucket(), 3).await, Ok(registered(1, 3)));
+        for (shards, has) in [(4, 4), (2, 4), (4, 4), (128, 128)] {
+            assert_eq!(control.divide(bucket(), shards).await, Ok(()));
+            assert_eq!(control.shards_of(bucket()).await, Ok(Some(has)));
+        }
+        assert_eq!(control.register(bucket(), 10).await, Ok(registered(128, 13)));
+        assert_eq!(table.calls()[0], "UpdateItem", "one call reports and reads");
+    }
+
+    /// Two releases side by side during a deployment.
+    #[tokio::test]
+    async fn a_bucket_that_an_earlier_release_registered_keeps_its_shards() {
+        let (table, control) = new();
+        let earlier = json!({"name": {"S": bucket().name()}, "shards": {"N": "128"}});
+        table.write(WAITS, SORT, &earlier);
+        assert_eq!(
+            control.begun_before(Timestamp::from_secs(1_900_000_000)).await,
+            Ok(vec![registered(128, 0)])
+        );
+        assert_eq!(control.register(bucket(), 3).await, Ok(registered(128, 3)));
+        assert_eq!(control.forget(registered(128, 0)).await, Ok(()));
+        assert!(table.item(WAITS, SORT).is_some(), "messages came meanwhile");
+        table.write(WAITS, SORT, &earlier);
+        assert_eq!(control.forget(registered(128, 0)).await, Ok(()));
+        assert_eq!(table.item(WAITS, SORT), None);
+    }
+
+    #[tokio::test]
+    async fn only_a_bucket_that_has_not_changed_is_forgotten() {
+        let (table, control) = new();
+        let before = control.register(bucket(), 3).await.expect("it is registered");
+        control.divide(bucket(), 2).await.expect("it is divided");
+        assert_eq!(control.forget(before).await, Ok(()));
+        assert_eq!(control.forget(registered(2, 2)).await, Ok(()));
+        assert_eq!(control.shards_of(bucket()).await, Ok(Some(2)));
+        assert_eq!(control.forget(registered(2, 3)).await, Ok(()));
+        assert_eq!(table.item(WAITS, SORT), None);
     }
 }

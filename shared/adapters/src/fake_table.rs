@@ -144,6 +144,10 @@ impl State {
             "Query" => self.query(&keys[0].0, body),
             "DeleteItem" => {
                 assert_eq!(body["ReturnValues"], "ALL_OLD");
+                let condition = body["ConditionExpression"].as_str().unwrap_or_default();
+                if !self.scope(&keys[0], body, condition)?.holds(condition) {
+                    return Err(error("ConditionalCheckFailedException"));
+                }
                 Ok(self.items.remove(&keys[0]).map_or(json!({}), |item| json!({"Attributes": item})))
             }
             "TransactWriteItems" => self.transact(keys, body),
@@ -179,6 +183,10 @@ impl State {
         let value = |name: &str| text(&body["ExpressionAttributeValues"][name]);
         let within: Box<dyn Fn(&str) -> bool> = match body["KeyConditionExpression"].as_str() {
             Some("pk = :pk") => Box::new(|_| true),
+            Some("pk = :pk AND sk < :before") => {
+                let before = value(":before");
+                Box::new(move |sk| *sk < *before)
+            }
             Some("pk = :pk AND begins_with(sk, :count)") => {
                 let prefix = value(":count");
                 Box::new(move |sk| sk.starts_with(&prefix))
@@ -243,7 +251,7 @@ impl State {
             Some(remove) => ("", remove),
             None => (set.strip_prefix("SET ").expect("it begins with SET"), ""),
         };
-        for step in set.split(", ").filter(|step| !step.is_empty()) {
+        for step in steps(set) {
             let (name, value) = step.split_once(" = ").expect("an assignment");
             changed.insert(scope.name(name));
             item.insert(scope.name(name), scope.sum(value)?);
@@ -274,6 +282,16 @@ impl State {
         let consumed = json!({"TableName": "table", "CapacityUnits": 1.0});
         Ok(json!({"ConsumedCapacity": consumed, "Attributes": attributes}))
     }
+}
+
+/// The steps of a SET, whose functions have commas, too.
+fn steps(set: &str) -> Vec<&str> {
+    let mut depth = 0;
+    let at_comma = |c: char| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        c == ',' && depth == 0
+    };
+    set.split(at_comma).map(str::trim).filter(|step| !step.is_empty()).collect()
 }
 
 /// The meaning of names and values in an expression.
@@ -308,9 +326,13 @@ impl Scope<'_> {
         if unused { Err(error("ValidationException")) } else { Ok(()) }
     }
 
-    /// A value, or the sum of two.
+    /// A value, the sum of two, or a value for want of the item's.
     fn sum(&self, words: &str) -> Result<Value, Value> {
         let invalid = || error("ValidationException");
+        let arguments = words.strip_prefix("if_not_exists(").and_then(|words| words.strip_suffix(')'));
+        if let Some((name, other)) = arguments.and_then(|words| words.split_once(", ")) {
+            return self.value(name).or_else(|| self.value(other)).ok_or_else(invalid);
+        }
         let Some((a, b)) = words.split_once(" + ") else { return self.value(words).ok_or_else(invalid) };
         let number = |word| self.value(word).as_ref().and_then(number).ok_or_else(invalid);
         Ok(json!({"N": (number(a)? + number(b)?).to_string()}))

@@ -1,6 +1,7 @@
 //! Log lines and metrics: JSON on standard output, which Lambda takes to CloudWatch.
 //!
-//! Each attempt has one line with all of its fields, and so has each change of a breaker and each subscription in quarantine. Metrics are
+//! Each attempt has one line with all of its fields, but for successes that the operator wants no lines of ([`SuccessLogs`]), and so has
+//! each change of a breaker and each subscription in quarantine. Metrics are
 //! summed over an invocation and written once at its end, in CloudWatch's embedded metric format, which needs no call. Payloads,
 //! endpoints and keys cannot be logged: their types have no `Display`.
 
@@ -19,6 +20,7 @@ use redial_core::provider::Provider;
 use redial_core::quota::Exceeded;
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
+use redial_core::verdict::Verdict;
 use redial_engine::ports::{AttemptEvent, BreakerEvent, HoldsBack, PortError, QuarantineEvent, Telemetry};
 use serde_json::{Value, json};
 use tracing::Subscriber;
@@ -28,6 +30,8 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::success_logs::{SuccessLogs, Successes};
 
 /// The namespace of all metrics.
 pub const NAMESPACE: &str = "Redial";
@@ -78,6 +82,7 @@ where
 #[derive(Debug)]
 pub struct JsonTelemetry {
     stack: String,
+    success_logs: SuccessLogs,
     sums: Mutex<Sums>,
 }
 
@@ -86,25 +91,51 @@ type Dimension = (&'static str, &'static str);
 
 #[derive(Debug, Default)]
 struct Sums {
-    /// Of the stack, and by a second dimension.
+    /// Of the stack, and by a second name: a lane's is a dimension, and the others are fields.
     counts: BTreeMap<Option<Dimension>, BTreeMap<Metric, u64>>,
     values: BTreeMap<Metric, Vec<f64>>,
+    successes: Successes,
 }
 
 impl JsonTelemetry {
     pub fn new(stack: String) -> Self {
-        Self { stack, sums: Mutex::default() }
+        Self { stack, success_logs: SuccessLogs::default(), sums: Mutex::default() }
+    }
+
+    /// With lines of these successes.
+    #[must_use]
+    pub fn logging(self, success_logs: SuccessLogs) -> Self {
+        Self { success_logs, ..self }
     }
 
     /// The lines of the sums since the last flush, which it resets.
     pub fn take_lines(&self, now: Timestamp) -> Vec<Value> {
-        lines(&self.stack, &std::mem::take(&mut *self.sums()), now)
+        let sums = std::mem::take(&mut *self.sums());
+        self.log_successes(sums.successes);
+        lines(&self.stack, &sums, now)
+    }
+
+    /// One line for all successes of an invocation.
+    fn log_successes(&self, successes: Successes) {
+        if successes.sent == 0 {
+            return;
+        }
+        let (took_ms, longest_ms) = successes.took_ms();
+        tracing::info!(
+            event = "successes",
+            sent = successes.sent,
+            logged = successes.logged,
+            success_logs = self.success_logs.label(),
+            took_ms,
+            longest_ms,
+        );
     }
 
     /// Writes these lines.
     pub fn flush(&self, now: Timestamp) {
+        let lines = self.take_lines(now);
         let mut out = std::io::stdout().lock();
-        for line in self.take_lines(now) {
+        for line in lines {
             // Standard output is a pipe to Lambda: without it, there is nowhere to report the error.
             let _ = writeln!(out, "{line}");
         }
@@ -127,6 +158,13 @@ impl JsonTelemetry {
 
 impl Telemetry for JsonTelemetry {
     fn attempt(&self, event: &AttemptEvent<'_>) {
+        if event.verdict == Verdict::Sent.label() {
+            let is_logged = self.success_logs.logs(event.correlation_id.as_str());
+            self.sums().successes.add(is_logged, event.took_ms);
+            if !is_logged {
+                return;
+            }
+        }
         tracing::info!(
             event = "attempt",
             correlation_id = event.correlation_id.as_str(),
@@ -264,7 +302,8 @@ pub(crate) fn infrastructure(error: &PortError) {
     tracing::error!(event = "infrastructure", operation = error.operation, code = error.code);
 }
 
-/// A line for the stack, and one for each second dimension.
+/// A line for the stack, and one for each lane. Each metric of each dimension costs by the month, and only lanes are read as metrics; so
+/// reasons and classes of origins are fields of the stack's line: `"DeadLettersByReason":{"rejected":2}`.
 fn lines(stack: &str, sums: &Sums, now: Timestamp) -> Vec<Value> {
     let count = |(metric, n): (&Metric, &u64)| (*metric, json!(n));
     let of_stack = sums.counts.get(&None).into_iter().flatten().map(count);
@@ -275,9 +314,17 @@ fn lines(stack: &str, sums: &Sums, now: Timestamp) -> Vec<Value> {
         lines.push(embedded(now, &[(STACK, stack)], &all));
     }
     for (dimension, counts) in &sums.counts {
-        if let Some(dimension) = dimension {
-            let counts: Vec<_> = counts.iter().map(count).collect();
-            lines.push(embedded(now, &[(STACK, stack), *dimension], &counts));
+        match dimension {
+            None => {}
+            Some(lane @ (LANE, _)) => {
+                let counts: Vec<_> = counts.iter().map(count).collect();
+                lines.push(embedded(now, &[(STACK, stack), *lane], &counts));
+            }
+            Some((name, value)) => {
+                for (metric, n) in counts {
+                    lines[0][format!("{}By{name}", metric.label())][*value] = json!(n);
+                }
+            }
         }
     }
     lines

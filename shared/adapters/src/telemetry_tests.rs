@@ -21,7 +21,7 @@ fn line(dimension: Option<(&str, &str)>, metrics: &[(&str, &str, Value)]) -> Val
 }
 
 #[test]
-fn metrics_have_one_line_and_one_more_for_each_reason_lane_and_provider() {
+fn metrics_have_one_line_with_reasons_and_providers_and_one_a_lane() {
     let count = |name, n: u64| (name, "Count", json!(n));
     let lines_of = |telemetry: &JsonTelemetry| lines("my-stack", &telemetry.sums(), Timestamp::from_ms(7));
     let telemetry = JsonTelemetry::new("my-stack".to_owned());
@@ -34,11 +34,11 @@ fn metrics_have_one_line_and_one_more_for_each_reason_lane_and_provider() {
     telemetry.dead_letter(Reason::Rejected, None);
     telemetry.count_on(Metric::Sent, Lane::Bulk, 5);
     let overhead = ("RetryOverhead", "Milliseconds", json!([12.5]));
-    let expected = [
-        line(None, &[count("Attempts", 3), count("Sent", 5), count("DeadLetters", 2), overhead]),
-        line(Some(("Lane", "bulk")), &[count("Sent", 5), count("DeadLetters", 1)]),
-        line(Some(("Reason", "rejected")), &[count("DeadLetters", 2)]),
-    ];
+    let mut of_stack =
+        line(None, &[count("Attempts", 3), count("Sent", 5), count("DeadLetters", 2), overhead]);
+    of_stack["DeadLettersByReason"] = json!({"rejected": 2});
+    let of_lane = line(Some(("Lane", "bulk")), &[count("Sent", 5), count("DeadLetters", 1)]);
+    let expected = [of_stack, of_lane];
     assert_eq!(lines_of(&telemetry), expected);
 
     let telemetry = JsonTelemetry::new("my-stack".to_owned());
@@ -47,12 +47,10 @@ fn metrics_have_one_line_and_one_more_for_each_reason_lane_and_provider() {
     telemetry.count_with(Metric::Deferred, Provider::Other, 4);
     telemetry.count_with(Metric::BreakersOpened, Provider::Fcm, 1);
     telemetry.count_with(Metric::BreakersOpened, Provider::Wns, 0);
-    let expected = [
-        line(None, &[count("Deferred", 7), count("BreakersOpened", 1)]),
-        line(Some(("Provider", "fcm")), &[count("Deferred", 2), count("BreakersOpened", 1)]),
-        line(Some(("Provider", "other")), &[count("Deferred", 4)]),
-    ];
-    assert_eq!(lines_of(&telemetry), expected);
+    let mut of_stack = line(None, &[count("Deferred", 7), count("BreakersOpened", 1)]);
+    of_stack["DeferredByProvider"] = json!({"fcm": 2, "other": 4});
+    of_stack["BreakersOpenedByProvider"] = json!({"fcm": 1});
+    assert_eq!(lines_of(&telemetry), [of_stack]);
 }
 
 /// The lines that are written while `what` runs, without their times.
@@ -178,4 +176,52 @@ fn an_attempt_that_was_not_sent_logs_the_failure() {
     let labels = ["dns", "connect", "connect_timeout", "tls", "no_resources"].map(Some);
     assert_eq!(logged, [labels.as_slice(), &[None]].concat());
     assert!(lines.iter().all(|line| line["reason"] == "not_sent"));
+}
+
+#[test]
+fn each_invocation_logs_its_successes_together_whichever_have_lines() {
+    let tenant = Tenant::parse("acme").expect("valid");
+    // `order-224` is in the sample.
+    let ids = ["order-1", "order-224", "order-3"].map(|id| DeliveryId::parse(id).expect("valid"));
+    for (success_logs, expected) in [
+        (SuccessLogs::All, &["order-1", "order-224", "order-3", "order-1"][..]),
+        (SuccessLogs::Sampled, &["order-224", "order-1"]),
+        (SuccessLogs::None, &["order-1"]),
+    ] {
+        let telemetry = JsonTelemetry::new("my-stack".to_owned()).logging(success_logs);
+        let attempt = |id, verdict, took_ms| {
+            telemetry.attempt(&AttemptEvent {
+                correlation_id: id,
+                endpoint_hash: None,
+                tenant: &tenant,
+                channel: "webhook",
+                provider: "other",
+                attempt: 0,
+                status_code: Some(200),
+                retry_after_header: None,
+                verdict,
+                plan: verdict,
+                reason: None,
+                not_sent: None,
+                policy_source: "channel",
+                provider_word: None,
+                delay_ms: None,
+                took_ms,
+            });
+        };
+        let mut lines = logged(|| {
+            ids.iter().zip([10, 20, 60]).for_each(|(id, took_ms)| attempt(id, "sent", took_ms));
+            attempt(&ids[0], "retry", 900);
+            telemetry.take_lines(Timestamp::default());
+        });
+        let sum = lines.pop().expect("the line of successes");
+        let with_lines: Vec<&str> = lines.iter().filter_map(|line| line["correlation_id"].as_str()).collect();
+        assert_eq!(with_lines, expected, "{success_logs}");
+        let expected = json!({
+            "level": "INFO", "target": "redial_adapters::telemetry", "event": "successes", "sent": 3,
+            "logged": with_lines.len() - 1, "success_logs": success_logs.label(), "took_ms": 30, "longest_ms": 60,
+        });
+        assert_eq!(sum, expected);
+        assert_eq!(logged(|| drop(telemetry.take_lines(Timestamp::default()))), [] as [Value; 0]);
+    }
 }

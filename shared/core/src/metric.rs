@@ -8,7 +8,7 @@ labels! {
         Sent = "Sent",
         SentOnRetry = "SentOnRetry",
         Retried = "Retried",
-        /// Dead letters; also by [`crate::reason::Reason`].
+        /// Dead letters; by lane, and in the log by [`crate::reason::Reason`].
         DeadLetters = "DeadLetters",
         FailedNoRetries = "FailedNoRetries",
         /// Attempts with a permanent failure: a high share points to stale subscriptions, or to an error of our own.
@@ -18,9 +18,9 @@ labels! {
         /// Attempts that may have arrived without an answer.
         InDoubt = "InDoubt",
         DuplicatesDropped = "DuplicatesDropped",
-        /// Messages held back without an attempt; also by provider, where an origin's protection held them.
+        /// Messages held back without an attempt; in the log also by provider, where an origin's protection held them.
         Deferred = "Deferred",
-        /// Breakers that opened; also by provider.
+        /// Breakers that opened; in the log also by provider.
         BreakersOpened = "BreakersOpened",
         Recipients = "Recipients",
         Parked = "Parked",

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::lane::Lane;
 use crate::time::Timestamp;
-use crate::wait::{MAX_WAIT, WaitBucket};
+use crate::wait::{MAX_SHARDS, MAX_WAIT, WaitBucket};
 
 /// SQS's own limit of DelaySeconds (SendMessage, API reference).
 pub const SQS_MAX_DELAY_SECONDS: u16 = 900;
@@ -30,18 +30,39 @@ impl DelaySeconds {
     }
 }
 
+/// Three pages of a release: a shard costs a message and a query, which are a few per cent of the calls for that many messages. A bucket
+/// of 32,000 messages has all 128 shards, which take 128,000 writes a second and are released by a dozen workers and more.
+const MESSAGES_A_SHARD: u32 = 256;
+
 /// How waits are divided; the same in every function of a stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WaitSettings {
     /// The longest delay that is left to SQS, in seconds; at most [`SQS_MAX_DELAY_SECONDS`].
     pub sqs_max_delay: u16,
     pub bucket_secs: u32,
+    /// The most shards that a bucket is divided into.
     pub shards: u16,
+    /// A bucket gets another shard for each so many messages.
+    pub messages_a_shard: u32,
 }
 
 impl Default for WaitSettings {
     fn default() -> Self {
-        Self { sqs_max_delay: SQS_MAX_DELAY_SECONDS, bucket_secs: 60, shards: 128 }
+        Self {
+            sqs_max_delay: SQS_MAX_DELAY_SECONDS,
+            bucket_secs: 60,
+            shards: 128,
+            messages_a_shard: MESSAGES_A_SHARD,
+        }
+    }
+}
+
+impl WaitSettings {
+    /// Into how many shards a bucket is divided in which so many messages were put: a power of two, so that it grows seldom.
+    pub fn shards_for(&self, messages: u64) -> u16 {
+        let needed = messages.div_ceil(u64::from(self.messages_a_shard.max(1))).max(1);
+        let needed = needed.checked_next_power_of_two().unwrap_or(u64::MAX);
+        u16::try_from(needed).unwrap_or(u16::MAX).min(self.shards.clamp(1, MAX_SHARDS))
     }
 }
 
@@ -114,6 +135,16 @@ mod tests {
     }
 
     #[test]
+    fn a_bucket_has_a_shard_for_each_256_messages_in_powers_of_two() {
+        let settings = WaitSettings::default();
+        let of = |messages| settings.shards_for(messages);
+        assert_eq!([0, 1, 256, 257, 1_000, 10_000, 16_385].map(of), [1, 1, 1, 2, 4, 64, 128]);
+        assert_eq!([300_000, u64::MAX].map(of), [128, 128]);
+        let few = WaitSettings { shards: 5, messages_a_shard: 0, ..settings };
+        assert_eq!([1, 2, 3, 4, 5].map(|messages| few.shards_for(messages)), [1, 2, 4, 4, 5]);
+    }
+
+    #[test]
     fn a_year_is_parked_twice() {
         let year = Duration::from_secs(365 * 86_400);
         let Route::Park(bucket) = of(u64::try_from(year.as_millis()).expect("small")) else {
@@ -149,7 +180,7 @@ mod tests {
         fn every_delay_is_within_0_to_900_and_the_wait(
             delay in 0u64..40_000_000_000, most in 0u16..=u16::MAX, bucket_secs in 0u32..100_000,
         ) {
-            let settings = WaitSettings { sqs_max_delay: most, bucket_secs, shards: 1 };
+            let settings = WaitSettings { sqs_max_delay: most, bucket_secs, ..WaitSettings::default() };
             let due = now().plus(Duration::from_millis(delay));
             match route(Lane::Transactional, due, now(), &settings) {
                 Route::Queue(secs) => {

@@ -36,6 +36,7 @@ use redial_core::route::WaitSettings;
 use redial_core::subscription::SpikeGuard;
 use redial_core::time::Timestamp;
 use redial_core::webhook::SWITCHED_OFF_AFTER;
+use redial_engine::deliver::KnownBuckets;
 use redial_engine::ports::{Clock, Randomness};
 use redial_engine::protection::Guard;
 use redial_engine::quota::QuotaGuard;
@@ -146,6 +147,7 @@ impl Memory {
             wait_executions: memory(),
             dead_letter_bodies: memory(),
             quota_guard: QuotaGuard::default(),
+            known_buckets: KnownBuckets::default(),
             quotas: memory(),
         }
     }

@@ -24,7 +24,8 @@ use redial_core::subscription::Subscription;
 use redial_core::time::Timestamp;
 use redial_core::wait::WaitBucket;
 use redial_engine::ports::{
-    Added, Limited, ParkedItem, ParkedKey, PortError, PruneCandidate, PublicKey, Receipt, StoredOrigin,
+    Added, Limited, ParkedItem, ParkedKey, PortError, PruneCandidate, PublicKey, Receipt, RegisteredBucket,
+    StoredOrigin,
 };
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -129,7 +130,7 @@ pub struct State {
     /// Messages that come back, and after how many seconds.
     pub come_back: Vec<(Receipt, u32)>,
     pub parked: BTreeMap<ParkedKey, ParkedItem>,
-    pub registered: BTreeMap<WaitBucket, u16>,
+    pub registered: BTreeMap<WaitBucket, RegisteredBucket>,
     pub executions: BTreeSet<WaitBucket>,
     pub bodies: BTreeMap<DeadLetterKey, DeadLetterBody>,
     /// The items of those that are longer than one.

@@ -6,8 +6,8 @@ use redial_engine::ports::{
     ParkedItem, ParkedKey, Parking, PortError, RegisteredBucket, WaitExecutions, WaitRegistry,
 };
 
-use super::Memory;
 use super::items::{fits, others_of_parked};
+use super::{Memory, State};
 
 impl Parking for Memory {
     /// The parts of long bodies but the first are stored before the first.
@@ -65,30 +65,44 @@ impl Parking for Memory {
     }
 }
 
+fn registered(state: &mut State, bucket: WaitBucket) -> &mut RegisteredBucket {
+    state.registered.entry(bucket).or_insert(RegisteredBucket { bucket, shards: 1, messages: 0 })
+}
+
 impl WaitRegistry for Memory {
-    async fn register(&self, bucket: RegisteredBucket) -> Result<(), PortError> {
+    async fn register(&self, bucket: WaitBucket, messages: u64) -> Result<RegisteredBucket, PortError> {
         self.effect("register", |state| {
-            let shards = state.registered.entry(bucket.bucket).or_default();
-            *shards = (*shards).max(bucket.shards);
+            let registered = registered(state, bucket);
+            registered.messages += messages;
+            *registered
+        })
+        .await
+    }
+
+    async fn divide(&self, bucket: WaitBucket, shards: u16) -> Result<(), PortError> {
+        self.effect("divide", |state| {
+            let registered = registered(state, bucket);
+            registered.shards = registered.shards.max(shards);
         })
         .await
     }
 
     async fn shards_of(&self, bucket: WaitBucket) -> Result<Option<u16>, PortError> {
-        self.effect("shards_of", |state| state.registered.get(&bucket).copied()).await
+        self.effect("shards_of", |state| Some(state.registered.get(&bucket)?.shards)).await
     }
 
     async fn begun_before(&self, time: Timestamp) -> Result<Vec<RegisteredBucket>, PortError> {
         self.effect("begun_before", |state| {
-            let begun = state.registered.iter().filter(|(bucket, _)| bucket.start() < time);
-            begun.map(|(bucket, shards)| RegisteredBucket { bucket: *bucket, shards: *shards }).collect()
+            state.registered.values().filter(|it| it.bucket.start() < time).copied().collect()
         })
         .await
     }
 
-    async fn forget(&self, bucket: WaitBucket) -> Result<(), PortError> {
+    async fn forget(&self, bucket: RegisteredBucket) -> Result<(), PortError> {
         self.effect("forget", |state| {
-            state.registered.remove(&bucket);
+            if state.registered.get(&bucket.bucket) == Some(&bucket) {
+                state.registered.remove(&bucket.bucket);
+            }
         })
         .await
     }

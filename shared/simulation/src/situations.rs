@@ -37,6 +37,7 @@ situations! {
     RedrivenWhileHeld = "a message was redriven while a worker held it",
     HandedOffByQuarantine = "cleanup handed off what a worker had recorded",
     Parked = "a message was parked",
+    Divided = "a message was parked in a shard that its bucket was divided into",
     ReleasedBySweep = "the sweep released a late bucket",
     ExecutionStopped = "an execution was stopped",
     ExecutionRepeated = "an execution released its bucket twice",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use redial_core::{metric::Metric, provider::Provider};
+use redial_core::metric::Metric;
 
 use super::{
     Block, TEMPLATE,
@@ -78,8 +78,6 @@ fn a_metric_that_is_renamed_in_the_code_leaves_its_alarms_on_nothing() {
         assert_eq!(on_nothing(&known.with_renamed(metric)), expected, "{metric}");
     }
     assert!(renamed > 10, "{renamed}");
-    let without = known.without(Metric::BreakersOpened.label(), "Provider");
-    assert_eq!(on_nothing(&without).len(), 5, "one a class of origins");
 }
 
 #[test]
@@ -134,11 +132,36 @@ fn an_expression_uses_metrics_of_its_alarm_and_has_one_result() {
     }
 }
 
+/// The alarms that a stack has unless its operator asks for more: whatever fails, one of them goes off.
 #[test]
-fn every_class_of_origins_has_an_alarm_of_its_own() {
-    let opened = Metric::BreakersOpened.label();
-    let all = alarms();
-    let watched = all.iter().flat_map(series).filter(|series| series.name == opened);
-    let classes = watched.filter_map(|mut series| series.dimensions.remove("Provider"));
-    assert_eq!(classes.collect::<Vec<_>>(), Provider::ALL.map(Provider::label));
+fn the_basic_alarms_watch_functions_queues_dead_letters_breakers_and_waits() {
+    let of =
+        |condition| alarms().into_iter().filter(move |alarm| alarm.value("Condition") == Some(condition));
+    let (basic, all): (Vec<_>, Vec<_>) = (of("HasAlarms").collect(), of("HasAllAlarms").collect());
+    assert_eq!(basic.len() + all.len(), alarms().len(), "each has one of the two conditions");
+    assert!(TEMPLATE.contains("  HasAlarms: !Not [!Equals [!Ref Alarms, none]]\n"));
+    assert!(TEMPLATE.contains("  HasAllAlarms: !Equals [!Ref Alarms, full]\n"));
+    assert_eq!(parameter("Alarms").value("AllowedValues"), Some("[full, basic, none]"));
+
+    let watched: Vec<Series> = basic.iter().flat_map(series).collect();
+    // CloudWatch bills an alarm by its metrics.
+    assert!(watched.len() <= 24, "{}", watched.len());
+    for (of_type, attribute, metric) in [
+        ("AWS::Serverless::Function", "", "Errors"),
+        ("AWS::Serverless::Function", "", "Throttles"),
+        ("AWS::SQS::Queue", ".QueueName", "ApproximateAgeOfOldestMessage"),
+    ] {
+        for resource in resources(of_type).iter().filter(|it| it.name != "QuarantineQueue") {
+            let value = format!("${{{}{attribute}}}", resource.name);
+            let is_watched =
+                |it: &Series| it.name == metric && it.dimensions.values().any(|named| *named == value);
+            assert!(watched.iter().any(is_watched), "{metric} of {}", resource.name);
+        }
+    }
+    let names: BTreeSet<&str> = watched.iter().map(|series| series.name.as_str()).collect();
+    for name in
+        ["DeadLetters", "PermanentFailures", "Poison", "BreakersOpened", "WaitsSwept", "RequestsFailed"]
+    {
+        assert!(names.contains(name), "{name}");
+    }
 }

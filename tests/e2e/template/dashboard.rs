@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use redial_core::metric::Metric;
+use redial_adapters::telemetry::JsonTelemetry;
+use redial_core::{metric::Metric, provider::Provider, time::Timestamp};
+use redial_engine::ports::Telemetry as _;
 use serde_json::Value;
 
 use super::{
@@ -41,40 +43,13 @@ fn shown(widget: &Value) -> (Vec<Series>, Vec<String>) {
     (series, expressions)
 }
 
-/// A search's namespace and names of dimensions, its metric, and the values that it asks for.
-fn search(expression: &str) -> Option<(Vec<&str>, &str, Dimensions)> {
-    let within = expression.strip_prefix("SEARCH('{")?;
-    let (schema, rest) = within.split_once("} ").expect("a schema ends");
-    let (terms, _) = rest.split_once('\'').expect("a search ends");
-    let mut name = None;
-    let mut values = Dimensions::new();
-    for term in terms.split(' ') {
-        let (key, value) = term.split_once('=').expect("a term has a value");
-        let value = value.trim_matches('"');
-        if key == "MetricName" {
-            name = Some(value);
-        } else {
-            values.insert(key.to_owned(), value.to_owned());
-        }
-    }
-    Some((schema.split(',').collect(), name.expect("a search names its metric"), values))
-}
-
 /// What would be drawn empty, with the widget's title.
 fn empty(known: &Known) -> Vec<(String, String)> {
     let mut empty = Vec::new();
     for widget in widgets() {
         let title = widget["properties"]["title"].as_str().expect("a widget has a title").to_owned();
-        let (series, expressions) = shown(&widget);
-        for series in series.iter().filter(|series| !known.has(series)) {
+        for series in shown(&widget).0.iter().filter(|series| !known.has(series)) {
             empty.push((title.clone(), series.name.clone()));
-        }
-        for expression in &expressions {
-            if let Some((schema, name, values)) = search(expression)
-                && !known.finds(schema[0], name, &schema[1..], &values)
-            {
-                empty.push((title.clone(), name.to_owned()));
-            }
         }
     }
     empty
@@ -87,13 +62,9 @@ fn every_widget_shows_metrics_that_the_code_or_aws_writes_with_those_dimensions(
     let text = section("Resources").join("\n");
     let read: usize = widgets()
         .iter()
-        .map(|widget| {
-            let (series, expressions) = shown(widget);
-            series.iter().filter(|it| it.namespace == "Redial").count()
-                + expressions.iter().filter(|it| search(it).is_some()).count()
-        })
+        .map(|widget| shown(widget).0.iter().filter(|it| it.namespace == "Redial").count())
         .sum();
-    assert_eq!(read, text.matches("[\"Redial\",").count() + text.matches("'{Redial,").count());
+    assert_eq!(read, text.matches("[\"Redial\",").count());
 }
 
 #[test]
@@ -102,20 +73,42 @@ fn a_metric_that_is_renamed_in_the_code_leaves_its_widgets_empty() {
     let all = section("Resources").join("\n");
     let mut renamed = 0;
     for metric in Metric::ALL.map(Metric::label) {
-        let shown = all.contains(&format!("[\"Redial\",\"{metric}\","))
-            || all.contains(&format!("MetricName=\\\"{metric}\\\""));
+        let shown = all.contains(&format!("[\"Redial\",\"{metric}\","));
         let empty = empty(&known.with_renamed(metric));
         assert_eq!(!empty.is_empty(), shown, "{metric}: {empty:?}");
         assert!(empty.iter().all(|(_, name)| name == metric), "{empty:?}");
         renamed += usize::from(shown);
     }
     assert!(renamed > 15, "{renamed}");
-    for (metric, dimension) in [
-        (Metric::DeadLetters, "Reason"),
-        (Metric::BreakersOpened, "Provider"),
-        (Metric::Deferred, "Provider"),
-    ] {
-        assert_eq!(empty(&known.without(metric.label(), dimension)).len(), 1, "{metric:?}");
+}
+
+/// What is no metric is read from the log: each event is written, and each class of origins has its field.
+#[test]
+fn every_query_reads_events_and_fields_that_the_functions_log() {
+    let source = include_str!("../../../shared/adapters/src/telemetry.rs");
+    let widgets = widgets();
+    let queries = widgets.iter().filter(|widget| widget["type"] == "log");
+    let queries: Vec<&str> = queries.filter_map(|widget| widget["properties"]["query"].as_str()).collect();
+    assert_eq!(queries.len(), 3);
+    for query in &queries {
+        assert!(
+            query.starts_with("SOURCE '${DispatchLogs}' | ")
+                || query.starts_with("SOURCE '${CleanupLogs}' | ")
+        );
+        for event in query.split("event = \"").skip(1).filter_map(|rest| rest.split('"').next()) {
+            assert!(source.contains(&format!("event = \"{event}\",")), "{event}");
+        }
+    }
+    let telemetry = JsonTelemetry::new("stack".to_owned());
+    for provider in Provider::ALL {
+        telemetry.count_with(Metric::Deferred, provider, 1);
+    }
+    let line = telemetry.take_lines(Timestamp::default()).remove(0);
+    let fields = line["DeferredByProvider"].as_object().expect("a field");
+    let summed: Vec<&str> = fields.keys().map(String::as_str).collect();
+    assert_eq!(summed.len(), Provider::ALL.len());
+    for class in summed {
+        assert!(queries[2].contains(&format!("sum(DeferredByProvider.{class}) as {class}")), "{class}");
     }
 }
 
@@ -155,7 +148,7 @@ fn every_metric_widget_is_complete_and_uses_what_it_declares() {
         let rows = properties["metrics"].as_array().expect("rows");
         let ids: BTreeSet<&str> =
             rows.iter().filter_map(|row| row.as_array()?.last()?["id"].as_str()).collect();
-        for expression in shown(widget).1.iter().filter(|expression| search(expression).is_none()) {
+        for expression in &shown(widget).1 {
             let words = expression.split(|c: char| !c.is_ascii_alphanumeric());
             for id in words.filter(|word| word.starts_with(|c: char| c.is_ascii_lowercase())) {
                 assert!(ids.contains(id), "{id} in {expression}");

@@ -8,7 +8,9 @@ mod place;
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use redial_adapters::{acks_dynamo, dead_letters_dynamo::DeadLetter, ledger_dynamo, system::System};
+use redial_adapters::{
+    acks_dynamo, dead_letters_dynamo::DeadLetter, ledger_dynamo, success_logs::SuccessLogs, system::System,
+};
 use redial_core::{
     ack::AckEvent,
     channel::Channel,
@@ -35,6 +37,8 @@ pub(crate) struct Standing {
     details: Details,
     dead_letters: Vec<DeadLetter>,
     place: String,
+    /// Why its success may have no line in the log.
+    unlogged: Option<SuccessLogs>,
 }
 
 /// What only people need of a delivery's item in the ledger.
@@ -73,7 +77,13 @@ pub(crate) async fn standing(
         (None, Some(letter)) => place::of_dead_letter(letter, now),
         (None, None) => return Ok(None),
     };
-    Ok(Some(Standing { tenant: tenant.to_owned(), id: id.clone(), entry, details, dead_letters, place }))
+    let unlogged = match &entry {
+        Some(entry) if entry.state == State::Sent => target.success_logs().await,
+        Some(_) | None => None,
+    };
+    let unlogged = unlogged.filter(|logs| !logs.logs(id.as_str()));
+    let (tenant, id) = (tenant.to_owned(), id.clone());
+    Ok(Some(Standing { tenant, id, entry, details, dead_letters, place, unlogged }))
 }
 
 /// `None` if the ledger has no such delivery, or no longer.
@@ -120,7 +130,7 @@ async fn settings(target: &Target, entry: &Entry) -> WaitSettings {
     WaitSettings {
         sqs_max_delay: delay.unwrap_or(default.sqs_max_delay),
         bucket_secs: number("WAIT_BUCKET_SECONDS").unwrap_or(default.bucket_secs),
-        shards: default.shards,
+        ..default
     }
 }
 
@@ -148,6 +158,7 @@ impl Standing {
             "not_sent": entry.and_then(|it| it.not_sent).map(NotSent::label),
             "provider_word": entry.and_then(|it| it.provider_word.as_deref()),
             "in_doubt": entry.map(|it| it.in_doubt),
+            "not_logged": self.unlogged.map(SuccessLogs::label),
             "not_before": time(entry.and_then(|it| it.not_before)),
             "lease_until": time(entry.map(|it| it.lease_until)),
             "created_at": time(entry.map(|it| it.created_at)),
@@ -184,6 +195,8 @@ impl Standing {
             field("first claimed", Some(entry.created_at.to_rfc3339()));
             field("updated", Some(entry.updated_at.to_rfc3339()));
             field("subscription", entry.subscription.as_ref().map(ToString::to_string));
+            let unlogged = |logs| format!("its success has no line, while SuccessLogs={logs}");
+            field("log", self.unlogged.map(unlogged));
             field("endpoint", entry.endpoint_hash.as_ref().map(|hash| hash.as_str().to_owned()));
         }
         for (event, at) in &self.details.acknowledged {
@@ -229,6 +242,7 @@ mod tests {
             details,
             dead_letters,
             place: "somewhere".to_owned(),
+            unlogged: None,
         }
     }
 
@@ -237,6 +251,17 @@ mod tests {
         for (name, value) in expected.as_object().expect("fields") {
             assert_eq!(shown.get(name), Some(value), "{name}");
         }
+    }
+
+    #[test]
+    fn a_success_without_a_line_in_the_log_says_so() {
+        let mut standing = standing(Some(place::tests::entry(State::Sent)), Details::default(), Vec::new());
+        assert_eq!(standing.to_json()["not_logged"], json!(null));
+        assert!(!standing.lines().iter().any(|line| line.starts_with("  log")));
+        standing.unlogged = Some(SuccessLogs::Sampled);
+        assert_eq!(standing.to_json()["not_logged"], json!("sampled"));
+        let line = "  log           its success has no line, while SuccessLogs=sampled".to_owned();
+        assert!(standing.lines().contains(&line), "{:?}", standing.lines());
     }
 
     #[test]

@@ -281,7 +281,7 @@ pub(super) mod tests {
         ] {
             assert_eq!(retry(at, &WaitSettings::default()), expected);
         }
-        let short = WaitSettings { sqs_max_delay: 2, bucket_secs: 1, shards: 1 };
+        let short = WaitSettings { sqs_max_delay: 2, bucket_secs: 1, ..WaitSettings::default() };
         assert!(retry(after(5), &short).starts_with("parked"));
     }
 

@@ -25,7 +25,7 @@ use crate::{
     stack::Target,
 };
 
-/// The most shards that are counted without `--all`: eight buckets of the template's 128.
+/// The most shards that are counted without `--all`: eight full buckets, or a thousand with few messages.
 pub(super) const MOST_SHARDS: usize = 1_024;
 
 /// Shards that are counted concurrently.
@@ -186,7 +186,7 @@ pub(super) mod tests {
 
     fn registered(lane: &str, start: &str, shards: u16) -> RegisteredBucket {
         let bucket = WaitBucket::parse(&format!("w60-{lane}-{start}")).expect("a bucket");
-        RegisteredBucket { bucket, shards }
+        RegisteredBucket { bucket, shards, messages: 0 }
     }
 
     /// Two late messages in a bulk bucket, three transactional ones that are due in an hour, and a shard not counted.

@@ -9,7 +9,7 @@ use redial_core::{
     lane::Lane,
     wait::WaitBucket,
 };
-use redial_engine::ports::{ParkedItem, ParkedKey, Parking as _, RegisteredBucket, WaitRegistry as _};
+use redial_engine::ports::{ParkedItem, ParkedKey, Parking as _, WaitRegistry as _};
 
 use super::{document, parked, queue};
 use crate::prelude::*;
@@ -70,7 +70,8 @@ async fn park(stack: &TestStack, lane: Lane, at: Timestamp, messages: u32) {
     let tables = stack.tables();
     let bucket = WaitBucket::of(lane, at, 60, at.minus(Duration::from_secs(3_600))).expect("ahead of then");
     let control = DynamoControl::new(stack.dynamodb.clone(), tables.control.clone());
-    control.register(RegisteredBucket { bucket, shards: 4 }).await.expect("the table answers");
+    control.register(bucket, 1).await.expect("the table answers");
+    control.divide(bucket, 4).await.expect("the table answers");
     let tenant = Tenant::parse("acme").expect("a tenant");
     let items = (0..messages).map(|n| {
         let id = DeliveryId::parse(&format!("{}-{n}", bucket.name())).expect("an id");

@@ -20,6 +20,7 @@ use self::reader::Reader;
 pub use self::reader::{ConfigError, StackConfig, Tables};
 use crate::egress::{EgressAllow, ExtraRoots};
 use crate::secrets::SecretLocation;
+use crate::success_logs::SuccessLogs;
 use crate::vapid::{VapidKeys, VapidSubject};
 
 /// The default rate of messages and other requests of an API key: as much as one part of a token bucket takes.
@@ -48,6 +49,8 @@ pub struct DispatchConfig {
     /// How long a webhook's receiver may fail without one success before it is switched off.
     pub switched_off_after: Duration,
     pub quotas: quota::Limits,
+    /// Which successes have a log line.
+    pub success_logs: SuccessLogs,
 }
 
 /// The HTTP API's configuration. The API faces the internet: it has no private VAPID key and no webhook key.
@@ -99,11 +102,13 @@ pub fn dispatch(lookup: impl Fn(&str) -> Option<String>) -> Result<DispatchConfi
                 ),
                 bucket_secs: read.number("WAIT_BUCKET_SECONDS", 60, 1, 3600),
                 shards: read.number("WAIT_SHARDS", 128, 1, MAX_SHARDS),
+                ..WaitSettings::default()
             },
             lease_margin: read.seconds("LEASE_MARGIN_SECONDS", Duration::from_secs(10), 0, 900),
             protection: read.protection(),
             switched_off_after: read.switched_off_after(),
             quotas: read.quotas(),
+            success_logs: read.success_logs(),
             // Last, because it has no default: the others have been read.
             vapid_subject: read.vapid_subject()?,
         })

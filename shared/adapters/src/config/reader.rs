@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::egress::{EgressAllow, ExtraRoots};
 use crate::outbox_sqs::{QueueArn, QueueUrls};
 use crate::secrets::{Secret, SecretLocation};
+use crate::success_logs::SuccessLogs;
 use crate::vapid::VapidSubject;
 use crate::webhook_keys::{WebhookKeys, token_keys};
 
@@ -129,6 +130,14 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
                 default
             }
         }
+    }
+
+    pub(super) fn success_logs(&mut self) -> SuccessLogs {
+        let Some(text) = self.optional("SUCCESS_LOGS") else { return SuccessLogs::default() };
+        SuccessLogs::from_label(&text).unwrap_or_else(|| {
+            self.problem("SUCCESS_LOGS must be `all`, `sampled` or `none`".to_owned());
+            SuccessLogs::default()
+        })
     }
 
     pub(super) fn protection(&mut self) -> protection::Settings {

@@ -87,6 +87,19 @@ fn one_error_names_everything_missing_or_invalid_and_no_value() {
 }
 
 #[test]
+fn successes_are_logged_as_one_of_three_words_says() {
+    for (text, expected) in [
+        ("", SuccessLogs::All),
+        ("all", SuccessLogs::All),
+        ("sampled", SuccessLogs::Sampled),
+        ("none", SuccessLogs::None),
+    ] {
+        assert_eq!(read(&[("SUCCESS_LOGS", text)]).expect("valid").success_logs, expected, "{text:?}");
+    }
+    has_all(read(&[("SUCCESS_LOGS", "s3cret")]), &["SUCCESS_LOGS must be `all`, `sampled` or `none`"]);
+}
+
+#[test]
 fn numbers_and_switches_have_ranges() {
     for (name, good, bad, range) in [
         ("POLICY_CACHE_SECONDS", ["0", "60"], ["61", "-1", "1.5", "s3cret"], "0 to 60"),

@@ -14,6 +14,7 @@ mod batch_tests;
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::query::QueryOutput;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
@@ -111,6 +112,27 @@ impl Table {
         let delete = self.client.delete_item().table_name(&self.name).set_key(Some(key));
         let deleted = delete.return_values(ReturnValue::AllOld).send().await;
         Ok(deleted.map_err(|error| aws_error::of_call("DeleteItem", &error))?.attributes)
+    }
+
+    /// Deletes the item of this key if it meets a condition; whether it did.
+    pub(crate) async fn delete_if<const N: usize>(
+        &self,
+        key: Item,
+        condition: &str,
+        values: [(&str, AttributeValue); N],
+    ) -> Result<bool, PortError> {
+        let delete = self.client.delete_item().table_name(&self.name).set_key(Some(key));
+        let delete = delete
+            .condition_expression(condition)
+            .set_expression_attribute_values(Some(item(values)))
+            .return_values(ReturnValue::AllOld);
+        match delete.send().await {
+            Ok(_) => Ok(true),
+            Err(error) => match error.as_service_error() {
+                Some(DeleteItemError::ConditionalCheckFailedException(_)) => Ok(false),
+                Some(_) | None => Err(aws_error::of_call("DeleteItem", &error)),
+            },
+        }
     }
 
     /// An update that [`Self::send`] sends; conditions and returned values are the caller's to add.

@@ -91,7 +91,8 @@ impl<P: Ports> Worker<P> {
         let Self { clock, parking, wait_registry: registry, .. } = self;
         let mut swept = Swept::default();
         let late = registry.begun_before(clock.now().minus(self.settings.late_after)).await?;
-        for RegisteredBucket { bucket, shards } in late {
+        for registered in late {
+            let RegisteredBucket { bucket, shards, .. } = registered;
             if clock.now() >= deadline {
                 break;
             }
@@ -106,7 +107,7 @@ impl<P: Ports> Worker<P> {
                 self.send(Outgoing::release(Release::Bucket(bucket))).await?;
                 swept.released += 1;
             } else {
-                registry.forget(bucket).await?;
+                registry.forget(registered).await?;
                 swept.forgotten += 1;
             }
         }

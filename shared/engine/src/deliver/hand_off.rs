@@ -7,7 +7,7 @@ use super::job::Job;
 use super::planned::{Gone, Planned};
 use super::waits::Waiting;
 use super::worker::Settings;
-use crate::ports::{ParkedItem, ParkedKey, SubscriptionUpdate};
+use crate::ports::SubscriptionUpdate;
 use redial_core::message::Travel;
 use redial_core::plan::Plan;
 use redial_core::protection::patience::lane_of_retry;
@@ -85,10 +85,16 @@ impl Effects {
             }
             Route::Park(bucket) => {
                 let delivery = job.message.key();
-                let shard = bucket.shard_of(&delivery, settings.waits.shards);
-                let key = ParkedKey::new(shard, &delivery, travel.turn, travel.deferred_from.as_deref());
-                let item = ParkedItem { key, tenant, not_before, body };
-                self.parked.push(Waiting { place: job.place, bucket, item });
+                let Travel { turn, deferred_from, .. } = travel;
+                self.parked.push(Waiting {
+                    place: job.place,
+                    bucket,
+                    delivery,
+                    turn,
+                    deferred_from,
+                    not_before,
+                    body,
+                });
             }
         }
     }

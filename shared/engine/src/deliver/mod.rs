@@ -40,6 +40,7 @@ mod planned;
 mod quotas;
 mod record;
 mod resolve;
+mod shards;
 mod visibility;
 mod waits;
 mod worker;
@@ -60,6 +61,7 @@ use redial_core::route::{Route, route};
 use redial_core::setback::Setback;
 
 pub use batch::Incoming;
+pub use shards::KnownBuckets;
 pub use visibility::return_all;
 pub use worker::{CONCURRENCY, Invocation, LINGER, Ports, RESERVE, Settings, Worker, time_for};
 

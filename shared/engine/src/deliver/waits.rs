@@ -4,16 +4,23 @@
 //! started after; if it cannot be, the sweep releases the bucket. Where the put ended too late for the bucket's own release, the
 //! message is released at once; where the store has no room at the moment, the message hops through the queue until it has.
 //!
+//! A bucket is divided into more shards as it fills, so that it can be written and released by many workers side by side. Each shard is
+//! registered before anything lies in it, and the number only grows: a release visits those that are registered.
+//!
 //! A release sends the messages of a bucket whose time has come on to their retry queue.
 //!
 //! A bucket's release becomes one message a shard, so that many workers share the work; a shard's messages are sent page by page,
 //! and each page is deleted only after it was sent. Dying in between sends some of them twice, and the claim drops the second.
 
 use super::acknowledgements::{Acknowledgement, Acknowledgements};
+use super::shards::Ask;
 use super::worker::{Invocation, Ports, Settings, Worker};
+use std::collections::BTreeSet;
+
 use crate::ports::{
-    Clock, Outbox, ParkedItem, Parking, PortError, RegisteredBucket, Telemetry, WaitExecutions, WaitRegistry,
+    Clock, Outbox, ParkedItem, ParkedKey, Parking, PortError, Telemetry, WaitExecutions, WaitRegistry,
 };
+use redial_core::identity::{DeliveryKey, Turn};
 use redial_core::metric::Metric;
 use redial_core::queue::{Outgoing, Queue};
 use redial_core::quota::Quota;
@@ -24,8 +31,29 @@ use redial_core::wait::{Release, Shard, WaitBucket};
 pub(super) struct Waiting {
     pub(super) place: usize,
     pub(super) bucket: WaitBucket,
-    pub(super) item: ParkedItem,
+    pub(super) delivery: DeliveryKey,
+    pub(super) turn: Turn,
+    pub(super) deferred_from: Option<String>,
+    pub(super) not_before: Timestamp,
+    /// The travelling body. Never log it.
+    pub(super) body: String,
 }
+
+impl Waiting {
+    /// How it lies in a bucket of so many shards.
+    fn item(&self, shards: u16) -> ParkedItem {
+        let shard = self.bucket.shard_of(&self.delivery, shards);
+        ParkedItem {
+            key: ParkedKey::new(shard, &self.delivery, self.turn, self.deferred_from.as_deref()),
+            tenant: self.delivery.tenant.clone(),
+            not_before: self.not_before,
+            body: self.body.clone(),
+        }
+    }
+}
+
+/// What became of a message that was to be parked.
+type Put = Result<Shard, PortError>;
 
 impl<P: Ports> Worker<P> {
     pub(super) async fn park(&self, mut waiting: Vec<Waiting>) -> Acknowledgements {
@@ -36,19 +64,16 @@ impl<P: Ports> Worker<P> {
         waiting.sort_by_key(|it| it.bucket);
         for own in waiting.chunk_by(|one, other| one.bucket == other.bucket) {
             let bucket = own[0].bucket;
-            let registered = RegisteredBucket { bucket, shards: settings.waits.shards };
-            let put = match self.wait_registry.register(registered).await {
-                Ok(()) => self.parking.put(own.iter().map(|it| it.item.clone()).collect()).await,
-                Err(error) => vec![Err(error); own.len()],
-            };
             let mut parked = Vec::new();
-            for (it, put) in own.iter().zip(put) {
+            let mut shards = BTreeSet::new();
+            for (it, put) in own.iter().zip(self.put(bucket, own).await) {
                 match put {
-                    Ok(()) => {
-                        counted.push((it.item.tenant.clone(), bucket.start()));
+                    Ok(shard) => {
+                        counted.push((it.delivery.tenant.clone(), bucket.start()));
                         parked.push(it.place);
+                        shards.insert(shard);
                     }
-                    Err(error) if error.throttled => throttled.push((it.place, &it.item)),
+                    Err(error) if error.throttled => throttled.push(it),
                     Err(error) => acknowledgements.failed(it.place, error, telemetry),
                 }
             }
@@ -59,8 +84,8 @@ impl<P: Ports> Worker<P> {
                 self.start(bucket).await;
                 Ok(())
             } else {
-                let release = Outgoing::release(Release::Bucket(bucket));
-                self.send_all(vec![release]).await
+                // Its own release may be over, and the bucket forgotten.
+                self.send_all(shards.into_iter().map(again).collect()).await
             };
             if released.is_ok() {
                 telemetry.count(Metric::Parked, parked.len() as u64);
@@ -69,17 +94,72 @@ impl<P: Ports> Worker<P> {
             acknowledgements.extend(parked.into_iter().map(acknowledged));
         }
         let now = clock.now();
-        let hops = throttled.into_iter().map(|(place, item)| {
-            let delay = hop(item.not_before, now, &settings.waits);
-            let queue = Queue::Retry(item.key.shard.bucket.lane());
-            let (body, tenant) = (item.body.clone(), Some(item.tenant.clone()));
-            (place, Outgoing { queue, body, delay, tenant })
+        let hops = throttled.into_iter().map(|it| {
+            let delay = hop(it.not_before, now, &settings.waits);
+            let queue = Queue::Retry(it.bucket.lane());
+            let (body, tenant) = (it.body.clone(), Some(it.delivery.tenant.clone()));
+            (it.place, Outgoing { queue, body, delay, tenant })
         });
         // Counted once they are there: a worker that dies before puts them again, and counts them then.
         let counting = self.quota_guard.add(&self.quotas, telemetry, Quota::Parked, counted);
         let (hopped, ()) = futures_util::join!(self.send(hops.collect()), counting);
         acknowledgements.extend(hopped);
         acknowledgements
+    }
+
+    /// Puts these in as many shards as their bucket has; in all that it can have where it has no room.
+    async fn put(&self, bucket: WaitBucket, own: &[Waiting]) -> Vec<Put> {
+        let shards = match self.shards_for(bucket, own.len() as u64).await {
+            Ok(shards) => shards,
+            Err(error) => return vec![Err(error); own.len()],
+        };
+        let mut put = self.put_in(shards, own.iter()).await;
+        let most = self.settings.waits.shards;
+        let is_throttled = |put: &Put| put.as_ref().is_err_and(|error| error.throttled);
+        // A partition takes 1,000 writes a second: this bucket has outgrown its shards.
+        if shards < most && put.iter().any(is_throttled) && self.divide(bucket, most).await {
+            let again = own.iter().zip(&put).filter(|(_, put)| is_throttled(put)).map(|(it, _)| it);
+            let mut again = self.put_in(most, again).await.into_iter();
+            for put in put.iter_mut().filter(|put| is_throttled(put)) {
+                *put = again.next().expect("a put is answered for every item");
+            }
+        }
+        put
+    }
+
+    async fn put_in(&self, shards: u16, own: impl Iterator<Item = &Waiting>) -> Vec<Put> {
+        let items: Vec<ParkedItem> = own.map(|it| it.item(shards)).collect();
+        let used: Vec<Shard> = items.iter().map(|item| item.key.shard).collect();
+        let put = self.parking.put(items).await;
+        put.into_iter().zip(used).map(|(put, shard)| put.map(|()| shard)).collect()
+    }
+
+    /// Over how many shards messages are spread that are about to be put in this bucket. It is registered with them.
+    async fn shards_for(&self, bucket: WaitBucket, messages: u64) -> Result<u16, PortError> {
+        let waits = &self.settings.waits;
+        let messages = match self.known_buckets.ask(bucket, messages, waits.shards) {
+            Ask::Known(shards) => return Ok(shards),
+            Ask::Report(messages) => messages,
+        };
+        let registered = self.wait_registry.register(bucket, messages).await?;
+        self.known_buckets.learn(bucket, registered.shards, self.system.now());
+        let wanted = waits.shards_for(registered.messages);
+        let is_divided = wanted > registered.shards && self.divide(bucket, wanted).await;
+        Ok(if is_divided { wanted } else { registered.shards })
+    }
+
+    /// Whether the bucket is divided into so many shards. If it cannot be, it goes on with those that it has.
+    async fn divide(&self, bucket: WaitBucket, shards: u16) -> bool {
+        match self.wait_registry.divide(bucket, shards).await {
+            Ok(()) => {
+                self.known_buckets.learn(bucket, shards, self.system.now());
+                true
+            }
+            Err(error) => {
+                self.telemetry.infrastructure(&error);
+                false
+            }
+        }
     }
 
     /// Starts the execution that ends the bucket's wait. Its messages lie in a registered bucket by now, so that the sweep releases
@@ -114,9 +194,10 @@ impl<P: Ports> Worker<P> {
         match release {
             Release::Shard(shard) => self.drain(invocation, shard).await,
             Release::Bucket(bucket) => {
-                // The number of shards may have been changed while the bucket waited.
-                let registered = self.wait_registry.shards_of(bucket).await?.unwrap_or(0);
-                let shards: Vec<Shard> = bucket.shards(registered.max(self.settings.waits.shards)).collect();
+                let registered = self.wait_registry.shards_of(bucket).await?;
+                // A bucket that is not registered was forgotten; a worker of an earlier release may have put something in it since.
+                let shards = registered.unwrap_or(self.settings.waits.shards);
+                let shards: Vec<Shard> = bucket.shards(shards).collect();
                 match shards[..] {
                     [shard] => self.drain(invocation, shard).await,
                     _ => self.fan_out(invocation, shards).await,

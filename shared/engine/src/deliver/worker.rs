@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::acknowledgements::{Acknowledgement, Acknowledgements};
+use super::shards::KnownBuckets;
 use crate::ports::{
     Audiences, Clock, DeadLetterBodies, Ledger, Outbox, Parking, Policies, PortError, Protection, PushSender,
     Quotas, Randomness, Subscriptions, Telemetry, WaitExecutions, WaitRegistry, WebhookSender,
@@ -89,6 +90,8 @@ pub struct Worker<P: Ports> {
     pub guard: Guard,
     /// Lives as long as the worker.
     pub quota_guard: QuotaGuard,
+    /// Lives as long as the worker.
+    pub known_buckets: KnownBuckets,
     pub system: P::System,
     pub telemetry: P::Telemetry,
     pub outbox: P::Outbox,

@@ -60,12 +60,17 @@ pub struct RegisteredBucket {
     pub bucket: WaitBucket,
     /// Over how many shards its messages may lie.
     pub shards: u16,
+    /// About how many messages were put in it: some twice, some not reported yet, and 0 if an earlier release registered it.
+    pub messages: u64,
 }
 
 /// Knows which buckets hold messages, so that none is forgotten when an execution fails.
 pub trait WaitRegistry: Send + Sync {
-    /// Notes a bucket; the larger number of shards stays.
-    fn register(&self, bucket: RegisteredBucket) -> impl Answer<()>;
+    /// Notes a bucket, if it is new with one shard, and adds these messages to its number; returns how it stands then.
+    fn register(&self, bucket: WaitBucket, messages: u64) -> impl Answer<RegisteredBucket>;
+
+    /// Divides a bucket into at least so many shards, before messages are put in them.
+    fn divide(&self, bucket: WaitBucket, shards: u16) -> impl Answer<()>;
 
     /// A bucket's number of shards; `None` if it is not registered.
     fn shards_of(&self, bucket: WaitBucket) -> impl Answer<Option<u16>>;
@@ -73,8 +78,8 @@ pub trait WaitRegistry: Send + Sync {
     /// The registered buckets that began before `time`, the oldest first.
     fn begun_before(&self, time: Timestamp) -> impl Answer<Vec<RegisteredBucket>>;
 
-    /// Forgets a bucket that is empty.
-    fn forget(&self, bucket: WaitBucket) -> impl Answer<()>;
+    /// Forgets a bucket that was found empty, unless it has changed since it was read.
+    fn forget(&self, bucket: RegisteredBucket) -> impl Answer<()>;
 }
 
 /// Ends waits in time.

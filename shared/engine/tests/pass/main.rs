@@ -3,6 +3,7 @@
 mod acks;
 mod audiences;
 mod batch;
+mod buckets;
 mod cleaning;
 mod copies;
 mod crashes;

@@ -9,6 +9,7 @@ use redial_core::time::{Timestamp, Ttl};
 use redial_engine::ports::{ClaimAnswer, ParkedItem, PortError};
 
 use crate::pass::{Held, Pass, read};
+use crate::situations::Situation;
 use crate::sqs::Stored;
 use crate::watch::Memo;
 
@@ -172,6 +173,9 @@ impl Memo {
         let stored = Stored::sent("", &item.body, now);
         let Some((message, travel)) = read(&stored, QueueKind::Retry) else { return };
         self.punctual.is_parked(&message, &travel, item.key.shard.bucket, now);
+        if item.key.shard.number > 0 {
+            self.situations.saw(Situation::Divided);
+        }
         let source = travel.deferred_from;
         let Some(pass) = self.passes.get_mut(by) else { return };
         pass.sent_on.extend(source.clone());

@@ -83,7 +83,7 @@ const OUTAGES: &[&[&str]] = &[
     &["come_back_after"],
     &["load", "switch_off", "recovered", "failed", "give_up", "subscription.get", "flag", "mark_gone"],
     &["protection", "look", "exchange", "add", "lease"],
-    &["park", "page", "unpark", "register", "shards_of", "begun_before", "forget"],
+    &["park", "page", "unpark", "register", "divide", "shards_of", "begun_before", "forget"],
     &["ensure_running"],
     &["bodies.put", "describe"],
     &["policies"],

@@ -26,7 +26,7 @@ use redial_core::route::WaitSettings;
 use redial_core::time::Timestamp;
 use redial_core::wait::WaitBucket;
 use redial_engine::cleanup::{self, Sweep};
-use redial_engine::deliver;
+use redial_engine::deliver::{self, KnownBuckets};
 use redial_engine::http_api::Answer;
 use redial_engine::ports::{Acknowledged, PortError};
 use redial_engine::protection::{Guard, Settings as ProtectionSettings};
@@ -264,7 +264,8 @@ impl World {
         let memory = self.memory.scheduled(Arc::new(schedule.clone()));
         let resharded = scenario.pressure.resharded.filter(|(from, _)| *from <= self.stage.since_begin());
         let shards = resharded.map_or(scenario.shards, |(_, shards)| shards);
-        let waits = WaitSettings { shards, ..WaitSettings::default() };
+        // Few messages are enough to divide a bucket.
+        let waits = WaitSettings { shards, messages_a_shard: 1, ..WaitSettings::default() };
         let settings =
             deliver::Settings { waits, hash_keys: self.hash_keys(), ..memory::dispatch_settings() };
         let of = || memory.clone();
@@ -298,6 +299,7 @@ impl World {
             wait_executions: of(),
             dead_letter_bodies: of(),
             quota_guard: QuotaGuard::default(),
+            known_buckets: KnownBuckets::default(),
             quotas: of(),
         };
         let settings = cleanup::Settings { hash_keys: self.hash_keys(), ..memory::cleanup_settings() };
