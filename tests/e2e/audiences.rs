@@ -65,7 +65,7 @@ fn each_got_it_once(stack: &TestStack, browsers: &[Subscriber]) {
 
 /// The ledger has this many deliveries as sent, the message as expanded, and no other.
 async fn assert_states(stack: &TestStack, deliveries: &str, sent: usize) {
-    let entries = stack.scan(deliveries).await;
+    let entries = stack.entries(deliveries).await;
     let count = |state| entries.iter().filter(|entry| text(entry, "state") == Some(state)).count();
     assert_eq!((count("sent"), count("expanded"), entries.len()), (sent, 1, sent + 1));
 }

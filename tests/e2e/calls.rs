@@ -48,7 +48,7 @@ fn calls(dispatch: &Function) -> Vec<String> {
 }
 
 async fn assert_sent(stack: &TestStack, resources: &Resources, numbers: std::ops::Range<u32>) {
-    let entries = stack.scan(&resources.tables.deliveries).await;
+    let entries = stack.entries(&resources.tables.deliveries).await;
     for n in numbers {
         let id = format!("m-{n}");
         let entry = entries.iter().find(|entry| text(entry, "id") == Some(&id)).expect("it is in the ledger");
@@ -68,13 +68,13 @@ async fn a_warm_batch_of_ten_makes_three_calls_over_one_connection() {
     // Its subscriptions, its tenant's policies, and the limits of its tenant and origin.
     assert_eq!(dispatch.proxy.count(&AwsService::DynamoDb, "BatchGetItem"), 3);
 
-    // One read of the stored subscriptions, one batch of claims, one of records.
-    let warm = ["BatchExecuteStatement", "BatchExecuteStatement", "BatchGetItem"];
+    // One read of the stored subscriptions, one batch of claims, one item for all records.
+    let warm = ["BatchExecuteStatement", "BatchGetItem", "UpdateItem"];
     let batches = 1 + until_calls_are(&stack, &resources, &dispatch, &browser, &warm).await;
 
-    // Two write units a delivery: its claim and its record.
+    // A write unit for each claim, and one for the records of all.
     let metrics = dispatch.json_logs().rfind(|line| line["Deliveries"].is_u64()).expect("they are written");
-    assert_fields(&metrics, json!({"Deliveries": 10, "ApiCalls": 3, "WriteUnits": 20}));
+    assert_fields(&metrics, json!({"Deliveries": 10, "ApiCalls": 3, "WriteUnits": 11}));
     let counts = stack.push.counts();
     assert_eq!((counts.requests, counts.tls_connections, counts.tokens), (10 * batches, 1, 1));
 }
@@ -88,7 +88,7 @@ async fn a_healthy_origin_s_breaker_adds_one_read_to_a_batch() {
     assert_eq!(failed(&dispatch, ten(&stack, &resources, "cold", &browser).await).await, NONE);
     // Older than a worker's view of a breaker.
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let warm = ["BatchExecuteStatement", "BatchExecuteStatement", "BatchGetItem", "BatchGetItem"];
+    let warm = ["BatchExecuteStatement", "BatchGetItem", "BatchGetItem", "UpdateItem"];
     until_calls_are(&stack, &resources, &dispatch, &browser, &warm).await;
 }
 
@@ -156,6 +156,11 @@ async fn a_throttled_claim_or_record_makes_no_second_post() {
     };
     let fails = |index, code: &str| Fault::FailStatement { index, code: code.to_owned() };
     dispatch.proxy.once(statements("INSERT"), fails(3, "ThrottlingError"));
+    // Records that cannot be written together are written one by one.
+    let refused =
+        json!({"__type": "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException"});
+    let is_of_all = |call: &Call| call.operation == "UpdateItem";
+    dispatch.proxy.when(is_of_all, Fault::Status(400, refused.to_string()));
     dispatch.proxy.once(statements("UPDATE"), fails(1, "ProvisionedThroughputExceeded"));
 
     assert_eq!(failed(&dispatch, records.clone()).await, NONE);

@@ -1,6 +1,7 @@
 //! Redial from end to end: messages go into the queues of the deployed template, and a push service decrypts what comes out.
 
 mod audiences;
+mod batches;
 mod browser;
 mod calls;
 mod cost;

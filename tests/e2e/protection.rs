@@ -37,7 +37,7 @@ async fn a_push_service_that_fails_is_not_sent_to_and_loses_nothing() {
     let (attempts, unsent, quiet) = stack
         .until("sends have ended", async || {
             System.sleep(Duration::from_millis(2_500)).await;
-            let entries = stack.scan(&stack.tables().deliveries).await;
+            let entries = stack.entries(&stack.tables().deliveries).await;
             let attempts =
                 entries.iter().filter_map(|entry| number(entry, "attempt")).map(|n| n + 1).sum::<i64>();
             let requests = stack.push.counts().requests;
@@ -133,7 +133,7 @@ async fn two_processes_share_a_limit_and_one_goes_on_without_the_other() {
     for body in queued.iter().map(|message| message.body.as_str()).chain(parked) {
         assert_eq!(parsed(body)["retry_count"], 0);
     }
-    let entries = stack.scan(&resources.tables.deliveries).await;
+    let entries = stack.entries(&resources.tables.deliveries).await;
     assert_eq!(entries.iter().filter_map(|entry| text(entry, "state")).collect::<Vec<_>>(), ["sent"]);
 
     set_limit("1000/s").await;

@@ -6,7 +6,8 @@ use redial_adapters::success_logs::{SAMPLE, SuccessLogs};
 use redial_core::{audience, ledger::DEDUPE_WINDOW};
 
 use super::counts::{
-    ACKNOWLEDGEMENT, AUDIENCE, BY_API, Counts, DEAD_LETTER, FIRST_ATTEMPT, LONG_WAIT, PAGE, RETRY,
+    ACKNOWLEDGEMENT, AUDIENCE, BY_API, Counts, DEAD_LETTER, FIRST_ATTEMPT, LONG_WAIT, PAGE,
+    RECORD_OF_SUCCESSES, RETRY,
 };
 use super::line::{Line, MILLION, line};
 use super::month::{Alarms, busy, idle};
@@ -115,7 +116,10 @@ impl Bill {
         let whole_messages = f64::from(LONG_WAIT.write_units) / 10.0 * waits + BODY_WRITES * letters;
         // An audience's run is stored once, and read for each page.
         let whole = (whole_messages + traffic.audiences as f64) * (kilobytes - 1.0);
-        let writes = sum(|counts| counts.write_units, 10.0) + whole;
+        let successes = messages - letters;
+        let records =
+            f64::from(RECORD_OF_SUCCESSES) * if batch < 2.0 { successes } else { successes / batch };
+        let writes = sum(|counts| counts.write_units, 10.0) + records + whole;
         let reads = sum(|counts| counts.read_units, 10.0) + pages * ((body / 4096.0).ceil() - 1.0);
         let gb = f64::from(memory_mb) / 1024.0 / 1000.0;
         let gb_seconds = (invocations * f64::from(batch_ms) + requests * f64::from(api_ms)) * gb;
@@ -207,14 +211,17 @@ mod tests {
     fn a_million_deliveries_cost_by_their_retries_waits_batches_and_dead_letters() {
         // SQS requests, write and read units, invocations, GB-seconds, GB of logs.
         for (traffic, expected) in [
-            (TRAFFIC, [300e3, 2e6, 1e6, 100e3, 7_500.0, 0.72]),
-            (Traffic { retry_rate: 1.0, ..TRAFFIC }, [600e3, 4e6, 2e6, 200e3, 15_000.0, 1.44]),
-            (Traffic { long_wait_rate: 1.0, ..TRAFFIC }, [300e3, 4.1e6, 2e6, 100e3, 7_500.0, 0.72]),
+            (TRAFFIC, [300e3, 1.1e6, 1e6, 100e3, 7_500.0, 0.72]),
+            (Traffic { retry_rate: 1.0, ..TRAFFIC }, [600e3, 3.1e6, 2e6, 200e3, 15_000.0, 1.44]),
+            (Traffic { long_wait_rate: 1.0, ..TRAFFIC }, [300e3, 3.2e6, 2e6, 100e3, 7_500.0, 0.72]),
             (Traffic { batch: 1, ..TRAFFIC }, [3e6, 2e6, 1e6, 1e6, 75_000.0, 1.8]),
             (Traffic { dead_letter_rate: 1.0, ..TRAFFIC }, [600e3, 8.1e6, 1e6, 200e3, 15_000.0, 1.44]),
-            (Traffic { api_share: 1.0, ..TRAFFIC }, [300e3, 4e6, 2e6, 1.1e6, 17_500.0, 2.52]),
-            (Traffic { api_share: 1.0, api_batch: 100, ..TRAFFIC }, [300e3, 4e6, 2e6, 110e3, 7_600.0, 0.74]),
-            (Traffic { ack_rate: 1.0, ..TRAFFIC }, [300e3, 3e6, 1e6, 1.1e6, 17_500.0, 2.52]),
+            (Traffic { api_share: 1.0, ..TRAFFIC }, [300e3, 3.1e6, 2e6, 1.1e6, 17_500.0, 2.52]),
+            (
+                Traffic { api_share: 1.0, api_batch: 100, ..TRAFFIC },
+                [300e3, 3.1e6, 2e6, 110e3, 7_600.0, 0.74],
+            ),
+            (Traffic { ack_rate: 1.0, ..TRAFFIC }, [300e3, 2.1e6, 1e6, 1.1e6, 17_500.0, 2.52]),
         ] {
             let bill = bill(traffic);
             let lines = [
@@ -247,7 +254,7 @@ mod tests {
         let messages = 1_601.0 * 1_000.0;
         // Sixteen parts, of a full page and an empty one each.
         let pages = 32.0 * 1_000.0;
-        assert_eq!(more("DynamoDB", "write units"), 2.0 * messages + 2_000.0 + pages);
+        assert_eq!(more("DynamoDB", "write units"), 1.1 * messages + 2_000.0 + pages);
         assert_eq!(more("DynamoDB", "read units"), messages + 17_000.0 + 4.0 * pages);
         assert_eq!(more("SQS", "requests"), (3.0 * messages / 10.0 + 6.0 * 1_000.0).round());
     }

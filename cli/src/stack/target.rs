@@ -10,6 +10,7 @@ use redial_adapters::{
     config::Tables,
     control_dynamo::DynamoControl,
     dead_letters_dynamo::DynamoDeadLetters,
+    deliveries_dynamo::DynamoDeliveries,
     outbox_sqs::QueueUrls,
     policies_dynamo::DynamoPolicies,
     protection_dynamo::DynamoProtection,
@@ -124,6 +125,10 @@ impl Target {
 
     pub(crate) fn audiences(&self) -> DynamoAudiences {
         DynamoAudiences::new(self.dynamodb(), self.tables.audiences.clone())
+    }
+
+    pub(crate) fn deliveries(&self) -> DynamoDeliveries {
+        DynamoDeliveries::new(self.dynamodb(), self.tables.deliveries.clone())
     }
 
     pub(crate) fn dead_letters(&self) -> DynamoDeadLetters {

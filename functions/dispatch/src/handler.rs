@@ -3,12 +3,14 @@
 
 use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsMessage};
 use lambda_runtime::{Context, Error, LambdaEvent};
+use rand::RngExt as _;
 use redial_adapters::outbox_sqs::QueueUrls;
 use redial_adapters::retries::within_invocation;
+use redial_adapters::system::System;
 use redial_core::body::Body;
 use redial_core::time::Timestamp;
 use redial_engine::deliver::{Incoming, Invocation};
-use redial_engine::ports::Receipt;
+use redial_engine::ports::{Randomness as _, Receipt};
 use serde::Deserialize;
 
 /// An event of either kind. No untagged enum: that would copy each batch once more.
@@ -50,10 +52,12 @@ pub(crate) async fn handle(
     Ok(response)
 }
 
-/// The request id is new for each invocation: what makes a lease token.
+/// A lease token names the request, and is no other invocation's, even if its caller gives two the same request id: the batch of a
+/// token lists what was sent under it.
 fn invocation(context: &Context) -> Invocation {
     let deadline = i64::try_from(context.deadline).unwrap_or(i64::MAX);
-    Invocation { lease_token: context.request_id.clone(), deadline: Timestamp::from_ms(deadline) }
+    let lease_token = format!("{}.{:08x}", context.request_id, System.rng().random::<u32>());
+    Invocation { lease_token, deadline: Timestamp::from_ms(deadline) }
 }
 
 fn incoming(record: SqsMessage, urls: &QueueUrls) -> Result<Incoming, Error> {

@@ -108,7 +108,9 @@ impl Dispatch {
             system: System,
             telemetry: JsonTelemetry::new(stack.stack.clone()).logging(config.success_logs),
             outbox: aws.outbox(&stack),
-            ledger: DynamoLedger::new(client(), tables.deliveries).metered(units()),
+            ledger: DynamoLedger::new(client(), tables.deliveries)
+                .recording(config.records_together)
+                .metered(units()),
             subscriptions: aws.subscriptions(&dynamo, &stack, Some(webhook_keys.clone())),
             policies: DynamoPolicies::new(client(), tables.control.clone(), stack.policy_max_age),
             audiences: DynamoAudiences::new(client(), tables.audiences).metered(units()),

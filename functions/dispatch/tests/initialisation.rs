@@ -42,6 +42,7 @@ async fn everything_that_is_bad_is_named_in_one_message_and_no_value_is_printed(
         ("LEASE_MARGIN_SECONDS", VALUE),
         ("BREAKER", VALUE),
         ("SUCCESS_LOGS", VALUE),
+        ("RECORD_TOGETHER", VALUE),
         ("QUOTA_PARKED", VALUE),
         ("QUOTA_DEAD_LETTERS", VALUE),
         ("BREAKER_COOLDOWN_SECONDS", "901"),

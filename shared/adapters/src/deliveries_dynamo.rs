@@ -4,6 +4,9 @@
 //! The inserted entry is one that [`crate::ledger_dynamo`] swaps when a worker claims it: state `queued`, turn 0, a claim that expired
 //! long ago, and an empty MessageId.
 
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::ack::AckEvent;
 use redial_core::channel::Channel;
 use redial_core::identity::{DeliveryKey, IdSource, Turn};
@@ -12,13 +15,12 @@ use redial_core::ledger::{Ask, PastAttempt, State, expires_at};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Clock as _, Deliveries, DeliveryRecord, Inserted, NewDelivery, PortError};
 
-use crate::acks_dynamo;
-use crate::aws_error;
 use crate::ledger_dynamo::{asked, attribute, entry, entry_key, identity};
 use crate::retries::Patience;
 use crate::system::System;
 use crate::table::attributes::{Item, Read, ms, s};
 use crate::table::{Statement, Table, on_a_table};
+use crate::{acks_dynamo, aws_error, batches_dynamo};
 
 /// The lease token of an entry that no worker has claimed.
 const UNCLAIMED: &str = "front-door";
@@ -32,6 +34,23 @@ pub struct DynamoDeliveries {
 on_a_table!(DynamoDeliveries);
 
 impl DynamoDeliveries {
+    /// The items of deliveries, read consistently, as they would be had each attempt been recorded by itself.
+    pub async fn items(
+        &self,
+        keys: &[DeliveryKey],
+    ) -> Vec<Result<Option<HashMap<String, AttributeValue>>, PortError>> {
+        let keys = keys.iter().map(entry_key).collect();
+        batches_dynamo::resolved(&self.table, keys, Patience::brief()).await
+    }
+
+    /// The item of one.
+    pub async fn item(
+        &self,
+        key: &DeliveryKey,
+    ) -> Result<Option<HashMap<String, AttributeValue>>, PortError> {
+        self.items(std::slice::from_ref(key)).await.pop().expect("every key is answered")
+    }
+
     fn statement(&self, delivery: &NewDelivery, now: Timestamp) -> Statement {
         let NewDelivery { key, fingerprint, channel, endpoint_hash, subscription, not_before } = delivery;
         let ask = Ask {
@@ -60,7 +79,7 @@ impl Deliveries for DynamoDeliveries {
         let written = self.table.execute(statements, Patience::brief()).await;
         let known = deliveries.iter().zip(&written).filter(|(_, written)| **written == Ok(false));
         let known = known.map(|(delivery, _)| entry_key(&delivery.key)).collect();
-        let mut found = self.table.get_each(known, Patience::brief()).await.into_iter();
+        let mut found = batches_dynamo::resolved(&self.table, known, Patience::brief()).await.into_iter();
         let answer = |written| match written {
             Ok(true) => Ok(Inserted::New),
             Err(error) => Err(error),
@@ -80,7 +99,7 @@ impl Deliveries for DynamoDeliveries {
 
     async fn find(&self, key: &DeliveryKey) -> Result<Option<DeliveryRecord>, PortError> {
         let now = System.now();
-        let found = self.table.get_one(entry_key(key)).await?.as_ref().and_then(known);
+        let found = self.item(key).await?.as_ref().and_then(known);
         Ok(found.filter(|known| !known.entry.is_forgotten(now)))
     }
 }

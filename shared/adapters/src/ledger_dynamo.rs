@@ -4,12 +4,17 @@
 //! a retry swaps the entry that its predecessor left. A statement whose condition fails is followed by a consistent read of that
 //! item, a judgement, and a swap of exactly the version that was judged. All claims of a batch go together: one call in the usual case.
 //!
+//! Successes of an invocation are recorded together ([`crate::batches_dynamo`]); what a worker reads of a delivery is resolved by that.
+//!
 //! DynamoDB deletes expired items days late. An entry past its expiry counts as absent: a claim overwrites all of it.
+
+use std::collections::{BTreeSet, HashMap};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::ack::AckEvent;
 use redial_core::endpoint::EndpointHash;
 use redial_core::identity::{Attempt, DeliveryId, DeliveryKey, Lineage, SubscriptionId, Tenant, Turn};
+use redial_core::ledger::batch::{self, Batch, Place, Success};
 use redial_core::ledger::history::KEPT;
 use redial_core::ledger::{Ask, Entry, Fence, Judgement, PastAttempt, Record, State, expires_at, judge};
 use redial_core::outcome::NotSent;
@@ -21,7 +26,7 @@ use crate::retries::Patience;
 use crate::system::System;
 use crate::table::attributes::{Item, Read, expiry, item, ms, n, or_null, s};
 use crate::table::{Statement, Table, on_a_table};
-use crate::{acks_dynamo, aws_error};
+use crate::{acks_dynamo, aws_error, batches_dynamo};
 
 /// How often a claim is judged again while other workers keep changing its item; after that the message returns to its queue.
 const ROUNDS: usize = 4;
@@ -34,11 +39,19 @@ const OF_A_RECORD: [&str; 7] =
 #[derive(Clone, Debug)]
 pub struct DynamoLedger {
     table: Table,
+    /// Whether each success is recorded by itself.
+    is_single: bool,
 }
 
-on_a_table!(DynamoLedger);
+on_a_table!(DynamoLedger, is_single);
 
 type Fields = Vec<(&'static str, AttributeValue)>;
+
+/// An attribute of a delivery's history.
+type Folded = Option<(String, AttributeValue)>;
+
+/// The batches of lease tokens, as far as they could be read.
+type Batches = HashMap<String, Result<Batch, PortError>>;
 
 /// What follows from the entry that a claim met.
 enum Next {
@@ -47,13 +60,19 @@ enum Next {
 }
 
 impl DynamoLedger {
+    /// That records each success by itself, unless `together`: a release that knows no batches may be at work beside this one.
+    #[must_use]
+    pub fn recording(self, together: bool) -> Self {
+        Self { is_single: !together, ..self }
+    }
+
     /// The statement that succeeds in the usual case.
     fn usual(&self, claim: &Claim, now: Timestamp) -> Statement {
         let Turn { lineage, attempt } = claim.ask.turn;
         match attempt.0.checked_sub(1) {
             Some(previous) => {
                 let before = Turn { lineage, attempt: Attempt(previous) };
-                self.swap(claim, (before, State::Retrying), None, false, now)
+                self.swap(claim, (before, State::Retrying), None, false, None, now)
             }
             None => self.insert(claim, now),
         }
@@ -85,10 +104,13 @@ impl DynamoLedger {
         (turn, state): (Turn, State),
         lease_token: Option<&str>,
         in_doubt: bool,
+        folded: Folded,
         now: Timestamp,
     ) -> Statement {
         let mut sets = claimed(claim, now);
         sets.extend(["not_before", "not_sent", "provider_word"].map(|name| (name, or_null(None))));
+        // A success that only a batch had is kept in the history.
+        sets.extend(folded.as_ref().map(|(name, value)| (name.as_str(), value.clone())));
         // A doubt of an earlier lineage does not apply to a replay.
         if in_doubt || turn.lineage < claim.ask.turn.lineage {
             sets.push(("in_doubt", AttributeValue::Bool(in_doubt)));
@@ -98,47 +120,72 @@ impl DynamoLedger {
         Statement::update(self.table.name(), sets, &[], conditions)
     }
 
-    fn judged(&self, claim: &Claim, stored: Option<Entry>, now: Timestamp) -> Next {
+    /// What follows from the entry that a claim met, whose batch is closed or read where it may be listed.
+    fn judged(
+        &self,
+        claim: &Claim,
+        stored: Option<Entry>,
+        batches: &Batches,
+        now: Timestamp,
+    ) -> Result<Next, PortError> {
         let Some(stored) = stored else {
-            return Next::Try { statement: self.insert(claim, now), in_doubt: false };
+            return Ok(Next::Try { statement: self.insert(claim, now), in_doubt: false });
         };
         if stored.is_forgotten(now) {
-            return Next::Try { statement: self.overwrite(claim, &stored, now), in_doubt: false };
+            return Ok(Next::Try { statement: self.overwrite(claim, &stored, now), in_doubt: false });
         }
-        Next::Answer(match judge(&stored, &claim.ask, now) {
+        let batch = batches.get(&stored.lease_token).cloned().transpose()?.unwrap_or_default();
+        let success = batch.success_of(&stored).map(|success| success.record(&stored));
+        let entry = batch.resolve(stored.clone());
+        Ok(Next::Answer(match judge(&entry, &claim.ask, now) {
             Judgement::Claim { in_doubt } => {
                 let (version, token) = ((stored.turn, stored.state), Some(stored.lease_token.as_str()));
-                return Next::Try { statement: self.swap(claim, version, token, in_doubt, now), in_doubt };
+                let folded = success.as_ref().and_then(past_attempt);
+                let statement = self.swap(claim, version, token, in_doubt, folded, now);
+                return Ok(Next::Try { statement, in_doubt });
             }
-            Judgement::Mine => ClaimAnswer::Granted { in_doubt: stored.in_doubt, at: stored.updated_at },
-            Judgement::HandOffAgain => ClaimAnswer::HandOffAgain(Box::new(stored)),
+            Judgement::Mine => ClaimAnswer::Granted { in_doubt: entry.in_doubt, at: entry.updated_at },
+            Judgement::HandOffAgain => ClaimAnswer::HandOffAgain(Box::new(entry)),
             Judgement::Leased { until } => ClaimAnswer::Leased { until },
             Judgement::Done => ClaimAnswer::Done,
             Judgement::Conflict => ClaimAnswer::Conflict,
-        })
+        }))
+    }
+
+    /// The batches that may list the entries which these claims met. Those of attempts that are taken over are closed.
+    async fn batches<'a>(
+        &self,
+        met: impl Iterator<Item = (&'a Claim, &'a Entry)>,
+        now: Timestamp,
+        patience: Patience,
+    ) -> Batches {
+        let (mut to_read, mut to_close) = (BTreeSet::new(), BTreeSet::new());
+        for (claim, stored) in
+            met.filter(|(_, stored)| batch::may_be_listed(stored) && !stored.is_forgotten(now))
+        {
+            let is_taken_over = batch::to_close(stored, &claim.ask, now);
+            let tokens = if is_taken_over { &mut to_close } else { &mut to_read };
+            tokens.insert(stored.lease_token.clone());
+        }
+        batches_dynamo::of_tokens(&self.table, to_read, to_close, now, patience).await
     }
 
     fn fenced(&self, record: &Record) -> Statement {
-        let mut sets = vec![
-            ("state", s(record.state.label())),
-            ("status", or_null(record.status.map(n))),
-            ("reason", or_null(record.reason.map(|reason| s(reason.label())))),
-            ("not_sent", or_null(record.not_sent.map(|failure| s(failure.label())))),
-            ("provider_word", or_null(record.provider_word.as_ref().map(s))),
-            ("headers", headers(&record.headers)),
-            ("not_before", or_null(record.not_before.map(ms))),
-            ("updated_at", ms(record.now)),
-            ("expires_at", expiry(record.expires_at())),
-        ];
-        if record.in_doubt {
-            sets.push(("in_doubt", AttributeValue::Bool(true)));
-        }
-        let past = PastAttempt::of(record);
-        let place = past.as_ref().map(|past| attribute(past.place()));
-        sets.extend(place.as_deref().zip(past.as_ref()).map(|(name, past)| (name, s(past.to_text()))));
+        let sets = recorded(record);
+        let sets = sets.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
         let mut conditions = as_it_was(&record.key, record.turn, State::Sending);
         conditions.push(("lease_token", s(&record.lease_token)));
         Statement::update(self.table.name(), sets, &[], conditions)
+    }
+
+    /// Records these successes together. `false` where that failed, or they are not enough: they are recorded by themselves.
+    async fn write_together(&self, records: &[Record], successes: &[(usize, Place, Success)]) -> bool {
+        let Some((first, ..)) = successes.first() else { return false };
+        let latest = successes.iter().map(|(at, ..)| records[*at].expires_at()).max().unwrap_or_default();
+        let listed: Vec<(Place, Success)> =
+            successes.iter().map(|(_, place, success)| (*place, success.clone())).collect();
+        let token = &records[*first].lease_token;
+        batches_dynamo::add(&self.table, token, &listed, latest).await == Ok(true)
     }
 
     /// Reads the entries of these keys consistently, in their order.
@@ -149,6 +196,16 @@ impl DynamoLedger {
     ) -> Vec<Result<Option<Entry>, PortError>> {
         let items = self.table.get_each(keys.map(entry_key).collect(), patience).await;
         items.into_iter().map(|item| Ok(item?.as_ref().and_then(entry))).collect()
+    }
+
+    /// Writes these records by themselves; with their places in the wave.
+    async fn write_each(
+        &self,
+        records: Vec<(usize, Record)>,
+        patience: Patience,
+    ) -> Vec<(usize, Result<Fence, PortError>)> {
+        let (places, records): (Vec<usize>, Vec<Record>) = records.into_iter().unzip();
+        places.into_iter().zip(self.write(records, patience).await).collect()
     }
 
     async fn write(&self, records: Vec<Record>, patience: Patience) -> Vec<Result<Fence, PortError>> {
@@ -187,8 +244,11 @@ impl Ledger for DynamoLedger {
                 }
             }
             let found = self.read(unusual.iter().map(|at| &claims[*at].ask.key), patience).await;
+            let met = unusual.iter().zip(&found);
+            let met = met.filter_map(|(at, stored)| Some((&claims[*at], stored.as_ref().ok()?.as_ref()?)));
+            let batches = self.batches(met, now, patience).await;
             for (at, stored) in unusual.iter().copied().zip(found) {
-                match stored.map(|stored| self.judged(&claims[at], stored, now)) {
+                match stored.and_then(|stored| self.judged(&claims[at], stored, &batches, now)) {
                     Ok(Next::Try { statement, in_doubt }) => tries.push((at, statement, in_doubt)),
                     Ok(Next::Answer(answer)) => answers[at] = Some(Ok(answer)),
                     Err(error) => answers[at] = Some(Err(error)),
@@ -203,7 +263,22 @@ impl Ledger for DynamoLedger {
     }
 
     async fn record(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
-        self.write(records, Patience::of_a_record()).await
+        let together = if self.is_single { Vec::new() } else { batches_dynamo::together(&records) };
+        let places: BTreeSet<usize> = together.iter().map(|(at, ..)| *at).collect();
+        let (some, others): (Vec<_>, Vec<_>) =
+            records.iter().cloned().enumerate().partition(|(at, _)| places.contains(at));
+        let others = self.write_each(others, Patience::of_a_record());
+        let some = async {
+            match self.write_together(&records, &together).await {
+                true => some.into_iter().map(|(at, _)| (at, Ok(Fence::Held))).collect(),
+                // The batch is closed, or it may not be written: before anything comes back, each is tried by itself.
+                false => self.write_each(some, Patience::of_a_record()).await,
+            }
+        };
+        let (some, others) = futures_util::join!(some, others);
+        let mut written: Vec<(usize, Result<Fence, PortError>)> = some.into_iter().chain(others).collect();
+        written.sort_by_key(|(at, _)| *at);
+        written.into_iter().map(|(_, fence)| fence).collect()
     }
 
     async fn record_carried(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
@@ -214,7 +289,8 @@ impl Ledger for DynamoLedger {
 impl LedgerReader for DynamoLedger {
     async fn get(&self, key: &DeliveryKey) -> Result<Option<Entry>, PortError> {
         let now = System.now();
-        let read = self.table.get_one(entry_key(key)).await?.as_ref().and_then(entry);
+        let read = batches_dynamo::resolved(&self.table, vec![entry_key(key)], Patience::brief()).await;
+        let read = read.into_iter().next().transpose()?.flatten().as_ref().and_then(entry);
         Ok(read.filter(|entry| !entry.is_forgotten(now)))
     }
 }
@@ -241,7 +317,8 @@ fn as_it_was(key: &DeliveryKey, turn: Turn, state: State) -> Fields {
 /// The attributes that a claim writes, whatever is there.
 fn claimed(claim: &Claim, now: Timestamp) -> Fields {
     let reason = claim.settlement.and_then(|end| end.reason);
-    let mut fields = asked(&claim.ask, expires_at(now, None), now);
+    let mut fields = asked(&claim.ask, expires_at(now, None).max(claim.kept_until.unwrap_or_default()), now);
+    fields.extend(claim.place.map(|place| ("place", n(place))));
     fields.push(("channel", s(claim.channel.label())));
     fields.extend(claim.endpoint_hash.as_ref().map(|hash| ("endpoint_hash", s(hash.as_str()))));
     fields.extend(reason.map(|reason| ("reason", s(reason.label()))));
@@ -254,6 +331,32 @@ fn fresh(claim: &Claim, now: Timestamp) -> Fields {
     fields.extend(identity(&claim.ask.key, now));
     fields.extend(claim.subscription.as_ref().map(|id| ("subscription", s(id.as_str()))));
     fields
+}
+
+/// The attributes of a record.
+pub(crate) fn recorded(record: &Record) -> Vec<(String, AttributeValue)> {
+    let mut sets = vec![
+        ("state", s(record.state.label())),
+        ("status", or_null(record.status.map(n))),
+        ("reason", or_null(record.reason.map(|reason| s(reason.label())))),
+        ("not_sent", or_null(record.not_sent.map(|failure| s(failure.label())))),
+        ("provider_word", or_null(record.provider_word.as_ref().map(s))),
+        ("headers", headers(&record.headers)),
+        ("not_before", or_null(record.not_before.map(ms))),
+        ("updated_at", ms(record.now)),
+        ("expires_at", expiry(record.expires_at())),
+    ];
+    if record.in_doubt {
+        sets.push(("in_doubt", AttributeValue::Bool(true)));
+    }
+    let sets = sets.into_iter().map(|(name, value)| (name.to_owned(), value));
+    sets.chain(past_attempt(record)).collect()
+}
+
+/// The attribute of its attempt in a delivery's history, if it made one.
+fn past_attempt(record: &Record) -> Option<(String, AttributeValue)> {
+    let past = PastAttempt::of(record)?;
+    Some((attribute(past.place()), s(past.to_text())))
 }
 
 /// The attributes that are written once.
@@ -304,6 +407,7 @@ pub fn entry(item: &Item) -> Option<Entry> {
         lease_token: item.text("lease_token")?.to_owned(),
         lease_until: item.time("lease_until")?,
         source_message: item.text("source_message")?.to_owned(),
+        place: item.number("place"),
         endpoint_hash: item.text("endpoint_hash").and_then(EndpointHash::parse),
         subscription: item.text("subscription").and_then(SubscriptionId::parse),
         status: item.number("status"),

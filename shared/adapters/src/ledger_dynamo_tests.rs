@@ -37,6 +37,7 @@ fn record(id: &str) -> Record {
         key: delivery(id),
         turn: Turn::default(),
         lease_token: TOKEN.to_owned(),
+        place: None,
         state: State::Sent,
         status: Some(201),
         verdict: None,
@@ -66,6 +67,8 @@ pub(crate) fn claim(id: &str) -> Claim {
         channel: Channel::WebPush,
         endpoint_hash: None,
         subscription: None,
+        place: Some(0),
+        kept_until: None,
         settlement: None,
     }
 }

@@ -25,6 +25,7 @@ pub mod acks_dynamo;
 pub mod audiences_dynamo;
 mod aws_error;
 pub mod aws_http;
+mod batches_dynamo;
 pub mod control_dynamo;
 pub mod dead_letters_dynamo;
 pub mod deliveries_dynamo;

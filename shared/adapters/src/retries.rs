@@ -112,6 +112,15 @@ pub(crate) async fn in_time<T>(
     }
 }
 
+/// The same for no longer than anything but a record is retried: there is another way.
+pub(crate) async fn briefly<T>(
+    operation: &'static str,
+    call: impl Future<Output = Result<T, PortError>>,
+) -> Result<T, PortError> {
+    let answered = tokio::time::timeout_at(Patience::brief().until, call).await;
+    answered.unwrap_or_else(|_| Err(aws_error::of_code(operation, "Timeout")))
+}
+
 /// When this task's invocation may retry for the last time.
 fn last_retry() -> Option<Instant> {
     DEADLINE.try_with(|deadline| deadline.checked_sub(BEFORE_DEADLINE).unwrap_or(*deadline)).ok()

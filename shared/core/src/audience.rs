@@ -131,15 +131,16 @@ impl Page {
         Some(Bounds { through: self.through.clone()?, recipients })
     }
 
-    /// The page as its first worker recorded it. Some of its recipients may have left meanwhile, and others may have joined.
+    /// The page as its first worker recorded it. Some of its recipients may have left meanwhile, and others may have joined: a full page
+    /// that ends before the recorded one says nothing of those between.
     #[must_use]
     pub fn within(self, bounds: Bounds) -> Self {
-        let Self { mut members, counted, is_last, .. } = self;
+        let Self { mut members, counted, is_last, through: read } = self;
         members.retain(|id| *id <= bounds.through);
         Self {
             is_last: is_last && members.len() == counted,
             counted: members.len().max(bounds.recipients.into()),
-            through: Some(bounds.through),
+            through: read.filter(|read| !is_last && *read < bounds.through).or(Some(bounds.through)),
             members,
         }
     }
@@ -302,16 +303,17 @@ mod tests {
         let first = Page::of(ids(&["a", "b", "c"]), 3);
         let bounds = first.bounds().expect("it has recipients");
         assert_eq!(first.clone().within(bounds.clone()), first);
-        for (read, sent, done) in [
-            (&["a", "c", "d"][..], &["a", "c"][..], false),
-            (&["a", "c"], &["a", "c"], true),
-            (&["d"], &[], false),
-            (&["a", "aa", "b"], &["a", "aa", "b"], false),
+        for (read, sent, after, done) in [
+            (&["a", "c", "d"][..], &["a", "c"][..], "c", false),
+            (&["a", "c"], &["a", "c"], "c", true),
+            (&["d"], &[], "c", false),
+            // `c` was not read: it is in the next page.
+            (&["a", "aa", "b"], &["a", "aa", "b"], "b", false),
         ] {
             let page = Page::of(ids(read), 3).within(bounds.clone());
             assert_eq!((page.members.clone(), page.counted), (ids(sent), 3), "{read:?}");
             let next = Progress::default().past(&page, None);
-            assert_eq!((next.after, next.done), (ids(&["c"]).pop(), done), "{read:?}");
+            assert_eq!((next.after, next.done), (ids(&[after]).pop(), done), "{read:?}");
         }
         assert_eq!(Page::of(Vec::new(), 3).bounds(), None);
     }

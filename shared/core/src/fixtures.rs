@@ -94,6 +94,7 @@ pub(crate) fn record(attempt: u32) -> Record {
         key: delivery("d1"),
         turn: Turn { lineage: Lineage(0), attempt: Attempt(attempt) },
         lease_token: "token".to_owned(),
+        place: None,
         state: State::Retrying,
         status: Some(503),
         verdict: Some("retry"),

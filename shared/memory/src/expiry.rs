@@ -9,6 +9,8 @@ use super::State;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Row {
     Entry(DeliveryKey),
+    /// The batch of a lease token.
+    Batch(String),
     Run(RunKey),
     /// How far a part of its audience is.
     Part(RunKey, u8),
@@ -18,10 +20,12 @@ impl State {
     /// The rows that have expired and are still there.
     pub fn expired(&self) -> Vec<Row> {
         let is_over = |at: &Timestamp| *at <= self.now;
-        let entries = self.ledger.iter().filter(|(_, entry)| is_over(&entry.expires_at));
+        let entries = self.ledger.own_entries().filter(|(_, entry)| is_over(&entry.expires_at));
+        let batches = self.ledger.batches().filter(|(_, at)| is_over(at));
         let runs = self.runs.iter().filter(|(_, run)| is_over(&run.kept_until));
         let parts = self.part_expiries.iter().filter(|(_, at)| is_over(at));
         let mut rows: Vec<Row> = entries.map(|(key, _)| Row::Entry(key.clone())).collect();
+        rows.extend(batches.map(|(token, _)| Row::Batch(token.clone())));
         // A map's order is not the same in two processes.
         rows.sort_by_cached_key(|row| format!("{row:?}"));
         rows.extend(runs.map(|(key, _)| Row::Run(key.clone())));
@@ -36,6 +40,7 @@ impl State {
                 self.attempts.remove(key);
                 self.acknowledged.retain(|(of, _), _| of != key);
             }
+            Row::Batch(token) => self.ledger.remove_batch(token),
             Row::Run(key) => {
                 self.runs.remove(key);
             }

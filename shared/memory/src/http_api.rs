@@ -25,7 +25,7 @@ impl Deliveries for Memory {
         self.effect("find_delivery", |state| {
             let acknowledged = |event| state.acknowledged.get(&(key.clone(), event)).map(|at| (event, *at));
             Some(DeliveryRecord {
-                entry: state.ledger.get(key).filter(|entry| !entry.is_forgotten(state.now))?.clone(),
+                entry: state.ledger.get(key).filter(|entry| !entry.is_forgotten(state.now))?,
                 channel: None,
                 attempts: state.attempts.get(key).cloned().unwrap_or_default(),
                 acknowledged: AckEvent::ALL.into_iter().filter_map(acknowledged).collect(),
@@ -37,7 +37,7 @@ impl Deliveries for Memory {
 
 fn insert(state: &mut State, delivery: NewDelivery, now: Timestamp) -> Inserted {
     if let Some(stored) = state.ledger.get(&delivery.key).filter(|stored| !stored.is_forgotten(now)) {
-        return Inserted::Duplicate { state: stored.state, fingerprint: stored.fingerprint.clone() };
+        return Inserted::Duplicate { state: stored.state, fingerprint: stored.fingerprint };
     }
     let entry = ledger::Entry {
         key: delivery.key.clone(),
@@ -47,6 +47,7 @@ fn insert(state: &mut State, delivery: NewDelivery, now: Timestamp) -> Inserted 
         lease_token: "http-api".to_owned(),
         lease_until: Timestamp::default(),
         source_message: String::new(),
+        place: None,
         endpoint_hash: delivery.endpoint_hash,
         subscription: delivery.subscription,
         status: None,

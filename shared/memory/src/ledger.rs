@@ -1,8 +1,10 @@
 //! The ledger in memory: the same judgement, a map to write in; and tenants' stored policies.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use redial_core::identity::{DeliveryKey, Tenant};
+use redial_core::ledger::batch::{self, Place, Success};
 use redial_core::ledger::{self, Entry, Fence, Judgement, PastAttempt, Record, expires_at, judge};
 use redial_core::policy::TenantPolicies;
 use redial_core::time::Timestamp;
@@ -14,16 +16,98 @@ use super::{Memory, Row, State};
 impl Ledger for Memory {
     async fn claim(&self, claims: Vec<Claim>, now: Timestamp) -> Vec<Result<ClaimAnswer, PortError>> {
         assert_distinct(claims.iter().map(|claim| &claim.ask.key));
-        let key = |claim: &Claim| Some(claim.ask.key.to_string());
-        self.effect_on_each_at("claim", claims, key, |state, claim| claim_one(state, &claim, now)).await
+        let mut answers: Vec<Option<Result<ClaimAnswer, PortError>>> = vec![None; claims.len()];
+        let mut open: Vec<(usize, Claim)> = claims.into_iter().enumerate().collect();
+        while !open.is_empty() {
+            let key = |(_, claim): &(usize, Claim)| Some(claim.ask.key.to_string());
+            let step = |state: &mut State, (_, claim): (usize, Claim)| claim_one(state, &claim, now);
+            let steps = self.effect_on_each_at("claim", open.clone(), key, step).await;
+            let mut closing = BTreeMap::new();
+            let mut waiting = Vec::new();
+            for ((at, claim), step) in open.into_iter().zip(steps) {
+                match step {
+                    Ok(Step::Answer(answer)) => answers[at] = Some(Ok(answer)),
+                    Ok(Step::Close(token)) => {
+                        closing.insert(token.clone(), Ok(()));
+                        waiting.push((at, claim, token));
+                    }
+                    Err(error) => answers[at] = Some(Err(error)),
+                }
+            }
+            self.close(&mut closing, now).await;
+            open = Vec::new();
+            for (at, claim, token) in waiting {
+                match closing[&token].clone() {
+                    Ok(()) => open.push((at, claim)),
+                    Err(error) => answers[at] = Some(Err(error)),
+                }
+            }
+        }
+        answers.into_iter().map(|answer| answer.expect("each is answered")).collect()
     }
 
     async fn record_carried(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
-        self.record(records).await
+        assert_distinct(records.iter().map(|record| &record.key));
+        self.record_each(records).await
     }
 
     async fn record(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
         assert_distinct(records.iter().map(|record| &record.key));
+        let successes: BTreeMap<usize, (Place, Success)> =
+            records.iter().enumerate().filter_map(|(at, record)| Some((at, Success::of(record)?))).collect();
+        let are_recorded = successes.len() >= batch::AT_LEAST
+            && self.record_together(&records, &successes).await == Ok(true);
+        let is_recorded = |at: usize| are_recorded && successes.contains_key(&at);
+        let rest = records.iter().enumerate().filter(|(at, _)| !is_recorded(*at));
+        let rest: Vec<Record> = rest.map(|(_, record)| record.clone()).collect();
+        let mut rest = match rest.is_empty() {
+            true => Vec::new(),
+            false => self.record_each(rest).await,
+        }
+        .into_iter();
+        let fence = |at| if is_recorded(at) { Some(Ok(Fence::Held)) } else { rest.next() };
+        (0..records.len()).map(fence).map(|fence| fence.expect("each is answered")).collect()
+    }
+}
+
+impl Memory {
+    /// Closes the batches of these tokens.
+    async fn close(&self, tokens: &mut BTreeMap<String, Result<(), PortError>>, now: Timestamp) {
+        if tokens.is_empty() {
+            return;
+        }
+        let all: Vec<String> = tokens.keys().cloned().collect();
+        let key = |token: &String| Some(format!("batch#{token}"));
+        let close = |state: &mut State, token: String| state.ledger.close(&token, expires_at(now, None));
+        let closed = self.effect_on_each_at("close_batch", all.clone(), key, close).await;
+        tokens.extend(all.into_iter().zip(closed));
+    }
+
+    async fn record_together(
+        &self,
+        records: &[Record],
+        successes: &BTreeMap<usize, (Place, Success)>,
+    ) -> Result<bool, PortError> {
+        let sent: Vec<&Record> = successes.keys().map(|at| &records[*at]).collect();
+        let token = sent[0].lease_token.clone();
+        let latest = sent.iter().map(|record| record.expires_at()).max().unwrap_or_default();
+        let listed = successes.values().cloned().collect();
+        let key = Some(format!("batch#{token}"));
+        self.effect_at("record_batch", key, |state| {
+            let is_open = state.ledger.add(&token, listed, latest);
+            for record in sent.into_iter().filter(|_| is_open) {
+                let is_its = |own: &Entry| own.lease_token == token && own.state == ledger::State::Sending;
+                if state.ledger.own(&record.key).is_some_and(is_its) {
+                    let past = PastAttempt::of(record);
+                    state.attempts.entry(record.key.clone()).or_default().extend(past);
+                }
+            }
+            is_open
+        })
+        .await
+    }
+
+    async fn record_each(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
         let key = |record: &Record| Some(record.key.to_string());
         self.effect_on_each_at("record", records, key, |state, record| {
             let Some(entry) = state.ledger.get_mut(&record.key) else { return Fence::Lost };
@@ -35,7 +119,6 @@ impl Ledger for Memory {
             }
             assert!(entry.state.may_become(record.state), "{:?} to {:?}", entry.state, record.state);
             let past = PastAttempt::of(&record);
-            state.attempts.entry(record.key.clone()).or_default().extend(past);
             entry.state = record.state;
             entry.expires_at = record.expires_at();
             entry.status = record.status;
@@ -45,6 +128,7 @@ impl Ledger for Memory {
             entry.not_before = record.not_before;
             entry.in_doubt |= record.in_doubt;
             entry.updated_at = record.now;
+            state.attempts.entry(record.key.clone()).or_default().extend(past);
             Fence::Held
         })
         .await
@@ -55,7 +139,7 @@ impl LedgerReader for Memory {
     async fn get(&self, key: &DeliveryKey) -> Result<Option<Entry>, PortError> {
         self.effect_at("ledger.get", Some(key.to_string()), |state| {
             let now = state.now;
-            state.ledger.get(key).filter(|entry| !entry.is_forgotten(now)).cloned()
+            state.ledger.get(key).filter(|entry| !entry.is_forgotten(now))
         })
         .await
     }
@@ -74,25 +158,39 @@ impl Policies for Memory {
     }
 }
 
-fn claim_one(state: &mut State, claim: &Claim, now: Timestamp) -> ClaimAnswer {
+/// What a claim comes to.
+enum Step {
+    Answer(ClaimAnswer),
+    /// The batch of that token is closed first.
+    Close(String),
+}
+
+fn claim_one(state: &mut State, claim: &Claim, now: Timestamp) -> Step {
     let ask = &claim.ask;
-    if state.ledger.get(&ask.key).is_some_and(|stored| stored.is_forgotten(now)) {
+    if state.ledger.own(&ask.key).is_some_and(|stored| stored.is_forgotten(now)) {
         state.delete(&Row::Entry(ask.key.clone()));
     }
+    let own = state.ledger.own(&ask.key);
+    let is_open = |own: &&Entry| batch::to_close(own, ask, now) && !state.ledger.is_closed(&own.lease_token);
+    if let Some(own) = own.filter(is_open) {
+        return Step::Close(own.lease_token.clone());
+    }
     let stored = state.ledger.get(&ask.key);
-    let in_doubt = match stored.map(|stored| (stored, judge(stored, ask, now))) {
+    let in_doubt = match stored.as_ref().map(|stored| (stored, judge(stored, ask, now))) {
         None => false,
         Some((_, Judgement::Claim { in_doubt })) => in_doubt,
         Some((stored, Judgement::Mine)) => {
-            return ClaimAnswer::Granted { in_doubt: stored.in_doubt, at: stored.updated_at };
+            return Step::Answer(ClaimAnswer::Granted { in_doubt: stored.in_doubt, at: stored.updated_at });
         }
         Some((stored, Judgement::HandOffAgain)) => {
-            return ClaimAnswer::HandOffAgain(Box::new(stored.clone()));
+            return Step::Answer(ClaimAnswer::HandOffAgain(Box::new(stored.clone())));
         }
-        Some((_, Judgement::Leased { until })) => return ClaimAnswer::Leased { until },
-        Some((_, Judgement::Done)) => return ClaimAnswer::Done,
-        Some((_, Judgement::Conflict)) => return ClaimAnswer::Conflict,
+        Some((_, Judgement::Leased { until })) => return Step::Answer(ClaimAnswer::Leased { until }),
+        Some((_, Judgement::Done)) => return Step::Answer(ClaimAnswer::Done),
+        Some((_, Judgement::Conflict)) => return Step::Answer(ClaimAnswer::Conflict),
     };
+    let was_in_doubt =
+        stored.as_ref().is_some_and(|entry| entry.in_doubt && entry.turn.lineage == ask.turn.lineage);
     let entry = Entry {
         key: ask.key.clone(),
         state: claim.settlement.map_or(ledger::State::Sending, |end| end.state),
@@ -101,19 +199,19 @@ fn claim_one(state: &mut State, claim: &Claim, now: Timestamp) -> ClaimAnswer {
         lease_token: ask.lease_token.clone(),
         lease_until: ask.lease_until,
         source_message: ask.source_message.clone(),
+        place: claim.place,
         endpoint_hash: claim.endpoint_hash.clone(),
         subscription: claim.subscription.clone(),
-        status: stored.and_then(|entry| entry.status),
+        status: stored.as_ref().and_then(|entry| entry.status),
         reason: claim.settlement.and_then(|end| end.reason),
         not_sent: None,
         provider_word: None,
         not_before: None,
-        in_doubt: in_doubt
-            || stored.is_some_and(|entry| entry.in_doubt && entry.turn.lineage == ask.turn.lineage),
+        in_doubt: in_doubt || was_in_doubt,
         created_at: stored.map_or(now, |entry| entry.created_at),
         updated_at: now,
-        expires_at: expires_at(now, None),
+        expires_at: expires_at(now, None).max(claim.kept_until.unwrap_or_default()),
     };
     state.ledger.insert(ask.key.clone(), entry);
-    ClaimAnswer::Granted { in_doubt, at: now }
+    Step::Answer(ClaimAnswer::Granted { in_doubt, at: now })
 }

@@ -6,6 +6,7 @@
 
 mod audiences;
 mod effects;
+mod entries;
 mod expiry;
 mod http_api;
 mod items;
@@ -20,6 +21,7 @@ mod subscriptions;
 mod telemetry;
 mod waits;
 
+pub use entries::Entries;
 pub use expiry::Row;
 pub use state::{Calls, Death, Outage, PortErrorKind, SentPush, SentWebhook, State};
 

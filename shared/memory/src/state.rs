@@ -10,7 +10,7 @@ use redial_core::audience::{Bounds, Progress, Run, RunKey};
 use redial_core::dead_letter::{DeadLetterBody, DeadLetterKey, Reference};
 use redial_core::endpoint::{EndpointHash, Origin};
 use redial_core::identity::{DeliveryKey, SubscriptionId, SubscriptionKey, Tenant};
-use redial_core::ledger::{Entry, PastAttempt};
+use redial_core::ledger::PastAttempt;
 use redial_core::metric::Metric;
 use redial_core::outcome::{NotSent, Outcome};
 use redial_core::policy::TenantPolicies;
@@ -27,6 +27,8 @@ use redial_engine::ports::{
     Added, Limited, ParkedItem, ParkedKey, PortError, PruneCandidate, PublicKey, Receipt, RegisteredBucket,
     StoredOrigin,
 };
+
+use super::entries::Entries;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Death {
@@ -82,7 +84,7 @@ pub struct State {
     pub slow: HashMap<&'static str, Duration>,
     /// Calls that are to fail: by name, how often.
     pub failing: HashMap<&'static str, (usize, PortErrorKind)>,
-    pub ledger: HashMap<DeliveryKey, Entry>,
+    pub ledger: Entries,
     /// Attempts that were recorded, in order.
     pub attempts: HashMap<DeliveryKey, Vec<PastAttempt>>,
     /// What browsers acknowledged first, and when.

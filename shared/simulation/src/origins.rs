@@ -159,9 +159,10 @@ impl Past {
             }
             (Phase::HalfOpen { .. }, Phase::Ramping { .. } | Phase::Closed) => {
                 let well = since(self.opened, Sign::Well).len();
-                let failures = since(self.opened, Sign::Fails);
+                let mut against = since(self.opened, Sign::Fails);
+                against.extend(since(self.opened, Sign::Limited));
                 // With fewer successes only the troubles of some are outvoted.
-                if well == 0 || (well < MAJORITY as usize && failures.is_empty()) {
+                if well == 0 || (well < MAJORITY as usize && against.is_empty()) {
                     wrong.push(format!("closed after {well} successes"));
                 }
                 let failed = since(self.opened.plus(UNDER_WAY), Sign::Fails);

@@ -3,7 +3,7 @@
 use redial_core::audience::{Bounds, Progress, Run, RunKey};
 use redial_core::body::Body;
 use redial_core::identity::{SubscriptionId, Tenant};
-use redial_core::ledger::{Ask, Fence, Record, State};
+use redial_core::ledger::{Ask, Entry, Fence, Record, State};
 use redial_core::queue::{Outgoing, Queue};
 use redial_core::tag::Tag;
 use redial_core::time::Timestamp;
@@ -31,11 +31,15 @@ pub struct WatchedLedger {
 impl Ledger for WatchedLedger {
     async fn claim(&self, claims: Vec<Claim>, now: Timestamp) -> Vec<Result<ClaimAnswer, PortError>> {
         let asks: Vec<_> = claims.iter().map(|claim| claim.ask.clone()).collect();
-        let carried: Vec<_> = {
+        let (carried, before): (Vec<_>, Vec<_>) = {
             let state = self.memory.state();
             let mut memo = self.watch.memo();
             claims.iter().for_each(|claim| memo.finds_nothing(claim, &state));
-            asks.iter().map(|ask| memo.claims(ask, state.ledger.get(&ask.key), state.now)).collect()
+            let found = |ask: &Ask| {
+                let own = state.ledger.own(&ask.key).map(|own| own.lease_token.clone());
+                (memo.claims(ask, state.ledger.get(&ask.key).as_ref(), state.now), own)
+            };
+            asks.iter().map(found).unzip()
         };
         {
             // A worker that dies before it hears of its claim may still hold it.
@@ -49,8 +53,14 @@ impl Ledger for WatchedLedger {
         if answers.iter().any(is_refused) && answers.iter().any(Result::is_ok) {
             self.watch.saw(Situation::OthersGoOn);
         }
-        for ((ask, answer), carried) in asks.iter().zip(&answers).zip(carried) {
-            let at = self.memory.state().now;
+        for (((ask, answer), carried), before) in asks.iter().zip(&answers).zip(carried).zip(before) {
+            let (at, is_closed) = {
+                let state = self.memory.state();
+                (state.now, before.is_some_and(|token| state.ledger.is_closed(&token)))
+            };
+            if is_closed && matches!(answer, Ok(ClaimAnswer::Granted { .. })) {
+                self.watch.saw(Situation::BatchClosed);
+            }
             self.watch.memo().claimed(ask, answer, carried);
             self.ends(ask, answer);
             let (turn, token) = (ask.turn.attempt.0, &ask.lease_token);
@@ -103,9 +113,16 @@ impl WatchedLedger {
     }
 
     fn recorded(&self, records: &[Record], answers: &[Result<Fence, PortError>]) {
-        let now = self.memory.state().now;
+        let (now, entries): (_, Vec<_>) = {
+            let state = self.memory.state();
+            let found = |record: &Record| {
+                let own = state.ledger.own(&record.key).map(|own| own.state);
+                (own, state.ledger.get(&record.key), state.ledger.is_closed(&record.lease_token))
+            };
+            (state.now, records.iter().map(found).collect())
+        };
         let mut memo = self.watch.memo();
-        for (record, answer) in records.iter().zip(answers) {
+        for ((record, answer), (own, entry, is_closed)) in records.iter().zip(answers).zip(entries) {
             let Record { key, state, lease_token: token, .. } = record;
             self.trace.add(
                 now,
@@ -123,6 +140,20 @@ impl WatchedLedger {
                     }
                     if state.is_terminal() {
                         memo.ended.insert((key.clone(), *state));
+                    }
+                    let is_another = |it: &&Entry| {
+                        it.turn == record.turn && (&it.lease_token, it.state) != (token, *state)
+                    };
+                    if let Some(other) = entry.as_ref().filter(is_another).filter(|_| state.is_terminal()) {
+                        let (state, held, by) = (state.label(), other.state.label(), &other.lease_token);
+                        memo.violated(format!(
+                            "{key} was recorded as {state} under {token}, and is {held} under {by}"
+                        ));
+                    }
+                    if own != entry.map(|entry| entry.state) {
+                        memo.situations.saw(Situation::SentTogether);
+                    } else if is_closed && *state == State::Sent {
+                        memo.situations.saw(Situation::BatchFellBack);
                     }
                     if let Some(until) = record.not_before {
                         memo.waits.insert(key.clone(), until);

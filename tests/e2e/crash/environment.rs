@@ -308,8 +308,8 @@ impl Run<'_> {
     }
 
     async fn entry(&self) -> Option<Item> {
-        let key = format!("{}#{}", self.tenant, self.id);
-        self.stack.item(&self.environment.resources.tables.deliveries, &[("pk", &key)]).await
+        let table = &self.environment.resources.tables.deliveries;
+        self.stack.entry_in(table, &self.tenant, &self.id).await
     }
 
     async fn count(&self) -> i64 {

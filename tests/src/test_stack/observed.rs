@@ -9,6 +9,8 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_sqs::types::QueueAttributeName::{
     ApproximateNumberOfMessages, ApproximateNumberOfMessagesDelayed, ApproximateNumberOfMessagesNotVisible,
 };
+use redial_adapters::deliveries_dynamo::DynamoDeliveries;
+use redial_core::identity::{DeliveryId, DeliveryKey, Tenant};
 use redial_testkit::push_service::{Received, Subscriber};
 use serde_json::Value;
 
@@ -58,8 +60,35 @@ impl TestStack {
     }
 
     pub async fn entry_of(&self, tenant: &str, id: &str) -> Option<Item> {
-        let key = format!("{tenant}#{id}");
-        self.item(&self.tables().deliveries, &[("pk", &key)]).await
+        self.entry_in(&self.tables().deliveries, tenant, id).await
+    }
+
+    /// The entry of a delivery in a table of deliveries.
+    pub async fn entry_in(&self, table: &str, tenant: &str, id: &str) -> Option<Item> {
+        let key = DeliveryKey {
+            tenant: Tenant::parse(tenant).expect("a tenant"),
+            id: DeliveryId::parse(id).expect("an id"),
+        };
+        let deliveries = DynamoDeliveries::new(self.dynamodb.clone(), table.to_owned());
+        deliveries.item(&key).await.expect("the table answers")
+    }
+
+    /// All entries of a table of deliveries.
+    pub async fn entries(&self, table: &str) -> Vec<Item> {
+        let key = |item: Item| {
+            Some(DeliveryKey {
+                tenant: Tenant::parse(text(&item, "tenant")?)?,
+                id: DeliveryId::parse(text(&item, "id")?)?,
+            })
+        };
+        let keys: Vec<DeliveryKey> = self.scan(table).await.into_iter().filter_map(key).collect();
+        let deliveries = DynamoDeliveries::new(self.dynamodb.clone(), table.to_owned());
+        deliveries
+            .items(&keys)
+            .await
+            .into_iter()
+            .filter_map(|item| item.expect("the table answers"))
+            .collect()
     }
 
     /// Waits until a delivery of this test's tenant is in that state; its entry.

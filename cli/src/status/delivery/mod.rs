@@ -24,7 +24,7 @@ use redial_engine::ports::Clock as _;
 use serde_json::{Value, json};
 
 use crate::{
-    aws_error::classified,
+    aws_error::AwsError,
     failure::Failure,
     stack::{Target, variable},
 };
@@ -88,16 +88,8 @@ pub(crate) async fn standing(
 
 /// `None` if the ledger has no such delivery, or no longer.
 async fn item(target: &Target, key: &DeliveryKey) -> Result<Option<(Entry, Details)>, Failure> {
-    let got = target
-        .dynamodb()
-        .get_item()
-        .table_name(&target.tables.deliveries)
-        .key("pk", AttributeValue::S(key.to_string()))
-        .consistent_read(true)
-        .send()
-        .await;
-    let got = classified("dynamodb:GetItem", got);
-    let item = got.map_err(|error| error.failure("the delivery cannot be looked up"))?.item;
+    let failed = |error| AwsError::of_port(&error).failure("the delivery cannot be looked up");
+    let item = target.deliveries().item(key).await.map_err(failed)?;
     let found = item.and_then(|item| Some((ledger_dynamo::entry(&item)?, details(&item))));
     Ok(found.filter(|(entry, _)| !entry.is_forgotten(System.now())))
 }

@@ -227,6 +227,7 @@ pub(super) mod tests {
             lease_token: "token".to_owned(),
             lease_until: now().plus(Duration::from_secs(30)),
             source_message: "m1".to_owned(),
+            place: None,
             endpoint_hash: None,
             subscription: None,
             status: Some(503),

@@ -46,6 +46,8 @@ fn claim(key: DeliveryKey, attempt: u32, now: Timestamp) -> Claim {
         },
         endpoint_hash: Some(keys.fingerprint(b"endpoint")),
         subscription: None,
+        place: None,
+        kept_until: None,
         settlement: None,
     }
 }
@@ -55,6 +57,7 @@ fn record(key: DeliveryKey, attempt: u32, state: State, reason: Option<Reason>, 
         key,
         turn: turn(attempt),
         lease_token: "token".to_owned(),
+        place: None,
         state,
         status: None,
         verdict: Some("retry"),

@@ -35,7 +35,7 @@ fn a_message_is_entered_for_a_claim_then_queued_then_answered() {
     expected["tenant"] = json!("acme");
     assert_eq!(body, expected);
     // It can be claimed, and is not in doubt.
-    let stored = &state.ledger[&delivery("acme", "m1")];
+    let stored = state.ledger.get(&delivery("acme", "m1")).expect("queued");
     let now = Timestamp::from_secs(NOW);
     let ask = Ask {
         key: stored.key.clone(),
@@ -47,7 +47,7 @@ fn a_message_is_entered_for_a_claim_then_queued_then_answered() {
         id_source: IdSource::Producer,
         state: State::Sending,
     };
-    assert_eq!(judge(stored, &ask, now), Judgement::Claim { in_doubt: false });
+    assert_eq!(judge(&stored, &ask, now), Judgement::Claim { in_doubt: false });
     assert_eq!((stored.state, stored.turn), (State::Queued, Turn::default()));
 }
 

@@ -49,6 +49,8 @@ pub struct DispatchConfig {
     /// How long a webhook's receiver may fail without one success before it is switched off.
     pub switched_off_after: Duration,
     pub quotas: quota::Limits,
+    /// Whether the successes of an invocation are recorded in one item.
+    pub records_together: bool,
     /// Which successes have a log line.
     pub success_logs: SuccessLogs,
 }
@@ -108,6 +110,7 @@ pub fn dispatch(lookup: impl Fn(&str) -> Option<String>) -> Result<DispatchConfi
             protection: read.protection(),
             switched_off_after: read.switched_off_after(),
             quotas: read.quotas(),
+            records_together: read.switch("RECORD_TOGETHER", true),
             success_logs: read.success_logs(),
             // Last, because it has no default: the others have been read.
             vapid_subject: read.vapid_subject()?,

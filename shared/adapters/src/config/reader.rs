@@ -120,7 +120,7 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         }
     }
 
-    fn switch(&mut self, name: &str, default: bool) -> bool {
+    pub(super) fn switch(&mut self, name: &str, default: bool) -> bool {
         match self.optional(name).as_deref() {
             None => default,
             Some("on") => true,

@@ -135,6 +135,7 @@ mod tests {
             lease_token: "other".to_owned(),
             lease_until: Timestamp::from_secs(1_000_000 + lease_secs),
             source_message: source.to_owned(),
+            place: None,
             endpoint_hash: None,
             subscription: None,
             status: None,

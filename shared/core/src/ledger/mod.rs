@@ -4,6 +4,7 @@
 //! both are conditional writes, so that of any number of workers that hold the same message one sends it. What the
 //! conditions are is decided here ([`claim::judge`]); a store only compares and swaps.
 
+pub mod batch;
 pub mod claim;
 pub mod history;
 mod unrecorded;
@@ -41,6 +42,8 @@ pub struct Entry {
     pub lease_until: Timestamp,
     /// The SQS message that the last claim was made for.
     pub source_message: String,
+    /// Which one of its invocation's claims that was, if a batch may list it.
+    pub place: Option<batch::Place>,
     pub endpoint_hash: Option<EndpointHash>,
     pub subscription: Option<SubscriptionId>,
     /// HTTP status of the last attempt that was answered.
@@ -72,6 +75,8 @@ pub struct Record {
     pub turn: Turn,
     /// The token of the claim that the attempt was made under; another's claim fences this record off.
     pub lease_token: String,
+    /// The place of that claim in its invocation's batch; none for a record that is always written by itself.
+    pub place: Option<batch::Place>,
     pub state: State,
     pub status: Option<u16>,
     /// What the outcome meant: a verdict's label; none where nothing was attempted.

@@ -80,6 +80,7 @@ impl Unrecorded {
                 key,
                 turn,
                 lease_token: wire.token,
+                place: None,
                 state: wire.state,
                 status: wire.status,
                 verdict: match wire.verdict {

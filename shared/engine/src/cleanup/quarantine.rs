@@ -117,7 +117,9 @@ impl<P: Ports> Worker<P> {
             let subscription = message.to.subscription().cloned();
             let ask = ask_to_end(message_id, message, travel, fingerprint, now);
             let settlement = Some(Settlement { state: State::Failed, reason: Some(reason) });
-            let claim = Claim { ask, channel, endpoint_hash: None, subscription, settlement };
+            let (place, kept_until) = (None, None);
+            let claim =
+                Claim { ask, channel, endpoint_hash: None, subscription, place, kept_until, settlement };
             self.end(claim, entry.as_ref(), now).await?;
         }
         self.keep(body, reference, reason, now).await?;

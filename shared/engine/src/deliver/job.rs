@@ -9,6 +9,7 @@ use redial_core::gate::{Candidate, Gate};
 use redial_core::identity::SubscriptionKey;
 use redial_core::lane::Lane;
 use redial_core::ledger::DEDUPE_WINDOW;
+use redial_core::ledger::batch::Place;
 use redial_core::message::{Message, Travel};
 use redial_core::plaintext::{Plaintext, TooLong};
 use redial_core::policy::{Chosen, Policy, Source, TenantPolicies};
@@ -143,6 +144,11 @@ impl Job {
         let message = self.message.as_long_as_a_recipient_s();
         let too_long = || Plaintext::of(&message, self.deadline, &settings.token_keys).too_long();
         (self.channel == Channel::WebPush).then(too_long).flatten()
+    }
+
+    /// Its place among its invocation's claims.
+    pub(super) fn claim_place(&self) -> Place {
+        Place::try_from(self.place).expect("invariant: a batch has at most ten thousand messages")
     }
 
     /// What its ledger entry has to outlast. A recipient's message may be on its way twice, because a page that is repeated after a

@@ -131,6 +131,7 @@ pub(super) fn given_back(job: &Job, lease_token: &str, now: Timestamp) -> Record
         key: job.message.key(),
         turn: job.travel.turn,
         lease_token: lease_token.to_owned(),
+        place: Some(job.claim_place()),
         state: State::Queued,
         status: None,
         verdict: None,

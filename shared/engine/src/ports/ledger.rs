@@ -4,6 +4,7 @@ use super::{Answer, Answers};
 use redial_core::channel::Channel;
 use redial_core::endpoint::EndpointHash;
 use redial_core::identity::{DeliveryKey, SubscriptionId};
+use redial_core::ledger::batch::Place;
 use redial_core::ledger::{Ask, Entry, Fence, Record, State};
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
@@ -16,6 +17,10 @@ pub struct Claim {
     /// Where the delivery goes, if that is known.
     pub endpoint_hash: Option<EndpointHash>,
     pub subscription: Option<SubscriptionId>,
+    /// Its place among the claims of its lease token; none for a claim whose outcome is recorded by itself.
+    pub place: Option<Place>,
+    /// What the entry has to outlast besides the window of duplicates. A claim writes the final expiry: a batch has none for each.
+    pub kept_until: Option<Timestamp>,
     /// Set where the delivery ends without an attempt: the claim writes its end at once.
     pub settlement: Option<Settlement>,
 }
@@ -49,7 +54,8 @@ pub trait Ledger: Send + Sync {
     /// Makes these claims, each on its own; keys are distinct. An `Err` leaves open whether that claim was written.
     fn claim(&self, claims: Vec<Claim>, now: Timestamp) -> impl Answers<ClaimAnswer>;
 
-    /// Writes these records, each fenced by its lease token; keys are distinct.
+    /// Writes these records, each fenced by its lease token; keys are distinct. Those of one token that are plain successes may be
+    /// written together ([`redial_core::ledger::batch`]).
     fn record(&self, records: Vec<Record>) -> impl Answers<Fence>;
 
     /// The same for records that came with their messages. They can travel on, and the rest of the batch waits for them: so they are

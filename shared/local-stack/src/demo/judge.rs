@@ -216,6 +216,7 @@ mod tests {
             lease_token: String::new(),
             lease_until: Timestamp::default(),
             source_message: String::new(),
+            place: None,
             endpoint_hash: None,
             subscription: None,
             status: None,

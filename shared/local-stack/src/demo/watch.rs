@@ -14,6 +14,7 @@ use aws_sdk_sqs::types::QueueAttributeName::{
     ApproximateNumberOfMessages, ApproximateNumberOfMessagesDelayed, ApproximateNumberOfMessagesNotVisible,
 };
 use redial_core::ledger::State;
+use redial_engine::ports::LedgerReader as _;
 
 use super::{
     harness::Harness,
@@ -116,8 +117,17 @@ impl<'a> Watch<'a> {
         for entry in &entries {
             if let Some((id, state)) = text(entry, "id").zip(text(entry, "state").and_then(State::from_label))
             {
-                self.states.insert(id.to_owned(), state);
+                let known = self.states.get(id).is_some_and(|known| known.is_terminal());
+                if !known || state != State::Sending {
+                    self.states.insert(id.to_owned(), state);
+                }
             }
+        }
+        // Of one that stands at `sending`, the ledger knows whether it was recorded together with others.
+        let is_open = |it: &&Delivery| self.states.get(&it.id) == Some(&State::Sending);
+        for delivery in deliveries.iter().filter(is_open).collect::<Vec<_>>() {
+            let entry = self.harness.ledger.get(&delivery.key()).await.map_err(Failure::from)?;
+            self.states.extend(entry.map(|entry| (delivery.id.clone(), entry.state)));
         }
         self.parked_now.clear();
         for item in &parked {

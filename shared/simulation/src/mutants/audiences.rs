@@ -8,6 +8,13 @@ const AUDIENCE: &str = "shared/core/src/audience.rs";
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
+        name: "who joins moves another out of a page",
+        rule: "a page ends where its worker has read to",
+        file: "shared/core/src/audience.rs",
+        find: "read.filter(|read| !is_last && *read < bounds.through)",
+        replace: "read.filter(|read| !is_last && *read > bounds.through)",
+    },
+    Mutant {
         name: "a part moves before its page is sent",
         rule: "a part moves past a page that was sent",
         file: EXPAND,

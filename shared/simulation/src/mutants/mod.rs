@@ -5,6 +5,7 @@
 
 mod api;
 mod audiences;
+mod batches;
 mod bodies;
 mod claims;
 mod ends;
@@ -26,6 +27,7 @@ pub fn all() -> impl Iterator<Item = &'static Mutant> {
     let of_parts = [
         claims::MUTANTS,
         records::MUTANTS,
+        batches::MUTANTS,
         waits::MUTANTS,
         ends::MUTANTS,
         quarantine::MUTANTS,

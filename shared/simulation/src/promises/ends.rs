@@ -63,7 +63,10 @@ pub(super) fn judge_one(key: &DeliveryKey, contents: &BTreeSet<u32>, remains: &R
                 && event["state"] == end.label()
         })
     };
-    let stored = state.ledger.get(key).or_else(|| memo.forgotten.get(key)).cloned();
+    let known = || state.ledger.get(key);
+    // What counts as absent is as it was: its batch may have been deleted before it.
+    let current = known().filter(|entry| !entry.is_forgotten(state.now));
+    let stored = current.or_else(|| memo.forgotten.get(key).cloned()).or_else(known);
     let Some(entry) = stored.clone().filter(|entry| entry.state.is_terminal()) else {
         if is_poison && !is_announced(ledger::State::Failed) {
             memo.violated(format!("{key} was taken out of its queue, and no event says so"));

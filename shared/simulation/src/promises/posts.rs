@@ -27,7 +27,7 @@ impl Memo {
             return self.violated(format!("{key} was posted without an entry in the ledger"));
         };
         let is_own = entry.state == ledger::State::Sending && entry.lease_token == token;
-        if self.shares_its_turn_early(key, &token, entry) {
+        if self.shares_its_turn_early(key, &token, &entry) {
             self.ended_early.insert(key.clone());
         }
         let is_protected = !self.ended_early.contains(key);

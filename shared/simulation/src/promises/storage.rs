@@ -184,7 +184,7 @@ fn successes(remains: &Remains<'_>, memo: &mut Memo) {
 fn gone(remains: &Remains<'_>, memo: &mut Memo) {
     let keys = HashKeys::parse("k2:fedcba9876543210,k1:0123456789abcdef").expect("invariant: keys");
     for (key, stored) in &remains.state.subscriptions {
-        let is_of = |entry: &&ledger::Entry| {
+        let is_of = |entry: &ledger::Entry| {
             entry.key.tenant == key.tenant
                 && entry.subscription.as_ref() == Some(&key.id)
                 && entry.state == ledger::State::Gone
@@ -209,7 +209,7 @@ fn dead(remains: &Remains<'_>, memo: &mut Memo) {
         let address = stored.recipient.endpoint().expose().as_str();
         let since = memo.facts.answers.get(address).and_then(|answers| answers.failing_since);
         let Some(since) = since.filter(|since| *since > remains.calm_from) else { continue };
-        let is_late = |entry: &&ledger::Entry| {
+        let is_late = |entry: &ledger::Entry| {
             entry.key.tenant == key.tenant
                 && entry.subscription.as_ref() == Some(&key.id)
                 && entry.state == ledger::State::Failed

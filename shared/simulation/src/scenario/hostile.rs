@@ -278,8 +278,13 @@ impl Foe {
         let is_short = (ttl <= 60 && self.limit.is_none()) || kind == Kind::Slows;
         let count = match kind {
             Kind::Crowds => self.crowd(),
-            _ if is_short => rng.random_range(25..=60),
-            _ => rng.random_range(10..=25),
+            Kind::Fails
+            | Kind::Hangs
+            | Kind::Limits
+            | Kind::Refuses
+            | Kind::TurnsGone
+            | Kind::AsksAtOnce
+            | Kind::Slows => rng.random_range(if is_short { 25..=60 } else { 10..=25 }),
         };
         for n in 0..count {
             let at = from + lasts.mul_f64(rng.random());

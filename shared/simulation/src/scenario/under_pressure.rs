@@ -35,9 +35,10 @@ pub(super) fn put_on_another_area(scenario: &mut Scenario, rng: &mut StdRng) {
     put_on_that(if FAR_CLOCKS.contains(&which) { 0 } else { which }, scenario, rng);
     // With more, copies of a message in vain become hundreds.
     scenario.faults.duplicate = scenario.faults.duplicate.min(0.4);
-    // A part of an older release's would be read by a newer one too early.
+    // A part of an older release's would be read by a newer one too early; and what an older one cannot read waits by its receives.
     if scenario.storage.releases.is_some() {
         scenario.pressure.foreign_until = None;
+        scenario.pressure.throttled = None;
     }
 }
 
@@ -187,6 +188,12 @@ fn far_clocks(scenario: &mut Scenario, rng: &mut StdRng) {
         *phases = (0..60).map(|n| (Duration::from_secs(n * 240), slow(rng))).collect();
         phases.push((scenario.faults_end, Behaviour::Accepts));
         phases.sort_by_key(|(from, _)| *from);
+    }
+    // What comes together is recorded together.
+    if rng.random_bool(0.6) {
+        for sending in &mut scenario.sendings {
+            sending.at = Duration::from_secs(sending.at.as_secs() / 600 * 600);
+        }
     }
     scenario.faults.duplicate = 0.5;
     scenario.faults.slow = scenario.faults.slow.max(0.2);

@@ -8,6 +8,7 @@ use redial_core::audience::{Progress, Run, RunKey, SHARDS};
 use redial_core::endpoint::Endpoint;
 use redial_core::identity::{RunId, SubscriptionId, Tenant};
 use redial_core::lane::Lane;
+use redial_core::ledger::{self, Entry};
 use redial_core::push_target::{PushKeys, PushTarget};
 use redial_core::recipient::Recipient;
 use redial_core::subscription::Subscription;
@@ -68,10 +69,26 @@ impl World {
             if !rng.random_bool(later.deleted) {
                 continue;
             }
-            if let Row::Entry(key) = &row
-                && let Some(entry) = state.ledger.get(key)
-            {
-                memo.forgotten.insert(key.clone(), entry.clone());
+            match &row {
+                Row::Entry(key) => {
+                    // What its batch made of it may be known already.
+                    let is_news =
+                        |it: &Entry| it.state != ledger::State::Sending || !memo.forgotten.contains_key(key);
+                    let entry = state.ledger.get(key).filter(is_news);
+                    memo.forgotten.extend(entry.map(|entry| (key.clone(), entry)));
+                }
+                Row::Batch(token) => {
+                    let sent = state.ledger.values().filter(|entry| entry.lease_token == *token);
+                    let sent: Vec<_> = sent.filter(|entry| entry.state == ledger::State::Sent).collect();
+                    if let Some(early) = sent.iter().find(|entry| !entry.is_forgotten(state.now)) {
+                        memo.violated(format!(
+                            "{} was sent, and its batch is forgotten before it",
+                            early.key
+                        ));
+                    }
+                    memo.forgotten.extend(sent.into_iter().map(|entry| (entry.key.clone(), entry)));
+                }
+                Row::Run(_) | Row::Part(..) => {}
             }
             state.delete(&row);
             memo.situations.saw(Situation::RowsDeleted);

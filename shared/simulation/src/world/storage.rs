@@ -148,7 +148,7 @@ impl World {
         let known: Vec<(DeliveryKey, Sending)> =
             self.accepted.iter().filter_map(|(key, all)| Some((key.clone(), all.first()?.clone()))).collect();
         for (key, first) in known {
-            let entry = self.memory.state().ledger.get(&key).cloned();
+            let entry = self.memory.state().ledger.get(&key);
             let is_forgotten = |entry: &Entry| entry.state.is_terminal() && entry.expires_at <= self.now();
             if !entry.as_ref().is_none_or(is_forgotten) {
                 continue;
