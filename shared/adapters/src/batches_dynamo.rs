@@ -13,7 +13,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use aws_sdk_dynamodb::types::{ReturnValue, ReturnValuesOnConditionCheckFailure};
 use futures_util::future::join_all;
-use redial_core::ledger::batch::{self, Batch, Place, Success};
+use redial_core::ledger::Place;
+use redial_core::ledger::batch::{self, Batch, Success};
 use redial_core::ledger::{Entry, Record};
 use redial_core::time::Timestamp;
 use redial_engine::ports::PortError;

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use redial_core::identity::DeliveryKey;
 use redial_core::ledger::Entry;
-use redial_core::ledger::batch::{self, Batch, Place, Success};
+use redial_core::ledger::Place;
+use redial_core::ledger::batch::{self, Batch, Success};
 use redial_core::time::Timestamp;
 
 /// What a delivery is follows from its own entry and from the batch of its lease token.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use redial_core::identity::{DeliveryKey, Tenant};
-use redial_core::ledger::batch::{self, Place, Success};
+use redial_core::ledger::Place;
+use redial_core::ledger::batch::{self, Success};
 use redial_core::ledger::{self, Entry, Fence, Judgement, PastAttempt, Record, expires_at, judge};
 use redial_core::policy::TenantPolicies;
 use redial_core::time::Timestamp;

@@ -58,7 +58,7 @@ situations! {
     AckRepeated = "a browser acknowledged again",
     SentTogether = "successes were recorded together",
     BatchClosed = "an attempt was taken over, and its batch closed",
-    BatchFellBack = "successes whose batch was closed were recorded by themselves",
+    BatchFellBack = "a worker had a success to record after its batch was closed",
     Carried = "an outcome that travelled was recorded",
     Foreign = "a message of another release was on a retry queue",
     TooLong = "a message was too long to be sent again",

@@ -130,6 +130,9 @@ impl WatchedLedger {
                 format_args!("record {key} {} {token}: {answer:?}", state.label()),
             );
             memo.answered(&self.schedule.token(), record, answer);
+            if is_closed && *state == State::Sent {
+                memo.situations.saw(Situation::BatchFellBack);
+            }
             let is_carried = *token != self.schedule.token();
             match answer {
                 Ok(Fence::Held) => {
@@ -152,8 +155,6 @@ impl WatchedLedger {
                     }
                     if own != entry.map(|entry| entry.state) {
                         memo.situations.saw(Situation::SentTogether);
-                    } else if is_closed && *state == State::Sent {
-                        memo.situations.saw(Situation::BatchFellBack);
                     }
                     if let Some(until) = record.not_before {
                         memo.waits.insert(key.clone(), until);

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Ask, Entry, Judgement, Record, State, judge};
+use super::claim::{Ask, Judgement, judge};
+use super::{Entry, Place, Record, State};
 use crate::time::Timestamp;
 use crate::verdict::Verdict;
 
@@ -24,9 +25,6 @@ const DAY: Duration = Duration::from_secs(86_400);
 
 /// With fewer successes, each is recorded by itself: a batch of one would be one more item.
 pub const AT_LEAST: usize = 2;
-
-/// A place among the claims of an invocation: no two of one lease token have the same.
-pub type Place = u32;
 
 /// What a batch holds of a delivery that was sent. As text, in the ledger, its names are short.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

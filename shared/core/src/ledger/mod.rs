@@ -23,6 +23,9 @@ use crate::reason::Reason;
 use crate::retry_after;
 use crate::time::Timestamp;
 
+/// A place among the claims of an invocation: no two of one lease token have the same.
+pub type Place = u32;
+
 /// How long an entry outlives the message that waits for it: the window in which producers' duplicates are recognised.
 pub const DEDUPE_WINDOW: Duration = Duration::from_secs(15 * 86_400);
 
@@ -43,7 +46,7 @@ pub struct Entry {
     /// The SQS message that the last claim was made for.
     pub source_message: String,
     /// Which one of its invocation's claims that was, if a batch may list it.
-    pub place: Option<batch::Place>,
+    pub place: Option<Place>,
     pub endpoint_hash: Option<EndpointHash>,
     pub subscription: Option<SubscriptionId>,
     /// HTTP status of the last attempt that was answered.
@@ -76,7 +79,7 @@ pub struct Record {
     /// The token of the claim that the attempt was made under; another's claim fences this record off.
     pub lease_token: String,
     /// The place of that claim in its invocation's batch; none for a record that is always written by itself.
-    pub place: Option<batch::Place>,
+    pub place: Option<Place>,
     pub state: State,
     pub status: Option<u16>,
     /// What the outcome meant: a verdict's label; none where nothing was attempted.

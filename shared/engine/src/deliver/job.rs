@@ -9,7 +9,7 @@ use redial_core::gate::{Candidate, Gate};
 use redial_core::identity::SubscriptionKey;
 use redial_core::lane::Lane;
 use redial_core::ledger::DEDUPE_WINDOW;
-use redial_core::ledger::batch::Place;
+use redial_core::ledger::Place;
 use redial_core::message::{Message, Travel};
 use redial_core::plaintext::{Plaintext, TooLong};
 use redial_core::policy::{Chosen, Policy, Source, TenantPolicies};

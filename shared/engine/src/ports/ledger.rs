@@ -4,7 +4,7 @@ use super::{Answer, Answers};
 use redial_core::channel::Channel;
 use redial_core::endpoint::EndpointHash;
 use redial_core::identity::{DeliveryKey, SubscriptionId};
-use redial_core::ledger::batch::Place;
+use redial_core::ledger::Place;
 use redial_core::ledger::{Ask, Entry, Fence, Record, State};
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;

@@ -225,6 +225,7 @@ fn a_shard_whose_release_cannot_be_sent_is_drained_at_once() {
     let mut harness = Harness::prepared(Whom::Browser, vec![retry_after(429, 1800)], "");
     harness.run_until(|it| !it.state().executions.is_empty());
     let bucket = harness.state().executions.pop_first().expect("it waits");
+    harness.state().registered.get_mut(&bucket).expect("it is registered").shards = 16;
     harness.pass(Duration::from_secs(1_900));
     let release = harness.produce_retry(&Release::Bucket(bucket).to_body());
     harness.memory.fail("send", 1, PortErrorKind::Broken);

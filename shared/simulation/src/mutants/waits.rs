@@ -114,8 +114,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a release leaves the last shard",
         rule: "a release goes to all shards of its bucket",
         file: WAITS,
-        find: "_ => self.send_all(shards.into_iter().map(again).collect()).await,",
-        replace: "_ => self.send_all(shards.into_iter().skip(1).map(again).collect()).await,",
+        find: "_ => self.fan_out(invocation, shards).await,",
+        replace: "_ => self.fan_out(invocation, shards.into_iter().skip(1).collect()).await,",
     },
     Mutant {
         name: "an execution that does not start holds the message up",

@@ -183,14 +183,16 @@ fn far_clocks(scenario: &mut Scenario, rng: &mut StdRng) {
     for clock in &mut scenario.clocks {
         clock.far = rng.random_range(-FAR_OFF_MS..=FAR_OFF_MS);
     }
-    // Slow answers that differ: the first worker's outcome and the second's lead to different ends.
+    // Slow answers that differ: the first worker's outcome and the second's lead to different ends. Or all are equally slow, and messages
+    // come together: they are recorded together.
+    let are_together = rng.random_bool(0.6);
     for Receiver { phases, .. } in &mut scenario.receivers {
-        *phases = (0..60).map(|n| (Duration::from_secs(n * 240), slow(rng))).collect();
+        let behaviour = |n: u64| if are_together { Behaviour::Slow(4_000 + n * 80) } else { slow(rng) };
+        *phases = (0..60).map(behaviour).zip(0..).map(|(it, n)| (Duration::from_secs(n * 240), it)).collect();
         phases.push((scenario.faults_end, Behaviour::Accepts));
         phases.sort_by_key(|(from, _)| *from);
     }
-    // What comes together is recorded together.
-    if rng.random_bool(0.6) {
+    if are_together {
         for sending in &mut scenario.sendings {
             sending.at = Duration::from_secs(sending.at.as_secs() / 600 * 600);
         }
