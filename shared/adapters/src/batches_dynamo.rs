@@ -20,7 +20,7 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::PortError;
 
 use crate::aws_error;
-use crate::ledger_dynamo::{entry, recorded};
+use crate::delivery_item::{entry, recorded};
 use crate::retries::{Patience, briefly};
 use crate::table::attributes::{Item, Read, expiry, item, ms, s};
 use crate::table::{Table, Update};

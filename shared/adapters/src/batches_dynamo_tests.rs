@@ -1,7 +1,7 @@
 //! Successes that are recorded together, on a DynamoDB that refuses, fails, or lists them.
 
 use redial_core::ledger::{Fence, State};
-use redial_engine::ports::{ClaimAnswer, Ledger as _};
+use redial_engine::ports::{Claim, ClaimAnswer, Ledger as _};
 use serde_json::{Value, json};
 
 use super::*;
@@ -221,4 +221,16 @@ async fn a_delivery_that_a_batch_lists_reads_as_sent() {
         );
         assert_eq!(entry.expires_at, at().plus(std::time::Duration::from_secs(86_400 * 15)), "its own");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_writes_the_expiry_that_its_success_would_have() {
+    let stub = StubDynamo::new(|_, _| Ok(json!({"Responses": [{}]})));
+    let kept_until = at().plus(std::time::Duration::from_secs(40 * 86_400));
+    let asked = Claim { kept_until: Some(kept_until), ..claim("a") };
+    let granted = Ok(ClaimAnswer::Granted { in_doubt: false, at: at() });
+    assert_eq!(ledger(&stub).claim(vec![asked], at()).await, [granted]);
+    let call = stub.calls("BatchExecuteStatement").pop().expect("a claim");
+    let values = call["Statements"][0]["Parameters"].as_array().expect("values");
+    assert!(values.contains(&json!({"N": kept_until.as_secs().to_string()})), "{call}");
 }

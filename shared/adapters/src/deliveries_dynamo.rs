@@ -15,7 +15,7 @@ use redial_core::ledger::{Ask, PastAttempt, State, expires_at};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Clock as _, Deliveries, DeliveryRecord, Inserted, NewDelivery, PortError};
 
-use crate::ledger_dynamo::{asked, attribute, entry, entry_key, identity};
+use crate::delivery_item::{asked, attribute, entry, entry_key, identity};
 use crate::retries::Patience;
 use crate::system::System;
 use crate::table::attributes::{Item, Read, ms, s};

@@ -12,20 +12,18 @@ use std::collections::{BTreeSet, HashMap};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::ack::AckEvent;
-use redial_core::endpoint::EndpointHash;
-use redial_core::identity::{Attempt, DeliveryId, DeliveryKey, Lineage, SubscriptionId, Tenant, Turn};
+use redial_core::identity::{Attempt, DeliveryKey, Turn};
 use redial_core::ledger::Place;
 use redial_core::ledger::batch::{self, Batch, Success};
 use redial_core::ledger::history::KEPT;
-use redial_core::ledger::{Ask, Entry, Fence, Judgement, PastAttempt, Record, State, expires_at, judge};
-use redial_core::outcome::NotSent;
-use redial_core::reason::Reason;
+use redial_core::ledger::{Entry, Fence, Judgement, Record, State, expires_at, judge};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Claim, ClaimAnswer, Clock as _, Ledger, LedgerReader, PortError};
 
+use crate::delivery_item::{asked, attribute, entry, entry_key, identity, past_attempt, recorded};
 use crate::retries::Patience;
 use crate::system::System;
-use crate::table::attributes::{Item, Read, expiry, item, ms, n, or_null, s};
+use crate::table::attributes::{expiry, n, or_null, s};
 use crate::table::{Statement, Table, on_a_table};
 use crate::{acks_dynamo, aws_error, batches_dynamo};
 
@@ -301,10 +299,6 @@ fn is_written(entry: &Entry, record: &Record) -> bool {
     entry.lease_token == record.lease_token && entry.turn == record.turn && entry.state == record.state
 }
 
-pub(crate) fn entry_key(key: &DeliveryKey) -> Item {
-    item([("pk", s(key.to_string()))])
-}
-
 /// The conditions that an entry is in this turn and state.
 fn as_it_was(key: &DeliveryKey, turn: Turn, state: State) -> Fields {
     vec![
@@ -332,95 +326,6 @@ fn fresh(claim: &Claim, now: Timestamp) -> Fields {
     fields.extend(identity(&claim.ask.key, now));
     fields.extend(claim.subscription.as_ref().map(|id| ("subscription", s(id.as_str()))));
     fields
-}
-
-/// The attributes of a record.
-pub(crate) fn recorded(record: &Record) -> Vec<(String, AttributeValue)> {
-    let mut sets = vec![
-        ("state", s(record.state.label())),
-        ("status", or_null(record.status.map(n))),
-        ("reason", or_null(record.reason.map(|reason| s(reason.label())))),
-        ("not_sent", or_null(record.not_sent.map(|failure| s(failure.label())))),
-        ("provider_word", or_null(record.provider_word.as_ref().map(s))),
-        ("headers", headers(&record.headers)),
-        ("not_before", or_null(record.not_before.map(ms))),
-        ("updated_at", ms(record.now)),
-        ("expires_at", expiry(record.expires_at())),
-    ];
-    if record.in_doubt {
-        sets.push(("in_doubt", AttributeValue::Bool(true)));
-    }
-    let sets = sets.into_iter().map(|(name, value)| (name.to_owned(), value));
-    sets.chain(past_attempt(record)).collect()
-}
-
-/// The attribute of its attempt in a delivery's history, if it made one.
-fn past_attempt(record: &Record) -> Option<(String, AttributeValue)> {
-    let past = PastAttempt::of(record)?;
-    Some((attribute(past.place()), s(past.to_text())))
-}
-
-/// The attributes that are written once.
-pub(crate) fn identity(key: &DeliveryKey, now: Timestamp) -> [(&'static str, AttributeValue); 4] {
-    [
-        ("pk", s(key.to_string())),
-        ("tenant", s(key.tenant.as_str())),
-        ("id", s(key.id.as_str())),
-        ("created_at", ms(now)),
-    ]
-}
-
-pub(crate) fn asked(ask: &Ask, expires_at: Timestamp, now: Timestamp) -> Fields {
-    vec![
-        ("state", s(ask.state.label())),
-        ("lineage", n(ask.turn.lineage.0)),
-        ("attempt", n(ask.turn.attempt.0)),
-        ("fingerprint", s(ask.fingerprint.as_str())),
-        ("lease_token", s(&ask.lease_token)),
-        ("lease_until", ms(ask.lease_until)),
-        ("source_message", s(&ask.source_message)),
-        ("updated_at", ms(now)),
-        ("expires_at", expiry(expires_at)),
-    ]
-}
-
-/// The attribute of a place in a delivery's history: `attempt_00` to `attempt_15`.
-pub fn attribute(place: u32) -> String {
-    format!("attempt_{place:02}")
-}
-
-/// A map, or NULL for no headers.
-fn headers(kept: &[(String, String)]) -> AttributeValue {
-    let map: Item = kept.iter().map(|(name, value)| (name.clone(), s(value))).collect();
-    or_null((!map.is_empty()).then_some(AttributeValue::M(map)))
-}
-
-/// Reads an item of the `deliveries` table; `None` if it is not one that this version wrote.
-pub fn entry(item: &Item) -> Option<Entry> {
-    Some(Entry {
-        key: DeliveryKey {
-            tenant: Tenant::parse(item.text("tenant")?)?,
-            id: DeliveryId::parse(item.text("id")?)?,
-        },
-        state: State::from_label(item.text("state")?)?,
-        turn: Turn { lineage: Lineage(item.number("lineage")?), attempt: Attempt(item.number("attempt")?) },
-        fingerprint: EndpointHash::parse(item.text("fingerprint")?)?,
-        lease_token: item.text("lease_token")?.to_owned(),
-        lease_until: item.time("lease_until")?,
-        source_message: item.text("source_message")?.to_owned(),
-        place: item.number("place"),
-        endpoint_hash: item.text("endpoint_hash").and_then(EndpointHash::parse),
-        subscription: item.text("subscription").and_then(SubscriptionId::parse),
-        status: item.number("status"),
-        reason: item.text("reason").and_then(Reason::from_label),
-        not_sent: item.text("not_sent").and_then(NotSent::from_label),
-        provider_word: item.text("provider_word").map(str::to_owned),
-        not_before: item.time("not_before"),
-        in_doubt: item.truth("in_doubt"),
-        created_at: item.time("created_at")?,
-        updated_at: item.time("updated_at")?,
-        expires_at: Timestamp::from_secs(item.number("expires_at")?),
-    })
 }
 
 #[cfg(test)]

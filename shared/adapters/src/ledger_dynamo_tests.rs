@@ -1,6 +1,7 @@
 //! The ledger on a DynamoDB whose statements fail one by one.
 
 use redial_core::channel::Channel;
+use redial_core::endpoint::EndpointHash;
 use redial_core::identity::IdSource;
 use redial_core::ledger::Ask;
 use serde_json::{Value, json};

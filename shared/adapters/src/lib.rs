@@ -29,6 +29,7 @@ mod batches_dynamo;
 pub mod control_dynamo;
 pub mod dead_letters_dynamo;
 pub mod deliveries_dynamo;
+pub mod delivery_item;
 pub mod ledger_dynamo;
 pub mod outbox_sqs;
 pub mod parked_dynamo;

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_adapters::{
-    acks_dynamo, dead_letters_dynamo::DeadLetter, ledger_dynamo, success_logs::SuccessLogs, system::System,
+    acks_dynamo, dead_letters_dynamo::DeadLetter, delivery_item, success_logs::SuccessLogs, system::System,
 };
 use redial_core::{
     ack::AckEvent,
@@ -90,13 +90,13 @@ pub(crate) async fn standing(
 async fn item(target: &Target, key: &DeliveryKey) -> Result<Option<(Entry, Details)>, Failure> {
     let failed = |error| AwsError::of_port(&error).failure("the delivery cannot be looked up");
     let item = target.deliveries().item(key).await.map_err(failed)?;
-    let found = item.and_then(|item| Some((ledger_dynamo::entry(&item)?, details(&item))));
+    let found = item.and_then(|item| Some((delivery_item::entry(&item)?, details(&item))));
     Ok(found.filter(|(entry, _)| !entry.is_forgotten(System.now())))
 }
 
 fn details(item: &HashMap<String, AttributeValue>) -> Details {
     let text = |name: &str| item.get(name)?.as_s().ok();
-    let past = |place| text(&ledger_dynamo::attribute(place)).and_then(|text| PastAttempt::from_text(text));
+    let past = |place| text(&delivery_item::attribute(place)).and_then(|text| PastAttempt::from_text(text));
     let mut history: Vec<PastAttempt> = (0..KEPT).filter_map(past).collect();
     history.sort_by_key(|past| (past.turn(), past.at));
     let acknowledged = |event| {
@@ -347,7 +347,7 @@ mod tests {
         let item: HashMap<String, AttributeValue> = [17, 2, 16]
             .map(|number| past(number, 503, 2_000))
             .iter()
-            .map(|past| (ledger_dynamo::attribute(past.place()), AttributeValue::S(past.to_text())))
+            .map(|past| (delivery_item::attribute(past.place()), AttributeValue::S(past.to_text())))
             .chain([("attempt_09".to_owned(), AttributeValue::S("?".to_owned()))])
             .collect();
         let numbers: Vec<u32> = details(&item).history.iter().map(|past| past.turn().attempt.0).collect();

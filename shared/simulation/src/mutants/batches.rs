@@ -33,11 +33,4 @@ pub(super) const MUTANTS: &[Mutant] = &[
         find: "latest.plus(OUTLIVES)",
         replace: "latest.minus(OUTLIVES)",
     },
-    Mutant {
-        name: "a claim writes no final expiry",
-        rule: "an entry is not forgotten before its acknowledgements and its copies",
-        file: "shared/engine/src/deliver/claim.rs",
-        find: "        kept_until: job.kept_until(),\n",
-        replace: "        kept_until: None,\n",
-    },
 ];
