@@ -4,7 +4,7 @@
 //! a retry swaps the entry that its predecessor left. A statement whose condition fails is followed by a consistent read of that
 //! item, a judgement, and a swap of exactly the version that was judged. All claims of a batch go together: one call in the usual case.
 //!
-//! Successes of an invocation are recorded together ([`crate::batches_dynamo`]); what a worker reads of a delivery is resolved by that.
+//! Successes of an invocation are recorded together (`batches_dynamo`); what a worker reads of a delivery is resolved by that.
 //!
 //! DynamoDB deletes expired items days late. An entry past its expiry counts as absent: a claim overwrites all of it.
 

@@ -2,7 +2,7 @@
 //!
 //! One recipient that is dead must not keep an origin closed to all others, and one that answers 200 must not open it to them. So the
 //! probes go to recipients that have none yet, as far as tenants have none yet, and a verdict needs as many of both as were active when
-//! the breaker opened, up to [`TENANTS_AGREE`] and [`RECIPIENTS_AGREE`]. If no others come within [`REPEATS_AFTER`], those who are there
+//! the breaker opened, up to `TENANTS_AGREE` and `RECIPIENTS_AGREE`. If no others come within `REPEATS_AFTER`, those who are there
 //! decide.
 
 use std::collections::BTreeSet;
