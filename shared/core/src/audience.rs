@@ -114,7 +114,7 @@ pub struct Page {
     pub counted: usize,
     /// The subscription that the part goes on after, if that is another one than before.
     through: Option<SubscriptionId>,
-    /// Whether nobody follows.
+    /// Whether no one follows.
     is_last: bool,
 }
 

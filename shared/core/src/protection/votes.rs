@@ -119,7 +119,7 @@ impl Votes {
     pub(super) fn choose(&self, of: &[Whose], left: u32, voters: Voters, now: Timestamp) -> Vec<usize> {
         let mut ballots = self.ballots.clone();
         let mut chosen = Vec::new();
-        let repeats = self.nobody_else_came(now);
+        let repeats = self.no_one_else_came(now);
         for (to_a_recipient, of_a_tenant, is_open) in [
             (1, 1, true),
             (1, voters.of_a_tenant(), true),
@@ -161,7 +161,7 @@ impl Votes {
     /// What follows from the answers, of which `succeeded` were successes; none: too few, yet.
     pub(super) fn verdict(&self, succeeded: u32, voters: Voters, now: Timestamp) -> Option<Verdict> {
         let failed = self.failed();
-        let is_alone = self.nobody_else_came(now);
+        let is_alone = self.no_one_else_came(now);
         if succeeded >= MAJORITY && succeeded > failed && (is_alone || self.agree(true, voters)) {
             return Some(Verdict::Closes);
         }
@@ -181,7 +181,7 @@ impl Votes {
         voters.agree(tenants.len(), recipients.len())
     }
 
-    fn nobody_else_came(&self, now: Timestamp) -> bool {
+    fn no_one_else_came(&self, now: Timestamp) -> bool {
         self.first.is_some_and(|first| now.since(first) >= REPEATS_AFTER)
     }
 }
