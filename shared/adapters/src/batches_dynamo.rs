@@ -13,9 +13,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use aws_sdk_dynamodb::types::{ReturnValue, ReturnValuesOnConditionCheckFailure};
 use futures_util::future::join_all;
-use redial_core::ledger::Place;
-use redial_core::ledger::batch::{self, Batch, Success};
-use redial_core::ledger::{Entry, Record};
+use redial_core::ledger::Entry;
+use redial_core::ledger::batch::{self, Batch, Success, Together};
 use redial_core::time::Timestamp;
 use redial_engine::ports::PortError;
 
@@ -28,15 +27,11 @@ use crate::table::{Table, Update};
 /// How often an item is read again while other workers keep changing it.
 const ROUNDS: usize = 4;
 
-/// Adds these successes to the batch of a token. `false` if it is closed.
-pub(crate) async fn add(
-    table: &Table,
-    lease_token: &str,
-    successes: &[(Place, Success)],
-    latest: Timestamp,
-) -> Result<bool, PortError> {
-    let mut expires_at = batch::expires_at(latest);
-    let sets: Vec<String> = successes.iter().map(|(place, _)| format!("#p{place} = :p{place}")).collect();
+/// Adds successes to the batch of their token. `false` if it is closed.
+pub(crate) async fn add(table: &Table, together: &Together) -> Result<bool, PortError> {
+    let Together { lease_token, successes, latest } = together;
+    let mut expires_at = batch::expires_at(*latest);
+    let sets: Vec<String> = successes.values().map(|(place, _)| format!("#p{place} = :p{place}")).collect();
     let expression = format!("SET {}, expires_at = :e", sets.join(", "));
     // A part that was added before may have to be kept for longer.
     for _ in 0..2 {
@@ -46,7 +41,7 @@ pub(crate) async fn add(
                 "attribute_not_exists(closed) AND (attribute_not_exists(pk) OR expires_at <= :e)",
             )
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        let update = successes.iter().fold(update, |update, (place, success)| {
+        let update = successes.values().fold(update, |update, (place, success)| {
             update.expression_attribute_values(format!(":p{place}"), s(success.to_text()))
         });
         match briefly("UpdateItem", table.send(update)).await? {
@@ -100,17 +95,15 @@ pub(crate) async fn resolved(
             return items;
         }
         // A claim may have gone on from the success in between: what is read now and still the same is as listed.
-        let again = table.get_each(listed.iter().map(|(at, _)| keys[*at].clone()).collect(), patience).await;
-        for ((at, success), again) in listed.into_iter().zip(again) {
-            let before = items[at].as_ref().ok().and_then(|item| entry(item.as_ref()?));
+        let again = table.get_each(listed.iter().map(|(at, ..)| keys[*at].clone()).collect(), patience).await;
+        for ((at, before, success), again) in listed.into_iter().zip(again) {
             items[at] = success.and_then(|success| {
                 let mut again = again?;
-                let now = again.as_ref().and_then(entry);
-                let is_same =
-                    |now: &Entry| before.as_ref().is_some_and(|before| is_same_attempt(before, now));
-                if let (Some(item), Some(now)) = (&mut again, now.filter(is_same)) {
-                    let fields = recorded(&success.record(&now));
-                    item.extend(fields.into_iter().filter(|(name, _)| name != "expires_at"));
+                let now = again.as_ref().and_then(entry).filter(|now| is_same_attempt(&before, now));
+                if let (Some(item), Some(now)) = (&mut again, now) {
+                    let fields = recorded(&success.record(&now)).into_iter();
+                    let fields = fields.filter(|(name, _)| *name != "expires_at");
+                    item.extend(fields.map(|(name, value)| (name.to_owned(), value)));
                 }
                 Ok(again)
             });
@@ -123,12 +116,12 @@ fn is_same_attempt(one: &Entry, other: &Entry) -> bool {
     batch::may_be_listed(other) && (&one.lease_token, one.place) == (&other.lease_token, other.place)
 }
 
-/// Of these items, those that batches list, or of which that cannot be known: their places here, and their successes.
+/// Of these items, those that batches list, or of which that cannot be known: where they stand here, and their successes.
 async fn listed(
     table: &Table,
     items: &[Result<Option<Item>, PortError>],
     patience: Patience,
-) -> Vec<(usize, Result<Success, PortError>)> {
+) -> Vec<(usize, Entry, Result<Success, PortError>)> {
     let entries =
         items.iter().enumerate().filter_map(|(at, item)| Some((at, entry(item.as_ref().ok()?.as_ref()?)?)));
     let entries: Vec<(usize, Entry)> = entries.filter(|(_, entry)| batch::may_be_listed(entry)).collect();
@@ -137,21 +130,14 @@ async fn listed(
         return Vec::new();
     }
     let batches = of_tokens(table, tokens, BTreeSet::new(), Timestamp::default(), patience).await;
-    let success = |(at, entry): (usize, Entry)| match &batches[&entry.lease_token] {
-        Ok(batch) => Some((at, Ok(batch.success_of(&entry)?.clone()))),
-        Err(error) => Some((at, Err(error.clone()))),
+    let success = |(at, entry): (usize, Entry)| {
+        let success = match &batches[&entry.lease_token] {
+            Ok(batch) => Ok(batch.success_of(&entry)?.clone()),
+            Err(error) => Err(error.clone()),
+        };
+        Some((at, entry, success))
     };
     entries.into_iter().filter_map(success).collect()
-}
-
-/// Splits records into those that one item can hold, and the others.
-pub(crate) fn together(records: &[Record]) -> Vec<(usize, Place, Success)> {
-    let successes = records.iter().enumerate().filter_map(|(at, record)| {
-        let (place, success) = Success::of(record)?;
-        Some((at, place, success))
-    });
-    let successes: Vec<_> = successes.collect();
-    if successes.len() < batch::AT_LEAST { Vec::new() } else { successes }
 }
 
 fn key(lease_token: &str) -> Item {

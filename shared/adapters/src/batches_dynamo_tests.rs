@@ -1,6 +1,6 @@
 //! Successes that are recorded together, on a DynamoDB that refuses, fails, or lists them.
 
-use redial_core::ledger::{Fence, State};
+use redial_core::ledger::{Fence, Place, Record, State};
 use redial_engine::ports::{Claim, ClaimAnswer, Ledger as _};
 use serde_json::{Value, json};
 

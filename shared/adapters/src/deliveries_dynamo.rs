@@ -10,12 +10,11 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::ack::AckEvent;
 use redial_core::channel::Channel;
 use redial_core::identity::{DeliveryKey, IdSource, Turn};
-use redial_core::ledger::history::KEPT;
 use redial_core::ledger::{Ask, PastAttempt, State, expires_at};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Clock as _, Deliveries, DeliveryRecord, Inserted, NewDelivery, PortError};
 
-use crate::delivery_item::{asked, attribute, entry, entry_key, identity};
+use crate::delivery_item::{ATTEMPTS, asked, entry, entry_key, identity};
 use crate::retries::Patience;
 use crate::system::System;
 use crate::table::attributes::{Item, Read, ms, s};
@@ -106,7 +105,7 @@ impl Deliveries for DynamoDeliveries {
 
 fn known(item: &Item) -> Option<DeliveryRecord> {
     let mut attempts: Vec<PastAttempt> =
-        (0..KEPT).filter_map(|place| PastAttempt::from_text(item.text(&attribute(place))?)).collect();
+        ATTEMPTS.iter().filter_map(|name| PastAttempt::from_text(item.text(name)?)).collect();
     attempts.sort_by_key(PastAttempt::turn);
     let acknowledged = |event| Some((event, item.time(acks_dynamo::attribute(event))?));
     Some(DeliveryRecord {

@@ -3,6 +3,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::endpoint::EndpointHash;
 use redial_core::identity::{Attempt, DeliveryId, DeliveryKey, Lineage, SubscriptionId, Tenant, Turn};
+use redial_core::ledger::history::KEPT;
 use redial_core::ledger::{Ask, Entry, PastAttempt, Record, State};
 use redial_core::outcome::NotSent;
 use redial_core::reason::Reason;
@@ -10,12 +11,34 @@ use redial_core::time::Timestamp;
 
 use crate::table::attributes::{Item, Read, expiry, item, ms, n, or_null, s};
 
+pub(crate) type Fields = Vec<(&'static str, AttributeValue)>;
+
+/// The attributes of a delivery's history, by their places.
+pub const ATTEMPTS: [&str; KEPT as usize] = [
+    "attempt_00",
+    "attempt_01",
+    "attempt_02",
+    "attempt_03",
+    "attempt_04",
+    "attempt_05",
+    "attempt_06",
+    "attempt_07",
+    "attempt_08",
+    "attempt_09",
+    "attempt_10",
+    "attempt_11",
+    "attempt_12",
+    "attempt_13",
+    "attempt_14",
+    "attempt_15",
+];
+
 pub(crate) fn entry_key(key: &DeliveryKey) -> Item {
     item([("pk", s(key.to_string()))])
 }
 
 /// The attributes of a record.
-pub(crate) fn recorded(record: &Record) -> Vec<(String, AttributeValue)> {
+pub(crate) fn recorded(record: &Record) -> Fields {
     let mut sets = vec![
         ("state", s(record.state.label())),
         ("status", or_null(record.status.map(n))),
@@ -30,12 +53,12 @@ pub(crate) fn recorded(record: &Record) -> Vec<(String, AttributeValue)> {
     if record.in_doubt {
         sets.push(("in_doubt", AttributeValue::Bool(true)));
     }
-    let sets = sets.into_iter().map(|(name, value)| (name.to_owned(), value));
-    sets.chain(past_attempt(record)).collect()
+    sets.extend(past_attempt(record));
+    sets
 }
 
 /// The attribute of its attempt in a delivery's history, if it made one.
-pub(crate) fn past_attempt(record: &Record) -> Option<(String, AttributeValue)> {
+pub(crate) fn past_attempt(record: &Record) -> Option<(&'static str, AttributeValue)> {
     let past = PastAttempt::of(record)?;
     Some((attribute(past.place()), s(past.to_text())))
 }
@@ -50,7 +73,7 @@ pub(crate) fn identity(key: &DeliveryKey, now: Timestamp) -> [(&'static str, Att
     ]
 }
 
-pub(crate) fn asked(ask: &Ask, expires_at: Timestamp, now: Timestamp) -> Vec<(&'static str, AttributeValue)> {
+pub(crate) fn asked(ask: &Ask, expires_at: Timestamp, now: Timestamp) -> Fields {
     vec![
         ("state", s(ask.state.label())),
         ("lineage", n(ask.turn.lineage.0)),
@@ -64,9 +87,9 @@ pub(crate) fn asked(ask: &Ask, expires_at: Timestamp, now: Timestamp) -> Vec<(&'
     ]
 }
 
-/// The attribute of a place in a delivery's history: `attempt_00` to `attempt_15`.
-pub fn attribute(place: u32) -> String {
-    format!("attempt_{place:02}")
+/// The attribute of a place in a delivery's history.
+pub const fn attribute(place: u32) -> &'static str {
+    ATTEMPTS[(place % KEPT) as usize]
 }
 
 /// A map, or NULL for no headers.

@@ -13,14 +13,12 @@ use std::collections::{BTreeSet, HashMap};
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::ack::AckEvent;
 use redial_core::identity::{Attempt, DeliveryKey, Turn};
-use redial_core::ledger::Place;
-use redial_core::ledger::batch::{self, Batch, Success};
-use redial_core::ledger::history::KEPT;
-use redial_core::ledger::{Entry, Fence, Judgement, Record, State, expires_at, judge};
+use redial_core::ledger::batch::{self, Batch, Together};
+use redial_core::ledger::{Entry, Fence, Judgement, Record, State, judge};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Claim, ClaimAnswer, Clock as _, Ledger, LedgerReader, PortError};
 
-use crate::delivery_item::{asked, attribute, entry, entry_key, identity, past_attempt, recorded};
+use crate::delivery_item::{ATTEMPTS, Fields, asked, entry, entry_key, identity, past_attempt, recorded};
 use crate::retries::Patience;
 use crate::system::System;
 use crate::table::attributes::{expiry, n, or_null, s};
@@ -43,11 +41,6 @@ pub struct DynamoLedger {
 }
 
 on_a_table!(DynamoLedger, is_single);
-
-type Fields = Vec<(&'static str, AttributeValue)>;
-
-/// An attribute of a delivery's history.
-type Folded = Option<(String, AttributeValue)>;
 
 /// The batches of lease tokens, as far as they could be read.
 type Batches = HashMap<String, Result<Batch, PortError>>;
@@ -85,10 +78,9 @@ impl DynamoLedger {
     fn overwrite(&self, claim: &Claim, stored: &Entry, now: Timestamp) -> Statement {
         let mut sets = fresh(claim, now);
         sets.retain(|(name, _)| *name != "pk");
-        let history: Vec<String> = (0..KEPT).map(attribute).collect();
         let acks = AckEvent::ALL.map(acks_dynamo::attribute);
         let later = acks.into_iter().chain(OF_A_RECORD).chain(["endpoint_hash", "subscription"]);
-        let mut removes: Vec<&str> = history.iter().map(String::as_str).chain(later).collect();
+        let mut removes: Vec<&str> = ATTEMPTS.into_iter().chain(later).collect();
         removes.retain(|name| sets.iter().all(|(set, _)| set != name));
         let mut conditions = as_it_was(&stored.key, stored.turn, stored.state);
         conditions.push(("lease_token", s(&stored.lease_token)));
@@ -103,13 +95,13 @@ impl DynamoLedger {
         (turn, state): (Turn, State),
         lease_token: Option<&str>,
         in_doubt: bool,
-        folded: Folded,
+        folded: Option<(&'static str, AttributeValue)>,
         now: Timestamp,
     ) -> Statement {
         let mut sets = claimed(claim, now);
         sets.extend(["not_before", "not_sent", "provider_word"].map(|name| (name, or_null(None))));
         // A success that only a batch had is kept in the history.
-        sets.extend(folded.as_ref().map(|(name, value)| (name.as_str(), value.clone())));
+        sets.extend(folded);
         // A doubt of an earlier lineage does not apply to a replay.
         if in_doubt || turn.lineage < claim.ask.turn.lineage {
             sets.push(("in_doubt", AttributeValue::Bool(in_doubt)));
@@ -170,21 +162,9 @@ impl DynamoLedger {
     }
 
     fn fenced(&self, record: &Record) -> Statement {
-        let sets = recorded(record);
-        let sets = sets.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
         let mut conditions = as_it_was(&record.key, record.turn, State::Sending);
         conditions.push(("lease_token", s(&record.lease_token)));
-        Statement::update(self.table.name(), sets, &[], conditions)
-    }
-
-    /// Records these successes together. `false` where that failed, or they are not enough: they are recorded by themselves.
-    async fn write_together(&self, records: &[Record], successes: &[(usize, Place, Success)]) -> bool {
-        let Some((first, ..)) = successes.first() else { return false };
-        let latest = successes.iter().map(|(at, ..)| records[*at].expires_at()).max().unwrap_or_default();
-        let listed: Vec<(Place, Success)> =
-            successes.iter().map(|(_, place, success)| (*place, success.clone())).collect();
-        let token = &records[*first].lease_token;
-        batches_dynamo::add(&self.table, token, &listed, latest).await == Ok(true)
+        Statement::update(self.table.name(), recorded(record), &[], conditions)
     }
 
     /// Reads the entries of these keys consistently, in their order.
@@ -262,16 +242,19 @@ impl Ledger for DynamoLedger {
     }
 
     async fn record(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
-        let together = if self.is_single { Vec::new() } else { batches_dynamo::together(&records) };
-        let places: BTreeSet<usize> = together.iter().map(|(at, ..)| *at).collect();
+        let together = Together::of(&records).filter(|_| !self.is_single);
+        let is_listed = |at| together.as_ref().is_some_and(|it| it.successes.contains_key(&at));
         let (some, others): (Vec<_>, Vec<_>) =
-            records.iter().cloned().enumerate().partition(|(at, _)| places.contains(at));
+            records.into_iter().enumerate().partition(|(at, _)| is_listed(*at));
         let others = self.write_each(others, Patience::of_a_record());
         let some = async {
-            match self.write_together(&records, &together).await {
-                true => some.into_iter().map(|(at, _)| (at, Ok(Fence::Held))).collect(),
+            match &together {
+                None => Vec::new(),
+                Some(together) if batches_dynamo::add(&self.table, together).await == Ok(true) => {
+                    some.into_iter().map(|(at, _)| (at, Ok(Fence::Held))).collect()
+                }
                 // The batch is closed, or it may not be written: before anything comes back, each is tried by itself.
-                false => self.write_each(some, Patience::of_a_record()).await,
+                Some(_) => self.write_each(some, Patience::of_a_record()).await,
             }
         };
         let (some, others) = futures_util::join!(some, others);
@@ -288,8 +271,8 @@ impl Ledger for DynamoLedger {
 impl LedgerReader for DynamoLedger {
     async fn get(&self, key: &DeliveryKey) -> Result<Option<Entry>, PortError> {
         let now = System.now();
-        let read = batches_dynamo::resolved(&self.table, vec![entry_key(key)], Patience::brief()).await;
-        let read = read.into_iter().next().transpose()?.flatten().as_ref().and_then(entry);
+        let mut read = batches_dynamo::resolved(&self.table, vec![entry_key(key)], Patience::brief()).await;
+        let read = read.pop().expect("every key is answered")?.as_ref().and_then(entry);
         Ok(read.filter(|entry| !entry.is_forgotten(now)))
     }
 }
@@ -312,7 +295,7 @@ fn as_it_was(key: &DeliveryKey, turn: Turn, state: State) -> Fields {
 /// The attributes that a claim writes, whatever is there.
 fn claimed(claim: &Claim, now: Timestamp) -> Fields {
     let reason = claim.settlement.and_then(|end| end.reason);
-    let mut fields = asked(&claim.ask, expires_at(now, None).max(claim.kept_until.unwrap_or_default()), now);
+    let mut fields = asked(&claim.ask, claim.expires_at(now), now);
     fields.extend(claim.place.map(|place| ("place", n(place))));
     fields.push(("channel", s(claim.channel.label())));
     fields.extend(claim.endpoint_hash.as_ref().map(|hash| ("endpoint_hash", s(hash.as_str()))));

@@ -6,6 +6,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use redial_core::hash::fnv1a;
+
 /// One of so many deliveries has the lines of its successes in a sample.
 pub const SAMPLE: u64 = 100;
 
@@ -13,7 +15,7 @@ pub const SAMPLE: u64 = 100;
 pub enum SuccessLogs {
     #[default]
     All,
-    /// Those of one delivery in a hundred, by its id, so that it is known of each whether it is one of them.
+    /// Those of one delivery in a hundred, by its id, so that `redial status` knows of each whether it is one of them.
     Sampled,
     None,
 }
@@ -37,7 +39,7 @@ impl SuccessLogs {
     pub fn logs(self, id: &str) -> bool {
         match self {
             Self::All => true,
-            Self::Sampled => fnv1a(id.as_bytes()).is_multiple_of(SAMPLE),
+            Self::Sampled => fnv1a(id.bytes()).is_multiple_of(SAMPLE),
             Self::None => false,
         }
     }
@@ -47,14 +49,6 @@ impl fmt::Display for SuccessLogs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.label())
     }
-}
-
-/// FNV-1a: the same in every release, so that `redial status` knows what a function has logged. It need not resist an attacker.
-fn fnv1a(bytes: &[u8]) -> u64 {
-    let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325, fold);
-    // Its low bits alone differ little between ids that differ in their last character.
-    hash ^ (hash >> 32)
 }
 
 /// The successes of an invocation.

@@ -10,7 +10,7 @@ use crate::endpoint::{Endpoint, HashKeys};
 use crate::identity::{
     Attempt, DeliveryId, DeliveryKey, Lineage, SubscriptionId, SubscriptionKey, Tenant, Turn,
 };
-use crate::ledger::{Record, State};
+use crate::ledger::{Entry, Record, State, expires_at};
 use crate::message::{Inbound, Message, QueueKind, Travel, parse};
 use crate::outcome::Response;
 use crate::policy::{Policy, catalogue};
@@ -86,6 +86,31 @@ pub(crate) fn response(status: u16, headers: &[(&str, &str)], body: &str) -> Res
 
 pub(crate) fn texts(errors: &[ShapeError]) -> Vec<String> {
     errors.iter().map(ToString::to_string).collect()
+}
+
+/// The entry that a first claim writes, of which nothing is recorded.
+pub(crate) fn entry(now: Timestamp) -> Entry {
+    Entry {
+        key: delivery("d1"),
+        state: State::Sending,
+        turn: Turn::default(),
+        fingerprint: hash_keys().fingerprint(b"content"),
+        lease_token: "other".to_owned(),
+        lease_until: now,
+        source_message: "m1".to_owned(),
+        place: None,
+        endpoint_hash: None,
+        subscription: None,
+        status: None,
+        reason: None,
+        not_sent: None,
+        provider_word: None,
+        not_before: None,
+        in_doubt: false,
+        created_at: now,
+        updated_at: now,
+        expires_at: expires_at(now, None),
+    }
 }
 
 /// The record of an attempt that is followed by a retry.

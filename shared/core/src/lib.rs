@@ -26,6 +26,7 @@ pub mod event;
 #[cfg(test)]
 mod fixtures;
 pub mod gate;
+pub mod hash;
 pub mod identity;
 mod label;
 pub mod lane;

@@ -1,11 +1,10 @@
 //! The ledger in memory: the same judgement, a map to write in; and tenants' stored policies.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use redial_core::identity::{DeliveryKey, Tenant};
-use redial_core::ledger::Place;
-use redial_core::ledger::batch::{self, Success};
+use redial_core::ledger::batch::{self, Together};
 use redial_core::ledger::{self, Entry, Fence, Judgement, PastAttempt, Record, expires_at, judge};
 use redial_core::policy::TenantPolicies;
 use redial_core::time::Timestamp;
@@ -23,22 +22,18 @@ impl Ledger for Memory {
             let key = |(_, claim): &(usize, Claim)| Some(claim.ask.key.to_string());
             let step = |state: &mut State, (_, claim): (usize, Claim)| claim_one(state, &claim, now);
             let steps = self.effect_on_each_at("claim", open.clone(), key, step).await;
-            let mut closing = BTreeMap::new();
             let mut waiting = Vec::new();
             for ((at, claim), step) in open.into_iter().zip(steps) {
                 match step {
                     Ok(Step::Answer(answer)) => answers[at] = Some(Ok(answer)),
-                    Ok(Step::Close(token)) => {
-                        closing.insert(token.clone(), Ok(()));
-                        waiting.push((at, claim, token));
-                    }
+                    Ok(Step::Close(token)) => waiting.push((at, claim, token)),
                     Err(error) => answers[at] = Some(Err(error)),
                 }
             }
-            self.close(&mut closing, now).await;
+            let closed = self.close(waiting.iter().map(|(_, _, token)| token.clone()).collect(), now).await;
             open = Vec::new();
             for (at, claim, token) in waiting {
-                match closing[&token].clone() {
+                match closed[&token].clone() {
                     Ok(()) => open.push((at, claim)),
                     Err(error) => answers[at] = Some(Err(error)),
                 }
@@ -54,11 +49,13 @@ impl Ledger for Memory {
 
     async fn record(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
         assert_distinct(records.iter().map(|record| &record.key));
-        let successes: BTreeMap<usize, (Place, Success)> =
-            records.iter().enumerate().filter_map(|(at, record)| Some((at, Success::of(record)?))).collect();
-        let are_recorded = successes.len() >= batch::AT_LEAST
-            && self.record_together(&records, &successes).await == Ok(true);
-        let is_recorded = |at: usize| are_recorded && successes.contains_key(&at);
+        let together = match Together::of(&records) {
+            Some(together) if self.record_together(&records, &together).await == Ok(true) => {
+                together.successes
+            }
+            Some(_) | None => BTreeMap::new(),
+        };
+        let is_recorded = |at: usize| together.contains_key(&at);
         let rest = records.iter().enumerate().filter(|(at, _)| !is_recorded(*at));
         let rest: Vec<Record> = rest.map(|(_, record)| record.clone()).collect();
         let mut rest = match rest.is_empty() {
@@ -73,31 +70,29 @@ impl Ledger for Memory {
 
 impl Memory {
     /// Closes the batches of these tokens.
-    async fn close(&self, tokens: &mut BTreeMap<String, Result<(), PortError>>, now: Timestamp) {
+    async fn close(
+        &self,
+        tokens: BTreeSet<String>,
+        now: Timestamp,
+    ) -> BTreeMap<String, Result<(), PortError>> {
         if tokens.is_empty() {
-            return;
+            return BTreeMap::new();
         }
-        let all: Vec<String> = tokens.keys().cloned().collect();
+        let all: Vec<String> = tokens.into_iter().collect();
         let key = |token: &String| Some(format!("batch#{token}"));
         let close = |state: &mut State, token: String| state.ledger.close(&token, expires_at(now, None));
         let closed = self.effect_on_each_at("close_batch", all.clone(), key, close).await;
-        tokens.extend(all.into_iter().zip(closed));
+        all.into_iter().zip(closed).collect()
     }
 
-    async fn record_together(
-        &self,
-        records: &[Record],
-        successes: &BTreeMap<usize, (Place, Success)>,
-    ) -> Result<bool, PortError> {
-        let sent: Vec<&Record> = successes.keys().map(|at| &records[*at]).collect();
-        let token = sent[0].lease_token.clone();
-        let latest = sent.iter().map(|record| record.expires_at()).max().unwrap_or_default();
+    async fn record_together(&self, records: &[Record], together: &Together) -> Result<bool, PortError> {
+        let Together { lease_token: token, successes, latest } = together;
         let listed = successes.values().cloned().collect();
         let key = Some(format!("batch#{token}"));
         self.effect_at("record_batch", key, |state| {
-            let is_open = state.ledger.add(&token, listed, latest);
-            for record in sent.into_iter().filter(|_| is_open) {
-                let is_its = |own: &Entry| own.lease_token == token && own.state == ledger::State::Sending;
+            let is_open = state.ledger.add(token, listed, *latest);
+            for record in successes.keys().map(|at| &records[*at]).filter(|_| is_open) {
+                let is_its = |own: &Entry| own.lease_token == *token && own.state == ledger::State::Sending;
                 if state.ledger.own(&record.key).is_some_and(is_its) {
                     let past = PastAttempt::of(record);
                     state.attempts.entry(record.key.clone()).or_default().extend(past);
@@ -120,15 +115,8 @@ impl Memory {
             }
             assert!(entry.state.may_become(record.state), "{:?} to {:?}", entry.state, record.state);
             let past = PastAttempt::of(&record);
-            entry.state = record.state;
+            entry.take(&record);
             entry.expires_at = record.expires_at();
-            entry.status = record.status;
-            entry.reason = record.reason;
-            entry.not_sent = record.not_sent;
-            entry.provider_word = record.provider_word;
-            entry.not_before = record.not_before;
-            entry.in_doubt |= record.in_doubt;
-            entry.updated_at = record.now;
             state.attempts.entry(record.key.clone()).or_default().extend(past);
             Fence::Held
         })
@@ -211,7 +199,7 @@ fn claim_one(state: &mut State, claim: &Claim, now: Timestamp) -> Step {
         in_doubt: in_doubt || was_in_doubt,
         created_at: stored.map_or(now, |entry| entry.created_at),
         updated_at: now,
-        expires_at: expires_at(now, None).max(claim.kept_until.unwrap_or_default()),
+        expires_at: claim.expires_at(now),
     };
     state.ledger.insert(ask.key.clone(), entry);
     Step::Answer(ClaimAnswer::Granted { in_doubt, at: now })

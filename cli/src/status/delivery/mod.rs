@@ -15,7 +15,7 @@ use redial_core::{
     ack::AckEvent,
     channel::Channel,
     identity::{DeliveryId, DeliveryKey, Tenant},
-    ledger::{Entry, PastAttempt, State, history::KEPT},
+    ledger::{Entry, PastAttempt, State},
     outcome::NotSent,
     route::WaitSettings,
     time::Timestamp,
@@ -96,8 +96,8 @@ async fn item(target: &Target, key: &DeliveryKey) -> Result<Option<(Entry, Detai
 
 fn details(item: &HashMap<String, AttributeValue>) -> Details {
     let text = |name: &str| item.get(name)?.as_s().ok();
-    let past = |place| text(&delivery_item::attribute(place)).and_then(|text| PastAttempt::from_text(text));
-    let mut history: Vec<PastAttempt> = (0..KEPT).filter_map(past).collect();
+    let past = |name: &&str| text(name).and_then(|text| PastAttempt::from_text(text));
+    let mut history: Vec<PastAttempt> = delivery_item::ATTEMPTS.iter().filter_map(past).collect();
     history.sort_by_key(|past| (past.turn(), past.at));
     let acknowledged = |event| {
         let at = item.get(acks_dynamo::attribute(event))?.as_n().ok()?.parse().ok()?;
@@ -347,7 +347,10 @@ mod tests {
         let item: HashMap<String, AttributeValue> = [17, 2, 16]
             .map(|number| past(number, 503, 2_000))
             .iter()
-            .map(|past| (delivery_item::attribute(past.place()), AttributeValue::S(past.to_text())))
+            .map(|past| {
+                let name = delivery_item::attribute(past.place()).to_owned();
+                (name, AttributeValue::S(past.to_text()))
+            })
             .chain([("attempt_09".to_owned(), AttributeValue::S("?".to_owned()))])
             .collect();
         let numbers: Vec<u32> = details(&item).history.iter().map(|past| past.turn().attempt.0).collect();

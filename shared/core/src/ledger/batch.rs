@@ -24,7 +24,7 @@ const OUTLIVES: Duration = Duration::from_secs(7 * 86_400);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// With fewer successes, each is recorded by itself: a batch of one would be one more item.
-pub const AT_LEAST: usize = 2;
+const AT_LEAST: usize = 2;
 
 /// What a batch holds of a delivery that was sent. As text, in the ledger, its names are short.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -97,14 +97,31 @@ impl Batch {
     #[must_use]
     pub fn resolve(&self, mut entry: Entry) -> Entry {
         let Some(success) = self.success_of(&entry) else { return entry };
-        entry.state = State::Sent;
-        entry.status = success.status;
-        entry.reason = None;
-        entry.not_sent = None;
-        entry.provider_word = None;
-        entry.not_before = None;
-        entry.updated_at = success.at;
+        let record = success.record(&entry);
+        entry.take(&record);
         entry
+    }
+}
+
+/// What of a wave of records is written together.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Together {
+    pub lease_token: String,
+    /// By where their records stand in the wave.
+    pub successes: BTreeMap<usize, (Place, Success)>,
+    /// The latest expiry of these deliveries.
+    pub latest: Timestamp,
+}
+
+impl Together {
+    /// Those of these records of one token that a batch can hold; `None` if they are too few.
+    pub fn of(records: &[Record]) -> Option<Self> {
+        let listed = |(at, record)| Some((at, Success::of(record)?));
+        let successes: BTreeMap<_, _> = records.iter().enumerate().filter_map(listed).collect();
+        let first = successes.keys().next().filter(|_| successes.len() >= AT_LEAST)?;
+        let lease_token = records[*first].lease_token.clone();
+        let latest = successes.keys().map(|at| records[*at].expires_at()).max()?;
+        Some(Self { lease_token, successes, latest })
     }
 }
 

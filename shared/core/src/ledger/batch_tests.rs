@@ -1,16 +1,11 @@
 use super::*;
-use crate::endpoint::EndpointHash;
-use crate::fixtures::{hash_keys, pairs, record as retried};
+use crate::fixtures::{self, pairs, record as retried};
 use crate::identity::{Attempt, IdSource, Lineage, Turn};
 use crate::outcome::NotSent;
 use crate::reason::Reason;
 
 fn now() -> Timestamp {
     Timestamp::from_ms(1_800_000_000_000)
-}
-
-fn fingerprint() -> EndpointHash {
-    hash_keys().fingerprint(b"content")
 }
 
 fn sent() -> Record {
@@ -29,27 +24,9 @@ fn sent() -> Record {
 /// What the claim of that record wrote.
 fn claimed() -> Entry {
     let Record { key, turn, lease_token, place, .. } = sent();
-    Entry {
-        key,
-        state: State::Sending,
-        turn,
-        fingerprint: fingerprint(),
-        lease_token,
-        lease_until: now().plus(Duration::from_secs(40)),
-        source_message: "m1".to_owned(),
-        place,
-        endpoint_hash: None,
-        subscription: None,
-        status: Some(503),
-        reason: Some(Reason::ServerError),
-        not_sent: None,
-        provider_word: None,
-        not_before: None,
-        in_doubt: false,
-        created_at: now(),
-        updated_at: now(),
-        expires_at: crate::ledger::expires_at(now(), None),
-    }
+    let lease_until = now().plus(Duration::from_secs(40));
+    let (status, reason) = (Some(503), Some(Reason::ServerError));
+    Entry { key, turn, lease_token, lease_until, place, status, reason, ..fixtures::entry(now()) }
 }
 
 fn batch() -> Batch {
@@ -64,7 +41,7 @@ fn ask(lineage: u32, attempt: u32) -> Ask {
         lease_token: "another".to_owned(),
         lease_until: now(),
         source_message: "m2".to_owned(),
-        fingerprint: fingerprint(),
+        fingerprint: claimed().fingerprint,
         id_source: IdSource::Producer,
         state: State::Sending,
     }

@@ -98,7 +98,7 @@ pub fn conflicts(stored: &Entry, fingerprint: &EndpointHash, id_source: IdSource
 mod tests {
     use super::*;
     use crate::endpoint::HashKeys;
-    use crate::fixtures::{delivery, hash_keys};
+    use crate::fixtures::{self, delivery, hash_keys};
     use crate::identity::{Attempt, Lineage};
 
     fn print(content: &str) -> EndpointHash {
@@ -127,27 +127,9 @@ mod tests {
     }
 
     fn entry(state: State, at: Turn, source: &str, lease_secs: i64) -> Entry {
-        Entry {
-            key: delivery("d1"),
-            state,
-            turn: at,
-            fingerprint: print("content"),
-            lease_token: "other".to_owned(),
-            lease_until: Timestamp::from_secs(1_000_000 + lease_secs),
-            source_message: source.to_owned(),
-            place: None,
-            endpoint_hash: None,
-            subscription: None,
-            status: None,
-            reason: None,
-            not_sent: None,
-            provider_word: None,
-            not_before: None,
-            in_doubt: false,
-            created_at: now(),
-            updated_at: now(),
-            expires_at: crate::ledger::expires_at(now(), None),
-        }
+        let lease_until = Timestamp::from_secs(1_000_000 + lease_secs);
+        let (turn, source_message) = (at, source.to_owned());
+        Entry { state, turn, lease_until, source_message, ..fixtures::entry(now()) }
     }
 
     #[test]

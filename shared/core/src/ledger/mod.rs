@@ -70,6 +70,18 @@ impl Entry {
     pub fn is_forgotten(&self, now: Timestamp) -> bool {
         self.expires_at <= now
     }
+
+    /// What this record of its attempt makes of it, but for its expiry.
+    pub fn take(&mut self, record: &Record) {
+        self.state = record.state;
+        self.status = record.status;
+        self.reason = record.reason;
+        self.not_sent = record.not_sent;
+        self.provider_word.clone_from(&record.provider_word);
+        self.not_before = record.not_before;
+        self.in_doubt |= record.in_doubt;
+        self.updated_at = record.now;
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::endpoint::{Endpoint, Origin};
+use crate::hash::fnv1a;
 use crate::identity::Tenant;
 
 pub const TENANTS: usize = 16;
@@ -60,11 +61,6 @@ impl Whose {
     }
 }
 
-/// FNV-1a, folded: the same in each process.
 fn hash(texts: &[&str]) -> u64 {
-    let bytes = texts.iter().flat_map(|text| text.bytes().chain([b'\n']));
-    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    hash ^ (hash >> 32)
+    fnv1a(texts.iter().flat_map(|text| text.bytes().chain([b'\n'])))
 }

@@ -174,15 +174,11 @@ impl<P: Ports> Worker<P> {
         }
         let mut fences = self.ledger.record_carried(vec![record.clone()]).await;
         match fences.pop().expect("a port answers every item")? {
-            Fence::Held => Ok(Entry {
-                state: record.state,
-                reason: record.reason,
-                status: record.status,
-                not_sent: record.not_sent,
-                not_before: record.not_before,
-                updated_at: record.now,
-                ..entry
-            }),
+            Fence::Held => {
+                let mut entry = entry;
+                entry.take(record);
+                Ok(entry)
+            }
             // Another worker has taken the attempt over meanwhile: the message is judged again by what that makes of it.
             Fence::Lost => {
                 Err(PortError { operation: "record", code: "FenceLost".to_owned(), throttled: false })

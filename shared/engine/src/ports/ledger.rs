@@ -5,7 +5,7 @@ use redial_core::channel::Channel;
 use redial_core::endpoint::EndpointHash;
 use redial_core::identity::{DeliveryKey, SubscriptionId};
 use redial_core::ledger::Place;
-use redial_core::ledger::{Ask, Entry, Fence, Record, State};
+use redial_core::ledger::{Ask, Entry, Fence, Record, State, expires_at};
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
 
@@ -23,6 +23,13 @@ pub struct Claim {
     pub kept_until: Option<Timestamp>,
     /// Set where the delivery ends without an attempt: the claim writes its end at once.
     pub settlement: Option<Settlement>,
+}
+
+impl Claim {
+    /// When the entry expires that this claim writes.
+    pub fn expires_at(&self, now: Timestamp) -> Timestamp {
+        expires_at(now, None).max(self.kept_until.unwrap_or_default())
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
