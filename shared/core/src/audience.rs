@@ -131,16 +131,38 @@ impl Page {
         Some(Bounds { through: self.through.clone()?, recipients })
     }
 
-    /// The page as its first worker recorded it. Some of its recipients may have left meanwhile, and others may have joined: a full page
-    /// that ends before the recorded one says nothing of those between.
+    /// Whether others may follow within these bounds: so many have joined since they were recorded that the page is full before their end.
+    pub fn ends_before(&self, bounds: &Bounds) -> bool {
+        !self.is_last && self.through.as_ref() < Some(&bounds.through)
+    }
+
+    /// The last one that was read.
+    pub fn through(&self) -> Option<&SubscriptionId> {
+        self.through.as_ref()
+    }
+
+    /// This page and the one that follows it.
+    #[must_use]
+    pub fn and(mut self, next: Self) -> Self {
+        self.members.extend(next.members);
+        Self {
+            counted: self.members.len(),
+            through: next.through.or(self.through),
+            is_last: next.is_last,
+            members: self.members,
+        }
+    }
+
+    /// The page as its first worker recorded it. Some of its recipients may have left meanwhile, and others may have joined: these are
+    /// sent to with it, and the part rests for all of them.
     #[must_use]
     pub fn within(self, bounds: Bounds) -> Self {
-        let Self { mut members, counted, is_last, through: read } = self;
+        let Self { mut members, counted, is_last, .. } = self;
         members.retain(|id| *id <= bounds.through);
         Self {
             is_last: is_last && members.len() == counted,
             counted: members.len().max(bounds.recipients.into()),
-            through: read.filter(|read| !is_last && *read < bounds.through).or(Some(bounds.through)),
+            through: Some(bounds.through),
             members,
         }
     }
@@ -307,14 +329,34 @@ mod tests {
             (&["a", "c", "d"][..], &["a", "c"][..], "c", false),
             (&["a", "c"], &["a", "c"], "c", true),
             (&["d"], &[], "c", false),
-            // `c` was not read: it is in the next page.
-            (&["a", "aa", "b"], &["a", "aa", "b"], "b", false),
         ] {
-            let page = Page::of(ids(read), 3).within(bounds.clone());
+            let page = Page::of(ids(read), 3);
+            assert!(!page.ends_before(&bounds), "{read:?}");
+            let page = page.within(bounds.clone());
             assert_eq!((page.members.clone(), page.counted), (ids(sent), 3), "{read:?}");
             let next = Progress::default().past(&page, None);
             assert_eq!((next.after, next.done), (ids(&[after]).pop(), done), "{read:?}");
         }
         assert_eq!(Page::of(Vec::new(), 3).bounds(), None);
+    }
+
+    #[test]
+    fn who_joined_a_recorded_page_is_sent_with_it() {
+        let bounds = Page::of(ids(&["a", "b", "c"]), 3).bounds().expect("it has recipients");
+        let begins = Page::of(ids(&["a", "aa", "b"]), 3);
+        assert!(begins.ends_before(&bounds), "`c` may follow");
+        for (rest, sent, done) in [
+            (&["c", "d", "e"][..], &["a", "aa", "b", "c"][..], false),
+            (&["d"], &["a", "aa", "b"], false),
+            (&["c"], &["a", "aa", "b", "c"], true),
+            (&[], &["a", "aa", "b"], true),
+        ] {
+            let page = begins.clone().and(Page::of(ids(rest), 3));
+            assert!(!page.ends_before(&bounds), "{rest:?}");
+            let page = page.within(bounds.clone());
+            assert_eq!((page.members.clone(), page.counted), (ids(sent), sent.len()), "{rest:?}");
+            let next = Progress::default().past(&page, None);
+            assert_eq!((next.after, next.done), (ids(&["c"]).pop(), done), "{rest:?}");
+        }
     }
 }

@@ -10,6 +10,7 @@
 //! | [`acks`] | an acknowledgement by a browser |
 //! | [`protection`] | one worker's part in protecting origins |
 //! | [`quota`] | one worker's part in keeping tenants to their quotas |
+//! | `runs` | what opens a message to an audience, for two of the passes |
 //! | [`ports`] | what the passes need: stores, queues, senders, the clock |
 
 pub mod acks;
@@ -19,3 +20,4 @@ pub mod http_api;
 pub mod ports;
 pub mod protection;
 pub mod quota;
+mod runs;

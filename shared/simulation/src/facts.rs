@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use redial_core::identity::{DeliveryKey, SubscriptionKey};
+use redial_core::identity::{DeliveryKey, SubscriptionKey, Turn};
 use redial_core::subscription::State;
 use redial_core::time::Timestamp;
 
@@ -41,8 +41,9 @@ pub struct Facts {
     pub accepted: BTreeSet<DeliveryKey>,
     /// Until when a receiver asked to wait, and the invocation that it asked.
     pub asked: BTreeMap<DeliveryKey, (Timestamp, String)>,
-    /// Deliveries whose message lies in the quarantine's dead letters as it was, because no worker there could read it.
-    pub kept_raw: BTreeSet<DeliveryKey>,
+    /// Deliveries with a message in the quarantine's dead letters as it was, because the release that took it out could not read it; and
+    /// the turns of those messages.
+    pub kept_raw: BTreeMap<DeliveryKey, BTreeSet<Turn>>,
     /// How many of a key's contents were used while hashes under two keys were in use: they cannot be compared.
     pub is_rotated: bool,
 }

@@ -64,7 +64,8 @@ pub struct Stored {
     pub sent: Timestamp,
     pub visible_at: Timestamp,
     pub receives: u32,
-    /// Whether one of its last receives ended without a word: that alone leads to the quarantine.
+    /// Whether one of its last receives ended without a word, or was a release's that could not read it: that alone leads to the
+    /// quarantine.
     pub has_crashed: bool,
 }
 

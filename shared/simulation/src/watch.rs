@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use redial_core::ack::AckEvent;
 use redial_core::dead_letter::{DeadLetterKey, Reference};
-use redial_core::identity::{DeliveryKey, Turn};
+use redial_core::identity::{DeliveryKey, Lineage, Turn};
 use redial_core::ledger::{Entry, State};
 use redial_core::time::Timestamp;
 use redial_memory::State as Stored;
@@ -80,6 +80,8 @@ impl Api {
 pub struct Operators {
     /// The highest lineage that was sent.
     pub replayed: BTreeMap<DeliveryKey, u32>,
+    /// Until when a message may be sent again whose TTL began again with a replay.
+    pub refreshed: BTreeMap<DeliveryKey, Timestamp>,
     pub sent_again: BTreeSet<DeadLetterKey>,
     pub purged: BTreeSet<DeadLetterKey>,
 }
@@ -102,8 +104,8 @@ impl Operators {
 pub struct Memo {
     pub promises: BTreeMap<DeliveryKey, Promise>,
     pub posts: BTreeMap<DeliveryKey, Vec<Post>>,
-    /// Until when a receiver or a plan asked to wait.
-    pub waits: BTreeMap<DeliveryKey, Timestamp>,
+    /// Until when a receiver or a plan asked a lineage to wait.
+    pub waits: BTreeMap<(DeliveryKey, Lineage), Timestamp>,
     /// Claims whose outcome was never recorded by the invocation that made them: it died, or its record failed.
     pub unrecorded: BTreeSet<(DeliveryKey, String)>,
     /// What was granted to an invocation.

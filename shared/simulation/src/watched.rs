@@ -157,7 +157,7 @@ impl WatchedLedger {
                         memo.situations.saw(Situation::SentTogether);
                     }
                     if let Some(until) = record.not_before {
-                        memo.waits.insert(key.clone(), until);
+                        memo.waits.insert((key.clone(), record.turn.lineage), until);
                     }
                 }
                 Ok(Fence::Lost) => memo.situations.saw(Situation::FenceLost),

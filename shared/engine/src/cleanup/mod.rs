@@ -4,6 +4,7 @@
 //! Everything here may run twice, and late: each step is idempotent by its key, and no delivery waits for it.
 
 mod quarantine;
+mod recorded;
 mod references;
 mod sweep;
 mod worker;
@@ -34,9 +35,13 @@ impl<P: Ports> Worker<P> {
         let reference = if message.is_reference { Reference::from_body(message.body.expose()) } else { None };
         // What is no reference on the queue of references is kept like any other body that cannot be read.
         let Some(reference) = reference else { return self.drain(message, now).await };
-        self.telemetry.reference(&reference);
-        self.dead_letters.describe(&reference, now).await?;
-        self.follow_up(&reference, now).await
+        self.take(&reference, now).await
+    }
+
+    async fn take(&self, reference: &Reference, now: Timestamp) -> Result<(), PortError> {
+        self.telemetry.reference(reference);
+        self.dead_letters.describe(reference, now).await?;
+        self.follow_up(reference, now).await
     }
 
     /// Makes a sweep, at the longest until `deadline`; what is left is the next one's.

@@ -1,7 +1,7 @@
 //! Draining the quarantine: bodies that SQS took out of their queue because their workers never acknowledged them.
 //!
 //! Such a body is raw, so it does not stay in a queue: a release is sent again, what has ended or has moved on is dropped, what only lacks
-//! its hand-off is handed off, and all else becomes a dead letter `poison` that can be looked at and replayed. That end is recorded first:
+//! its hand-off is [handed off](super::recorded), and all else becomes a dead letter `poison` that can be looked at and replayed. That end is recorded first:
 //! SQS may hand out a message at its last receive twice, and move it here while a worker still holds it. The end of what is dropped is
 //! announced as the ledger has it: its worker may have died before it did so.
 
@@ -20,10 +20,9 @@ use redial_core::lane::Lane;
 use redial_core::ledger::{Ask, Entry, Fence, Judgement, State, claim, judge};
 use redial_core::message::{Inbound, Message, QueueKind, Travel, parse};
 use redial_core::metric::Metric;
-use redial_core::protection::patience::lane_of_retry;
-use redial_core::queue::{Outgoing, Queue};
+use redial_core::queue::Outgoing;
 use redial_core::reason::Reason;
-use redial_core::route::{DelaySeconds, SQS_MAX_DELAY_SECONDS};
+use redial_core::route::DelaySeconds;
 use redial_core::subscription::Terms;
 use redial_core::time::Timestamp;
 
@@ -82,8 +81,10 @@ impl<P: Ports> Worker<P> {
             };
         }
         let own = entry.as_ref().filter(|_| !is_conflict);
-        if let Some((entry, next)) = own.and_then(|entry| Some((entry, next_attempt(entry, travel)?))) {
-            return self.hand_off(message, &next, entry, lane, now).await;
+        if let Some(entry) = own.filter(|entry| entry.turn == travel.turn)
+            && self.hand_off(message, travel, entry, lane, now).await?
+        {
+            return Ok(());
         }
         let (key, reason) = if is_conflict {
             let source = travel.deferred_from.as_deref().unwrap_or(message_id);
@@ -126,37 +127,12 @@ impl<P: Ports> Worker<P> {
         if is_conflict {
             return Ok(());
         }
-        let recorded = entry.filter(|entry| entry.turn == travel.turn);
-        let event = match recorded
-            .filter(|entry| matches!(entry.state, State::Failed | State::Gone | State::Expanded))
-        {
+        let has_failed = |entry: &Entry| entry.turn == travel.turn && entry.state == State::Failed;
+        let event = match entry.filter(has_failed) {
             Some(entry) => end_as_recorded(message, &entry),
             None => Event { reason: Some(Reason::Poison), ..end_of(message, State::Failed, now) },
         };
         self.announce(event).await
-    }
-
-    /// Sends the next attempt of a delivery, before which its worker may have died. If it did not, there are two, and the ledger drops one.
-    async fn hand_off(
-        &self,
-        message: &Message,
-        next: &Travel,
-        entry: &Entry,
-        lane: Lane,
-        now: Timestamp,
-    ) -> Result<(), PortError> {
-        let (channel, _) = self.destination(message).await?;
-        let deadline = message.deadline(channel, next.first_sent);
-        let lane = entry.reason.map_or(lane, |reason| lane_of_retry(lane, channel, reason, entry.not_sent));
-        // What waits for longer comes early, and is parked then.
-        let rest = next.not_before.map(|at| at.since(now)).unwrap_or_default();
-        self.send(Outgoing {
-            queue: Queue::Retry(lane),
-            body: message.expose_travel_body(next, deadline, now),
-            delay: DelaySeconds::floor(rest, SQS_MAX_DELAY_SECONDS),
-            tenant: Some(message.tenant.clone()),
-        })
-        .await
     }
 
     /// The entry, with the outcome that the message carries: only the message carries that of its attempt, so it is recorded before
@@ -226,7 +202,7 @@ impl<P: Ports> Worker<P> {
     }
 
     /// The channel and what was agreed with the receiver: whether the body has a TTL and how long it is kept depend on them.
-    async fn destination(&self, message: &Message) -> Result<(Channel, Terms), PortError> {
+    pub(super) async fn destination(&self, message: &Message) -> Result<(Channel, Terms), PortError> {
         let Some(id) = message.to.subscription().cloned() else {
             let channel = message.to.recipient().map_or(Channel::WebPush, |to| to.channel());
             return Ok((channel, Terms::default()));
@@ -267,18 +243,9 @@ fn end_of(message: &Message, state: State, at: Timestamp) -> Event {
     }
 }
 
-fn end_as_recorded(message: &Message, entry: &Entry) -> Event {
+pub(super) fn end_as_recorded(message: &Message, entry: &Entry) -> Event {
     let (reason, status) = (entry.reason, entry.status);
     Event { reason, status, ..end_of(message, entry.state, entry.updated_at) }
-}
-
-/// What takes the message's place where a retry is recorded of its turn: the next attempt. As poison it would be announced as an end that
-/// the ledger does not have, while its delivery went on.
-fn next_attempt(entry: &Entry, travel: &Travel) -> Option<Travel> {
-    let is_recorded = entry.turn == travel.turn && entry.state == State::Retrying;
-    let not_before = Some(entry.not_before.unwrap_or(entry.updated_at));
-    let next = || Travel { not_before, ..Travel::to(travel.turn.next_attempt(), travel.first_sent) };
-    is_recorded.then(next)
 }
 
 /// Whether the delivery needs this message no more: it has gone on to another turn, or has ended in this one with nothing left to do

@@ -10,12 +10,10 @@ use super::acknowledgements::Acknowledgements;
 use super::job::Job;
 use super::worker::{Invocation, Ports, Worker};
 use crate::ports::{Audiences, Clock, PortError, Telemetry};
-use redial_core::audience::{Audience, Expansion, Opening, Page, RecipientRef, Run, RunKey};
-use redial_core::body::Body;
+use crate::runs;
+use redial_core::audience::{Audience, Expansion, Page, RecipientRef, Run};
 use redial_core::channel::Channel;
 use redial_core::identity::SubscriptionId;
-use redial_core::lane::Lane;
-use redial_core::ledger;
 use redial_core::message::{Message, Travel};
 use redial_core::metric::Metric;
 use redial_core::queue::{Outgoing, Queue};
@@ -41,43 +39,19 @@ impl<P: Ports> Worker<P> {
         if jobs.is_empty() {
             return acknowledgements;
         }
-        let mut new = Vec::new();
-        let mut going = Vec::new();
-        for ((job, at), earlier) in jobs.iter().zip(self.opened_without_an_opening(&jobs, now).await) {
-            match earlier {
-                Ok(Some(run)) => going.push((job, run)),
-                Ok(None) => new.push((job, run(job, *at))),
-                Err(error) => acknowledgements.failed(job.place, error, &self.telemetry),
-            }
-        }
-        let opened = match new.iter().map(|(_, run)| run.clone()).collect::<Vec<_>>() {
-            runs if runs.is_empty() => Vec::new(),
-            runs => self.audiences.open(runs).await,
-        };
-        for ((job, run), opened) in new.into_iter().zip(opened) {
+        let opened: Vec<Run> = jobs
+            .iter()
+            .map(|(job, at)| runs::of_claim(&job.message, &job.travel, job.deadline, *at))
+            .collect();
+        let mut parts = Vec::new();
+        for ((job, _), opened) in jobs.iter().zip(runs::open(&self.audiences, opened, now).await) {
             match opened {
-                Ok(()) => going.push((job, run.key)),
+                Ok(run) => parts.extend(runs::first_messages(run).map(|part| (job.place, part))),
                 Err(error) => acknowledgements.failed(job.place, error, &self.telemetry),
             }
         }
-        let parts = going.into_iter().flat_map(|(job, run)| {
-            Expansion::all(run).map(|part| (job.place, part.outgoing(LANE, DelaySeconds::ZERO)))
-        });
-        acknowledgements.extend(self.send(parts.collect()).await);
+        acknowledgements.extend(self.send(parts).await);
         acknowledgements
-    }
-
-    /// The runs of these claims, where the previous release opened them already and a crash kept it from sending all first messages:
-    /// it named a run by its message alone. One that is older than the claim belongs to an earlier use of the same id.
-    async fn opened_without_an_opening(
-        &self,
-        jobs: &[(Job, Timestamp)],
-        now: Timestamp,
-    ) -> Vec<Result<Option<RunKey>, PortError>> {
-        let keys = jobs.iter().map(|(job, _)| RunKey::without_opening(&job.message.key())).collect();
-        let loaded = self.audiences.load(keys, now).await;
-        let of_claim = |run: Option<Run>, at| run.filter(|run| run.opened_at >= at).map(|run| run.key);
-        loaded.into_iter().zip(jobs).map(|(run, (_, at))| run.map(|run| of_claim(run, *at))).collect()
     }
 
     /// Moves these parts on, one after the other.
@@ -130,14 +104,17 @@ impl<P: Ports> Worker<P> {
             if invocation.is_ending(now) {
                 return go_on(&run, Duration::ZERO).await;
             }
-            let (most, after) = (audience.page(), at.after.as_ref());
-            let members = audiences.members(&key.tenant, &audience.tag, *shard, after, most).await?;
-            let mut page = Page::of(members, most);
+            let after = at.after.as_ref();
+            let mut page = self.page(expansion, &audience, after).await?;
             if let Some(own) = page.bounds().filter(|_| audience.rate.is_some()) {
-                match audiences.bound(&run, *shard, after, &own).await? {
-                    Some(bounds) => page = page.within(bounds),
-                    None => return Ok(Walk::Crossed),
+                let Some(bounds) = audiences.bound(&run, *shard, after, &own).await? else {
+                    return Ok(Walk::Crossed);
+                };
+                while page.ends_before(&bounds) {
+                    let next = self.page(expansion, &audience, page.through()).await?;
+                    page = page.and(next);
                 }
+                page = page.within(bounds);
             }
             let messages = messages_to(&page.members, &run, &message, &travel, clock.now());
             if !messages.is_empty() {
@@ -156,23 +133,17 @@ impl<P: Ports> Worker<P> {
         }
         Ok(Walk::Over)
     }
-}
 
-/// Audiences are walked and sent in the bulk lane, whichever lane their message came by: a tenant's thousands of recipients, and what
-/// walks them for hours at a rate, must not stand before another tenant's one-time code.
-const LANE: Lane = Lane::Bulk;
-
-/// The run of this message's claim, which was written at `at`: all of it follows from the two, however often it is opened.
-fn run(job: &Job, at: Timestamp) -> Run {
-    let opening = Opening { turn: job.travel.turn, at };
-    Run {
-        key: RunKey::new(&job.message.key(), opening),
-        message: job.message.id.clone(),
-        lane: LANE,
-        body: Body::new(job.message.expose_stored_body(&job.travel.for_the_store(), job.deadline, at)),
-        opened_at: at,
-        kept_until: ledger::expires_at(at, Some(job.deadline.at())),
-        cancelled_at: None,
+    /// The members of a part that follow `after`, as a page of their audience.
+    async fn page(
+        &self,
+        part: &Expansion,
+        audience: &Audience,
+        after: Option<&SubscriptionId>,
+    ) -> Result<Page, PortError> {
+        let (tenant, most) = (&part.run.tenant, audience.page());
+        let members = self.audiences.members(tenant, &audience.tag, part.shard, after, most).await?;
+        Ok(Page::of(members, most))
     }
 }
 

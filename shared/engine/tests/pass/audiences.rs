@@ -235,16 +235,24 @@ fn poison_of_an_audience_is_kept_whole_and_a_part_s_poison_goes_on() {
 }
 
 #[test]
-fn an_audience_in_the_quarantine_is_kept_and_announced_as_the_ledger_has_it() {
-    let mut harness = with_readers(3);
-    harness.state().has_events = true;
-    let id = harness.produce(&message(""));
-    harness.dies_over(&id, "claim");
-    harness.drop_travelling();
-    harness.try_poison_as(&id, &message("")).expect("nothing fails");
-    harness.run();
-    let ends: Vec<_> = harness.events.iter().map(|event| event["state"].clone()).collect();
-    assert_eq!((harness.bodies(), ends), (1, vec!["expanded".into()]));
+fn an_audience_whose_worker_died_is_opened_from_the_quarantine() {
+    for dies_before in ["audiences.open", "send"] {
+        let mut harness = with_readers(3);
+        harness.state().has_events = true;
+        let id = harness.produce(&message(""));
+        harness.dies_over(&id, dies_before);
+        harness.drop_travelling();
+        harness.try_poison_as(&id, &message("")).expect("nothing fails");
+        harness.run();
+        all_got_it_once(&harness, 3, dies_before);
+        let ends = harness.events.iter().filter(|event| event["id"] == "n1");
+        let ends: Vec<_> = ends.map(|event| event["state"].clone()).collect();
+        assert_eq!((harness.bodies(), ends), (0, vec!["expanded".into()]), "{dies_before}");
+        // Another copy of it, to which all parts have come meanwhile.
+        harness.try_poison_as(&id, &message("")).expect("nothing fails");
+        harness.run();
+        all_got_it_once(&harness, 3, dies_before);
+    }
 }
 
 #[test]
@@ -272,6 +280,34 @@ fn a_slower_copy_of_a_page_sends_nothing_to_those_behind_it() {
     let moved = &state.progress[&(run, shard)];
     assert_eq!((&moved.after, moved.done), (&part.after, false));
     assert!(moved.rests_until >= part.rests_until);
+}
+
+#[test]
+fn who_joins_a_page_that_another_copy_has_recorded_is_sent_with_it_and_the_part_rests_for_both() {
+    let mut harness = with_readers(40);
+    let ids: Vec<_> = (0..40).filter_map(|n| SubscriptionId::parse(&format!("s{n}"))).collect();
+    let mut of_part: Vec<_> = ids.iter().filter(|id| shard_of(id) == shard_of(&ids[0])).cloned().collect();
+    of_part.sort();
+    let [joins, recorded, ..] = &of_part[..] else { panic!("a part of two") };
+    harness.amend(joins.as_str(), |it| it.tags = tags(&[]));
+    harness.produce_in_bulk(&message("").replace(r#""tag":"news""#, r#""tag":"news","rate":"90/h""#));
+    let at = |it: &Harness| {
+        it.state().progress.iter().find(|((_, shard), _)| *shard == shard_of(&ids[0])).map(|it| it.1.clone())
+    };
+    harness.run_until(|it| at(it).is_some_and(|part| part.rests_until.is_some()));
+    let alone = at(&harness).expect("it rests");
+    assert_eq!(alone.after.as_ref(), Some(recorded));
+    // A copy that read the progress before that page was sent, and its members after another had joined.
+    harness.amend(joins.as_str(), |it| it.tags = tags(&["news"]));
+    let run = current_run(&harness);
+    harness.state().progress.remove(&(run.clone(), shard_of(&ids[0])));
+    let expansion = Expansion { run, shard: shard_of(&ids[0]) };
+    let copy = harness.produce_retry(&expansion.outgoing(Lane::Bulk, DelaySeconds::ZERO).body);
+    harness.acknowledges(&copy);
+    let both = at(&harness).expect("it rests");
+    assert_eq!((both.after.as_ref(), both.recipients), (Some(recorded), 2));
+    let [alone, both] = [alone, both].map(|it| it.rests_until.expect("others follow").since(harness.now()));
+    assert_eq!(both, alone * 2);
 }
 
 #[test]

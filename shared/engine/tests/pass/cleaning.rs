@@ -218,6 +218,29 @@ fn the_quarantine_waits_for_a_worker_that_may_be_sending() {
 }
 
 #[test]
+fn a_gone_endpoint_is_removed_though_its_message_came_to_the_quarantine() {
+    let mut harness = Harness::new();
+    harness.state().has_events = true;
+    harness.subscribe("m");
+    harness.will_answer("m", vec![answered(410)]);
+    let body = Harness::message("m", "");
+    let id = harness.produce(&body);
+    harness.dies_over(&id, "record");
+    assert_eq!(harness.state_of("m"), Some(ledger::State::Gone));
+    harness.drop_travelling();
+    for _ in 0..2 {
+        harness.try_poison_as(&id, &body).expect("nothing fails");
+    }
+    assert_eq!((harness.bodies(), harness.state().described.len()), (0, 1));
+    harness.pass(Duration::from_secs(900));
+    harness.sweep(Sweep::Prune);
+    assert!(harness.state().subscriptions.is_empty());
+    harness.run();
+    let ends: BTreeSet<_> = harness.events.iter().map(|event| event["state"].to_string()).collect();
+    assert_eq!(ends, BTreeSet::from([r#""gone""#.to_owned(), r#""pruned""#.to_owned()]));
+}
+
+#[test]
 fn a_recorded_retry_that_comes_to_the_quarantine_is_handed_off() {
     for answer in [answered(503), retry_after(429, 1800)] {
         let mut harness = Harness::new();

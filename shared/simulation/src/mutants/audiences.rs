@@ -9,10 +9,26 @@ const AUDIENCE: &str = "shared/core/src/audience.rs";
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "who joins moves another out of a page",
-        rule: "a page ends where its worker has read to",
-        file: "shared/core/src/audience.rs",
-        find: "read.filter(|read| !is_last && *read < bounds.through)",
-        replace: "read.filter(|read| !is_last && *read > bounds.through)",
+        rule: "a recorded page is read to its end",
+        file: EXPAND,
+        find: "while page.ends_before(&bounds) {",
+        replace: "while false && page.ends_before(&bounds) {",
+    },
+    Mutant {
+        name: "an audience in the quarantine is kept as poison",
+        rule: "an audience that was claimed is opened, whoever died over it",
+        file: "shared/engine/src/cleanup/recorded.rs",
+        find: "            State::Expanded => self.open(message, travel, entry, now).await?,
+            State::Gone =>",
+        replace: "            State::Expanded => return Ok(false),
+            State::Gone =>",
+    },
+    Mutant {
+        name: "the quarantine opens an audience of its own",
+        rule: "an audience that was claimed is opened, whoever died over it",
+        file: "shared/engine/src/cleanup/recorded.rs",
+        find: "runs::of_claim(message, travel, deadline, entry.updated_at)",
+        replace: "runs::of_claim(message, travel, deadline, now)",
     },
     Mutant {
         name: "a part moves before its page is sent",
@@ -110,8 +126,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a slower copy sends its own page",
         rule: "a page goes no further than its first worker recorded",
         file: EXPAND,
-        find: "Some(bounds) => page = page.within(bounds),",
-        replace: "Some(_) => {}",
+        find: "page = page.within(bounds);",
+        replace: "let _ = bounds;",
     },
     Mutant {
         name: "a page has the bounds of the last one that read it",

@@ -3,6 +3,7 @@
 use super::mutant::Mutant;
 
 const QUARANTINE: &str = "shared/engine/src/cleanup/quarantine.rs";
+const RECORDED: &str = "shared/engine/src/cleanup/recorded.rs";
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
@@ -22,37 +23,52 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the quarantine keeps what is to be retried",
         rule: "a delivery that goes on has no dead letter and no end",
-        file: QUARANTINE,
-        find: "own.and_then(|entry| Some((entry, next_attempt(entry, travel)?)))",
-        replace: "own.and_then(|entry| Some((entry, next_attempt(entry, travel).filter(|_| false)?)))",
+        file: RECORDED,
+        find: "State::Retrying => self.retry(message, travel, entry, lane, now).await?,",
+        replace: "State::Retrying => return Ok(false),",
     },
     Mutant {
         name: "the quarantine drops what is to be retried",
         rule: "a recorded retry is handed off",
-        file: QUARANTINE,
-        find: "return self.hand_off(message, &next, entry, lane, now).await;",
-        replace: "let _ = (next, entry.turn, lane);\n            return Ok(());",
+        file: RECORDED,
+        find: "State::Retrying => self.retry(message, travel, entry, lane, now).await?,",
+        replace: "State::Retrying => {}",
     },
     Mutant {
         name: "the quarantine hands a retry off as the attempt that was made",
         rule: "a recorded retry is handed off",
-        file: QUARANTINE,
-        find: "..Travel::to(travel.turn.next_attempt(), travel.first_sent) };",
-        replace: "..Travel::to(travel.turn, travel.first_sent) };",
+        file: RECORDED,
+        find: "Travel::to(travel.turn.next_attempt(), travel.first_sent);",
+        replace: "Travel::to(travel.turn, travel.first_sent);",
     },
     Mutant {
         name: "the quarantine hands a retry off without its wait",
         rule: "nothing is posted before the end of its wait",
-        file: QUARANTINE,
-        find: "let not_before = Some(entry.not_before.unwrap_or(entry.updated_at));",
-        replace: "let not_before = Some(entry.updated_at);",
+        file: RECORDED,
+        find: "let not_before = entry.not_before.unwrap_or(entry.updated_at);",
+        replace: "let not_before = entry.updated_at;",
     },
     Mutant {
-        name: "an audience in the quarantine is announced as failed",
+        name: "an audience that the quarantine opens is not announced",
+        rule: "each end has its event",
+        file: RECORDED,
+        find: "        sent.into_iter().collect::<Result<(), _>>()?;
+        self.announce(end_as_recorded(message, entry)).await",
+        replace: "        sent.into_iter().collect::<Result<(), _>>()",
+    },
+    Mutant {
+        name: "the quarantine does not tell of gone endpoints",
+        rule: "a gone endpoint is removed or in quarantine",
+        file: RECORDED,
+        find: "self.take(&reference, now).await?;",
+        replace: "let _ = (&reference, now);",
+    },
+    Mutant {
+        name: "what failed is announced as the quarantine has it",
         rule: "an event is about an end that the ledger has",
         file: QUARANTINE,
-        find: "State::Failed | State::Gone | State::Expanded)",
-        replace: "State::Failed | State::Gone)",
+        find: "match entry.filter(has_failed) {",
+        replace: "match entry.filter(|entry| has_failed(entry) && false) {",
     },
     Mutant {
         name: "the quarantine keeps what has gone on",

@@ -58,7 +58,9 @@ impl Memo {
         if !self.audiences.bore_some_time(subscription, since, now) {
             broken.push("and never bore the tag");
         }
-        if walk.cancelled_at.is_some_and(|at| at.plus(INVOCATION + TOLERANCE) < now) {
+        // An operator sends one recipient's dead letter again, whatever became of the rest.
+        let is_replayed = self.operators.replayed.contains_key(&own);
+        if walk.cancelled_at.is_some_and(|at| at.plus(INVOCATION + TOLERANCE) < now) && !is_replayed {
             broken.push("after the message was cancelled");
         }
         let is_same_use = |other: &RunKey| {
@@ -68,7 +70,10 @@ impl Memo {
         if others.iter().any(is_same_use) {
             broken.push("and had it by another run");
         }
-        let promise = promise(&self.audiences, walk);
+        let mut promise = promise(&self.audiences, walk);
+        if let Some(until) = self.operators.refreshed.get(&own) {
+            promise.until = promise.until.max(*until);
+        }
         for what in broken {
             self.violated(format!("{message} was posted to {subscription}, {what}"));
         }

@@ -42,7 +42,7 @@ impl Letters {
         Self {
             any: !letters.is_empty(),
             has_poison,
-            is_poison: has_poison || memo.facts.kept_raw.contains(key),
+            is_poison: has_poison || memo.facts.kept_raw.contains_key(key),
             has_conflict: letters.iter().any(|of| of.letter.starts_with("conflict-")),
             lineages: lineages.map(str::to_owned).collect(),
         }
@@ -68,7 +68,8 @@ pub(super) fn judge_one(key: &DeliveryKey, contents: &BTreeSet<u32>, remains: &R
     let current = known().filter(|entry| !entry.is_forgotten(state.now));
     let stored = current.or_else(|| memo.forgotten.get(key).cloned()).or_else(known);
     let Some(entry) = stored.clone().filter(|entry| entry.state.is_terminal()) else {
-        if is_poison && !is_announced(ledger::State::Failed) {
+        // Who kept what it could not read did not know the id for an event.
+        if has_poison && !is_announced(ledger::State::Failed) {
             memo.violated(format!("{key} was taken out of its queue, and no event says so"));
         }
         let stands_at = stored.map_or("nothing", |entry| entry.state.label());
@@ -86,7 +87,9 @@ pub(super) fn judge_one(key: &DeliveryKey, contents: &BTreeSet<u32>, remains: &R
     if lineages.len() as u64 > u64::from(lineage) + 1 {
         memo.violated(format!("{key} has {} dead letters in {} lineages", lineages.len(), lineage + 1));
     }
-    if !is_announced(end) {
+    // The hand-off of an end may be left to a message that was kept unread.
+    let is_kept_raw = memo.facts.kept_raw.get(key).is_some_and(|turns| turns.contains(&entry.turn));
+    if !is_announced(end) && !is_kept_raw {
         memo.violated(format!("{key} ended as {}, and no event says so", end.label()));
     }
     if end == ledger::State::Gone && of_lineage == 0 && !is_poison {

@@ -7,7 +7,9 @@ use crate::watch::Memo;
 pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     let mut broken = Vec::new();
     for (key, lineage) in &memo.operators.replayed {
-        let reached = remains.state.ledger.get(key).map_or(0, |entry| entry.turn.lineage.0);
+        // Its row may have been deleted since.
+        let entry = remains.state.ledger.get(key).or_else(|| memo.forgotten.get(key).cloned());
+        let reached = entry.map_or(0, |entry| entry.turn.lineage.0);
         let poison = memo.operators.letters(remains.state, key).any(|(letter, reference)| {
             letter.letter.starts_with("poison-") && reference.is_none_or(|it| it.lineage >= *lineage)
         });

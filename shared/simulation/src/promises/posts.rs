@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redial_core::identity::{Attempt, DeliveryKey, Turn};
+use redial_core::identity::{Attempt, DeliveryKey, Lineage, Turn};
 use redial_core::ledger::{self, Entry, PastAttempt};
 use redial_core::time::Timestamp;
 use redial_memory::State;
@@ -37,7 +37,7 @@ impl Memo {
         }
         let turn = entry.turn;
         let post = Post { turn, ..post };
-        self.is_in_time(now, key, &promise);
+        self.is_in_time(now, key, turn.lineage, &promise);
         self.is_punctual(key, turn, now);
         self.is_wanted(&post, key, &promise);
         if turn.attempt.0 >= promise.attempts {
@@ -76,7 +76,7 @@ impl Memo {
     }
 
     /// Whether it is the delivery's time.
-    fn is_in_time(&mut self, now: Timestamp, key: &DeliveryKey, promise: &Promise) {
+    fn is_in_time(&mut self, now: Timestamp, key: &DeliveryKey, lineage: Lineage, promise: &Promise) {
         let tolerance = if self.has_far_clocks { TOLERANCE * 25 } else { TOLERANCE };
         if now.plus(tolerance) < promise.from {
             self.violated(format!("{key} was posted before its time"));
@@ -84,7 +84,8 @@ impl Memo {
         if now > promise.until.plus(tolerance) {
             self.violated(format!("{key} was posted after its TTL"));
         }
-        let wait = self.waits.get(key).filter(|_| !self.ended_early.contains(key));
+        // A replay does not wait for what the lineage before it was asked for.
+        let wait = self.waits.get(&(key.clone(), lineage)).filter(|_| !self.ended_early.contains(key));
         if wait.is_some_and(|until| now.plus(tolerance) < *until) {
             self.violated(format!("{key} was posted before the end of its wait"));
         }
@@ -105,7 +106,10 @@ impl Memo {
             self.violated(format!("{key} was posted after it had ended"));
         }
         let mut former = self.posts.get(key).into_iter().flatten();
-        let may_have_arrived = |other: &Post| other.is_swallowed || other.turn == *turn;
+        // A replay begins again, and is its operator's decision.
+        let is_of_this = |other: &Post| other.turn.lineage == turn.lineage;
+        let may_have_arrived =
+            |other: &Post| is_of_this(other) && (other.is_swallowed || other.turn == *turn);
         if !promise.may_repeat_in_doubt && is_protected && former.any(may_have_arrived) {
             self.violated(format!("{key} was posted again while it is in doubt, against its policy"));
         }

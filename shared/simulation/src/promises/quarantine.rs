@@ -57,6 +57,14 @@ impl Memo {
         }
     }
 
+    /// A message that cleanup takes out of the quarantine and cannot read, because another release wrote it: a raw body does not stay in a
+    /// queue, and what its delivery has come to is not known there.
+    pub(crate) fn drains_unread(&mut self, stored: &Stored) {
+        let letter = format!("poison-{}", stored.id);
+        self.needless.remove(&letter);
+        self.needed.insert(letter);
+    }
+
     /// A dead letter that cleanup has described.
     pub(crate) fn describes(&mut self, reference: &Reference, ledger: &redial_memory::State) {
         let letter = reference.letter.as_str();

@@ -50,8 +50,10 @@ impl Memo {
     pub(crate) fn forget(&mut self, key: &DeliveryKey) {
         self.promises.remove(key);
         self.posts.remove(key);
-        self.waits.remove(key);
+        self.waits.retain(|(of, _), _| of != key);
         self.ended.retain(|(of, _)| of != key);
+        self.operators.replayed.remove(key);
+        self.operators.refreshed.remove(key);
         self.shaken.remove(key);
         self.punctual.forget(key);
         self.forgotten.remove(key);
@@ -180,7 +182,8 @@ fn successes(remains: &Remains<'_>, memo: &mut Memo) {
     }
 }
 
-/// What is gone, and is recorded as such, does not stay.
+/// What is gone, and is recorded as such, does not stay. Where an older release kept its message unread, the endpoint's next message finds
+/// it gone again.
 fn gone(remains: &Remains<'_>, memo: &mut Memo) {
     let keys = HashKeys::parse("k2:fedcba9876543210,k1:0123456789abcdef").expect("invariant: keys");
     for (key, stored) in &remains.state.subscriptions {
@@ -195,7 +198,8 @@ fn gone(remains: &Remains<'_>, memo: &mut Memo) {
                     .as_ref()
                     .is_some_and(|hash| keys.is_of(hash, stored.recipient.endpoint()) == Some(true))
         };
-        let is_gone = remains.state.ledger.values().any(|entry| is_of(&entry));
+        let is_kept_raw = |entry: &ledger::Entry| memo.facts.kept_raw.contains_key(&entry.key);
+        let is_gone = remains.state.ledger.values().any(|entry| is_of(&entry) && !is_kept_raw(&entry));
         if stored.state == State::Gone || (is_gone && stored.state == State::Active) {
             memo.violated(format!("{key} is gone, and was neither removed nor put in quarantine"));
         }

@@ -142,8 +142,13 @@ impl Audiences {
     pub(super) fn calmed(self) -> Self {
         let well = |member| Member { receiver: Receiver::default(), ..member };
         let members = self.members.into_iter().map(well).collect();
-        let sendings = self.sendings.into_iter().filter(|it| it.at < DEDUPE_WINDOW).collect();
-        Self { members, sendings, later: None, unreadable_until: None, ..self }
+        Self { members, unreadable_until: None, ..self }
+    }
+
+    /// Beside another area. What that promises is judged in the end, by what weeks would have made the ledger forget.
+    pub(super) fn within_days(mut self) -> Self {
+        self.sendings.retain(|it| it.at < DEDUPE_WINDOW);
+        Self { later: None, ..self }
     }
 
     /// Whether its members are few enough for what presses on claims.

@@ -55,7 +55,7 @@ impl Scenario {
         let of_audiences = &mut source(seed, "audiences");
         let mut audiences = match together {
             None => Audiences::draw(of_audiences, faults_end),
-            Some(areas) if areas.has_audiences() => Audiences::some(of_audiences, faults_end),
+            Some(areas) if areas.has_audiences() => Audiences::some(of_audiences, faults_end).within_days(),
             Some(_) => Audiences::default(),
         };
         let mut faults = Faults::draw(&mut source(seed, "faults"), faults_end, are_many);
@@ -132,7 +132,7 @@ impl Scenario {
             let own = scenario.receivers[receivers..].to_vec();
             let own_sendings = scenario.sendings.split_off(sendings);
             let rng = &mut source(scenario.seed, "pressure");
-            under_pressure::put_on_another_area(&mut scenario, rng);
+            under_pressure::put_on_another_area(&mut scenario, receivers, rng);
             scenario.receivers[receivers..receivers + own.len()].clone_from_slice(&own);
             scenario.sendings.extend(own_sendings);
         }
@@ -216,7 +216,9 @@ impl Scenario {
         let Some(drawn) = protection::draw(rng, spread) else { return self };
         let protection::Drawn { stream, receivers, sendings, faults, faults_end } = drawn;
         let actions = operators::protect(rng, receivers.len(), stream.until);
-        let hot = self.faults.hot.filter(|_| !stream.is_calm);
+        // It ends with its faults, which may be sooner than those that were drawn before.
+        let hot = self.faults.hot.filter(|hot| !stream.is_calm && hot.from < faults_end);
+        let hot = hot.map(|hot| Hot { until: hot.until.min(faults_end), ..hot });
         let faults = Faults { hot, ..faults };
         let stream = Some(stream);
         // Workers that open a breaker, and then read how it was before: few, so that the same one goes on.

@@ -26,13 +26,15 @@ const FAR_CLOCKS: std::ops::Range<u32> = 12..17;
 const FAR_OFF_MS: i64 = 60_000;
 
 pub(super) fn put_on(scenario: &mut Scenario, rng: &mut StdRng) {
-    put_on_that(rng.random_range(0..68), scenario, rng);
+    let receivers = scenario.receivers.len();
+    put_on_that(rng.random_range(0..68), scenario, receivers, rng);
 }
 
-/// The same without clocks that are far off: of an audience's pages and of what users do, seconds are told.
-pub(super) fn put_on_another_area(scenario: &mut Scenario, rng: &mut StdRng) {
+/// The same without clocks that are far off: of an audience's pages and of what users do, seconds are told. So many receivers are not the
+/// other area's, whose may ask for a year's patience: its messages have a TTL for that.
+pub(super) fn put_on_another_area(scenario: &mut Scenario, receivers: usize, rng: &mut StdRng) {
     let which = rng.random_range(0..65);
-    put_on_that(if FAR_CLOCKS.contains(&which) { 0 } else { which }, scenario, rng);
+    put_on_that(if FAR_CLOCKS.contains(&which) { 0 } else { which }, scenario, receivers, rng);
     // With more, copies of a message in vain become hundreds.
     scenario.faults.duplicate = scenario.faults.duplicate.min(0.4);
     // A part of an older release's would be read by a newer one too early; and what an older one cannot read waits by its receives.
@@ -42,7 +44,8 @@ pub(super) fn put_on_another_area(scenario: &mut Scenario, rng: &mut StdRng) {
     }
 }
 
-fn put_on_that(which: u32, scenario: &mut Scenario, rng: &mut StdRng) {
+/// `receivers`: those that all messages may go to.
+fn put_on_that(which: u32, scenario: &mut Scenario, receivers: usize, rng: &mut StdRng) {
     match which {
         0..12 => throttled(scenario, rng),
         12..17 => far_clocks(scenario, rng),
@@ -52,7 +55,7 @@ fn put_on_that(which: u32, scenario: &mut Scenario, rng: &mut StdRng) {
         34..44 => never_in_doubt(scenario, rng),
         44..46 => long(scenario, rng),
         46..50 => gone(scenario, rng),
-        50..52 => outage(scenario, rng),
+        50..52 => outage(scenario, receivers, rng),
         52..55 => twins(scenario, rng),
         55..63 => redriven(scenario, rng),
         63..65 => parted(scenario, rng),
@@ -277,8 +280,8 @@ fn gone(scenario: &mut Scenario, rng: &mut StdRng) {
 }
 
 /// All receivers are out, and many messages are held back, whose acknowledgements get lost.
-fn outage(scenario: &mut Scenario, rng: &mut StdRng) {
-    scenario.sendings = messages::draw(rng, scenario.receivers.len(), true);
+fn outage(scenario: &mut Scenario, receivers: usize, rng: &mut StdRng) {
+    scenario.sendings = messages::draw(rng, receivers, true);
     for Receiver { phases, .. } in &mut scenario.receivers {
         *phases = vec![(Duration::ZERO, Behaviour::Answers(503)), (scenario.faults_end, Behaviour::Accepts)];
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rand::RngExt;
 use redial_core::audience::{Progress, Run, RunKey, SHARDS};
 use redial_core::endpoint::Endpoint;
-use redial_core::identity::{RunId, SubscriptionId, Tenant};
+use redial_core::identity::{DeliveryKey, RunId, SubscriptionId, Tenant};
 use redial_core::lane::Lane;
 use redial_core::ledger::{self, Entry};
 use redial_core::push_target::{PushKeys, PushTarget};
@@ -78,8 +78,13 @@ impl World {
                     memo.forgotten.extend(entry.map(|entry| (key.clone(), entry)));
                 }
                 Row::Batch(token) => {
+                    // What was recorded by itself does not need it.
+                    let is_listed = |key: &DeliveryKey| {
+                        state.ledger.own(key).is_some_and(|own| own.state == ledger::State::Sending)
+                    };
                     let sent = state.ledger.values().filter(|entry| entry.lease_token == *token);
-                    let sent: Vec<_> = sent.filter(|entry| entry.state == ledger::State::Sent).collect();
+                    let sent = sent.filter(|entry| entry.state == ledger::State::Sent);
+                    let sent: Vec<_> = sent.filter(|entry| is_listed(&entry.key)).collect();
                     if let Some(early) = sent.iter().find(|entry| !entry.is_forgotten(state.now)) {
                         memo.violated(format!(
                             "{} was sent, and its batch is forgotten before it",
@@ -100,7 +105,8 @@ impl World {
         let later = self.stage.begin.plus(self.stage.scenario.audiences.later?.from);
         let state = self.memory.state();
         let is_idle = self.now() < later && self.is_idle_with(&state);
-        (is_idle && self.stage.since_begin() > FIRST_TIME).then_some(later)
+        let first_time = FIRST_TIME.max(self.stage.scenario.storage.lasts);
+        (is_idle && self.stage.since_begin() > first_time).then_some(later)
     }
 
     /// Stores a subscription with the tag or without it, at its endpoint of that number.
@@ -212,11 +218,14 @@ impl World {
 
     /// Notes the message of a part, or to a recipient.
     pub(super) fn note_message_of_run(&self, body: &str) {
-        let has_none = self.stage.scenario.audiences.sendings.is_empty();
-        if has_none || (!body.contains("\"recipient\":") && !body.contains("\"expand\":")) {
+        if self.stage.scenario.audiences.sendings.is_empty() {
             return;
         }
-        let Ok(body) = serde_json::from_str::<Value>(&release::read(body)) else { return };
+        let body = release::read(body);
+        if !body.contains("\"recipient\":") && !body.contains("\"expand\":") {
+            return;
+        }
+        let Ok(body) = serde_json::from_str::<Value>(&body) else { return };
         let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
         let id = text(if body["expand"].is_string() { "expand" } else { "audience" });
         let run = Tenant::parse(&text("tenant")).zip(RunId::parse(&id));

@@ -111,6 +111,7 @@ impl World {
                 receive_count: message.receives,
             })
             .collect();
+        self.return_unread(place, source, &messages);
         let deadline = self.now().plus(FUNCTION_TIMEOUT);
         {
             let mut memo = self.stage.watch.memo();
@@ -144,7 +145,7 @@ impl World {
         let (id, token) = self.begins(place);
         let name = self.places[place].schedule.name.clone();
         self.trace(&name, format_args!("{token} cleans {} of {source:?}", messages.len()));
-        self.drains(source, &messages);
+        self.drains(place, source, &messages);
         let worker = self.places[place].cleanup.clone();
         let received: Vec<Stored> = messages
             .iter()

@@ -438,9 +438,13 @@ impl World {
             Event::Execution(bucket) => self.execution_ends(bucket),
             Event::ExecutionStopped(bucket) => self.execution_is_stopped(bucket),
             Event::Sweep(which) => {
-                let usual = self.now().plus(self.stage.scenario.storage.sweep_every);
-                let next = self.rests_until().unwrap_or(usual);
-                self.stage.timeline.at(next, Event::Sweep(which));
+                let every = self.stage.scenario.storage.sweep_every;
+                let rests = self.rests_until().map_or(Duration::ZERO, |until| until.since(self.now()));
+                // Each in its own minute: at the same moment, the first would keep the only worker from the others for good.
+                let times = rests.as_millis().div_ceil(every.as_millis()).max(1);
+                self.stage
+                    .timeline
+                    .after(every * u32::try_from(times).unwrap_or(u32::MAX), Event::Sweep(which));
                 self.look_around();
                 self.sweep(which);
             }

@@ -15,6 +15,7 @@ use redial_engine::ports::Limited;
 use serde_json::Value;
 
 use super::World;
+use super::storage::note_raw;
 use crate::origins::SetLimit;
 use crate::scenario::operators::{Action, Whose};
 use crate::situations::Situation;
@@ -121,10 +122,12 @@ impl World {
             let channel = Channel::from_label(&reference.channel).unwrap_or(Channel::WebPush);
             {
                 let mut memo = self.stage.watch.memo();
-                if may.refresh_ttl
-                    && let Some(promise) = memo.promises.get_mut(&delivery)
-                {
-                    promise.until = promise.until.max(message.deadline(channel, now).at());
+                if may.refresh_ttl {
+                    let until = message.deadline(channel, now).at();
+                    memo.operators.refreshed.insert(delivery.clone(), until);
+                    if let Some(promise) = memo.promises.get_mut(&delivery) {
+                        promise.until = promise.until.max(until);
+                    }
                 }
                 let lineage = memo.operators.replayed.entry(delivery.clone()).or_default();
                 *lineage = (*lineage).max(reference.lineage + 1);
@@ -154,8 +157,9 @@ impl World {
 
     fn purge(&mut self) {
         let mut state = self.memory.state();
-        let letters = std::mem::take(&mut state.described);
         let mut memo = self.stage.watch.memo();
+        note_raw(&state, &mut memo);
+        let letters = std::mem::take(&mut state.described);
         for key in letters.into_keys() {
             state.bodies.remove(&key);
             state.body_parts.remove(&key);

@@ -8,8 +8,10 @@ use redial_core::message::QueueKind;
 use redial_core::queue::{Outgoing, Queue};
 use redial_core::setback::SENT_AGAIN_FROM;
 
+use super::storage::note_raw;
 use super::{Task, World};
 use crate::pass::read;
+use crate::release;
 use crate::scenario::pressure::InVain;
 use crate::situations::Situation;
 use crate::sqs::{Source, Stored};
@@ -105,11 +107,35 @@ impl World {
         }
     }
 
-    pub(super) fn drains(&mut self, source: Source, messages: &[Stored]) {
-        if source == Source::Quarantine {
-            let state = self.memory.state();
-            let mut memo = self.stage.watch.memo();
-            messages.iter().for_each(|stored| memo.drains(stored, &state));
+    pub(super) fn drains(&mut self, place: usize, source: Source, messages: &[Stored]) {
+        if source != Source::Quarantine {
+            return;
+        }
+        let state = self.memory.state();
+        let mut memo = self.stage.watch.memo();
+        for stored in messages {
+            if self.can_read(place, stored) {
+                memo.drains(stored, &state);
+            } else {
+                memo.drains_unread(stored);
+            }
+        }
+    }
+
+    /// Whether the release that a worker runs can read a message: another one may have written it.
+    fn can_read(&self, place: usize, message: &Stored) -> bool {
+        let is_older = self.stage.scenario.storage.releases.is_some() && !self.stage.is_newer(place);
+        let is_of_a_newer = is_older && release::read(&message.body) != message.body;
+        !is_of_a_newer && !message.body.starts_with(FOREIGN)
+    }
+
+    /// What a release cannot read comes back from each receive, from the last ones too: no worker of it can send it again in its own
+    /// place.
+    pub(super) fn return_unread(&mut self, place: usize, source: Source, messages: &[Stored]) {
+        for message in messages {
+            if !self.can_read(place, message) {
+                self.sqs.crashes(source, message);
+            }
         }
     }
 
@@ -118,6 +144,7 @@ impl World {
         let state = self.memory.state();
         let mut memo = self.stage.watch.memo();
         memo.keeps_bodies(&state, self.stage.timeline.now());
+        note_raw(&state, &mut memo);
         let mut counts = BTreeMap::new();
         let mut releases = BTreeMap::new();
         for stored in self.sqs.of_dispatch() {

@@ -1,9 +1,10 @@
 //! Looks after the origins of a stream.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use redial_core::endpoint::{Endpoint, Origin};
-use redial_core::protection::Phase;
+use redial_core::protection::{Circuit, Phase};
 use redial_core::time::Timestamp;
 
 use super::{LOOKS_EVERY, World};
@@ -19,9 +20,9 @@ const TRAFFIC: usize = 12;
 /// The longest pause in it.
 const LONGEST_PAUSE: Duration = Duration::from_secs(16);
 
-/// What a worker may remember of two origins and three limits, as text: two windows for each, of 10 and 30 buckets, and whose
-/// attempts those were.
-const MOST_REMEMBERED: usize = 44_000;
+/// What a worker may remember of an origin, or of a recipient that it doubts, and of the limits there, as text: two windows for each, of
+/// 10 and 30 buckets, and whose attempts those were.
+const MOST_REMEMBERED: usize = 22_000;
 
 /// What may be stored of an origin: the two windows of its state, and whose attempts those were.
 const MOST_STORED: usize = 4_000;
@@ -79,9 +80,9 @@ impl World {
             return;
         }
         let mut memo = self.stage.watch.memo();
-        // Of two origins. A hostile tenant has more, and each of its subscriptions a rate.
-        let origins = self.memory.state().origins.len().max(2);
-        let most = MOST_REMEMBERED / 2 * origins * if self.stage.scenario.foe.is_some() { 3 } else { 1 };
+        // A hostile tenant has more, and each of its subscriptions a rate.
+        let of_foe = if self.stage.scenario.foe.is_some() { 3 } else { 1 };
+        let most = MOST_REMEMBERED * self.circuits().max(2) * of_foe;
         for place in &self.places {
             let bytes = format!("{:?}", place.dispatch.guard).len();
             if bytes > most {
@@ -94,6 +95,17 @@ impl World {
                 memo.violated(format!("{bytes} bytes are stored of {}", origin.as_str()));
             }
         }
+    }
+
+    /// How many origins, and recipients there, are counted or have a state that all share. A recipient is only while something is wrong
+    /// with it alone.
+    fn circuits(&self) -> usize {
+        let state = self.memory.state();
+        let counted = state.counters.keys().map(|(circuit, _)| circuit.clone());
+        let of_origins = state.origins.keys().cloned().map(Circuit::Origin);
+        let circuits: BTreeSet<Circuit> =
+            counted.chain(of_origins).chain(state.recipients.keys().cloned()).collect();
+        circuits.len()
     }
 
     /// Since when all receivers of an origin have accepted.

@@ -5,13 +5,15 @@ use std::task::{Context, Poll, Waker};
 
 use rand::RngExt;
 use redial_core::endpoint::{Endpoint, HashKeys, Origin};
-use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionKey, Tenant, VapidKeyId};
+use redial_core::identity::{
+    Attempt, DeliveryId, DeliveryKey, Lineage, SubscriptionKey, Tenant, Turn, VapidKeyId,
+};
 use redial_core::ledger::Entry;
 use redial_core::push_target::{PushKeys, PushTarget};
 use redial_core::subscription::{Consent, Document, Renewal, State};
 use redial_core::webhook::Health;
 use redial_engine::ports::{Erased, Found, SubscriptionBook};
-use redial_memory::Row;
+use redial_memory::{Row, State as Stored};
 use serde_json::Value;
 
 use super::World;
@@ -20,6 +22,7 @@ use crate::facts::Standing;
 use crate::scenario::messages::Sending;
 use crate::scenario::storage::Act;
 use crate::situations::Situation;
+use crate::watch::Memo;
 use crate::worker::{NEW_KEY, endpoint};
 
 /// What is made on the ports themselves, without a schedule, is made at once.
@@ -209,11 +212,6 @@ impl World {
             memo.changes(&key, standing.as_ref(), now);
             memo.facts.know(&key, standing, now);
         }
-        if self.stage.scenario.storage.releases.is_some() {
-            let raw = state.bodies.iter().filter(|(of, _)| of.letter.starts_with("poison-"));
-            let keys: Vec<DeliveryKey> = raw.filter_map(|(_, body)| key_of(&body.body)).collect();
-            memo.facts.kept_raw.extend(keys);
-        }
     }
 
     /// Whether nothing is to come of users, keys and tables.
@@ -227,8 +225,20 @@ impl World {
     }
 }
 
-fn key_of(body: &str) -> Option<DeliveryKey> {
+/// Notes what the quarantine has kept as it was. Its letter does not bear the delivery's id, because the release there could not read it.
+pub(super) fn note_raw(state: &Stored, memo: &mut Memo) {
+    for (of, body) in state.bodies.iter().filter(|(of, _)| of.letter.starts_with("poison-")) {
+        if let Some((key, turn)) = turn_of(&body.body).filter(|(key, _)| key.id.as_str() != of.id) {
+            memo.facts.kept_raw.entry(key).or_default().insert(turn);
+        }
+    }
+}
+
+/// Which delivery a body is about, and which turn of it, whatever else it says.
+fn turn_of(body: &str) -> Option<(DeliveryKey, Turn)> {
     let value: Value = serde_json::from_str(&crate::release::read(body)).ok()?;
     let text = |name: &str| value[name].as_str();
-    Some(DeliveryKey { tenant: Tenant::parse(text("tenant")?)?, id: DeliveryId::parse(text("id")?)? })
+    let number = |name: &str| value[name].as_u64().and_then(|it| u32::try_from(it).ok()).unwrap_or_default();
+    let key = DeliveryKey { tenant: Tenant::parse(text("tenant")?)?, id: DeliveryId::parse(text("id")?)? };
+    Some((key, Turn { lineage: Lineage(number("lineage")), attempt: Attempt(number("retry_count")) }))
 }
