@@ -2,8 +2,12 @@
 //!
 //! ```sh
 //! cargo bench -p redial-adapters --bench seal_and_sign
-//! cargo bench -p redial-adapters --bench seal_and_sign --features web-push   # with the crate of that name as a peer
+//! cargo bench -p redial-adapters --bench seal_and_sign -- --instructions     # counted by callgrind, beside the committed counts
+//! cargo bench -p redial-adapters --bench seal_and_sign -- --check            # the same; fails where one has grown by more than 5 %
+//! cargo bench -p redial-adapters --bench seal_and_sign -- --accept           # commits the counts of this build
 //! ```
+//!
+//! With `--features web-push` before the `--`, the crate of that name is a peer.
 //!
 //! The least is one P-256 key pair and one ECDH on ring: RFC 8291 asks for both on every message, and nothing can be kept
 //! from one to the next. Machines are noisy and differ, so the claim is a ratio of times taken in turns within one run;
@@ -12,10 +16,13 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
 use std::hint::black_box;
+use std::path::Path;
+use std::process::ExitCode;
 use std::time::Instant;
 
 use redial_adapters::seal::{RingSealer, Sealer};
 use redial_adapters::vapid::{LoadVapidKeys, VapidKeys, VapidLoadError, VapidSigner, VapidSubject};
+use redial_callgrind::{Mode, Table, of_own_program};
 use redial_core::endpoint::Origin;
 use redial_core::payload::Payload;
 use redial_core::push_target::PushKeys;
@@ -33,6 +40,9 @@ const SUBJECT: &str = "mailto:bench@shop.example";
 
 const ROUNDS: usize = 30;
 const PUSHES: usize = 200;
+
+/// Pushes of a process under callgrind, the shorter and the longer.
+const COUNTED: [usize; 2] = [10, 60];
 
 struct Row {
     name: &'static str,
@@ -69,7 +79,8 @@ fn signer() -> VapidSigner<Fixed> {
     runtime.block_on(VapidSigner::start(Fixed, subject)).expect("a key")
 }
 
-fn main() {
+/// Every row is made in each process, so that preparing them is in no count.
+fn rows() -> Vec<Row> {
     let payload: Vec<u8> = (0..1024).map(|n| n as u8).collect();
     let keys = PushKeys::parse(P256DH, AUTH).expect("keys");
     let origin = Origin::parse("https://push.example").expect("an origin");
@@ -111,12 +122,16 @@ fn main() {
     #[cfg(feature = "web-push")]
     rows.extend(peer::rows(&payload));
 
+    rows
+}
+
+fn times() {
+    let mut rows = rows();
     for _ in 0..ROUNDS {
         for row in &mut rows {
             row.run();
         }
     }
-
     println!("{ROUNDS} rounds in turns of {PUSHES} pushes each; the fastest round of each row");
     println!("{:<52} {:>12} {:>10} {:>12}", "", "µs a push", "ratio", "pushes a s");
     let least = rows[0].best_ns;
@@ -128,6 +143,51 @@ fn main() {
             row.best_ns / least,
             1e9 / row.best_ns
         );
+    }
+}
+
+fn instructions(mode: Mode) -> Result<(), String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/seal_and_sign.txt");
+    let mut table = Table::begin("INSTRUCTIONS OF A PUSH", path);
+    let mut counts = Vec::new();
+    for name in rows().iter().map(|row| row.name) {
+        let collected = |pushes: usize| of_own_program(&["--row", name, &pushes.to_string()]);
+        let [shorter, longer] = [collected(COUNTED[0])?, collected(COUNTED[1])?];
+        let count = (longer - shorter) / (COUNTED[1] - COUNTED[0]) as u64;
+        // The peer is printed without being held to a count: it is not ours, and not built everywhere.
+        if !name.starts_with("web-push") {
+            table.row(name, count);
+        }
+        counts.push((name, count));
+    }
+    println!();
+    let least = counts[0].1;
+    for (name, count) in counts {
+        println!("{name:<52} {count:>12} {:>10.2} x the least", count as f64 / least as f64);
+    }
+    table.end(mode)
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [flag, name, pushes] = arguments.as_slice()
+        && flag == "--row"
+    {
+        let mut row = rows().into_iter().find(|row| row.name == name).expect("one of the rows");
+        (0..pushes.parse().expect("a number")).for_each(|n| (row.push)(n));
+        return ExitCode::SUCCESS;
+    }
+    let mode = Mode::of_arguments(&arguments);
+    if mode == Mode::Print && !arguments.iter().any(|argument| argument == "--instructions") {
+        times();
+        return ExitCode::SUCCESS;
+    }
+    match instructions(mode) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("{error}");
+            ExitCode::FAILURE
+        }
     }
 }
 

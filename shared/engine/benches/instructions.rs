@@ -12,14 +12,14 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
-use std::fmt::Write as _;
 use std::hint::black_box;
 use std::path::Path;
 use std::pin::pin;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use redial_callgrind::{Mode, Table, of_own_program};
 use redial_core::body::Body;
 use redial_core::endpoint::Endpoint;
 use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
@@ -40,9 +40,6 @@ use redial_memory::{DispatchWorker, Memory, dispatch_settings};
 const P256DH: &str =
     "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4";
 const AUTH: &str = "BTBZMqHH6r4Tts7J_aSIgg";
-
-/// A count may grow by so much, in hundredths.
-const TOLERANCE: u64 = 5;
 
 /// Runs of a process, the shorter and the longer.
 const RUNS: [usize; 2] = [4, 12];
@@ -165,81 +162,15 @@ fn audiences(runs: usize) {
     });
 }
 
-/// The instructions of a whole process.
-fn collected(case: &Case, runs: usize) -> Result<u64, String> {
-    let own = std::env::current_exe().map_err(|error| error.to_string())?;
-    let done = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(own)
-        .args(["--case", case.name, &runs.to_string()])
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| {
-            format!("valgrind does not start ({error}): install it, e.g. apt-get install valgrind")
-        })?;
-    let said = String::from_utf8_lossy(&done.stderr);
-    let collected = said.lines().find_map(|line| line.split_once("Collected : "));
-    let collected = collected.and_then(|(_, count)| count.trim().parse().ok());
-    collected.filter(|_| done.status.success()).ok_or_else(|| format!("valgrind failed:\n{said}"))
-}
-
-fn compiler() -> String {
-    let cargo = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
-    let version = Command::new(cargo).arg("-vV").output().map(|done| done.stdout).unwrap_or_default();
-    let version = String::from_utf8_lossy(&version).into_owned();
-    let of = |name: &str| version.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("?").to_owned();
-    format!("rustc {}, {}, {}", of("release: "), of("host: "), processor())
-}
-
-/// What ring chooses its code by.
-#[cfg(target_arch = "x86_64")]
-fn processor() -> String {
-    let has = [
-        ("avx", std::arch::is_x86_feature_detected!("avx")),
-        ("avx2", std::arch::is_x86_feature_detected!("avx2")),
-        ("bmi2", std::arch::is_x86_feature_detected!("bmi2")),
-        ("adx", std::arch::is_x86_feature_detected!("adx")),
-        ("sha", std::arch::is_x86_feature_detected!("sha")),
-    ];
-    let names: Vec<&str> = has.into_iter().filter_map(|(name, is_there)| is_there.then_some(name)).collect();
-    names.join(" ")
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn processor() -> String {
-    std::env::consts::ARCH.to_owned()
-}
-
-fn table(is_check: bool, accepts: bool) -> Result<bool, String> {
+fn table(mode: Mode) -> Result<(), String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/instructions.txt");
-    let committed = std::fs::read_to_string(&path).unwrap_or_default();
-    let compiler = compiler();
-    let is_comparable = committed.lines().next() == Some(&compiler);
-    let mut counts = format!("{compiler}\n");
-    let mut is_good = true;
-    println!("{:<34}{:>14}{:>14}{:>9}", "INSTRUCTIONS OF A MESSAGE", "committed", "this build", "change");
+    let mut table = Table::begin("INSTRUCTIONS OF A MESSAGE", path);
     for case in &CASES {
-        let [shorter, longer] = [collected(case, RUNS[0])?, collected(case, RUNS[1])?];
-        let count = (longer - shorter) / (case.of * (RUNS[1] - RUNS[0])) as u64;
-        let before =
-            committed.lines().find_map(|line| line.strip_prefix(case.name)?.trim().parse::<u64>().ok());
-        let change = before.map_or("-".to_owned(), |before| {
-            format!("{:+.1} %", (count as f64 / before as f64 - 1.0) * 100.0)
-        });
-        let shown = before.map_or("-".to_owned(), |before| before.to_string());
-        println!("{:<34}{shown:>14}{count:>14}{change:>9}", case.name);
-        is_good &= before.is_some_and(|before| count * 100 <= before * (100 + TOLERANCE));
-        writeln!(counts, "{} {count}", case.name).expect("invariant: a String takes text");
+        let collected = |runs: usize| of_own_program(&["--case", case.name, &runs.to_string()]);
+        let [shorter, longer] = [collected(RUNS[0])?, collected(RUNS[1])?];
+        table.row(case.name, (longer - shorter) / (case.of * (RUNS[1] - RUNS[0])) as u64);
     }
-    if accepts {
-        std::fs::write(&path, counts).map_err(|error| format!("{}: {error}", path.display()))?;
-    } else if is_check && !is_comparable {
-        println!(
-            "not compared: the committed counts are of another compiler or processor, this is {compiler}"
-        );
-        return Ok(true);
-    }
-    Ok(is_good || !is_check)
+    table.end(mode)
 }
 
 fn main() -> ExitCode {
@@ -251,18 +182,11 @@ fn main() -> ExitCode {
         (case.run)(runs.parse().expect("a number"));
         return ExitCode::SUCCESS;
     }
-    let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
-    match table(has("--check"), has("--accept")) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => {
-            println!(
-                "a count has grown by more than {TOLERANCE} %: mend it, or accept it with --accept and say why"
-            );
-            ExitCode::FAILURE
-        }
+    match table(Mode::of_arguments(&arguments)) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             println!("{error}");
-            ExitCode::from(2)
+            ExitCode::FAILURE
         }
     }
 }
