@@ -36,12 +36,9 @@ impl Ports for OnAws {
 /// Builds the clients and loads the keys.
 pub(crate) async fn connect(config: CleanupConfig) -> Result<(Aws, AwsWorker), InitError> {
     let CleanupConfig { stack, .. } = config;
-    let aws = Aws::find().await?;
-    let secrets = aws.secrets();
-    let (hash_keys, webhook_keys) = tokio::try_join!(
-        aws::hash_keys(&stack, &secrets),
-        aws::webhook_keys(&config.webhook_key, &secrets),
-    )?;
+    let aws = Aws::find()?;
+    let [hash_key, webhook_key] = aws.secrets().read_all([&stack.hash_key, &config.webhook_key]).await?;
+    let (hash_keys, webhook_keys) = (aws::hash_keys(&hash_key)?, aws::webhook_keys(&webhook_key)?);
     let (dynamo, tables) = (aws.dynamo(), stack.tables.clone());
     let (client, units) = (|| dynamo.clone(), || aws.units.clone());
     let worker = AwsWorker {

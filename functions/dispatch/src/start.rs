@@ -33,7 +33,7 @@ pub(crate) struct Start {
 impl Start {
     /// Builds the clients and loads the keys. `Err` where another try would not help; an outage is reported and waited out.
     pub(crate) async fn begin(config: DispatchConfig) -> Result<Self, InitError> {
-        let start = Self { config, aws: Aws::find().await?, ready: OnceCell::new() };
+        let start = Self { config, aws: Aws::find()?, ready: OnceCell::new() };
         match tokio::time::timeout(PATIENCE, start.ready()).await {
             Ok(Err(error)) if !is_passing(&error) => return Err(error),
             Ok(Err(error)) => log(&error),

@@ -20,7 +20,7 @@ use redial_adapters::seal::DefaultSealer;
 use redial_adapters::subscriptions_dynamo::DynamoSubscriptions;
 use redial_adapters::system::System;
 use redial_adapters::telemetry::JsonTelemetry;
-use redial_adapters::vapid::{LoadVapidKeys, VapidKeySource, VapidSigner};
+use redial_adapters::vapid::{LoadVapidKeys, VapidKeySource, VapidKeys, VapidLoadError, VapidSigner};
 use redial_adapters::waits_sfn::SfnWaits;
 use redial_adapters::web_push_sender::WebPushSender;
 use redial_adapters::webhook_sender::StandardWebhookSender;
@@ -67,18 +67,17 @@ pub(crate) struct Dispatch {
 }
 
 impl Dispatch {
-    /// Builds the clients and loads the keys, all at once.
+    /// Builds the clients and loads the keys, in one call.
     pub(crate) async fn connect(aws: Aws, config: DispatchConfig) -> Result<Self, InitError> {
         let DispatchConfig { stack, vapid_keys, .. } = config;
         let secrets = aws.secrets();
+        let places = [&stack.hash_key, &config.webhook_key, &config.token_key, &vapid_keys];
+        let [hash_key, webhook_key, token_key, vapid_key] = secrets.read_all(places).await?;
+        let (hash_keys, webhook_keys) = (aws::hash_keys(&hash_key)?, aws::webhook_keys(&webhook_key)?);
+        let token_keys = aws::token_keys(&token_key)?;
         let source = aws::vapid_source(&vapid_keys, &secrets);
-        let signer = async { Ok(VapidSigner::start(source, config.vapid_subject).await?) };
-        let (hash_keys, webhook_keys, token_keys, signer) = tokio::try_join!(
-            aws::hash_keys(&stack, &secrets),
-            aws::webhook_keys(&config.webhook_key, &secrets),
-            aws::token_keys(&config.token_key, &secrets),
-            signer,
-        )?;
+        let keys = VapidKeys::parse(vapid_key.expose()).map_err(VapidLoadError::from)?;
+        let signer = VapidSigner::with(keys, source, config.vapid_subject);
         let egress = |connect_timeout, total_timeout| {
             Egress::new(EgressConfig {
                 connect_timeout,

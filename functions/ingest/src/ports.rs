@@ -37,10 +37,9 @@ impl AwsPorts {
     /// API works without them, and most of its workers never list them.
     pub(crate) async fn connect(config: IngestConfig) -> Result<(Self, Settings), InitError> {
         let IngestConfig { stack, token_key, push_hosts, egress_allow, cors_origins, rate, quotas } = config;
-        let aws = Aws::find().await?;
-        let secrets = aws.secrets();
-        let (hash_keys, token_keys) =
-            tokio::try_join!(aws::hash_keys(&stack, &secrets), aws::token_keys(&token_key, &secrets))?;
+        let aws = Aws::find()?;
+        let [hash_key, token_key] = aws.secrets().read_all([&stack.hash_key, &token_key]).await?;
+        let (hash_keys, token_keys) = (aws::hash_keys(&hash_key)?, aws::token_keys(&token_key)?);
         let settings = Settings {
             token_keys,
             hash_keys,

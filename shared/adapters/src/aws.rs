@@ -21,7 +21,7 @@ use crate::aws_http::sdk_config;
 use crate::config::StackConfig;
 use crate::control_dynamo::DynamoControl;
 use crate::outbox_sqs::SqsOutbox;
-use crate::secrets::{SecretLocation, SecretsManager};
+use crate::secrets::{Secret, SecretLocation, SecretsManager};
 use crate::subscriptions_dynamo::DynamoSubscriptions;
 use crate::system::System;
 use crate::telemetry::JsonTelemetry;
@@ -80,14 +80,18 @@ macro_rules! client {
 
 impl Aws {
     /// Reads where AWS is; ring becomes the one crypto library of the process.
-    pub async fn find() -> Result<Self, InitError> {
+    pub fn find() -> Result<Self, InitError> {
         // A second call changes nothing.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let invalid: Vec<String> = catalogue::packaged_invalid().iter().map(ToString::to_string).collect();
         if !invalid.is_empty() {
             return Err(format!("built with policies that are not valid: {}", invalid.join("; ")).into());
         }
-        Ok(Self { sdk: sdk_config().await?, calls: ApiCalls::default(), units: WriteUnits::default() })
+        Ok(Self {
+            sdk: sdk_config(|name| std::env::var(name).ok())?,
+            calls: ApiCalls::default(),
+            units: WriteUnits::default(),
+        })
     }
 
     /// A client for the tables.
@@ -134,30 +138,25 @@ impl Aws {
     }
 }
 
-/// The keys that stand at `location`; `purpose` completes the error "the key that … cannot be used".
-async fn keys<K, E: Display>(
-    location: &SecretLocation,
-    secrets: &SecretsManager,
+/// The keys of a secret; `purpose` completes the error "the key that … cannot be used".
+fn keys<K, E: Display>(
+    secret: &Secret,
     purpose: &str,
     parse: impl Fn(&str) -> Result<K, E>,
 ) -> Result<K, InitError> {
-    let secret = secrets.read(location).await?;
     parse(secret.expose()).map_err(|error| format!("the key that {purpose} cannot be used: {error}").into())
 }
 
-pub async fn hash_keys(stack: &StackConfig, secrets: &SecretsManager) -> Result<HashKeys, InitError> {
-    keys(&stack.hash_key, secrets, "endpoints are hashed with", HashKeys::parse).await
+pub fn hash_keys(secret: &Secret) -> Result<HashKeys, InitError> {
+    keys(secret, "endpoints are hashed with", HashKeys::parse)
 }
 
-pub async fn webhook_keys(
-    location: &SecretLocation,
-    secrets: &SecretsManager,
-) -> Result<WebhookKeys, InitError> {
-    keys(location, secrets, "webhooks' secrets are sealed with", WebhookKeys::parse).await
+pub fn webhook_keys(secret: &Secret) -> Result<WebhookKeys, InitError> {
+    keys(secret, "webhooks' secrets are sealed with", WebhookKeys::parse)
 }
 
-pub async fn token_keys(location: &SecretLocation, secrets: &SecretsManager) -> Result<TokenKeys, InitError> {
-    keys(location, secrets, "browsers' tokens are made with", webhook_keys::token_keys).await
+pub fn token_keys(secret: &Secret) -> Result<TokenKeys, InitError> {
+    keys(secret, "browsers' tokens are made with", webhook_keys::token_keys)
 }
 
 /// Where the VAPID keys are read, again each time that they are loaded.

@@ -7,18 +7,26 @@
 //!
 //! Time-outs are set because the SDK has none: a call that hangs would hold its message until the function's end.
 //! Endpoints that are plain http, such as an emulator's, work as they are.
+//!
+//! What a function is set to comes from Lambda's environment alone: the SDK's default chain would bring profile files, instance
+//! metadata and a client of STS into the executable, and read them at each start, although a function's role is in its environment.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use aws_config::SdkConfig;
+use aws_config::environment::EnvironmentVariableCredentialsProvider;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore};
-use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -49,22 +57,52 @@ pub enum CaBundleError {
     NotCertificates { path: PathBuf },
 }
 
-/// Region, credentials and endpoint as the environment says, with this module's HTTP client, time-outs and retries.
-pub async fn sdk_config() -> Result<SdkConfig, CaBundleError> {
-    let ca_bundle = std::env::var_os(CA_BUNDLE_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
-    Ok(loader(http_client(ca_bundle.as_deref())?).load().await)
+/// How a function reaches AWS, as its environment says: region, credentials, and, where they are set, the endpoint and the kind of
+/// endpoints. With this module's HTTP client, time-outs and retries.
+pub fn sdk_config(lookup: impl Fn(&str) -> Option<String>) -> Result<SdkConfig, CaBundleError> {
+    let set = |name: &str| lookup(name).filter(|value| !value.trim().is_empty());
+    let is_on = |name: &str| set(name).map(|value| value.eq_ignore_ascii_case("true"));
+    let ca_bundle = set(CA_BUNDLE_VARIABLE).map(PathBuf::from);
+    let region = set("AWS_REGION").or_else(|| set("AWS_DEFAULT_REGION")).map(Region::new);
+    let credentials = SharedCredentialsProvider::new(EnvironmentVariableCredentialsProvider::new());
+    let mut config = patient(http_client(ca_bundle.as_deref())?).into_builder();
+    config
+        .set_region(region)
+        .set_credentials_provider(Some(credentials))
+        .set_endpoint_url(set("AWS_ENDPOINT_URL"))
+        .set_use_fips(is_on("AWS_USE_FIPS_ENDPOINT"))
+        .set_use_dual_stack(is_on("AWS_USE_DUALSTACK_ENDPOINT"));
+    Ok(config.build())
 }
 
-fn loader(http_client: SharedHttpClient) -> aws_config::ConfigLoader {
+/// With this client, and with time-outs and retries.
+fn patient(http_client: SharedHttpClient) -> SdkConfig {
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(CONNECT_TIMEOUT)
         .operation_attempt_timeout(ATTEMPT_TIMEOUT)
         .operation_timeout(OPERATION_TIMEOUT)
         .build();
-    aws_config::defaults(aws_config::BehaviorVersion::latest())
+    SdkConfig::builder()
+        .behavior_version(BehaviorVersion::latest())
         .http_client(http_client)
         .timeout_config(timeouts)
         .retry_config(RetryConfig::standard().with_max_attempts(MAX_ATTEMPTS))
+        .build()
+}
+
+/// An HTTP client that makes its connector when it is first used, and not once more for each service's client, to see whether it can:
+/// for that, the roots would be parsed again each time.
+#[derive(Debug)]
+struct Unchecked(SharedHttpClient);
+
+impl HttpClient for Unchecked {
+    fn http_connector(
+        &self,
+        settings: &HttpConnectorSettings,
+        components: &RuntimeComponents,
+    ) -> SharedHttpConnector {
+        self.0.http_connector(settings, components)
+    }
 }
 
 /// A client on ring that trusts the certificates of that PEM file, or Amazon's roots.
@@ -77,7 +115,9 @@ pub fn http_client(ca_bundle: Option<&Path>) -> Result<SharedHttpClient, CaBundl
         .with_trust_store(TrustStore::empty().with_pem_certificate(pem))
         .build()
         .expect("invariant: a trust store is all that there is to a TLS context");
-    Ok(Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).tls_context(context).build_https())
+    let provider = Provider::Rustls(CryptoMode::Ring);
+    let client = Builder::new().tls_provider(provider).tls_context(context).build_https();
+    Ok(SharedHttpClient::new(Unchecked(client)))
 }
 
 /// Reads the file, and checks that each certificate parses, which the SDK does not.
@@ -101,7 +141,7 @@ fn count_roots(pem: &[u8]) -> Option<usize> {
 mod tests {
     use std::io::Write;
 
-    use aws_sdk_secretsmanager::config::{Credentials, Region};
+    use aws_sdk_secretsmanager::config::Credentials;
     use http_body_util::Full;
     use hyper::body::Bytes;
 
@@ -124,6 +164,31 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_function_is_set_by_lambda_s_environment_alone() {
+        let config = |set: &[(&str, &str)]| {
+            let lookup =
+                |name: &str| set.iter().find(|(of, _)| *of == name).map(|(_, value)| (*value).to_owned());
+            sdk_config(lookup).expect("no bundle is named")
+        };
+        let lambda_s = config(&[("AWS_REGION", "eu-central-1"), ("AWS_ENDPOINT_URL", " ")]);
+        assert_eq!(lambda_s.region().map(Region::as_ref), Some("eu-central-1"));
+        assert_eq!(
+            (lambda_s.endpoint_url(), lambda_s.use_fips(), lambda_s.use_dual_stack()),
+            (None, None, None)
+        );
+        let changed = config(&[
+            ("AWS_DEFAULT_REGION", "us-gov-west-1"),
+            ("AWS_ENDPOINT_URL", "http://127.0.0.1:4566"),
+            ("AWS_USE_FIPS_ENDPOINT", "true"),
+            ("AWS_USE_DUALSTACK_ENDPOINT", "false"),
+        ]);
+        assert_eq!(changed.region().map(Region::as_ref), Some("us-gov-west-1"));
+        assert_eq!(changed.endpoint_url(), Some("http://127.0.0.1:4566"));
+        assert_eq!((changed.use_fips(), changed.use_dual_stack()), (Some(true), Some(false)));
+        assert!(lambda_s.credentials_provider().is_some() && lambda_s.http_client().is_some());
+    }
+
     /// Secrets Manager with one secret.
     async fn answer(request: http::Request<Bytes>) -> io::Result<http::Response<Full<Bytes>>> {
         assert_eq!(request.headers()["x-amz-target"], "secretsmanager.GetSecretValue");
@@ -131,13 +196,13 @@ mod tests {
     }
 
     async fn fetch(endpoint: String, client: SharedHttpClient) -> Result<String, SecretError> {
-        let config = loader(client)
+        let config = patient(client)
+            .into_builder()
             .endpoint_url(endpoint)
             .region(Region::new("eu-central-1"))
-            .credentials_provider(Credentials::for_tests())
+            .credentials_provider(SharedCredentialsProvider::new(Credentials::for_tests()))
             .retry_config(RetryConfig::disabled())
-            .load()
-            .await;
+            .build();
         let secrets = SecretsManager::new(aws_sdk_secretsmanager::Client::new(&config));
         secrets.fetch("vapid").await.map(|secret| secret.expose().to_owned())
     }

@@ -181,6 +181,23 @@ fn the_vapid_secret_is_taken_by_its_name_or_its_arn() {
 }
 
 #[test]
+fn a_role_reads_secrets_together_and_only_those_that_it_may_read_singly() {
+    let mut functions = 0;
+    for role in resources("AWS::IAM::Role").iter().filter(|role| role.name != "WaitRole") {
+        let lines: Vec<&str> = role.lines.iter().map(|line| line.trim()).collect();
+        let resources_of = |action: &str| -> Vec<&str> {
+            let after =
+                lines.iter().zip(&lines[1..]).filter(|(line, _)| **line == format!("Action: {action}"));
+            after.map(|(_, resource)| *resource).collect()
+        };
+        assert_eq!(resources_of("secretsmanager:BatchGetSecretValue"), [r#"Resource: "*""#], "{}", role.name);
+        assert_eq!(resources_of("secretsmanager:GetSecretValue"), ["Resource:"], "{}: a list", role.name);
+        functions += 1;
+    }
+    assert_eq!(functions, 3);
+}
+
+#[test]
 fn every_role_may_use_the_kms_keys_that_are_given_and_no_others() {
     let mut functions = 0;
     for role in resources("AWS::IAM::Role").iter().filter(|role| role.name != "WaitRole") {

@@ -60,9 +60,14 @@ impl VapidKeys {
     /// The id of a key that comes without one.
     pub const ONLY_KEY_ID: &str = "default";
 
-    /// Reads the keys that [`VapidDocument::parse`] reads.
+    /// Reads the keys that [`VapidDocument::parse`] reads, each once: deriving its public half is most of what reading a key costs.
     pub fn parse(text: &str) -> Result<Self, VapidKeysError> {
-        VapidDocument::parse(text)?.keys()
+        if !is_bare(text) {
+            return VapidDocument::parse(text)?.keys();
+        }
+        let key = VapidKey::parse(text).map_err(VapidKeysError::OnlyKey)?;
+        let id = only_key_id();
+        Ok(Self { default: id.clone(), current: id.clone(), keys: BTreeMap::from([(id, key)]) })
     }
 
     /// The key of that id, or the default one; `None` if there is no such id.
@@ -135,11 +140,20 @@ struct Written {
     keys: BTreeMap<String, String>,
 }
 
+/// Whether a text is a private key, and not the JSON of several.
+fn is_bare(text: &str) -> bool {
+    !text.trim_start().starts_with('{')
+}
+
+fn only_key_id() -> VapidKeyId {
+    VapidKeyId::parse(VapidKeys::ONLY_KEY_ID).expect("invariant: the constant is an id")
+}
+
 impl VapidDocument {
     /// Reads a bare private key, whose id is [`VapidKeys::ONLY_KEY_ID`], or the JSON of several. [`Self::keys`] checks each key.
     pub fn parse(text: &str) -> Result<Self, VapidKeysError> {
-        if !text.trim_start().starts_with('{') {
-            let id = VapidKeyId::parse(VapidKeys::ONLY_KEY_ID).expect("invariant: the constant is an id");
+        if is_bare(text) {
+            let id = only_key_id();
             VapidKey::parse(text).map_err(VapidKeysError::OnlyKey)?;
             let keys = BTreeMap::from([(id.clone(), Secret::new(text.trim().to_owned()))]);
             return Ok(Self { default: id.clone(), current: id, keys });

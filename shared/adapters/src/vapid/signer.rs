@@ -57,14 +57,18 @@ struct State {
 impl<L: LoadVapidKeys> VapidSigner<L> {
     /// Loads the keys for the first time.
     pub async fn start(loader: L, subject: VapidSubject) -> Result<Self, VapidLoadError> {
-        let keys = loader.load().await?;
-        Ok(Self {
+        Ok(Self::with(loader.load().await?, loader, subject))
+    }
+
+    /// With keys that were just loaded.
+    pub fn with(keys: VapidKeys, loader: L, subject: VapidSubject) -> Self {
+        Self {
             loader,
             subject,
             random: SystemRandom::new(),
             state: Mutex::new(State { keys, tokens: TokenCache::default() }),
             reloaded: tokio::sync::Mutex::new(None),
-        })
+        }
     }
 
     /// The value of `Authorization` for a push to `origin`, under the key of that id or the default one.
