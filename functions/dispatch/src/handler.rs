@@ -1,7 +1,7 @@
 //! From an SQS event to a batch, and from its result to a partial batch response. And from a schedule's event, or that of a
 //! deployment, to publishing the public keys.
 
-use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsMessage};
+use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse};
 use lambda_runtime::{Context, Error, LambdaEvent};
 use rand::RngExt as _;
 use redial_adapters::outbox_sqs::QueueUrls;
@@ -18,9 +18,29 @@ use serde::Deserialize;
 pub(crate) struct Event {
     /// From an event source mapping.
     #[serde(rename = "Records")]
-    records: Option<Vec<SqsMessage>>,
+    records: Option<Vec<Record>>,
     /// From a schedule, or a deployment.
     publish: Option<Publish>,
+}
+
+/// Of a message what is needed: reading the rest would cost as much again.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Record {
+    message_id: Option<String>,
+    receipt_handle: Option<String>,
+    body: Option<String>,
+    #[serde(rename = "eventSourceARN")]
+    event_source_arn: Option<String>,
+    attributes: Option<Attributes>,
+}
+
+/// Numbers, which SQS writes as text.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct Attributes {
+    sent_timestamp: Option<String>,
+    approximate_receive_count: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -60,18 +80,19 @@ fn invocation(context: &Context) -> Invocation {
     Invocation { lease_token, deadline: Timestamp::from_ms(deadline) }
 }
 
-fn incoming(record: SqsMessage, urls: &QueueUrls) -> Result<Incoming, Error> {
+fn incoming(record: Record, urls: &QueueUrls) -> Result<Incoming, Error> {
     let message_id = record.message_id.filter(|id| !id.is_empty()).ok_or("an SQS record has no messageId")?;
     let arn = record.event_source_arn.unwrap_or_default();
     let (lane, kind) = urls.source_of_arn(&arn).ok_or_else(|| {
         format!("{arn} is none of the queues in INGEST_QUEUE_URL, BULK_QUEUE_URL, RETRY_QUEUE_URL, RETRY_BULK_QUEUE_URL")
     })?;
-    let attribute = |name: &str| record.attributes.get(name).and_then(|text| text.parse::<i64>().ok());
+    let Attributes { sent_timestamp, approximate_receive_count } = record.attributes.unwrap_or_default();
+    let sent_ms = sent_timestamp.and_then(|text| text.parse().ok()).unwrap_or_default();
     Ok(Incoming {
         receipt: Receipt { lane, kind, handle: record.receipt_handle.unwrap_or_default() },
         body: Body::new(record.body.unwrap_or_default()),
-        sent: Timestamp::from_ms(attribute("SentTimestamp").unwrap_or_default()),
-        receive_count: attribute("ApproximateReceiveCount").and_then(|n| u32::try_from(n).ok()).unwrap_or(1),
+        sent: Timestamp::from_ms(sent_ms),
+        receive_count: approximate_receive_count.and_then(|text| text.parse().ok()).unwrap_or(1),
         message_id,
     })
 }
@@ -84,8 +105,6 @@ fn failure(message_id: String) -> BatchItemFailure {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
-
     use redial_core::ledger::State;
     use redial_core::reason::Reason;
     use redial_engine::ports::Clock;
@@ -106,16 +125,34 @@ mod tests {
         }
     }
 
-    fn record(n: usize, body: String) -> SqsMessage {
-        let mut record = SqsMessage::default();
-        record.message_id = Some(format!("sqs-{n}"));
-        record.receipt_handle = Some(format!("receipt-{n}"));
-        record.body = Some(body);
-        record.event_source_arn = Some("arn:aws:sqs:eu-central-1:1:ingest".to_owned());
-        let attributes = [("SentTimestamp", "1800000000000"), ("ApproximateReceiveCount", "1")];
-        record.attributes =
-            HashMap::from(attributes.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        record
+    fn record(n: usize, body: String) -> Record {
+        Record {
+            message_id: Some(format!("sqs-{n}")),
+            receipt_handle: Some(format!("receipt-{n}")),
+            body: Some(body),
+            event_source_arn: Some("arn:aws:sqs:eu-central-1:1:ingest".to_owned()),
+            attributes: Some(Attributes {
+                sent_timestamp: Some("1800000000000".to_owned()),
+                approximate_receive_count: Some("1".to_owned()),
+            }),
+        }
+    }
+
+    #[test]
+    fn a_record_is_read_as_lambda_writes_it() {
+        let event = r#"{"Records":[{"messageId":"sqs-3","receiptHandle":"receipt-3","body":"{\"a\":\"\\u00e9\"}",
+            "attributes":{"ApproximateReceiveCount":"7","AWSTraceHeader":"Root=1","SentTimestamp":"1523232000123",
+            "SenderId":"AIDAIENQZJOLO23YVJ4VO","ApproximateFirstReceiveTimestamp":"1523232000001"},
+            "messageAttributes":{},"md5OfBody":"e4e68fb7bd0e697a0ae8f1bb342846b3","eventSource":"aws:sqs",
+            "eventSourceARN":"arn:aws:sqs:eu-central-1:1:ingest","awsRegion":"eu-central-1"},
+            {"messageId":"sqs-4","attributes":null,"eventSourceARN":"arn:aws:sqs:eu-central-1:1:ingest"}]}"#;
+        let event: Event = serde_json::from_str(event).expect("an event");
+        let read = event.records.into_iter().flatten().map(|record| incoming(record, &urls()).expect("read"));
+        let [first, bare] = <[Incoming; 2]>::try_from(read.collect::<Vec<_>>()).expect("two");
+        assert_eq!((first.message_id.as_str(), first.receipt.handle.as_str()), ("sqs-3", "receipt-3"));
+        assert_eq!((first.sent, first.receive_count), (Timestamp::from_ms(1_523_232_000_123), 7));
+        assert_eq!(first.body.expose(), r#"{"a":"\u00e9"}"#);
+        assert_eq!((bare.sent, bare.receive_count), (Timestamp::from_ms(0), 1));
     }
 
     fn message(n: usize) -> String {
@@ -131,11 +168,7 @@ mod tests {
     }
 
     /// One invocation with so many seconds left.
-    async fn invoke(
-        worker: &DispatchWorker,
-        records: Vec<SqsMessage>,
-        secs: u64,
-    ) -> Result<Vec<String>, Error> {
+    async fn invoke(worker: &DispatchWorker, records: Vec<Record>, secs: u64) -> Result<Vec<String>, Error> {
         let mut context = Context::default();
         context.request_id = format!("invocation-{secs}");
         context.deadline = u64::try_from(worker.system.now().as_ms()).expect("after 1970") + secs * 1_000;

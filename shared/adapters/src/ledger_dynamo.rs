@@ -212,15 +212,19 @@ impl Ledger for DynamoLedger {
             claims.iter().enumerate().map(|(at, claim)| (at, self.usual(claim, now), false)).collect();
         let patience = Patience::brief();
         for _ in 0..ROUNDS {
-            let statements = tries.iter().map(|(_, statement, _)| statement.clone()).collect();
+            let (tried, statements): (Vec<_>, Vec<_>) =
+                tries.drain(..).map(|(at, statement, in_doubt)| ((at, in_doubt), statement)).unzip();
             let written = self.table.execute(statements, patience).await;
             let mut unusual = Vec::new();
-            for ((at, _, in_doubt), written) in tries.drain(..).zip(written) {
+            for ((at, in_doubt), written) in tried.into_iter().zip(written) {
                 match written {
                     Ok(true) => answers[at] = Some(Ok(ClaimAnswer::Granted { in_doubt, at: now })),
                     Err(error) => answers[at] = Some(Err(error)),
                     Ok(false) => unusual.push(at),
                 }
+            }
+            if unusual.is_empty() {
+                break;
             }
             let found = self.read(unusual.iter().map(|at| &claims[*at].ask.key), patience).await;
             let met = unusual.iter().zip(&found);

@@ -134,7 +134,8 @@ impl SqsOutbox {
                 .expect("an entry has its id and its body")
         };
         let entries = batch.iter().map(entry).collect();
-        let sent = self.client.send_message_batch().queue_url(url).set_entries(Some(entries)).send().await;
+        let send = self.client.send_message_batch().queue_url(url).set_entries(Some(entries)).send();
+        let sent = Box::pin(send).await;
         sent.map_err(|error| aws_error::of_call(SEND, &error))
     }
 }

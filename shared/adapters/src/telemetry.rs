@@ -22,7 +22,9 @@ use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
 use redial_core::verdict::Verdict;
 use redial_engine::ports::{AttemptEvent, BreakerEvent, HoldsBack, PortError, QuarantineEvent, Telemetry};
-use serde_json::{Value, json};
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 use tracing::Subscriber;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -110,9 +112,15 @@ impl JsonTelemetry {
 
     /// The lines of the sums since the last flush, which it resets.
     pub fn take_lines(&self, now: Timestamp) -> Vec<Value> {
+        let sums = self.take_sums();
+        let value = |line| serde_json::to_value(line).expect("invariant: names and numbers are JSON");
+        lines(&self.stack, &sums, now).into_iter().map(value).collect()
+    }
+
+    fn take_sums(&self) -> Sums {
         let sums = std::mem::take(&mut *self.sums());
         self.log_successes(sums.successes);
-        lines(&self.stack, &sums, now)
+        sums
     }
 
     /// One line for all successes of an invocation.
@@ -131,14 +139,16 @@ impl JsonTelemetry {
         );
     }
 
-    /// Writes these lines.
+    /// Writes these lines, all at once.
     pub fn flush(&self, now: Timestamp) {
-        let lines = self.take_lines(now);
-        let mut out = std::io::stdout().lock();
-        for line in lines {
-            // Standard output is a pipe to Lambda: without it, there is nowhere to report the error.
-            let _ = writeln!(out, "{line}");
+        let sums = self.take_sums();
+        let mut text = Vec::new();
+        for line in lines(&self.stack, &sums, now) {
+            serde_json::to_writer(&mut text, &line).expect("invariant: names and numbers are JSON");
+            text.push(b'\n');
         }
+        // Standard output is a pipe to Lambda: without it, there is nowhere to report the error.
+        let _ = std::io::stdout().lock().write_all(&text);
     }
 
     /// Adds to the sum of the stack, and to the sum of each of these dimensions.
@@ -304,25 +314,21 @@ pub(crate) fn infrastructure(error: &PortError) {
 
 /// A line for the stack, and one for each lane. Each metric of each dimension costs by the month, and only lanes are read as metrics; so
 /// reasons and classes of origins are fields of the stack's line: `"DeadLettersByReason":{"rejected":2}`.
-fn lines(stack: &str, sums: &Sums, now: Timestamp) -> Vec<Value> {
-    let count = |(metric, n): (&Metric, &u64)| (*metric, json!(n));
-    let of_stack = sums.counts.get(&None).into_iter().flatten().map(count);
-    let values = sums.values.iter().map(|(metric, values)| (*metric, json!(values)));
-    let all: Vec<(Metric, Value)> = of_stack.chain(values).collect();
-    let mut lines = Vec::new();
-    if !all.is_empty() {
-        lines.push(embedded(now, &[(STACK, stack)], &all));
-    }
+fn lines<'a>(stack: &'a str, sums: &'a Sums, now: Timestamp) -> Vec<Line<'a>> {
+    let counted = |counts: &BTreeMap<Metric, u64>| -> Vec<(Metric, Amount<'a>)> {
+        counts.iter().map(|(metric, n)| (*metric, Amount::Count(*n))).collect()
+    };
+    let line = |lane, metrics| Line { stack, now, lane, metrics, parts: BTreeMap::new() };
+    let mut metrics = sums.counts.get(&None).map(counted).unwrap_or_default();
+    metrics.extend(sums.values.iter().map(|(metric, values)| (*metric, Amount::Values(values))));
+    let mut lines = if metrics.is_empty() { Vec::new() } else { vec![line(None, metrics)] };
     for (dimension, counts) in &sums.counts {
         match dimension {
             None => {}
-            Some(lane @ (LANE, _)) => {
-                let counts: Vec<_> = counts.iter().map(count).collect();
-                lines.push(embedded(now, &[(STACK, stack), *lane], &counts));
-            }
+            Some(lane @ (LANE, _)) => lines.push(line(Some(*lane), counted(counts))),
             Some((name, value)) => {
                 for (metric, n) in counts {
-                    lines[0][format!("{}By{name}", metric.label())][*value] = json!(n);
+                    lines[0].parts.entry((*metric, *name)).or_default().insert(*value, *n);
                 }
             }
         }
@@ -330,24 +336,73 @@ fn lines(stack: &str, sums: &Sums, now: Timestamp) -> Vec<Value> {
     lines
 }
 
-/// One line of the embedded metric format.
-fn embedded(now: Timestamp, dimensions: &[(&str, &str)], metrics: &[(Metric, Value)]) -> Value {
-    let names: Vec<&str> = dimensions.iter().map(|(name, _)| *name).collect();
-    let definition = |metric: &Metric| json!({"Name": metric.label(), "Unit": metric.unit().label()});
-    let definitions: Value = metrics.iter().map(|(metric, _)| definition(metric)).collect();
-    let mut line = json!({
-        "_aws": {
-            "Timestamp": now.as_ms(),
-            "CloudWatchMetrics": [{"Namespace": NAMESPACE, "Dimensions": [names], "Metrics": definitions}],
-        },
-    });
-    for (name, value) in dimensions {
-        line[*name] = json!(value);
+/// A line of the embedded metric format, written as it stands: an invocation is often one message.
+struct Line<'a> {
+    stack: &'a str,
+    now: Timestamp,
+    lane: Option<Dimension>,
+    metrics: Vec<(Metric, Amount<'a>)>,
+    /// Of the stack's line: what a metric's sum is of, by the name of the kind.
+    parts: BTreeMap<(Metric, &'static str), BTreeMap<&'static str, u64>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Amount<'a> {
+    Count(u64),
+    Values(&'a [f64]),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Directive<'a> {
+    timestamp: i64,
+    cloud_watch_metrics: [Metrics<'a>; 1],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Metrics<'a> {
+    namespace: &'static str,
+    dimensions: [Vec<&'a str>; 1],
+    metrics: Vec<Definition>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Definition {
+    name: &'static str,
+    unit: &'static str,
+}
+
+impl Serialize for Line<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let definition = |(metric, _): &(Metric, Amount<'_>)| Definition {
+            name: metric.label(),
+            unit: metric.unit().label(),
+        };
+        let names = std::iter::once(STACK).chain(self.lane.map(|(name, _)| name)).collect();
+        let metrics = self.metrics.iter().map(definition).collect();
+        let mut line = serializer.serialize_map(None)?;
+        line.serialize_entry(
+            "_aws",
+            &Directive {
+                timestamp: self.now.as_ms(),
+                cloud_watch_metrics: [Metrics { namespace: NAMESPACE, dimensions: [names], metrics }],
+            },
+        )?;
+        line.serialize_entry(STACK, self.stack)?;
+        if let Some((name, value)) = self.lane {
+            line.serialize_entry(name, value)?;
+        }
+        for (metric, amount) in &self.metrics {
+            line.serialize_entry(metric.label(), amount)?;
+        }
+        for ((metric, name), parts) in &self.parts {
+            line.serialize_entry(&format!("{}By{name}", metric.label()), parts)?;
+        }
+        line.end()
     }
-    for (metric, value) in metrics {
-        line[metric.label()] = value.clone();
-    }
-    line
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 use redial_core::endpoint::{EndpointHash, Origin};
 use redial_core::protection::{AtOrigin, Count};
 use redial_core::quota::Quota;
+use serde_json::json;
 
 use super::*;
 
@@ -23,7 +24,7 @@ fn line(dimension: Option<(&str, &str)>, metrics: &[(&str, &str, Value)]) -> Val
 #[test]
 fn metrics_have_one_line_with_reasons_and_providers_and_one_a_lane() {
     let count = |name, n: u64| (name, "Count", json!(n));
-    let lines_of = |telemetry: &JsonTelemetry| lines("my-stack", &telemetry.sums(), Timestamp::from_ms(7));
+    let lines_of = |telemetry: &JsonTelemetry| telemetry.take_lines(Timestamp::from_ms(7));
     let telemetry = JsonTelemetry::new("my-stack".to_owned());
     assert!(lines_of(&telemetry).is_empty());
     telemetry.count(Metric::Attempts, 2);

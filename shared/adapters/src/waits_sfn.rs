@@ -56,7 +56,7 @@ impl WaitExecutions for SfnWaits {
         for n in 1..=MOST_EXECUTIONS {
             let name = bucket.execution_name(n);
             let start = self.client.start_execution().state_machine_arn(&self.state_machine_arn);
-            let started = start.name(&name).input(self.input(bucket)).send().await;
+            let started = Box::pin(start.name(&name).input(self.input(bucket)).send()).await;
             let is_running = match started {
                 Ok(_) => true,
                 Err(error) => match error.as_service_error() {

@@ -5,7 +5,7 @@
 //! references and the ledger an endpoint is its [`EndpointHash`]: HMAC-SHA256 under a key that rotates, written `hmac:<key id>:<hex>`.
 
 use serde::Deserialize;
-use url::{Host, Url};
+use url::{Host, Position, Url};
 
 use crate::named_keys::{MAX_ID, NamedKey, NamedKeys};
 use crate::text::{checked_text, is_word, redacted};
@@ -57,7 +57,8 @@ impl Endpoint {
 
     /// Scheme, host and port: what a connection, a VAPID audience and a circuit breaker belong to.
     pub fn origin(&self) -> Origin {
-        Origin(self.0.origin().ascii_serialization())
+        // Of an https address without userinfo this is its serialisation (RFC 6454, 6.2): a port that is https's own is not in it.
+        Origin(self.0[..Position::BeforePath].to_owned())
     }
 
     /// The host, lower case, for matching against provider rules and allow-lists.

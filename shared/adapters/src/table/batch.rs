@@ -80,8 +80,9 @@ impl Table {
                 KeysAndAttributes::builder().set_keys(Some(wanted)).consistent_read(consistent).build();
             let keys = keys.expect("a request has its keys");
             let request = self.client.batch_get_item().request_items(&self.name, keys);
-            let sending =
-                async { request.send().await.map_err(|error| aws_error::of_call("BatchGetItem", &error)) };
+            let sending = async {
+                Box::pin(request.send()).await.map_err(|error| aws_error::of_call("BatchGetItem", &error))
+            };
             let mut output = in_time("BatchGetItem", sending).await?;
             let items = output.responses.as_mut().and_then(|tables| tables.remove(&self.name));
             found.extend(items.unwrap_or_default());
@@ -140,7 +141,7 @@ impl Table {
                 .batch_write_item()
                 .set_request_items(Some(HashMap::from([(self.name.clone(), open.clone())])))
                 .return_consumed_capacity(ReturnConsumedCapacity::Total);
-            let mut output = match call.send().await {
+            let mut output = match Box::pin(call.send()).await {
                 Ok(output) => output,
                 Err(error) => break aws_error::of_call("BatchWriteItem", &error),
             };

@@ -82,12 +82,13 @@ impl Table {
     /// The item of this key, read consistently.
     pub(crate) async fn get(&self, key: Item) -> Result<Option<Item>, PortError> {
         let get = self.client.get_item().table_name(&self.name).set_key(Some(key)).consistent_read(true);
-        Ok(get.send().await.map_err(|error| aws_error::of_call("GetItem", &error))?.item)
+        Ok(Box::pin(get.send()).await.map_err(|error| aws_error::of_call("GetItem", &error))?.item)
     }
 
     /// Writes an item in place of what was there.
     pub(crate) async fn put(&self, item: Item) -> Result<(), PortError> {
-        let put = self.client.put_item().table_name(&self.name).set_item(Some(item)).send().await;
+        let put = self.client.put_item().table_name(&self.name).set_item(Some(item));
+        let put = Box::pin(put.send()).await;
         put.map(|_| ()).map_err(|error| aws_error::of_call("PutItem", &error))
     }
 
@@ -95,7 +96,7 @@ impl Table {
     pub(crate) async fn put_if_new(&self, item: Item) -> Result<(), PortError> {
         let put = self.client.put_item().table_name(&self.name).set_item(Some(item));
         let put = put.condition_expression("attribute_not_exists(pk)");
-        match put.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await {
+        match Box::pin(put.return_consumed_capacity(ReturnConsumedCapacity::Total).send()).await {
             Ok(output) => {
                 self.units.add(output.consumed_capacity());
                 Ok(())
@@ -110,7 +111,7 @@ impl Table {
     /// Deletes the item of this key, and returns it.
     pub(crate) async fn delete(&self, key: Item) -> Result<Option<Item>, PortError> {
         let delete = self.client.delete_item().table_name(&self.name).set_key(Some(key));
-        let deleted = delete.return_values(ReturnValue::AllOld).send().await;
+        let deleted = Box::pin(delete.return_values(ReturnValue::AllOld).send()).await;
         Ok(deleted.map_err(|error| aws_error::of_call("DeleteItem", &error))?.attributes)
     }
 
@@ -126,7 +127,7 @@ impl Table {
             .condition_expression(condition)
             .set_expression_attribute_values(Some(item(values)))
             .return_values(ReturnValue::AllOld);
-        match delete.send().await {
+        match Box::pin(delete.send()).await {
             Ok(_) => Ok(true),
             Err(error) => match error.as_service_error() {
                 Some(DeleteItemError::ConditionalCheckFailedException(_)) => Ok(false),
@@ -169,7 +170,7 @@ impl Table {
             .return_consumed_capacity(ReturnConsumedCapacity::Total);
         let mut pauses = Patience::brief().pauses();
         loop {
-            let error = match update.clone().send().await {
+            let error = match Box::pin(update.clone().send()).await {
                 Ok(output) => {
                     self.units.add(output.consumed_capacity());
                     return Ok(Update::Done(output.attributes.unwrap_or_default()));
@@ -224,7 +225,7 @@ pub(crate) async fn all(query: QueryFluentBuilder) -> Result<Vec<Item>, PortErro
 
 /// One page of a query.
 pub(crate) async fn page(query: QueryFluentBuilder) -> Result<QueryOutput, PortError> {
-    query.send().await.map_err(|error| aws_error::of_call("Query", &error))
+    Box::pin(query.send()).await.map_err(|error| aws_error::of_call("Query", &error))
 }
 
 /// The names of attributes in expressions: `#name` stands for `name`.

@@ -17,6 +17,9 @@ const MOST_STATEMENTS: usize = 25;
 
 const OPERATION: &str = "BatchExecuteStatement";
 
+/// The most characters of a statement that belong to one of its names.
+const AROUND_A_NAME: usize = " REMOVE \"\" = ?".len();
+
 /// A statement and the values of its `?`.
 #[derive(Clone)]
 pub(crate) struct Statement {
@@ -33,23 +36,34 @@ impl Statement {
         removes: &[&str],
         conditions: Vec<(&str, AttributeValue)>,
     ) -> Self {
-        let set = sets.iter().map(|(name, _)| format!("SET \"{name}\" = ?"));
-        let changes: Vec<String> =
-            set.chain(removes.iter().map(|name| format!("REMOVE \"{name}\""))).collect();
-        let all: Vec<String> = conditions.iter().map(|(name, _)| format!("\"{name}\" = ?")).collect();
-        Self {
-            text: format!("UPDATE \"{table}\" {} WHERE {}", changes.join(" "), all.join(" AND ")),
-            values: sets.into_iter().chain(conditions).map(|(_, value)| value).collect(),
+        // One text from the start: it is written for every message.
+        let names = sets.iter().chain(&conditions).map(|(name, _)| name).chain(removes);
+        let length: usize = names.map(|name| name.len() + AROUND_A_NAME).sum();
+        let mut text = String::with_capacity(table.len() + length + 32);
+        text.extend(["UPDATE \"", table, "\""]);
+        for (name, _) in &sets {
+            text.extend([" SET \"", name, "\" = ?"]);
         }
+        for name in removes {
+            text.extend([" REMOVE \"", name, "\""]);
+        }
+        for (at, (name, _)) in conditions.iter().enumerate() {
+            text.extend([if at == 0 { " WHERE \"" } else { " AND \"" }, name, "\" = ?"]);
+        }
+        let values = sets.into_iter().chain(conditions).map(|(_, value)| value).collect();
+        Self { text, values }
     }
 
     /// `INSERT INTO … VALUE …`: fails if the item exists.
     pub(crate) fn insert(table: &str, fields: Vec<(&str, AttributeValue)>) -> Self {
-        let names: Vec<String> = fields.iter().map(|(name, _)| format!("'{name}': ?")).collect();
-        Self {
-            text: format!("INSERT INTO \"{table}\" VALUE {{{}}}", names.join(", ")),
-            values: fields.into_iter().map(|(_, value)| value).collect(),
+        let length: usize = fields.iter().map(|(name, _)| name.len() + AROUND_A_NAME).sum();
+        let mut text = String::with_capacity(table.len() + length + 32);
+        text.extend(["INSERT INTO \"", table, "\" VALUE {"]);
+        for (at, (name, _)) in fields.iter().enumerate() {
+            text.extend([if at == 0 { "'" } else { ", '" }, name, "': ?"]);
         }
+        text.push('}');
+        Self { text, values: fields.into_iter().map(|(_, value)| value).collect() }
     }
 }
 
@@ -114,7 +128,8 @@ impl Table {
             .batch_execute_statement()
             .set_statements(Some(requests))
             .return_consumed_capacity(ReturnConsumedCapacity::Total);
-        let sending = async { request.send().await.map_err(|error| aws_error::of_call(OPERATION, &error)) };
+        let sending =
+            async { Box::pin(request.send()).await.map_err(|error| aws_error::of_call(OPERATION, &error)) };
         let output = in_time(OPERATION, sending).await?;
         self.units.add(output.consumed_capacity());
         let responses = output.responses().iter();

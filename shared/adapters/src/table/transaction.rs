@@ -85,7 +85,7 @@ pub(crate) async fn transact(client: &Client, writes: &[TransactWriteItem]) -> R
 
 async fn write_once(client: &Client, writes: &[TransactWriteItem]) -> Result<Ended, PortError> {
     let transaction = client.transact_write_items().client_request_token(request_token());
-    let sent = transaction.set_transact_items(Some(writes.to_vec())).send().await;
+    let sent = Box::pin(transaction.set_transact_items(Some(writes.to_vec())).send()).await;
     let Err(error) = sent else { return Ok(Ended::Done) };
     let cancelled = match error.as_service_error() {
         Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => cancelled,

@@ -132,10 +132,10 @@ impl<P: Ports> Worker<P> {
             }
             Recipient::Webhook(target) => {
                 self.telemetry.count(Metric::Attempts, 1);
-                let Message { tenant, id, payload, headers, .. } = &job.message;
+                let Message { tenant, id, payload, headers, .. } = &*job.message;
                 let within = self.time_out(job);
                 let webhook = Webhook { tenant, target, id, payload, headers, at: began, within };
-                let outcome = self.webhook_sender.send(webhook).await;
+                let outcome = Box::pin(self.webhook_sender.send(webhook)).await;
                 let verdict = verdict::webhook(&outcome, job.policy().overrides());
                 (outcome, verdict)
             }
@@ -162,7 +162,7 @@ impl<P: Ports> Worker<P> {
         if verdict != Verdict::SignAgain {
             return Ok((outcome, verdict));
         }
-        let keys = self.reload_keys(last_start).await;
+        let keys = Box::pin(self.reload_keys(last_start)).await;
         if keys == Keys::Unavailable && matches!(outcome, Outcome::Impossible(_)) {
             // There may be such a key: that cannot be known now.
             return Err(Setback::Infrastructure);
@@ -171,7 +171,7 @@ impl<P: Ports> Worker<P> {
         if now > last_start {
             return Err(Setback::NotAdmitted);
         }
-        let outcome = self.push_once(job, target, plaintext, now).await;
+        let outcome = Box::pin(self.push_once(job, target, plaintext, now)).await;
         let verdict = verdict::web_push(&outcome, true, overrides);
         Ok((outcome, verdict))
     }

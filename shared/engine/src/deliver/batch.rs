@@ -195,7 +195,7 @@ fn job(place: usize, message: Message, travel: Travel, incoming: &Incoming, keys
         patience: Patience::Whole,
         is_cancelled: false,
         receives: travel.receives.saturating_add(incoming.receive_count),
-        message,
+        message: Box::new(message),
         travel,
     }
 }

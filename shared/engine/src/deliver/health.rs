@@ -13,6 +13,7 @@ use super::acknowledgements::{Acknowledgement, Acknowledgements};
 use super::dead_letters;
 use super::job::Job;
 use super::planned::{Gone, Planned};
+use super::rarely::rarely;
 use super::worker::{Ports, Worker};
 use crate::ports::{Outbox, PortError, SubscriptionUpdate, Subscriptions, Telemetry};
 use redial_core::channel::Channel;
@@ -43,11 +44,11 @@ impl<P: Ports> Worker<P> {
             counted.entry(update.key.clone()).or_insert((update, 0)).1 += 1;
         }
         if !counted.is_empty() {
-            let counted = subscriptions.failed(counted.into_values().collect()).await;
+            let counted = Box::pin(subscriptions.failed(counted.into_values().collect())).await;
             counted.into_iter().filter_map(Result::err).for_each(|error| telemetry.infrastructure(&error));
         }
         let deciding = failures.into_iter().filter(|it| it.decides_on_its_receiver(after, now));
-        let given_up = self.give_up(deciding.collect(), now).await;
+        let given_up = rarely(deciding.collect(), |deciding| self.give_up(deciding, now)).await;
         if !self.outbox.has_events() {
             return ready;
         }
@@ -138,8 +139,8 @@ impl<P: Ports> Worker<P> {
             return Vec::new();
         }
         let keys: Vec<SubscriptionKey> = updates.iter().map(|update| update.key.clone()).collect();
-        let done =
-            self.subscriptions.switch_off(updates.into_iter().map(|update| (update, state)).collect()).await;
+        let updates = updates.into_iter().map(|update| (update, state)).collect();
+        let done = Box::pin(self.subscriptions.switch_off(updates)).await;
         waiting.into_iter().map(|(place, at)| (place, keys[at].clone(), done[at].clone())).collect()
     }
 

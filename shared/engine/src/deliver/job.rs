@@ -24,7 +24,8 @@ use redial_core::webhook::Health;
 #[derive(Clone, Debug)]
 pub(super) struct Job {
     pub(super) place: usize,
-    pub(super) message: Message,
+    /// In a box, because a job is moved from stage to stage.
+    pub(super) message: Box<Message>,
     pub(super) travel: Travel,
     pub(super) lane: Lane,
     /// Where it goes, or web push while that is not known.

@@ -38,6 +38,7 @@ mod health;
 mod job;
 mod planned;
 mod quotas;
+mod rarely;
 mod record;
 mod resolve;
 mod shards;
@@ -73,6 +74,7 @@ use dead_letters::DeadLetter;
 use hand_off::Effects;
 use job::Job;
 use planned::Planned;
+use rarely::rarely;
 
 impl<P: Ports> Worker<P> {
     /// Delivers a batch; returns the SQS MessageIds of those that must come back.
@@ -86,9 +88,9 @@ impl<P: Ports> Worker<P> {
         let now = system.now();
         let refused = refused.into_iter().map(|refused| DeadLetter::of_refused(refused, now)).collect();
         let (refused, released, expanded, delivered) = futures_util::join!(
-            self.post(refused),
-            self.release_all(invocation, releases),
-            self.expand_all(invocation, expansions),
+            rarely(refused, |refused| self.post(refused)),
+            rarely(releases, |releases| self.release_all(invocation, releases)),
+            rarely(expansions, |expansions| self.expand_all(invocation, expansions)),
             self.deliver_all(invocation, jobs),
         );
         all.extend(refused.into_iter().chain(released).chain(expanded).chain(delivered));
@@ -169,8 +171,8 @@ impl<P: Ports> Worker<P> {
             }
         }
         let (deferred, recorded, delivered) = futures_util::join!(
-            self.hand_off(later),
-            self.hand_off(recorded),
+            rarely(later, |later| self.hand_off(later)),
+            rarely(recorded, |recorded| self.hand_off(recorded)),
             self.claim_and_attempt(invocation, claims),
         );
         all.extend(deferred.alone());
@@ -188,8 +190,8 @@ impl<P: Ports> Worker<P> {
         let now = self.system.now();
         let conflicts = conflicts.iter().map(|job| DeadLetter::of_conflict(job, now)).collect();
         let (ended, conflicted, attempted) = futures_util::join!(
-            self.hand_off(ready),
-            self.post(conflicts),
+            rarely(ready, |ready| self.hand_off(ready)),
+            rarely(conflicts, |conflicts| self.post(conflicts)),
             self.attempt_all(invocation, admitted),
         );
         all.extend(conflicted.alone());
@@ -252,12 +254,12 @@ impl<P: Ports> Worker<P> {
         let effects = Effects::of(ready, &self.settings, now);
         effects.done.into_iter().for_each(|place| all.acknowledged(place));
         let (recovered, gone, opened, dead_letters, queued, parked) = futures_util::join!(
-            self.recover(effects.recovered),
-            self.hand_off_gone(effects.gone, now),
-            self.open(effects.opened, now),
-            self.post(effects.dead_letters),
+            rarely(effects.recovered, |recovered| self.recover(recovered)),
+            rarely(effects.gone, |gone| self.hand_off_gone(gone, now)),
+            rarely(effects.opened, |opened| self.open(opened, now)),
+            rarely(effects.dead_letters, |dead_letters| self.post(dead_letters)),
             self.send(effects.queued),
-            self.park(effects.parked),
+            rarely(effects.parked, |parked| self.park(parked)),
         );
         for some in [recovered, gone, opened, dead_letters, queued, parked] {
             all.extend(some);

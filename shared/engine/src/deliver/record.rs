@@ -73,7 +73,8 @@ impl<P: Ports> Worker<P> {
             return (going, ready);
         }
         let records = carrying.iter().map(|(_, unrecorded)| unrecorded.record.clone()).collect();
-        for ((job, unrecorded), fence) in carrying.into_iter().zip(self.ledger.record_carried(records).await)
+        for ((job, unrecorded), fence) in
+            carrying.into_iter().zip(Box::pin(self.ledger.record_carried(records)).await)
         {
             match fence {
                 Ok(Fence::Held) if unrecorded.has_an_outcome() => {

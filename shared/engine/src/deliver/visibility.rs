@@ -61,7 +61,7 @@ pub(super) async fn return_some(
     }
     if !successors.is_empty() {
         let messages = successors.iter().map(|(_, _, outgoing)| outgoing.clone()).collect();
-        for ((place, after, _), sent) in successors.into_iter().zip(outbox.send(messages).await) {
+        for ((place, after, _), sent) in successors.into_iter().zip(Box::pin(outbox.send(messages)).await) {
             match sent {
                 Ok(()) => acknowledged[place] = true,
                 Err(error) => {
@@ -72,7 +72,7 @@ pub(super) async fn return_some(
         }
     }
     if !receipts.is_empty() {
-        outbox.come_back_after(receipts).await;
+        Box::pin(outbox.come_back_after(receipts)).await;
     }
     let back = batch.iter().zip(acknowledged).filter(|(_, acknowledged)| !acknowledged);
     back.map(|(incoming, _)| incoming.message_id.clone()).collect()

@@ -21,7 +21,7 @@ use redial_core::time::Timestamp;
 pub const LINGER: Duration = Duration::from_millis(100);
 
 /// The most attempts of one batch that are under way together.
-pub const CONCURRENCY: usize = 64;
+pub const CONCURRENCY: usize = 100;
 
 /// What an invocation keeps in reserve for recording and handing off after its last attempt.
 pub const RESERVE: Duration = Duration::from_secs(2);
@@ -116,7 +116,7 @@ impl<P: Ports> Worker<P> {
             return Acknowledgements::default();
         }
         let (places, outgoing): (Vec<_>, Vec<_>) = messages.into_iter().unzip();
-        let sent = self.outbox.send(outgoing).await;
+        let sent = Box::pin(self.outbox.send(outgoing)).await;
         let acknowledgement = |sent| Acknowledgement::of(sent, &self.telemetry);
         places.into_iter().zip(sent.into_iter().map(acknowledgement)).collect()
     }
