@@ -5,6 +5,8 @@
 //! SQS may hand out a message at its last receive twice, and move it here while a worker still holds it. The end of what is dropped is
 //! announced as the ledger has it: its worker may have died before it did so.
 
+use std::time::Duration;
+
 use super::worker::{Ports, QueueMessage, Worker};
 use crate::ports::{
     Audiences, Claim, ClaimAnswer, DeadLetterBodies, DeadLetterStore, Ledger, LedgerReader, Policies,
@@ -26,6 +28,9 @@ use redial_core::route::DelaySeconds;
 use redial_core::subscription::Terms;
 use redial_core::time::Timestamp;
 
+/// For how long after it was sent a body that another release wrote stays in the quarantine, so that one that reads it can come back.
+const LEFT_TO_ANOTHER_RELEASE: Duration = Duration::from_secs(86_400);
+
 impl<P: Ports> Worker<P> {
     pub(super) async fn drain(&self, message: &QueueMessage, now: Timestamp) -> Result<(), PortError> {
         let QueueMessage { message_id, body, sent, .. } = message;
@@ -44,6 +49,10 @@ impl<P: Ports> Worker<P> {
                 let Some(run) = self.run_of(&recipient.run, now).await? else { return Ok(()) };
                 let (message, _, _) = run.read().ok_or_else(PortError::unreadable_run)?;
                 self.keep_message(message_id, &message.to_recipient(&recipient), &travel, run.lane, now).await
+            }
+            // The release that wrote it knows what its delivery needs, and a part of an audience cannot be replayed.
+            Err(refusal) if refusal.is_of_another_release() && now < sent.plus(LEFT_TO_ANOTHER_RELEASE) => {
+                Err(PortError { operation: "cleanup", code: "AnotherRelease".to_owned(), throttled: false })
             }
             Err(refusal) => {
                 let key = DeadLetterKey::of_poison(refusal.tenant.as_ref(), None, message_id);

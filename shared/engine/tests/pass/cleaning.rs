@@ -185,6 +185,20 @@ fn poison_is_kept_unless_its_delivery_has_moved_on() {
 }
 
 #[test]
+fn the_quarantine_leaves_what_another_release_wrote_to_it_for_a_day() {
+    let mut harness = Harness::new();
+    harness.subscribe("m");
+    let newer = r#"{"tenant":"acme","a_part_of":"news-17","shard":3}"#;
+    let sent = harness.now();
+    harness.pass(Duration::from_secs(86_399));
+    assert!(harness.try_poison_sent_at(sent, "sqs-1", newer).is_err());
+    assert_eq!(harness.bodies(), 0);
+    harness.pass(Duration::from_secs(1));
+    harness.try_poison_sent_at(sent, "sqs-1", newer).expect("nothing fails");
+    assert_eq!(harness.bodies(), 1);
+}
+
+#[test]
 fn a_worker_that_holds_a_message_of_the_quarantine_sends_nothing() {
     let mut harness = Harness::new();
     harness.state().has_events = true;

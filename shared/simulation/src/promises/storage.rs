@@ -182,8 +182,7 @@ fn successes(remains: &Remains<'_>, memo: &mut Memo) {
     }
 }
 
-/// What is gone, and is recorded as such, does not stay. Where an older release kept its message unread, the endpoint's next message finds
-/// it gone again.
+/// What is gone, and is recorded as such, does not stay, but where an older release kept its message unread.
 fn gone(remains: &Remains<'_>, memo: &mut Memo) {
     let keys = HashKeys::parse("k2:fedcba9876543210,k1:0123456789abcdef").expect("invariant: keys");
     for (key, stored) in &remains.state.subscriptions {

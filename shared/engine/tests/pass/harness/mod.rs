@@ -383,7 +383,7 @@ impl Harness {
     fn clean_all(&mut self) {
         self.collect();
         for (message_id, body) in std::mem::take(&mut self.dead_letters) {
-            let cleaned = self.clean(message_id.clone(), &body, true);
+            let cleaned = self.clean(message_id.clone(), &body, self.now(), true);
             if cleaned.is_none() {
                 self.revive();
             }
@@ -412,13 +412,27 @@ impl Harness {
 
     /// The same, of an SQS message that a worker may still hold.
     pub(crate) fn try_poison_as(&mut self, message_id: &str, body: &str) -> Result<(), PortError> {
-        self.clean(message_id.to_owned(), body, false).expect("nothing kills it")
+        self.try_poison_sent_at(self.now(), message_id, body)
+    }
+
+    pub(crate) fn try_poison_sent_at(
+        &self,
+        sent: Timestamp,
+        message_id: &str,
+        body: &str,
+    ) -> Result<(), PortError> {
+        self.clean(message_id.to_owned(), body, sent, false).expect("nothing kills it")
     }
 
     /// Cleanup gets a message; `None` if its worker dies.
-    fn clean(&self, message_id: String, body: &str, is_reference: bool) -> Option<Result<(), PortError>> {
-        let body = Body::new(body.to_owned());
-        let message = QueueMessage { message_id, body, sent: self.now(), is_reference };
+    fn clean(
+        &self,
+        message_id: String,
+        body: &str,
+        sent: Timestamp,
+        is_reference: bool,
+    ) -> Option<Result<(), PortError>> {
+        let message = QueueMessage { message_id, body: Body::new(body.to_owned()), sent, is_reference };
         until_stalled(self.cleanup.clean(&message))
     }
 
