@@ -1,4 +1,4 @@
-//! What one worker knows of origins, as its calls of the shared state show it: what it posts is held against this.
+//! What one worker knows of origins and recipients, as its calls of the shared state show it: what it posts is held against this.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,6 +12,7 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::{Limited, PortError, Protection, StoredOrigin};
 use redial_memory::Memory;
 
+use crate::posted::Sign;
 use crate::watch::Watch;
 
 /// For how long a worker relies on what it read, with what a clock's rounding takes.
@@ -24,15 +25,19 @@ pub struct Knowledge(Arc<Mutex<Known>>);
 #[derive(Debug, Default)]
 struct Known {
     /// What it relies on: what it read or wrote last, or one of those that it looked at since, of which it keeps some.
-    states: BTreeMap<Origin, Vec<StoredOrigin>>,
+    states: BTreeMap<Circuit, Vec<StoredOrigin>>,
+    /// When it was last read.
+    read: BTreeMap<Circuit, Timestamp>,
     /// When it was last tried to read.
-    tried: BTreeMap<Origin, Timestamp>,
+    tried: BTreeMap<Circuit, Timestamp>,
     /// What the invocation decides by: what was known when it began, or read since by its admission.
-    decides_by: BTreeMap<Origin, Vec<StoredOrigin>>,
+    decides_by: BTreeMap<Circuit, Vec<StoredOrigin>>,
     began: Timestamp,
     /// How many probes the invocation was granted, and how many it sent.
-    granted: BTreeMap<Origin, u32>,
-    posted: BTreeMap<Origin, u32>,
+    granted: BTreeMap<Circuit, u32>,
+    posted: BTreeMap<Circuit, u32>,
+    /// When its attempts at recipients failed.
+    failed: BTreeMap<Circuit, Vec<Timestamp>>,
 }
 
 impl Knowledge {
@@ -50,73 +55,120 @@ impl Knowledge {
         known.posted.clear();
     }
 
-    /// A POST of a tenant's to an origin when the worker's clock shows `clock`: why it must not be, if so.
-    pub fn posts(&self, origin: &Origin, tenant: Option<&Tenant>, clock: Timestamp) -> Option<String> {
+    /// A POST of a tenant's to an origin when the worker's clock shows `clock`: whether it is a probe, or why it must not be.
+    pub fn posts(&self, origin: &Origin, tenant: Option<&Tenant>, clock: Timestamp) -> Result<bool, String> {
         let mut known = self.known();
-        let origin_text = origin.as_str();
-        if known.tried.get(origin).is_none_or(|tried| tried.plus(RELIES) <= known.began) {
-            return Some(format!("{origin_text} was posted to by a worker that had not asked for its state"));
+        let circuit = Circuit::from(origin.clone());
+        if known.tried.get(&circuit).is_none_or(|tried| tried.plus(RELIES) <= known.began) {
+            return Err(format!("{circuit} was posted to by a worker that had not asked for its state"));
         }
-        let states = known.decides_by.get(origin)?;
         let is_held = |state: &OriginState| tenant.is_none_or(|it| state.concerns(Place::of(origin, it)));
-        if states.iter().any(|stored| !is_held(&stored.state)) {
-            return None;
+        let states = known.decides_by.get(&circuit).map(Vec::as_slice).unwrap_or_default();
+        if states.is_empty() || states.iter().any(|stored| !is_held(&stored.state)) {
+            return Ok(false);
         }
-        let mut phases: Vec<Phase> =
-            states.iter().map(|stored| stored.state.breaker().phase(clock)).collect();
-        if phases.iter().any(|phase| matches!(phase, Phase::Closed | Phase::Ramping { .. })) {
-            return None;
-        }
-        let granted = known.granted.get(origin).copied().unwrap_or_default();
-        // What goes to a tenant that is not held back is no probe.
-        let posted = known.posted.entry(origin.clone()).or_default();
-        *posted += 1;
-        let posted = *posted;
-        let may_probe = phases.iter().any(|phase| matches!(phase, Phase::HalfOpen { .. }));
-        match may_probe {
-            false => {
-                let phase = phases.pop()?.label();
-                Some(format!("{origin_text} was posted to while its breaker was {phase}"))
-            }
-            true => (posted > granted).then(|| {
-                format!("{origin_text} was posted to {posted} times while half open, with {granted} probes")
-            }),
-        }
+        known.lets_pass(&circuit, clock)
     }
 
-    fn tried(&self, origin: &Origin, now: Timestamp) {
-        self.known().tried.insert(origin.clone(), now);
+    /// The same of a recipient's breaker, which is asked only by a worker that has read it in this invocation, and which sends no probes
+    /// while its origin's lets nothing else pass.
+    pub fn posts_to(&self, recipient: &Circuit, clock: Timestamp) -> Result<bool, String> {
+        let mut known = self.known();
+        let origin = Circuit::from(recipient.origin().clone());
+        let passes = known.phases(&origin, clock).iter().all(|phase| may_pass(*phase));
+        let is_probe = known.granted.get(recipient).is_some_and(|granted| *granted > 0);
+        if known.read.get(recipient).is_none_or(|read| *read < known.began) || !passes {
+            return Ok(is_probe);
+        }
+        // What it has looked at since may let it pass.
+        let looked_at = known.states.get(recipient).into_iter().flatten();
+        if looked_at.map(|it| it.state.breaker().phase(clock)).any(may_pass) {
+            return Ok(is_probe);
+        }
+        known.lets_pass(recipient, clock)
     }
 
-    fn relies_on(&self, origin: &Origin, stored: StoredOrigin) {
-        self.known().states.insert(origin.clone(), vec![stored]);
+    /// When attempts at a recipient that this worker has made were answered, since one of them succeeded. Adds one.
+    pub fn sees(&self, recipient: &Circuit, answered: Timestamp, sign: Sign) -> Vec<Timestamp> {
+        let mut known = self.known();
+        let failed = known.failed.entry(recipient.clone()).or_default();
+        match sign {
+            Sign::Fails => failed.push(answered),
+            Sign::Well | Sign::Limited => failed.clear(),
+        }
+        failed.clone()
+    }
+
+    fn tried(&self, circuit: &Circuit, now: Timestamp) {
+        self.known().tried.insert(circuit.clone(), now);
+    }
+
+    fn relies_on(&self, circuit: &Circuit, stored: StoredOrigin) {
+        self.known().states.insert(circuit.clone(), vec![stored]);
     }
 
     /// What it looked at it relies on if there was nothing to change; otherwise it goes on with what it had.
-    fn looks(&self, origin: &Origin, stored: StoredOrigin) {
-        self.known().states.entry(origin.clone()).or_default().push(stored);
+    fn looks(&self, circuit: &Circuit, stored: StoredOrigin) {
+        self.known().states.entry(circuit.clone()).or_default().push(stored);
     }
 
     /// A read failed: of an origin that it does not know yet, a worker relies on nothing being wrong, whatever it looks at later.
-    fn could_not_read(&self, origin: &Origin) {
+    fn could_not_read(&self, circuit: &Circuit) {
         let mut known = self.known();
-        let states = known.states.entry(origin.clone()).or_insert_with(|| vec![StoredOrigin::default()]);
+        let states = known.states.entry(circuit.clone()).or_insert_with(|| vec![StoredOrigin::default()]);
         let states = states.clone();
-        known.decides_by.insert(origin.clone(), states);
+        known.decides_by.insert(circuit.clone(), states);
     }
 
     /// A read may be older than what the worker has written or looked at: then it goes on with that. Of several that it may rely on, each
     /// that is no newer gives way to what was read.
-    fn read(&self, origin: &Origin, stored: &StoredOrigin) {
+    fn read(&self, circuit: &Circuit, stored: &StoredOrigin, now: Timestamp) {
         let mut known = self.known();
-        let states = known.states.entry(origin.clone()).or_default();
+        known.read.insert(circuit.clone(), now);
+        let states = known.states.entry(circuit.clone()).or_default();
         let before = states.len();
         states.retain(|of| of.version > stored.version);
         if before == 0 || states.len() < before {
             states.push(stored.clone());
         }
         let states = states.clone();
-        known.decides_by.insert(origin.clone(), states);
+        known.decides_by.insert(circuit.clone(), states);
+    }
+}
+
+impl Known {
+    /// What a breaker lets pass of what it concerns: whether it is a probe, or why it must not be sent.
+    fn lets_pass(&mut self, circuit: &Circuit, clock: Timestamp) -> Result<bool, String> {
+        let phases = self.phases(circuit, clock);
+        let granted = self.granted.get(circuit).copied().unwrap_or_default();
+        let posted = self.posted.entry(circuit.clone()).or_default();
+        *posted += 1;
+        let posted = *posted;
+        if phases.iter().copied().any(may_pass) {
+            return Ok(posted <= granted);
+        }
+        let Some(phase) = phases.last() else { return Ok(false) };
+        if !phases.iter().any(|phase| matches!(phase, Phase::HalfOpen { .. })) {
+            return Err(format!("{circuit} was posted to while its breaker was {}", phase.label()));
+        }
+        if posted > granted {
+            return Err(format!(
+                "{circuit} was posted to {posted} times while half open, with {granted} probes"
+            ));
+        }
+        Ok(true)
+    }
+
+    fn phases(&self, circuit: &Circuit, clock: Timestamp) -> Vec<Phase> {
+        let states = self.decides_by.get(circuit).into_iter().flatten();
+        states.map(|stored| stored.state.breaker().phase(clock)).collect()
+    }
+}
+
+fn may_pass(phase: Phase) -> bool {
+    match phase {
+        Phase::Closed | Phase::Ramping { .. } => true,
+        Phase::Open { .. } | Phase::HalfOpen { .. } | Phase::Paused { .. } => false,
     }
 }
 
@@ -129,6 +181,15 @@ pub struct WatchedProtection {
 }
 
 impl WatchedProtection {
+    fn stored(&self, circuit: &Circuit) -> StoredOrigin {
+        let state = self.memory.state();
+        let stored = match circuit {
+            Circuit::Origin(origin) => state.origins.get(origin),
+            Circuit::Recipient(_) => state.recipients.get(circuit),
+        };
+        stored.cloned().unwrap_or_default()
+    }
+
     fn now(&self) -> Timestamp {
         self.memory.state().now
     }
@@ -140,28 +201,24 @@ impl Protection for WatchedProtection {
         circuits: Vec<Circuit>,
         limits: Vec<Limited>,
     ) -> Result<(Vec<StoredOrigin>, Vec<Option<Rate>>), PortError> {
-        let origins: Vec<&Origin> = circuits.iter().filter_map(origin).collect();
-        origins.iter().for_each(|origin| self.knowledge.tried(origin, self.now()));
+        circuits.iter().for_each(|circuit| self.knowledge.tried(circuit, self.now()));
         let read = match self.memory.read(circuits.clone(), limits).await {
             Ok(read) => read,
             Err(error) => {
-                origins.iter().for_each(|origin| self.knowledge.could_not_read(origin));
+                circuits.iter().for_each(|circuit| self.knowledge.could_not_read(circuit));
                 return Err(error);
             }
         };
         for (circuit, stored) in circuits.iter().zip(&read.0) {
-            if let Some(origin) = origin(circuit) {
-                self.knowledge.read(origin, stored);
-            }
+            self.knowledge.read(circuit, stored, self.now());
         }
         Ok(read)
     }
 
     async fn look(&self, circuit: &Circuit) -> Result<(StoredOrigin, Counted), PortError> {
-        let Some(origin) = origin(circuit) else { return self.memory.look(circuit).await };
-        self.knowledge.tried(origin, self.now());
+        self.knowledge.tried(circuit, self.now());
         let looked = self.memory.look(circuit).await?;
-        self.knowledge.looks(origin, looked.0.clone());
+        self.knowledge.looks(circuit, looked.0.clone());
         Ok(looked)
     }
 
@@ -172,17 +229,14 @@ impl Protection for WatchedProtection {
         state: OriginState,
         now: Timestamp,
     ) -> Result<bool, PortError> {
-        let Some(origin) = origin(circuit) else {
-            return self.memory.exchange(circuit, version, state, now).await;
-        };
-        let before = self.memory.state().origins.get(origin).cloned().unwrap_or_default();
+        let before = self.stored(circuit);
         let exchanged = self.memory.exchange(circuit, version, state.clone(), now).await;
         if exchanged.as_ref().is_ok_and(|done| *done) {
             // That it was replaced shows what it was.
-            self.knowledge.tried(origin, self.now());
-            self.knowledge.relies_on(origin, StoredOrigin { state: state.clone(), version: version + 1 });
+            self.knowledge.tried(circuit, self.now());
+            self.knowledge.relies_on(circuit, StoredOrigin { state: state.clone(), version: version + 1 });
             let granted = sent(&state, now).saturating_sub(sent(&before.state, now));
-            *self.knowledge.known().granted.entry(origin.clone()).or_default() += granted;
+            *self.knowledge.known().granted.entry(circuit.clone()).or_default() += granted;
         }
         exchanged
     }
@@ -203,14 +257,6 @@ impl Protection for WatchedProtection {
             self.watch.memo().finds_empty(&key);
         }
         answer
-    }
-}
-
-/// The breakers of recipients are not under watch.
-fn origin(circuit: &Circuit) -> Option<&Origin> {
-    match circuit {
-        Circuit::Origin(origin) => Some(origin),
-        Circuit::Recipient(_) => None,
     }
 }
 

@@ -3,10 +3,12 @@
 //! | module | holds |
 //! |---|---|
 //! | [`scenario`] | what a seed stands for: messages, receivers, faults, users' and operators' actions |
+//! | [`stage`] | what all workers share |
 //! | [`timeline`] | virtual time, and what happens when |
 //! | [`sqs`] | queues as SQS documents them |
 //! | [`worker`] | when each effect of a worker is made, and how it ends |
 //! | [`world`] | the loop: invocations, deaths, executions, sweeps |
+//! | [`address`] | the addresses of receivers |
 //! | [`audience`] | what is remembered of messages to a tag |
 //! | [`facts`] | what is true of addresses, whatever is stored |
 //! | [`knowledge`] | what one worker knows of origins |
@@ -15,7 +17,9 @@
 //! | [`release`] | what a newer release writes, and an older one cannot read |
 //! | [`payload`] | what payloads say |
 //! | [`punctual`] | when attempts are due |
+//! | [`posted`] | a POST of a stream, and what its answer says |
 //! | [`pass`] | what an invocation holds and has done |
+//! | [`votes`] | what a half-open breaker may make of its probes |
 //! | [`watch`] | what is remembered of all effects |
 //! | [`watched`] | the ports that the watch looks at |
 //! | `promises` | what must hold at every effect, and when nothing is under way any more |
@@ -25,6 +29,7 @@
 //! | [`mutants`] | planted defects that the search has to find |
 //! | [`situations`] | how often rare situations came about |
 
+pub mod address;
 pub mod audience;
 pub mod facts;
 pub mod knowledge;
@@ -33,6 +38,7 @@ pub mod neighbours;
 pub mod origins;
 pub mod pass;
 pub mod payload;
+pub mod posted;
 mod promises;
 pub mod punctual;
 pub mod release;
@@ -41,8 +47,10 @@ pub mod search;
 pub mod shrink;
 pub mod situations;
 pub mod sqs;
+pub mod stage;
 pub mod timeline;
 pub mod trace;
+pub mod votes;
 pub mod watch;
 pub mod watched;
 pub mod worker;

@@ -60,9 +60,9 @@ enum Command {
         /// At most so many seeds for each.
         #[arg(long, value_name = "N", default_value_t = 2000)]
         seeds: u64,
-        /// Only those whose names contain this.
-        #[arg(long, value_name = "TEXT", default_value = "")]
-        only: String,
+        /// Only those whose names contain this, or one of these.
+        #[arg(long, value_name = "TEXT")]
+        only: Vec<String>,
     },
 }
 
@@ -147,9 +147,11 @@ fn replay(seed: u64, shrinks: bool) -> bool {
     report.violations.is_empty()
 }
 
-fn plant(seeds: u64, only: &str) -> bool {
+fn plant(seeds: u64, only: &[String]) -> bool {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let chosen: Vec<_> = mutants::all().filter(|mutant| mutant.name.contains(only)).collect();
+    let is_chosen =
+        |mutant: &&Mutant| only.is_empty() || only.iter().any(|text| mutant.name.contains(text.as_str()));
+    let chosen: Vec<_> = mutants::all().filter(is_chosen).collect();
     match search_all(&root, &chosen, seeds) {
         Ok(found) => {
             println!("{found} of {} planted defects were found within {seeds} seeds", chosen.len());

@@ -4,39 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use redial_core::endpoint::Origin;
-use redial_core::outcome::Outcome;
 use redial_core::protection::breaker::{Cooldowns, Phase};
 use redial_core::protection::votes::{MAJORITY, PROBES};
-use redial_core::protection::{OriginState, Whose};
+use redial_core::protection::{Circuit, OriginState, Whose};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 use redial_engine::ports::Limited;
+
+use crate::posted::{Posted, Sign};
+use crate::votes::Voters;
 
 /// Two clocks, each two seconds off in its own direction.
 const SKEW: Duration = Duration::from_secs(4);
 
 /// An attempt that left before its breaker opened is over after this.
 const UNDER_WAY: Duration = Duration::from_secs(35);
-
-/// What an answer says of an origin.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Sign {
-    Well,
-    Fails,
-    Limited,
-}
-
-impl Sign {
-    pub fn of(outcome: &Outcome) -> Self {
-        match outcome {
-            Outcome::Response(response) if response.status == 429 => Self::Limited,
-            Outcome::Response(response) if response.status < 500 => Self::Well,
-            Outcome::Response(_) | Outcome::NotSent(_) | Outcome::InDoubt(_) | Outcome::Impossible(_) => {
-                Self::Fails
-            }
-        }
-    }
-}
 
 /// A limit that an operator set, and for how long.
 #[derive(Clone, PartialEq, Debug)]
@@ -50,19 +32,11 @@ pub struct SetLimit {
 #[derive(Debug, Default)]
 pub struct Origins {
     pub of: BTreeMap<Origin, Past>,
+    /// Of single recipients, where a scenario has many.
+    pub recipients: BTreeMap<Circuit, Past>,
     pub limits: Vec<SetLimit>,
     /// All POSTs that a limit may hold for.
     pub posts: BTreeMap<Limited, Vec<Timestamp>>,
-}
-
-/// A POST, and whose it was.
-#[derive(Clone, Copy, Debug)]
-pub struct Posted {
-    pub at: Timestamp,
-    pub sign: Sign,
-    pub whose: Whose,
-    /// Whether the origin's breaker concerned its tenant then.
-    pub concerned: bool,
 }
 
 /// An origin's.
@@ -75,8 +49,12 @@ pub struct Past {
     pub forgotten: Timestamp,
     /// When its breaker opened last.
     opened: Timestamp,
+    /// Who was there when it opened after it had been closed.
+    voters: Voters,
     /// Since when it has been half open.
     pub half_open: Option<Timestamp>,
+    /// Whether its recipients are many: of few a scenario's other faults may hide who was there.
+    pub is_of_a_crowd: bool,
     version: u64,
     state: OriginState,
 }
@@ -100,12 +78,18 @@ impl Past {
         let mut wrong = Vec::new();
         if version != self.version && !by_hand {
             wrong = self.wrongs(before, after, is_calm, now);
+            wrong.extend(self.wrong_vote(before, after, now).filter(|_| is_calm && self.is_of_a_crowd));
         }
         let is_open_anew = matches!(after, Phase::Open { .. }) && before != after;
         // Counts start again, too, where an operator closes what is closed.
         let is_turned = by_hand && version != self.version;
         if is_turned || before.label() != after.label() || is_open_anew {
             self.moved = Some(now);
+            if is_open_anew && !matches!(before, Phase::HalfOpen { .. } | Phase::Open { .. }) {
+                let of_late = self.posts.iter().rev().take_while(|it| it.at >= self.forgotten);
+                let concerned = of_late.filter(|it| state.concerns(it.whose.tenant()));
+                self.voters = Voters::of(concerned.copied(), now);
+            }
             let is_ramp_s_end = matches!((before, after), (Phase::Ramping { .. }, Phase::Closed)) && !by_hand;
             if !is_ramp_s_end {
                 self.forgotten = now;
@@ -119,9 +103,47 @@ impl Past {
         wrong
     }
 
-    pub fn notes_post(&mut self, at: Timestamp, sign: Sign, whose: Whose) {
-        let concerned = self.state.concerns(whose.tenant());
-        self.posts.push(Posted { at, sign, whose, concerned });
+    pub fn notes_post(&mut self, posted: Posted) {
+        let concerned = self.state.concerns(posted.whose.tenant());
+        self.posts.push(Posted { concerned, ..posted });
+    }
+
+    /// The probes since it opened last, the first one first.
+    fn probes(&self) -> Vec<Posted> {
+        let recent = self.posts.iter().rev().take_while(|it| it.at >= self.opened);
+        let mut probes: Vec<Posted> = recent.filter(|it| it.is_probe).copied().collect();
+        probes.reverse();
+        probes
+    }
+
+    /// Whether its breaker ramps although a probe failed.
+    pub fn outvotes(&self, now: Timestamp) -> bool {
+        let ramps = matches!(self.phase(now), Phase::Ramping { .. });
+        ramps && self.probes().iter().any(|it| it.sign != Sign::Well)
+    }
+
+    /// Why the last POST, if it was a probe, must not have been one.
+    pub fn wrong_probe(&self) -> Option<String> {
+        self.posts.last().filter(|it| it.is_probe)?;
+        self.voters.wrong_probe(&self.probes())
+    }
+
+    /// What is wrong with a move out of the half-open phase, by whose probes decided on it.
+    pub fn wrong_vote(&self, before: Phase, after: Phase, now: Timestamp) -> Option<String> {
+        match (before, after) {
+            (Phase::HalfOpen { .. }, Phase::Ramping { .. } | Phase::Closed) => {
+                self.voters.wrong_close(&self.probes(), now)
+            }
+            (Phase::HalfOpen { .. }, Phase::Open { .. }) => self.voters.wrong_open(&self.probes(), now),
+            (
+                Phase::Closed
+                | Phase::Open { .. }
+                | Phase::HalfOpen { .. }
+                | Phase::Ramping { .. }
+                | Phase::Paused { .. },
+                _,
+            ) => None,
+        }
     }
 
     fn notes_phase(&mut self, now: Timestamp) {

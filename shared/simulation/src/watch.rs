@@ -16,6 +16,7 @@ use crate::neighbours::Neighbours;
 use crate::origins::Origins;
 use crate::pass::{Pass, Readings};
 use crate::punctual::Punctual;
+use crate::scenario::crowd::Lone;
 use crate::situations::{Situation, Situations};
 
 /// A POST that arrived, or may have.
@@ -147,6 +148,8 @@ pub struct Memo {
     pub facts: Facts,
     pub punctual: Punctual,
     pub neighbours: Neighbours,
+    /// The recipient that alone fails, where nothing else does.
+    pub lone: Option<Lone>,
 }
 
 /// Shared by all workers of a simulation.

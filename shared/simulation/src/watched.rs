@@ -15,9 +15,10 @@ use redial_memory::Memory;
 
 use crate::release;
 use crate::situations::Situation;
+use crate::stage::Stage;
 use crate::trace::Trace;
 use crate::watch::Watch;
-use crate::worker::{Stage, Worker};
+use crate::worker::Worker;
 
 /// The ledger.
 #[derive(Clone, Debug)]

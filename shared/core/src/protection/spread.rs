@@ -168,7 +168,13 @@ impl Spread {
     pub fn concerned(&self, trouble: Trouble, percent: u64) -> Concerned {
         let apart = RECIPIENTS_APART.min(active(&self.recipients).saturating_sub(1));
         let others = sum(without_worst(&self.recipients, trouble, apart));
-        if others.attempts >= SHOWN_BY && !others.passes(trouble, percent) {
+        // Few that all succeed are enough, too: if it concerns them, they show it soon, unless they are held back.
+        let do_well = match others.attempts {
+            0 => false,
+            1..SHOWN_BY => others.of(trouble) == 0,
+            SHOWN_BY.. => !others.passes(trouble, percent),
+        };
+        if do_well {
             return Concerned::Recipients;
         }
         let worst = (0..TENANTS).max_by_key(|at| self.tenants[*at].of(trouble)).unwrap_or_default();

@@ -45,8 +45,13 @@ fn failures_concern_those_who_have_them() {
         ("too few of another to say", &[(3, 0, 40, 40), (4, 1, 4, 4)], Concerned::Tenant(Place::numbered(3))),
         ("one recipient of three", &[(3, 0, 40, 40), (3, 1, 9, 0), (4, 2, 9, 0)], Concerned::Recipients),
         (
-            "one recipient, and another is hardly used",
+            "one recipient, and another is hardly used, and well",
             &[(3, 0, 40, 40), (3, 1, 4, 0)],
+            Concerned::Recipients,
+        ),
+        (
+            "one recipient, and another is hardly used, and fails, too",
+            &[(3, 0, 40, 40), (3, 1, 4, 1)],
             Concerned::Tenant(Place::numbered(3)),
         ),
         (

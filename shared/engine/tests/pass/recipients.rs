@@ -135,3 +135,39 @@ fn receivers_that_succeed_cost_no_call_and_no_memory() {
     let guard = format!("{:?}", harness.worker.guard);
     assert!(guard.contains("recipients: {}") && guard.contains("doubts: {}"), "{guard}");
 }
+
+/// Eight of nineteen messages a second go to the failing one, and are there first: whoever judges by the first ten has seen two others.
+#[test]
+fn a_flood_to_one_failing_receiver_holds_back_none_of_the_others_of_its_tenant() {
+    for (every, flood) in [(1, 8), (2, 8), (5, 8)] {
+        let mut harness = host(500);
+        let begin = harness.now();
+        for second in 0..60 {
+            let at = Duration::from_secs(second);
+            let to_the_dead = if second % every == 0 { flood } else { 0 };
+            for n in 0..to_the_dead {
+                harness.produce_after(at, &Harness::message_to(DEAD, &format!("d{n}-{second}"), ""));
+            }
+            for n in 1..RECEIVERS {
+                let id = format!("m{n}-{second}");
+                harness.produce_after(at, &Harness::message_to(&format!("r{n}"), &id, ""));
+            }
+        }
+        let is_open = |harness: &Harness| matches!(phase(harness), Some(Phase::Open { .. }));
+        let opened = (1..60).find(|second| {
+            harness.run_to(begin.plus(Duration::from_secs(*second)));
+            is_open(&harness)
+        });
+        harness.run_to(begin.plus(Duration::from_secs(60)));
+        let posts = harness.posts_to(DEAD);
+        println!(
+            "every {every} s {flood}: open after {opened:?} s and {posts} posts, origin {:?}",
+            harness.phase(&origin(HOST))
+        );
+        assert!(opened.is_some_and(|second| second <= 20), "{opened:?}");
+        assert_eq!(harness.phase(&origin(HOST)), Phase::Closed);
+        for n in 1..RECEIVERS {
+            assert_eq!(harness.state_of(&format!("m{n}-30")), Some(State::Sent), "{n}");
+        }
+    }
+}

@@ -8,6 +8,7 @@ mod audiences;
 mod batches;
 mod bodies;
 mod claims;
+mod crowd;
 mod ends;
 mod grafts;
 mod hostile;
@@ -37,6 +38,7 @@ pub fn all() -> impl Iterator<Item = &'static Mutant> {
         operators::MUTANTS,
         api::MUTANTS,
         hostile::MUTANTS,
+        crowd::MUTANTS,
     ];
     of_parts.into_iter().flatten()
 }

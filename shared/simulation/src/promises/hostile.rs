@@ -12,11 +12,11 @@ use redial_core::subscription::State;
 use redial_core::time::Timestamp;
 
 use super::remains::Remains;
+use crate::address::endpoint;
 use crate::neighbours::{Exchange, Neighbours, Tenants};
-use crate::origins::Sign;
+use crate::posted::Sign;
 use crate::situations::Situation;
 use crate::watch::Memo;
-use crate::worker::endpoint;
 
 /// "What one message can cost at most" in infra/docs/protection.md: so many POSTs within so long of the first one.
 const COSTS: [(u64, usize); 2] = [(10, 14), (60, 35)];

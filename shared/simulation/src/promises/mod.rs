@@ -3,6 +3,7 @@
 mod acks;
 mod api;
 mod audiences;
+mod crowd;
 mod dead_letters;
 mod ends;
 mod events;

@@ -148,6 +148,7 @@ impl Memo {
         if travel.receives == 0 {
             if is_held_back {
                 self.holds_back(&message, travel.turn, now);
+                self.holds_back_beside_one(&message, &travel, now);
             }
             return;
         }
@@ -176,12 +177,13 @@ impl Memo {
         if item.key.shard.number > 0 {
             self.situations.saw(Situation::Divided);
         }
-        let source = travel.deferred_from;
+        let source = travel.deferred_from.clone();
         let Some(pass) = self.passes.get_mut(by) else { return };
         pass.sent_on.extend(source.clone());
         pass.parked.extend(source.clone());
         if source.is_some_and(|source| pass.holds(&source, &message.key(), travel.turn)) {
             self.holds_back(&message, travel.turn, now);
+            self.holds_back_beside_one(&message, &travel, now);
         }
     }
 

@@ -7,7 +7,8 @@ use redial_core::protection::spread::{Concerned, Spread, Trouble};
 use redial_core::protection::{Count, Phase, Whose};
 use redial_core::time::Timestamp;
 
-use crate::origins::{Past, Posted, SetLimit, Sign};
+use crate::origins::{Past, SetLimit};
+use crate::posted::{Posted, Sign};
 use crate::scenario::Scenario;
 use crate::watch::Memo;
 
@@ -33,6 +34,9 @@ const CLOSES_WITHIN: Duration = Duration::from_secs(120);
 
 /// The same while all traffic is last attempts: each probe waits until none has gone for 20 seconds.
 const LAST_ATTEMPTS_CLOSE_WITHIN: Duration = Duration::from_secs(300);
+
+/// While messages come, one of them is a probe: a last attempt once none has gone for 20 seconds.
+const TRIED_WITHIN: Duration = Duration::from_secs(90);
 
 /// Workers follow a limit within 30 seconds, and attempts that were admitted before are over a little later.
 const FOLLOWED_WITHIN: Duration = Duration::from_secs(35);
@@ -68,6 +72,18 @@ impl Memo {
             self.violated(format!(
                 "{origin} has failed {failed} of {all} attempts, and its breaker is closed"
             ));
+        }
+    }
+
+    /// Whether nothing tries a half-open breaker, although messages have come since then.
+    pub fn is_tried(&mut self, origin: &Origin, traffic_since: Timestamp, now: Timestamp) {
+        let Some(past) = self.origins.of.get(origin) else { return };
+        // One that holds back a tenant alone waits for that tenant's messages, and limits make probes wait.
+        let Some(half_open) = past.half_open.filter(|_| !past.is_for_one_tenant()) else { return };
+        let last = past.posts.last().map_or(half_open, |it| it.at);
+        if self.origins.limits.is_empty() && half_open.max(traffic_since).max(last).plus(TRIED_WITHIN) < now {
+            let origin = origin.as_str();
+            self.violated(format!("{origin} has been half open for {TRIED_WITHIN:?} without a probe"));
         }
     }
 

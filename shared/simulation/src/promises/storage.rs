@@ -8,12 +8,12 @@ use redial_core::ledger;
 use redial_core::reason::Reason;
 use redial_core::subscription::{NOT_FOUND_CONFIRMED_AFTER, State};
 use redial_core::time::Timestamp;
-use redial_core::webhook::SWITCHED_OFF_AFTER;
 use redial_engine::ports::Claim;
 use redial_memory::State as Stored;
 
 use super::posts::TOLERANCE;
 use super::remains::Remains;
+use crate::address;
 use crate::facts::{Facts, Standing};
 use crate::scenario::storage::Wave;
 use crate::situations::Situation;
@@ -21,6 +21,9 @@ use crate::watch::Memo;
 
 /// How long after a success, or the lack of one, workers may still act on what was before.
 const UNDER_WAY: Duration = Duration::from_secs(300);
+
+/// A webhook's receiver that fails for so long is switched off: infra/docs/webhooks.md, and not what the code says.
+const SWITCHED_OFF_AFTER: Duration = Duration::from_secs(5 * 86_400);
 
 /// From so many endpoints on that are gone together, the guard keeps all.
 const MANY: usize = 10;
@@ -73,7 +76,7 @@ impl Memo {
         token: &str,
         state: &Stored,
     ) {
-        if address.split('/').nth(5) != Some(key.tenant.as_str()) {
+        if !address::is_of(address, key.tenant.as_str()) {
             self.violated(format!("{key} was posted to another tenant's address {address}"));
         }
         let subscription = state.ledger.get(key).and_then(|entry| entry.subscription.clone());

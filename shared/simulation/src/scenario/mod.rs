@@ -4,6 +4,7 @@ pub mod acks;
 pub mod api;
 pub mod audiences;
 pub mod clock;
+pub mod crowd;
 pub mod drawing;
 pub mod faults;
 pub mod hostile;
@@ -101,6 +102,7 @@ impl Scenario {
             pressure: Pressure { throttled, retries_twice, ..Pressure::default() },
             stream: None,
             foe: None,
+            crowd: None,
             actions: Vec::new(),
             by_api: BTreeMap::new(),
             acknowledged: BTreeSet::new(),
@@ -167,7 +169,10 @@ impl Scenario {
         let plain = Self { actions, ..self };
         match plain.clone().with_foe() {
             Some(scenario) => scenario,
-            None => plain.with_stream().with_api().with_acks(),
+            None => match plain.clone().with_crowd() {
+                Some(scenario) => scenario,
+                None => plain.with_stream().with_api().with_acks(),
+            },
         }
     }
 
@@ -207,6 +212,35 @@ impl Scenario {
         let operations = Vec::new();
         let (foe, stream) = (Some(foe), Some(stream));
         Self { foe, stream, receivers, sendings, faults, faults_end, clocks, operations, actions, ..self }
+    }
+
+    /// In a share of the seeds they are those of a stream to many recipients of one service.
+    fn with_crowd(self) -> Option<Self> {
+        let rng = &mut source(self.seed, "crowd");
+        let spread = |end| Faults::draw(&mut source(self.seed, "crowd's faults"), end, true);
+        let (crowd, drawn) = crowd::draw(rng, spread)?;
+        let protection::Drawn { stream, receivers, sendings, faults, faults_end } = drawn;
+        let mut clocks = self.clocks;
+        clocks.truncate(crowd::most_workers(&crowd, rng));
+        if stream.is_calm {
+            clocks.fill(Clock::default());
+        }
+        let actions = crowd::limit(&crowd, rng);
+        let (crowd, stream, operations) = (Some(crowd), Some(stream), Vec::new());
+        let storage = Storage { stale: Duration::ZERO, ..self.storage };
+        Some(Self {
+            crowd,
+            stream,
+            clocks,
+            receivers,
+            sendings,
+            faults,
+            faults_end,
+            operations,
+            actions,
+            storage,
+            ..self
+        })
     }
 
     /// In a share of the seeds the messages, receivers and faults are those of a stream.

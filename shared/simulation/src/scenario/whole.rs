@@ -8,6 +8,7 @@ use rand::rngs::StdRng;
 use super::api::Besides;
 use super::audiences::Audiences;
 use super::clock::Clock;
+use super::crowd::{Crowd, Lone};
 use super::drawing::source;
 use super::faults::Faults;
 use super::hostile::Foe;
@@ -43,6 +44,8 @@ pub struct Scenario {
     pub stream: Option<Stream>,
     /// A hostile tenant beside the others.
     pub foe: Option<Foe>,
+    /// Many recipients of one service, some of which differ.
+    pub crowd: Option<Crowd>,
     pub actions: Vec<(Duration, Action)>,
     /// The messages that go through the HTTP API, by their places, and what their requests have besides.
     pub by_api: BTreeMap<usize, Besides>,
@@ -51,6 +54,16 @@ pub struct Scenario {
 }
 
 impl Scenario {
+    /// The recipient that alone fails, where nothing else does.
+    pub fn fails_alone(&self) -> Option<Lone> {
+        self.crowd.filter(|_| self.is_calm_stream())?.fails_alone()
+    }
+
+    /// Whether it is a stream in which nothing fails but receivers.
+    pub fn is_calm_stream(&self) -> bool {
+        self.stream.as_ref().is_some_and(|stream| stream.is_calm)
+    }
+
     /// What decides everything that is not fixed by the scenario itself.
     pub fn random_numbers(&self) -> StdRng {
         source(self.seed ^ (self.schedule << 48), "schedule")

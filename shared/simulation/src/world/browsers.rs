@@ -8,10 +8,10 @@ use redial_core::subscription::{State as SubscriptionState, Subscription};
 use redial_core::webhook::WebhookTarget;
 
 use super::World;
+use crate::address::{ALL, endpoint};
 use crate::scenario::TENANTS;
 use crate::scenario::operations::Operation;
 use crate::situations::Situation;
-use crate::worker::endpoint;
 
 pub(super) const P256DH: &str =
     "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4";
@@ -41,11 +41,18 @@ impl World {
         }
     }
 
+    /// A receiver's address, as a tenant has it.
+    pub(super) fn address(&self, receiver: usize, is_webhook: bool, tenant: &str) -> String {
+        let is_shared = self.stage.scenario.crowd.is_some_and(|crowd| crowd.shared == Some(receiver));
+        let whose = if is_shared { ALL } else { tenant };
+        endpoint(receiver, is_webhook, self.incarnations[receiver], whose)
+    }
+
     /// Stores a receiver's subscription with each tenant.
     pub(super) fn subscribe(&mut self, receiver: usize) {
         let is_webhook = self.stage.scenario.receivers[receiver].is_webhook;
         for tenant in TENANTS {
-            let address = endpoint(receiver, is_webhook, self.incarnations[receiver], tenant);
+            let address = self.address(receiver, is_webhook, tenant);
             let endpoint = Endpoint::parse(&address).expect("invariant: an HTTPS address");
             let key = subscription(tenant, receiver);
             let recipient = if is_webhook {

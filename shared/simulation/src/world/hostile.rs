@@ -15,7 +15,6 @@ use super::World;
 use super::browsers::{AUTH, P256DH};
 use crate::neighbours::Tenants;
 use crate::scenario::messages::Sending;
-use crate::worker::endpoint;
 
 /// How long ago it stored the subscriptions that are not young.
 const LONG_AGO: Duration = Duration::from_secs(60 * 86_400);
@@ -43,7 +42,7 @@ impl World {
         let is_webhook = scenario.receivers[*receiver].is_webhook;
         Destination {
             subscription: format!("r{receiver}"),
-            address: endpoint(*receiver, is_webhook, self.incarnations[*receiver], tenant),
+            address: self.address(*receiver, is_webhook, tenant),
             is_webhook,
         }
     }

@@ -40,11 +40,12 @@ use crate::scenario::messages::Sending;
 use crate::scenario::{BEGIN, Scenario};
 use crate::situations::{Situation, Situations};
 use crate::sqs::{Source, Sqs, Stored, VISIBILITY};
+use crate::stage::Stage;
 use crate::timeline::{Event, Next, Timeline};
 use crate::trace::Trace;
 use crate::watch::Watch;
 use crate::watched::{Released, ReleasedRuns, WatchedLedger, WatchedParking};
-use crate::worker::{Stage, Worker};
+use crate::worker::Worker;
 
 const FUNCTION_TIMEOUT: Duration = Duration::from_secs(30);
 /// After how long without faults everything has to be over: the longest schedule of retries, a TTL of a day, and what cleanup needs.
@@ -200,6 +201,7 @@ impl World {
         let calm_from = begin.plus(scenario.faults_end.max(later)).plus(2 * VISIBILITY);
         {
             let mut memo = stage.watch.memo();
+            memo.lone = scenario.fails_alone();
             memo.punctual.calm_from = calm_from;
             memo.punctual.sweep_every = scenario.storage.sweep_every;
         }
@@ -334,6 +336,7 @@ impl World {
                 self.poll(id);
                 self.collect(Some(id));
                 self.follow_origins(false);
+                self.follow_recipients();
             }
             self.browsers_report();
             self.receive();

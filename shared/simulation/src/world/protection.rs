@@ -8,14 +8,18 @@ use redial_core::protection::{Circuit, Phase};
 use redial_core::time::Timestamp;
 
 use super::{LOOKS_EVERY, World};
+use crate::address::endpoint;
 use crate::scenario::TENANTS;
+use crate::scenario::messages::Sending;
 use crate::scenario::receivers::Behaviour;
 use crate::situations::Situation;
 use crate::timeline::Event;
-use crate::worker::endpoint;
 
 /// How much of a stream has to be under way after an origin's recovery.
 const TRAFFIC: usize = 12;
+
+/// Of so few receivers one decides on their service.
+const FEW: usize = 4;
 
 /// The longest pause in it.
 const LONGEST_PAUSE: Duration = Duration::from_secs(16);
@@ -43,13 +47,41 @@ impl World {
         for (origin, stored) in &state.origins {
             let past = memo.origins.of.entry(origin.clone()).or_default();
             let was_for_one = past.open_for_one_since(now).is_some();
+            let was_half_open = past.half_open.is_some();
+            past.is_of_a_crowd = self.stage.scenario.crowd.is_some();
             let wrong = past.follow(stored.version, &stored.state, by_hand, stream.is_calm, now);
             let is_for_all = was_for_one && !past.is_for_one_tenant();
+            let is_outvoted = was_half_open && past.outvotes(now);
             if is_for_all && matches!(past.phase(now), Phase::Open { .. }) {
                 memo.situations.saw(Situation::HeldTogether);
             }
+            if is_outvoted {
+                memo.situations.saw(Situation::Outvoted);
+            }
             for what in wrong {
                 memo.violated(format!("the breaker of {} {what}", origin.as_str()));
+            }
+        }
+    }
+
+    /// Follows what workers wrote of single recipients.
+    pub(super) fn follow_recipients(&mut self) {
+        let Some(crowd) = &self.stage.scenario.crowd else { return };
+        let now = self.now();
+        let state = self.memory.state();
+        let mut memo = self.stage.watch.memo();
+        for (recipient, stored) in &state.recipients {
+            let is_calm = self.stage.scenario.is_calm_stream();
+            let past = memo.origins.recipients.entry(recipient.clone()).or_default();
+            past.is_of_a_crowd = true;
+            let before = past.moved;
+            let wrong = past.follow(stored.version, &stored.state, false, is_calm, now);
+            if past.moved != before {
+                let phase = past.phase(now);
+                memo.recipient_moves(recipient, phase, crowd.all_fail_together() && is_calm, now);
+            }
+            for what in wrong {
+                memo.violated(format!("the breaker of {recipient} {what}"));
             }
         }
     }
@@ -65,11 +97,13 @@ impl World {
         if !stream.is_calm || self.stage.scenario.foe.is_some() {
             return;
         }
+        self.look_after_recipients();
         let origins: Vec<Origin> = (0..self.incarnations.len()).map(|at| self.origin(at)).collect();
         for origin in &origins {
-            let Some(well) = self.well_since(origin, &origins) else { continue };
             let Some(traffic) = self.traffic_since(origin, &origins) else { continue };
             let now = self.now();
+            self.stage.watch.memo().is_tried(origin, traffic, now);
+            let Some(well) = self.well_since(origin, &origins) else { continue };
             self.stage.watch.memo().recovers(origin, well.max(traffic), &self.stage.scenario, now);
         }
     }
@@ -119,6 +153,11 @@ impl World {
             if receiver.at(now) != Behaviour::Accepts {
                 return None;
             }
+            // One recipient of a few says much of them.
+            let lone = self.stage.scenario.crowd.and_then(|crowd| crowd.lone);
+            if lone.is_some_and(|lone| now < lone.until) && of.len() < FEW {
+                return None;
+            }
             let changes = receiver.phases.iter().map(|(from, _)| *from).filter(|from| *from <= now);
             since = since.max(changes.max().unwrap_or_default());
         }
@@ -135,5 +174,19 @@ impl World {
         let of_late = &own[pauses.map_or(0, |at| at + 1)..];
         let is_going_on = of_late.last().is_some_and(|last| now - *last <= LONGEST_PAUSE);
         (is_going_on && of_late.len() >= TRAFFIC).then(|| self.stage.begin.plus(of_late[0]))
+    }
+    /// Whether the breaker of a recipient that failed alone closes once it is well.
+    fn look_after_recipients(&self) {
+        let Some(lone) = self.stage.scenario.fails_alone() else { return };
+        let (now, since_begin) = (self.now(), self.stage.since_begin());
+        let sendings = self.stage.scenario.sendings.iter();
+        let is_its = |it: &&Sending| (it.tenant, it.receiver) == (lone.tenant, lone.receiver);
+        let own = sendings.filter(is_its).filter(|it| lone.until <= it.at && it.at <= since_begin);
+        let own: Vec<Duration> = own.map(|it| it.at).collect();
+        if own.len() < TRAFFIC || own.windows(2).any(|pair| pair[1] - pair[0] > LONGEST_PAUSE) {
+            return;
+        }
+        let well = self.stage.begin.plus(own[0]);
+        self.stage.watch.memo().recipients_recover(well, &self.stage.scenario, now);
     }
 }

@@ -18,12 +18,13 @@ use serde_json::Value;
 
 use super::World;
 use super::browsers::{AUTH, P256DH, subscription};
+use crate::address::endpoint;
 use crate::facts::Standing;
 use crate::scenario::messages::Sending;
 use crate::scenario::storage::Act;
 use crate::situations::Situation;
 use crate::watch::Memo;
-use crate::worker::{NEW_KEY, endpoint};
+use crate::worker::NEW_KEY;
 
 /// What is made on the ports themselves, without a schedule, is made at once.
 fn at_once<T>(future: impl Future<Output = T>) -> T {

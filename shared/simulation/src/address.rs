@@ -1,0 +1,21 @@
+//! The addresses of receivers.
+
+/// Stands in the place of a tenant in an address that all have subscribed.
+pub const ALL: &str = "all";
+
+/// The address of a receiver: `https://push.example/r3/0/acme`. The number counts its subscriptions, and the tenant is whose it is, or
+/// [`ALL`].
+pub fn endpoint(receiver: usize, is_webhook: bool, incarnation: u32, tenant: &str) -> String {
+    let host = if is_webhook { format!("hooks{receiver}.example") } else { "push.example".to_owned() };
+    format!("https://{host}/r{receiver}/{incarnation}/{tenant}")
+}
+
+/// The number of the receiver at an address.
+pub fn receiver_of(endpoint: &str) -> Option<usize> {
+    endpoint.split('/').nth(3)?.strip_prefix('r')?.parse().ok()
+}
+
+/// Whether an address is one of that tenant's.
+pub fn is_of(endpoint: &str, tenant: &str) -> bool {
+    endpoint.split('/').nth(5).is_some_and(|of| of == tenant || of == ALL)
+}

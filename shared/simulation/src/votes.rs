@@ -1,0 +1,131 @@
+//! What a half-open breaker may make of its probes: who was sent one, and what follows from their answers.
+//!
+//! It is told from POSTs alone, by what infra/docs/protection.md says, and not from what the breaker notes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use redial_core::protection::votes::{MAJORITY, PROBES};
+use redial_core::time::Timestamp;
+
+use crate::posted::{Posted, Sign};
+
+/// Of an origin that had so many tenants and recipients, so many have to agree.
+const TENANTS_AGREE: usize = 2;
+const RECIPIENTS_AGREE: usize = 3;
+
+/// So long after the first probe others may go to the same recipients, and those who are there decide. A probe leaves a second or two
+/// after it was admitted.
+const REPEATED_AFTER: Duration = Duration::from_secs(17);
+
+/// By then an answer is told.
+const TOLD_WITHIN: Duration = Duration::from_secs(3);
+
+/// Who was there when a breaker opened is told from so many attempts before it, without those that were not reported.
+const ATTEMPTS: usize = 40;
+const REPORTED_WITHIN: Duration = Duration::from_secs(8);
+
+/// So many failures show that someone was there: single counts may get lost with their workers.
+const SHOWN_BY: usize = 3;
+
+/// How many tenants and recipients an origin had at least when its breaker opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Voters {
+    tenants: usize,
+    recipients: usize,
+}
+
+impl Voters {
+    /// Those who failed; `posts`: the latest first.
+    pub fn of(posts: impl Iterator<Item = Posted>, now: Timestamp) -> Self {
+        let recent = posts.filter(|it| it.at.plus(REPORTED_WITHIN) <= now).take(ATTEMPTS);
+        let (mut tenants, mut recipients) = (BTreeMap::new(), BTreeMap::new());
+        for post in recent.filter(|it| it.sign == Sign::Fails) {
+            *tenants.entry(post.whose.tenant()).or_insert(0) += 1;
+            // They are told apart by their places, of which there are few.
+            *recipients.entry(post.whose.recipient()).or_insert(0) += 1;
+        }
+        let shown = |count: &&usize| **count >= SHOWN_BY;
+        Self {
+            tenants: tenants.values().filter(shown).count(),
+            recipients: recipients.values().filter(shown).count(),
+        }
+    }
+
+    /// Whether these are of tenants and recipients enough to decide.
+    fn agree(self, of: &[&Posted]) -> bool {
+        let (tenants, recipients) = distinct(of);
+        tenants >= self.tenants.clamp(1, TENANTS_AGREE)
+            && recipients >= self.recipients.clamp(1, RECIPIENTS_AGREE)
+    }
+
+    /// Why the last of these probes, the first of which went first, must not be one.
+    pub fn wrong_probe(self, probes: &[Posted]) -> Option<String> {
+        let ([first, ..], [.., last]) = (probes, probes) else { return None };
+        if last.at.since(first.at) >= REPEATED_AFTER {
+            return None;
+        }
+        let share = |among: usize| (PROBES as usize).div_ceil(among.max(1));
+        let to_one = probes.iter().filter(|it| it.recipient == last.recipient).count();
+        if to_one > share(self.recipients) {
+            return Some(format!("sent {to_one} probes to one of {} recipients", self.recipients));
+        }
+        let of_one = probes.iter().filter(|it| it.whose.tenant() == last.whose.tenant()).count();
+        (of_one > share(self.tenants))
+            .then(|| format!("sent {of_one} probes of one of {} tenants", self.tenants))
+    }
+
+    /// What is wrong with closing after these probes.
+    pub fn wrong_close(self, probes: &[Posted], now: Timestamp) -> Option<String> {
+        let (well, failed) = answers(probes);
+        let told: Vec<&Posted> =
+            failed.into_iter().filter(|it| it.answered.plus(TOLD_WITHIN) < now).collect();
+        if told.len() > well.len() && self.agree(&told) {
+            return Some(format!("closed although {} of {} probes failed", told.len(), probes.len()));
+        }
+        // Where all have answered, only the troubles of some are outvoted.
+        if probes.len() >= PROBES as usize {
+            return None;
+        }
+        if well.len() < MAJORITY as usize {
+            return Some(format!("closed after {} probes that succeeded", well.len()));
+        }
+        let is_early = probes.first().is_some_and(|first| now.since(first.at) < REPEATED_AFTER);
+        let (tenants, recipients) = distinct(&well);
+        (is_early && !self.agree(&well)).then(|| {
+            format!("closed at the word of {tenants} of {} tenants and {recipients} recipients", self.tenants)
+        })
+    }
+
+    /// What is wrong with opening again after these probes.
+    pub fn wrong_open(self, probes: &[Posted], now: Timestamp) -> Option<String> {
+        let (well, failed) = answers(probes);
+        let told = well.iter().filter(|it| it.answered.plus(TOLD_WITHIN) < now).count();
+        if told > 0 && told >= failed.len() {
+            return Some(format!(
+                "opened again although {told} probes succeeded, and {} failed",
+                failed.len()
+            ));
+        }
+        let is_early = probes.first().is_some_and(|first| now.since(first.at) < REPEATED_AFTER);
+        let are_all = probes.len() >= PROBES as usize;
+        let (tenants, recipients) = distinct(&failed);
+        (!self.agree(&failed) && (told > 0 || (is_early && !are_all))).then(|| {
+            format!(
+                "opened again at the word of {tenants} of {} tenants and {recipients} recipients",
+                self.tenants
+            )
+        })
+    }
+}
+
+fn answers(probes: &[Posted]) -> (Vec<&Posted>, Vec<&Posted>) {
+    probes.iter().partition(|it| it.sign == Sign::Well)
+}
+
+/// How many tenants and recipients.
+fn distinct(of: &[&Posted]) -> (usize, usize) {
+    let tenants: BTreeSet<_> = of.iter().map(|it| it.whose.tenant()).collect();
+    let recipients: BTreeSet<_> = of.iter().map(|it| it.recipient).collect();
+    (tenants.len(), recipients.len())
+}
