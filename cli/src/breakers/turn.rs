@@ -43,16 +43,21 @@ pub(crate) struct Open {
     which: Which,
 }
 
-/// Closes an origin's breaker: everything is sent to it again, without a limit
+/// Closes an origin's breaker: what waits is sent to it again at a growing pace
 ///
-/// Its pace is lifted and its counts restart, so that it opens again if the origin still fails. Messages that were held back come
-/// at the time that they were given. To let an origin recover gently, leave its breaker alone: one that closes by itself begins with few
-/// attempts a second. Exit status 1 means that there is no data about that origin.
+/// It goes on as if its probes had succeeded: few attempts a second at first, more with each that succeeds, and its counts restart, so
+/// that it opens again if the origin still fails. Messages that were held back come at the time that they were given, and get places in
+/// that pace. A breaker that lets attempts pass already stays as it is. With --now everything is sent at once, without a limit.
+/// Exit status 1 means that there is no data about that origin.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Example:
-  redial breakers close https://fcm.googleapis.com")]
+Examples:
+  redial breakers close https://fcm.googleapis.com
+  redial breakers close https://fcm.googleapis.com --now")]
 pub(crate) struct Close {
+    /// Lift its pace as well: everything that comes is sent at once
+    #[arg(long)]
+    now: bool,
     #[command(flatten)]
     which: Which,
 }
@@ -83,7 +88,8 @@ impl Open {
 
 impl Close {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        self.which.turn(false, OriginState::close).await?;
+        let close = if self.now { OriginState::close } else { OriginState::close_gently };
+        self.which.turn(false, close).await?;
         say(
             "workers follow within about two seconds; messages that were held back come at the time that they were given",
         );

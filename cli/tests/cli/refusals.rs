@@ -15,6 +15,7 @@ const ON_A_STACK: &str = "
     breakers: | open | open push.example | open http://push.example
     breakers: open https://push.example --for 0s | open https://push.example --for 25h
     breakers: open https://push.example --for soon | close https://push.example --for 1m
+    breakers: open https://push.example --now
     limits: | set origin https://push.example | set origin https://push.example 0/s
     limits: set origin https://push.example 50/d | set origin acme 50/s
     limits: set origin https://s3cret@push.example 50/s

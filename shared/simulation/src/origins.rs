@@ -14,6 +14,9 @@ use redial_engine::ports::Limited;
 use crate::posted::{Posted, Sign};
 use crate::votes::Voters;
 
+/// A cooldown is no longer than this part of the time that an origin has been out.
+const COOLDOWN_PART: u32 = 20;
+
 /// Two clocks, each two seconds off in its own direction.
 const SKEW: Duration = Duration::from_secs(4);
 
@@ -47,10 +50,13 @@ pub struct Past {
     pub moved: Option<Timestamp>,
     /// When it was last forgotten whose attempts failed: at each move but the end of a ramp.
     pub forgotten: Timestamp,
-    /// When its breaker opened last.
+    /// When its breaker opened last, and how long its origin had been out then.
     opened: Timestamp,
     /// Who was there when it opened after it had been closed.
     voters: Voters,
+    out_for: Duration,
+    /// Since when it has been out: when its breaker opened first without having closed since.
+    out_since: Option<Timestamp>,
     /// Since when it has been half open.
     pub half_open: Option<Timestamp>,
     /// Whether its recipients are many: of few a scenario's other faults may hide who was there.
@@ -96,6 +102,7 @@ impl Past {
             }
             if matches!(after, Phase::Open { .. }) {
                 self.opened = now;
+                self.out_for = now.since(*self.out_since.get_or_insert(now));
             }
         }
         (self.version, self.state) = (version, state.clone());
@@ -146,8 +153,17 @@ impl Past {
         }
     }
 
+    /// How long the origin has been out.
+    pub fn out_for(&self, now: Timestamp) -> Duration {
+        self.out_since.map_or(Duration::ZERO, |since| now.since(since))
+    }
+
     fn notes_phase(&mut self, now: Timestamp) {
-        match self.phase(now) {
+        let phase = self.phase(now);
+        if phase == Phase::Closed {
+            self.out_since = None;
+        }
+        match phase {
             Phase::HalfOpen { .. } => self.half_open = self.half_open.or(Some(now)),
             Phase::Closed | Phase::Open { .. } | Phase::Ramping { .. } | Phase::Paused { .. } => {
                 self.half_open = None;
@@ -195,8 +211,10 @@ impl Past {
             (Phase::HalfOpen { .. } | Phase::Closed | Phase::Ramping { .. }, Phase::Open { until }) => {
                 let Cooldowns { first, longest } = Cooldowns::default();
                 let lasts = until.since(now);
-                if lasts.saturating_add(UNDER_WAY) < first || lasts > longest.mul_f64(1.2) {
-                    wrong.push(format!("opened for {lasts:?}"));
+                let out_for = self.out_for(now);
+                let most = (out_for / COOLDOWN_PART).max(first).min(longest).mul_f64(1.2);
+                if lasts.saturating_add(UNDER_WAY) < first || lasts > most {
+                    wrong.push(format!("opened for {lasts:?} after it had been out for {out_for:?}"));
                 }
             }
             (

@@ -31,7 +31,8 @@ use redial_console::{
 ///
 /// With --workers, messages are sent by that many workers, which protect the provider together as the functions do: each knows
 /// what it saw itself and what it last read of the shared state. `in outage` counts the requests that arrive during the outage;
-/// `deferrals` counts how often a message was held back, which uses no attempt.
+/// `deferrals` counts how often a message was held back, which uses no attempt. After an outage, the last line and `recovery` in the JSON
+/// compare how the traffic came back with what the capacity allows.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -50,7 +51,7 @@ pub struct Simulate {
     #[arg(long, value_name = "KIND", num_args = 1.., value_parser = jitter)]
     jitter: Vec<Jitter>,
     /// Number of messages
-    #[arg(long, value_name = "N", conflicts_with = "tenants", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    #[arg(long, value_name = "N", conflicts_with = "tenants", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=200_000_000))]
     messages: u32,
     /// Rate at which they arrive: 2000/s, 120/min, 90/h
     #[arg(long, value_name = "R/s", default_value = "2000/s", value_parser = Rate::parse)]

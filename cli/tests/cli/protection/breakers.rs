@@ -52,7 +52,17 @@ pub(super) async fn breakers_are_opened_and_closed(stack: &TestStack) {
     let lines: Vec<&str> = table.lines().collect();
     assert!(lines.len() == 2 && lines[0].starts_with("ORIGIN ") && lines[1].starts_with(FCM), "{table}");
 
-    let closed = stack.shown(format!("breakers close {FCM}"));
+    let ramping = stack.shown(format!("breakers close {FCM}"));
+    assert!(ramping.starts_with("https://fcm.googleapis.com: ramping since 20"), "{ramping}");
+    assert!(ramping.contains("; was open until 20"), "{ramping}");
+    let row = listed(stack, FCM).expect("it is known");
+    assert_fields(&row, json!({"phase": "ramping", "pace_per_second": 10.0}));
+    let again = stack.json(format!("breakers close {FCM}"));
+    assert_fields(&again, json!({"phase": "ramping", "since": again["before"]["since"]}));
+
+    // At once, it is closed without a pace.
+    stack.shown(format!("breakers open {FCM}"));
+    let closed = stack.shown(format!("breakers close {FCM} --now"));
     assert!(closed.starts_with("https://fcm.googleapis.com: closed; was open until 20"), "{closed}");
     let none = stack.redial("breakers list").refused_with(0);
     assert!(none.contains("--all shows the one origin with data"), "{none}");

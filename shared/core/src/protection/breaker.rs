@@ -4,7 +4,7 @@
 //!           too many failures                   its cooldown ends
 //!  closed ───────────────────► open (cooldown) ──────────────────► half-open: a few probes
 //!    ▲                          ▲                                    │           │
-//!    │ the ramp is over         └────── most fail, cooldown × 2 ─────┘           │ most succeed
+//!    │ the ramp is over         └────── most fail, a longer cooldown ┘           │ most succeed
 //!    └───────────────────────── ramping: a pace that grows ◄─────────────────────┘
 //! ```
 //!
@@ -48,7 +48,7 @@ impl Rule {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cooldowns {
-    /// The first, which doubles with each that follows.
+    /// The first, and the shortest.
     pub first: Duration,
     pub longest: Duration,
 }
@@ -60,26 +60,30 @@ impl Default for Cooldowns {
 }
 
 impl Cooldowns {
-    fn of(&self, opening: u32) -> Duration {
-        let doublings = opening.saturating_sub(1).min(MOST_DOUBLINGS);
-        self.first.saturating_mul(1 << doublings).min(self.longest)
-    }
-
-    /// How long an origin has been out when its breaker opens for that time: the cooldowns before it, and one more of the
-    /// first. While cooldowns double, this is the cooldown itself; it goes on growing when that has become the longest.
-    fn out_for(&self, opening: u32) -> Duration {
-        let before = opening.saturating_sub(1);
-        let growing: Duration = (1..=before.min(MOST_DOUBLINGS)).map(|nth| self.of(nth)).sum();
-        let longest = self.of(MOST_DOUBLINGS + 1).saturating_mul(before.saturating_sub(MOST_DOUBLINGS));
-        self.first.saturating_add(growing).saturating_add(longest)
+    /// That of an origin which has been out for so long.
+    fn after(&self, out_for: Duration) -> Duration {
+        (out_for / COOLDOWN_PART).max(self.first).min(self.longest)
     }
 }
 
-/// Cooldowns double no more often than this: whatever the first is, the longest has been reached by then.
-const MOST_DOUBLINGS: u32 = 16;
+/// A cooldown is a twentieth of the time that the origin has been out: after its recovery nothing waits for a probe for longer than that.
+const COOLDOWN_PART: u32 = 20;
 
-/// Those who wait are spread over no more than this: the ledger knows a delivery for 15 days after its last change.
-const LONGEST_WIDTH: Duration = Duration::from_secs(7 * 86_400);
+/// Most messages that wait look again after three tenths of the time that the origin has been out, or a fifth of it and six minutes, if that
+/// is less; give or take a tenth. So each looks a few times, and all are back within a third of the outage's length after its end.
+const LOOKS_AGAIN_AFTER: [(f64, Duration); 2] = [(0.3, Duration::ZERO), (0.2, Duration::from_secs(360))];
+
+/// Share of that time that is added or taken off at random.
+const LOOKS_AGAIN_JITTER: f64 = 0.1;
+
+/// Those who wait look again after no longer than this: the ledger knows a delivery for 15 days after its last change.
+const LOOKS_AGAIN_WITHIN: Duration = Duration::from_secs(6 * 86_400);
+
+/// After so long without another message a last attempt may be a probe, too.
+const LAST_RESORT: Duration = Duration::from_secs(20);
+
+/// The first one of a half-open breaker waits for this part of the time that the origin has been out: each of them may cost a message.
+const LAST_RESORT_PART: u32 = 3;
 
 /// Share of a cooldown that is added to it at random, so that origins that failed together are not probed together.
 const COOLDOWN_JITTER: f64 = 0.1;
@@ -121,19 +125,34 @@ impl Phase {
 pub enum Decision {
     /// It passes.
     Go,
-    /// Only `left` more may go, and their results decide on the others. Without one left, a message returns in the `width` after `from`.
-    Probes { left: u32, since: Timestamp, from: Timestamp, width: Duration },
-    /// Not before `from`, spread over the `width` after it; if many wait, over up to `longest`, a quarter of the time that the origin
-    /// has been out.
-    Later { from: Timestamp, width: Duration, longest: Duration },
+    /// Only `left` more may go, and their results decide on the others: those that have to wait return within `soon`.
+    Probes { left: u32, since: Timestamp, may_be_last: bool, soon: Span },
+    /// Within `soon`; if many wait, most of them within `far`.
+    Later { soon: Span, far: Span },
+}
+
+/// A span of time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Span {
+    pub from: Timestamp,
+    pub width: Duration,
+}
+
+impl Span {
+    pub fn end(&self) -> Timestamp {
+        self.from.plus(self.width)
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Breaker {
     #[serde(flatten)]
     phase: Phase,
-    /// How often it opened without having closed between.
+    /// How often it opened without having closed between. Only an earlier release reads it.
     openings: u32,
+    /// When it opened first without having closed since. An earlier release leaves it out; then it is as if it had just opened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    out_since: Option<Timestamp>,
     /// Who was there when it opened. An earlier release knows neither these nor their votes: it leaves them out.
     #[serde(default, skip_serializing_if = "is_default")]
     voters: Voters,
@@ -147,7 +166,13 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 
 impl Default for Breaker {
     fn default() -> Self {
-        Self { phase: Phase::Closed, openings: 0, voters: Voters::default(), votes: Votes::default() }
+        Self {
+            phase: Phase::Closed,
+            openings: 0,
+            out_since: None,
+            voters: Voters::default(),
+            votes: Votes::default(),
+        }
     }
 }
 
@@ -184,18 +209,42 @@ impl Breaker {
         match self.phase(now) {
             Phase::Closed | Phase::Ramping { .. } => Decision::Go,
             Phase::Open { until } => {
-                let width = (cooldowns.of(self.openings) / 4).max(cooldowns.first);
-                let longest = (cooldowns.out_for(self.openings) / 4).min(LONGEST_WIDTH).max(width);
-                Decision::Later { from: until, width, longest }
+                let out_for = self.out_for(now);
+                let again =
+                    LOOKS_AGAIN_AFTER.map(|(share, more)| out_for.mul_f64(share).saturating_add(more));
+                let again = again.into_iter().min().unwrap_or_default().min(LOOKS_AGAIN_WITHIN);
+                let soon = Span { from: until, width: cooldowns.first };
+                let far = Span {
+                    from: until.max(now.plus(again.mul_f64(1.0 - LOOKS_AGAIN_JITTER))),
+                    width: again.mul_f64(2.0 * LOOKS_AGAIN_JITTER).max(cooldowns.first),
+                };
+                Decision::Later { soon, far: if now.plus(again) > soon.end() { far } else { soon } }
             }
-            Phase::Paused { until } => Decision::Later { from: until, width: RAMP, longest: RAMP },
-            Phase::HalfOpen { sent, since, .. } => Decision::Probes {
+            Phase::Paused { until } => {
+                let soon = Span { from: until, width: RAMP };
+                Decision::Later { soon, far: soon }
+            }
+            Phase::HalfOpen { sent, since, succeeded } => Decision::Probes {
                 since,
                 left: PROBES.saturating_sub(sent),
-                from: now.plus(Duration::from_secs(2)),
-                width: cooldowns.first.min(PROBES_ANSWERED_WITHIN),
+                may_be_last: now.since(since) >= self.last_resort(succeeded, now, cooldowns),
+                soon: Span {
+                    from: now.plus(Duration::from_secs(2)),
+                    width: cooldowns.first.min(PROBES_ANSWERED_WITHIN),
+                },
             },
         }
+    }
+
+    /// How long the origin has been out.
+    pub fn out_for(&self, now: Timestamp) -> Duration {
+        self.out_since.map_or(Duration::ZERO, |since| now.since(since))
+    }
+
+    /// How long after the last probe a last attempt may be one.
+    fn last_resort(&self, succeeded: u32, now: Timestamp, cooldowns: &Cooldowns) -> Duration {
+        let first = (self.out_for(now) / LAST_RESORT_PART).min(cooldowns.longest);
+        if succeeded > 0 { LAST_RESORT } else { first.max(LAST_RESORT) }
     }
 
     /// Which of these may go as probes.
@@ -278,7 +327,8 @@ impl Breaker {
         rng: &mut dyn Rng,
     ) {
         self.openings = self.openings.saturating_add(1);
-        let cooldown = cooldowns.of(self.openings);
+        self.out_since = self.out_since.or(Some(now));
+        let cooldown = cooldowns.after(self.out_for(now));
         let jittered = cooldown.saturating_add(cooldown.mul_f64(COOLDOWN_JITTER * rng.random::<f64>()));
         self.phase = Phase::Open { until: now.plus(lasting.unwrap_or(jittered)) };
         self.votes = Votes::default();
@@ -297,11 +347,21 @@ impl Breaker {
         *self = Self::default();
     }
 
+    /// Lets attempts go again, at a pace that grows, if it lets none pass now. `true` if that closed it.
+    pub fn close_gently(&mut self, now: Timestamp) -> bool {
+        let closes = !self.passes(now);
+        if closes {
+            self.phase = Phase::Ramping { since: now };
+            self.votes = Votes::default();
+        }
+        closes
+    }
+
     /// Moves to the phase of `now`. Whether attempts pass in it.
     fn passes(&mut self, now: Timestamp) -> bool {
         let phase = self.phase(now);
         if phase == Phase::Closed && phase != self.phase {
-            self.openings = 0;
+            (self.openings, self.out_since) = (0, None);
         }
         self.phase = phase;
         matches!(phase, Phase::Closed | Phase::Ramping { .. })

@@ -64,7 +64,8 @@ fn the_rules_are_broken_by_more_than_their_share_of_enough_attempts() {
 fn open_it_lets_nothing_through_before_its_cooldown_ends() {
     let (mut breaker, until) = opened();
     assert!(until >= secs(30) && until <= secs(33), "{until:?}");
-    let later = Decision::Later { from: until, width: COOLDOWNS.first, longest: COOLDOWNS.first };
+    let soon = Span { from: until, width: COOLDOWNS.first };
+    let later = Decision::Later { soon, far: soon };
     for ms in (0..30_000).step_by(30) {
         assert_eq!(breaker.decide(at(ms), &COOLDOWNS), later);
     }
@@ -86,17 +87,30 @@ fn half_open_it_lets_a_few_probes_through_and_closes_over_a_ramp_when_most_succe
     assert_eq!(breaker.phase(until.plus(RAMP)), Phase::Closed);
 }
 
-#[test]
-fn a_probe_that_fails_opens_it_for_twice_as_long_up_to_a_quarter_of_an_hour() {
+/// One whose probes failed until it had been out for that long, and when the cooldown ends that follows.
+fn out_for(secs: u64) -> (Breaker, Timestamp) {
     let (mut breaker, mut until) = opened();
-    for cooldown in [60, 120, 240, 480, 900, 900] {
+    while until.since(at(0)).as_secs() < secs {
+        sent(&mut breaker, 1, until);
+        probed(&mut breaker, 0, true, until);
+        until = open_until(&breaker, until);
+    }
+    (breaker, until)
+}
+
+#[test]
+fn a_cooldown_is_a_twentieth_of_the_time_that_it_has_been_out() {
+    let (mut breaker, mut until) = opened();
+    for _ in 0..200 {
         assert_eq!(sent(&mut breaker, 1, until), 1);
         assert!(!probed(&mut breaker, 0, true, until));
         let next = open_until(&breaker, until);
-        let took = next.since(until).as_secs();
-        assert!((cooldown..=cooldown + cooldown / 10).contains(&took), "{cooldown}: {took}");
+        let (took, expected) = (next.since(until), until.since(at(0)) / 20);
+        let expected = expected.clamp(COOLDOWNS.first, COOLDOWNS.longest);
+        assert!(took >= expected && took <= expected + expected / 10, "{expected:?}: {took:?}");
         until = next;
     }
+    assert!(until.since(at(0)).as_secs() > 86_400, "the longest were among them");
     // Once closed, the first cooldown is short again.
     sent(&mut breaker, PROBES, until);
     assert!(probed(&mut breaker, PROBES, false, until));
@@ -105,24 +119,64 @@ fn a_probe_that_fails_opens_it_for_twice_as_long_up_to_a_quarter_of_an_hour() {
 }
 
 #[test]
-fn the_longest_spread_is_a_quarter_of_the_time_that_it_has_been_out() {
-    let (mut breaker, start) = (Breaker::default(), secs(0));
-    let mut now = start;
-    for opening in 1..1_000 {
-        breaker.open(None, now, &COOLDOWNS, &mut rng());
-        let Decision::Later { from, width, longest } = breaker.decide(now, &COOLDOWNS) else {
-            panic!("{breaker:?}")
-        };
-        assert!((30..=225).contains(&width.as_secs()) && longest >= width, "{opening}: {width:?}");
-        let out_for = now.since(start) + COOLDOWNS.first;
-        if opening <= 5 {
-            assert_eq!(longest, width, "{opening}: as before, while cooldowns double");
-        } else {
-            assert!(longest <= out_for / 4 && longest.as_secs() <= 7 * 86_400, "{opening}: {longest:?}");
-            assert!(longest >= out_for.min(Duration::from_secs(28 * 86_400)) / 5, "{opening}: {longest:?}");
+fn one_that_opens_again_in_its_ramp_has_been_out_all_the_time() {
+    let (mut breaker, until) = out_for(3_600);
+    sent(&mut breaker, PROBES, until);
+    assert!(probed(&mut breaker, PROBES, false, until));
+    let now = until.plus(RAMP / 2);
+    assert!(judged(&mut breaker, true, now));
+    assert!(open_until(&breaker, now).since(now).as_secs() >= 180);
+}
+
+#[test]
+fn many_messages_look_again_within_a_third_of_the_time_that_it_has_been_out() {
+    for (out, earliest, latest) in
+        [(0, 30, 63), (600, 162, 230), (3_600, 970, 1_300), (86_400, 15_000, 20_500)]
+    {
+        let (breaker, until) = out_for(out);
+        let now = until.minus(Duration::from_secs(1));
+        let Decision::Later { soon, far } = breaker.decide(now, &COOLDOWNS) else { panic!("{breaker:?}") };
+        assert_eq!(soon, Span { from: until, width: COOLDOWNS.first }, "{out}");
+        assert!(far.from >= until && far.end() >= soon.end(), "{out}: {far:?}");
+        if out > 0 {
+            assert!(far.from.since(now).as_secs() >= earliest, "{out}: {far:?}");
         }
-        now = from;
+        assert!(far.end().since(now).as_secs() <= latest, "{out}: {far:?}");
     }
+}
+
+#[test]
+fn a_last_attempt_is_a_probe_only_after_a_third_of_the_time_that_it_has_been_out() {
+    let may_be_last = |breaker: &Breaker, now| match breaker.decide(now, &COOLDOWNS) {
+        Decision::Probes { may_be_last, .. } => may_be_last,
+        decision @ (Decision::Go | Decision::Later { .. }) => panic!("{decision:?}"),
+    };
+    for (out, first) in [(0, 20), (600, 200), (86_400, 900)] {
+        let (mut breaker, until) = out_for(out);
+        let after = |secs| until.plus(Duration::from_secs(secs));
+        assert!(!may_be_last(&breaker, after(first - 1)), "{out}");
+        assert!(may_be_last(&breaker, after(first * 2)), "{out}");
+        // Once one has succeeded, the others follow soon.
+        let now = after(first * 2);
+        sent(&mut breaker, 1, now);
+        probed(&mut breaker, 1, false, now);
+        let then = |secs| now.plus(Duration::from_secs(secs));
+        assert_eq!([19, 20].map(|secs| may_be_last(&breaker, then(secs))), [false, true], "{out}");
+    }
+}
+
+#[test]
+fn closed_gently_it_ramps_and_one_that_lets_pass_stays_as_it_is() {
+    let (mut breaker, _) = opened();
+    assert!(breaker.close_gently(secs(5)));
+    assert_eq!(breaker.phase(secs(5)), Phase::Ramping { since: secs(5) });
+    assert!(!breaker.close_gently(secs(20)));
+    assert_eq!(breaker.phase(secs(20)), Phase::Ramping { since: secs(5) });
+    let mut paused = Breaker::default();
+    paused.pause(Duration::from_secs(60), secs(0));
+    assert!(paused.close_gently(secs(1)));
+    let mut closed = Breaker::default();
+    assert!(!closed.close_gently(secs(1)) && closed == Breaker::default());
 }
 
 #[test]
@@ -153,7 +207,7 @@ fn a_pause_ends_in_a_ramp() {
     let mut breaker = Breaker::default();
     assert_eq!([0, 1].map(|now| breaker.pause(Duration::from_secs(60), secs(now))), [true, false]);
     let decision = breaker.decide(secs(59), &COOLDOWNS);
-    assert!(matches!(decision, Decision::Later { from, .. } if from == secs(60)));
+    assert!(matches!(decision, Decision::Later { soon, far } if soon.from == secs(60) && far == soon));
     assert_eq!(breaker.phase(secs(60)), Phase::Ramping { since: secs(60) });
     assert_eq!(breaker.phase(secs(120)), Phase::Closed);
 }
@@ -171,6 +225,7 @@ fn it_is_read_back_as_it_was_written() {
     // An earlier release leaves the votes out: its numbers count on.
     let earlier = r#"{"phase":"half_open","since":1700000000000,"sent":4,"succeeded":3,"openings":1}"#;
     let mut breaker: Breaker = serde_json::from_str(earlier).expect("an earlier release's JSON");
+    assert_eq!(breaker.out_for(Timestamp::from_ms(1_700_000_009_000)), Duration::ZERO);
     let now = Timestamp::from_ms(1_700_000_001_000);
     assert_eq!(sent(&mut breaker, 3, now), 1);
     assert!(probed(&mut breaker, 1, false, now));

@@ -237,17 +237,18 @@ impl OriginState {
 
     /// A pace that 429s lower is that of those who got them.
     fn learn_pace(&mut self, new: Count, span: Duration, now: Timestamp) {
+        let of_late = self.measured(now);
         if new.limited == 0 {
-            return self.pace.learn(new, span, now);
+            return self.pace.learn(new, span, of_late, now);
         }
         let had_none = self.pace.limit.is_none();
         match self.spread.sum(now).concerned(Trouble::Limited, LIMITED_PERCENT) {
             Concerned::Recipients => {
                 let attempts = new.attempts.saturating_sub(new.limited);
-                self.pace.learn(Count { attempts, limited: 0, ..new }, span, now);
+                self.pace.learn(Count { attempts, limited: 0, ..new }, span, of_late, now);
             }
             concerned @ (Concerned::Everyone | Concerned::Tenant(_)) => {
-                self.pace.learn(new, span, now);
+                self.pace.learn(new, span, of_late, now);
                 if had_none && self.pace.limit.is_some() {
                     self.only = only(concerned);
                 }
@@ -269,10 +270,14 @@ impl OriginState {
         rng: &mut dyn Rng,
     ) {
         if self.breaker.probed(answers, now, cooldowns, rng) {
-            self.forget(now);
-            self.pace.ramp(now);
-            self.looked_at = now;
+            self.ramp(now);
         }
+    }
+
+    fn ramp(&mut self, now: Timestamp) {
+        self.forget(now);
+        self.pace.ramp(self.breaker.out_for(now), now);
+        self.looked_at = now;
     }
 
     /// Opens its breaker at an operator's word, for so long.
@@ -282,6 +287,15 @@ impl OriginState {
         self.breaker.hear(self.spread.sum(now).voters(Concerned::Everyone, Trouble::Failures));
         self.opened(before, now);
         self.only = None;
+    }
+
+    /// Closes its breaker at an operator's word as if its probes had succeeded: what waits goes at a pace that grows. One that lets attempts
+    /// pass stays as it is.
+    pub fn close_gently(&mut self, now: Timestamp) {
+        if self.breaker.close_gently(now) {
+            self.only = None;
+            self.ramp(now);
+        }
     }
 
     /// Closes its breaker at an operator's word: everything passes at once, and counting is reset.

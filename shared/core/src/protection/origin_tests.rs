@@ -45,7 +45,7 @@ fn an_outage_opens_the_breaker_and_the_pace_grows_afterwards() {
     history.state.probed(&answers, at(back), &Cooldowns::default(), &mut history.rng);
     let took = history.state.pace.took.expect("it is known");
     assert!((600.0..=1100.0).contains(&took), "{took}");
-    assert!(history.state.limit(at(back)).is_some_and(|limit| limit < 60.0));
+    assert!(history.state.limit(at(back)).is_some_and(|limit| limit < 120.0));
     // What was counted before it closed is no news.
     assert!(matches!(history.see(counted(0, 0, 0), None, back + 1), Phase::Ramping { .. }));
     (back + 2..back + 90).for_each(|second| {
@@ -96,6 +96,19 @@ fn an_operator_s_command_holds_and_closing_resets() {
     history.state.close(at(20));
     assert_eq!(history.see(counted(1000, 1000, 0), None, 21), Phase::Closed, "counting begins here");
     assert!(matches!(history.see(counted(1000, 1000, 0), None, 22), Phase::Open { .. }));
+}
+
+#[test]
+fn closed_gently_it_follows_a_pace_and_one_that_lets_pass_keeps_its_own() {
+    let mut history = History::begin();
+    (0..20).for_each(|second| _ = history.see(counted(100, 0, 0), None, second));
+    history.state.open(Duration::from_secs(3600), at(20), &Cooldowns::default(), &mut history.rng);
+    history.state.close_gently(at(620));
+    assert_eq!(history.state.breaker().phase(at(620)), Phase::Ramping { since: at(620) });
+    assert!(history.state.limit(at(620)).is_some_and(|limit| (10.0..=20.0).contains(&limit)));
+    let ramping = history.state.clone();
+    history.state.close_gently(at(625));
+    assert_eq!(history.state, ramping);
 }
 
 #[test]

@@ -16,23 +16,34 @@ use crate::time::Timestamp;
 pub const SLOWEST: f64 = 10.0;
 
 /// What is left of what an origin took, when it asks to slow down.
-const DECREASE: f64 = 0.7;
+const DECREASE: f64 = 0.85;
 
 /// More than this share of 429s lowers the pace, in hundredths: single ones concern single recipients.
 pub(super) const LIMITED_PERCENT: u64 = 1;
 
-/// How long a pace stays after it was lowered: attempts from before are no news.
-const SETTLES_WITHIN: Duration = Duration::from_secs(3);
+/// How long a pace stays after it was lowered: workers read of it within two seconds, their attempts' slots are up to a second ahead, and
+/// what those came to is known up to three seconds later. What is known before is no news.
+const SETTLES_WITHIN: Duration = Duration::from_secs(6);
 
 /// Near an origin's limit, which a 429 has shown, a pace grows by this share of the accepted rate a second.
-const INCREASE: f64 = 0.01;
+const INCREASE: f64 = 0.005;
 
-/// Before that its capacity is unknown: a pace grows by this share of itself a second, and doubles in 28. Workers see it two seconds late
-/// and cache it as long, and it must not be too much by then.
-const DISCOVERY: f64 = 0.025;
+/// Before that its capacity is unknown: a pace grows by this share of itself a second, and doubles in 70. Until a 429 has lowered it for
+/// all workers, ten seconds go by, and it must not be too much by then …
+const DISCOVERY: f64 = 0.01;
+
+/// … but a low one, of so many a second, doubles in 28: a little too much of that is little.
+const LOW: f64 = 100.0;
+const DISCOVERY_OF_LOW: f64 = 0.025;
 
 /// A pace that is this many times the demand limits nothing, and is removed.
 const AMPLE: f64 = 3.0;
+
+/// No pace is expected to become higher than this.
+const MOST_EXPECTED: f64 = 1e6;
+
+/// A pace is used up from this share of it on.
+const USED_UP: f64 = 0.7;
 
 const GROWS_AT_MOST: Duration = Duration::from_secs(5);
 
@@ -49,6 +60,9 @@ pub struct Pace {
     at_its_limit: bool,
     at: Timestamp,
     since: Timestamp,
+    /// How long the outage was that it follows, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    out_for: Option<u64>,
 }
 
 impl Pace {
@@ -58,14 +72,46 @@ impl Pace {
         }
     }
 
-    pub fn ramp(&mut self, now: Timestamp) {
-        let low = self.took.map_or(SLOWEST, |took| took * 0.05);
+    pub fn ramp(&mut self, out_for: Duration, now: Timestamp) {
+        let low = self.took.map_or(SLOWEST, |took| took * 0.1);
         self.limit = Some(low.max(SLOWEST));
+        self.out_for = Some(out_for.as_secs());
         (self.at, self.since) = (now, now);
     }
 
-    /// Learns what the `lately` counted attempts of the last `span` saw.
-    pub fn learn(&mut self, lately: Count, span: Duration, now: Timestamp) {
+    /// How long the outage was that it follows, if it does.
+    pub fn out_for(&self) -> Option<Duration> {
+        self.out_for.map(Duration::from_secs)
+    }
+
+    /// What it is expected to be after so long.
+    pub fn expected(&self, ahead: Duration) -> Option<f64> {
+        let now = self.limit?;
+        let grown = self.grown(now, ahead.as_secs_f64());
+        // What an origin takes, if a 429 has shown it, is not expected to become more.
+        let most = self.took.filter(|_| self.at_its_limit).map_or(MOST_EXPECTED, |took| took.max(now));
+        Some(grown.min(most))
+    }
+
+    /// What a limit has grown to after so many seconds.
+    fn grown(&self, limit: f64, secs: f64) -> f64 {
+        match self.took {
+            Some(took) if limit < took => {
+                let within = if self.at_its_limit { RAMP } else { RAMP / 2 };
+                let (slope, missing) = (took / within.as_secs_f64(), took - limit);
+                if slope * secs <= missing {
+                    limit + slope * secs
+                } else {
+                    self.grown(took, secs - missing / slope)
+                }
+            }
+            Some(took) if self.at_its_limit => limit + took.max(SLOWEST) * INCREASE * secs,
+            Some(_) | None => discovered(limit, secs).min(MOST_EXPECTED),
+        }
+    }
+
+    /// Learns what the `lately` counted attempts of the last `span` saw, where so many a second were asked for of late.
+    pub fn learn(&mut self, lately: Count, span: Duration, of_late: f64, now: Timestamp) {
         if lately.asked() == 0 {
             return;
         }
@@ -73,6 +119,8 @@ impl Pace {
         let per_second = |n: u64| n as f64 / secs;
         if lately.passes(lately.limited, LIMITED_PERCENT, 1) {
             if self.limit.is_none() || now.since(self.at) >= SETTLES_WITHIN {
+                // While there is a limit all workers report each second: what comes late is of the seconds before.
+                let lately = if self.limit.is_some() { lately.with_older() } else { lately };
                 let accepted = per_second(lately.accepted());
                 let from = self.limit.map_or(accepted, |limit| limit.min(accepted));
                 if self.limit.is_none() {
@@ -87,22 +135,38 @@ impl Pace {
         }
         let Some(limit) = self.limit else { return };
         let grown_for = now.since(self.at).min(GROWS_AT_MOST).as_secs_f64();
+        let asked = per_second(lately.asked()).max(of_late);
         let grown = match self.took {
-            Some(took) if limit < took => (limit + took / RAMP.as_secs_f64() * grown_for).min(took),
-            Some(took) if self.at_its_limit => limit + took.max(SLOWEST) * INCREASE * grown_for,
-            Some(_) | None => limit * (1.0 + DISCOVERY).powf(grown_for),
+            Some(took) if limit < took => self.grown(limit, grown_for).min(took),
+            // Nothing is known of a pace that is not used up; those who waited may come together when it is high.
+            Some(_) | None if self.out_for.is_some() && asked < limit * USED_UP => limit,
+            Some(_) | None => self.grown(limit, grown_for),
         };
         if grown >= self.took.unwrap_or(f64::INFINITY) {
             // It is past what it took, and takes more.
             self.took = self.took.map(|took| took.max(per_second(lately.accepted()).min(grown)));
         }
-        let asked = per_second(lately.asked());
-        let settled = now.since(self.since) >= RAMP && self.took.is_none_or(|took| grown >= took);
+        // After an outage messages wait for places for up to as long as it was.
+        let settles_within = self.out_for().unwrap_or_default().max(RAMP);
+        if lately.held > 0 && self.out_for.is_some() {
+            self.since = now;
+        }
+        let settled = now.since(self.since) >= settles_within && self.took.is_none_or(|took| grown >= took);
+        let ample = if self.out_for.is_some() { asked } else { asked * AMPLE };
         // While messages are held back, the number of those that wait is unknown.
-        self.limit = (!settled || lately.held > 0 || grown < asked * AMPLE).then_some(grown);
+        self.limit = (!settled || lately.held > 0 || grown < ample).then_some(grown);
         self.at_its_limit &= self.limit.is_some();
+        if self.limit.is_none() {
+            self.out_for = None;
+        }
         self.at = now;
     }
+}
+
+fn discovered(limit: f64, secs: f64) -> f64 {
+    let low_for = (LOW / limit).max(1.0).ln() / DISCOVERY_OF_LOW.ln_1p();
+    let low_for = low_for.min(secs);
+    limit * (1.0 + DISCOVERY_OF_LOW).powf(low_for) * (1.0 + DISCOVERY).powf(secs - low_for)
 }
 
 #[cfg(test)]
@@ -122,14 +186,14 @@ mod tests {
 
     /// Learns the same count in each of these seconds.
     fn learn(pace: &mut Pace, seconds: std::ops::RangeInclusive<u64>, count: Count) {
-        seconds.for_each(|second| pace.learn(count, SECOND, at(second)));
+        seconds.for_each(|second| pace.learn(count, SECOND, 0.0, at(second)));
     }
 
     /// The pace of an origin that is back, and took so much a second before.
     fn ramping(took: f64) -> Pace {
         let mut pace = Pace::default();
         pace.outage(took);
-        pace.ramp(at(0));
+        pace.ramp(Duration::from_secs(600), at(0));
         pace
     }
 
@@ -146,27 +210,32 @@ mod tests {
     fn a_429_lowers_the_pace_and_success_raises_it_slowly() {
         let mut pace = Pace::default();
         for (second, attempts, limited, expected) in [
-            // 70 % of the 800 that were taken; what was under way is no news.
-            (0, 1000, 200, 560),
-            (1, 700, 100, 560),
-            (4, 560, 100, 322),
+            // 85 % of the 800 that were taken; what was under way is no news.
+            (0, 1000, 200, 680),
+            (5, 700, 100, 680),
+            (6, 560, 100, 391),
         ] {
-            pace.learn(counted(attempts, limited, 0), SECOND, at(second));
+            pace.learn(counted(attempts, limited, 0), SECOND, 0.0, at(second));
             assert_eq!(limit(&pace), expected, "{second}");
         }
-        let mut before = 322;
-        for second in 5..20 {
-            pace.learn(counted(320, 0, 300), SECOND, at(second));
+        let mut before = 391;
+        for second in 7..40 {
+            pace.learn(counted(390, 0, 300), SECOND, 0.0, at(second));
             let step = limit(&pace) - before;
-            assert!((4..=8).contains(&step), "{step}");
+            // Over a minute to what was taken, and then half a hundredth of it a second.
+            assert!(
+                if before < 460 { (7..=8).contains(&step) } else { (2..=3).contains(&step) || before < 468 },
+                "{step}"
+            );
             before += step;
         }
+        assert_eq!(pace.expected(Duration::from_secs(600)).map(|it| it as u64), Some(limit(&pace)));
     }
 
     #[test]
     fn the_limit_is_removed_well_above_the_demand() {
         let mut pace = Pace::default();
-        pace.learn(counted(100, 50, 0), SECOND, at(0));
+        pace.learn(counted(100, 50, 0), SECOND, 0.0, at(0));
         learn(&mut pace, 1..=9, counted(5, 0, 0));
         assert!(pace.limit.is_some(), "not before it is where it came from");
         learn(&mut pace, 10..=119, counted(5, 0, 0));
@@ -174,23 +243,46 @@ mod tests {
     }
 
     #[test]
-    fn after_an_outage_the_pace_grows_over_a_minute() {
+    fn after_an_outage_the_pace_grows_over_half_a_minute() {
         let mut pace = ramping(1200.0);
-        assert_eq!(limit(&pace), 60);
-        learn(&mut pace, 1..=30, counted(100, 0, 100));
-        assert!((600..=700).contains(&limit(&pace)), "{pace:?}");
-        learn(&mut pace, 31..=60, counted(100, 0, 100));
-        assert!((1200..=1300).contains(&limit(&pace)), "{pace:?}");
+        assert_eq!(limit(&pace), 120);
+        assert!(
+            pace.expected(Duration::from_secs(12)).is_some_and(|it| (599.0..=601.0).contains(&it)),
+            "{pace:?}"
+        );
+        learn(&mut pace, 1..=12, counted(100, 0, 100));
+        assert!((600..=610).contains(&limit(&pace)), "{pace:?}");
+        learn(&mut pace, 13..=28, counted(100, 0, 100));
+        assert_eq!(limit(&pace), 1200);
+        learn(&mut pace, 29..=60, counted(100, 0, 100));
+        assert_eq!(limit(&pace), 1200, "nothing is known of a pace that is not used up");
+        learn(&mut pace, 61..=130, counted(1000, 0, 900));
+        assert!((2390..=2440).contains(&limit(&pace)), "{pace:?}");
 
         let mut late = ramping(1000.0);
-        late.learn(counted(100, 0, 100), SECOND, at(3600));
-        assert!(limit(&late) < 140, "an hour without updates does not make it jump: {late:?}");
+        late.learn(counted(100, 0, 100), SECOND, 0.0, at(3600));
+        assert!(limit(&late) < 290, "an hour without updates does not make it jump: {late:?}");
     }
 
     #[test]
-    fn an_unknown_origin_s_pace_doubles_in_28_seconds() {
+    fn an_unknown_origin_s_pace_doubles_in_28_seconds_and_then_in_70() {
         let mut pace = ramping(0.0);
+        let expected = |pace: &Pace, secs| pace.expected(Duration::from_secs(secs)).map(|it| it as u64);
+        assert!(expected(&pace, 56).is_some_and(|it| (38..=41).contains(&it)));
+        assert!(expected(&pace, 163).is_some_and(|it| (195..=205).contains(&it)));
         learn(&mut pace, 1..=56, counted(100, 0, 100));
         assert!((38..=41).contains(&limit(&pace)), "{pace:?}");
+        learn(&mut pace, 57..=163, counted(100, 0, 100));
+        assert!((195..=205).contains(&limit(&pace)), "{pace:?}");
+    }
+
+    #[test]
+    fn after_an_outage_the_pace_stays_for_as_long_as_messages_may_wait_for_places() {
+        let mut pace = ramping(100.0);
+        learn(&mut pace, 1..=100, counted(100, 0, 50));
+        learn(&mut pace, 101..=699, counted(20, 0, 0));
+        assert!(pace.limit.is_some(), "places were given for up to 600 s");
+        learn(&mut pace, 700..=701, counted(20, 0, 0));
+        assert_eq!((pace.limit, pace.out_for()), (None, None));
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rand::{Rng, RngExt};
 
+use super::breaker::Span;
 use crate::delivery_options::{Class, Urgency};
 use crate::message::Message;
 use crate::time::{Deadline, Timestamp};
@@ -49,6 +50,23 @@ pub fn spread(
     let (begin, end) = rank.part();
     let width = width.min(left / 2).as_secs_f64();
     Some(from.plus(Duration::from_secs_f64(width * (begin + (end - begin) * rng.random::<f64>()))))
+}
+
+/// A moment of `far`, if there is one. What is urgent, or would have little time left then, returns at any moment from `soon` to the end of
+/// `far`, the urgent first.
+pub fn far_or_soon(
+    soon: Span,
+    far: Option<Span>,
+    rank: Rank,
+    deadline: Deadline,
+    rng: &mut dyn Rng,
+) -> Option<Timestamp> {
+    let Some(far) = far else { return spread(soon.from, soon.width, rank, deadline, rng) };
+    let has_time = deadline.at().since(far.from) >= far.end().since(soon.from);
+    if rank != Rank::First && has_time {
+        return spread(far.from, far.width, rank, deadline, rng);
+    }
+    spread(soon.from, far.end().since(soon.from), rank, deadline, rng)
 }
 
 /// A place in a queue at `at`; if the TTL ends before, half-way to its end, because others may have given up. `None` if it ends soon.

@@ -81,6 +81,8 @@ pub(super) struct Known {
     pub(super) doubts: HashMap<AtOrigin, Doubt>,
     pub(super) limits: HashMap<Limited, (Option<Rate>, Timestamp)>,
     pub(super) blocks: HashMap<String, HeldBlock>,
+    /// The last place of a queue, and when it was that.
+    pub(super) last_places: HashMap<String, (Timestamp, Timestamp)>,
     /// Whose messages found a bucket empty, and when last.
     pub(super) turned_away: HashMap<(TokenBucket, Tenant), Timestamp>,
     /// How many retries failed again, by whose endpoint it was: the attempts of the last ten seconds.
@@ -334,6 +336,7 @@ impl Known {
         forget(&mut self.doubts);
         forget(&mut self.limits);
         forget(&mut self.blocks);
+        forget(&mut self.last_places);
         forget(&mut self.turned_away);
         forget(&mut self.failed_again);
         forget(&mut self.holds);

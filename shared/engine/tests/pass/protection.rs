@@ -63,14 +63,14 @@ fn while_it_is_open_nothing_is_sent_and_no_attempt_is_used_and_in_the_end_all_ar
 }
 
 #[test]
-fn a_probe_that_fails_keeps_it_open_for_longer() {
+fn a_probe_that_fails_opens_it_again() {
     let mut harness = out(60);
     harness.run_until(|it| it.state().breakers.contains(&("closed", "open")));
     let posts = harness.state().sent.len();
     harness.run_until(|it| it.state().breakers.contains(&("half_open", "open")));
     let now = harness.now();
     let Phase::Open { until } = phase(&harness) else { panic!("it is open") };
-    assert!((60..=66).contains(&until.since(now).as_secs()));
+    assert!((30..=33).contains(&until.since(now).as_secs()));
     assert!(harness.state().sent.len() <= posts + 5, "a few probes and no more");
 }
 

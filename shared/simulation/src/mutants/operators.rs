@@ -28,6 +28,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replace: "attempt: travel.turn.attempt",
     },
     Mutant {
+        name: "a breaker that is closed gently lets everything pass",
+        rule: "what waits goes at a growing pace where an operator closes a breaker",
+        file: ORIGIN,
+        find: "            self.only = None;\n            self.ramp(now);\n",
+        replace: "            self.only = None;\n",
+    },
+    Mutant {
         name: "a breaker that is closed by hand stays open",
         rule: "an operator's word counts",
         file: ORIGIN,

@@ -32,7 +32,8 @@ const REPORTED_WITHIN: Duration = Duration::from_secs(12);
 /// How long a half-open breaker of a healthy origin takes to close, while there is traffic to probe with.
 const CLOSES_WITHIN: Duration = Duration::from_secs(120);
 
-/// The same while all traffic is last attempts: each probe waits until none has gone for 20 seconds.
+/// The same while all traffic is last attempts: the first probe waits for a third of the time that the origin has been out, and each that
+/// follows until none has gone for 20 seconds.
 const LAST_ATTEMPTS_CLOSE_WITHIN: Duration = Duration::from_secs(300);
 
 /// While messages come, one of them is a probe: a last attempt once none has gone for 20 seconds.
@@ -76,14 +77,23 @@ impl Memo {
     }
 
     /// Whether nothing tries a half-open breaker, although messages have come since then.
-    pub fn is_tried(&mut self, origin: &Origin, traffic_since: Timestamp, now: Timestamp) {
+    pub fn is_tried(
+        &mut self,
+        origin: &Origin,
+        traffic_since: Timestamp,
+        scenario: &Scenario,
+        now: Timestamp,
+    ) {
         let Some(past) = self.origins.of.get(origin) else { return };
         // One that holds back a tenant alone waits for that tenant's messages, and limits make probes wait.
         let Some(half_open) = past.half_open.filter(|_| !past.is_for_one_tenant()) else { return };
         let last = past.posts.last().map_or(half_open, |it| it.at);
-        if self.origins.limits.is_empty() && half_open.max(traffic_since).max(last).plus(TRIED_WITHIN) < now {
+        // A last attempt is spent on a probe only after a third of the time that the origin has been out.
+        let of_last_attempts = scenario.stream.as_ref().is_some_and(|it| it.only_last_attempts);
+        let within = TRIED_WITHIN + if of_last_attempts { past.out_for(now) / 3 } else { Duration::ZERO };
+        if self.origins.limits.is_empty() && half_open.max(traffic_since).max(last).plus(within) < now {
             let origin = origin.as_str();
-            self.violated(format!("{origin} has been half open for {TRIED_WITHIN:?} without a probe"));
+            self.violated(format!("{origin} has been half open for {within:?} without a probe"));
         }
     }
 
@@ -101,7 +111,7 @@ impl Memo {
         }
         let Some(half_open) = past.half_open else { return };
         let within = match stream.only_last_attempts {
-            true => LAST_ATTEMPTS_CLOSE_WITHIN,
+            true => LAST_ATTEMPTS_CLOSE_WITHIN + past.out_for(now) / 3,
             false => CLOSES_WITHIN,
         };
         if half_open.max(well_since).plus(within) < now {

@@ -17,6 +17,8 @@ const LATE: Duration = Duration::from_secs(2 * 86_400);
 pub enum Action {
     /// Opens the breaker of a receiver's origin for so long.
     Open(usize, Duration),
+    /// Closes it for what waits to go at a growing pace.
+    CloseGently(usize),
     Close(usize),
     /// Sets a limit, or removes it.
     Limit(Whose, Option<&'static str>),
@@ -58,6 +60,8 @@ pub(super) fn protect(rng: &mut StdRng, receivers: usize, until: Duration) -> Ve
         let at = moment(rng, until);
         let action = if rng.random_bool(0.6) {
             Action::Open(which(rng), secs(rng, 1, 300))
+        } else if rng.random_bool(0.5) {
+            Action::CloseGently(which(rng))
         } else {
             Action::Close(which(rng))
         };

@@ -30,24 +30,39 @@ impl World {
             Action::Open(receiver, lasting) => {
                 self.stage.watch.saw(Situation::OpenedByHand);
                 let mut rng = StdRng::seed_from_u64(self.stage.rng().random());
-                let until = Some(self.now().plus(lasting));
-                self.turn(receiver, until, |state, now| {
+                let until = self.now().plus(lasting);
+                let is_done =
+                    |state: &OriginState, now| state.breaker().phase(now) == (Phase::Open { until });
+                let open = |state: &mut OriginState, now| {
                     state.open(lasting, now, &Cooldowns::default(), &mut rng);
-                });
+                };
+                self.turn(receiver, open, is_done);
             }
-            Action::Close(receiver) => self.turn(receiver, None, OriginState::close),
+            Action::CloseGently(receiver) => {
+                // One that lets attempts pass may have no pace.
+                let is_done = |state: &OriginState, now| match state.breaker().phase(now) {
+                    Phase::Closed => true,
+                    Phase::Ramping { since } => since < now || state.limit(now).is_some(),
+                    Phase::Open { .. } | Phase::HalfOpen { .. } | Phase::Paused { .. } => false,
+                };
+                self.turn(receiver, OriginState::close_gently, is_done);
+            }
+            Action::Close(receiver) => {
+                let is_done = |state: &OriginState, now| state.breaker().phase(now) == Phase::Closed;
+                self.turn(receiver, OriginState::close, is_done);
+            }
             Action::Limit(whose, rate) => self.limit(whose, rate),
             Action::Replay { may, twice } => self.replay(may, twice),
             Action::Purge => self.purge(),
         }
     }
 
-    /// Opens a breaker until then, or closes it.
+    /// Changes a breaker, and sees whether that is done.
     fn turn(
         &mut self,
         receiver: usize,
-        until: Option<Timestamp>,
         change: impl FnOnce(&mut OriginState, Timestamp),
+        is_done: impl FnOnce(&OriginState, Timestamp) -> bool,
     ) {
         self.follow_origins(false);
         let (origin, now) = (self.origin(receiver), self.now());
@@ -58,10 +73,7 @@ impl World {
             change(&mut stored.state, now);
             stored.version += 1;
             let phase = stored.state.breaker().phase(now);
-            let is_done = match until {
-                Some(until) => phase == Phase::Open { until },
-                None => phase == Phase::Closed,
-            };
+            let is_done = is_done(&stored.state, now);
             // Stale reads answer it for a while.
             state.former_origins.entry(origin).or_default().push((now, former));
             if !is_done {

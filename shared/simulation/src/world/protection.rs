@@ -102,7 +102,7 @@ impl World {
         for origin in &origins {
             let Some(traffic) = self.traffic_since(origin, &origins) else { continue };
             let now = self.now();
-            self.stage.watch.memo().is_tried(origin, traffic, now);
+            self.stage.watch.memo().is_tried(origin, traffic, &self.stage.scenario, now);
             let Some(well) = self.well_since(origin, &origins) else { continue };
             self.stage.watch.memo().recovers(origin, well.max(traffic), &self.stage.scenario, now);
         }

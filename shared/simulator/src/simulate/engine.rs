@@ -73,7 +73,7 @@ impl<'a> Engine<'a> {
             waiting: Calendar::new(),
             under_way: VecDeque::new(),
             fleet: scenario.workers.as_ref().map(|workers| Fleet::new(workers, scenario, contender)),
-            tally: Tally::default(),
+            tally: Tally::new(scenario),
         }
     }
 
@@ -158,7 +158,7 @@ impl<'a> Engine<'a> {
                     }
                 }
                 Admission::Later { at } => {
-                    self.tally.deferred();
+                    self.tally.deferred(message.held, now);
                     let route_taken = self.wait(Message { due: at, held: true, ..message }, now);
                     self.tally.waits(&route_taken);
                 }
@@ -178,6 +178,9 @@ impl<'a> Engine<'a> {
         self.tally.arrived(now);
         let answered_at = now.plus(self.scenario.latency);
         let answer = self.provider.receive(now);
+        if answer == Answer::Accepted {
+            self.tally.accepted(turn.is_probe(), now);
+        }
         self.under_way.push_back(UnderWay { answered_at, answer, message, turn });
     }
 

@@ -18,7 +18,7 @@
 //! | `provider` | capacity and outage |
 //! | `engine`, `calendar` | the event loop, and who comes back when |
 //! | `workers` | who protects the provider, if the scenario has workers, and what they share |
-//! | `tally`, `load` | counts, and the figures that follow from them |
+//! | `tally`, `load`, `recovery` | counts, and the figures that follow from them |
 //! | `report`, `picture` | the figures for people and for scripts, and drawn |
 
 mod calendar;
@@ -29,6 +29,7 @@ mod load;
 mod outage;
 mod picture;
 mod provider;
+mod recovery;
 mod report;
 mod scenario;
 mod tally;

@@ -29,6 +29,7 @@ pub(crate) fn lines(scenario: &Scenario, figures: &[Figures]) -> Vec<String> {
     lines.extend(tenants(figures));
     lines.push(String::new());
     lines.extend(meaning(scenario, figures));
+    lines.extend(figures.iter().filter_map(recovered));
     lines.extend(figures.windows(2).filter_map(|pair| spared(&pair[0], &pair[1])));
     lines
 }
@@ -141,6 +142,25 @@ fn meaning(scenario: &Scenario, figures: &[Figures]) -> Option<String> {
     })
 }
 
+/// How the traffic came back, where there are workers and an outage.
+fn recovered(figures: &Figures) -> Option<String> {
+    let it = figures.recovery.as_ref()?;
+    let traffic = or_dash(it.first_traffic_after_s);
+    let mut words = format!(
+        "{}: first traffic {traffic} after the outage, a backlog of {} messages",
+        figures.name, it.backlog
+    );
+    if let Some(drained) = it.drained_after_s {
+        let (drained, least) = (duration_of(drained), duration_of(it.least_s));
+        words.push_str(&format!(" drained after {drained} (the capacity allows {least})"));
+    }
+    if it.held > 0 {
+        let each = (it.deferrals_before_end + it.deferrals_after_end) as f64 / it.held as f64;
+        words.push_str(&format!(", {} messages held back {each:.1} times each", it.held));
+    }
+    Some(words + ".")
+}
+
 /// What the breaker does, where the same was simulated without it and with it.
 fn spared(without: &Figures, with: &Figures) -> Option<String> {
     let name = &with.name;
@@ -183,6 +203,7 @@ mod tests {
 
     use super::super::{
         fixtures::{contender, scenario},
+        recovery::Recovery,
         scenario::Workers,
         tally::Tally,
     };
@@ -244,6 +265,27 @@ web-push+full brings the fewest, 1500."
         let [off, on] = two;
         assert_eq!(spared(&on, &off), None, "another policy's");
         assert_eq!(spared(&off, &of("b", true, 60_001, 0)), None, "it spares nothing");
+    }
+
+    #[test]
+    fn a_recovery_is_compared_with_what_the_capacity_allows() {
+        let recovery = Recovery {
+            backlog: 300_000,
+            first_traffic_after_s: Some(18.2),
+            drained_after_s: Some(383.0),
+            least_s: 200.0,
+            held: 490_000,
+            deferrals_before_end: 1_500_000,
+            deferrals_after_end: 705_000,
+        };
+        let figures = Figures { recovery: Some(recovery), ..figures("a", 1) };
+        assert_eq!(
+            recovered(&figures).as_deref(),
+            Some(
+                "a: first traffic 18.2s after the outage, a backlog of 300000 messages drained after 6m 23s \
+                 (the capacity allows 3m 20s), 490000 messages held back 4.5 times each."
+            )
+        );
     }
 
     #[test]

@@ -7,11 +7,13 @@ use serde::Serialize;
 
 use super::{
     load::Load,
+    recovery::{Observed, Recovery},
     scenario::{Contender, Scenario, start},
 };
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Tally {
+    recovery: Observed,
     attempts: u64,
     load: Load,
     dead_lettered: BTreeMap<Reason, u32>,
@@ -33,9 +35,18 @@ struct OfTenant {
 }
 
 impl Tally {
+    pub(super) fn new(scenario: &Scenario) -> Self {
+        Self { recovery: Observed::new(scenario), ..Self::default() }
+    }
+
     pub(super) fn arrived(&mut self, at: Timestamp) {
         self.attempts += 1;
         self.load.count(at);
+    }
+
+    /// The provider accepts an attempt at that moment.
+    pub(super) fn accepted(&mut self, is_probe: bool, at: Timestamp) {
+        self.recovery.accepted(is_probe, at);
     }
 
     pub(super) fn waits(&mut self, route: &Route) {
@@ -45,14 +56,16 @@ impl Tally {
         }
     }
 
-    pub(super) fn deferred(&mut self) {
+    pub(super) fn deferred(&mut self, was_held: bool, now: Timestamp) {
         self.deferrals += 1;
+        self.recovery.deferred(was_held, now);
     }
 
     /// A message of the tenant of that place ends with this plan, so long after it came; it was in trouble if it ever failed
     /// or was held back.
     pub(super) fn end(&mut self, plan: Plan, tenant: usize, took: Duration, troubled: bool, now: Timestamp) {
         self.ended += 1;
+        self.recovery.ended(now);
         if troubled {
             self.drained_at = Some(now);
         }
@@ -98,6 +111,7 @@ impl Tally {
             attempts_during_outage: scenario.outage.map(|it| self.load.sum(it.start_s, it.end_s)),
             deferrals: self.deferrals,
             tenants: of_tenants(self.tenants, scenario),
+            recovery: self.recovery.figures(scenario, self.drained_at),
             load: self.load,
             protected: scenario.workers.is_some().then_some(contender.breaker),
         }
@@ -162,6 +176,9 @@ pub(crate) struct Figures {
     /// The same by tenant, where there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) tenants: Vec<TenantFigures>,
+    /// How it came back, where there are workers and an outage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) recovery: Option<Recovery>,
     #[serde(skip)]
     pub(crate) load: Load,
     /// Whether workers spared the provider; none: there were no workers.
@@ -209,7 +226,7 @@ mod tests {
         tally.end(Plan::Sent, 0, Duration::from_millis(100), false, at(1));
         tally.end(Plan::DeadLetter(Reason::RetriesExhausted), 0, Duration::from_secs(62), true, at(62));
         tally.end(Plan::Expired, 0, Duration::from_secs(90), false, at(90));
-        tally.deferred();
+        tally.deferred(false, at(2));
         let scenario = Scenario { tenants: Tenants::one(3), ..scenario() };
         let figures = tally.figures(&scenario, &contender("web-push"));
         assert_eq!(

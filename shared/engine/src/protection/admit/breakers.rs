@@ -9,13 +9,12 @@ use super::super::guard::KnownOrigin;
 use super::super::seen::ProbeOf;
 use super::{Admission, Round};
 use crate::ports::Protection;
-use redial_core::protection::breaker::{Decision, FAST_FROM_SECS, Rule};
+use redial_core::protection::breaker::{Decision, FAST_FROM_SECS, Rule, Span};
 use redial_core::protection::spread::{Concerned, Trouble};
 use redial_core::protection::token_bucket::{Answer, Request, TokenBucket};
 use redial_core::protection::votes::PROBES;
 use redial_core::protection::wake;
 use redial_core::protection::{Circuit, Whose};
-use redial_core::time::Timestamp;
 
 /// How many workers a second try for a half-open breaker's probes, together.
 const TRY_FOR_PROBES: f64 = 4.0 * PROBES as f64;
@@ -36,9 +35,6 @@ const OWN_PAUSE: Duration = Duration::from_secs(2);
 /// constant rate cost the same each hour, however many messages wait. A hundred messages look once in a thousand seconds at this
 /// rate, which is about the longest cooldown.
 const LOOKS_PER_SECOND: f64 = 0.1;
-
-/// After so long without another message a last attempt may be a probe, too.
-const LAST_RESORT: Duration = Duration::from_secs(20);
 
 /// What an origin's breaker lets a batch do.
 enum Word {
@@ -109,15 +105,16 @@ impl<P: Protection> Round<'_, P> {
                 let last_retry = |at: &usize| self.asks[*at].is_retry && self.asks[*at].is_last;
                 mine.retain(|at| !only_last_retries || last_retry(at));
                 for at in mine {
-                    self.decided[at] = self.later(at, self.now.plus(OWN_PAUSE), OWN_PAUSE, rng);
+                    let pause = Span { from: self.now.plus(OWN_PAUSE), width: OWN_PAUSE };
+                    self.decided[at] = self.later(at, pause, None, rng);
                 }
             }
-            Word::Breaker(Decision::Later { from, width, longest }, _) => {
-                let width = self.line_up(circuit, mine.len(), from, width, longest).await;
-                self.hold(mine, from, width, rng);
+            Word::Breaker(Decision::Later { soon, far }, _) => {
+                let lined_up = self.line_up(circuit, mine.len(), soon, far).await;
+                self.hold(mine, lined_up.unwrap_or(soon), lined_up.is_none().then_some(far), rng);
             }
-            Word::Breaker(Decision::Probes { left, since, from, width }, asked_per_second) => {
-                let candidates = self.candidates(&mine, self.now.since(since) >= LAST_RESORT);
+            Word::Breaker(Decision::Probes { left, since, may_be_last, soon }, asked_per_second) => {
+                let candidates = self.candidates(&mine, may_be_last);
                 // Of a thousand workers that would like to, a few try; more, if none did for a while.
                 let share = TRY_FOR_PROBES / asked_per_second.max(1.0) * mine.len() as f64;
                 let share = share * (1.0 + self.now.since(since).as_secs_f64());
@@ -125,7 +122,7 @@ impl<P: Protection> Round<'_, P> {
                 let going =
                     if tries { self.send_probes(circuit, &candidates, rng).await } else { Vec::new() };
                 mine.retain(|at| !going.contains(at));
-                self.hold(mine, from, width, rng);
+                self.hold(mine, soon, None, rng);
             }
         }
     }
@@ -151,55 +148,53 @@ impl<P: Protection> Round<'_, P> {
         }
     }
 
-    /// Over which time messages are spread that wait for an origin. Were it always the same, each of a growing number of
-    /// messages would look once a cooldown, and the cost of a dead origin would grow with the square of time. So they take
-    /// places in a line that moves at [`LOOKS_PER_SECOND`], and are spread as far as it is long. Where it is longer than `longest`
-    /// they are so many that some of them always look soon.
-    async fn line_up(
-        &mut self,
-        circuit: &Circuit,
-        waiting: usize,
-        from: Timestamp,
-        width: Duration,
-        longest: Duration,
-    ) -> Duration {
+    /// When messages look again that wait for an origin: `None` if they are so many that most of them look later. Were it always soon,
+    /// each of a growing number of messages would look once a cooldown, and the cost of a dead origin would grow with the square of
+    /// time. So they take places in a line that moves at [`LOOKS_PER_SECOND`], until it is so long that it ends when the others look.
+    async fn line_up(&mut self, circuit: &Circuit, waiting: usize, soon: Span, far: Span) -> Option<Span> {
+        if far.end() <= soon.end() {
+            return Some(soon);
+        }
         let crowded = self.guard.known().of(circuit).and_then(|it| it.crowded);
-        if longest <= width || crowded == Some(from) {
-            return longest;
+        if crowded == Some(soon.from) {
+            return None;
         }
         let key = TokenBucket::Waiting(circuit.to_string()).key();
         let places = u32::try_from(waiting).unwrap_or(u32::MAX);
-        let request = Request::new(key, places, LOOKS_PER_SECOND, Some(from.plus(longest)), from);
+        let request = Request::new(key, places, LOOKS_PER_SECOND, Some(far.end()), soon.from);
         match self.store.lease(request.clone()).await {
-            Ok(Answer::Leased { begin }) => begin.plus(request.span).since(from).min(longest).max(width),
+            Ok(Answer::Leased { begin }) => {
+                let width = begin.plus(request.span).since(soon.from).min(far.end().since(soon.from));
+                Some(Span { width: width.max(soon.width), ..soon })
+            }
             Ok(Answer::Empty { .. }) => {
                 // Asking again before the next cooldown is of no use: the line gets no shorter until then.
-                self.guard.known().entry(circuit.clone()).crowded = Some(from);
-                longest
+                self.guard.known().entry(circuit.clone()).crowded = Some(soon.from);
+                None
             }
             Err(error) => {
                 self.changes.errors.push(error);
-                longest
+                None
             }
         }
     }
 
-    /// Until later, if it is not over by then.
+    /// Until soon, or until far, if it is not over by then.
     fn later(
         &self,
         at: usize,
-        from: Timestamp,
-        width: Duration,
+        soon: Span,
+        far: Option<Span>,
         rng: &mut (dyn Rng + Send),
     ) -> Option<Admission> {
         let ask = &self.asks[at];
-        let at = wake::spread(from, width, ask.rank, ask.deadline, rng)?;
+        let at = wake::far_or_soon(soon, far, ask.rank, ask.deadline, rng)?;
         Some(Admission::Later { at })
     }
 
-    fn hold(&mut self, held: Vec<usize>, from: Timestamp, width: Duration, rng: &mut (dyn Rng + Send)) {
+    fn hold(&mut self, held: Vec<usize>, soon: Span, far: Option<Span>, rng: &mut (dyn Rng + Send)) {
         for at in held {
-            let later = self.later(at, from, width, rng);
+            let later = self.later(at, soon, far, rng);
             self.decided[at] = Some(later.unwrap_or(Admission::TooLate));
         }
     }

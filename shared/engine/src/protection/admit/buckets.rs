@@ -9,17 +9,24 @@ use super::{Admission, Ask, EndpointLimit, Round};
 use crate::ports::{Limited, PortError, Protection};
 use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
+use redial_core::protection::pace::{Pace, SLOWEST};
 use redial_core::protection::token_bucket::{AHEAD, Answer, Block, Request, TokenBucket, parts};
 use redial_core::protection::wake;
 use redial_core::protection::{Circuit, OriginState};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 
-/// Places in the queue of a bucket whose slots are likely to become more are no further away than this.
+/// Places in the queue of a bucket whose slots are likely to become more are no further away than this …
 const LONGEST_QUEUE: Duration = Duration::from_secs(60);
+
+/// … or, after an outage, than it was long; the ledger knows a delivery for 15 days after its last change.
+const LONGEST_QUEUE_OF_ALL: Duration = Duration::from_secs(6 * 86_400);
 
 /// The longest for which a worker does not ask again for a block of a bucket that was empty.
 const LONGEST_EMPTY: Duration = Duration::from_secs(5);
+
+/// How long a worker relies on what it knows of a queue's last place.
+const LAST_PLACE_KNOWN_FOR: Duration = Duration::from_secs(2);
 
 /// The most retries a second to an endpoint that fails: what one receiver refuses must not cost an attempt each as fast as workers can.
 const RETRIES_PER_SECOND: f64 = 10.0;
@@ -31,8 +38,34 @@ const SHARES_FOR: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Slots {
     per_second: f64,
-    /// Where it is going to change: how many a second it is likely to have soon, for messages that wait.
-    soon: Option<f64>,
+    /// Where it is going to change: what is known of how many it will have, for messages that wait.
+    soon: Option<Soon>,
+}
+
+/// How many slots a bucket will have.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Soon {
+    /// As many a second as now, as far as is known.
+    Same(f64),
+    Pace(Pace),
+}
+
+impl Soon {
+    /// Slots a second for messages that return in so long.
+    fn after(&self, ahead: Duration) -> f64 {
+        match self {
+            Self::Same(per_second) => *per_second,
+            Self::Pace(pace) => pace.expected(ahead).unwrap_or(SLOWEST),
+        }
+    }
+
+    /// How far ahead places are given: as long as an outage was, what waits may take to be sent.
+    fn longest_queue(&self) -> Duration {
+        match self {
+            Self::Same(_) => LONGEST_QUEUE,
+            Self::Pace(pace) => pace.out_for().unwrap_or_default().clamp(LONGEST_QUEUE, LONGEST_QUEUE_OF_ALL),
+        }
+    }
 }
 
 /// The place of a message in its batch, and the buckets that it needs slots of.
@@ -145,7 +178,7 @@ impl<P: Protection> Round<'_, P> {
         if let Some(limit) = state.filter(|_| ask.is_retry).and_then(|state| state.retry_limit(self.now)) {
             buckets.push((
                 TokenBucket::Retries(origin.to_owned()),
-                Slots { per_second: limit, soon: Some(limit) },
+                Slots { per_second: limit, soon: Some(Soon::Same(limit)) },
             ));
         }
         let set_pace = set(&Limited::Origin(ask.origin.clone())).map(Slots::set);
@@ -174,14 +207,14 @@ impl<P: Protection> Round<'_, P> {
     /// The slots that a circuit's pace has.
     fn pace(&self, state: &OriginState) -> Option<Slots> {
         let per_second = state.limit(self.now)?;
-        let soon = state.pace.took.map_or(per_second, |took| took.max(per_second));
-        Some(Slots { per_second, soon: Some(soon) })
+        Some(Slots { per_second, soon: Some(Soon::Pace(state.pace)) })
     }
 
     /// Sees to it that so many slots of a bucket are at hand, if it has them. `chance` is from 0 to 1.
     async fn lease(&self, bucket: &TokenBucket, slots: Slots, wanted: u32, chance: f64) -> Option<PortError> {
         let key = self.part(bucket, slots);
         let per_second = slots.per_second / f64::from(parts(slots.per_second));
+        let in_parts = matches!(slots.soon, Some(Soon::Pace(_))) && parts(slots.per_second) > 1;
         let request = {
             let mut known = self.guard.known();
             let held = known.blocks.entry(key.clone()).or_default();
@@ -194,7 +227,10 @@ impl<P: Protection> Round<'_, P> {
             let at_once = lately.min((per_second / 10.0) as u32);
             // All slots of a block begin together, so it is no larger than what a second has.
             let slots = (wanted - left).max(at_once).min((per_second as u32).max(1));
-            Request::new(key.clone(), slots, per_second, Some(self.now.plus(AHEAD)), self.now)
+            // A pace that grows gets another part now and then: what the others have leased ahead is not to be had there at once, too.
+            let is_new_part = in_parts && held.block.is_none() && held.empties == 0;
+            let from = if is_new_part { self.now.plus(AHEAD) } else { self.now };
+            Request::new(key.clone(), slots, per_second, Some(self.now.plus(AHEAD)), from)
         };
         let answer = self.store.lease(request.clone()).await;
         let mut known = self.guard.known();
@@ -270,31 +306,64 @@ impl<P: Protection> Round<'_, P> {
                 .filter(|((other, _), at)| other == bucket && self.now.since(**at) < SHARES_FOR);
             (recent.count().max(1), free_from)
         };
-        let per_second = slots.soon.unwrap_or(slots.per_second) / sharing as f64;
-        let places = u32::try_from(mine.len()).unwrap_or(u32::MAX);
         let key = TokenBucket::Queue(Box::new(bucket.clone()), tenant.to_string()).key();
+        let last_place = match slots.soon {
+            Some(Soon::Pace(_)) => self.last_place(&key).await,
+            Some(Soon::Same(_)) | None => self.now,
+        };
+        let per_second = slots.soon.map_or(slots.per_second, |soon| soon.after(last_place.since(self.now)));
+        let per_second = per_second / sharing as f64;
+        let places = u32::try_from(mine.len()).unwrap_or(u32::MAX);
         // The next place is not before slots are free again.
         let now = free_from.max(self.now.plus(AHEAD));
-        let latest = slots.soon.map(|_| self.now.plus(LONGEST_QUEUE));
-        let answer = self.store.lease(Request::new(key, places, per_second, latest, now)).await;
-        let (begin, is_full) = match answer {
-            Ok(Answer::Leased { begin }) => (begin, false),
-            Ok(Answer::Empty { .. }) => (now, true),
+        let longest = slots.soon.map(|soon| soon.longest_queue());
+        let latest = longest.map(|longest| self.now.plus(longest));
+        let answer = self.store.lease(Request::new(key.clone(), places, per_second, latest, now)).await;
+        let (begin, full_for) = match answer {
+            Ok(Answer::Leased { begin }) => {
+                self.note_last_place(key, begin);
+                (begin, None)
+            }
+            Ok(Answer::Empty { free_from }) => {
+                self.note_last_place(key, free_from);
+                let longest = longest.unwrap_or(LONGEST_QUEUE);
+                let behind = if longest > LONGEST_QUEUE { longest / 2 } else { Duration::ZERO };
+                (now.plus(behind), Some(longest))
+            }
             Err(error) => {
                 self.changes.errors.push(error);
-                (now, true)
+                (now, Some(LONGEST_QUEUE))
             }
         };
         for (nth, at) in mine.iter().enumerate() {
             let ask = &self.asks[*at];
-            let at_place = if is_full {
-                wake::spread(begin, LONGEST_QUEUE, ask.rank, ask.deadline, rng)
+            let at_place = if let Some(longest) = full_for {
+                wake::spread(begin, longest, ask.rank, ask.deadline, rng)
             } else {
                 let place = begin.plus(Duration::from_secs_f64((nth as f64 / per_second).min(1e9)));
                 wake::queued(place, self.now, ask.deadline)
             };
             self.decided[*at] = Some(at_place.map_or(Admission::TooLate, |at| Admission::Later { at }));
         }
+    }
+
+    /// The last place of a queue, which says how many a second there will be.
+    async fn last_place(&self, key: &str) -> Timestamp {
+        let known = self.guard.known().last_places.get(key).copied();
+        if let Some((place, _)) = known.filter(|(_, at)| self.now.since(*at) < LAST_PLACE_KNOWN_FOR) {
+            return place;
+        }
+        let request = Request::new(key.to_owned(), 0, 1.0, None, self.now);
+        let place = match self.store.lease(request).await {
+            Ok(Answer::Leased { begin: place } | Answer::Empty { free_from: place }) => place,
+            Err(_) => self.now,
+        };
+        self.note_last_place(key.to_owned(), place);
+        place
+    }
+
+    fn note_last_place(&self, key: String, place: Timestamp) {
+        self.guard.known().last_places.insert(key, (place, self.now));
     }
 
     /// The key of the part of a bucket that this worker takes slots of. A limit that an operator changes is another

@@ -59,6 +59,12 @@ pub(super) struct Turn {
     probe: Option<ProbeOf>,
 }
 
+impl Turn {
+    pub(super) fn is_probe(self) -> bool {
+        self.probe.is_some()
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Admitted {
     pub(super) message: Message,

@@ -98,3 +98,19 @@ fn a_blip_of_a_second_opens_nothing() {
         assert!(figures.drained_at_s.is_some_and(|at| at < 60.0), "seed {seed}: {figures:?}");
     }
 }
+
+/// Ten minutes in full swing, with what is shared two seconds late, and messages that keep coming: traffic within half a minute and a
+/// twentieth of that time, no more than a fifth above the capacity, and the backlog within twice the least time. Each message that had to
+/// wait was held back five times at most, on average.
+#[test]
+fn traffic_comes_back_soon_after_an_outage_and_not_at_once() {
+    let scenario = Scenario { tenants: Tenants::one(660_000), ..outage("500/s", "2m..12m", 1) };
+    let figures = alone(&protected(&scenario, 2), of("web-push", true));
+    let recovery = figures.recovery.clone().expect("workers and an outage");
+    assert!(recovery.first_traffic_after_s.is_some_and(|secs| secs <= 60.0), "{recovery:?}");
+    assert!(figures.peak_after_outage_per_second.is_some_and(|peak| peak <= MOST_PER_SECOND), "{recovery:?}");
+    assert!(recovery.drained_after_s.is_some_and(|secs| secs <= 2.0 * recovery.least_s), "{recovery:?}");
+    let deferrals = recovery.deferrals_before_end + recovery.deferrals_after_end;
+    assert!(deferrals <= 5 * recovery.held, "{recovery:?}");
+    assert_eq!(figures.sent, 660_000);
+}
