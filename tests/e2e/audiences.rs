@@ -99,6 +99,29 @@ async fn everyone_with_the_tag_gets_the_message_once() {
     assert!(stack.scan(&tables.dead_letters).await.is_empty());
 }
 
+#[tokio::test]
+async fn everyone_with_the_tag_gets_the_message_once_by_the_page() {
+    const MANY: usize = 300;
+    let stack = TestStack::up_with_env([("AUDIENCE_PAGES", "on")]).await;
+    let tables = stack.tables();
+    let browsers = readers(&stack, tables, MANY).await;
+    let refusing = &browsers[7];
+    stack.push.script(&refusing.endpoint, Some(Answer::status(503)));
+    for _ in 0..2 {
+        stack.send_to(&stack.queues().bulk, &message()).await;
+    }
+    stack.until_state("autumn", "expanded").await;
+    // One of them is pushed to twice.
+    stack.push.wait_for_all(MANY + 1, PATIENCE).await.expect("all are pushed to");
+    stack.until_quiet().await;
+    for browser in &browsers {
+        let expected = if browser.endpoint == refusing.endpoint { 2 } else { 1 };
+        assert_eq!(stack.pushes(browser), expected);
+    }
+    // The one that was retried has an entry of its own, and so has the message.
+    assert_states(&stack, &tables.deliveries, 1).await;
+}
+
 /// The calls at which the process is killed, one after the other: it reads a part's progress, and then for each page the message and the
 /// page, sends ten at a time, and moves the progress.
 const DEATHS: [usize; 10] = [1, 14, 3, 8, 30, 2, 61, 13, 100, 5];

@@ -1,6 +1,16 @@
 //! What ten messages need, by how they end, counted on the real function: the numbers that `redial cost` calculates with.
 
-use redial::cost::counts::{Counts, DEAD_LETTER, FIRST_ATTEMPT, LONG_WAIT, RECORD_OF_SUCCESSES, RETRY};
+use futures_util::stream::{self, StreamExt as _};
+use redial::cost::counts::{
+    AUDIENCE, Counts, DEAD_LETTER, FIRST_ATTEMPT, LONG_WAIT, PAGE, PAGE_BY_ONE_MESSAGE, RECORD_OF_SUCCESSES,
+    RETRY,
+};
+use redial_adapters::audiences_dynamo::DynamoAudiences;
+use redial_core::{
+    audience::{SHARDS, shard_of},
+    identity::{DeliveryId, DeliveryKey, SubscriptionId, Tenant},
+};
+use redial_engine::ports::SubscriptionBook as _;
 use redial_testkit::{
     proxy::AwsService,
     runtime_api::{SqsRecord, sqs_event},
@@ -10,6 +20,7 @@ use redial_tests::{
     mapping::{Mapping, Poll},
     prelude::*,
     resources::Resources,
+    test_stack::renewal,
 };
 
 /// How long the bodies of dead letters are kept that a test waits for.
@@ -153,4 +164,65 @@ async fn a_dead_letter_needs_what_cost_calculates_with() {
     assert_eq!((indexed(&left, "body_pk"), indexed(&left, "gsi_pk")), (0, described));
     let items = indexed(&bodies, "body_pk") * 2 + described;
     assert_eq!(DEAD_LETTER.write_units, UNITS_OF_AN_ITEM * items + ENDS + 1, "and a count for the quota");
+}
+
+fn message_key() -> DeliveryKey {
+    let tenant = Tenant::parse("acme").expect("valid");
+    DeliveryKey { tenant, id: DeliveryId::parse("news").expect("valid") }
+}
+
+/// Ids of 36 characters, as UUIDs have, of one part of an audience.
+fn ids_of_one_part(many: usize) -> Vec<String> {
+    let is_of_part = |id: &String| SubscriptionId::parse(id).is_some_and(|id| shard_of(&id) == 0);
+    (0..).map(|n| format!("{n:036}")).filter(is_of_part).take(many).collect()
+}
+
+#[tokio::test]
+async fn a_page_by_one_message_needs_what_cost_calculates_with() {
+    const MANY: usize = 100;
+    let stack = TestStack::up().await;
+    let resources = Resources::copy(&stack, "page").await;
+    let dispatch = Function::dispatch(&stack, &resources, &[("AUDIENCE_PAGES", "on")]).await;
+    let book = stack.subscriptions_in(stack.dynamodb.clone(), &resources.tables).await;
+    let browsers: Vec<Subscriber> = (0..MANY).map(|_| stack.browser()).collect();
+    let ids = ids_of_one_part(MANY);
+    let renewals = ids.iter().zip(&browsers).map(|(id, browser)| renewal("acme", id, "news", browser));
+    stream::iter(renewals)
+        .for_each_concurrent(8, async |renewal| {
+            book.renew(renewal, System.now()).await.expect("the table answers");
+        })
+        .await;
+    dispatch.proxy.reset();
+    let message =
+        json!({"tenant": "acme", "id": "news", "to": {"audience": {"tag": "news"}}, "payload": "hello"});
+    dispatch.invoke(sqs_event([resources.record("1", message.to_string())])).await.expect("it answers");
+    let queue_url = &resources.queues.retry_bulk;
+    let mapping = Mapping { sqs: &stack.sqs, queue_url, visibility: Duration::from_secs(30) };
+    let mut polls = 0;
+    loop {
+        match mapping.poll(&dispatch, Duration::from_secs(1)).await {
+            Poll::Idle if browsers.iter().all(|browser| stack.pushes(browser) == 1) => break,
+            Poll::Died => panic!("nothing kills it"),
+            Poll::Done | Poll::Idle => polls += 1,
+        }
+        assert!(polls < 60, "all are pushed to within a minute");
+    }
+    // The message's claim, its run, and the progress of each part, of which the one with the page has an empty one behind it.
+    let parts = u32::from(SHARDS) + 1;
+    let units = write_units(&dispatch) - (1 + AUDIENCE.write_units + parts * PAGE.write_units);
+    let expected = PAGE_BY_ONE_MESSAGE.write_units;
+    // The emulator's receivers answer within a wave; a stalled machine makes several of one.
+    assert!((expected..=expected + 6).contains(&units), "{units}, {expected}");
+    // The parts' first messages, and the page's: its receive and its delete are the other two.
+    let sends = calls(&dispatch, &AwsService::Sqs, "SendMessageBatch");
+    assert_eq!(sends, 2 + PAGE_BY_ONE_MESSAGE.sqs_requests - RECEIVED_AND_DELETED);
+    let entries = stack.entries(&resources.tables.deliveries).await;
+    assert_eq!(entries.len(), 1, "the message to the audience alone has an entry");
+    let audiences = DynamoAudiences::new(stack.dynamodb.clone(), resources.tables.audiences.clone());
+    for (place, id) in ids.iter().enumerate() {
+        let id = SubscriptionId::parse(id).expect("an id");
+        let found = audiences.recipient(&message_key(), &id).await.expect("the table answers");
+        let on_page = found.and_then(|(_, on_page)| on_page).expect("it is on the page");
+        assert_eq!((on_page.place, on_page.sheet.sent.contains(place)), (place, true), "{id}");
+    }
 }

@@ -2,6 +2,7 @@
 
 mod cancel;
 mod progress;
+mod recipient;
 mod status;
 
 subcommands! {
@@ -13,6 +14,7 @@ subcommands! {
     #[command(after_help = "\
 Examples:
   redial audience status autumn-2026 --tenant acme --watch 5
+  redial audience recipient autumn-2026 s-4711 --tenant acme
   redial audience cancel autumn-2026 --tenant acme")]
-    Audiences { Status(status::Status), Cancel(cancel::Cancel) }
+    Audiences { Status(status::Status), Recipient(recipient::Recipient), Cancel(cancel::Cancel) }
 }

@@ -159,6 +159,7 @@ mod tests {
             opened_at: at("2026-11-21T10:05:00Z"),
             kept_until: at("2026-12-06T10:06:00Z"),
             cancelled_at: cancelled.then(|| at("2026-11-21T10:05:20Z")),
+            by_the_page: false,
         };
         let part = |n| Progress { recipients: 3, done: n < done, ..Progress::default() };
         let parts = (0..usize::from(SHARDS)).map(part).collect();

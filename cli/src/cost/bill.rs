@@ -7,7 +7,7 @@ use redial_core::{audience, ledger::DEDUPE_WINDOW};
 
 use super::counts::{
     ACKNOWLEDGEMENT, AUDIENCE, BY_API, Counts, DEAD_LETTER, FIRST_ATTEMPT, LONG_WAIT, PAGE,
-    RECORD_OF_SUCCESSES, RETRY,
+    PAGE_BY_ONE_MESSAGE, RECORD_OF_SUCCESSES, RETRY,
 };
 use super::line::{Line, MILLION, line};
 use super::month::{Alarms, busy, idle};
@@ -40,6 +40,9 @@ const INVOCATION_LOG_BYTES: f64 = 1_200.0;
 /// An item of the ledger, and of a subscription, with the 100 bytes that DynamoDB adds to each.
 const STORED_BYTES: f64 = 800.0;
 
+/// What is stored of a page that is sent by one message: its members' ids, and its sheet.
+const STORED_PAGE_BYTES: f64 = 4_500.0;
+
 /// CloudWatch keeps logs compressed, to some 15 % (CloudWatch pricing, example 1).
 const KEPT_LOG_SHARE: f64 = 0.15;
 
@@ -63,6 +66,9 @@ struct Amounts {
     waits: f64,
     requests: f64,
     pages: f64,
+    /// Those of the messages that are recipients of pages, and how many pages that are.
+    on_pages: f64,
+    sent_pages: f64,
 }
 
 impl Amounts {
@@ -83,6 +89,12 @@ impl Amounts {
             waits: messages * traffic.long_wait_rate,
             requests: by_api + messages * traffic.ack_rate,
             pages: audiences * f64::from(audience::SHARDS) * (of_part.floor() + 1.0),
+            on_pages: if traffic.audience_pages { audiences * recipients } else { 0.0 },
+            sent_pages: if traffic.audience_pages {
+                audiences * f64::from(audience::SHARDS) * of_part.ceil()
+            } else {
+                0.0
+            },
         }
     }
 }
@@ -90,11 +102,14 @@ impl Amounts {
 impl Bill {
     pub(super) fn of(traffic: &Traffic, alarms: Alarms, prices: &Prices) -> Self {
         let Traffic { batch, payload_bytes, memory_mb, batch_ms, api_ms, log_bytes, .. } = *traffic;
-        let Amounts { messages, attempts, letters, waits, requests, pages } = Amounts::of(traffic);
+        let Amounts { messages, attempts, letters, waits, requests, pages, on_pages, sent_pages } =
+            Amounts::of(traffic);
+        // Each of these is an SQS message with an entry in the ledger.
+        let alone = messages - on_pages;
         let retries = messages * traffic.retry_rate;
         let body = f64::from(payload_bytes) + ENVELOPE_BYTES;
         let counted = [
-            (FIRST_ATTEMPT, messages),
+            (FIRST_ATTEMPT, alone),
             (RETRY, retries),
             (LONG_WAIT, waits),
             (DEAD_LETTER, letters),
@@ -104,25 +119,30 @@ impl Bill {
             (PAGE, pages * 10.0),
         ];
         let sum = |of: fn(&Counts) -> u32, ten: f64| -> f64 {
-            counted.iter().map(|(counts, n)| f64::from(of(counts)) / ten * n).sum()
+            let by_batch: f64 = counted.iter().map(|(counts, n)| f64::from(of(counts)) / ten * n).sum();
+            by_batch + f64::from(of(&PAGE_BY_ONE_MESSAGE)) * sent_pages
         };
         // Calls and invocations are billed per batch, units per item.
         let batch = f64::from(batch);
         let further_chunks = (batch * body / SQS_CHUNK_BYTES).ceil().max(1.0) - 1.0;
         let sqs_requests = sum(|counts| counts.sqs_requests, batch)
-            + (messages + retries) / batch * WITH_BODIES * further_chunks;
+            + (alone + retries) / batch * WITH_BODIES * further_chunks;
         let invocations = sum(|counts| counts.invocations, batch);
         let kilobytes = (body / 1024.0).ceil();
         let whole_messages = f64::from(LONG_WAIT.write_units) / 10.0 * waits + BODY_WRITES * letters;
         // An audience's run is stored once, and read for each page.
         let whole = (whole_messages + traffic.audiences as f64) * (kilobytes - 1.0);
-        let successes = messages - letters;
+        let successes = (alone - letters).max(0.0);
         let records =
             f64::from(RECORD_OF_SUCCESSES) * if batch < 2.0 { successes } else { successes / batch };
         let writes = sum(|counts| counts.write_units, 10.0) + records + whole;
-        let reads = sum(|counts| counts.read_units, 10.0) + pages * ((body / 4096.0).ceil() - 1.0);
+        let reads = sum(|counts| counts.read_units, 10.0)
+            + (pages + 2.0 * sent_pages) * ((body / 4096.0).ceil() - 1.0);
         let gb = f64::from(memory_mb) / 1024.0 / 1000.0;
-        let gb_seconds = (invocations * f64::from(batch_ms) + requests * f64::from(api_ms)) * gb;
+        let milliseconds = (invocations - sent_pages) * f64::from(batch_ms)
+            + sent_pages * f64::from(traffic.page_ms)
+            + requests * f64::from(api_ms);
+        let gb_seconds = milliseconds * gb;
         let logged = match traffic.success_logs {
             SuccessLogs::All => 1.0,
             SuccessLogs::Sampled => 1.0 / SAMPLE as f64,
@@ -136,7 +156,8 @@ impl Bill {
             / 1e9;
         let out_gb = (attempts * (f64::from(payload_bytes) + POST_BYTES) + requests * RESPONSE_BYTES) / 1e9;
         let days = DEDUPE_WINDOW.as_secs() as f64 / 86_400.0;
-        let ledger_gb_months = messages * STORED_BYTES / 1e9 * days / 30.0;
+        let stored = alone * STORED_BYTES + sent_pages * STORED_PAGE_BYTES;
+        let ledger_gb_months = stored / 1e9 * days / 30.0;
         let gateway = if traffic.api_gateway { requests } else { 0.0 };
         let log_gb_months = log_gb * KEPT_LOG_SHARE * f64::from(traffic.log_days) / 30.0;
         let mut lines = vec![
@@ -185,6 +206,8 @@ mod tests {
         ack_rate: 0.0,
         audiences: 0,
         recipients: 10_000,
+        audience_pages: false,
+        page_ms: 1_000,
         subscriptions: 0,
         batch: 10,
         payload_bytes: 200,
@@ -257,6 +280,29 @@ mod tests {
         assert_eq!(more("DynamoDB", "write units"), messages + messages / 10.0 + 2_000.0 + pages);
         assert_eq!(more("DynamoDB", "read units"), messages + 17_000.0 + 4.0 * pages);
         assert_eq!(more("SQS", "requests"), (3.0 * messages / 10.0 + 6.0 * 1_000.0).round());
+    }
+
+    #[test]
+    fn a_million_recipients_by_the_page_cost_less_than_half_a_dollar() {
+        let usd = |audience_pages, success_logs| {
+            let traffic = Traffic { messages: 0, audiences: 1, recipients: 1_000_000, ..TRAFFIC };
+            bill(Traffic { audience_pages, success_logs, ..traffic }).traffic_usd
+        };
+        let by_the_page = usd(true, SuccessLogs::Sampled);
+        assert!(by_the_page < 0.5, "{by_the_page}");
+        assert!(usd(false, SuccessLogs::Sampled) > 2.0 * by_the_page);
+        assert!(usd(true, SuccessLogs::All) < 0.75, "a log line for each recipient is 30 cents");
+        let bill = bill(Traffic {
+            messages: 0,
+            audiences: 1,
+            recipients: 1_600_000,
+            audience_pages: true,
+            ..TRAFFIC
+        });
+        // Sixteen thousand pages, and the message itself.
+        let pages = 16_000.0;
+        assert_eq!(amount(&bill, "Lambda", "invocations"), pages + 2.1);
+        assert_eq!(amount(&bill, "SQS", "requests"), 3.0 * pages + 6.3);
     }
 
     #[test]

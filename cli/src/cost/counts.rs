@@ -43,6 +43,12 @@ pub const AUDIENCE: Counts = Counts { sqs_requests: 6, write_units: 2, read_unit
 /// What a page of up to a hundred recipients needs besides them: the run and the members are read, and the progress is written.
 pub const PAGE: Counts = Counts { sqs_requests: 0, write_units: 1, read_units: 4, invocations: 0 };
 
+/// What a full page needs besides, if it is sent by one message: its members are recorded, whose ids have 36 characters, and it is sent,
+/// received and deleted. Its run is read for each of two waves, its recipients' subscriptions once; it is claimed, and its sheet is written
+/// before and after each wave. Receivers that do not answer within 100 ms of one another need a write for each time that they do.
+pub const PAGE_BY_ONE_MESSAGE: Counts =
+    Counts { sqs_requests: 3, write_units: 9, read_units: 102, invocations: 1 };
+
 /// What ten dead letters need besides the attempts that they end. References: sent to the dead-letter queue, received, deleted.
 /// Bodies: stored, and deleted by the sweep. Descriptions: stored; DynamoDB deletes them for free. Each item is in one index, too,
 /// so each of these is two units. Each end is recorded by itself, and one unit more counts the bodies for their tenant's quota. Not

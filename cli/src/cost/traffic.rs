@@ -35,6 +35,12 @@ pub(super) struct Traffic {
     /// Recipients of each message to an audience
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(super) recipients: u64,
+    /// Messages to audiences are sent by the page: the stack's parameter AudiencePages
+    #[arg(long)]
+    pub(super) audience_pages: bool,
+    /// Duration of the sending of a page of a hundred recipients, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=900_000))]
+    pub(super) page_ms: u32,
     /// Stored subscriptions
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub(super) subscriptions: u64,

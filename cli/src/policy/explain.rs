@@ -111,7 +111,7 @@ impl Explain {
 fn message(text: &str) -> Result<Message, Failure> {
     match parse(text, QueueKind::Ingest, "not-sent-yet", System.now()) {
         Ok(Inbound::Message(message, _)) => Ok(*message),
-        Ok(Inbound::Release(_) | Inbound::Expand(_) | Inbound::Recipient(..)) => {
+        Ok(Inbound::Release(_) | Inbound::Expand(_) | Inbound::Page(_) | Inbound::Recipient(..)) => {
             Err(Failure::input("expected a message"))
         }
         Err(refusal) => Err(Failure::Input(refusal.errors.iter().map(ToString::to_string).collect())),

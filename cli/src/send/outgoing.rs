@@ -95,7 +95,7 @@ pub(super) fn read(document: Document, now: Timestamp) -> Result<Outgoing, Vec<S
             },
             body,
         }),
-        Ok(Inbound::Release(_) | Inbound::Expand(_) | Inbound::Recipient(..)) => {
+        Ok(Inbound::Release(_) | Inbound::Expand(_) | Inbound::Page(_) | Inbound::Recipient(..)) => {
             Err(vec![at_line("release: expected no such field, found one".to_owned())])
         }
         Err(refusal) => {

@@ -99,6 +99,7 @@ impl Dispatch {
                 lease_margin: config.lease_margin,
                 token_keys,
                 switched_off_after: config.switched_off_after,
+                audience_pages: config.audience_pages,
             },
             // Drawn, so that workers spread evenly over counters and parts of buckets.
             guard: Guard::new(config.protection, System.rng().random()),

@@ -43,6 +43,7 @@ async fn everything_that_is_bad_is_named_in_one_message_and_no_value_is_printed(
         ("BREAKER", VALUE),
         ("SUCCESS_LOGS", VALUE),
         ("RECORD_TOGETHER", VALUE),
+        ("AUDIENCE_PAGES", VALUE),
         ("QUOTA_PARKED", VALUE),
         ("QUOTA_DEAD_LETTERS", VALUE),
         ("BREAKER_COOLDOWN_SECONDS", "901"),

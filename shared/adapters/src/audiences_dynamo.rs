@@ -8,6 +8,8 @@
 //! | `run#<tenant>#<run>` | `page#<part>` | of an audience with a rate: after whom the part's last page begins, and how far it goes | with it |
 //! | `run#<tenant>#<message's id>` | `current` | which run of the message was opened last, and when | with that run |
 //!
+//! Where it is sent by the page, its pages are in partitions of their own (`pages_dynamo`).
+//!
 //! A run of the previous release has the message's id as its own, and no `current`. DynamoDB deletes expired rows late and one by one:
 //! a row past its expiry counts as absent.
 //!
@@ -17,15 +19,17 @@
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem};
 use futures_util::future::join_all;
-use redial_core::audience::{Bounds, Progress, Run, RunKey, SHARDS, shard_of};
+use redial_core::audience::{Bounds, Progress, RecipientRef, Run, RunKey, SHARDS, shard_of};
 use redial_core::body::Body;
 use redial_core::identity::{DeliveryId, DeliveryKey, RunId, SubscriptionId, SubscriptionKey, Tenant};
 use redial_core::lane::Lane;
+use redial_core::page::{PageKey, PageMessage, Sheet};
 use redial_core::tag::{Tag, Tags};
 use redial_core::time::Timestamp;
-use redial_engine::ports::{Audiences, Clock as _, PortError};
+use redial_engine::ports::{Audiences, Clock as _, PageClaim, PageLease, PortError};
 
 use crate::aws_error;
+use crate::pages_dynamo;
 use crate::retries::Patience;
 use crate::system::System;
 use crate::table::attributes::{Item, Read, b, expiry, item, key, ms, n, or_null, s};
@@ -45,6 +49,13 @@ pub struct Standing {
     pub run: Run,
     /// In order; a part that no worker has reached yet is at its beginning.
     pub parts: Vec<Progress>,
+}
+
+/// A recipient on a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OnPage {
+    pub place: usize,
+    pub sheet: Sheet,
 }
 
 impl Standing {
@@ -75,6 +86,21 @@ impl DynamoAudiences {
         Ok(Some(Standing { run, parts }))
     }
 
+    /// The delivery to a subscription of this message as it was opened last, and where it is on a page, if it is on one; `None` if the
+    /// message is unknown or expired.
+    pub async fn recipient(
+        &self,
+        key: &DeliveryKey,
+        subscription: &SubscriptionId,
+    ) -> Result<Option<(DeliveryKey, Option<OnPage>)>, PortError> {
+        let Some(run) = self.current(key, System.now()).await? else { return Ok(None) };
+        let id = RecipientRef::new(&run.key, subscription.clone()).id;
+        let delivery = DeliveryKey { tenant: key.tenant.clone(), id };
+        let part = PageKey { run: run.key, shard: shard_of(subscription), after: None };
+        let found = pages_dynamo::find(&self.table, &part, subscription).await?;
+        Ok(Some((delivery, found.map(|(place, sheet)| OnPage { place, sheet }))))
+    }
+
     /// Cancels a run: no further recipient gets it, not even one that is waiting for it. `false` if the run is unknown or expired.
     pub async fn cancel(&self, key: &RunKey, now: Timestamp) -> Result<bool, PortError> {
         let expression = "SET cancelled_at = if_not_exists(cancelled_at, :now)";
@@ -103,6 +129,9 @@ impl DynamoAudiences {
             ("opened_at", ms(run.opened_at)),
             ("expires_at", expiry(run.kept_until)),
         ]));
+        if run.by_the_page {
+            row.insert("by_the_page".to_owned(), AttributeValue::Bool(true));
+        }
         self.table.put_if_new(row).await?;
         self.note_current(&run).await
     }
@@ -228,6 +257,33 @@ impl Audiences for DynamoAudiences {
             Update::Refused(item) => item.text("moved_by") == Some(&token),
         })
     }
+
+    async fn record_page(
+        &self,
+        run: &Run,
+        page: &PageKey,
+        members: &[SubscriptionId],
+    ) -> Result<Vec<SubscriptionId>, PortError> {
+        pages_dynamo::record(&self.table, run, page, members).await
+    }
+
+    async fn claim_page(
+        &self,
+        page: &PageMessage,
+        lease: &PageLease,
+        now: Timestamp,
+    ) -> Result<PageClaim, PortError> {
+        pages_dynamo::claim(&self.table, &page.key, lease, now).await
+    }
+
+    async fn write_sheet(
+        &self,
+        page: &PageMessage,
+        lease: &PageLease,
+        sheet: &Sheet,
+    ) -> Result<bool, PortError> {
+        pages_dynamo::write(&self.table, &page.key, lease, sheet).await
+    }
 }
 
 fn run_key(run: &RunKey) -> Item {
@@ -265,6 +321,7 @@ fn read(item: &Item) -> Option<Run> {
         opened_at: item.time("opened_at")?,
         kept_until: Timestamp::from_secs(item.number("expires_at")?),
         cancelled_at: item.time("cancelled_at"),
+        by_the_page: item.truth("by_the_page"),
     })
 }
 

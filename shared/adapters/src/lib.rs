@@ -32,6 +32,7 @@ pub mod deliveries_dynamo;
 pub mod delivery_item;
 pub mod ledger_dynamo;
 pub mod outbox_sqs;
+mod pages_dynamo;
 pub mod parked_dynamo;
 pub mod policies_dynamo;
 pub mod protection_dynamo;

@@ -96,6 +96,8 @@ pub struct Run {
     /// When it is forgotten: no recipient's delivery is under way any more. A row that is still there after this counts as absent.
     pub kept_until: Timestamp,
     pub cancelled_at: Option<Timestamp>,
+    /// Whether its recipients are sent to by the page ([`crate::page`]), which is decided once for all of them.
+    pub by_the_page: bool,
 }
 
 /// How far a page of an audience with a rate goes, as its first worker recorded it.
@@ -165,6 +167,16 @@ impl Page {
             through: Some(bounds.through),
             members,
         }
+    }
+}
+
+impl Page {
+    /// The page with the members that its first worker recorded, which may be others than this one read.
+    #[must_use]
+    pub fn recorded(self, members: Vec<SubscriptionId>) -> Self {
+        let through = members.last().cloned();
+        // Those that were read behind the recorded ones are in the next page.
+        Self { is_last: self.is_last && self.through <= through, counted: members.len(), members, through }
     }
 }
 
@@ -338,6 +350,19 @@ mod tests {
             assert_eq!((next.after, next.done), (ids(&[after]).pop(), done), "{read:?}");
         }
         assert_eq!(Page::of(Vec::new(), 3).bounds(), None);
+    }
+
+    #[test]
+    fn a_page_that_was_recorded_is_sent_as_it_was_and_the_next_begins_behind_it() {
+        let recorded = ids(&["a", "c"]);
+        for (read, done) in
+            [(&["a", "c"][..], true), (&["a"], true), (&["a", "d"], false), (&["b", "c", "d"], false)]
+        {
+            let page = Page::of(ids(read), 3).recorded(recorded.clone());
+            assert_eq!((page.members.clone(), page.counted), (recorded.clone(), 2), "{read:?}");
+            let next = Progress::default().past(&page, None);
+            assert_eq!((next.after, next.done), (ids(&["c"]).pop(), done), "{read:?}");
+        }
     }
 
     #[test]

@@ -141,7 +141,9 @@ pub(crate) fn to_subscription(rest: &str) -> String {
 pub(crate) fn as_message(inbound: Inbound) -> (Message, Travel) {
     match inbound {
         Inbound::Message(message, travel) => (*message, travel),
-        Inbound::Release(_) | Inbound::Expand(_) | Inbound::Recipient(..) => panic!("a message"),
+        Inbound::Release(_) | Inbound::Expand(_) | Inbound::Page(_) | Inbound::Recipient(..) => {
+            panic!("a message")
+        }
     }
 }
 

@@ -35,6 +35,7 @@ pub mod message;
 pub mod metric;
 mod named_keys;
 pub mod outcome;
+pub mod page;
 pub mod payload;
 pub mod plaintext;
 pub mod plan;

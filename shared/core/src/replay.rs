@@ -112,7 +112,9 @@ fn read(reference: &Reference, body: &str) -> Option<(Message, Travel)> {
     let first_sent = Timestamp::from_ms(reference.first_sent);
     let read = |kind| match parse(body, kind, &reference.id, first_sent) {
         Ok(Inbound::Message(message, travel)) => Some((*message, travel)),
-        Ok(Inbound::Release(_) | Inbound::Expand(_) | Inbound::Recipient(..)) | Err(_) => None,
+        Ok(Inbound::Release(_) | Inbound::Expand(_) | Inbound::Page(_) | Inbound::Recipient(..)) | Err(_) => {
+            None
+        }
     };
     read(QueueKind::Retry).or_else(|| read(QueueKind::Ingest))
 }

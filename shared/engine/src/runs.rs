@@ -28,6 +28,8 @@ pub(crate) fn of_claim(message: &Message, travel: &Travel, deadline: Deadline, a
         opened_at: at,
         kept_until: ledger::expires_at(at, Some(deadline.at())),
         cancelled_at: None,
+        // What opens it decides; the first one holds.
+        by_the_page: false,
     }
 }
 

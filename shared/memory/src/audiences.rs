@@ -2,9 +2,10 @@
 
 use redial_core::audience::{Bounds, Progress, Run, RunKey, shard_of};
 use redial_core::identity::{SubscriptionId, Tenant};
+use redial_core::page::{PageKey, PageMessage, Sheet};
 use redial_core::tag::Tag;
 use redial_core::time::Timestamp;
-use redial_engine::ports::{Audiences, PortError};
+use redial_engine::ports::{Audiences, PageClaim, PageLease, PortError};
 
 use super::Memory;
 use super::items::fits;
@@ -93,6 +94,42 @@ impl Audiences for Memory {
                 state.part_expiries.insert(part, run.kept_until);
             }
             is_there
+        })
+        .await
+    }
+
+    async fn record_page(
+        &self,
+        run: &Run,
+        page: &PageKey,
+        members: &[SubscriptionId],
+    ) -> Result<Vec<SubscriptionId>, PortError> {
+        self.effect_at("audiences.record_page", Some(run.key.to_string()), |state| {
+            state.record_page(page, members, run.kept_until)
+        })
+        .await
+    }
+
+    async fn claim_page(
+        &self,
+        page: &PageMessage,
+        lease: &PageLease,
+        now: Timestamp,
+    ) -> Result<PageClaim, PortError> {
+        self.effect_at("audiences.claim_page", Some(page.key.run.to_string()), |state| {
+            state.claim_page(page, lease, now)
+        })
+        .await
+    }
+
+    async fn write_sheet(
+        &self,
+        page: &PageMessage,
+        lease: &PageLease,
+        sheet: &Sheet,
+    ) -> Result<bool, PortError> {
+        self.effect_at("audiences.write_sheet", Some(page.key.run.to_string()), |state| {
+            state.write_sheet(page, lease, sheet)
         })
         .await
     }

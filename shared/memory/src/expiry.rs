@@ -2,6 +2,7 @@
 
 use redial_core::audience::RunKey;
 use redial_core::identity::DeliveryKey;
+use redial_core::page::PageKey;
 use redial_core::time::Timestamp;
 
 use super::State;
@@ -14,6 +15,10 @@ pub enum Row {
     Run(RunKey),
     /// How far a part of its audience is.
     Part(RunKey, u8),
+    /// What became of a page.
+    Page(PageKey),
+    /// The members of a page.
+    Members(PageKey),
 }
 
 impl State {
@@ -30,6 +35,10 @@ impl State {
         rows.sort_by_cached_key(|row| format!("{row:?}"));
         rows.extend(runs.map(|(key, _)| Row::Run(key.clone())));
         rows.extend(parts.map(|((key, shard), _)| Row::Part(key.clone(), *shard)));
+        let pages = self.pages.iter().filter(|(_, page)| is_over(&page.lease.kept_until));
+        let members = self.page_members.iter().filter(|(_, (_, at))| is_over(at));
+        rows.extend(pages.map(|(key, _)| Row::Page(key.clone())));
+        rows.extend(members.map(|(key, _)| Row::Members(key.clone())));
         rows
     }
 
@@ -43,6 +52,12 @@ impl State {
             Row::Batch(token) => self.ledger.remove_batch(token),
             Row::Run(key) => {
                 self.runs.remove(key);
+            }
+            Row::Page(key) => {
+                self.pages.remove(key);
+            }
+            Row::Members(key) => {
+                self.page_members.remove(key);
             }
             Row::Part(key, shard) => {
                 self.progress.remove(&(key.clone(), *shard));

@@ -11,11 +11,13 @@ mod expiry;
 mod http_api;
 mod items;
 mod ledger;
+mod pages;
 mod protection;
 mod queues;
 mod quotas;
 pub mod schedule;
 pub mod senders;
+mod sheets;
 mod state;
 mod subscriptions;
 mod telemetry;
@@ -23,6 +25,7 @@ mod waits;
 
 pub use entries::Entries;
 pub use expiry::Row;
+pub use pages::StoredPage;
 pub use state::{Calls, Death, Outage, PortErrorKind, SentPush, SentWebhook, State};
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,6 +92,7 @@ pub fn dispatch_settings() -> deliver::Settings {
         lease_margin: Duration::from_secs(10),
         token_keys: TokenKeys::new([("k1".to_owned(), [7; TokenKeys::KEY_BYTES])]).expect("valid"),
         switched_off_after: SWITCHED_OFF_AFTER,
+        audience_pages: false,
     }
 }
 

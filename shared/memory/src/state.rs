@@ -13,6 +13,7 @@ use redial_core::identity::{DeliveryKey, SubscriptionId, SubscriptionKey, Tenant
 use redial_core::ledger::PastAttempt;
 use redial_core::metric::Metric;
 use redial_core::outcome::{NotSent, Outcome};
+use redial_core::page::PageKey;
 use redial_core::policy::TenantPolicies;
 use redial_core::policy::stored::Stored;
 use redial_core::protection::{Circuit, Counted};
@@ -29,6 +30,7 @@ use redial_engine::ports::{
 };
 
 use super::entries::Entries;
+use super::pages::StoredPage;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Death {
@@ -124,6 +126,11 @@ pub struct State {
     pub moves: usize,
     /// After whom the last page of a part that was recorded begins, and how far it goes.
     pub bounds: BTreeMap<(RunKey, u8), (Option<SubscriptionId>, Bounds)>,
+    /// The members of pages, and until when they are kept.
+    pub page_members: BTreeMap<PageKey, (Vec<SubscriptionId>, Timestamp)>,
+    pub pages: BTreeMap<PageKey, StoredPage>,
+    /// Which page a recipient's delivery is on, and at which place.
+    pub on_pages: BTreeMap<DeliveryKey, (PageKey, usize)>,
     /// When the rows of that expire.
     pub part_expiries: BTreeMap<(RunKey, u8), Timestamp>,
     /// Whether producers listen to events.

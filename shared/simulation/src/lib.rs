@@ -42,6 +42,7 @@ pub mod posted;
 mod promises;
 pub mod punctual;
 pub mod release;
+pub mod released_runs;
 pub mod scenario;
 pub mod search;
 pub mod shrink;

@@ -46,7 +46,7 @@ pub struct Pass {
 pub fn read(stored: &Stored, kind: QueueKind) -> Option<(Box<Message>, Travel)> {
     match parse(&release::read(&stored.body), kind, &stored.id, stored.sent).ok()? {
         Inbound::Message(message, travel) => Some((message, travel)),
-        Inbound::Release(_) | Inbound::Expand(_) | Inbound::Recipient(..) => None,
+        Inbound::Release(_) | Inbound::Expand(_) | Inbound::Page(_) | Inbound::Recipient(..) => None,
     }
 }
 

@@ -71,6 +71,8 @@ situations! {
     Opened = "a message to a tag was opened",
     PageSentAgain = "a page of a tag was sent again",
     PageReadTwice = "two workers read different members of one page of a tag",
+    PageTakenUp = "a worker took up a page that another one had started to send",
+    LeftItsPage = "a recipient left its page for a message of its own",
     SeveralPages = "a part of a tag had more than a full page",
     PartRested = "a part of a tag was walked on after its rest",
     JoinedMeanwhile = "a subscription got the tag during a walk",

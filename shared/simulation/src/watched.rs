@@ -1,15 +1,11 @@
 //! The ports in memory, under watch.
 
-use redial_core::audience::{Bounds, Progress, Run, RunKey};
-use redial_core::body::Body;
-use redial_core::identity::{SubscriptionId, Tenant};
 use redial_core::ledger::{Ask, Entry, Fence, Record, State};
 use redial_core::queue::{Outgoing, Queue};
-use redial_core::tag::Tag;
 use redial_core::time::Timestamp;
 use redial_core::wait::Shard;
 use redial_engine::ports::{
-    Audiences, Claim, ClaimAnswer, Ledger, Outbox, ParkedItem, ParkedKey, Parking, PortError, Receipt,
+    Claim, ClaimAnswer, Ledger, Outbox, ParkedItem, ParkedKey, Parking, PortError, Receipt,
 };
 use redial_memory::Memory;
 
@@ -38,7 +34,7 @@ impl Ledger for WatchedLedger {
             claims.iter().for_each(|claim| memo.finds_nothing(claim, &state));
             let found = |ask: &Ask| {
                 let own = state.ledger.own(&ask.key).map(|own| own.lease_token.clone());
-                (memo.claims(ask, state.ledger.get(&ask.key).as_ref(), state.now), own)
+                (memo.claims(ask, state.known(&ask.key).as_ref(), state.now), own)
             };
             asks.iter().map(found).unzip()
         };
@@ -109,6 +105,8 @@ impl WatchedLedger {
             Ok(_) => {}
             Err(_) => {
                 memo.shaken.insert(ask.key.clone());
+                // Of a page's recipient that was attempted, this would have recorded it.
+                memo.unrecorded.insert((ask.key.clone(), ask.lease_token.clone()));
             }
         }
     }
@@ -267,71 +265,5 @@ impl Parking for Released {
 
     async fn delete(&self, keys: Vec<ParkedKey>) -> Result<(), PortError> {
         self.memory.delete(keys).await
-    }
-}
-
-/// Messages to audiences, of which a newer release has written some that older ones cannot read: half of the workers run one of those.
-#[derive(Clone, Debug)]
-pub struct ReleasedRuns {
-    pub memory: Memory,
-    pub stage: Stage,
-    pub worker: usize,
-}
-
-impl ReleasedRuns {
-    fn stored(&self, run: Run) -> Run {
-        let until = self.stage.scenario.audiences.unreadable_until.unwrap_or_default();
-        let is_of_newer = run.key.id.as_str().bytes().map(u32::from).sum::<u32>().is_multiple_of(2);
-        let is_older = (self.worker as u64).wrapping_add(self.stage.scenario.seed).is_multiple_of(2);
-        if self.stage.since_begin() >= until || !is_of_newer || !is_older {
-            return run;
-        }
-        self.stage.watch.saw(Situation::UnreadableRun);
-        let body = Body::new(release::written(run.body.expose().to_owned(), false));
-        Run { body, ..run }
-    }
-}
-
-impl Audiences for ReleasedRuns {
-    async fn open(&self, runs: Vec<Run>) -> Vec<Result<(), PortError>> {
-        self.memory.open(runs).await
-    }
-
-    async fn load(&self, keys: Vec<RunKey>, now: Timestamp) -> Vec<Result<Option<Run>, PortError>> {
-        let loaded = Audiences::load(&self.memory, keys, now).await;
-        loaded.into_iter().map(|run| run.map(|run| run.map(|run| self.stored(run)))).collect()
-    }
-
-    async fn members(
-        &self,
-        tenant: &Tenant,
-        tag: &Tag,
-        shard: u8,
-        after: Option<&SubscriptionId>,
-        most: u16,
-    ) -> Result<Vec<SubscriptionId>, PortError> {
-        self.memory.members(tenant, tag, shard, after, most).await
-    }
-
-    async fn progress(&self, run: &RunKey, shard: u8) -> Result<Progress, PortError> {
-        self.memory.progress(run, shard).await
-    }
-
-    async fn bound(
-        &self,
-        run: &Run,
-        shard: u8,
-        after: Option<&SubscriptionId>,
-        page: &Bounds,
-    ) -> Result<Option<Bounds>, PortError> {
-        let recorded = self.memory.bound(run, shard, after, page).await?;
-        if recorded.as_ref().is_some_and(|recorded| recorded != page) {
-            self.stage.watch.saw(Situation::PageReadTwice);
-        }
-        Ok(recorded)
-    }
-
-    async fn advance(&self, run: &Run, shard: u8, from: &Progress, to: &Progress) -> Result<bool, PortError> {
-        self.memory.advance(run, shard, from, to).await
     }
 }

@@ -26,6 +26,7 @@ fn run_opened_at(stack: &TestStack, opened_at: Timestamp) -> Run {
         opened_at,
         kept_until: System.now().plus(Duration::from_secs(86_400)),
         cancelled_at: None,
+        by_the_page: false,
     }
 }
 

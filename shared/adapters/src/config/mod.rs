@@ -51,6 +51,8 @@ pub struct DispatchConfig {
     pub quotas: quota::Limits,
     /// Whether the successes of an invocation are recorded in one item.
     pub records_together: bool,
+    /// Whether messages to audiences that are opened now are sent by the page.
+    pub audience_pages: bool,
     /// Which successes have a log line.
     pub success_logs: SuccessLogs,
 }
@@ -111,6 +113,7 @@ pub fn dispatch(lookup: impl Fn(&str) -> Option<String>) -> Result<DispatchConfi
             switched_off_after: read.switched_off_after(),
             quotas: read.quotas(),
             records_together: read.switch("RECORD_TOGETHER", true),
+            audience_pages: read.switch("AUDIENCE_PAGES", false),
             success_logs: read.success_logs(),
             // Last, because it has no default: the others have been read.
             vapid_subject: read.vapid_subject()?,

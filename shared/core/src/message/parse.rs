@@ -11,6 +11,7 @@ use super::{MOST_BYTES, MOST_BYTES_TO_AUDIENCE, Message, ProducerRef, To, Travel
 use crate::audience::{Audience, Expansion, RecipientRef, Run};
 use crate::delivery_options::{Class, EventType, Topic, Urgency};
 use crate::identity::{DeliveryId, DeliveryKey, ID_FORM, IdSource, Tenant};
+use crate::page::PageMessage;
 use crate::payload::{Media, Payload};
 use crate::policy::{Policy, catalogue, parse as parse_policy, stored};
 use crate::reason::Reason;
@@ -33,6 +34,7 @@ pub enum Inbound {
     Message(Box<Message>, Travel),
     Release(Release),
     Expand(Expansion),
+    Page(PageMessage),
     Recipient(RecipientRef, Travel),
 }
 
@@ -61,6 +63,9 @@ fn take_internal(object: &mut Object<'_>) -> Option<Inbound> {
     }
     if let Some(expansion) = Expansion::take(object) {
         return Some(Inbound::Expand(expansion));
+    }
+    if let Some(page) = PageMessage::take(object) {
+        return Some(Inbound::Page(page));
     }
     RecipientRef::take(object).map(|(recipient, travel)| Inbound::Recipient(recipient, travel))
 }

@@ -22,6 +22,7 @@ use redial_core::lane::Lane;
 use redial_core::ledger::{Ask, Entry, Fence, Judgement, State, claim, judge};
 use redial_core::message::{Inbound, Message, QueueKind, Travel, parse};
 use redial_core::metric::Metric;
+use redial_core::page::PageMessage;
 use redial_core::queue::Outgoing;
 use redial_core::reason::Reason;
 use redial_core::route::DelaySeconds;
@@ -44,6 +45,11 @@ impl<P: Ports> Worker<P> {
             Ok(Inbound::Expand(expansion)) => {
                 let Some(run) = self.run_of(&expansion.run, now).await? else { return Ok(()) };
                 self.send(expansion.outgoing(run.lane, DelaySeconds::ZERO)).await
+            }
+            // One of its recipients may have brought its workers down: from now on each is by itself.
+            Ok(Inbound::Page(page)) => {
+                let Some(run) = self.run_of(&page.key.run, now).await? else { return Ok(()) };
+                self.send(PageMessage { apart: true, ..page }.outgoing(run.lane)).await
             }
             Ok(Inbound::Recipient(recipient, travel)) => {
                 let Some(run) = self.run_of(&recipient.run, now).await? else { return Ok(()) };

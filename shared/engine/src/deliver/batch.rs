@@ -14,6 +14,7 @@ use redial_core::identity::{DeliveryKey, Turn};
 use redial_core::lane::Lane;
 use redial_core::message::{Inbound, Message, QueueKind, Refusal, Travel, parse};
 use redial_core::metric::Metric;
+use redial_core::page::PageMessage;
 use redial_core::policy::TenantPolicies;
 use redial_core::protection::patience::Patience;
 use redial_core::reason::Reason;
@@ -50,7 +51,8 @@ impl<P: Ports> Worker<P> {
     pub(super) async fn load_runs(&self, read: &[Result<Inbound, Refusal>]) -> Runs {
         let run_of = |inbound: &Result<Inbound, Refusal>| match inbound {
             Ok(Inbound::Recipient(recipient, _)) => Some(recipient.run.clone()),
-            Ok(Inbound::Message(..) | Inbound::Release(_) | Inbound::Expand(_)) | Err(_) => None,
+            Ok(Inbound::Message(..) | Inbound::Release(_) | Inbound::Expand(_) | Inbound::Page(_))
+            | Err(_) => None,
         };
         let wanted: BTreeSet<RunKey> = read.iter().filter_map(run_of).collect();
         if wanted.is_empty() {
@@ -84,6 +86,7 @@ pub(super) struct Batch {
     pub(super) refused: Vec<Refused>,
     pub(super) releases: Vec<(usize, Release)>,
     pub(super) expansions: Vec<(usize, Expansion)>,
+    pub(super) pages: Vec<(usize, PageMessage)>,
     /// At most one a delivery.
     pub(super) jobs: Vec<Job>,
     /// The same turn of the same delivery as a job's: (its place, the job's place). They share the job's acknowledgement.
@@ -120,13 +123,14 @@ impl Batch {
                 }),
                 Ok(Inbound::Release(release)) => batch.releases.push((place, release)),
                 Ok(Inbound::Expand(expansion)) => batch.expansions.push((place, expansion)),
+                Ok(Inbound::Page(page)) => batch.pages.push((place, page)),
                 Ok(Inbound::Message(message, travel)) => {
-                    batch.add(job(place, *message, travel, incoming, keys), &mut leaders);
+                    batch.add(received(place, *message, travel, incoming, keys), &mut leaders);
                 }
                 Ok(Inbound::Recipient(recipient, travel)) => match &runs[&recipient.run] {
                     Ok(Some((message, is_cancelled))) => {
                         let message = message.to_recipient(&recipient);
-                        let job = job(place, message, travel, incoming, keys);
+                        let job = received(place, message, travel, incoming, keys);
                         batch.add(Job { is_cancelled: *is_cancelled, ..job }, &mut leaders);
                     }
                     // It is kept for longer than its TTL, so that is over.
@@ -170,7 +174,22 @@ impl Batch {
     }
 }
 
-fn job(place: usize, message: Message, travel: Travel, incoming: &Incoming, keys: &HashKeys) -> Job {
+fn received(place: usize, message: Message, travel: Travel, incoming: &Incoming, keys: &HashKeys) -> Job {
+    let source = travel.deferred_from.clone().unwrap_or_else(|| incoming.message_id.clone());
+    let receives = travel.receives.saturating_add(incoming.receive_count);
+    job(place, message, travel, incoming.receipt.lane, source, receives, keys)
+}
+
+/// A message of a lane, in the place of that SQS message, which was received so often.
+pub(super) fn job(
+    place: usize,
+    message: Message,
+    travel: Travel,
+    lane: Lane,
+    source_message: String,
+    receives: u32,
+    keys: &HashKeys,
+) -> Job {
     let target = message.to.recipient().map(Box::new).ok_or(Reason::SubscriptionUnknown);
     let recipient = target.as_deref().ok();
     let endpoint_hash = recipient.map(|recipient| keys.endpoint(recipient.endpoint()));
@@ -180,8 +199,8 @@ fn job(place: usize, message: Message, travel: Travel, incoming: &Incoming, keys
     let chosen = message.circumstances(channel, &terms, &stored).choose();
     Job {
         place,
-        lane: incoming.receipt.lane,
-        source_message: travel.deferred_from.clone().unwrap_or_else(|| incoming.message_id.clone()),
+        lane,
+        source_message,
         channel,
         deadline: message.deadline(channel, travel.first_sent),
         fingerprint: message.fingerprint(keys),
@@ -194,7 +213,7 @@ fn job(place: usize, message: Message, travel: Travel, incoming: &Incoming, keys
         slot: None,
         patience: Patience::Whole,
         is_cancelled: false,
-        receives: travel.receives.saturating_add(incoming.receive_count),
+        receives,
         message: Box::new(message),
         travel,
     }

@@ -74,7 +74,7 @@ impl<P: Ports> Worker<P> {
     }
 }
 
-fn claim_of(job: &Job, end: Option<Plan>, settings: &Settings, invocation: &Invocation) -> Claim {
+pub(super) fn claim_of(job: &Job, end: Option<Plan>, settings: &Settings, invocation: &Invocation) -> Claim {
     let ask = Ask {
         state: end.map_or(State::Sending, |plan| plan.state()),
         key: job.message.key(),

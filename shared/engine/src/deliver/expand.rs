@@ -16,6 +16,7 @@ use redial_core::channel::Channel;
 use redial_core::identity::SubscriptionId;
 use redial_core::message::{Message, Travel};
 use redial_core::metric::Metric;
+use redial_core::page::{PageKey, PageMessage};
 use redial_core::queue::{Outgoing, Queue};
 use redial_core::route::DelaySeconds;
 use redial_core::setback::Setback;
@@ -41,7 +42,11 @@ impl<P: Ports> Worker<P> {
         }
         let opened: Vec<Run> = jobs
             .iter()
-            .map(|(job, at)| runs::of_claim(&job.message, &job.travel, job.deadline, *at))
+            .map(|(job, at)| Run {
+                // An acknowledgement needs the entry of its delivery.
+                by_the_page: self.settings.audience_pages && !job.message.acks,
+                ..runs::of_claim(&job.message, &job.travel, job.deadline, *at)
+            })
             .collect();
         let mut parts = Vec::new();
         for ((job, _), opened) in jobs.iter().zip(runs::open(&self.audiences, opened, now).await) {
@@ -106,7 +111,13 @@ impl<P: Ports> Worker<P> {
             }
             let after = at.after.as_ref();
             let mut page = self.page(expansion, &audience, after).await?;
-            if let Some(own) = page.bounds().filter(|_| audience.rate.is_some()) {
+            let mut whole = None;
+            if run.by_the_page && !page.members.is_empty() {
+                let at = PageKey { run: key.clone(), shard: *shard, after: after.cloned() };
+                let members = audiences.record_page(&run, &at, &page.members).await?;
+                page = page.recorded(members.clone());
+                whole = Some(PageMessage { key: at, members, apart: false });
+            } else if let Some(own) = page.bounds().filter(|_| audience.rate.is_some()) {
                 let Some(bounds) = audiences.bound(&run, *shard, after, &own).await? else {
                     return Ok(Walk::Crossed);
                 };
@@ -116,7 +127,10 @@ impl<P: Ports> Worker<P> {
                 }
                 page = page.within(bounds);
             }
-            let messages = messages_to(&page.members, &run, &message, &travel, clock.now());
+            let messages = match whole {
+                Some(whole) => vec![whole.outgoing(run.lane)],
+                None => messages_to(&page.members, &run, &message, &travel, clock.now()),
+            };
             if !messages.is_empty() {
                 self.send_all(messages).await?;
             }

@@ -13,7 +13,7 @@
 //!
 //! | stage | makes of it |
 //! |---|---|
-//! | `batch` | jobs, releases, parts of audiences, bodies that are no messages |
+//! | `batch` | jobs, releases, parts and pages of audiences, bodies that are no messages |
 //! | `resolve` | jobs with their recipients and policies |
 //! | `record` | outcomes that messages carry, on the ledger |
 //! | `job`, `admit` | what the gates and the protection of origins let through |
@@ -23,6 +23,7 @@
 //! | `record` | plans on the ledger |
 //! | `health`, `hand_off` | retries, `waits`, `dead_letters`, endpoints that are gone, opened audiences (`expand`) |
 //! | `events` | events for producers |
+//! | `pages` | of a page: attempts of many recipients, and one sheet of what became of them |
 //! | `acknowledgements`, `visibility` | acknowledgements, and messages that come back |
 
 mod acknowledgements;
@@ -36,6 +37,7 @@ mod expand;
 mod hand_off;
 mod health;
 mod job;
+mod pages;
 mod planned;
 mod quotas;
 mod rarely;
@@ -82,18 +84,19 @@ impl<P: Ports> Worker<P> {
         let Self { settings, system, telemetry, outbox, .. } = self;
         let read: Vec<_> = incoming.iter().map(Incoming::read).collect();
         let runs = self.load_runs(&read).await;
-        let Batch { refused, releases, expansions, jobs, copies, decided: mut all } =
+        let Batch { refused, releases, expansions, pages, jobs, copies, decided: mut all } =
             Batch::sort(&incoming, read, &runs, &settings.hash_keys, telemetry);
         telemetry.count(Metric::Deliveries, jobs.len() as u64);
         let now = system.now();
         let refused = refused.into_iter().map(|refused| DeadLetter::of_refused(refused, now)).collect();
-        let (refused, released, expanded, delivered) = futures_util::join!(
+        let (refused, released, expanded, paged, delivered) = futures_util::join!(
             rarely(refused, |refused| self.post(refused)),
             rarely(releases, |releases| self.release_all(invocation, releases)),
             rarely(expansions, |expansions| self.expand_all(invocation, expansions)),
+            rarely(pages, |pages| self.send_pages(invocation, pages)),
             self.deliver_all(invocation, jobs),
         );
-        all.extend(refused.into_iter().chain(released).chain(expanded).chain(delivered));
+        all.extend(refused.into_iter().chain(released).chain(expanded).chain(paged).chain(delivered));
         all.share(copies);
         visibility::return_some(outbox, telemetry, &incoming, all, system.now(), system.rng()).await
     }

@@ -105,7 +105,7 @@ impl<P: Ports> Worker<P> {
     }
 }
 
-fn record_of(Finished { job, made, .. }: &Finished, lease_token: &str, now: Timestamp) -> Record {
+pub(super) fn record_of(Finished { job, made, .. }: &Finished, lease_token: &str, now: Timestamp) -> Record {
     let given_back = given_back(job, lease_token, now);
     match made {
         Ok((plan, facts)) => Record {

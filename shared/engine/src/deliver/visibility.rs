@@ -81,7 +81,7 @@ pub(super) async fn return_some(
 fn travel(inbound: &Inbound) -> Option<&Travel> {
     match inbound {
         Inbound::Message(_, travel) | Inbound::Recipient(_, travel) => Some(travel),
-        Inbound::Release(_) | Inbound::Expand(_) => None,
+        Inbound::Release(_) | Inbound::Expand(_) | Inbound::Page(_) => None,
     }
 }
 
@@ -127,6 +127,8 @@ fn successor(
         Inbound::Expand(part) if rests => {
             return Some(part.outgoing(incoming.receipt.lane, delay));
         }
+        // Its sheet is where it was left, whichever of its messages comes.
+        Inbound::Page(page) => return Some(Outgoing { delay, ..page.outgoing(incoming.receipt.lane) }),
         Inbound::Release(_) | Inbound::Expand(_) => return None,
     };
     Some(Outgoing { queue: Queue::Retry(incoming.receipt.lane), body, delay, tenant: Some(tenant) })

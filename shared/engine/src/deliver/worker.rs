@@ -45,6 +45,8 @@ pub struct Settings {
     pub token_keys: TokenKeys,
     /// How long a webhook's receiver may fail without one success.
     pub switched_off_after: Duration,
+    /// Whether messages to audiences that are opened now are sent by the page.
+    pub audience_pages: bool,
 }
 
 /// One invocation of the function.

@@ -3,8 +3,27 @@
 use super::{Answer, Answers};
 use redial_core::audience::{Bounds, Progress, Run, RunKey};
 use redial_core::identity::{SubscriptionId, Tenant};
+use redial_core::page::{PageKey, PageMessage, Sheet};
 use redial_core::tag::Tag;
 use redial_core::time::Timestamp;
+
+/// The hold of one worker on a page.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PageLease {
+    /// New for each invocation and page.
+    pub token: String,
+    pub until: Timestamp,
+    /// When its sheet is forgotten: with its run.
+    pub kept_until: Timestamp,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PageClaim {
+    /// The page is this worker's; with what the workers before it left.
+    Granted(Sheet),
+    /// Another worker has it until then.
+    Leased { until: Timestamp },
+}
 
 /// Keeps messages to audiences, and how far they are.
 pub trait Audiences: Send + Sync {
@@ -40,4 +59,19 @@ pub trait Audiences: Send + Sync {
 
     /// Moves a part on, if it is still where it was; answers whether it was.
     fn advance(&self, run: &Run, shard: u8, from: &Progress, to: &Progress) -> impl Answer<bool>;
+
+    /// Records the members of a page, unless members of it are recorded; answers those that are.
+    fn record_page(
+        &self,
+        run: &Run,
+        page: &PageKey,
+        members: &[SubscriptionId],
+    ) -> impl Answer<Vec<SubscriptionId>>;
+
+    /// Takes a page whose lease, if it has one, is over.
+    fn claim_page(&self, page: &PageMessage, lease: &PageLease, now: Timestamp) -> impl Answer<PageClaim>;
+
+    /// Writes what became of a page's places, if the lease of that token still holds it; answers whether it does. The lease ends
+    /// at `lease.until` from then on.
+    fn write_sheet(&self, page: &PageMessage, lease: &PageLease, sheet: &Sheet) -> impl Answer<bool>;
 }

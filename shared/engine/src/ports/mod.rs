@@ -16,7 +16,7 @@ mod subscriptions;
 mod telemetry;
 mod waits;
 
-pub use audiences::Audiences;
+pub use audiences::{Audiences, PageClaim, PageLease};
 pub use dead_letters::{DeadLetterBodies, DeadLetterStore};
 pub use http_api::{
     AccessKeys, Acknowledged, Acks, Deliveries, DeliveryRecord, HttpApi, Inserted, NewDelivery, PublicKey,

@@ -15,6 +15,7 @@ mod http_api;
 mod neighbours;
 mod openings;
 mod outages;
+mod pages;
 mod policies;
 mod probes;
 mod protection;

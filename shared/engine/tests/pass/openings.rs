@@ -62,6 +62,7 @@ fn opened_by_the_previous_release(harness: &Harness) -> RunKey {
         opened_at: now,
         kept_until: now.plus(DEDUPE_WINDOW),
         cancelled_at: None,
+        by_the_page: false,
     };
     harness.state().runs.insert(key.clone(), run);
     key

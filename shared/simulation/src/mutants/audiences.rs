@@ -83,16 +83,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a later page leaves one out",
         rule: "each bearer of the tag gets the message",
         file: EXPAND,
-        find: "let messages = messages_to(&page.members, ",
-        replace: "let from = usize::from(at.after.is_some() && !page.members.is_empty());
-            let messages = messages_to(&page.members[from..], ",
+        find: "None => messages_to(&page.members, ",
+        replace: "None => messages_to(&page.members[usize::from(at.after.is_some() && !page.members.is_empty())..], ",
     },
     Mutant {
         name: "a repeated hand-off opens another run",
         rule: "a run follows from the claim that granted its message",
         file: EXPAND,
-        find: "Ok(None) => new.push((job, run(job, *at))),",
-        replace: "Ok(None) => new.push((job, run(job, now))),",
+        find: "..runs::of_claim(&job.message, &job.travel, job.deadline, *at)",
+        replace: "..runs::of_claim(&job.message, &job.travel, job.deadline, now.max(*at))",
     },
     Mutant {
         name: "an id that is used again has the former run",

@@ -49,8 +49,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a reference that is not described is forgotten",
         rule: "a failed delivery has its dead letter",
         file: "shared/engine/src/cleanup/mod.rs",
-        find: "self.dead_letters.describe(&reference, now).await?;",
-        replace: "let _ = self.dead_letters.describe(&reference, now).await;",
+        find: "self.dead_letters.describe(reference, now).await?;",
+        replace: "let _ = self.dead_letters.describe(reference, now).await;",
     },
     Mutant {
         name: "an endpoint that is gone has no reference",

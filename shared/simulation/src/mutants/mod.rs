@@ -15,6 +15,7 @@ mod hostile;
 pub mod mutant;
 pub mod nursery;
 mod operators;
+mod pages;
 mod protection;
 mod quarantine;
 mod records;
@@ -33,6 +34,7 @@ pub fn all() -> impl Iterator<Item = &'static Mutant> {
         ends::MUTANTS,
         quarantine::MUTANTS,
         audiences::MUTANTS,
+        pages::MUTANTS,
         storage::MUTANTS,
         protection::MUTANTS,
         operators::MUTANTS,

@@ -43,7 +43,7 @@ impl Memo {
         let keys: Vec<_> =
             of_message.map(|(run, _)| (run.clone(), recipient(run, &subscription.id))).collect();
         let is_held = |key: &DeliveryKey| {
-            let entry = state.ledger.get(key);
+            let entry = state.known(key);
             entry.is_some_and(|it| it.state == ledger::State::Sending && it.lease_token == *token)
         };
         let Some((run, own)) = keys.iter().find(|(_, own)| is_held(own)).or(keys.last()).cloned() else {

@@ -63,7 +63,7 @@ pub(super) fn judge_one(key: &DeliveryKey, contents: &BTreeSet<u32>, remains: &R
                 && event["state"] == end.label()
         })
     };
-    let known = || state.ledger.get(key);
+    let known = || state.known(key);
     // What counts as absent is as it was: its batch may have been deleted before it.
     let current = known().filter(|entry| !entry.is_forgotten(state.now));
     let stored = current.or_else(|| memo.forgotten.get(key).cloned()).or_else(known);

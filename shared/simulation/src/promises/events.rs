@@ -18,7 +18,7 @@ impl Memo {
         if !state.is_terminal() {
             return self.violated(format!("{key} was announced as {}, which is no end", state.label()));
         }
-        let is_stored = ledger.ledger.get(&key).is_some_and(|entry| entry.state == *state);
+        let is_stored = ledger.known(&key).is_some_and(|entry| entry.state == *state);
         let end = (key.clone(), *state);
         let is_known = is_stored || self.ended.contains(&end) || self.carried_ends.contains(&end);
         if !is_known {

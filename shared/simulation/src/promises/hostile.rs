@@ -258,7 +258,7 @@ fn ends(remains: &Remains<'_>, tenants: &Tenants, memo: &mut Memo) {
     }
     for (key, sendings) in remains.accepted.iter().filter(|(key, _)| key.tenant != tenants.foe) {
         let receives = |receiver: usize| remains.scenario.receivers[receiver].phases.is_empty();
-        let state = remains.state.ledger.get(key).map(|entry| entry.state);
+        let state = remains.state.known(key).map(|entry| entry.state);
         if sendings.iter().all(|it| receives(it.receiver)) && state != Some(ledger::State::Sent) {
             memo.violated(format!("{key} was sent to a receiver that accepts, and stands at {state:?}"));
         }

@@ -34,7 +34,13 @@ impl Memo {
     /// What is claimed, and what stood in the ledger before.
     pub(crate) fn claims(&mut self, ask: &Ask, stored: Option<&Entry>, now: Timestamp) -> Option<String> {
         let pass = self.passes.get(&ask.lease_token)?;
-        if ask.state == State::Sending && now.plus(TIME_FOR_AN_ATTEMPT) > pass.deadline.plus(DRIFT) {
+        // The entry of a recipient that leaves its page: its attempt was made before.
+        let is_apart = ask.lease_until <= now
+            || stored.is_some_and(|it| it.place.is_none() && it.lease_token == ask.lease_token);
+        if ask.state == State::Sending
+            && !is_apart
+            && now.plus(TIME_FOR_AN_ATTEMPT) > pass.deadline.plus(DRIFT)
+        {
             let key = &ask.key;
             self.violated(format!("{key} was claimed with no time left for its attempt"));
         }
@@ -89,6 +95,13 @@ impl Memo {
             |token: &str| self.passes.contains_key(token) && self.is_ahead(&ask.lease_token, token);
         if granted.any(|((_, token), _)| is_ended(token)) {
             self.ended_early.insert(ask.key.clone());
+        }
+    }
+
+    /// A page is taken over, with these deliveries on it. The same holds of its lease as of those of attempts.
+    pub(crate) fn takes_page_over(&mut self, keys: &[DeliveryKey], token: &str, former: &str) {
+        if self.passes.contains_key(former) && self.is_ahead(token, former) {
+            self.ended_early.extend(keys.iter().cloned());
         }
     }
 

@@ -23,7 +23,7 @@ impl Memo {
         let Some(promise) = self.promises.get(key).cloned() else {
             return self.violated(format!("{key} was posted, and nobody sent it"));
         };
-        let Some(entry) = state.ledger.get(key) else {
+        let Some(entry) = state.known(key) else {
             return self.violated(format!("{key} was posted without an entry in the ledger"));
         };
         let is_own = entry.state == ledger::State::Sending && entry.lease_token == token;

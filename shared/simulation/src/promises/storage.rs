@@ -79,11 +79,11 @@ impl Memo {
         if !address::is_of(address, key.tenant.as_str()) {
             self.violated(format!("{key} was posted to another tenant's address {address}"));
         }
-        let subscription = state.ledger.get(key).and_then(|entry| entry.subscription.clone());
+        let subscription = state.known(key).and_then(|entry| entry.subscription.clone());
         if subscription.is_some_and(|of| address.split('/').nth(3) != Some(of.as_str())) {
             self.violated(format!("{key} was posted to {address}, which is another subscription's"));
         }
-        let is_by_subscription = state.ledger.get(key).is_some_and(|entry| entry.subscription.is_some());
+        let is_by_subscription = state.known(key).is_some_and(|entry| entry.subscription.is_some());
         let off = self.facts.off_since.get(address).filter(|_| is_by_subscription);
         let began = self.facts.began.get(token);
         if off.zip(began).is_some_and(|(off, began)| off < began) {

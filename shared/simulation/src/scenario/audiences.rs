@@ -78,6 +78,8 @@ pub struct Audiences {
     pub too_long_at: Option<Duration>,
     /// Until then some runs are of a newer release, and cannot be read.
     pub unreadable_until: Option<Duration>,
+    /// Whether the runs are sent by the page.
+    pub by_the_page: bool,
 }
 
 /// What may be out together of the table of audiences.
@@ -111,6 +113,11 @@ impl Audiences {
         self.members.get(number)
     }
 
+    /// In a share of the scenarios with messages to the tag they are sent by the page.
+    pub(super) fn goes_by_the_page(&mut self, rng: &mut StdRng) {
+        self.by_the_page = !self.sendings.is_empty() && rng.random_bool(0.5);
+    }
+
     pub(super) fn draw(rng: &mut StdRng, faults_end: Duration) -> Self {
         if rng.random_bool(SHARE) { Self::some(rng, faults_end) } else { Self::default() }
     }
@@ -126,7 +133,7 @@ impl Audiences {
         let changes = changes(rng, &members, &sendings);
         let too_long_at = rng.random_bool(0.1).then(|| moment(rng, SENDING));
         let unreadable_until = rng.random_bool(0.3).then(|| faults_end.mul_f64(rng.random_range(0.3..1.0)));
-        Self { members, sendings, changes, later, too_long_at, unreadable_until }
+        Self { members, sendings, changes, later, too_long_at, unreadable_until, by_the_page: false }
     }
 
     /// Where one of a page's hundred messages is refused, all of them are sent again: while one in seven is refused, that never ends,
@@ -162,7 +169,8 @@ impl Audiences {
             return None;
         }
         faults.death = 0.5;
-        faults.duplicate = if rng.random_bool(0.7) { 0.6 } else { 0.0 };
+        // Copies of a page at its last receive are sent again by its worker and by the quarantine, and become thousands.
+        faults.duplicate = if rng.random_bool(0.7) && !self.by_the_page { 0.6 } else { 0.0 };
         let least = *[0, 17].choose(rng).unwrap_or(&17);
         Some(InVain { share: 0.5, least, most: 19 })
     }

@@ -59,6 +59,7 @@ impl Scenario {
             Some(areas) if areas.has_audiences() => Audiences::some(of_audiences, faults_end).within_days(),
             Some(_) => Audiences::default(),
         };
+        audiences.goes_by_the_page(&mut source(seed, "pages"));
         let mut faults = Faults::draw(&mut source(seed, "faults"), faults_end, are_many);
         faults.outages.extend(audiences.outages(of_audiences, faults_end));
         audiences.temper(&mut faults);

@@ -145,7 +145,7 @@ impl Worker {
     /// A POST where a hostile tenant is one of several.
     fn posts_beside(&self, endpoint: &str, payload: &[u8], reply: &Reply, state: &State) {
         let Some(Payload { key, .. }) = read_payload(payload) else { return };
-        let Some(entry) = state.ledger.get(&key) else { return };
+        let Some(entry) = state.known(&key) else { return };
         let (turn, is_by_subscription) = (entry.turn, entry.subscription.is_some());
         let at = self.stage.timeline.now();
         let endpoint = Endpoint::parse(endpoint).expect("invariant: an address that was parsed before");

@@ -93,7 +93,17 @@ impl World {
                     }
                     memo.forgotten.extend(sent.into_iter().map(|entry| (entry.key.clone(), entry)));
                 }
-                Row::Run(_) | Row::Part(..) => {}
+                Row::Page(key) => {
+                    let page = state.pages.get(key).map(|stored| stored.page.clone());
+                    let recipients = page
+                        .iter()
+                        .flat_map(|page| page.places().iter().filter_map(|place| page.recipient(place)));
+                    let tenant = &key.run.tenant;
+                    let keys = recipients.map(|it| DeliveryKey { tenant: tenant.clone(), id: it.id });
+                    let known = keys.filter_map(|key| Some((key.clone(), state.known(&key)?)));
+                    memo.forgotten.extend(known.filter(|(key, _)| !state.ledger.contains_key(key)));
+                }
+                Row::Run(_) | Row::Part(..) | Row::Members(_) => {}
             }
             state.delete(&row);
             memo.situations.saw(Situation::RowsDeleted);
@@ -222,12 +232,13 @@ impl World {
             return;
         }
         let body = release::read(body);
-        if !body.contains("\"recipient\":") && !body.contains("\"expand\":") {
+        if !["recipient", "expand", "page"].iter().any(|name| body.contains(&format!("\"{name}\":"))) {
             return;
         }
         let Ok(body) = serde_json::from_str::<Value>(&body) else { return };
         let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
-        let id = text(if body["expand"].is_string() { "expand" } else { "audience" });
+        let named = ["expand", "page"].into_iter().find(|name| body[*name].is_string());
+        let id = text(named.unwrap_or("audience"));
         let run = Tenant::parse(&text("tenant")).zip(RunId::parse(&id));
         let Some(run) = run.map(|(tenant, id)| RunKey { tenant, id }) else { return };
         let mut memo = self.stage.watch.memo();
@@ -235,11 +246,17 @@ impl World {
         if let Some(shard) = body["shard"].as_u64().and_then(|shard| u8::try_from(shard).ok()) {
             walk.begun.insert(shard);
         }
-        let Some(to) = SubscriptionId::parse(&text("recipient")) else { return };
-        let is_first = body["retry_count"] == 0 && body.get("deferred_from").is_none();
-        let handed_on = walk.handed_on.entry(to).or_insert(HandedOn { first: self.now(), times: 0 });
-        handed_on.times += u32::from(is_first);
-        if handed_on.times > 1 && is_first {
+        let is_page = named == Some("page");
+        let is_first = is_page || (body["retry_count"] == 0 && body.get("deferred_from").is_none());
+        let members = body["members"].as_array().into_iter().flatten().filter(|_| is_page);
+        let mut again = false;
+        for to in members.chain(body.get("recipient")) {
+            let Some(to) = to.as_str().and_then(SubscriptionId::parse) else { continue };
+            let handed_on = walk.handed_on.entry(to).or_insert(HandedOn { first: self.now(), times: 0 });
+            handed_on.times += u32::from(is_first);
+            again |= handed_on.times > 1 && is_first;
+        }
+        if again {
             memo.situations.saw(Situation::PageSentAgain);
         }
     }

@@ -36,6 +36,7 @@ use serde_json::Value;
 
 use crate::knowledge::WatchedProtection;
 use crate::promises::{self, Remains};
+use crate::released_runs::ReleasedRuns;
 use crate::scenario::messages::Sending;
 use crate::scenario::{BEGIN, Scenario};
 use crate::situations::{Situation, Situations};
@@ -44,7 +45,7 @@ use crate::stage::Stage;
 use crate::timeline::{Event, Next, Timeline};
 use crate::trace::Trace;
 use crate::watch::Watch;
-use crate::watched::{Released, ReleasedRuns, WatchedLedger, WatchedParking};
+use crate::watched::{Released, WatchedLedger, WatchedParking};
 use crate::worker::Worker;
 
 const FUNCTION_TIMEOUT: Duration = Duration::from_secs(30);
@@ -268,8 +269,12 @@ impl World {
         let shards = resharded.map_or(scenario.shards, |(_, shards)| shards);
         // Few messages are enough to divide a bucket.
         let waits = WaitSettings { shards, messages_a_shard: 1, ..WaitSettings::default() };
-        let settings =
-            deliver::Settings { waits, hash_keys: self.hash_keys(), ..memory::dispatch_settings() };
+        let settings = deliver::Settings {
+            waits,
+            hash_keys: self.hash_keys(),
+            audience_pages: scenario.audiences.by_the_page,
+            ..memory::dispatch_settings()
+        };
         let of = || memory.clone();
         let released = || Released { memory: memory.clone(), stage: self.stage.clone(), worker: number };
         let watch = || self.stage.watch.clone();
@@ -288,7 +293,12 @@ impl World {
             ledger,
             subscriptions: of(),
             policies: of(),
-            audiences: ReleasedRuns { memory: of(), stage: self.stage.clone(), worker: number },
+            audiences: ReleasedRuns {
+                memory: of(),
+                stage: self.stage.clone(),
+                worker: number,
+                schedule: schedule.clone(),
+            },
             protection: WatchedProtection {
                 memory: of(),
                 knowledge: schedule.knowledge.clone(),

@@ -42,7 +42,7 @@ impl Harness {
     }
 
     pub(crate) fn entry(&self, id: &str) -> Option<Entry> {
-        self.state().ledger.get(&Self::key(id))
+        self.state().known(&Self::key(id))
     }
 
     pub(crate) fn state_of(&self, id: &str) -> Option<State> {
