@@ -14,7 +14,8 @@ use super::grafts::{self, Graft};
 use super::mutant::Mutant;
 
 /// The crates that a simulation consists of.
-const CRATES: [&str; 4] = ["shared/core", "shared/engine", "shared/memory", "shared/simulation"];
+const CRATES: [&str; 5] =
+    ["shared/callgrind", "shared/core", "shared/engine", "shared/memory", "shared/simulation"];
 
 /// How the copy's binary is called: beside `sim` in the same folder.
 const BINARY: &str = "sim-mutants";
