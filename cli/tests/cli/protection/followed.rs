@@ -89,7 +89,7 @@ async fn an_opened_breaker_holds_everything_back_and_then_sends_probes(it: &Foll
 
 async fn a_closed_breaker_lets_everything_pass(it: &Followed) {
     it.breaker("open", "--for 1h");
-    let closed = it.breaker("close", "");
+    let closed = it.breaker("close", "--now");
     assert_eq!((&closed["phase"], &closed["before"]["phase"]), (&json!("closed"), &json!("open")));
     tokio::time::sleep(FOLLOWS).await;
     let before = it.times().len();

@@ -89,7 +89,7 @@ fn the_page_s_numbers_are_those_of_the_code() {
     assert_page_says(&[
         "more than 20 % of at least 20 attempts of the last five minutes",
         "more than 50 % of at least 50 of the last ten seconds, or of only the last three to nine",
-        "for 30 seconds, then 60, 120 … up to 15 minutes",
+        "for a twentieth of the time that the origin has been out, at least 30 seconds and at most 15 minutes",
         "five probes go",
         "not answered within 30 seconds",
         "closes** when three succeed, of two tenants and three recipients",
@@ -117,16 +117,16 @@ fn the_pace_falls_and_grows_as_the_page_says() {
     look(&mut state, 1_000, 0, 10, 1);
     assert_eq!(state.limit(at(1)), None, "one in a hundred concerns single recipients");
     look(&mut state, 1_000, 0, 200, 2);
-    assert_eq!(state.limit(at(2)), Some(560.0), "70 % of 800");
-    look(&mut state, 560, 0, 200, 3);
-    assert_eq!(state.limit(at(3)), Some(560.0), "not again within three seconds");
-    for secs in 6..60 {
+    assert_eq!(state.limit(at(2)), Some(680.0), "85 % of 800");
+    look(&mut state, 680, 0, 200, 7);
+    assert_eq!(state.limit(at(7)), Some(680.0), "not again within six seconds");
+    for secs in 8..90 {
         look(&mut state, 10, 0, 5, secs);
     }
-    assert_eq!(state.limit(at(60)), Some(10.0), "never below");
+    assert_eq!(state.limit(at(90)), Some(10.0), "never below");
     assert_page_says(&[
         "more than 1 % of the attempts are answered 429",
-        "falls to 70 % of what it took just before, at most every three seconds and never below 10 a second",
+        "falls to 85 % of what it took just before, at most every six seconds and never below 10 a second",
     ]);
 }
 

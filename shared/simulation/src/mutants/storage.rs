@@ -139,7 +139,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "the keys are not loaded again",
         rule: "a key that is not known is loaded",
         file: ATTEMPT,
-        find: "let keys = self.reload_keys(last_start).await;",
+        find: "let keys = Box::pin(self.reload_keys(last_start)).await;",
         replace: "let keys = Keys::Current;",
     },
     Mutant {

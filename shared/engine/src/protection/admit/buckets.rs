@@ -214,7 +214,10 @@ impl<P: Protection> Round<'_, P> {
     async fn lease(&self, bucket: &TokenBucket, slots: Slots, wanted: u32, chance: f64) -> Option<PortError> {
         let key = self.part(bucket, slots);
         let per_second = slots.per_second / f64::from(parts(slots.per_second));
-        let in_parts = matches!(slots.soon, Some(Soon::Pace(_))) && parts(slots.per_second) > 1;
+        let grows = match slots.soon {
+            Some(Soon::Pace(pace)) => pace.out_for().is_some() || parts(slots.per_second) > 1,
+            Some(Soon::Same(_)) | None => false,
+        };
         let request = {
             let mut known = self.guard.known();
             let held = known.blocks.entry(key.clone()).or_default();
@@ -228,7 +231,7 @@ impl<P: Protection> Round<'_, P> {
             // All slots of a block begin together, so it is no larger than what a second has.
             let slots = (wanted - left).max(at_once).min((per_second as u32).max(1));
             // A pace that grows gets another part now and then: what the others have leased ahead is not to be had there at once, too.
-            let is_new_part = in_parts && held.block.is_none() && held.empties == 0;
+            let is_new_part = grows && held.block.is_none() && held.empties == 0;
             let from = if is_new_part { self.now.plus(AHEAD) } else { self.now };
             Request::new(key.clone(), slots, per_second, Some(self.now.plus(AHEAD)), from)
         };
