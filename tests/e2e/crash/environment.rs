@@ -221,9 +221,7 @@ impl Run<'_> {
             Input::Malformed => (&queues.ingest, json!({"tenant": self.tenant, "surprise": 1})),
             Input::Quarantine => (&queues.quarantine, self.message()),
             // Of a tenant of its own: a process that has stored a dead letter of a tenant remembers that, and makes a call less.
-            Input::QuarantinedGarbage => {
-                (&queues.quarantine, json!({"tenant": self.tenant, "id": true}))
-            }
+            Input::QuarantinedGarbage => (&queues.quarantine, json!({"tenant": self.tenant, "id": true})),
             Input::QuarantinedRelease => {
                 (&queues.quarantine, json!({"release": "w1-transactional-20261121T100500Z"}))
             }

@@ -186,7 +186,7 @@ fn poison_is_kept_unless_its_delivery_has_moved_on() {
 
 #[test]
 fn the_quarantine_leaves_what_another_release_wrote_to_it_for_a_day() {
-    let mut harness = Harness::new();
+    let harness = Harness::new();
     harness.subscribe("m");
     let newer = r#"{"tenant":"acme","a_part_of":"news-17","shard":3}"#;
     let sent = harness.now();
