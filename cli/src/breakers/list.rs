@@ -53,8 +53,9 @@ impl List {
 fn rows(known: Vec<(Circuit, StoredOrigin)>, all: bool, now: Timestamp) -> Vec<Row> {
     let mut rows: Vec<Row> = known
         .into_iter()
-        .filter(|(_, stored)| all || stored.state.is_watched(now))
-        .map(|(circuit, stored)| Row::of(circuit, &stored.state, now))
+        .map(|(circuit, stored)| (circuit.state_at(stored.state, now), circuit))
+        .filter(|(state, _)| all || state.is_watched(now))
+        .map(|(state, circuit)| Row::of(circuit, &state, now))
         .collect();
     rows.sort_by(|a, b| (a.urgency(), &a.circuit).cmp(&(b.urgency(), &b.circuit)));
     rows
@@ -100,6 +101,22 @@ mod tests {
         };
         assert_eq!(shown(false), ["https://b.example", "https://c.example"]);
         assert_eq!(shown(true), ["https://b.example", "https://c.example", "https://a.example"]);
+    }
+
+    #[test]
+    fn a_recipient_that_no_worker_follows_any_more_is_listed_as_closed() {
+        let hash = format!("hmac:k1:{}", "0a".repeat(32));
+        let circuit = Circuit::parse(&format!("https://a.example#acme#{hash}")).expect("a recipient");
+        let mut state = OriginState::default();
+        state.open(Duration::from_secs(60), at(0), &Cooldowns::default(), &mut StdRng::seed_from_u64(1));
+        let known = vec![(circuit, StoredOrigin { state, version: 1 })];
+        let shown = |all, secs| -> Vec<String> {
+            let rows = rows(known.clone(), all, at(secs));
+            rows.iter().map(|row| row.cells(at(secs))[2].clone()).collect()
+        };
+        assert_eq!(shown(false, 61), ["half_open, one recipient of acme: endpoint 0a0a0a0a"]);
+        assert_eq!(shown(false, 400), [""; 0]);
+        assert_eq!(shown(true, 400), ["closed, one recipient of acme: endpoint 0a0a0a0a"]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod list;
 pub(crate) mod shown;
 mod turn;
+mod which;
 
 subcommands! {
     /// Shows which push services and receivers are down or slowed down, and opens or closes their breakers by hand

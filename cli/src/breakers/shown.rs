@@ -85,10 +85,7 @@ impl Row {
             "held": self.recent.held,
             "pace_per_second": self.pace,
             "for_one_tenant": self.is_for_one_tenant,
-            "for_one_recipient": self.recipient().map(|recipient| json!({
-                "tenant": recipient.tenant.as_str(),
-                "endpoint_hash": recipient.endpoint.as_str(),
-            })),
+            "for_one_recipient": recipient_json(&self.circuit),
             "looked_at": self.looked_at.map(Timestamp::to_rfc3339),
             "at": now.to_rfc3339(),
         });
@@ -155,6 +152,16 @@ fn in_words(cells: &[String; HEADINGS.len()]) -> [String; 4] {
         format!("  {attempts} attempts, {failures} failures, {limited} limited"),
         format!("  pace {pace}, looked at {looked_at}"),
     ]
+}
+
+/// The one recipient that it is about; null: it is about an origin.
+pub(crate) fn recipient_json(circuit: &Circuit) -> Value {
+    match circuit {
+        Circuit::Origin(_) => Value::Null,
+        Circuit::Recipient(AtOrigin { tenant, endpoint, .. }) => {
+            json!({"tenant": tenant.as_str(), "endpoint_hash": endpoint.as_str()})
+        }
+    }
 }
 
 /// A phase and its time; the other time is null.

@@ -8,17 +8,17 @@ use std::time::Duration;
 use clap::Args;
 use redial_adapters::system::System;
 use redial_core::{
-    endpoint::Origin,
-    protection::{Circuit, Cooldowns, OriginState, Phase},
+    protection::{AtOrigin, Circuit, Cooldowns, OriginState, Phase},
     time::Timestamp,
 };
 use redial_engine::ports::{Clock as _, Protection as _, Randomness as _};
 
-use super::shown::{phase_json, phase_words};
+use super::shown::{phase_json, phase_words, recipient_json};
+use super::which::Which;
 use crate::{
-    arguments, duration,
+    duration,
     failure::Failure,
-    stack::{OnStack, Target, variable},
+    stack::{Target, variable},
     terminal::say,
 };
 
@@ -30,11 +30,15 @@ const TRIES: usize = 8;
 /// When the time is over, a few probes are sent, and their results decide: success closes the breaker, and the rest follows at a
 /// growing pace; a failure opens it again. Messages whose TTL ends earlier become dead letters, ttl_exceeded, at once. An origin that
 /// nothing was ever sent to can be opened too. If the breaker is open already, its time is replaced.
+///
+/// With --tenant and --endpoint it is the breaker of one recipient, which must be one that `list --all` shows. Workers that have not
+/// seen it fail do not follow: each sends to it until most of ten attempts have failed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   redial breakers open https://fcm.googleapis.com
-  redial breakers open https://partner.example:8443 --for 2h --json")]
+  redial breakers open https://partner.example:8443 --for 2h --json
+  redial breakers open https://partner.example --tenant acme --endpoint 0a3fc1d2 --for 2h")]
 pub(crate) struct Open {
     /// Duration, from 1s to 24h: 90s, 30m, 2h
     #[arg(long = "for", value_name = "TIME", default_value = "10m", value_parser = lasting)]
@@ -48,27 +52,19 @@ pub(crate) struct Open {
 /// It goes on as if its probes had succeeded: few attempts a second at first, more with each that succeeds, and its counts restart, so
 /// that it opens again if the origin still fails. Messages that were held back come at the time that they were given, and get places in
 /// that pace. A breaker that lets attempts pass already stays as it is. With --now everything is sent at once, without a limit.
-/// Exit status 1 means that there is no data about that origin.
+/// Exit status 1 means that there is no data about that origin, or that recipient.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   redial breakers close https://fcm.googleapis.com
-  redial breakers close https://fcm.googleapis.com --now")]
+  redial breakers close https://fcm.googleapis.com --now
+  redial breakers close https://partner.example --tenant acme --endpoint 0a3fc1d2")]
 pub(crate) struct Close {
     /// Lift its pace as well: everything that comes is sent at once
     #[arg(long)]
     now: bool,
     #[command(flatten)]
     which: Which,
-}
-
-#[derive(Debug, Args)]
-struct Which {
-    /// Scheme, host and port: https://fcm.googleapis.com
-    #[arg(value_name = "ORIGIN")]
-    origin: String,
-    #[command(flatten)]
-    on: OnStack,
 }
 
 impl Open {
@@ -98,15 +94,13 @@ impl Close {
 }
 
 impl Which {
-    /// Changes the origin's state, creating it only if `creates`, and prints the phases.
+    /// Changes the state of the breaker that is meant, creating it only if `creates`, and prints the phases.
     async fn turn(
         &self,
         creates: bool,
         change: impl Fn(&mut OriginState, Timestamp),
     ) -> Result<Target, Failure> {
-        let origin = arguments::origin("ORIGIN", &self.origin)?;
-        let circuit = Circuit::Origin(origin.clone());
-        let target = self.on.target().await?;
+        let (circuit, target) = self.circuit().await?;
         let store = target.protection();
         for _ in 0..TRIES {
             let stored = store.stored(&circuit).await?;
@@ -114,28 +108,39 @@ impl Which {
                 return Err(Failure::reported("no data about that origin: its breaker never opened"));
             }
             let now = System.now();
-            let mut state = stored.state.clone();
+            let mut state = circuit.state_at(stored.state, now);
+            let before = state.breaker().phase(now);
             change(&mut state, now);
-            let (before, after) = (stored.state.breaker().phase(now), state.breaker().phase(now));
+            let after = state.breaker().phase(now);
             if store.exchange(&circuit, stored.version, state, now).await? {
-                self.print(&origin, &before, &after)?;
+                self.print(&circuit, &before, &after)?;
                 return Ok(target);
             }
         }
         let words =
             format!("workers changed its state at each of {TRIES} tries; nothing was done, try again");
-        Err(Failure::Failed(format!("{}: {words}", origin.as_str()).into()))
+        Err(Failure::Failed(format!("{}: {words}", name(&circuit)).into()))
     }
 
-    fn print(&self, origin: &Origin, before: &Phase, after: &Phase) -> Result<(), Failure> {
+    fn print(&self, circuit: &Circuit, before: &Phase, after: &Phase) -> Result<(), Failure> {
         let json = || {
             let mut line = phase_json(after);
-            line["origin"] = origin.as_str().into();
+            line["origin"] = circuit.origin().as_str().into();
+            line["for_one_recipient"] = recipient_json(circuit);
             line["before"] = phase_json(before);
             line
         };
-        let line = || format!("{}: {}; was {}", origin.as_str(), phase_words(after), phase_words(before));
+        let line = || format!("{}: {}; was {}", name(circuit), phase_words(after), phase_words(before));
         self.on.print(json, || vec![line()])
+    }
+}
+
+fn name(circuit: &Circuit) -> String {
+    match circuit {
+        Circuit::Origin(origin) => origin.as_str().to_owned(),
+        Circuit::Recipient(AtOrigin { origin, tenant, endpoint }) => {
+            format!("{}, one recipient of {tenant}, endpoint {}", origin.as_str(), endpoint.short())
+        }
     }
 }
 

@@ -14,6 +14,11 @@ const ON_A_STACK: &str = "
     api-keys: revoke rdk_4Xb0m2Qp9Lk7_s3cret --yes | revoke short --yes | revoke rdk_ --yes
     breakers: | open | open push.example | open http://push.example
     breakers: open https://push.example --for 0s | open https://push.example --for 25h
+    breakers: open https://push.example --tenant acme => --endpoint <HASH>
+    breakers: close https://push.example --endpoint 0a3fc1d2 => --tenant <TENANT>
+    breakers: open https://push.example --tenant acme --endpoint 0a3f => --endpoint: expected the 8 digits
+    breakers: close https://push.example --tenant acme --endpoint https://push.example/s3cret => found a URL
+    breakers: close https://push.example --tenant A --endpoint 0a3fc1d2 => lower-case
     breakers: open https://push.example --for soon | close https://push.example --for 1m
     breakers: open https://push.example --now
     limits: | set origin https://push.example | set origin https://push.example 0/s

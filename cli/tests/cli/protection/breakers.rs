@@ -1,6 +1,6 @@
 //! `redial breakers` on a stack.
 
-use redial_core::protection::{Cooldowns, Count, OriginState, Phase};
+use redial_core::protection::{Circuit, Cooldowns, Count, OriginState, Phase};
 use redial_engine::ports::Protection as _;
 
 use super::{listed, origin, protection};
@@ -122,6 +122,38 @@ pub(super) async fn breakers_are_listed_as_workers_left_them(stack: &TestStack) 
     assert_eq!(listed(stack, invalid.as_str()).expect("it is known")["phase"], "closed");
     let opened = stack.json(format!("breakers open {} --for 1m", invalid.as_str()));
     assert_eq!((&opened["phase"], &opened["before"]["phase"]), (&json!("open"), &json!("closed")));
+}
+
+pub(super) async fn the_breaker_of_one_recipient_is_opened_and_closed(stack: &TestStack) {
+    const HOST: &str = "https://shared.example";
+    let hash = format!("hmac:k1:0a3fc1d2{}", "0".repeat(56));
+    let circuit = Circuit::parse(&format!("{HOST}#acme#{hash}")).expect("a recipient");
+    let open = format!("breakers open {HOST} --tenant acme --endpoint 0a3fc1d2 --for 30m");
+    let none = stack.redial(&open).refused_with(1);
+    assert!(none.contains("no data about that recipient"), "{none}");
+    let (store, now) = (protection(stack), System.now());
+    assert!(store.exchange(&circuit, 0, OriginState::default(), now).await.expect("the table takes it"));
+    let shown = stack.shown(&open);
+    let name = format!("{HOST}, one recipient of acme, endpoint 0a3fc1d2");
+    assert!(
+        shown.starts_with(&format!("{name}: open until 20")) && shown.ends_with("; was closed\n"),
+        "{shown}"
+    );
+    let phase =
+        async || store.stored(&circuit).await.expect("the table answers").state.breaker().phase(System.now());
+    let Phase::Open { until } = phase().await else { panic!("{:?}", phase().await) };
+    assert_opened_for(1_800, now, until);
+    assert_eq!(store.stored(&origin(HOST).into()).await.expect("the table answers").version, 0);
+    let other =
+        stack.redial(format!("breakers close {HOST} --tenant globex --endpoint 0a3fc1d2")).refused_with(1);
+    assert!(other.contains("no data about that recipient"), "{other}");
+    let of = json!({"tenant": "acme", "endpoint_hash": hash});
+    let close = format!("breakers close {HOST} --tenant acme --endpoint {hash}");
+    let ramping = stack.json(&close);
+    assert_fields(&ramping, json!({"origin": HOST, "phase": "ramping", "for_one_recipient": of}));
+    let closed = stack.json(format!("{close} --now"));
+    assert_fields(&closed, json!({"origin": HOST, "phase": "closed", "for_one_recipient": of}));
+    assert_eq!(phase().await, Phase::Closed);
 }
 
 pub(super) async fn concurrent_operators_overwrite_no_change(stack: &TestStack) {

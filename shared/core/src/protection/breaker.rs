@@ -93,6 +93,10 @@ pub const PROBES_ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 
 pub const RAMP: Duration = Duration::from_secs(60);
 
+/// A half-open breaker without a probe is abandoned after this time, or after as long as its origin was out, if that is longer: whatever
+/// waited for it has looked again within a third of that.
+const ABANDONED_AFTER: Duration = Duration::from_secs(300);
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "phase")]
 pub enum Phase {
@@ -194,6 +198,12 @@ impl Breaker {
                 phase
             }
         }
+    }
+
+    /// Whether it is half open and was not probed for so long that nothing can be waiting for it.
+    pub fn is_abandoned(&self, now: Timestamp) -> bool {
+        let Phase::HalfOpen { since, .. } = self.phase(now) else { return false };
+        now.since(since) >= self.out_for(since).max(ABANDONED_AFTER)
     }
 
     fn answered(&self, succeeded: u32) -> u32 {

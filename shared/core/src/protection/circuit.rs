@@ -8,6 +8,7 @@ use std::fmt;
 
 use super::breaker::SLOW;
 use super::count::{Count, Window};
+use super::origin::OriginState;
 use crate::endpoint::{EndpointHash, Origin};
 use crate::identity::Tenant;
 use crate::time::Timestamp;
@@ -31,6 +32,19 @@ impl Circuit {
         match self {
             Self::Origin(origin) | Self::Recipient(AtOrigin { origin, .. }) => origin,
         }
+    }
+
+    /// Its stored state as it holds at `now`.
+    ///
+    /// Every worker that sends to an origin follows its breaker. A recipient's is followed only by workers that saw it fail, and they
+    /// forget: an abandoned one holds nothing back, and a worker that sees new failures must not take them for the same outage.
+    #[must_use]
+    pub fn state_at(&self, mut stored: OriginState, now: Timestamp) -> OriginState {
+        match self {
+            Self::Origin(_) => {}
+            Self::Recipient(_) => stored.close_abandoned(now),
+        }
+        stored
     }
 
     /// Reads its text.
@@ -103,8 +117,41 @@ impl Doubt {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
-    use crate::fixtures::at;
+    use crate::fixtures::{at, rng};
+    use crate::protection::{Cooldowns, Phase};
+
+    #[test]
+    fn an_abandoned_breaker_of_a_recipient_is_closed_and_an_origin_s_is_not() {
+        let origin = Circuit::parse("https://hooks.example").expect("an origin");
+        let hash = format!("hmac:k1:{}", "0a".repeat(32));
+        let recipient = Circuit::parse(&format!("https://hooks.example#acme#{hash}")).expect("a recipient");
+        for (lasts, abandoned_at) in [(60, 360), (3_600, 7_200)] {
+            let mut stored = OriginState::default();
+            stored.open(Duration::from_secs(lasts), at(0), &Cooldowns::default(), &mut rng());
+            let phase = |circuit: &Circuit, secs| {
+                let state = circuit.state_at(stored.clone(), at(secs));
+                (state.breaker().phase(at(secs)).label(), state.is_watched(at(secs)))
+            };
+            assert_eq!(phase(&recipient, lasts - 1), ("open", true));
+            assert_eq!(phase(&recipient, lasts), ("half_open", true));
+            assert_eq!(phase(&recipient, abandoned_at - 1), ("half_open", true));
+            assert_eq!(phase(&recipient, abandoned_at), ("closed", false), "{lasts}");
+            assert_eq!(phase(&origin, abandoned_at + 86_400), ("half_open", true));
+            // A new outage begins with a short cooldown, and counts go on from those that were seen.
+            let now = at(abandoned_at);
+            let mut state = recipient.state_at(stored.clone(), now);
+            assert_eq!((state.epoch, state.looked_at), (stored.epoch, stored.looked_at));
+            let failures = Count { attempts: 50, failures: 50, ..Count::default() };
+            state.look(Count::default(), None, now, &Cooldowns::default(), &mut rng());
+            let now = now.plus(Duration::from_secs(5));
+            state.look(failures, None, now, &Cooldowns::default(), &mut rng());
+            let Phase::Open { until } = state.breaker().phase(now) else { panic!("{state:?}") };
+            assert!(until.since(now) <= Duration::from_secs(33), "{:?}", until.since(now));
+        }
+    }
 
     #[test]
     fn a_circuit_is_read_back_from_its_text_and_a_recipient_s_is_no_origin_s() {

@@ -307,6 +307,15 @@ impl OriginState {
         self.looked_at = now;
     }
 
+    /// Closes an abandoned breaker. Counts and the time of the last look stay: workers that read it count on from there.
+    pub(super) fn close_abandoned(&mut self, now: Timestamp) {
+        if self.breaker.is_abandoned(now) {
+            self.breaker.close();
+            self.pace = Pace::default();
+            self.only = None;
+        }
+    }
+
     /// What came to the counters since the last look.
     fn new_of(&self, sum: Count) -> Count {
         let refused = self.counted_refused.unwrap_or(sum.refused);

@@ -178,10 +178,11 @@ impl Guard {
         match read {
             Ok((states, rates)) => {
                 for (circuit, stored) in circuits.into_iter().zip(states) {
+                    let state = circuit.state_at(stored.state, now);
                     let it = known.entry(circuit);
                     // What this worker wrote itself may not be readable yet.
                     if stored.version >= it.version {
-                        it.learn(stored.state, stored.version, now);
+                        it.learn(state, stored.version, now);
                     } else {
                         it.read_at = Some(now);
                     }
@@ -215,16 +216,19 @@ impl Guard {
         const TRIES: usize = 5;
         for _ in 0..TRIES {
             let (stored, sum) = store.look(circuit).await?;
-            let mut state = stored.state.clone();
+            let before = circuit.state_at(stored.state, now);
+            let mut state = before.clone();
             let changed = change(&mut state, sum);
-            let Some(changed) = changed else {
-                self.knows(circuit, stored.state, stored.version, now);
-                return Ok(None);
-            };
-            if store.exchange(circuit, stored.version, state.clone(), now).await? {
-                let transition = Transition::between(circuit, &stored.state, &state, now);
+            let is_written =
+                changed.is_some() && store.exchange(circuit, stored.version, state.clone(), now).await?;
+            if is_written {
+                let transition = Transition::between(circuit, &before, &state, now);
                 self.knows(circuit, state, stored.version + 1, now);
-                return Ok(Some((changed, transition)));
+                return Ok(changed.map(|changed| (changed, transition)));
+            }
+            self.knows(circuit, before, stored.version, now);
+            if changed.is_none() {
+                break;
             }
         }
         Ok(None)

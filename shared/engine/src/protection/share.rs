@@ -15,7 +15,7 @@ use super::seen::{Changes, ProbeOf, Seen};
 use crate::ports::{PortError, Protection};
 use redial_core::endpoint::Origin;
 use redial_core::protection::count::Count;
-use redial_core::protection::{Circuit, Counted, Whose, origin};
+use redial_core::protection::{AtOrigin, Circuit, Counted, Whose, origin};
 use redial_core::time::Timestamp;
 
 /// A worker adds to the shared counters no more often than this.
@@ -59,8 +59,7 @@ impl Guard {
                 probes.entry(circuit).or_default().push((seen.whose, seen.count.accepted() > 0));
                 continue;
             }
-            self.note(&seen, now);
-            let recipient = self.known().doubt(&seen, now).map(Circuit::Recipient);
+            let recipient = self.note(&seen, now).map(Circuit::Recipient);
             for circuit in [Some(Circuit::Origin(seen.origin)), recipient].into_iter().flatten() {
                 if !circuits.contains(&circuit) {
                     circuits.push(circuit);
@@ -107,12 +106,14 @@ impl Guard {
         }
     }
 
-    fn note(&self, seen: &Seen, now: Timestamp) {
+    /// Counts an attempt. Answers its recipient if it is doubted.
+    fn note(&self, seen: &Seen, now: Timestamp) -> Option<AtOrigin> {
         let mut known = self.known();
         let it = known.origins.entry(seen.origin.clone()).or_default();
         it.note(seen.count, seen.retry_after, now);
         it.unshared_spread.note_own(seen.whose, seen.count, now);
         it.own_spread.note_own(seen.whose, seen.count, now);
+        known.doubt(seen, now)
     }
 
     /// The counts of these that are due to be shared.
