@@ -109,11 +109,7 @@ impl<P: Ports> Worker<P> {
             (key, Reason::Poison)
         };
         let (channel, terms) = self.destination(message).await?;
-        let mut known = self.policies.of(vec![message.tenant.clone()], now).await;
-        let known = known.pop().expect("a port answers every item")?;
-        known.report(&message.tenant, &self.telemetry);
-        let circumstances = message.circumstances(channel, &terms, &known.policies);
-        let retention_days = circumstances.choose().policy.dlq_retention_days;
+        let retention_days = self.retention_days(message, channel, &terms, now).await?;
         let deadline = message.deadline(channel, travel.first_sent);
         let body = DeadLetterBody {
             body: message.expose_stored_body(&travel.for_the_store(), deadline, now),
@@ -214,6 +210,20 @@ impl<P: Ports> Worker<P> {
         self.telemetry.count(Metric::Poison, 1);
         self.telemetry.dead_letter(reason, None);
         Ok(())
+    }
+
+    /// For how many days a dead letter of this message is described, as its policy says.
+    pub(super) async fn retention_days(
+        &self,
+        message: &Message,
+        channel: Channel,
+        terms: &Terms,
+        now: Timestamp,
+    ) -> Result<u16, PortError> {
+        let mut known = self.policies.of(vec![message.tenant.clone()], now).await;
+        let known = known.pop().expect("a port answers every item")?;
+        known.report(&message.tenant, &self.telemetry);
+        Ok(message.circumstances(channel, terms, &known.policies).choose().policy.dlq_retention_days)
     }
 
     /// The channel and what was agreed with the receiver: whether the body has a TTL and how long it is kept depend on them.

@@ -94,7 +94,8 @@ impl<P: Ports> Worker<P> {
         entry: &Entry,
         now: Timestamp,
     ) -> Result<(), PortError> {
-        let (channel, _) = self.destination(message).await?;
+        let (channel, terms) = self.destination(message).await?;
+        let retention_days = self.retention_days(message, channel, &terms, now).await?;
         let reason = entry.reason.unwrap_or(Reason::Gone);
         let kind = if reason == Reason::NotFound { Kind::NotFound } else { Kind::Gone };
         let key = DeadLetterKey::of_delivery(&message.tenant, &message.id, travel.turn.lineage);
@@ -105,6 +106,7 @@ impl<P: Ports> Worker<P> {
             endpoint_hash: entry.endpoint_hash.as_ref().map(|hash| hash.as_str().to_owned()),
             status: entry.status,
             attempts: travel.turn.next_attempt().attempt.0,
+            retention_days,
             ..Reference::new(&key, kind, reason, travel.first_sent, entry.updated_at)
         };
         self.take(&reference, now).await?;

@@ -153,6 +153,10 @@ impl<P: Ports> Worker<P> {
                 return Ok(Ended::Unfinished);
             }
             if places.is_empty() {
+                if is_first && !page.apart {
+                    // A copy of the message of a page that is over: the next copy need not wait for this one's lease.
+                    self.write_sheet(&mut held).await?;
+                }
                 return Ok(Ended::Over);
             }
             if !self.has_time_for_a_wave(invocation) {

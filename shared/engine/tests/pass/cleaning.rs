@@ -237,7 +237,7 @@ fn a_gone_endpoint_is_removed_though_its_message_came_to_the_quarantine() {
     harness.state().has_events = true;
     harness.subscribe("m");
     harness.will_answer("m", vec![answered(410)]);
-    let body = Harness::message("m", "");
+    let body = Harness::message("m", r#","retry":{"dlq_retention_days":3}"#);
     let id = harness.produce(&body);
     harness.dies_over(&id, "record");
     assert_eq!(harness.state_of("m"), Some(ledger::State::Gone));
@@ -245,7 +245,8 @@ fn a_gone_endpoint_is_removed_though_its_message_came_to_the_quarantine() {
     for _ in 0..2 {
         harness.try_poison_as(&id, &body).expect("nothing fails");
     }
-    assert_eq!((harness.bodies(), harness.state().described.len()), (0, 1));
+    let kept_for: Vec<u16> = harness.state().described.values().map(|it| it.retention_days).collect();
+    assert_eq!((harness.bodies(), kept_for), (0, vec![3]), "as its policy says");
     harness.pass(Duration::from_secs(900));
     harness.sweep(Sweep::Prune);
     assert!(harness.state().subscriptions.is_empty());

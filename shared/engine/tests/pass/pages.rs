@@ -172,6 +172,19 @@ fn copies_of_a_page_send_to_no_one_twice() {
 }
 
 #[test]
+fn copies_of_a_page_that_is_over_do_not_wait_for_one_another() {
+    let (mut harness, ids) = with_page(3);
+    harness.produce_in_bulk(&message(""));
+    let page = until_page(&mut harness);
+    harness.run();
+    let copies = [0; 3].map(|_| harness.produce_retry(&page));
+    for id in &copies {
+        assert!(harness.acknowledges(id));
+    }
+    all_are_sent(&harness, &ids, 1, "");
+}
+
+#[test]
 fn a_copy_waits_for_the_lease_of_the_worker_that_has_the_page() {
     let (mut harness, ids) = with_page(3);
     harness.produce_in_bulk(&message(""));
