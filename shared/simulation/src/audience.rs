@@ -24,8 +24,10 @@ pub struct Sent {
 pub struct Part {
     pub progress: Progress,
     pub moved_at: Timestamp,
-    /// The recipients of the last page.
+    /// The recipients of the last page, as it was sent last.
     pub page: u64,
+    /// The same as its first worker recorded it, if those are more.
+    pub recorded: u64,
     /// When the last one of them was first sent a message.
     pub sent_at: Option<Timestamp>,
 }

@@ -1,9 +1,9 @@
 //! `cargo sim`: searches for broken promises, replays a seed, and shows that the search finds planted defects.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command's output")]
+#![expect(clippy::print_stderr, reason = "a command's output")]
 #![expect(clippy::disallowed_methods, reason = "how long a search takes is a matter of real time")]
 
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -15,6 +15,16 @@ use redial_simulation::search::{self, Summary};
 use redial_simulation::shrink::shrink;
 use redial_simulation::situations::Situation;
 use redial_simulation::{Scenario, run};
+
+/// Prints a line of the result. A reader that closes the pipe early, as `head` does, is no error.
+macro_rules! print_line {
+    ($($text:tt)*) => {
+        match writeln!(io::stdout(), $($text)*) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+            written => written.expect("standard output takes a line"),
+        }
+    };
+}
 
 /// So many scenarios have to meet every situation: a search that misses one proves nothing about it.
 const ENOUGH: u64 = 2_000;
@@ -85,7 +95,7 @@ fn search(arguments: &Arguments) -> bool {
     let (mut printed, mut progress) = (0, Instant::now());
     let summary = search::search(arguments.from, seeds, |so_far| {
         for (seed, promise) in &so_far.broken[printed..] {
-            println!("seed {seed}: {promise}");
+            print_line!("seed {seed}: {promise}");
         }
         printed = so_far.broken.len();
         if progress.elapsed() >= PROGRESS_EVERY {
@@ -95,19 +105,19 @@ fn search(arguments: &Arguments) -> bool {
         begun.elapsed() < most && !(arguments.first && printed > 0)
     });
     if printed > 0 {
-        println!(
+        print_line!(
             "cargo sim replay SEED prints what happens; with --shrink, of a smaller scenario that breaks the same promise"
         );
     }
     let is_enough = arguments.first || print_situations(&summary);
     let each = |count: usize| count as f64 / summary.deliveries as f64;
-    println!(
+    print_line!(
         "each delivery, with all its faults: {:.1} receives, {:.1} calls of AWS, {:.1} POSTs",
         each(summary.received),
         each(summary.calls),
         each(summary.posts)
     );
-    println!(
+    print_line!(
         "{} scenarios, {printed} with a broken promise; {} deliveries, {} POSTs; {:.0} scenarios/s",
         summary.scenarios,
         summary.deliveries,
@@ -119,15 +129,15 @@ fn search(arguments: &Arguments) -> bool {
 
 /// Whether every situation was met, if there were scenarios enough for all.
 fn print_situations(summary: &Summary) -> bool {
-    println!("{:>12}  situation", "times");
+    print_line!("{:>12}  situation", "times");
     for situation in Situation::ALL {
-        println!("{:>12}  {}", summary.situations.of(*situation), situation.text());
+        print_line!("{:>12}  {}", summary.situations.of(*situation), situation.text());
     }
     let is_missed = |situation: &&Situation| summary.situations.of(**situation) == 0;
     let missed: Vec<_> = Situation::ALL.iter().filter(is_missed).map(|it| it.text()).collect();
     let is_enough = summary.scenarios < ENOUGH || missed.is_empty();
     if !is_enough {
-        println!("never met: {}", missed.join(", "));
+        print_line!("never met: {}", missed.join(", "));
     }
     is_enough
 }
@@ -136,14 +146,14 @@ fn replay(seed: u64, shrinks: bool) -> bool {
     let mut scenario = Scenario::of(seed);
     if shrinks {
         let Some(smaller) = shrink(&scenario) else {
-            println!("seed {seed} breaks no promise");
+            print_line!("seed {seed} breaks no promise");
             return true;
         };
         scenario = smaller;
     }
     let report = run(&scenario, true);
-    println!("{scenario:#?}\n{}", report.trace);
-    report.violations.iter().for_each(|violation| println!("broken: {violation}"));
+    print_line!("{scenario:#?}\n{}", report.trace);
+    report.violations.iter().for_each(|violation| print_line!("broken: {violation}"));
     report.violations.is_empty()
 }
 
@@ -154,7 +164,7 @@ fn plant(seeds: u64, only: &[String]) -> bool {
     let chosen: Vec<_> = mutants::all().filter(is_chosen).collect();
     match search_all(&root, &chosen, seeds) {
         Ok(found) => {
-            println!("{found} of {} planted defects were found within {seeds} seeds", chosen.len());
+            print_line!("{found} of {} planted defects were found within {seeds} seeds", chosen.len());
             found == chosen.len()
         }
         Err(error) => {
@@ -171,11 +181,11 @@ fn search_all(root: &Path, chosen: &[&'static Mutant], seeds: u64) -> io::Result
     eprintln!("building {} planted defects", chosen.len());
     let planted = nursery.plant(chosen)?;
     eprintln!("built {} together in {:.0} s", planted.together.len(), begun.elapsed().as_secs_f64());
-    println!("{:>8} {:>7}  planted defect", "seeds", "seconds");
+    print_line!("{:>8} {:>7}  planted defect", "seeds", "seconds");
     let mut found = 0;
     let mut report = |mutant: &Mutant, result: io::Result<Searched>| {
         found += usize::from(matches!(result, Ok(Searched::Found { .. })));
-        println!("{}", line(mutant, result));
+        print_line!("{}", line(mutant, result));
     };
     for (number, mutant) in &planted.together {
         report(mutant, nursery.search(Some(*number), seeds));

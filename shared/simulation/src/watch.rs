@@ -148,8 +148,16 @@ pub struct Memo {
     pub facts: Facts,
     pub punctual: Punctual,
     pub neighbours: Neighbours,
+    pub releases: Releases,
     /// The recipient that alone fails, where nothing else does.
     pub lone: Option<Lone>,
+}
+
+/// How many releases were put on queues, where they are counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Releases {
+    pub of_buckets: usize,
+    pub of_shards: usize,
 }
 
 /// Shared by all workers of a simulation.

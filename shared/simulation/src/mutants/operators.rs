@@ -38,7 +38,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a breaker that is closed by hand stays open",
         rule: "an operator's word counts",
         file: ORIGIN,
-        find: "        self.breaker.close();\n",
-        replace: "",
+        find: "        self.breaker.close();\n        self.pace = Pace::default();\n        self.only = None;\n        self.forget(now);",
+        replace: "        self.forget(now);",
     },
 ];

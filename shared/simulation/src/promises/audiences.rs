@@ -97,7 +97,7 @@ impl Memo {
         if handed_on < part.page {
             broken.push(format!("{of} moved past {}, of whom {handed_on} were sent a message", part.page));
         }
-        let rest = before.map_or(Duration::ZERO, |before| rest_after(walk, before.page));
+        let rest = before.map_or(Duration::ZERO, |before| rest_after(walk, before.recorded));
         let first = sent.iter().min().copied();
         let pages = before.and_then(|before| before.sent_at).zip(first);
         if let Some((since, sent)) = pages.filter(|_| !rest.is_zero()) {

@@ -36,8 +36,9 @@ const REPORTED_WITHIN: Duration = Duration::from_secs(12);
 /// A worker that sees failures itself pauses for two to four seconds, whosever they are.
 const OWN_PAUSE: Duration = Duration::from_secs(5);
 
-/// So many recipients that fail are the trouble of no one or two of them.
-const MANY: usize = 4;
+/// Those besides the two that fail most show whose trouble it is, when so many of their attempts have failed: among what they sent before.
+const WORST: usize = 2;
+const OTHERS_FAILED: usize = 8;
 
 /// How long a half-open breaker of a healthy recipient takes to close, while there is traffic to probe with.
 const CLOSES_WITHIN: Duration = Duration::from_secs(60);
@@ -131,7 +132,9 @@ impl Memo {
                 Sign::Well | Sign::Limited => break,
             }
         }
-        failed.values().filter(|count| **count >= 2).count() >= MANY
+        let mut failed: Vec<usize> = failed.into_values().collect();
+        failed.sort_unstable();
+        failed.iter().rev().skip(WORST).sum::<usize>() >= OTHERS_FAILED
     }
 
     /// Whether a recipient that has been well since then, with traffic since then, stays half open for too long.

@@ -2,6 +2,7 @@
 
 use redial_core::identity::{DeliveryId, DeliveryKey, Tenant};
 use redial_core::ledger::State;
+use redial_core::reason::Reason;
 use serde_json::Value;
 
 use crate::watch::Memo;
@@ -18,7 +19,15 @@ impl Memo {
         if !state.is_terminal() {
             return self.violated(format!("{key} was announced as {}, which is no end", state.label()));
         }
-        let is_stored = ledger.known(&key).is_some_and(|entry| entry.state == *state);
+        let entry = ledger.known(&key).filter(|entry| entry.state == *state);
+        let is_stored = entry.is_some();
+        // A replay has an end of its own, which may be the same with another reason.
+        let own = entry.filter(|entry| entry.turn.lineage.0 == 0 && *state == State::Failed);
+        let recorded = own.map(|entry| entry.reason.map_or("", Reason::label));
+        if let Some(recorded) = recorded.filter(|reason| *reason != text("reason")) {
+            let announced = text("reason");
+            self.violated(format!("{key} was announced as {announced}, and the ledger says {recorded}"));
+        }
         let end = (key.clone(), *state);
         let is_known = is_stored || self.ended.contains(&end) || self.carried_ends.contains(&end);
         if !is_known {

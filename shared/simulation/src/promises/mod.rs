@@ -20,12 +20,15 @@ mod storage;
 use redial_core::metric::Metric;
 
 use crate::situations::Situation;
-use crate::watch::Memo;
+use crate::watch::{Memo, Releases};
 
 pub(crate) use remains::Remains;
 
 /// How many calls of AWS a message that is received or parked may cost. The most that was seen is ten.
 const MOST_CALLS: usize = 16;
+
+/// How many releases of shards the release of a bucket of 16 may make where one call in eight fails: a sixth of them is repeated.
+const RELEASES_OF_SHARDS: usize = 48;
 
 /// Adds what does not hold to the violations.
 pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
@@ -68,6 +71,11 @@ pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
             "{calls} calls for {} messages that were received: {most} at most",
             sqs.received
         ));
+    }
+    // The work of a release follows from what waits: a call that fails for one shard repeats that shard.
+    let Releases { of_buckets, of_shards } = memo.releases;
+    if of_shards > RELEASES_OF_SHARDS * of_buckets {
+        memo.violated(format!("{of_buckets} releases of buckets made {of_shards} of shards"));
     }
     ends::judge(remains, memo);
     operators::judge(remains, memo);

@@ -35,7 +35,11 @@ impl Memo {
     pub(crate) fn claims(&mut self, ask: &Ask, stored: Option<&Entry>, now: Timestamp) -> Option<String> {
         let pass = self.passes.get(&ask.lease_token)?;
         // The entry of a recipient that leaves its page: its attempt was made before.
+        let posts = self.posts.get(&ask.key).into_iter().flatten();
+        let has_posted =
+            posts.map(|post| post.token.split('#').next()).any(|token| token == Some(&*ask.lease_token));
         let is_apart = ask.lease_until <= now
+            || has_posted
             || stored.is_some_and(|it| it.place.is_none() && it.lease_token == ask.lease_token);
         if ask.state == State::Sending
             && !is_apart

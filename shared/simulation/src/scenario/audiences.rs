@@ -136,6 +136,38 @@ impl Audiences {
         Self { members, sendings, changes, later, too_long_at, unreadable_until, by_the_page: false }
     }
 
+    /// So many members of one part, all of whom bear the tag and accept, and so many messages to them within 20 minutes.
+    pub(super) fn few(rng: &mut StdRng, members: usize, messages: usize, rate: Option<&'static str>) -> Self {
+        let shard = rng.random_range(0..SHARDS);
+        let ids = (0..).map(|n| format!("s{n}"));
+        let ids = ids.filter(|id| SubscriptionId::parse(id).is_some_and(|id| shard_of(&id) == shard));
+        let tenant = TENANTS[0];
+        let member = |id| Member { tenant, id, bears: true, receiver: Receiver::default() };
+        let members = ids.take(members).map(member).collect();
+        let sendings = (0..messages).map(|n| Sending {
+            at: moment(rng, Duration::from_secs(1_200)),
+            tenant,
+            id: format!("a{n}"),
+            content: 0,
+            rate,
+            ttl: Some(86_400),
+            class: None,
+            retry: None,
+            deliver_at: None,
+        });
+        Self { sendings: sendings.collect(), members, ..Self::default() }
+    }
+
+    /// Members get the tag and lose it, so many seconds long from the first message on.
+    pub(super) fn come_and_go(&mut self, rng: &mut StdRng, secs: u64) {
+        let Some(at) = self.sendings.iter().map(|it| it.at).min() else { return };
+        for n in 0..secs * 2 {
+            let number = rng.random_range(0..self.members.len());
+            let change = if rng.random() { Change::Leaves(number) } else { Change::Joins(number) };
+            self.changes.push((at + Duration::from_millis(rng.random_range(0..500) + n * 500), change));
+        }
+    }
+
     /// Where one of a page's hundred messages is refused, all of them are sent again: while one in seven is refused, that never ends,
     /// and is more than a scenario may take. So single messages fail seldom where pages are full.
     pub(super) fn temper(&self, faults: &mut Faults) {

@@ -113,7 +113,7 @@ pub(super) fn limit(crowd: &Crowd, rng: &mut StdRng) -> Vec<(Duration, Action)> 
     vec![(at, Action::Limit(Whose::Origin(0), Some(rate)))]
 }
 
-fn lone(rng: &mut StdRng, crowd: &Crowd, until: Duration, receivers: usize) -> Lone {
+pub(super) fn lone(rng: &mut StdRng, crowd: &Crowd, until: Duration, receivers: usize) -> Lone {
     let tenant = TENANTS.choose(rng).copied().unwrap_or(TENANTS[0]);
     let receiver = crowd.shared.unwrap_or_else(|| rng.random_range(0..receivers));
     let (from, until, behaviour) = match crowd.out {
@@ -130,7 +130,12 @@ fn lone(rng: &mut StdRng, crowd: &Crowd, until: Duration, receivers: usize) -> L
     Lone { tenant, receiver, from, until, behaviour }
 }
 
-fn failure(rng: &mut StdRng) -> Behaviour {
+/// The other tenant.
+pub(super) fn other_than(tenant: &str) -> &'static str {
+    TENANTS.into_iter().find(|it| *it != tenant).unwrap_or(TENANTS[0])
+}
+
+pub(super) fn failure(rng: &mut StdRng) -> Behaviour {
     match rng.random_range(0..6) {
         0..3 => Behaviour::Answers(503),
         3 => Behaviour::Answers(500),

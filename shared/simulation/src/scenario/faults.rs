@@ -13,6 +13,8 @@ use super::drawing::{moment, secs};
 pub struct Faults {
     /// An invocation dies.
     pub death: f64,
+    /// Up to which of its effects, one or the other with the same probability; 0: up to the usual one.
+    pub dies_by: u32,
     /// An effect on an item is refused.
     pub refused: f64,
     /// An effect on an item is made, and its answer is lost.
@@ -118,6 +120,7 @@ impl Faults {
         };
         let faults = Self {
             death: if is_deadly { 0.97 } else { rate(0.6) },
+            dies_by: 0,
             refused: rate(0.2),
             lost: rate(0.2),
             slow: rate(0.1),

@@ -144,6 +144,29 @@ pub(super) fn some(rng: &mut StdRng, spread: impl FnOnce(Duration) -> Faults) ->
     Drawn { foe, stream, receivers, sendings, faults, faults_end }
 }
 
+/// A tenant whose endpoints answer 429, beside others that send more a second than a pace that its 429s lower.
+pub(super) fn slowed(rng: &mut StdRng) -> Drawn {
+    let interval = Duration::from_millis(rng.random_range(20..=40));
+    let count: u32 = 900;
+    let until = interval * count;
+    let receivers = vec![Receiver::default(); 6];
+    let mut sendings = others_messages(rng, interval, count, receivers.len());
+    let mut foe = Foe {
+        tenant: NAMES.choose(rng).copied().unwrap_or(NAMES[0]),
+        targets: Vec::new(),
+        stored: None,
+        is_calm: true,
+        others_are_well: true,
+        limit: None,
+    };
+    let from = until.mul_f64(rng.random_range(0.1..0.4));
+    foe.floods(rng, Kind::Slows, &receivers, (from, until), &mut sendings);
+    sendings.sort_by_key(|sending| sending.at);
+    let stream = Stream { until, is_calm: true, only_last_attempts: false };
+    let faults_end = Duration::from_secs(600);
+    Drawn { foe, stream, receivers, sendings, faults: Faults::default(), faults_end }
+}
+
 /// The receivers of the other tenants: of a push service and of webhooks.
 fn others(rng: &mut StdRng, until: Duration, are_well: bool) -> Vec<Receiver> {
     let fails = (until.mul_f64(rng.random_range(0.3..0.5)), until.mul_f64(rng.random_range(0.7..0.9)));

@@ -7,6 +7,8 @@ pub mod clock;
 pub mod crowd;
 pub mod drawing;
 pub mod faults;
+pub mod focus;
+mod focused;
 pub mod hostile;
 pub mod messages;
 pub mod operations;
@@ -28,6 +30,7 @@ use rand::seq::IndexedRandom;
 use audiences::Audiences;
 use drawing::{secs, source};
 use faults::{Faults, Hot};
+use focus::Focus;
 use pressure::Pressure;
 use storage::{Others, Storage};
 use together::Together;
@@ -44,6 +47,11 @@ const STALE: Duration = Duration::from_secs(3);
 
 impl Scenario {
     pub fn of(seed: u64) -> Self {
+        let focus = Focus::draw(&mut source(seed, "focus"));
+        focus.map_or_else(|| Self::of_areas(seed), |focus| focused::scenario(focus, seed))
+    }
+
+    fn of_areas(seed: u64) -> Self {
         let rng = &mut source(seed, "scenario");
         let faults_end = secs(rng, 600, 4 * 3600);
         // Few messages let their schedules be read; many let a breaker open.
@@ -90,6 +98,7 @@ impl Scenario {
         let scenario = Self {
             seed,
             schedule: 0,
+            focus: None,
             together,
             clocks: (0..workers).map(|_| Clock::draw(rng, is_skewed, drifts)).collect(),
             shards: *[1, 2, 4, 16].choose(rng).unwrap_or(&1),

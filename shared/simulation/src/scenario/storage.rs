@@ -188,7 +188,7 @@ impl Storage {
     }
 
     /// Webhooks' receivers that fail for days: for good, or with a success in between.
-    fn dead_receivers(&mut self, rng: &mut StdRng, others: &mut Others<'_>) {
+    pub(super) fn dead_receivers(&mut self, rng: &mut StdRng, others: &mut Others<'_>) {
         self.lasts = 8 * DAY;
         self.sweep_every = HOUR / 2;
         for _ in 0..rng.random_range(1..=2) {

@@ -11,6 +11,7 @@ use super::clock::Clock;
 use super::crowd::{Crowd, Lone};
 use super::drawing::source;
 use super::faults::Faults;
+use super::focus::Focus;
 use super::hostile::Foe;
 use super::messages::Sending;
 use super::operations::Operation;
@@ -27,6 +28,8 @@ pub struct Scenario {
     pub seed: u64,
     /// Which of its schedules: 0, or another that a search for a smaller scenario tried.
     pub schedule: u64,
+    /// The one situation that it is about, if it is about one alone.
+    pub focus: Option<Focus>,
     /// One for each worker.
     pub clocks: Vec<Clock>,
     /// Its areas, if it has two.
@@ -54,6 +57,32 @@ pub struct Scenario {
 }
 
 impl Scenario {
+    /// One in which nothing happens.
+    pub(super) fn blank(seed: u64) -> Self {
+        Self {
+            seed,
+            schedule: 0,
+            focus: None,
+            clocks: vec![Clock::default()],
+            together: None,
+            shards: 4,
+            faults: Faults::default(),
+            faults_end: Duration::ZERO,
+            receivers: Vec::new(),
+            sendings: Vec::new(),
+            operations: Vec::new(),
+            audiences: Audiences::default(),
+            storage: Storage::default(),
+            pressure: Pressure::default(),
+            stream: None,
+            foe: None,
+            crowd: None,
+            actions: Vec::new(),
+            by_api: BTreeMap::new(),
+            acknowledged: BTreeSet::new(),
+        }
+    }
+
     /// The recipient that alone fails, where nothing else does.
     pub fn fails_alone(&self) -> Option<Lone> {
         self.crowd.filter(|_| self.is_calm_stream())?.fails_alone()

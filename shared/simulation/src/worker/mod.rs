@@ -77,7 +77,8 @@ impl Worker {
                 1 => Death::During,
                 _ => Death::After,
             };
-            (rng.random_range(1..=EFFECTS), how)
+            let dies_by = Some(self.stage.scenario.faults.dies_by).filter(|it| *it > 0);
+            (rng.random_range(1..=dies_by.unwrap_or(EFFECTS)), how)
         });
         self.knowledge.begins(self.stage.timeline.now());
         *self.course() = Course { token: token.to_owned(), effects: 0, death, is_dead: false };

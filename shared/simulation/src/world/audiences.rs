@@ -287,7 +287,10 @@ impl World {
             let known = memo.audiences.walks.get(run).and_then(|walk| walk.parts.get(shard));
             if known.map_or(*progress != Progress::default(), |part| part.progress != *progress) {
                 self.trace("runs", format_args!("{run} part {shard}: {progress:?}"));
-                memo.part_moves(now, run, *shard, progress);
+                let bounds = state.bounds.get(&(run.clone(), *shard)).map(|(_, bounds)| bounds);
+                let bounds = bounds.filter(|bounds| progress.after.as_ref() == Some(&bounds.through));
+                let recorded = bounds.map_or(0, |bounds| bounds.recipients.into());
+                memo.part_moves(now, run, *shard, progress, recorded);
             }
         }
     }
@@ -303,14 +306,15 @@ impl World {
 }
 
 impl Memo {
-    fn part_moves(&mut self, now: Timestamp, run: &RunKey, shard: u8, progress: &Progress) {
+    fn part_moves(&mut self, now: Timestamp, run: &RunKey, shard: u8, progress: &Progress, recorded: u64) {
         let Some(walk) = self.audiences.walks.get(run) else { return };
         let before = walk.parts.get(&shard).cloned();
         let recipients = before.as_ref().map_or(0, |before| before.progress.recipients);
         let page = progress.recipients.saturating_sub(recipients);
         let after = before.as_ref().and_then(|before| before.progress.after.as_ref());
         let sent_at = walk.handed_on_between(shard, after, progress.after.as_ref()).into_iter().max();
-        let part = Part { progress: progress.clone(), moved_at: now, page, sent_at };
+        let part =
+            Part { progress: progress.clone(), moved_at: now, page, recorded: recorded.max(page), sent_at };
         self.judge_move(run, shard, before.as_ref(), &part);
         if let Some(walk) = self.audiences.walks.get_mut(run) {
             walk.parts.insert(shard, part);

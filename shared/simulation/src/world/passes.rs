@@ -12,6 +12,7 @@ use super::storage::note_raw;
 use super::{Task, World};
 use crate::pass::read;
 use crate::release;
+use crate::scenario::focus::Focus;
 use crate::scenario::pressure::InVain;
 use crate::situations::Situation;
 use crate::sqs::{Source, Stored};
@@ -168,6 +169,19 @@ impl World {
             if count > each * sendings.len() + besides {
                 memo.violated(format!("{key} is {count} messages"));
             }
+        }
+    }
+
+    /// A release that is put on a queue: each of a bucket may send one for each of its shards, and some more where it has to be repeated.
+    pub(super) fn note_release(&self, body: &str) {
+        if self.stage.scenario.focus != Some(Focus::Shards) || !body.starts_with("{\"release\":") {
+            return;
+        }
+        let mut memo = self.stage.watch.memo();
+        if body.contains("\"shard\":") {
+            memo.releases.of_shards += 1;
+        } else {
+            memo.releases.of_buckets += 1;
         }
     }
 

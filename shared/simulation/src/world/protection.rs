@@ -9,11 +9,15 @@ use redial_core::time::Timestamp;
 
 use super::{LOOKS_EVERY, World};
 use crate::address::endpoint;
+use crate::origins::Past;
+use crate::posted::Sign;
 use crate::scenario::TENANTS;
+use crate::scenario::focus::Focus;
 use crate::scenario::messages::Sending;
 use crate::scenario::receivers::Behaviour;
 use crate::situations::Situation;
 use crate::timeline::Event;
+use crate::watch::Memo;
 
 /// How much of a stream has to be under way after an origin's recovery.
 const TRAFFIC: usize = 12;
@@ -27,6 +31,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(16);
 /// What a worker may remember of an origin, or of a recipient that it doubts, and of the limits there, as text: two windows for each, of
 /// 10 and 30 buckets, and whose attempts those were.
 const MOST_REMEMBERED: usize = 22_000;
+
+/// A worker doubts a recipient of which it saw so many attempts go wrong.
+const DOUBTED_FROM: usize = 10;
 
 /// What may be stored of an origin: the two windows of its state, and whose attempts those were.
 const MOST_STORED: usize = 4_000;
@@ -94,17 +101,34 @@ impl World {
             return;
         }
         self.stage.timeline.after(LOOKS_EVERY, Event::Look);
+        let only_deaths = self.stage.scenario.focus == Some(Focus::DyingProbes);
+        if only_deaths && !self.stage.has_faults() {
+            // Workers that died have left probes without an answer.
+            self.are_tried();
+        }
         if !stream.is_calm || self.stage.scenario.foe.is_some() {
             return;
         }
         self.look_after_recipients();
+        self.are_tried();
         let origins: Vec<Origin> = (0..self.incarnations.len()).map(|at| self.origin(at)).collect();
         for origin in &origins {
             let Some(traffic) = self.traffic_since(origin, &origins) else { continue };
             let now = self.now();
-            self.stage.watch.memo().is_tried(origin, traffic, &self.stage.scenario, now);
             let Some(well) = self.well_since(origin, &origins) else { continue };
             self.stage.watch.memo().recovers(origin, well.max(traffic), &self.stage.scenario, now);
+        }
+    }
+
+    /// Whether half-open breakers are tried while messages come.
+    fn are_tried(&self) {
+        let origins: Vec<Origin> = (0..self.incarnations.len()).map(|at| self.origin(at)).collect();
+        for origin in &origins {
+            let Some(traffic) = self.traffic_since(origin, &origins) else { continue };
+            // A worker that dies hides what it holds for minutes.
+            let dead = self.stage.scenario.faults.death > 0.0;
+            let calm = if dead { self.stage.begin.plus(self.stage.scenario.faults_end) } else { traffic };
+            self.stage.watch.memo().is_tried(origin, traffic.max(calm), &self.stage.scenario, self.now());
         }
     }
 
@@ -116,7 +140,7 @@ impl World {
         let mut memo = self.stage.watch.memo();
         // A hostile tenant has more, and each of its subscriptions a rate.
         let of_foe = if self.stage.scenario.foe.is_some() { 3 } else { 1 };
-        let most = MOST_REMEMBERED * self.circuits().max(2) * of_foe;
+        let most = MOST_REMEMBERED * self.circuits(&memo).max(2) * of_foe;
         for place in &self.places {
             let bytes = format!("{:?}", place.dispatch.guard).len();
             if bytes > most {
@@ -132,13 +156,16 @@ impl World {
     }
 
     /// How many origins, and recipients there, are counted or have a state that all share. A recipient is only while something is wrong
-    /// with it alone.
-    fn circuits(&self) -> usize {
+    /// with it alone; its worker remembers it before it has told the others, and until it has a reason to look again.
+    fn circuits(&self, memo: &Memo) -> usize {
         let state = self.memory.state();
         let counted = state.counters.keys().map(|(circuit, _)| circuit.clone());
         let of_origins = state.origins.keys().cloned().map(Circuit::Origin);
-        let circuits: BTreeSet<Circuit> =
-            counted.chain(of_origins).chain(state.recipients.keys().cloned()).collect();
+        let is_doubted =
+            |past: &Past| past.posts.iter().filter(|it| it.sign != Sign::Well).count() >= DOUBTED_FROM;
+        let doubted = memo.origins.recipients.iter().filter(|(_, past)| is_doubted(past));
+        let of_recipients = state.recipients.keys().chain(doubted.map(|(of, _)| of)).cloned();
+        let circuits: BTreeSet<Circuit> = counted.chain(of_origins).chain(of_recipients).collect();
         circuits.len()
     }
 

@@ -19,6 +19,7 @@ impl World {
             self.stage.watch.saw(Situation::SentAgain);
         }
         self.note_message_of_run(&body);
+        self.note_release(&body);
         let body = self.as_another_release(source, body);
         let id = self.sqs.send(source, body, now, delay);
         self.poll_in_vain(source, &id);

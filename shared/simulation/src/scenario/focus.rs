@@ -1,0 +1,60 @@
+//! The situations of scenarios that are about one alone, much smaller than others, in which the timings that it needs are likely.
+//!
+//! What else a scenario has hides some mistakes: others repair them, or a promise has to exempt too much. These have nothing else.
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+
+/// The share of scenarios that are about one situation.
+const SHARE: f64 = 0.16;
+
+/// The situation that a scenario is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Focus {
+    /// Workers die over messages at their last receive, before, while and after they record.
+    LastReceive,
+    /// The same over messages to a tag.
+    LastReceiveOfATag,
+    /// Two workers walk a part of a tag, whose members come and go between their reads.
+    Crossing,
+    /// Most places of a page leave it, because a limit makes them wait, and its worker dies meanwhile.
+    Leaving,
+    /// An origin is out that has few tenants and recipients, of which one has most of the messages.
+    Voters,
+    /// One recipient alone fails, and messages come in bursts: a worker has its own and others' at once.
+    Bursts,
+    /// Workers die, and nothing else fails but a service, whose messages come in bursts: probes are not answered.
+    DyingProbes,
+    /// Buckets of many shards are released while some messages cannot be sent.
+    Shards,
+    /// A tenant's 429s lower a pace, while others use more than that.
+    Paced,
+    /// Webhooks' receivers that fail for days.
+    Dead,
+}
+
+impl Focus {
+    /// Some are drawn more often: what they need is rarer in them.
+    const ALL: [Self; 15] = [
+        Self::LastReceive,
+        Self::LastReceiveOfATag,
+        Self::Crossing,
+        Self::Crossing,
+        Self::Crossing,
+        Self::Leaving,
+        Self::Leaving,
+        Self::Voters,
+        Self::Voters,
+        Self::Voters,
+        Self::Bursts,
+        Self::DyingProbes,
+        Self::Shards,
+        Self::Paced,
+        Self::Dead,
+    ];
+
+    pub(super) fn draw(rng: &mut StdRng) -> Option<Self> {
+        rng.random_bool(SHARE).then(|| Self::ALL.choose(rng).copied()).flatten()
+    }
+}

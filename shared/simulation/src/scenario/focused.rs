@@ -1,0 +1,222 @@
+//! What a scenario about one situation alone consists of.
+
+use std::time::Duration;
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+
+use super::audiences::Audiences;
+use super::clock::Clock;
+use super::crowd::{self, Crowd};
+use super::drawing::{secs, source};
+use super::faults::Faults;
+use super::focus::Focus;
+use super::hostile;
+use super::messages::Sending;
+use super::operators::{Action, Whose};
+use super::pressure::InVain;
+use super::protection::Stream;
+use super::receivers::{Behaviour, Receiver};
+use super::storage::{Others, Storage};
+use super::whole::Scenario;
+
+const TENANT: &str = "acme";
+
+pub(super) fn scenario(focus: Focus, seed: u64) -> Scenario {
+    let rng = &mut source(seed, "focused");
+    let blank = Scenario { focus: Some(focus), ..Scenario::blank(seed) };
+    match focus {
+        Focus::LastReceive => last_receive(blank, rng),
+        Focus::LastReceiveOfATag => last_receive_of_a_tag(blank, rng),
+        Focus::Crossing => crossing(blank, rng),
+        Focus::Leaving => leaving(blank, rng),
+        Focus::Voters => voters(blank, rng),
+        Focus::Bursts => bursts(blank, rng),
+        Focus::DyingProbes => dying_probes(blank, rng),
+        Focus::Shards => shards(blank, rng),
+        Focus::Paced => paced(blank, rng),
+        Focus::Dead => dead(blank, rng),
+    }
+}
+
+fn workers(count: usize) -> Vec<Clock> {
+    vec![Clock::default(); count]
+}
+
+fn plain(n: usize, at: Duration, receiver: usize) -> Sending {
+    Sending { at, tenant: TENANT, id: format!("m{n}"), receiver, ..Sending::default() }
+}
+
+/// The first receive by a worker is the last that SQS allows.
+const AT_LAST: Option<InVain> = Some(InVain { share: 1.0, least: 19, most: 19 });
+
+/// Each message has a receiver of its own, so that no breaker opens, and no other message follows up what became of it.
+fn last_receive(blank: Scenario, rng: &mut StdRng) -> Scenario {
+    let faults_end = secs(rng, 1_800, 5_400);
+    let mut receivers = Vec::new();
+    let mut sendings = Vec::new();
+    for n in 0..30 {
+        let (is_webhook, behaviour) = match n % 5 {
+            0 => (true, Behaviour::Answers(503)),
+            1 | 2 => (false, Behaviour::Answers(410)),
+            _ => (false, Behaviour::Answers(400)),
+        };
+        let until = if behaviour == Behaviour::Answers(503) { faults_end } else { 30 * faults_end };
+        let phases = vec![(Duration::ZERO, behaviour), (until, Behaviour::Accepts)];
+        receivers.push(Receiver { is_webhook, phases });
+        sendings.push(plain(n, secs(rng, 0, 1_800), n));
+    }
+    let faults = Faults { death: 0.9, dies_by: 14, ..Faults::default() };
+    let storage = Storage { is_watched: true, ..Storage::default() };
+    let mut scenario =
+        Scenario { clocks: workers(3), receivers, sendings, faults, faults_end, storage, ..blank };
+    scenario.pressure.throttled = AT_LAST;
+    scenario
+}
+
+fn last_receive_of_a_tag(blank: Scenario, rng: &mut StdRng) -> Scenario {
+    let count = rng.random_range(2..=4);
+    let audiences = Audiences::few(rng, count, 6, None);
+    let faults = Faults { death: 0.9, dies_by: 10, ..Faults::default() };
+    let mut scenario =
+        Scenario { clocks: workers(3), faults, faults_end: secs(rng, 1_800, 3_600), audiences, ..blank };
+    scenario.pressure.throttled = AT_LAST;
+    scenario
+}
+
+fn crossing(blank: Scenario, rng: &mut StdRng) -> Scenario {
+    // Pages of one, which may lose it; or of four. A part rests for 16 or 13 seconds.
+    let (count, rate) =
+        if rng.random() { (rng.random_range(3..=6), "60/min") } else { (rng.random_range(12..=20), "5/s") };
+    let mut audiences = Audiences::few(rng, count, 3, Some(rate));
+    for (at, sending) in (0..).step_by(60).zip(&mut audiences.sendings) {
+        sending.at = Duration::from_secs(at);
+    }
+    audiences.come_and_go(rng, 300);
+    audiences.by_the_page = rng.random_bool(0.3);
+    let faults = Faults { death: 0.25, duplicate: 0.7, slow: 0.4, ..Faults::default() };
+    let faults_end = Duration::from_secs(3_600);
+    let mut scenario = Scenario { clocks: workers(6), faults, faults_end, audiences, ..blank };
+    scenario.pressure.retries_twice = true;
+    scenario
+}
+
+/// Once the limit is removed, whoever takes a page up can send to all that still stands on it.
+fn leaving(blank: Scenario, rng: &mut StdRng) -> Scenario {
+    let mut audiences = Audiences::few(rng, 10, 5, None);
+    for sending in &mut audiences.sendings {
+        sending.at = secs(rng, 0, 30);
+    }
+    audiences.by_the_page = true;
+    let faults = Faults { death: 0.8, dies_by: 12, ..Faults::default() };
+    let limit = |rate| Action::Limit(Whose::Origin(0), rate);
+    let actions = vec![(Duration::ZERO, limit(Some("60/min"))), (Duration::from_secs(140), limit(None))];
+    let faults_end = secs(rng, 1_200, 2_400);
+    let receivers = vec![Receiver::default()];
+    Scenario { clocks: workers(4), faults, faults_end, audiences, actions, receivers, ..blank }
+}
+
+/// What is drawn for one of these: its share of all.
+fn weighted(rng: &mut StdRng, shares: &[f64]) -> usize {
+    let mut drawn: f64 = rng.random();
+    let found = shares.iter().position(|share| {
+        drawn -= share;
+        drawn < 0.0
+    });
+    found.unwrap_or(shares.len() - 1)
+}
+
+/// It is well for so long that it takes some 40 failures to open its breaker: enough to tell who was there.
+fn voters(blank: Scenario, rng: &mut StdRng) -> Scenario {
+    let until = secs(rng, 230, 260);
+    let count: u32 = 360;
+    let (of_tenants, of_receivers): ([f64; 2], &[f64]) = match rng.random_range(0..3) {
+        0 => ([1.0, 0.0], &[0.55, 0.15, 0.15, 0.15]),
+        1 => ([1.0, 0.0], &[0.7, 0.15, 0.15]),
+        _ => ([0.85, 0.15], &[0.2; 5]),
+    };
+    let from = until.mul_f64(0.45);
+    let out = (from, from + secs(rng, 45, 75));
+    let phases = vec![(out.0, crowd::failure(rng)), (out.1, Behaviour::Accepts)];
+    let receivers = vec![Receiver { is_webhook: false, phases }; of_receivers.len()];
+    let sendings = (0..count).map(|n| Sending {
+        tenant: ["acme", "globex"][weighted(rng, &of_tenants)],
+        receiver: weighted(rng, of_receivers),
+        ..plain(n as usize, until.mul_f64(f64::from(n) / f64::from(count)), 0)
+    });
+    let sendings = sendings.collect();
+    let clocks = workers(rng.random_range(1..=2));
+    let crowd = Some(Crowd { out: Some(out), ..Crowd::default() });
+    let stream = Some(Stream { until, is_calm: true, only_last_attempts: false });
+    Scenario { clocks, crowd, stream, receivers, sendings, faults_end: Duration::from_secs(600), ..blank }
+}
+
+fn bursts(blank: Scenario, rng: &mut StdRng) -> Scenario {
+    let until = secs(rng, 160, 220);
+    let count: u32 = 300;
+    let receivers = vec![Receiver { is_webhook: false, phases: Vec::new() }; rng.random_range(2..=3)];
+    let mut crowd = Crowd { shared: rng.random_bool(0.6).then_some(0), ..Crowd::default() };
+    let lone = crowd::lone(rng, &crowd, until, receivers.len());
+    crowd.lone = Some(lone);
+    let every = Duration::from_secs(rng.random_range(3..=5));
+    let sendings = (0..count).map(|n| {
+        let is_lone = rng.random_bool(0.45);
+        let at = until.mul_f64(f64::from(n) / f64::from(count));
+        let tenant =
+            if is_lone || rng.random_bool(0.4) { lone.tenant } else { crowd::other_than(lone.tenant) };
+        let receiver = if is_lone { lone.receiver } else { rng.random_range(0..receivers.len()) };
+        Sending { tenant, ..plain(n as usize, every * (at.as_secs() / every.as_secs()) as u32, receiver) }
+    });
+    let sendings = sendings.collect();
+    let stream = Some(Stream { until, is_calm: true, only_last_attempts: false });
+    let faults_end = Duration::from_secs(600);
+    Scenario { clocks: workers(1), crowd: Some(crowd), stream, receivers, sendings, faults_end, ..blank }
+}
+
+fn dying_probes(blank: Scenario, rng: &mut StdRng) -> Scenario {
+    let until = Duration::from_secs(480);
+    let count: u32 = 640;
+    let faults_end = secs(rng, 260, 320);
+    let phases =
+        vec![(secs(rng, 20, 40), Behaviour::Answers(503)), (secs(rng, 200, 300), Behaviour::Accepts)];
+    let receivers = vec![Receiver { is_webhook: false, phases }; 3];
+    let sendings = (0..count).map(|n| {
+        let at = until.mul_f64(f64::from(n) / f64::from(count));
+        let at = Duration::from_secs(at.as_secs() / 6 * 6);
+        let tenant = if rng.random() { "acme" } else { "globex" };
+        Sending { tenant, ..plain(n as usize, at, rng.random_range(0..3)) }
+    });
+    let sendings = sendings.collect();
+    let faults = Faults { death: 0.6, dies_by: 14, ..Faults::default() };
+    let stream = Some(Stream { until, is_calm: false, only_last_attempts: false });
+    Scenario { clocks: workers(4), stream, receivers, sendings, faults, faults_end, ..blank }
+}
+
+fn shards(blank: Scenario, rng: &mut StdRng) -> Scenario {
+    let (first, last) = (secs(rng, 2_000, 3_000), secs(rng, 4_000, 6_000));
+    let sendings = (0..60).map(|n| {
+        let at = secs(rng, 0, 300);
+        Sending { deliver_at: Some(if n % 2 == 0 { first } else { last }), ..plain(n, at, n % 4) }
+    });
+    let sendings = sendings.collect();
+    let faults = Faults { refused: 0.12, ..Faults::default() };
+    let receivers = vec![Receiver::default(); 4];
+    let faults_end = Duration::from_secs(9_000);
+    Scenario { clocks: workers(2), shards: 16, receivers, sendings, faults, faults_end, ..blank }
+}
+
+fn paced(blank: Scenario, rng: &mut StdRng) -> Scenario {
+    let hostile::Drawn { foe, stream, receivers, sendings, faults, faults_end } = hostile::slowed(rng);
+    let (foe, stream) = (Some(foe), Some(stream));
+    Scenario { clocks: workers(6), foe, stream, receivers, sendings, faults, faults_end, ..blank }
+}
+
+fn dead(blank: Scenario, rng: &mut StdRng) -> Scenario {
+    let faults_end = Duration::from_secs(600);
+    let (mut faults, mut receivers, mut sendings) = (Faults::default(), Vec::new(), Vec::new());
+    let others =
+        &mut Others { faults: &mut faults, faults_end, receivers: &mut receivers, sendings: &mut sendings };
+    let mut storage = Storage { is_watched: true, ..Storage::default() };
+    storage.dead_receivers(rng, others);
+    Scenario { clocks: workers(2), faults, faults_end, receivers, sendings, storage, ..blank }
+}
