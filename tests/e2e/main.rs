@@ -17,3 +17,4 @@ mod subscriptions;
 mod template;
 mod waits;
 mod webhooks;
+mod write_units;

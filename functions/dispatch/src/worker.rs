@@ -118,7 +118,7 @@ impl Dispatch {
             push_sender: WebPushSender::new(DefaultSealer::new(), signer, pushes, System),
             webhook_sender: StandardWebhookSender::new(webhook_keys, webhooks, System),
             parking: DynamoParking::new(client(), tables.parked).metered(units()),
-            wait_registry: DynamoControl::new(client(), tables.control.clone()),
+            wait_registry: DynamoControl::new(client(), tables.control.clone()).metered(units()),
             wait_executions: aws.wait_executions(config.state_machine_arn, &stack),
             dead_letter_bodies: DynamoDeadLetters::new(client(), tables.dead_letters).metered(units()),
             quotas: DynamoQuotas::new(client(), tables.control.clone()).metered(units()),
