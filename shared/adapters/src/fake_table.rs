@@ -1,5 +1,6 @@
 //! A DynamoDB table for tests, inside the process. It evaluates the expressions that the adapters send, and is as strict as the real one:
-//! it refuses unused names and values, keys that are named twice or are too long, and items over 400 KB.
+//! it refuses unused names and values, keys that are named twice or are too long, and items over 400 KB. Beside a DynamoDB Local
+//! (`real_table`), each call has to end as it does there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -8,6 +9,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::Client;
 use serde_json::{Map, Value, json};
 
+use crate::real_table::RealTables;
 use crate::stub_dynamo::{Answer, StubDynamo, error};
 
 const MOST_ITEM_BYTES: usize = 400 * 1024;
@@ -38,10 +40,17 @@ pub(crate) struct State {
 
 impl FakeTable {
     pub(crate) fn client(&self) -> Client {
-        let table = self.clone();
+        let (table, real) = (self.clone(), RealTables::find());
         let script = move |operation: &str, call: &Value| {
             let mut state = table.state();
-            (state.answer(operation, call), state.delay)
+            // What a test makes fail, DynamoDB would not.
+            let real = real.as_ref().filter(|_| state.refusing.is_none() && state.throttled.is_none());
+            let before = real.map(|_| state.items.clone()).unwrap_or_default();
+            let answer = state.answer(operation, call);
+            if let Some(real) = real {
+                real.agrees(operation, call, &before, &state.items, &answer);
+            }
+            (answer, state.delay)
         };
         StubDynamo::delayed(script).client()
     }

@@ -50,6 +50,8 @@ mod fake_table;
 #[cfg(test)]
 mod fixtures;
 #[cfg(test)]
+mod real_table;
+#[cfg(test)]
 mod receiver;
 #[cfg(test)]
 mod stub_dynamo;

@@ -15,6 +15,8 @@ use aws_smithy_types::body::SdkBody;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::real_table::RealTables;
+
 /// A call's answer, or its error.
 pub(crate) type Answer = Result<Value, Value>;
 
@@ -42,9 +44,16 @@ impl fmt::Debug for StubDynamo {
 }
 
 impl StubDynamo {
-    /// `script` answers an operation and its request.
+    /// `script` answers an operation and its request. Beside a DynamoDB Local, what it answers has to be a request that DynamoDB takes.
     pub(crate) fn new(mut script: impl FnMut(&str, &Value) -> Answer + Send + 'static) -> Self {
-        Self::delayed(move |operation, call| (script(operation, call), Duration::ZERO))
+        let real = RealTables::find();
+        Self::delayed(move |operation, call| {
+            let answer = script(operation, call);
+            if let (Some(real), Ok(expected)) = (&real, &answer) {
+                real.accepts(operation, call, expected);
+            }
+            (answer, Duration::ZERO)
+        })
     }
 
     pub(crate) fn delayed(script: impl FnMut(&str, &Value) -> (Answer, Duration) + Send + 'static) -> Self {

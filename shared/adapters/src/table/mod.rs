@@ -10,6 +10,8 @@ mod transaction;
 
 #[cfg(test)]
 mod batch_tests;
+#[cfg(test)]
+mod refused_tests;
 
 use std::collections::HashMap;
 

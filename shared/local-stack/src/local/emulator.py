@@ -1,6 +1,7 @@
 """Runs the emulator, and ends it when its owner goes away.
 
-Arguments: the folder of this emulator, and the endpoint that functions are to call (empty: the emulator itself).
+Arguments: the folder of this emulator, the endpoint that functions are to call (empty: the emulator itself), and that of the DynamoDB
+that keeps the tables (empty: the emulator).
 
 - The port is chosen here, by binding it, and written to `port`: so two that start at once never meet.
 - What this process and the functions create is for their user alone. `emulator_guard` says which callers are answered.
@@ -41,7 +42,7 @@ def end_all(ending, folder):
 
 
 def main():
-    folder, function_endpoint = sys.argv[1:3]
+    folder, function_endpoint, dynamodb_endpoint = sys.argv[1:4]
     os.umask(0o077)
     os.setsid()
     ending = threading.Event()
@@ -64,6 +65,7 @@ def main():
     # Python runs isolated (-I), so the script's own folder is not searched.
     sys.path.append(folder)
     import emulator_guard
+    import emulator_tables
     import hypercorn.asyncio
 
     serve = hypercorn.asyncio.serve
@@ -76,6 +78,8 @@ def main():
         with open(os.path.join(folder, "port.new"), "w") as file:
             file.write(port)
         os.replace(os.path.join(folder, "port.new"), os.path.join(folder, "port"))
+        if dynamodb_endpoint:
+            app = emulator_tables.kept_elsewhere(app, dynamodb_endpoint)
         return await serve(emulator_guard.guarded(app, key_id, secret), config, **arguments)
 
     hypercorn.asyncio.serve = serve_on_listener

@@ -26,6 +26,8 @@ use super::{
 const SUPERVISOR: &str = include_str!("emulator.py");
 /// Chooses the callers that the emulator answers.
 const GUARD: &str = include_str!("emulator_guard.py");
+/// Has another DynamoDB keep the tables.
+const TABLES: &str = include_str!("emulator_tables.py");
 
 /// How long the emulator may take to answer. It takes a fifth of a second on an idle machine.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -45,12 +47,13 @@ pub(super) struct EmulatorProcess {
 
 impl EmulatorProcess {
     /// Starts an emulator whose files all lie in `folder`, which is created, and waits until it answers. It answers only what is
-    /// signed with `key`. Functions call `function_endpoint` if given, else the emulator.
+    /// signed with `key`. Functions call `function_endpoint` if given, else the emulator. `dynamodb_endpoint` keeps the tables, if given.
     pub(super) async fn start(
         python: &Path,
         folder: &Path,
         key: &StackKey,
         function_endpoint: Option<&str>,
+        dynamodb_endpoint: Option<&str>,
         http: &reqwest::Client,
     ) -> Result<Self, LocalError> {
         private_folder::create(folder)?;
@@ -59,6 +62,7 @@ impl EmulatorProcess {
         let supervisor = folder.join("emulator.py");
         private_folder::write(&supervisor, SUPERVISOR)?;
         private_folder::write(&folder.join("emulator_guard.py"), GUARD)?;
+        private_folder::write(&folder.join("emulator_tables.py"), TABLES)?;
         let log_path = log_path(folder);
         let log = private_folder::new_file(&log_path)?;
         let log_too = log.try_clone().map_err(LocalError::file(&log_path))?;
@@ -69,6 +73,7 @@ impl EmulatorProcess {
             .arg(&supervisor)
             .arg(folder)
             .arg(function_endpoint.unwrap_or_default())
+            .arg(dynamodb_endpoint.unwrap_or_default())
             .current_dir(folder)
             // The functions inherit its environment, so nothing of ours may be in it.
             .env_clear()
