@@ -19,8 +19,12 @@ use super::{
 /// The bucket that templates and code are uploaded to.
 pub(super) const BUCKET: &str = "redial-artifacts";
 
+const NO_REASON: &str = "no reason given";
 const TEMPLATE_KEY: &str = "template.yaml";
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// How often a deletion is seen to have failed before it has: for half a minute.
+const MOST_FAILURES: u32 = 60;
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// How long a deployment may take: half a second on the embedded emulator, minutes on a LocalStack that loads services.
 const DEPLOY_LIMIT: Duration = Duration::from_secs(600);
 
@@ -82,12 +86,18 @@ impl Deployment<'_> {
 
 pub(super) async fn delete(cloudformation: &Client, name: &str) -> Result<(), LocalError> {
     cloudformation.delete_stack().stack_name(name).send().await.map_err(call("DeleteStack"))?;
+    let mut failures = 0;
     loop {
         match cloudformation.describe_stacks().stack_name(name).send().await {
             Err(error) if error.code() == Some("ValidationError") => return Ok(()),
             Err(error) => return Err(call("DescribeStacks")(error)),
             Ok(answer) => match answer.stacks().first().and_then(|stack| stack.stack_status()) {
                 None | Some(StackStatus::DeleteComplete) => return Ok(()),
+                // LocalStack says so of each resource that it deletes a moment later.
+                Some(StackStatus::DeleteFailed) if failures < MOST_FAILURES => {
+                    failures += 1;
+                    tokio::time::sleep(RETRY_INTERVAL).await;
+                }
                 Some(StackStatus::DeleteFailed) => {
                     return Err(LocalError::Deploy {
                         status: "DELETE_FAILED".to_owned(),
@@ -146,9 +156,13 @@ async fn failures(cloudformation: &Client, name: &str) -> Vec<String> {
         .filter(|event| event.resource_status() == Some(&ResourceStatus::CreateFailed))
         .map(|event| {
             let resource = event.logical_resource_id().unwrap_or("?");
-            format!("{resource}: {}", event.resource_status_reason().unwrap_or("no reason given"))
+            format!("{resource}: {}", event.resource_status_reason().unwrap_or(NO_REASON))
         })
         .collect();
+    // What failed because of another resource has no reason of its own on LocalStack.
+    if failures.iter().any(|failure| !failure.ends_with(NO_REASON)) {
+        failures.retain(|failure| !failure.ends_with(NO_REASON));
+    }
     failures.reverse();
     failures
 }

@@ -36,6 +36,10 @@ pub enum LocalError {
     Template(String),
     #[error("the emulator did not come up{}", indented(log))]
     Emulator { log: String },
+    #[error(
+        "no LocalStack at {endpoint}: {found}. Start one with `localstack start`, or name where it listens with --endpoint"
+    )]
+    NoLocalStack { endpoint: String, found: String },
     #[error("{call}: {message}")]
     Call { call: &'static str, message: String },
     #[error("the template was not deployed ({status}){}", indented(&failures.join("\n")))]
@@ -48,6 +52,8 @@ pub enum LocalError {
     VapidKey(VapidKeysError),
     #[error("a stack named {0} is already up: take it down first, or give another --name")]
     AlreadyUp(String),
+    #[error("{name} was on a LocalStack at {endpoint}, where nothing listens any more: forgot it")]
+    LocalStackEnded { name: String, endpoint: String },
     #[error("no stack named {0} is up")]
     NotUp(String),
 }

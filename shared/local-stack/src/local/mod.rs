@@ -25,6 +25,7 @@ mod emulator_process;
 mod error;
 mod events;
 mod key;
+mod localstack;
 mod options;
 mod package;
 mod private_folder;

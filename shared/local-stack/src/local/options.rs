@@ -66,6 +66,9 @@ pub struct Options {
     pub parameters: BTreeMap<String, String>,
     /// Where the functions find AWS, if not at the emulator: a proxy that injects faults, say. It may come up later.
     pub function_endpoint: Option<String>,
+    /// Where a DynamoDB Local listens that keeps the tables of an embedded emulator, which else keeps them itself. The default is the
+    /// environment's `REDIAL_DYNAMODB_ENDPOINT`.
+    pub dynamodb_endpoint: Option<String>,
     /// A folder with binaries named as the functions, instead of building them.
     pub bootstraps: Option<PathBuf>,
     /// VAPID private key: base64url scalar or PEM. `None` makes one.
@@ -91,6 +94,7 @@ impl Default for Options {
             env: BTreeMap::new(),
             parameters: BTreeMap::new(),
             function_endpoint: None,
+            dynamodb_endpoint: std::env::var("REDIAL_DYNAMODB_ENDPOINT").ok(),
             bootstraps: None,
             vapid_private_key: None,
             vapid_subject: None,

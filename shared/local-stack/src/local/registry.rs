@@ -11,7 +11,11 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Description, LocalError, StackKey, clients::sdk_config, deploy, emulator_process, options, private_folder,
+    Description, LocalError, StackKey,
+    clients::{http_client, sdk_config},
+    deploy, emulator_process,
+    localstack::{self, Listener},
+    options, private_folder,
 };
 
 #[derive(Clone, Debug, Serialize)]
@@ -101,11 +105,27 @@ pub async fn take_down(name: &str, state: Option<&Path>) -> Result<(), LocalErro
     if known.stack.pid.is_some() {
         emulator_process::end_running(&folder).await;
     } else {
-        let sdk = sdk_config(&known.stack.endpoint, &known.key);
-        deploy::delete(&aws_sdk_cloudformation::Client::new(&sdk), name).await?;
+        let endpoint = &known.stack.endpoint;
+        if let Listener::Nothing(_) = localstack::listener(&http_client()?, endpoint).await {
+            // What was in it ended with it, unless it keeps its state.
+            remove(&folder)?;
+            return Err(LocalError::LocalStackEnded { name: name.to_owned(), endpoint: endpoint.clone() });
+        }
+        let sdk = sdk_config(endpoint, &known.key);
+        let cloudformation = aws_sdk_cloudformation::Client::new(&sdk);
+        let retained = localstack::retained(&cloudformation, name).await?;
+        deploy::delete(&cloudformation, name).await?;
+        localstack::remove(&sdk, known.stack.queues.events.as_deref(), retained).await?;
     }
     remove(&folder)?;
     if up { Ok(()) } else { Err(not_up()) }
+}
+
+/// Whether a LocalStack is noted to have a stack that it does not have: it was restarted since.
+pub(super) async fn is_forgotten(folder: &Path) -> Result<bool, LocalError> {
+    let Some((Known { name, stack, key }, true)) = read(folder)? else { return Ok(false) };
+    let sdk = sdk_config(&stack.endpoint, &key);
+    Ok(stack.pid.is_none() && !localstack::has(&aws_sdk_cloudformation::Client::new(&sdk), &name).await?)
 }
 
 pub(super) fn is_up(folder: &Path) -> Result<bool, LocalError> {

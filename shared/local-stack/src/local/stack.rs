@@ -14,7 +14,7 @@ use super::{
     deploy::{self, Deployment},
     emulator_differences, emulator_install,
     emulator_process::{self, EmulatorProcess},
-    events, options,
+    events, localstack, options,
     package::{self, Template},
     registry,
     vapid_key::VapidKey,
@@ -41,7 +41,11 @@ impl Stack {
         let progress = options.progress;
         let workspace = options::workspace(options.workspace.as_deref())?;
         let folder = registry::stack_folder(options.state.as_deref(), &workspace, &options.name)?;
-        if registry::is_up(&folder)? {
+        let http = http_client()?;
+        if let Emulator::LocalStack { endpoint } = &options.emulator {
+            localstack::check(&http, endpoint.trim_end_matches('/')).await?;
+        }
+        if registry::is_up(&folder)? && !registry::is_forgotten(&folder).await? {
             return Err(LocalError::AlreadyUp(options.name));
         }
         registry::remove(&folder)?;
@@ -57,7 +61,6 @@ impl Stack {
             Emulator::Embedded => StackKey::generate(),
             Emulator::LocalStack { .. } => StackKey::of_localstack(),
         };
-        let http = http_client()?;
         let build = tokio::task::spawn_blocking({
             let (workspace, prebuilt) = (workspace.clone(), options.bootstraps.clone());
             move || bootstraps::bundles(&workspace, prebuilt.as_deref(), &progress)
@@ -84,7 +87,8 @@ impl Stack {
             Err(error) => {
                 // The embedded emulator ends here, with all that is in it; a LocalStack would keep the ruin.
                 if emulator.is_none() && matches!(error, LocalError::Deploy { .. }) {
-                    let _kept = cloudformation.delete_stack().stack_name(&options.name).send().await;
+                    let left = remove_from_localstack(&sdk, &options.name, events.as_deref()).await;
+                    left.unwrap_or_else(|left| progress.say(&format!("not everything was removed: {left}")));
                 }
                 return Err(error);
             }
@@ -142,6 +146,14 @@ impl Stack {
     }
 }
 
+/// Removes what a failed deployment made.
+async fn remove_from_localstack(sdk: &SdkConfig, name: &str, events: Option<&str>) -> Result<(), LocalError> {
+    let cloudformation = aws_sdk_cloudformation::Client::new(sdk);
+    let retained = localstack::retained(&cloudformation, name).await?;
+    deploy::delete(&cloudformation, name).await?;
+    localstack::remove(sdk, events, retained).await
+}
+
 /// The template as it is deployed, and the state machine's definition.
 fn packaged(
     workspace: &Path,
@@ -163,7 +175,7 @@ fn packaged(
             if let Some(endpoint) = &options.function_endpoint {
                 environment.insert("AWS_ENDPOINT_URL".to_owned(), endpoint.clone());
             }
-            template.with_environment(&environment)?
+            localstack::adapted(&template.with_environment(&environment)?)
         }
     };
     Ok((template, read(package::DEFINITION_KEY)?))
@@ -186,7 +198,10 @@ async fn started(
             });
             let python = python.await.expect("the installation does not panic")?;
             let function_endpoint = options.function_endpoint.as_deref();
-            let process = EmulatorProcess::start(&python, folder, key, function_endpoint, http).await?;
+            let dynamodb_endpoint = options.dynamodb_endpoint.as_deref();
+            let process =
+                EmulatorProcess::start(&python, folder, key, function_endpoint, dynamodb_endpoint, http)
+                    .await?;
             let endpoint = process.endpoint.clone();
             Ok((Some(process), endpoint))
         }
