@@ -8,6 +8,7 @@
 //! | `p256dh`, `auth`, `vapid_key_id`, `flagged_at` | web push | a browser's keys, and its first 404 |
 //! | `consent_at`, `consent_prompt`, `consent_action`, `consent_origin` | web push | the user's consent |
 //! | `tags`, `last_seen_at` | web push | a list of tags; when the browser last sent it |
+//! | `moved_at` | web push | when another endpoint was last submitted for it |
 //! | `authorized_at` | web push | when a sender last decided on it; 0.1.0 wrote none |
 //! | `sealed` | webhook | its secrets and headers, under the stack's webhook key, bound to `pk` and `endpoint` |
 //! | `topic`, `policy`, `permitted`, `rate` | webhook | the terms: `policy` is JSON, `permitted` a list of names |
@@ -74,6 +75,7 @@ pub(super) fn write<'k>(
             add("vapid_key_id", vapid_key_id.as_ref().map(|id| s(id.as_str())));
             add("flagged_at", flagged_at.map(ms));
             add("last_seen_at", subscription.last_seen_at.map(ms));
+            add("moved_at", subscription.moved_at.map(ms));
             add("authorized_at", subscription.authorized_at.map(ms));
             let tags: Vec<AttributeValue> = subscription.tags.iter().map(|tag| s(tag.as_str())).collect();
             add("tags", (!tags.is_empty()).then_some(AttributeValue::L(tags)));
@@ -141,6 +143,7 @@ pub(super) fn read<'k>(
         tags: tags(item),
         last_seen_at: item.time("last_seen_at"),
         created_at: item.time("created_at"),
+        moved_at: item.time("moved_at"),
         authorized_at: item.time("authorized_at"),
     }))
 }

@@ -92,6 +92,7 @@ fn a_browser_s_subscription_reads_back() {
         tags: Tags::new(tags.to_vec()).expect("two"),
         last_seen_at: Some(stored_at()),
         created_at: Some(stored_at()),
+        moved_at: Some(stored_at()),
         authorized_at: Some(stored_at()),
         ..browser()
     };

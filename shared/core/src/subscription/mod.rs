@@ -59,6 +59,8 @@ pub struct Subscription {
     pub last_seen_at: Option<Timestamp>,
     /// When it was first stored; `None` where an earlier release stored it.
     pub created_at: Option<Timestamp>,
+    /// When a browser or a server last submitted another endpoint for it; of web push.
+    pub moved_at: Option<Timestamp>,
     /// When a sender last decided on it: when it set tags, or made the token with which the subscription began or got its tags. `None`
     /// where an earlier release stored it; of web push.
     pub authorized_at: Option<Timestamp>,
@@ -86,6 +88,7 @@ impl Subscription {
             tags: Tags::default(),
             last_seen_at: None,
             created_at: None,
+            moved_at: None,
             authorized_at: None,
         }
     }
@@ -98,6 +101,11 @@ impl Subscription {
             State::Gone | State::Quarantined => Err(Reason::SubscriptionOff),
             State::Disabled => Err(Reason::EndpointDisabled),
         }
+    }
+
+    /// Since when it has the endpoint that it has now; `None` where an earlier release stored it.
+    pub fn endpoint_since(&self) -> Option<Timestamp> {
+        self.moved_at.max(self.created_at)
     }
 
     pub fn not_found(&self, seen: Timestamp) -> NotFound {

@@ -91,6 +91,7 @@ impl Renewal {
             tags: tags.clone().unwrap_or_else(|| before.tags.clone()),
             last_seen_at: self.seen_at.or(before.last_seen_at),
             created_at: before.created_at,
+            moved_at: if stays { before.moved_at } else { Some(now) },
             authorized_at: before.authorized_at.max(authorized_at.filter(|_| tags.is_some())),
             ..of
         };

@@ -72,6 +72,11 @@ fn another_endpoint_is_active_whatever_the_state_before() {
     let decision = renewal(B, None, None).decide(Some(&stored()), None, at(200));
     let Decision::Moves(after) = decision else { panic!("it moves") };
     assert_eq!((after.state, after.flagged_at, after.created_at), (State::Active, None, Some(at(10))));
+    assert_eq!((stored().endpoint_since(), after.endpoint_since()), (Some(at(10)), Some(at(200))));
+    let Decision::Stays(same) = renewal(B, None, None).decide(Some(&after), None, at(300)) else {
+        panic!("it stays")
+    };
+    assert_eq!(same.endpoint_since(), Some(at(200)));
     assert_eq!((&after.consent, &after.tags), (&consent("v1"), &tags(&["news"])));
     assert_eq!(*after.recipient.endpoint(), endpoint(B));
     assert_eq!(key_of(&after), None, "the VAPID key belonged to the endpoint before");

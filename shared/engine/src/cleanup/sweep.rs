@@ -195,7 +195,7 @@ impl<P: Ports> Worker<P> {
     }
 
     fn is_young(&self, subscription: &Subscription) -> bool {
-        subscription.created_at.is_some_and(|at| self.clock.now().since(at) < YOUNG)
+        subscription.endpoint_since().is_some_and(|at| self.clock.now().since(at) < YOUNG)
     }
 
     async fn decide(&self, candidate: &PruneCandidate, together: &Together) -> Result<Decided, PortError> {
