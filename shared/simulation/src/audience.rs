@@ -36,7 +36,10 @@ pub struct Part {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Walk {
     pub message: DeliveryKey,
+    /// The time of the claim that it follows from.
     pub opened_at: Timestamp,
+    /// When it was stored: later, where workers failed in between.
+    pub stored_at: Timestamp,
     pub audience: Audience,
     pub cancelled_at: Option<Timestamp>,
     pub parts: BTreeMap<u8, Part>,

@@ -84,20 +84,19 @@ pub struct Operators {
     /// Until when a message may be sent again whose TTL began again with a replay.
     pub refreshed: BTreeMap<DeliveryKey, Timestamp>,
     pub sent_again: BTreeSet<DeadLetterKey>,
-    pub purged: BTreeSet<DeadLetterKey>,
+    pub purged: BTreeMap<DeadLetterKey, Reference>,
 }
 
 impl Operators {
-    /// All dead letters that a delivery has or had; of those that were purged the key alone.
+    /// All dead letters that a delivery has or had.
     pub fn letters<'a>(
         &'a self,
         state: &'a Stored,
         key: &DeliveryKey,
-    ) -> impl Iterator<Item = (&'a DeadLetterKey, Option<&'a Reference>)> {
+    ) -> impl Iterator<Item = (&'a DeadLetterKey, &'a Reference)> {
         let is_its = |of: &DeadLetterKey| of.tenant == key.tenant.as_str() && of.id == key.id.as_str();
-        let stored = state.described.iter().map(|(key, reference)| (key, Some(reference)));
-        let purged = self.purged.iter().filter(|key| !state.described.contains_key(key));
-        stored.chain(purged.map(|key| (key, None))).filter(move |(of, _)| is_its(of))
+        let purged = self.purged.iter().filter(|(key, _)| !state.described.contains_key(key));
+        state.described.iter().chain(purged).filter(move |(of, _)| is_its(of))
     }
 }
 

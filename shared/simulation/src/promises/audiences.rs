@@ -134,7 +134,8 @@ fn recipient(run: &RunKey, id: &SubscriptionId) -> DeliveryKey {
 
 /// The messages that may have opened a run.
 fn sent_for<'a>(audiences: &'a Audiences, walk: &Walk) -> impl Iterator<Item = &'a Sent> {
-    let window = walk.opened_at.minus(DEDUPE_WINDOW)..walk.opened_at.plus(TOLERANCE);
+    let until = walk.opened_at.max(walk.stored_at).plus(TOLERANCE);
+    let window = walk.opened_at.minus(DEDUPE_WINDOW)..until;
     let sent = audiences.sent.get(&walk.message).into_iter().flatten();
     sent.filter(move |sent| window.contains(&sent.at))
 }

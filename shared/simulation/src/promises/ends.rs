@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use redial_core::dead_letter::DeadLetterKey;
+use redial_core::dead_letter::{DeadLetterKey, Reference};
 use redial_core::identity::DeliveryKey;
-use redial_core::ledger;
+use redial_core::ledger::{self, DEDUPE_WINDOW};
 use redial_core::reason::Reason;
+use redial_core::time::Timestamp;
 
 use super::remains::Remains;
 use crate::situations::Situation;
@@ -32,9 +33,14 @@ struct Letters {
 }
 
 impl Letters {
-    fn of(key: &DeliveryKey, remains: &Remains<'_>, memo: &Memo) -> Self {
+    /// `ended_at`: of the id's current use. An earlier one ended so long before that the ledger had forgotten it.
+    fn of(key: &DeliveryKey, ended_at: Timestamp, remains: &Remains<'_>, memo: &Memo) -> Self {
+        let is_current = |(of, reference): &(&DeadLetterKey, &Reference)| {
+            !of.letter.starts_with("lineage-")
+                || Timestamp::from_ms(reference.at).plus(DEDUPE_WINDOW) >= ended_at
+        };
         let letters: Vec<&DeadLetterKey> =
-            memo.operators.letters(remains.state, key).map(|(letter, _)| letter).collect();
+            memo.operators.letters(remains.state, key).filter(is_current).map(|(letter, _)| letter).collect();
         // What was sent again has another end.
         let is_kept = |of: &&&DeadLetterKey| !memo.operators.sent_again.contains(**of);
         let has_poison = letters.iter().filter(is_kept).any(|of| of.letter.starts_with("poison-"));
@@ -52,7 +58,13 @@ impl Letters {
 /// Judges the end of one delivery, which was accepted with these contents.
 pub(super) fn judge_one(key: &DeliveryKey, contents: &BTreeSet<u32>, remains: &Remains<'_>, memo: &mut Memo) {
     let Remains { state, events, .. } = *remains;
-    let Letters { any, has_poison, is_poison, has_conflict, lineages } = Letters::of(key, remains, memo);
+    let known = || state.known(key);
+    // What counts as absent is as it was: its batch may have been deleted before it.
+    let current = known().filter(|entry| !entry.is_forgotten(state.now));
+    let stored = current.or_else(|| memo.forgotten.get(key).cloned()).or_else(known);
+    let ended_at = stored.as_ref().map_or(Timestamp::default(), |entry| entry.updated_at);
+    let Letters { any, has_poison, is_poison, has_conflict, lineages } =
+        Letters::of(key, ended_at, remains, memo);
     if any {
         memo.situations.saw(Situation::DeadLetter);
     }
@@ -63,10 +75,6 @@ pub(super) fn judge_one(key: &DeliveryKey, contents: &BTreeSet<u32>, remains: &R
                 && event["state"] == end.label()
         })
     };
-    let known = || state.known(key);
-    // What counts as absent is as it was: its batch may have been deleted before it.
-    let current = known().filter(|entry| !entry.is_forgotten(state.now));
-    let stored = current.or_else(|| memo.forgotten.get(key).cloned()).or_else(known);
     let Some(entry) = stored.clone().filter(|entry| entry.state.is_terminal()) else {
         // Who kept what it could not read did not know the id for an event.
         if has_poison && !is_announced(ledger::State::Failed) {

@@ -28,7 +28,7 @@ pub(crate) use remains::Remains;
 const MOST_CALLS: usize = 16;
 
 /// How many releases of shards the release of a bucket of 16 may make where one call in eight fails: a sixth of them is repeated.
-const RELEASES_OF_SHARDS: usize = 48;
+const RELEASES_OF_SHARDS: usize = 72;
 
 /// Adds what does not hold to the violations.
 pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
@@ -57,7 +57,7 @@ pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     if !sqs.overdue.is_empty() {
         memo.violated(format!("{} messages were dropped by SQS after 14 days", sqs.overdue.len()));
     }
-    let purged = memo.operators.purged.iter().filter(|key| !state.described.contains_key(key));
+    let purged = memo.operators.purged.keys().filter(|key| !state.described.contains_key(key));
     let refused = state.described.keys().chain(purged).filter(|key| key.letter == "malformed").count();
     let is_poison = state.described.keys().any(|key| key.letter.starts_with("poison-"));
     if refused != remains.too_long && !is_poison {

@@ -10,9 +10,10 @@ pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
         // Its row may have been deleted since.
         let entry = remains.state.ledger.get(key).or_else(|| memo.forgotten.get(key).cloned());
         let reached = entry.map_or(0, |entry| entry.turn.lineage.0);
-        let poison = memo.operators.letters(remains.state, key).any(|(letter, reference)| {
-            letter.letter.starts_with("poison-") && reference.is_none_or(|it| it.lineage >= *lineage)
-        });
+        let poison = memo
+            .operators
+            .letters(remains.state, key)
+            .any(|(letter, reference)| letter.letter.starts_with("poison-") && reference.lineage >= *lineage);
         if reached < *lineage && !poison {
             broken.push(format!("the replay {lineage} of {key} was lost: the ledger stands at {reached}"));
         }

@@ -186,6 +186,14 @@ impl Audiences {
 
     /// Beside another area. What that promises is judged in the end, by what weeks would have made the ledger forget.
     pub(super) fn within_days(mut self) -> Self {
+        let is_soon: Vec<bool> = self.sendings.iter().map(|it| it.at < DEDUPE_WINDOW).collect();
+        // A cancellation names a message by its number.
+        self.changes.retain_mut(|(_, change)| {
+            let Change::Cancels(number) = change else { return true };
+            let stays = is_soon[*number];
+            *number = is_soon[..*number].iter().filter(|is_soon| **is_soon).count();
+            stays
+        });
         self.sendings.retain(|it| it.at < DEDUPE_WINDOW);
         Self { later: None, ..self }
     }

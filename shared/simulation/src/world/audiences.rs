@@ -278,7 +278,7 @@ impl World {
         }
         for (key, run) in &state.runs {
             if !memo.audiences.walks.contains_key(key) {
-                let walk = walk_of(key, run);
+                let walk = walk_of(key, run, now);
                 self.trace("runs", format_args!("{key} of {} is open", walk.message));
                 memo.audiences.walks.insert(key.clone(), walk);
             }
@@ -322,11 +322,12 @@ impl Memo {
     }
 }
 
-fn walk_of(key: &RunKey, run: &Run) -> Walk {
+fn walk_of(key: &RunKey, run: &Run, now: Timestamp) -> Walk {
     let (_, audience, _) = run.read().expect("invariant: this version wrote it");
     Walk {
         message: delivery(key.tenant.as_str(), run.message.as_str()),
         opened_at: run.opened_at,
+        stored_at: now,
         audience,
         cancelled_at: run.cancelled_at,
         parts: BTreeMap::new(),

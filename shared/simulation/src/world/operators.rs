@@ -172,12 +172,12 @@ impl World {
         let mut memo = self.stage.watch.memo();
         note_raw(&state, &mut memo);
         let letters = std::mem::take(&mut state.described);
-        for key in letters.into_keys() {
+        for (key, reference) in letters {
             state.bodies.remove(&key);
             state.body_parts.remove(&key);
             memo.situations.saw(Situation::Purged);
             memo.bodies.remove(&key);
-            memo.operators.purged.insert(key);
+            memo.operators.purged.insert(key, reference);
         }
     }
 }
